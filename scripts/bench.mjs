@@ -1,0 +1,40 @@
+/**
+ * `npm run bench [-- NAME…]`: the benchmarks of bench/, on a fresh clone too. Installs, builds when the sources have changed,
+ * and brings the peers that only the benchmarks need (bench/package.json). Plain JavaScript, any Node >= 20.
+ */
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { isBuilt } from './stamp.mjs';
+import { ensureDependencies, node22, root, run, toolEnvironment } from './toolchain.mjs';
+
+const bench = join(root, 'bench');
+
+function ensurePeers() {
+  const stamp = join(bench, 'node_modules', '.oratorio-lock-hash');
+  const wanted = createHash('sha256')
+    .update(readFileSync(join(bench, 'package-lock.json')))
+    .digest('hex');
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return;
+  console.error('Installing the peers (npm ci in bench) …');
+  const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm';
+  run(npm, ['ci', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: bench });
+  writeFileSync(stamp, wanted);
+}
+
+ensureDependencies();
+ensurePeers();
+if (!isBuilt()) {
+  console.error('Building …');
+  run(process.execPath, [join(root, 'scripts', 'node22.mjs'), join(root, 'scripts', 'build.ts')]);
+}
+const child = spawn(
+  node22(),
+  ['--disable-warning=ExperimentalWarning', join(bench, 'main.ts'), ...process.argv.slice(2)],
+  { stdio: 'inherit', cwd: root, env: toolEnvironment() },
+);
+// The terminal sends Ctrl-C to both; the child cleans up, and its code is ours.
+process.on('SIGINT', () => process.stdin.isTTY || child.kill('SIGINT'));
+process.on('SIGTERM', () => child.kill('SIGTERM'));
+child.on('exit', (code) => process.exit(code ?? 1));

@@ -1,0 +1,20 @@
+/** Draws every machine of the catalogue into `dist/charts.json`, which the Hub serves and the page shows. */
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { catalogue } from '../machines/index.ts';
+import { chartOf, chartsFile } from '../src/inspect/index.ts';
+
+/** Returns the path of the file that was written. */
+export async function writeCharts(file: string = chartsFile()): Promise<string> {
+  const charts = await Promise.all(Object.entries(catalogue).map(([name, machine]) => chartOf(name, machine)));
+  await mkdir(dirname(file), { recursive: true });
+  await writeFile(
+    file,
+    JSON.stringify(charts, (_, value) => (typeof value === 'number' ? Math.round(value * 10) / 10 : value)),
+  );
+  return file;
+}
+
+if (import.meta.main ?? process.argv[1]?.endsWith('charts.ts')) {
+  console.log(await writeCharts());
+}

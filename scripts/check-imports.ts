@@ -1,0 +1,108 @@
+/**
+ * Holds the rooms to the table in `docs/architecture.md`: imports point downwards only, and another room is entered through
+ * its `index.ts`. Read with a real parser: strings and comments are not imports, types and `import()` are.
+ */
+import { globSync, readFileSync } from 'node:fs';
+import { dirname, join, relative, sep } from 'node:path';
+import { parseSync } from 'rolldown/utils';
+import { root } from './toolchain.mjs';
+
+const lower = ['http', 'events', 'config', 'log', 'protocol', 'machines'];
+
+/** What each room may import besides itself. */
+const allowed: Readonly<Record<string, readonly string[]>> = {
+  machines: [],
+  protocol: ['machines'],
+  http: ['protocol', 'machines'],
+  events: ['protocol', 'machines'],
+  config: ['protocol', 'machines'],
+  log: ['protocol', 'machines'],
+  agent: lower,
+  supervise: lower,
+  inspect: lower,
+  client: ['protocol', 'supervise'],
+  hub: ['agent', 'supervise', 'inspect', 'client', ...lower],
+  appserver: ['agent', 'supervise', 'inspect', 'client', ...lower],
+  cli: ['hub', 'appserver', 'client', 'agent', 'supervise', 'inspect', ...lower],
+  // The browser page: bundled on its own, speaks HTTP to the Hub.
+  ui: ['protocol', 'inspect'],
+};
+
+/** Rooms of which only types may be imported, by who imports. */
+const typesOnly: Readonly<Record<string, readonly string[]>> = { protocol: ['machines'] };
+
+interface Import {
+  readonly specifier: string;
+  readonly isType: boolean;
+  readonly line: number;
+}
+
+/** Every module a source text names, in whatever form. */
+export function importsOf(file: string, source: string): Import[] {
+  const { module } = parseSync(file, source);
+  const lineAt = (offset: number) => source.slice(0, offset).split('\n').length;
+  const statically = module.staticImports.map(({ moduleRequest, start, end, entries }) => ({
+    specifier: moduleRequest.value,
+    isType:
+      /^import\s+type\b/.test(source.slice(start, end)) ||
+      (entries.length > 0 && entries.every(({ isType }) => isType)),
+    line: lineAt(start),
+  }));
+  const exported = module.staticExports.flatMap(({ entries, start }) =>
+    entries.flatMap(({ moduleRequest, isType }) =>
+      moduleRequest ? [{ specifier: moduleRequest.value, isType, line: lineAt(start) }] : [],
+    ),
+  );
+  const dynamically = module.dynamicImports.map(({ moduleRequest, start }) => ({
+    specifier: source.slice(moduleRequest.start, moduleRequest.end).replace(/^['"`]|['"`]$/g, ''),
+    isType: false,
+    line: lineAt(start),
+  }));
+  return [...statically, ...exported, ...dynamically];
+}
+
+/** The room a path (from the root of the checkout) is in; undefined outside of them. */
+function roomOf(path: string): string | undefined {
+  const [first = '', second = ''] = path.split(sep);
+  if (first === 'machines') return 'machines';
+  return first === 'src' ? second : undefined;
+}
+
+/** The only file of a room that others may name. The page gets a face without Node in it. */
+function faceOf(room: string, importer: string): string {
+  if (room === 'machines') return join('machines', 'index.ts');
+  return join('src', room, importer === 'ui' && room === 'inspect' ? 'browser.ts' : 'index.ts');
+}
+
+/** What is wrong with one import of `file`; undefined when nothing is. Paths are from the root of the checkout. */
+export function problemOf(file: string, { specifier, isType }: Omit<Import, 'line'>): string | undefined {
+  const room = roomOf(file);
+  if (room === undefined || !specifier.startsWith('.')) return undefined;
+  const rules = allowed[room];
+  if (!rules) return `room ${room} is not in the table of docs/architecture.md`;
+  const target = join(dirname(file), specifier);
+  const other = roomOf(target);
+  if (other === room) return undefined;
+  if (other === undefined) return target === 'package.json' ? undefined : `${target} is in no room`;
+  if (!rules.includes(other)) return `${room} must not import ${other}`;
+  if (!isType && typesOnly[room]?.includes(other)) return `${room} may import only types of ${other}`;
+  if (target !== faceOf(other, room)) return `${other} is entered through ${faceOf(other, room)}, not ${target}`;
+  return undefined;
+}
+
+/** All problems of the checkout, one per line: `file:line  what`. */
+export function checkImports(base: string = root): string[] {
+  const files = globSync(['src/**/*.{ts,tsx}', 'machines/**/*.ts'], { cwd: base }).sort();
+  return files.flatMap((file) =>
+    importsOf(file, readFileSync(join(base, file), 'utf8')).flatMap((each) => {
+      const problem = problemOf(relative('.', file), each);
+      return problem === undefined ? [] : [`${file}:${each.line}  ${problem}`];
+    }),
+  );
+}
+
+if (process.argv[1]?.endsWith('check-imports.ts')) {
+  const problems = checkImports();
+  for (const problem of problems) console.error(problem);
+  process.exitCode = problems.length === 0 ? 0 : 1;
+}

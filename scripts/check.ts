@@ -1,0 +1,40 @@
+/** `npm run check`: formatting, lint, types, import directions, generated documents. All of them run; one failure fails it. */
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { root, toolEnvironment } from './toolchain.mjs';
+
+interface Check {
+  readonly title: string;
+  readonly command: string;
+  readonly args: readonly string[];
+  /** Absent in a checkout that does not have this part yet. */
+  readonly needs?: string;
+}
+
+const script = (name: string, ...args: string[]): Pick<Check, 'command' | 'args' | 'needs'> => ({
+  command: process.execPath,
+  args: ['--disable-warning=ExperimentalWarning', join(root, 'scripts', name), ...args],
+  needs: join('scripts', name),
+});
+
+const checks: readonly Check[] = [
+  { title: 'Format and lint', command: 'biome', args: ['ci', ...(process.stdout.isTTY ? [] : ['--colors=off'])] },
+  { title: 'Types', command: 'tsc', args: ['-p', '.'] },
+  { title: 'Import directions', ...script('check-imports.ts') },
+  { title: 'Generated documents', ...script('docs.ts', '--check') },
+  { title: 'Command line reference', ...script('cli-docs.ts', '--check') },
+];
+
+let failures = 0;
+for (const { title, command, args, needs } of checks) {
+  if (needs !== undefined && !existsSync(join(root, needs))) continue;
+  console.log(`── ${title}`);
+  const { status, error } = spawnSync(command, args, { cwd: root, stdio: 'inherit', env: toolEnvironment() });
+  if (error) throw error;
+  if (status !== 0) {
+    failures += 1;
+    console.error(`✖ ${title}`);
+  }
+}
+process.exitCode = failures === 0 ? 0 : 1;

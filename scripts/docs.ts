@@ -1,0 +1,49 @@
+/**
+ * `npm run docs` writes the documents that are made from the machines and the schemas; with `--check` it writes nothing
+ * and fails when one of them is not what it should be, or is there without a source.
+ */
+import { existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, sep } from 'node:path';
+import { hubApiDocument } from './hub-api-docs.ts';
+import { machineDocuments } from './machine-docs.ts';
+import { root } from './toolchain.mjs';
+
+const documents = new Map([...machineDocuments(), ['docs/hub-api.md', hubApiDocument()]]);
+const strays = globSync('docs/machines/*.md', { cwd: root })
+  .map((file) => file.split(sep).join('/'))
+  .filter((file) => !documents.has(file));
+
+/** The first line in which a file differs from what it should be; null when it does not. */
+function firstDifference(file: string, expected: string): string | null {
+  const path = join(root, file);
+  if (!existsSync(path)) return 'is missing';
+  const actual = readFileSync(path, 'utf8').replaceAll('\r\n', '\n');
+  if (actual === expected) return null;
+  const [had, has] = [actual.split('\n'), expected.split('\n')];
+  const line = has.findIndex((text, index) => text !== had[index]);
+  const at = line === -1 ? has.length : line;
+  return `differs in line ${at + 1}:\n  - ${had[at] ?? '(end)'}\n  + ${has[at] ?? '(end)'}`;
+}
+
+function check(): boolean {
+  const problems = [...documents].flatMap(([file, text]) => {
+    const difference = firstDifference(file, text);
+    return difference === null ? [] : [`${file} ${difference}`];
+  });
+  problems.push(...strays.map((file) => `${file} belongs to no machine`));
+  for (const problem of problems) console.error(problem);
+  if (problems.length > 0) console.error('Run "npm run docs" and commit what it writes.');
+  return problems.length === 0;
+}
+
+function write(): void {
+  for (const [file, text] of documents) {
+    const path = join(root, file);
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, text);
+  }
+  for (const file of strays) rmSync(join(root, file));
+}
+
+if (!process.argv.includes('--check')) write();
+else if (!check()) process.exitCode = 1;

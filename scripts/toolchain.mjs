@@ -1,0 +1,75 @@
+/**
+ * Plain JavaScript without dependencies, because it runs before anything is installed, on any Node >= 20.
+ * It makes the checkout usable (dependencies present and matching the lock file) and finds the pinned Node 22 binary.
+ */
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { delimiter, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const root = dirname(dirname(fileURLToPath(import.meta.url)));
+/** Does `work` unless it was done for this package-lock.json; what it made lives in node_modules and goes with it. */
+function oncePerLock(name, work) {
+  const stamp = join(root, 'node_modules', `.oratorio-${name}`);
+  const wanted = createHash('sha256')
+    .update(readFileSync(join(root, 'package-lock.json')))
+    .digest('hex');
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return;
+  work();
+  writeFileSync(stamp, wanted);
+}
+
+/**
+ * Installs dependencies unless node_modules already matches package-lock.json. Not `npm ci`: it refuses a lock that does
+ * not name the optional binaries of every platform, and no single machine can write such a lock from every registry.
+ * Versions are exact in package.json, the rest comes from the lock, and `--no-save` leaves both alone.
+ */
+export function ensureDependencies() {
+  oncePerLock('installed', () => {
+    console.error('Installing dependencies …');
+    const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm';
+    run(npm, ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error']);
+  });
+}
+
+/** Builds tap's test class without its TypeScript plugin (`.taprc`), which cannot load TypeScript 7; Node strips types itself. */
+export function ensureTestRunner() {
+  oncePerLock('tap-built', () => {
+    const tap = join(root, 'node_modules', 'tap', 'dist', 'esm', 'run.mjs');
+    run(node22(), [tap, 'build'], { env: toolEnvironment(), stdio: ['ignore', 'ignore', 'inherit'] });
+  });
+}
+
+/** @returns {string} absolute path of a Node 22 binary: this process if it is one, else the one npm installed. */
+export function node22() {
+  if (process.versions.node.startsWith('22.')) return process.execPath;
+  const names = [`node-${process.platform}-${process.arch}`, `node-bin-${process.platform}-${process.arch}`];
+  const require = createRequire(join(root, 'package.json'));
+  for (const name of names) {
+    try {
+      const base = dirname(require.resolve(`${name}/package.json`));
+      const binary = join(base, 'bin', process.platform === 'win32' ? 'node.exe' : 'node');
+      if (existsSync(binary)) return binary;
+    } catch {
+      // Not installed for this platform: try the next name.
+    }
+  }
+  throw new Error(
+    `No Node 22 binary for ${process.platform}-${process.arch}: install Node 22 and run this again with it.`,
+  );
+}
+
+/** Environment in which `node` and the installed tools resolve to Node 22. */
+export function toolEnvironment() {
+  const path = [dirname(node22()), join(root, 'node_modules', '.bin'), process.env.PATH].join(delimiter);
+  return { ...process.env, PATH: path };
+}
+
+/** Runs a command to its end with inherited stdio; exits this process with its code when it fails. */
+export function run(command, args, options = {}) {
+  const result = spawnSync(command, args, { stdio: 'inherit', cwd: root, ...options });
+  if (result.error) throw result.error;
+  if (result.status !== 0) process.exit(result.status ?? 1);
+}

@@ -1,0 +1,40 @@
+import t from 'tap';
+import { importsOf, problemOf } from '../../scripts/check-imports.ts';
+
+t.test('every way to import is seen, and nothing else', async (t) => {
+  const source = `
+import one from './one.ts';
+import type { Two } from './two.ts';
+import { type Three } from './three.ts';
+import './four.ts';
+export * from './five.ts';
+export { six } from './six.ts';
+const text = "import x from './no.ts'"; // import y from './no.ts'
+/* import z from './no.ts' */ const template = \`import('./no.ts')\`;
+export const seven = () => import('./seven.ts');
+`;
+  t.strictSame(
+    importsOf('a.ts', source).map(({ specifier, isType, line }) => `${line} ${specifier}${isType ? ' type' : ''}`),
+    ['2 ./one.ts', '3 ./two.ts type', '4 ./three.ts type', '5 ./four.ts', '6 ./five.ts', '7 ./six.ts', '10 ./seven.ts'],
+  );
+});
+
+t.test('rooms import downwards, through the front door', async (t) => {
+  const problem = (file: string, specifier: string, isType = false) => problemOf(file, { specifier, isType });
+  t.equal(problem('src/cli/main.ts', '../hub/index.ts'), undefined);
+  t.equal(problem('src/cli/commands/up.ts', '../../client/index.ts'), undefined);
+  t.equal(problem('src/cli/commands/up.ts', '../render.ts'), undefined, 'inside a room');
+  t.equal(problem('src/hub/hub.ts', 'valibot'), undefined, 'a package');
+  t.equal(problem('src/hub/hub.ts', '../../machines/index.ts'), undefined);
+  t.equal(problem('src/protocol/version.ts', '../../package.json'), undefined);
+  t.match(problem('src/hub/hub.ts', '../cli/output.ts'), 'hub must not import cli');
+  t.match(problem('src/hub/hub.ts', '../appserver/index.ts'), 'hub must not import appserver');
+  t.match(problem('src/http/core.ts', '../events/index.ts'), 'http must not import events');
+  t.match(problem('src/cli/main.ts', '../hub/main.ts'), 'entered through src/hub/index.ts');
+  t.match(problem('src/http/core.ts', '../protocol/defaults.ts'), 'entered through src/protocol/index.ts');
+  t.match(problem('machines/hub.ts', '../src/protocol/index.ts'), 'machines must not import protocol');
+  t.match(problem('src/protocol/hub.ts', '../../machines/index.ts'), 'only types of machines');
+  t.equal(problem('src/protocol/hub.ts', '../../machines/index.ts', true), undefined);
+  t.match(problem('src/attic/x.ts', '../log/index.ts'), 'not in the table');
+  t.match(problem('src/hub/hub.ts', '../../test/helpers.ts'), 'is in no room');
+});
