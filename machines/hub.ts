@@ -1,0 +1,156 @@
+/**
+ * The Hub itself, from boot to the end of the process. It is a root actor; every workspace is another, so the Hub keeps
+ * only their count here. Only the winner of the OS lock ever touches state; the losers say who won and leave.
+ *
+ * Detailed operation
+ * 1. `boot` makes the private directories and reads the configuration; `claim` asks the operating system for the lock.
+ * 2. The winner binds its address. The lock file is published when it answers, so whoever reads it finds somebody there.
+ * 3. Requests are served while `recover` still looks for what an earlier Hub left. A recovery that fails is told, no more.
+ * 4. `SHUTDOWN` drains once: agent servers are stopped or handed over, at most until the deadline. Then streams end.
+ */
+import { assign, emit, fromPromise, setup } from 'xstate';
+
+export interface HubContext {
+  readonly drainDeadlineMs: number;
+  readonly apiBaseUrl: string | null;
+  /** `stop` ends every managed agent server; `detach` leaves them for the next Hub to adopt. */
+  readonly mode: 'stop' | 'detach';
+  readonly adopted: number;
+  /** Asked before it served: it serves for a moment, so that everything is wound up the one usual way. */
+  readonly shutdownAsked: boolean;
+  readonly lastError: string | null;
+}
+
+export type HubMachineEvent = { readonly type: 'SHUTDOWN'; readonly mode: 'stop' | 'detach' };
+
+export type HubEmitted =
+  | { readonly type: 'hub.started'; readonly apiBaseUrl: string }
+  | { readonly type: 'hub.stopping' };
+
+const notProvided = () => Promise.reject(new Error('not provided'));
+
+export const hubMachine = setup({
+  types: {
+    input: {} as { readonly drainDeadlineMs: number },
+    context: {} as HubContext,
+    events: {} as HubMachineEvent,
+    emitted: {} as HubEmitted,
+  },
+  actors: {
+    boot: fromPromise<void>(notProvided),
+    claim: fromPromise<{ readonly won: boolean }>(notProvided),
+    listen: fromPromise<{ readonly apiBaseUrl: string }>(notProvided),
+    recover: fromPromise<{ readonly adopted: number }>(notProvided),
+    drain: fromPromise<void, { readonly mode: 'stop' | 'detach' }>(notProvided),
+    close: fromPromise<void>(notProvided),
+  },
+  delays: { drainDeadline: ({ context }) => context.drainDeadlineMs },
+  actions: {
+    keepAddress: assign((_, listening: { readonly apiBaseUrl: string }) => ({ apiBaseUrl: listening.apiBaseUrl })),
+    keepAdopted: assign((_, recovered: { readonly adopted: number }) => ({ adopted: recovered.adopted })),
+    keepMode: assign(({ event }) => ({ mode: event.mode, shutdownAsked: true })),
+    keepError: assign((_, params: { readonly error: unknown }) => ({
+      lastError: params.error instanceof Error ? params.error.message : String(params.error),
+    })),
+    blameDrain: assign({ lastError: 'Some agent servers did not stop in time.' }),
+    announceStarted: emit(({ context }) => ({ type: 'hub.started' as const, apiBaseUrl: context.apiBaseUrl ?? '' })),
+    announceStopping: emit({ type: 'hub.stopping' as const }),
+  },
+  guards: {
+    won: (_, claim: { readonly won: boolean }) => claim.won,
+    shutdownWasAsked: ({ context }) => context.shutdownAsked,
+  },
+}).createMachine({
+  id: 'hub',
+  description: 'The per-user supervisor process.',
+  context: ({ input }) => ({
+    drainDeadlineMs: input.drainDeadlineMs,
+    apiBaseUrl: null,
+    mode: 'stop',
+    adopted: 0,
+    shutdownAsked: false,
+    lastError: null,
+  }),
+  initial: 'booting',
+  states: {
+    booting: {
+      description: 'Private directories and configuration.',
+      on: { SHUTDOWN: { actions: 'keepMode' } },
+      invoke: {
+        id: 'boot',
+        src: 'boot',
+        onDone: 'claiming',
+        onError: { target: 'failed', actions: { type: 'keepError', params: ({ event }) => ({ error: event.error }) } },
+      },
+    },
+    claiming: {
+      description: 'The operating system decides who is the Hub of this user home.',
+      on: { SHUTDOWN: { actions: 'keepMode' } },
+      invoke: {
+        id: 'claim',
+        src: 'claim',
+        onDone: [
+          { guard: { type: 'won', params: ({ event }) => event.output }, target: 'listening' },
+          { target: 'yielded' },
+        ],
+        onError: { target: 'failed', actions: { type: 'keepError', params: ({ event }) => ({ error: event.error }) } },
+      },
+    },
+    listening: {
+      description: 'Binding the address; the lock file is published once it answers.',
+      on: { SHUTDOWN: { actions: 'keepMode' } },
+      invoke: {
+        id: 'listen',
+        src: 'listen',
+        onDone: { target: 'serving', actions: { type: 'keepAddress', params: ({ event }) => event.output } },
+        onError: { target: 'failed', actions: { type: 'keepError', params: ({ event }) => ({ error: event.error }) } },
+      },
+    },
+    serving: {
+      description: 'Answering requests.',
+      entry: 'announceStarted',
+      always: { guard: 'shutdownWasAsked', target: 'draining' },
+      initial: 'recovering',
+      on: { SHUTDOWN: { target: 'draining', actions: 'keepMode' } },
+      states: {
+        recovering: {
+          description: 'Finding the agent servers that an earlier Hub left alive, and what it left half done.',
+          invoke: {
+            id: 'recover',
+            src: 'recover',
+            onDone: { target: 'steady', actions: { type: 'keepAdopted', params: ({ event }) => event.output } },
+            onError: {
+              target: 'steady',
+              actions: { type: 'keepError', params: ({ event }) => ({ error: event.error }) },
+            },
+          },
+        },
+        steady: { description: 'Everything known is under supervision.' },
+      },
+    },
+    draining: {
+      description: 'Agent servers are stopped, or handed over, while subscribers still hear of it.',
+      entry: 'announceStopping',
+      invoke: {
+        id: 'drain',
+        src: 'drain',
+        input: ({ context }) => ({ mode: context.mode }),
+        onDone: 'closing',
+        onError: { target: 'closing', actions: { type: 'keepError', params: ({ event }) => ({ error: event.error }) } },
+      },
+      after: { drainDeadline: { target: 'closing', actions: 'blameDrain' } },
+    },
+    closing: {
+      description: 'Streams end after their last event; the lock file is withdrawn.',
+      invoke: {
+        id: 'close',
+        src: 'close',
+        onDone: 'stopped',
+        onError: { target: 'stopped', actions: { type: 'keepError', params: ({ event }) => ({ error: event.error }) } },
+      },
+    },
+    stopped: { description: 'The process may end.', type: 'final' },
+    yielded: { description: 'Another Hub serves this home; this one leaves with success.', type: 'final' },
+    failed: { description: 'The Hub could not start.', type: 'final' },
+  },
+});

@@ -1,0 +1,23 @@
+/**
+ * The catalogue of statecharts: what a newcomer reads first, and what the diagrams, the inspector and the tests are made
+ * from. Pure XState v5: no I/O, no clock, no chance, no secret in a context. Never here: anything imported from `src/`.
+ */
+import type { AnyStateMachine } from 'xstate';
+import { agentServerMachine } from './agent-server.ts';
+import { apiProxyMachine } from './api-proxy.ts';
+import { hubMachine } from './hub.ts';
+
+export * from './agent-server.ts';
+export * from './agent-server-types.ts';
+export * from './api-proxy.ts';
+export * from './hub.ts';
+export * from './process-events.ts';
+export * from './restart-policy.ts';
+export * from './turn.ts';
+
+/** Every machine by the name it has in documents, in `oratorio machines` and on the wire. */
+export const catalogue: Readonly<Record<string, AnyStateMachine>> = {
+  hub: hubMachine,
+  'agent-server': agentServerMachine,
+  'api-proxy': apiProxyMachine,
+};

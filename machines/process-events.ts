@@ -1,0 +1,63 @@
+/** What the driver of an OS process tells the machine that owns it. Every event names the incarnation it belongs to. */
+export type ProcessEvent =
+  | { readonly type: 'PROCESS.SPAWNED'; readonly incarnation: number; readonly pid: number }
+  /** The operating system would not start it. `retriable` is false when trying again cannot help (no such file). */
+  | {
+      readonly type: 'PROCESS.REFUSED';
+      readonly incarnation: number;
+      readonly error: string;
+      readonly retriable: boolean;
+      readonly at: number;
+    }
+  /** The process has ended and its group is verified empty. `exitCode` and `signal` are null when nobody saw them. */
+  | {
+      readonly type: 'PROCESS.EXITED';
+      readonly incarnation: number;
+      readonly exitCode: number | null;
+      readonly signal: string | null;
+      readonly at: number;
+    };
+
+/** What a machine asks of the driver. */
+export type ProcessCommand = { readonly type: 'TERMINATE' } | { readonly type: 'KILL' };
+
+/** How the driver gets hold of the process. An external one is watched and never signalled. */
+export type ProcessMode = 'spawn' | 'adopt' | 'watch';
+
+/** What every actor is told: whom it works for, and in which incarnation. */
+export interface OfWorkspace {
+  readonly workspacePath: string;
+  readonly incarnation: number;
+}
+
+export interface ProcessInput extends OfWorkspace {
+  readonly mode: ProcessMode;
+}
+
+/** A failure as prepared by an invoked actor: a plain Error counts as `startFailed`, retriable. */
+export interface Failure {
+  readonly kind: FailureKind;
+  readonly message: string;
+  readonly retriable: boolean;
+  /** When it happened; a failure without a time is not counted. */
+  readonly at?: number;
+}
+
+export const failureKinds = [
+  'startFailed',
+  'unhealthy',
+  'workspaceLocked',
+  'portUnavailable',
+  'invalidConfig',
+  'workspaceGone',
+  'apiProxy',
+  'crashed',
+] as const;
+export type FailureKind = (typeof failureKinds)[number];
+
+/** Reads what an invoked actor rejected with: an object that carries a `failure`, or any other error. */
+export function failureOf(error: unknown): Failure {
+  if (typeof error === 'object' && error !== null && 'failure' in error) return error.failure as Failure;
+  const message = error instanceof Error ? error.message : String(error);
+  return { kind: 'startFailed', message, retriable: true };
+}

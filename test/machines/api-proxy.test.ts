@@ -1,0 +1,297 @@
+import t, { type Test } from 'tap';
+import { apiProxyMachine } from '../../machines/index.ts';
+import { flush, type Walk, walkEvery } from './harness.ts';
+import { policy, SidecarWorld } from './worlds.ts';
+
+const to = {
+  async probing(world: SidecarWorld) {
+    await world.spawned();
+  },
+  async aborting(world: SidecarWorld) {
+    await world.spawned();
+    await world.notReady();
+  },
+  running: (world: SidecarWorld) => world.run(),
+  async terminating(world: SidecarWorld) {
+    await world.run();
+    await world.send('PROXY.STOP');
+  },
+  async killing(world: SidecarWorld) {
+    await to.terminating(world);
+    await world.pass(policy.gracefulStopMs);
+  },
+  async backingOff(world: SidecarWorld) {
+    await world.run();
+    await world.exited(1);
+  },
+};
+
+const commands = (world: SidecarWorld) => world.os.last('sidecar').commands;
+
+function isClean(t: Test, world: SidecarWorld): void {
+  t.same(world.os.live('sidecar'), [], 'no sidecar lives');
+  t.same(Object.keys(world.actor.getSnapshot().children), [], 'no actor is left');
+}
+
+const walks: Walk<SidecarWorld>[] = [
+  {
+    takes: 'starting PROXY.STOP → stopping',
+    proves: 'A stop overtakes a start, and waits for the process that was already asked for.',
+    given: flush,
+    when: (world) => world.send('PROXY.STOP'),
+    shows: (t, world) => {
+      t.equal(world.state, 'stopping.terminating');
+      t.same(commands(world), ['TERMINATE']);
+    },
+  },
+  {
+    takes: 'starting PROCESS.EXITED [isThisIncarnation] → exited',
+    proves: 'A sidecar that never served and ends is not revived: its start has failed.',
+    given: to.probing,
+    when: (world) => world.exited(2),
+    shows: (t, world) => {
+      t.equal(world.state, 'exited.resting');
+      t.match(world.told.at(-1), { type: 'PROXY.EXITED', exitCode: 2, final: true });
+      isClean(t, world);
+    },
+  },
+  {
+    takes: 'starting PROCESS.REFUSED [isThisIncarnation] → exited',
+    proves: 'What the operating system will not start is told as final.',
+    given: flush,
+    when: (world) => world.refused(),
+    shows: (t, world) => {
+      t.equal(world.state, 'exited.resting');
+      t.match(world.told.at(-1), { type: 'PROXY.EXITED', error: 'it was refused', final: true });
+      isClean(t, world);
+    },
+  },
+  {
+    takes: 'starting after(proxyDeadline) → starting.aborting',
+    proves: 'A sidecar that does not answer in time is killed before its start counts as failed.',
+    given: to.probing,
+    when: (world) => world.pass(policy.proxyDeadlineMs),
+    shows: (t, world) => {
+      t.equal(world.state, 'starting.aborting.killing');
+      t.same(commands(world), ['KILL']);
+      t.same(world.told, []);
+      t.match(world.context.lastError, 'not ready within 10000 ms');
+    },
+  },
+  {
+    takes: 'starting.spawning PROCESS.SPAWNED [isThisIncarnation] → starting.probing',
+    proves: 'It is asked for its models once it is there.',
+    given: flush,
+    when: (world) => world.spawned(),
+    shows: (t, world) => {
+      t.equal(world.state, 'starting.probing');
+      t.equal(world.readiness.length, 1);
+    },
+  },
+  {
+    takes: 'starting.probing done(readiness) → running',
+    proves: 'Running is told when it answered, and then only.',
+    given: to.probing,
+    when: (world) => world.ready(),
+    shows: (t, world) => {
+      t.equal(world.state, 'running');
+      t.same(world.told, [{ type: 'PROXY.RUNNING', pid: world.os.last('sidecar').pid }]);
+    },
+  },
+  {
+    takes: 'starting.probing error(readiness) → starting.aborting',
+    proves: 'A sidecar that cannot become ready is killed, and the reason is kept.',
+    given: to.probing,
+    when: (world) => world.notReady(),
+    shows: (t, world) => {
+      t.equal(world.state, 'starting.aborting.killing');
+      t.equal(world.context.lastError, 'no models');
+    },
+  },
+  {
+    takes: 'starting.aborting.killing after(killVerify) → starting.aborting.stuck',
+    proves: 'What survives SIGKILL is waited for.',
+    given: to.aborting,
+    when: (world) => world.pass(policy.killVerifyMs),
+    shows: (t, world) => {
+      t.equal(world.state, 'starting.aborting.stuck');
+      t.match(world.context.lastError, 'did not end after SIGKILL');
+      t.same(world.told, []);
+    },
+  },
+  {
+    takes: 'running PROXY.STOP → stopping',
+    proves: 'A stop is polite first.',
+    given: to.running,
+    when: (world) => world.send('PROXY.STOP'),
+    shows: (t, world) => t.same(commands(world), ['TERMINATE']),
+  },
+  {
+    takes: 'running PROCESS.EXITED [isThisIncarnation] → exited',
+    proves: 'A death after service is told, and that it is not the end.',
+    given: to.running,
+    when: (world) => world.exited(null, 'SIGKILL'),
+    shows: (t, world) => {
+      t.equal(world.state, 'exited.backingOff');
+      t.match(world.told.at(-1), { type: 'PROXY.EXITED', signal: 'SIGKILL', final: false });
+      isClean(t, world);
+    },
+  },
+  {
+    takes: 'stopping PROCESS.EXITED [isThisIncarnation] → stopped',
+    proves: 'Stopped is told when the group is empty.',
+    given: to.terminating,
+    when: (world) => world.exited(0),
+    shows: (t, world) => {
+      t.equal(world.state, 'stopped');
+      t.match(world.told.at(-1), { type: 'PROXY.STOPPED', exitCode: 0 });
+      isClean(t, world);
+    },
+  },
+  {
+    takes: 'stopping PROCESS.REFUSED [isThisIncarnation] → stopped',
+    proves: 'A process that never came into being need not be waited for.',
+    given: (world) => world.send('PROXY.STOP'),
+    when: (world) => world.refused(),
+    shows: (t, world) => {
+      t.equal(world.state, 'stopped');
+      isClean(t, world);
+    },
+  },
+  {
+    takes: 'stopping.terminating after(gracefulStop) → stopping.killing',
+    proves: 'Politeness has an end.',
+    given: to.terminating,
+    when: (world) => world.pass(policy.gracefulStopMs),
+    shows: (t, world) => t.same(commands(world), ['TERMINATE', 'KILL']),
+  },
+  {
+    takes: 'stopping.killing after(killVerify) → stopping.stuck',
+    proves: 'What survives SIGKILL is never called stopped.',
+    given: to.killing,
+    when: (world) => world.pass(policy.killVerifyMs),
+    shows: (t, world) => {
+      t.equal(world.state, 'stopping.stuck');
+      t.notOk(world.told.some(({ type }) => type === 'PROXY.STOPPED'));
+    },
+  },
+  {
+    takes: 'stopped PROXY.START → starting',
+    proves: 'It can be started again as a new incarnation.',
+    given: async (world) => {
+      await to.terminating(world);
+      await world.exited(0);
+    },
+    when: (world) => world.send('PROXY.START'),
+    shows: (t, world) => {
+      t.equal(world.state, 'starting.spawning');
+      t.equal(world.os.last('sidecar').incarnation, 2);
+    },
+  },
+  {
+    takes: 'exited PROXY.START → starting',
+    proves: 'A start does not wait for the back-off, and forgets the failures.',
+    given: to.backingOff,
+    when: (world) => world.send('PROXY.START'),
+    shows: (t, world) => {
+      t.equal(world.state, 'starting.spawning');
+      t.match(world.context, { failures: [], attempt: 0 });
+    },
+  },
+  {
+    takes: 'exited PROXY.STOP → stopped',
+    proves: 'A stop cancels the restart that was due, and is answered at once.',
+    given: to.backingOff,
+    when: (world) => world.send('PROXY.STOP'),
+    shows: (t, world) => {
+      world.clock.increment(60_000);
+      t.equal(world.state, 'stopped');
+      t.equal(world.told.at(-1)?.type, 'PROXY.STOPPED');
+    },
+  },
+  {
+    takes: 'exited.deciding always [restsForGood] → exited.resting',
+    proves: 'Policy never means never.',
+    world: () => new SidecarWorld({ restart: 'never' }),
+    given: to.running,
+    when: (world) => world.exited(1),
+    shows: (t, world) => {
+      world.clock.increment(600_000);
+      t.equal(world.state, 'exited.resting');
+      t.match(world.told.at(-1), { type: 'PROXY.EXITED', final: true });
+    },
+  },
+  {
+    takes: 'exited.deciding always [gaveUp] → exited.givenUp',
+    proves: 'Too many failures in the window end the revivals, and that is told.',
+    world: () => new SidecarWorld({ maxRestarts: 1 }),
+    given: async (world) => {
+      await to.backingOff(world);
+      await world.pass(1_000);
+    },
+    when: (world) => world.exited(1),
+    shows: (t, world) => {
+      t.equal(world.state, 'exited.givenUp');
+      t.match(world.told.at(-1), { type: 'PROXY.EXITED', final: true });
+    },
+  },
+  {
+    takes: 'exited.deciding always → exited.backingOff',
+    proves: 'A sidecar that served before is revived after a jittered pause.',
+    given: to.running,
+    when: (world) => world.exited(0),
+    shows: (t, world) => {
+      t.equal(world.state, 'exited.backingOff');
+      const { delayMs } = world.context;
+      t.ok(delayMs >= 500 && delayMs <= 1_000, String(delayMs));
+    },
+  },
+  {
+    takes: 'exited.backingOff after(backoff) → starting',
+    proves: 'The revival is a new incarnation.',
+    given: to.backingOff,
+    when: (world) => world.pass(world.context.delayMs),
+    shows: (t, world) => {
+      t.equal(world.state, 'starting.spawning');
+      t.equal(world.os.last('sidecar').incarnation, 2);
+    },
+  },
+];
+
+walkEvery(t, apiProxyMachine, () => new SidecarWorld(), walks);
+
+t.test('only the first process is adopted; what follows is spawned', async (t) => {
+  const adopted = new SidecarWorld({}, true);
+  t.equal(adopted.os.last('sidecar').mode, 'adopt');
+  await adopted.run();
+  await adopted.exited(null);
+  await adopted.pass(1_000);
+  t.equal(adopted.os.last('sidecar').mode, 'spawn');
+
+  const gone = new SidecarWorld({}, true);
+  await gone.exited(null);
+  await gone.send('PROXY.START');
+  t.equal(gone.os.last('sidecar').mode, 'spawn');
+});
+
+t.test('a refusal that comes while the start is being aborted ends it', async (t) => {
+  const world = new SidecarWorld();
+  await world.pass(policy.proxyDeadlineMs);
+  t.equal(world.state, 'starting.aborting.killing');
+  await world.refused();
+  t.equal(world.state, 'exited.resting');
+  isClean(t, world);
+});
+
+t.test('an event of an earlier incarnation changes nothing', async (t) => {
+  for (const [name, lead] of Object.entries(to)) {
+    const world = new SidecarWorld();
+    await lead(world);
+    const before = world.actor.getSnapshot();
+    world.actor.send({ type: 'PROCESS.SPAWNED', incarnation: 0, pid: 1 });
+    world.actor.send({ type: 'PROCESS.EXITED', incarnation: 0, exitCode: 1, signal: null, at: 0 });
+    world.actor.send({ type: 'PROCESS.REFUSED', incarnation: 0, error: 'no', retriable: true, at: 0 });
+    t.equal(world.actor.getSnapshot().context, before.context, name);
+    t.same(world.actor.getSnapshot().value, before.value, name);
+  }
+});

@@ -1,0 +1,88 @@
+import t from 'tap';
+import { catalogue } from '../../machines/index.ts';
+import { hubApiDocument } from '../../scripts/hub-api-docs.ts';
+import { headerOf, machineDocuments } from '../../scripts/machine-docs.ts';
+import { hubRoutes } from '../../src/hub/route-table.ts';
+import { graphOf } from '../../src/inspect/graph.ts';
+import { hubErrors, hubEventKinds } from '../../src/protocol/index.ts';
+
+t.test('the header of a machine is read: summary and numbered operation', async (t) => {
+  const source =
+    '/**\n * What it\n * is.\n *\n * Detailed operation\n * 1. First\n *    goes on.\n * 2. Second.\n */\ncode();\n';
+  t.same(headerOf(source), { summary: 'What it is.', operation: ['First goes on.', 'Second.'] });
+  t.same(headerOf('/**\n * Alone.\n */\n'), { summary: 'Alone.', operation: [] });
+  t.throws(() => headerOf('code();'), /does not begin with a comment/);
+});
+
+/** The text between the fences of the one diagram. */
+function diagramOf(document: string): string[] {
+  const text = /```mermaid\n([\s\S]*?)\n```/.exec(document)?.[1] ?? '';
+  return text.split('\n').map((line) => line.trim());
+}
+
+for (const [name, machine] of Object.entries(catalogue)) {
+  const document = machineDocuments().get(`docs/machines/${name}.md`) ?? '';
+
+  t.test(`${name}: its diagram is one that mermaid reads`, async (t) => {
+    const [first, ...lines] = diagramOf(document);
+    t.equal(first, 'stateDiagram-v2');
+    const declared = new Set<string>();
+    let depth = 0;
+    let inNote = false;
+    for (const line of lines) {
+      if (line.startsWith('note ')) inNote = true;
+      if (line === 'end note') inNote = false;
+      const state = /^state "[^"]+" as (\w+)( \{)?$/.exec(line);
+      if (state?.[1]) declared.add(state[1]);
+      if (line.endsWith('{')) depth += 1;
+      if (line === '}') depth -= 1;
+      t.ok(depth >= 0);
+      if (inNote || line === 'end note' || line === '}' || state) continue;
+      const known =
+        /^(\[\*\]|s_\w+) --> (\[\*\]|s_\w+)( : [^:;{}"<>]*(#\d+;[^:;{}"<>]*)*)?$/.test(line) ||
+        /^s_\w+ : .+$/.test(line);
+      t.ok(known, line);
+    }
+    t.equal(depth, 0, 'braces are balanced');
+    for (const [id] of lines.join('\n').matchAll(/\bs_\w+/g)) t.ok(declared.has(id), `${id} is declared`);
+  });
+
+  t.test(`${name}: its document names every state, transition, and step of operation`, async (t) => {
+    const { nodes, edges } = graphOf(name, machine);
+    for (const { id, description } of nodes) {
+      if (id !== '') t.match(document, `| \`${id}\` | ${description}`, id);
+    }
+    for (const { event, actions } of edges)
+      t.match(document, new RegExp(`\`${event.replace(/[().]/g, '\\$&')}\``), actions.join());
+    if (name === 'agent-server') t.match(document, '## Detailed operation\n\n1. `ENSURE` leads from rest');
+    t.notMatch(document, /undefined|\[object/);
+  });
+}
+
+t.test('the index leads to every machine', async (t) => {
+  for (const name of Object.keys(catalogue)) t.match(machineDocuments().get('docs/machines/README.md'), `(${name}.md)`);
+});
+
+t.test('the Hub API document has every route, error and event, and its links lead somewhere', async (t) => {
+  const document = hubApiDocument();
+  for (const { method, path } of Object.values(hubRoutes)) t.match(document, `\n### ${method} ${path}\n`);
+  for (const [code, { status }] of Object.entries(hubErrors)) {
+    t.match(document, code === 'workspaceNotFound' ? `| \`${code}\` | 400 or 404 |` : `| \`${code}\` | ${status} |`);
+  }
+  for (const [kind, { meaning }] of Object.entries(hubEventKinds)) t.match(document, `### ${kind}\n\n${meaning}\n`);
+  const anchors = new Set(
+    [...document.matchAll(/^#+ (.+)$/gm)].map(([, title = '']) =>
+      title
+        .toLowerCase()
+        .replaceAll(/[^a-z0-9_ -]/g, '')
+        .replaceAll(' ', '-'),
+    ),
+  );
+  for (const [, anchor = ''] of document.matchAll(/\]\(#([^)]+)\)/g)) t.ok(anchors.has(anchor), anchor);
+  t.notMatch(document, /undefined|\[object/);
+});
+
+t.test('documents are the same whenever they are made', async (t) => {
+  t.same([...machineDocuments()], [...machineDocuments()]);
+  t.equal(hubApiDocument(), hubApiDocument());
+});

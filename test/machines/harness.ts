@@ -1,0 +1,227 @@
+/**
+ * What the machines' tests are made of: names of transitions, a fake operating system, and questions that a test answers
+ * by hand. Nothing here is real and nothing waits.
+ */
+import { setImmediate } from 'node:timers/promises';
+import type { Test } from 'tap';
+import {
+  type AnyActorRef,
+  type AnyStateMachine,
+  type AnyTransitionDefinition,
+  fromCallback,
+  fromPromise,
+  type InspectionEvent,
+  type SimulatedClock,
+} from 'xstate';
+import type { Failure, ProcessCommand, ProcessEvent, ProcessInput } from '../../machines/index.ts';
+import { graphOf } from '../../src/inspect/graph.ts';
+import { eventName, guardName, nodeId } from '../../src/inspect/names.ts';
+
+/** `running PROBE.FAILED [isLastStraw] → unhealthy`: what a transition is called in a test, `∅` when it has no target. */
+export function nameOf(transition: AnyTransitionDefinition): string {
+  const guard = guardName(transition.guard);
+  const target = transition.target?.map(nodeId).join(', ') ?? '∅';
+  return transitionName(nodeId(transition.source), eventName(transition), guard, target);
+}
+
+function transitionName(source: string, event: string, guard: string | null, target: string): string {
+  return `${source || '(any)'} ${event}${guard ? ` [${guard}]` : ''} → ${target}`;
+}
+
+/** Every transition of a machine by name, in the order in which the machine tries them. */
+export function transitionNames(machine: AnyStateMachine): string[] {
+  return graphOf('', machine).edges.map((edge) =>
+    transitionName(edge.source, edge.event, edge.guard, edge.internal ? '∅' : edge.target),
+  );
+}
+
+interface Microstep {
+  readonly actorRef: AnyActorRef;
+  readonly _transitions: readonly AnyTransitionDefinition[];
+}
+
+/** An inspector that keeps the names of the transitions that actors of `logic` take, in order. */
+export function transitionLog(taken: string[], isWatched: (actor: AnyActorRef) => boolean) {
+  return (event: InspectionEvent) => {
+    if (event.type !== '@xstate.microstep') return;
+    const { actorRef, _transitions } = event as unknown as Microstep;
+    if (!isWatched(actorRef)) return;
+    // What starts an actor is reported as a transition too, without an event of its own.
+    taken.push(..._transitions.filter((each) => each.eventType !== undefined).map(nameOf));
+  };
+}
+
+/** Lets every promise that can settle do so, with all that follows. */
+export const flush = (): Promise<void> => setImmediate();
+
+/** One process of the fake operating system, from the request to start it. */
+export interface FakeProcess {
+  readonly kind: 'server' | 'sidecar';
+  readonly incarnation: number;
+  readonly mode: ProcessInput['mode'];
+  readonly pid: number;
+  readonly commands: ProcessCommand['type'][];
+  /** A process group of ours exists. Somebody else's server is not counted. */
+  alive: boolean;
+  /** The machine has stopped listening. */
+  released: boolean;
+  /** The driver has told how it ended or that it did not begin. */
+  over: boolean;
+  readonly tell: (event: ProcessEvent) => void;
+}
+
+/** A promise that an invoked actor waits for, settled by the test. */
+export interface Question<T, I> {
+  readonly input: I;
+  isOpen: boolean;
+  answer(value: T): void;
+  fail(error: unknown): void;
+}
+
+/** What an actor of the Hub rejects with. */
+export function failure(kind: Failure['kind'], retriable: boolean, message = `it ${kind}`): Error {
+  return Object.assign(new Error(message), { failure: { kind, message, retriable } satisfies Failure });
+}
+
+export function asked<T, I>(questions: Question<T, I>[]) {
+  return fromPromise<T, I>(({ input, signal }) => {
+    return new Promise<T>((resolve, reject) => {
+      const question: Question<T, I> = {
+        input,
+        isOpen: true,
+        answer(value) {
+          question.isOpen = false;
+          resolve(value);
+        },
+        fail(error) {
+          question.isOpen = false;
+          reject(error);
+        },
+      };
+      signal.addEventListener('abort', () => {
+        question.isOpen = false;
+      });
+      questions.push(question);
+    });
+  });
+}
+
+/** Processes that begin and end when the test says so. */
+export class FakeOs {
+  readonly processes: FakeProcess[] = [];
+  readonly clock: SimulatedClock;
+  #nextPid = 1000;
+
+  constructor(clock: SimulatedClock) {
+    this.clock = clock;
+  }
+
+  driver(kind: FakeProcess['kind']) {
+    return fromCallback<ProcessCommand, ProcessInput>(({ input, receive, sendBack }) => {
+      const process: FakeProcess = {
+        kind,
+        incarnation: input.incarnation,
+        mode: input.mode,
+        pid: this.#nextPid++,
+        commands: [],
+        // One that is adopted lives already; one that is spawned lives from `spawned` on.
+        alive: input.mode === 'adopt',
+        released: false,
+        over: false,
+        tell: (event) => sendBack(event),
+      };
+      this.processes.push(process);
+      receive((command) => {
+        process.commands.push(command.type);
+      });
+      return () => {
+        process.released = true;
+      };
+    });
+  }
+
+  /** Process groups of ours that exist. */
+  live(kind: FakeProcess['kind']): FakeProcess[] {
+    return this.processes.filter((process) => process.kind === kind && process.alive);
+  }
+
+  /** The process that was asked for last. */
+  last(kind: FakeProcess['kind']): FakeProcess {
+    const process = this.processes.findLast((each) => each.kind === kind);
+    if (!process) throw new Error(`no ${kind} was asked for`);
+    return process;
+  }
+
+  spawned(process: FakeProcess): void {
+    process.alive = process.mode !== 'watch';
+    process.tell({ type: 'PROCESS.SPAWNED', incarnation: process.incarnation, pid: process.pid });
+  }
+
+  refused(process: FakeProcess, retriable: boolean): void {
+    process.over = true;
+    process.alive = false;
+    const { incarnation } = process;
+    process.tell({ type: 'PROCESS.REFUSED', incarnation, error: 'it was refused', retriable, at: this.clock.now() });
+  }
+
+  exited(process: FakeProcess, exitCode: number | null, signal: string | null = null): void {
+    process.over = true;
+    process.alive = false;
+    process.tell({
+      type: 'PROCESS.EXITED',
+      incarnation: process.incarnation,
+      exitCode,
+      signal,
+      at: this.clock.now(),
+    });
+  }
+}
+
+/** The question that waits for an answer. */
+export function open<T, I>(questions: readonly Question<T, I>[]): Question<T, I> {
+  const question = questions.findLast((each) => each.isOpen);
+  if (!question) throw new Error('nothing was asked');
+  return question;
+}
+
+/** One transition walked: how the world got there, what then happened, and what must be true afterwards. */
+export interface Walk<W> {
+  /** Name of the transition, see `nameOf`. */
+  readonly takes: string;
+  /** One sentence: what this proves. */
+  readonly proves: string;
+  readonly world?: () => W;
+  readonly given: (world: W) => Promise<void>;
+  readonly when: (world: W) => Promise<void> | void;
+  readonly shows: (t: Test, world: W) => void;
+}
+
+/**
+ * A subtest for each walk, and one that fails when a transition of the machine was never taken as the thing under test
+ * or when a walk names a transition that the machine does not have.
+ */
+export function walkEvery<W extends { readonly taken: string[] }>(
+  t: Test,
+  machine: AnyStateMachine,
+  createWorld: () => W,
+  walks: readonly Walk<W>[],
+): void {
+  for (const { takes, proves, world: createSpecial, given, when, shows } of walks) {
+    t.test(takes, async (t) => {
+      const world = (createSpecial ?? createWorld)();
+      await given(world);
+      const before = world.taken.length;
+      await when(world);
+      await flush();
+      t.ok(world.taken.slice(before).includes(takes), proves, { taken: world.taken.slice(before) });
+      shows(t, world);
+    });
+  }
+  t.test('every transition of the machine was walked', async (t) => {
+    const walked = new Set(walks.map(({ takes }) => takes));
+    const names = transitionNames(machine);
+    t.equal(new Set(names).size, names.length, 'names tell transitions apart');
+    for (const name of names) t.ok(walked.has(name), name);
+    for (const name of walked) t.ok(names.includes(name), `${name} is a transition of the machine`);
+  });
+}

@@ -1,0 +1,230 @@
+import t, { type Test } from 'tap';
+import { hubMachine } from '../../machines/index.ts';
+import { flush, open, type Walk, walkEvery } from './harness.ts';
+import { HubWorld } from './worlds.ts';
+
+const listening = (world: HubWorld) => world.listening();
+const serving = (world: HubWorld) => world.serve();
+const fails = (t: Test, world: HubWorld) => {
+  t.equal(world.state, 'failed');
+  t.equal(world.actor.getSnapshot().status, 'done');
+  t.equal(world.context.lastError, 'disk full');
+};
+const draining = async (world: HubWorld) => {
+  await world.serve();
+  await world.shutDown();
+};
+const closing = async (world: HubWorld) => {
+  await draining(world);
+  open(world.drain).answer();
+  await flush();
+};
+
+const claiming = async (world: HubWorld) => {
+  open(world.boot).answer();
+  await flush();
+};
+const stays = (state: string) => (t: Test, world: HubWorld) => {
+  t.equal(world.state, state);
+  t.ok(world.context.shutdownAsked);
+};
+
+const walks: Walk<HubWorld>[] = [
+  {
+    takes: 'booting SHUTDOWN → ∅',
+    proves: 'A shutdown asked for this early is not forgotten.',
+    given: flush,
+    when: (world) => world.actor.send({ type: 'SHUTDOWN', mode: 'stop' }),
+    shows: stays('booting'),
+  },
+  {
+    takes: 'claiming SHUTDOWN → ∅',
+    proves: 'Nor is one that comes while the lock is asked for.',
+    given: claiming,
+    when: (world) => world.actor.send({ type: 'SHUTDOWN', mode: 'stop' }),
+    shows: stays('claiming'),
+  },
+  {
+    takes: 'listening SHUTDOWN → ∅',
+    proves: 'Nor one that comes while the address is bound.',
+    given: listening,
+    when: (world) => world.actor.send({ type: 'SHUTDOWN', mode: 'detach' }),
+    shows: stays('listening'),
+  },
+  {
+    takes: 'serving always [shutdownWasAsked] → draining',
+    proves: 'A Hub that was told to stop before it served winds up as soon as it does.',
+    given: async (world) => {
+      world.actor.send({ type: 'SHUTDOWN', mode: 'detach' });
+      await listening(world);
+    },
+    when: (world) => open(world.listen).answer({ apiBaseUrl: 'http://127.0.0.1:1' }),
+    shows: (t, world) => {
+      t.equal(world.state, 'draining');
+      t.equal(world.context.mode, 'detach');
+    },
+  },
+  {
+    takes: 'booting done(boot) → claiming',
+    proves: 'The lock is asked for only when the private directories are there.',
+    given: flush,
+    when: (world) => open(world.boot).answer(),
+    shows: (t, world) => {
+      t.equal(world.state, 'claiming');
+      t.equal(world.claim.length, 1);
+    },
+  },
+  {
+    takes: 'booting error(boot) → failed',
+    proves: 'A Hub without its directories ends, and says why.',
+    given: flush,
+    when: (world) => world.fail(world.boot),
+    shows: fails,
+  },
+  {
+    takes: 'claiming done(claim) [won] → listening',
+    proves: 'The winner of the lock goes on to bind its address.',
+    given: async (world) => {
+      open(world.boot).answer();
+      await flush();
+    },
+    when: (world) => open(world.claim).answer({ won: true }),
+    shows: (t, world) => t.equal(world.state, 'listening'),
+  },
+  {
+    takes: 'claiming done(claim) → yielded',
+    proves: 'A loser leaves with success and never listens or recovers anything.',
+    given: async (world) => {
+      open(world.boot).answer();
+      await flush();
+    },
+    when: (world) => open(world.claim).answer({ won: false }),
+    shows: (t, world) => {
+      t.equal(world.state, 'yielded');
+      t.equal(world.context.lastError, null);
+      t.equal(world.listen.length + world.recover.length, 0);
+    },
+  },
+  {
+    takes: 'claiming error(claim) → failed',
+    proves: 'A lock that cannot be asked for is an error, not a victory.',
+    given: async (world) => {
+      open(world.boot).answer();
+      await flush();
+    },
+    when: (world) => world.fail(world.claim),
+    shows: fails,
+  },
+  {
+    takes: 'listening done(listen) → serving',
+    proves: 'hub.started carries the address that was bound.',
+    given: listening,
+    when: (world) => open(world.listen).answer({ apiBaseUrl: 'http://127.0.0.1:1' }),
+    shows: (t, world) => {
+      t.equal(world.state, 'serving.recovering');
+      t.same(world.emitted, [{ type: 'hub.started', apiBaseUrl: 'http://127.0.0.1:1' }]);
+    },
+  },
+  {
+    takes: 'listening error(listen) → failed',
+    proves: 'A port that cannot be bound ends the Hub before it says that it started.',
+    given: listening,
+    when: (world) => world.fail(world.listen),
+    shows: (t, world) => {
+      fails(t, world);
+      t.same(world.emitted, []);
+    },
+  },
+  {
+    takes: 'serving.recovering done(recover) → serving.steady',
+    proves: 'What was adopted is counted.',
+    given: serving,
+    when: (world) => open(world.recover).answer({ adopted: 3 }),
+    shows: (t, world) => {
+      t.equal(world.state, 'serving.steady');
+      t.equal(world.context.adopted, 3);
+    },
+  },
+  {
+    takes: 'serving.recovering error(recover) → serving.steady',
+    proves: 'A recovery that fails does not take the Hub with it.',
+    given: serving,
+    when: (world) => world.fail(world.recover),
+    shows: (t, world) => {
+      t.equal(world.state, 'serving.steady');
+      t.equal(world.context.lastError, 'disk full');
+    },
+  },
+  {
+    takes: 'serving SHUTDOWN → draining',
+    proves: 'Agent servers are drained in the mode that was asked for, after hub.stopping was told.',
+    given: serving,
+    when: (world) => world.shutDown('detach'),
+    shows: (t, world) => {
+      t.same(world.emitted.at(-1), { type: 'hub.stopping' });
+      t.same(open(world.drain).input, { mode: 'detach' });
+      t.equal(world.recover[0]?.isOpen, false, 'the recovery under way is let go');
+    },
+  },
+  {
+    takes: 'draining done(drain) → closing',
+    proves: 'Streams are closed only after the last agent server has gone.',
+    given: draining,
+    when: (world) => open(world.drain).answer(),
+    shows: (t, world) => {
+      t.equal(world.state, 'closing');
+      t.equal(world.close.length, 1);
+    },
+  },
+  {
+    takes: 'draining error(drain) → closing',
+    proves: 'A drain that fails does not keep the Hub alive.',
+    given: draining,
+    when: (world) => world.fail(world.drain),
+    shows: (t, world) => {
+      t.equal(world.state, 'closing');
+      t.equal(world.context.lastError, 'disk full');
+    },
+  },
+  {
+    takes: 'draining after(drainDeadline) → closing',
+    proves: 'An agent server that will not end cannot keep the Hub beyond its deadline.',
+    given: draining,
+    when: (world) => world.clock.increment(10_000),
+    shows: (t, world) => {
+      t.equal(world.state, 'closing');
+      t.match(world.context.lastError, 'did not stop in time');
+    },
+  },
+  {
+    takes: 'closing done(close) → stopped',
+    proves: 'The machine ends when everything is closed.',
+    given: closing,
+    when: (world) => open(world.close).answer(),
+    shows: (t, world) => {
+      t.equal(world.state, 'stopped');
+      t.equal(world.actor.getSnapshot().status, 'done');
+    },
+  },
+  {
+    takes: 'closing error(close) → stopped',
+    proves: 'A stream that cannot be closed does not keep the Hub alive.',
+    given: closing,
+    when: (world) => world.fail(world.close),
+    shows: (t, world) => {
+      t.equal(world.state, 'stopped');
+      t.equal(world.context.lastError, 'disk full');
+    },
+  },
+];
+
+walkEvery(t, hubMachine, () => new HubWorld(), walks);
+
+t.test('a second shutdown changes nothing of the first', async (t) => {
+  const world = new HubWorld();
+  await world.serve();
+  await world.shutDown('detach');
+  await world.shutDown('stop');
+  t.equal(world.context.mode, 'detach');
+  t.equal(world.drain.length, 1);
+});

@@ -1,0 +1,264 @@
+/**
+ * A workspace in a world of chance: whatever may happen at a moment is offered as a step, and after every step the
+ * promises of DESIGN §3 are checked (numbered as in the project's list of invariants).
+ */
+import type { SupervisionPolicy } from '../../machines/index.ts';
+import { type FakeProcess, failure, flush } from './harness.ts';
+import { Workspace } from './worlds.ts';
+
+/** A secret that everything outside the machine knows: it must never be seen inside. */
+export const secret = 'S3CRET';
+
+type Wish = 'keep' | 'replace' | 'none' | undefined;
+
+/** What may happen next. A step that makes no sense now is no step. */
+export type Step =
+  | { readonly do: 'ensure' | 'restart' | 'adopt'; readonly proxy: Wish }
+  | { readonly do: 'stop'; readonly reason: 'user' | 'hub' }
+  | { readonly do: 'advance'; readonly ms: number }
+  | { readonly do: 'prepare'; readonly as: 'managed' | 'adopted' | 'external' | 'locked' | 'noPort' }
+  | { readonly do: 'spawn' | 'refuse' | 'ready' | 'notReady'; readonly of: FakeProcess['kind'] }
+  | { readonly do: 'exit'; readonly of: FakeProcess['kind']; readonly code: number | null }
+  | { readonly do: 'obey'; readonly of: FakeProcess['kind'] }
+  | { readonly do: 'probe'; readonly passes: boolean; readonly idleMs: number }
+  | { readonly do: 'late'; readonly event: number; readonly age: number };
+
+const restStates = /^(stopped|exited\.(resting|givenUp))$/;
+
+export class Simulation {
+  readonly world: Workspace;
+  readonly broken: string[] = [];
+  /** Incarnations whose readiness was answered with success. */
+  readonly #proven = new Set<number>();
+  #waiting = false;
+  #emittedSeen = 0;
+
+  constructor(policy: Partial<SupervisionPolicy> = {}) {
+    this.world = new Workspace(policy);
+    this.world.actor.subscribe((snapshot) => {
+      if (snapshot.matches('running') && snapshot.context.ownership !== 'external') {
+        const { incarnation } = snapshot.context;
+        if (!this.#proven.has(incarnation)) this.broken.push(`I2: incarnation ${incarnation} runs without readiness`);
+      }
+    });
+  }
+
+  async take(step: Step): Promise<void> {
+    const before = this.world.state;
+    const automatic = step.do !== 'ensure' && step.do !== 'restart' && step.do !== 'adopt';
+    const spent = this.world.context.failures.length > this.world.context.policy.maxRestarts;
+    this.#perform(step);
+    await flush();
+    if (automatic && spent && /^exited/.test(before) && /^starting/.test(this.world.state)) {
+      this.broken.push(`I6: ${before} was left by itself after ${this.world.context.failures.length} failures`);
+    }
+    this.#check();
+  }
+
+  #perform(step: Step): void {
+    const { world } = this;
+    switch (step.do) {
+      case 'ensure':
+      case 'restart':
+        this.#waiting = true;
+        world.send({ type: step.do === 'ensure' ? 'ENSURE' : 'RESTART', ...(step.proxy && { proxy: step.proxy }) });
+        break;
+      case 'adopt':
+        // A Hub adopts when it starts, before anything else is asked.
+        if (world.state === 'stopped') world.send({ type: 'ADOPT', ...(step.proxy && { proxy: step.proxy }) });
+        break;
+      case 'stop':
+        world.send({ type: 'STOP', reason: step.reason });
+        break;
+      case 'advance':
+        world.clock.increment(step.ms);
+        break;
+      case 'prepare':
+        this.#prepare(step.as);
+        break;
+      case 'spawn':
+      case 'refuse':
+        this.#begin(step.of, step.do === 'spawn');
+        break;
+      case 'ready':
+      case 'notReady':
+        this.#readiness(step.of, step.do === 'ready');
+        break;
+      case 'exit':
+        this.#exit(step.of, step.code);
+        break;
+      case 'obey':
+        this.#obey(step.of);
+        break;
+      case 'probe':
+        this.#probe(step.passes, step.idleMs);
+        break;
+      case 'late':
+        this.#late(step.event, Math.max(0, world.context.incarnation - step.age));
+        break;
+    }
+  }
+
+  /** Probes come from the liveness actor, which lives in these two states only. */
+  #probe(passes: boolean, idleMs: number): void {
+    const { world } = this;
+    const { incarnation } = world.context;
+    if (!/^(running|unhealthy)/.test(world.state)) return;
+    if (passes) world.send({ type: 'PROBE.PASSED', incarnation, idleMs });
+    else world.send({ type: 'PROBE.FAILED', incarnation, error: 'no answer' });
+  }
+
+  #prepare(as: (Step & { do: 'prepare' })['as']): void {
+    const question = this.world.preparations.findLast((each) => each.isOpen);
+    if (!question) return;
+    if (as === 'locked') question.fail(failure('workspaceLocked', false));
+    else if (as === 'noPort') question.fail(failure('portUnavailable', true));
+    else if (as === 'managed' && !question.input.mayStart) question.fail(failure('crashed', false));
+    else
+      question.answer({
+        ownership: as,
+        ports: as === 'managed' ? [{ service: 'appServerWebSocket', port: 4000 }] : [],
+      });
+  }
+
+  /** The process that the machine listens to and that has not ended. */
+  #current(kind: FakeProcess['kind']): FakeProcess | undefined {
+    return this.world.os.processes.find((process) => process.kind === kind && !process.over && !process.released);
+  }
+
+  readonly #begun = new Set<FakeProcess>();
+
+  #begin(kind: FakeProcess['kind'], succeeds: boolean): void {
+    const process = this.#current(kind);
+    if (!process || this.#begun.has(process)) return;
+    if (!succeeds) {
+      this.world.os.refused(process, true);
+      return;
+    }
+    this.#begun.add(process);
+    this.world.os.spawned(process);
+  }
+
+  #readiness(kind: FakeProcess['kind'], succeeds: boolean): void {
+    const questions = kind === 'server' ? this.world.readiness : this.world.sidecarReadiness;
+    const question = questions.findLast((each) => each.isOpen);
+    if (!question) return;
+    if (!succeeds) {
+      question.fail(failure('unhealthy', true));
+      return;
+    }
+    if (kind === 'server') this.#proven.add(question.input.incarnation);
+    (question as { answer(value: unknown): void }).answer({ serverVersion: '1.0.0', at: this.world.clock.now() });
+  }
+
+  #exit(kind: FakeProcess['kind'], code: number | null): void {
+    const process = this.#current(kind);
+    if (process && this.#begun.has(process)) this.world.os.exited(process, code, code === null ? 'SIGKILL' : null);
+  }
+
+  /** A process does what it was told last: SIGTERM ends it with success, SIGKILL by force. */
+  #obey(kind: FakeProcess['kind']): void {
+    const process = this.#current(kind);
+    const command = process?.commands.at(-1);
+    // The driver keeps a command until there is a process, and never signals somebody else's.
+    if (!process || !command || !this.#begun.has(process) || process.mode === 'watch') return;
+    this.#exit(kind, command === 'TERMINATE' ? 0 : null);
+  }
+
+  #late(event: number, incarnation: number): void {
+    const { world } = this;
+    if (incarnation === world.context.incarnation) return;
+    const at = world.clock.now();
+    const late = [
+      { type: 'PROCESS.SPAWNED', incarnation, pid: 1 },
+      { type: 'PROCESS.EXITED', incarnation, exitCode: 1, signal: null, at },
+      { type: 'PROCESS.EXITED', incarnation, exitCode: 75, signal: null, at },
+      { type: 'PROCESS.REFUSED', incarnation, error: secret, retriable: true, at },
+      { type: 'PROBE.PASSED', incarnation, idleMs: 1e9 },
+      { type: 'PROBE.FAILED', incarnation, error: secret },
+    ] as const;
+    const chosen = late[event % late.length];
+    const before = world.actor.getSnapshot();
+    if (chosen) world.send(chosen);
+    if (world.actor.getSnapshot().context !== before.context) this.broken.push(`late ${chosen?.type} was believed`);
+  }
+
+  #check(): void {
+    const { world, broken } = this;
+    const snapshot = world.actor.getSnapshot();
+    const { state } = world;
+    for (const kind of ['server', 'sidecar'] as const) {
+      if (world.os.live(kind).length > 1) broken.push(`I1: ${world.os.live(kind).length} live ${kind}s in ${state}`);
+    }
+    if (/^(stopped|exited)/.test(state) && world.os.live('server').length > 0)
+      broken.push(`I3: a server lives in ${state}`);
+    if (state === 'stopped' && world.os.live('sidecar').length > 0) broken.push('I3: a sidecar lives in stopped');
+    for (const process of world.os.processes) {
+      if (process.alive && process.released) broken.push(`a live ${process.kind} was released in ${state}`);
+      if (process.mode === 'watch' && process.commands.length > 0) broken.push("somebody else's server was signalled");
+    }
+    if (snapshot.status !== 'active' || world.errors.length > 0)
+      broken.push(`status ${snapshot.status}: ${world.errors}`);
+    if (snapshot.context.proxy === 'none' && 'apiProxy' in snapshot.children)
+      broken.push(`a sidecar's actor is left in ${state}`);
+    if (restStates.test(state) && 'process' in snapshot.children) broken.push(`a process actor is left in ${state}`);
+    this.#checkOrder();
+    const seen = JSON.stringify([snapshot.context, world.emitted]);
+    if (seen.includes(secret)) broken.push('I7: the secret is inside');
+  }
+
+  /** I5: what was emitted is a history that the chart allows. */
+  #checkOrder(): void {
+    const { emitted } = this.world;
+    for (; this.#emittedSeen < emitted.length; this.#emittedSeen++) {
+      const index = this.#emittedSeen;
+      const type = emitted[index]?.type ?? '';
+      const previous = emitted.slice(0, index).findLast((event) => event.type.startsWith('appserver.'))?.type;
+      if (type.startsWith('appserver.') && !mayFollow(previous, type)) {
+        this.broken.push(`I5: ${type} after ${previous}`);
+      }
+    }
+  }
+
+  /**
+   * Lets the world cooperate until nothing is under way: everything that is asked is answered, processes do as told.
+   *
+   * @param until what `state` is to become; `settled` when nothing waits any more
+   */
+  async cooperate(until: RegExp | 'settled'): Promise<void> {
+    for (let round = 0; round < 200; round++) {
+      const done =
+        until === 'settled' ? this.world.actor.getSnapshot().hasTag('settled') : until.test(this.world.state);
+      if (done) {
+        this.#waiting = false;
+        return;
+      }
+      const kinds = ['sidecar', 'server'] as const;
+      const steps: Step[] = [
+        { do: 'prepare', as: 'managed' },
+        ...kinds.flatMap((of): Step[] => [
+          { do: 'spawn', of },
+          { do: 'obey', of },
+          { do: 'ready', of },
+        ]),
+      ];
+      const before = this.world.taken.length;
+      for (const step of steps) await this.take(step);
+      // Only when nothing else can happen does time pass.
+      if (this.world.taken.length === before) await this.take({ do: 'advance', ms: 1_000 });
+    }
+    this.broken.push(`I4: ${this.world.state} never became ${until}${this.#waiting ? ', and an ensure waits' : ''}`);
+  }
+}
+
+const followers: Readonly<Record<string, readonly string[]>> = {
+  'appserver.starting': ['appserver.starting', 'appserver.running', 'appserver.exited'],
+  'appserver.running': ['appserver.unhealthy', 'appserver.exited'],
+  'appserver.unhealthy': ['appserver.running', 'appserver.exited'],
+  // A stop of what has exited is told, and one that is adopted or external runs without having started here.
+  'appserver.exited': ['appserver.starting', 'appserver.running', 'appserver.exited'],
+};
+
+function mayFollow(previous: string | undefined, next: string): boolean {
+  return previous === undefined ? next !== 'appserver.unhealthy' : (followers[previous]?.includes(next) ?? false);
+}

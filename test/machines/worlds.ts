@@ -1,0 +1,327 @@
+/** The three machines, each in a world that the test plays: everything they ask for and tell is kept. */
+import { type ActorRefFrom, createActor, fromCallback, SimulatedClock } from 'xstate';
+import {
+  type AgentServerEmitted,
+  type AgentServerEvent,
+  agentServerMachine,
+  apiProxyMachine,
+  hubMachine,
+  type Ownership,
+  type Preparation,
+  type Readiness,
+  type SupervisionPolicy,
+} from '../../machines/index.ts';
+import { nodeId } from '../../src/inspect/names.ts';
+import { asked, FakeOs, failure, flush, open, type Question, transitionLog } from './harness.ts';
+
+export const policy: SupervisionPolicy = {
+  restart: 'onFailure',
+  maxRestarts: 3,
+  withinMs: 60_000,
+  backoffBaseMs: 1_000,
+  backoffCapMs: 8_000,
+  stableAfterMs: 30_000,
+  startDeadlineMs: 20_000,
+  proxyDeadlineMs: 10_000,
+  gracefulStopMs: 3_000,
+  killVerifyMs: 5_000,
+  livenessFailures: 3,
+  unhealthyGraceMs: 15_000,
+  idleStopMs: 0,
+};
+
+/** One workspace's machine, its real sidecar machine below it, and the world around both. */
+export class Workspace {
+  readonly clock = new SimulatedClock();
+  readonly os = new FakeOs(this.clock);
+  readonly preparations: Question<Preparation, { workspacePath: string; incarnation: number; mayStart: boolean }>[] =
+    [];
+  readonly readiness: Question<Readiness, { workspacePath: string; incarnation: number; ownership: Ownership }>[] = [];
+  readonly sidecarReadiness: Question<{ at: number }, { workspacePath: string; incarnation: number }>[] = [];
+  readonly emitted: AgentServerEmitted[] = [];
+  /** Transitions of the workspace's machine, by name. */
+  readonly taken: string[] = [];
+  /** Errors of any actor: there must never be one. */
+  readonly errors: unknown[] = [];
+  readonly actor: ActorRefFrom<typeof agentServerMachine>;
+
+  constructor(changes: Partial<SupervisionPolicy> = {}) {
+    const machine = agentServerMachine.provide({
+      actors: {
+        prepare: asked(this.preparations),
+        process: this.os.driver('server'),
+        readiness: asked(this.readiness),
+        apiProxy: apiProxyMachine.provide({
+          actors: { process: this.os.driver('sidecar'), readiness: asked(this.sidecarReadiness) },
+        }),
+      },
+    });
+    this.actor = createActor(machine, {
+      clock: this.clock,
+      input: { workspacePath: '/w', policy: { ...policy, ...changes }, seed: 1 },
+      inspect: transitionLog(this.taken, (actor) => actor === this.actor),
+    });
+    this.actor.subscribe({ error: (error) => this.errors.push(error) });
+    this.actor.on('*', (event) => this.emitted.push(event));
+    this.actor.start();
+  }
+
+  get context() {
+    return this.actor.getSnapshot().context;
+  }
+
+  /** Path of the active leaf, `starting.aborting.killing`. */
+  get state(): string {
+    const nodes = this.actor.getSnapshot()._nodes.filter((node) => node.type === 'atomic');
+    return nodes.map(nodeId).join(', ');
+  }
+
+  get emittedTypes(): string[] {
+    return this.emitted.map((event) => event.type);
+  }
+
+  send(event: AgentServerEvent): void {
+    this.actor.send(event);
+  }
+
+  async ensure(proxy?: 'keep' | 'replace' | 'none'): Promise<void> {
+    this.send({ type: 'ENSURE', ...(proxy && { proxy }) });
+    await flush();
+  }
+
+  async restart(proxy?: 'keep' | 'replace' | 'none'): Promise<void> {
+    this.send({ type: 'RESTART', ...(proxy && { proxy }) });
+    await flush();
+  }
+
+  async stop(reason: 'user' | 'hub' = 'user'): Promise<void> {
+    this.send({ type: 'STOP', reason });
+    await flush();
+  }
+
+  async prepared(ownership: Preparation['ownership'] = 'managed', changed?: SupervisionPolicy): Promise<void> {
+    const ports = ownership === 'managed' ? [{ service: 'appServerWebSocket', port: 4000 }] : [];
+    open(this.preparations).answer({ ownership, ports, ...(changed && { policy: changed }) });
+    await flush();
+  }
+
+  async notPrepared(error: unknown): Promise<void> {
+    open(this.preparations).fail(error);
+    await flush();
+  }
+
+  async spawned(): Promise<void> {
+    this.os.spawned(this.os.last('server'));
+    await flush();
+  }
+
+  async exited(exitCode: number | null, signal: string | null = null): Promise<void> {
+    this.os.exited(this.os.last('server'), exitCode, signal);
+    await flush();
+  }
+
+  async refused(retriable = true): Promise<void> {
+    this.os.refused(this.os.last('server'), retriable);
+    await flush();
+  }
+
+  async ready(): Promise<void> {
+    open(this.readiness).answer({ serverVersion: '1.0.0', at: this.clock.now() });
+    await flush();
+  }
+
+  async notReady(error: unknown = failure('unhealthy', true)): Promise<void> {
+    open(this.readiness).fail(error);
+    await flush();
+  }
+
+  /** The sidecar machine's own steps. */
+  async sidecar(step: 'spawned' | 'ready' | 'notReady' | 'refused' | 'exited'): Promise<void> {
+    const process = this.os.last('sidecar');
+    if (step === 'spawned') this.os.spawned(process);
+    if (step === 'refused') this.os.refused(process, true);
+    if (step === 'exited') this.os.exited(process, 1);
+    if (step === 'ready') open(this.sidecarReadiness).answer({ at: this.clock.now() });
+    if (step === 'notReady') open(this.sidecarReadiness).fail(new Error('no models'));
+    await flush();
+  }
+
+  async probePassed(idleMs = 0): Promise<void> {
+    this.send({ type: 'PROBE.PASSED', incarnation: this.context.incarnation, idleMs });
+    await flush();
+  }
+
+  async probeFailed(times = 1): Promise<void> {
+    for (let count = 0; count < times; count++) {
+      this.send({ type: 'PROBE.FAILED', incarnation: this.context.incarnation, error: 'no answer' });
+    }
+    await flush();
+  }
+
+  async pass(milliseconds: number): Promise<void> {
+    this.clock.increment(milliseconds);
+    await flush();
+  }
+
+  /** From rest to `running`, with a sidecar when it is asked for. */
+  async run(proxy?: 'keep'): Promise<void> {
+    await this.ensure(proxy);
+    await this.prepared();
+    if (proxy) {
+      await this.sidecar('spawned');
+      await this.sidecar('ready');
+    }
+    await this.spawned();
+    await this.ready();
+  }
+}
+
+/** A sidecar's machine alone; a parent that keeps what it is told stands above it. */
+export class SidecarWorld {
+  readonly clock = new SimulatedClock();
+  readonly os = new FakeOs(this.clock);
+  readonly readiness: Question<{ at: number }, { workspacePath: string; incarnation: number }>[] = [];
+  readonly told: { readonly type: string; readonly [key: string]: unknown }[] = [];
+  readonly taken: string[] = [];
+  readonly actor: ActorRefFrom<typeof apiProxyMachine>;
+
+  constructor(changes: Partial<SupervisionPolicy> = {}, adopt = false) {
+    const machine = apiProxyMachine.provide({
+      actors: { process: this.os.driver('sidecar'), readiness: asked(this.readiness) },
+    });
+    const listener = fromCallback<{ readonly type: string }>(({ receive }) => {
+      receive((event) => {
+        this.told.push(event);
+      });
+    });
+    // A child shares the clock and the inspector of the system above it.
+    const inspect = transitionLog(this.taken, (actor) => actor === this.actor);
+    const parent = createActor(listener, { clock: this.clock, inspect }).start();
+    this.actor = createActor(machine, {
+      parent,
+      input: { workspacePath: '/w', policy: { ...policy, ...changes }, seed: 1, adopt },
+    });
+    this.actor.start();
+  }
+
+  get context() {
+    return this.actor.getSnapshot().context;
+  }
+
+  get state(): string {
+    return this.actor
+      .getSnapshot()
+      ._nodes.filter((node) => node.type === 'atomic')
+      .map(nodeId)
+      .join(', ');
+  }
+
+  async send(type: 'PROXY.START' | 'PROXY.STOP'): Promise<void> {
+    this.actor.send({ type });
+    await flush();
+  }
+
+  async spawned(): Promise<void> {
+    this.os.spawned(this.os.last('sidecar'));
+    await flush();
+  }
+
+  async refused(): Promise<void> {
+    this.os.refused(this.os.last('sidecar'), true);
+    await flush();
+  }
+
+  async exited(exitCode: number | null = 1, signal: string | null = null): Promise<void> {
+    this.os.exited(this.os.last('sidecar'), exitCode, signal);
+    await flush();
+  }
+
+  async ready(): Promise<void> {
+    open(this.readiness).answer({ at: this.clock.now() });
+    await flush();
+  }
+
+  async notReady(): Promise<void> {
+    open(this.readiness).fail(new Error('no models'));
+    await flush();
+  }
+
+  async pass(milliseconds: number): Promise<void> {
+    this.clock.increment(milliseconds);
+    await flush();
+  }
+
+  async run(): Promise<void> {
+    await this.spawned();
+    await this.ready();
+  }
+}
+
+/** The Hub's machine, every step of which is answered by the test. */
+export class HubWorld {
+  readonly clock = new SimulatedClock();
+  readonly boot: Question<void, unknown>[] = [];
+  readonly claim: Question<{ won: boolean }, unknown>[] = [];
+  readonly listen: Question<{ apiBaseUrl: string }, unknown>[] = [];
+  readonly recover: Question<{ adopted: number }, unknown>[] = [];
+  readonly drain: Question<void, { mode: 'stop' | 'detach' }>[] = [];
+  readonly close: Question<void, unknown>[] = [];
+  readonly emitted: { readonly type: string }[] = [];
+  readonly taken: string[] = [];
+  readonly actor: ActorRefFrom<typeof hubMachine>;
+
+  constructor() {
+    const machine = hubMachine.provide({
+      actors: {
+        boot: asked(this.boot),
+        claim: asked(this.claim),
+        listen: asked(this.listen),
+        recover: asked(this.recover),
+        drain: asked(this.drain),
+        close: asked(this.close),
+      },
+    });
+    this.actor = createActor(machine, {
+      clock: this.clock,
+      input: { drainDeadlineMs: 10_000 },
+      inspect: transitionLog(this.taken, (actor) => actor === this.actor),
+    });
+    this.actor.on('*', (event) => this.emitted.push(event));
+    this.actor.start();
+  }
+
+  get context() {
+    return this.actor.getSnapshot().context;
+  }
+
+  get state(): string {
+    const nodes = this.actor.getSnapshot()._nodes.filter((node) => node.type === 'atomic' || node.type === 'final');
+    return nodes.map(nodeId).join(', ');
+  }
+
+  async fail(questions: readonly { readonly isOpen: boolean; fail(error: unknown): void }[]): Promise<void> {
+    const question = questions.findLast((each) => each.isOpen);
+    if (!question) throw new Error('nothing was asked');
+    question.fail(new Error('disk full'));
+    await flush();
+  }
+
+  /** From boot to `serving.steady`. */
+  async serve(): Promise<void> {
+    await this.listening();
+    open(this.listen).answer({ apiBaseUrl: 'http://127.0.0.1:1' });
+    await flush();
+  }
+
+  async listening(): Promise<void> {
+    open(this.boot).answer();
+    await flush();
+    open(this.claim).answer({ won: true });
+    await flush();
+  }
+
+  async shutDown(mode: 'stop' | 'detach' = 'stop'): Promise<void> {
+    this.actor.send({ type: 'SHUTDOWN', mode });
+    await flush();
+  }
+}
