@@ -1,0 +1,27 @@
+/** What is wrong with a configuration, precisely enough to correct it. */
+export interface ConfigProblem {
+  readonly file: string;
+  /** Dotted path of the key, in the spelling of the documentation; empty for the file as a whole. */
+  readonly keyPath: string;
+  /** What would have been right, in words. */
+  readonly expected: string;
+  /** What was found, in words; never the value of a secret. */
+  readonly received: string;
+}
+
+/** A configuration file that cannot be used. The message names file, key, what was expected and what was found. */
+export class ConfigError extends Error implements ConfigProblem {
+  override readonly name = 'ConfigError';
+  readonly file: string;
+  readonly keyPath: string;
+  readonly expected: string;
+  readonly received: string;
+
+  constructor({ file, keyPath, expected, received }: ConfigProblem) {
+    super(`${file}: ${keyPath === '' ? 'the file' : keyPath} must be ${expected}, but is ${received}`);
+    this.file = file;
+    this.keyPath = keyPath;
+    this.expected = expected;
+    this.received = received;
+  }
+}

@@ -1,0 +1,96 @@
+import type * as v from 'valibot';
+import { isJsonObject, type JsonObject } from './parse.ts';
+import { Config } from './schema.ts';
+
+/** One file's settings, keys spelt as the schema does. */
+export interface Layer {
+  readonly file: string;
+  readonly settings: JsonObject;
+}
+
+/** Keys a file may have that are no settings: editors read them. */
+const ignored = new Set(['$schema']);
+
+/** The schemas of an object's keys, or undefined when the schema is of no object. Looks through `optional` and `pipe`. */
+function entriesOf(schema: unknown): Readonly<Record<string, unknown>> | undefined {
+  const node = schema as { entries?: Record<string, unknown>; wrapped?: unknown; pipe?: readonly unknown[] };
+  if (node.entries) return node.entries;
+  if (node.wrapped) return entriesOf(node.wrapped);
+  return undefined;
+}
+
+/**
+ * Gives every known key the spelling of the schema, whatever its case in the file; tells of keys that nobody reads. Of two
+ * keys that differ in case only, the later one holds.
+ */
+export function canonical(layer: Layer, warn: (warning: string) => void): Layer {
+  return { file: layer.file, settings: canonicalObject(layer.settings, entriesOf(Config) ?? {}, '') };
+
+  function canonicalObject(object: JsonObject, entries: Readonly<Record<string, unknown>>, path: string): JsonObject {
+    const spelling = new Map(Object.keys(entries).map((key) => [key.toLowerCase(), key]));
+    const seen = new Set<string>();
+    const renamed: [string, unknown][] = [];
+    for (const [given, value] of Object.entries(object)) {
+      if (path === '' && ignored.has(given)) continue;
+      const key = spelling.get(given.toLowerCase());
+      if (key === undefined) {
+        warn(`${layer.file}: unknown key ${path}${given}`);
+        renamed.push([given, value]);
+        continue;
+      }
+      if (seen.has(key)) warn(`${layer.file}: ${path}${key} is there twice; the last one holds`);
+      seen.add(key);
+      const inner = entriesOf(entries[key]);
+      renamed.push([key, inner && isJsonObject(value) ? canonicalObject(value, inner, `${path}${key}.`) : value]);
+    }
+    return Object.fromEntries(renamed);
+  }
+}
+
+/** Where a list stands in place of a section: valibot takes a list for an object without keys. */
+export function listInPlaceOfSection(settings: JsonObject): readonly string[] | undefined {
+  return search(settings, entriesOf(Config) ?? {}, []);
+
+  function search(
+    object: JsonObject,
+    entries: Readonly<Record<string, unknown>>,
+    path: readonly string[],
+  ): readonly string[] | undefined {
+    for (const [key, value] of Object.entries(object)) {
+      const inner = Object.hasOwn(entries, key) ? entriesOf(entries[key]) : undefined;
+      if (!inner) continue;
+      if (Array.isArray(value)) return [...path, key];
+      const found = isJsonObject(value) ? search(value, inner, [...path, key]) : undefined;
+      if (found) return found;
+    }
+    return undefined;
+  }
+}
+
+/** `over` laid upon `under`: objects are merged key by key, everything else, lists too, is replaced. Changes neither. */
+export function mergeDeep(under: JsonObject, over: JsonObject): JsonObject {
+  const merged = new Map(Object.entries(under));
+  for (const [key, value] of Object.entries(over)) {
+    const below = merged.get(key);
+    merged.set(key, isJsonObject(below) && isJsonObject(value) ? mergeDeep(below, value) : value);
+  }
+  return Object.fromEntries(merged);
+}
+
+/** The file that a merged value comes from: the last layer that has something at `path`, else the last layer. */
+export function fileOf(layers: readonly Layer[], path: readonly (string | number)[]): string {
+  const owner = layers.findLast(({ settings }) => has(settings, path)) ?? layers.at(-1);
+  return owner?.file ?? 'the configuration';
+}
+
+/** Lists are replaced as a whole, so a path that leads into one belongs to whoever has the list. */
+function has(value: unknown, path: readonly (string | number)[]): boolean {
+  const [key, ...rest] = path;
+  if (key === undefined || Array.isArray(value)) return true;
+  return isJsonObject(value) && Object.hasOwn(value, key) && has(value[key], rest);
+}
+
+/** Path of the first problem that valibot found, as keys and indices. */
+export function pathOf(issue: v.BaseIssue<unknown>): (string | number)[] {
+  return (issue.path ?? []).map((item) => item.key as string | number);
+}

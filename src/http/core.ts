@@ -1,0 +1,232 @@
+import { randomBytes } from 'node:crypto';
+import { type Exchange, tooLarge } from './exchange.ts';
+import { isForeign } from './hosts.ts';
+import { HttpError } from './http-error.ts';
+import { json } from './reply.ts';
+import { type AnyRoute, type AnyWebSocketRoute, noParams, type Resource, Router } from './router.ts';
+import { Sockets } from './sockets.ts';
+import { SseChannels } from './sse.ts';
+import type { Method, Reply, RequestContext, ServerOptions } from './types.ts';
+
+const isReading = (method: Method) => method === 'GET';
+
+/**
+ * What both adapters do with a request, in the order of the contract: Host, route and method, auth, origin, length,
+ * handler. Also keeps what is pending, so that deadlines, slow bodies and a graceful close need no timer per request.
+ */
+export class Core {
+  readonly options: ServerOptions;
+  readonly router: Router;
+  readonly channels: SseChannels;
+  readonly sockets: Sockets;
+  readonly bodyWindowMs: number;
+  draining = false;
+  readonly #pending = new Set<Exchange>();
+  readonly #sweepMs: number;
+  #sweeper: NodeJS.Timeout | undefined;
+  #whenIdle: (() => void) | undefined;
+
+  constructor(options: ServerOptions) {
+    this.options = options;
+    this.router = new Router(options.routes, options.webSockets ?? []);
+    this.channels = new SseChannels(options.limits, () => this.#checkIdle());
+    this.sockets = new Sockets(options, () => this.#checkIdle());
+    this.bodyWindowMs = Math.min(options.limits.bodyWindowMs ?? 5_000, 7_000);
+    const deadlines = options.routes
+      .map((route) => route.deadlineMs ?? options.limits.deadlineMs)
+      .filter((ms) => ms > 0);
+    this.#sweepMs = Math.max(5, Math.min(250, ...[...deadlines, this.bodyWindowMs].map((ms) => ms / 8)));
+  }
+
+  now(): number {
+    return performance.now();
+  }
+
+  /** Serves `x`; `resource` is given when the adapter has routed it already. Never throws. */
+  serve(x: Exchange, resource?: Resource): void {
+    try {
+      const host = this.#checkHost(x);
+      const found = resource === undefined ? this.router.find(x.path) : { resource, params: noParams };
+      if (found === undefined) throw new HttpError(404, 'notFound', 'There is no such route.');
+      x.params = found.params;
+      const route = this.#routeFor(x.method, found.resource);
+      // The route's `auth` and `handler` share the type that `Route<P>` bound and the table of routes forgot.
+      if (route.auth !== undefined) x.principal = route.auth(x) as never;
+      if (!isReading(x.method)) this.#checkSender(x, host, route);
+      this.#run(x, route);
+    } catch (error) {
+      this.fail(x, error);
+    }
+  }
+
+  /** A method no route can have. */
+  serveUnknownMethod(x: Exchange): void {
+    try {
+      this.#checkHost(x);
+      const found = this.router.find(x.path);
+      if (found === undefined) throw new HttpError(404, 'notFound', 'There is no such route.');
+      throw methodNotAllowed(found.resource);
+    } catch (error) {
+      this.fail(x, error);
+    }
+  }
+
+  /**
+   * Decides about a WebSocket handshake. Throws HttpError to refuse it.
+   * Returns what `auth` made of the request.
+   */
+  admitSocket(request: Pick<RequestContext, 'header' | 'query' | 'path' | 'method'>, route: AnyWebSocketRoute): never {
+    const host = this.#checkHost(request);
+    const principal = route.auth(request) as never;
+    if (isForeign(host, request.header('sec-fetch-site'), request.header('origin'))) throw originNotAllowed();
+    if (this.draining) throw new HttpError(503, 'deadlineExceeded', 'The server is shutting down.');
+    return principal;
+  }
+
+  #checkHost(request: Pick<RequestContext, 'header'>): string {
+    const host = request.header('host') ?? '';
+    if (!this.options.hostAllowed(host.toLowerCase())) {
+      throw new HttpError(403, 'hostNotAllowed', 'The Host header names a host this server does not serve.');
+    }
+    return host;
+  }
+
+  #routeFor(method: Method, resource: Resource): AnyRoute {
+    const route = resource.methods.get(method);
+    if (route !== undefined) return route;
+    if (method !== 'GET' || resource.webSocket === undefined) throw methodNotAllowed(resource);
+    throw new HttpError(426, 'upgradeRequired', 'This path speaks WebSocket only.', {}, [
+      ['upgrade', 'websocket'],
+      ['connection', 'upgrade'],
+    ]);
+  }
+
+  #checkSender(x: Exchange, host: string, route: AnyRoute): void {
+    if (isForeign(host, x.header('sec-fetch-site'), x.header('origin'))) throw originNotAllowed();
+    const limit = route.bodyLimit ?? this.options.limits.bodyBytes;
+    x.bodyLimit = limit;
+    if (Number(x.header('content-length') ?? 0) > limit) throw tooLarge(limit);
+  }
+
+  #run(x: Exchange, route: AnyRoute): void {
+    const outcome = route.handler(x);
+    if (!(outcome instanceof Promise)) {
+      x.answer(outcome);
+      return;
+    }
+    if (x.settled) {
+      outcome.catch((error: unknown) => this.fail(x, error));
+      return;
+    }
+    const deadlineMs = route.deadlineMs ?? this.options.limits.deadlineMs;
+    if (deadlineMs > 0) x.dueAt = this.now() + deadlineMs;
+    this.#pending.add(x);
+    x.detach();
+    if (this.#sweeper === undefined) this.#startSweeper();
+    outcome.then(
+      (reply) => this.#settle(x, reply),
+      (error: unknown) => this.fail(x, error),
+    );
+  }
+
+  #settle(x: Exchange, reply: Reply): void {
+    try {
+      x.answer(reply);
+    } catch (error) {
+      this.fail(x, error);
+    }
+  }
+
+  /** Answers with what went wrong. Never throws. */
+  fail(x: Exchange, error: unknown): void {
+    try {
+      if (x.settled && (error instanceof HttpError || isAbort(error))) return;
+      const refusal = error instanceof HttpError ? error : this.bug(error);
+      x.answer(this.errorReply(refusal));
+    } catch (nested) {
+      this.bug(nested);
+    }
+  }
+
+  /** Reports a bug and gives what a client may know of it. Never throws. */
+  bug(error: unknown): HttpError {
+    const errorId = randomBytes(8).toString('hex');
+    try {
+      this.options.onBug(error, errorId);
+    } catch {
+      // A reporter that throws must not take the server with it, and there is nobody left to tell.
+    }
+    return new HttpError(500, 'internalError', `Internal error ${errorId}.`, { errorId });
+  }
+
+  /** The error as this server's contract words it. Never throws. */
+  errorReply(error: HttpError): Extract<Reply, { kind: 'bytes' }> {
+    const { status, code, message, details, headers } = error;
+    try {
+      return json(status, this.options.errorBody({ status, code, message, details }), headers);
+    } catch (nested) {
+      this.bug(nested);
+      return json(500, { error: { code: 'internalError', message: 'Internal error.', details: {} } });
+    }
+  }
+
+  release(x: Exchange): void {
+    if (this.#pending.delete(x) && this.#pending.size === 0) this.#checkIdle();
+  }
+
+  #startSweeper(): void {
+    this.#sweeper = setInterval(() => {
+      const now = this.now();
+      for (const x of this.#pending) x.tick(now);
+      if (this.#pending.size > 0) return;
+      clearInterval(this.#sweeper);
+      this.#sweeper = undefined;
+    }, this.#sweepMs);
+    this.#sweeper.unref();
+  }
+
+  #checkIdle(): void {
+    if (this.#whenIdle === undefined) return;
+    if (this.#pending.size + this.channels.readers + this.sockets.size === 0) this.#whenIdle();
+  }
+
+  /** Ends what can be ended in peace: resolves when all of it has ended, or after `graceMs`. */
+  async drain(graceMs: number): Promise<void> {
+    this.draining = true;
+    // What was appended in this very turn still has to reach its readers before they are ended.
+    await new Promise((resolve) => setImmediate(resolve));
+    const idle = new Promise<void>((resolve) => {
+      this.#whenIdle = resolve;
+    });
+    this.channels.end();
+    this.sockets.end();
+    this.#checkIdle();
+    let timer: NodeJS.Timeout | undefined;
+    const grace = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, graceMs);
+    });
+    await Promise.race([idle, grace]);
+    clearTimeout(timer);
+    this.#whenIdle = undefined;
+  }
+
+  /** After the connections have been closed by force. */
+  dispose(): void {
+    clearInterval(this.#sweeper);
+    this.#sweeper = undefined;
+    this.channels.dispose();
+    this.sockets.dispose();
+  }
+}
+
+const isAbort = (error: unknown) => error instanceof Error && error.name === 'AbortError';
+
+function originNotAllowed(): HttpError {
+  return new HttpError(403, 'originNotAllowed', 'The request comes from a page of another origin.');
+}
+
+function methodNotAllowed(resource: Resource): HttpError {
+  return new HttpError(405, 'methodNotAllowed', `This route answers ${resource.allow}.`, {}, [
+    ['allow', resource.allow],
+  ]);
+}

@@ -1,0 +1,145 @@
+import { Body, parseJson } from './body.ts';
+import type { Core } from './core.ts';
+import { HttpError } from './http-error.ts';
+import { noParams, type Params } from './router.ts';
+import type { Method, Reply, RequestContext, Schema, SseSource } from './types.ts';
+
+export type BytesReply = Extract<Reply, { kind: 'bytes' }>;
+
+/** 20 kB/s: uWebSockets.js itself cuts a body slower than that after 8 to 12 s, without an answer. */
+const bodyBytesPerMs = 20;
+
+/**
+ * One request and its one answer: what both adapters share. `settled` turns true once, when the answer is given or
+ * the client is gone; from then on nothing is written any more, whatever a handler still returns.
+ */
+export abstract class Exchange implements RequestContext<never> {
+  protected readonly core: Core;
+  readonly method: Method;
+  readonly path: string;
+  /** HEAD is routed as GET and answered without the body. */
+  readonly head: boolean;
+  params: Params = noParams;
+  // The route's own `auth` made it and only the route's own handler reads it: the pair is typed together in `Route<P>`.
+  principal = undefined as never;
+  bodyLimit: number;
+  settled = false;
+  gone = false;
+  /** When it is answered 503 (performance.now()), or 0. */
+  dueAt = 0;
+  protected body: Body | undefined;
+  #abort: AbortController | undefined;
+
+  constructor(core: Core, method: Method, path: string, head: boolean) {
+    this.core = core;
+    this.method = method;
+    this.path = path;
+    this.head = head;
+    this.bodyLimit = core.options.limits.bodyBytes;
+  }
+
+  abstract header(name: string): string | undefined;
+  abstract get query(): URLSearchParams;
+  abstract get remoteAddress(): string;
+  /** Writes the answer; this or `stream` is called at most once, never after the client has gone. */
+  protected abstract transmit(reply: BytesReply, lastOnConnection: boolean): void;
+  /** Writes the head of an event stream and adds a reader that begins with `history`. */
+  protected abstract stream(source: SseSource, history: readonly Uint8Array[]): void;
+  /** Cuts the connection: the answer could not be written to its end. */
+  protected abstract abandon(): void;
+  /** Starts to feed `body`, or finishes it at once when the request has none. */
+  protected abstract receive(body: Body): void;
+  /** Makes the exchange outlive the turn it arrived in: copies what the server library would take back. */
+  abstract detach(): void;
+
+  get signal(): AbortSignal {
+    this.#abort ??= new AbortController();
+    if (this.settled) this.#abort.abort();
+    return this.#abort.signal;
+  }
+
+  bytes(): Promise<Uint8Array> {
+    return this.openBody().bytes();
+  }
+
+  async json<T>(schema: Schema<T>): Promise<T> {
+    return parseJson(await this.bytes(), schema);
+  }
+
+  protected openBody(): Body {
+    if (this.body === undefined) {
+      this.body = new Body(this.bodyLimit);
+      this.body.windowStart = this.core.now();
+      if (this.settled) this.body.fail(new HttpError(499, 'clientGone', 'The request is over.'));
+      else this.receive(this.body);
+    }
+    return this.body;
+  }
+
+  /** What the adapter calls with each piece of the body, which it has copied. */
+  protected receiveChunk(chunk: Uint8Array, last: boolean): void {
+    const { body } = this;
+    if (body === undefined || body.failed) return;
+    if (!body.push(chunk)) this.#refuse(tooLarge(this.bodyLimit));
+    else if (last) body.finish();
+  }
+
+  /** Gives the answer, unless there is one already or nobody is left to hear it. Throws, unsettled, for what is no reply. */
+  answer(reply: Reply): void {
+    if (this.settled) return;
+    const history = reply.kind === 'sse' ? reply.source.replay(reply.lastEventId) : [];
+    this.settled = true;
+    this.core.release(this);
+    try {
+      if (reply.kind === 'sse') this.stream(reply.source, history);
+      else this.transmit(reply, this.core.draining);
+    } catch (error) {
+      this.abandon();
+      this.core.bug(error);
+    }
+  }
+
+  /** The client has gone: whoever works for it is told, and waits for nothing more. */
+  leave(): void {
+    this.gone = true;
+    if (!this.settled) {
+      this.settled = true;
+      this.core.release(this);
+    }
+    this.#cancel(new HttpError(499, 'clientGone', 'The client closed the connection.'));
+  }
+
+  /** Called every so often while the exchange is pending. */
+  tick(now: number): void {
+    if (this.dueAt !== 0 && now >= this.dueAt) {
+      this.#refuse(
+        new HttpError(503, 'deadlineExceeded', 'The request was not finished in time; what it started goes on.'),
+      );
+      return;
+    }
+    const { body } = this;
+    if (body === undefined || body.complete || body.failed) return;
+    const elapsed = now - body.windowStart;
+    if (elapsed < this.core.bodyWindowMs) return;
+    if (body.windowBytes < elapsed * bodyBytesPerMs) {
+      this.#refuse(new HttpError(408, 'requestTimeout', 'The body did not arrive in time.'));
+      return;
+    }
+    body.windowStart = now;
+    body.windowBytes = 0;
+  }
+
+  #refuse(error: HttpError): void {
+    this.answer(this.core.errorReply(error));
+    this.#cancel(error);
+  }
+
+  #cancel(error: HttpError): void {
+    this.body?.fail(error);
+    this.#abort?.abort(error);
+  }
+}
+
+export function tooLarge(limit: number): HttpError {
+  return new HttpError(413, 'payloadTooLarge', `The body is larger than ${limit} bytes.`, { limit });
+}

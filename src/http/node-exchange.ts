@@ -1,0 +1,130 @@
+import type { IncomingMessage, OutgoingHttpHeader, ServerResponse } from 'node:http';
+import type { Body } from './body.ts';
+import type { Core } from './core.ts';
+import { type BytesReply, Exchange } from './exchange.ts';
+import { methods } from './methods.ts';
+import { SseReader, sseHeaders } from './sse.ts';
+import { isBodiless, statusLine } from './status.ts';
+import type { SseSource } from './types.ts';
+
+/** The idle time-out that uWebSockets.js has compiled in; both adapters keep to it. */
+export const idleMs = 10_000;
+/** How long a client that goes on sending after its answer is read on before the connection is cut. */
+const lingerMs = 1_000;
+
+export class NodeExchange extends Exchange {
+  readonly #req: IncomingMessage;
+  readonly #res: ServerResponse;
+  readonly #queryText: string;
+  #query: URLSearchParams | undefined;
+
+  constructor(core: Core, req: IncomingMessage, res: ServerResponse) {
+    const target = req.url ?? '/';
+    const mark = target.indexOf('?');
+    super(
+      core,
+      methods.get(req.method ?? '') ?? 'GET',
+      mark < 0 ? target : target.slice(0, mark),
+      req.method === 'HEAD',
+    );
+    this.#req = req;
+    this.#res = res;
+    this.#queryText = mark < 0 ? '' : target.slice(mark + 1);
+  }
+
+  header(name: string): string | undefined {
+    const value = this.#req.headers[name];
+    return (Array.isArray(value) ? value.join(', ') : value) || undefined;
+  }
+
+  get query(): URLSearchParams {
+    this.#query ??= new URLSearchParams(this.#queryText);
+    return this.#query;
+  }
+
+  get remoteAddress(): string {
+    return this.#req.socket.remoteAddress ?? '';
+  }
+
+  detach(): void {
+    this.#res.once('close', () => {
+      if (!this.#res.writableFinished) this.leave();
+    });
+    this.openBody();
+  }
+
+  protected receive(body: Body): void {
+    const req = this.#req;
+    if (req.complete && req.readableLength === 0) {
+      body.finish();
+      return;
+    }
+    req.on('data', (chunk: Buffer) => this.receiveChunk(chunk, false));
+    req.once('end', () => body.finish());
+    req.once('error', () => this.leave());
+  }
+
+  protected abandon(): void {
+    this.#req.socket.destroy();
+  }
+
+  protected transmit(reply: BytesReply, lastOnConnection: boolean): void {
+    const res = this.#res;
+    const { body, status } = reply;
+    const headers: OutgoingHttpHeader[] = [];
+    for (const [name, value] of reply.headers) headers.push(name, value);
+    if (!isBodiless(status)) {
+      headers.push('content-length', String(Buffer.byteLength(body)));
+    }
+    const cut = status === 413 || status === 408;
+    if (cut || lastOnConnection) headers.push('connection', 'close');
+    res.writeHead(status, reasonOf(status), headers);
+    res.end(this.head || isBodiless(status) ? undefined : body);
+    if (!this.#req.complete) this.#linger(cut ? lingerMs : idleMs);
+  }
+
+  /** Reads on and throws away: a connection closed with unread bytes is reset, and the reset can overtake the answer. */
+  #linger(ms: number): void {
+    const { socket } = this.#req;
+    const timer = setTimeout(() => socket.destroy(), ms).unref();
+    this.#req.once('end', () => clearTimeout(timer));
+    socket.once('close', () => clearTimeout(timer));
+    this.#req.resume();
+  }
+
+  protected stream(source: SseSource, history: readonly Uint8Array[]): void {
+    const res = this.#res;
+    res.writeHead(200, sseHeaders.flat());
+    if (this.head) {
+      res.end();
+      return;
+    }
+    const reader = new NodeReader(res);
+    res.on('drain', () => reader.flush());
+    res.once('close', () => reader.gone());
+    this.core.channels.join(source, history, reader);
+  }
+}
+
+const reasonOf = (status: number) => statusLine(status).slice(4);
+
+class NodeReader extends SseReader {
+  readonly #res: ServerResponse;
+
+  constructor(res: ServerResponse) {
+    super();
+    this.#res = res;
+  }
+
+  protected write(piece: Uint8Array): boolean {
+    return this.#res.destroyed || this.#res.write(piece);
+  }
+
+  protected finish(): void {
+    this.#res.end();
+  }
+
+  protected cut(): void {
+    this.#res.destroy();
+  }
+}

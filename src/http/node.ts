@@ -1,0 +1,196 @@
+import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http';
+import type { AddressInfo, Socket as NetSocket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { type WebSocket, WebSocketServer } from 'ws';
+import { Core } from './core.ts';
+import { HttpError } from './http-error.ts';
+import { methods } from './methods.ts';
+import { idleMs, NodeExchange } from './node-exchange.ts';
+import type { AnyWebSocketRoute } from './router.ts';
+import { closeCodes, Peer } from './sockets.ts';
+import { statusLine } from './status.ts';
+import type { HttpServer, ServerOptions } from './types.ts';
+
+class NodePeer extends Peer {
+  readonly #ws: WebSocket;
+
+  constructor(ws: WebSocket, route: AnyWebSocketRoute, principal: never, remoteAddress: string) {
+    super(route, principal, remoteAddress);
+    this.#ws = ws;
+  }
+
+  get bufferedBytes(): number {
+    return this.#ws.bufferedAmount;
+  }
+
+  protected sendText(text: string): void {
+    this.#ws.send(text);
+  }
+
+  protected sendClose(code: number, reason: string): void {
+    this.#ws.close(code, reason);
+  }
+
+  ping(): void {
+    this.#ws.ping();
+  }
+
+  cut(): void {
+    this.#ws.terminate();
+  }
+}
+
+/** The server on `node:http` and `ws`. */
+export class NodeServer implements HttpServer {
+  readonly adapter = 'node';
+  readonly #core: Core;
+  readonly #server: Server;
+  readonly #upgraders = new Map<AnyWebSocketRoute, WebSocketServer>();
+  #connections = 0;
+  #closing: Promise<void> | undefined;
+
+  constructor(options: ServerOptions, headerBytes: number) {
+    this.#core = new Core(options);
+    // Host is judged by us, in our words; the time-outs are those of uWebSockets.js, which has them compiled in.
+    this.#server = createServer({
+      maxHeaderSize: headerBytes,
+      requireHostHeader: false,
+      keepAliveTimeout: idleMs,
+      headersTimeout: idleMs,
+      requestTimeout: 0,
+      connectionsCheckingInterval: 2_000,
+      noDelay: true,
+    });
+    this.#server.on('connection', (socket) => {
+      this.#connections += 1;
+      socket.once('close', () => {
+        this.#connections -= 1;
+      });
+    });
+    this.#server.on('request', (req, res) => this.#serve(req, res));
+    this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) => this.#refuseUnparsed(error, socket));
+    this.#server.on('upgrade', (req, socket, head) => this.#upgrade(req, socket as NetSocket, head));
+    for (const route of options.webSockets ?? []) {
+      const settings = {
+        noServer: true,
+        clientTracking: false,
+        perMessageDeflate: false,
+        maxPayload: route.maxPayloadBytes,
+      };
+      this.#upgraders.set(route, new WebSocketServer(settings));
+    }
+  }
+
+  #serve(req: IncomingMessage, res: ServerResponse): void {
+    // A client that goes away mid-answer is no error of ours; 'close' tells all we need.
+    res.on('error', () => {});
+    const x = new NodeExchange(this.#core, req, res);
+    if (!x.path.startsWith('/')) this.#core.fail(x, new HttpError(400, 'invalidRequest', 'The target must be a path.'));
+    else if (methods.get(req.method ?? '') === undefined) this.#core.serveUnknownMethod(x);
+    else this.#core.serve(x);
+  }
+
+  /** Requests the parser refused: answered in this server's own words, on the bare socket. */
+  #refuseUnparsed(error: NodeJS.ErrnoException, socket: Duplex): void {
+    if (!socket.writable) {
+      socket.destroy();
+      return;
+    }
+    const { status, headers, body } = this.#core.errorReply(refusalOf(error));
+    const lines = [`HTTP/1.1 ${statusLine(status)}`, ...headers.map(([name, value]) => `${name}: ${value}`)];
+    lines.push(`content-length: ${Buffer.byteLength(body as string)}`, 'connection: close', '', '');
+    socket.end(lines.join('\r\n') + String(body));
+  }
+
+  #upgrade(req: IncomingMessage, socket: NetSocket, head: Buffer): void {
+    socket.on('error', () => socket.destroy());
+    const res = new ServerResponse(req);
+    const x = new NodeExchange(this.#core, req, res);
+    const route = this.#core.router.literals.get(x.path)?.webSocket;
+    if (route === undefined || req.headers.upgrade?.toLowerCase() !== 'websocket' || req.method !== 'GET') {
+      // Another protocol was offered (h2c): a server may ignore that (RFC 9110 §7.8), here for the last request of a connection.
+      answerOn(socket, res);
+      if (req.headers['content-length'] === undefined && req.headers['transfer-encoding'] === undefined)
+        this.#serve(req, res);
+      else this.#core.fail(x, new HttpError(400, 'invalidRequest', 'A request with a body cannot ask for an upgrade.'));
+      return;
+    }
+    try {
+      const principal = this.#core.admitSocket(x, route);
+      const remoteAddress = x.remoteAddress;
+      this.#upgraders.get(route)?.handleUpgrade(req, socket, head, (ws) => {
+        this.#opened(ws, new NodePeer(ws, route, principal, remoteAddress));
+      });
+    } catch (error) {
+      answerOn(socket, res);
+      this.#core.fail(x, error);
+    }
+  }
+
+  #opened(ws: WebSocket, peer: NodePeer): void {
+    const { sockets } = this.#core;
+    const onBug = (error: unknown) => void this.#core.bug(error);
+    let failure: number | undefined;
+    ws.on('message', (data: Buffer, isBinary) => {
+      peer.alive = true;
+      if (isBinary) peer.close(closeCodes.notText, 'Text only.');
+      else sockets.received(peer, data.toString(), onBug);
+    });
+    ws.on('pong', () => {
+      peer.alive = true;
+    });
+    ws.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH') failure = closeCodes.tooBig;
+    });
+    ws.on('close', (code, reason) => sockets.closed(peer, failure ?? code, reason.toString(), onBug));
+    sockets.opened(peer, onBug);
+  }
+
+  listen({ host, port }: { host: string; port: number }): Promise<{ host: string; port: number }> {
+    return new Promise((resolve, reject) => {
+      this.#server.once('error', reject);
+      this.#server.listen({ host, port, exclusive: true }, () => {
+        this.#server.off('error', reject);
+        resolve({ host, port: (this.#server.address() as AddressInfo).port });
+      });
+    });
+  }
+
+  stats(): { connections: number; sseReaders: number; webSockets: number } {
+    const { channels, sockets } = this.#core;
+    return { connections: this.#connections, sseReaders: channels.readers, webSockets: sockets.size };
+  }
+
+  close(graceMs: number): Promise<void> {
+    this.#closing ??= this.#close(graceMs);
+    return this.#closing;
+  }
+
+  async #close(graceMs: number): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    this.#server.closeIdleConnections();
+    await this.#core.drain(graceMs);
+    // An answer given in this turn is still on its way through the streams.
+    await new Promise((resolve) => setImmediate(resolve));
+    this.#core.sockets.cut();
+    this.#server.closeAllConnections();
+    await closed;
+    // The last 'close' events of the sockets follow that of the server.
+    await new Promise((resolve) => setImmediate(resolve));
+    this.#core.dispose();
+  }
+}
+
+function refusalOf(error: NodeJS.ErrnoException): HttpError {
+  if (error.code === 'HPE_HEADER_OVERFLOW') return new HttpError(431, 'headersTooLarge', 'The headers are too large.');
+  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT')
+    return new HttpError(408, 'requestTimeout', 'The request is too slow.');
+  return new HttpError(400, 'invalidRequest', 'The request is not valid HTTP.');
+}
+
+/** A socket that was handed out for an upgrade gets an ordinary answer, and is closed after it. */
+function answerOn(socket: NetSocket, res: ServerResponse): void {
+  res.shouldKeepAlive = false;
+  res.assignSocket(socket);
+  res.once('finish', () => socket.end());
+}

@@ -1,0 +1,56 @@
+import type { Header } from './http-error.ts';
+import type { Reply, SseSource } from './types.ts';
+
+type BytesReply = Extract<Reply, { kind: 'bytes' }>;
+
+const jsonHeaders: readonly Header[] = [['content-type', 'application/json']];
+const textHeaders: readonly Header[] = [['content-type', 'text/plain; charset=utf-8']];
+const noHeaders: readonly Header[] = [];
+
+/** uWebSockets.js writes what it is given: a line break in a value would let a caller forge headers (RFC 9110 §5.5). */
+function checked(headers: readonly Header[]): readonly Header[] {
+  for (const [name, value] of headers) {
+    if (!/^[!#$%&'*+.^_`|~0-9a-z-]+$/.test(name)) throw new TypeError(`not a lower-case header name: ${name}`);
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
+    if (/[\u0000-\u0008\u000a-\u001f\u007f]/.test(value)) throw new TypeError(`control character in header ${name}`);
+  }
+  return headers;
+}
+
+function merged(base: readonly Header[], extra: readonly Header[] | undefined): readonly Header[] {
+  return extra === undefined || extra.length === 0 ? base : [...base, ...checked(extra)];
+}
+
+/** `value` serialised once, now. */
+export function json(status: number, value: unknown, headers?: readonly Header[]): BytesReply {
+  return { kind: 'bytes', status, headers: merged(jsonHeaders, headers), body: JSON.stringify(value) };
+}
+
+/** A body that is JSON already. Make the reply once and return it every time: that is the fastest answer there is. */
+export function jsonBytes(status: number, body: Uint8Array, headers?: readonly Header[]): BytesReply {
+  return { kind: 'bytes', status, headers: merged(jsonHeaders, headers), body };
+}
+
+export function text(status: number, body: string, headers?: readonly Header[]): BytesReply {
+  return { kind: 'bytes', status, headers: merged(textHeaders, headers), body };
+}
+
+/** Any other content. Throws TypeError for a header that cannot be sent safely. */
+export function bytes(
+  status: number,
+  contentType: string,
+  body: Uint8Array | string,
+  headers: readonly Header[] = [],
+): BytesReply {
+  return { kind: 'bytes', status, headers: checked([['content-type', contentType], ...headers]), body };
+}
+
+/** No content at all: 204, or 304 with its validators. */
+export function empty(status = 204, headers?: readonly Header[]): BytesReply {
+  return { kind: 'bytes', status, headers: merged(noHeaders, headers), body: '' };
+}
+
+/** An event stream: what `source` replays for `lastEventId`, then what it publishes until it ends. */
+export function sse(source: SseSource, lastEventId: string | undefined): Reply {
+  return { kind: 'sse', source, lastEventId };
+}

@@ -1,0 +1,134 @@
+import type { BaseIssue, BaseSchema } from 'valibot';
+
+/** HTTP methods a route may answer. */
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+
+/** Anything a handler can be validated with. */
+export type Schema<T> = BaseSchema<unknown, T, BaseIssue<unknown>>;
+
+/**
+ * One request as a handler sees it. Everything is copied out of the server library before the handler runs,
+ * so a context stays valid after any `await`. Values that cost something are computed on first use.
+ */
+export interface RequestContext<P = unknown> {
+  readonly method: Method;
+  /** Path without the query string, percent-encoding untouched. */
+  readonly path: string;
+  /** Values of `:name` segments and of a trailing `*`, percent-decoded. */
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: URLSearchParams;
+  /** Header by lower-case name, or undefined. */
+  header(name: string): string | undefined;
+  /** Empty once the client has gone, unless it was read before. */
+  readonly remoteAddress: string;
+  /** What the route's `auth` returned. */
+  readonly principal: P;
+  /** Aborts when the client has gone or the request's deadline has passed. */
+  readonly signal: AbortSignal;
+  /** The whole body. Rejects with `HttpError` 413 past the route's limit. */
+  bytes(): Promise<Uint8Array>;
+  /** The body as JSON, validated. Rejects with the error that `ServerOptions.errors` makes of a bad body. */
+  json<T>(schema: Schema<T>): Promise<T>;
+}
+
+/** What a handler answers. Build it with the functions of `reply.ts`, never by hand. */
+export type Reply =
+  | {
+      readonly kind: 'bytes';
+      readonly status: number;
+      readonly headers: readonly (readonly [string, string])[];
+      readonly body: Uint8Array | string;
+    }
+  | { readonly kind: 'sse'; readonly source: SseSource; readonly lastEventId: string | undefined };
+
+/** Where an SSE stream gets its records: the event log of the domain, already serialised. */
+export interface SseSource {
+  /** Frames to send at once to a reader that last saw `lastEventId` (undefined: a new reader), oldest first. */
+  replay(lastEventId: string | undefined): readonly Uint8Array[];
+  /**
+   * Calls `listener` with each batch of frames appended from now on. A batch holds every event of one tick already
+   * joined into one buffer. `replay` followed by `subscribe` in the same synchronous turn misses and repeats nothing.
+   * `onEnd` is called when the source is finished: readers then get what is queued and their stream is closed.
+   * Both first hand over what is not delivered yet to the listeners of before: one listener may so serve many readers,
+   * each of which is added right after its own `replay`.
+   */
+  subscribe(listener: (batch: Uint8Array) => void, onEnd: () => void): () => void;
+}
+
+/** Decides who a request is before anything of its body is read. Throws `HttpError` (401) to refuse. */
+export type Authenticate<P> = (request: Pick<RequestContext, 'header' | 'query' | 'path' | 'method'>) => P;
+
+export interface Route<P = unknown> {
+  readonly method: Method;
+  /** `/v1/things/:id`, `/assets/*`, or a literal path. */
+  readonly path: string;
+  /** Absent: open to everybody. */
+  readonly auth?: Authenticate<P>;
+  /** Bytes; default `ServerOptions.limits.bodyBytes`. */
+  readonly bodyLimit?: number;
+  /** Milliseconds until the request is answered 503; default `ServerOptions.limits.deadlineMs`; 0 means none. */
+  readonly deadlineMs?: number;
+  /** A synchronous return is answered without a promise: use it on hot paths. */
+  readonly handler: (context: RequestContext<P>) => Reply | Promise<Reply>;
+}
+
+/** One accepted WebSocket. `send` never blocks: past `WebSocketRoute.maxBufferedBytes` the socket is closed with 1013. */
+export interface Socket<P = unknown> {
+  readonly principal: P;
+  readonly remoteAddress: string;
+  /** Bytes accepted by `send` and not yet handed to the kernel. */
+  readonly bufferedBytes: number;
+  send(text: string): void;
+  close(code: number, reason: string): void;
+}
+
+export interface WebSocketRoute<P = unknown> {
+  readonly path: string;
+  readonly auth: Authenticate<P>;
+  /** A longer frame closes the socket with 1009. */
+  readonly maxPayloadBytes: number;
+  readonly maxBufferedBytes: number;
+  readonly open: (socket: Socket<P>) => void;
+  readonly message: (socket: Socket<P>, text: string) => void;
+  readonly close: (socket: Socket<P>, code: number, reason: string) => void;
+}
+
+/** A route whatever its principal: what a list of them holds. */
+export type AnyRoute = Omit<Route<never>, 'auth'> & { readonly auth?: Authenticate<unknown> };
+export type AnyWebSocketRoute = Omit<WebSocketRoute<never>, 'auth'> & { readonly auth: Authenticate<unknown> };
+
+/** Turns a refusal into the body of this server's error contract. */
+export type ErrorBody = (error: { status: number; code: string; message: string; details: unknown }) => unknown;
+
+export interface ServerOptions {
+  readonly routes: readonly AnyRoute[];
+  readonly webSockets?: readonly AnyWebSocketRoute[];
+  /** Host header values that are served; anything else is answered 403 before routing. Called with the lower-cased header. */
+  readonly hostAllowed: (host: string) => boolean;
+  readonly errorBody: ErrorBody;
+  /** A handler threw something that is not an `HttpError`: it is answered 500 with `errorId`, and reported here. */
+  readonly onBug: (error: unknown, errorId: string) => void;
+  readonly limits: {
+    readonly bodyBytes: number;
+    readonly deadlineMs: number;
+    /** Pending bytes of one SSE reader past which it is disconnected (it resumes by id). */
+    readonly sseBufferBytes: number;
+    readonly sseHeartbeatMs: number;
+    /** Reconnection delay told to SSE clients (`retry:`). */
+    readonly sseRetryMs: number;
+    /** A body that brings less than 20 kB/s over this many milliseconds is answered 408; default 5000, at most 7000 (uWebSockets.js cuts it after 8 s). */
+    readonly bodyWindowMs?: number;
+    /** Milliseconds between the pings of WebSockets; one that did not answer the last is ended. Default 30000. */
+    readonly pingMs?: number;
+  };
+}
+
+export interface HttpServer {
+  readonly adapter: 'uws' | 'node';
+  /** Binds exclusively (never shares a port). Rejects with an Error whose `code` is EADDRINUSE, EACCES or EADDRNOTAVAIL. */
+  listen(address: { host: string; port: number }): Promise<{ host: string; port: number }>;
+  /** Connections open now: all of them, SSE readers, WebSockets. */
+  stats(): { connections: number; sseReaders: number; webSockets: number };
+  /** Stops accepting, lets requests in flight finish for `graceMs`, ends SSE streams after their queued frames, then closes the rest. */
+  close(graceMs: number): Promise<void>;
+}

@@ -1,0 +1,178 @@
+import type { HttpRequest, HttpResponse } from 'uWebSockets.js';
+import type { Body } from './body.ts';
+import type { Core } from './core.ts';
+import { type BytesReply, Exchange } from './exchange.ts';
+import { sseHeaders } from './sse.ts';
+import { isBodiless, statusLine } from './status.ts';
+import type { Method, SseSource } from './types.ts';
+import { UwsReader, watchReader } from './uws-sse.ts';
+
+/** How long a client that sends too much is read on, so that the answer reaches it before the connection is reset. */
+const lingerMs = 1_000;
+
+const addressText = (buffer: ArrayBuffer): string => {
+  const octets = [...new Uint8Array(buffer)];
+  if (octets.length === 4) return octets.join('.');
+  const groups: string[] = [];
+  for (let index = 0; index < octets.length; index += 2) {
+    groups.push((((octets[index] ?? 0) << 8) | (octets[index + 1] ?? 0)).toString(16));
+  }
+  return groups.join(':');
+};
+
+function copyHeaders(req: HttpRequest): Map<string, string> {
+  const headers = new Map<string, string>();
+  req.forEach((name, value) => {
+    if (value === '') return;
+    const before = headers.get(name);
+    if (before === undefined) headers.set(name, value);
+    // Two Host headers are never joined: it is the first that was judged.
+    else if (name !== 'host') headers.set(name, `${before}, ${value}`);
+  });
+  return headers;
+}
+
+/**
+ * One request of uWebSockets.js. While its handler runs synchronously everything is read straight from the library;
+ * `detach` copies it all when the handler turns out to be asynchronous, because the request object dies with the turn.
+ */
+export class UwsExchange extends Exchange {
+  #res: HttpResponse;
+  #req: HttpRequest | undefined;
+  #headers: Map<string, string> | undefined;
+  #queryText: string | undefined;
+  #query: URLSearchParams | undefined;
+  #address: ArrayBuffer | undefined;
+  #lingering: NodeJS.Timeout | undefined;
+
+  constructor(core: Core, method: Method, path: string, head: boolean, res: HttpResponse, req: HttpRequest) {
+    super(core, method, path, head);
+    this.#res = res;
+    this.#req = req;
+  }
+
+  /** An empty header counts as absent: uWebSockets.js cannot tell one from the other. */
+  header(name: string): string | undefined {
+    if (this.#headers !== undefined) return this.#headers.get(name);
+    if (this.#req === undefined) return undefined;
+    if (this.method === 'GET') return this.#req.getHeader(name) || undefined;
+    // What has a body is nearly always answered asynchronously: all headers at once cost less than one by one and again.
+    this.#headers = copyHeaders(this.#req);
+    return this.#headers.get(name);
+  }
+
+  get query(): URLSearchParams {
+    this.#query ??= new URLSearchParams(this.#req === undefined ? this.#queryText : this.#req.getQuery());
+    return this.#query;
+  }
+
+  get remoteAddress(): string {
+    if (this.#address === undefined && !this.settled) this.#address = this.#res.getRemoteAddress();
+    return this.#address === undefined ? '' : addressText(this.#address);
+  }
+
+  detach(): void {
+    const req = this.#req;
+    if (req === undefined) return;
+    this.#headers ??= copyHeaders(req);
+    this.#queryText = req.getQuery() ?? '';
+    this.#res.onAborted(() => this.leave());
+    // Chunks that arrive with nobody listening are lost, so the body is gathered before anyone asks for it.
+    if (this.#hasBody()) this.openBody();
+    this.#req = undefined;
+  }
+
+  #hasBody(): boolean {
+    return (this.header('content-length') ?? '0') !== '0' || this.header('transfer-encoding') !== undefined;
+  }
+
+  /** The turn of the request is over: its object must not be touched again. */
+  endTurn(): void {
+    this.#req = undefined;
+  }
+
+  protected receive(body: Body): void {
+    if (!this.#hasBody()) {
+      body.finish();
+    } else {
+      this.#res.onData((chunk, last) => {
+        if (this.#lingering === undefined) this.receiveChunk(Buffer.from(new Uint8Array(chunk)), last);
+        else if (last) this.#stopLingering();
+      });
+    }
+  }
+
+  override leave(): void {
+    clearTimeout(this.#lingering);
+    super.leave();
+  }
+
+  protected transmit(reply: BytesReply, lastOnConnection: boolean): void {
+    // Inside the turn of the request the library has corked the socket already.
+    if (this.#req !== undefined) this.#write(reply, lastOnConnection);
+    else this.#res.cork(() => this.#write(reply, lastOnConnection));
+  }
+
+  protected stream(source: SseSource, history: readonly Uint8Array[]): void {
+    if (this.#req !== undefined) this.#stream(source, history);
+    else this.#res.cork(() => this.#stream(source, history));
+  }
+
+  protected abandon(): void {
+    if (!this.gone) this.#res.close();
+  }
+
+  #write(reply: BytesReply, lastOnConnection: boolean): void {
+    const res = this.#res;
+    const { status } = reply;
+    if (status !== 200) res.writeStatus(statusLine(status));
+    for (const header of reply.headers) res.writeHeader(header[0], header[1]);
+    if (status === 413 && this.#linger(reply.body)) return;
+    const last = lastOnConnection || status === 408;
+    if (this.head || isBodiless(status)) {
+      if (!isBodiless(status)) res.writeHeader('content-length', String(Buffer.byteLength(reply.body)));
+      if (last) res.writeHeader('connection', 'close');
+      // Never with arguments: a length leaves the request pending for ever, and then the process aborts.
+      res.endWithoutBody();
+    } else res.end(reply.body, last);
+  }
+
+  #stream(source: SseSource, history: readonly Uint8Array[]): void {
+    const res = this.#res;
+    for (const [name, value] of sseHeaders) res.writeHeader(name, value);
+    if (this.head) {
+      res.endWithoutBody();
+      return;
+    }
+    const reader = new UwsReader(res);
+    watchReader(reader, res);
+    this.core.channels.join(source, history, reader);
+  }
+
+  /**
+   * A connection closed with unread bytes in it is reset, and the reset can overtake the answer. So the answer goes out
+   * now, and the end of it when the client has stopped sending, or after a moment.
+   */
+  #linger(body: Uint8Array | string): boolean {
+    if (!this.#hasBody()) return false;
+    const res = this.#res;
+    res.writeHeader('connection', 'close');
+    res.write(body);
+    this.#lingering = setTimeout(() => this.#stopLingering(), lingerMs);
+    if (this.#req !== undefined) {
+      res.onAborted(() => this.leave());
+      res.onData((_chunk, last) => {
+        if (last) this.#stopLingering();
+      });
+    }
+    return true;
+  }
+
+  #stopLingering(): void {
+    clearTimeout(this.#lingering);
+    if (this.gone || this.#lingering === undefined) return;
+    this.gone = true;
+    // Not `end(…, true)`: after a `write` it puts its Connection header into the body. The client was told to close.
+    this.#res.cork(() => this.#res.end());
+  }
+}

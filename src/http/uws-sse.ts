@@ -1,0 +1,55 @@
+import type { HttpResponse } from 'uWebSockets.js';
+import { SseReader } from './sse.ts';
+
+/** What the one shared cork callback writes: a closure per write would cost more than the write's own user time. */
+let corkedRes: HttpResponse | undefined;
+let corkedPiece: Uint8Array = new Uint8Array(0);
+let corkedResult = true;
+const writeCorked = (): void => {
+  if (corkedRes !== undefined) corkedResult = corkedRes.write(corkedPiece);
+};
+
+export class UwsReader extends SseReader {
+  readonly #res: HttpResponse;
+  #over = false;
+
+  constructor(res: HttpResponse) {
+    super();
+    this.#res = res;
+  }
+
+  protected write(piece: Uint8Array): boolean {
+    if (this.#over) return true;
+    corkedRes = this.#res;
+    corkedPiece = piece;
+    this.#res.cork(writeCorked);
+    corkedRes = undefined;
+    return corkedResult;
+  }
+
+  protected finish(): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#res.cork(() => this.#res.end());
+  }
+
+  protected cut(): void {
+    if (!this.#over) this.#res.close();
+  }
+
+  override gone(): void {
+    this.#over = true;
+    super.gone();
+  }
+}
+
+/** One closure serves both events of the library: it passes an offset to `onWritable` and nothing to `onAborted`. */
+export function watchReader(reader: UwsReader, res: HttpResponse): void {
+  const listener = (offset?: number): boolean => {
+    if (offset === undefined) reader.gone();
+    else reader.flush();
+    return true;
+  };
+  res.onAborted(listener as () => void);
+  res.onWritable(listener);
+}

@@ -1,0 +1,194 @@
+import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket, us_socket } from 'uWebSockets.js';
+import { Core } from './core.ts';
+import { methods } from './methods.ts';
+import type { AnyWebSocketRoute, Resource } from './router.ts';
+import { closeCodes } from './sockets.ts';
+import type { HttpServer, ServerOptions } from './types.ts';
+import { UwsExchange } from './uws-exchange.ts';
+import { type UserData, UwsPeer, utf8 } from './uws-peer.ts';
+
+type Uws = typeof import('uWebSockets.js');
+type Match = Resource | undefined;
+
+/** The value of LIBUS_LISTEN_EXCLUSIVE_PORT: without it two servers share a port (SO_REUSEPORT) and both "succeed". */
+const exclusivePort = 1;
+
+const registrations = [
+  ['GET', 'get'],
+  ['POST', 'post'],
+  ['PUT', 'put'],
+  ['PATCH', 'patch'],
+  ['DELETE', 'del'],
+] as const;
+
+/**
+ * Loads the binary. `UWS_HTTP_MAX_HEADERS_SIZE` is read when it loads, so it is set just before, and not left behind
+ * for child processes. Rejects where there is no binary for this platform.
+ */
+export async function loadUws(headerBytes: number): Promise<Uws> {
+  const name = 'UWS_HTTP_MAX_HEADERS_SIZE';
+  const before = process.env[name];
+  process.env[name] = String(headerBytes);
+  try {
+    return await import('uWebSockets.js');
+  } finally {
+    if (before === undefined) delete process.env[name];
+    else process.env[name] = before;
+  }
+}
+
+/** The errno of a bind that uWebSockets.js only reports as failed: the same bind is tried once with node:net. */
+async function bindError(host: string, port: number): Promise<Error> {
+  const { createServer } = await import('node:net');
+  const probe = createServer();
+  return new Promise<Error>((resolve) => {
+    probe.once('error', resolve);
+    probe.listen({ host, port, exclusive: true }, () => {
+      probe.close();
+      resolve(Object.assign(new Error(`listen EADDRINUSE: address in use ${host}:${port}`), { code: 'EADDRINUSE' }));
+    });
+  });
+}
+
+/** The server on uWebSockets.js. */
+export class UwsServer implements HttpServer {
+  readonly adapter = 'uws';
+  readonly #uws: Uws;
+  readonly #core: Core;
+  readonly #app: TemplatedApp;
+  #listenSocket: us_listen_socket | undefined;
+  #httpConnections = 0;
+  #closing: Promise<void> | undefined;
+
+  constructor(uws: Uws, options: ServerOptions) {
+    this.#uws = uws;
+    this.#core = new Core(options);
+    this.#app = uws.App();
+    const count = (_res: HttpResponse, change: number): void => {
+      this.#httpConnections += change;
+    };
+    this.#app.filter(count);
+    for (const resource of this.#core.router.literals.values()) this.#registerLiteral(resource);
+    for (const route of options.webSockets ?? []) this.#registerSocket(route);
+    this.#app.any('/*', (res, req) => this.#serve(res, req));
+  }
+
+  /** Routed by the library itself: saves reading method and URL on the paths that are asked most. */
+  #registerLiteral(resource: Resource): void {
+    for (const [method, register] of registrations) {
+      if (!resource.methods.has(method) || /[:*]/.test(resource.path)) continue;
+      this.#app[register](resource.path, (res, req) => {
+        this.#serveExchange(new UwsExchange(this.#core, method, resource.path, false, res, req), resource);
+      });
+    }
+  }
+
+  #serve(res: HttpResponse, req: HttpRequest): void {
+    const name = req.getCaseSensitiveMethod();
+    const method = methods.get(name);
+    const path = req.getUrl();
+    const x = new UwsExchange(this.#core, method ?? 'GET', path, name === 'HEAD', res, req);
+    if (method === undefined) {
+      this.#core.serveUnknownMethod(x);
+      x.endTurn();
+    } else this.#serveExchange(x, undefined);
+  }
+
+  #serveExchange(x: UwsExchange, resource: Match): void {
+    this.#core.serve(x, resource);
+    x.endTurn();
+  }
+
+  #registerSocket(route: AnyWebSocketRoute): void {
+    const { sockets } = this.#core;
+    const onBug = (error: unknown) => void this.#core.bug(error);
+    this.#app.ws<UserData>(route.path, {
+      // The library drops the connection without a close frame past its own limit: ours is lower and answers 1009.
+      maxPayloadLength: route.maxPayloadBytes * 2 + 65_536,
+      maxBackpressure: 0,
+      idleTimeout: 0,
+      sendPingsAutomatically: false,
+      upgrade: (res, req, context) => this.#upgrade(route, res, req, context),
+      open: (ws) => {
+        const data = ws.getUserData();
+        data.peer = new UwsPeer(ws, route, data.principal, data.remoteAddress);
+        sockets.opened(data.peer, onBug);
+      },
+      message: (ws, message, isBinary) => {
+        const { peer } = ws.getUserData();
+        if (peer === undefined) return;
+        peer.alive = true;
+        if (message.byteLength > route.maxPayloadBytes) peer.close(closeCodes.tooBig, 'The message is too long.');
+        else if (isBinary) peer.close(closeCodes.notText, 'Text only.');
+        else sockets.received(peer, utf8.decode(message), onBug);
+      },
+      pong: (ws) => {
+        const { peer } = ws.getUserData();
+        if (peer !== undefined) peer.alive = true;
+      },
+      close: (ws, code, message) => {
+        const { peer } = ws.getUserData();
+        const reason = utf8.decode(message);
+        peer?.over();
+        const tooBig = code === 1006 && reason === 'Received too big message';
+        if (peer !== undefined) sockets.closed(peer, tooBig ? closeCodes.tooBig : code, reason, onBug);
+      },
+    });
+  }
+
+  #upgrade(
+    route: AnyWebSocketRoute,
+    res: HttpResponse,
+    req: HttpRequest,
+    context: Parameters<HttpResponse['upgrade']>[4],
+  ): void {
+    const x = new UwsExchange(this.#core, 'GET', req.getUrl(), false, res, req);
+    try {
+      const principal = this.#core.admitSocket(x, route);
+      const data: UserData = { peer: undefined, principal, remoteAddress: x.remoteAddress };
+      const key = req.getHeader('sec-websocket-key');
+      const extensions = req.getHeader('sec-websocket-extensions');
+      x.settled = true;
+      x.endTurn();
+      this.#httpConnections -= 1;
+      res.upgrade(data, key, '', extensions, context);
+    } catch (error) {
+      this.#core.fail(x, error);
+      x.endTurn();
+    }
+  }
+
+  async listen({ host, port }: { host: string; port: number }): Promise<{ host: string; port: number }> {
+    const token = await new Promise<us_listen_socket | false>((resolve) => {
+      // The typings lack the form with options; the library has it (uWebSockets.js issue 118).
+      const listen = this.#app.listen as unknown as (
+        host: string,
+        port: number,
+        options: number,
+        callback: (token: us_listen_socket | false) => void,
+      ) => void;
+      listen.call(this.#app, host, port, exclusivePort, resolve);
+    });
+    if (token === false) throw await bindError(host, port);
+    this.#listenSocket = token;
+    return { host, port: this.#uws.us_socket_local_port(token as us_socket) };
+  }
+
+  stats(): { connections: number; sseReaders: number; webSockets: number } {
+    const webSockets = this.#core.sockets.size;
+    return { connections: this.#httpConnections + webSockets, sseReaders: this.#core.channels.readers, webSockets };
+  }
+
+  close(graceMs: number): Promise<void> {
+    this.#closing ??= this.#close(graceMs);
+    return this.#closing;
+  }
+
+  async #close(graceMs: number): Promise<void> {
+    if (this.#listenSocket !== undefined) this.#uws.us_listen_socket_close(this.#listenSocket);
+    this.#listenSocket = undefined;
+    await this.#core.drain(graceMs);
+    this.#app.close();
+    this.#core.dispose();
+  }
+}

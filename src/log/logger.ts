@@ -1,0 +1,145 @@
+import { randomBytes } from 'node:crypto';
+import { fstatSync, writeSync } from 'node:fs';
+import { prettyLine } from './pretty.ts';
+import { Secrets } from './redact.ts';
+
+export const logLevels = ['silent', 'error', 'warn', 'info', 'debug'] as const;
+export type LogLevel = (typeof logLevels)[number];
+export type Fields = Readonly<Record<string, unknown>>;
+
+export interface Logger {
+  readonly level: LogLevel;
+  error(message: string, fields?: Fields): void;
+  warn(message: string, fields?: Fields): void;
+  info(message: string, fields?: Fields): void;
+  debug(message: string, fields?: Fields): void;
+  /** Logs something that should not have happened, with its stack, and returns the id under which it can be found. */
+  bug(error: unknown, fields?: Fields): string;
+  /** A logger that adds `fields` to every line and knows the same secrets. */
+  child(fields: Fields): Logger;
+  /** `secret` is taken out of everything this logger, its parents and its children write from now on. */
+  protect(secret: string): void;
+}
+
+/** Where lines go: `process.stderr`, or anything that takes text. */
+export interface LogStream {
+  write(text: string): unknown;
+  readonly isTTY?: boolean | undefined;
+}
+
+export interface LoggerOptions {
+  /** Who speaks: `hub`, `appserver`. */
+  readonly name: string;
+  /** Default: the environment variable ORATORIO_LOG, else `info`. */
+  readonly level?: LogLevel;
+  /** Default: standard error. */
+  readonly stream?: LogStream;
+  /** One readable line instead of JSON. Default: whether the stream is a terminal. */
+  readonly pretty?: boolean;
+}
+
+/** The level that ORATORIO_LOG names, in any case; `info` when it names none. */
+export function levelOf(env: Readonly<Record<string, string | undefined>>): LogLevel {
+  const asked = env['ORATORIO_LOG']?.trim().toLowerCase();
+  return logLevels.find((level) => level === asked) ?? 'info';
+}
+
+/**
+ * A logger that writes one line per record: `{at, level, name, msg, …fields}` as JSON, or text for people on a terminal.
+ * It never throws: a record that cannot be written is lost, never the work that it tells of.
+ */
+export function createLogger(options: LoggerOptions): Logger {
+  const { name, level = levelOf(process.env), stream = standardError() } = options;
+  const isPretty = options.pretty ?? stream.isTTY === true;
+  return new LineLogger({ name, level, stream, isPretty, secrets: new Secrets() }, {});
+}
+
+const stderrDescriptor = 2;
+let ignoresStderrErrors = false;
+
+/**
+ * Where lines go that nobody catches. A stream tells of a full disk by an event, which ends the process if nobody listens,
+ * and takes nothing more afterwards; so a file is written directly, where a failure costs one line and no more.
+ */
+function standardError(): LogStream {
+  if (isFile(stderrDescriptor)) return { write: (text) => writeSync(stderrDescriptor, text) };
+  if (!ignoresStderrErrors) process.stderr.on('error', () => undefined);
+  ignoresStderrErrors = true;
+  return process.stderr;
+}
+
+function isFile(descriptor: number): boolean {
+  try {
+    return fstatSync(descriptor).isFile();
+  } catch {
+    // It has been closed.
+    return false;
+  }
+}
+
+interface Output {
+  readonly name: string;
+  readonly level: LogLevel;
+  readonly stream: LogStream;
+  readonly isPretty: boolean;
+  readonly secrets: Secrets;
+}
+
+type Spoken = Exclude<LogLevel, 'silent'>;
+
+class LineLogger implements Logger {
+  readonly #output: Output;
+  readonly #fields: Fields;
+
+  constructor(output: Output, fields: Fields) {
+    this.#output = output;
+    this.#fields = fields;
+  }
+
+  get level(): LogLevel {
+    return this.#output.level;
+  }
+
+  error(message: string, fields?: Fields): void {
+    this.#write('error', message, fields);
+  }
+
+  warn(message: string, fields?: Fields): void {
+    this.#write('warn', message, fields);
+  }
+
+  info(message: string, fields?: Fields): void {
+    this.#write('info', message, fields);
+  }
+
+  debug(message: string, fields?: Fields): void {
+    this.#write('debug', message, fields);
+  }
+
+  bug(error: unknown, fields?: Fields): string {
+    const errorId = randomBytes(6).toString('hex');
+    this.#write('error', 'a bug', { errorId, error, ...fields });
+    return errorId;
+  }
+
+  child(fields: Fields): Logger {
+    return new LineLogger(this.#output, { ...this.#fields, ...fields });
+  }
+
+  protect(secret: string): void {
+    this.#output.secrets.protect(secret);
+  }
+
+  #write(level: Spoken, message: string, fields: Fields = {}): void {
+    const { name, stream, isPretty, secrets } = this.#output;
+    if (logLevels.indexOf(level) > logLevels.indexOf(this.#output.level)) return;
+    try {
+      const at = new Date().toISOString();
+      const safe = secrets.redact({ ...this.#fields, ...fields }) as Fields;
+      const record = { at, level, name, msg: secrets.clean(message) };
+      stream.write(`${isPretty ? prettyLine(record, safe) : JSON.stringify({ ...record, ...safe, ...record })}\n`);
+    } catch {
+      // A full disk, a closed pipe or a getter that throws must not end what is being logged.
+    }
+  }
+}

@@ -1,0 +1,28 @@
+/** Every error code of the Hub with its status and meaning (specification §7.1; the rest are DESIGN §4). The one table. */
+export const hubErrors = {
+  unauthorized: { status: 401, when: 'The bearer token is missing or wrong.' },
+  workspaceNotFound: {
+    status: 404,
+    when: '400: the path is missing, blank, relative or not a string. 404: it does not exist or is not a workspace.',
+  },
+  workspaceLocked: { status: 409, when: 'Another live agent server owns the workspace lock and does not answer.' },
+  appServerStartFailed: { status: 500, when: 'The agent server (or the sidecar it needs) failed at startup.' },
+  appServerUnhealthy: { status: 500, when: 'The agent server failed readiness or health checks.' },
+  portUnavailable: { status: 500, when: 'No local port could be allocated.' },
+  invalidProxySidecar: { status: 400, when: 'The apiProxy request is invalid.' },
+  invalidNotification: { status: 400, when: 'The notification request is invalid.' },
+  invalidRequest: { status: 400, when: 'The body is not JSON, or a field has the wrong type.' },
+  invalidConfig: { status: 500, when: 'A configuration file of the user or the workspace cannot be used.' },
+  hostNotAllowed: { status: 403, when: 'The Host header names a host this server does not serve.' },
+  originNotAllowed: { status: 403, when: 'The request comes from a page of another origin.' },
+  notFound: { status: 404, when: 'There is no such route, or no such thing.' },
+  methodNotAllowed: { status: 405, when: 'The route exists for other methods, named in Allow.' },
+  requestTimeout: { status: 408, when: 'The body did not arrive in time.' },
+  payloadTooLarge: { status: 413, when: 'The body is larger than the limit.' },
+  headersTooLarge: { status: 431, when: 'Request line and headers are larger than 16 KiB.' },
+  hubInternalError: { status: 500, when: 'A bug; the id in details is in the log of the Hub.' },
+  hubStopping: { status: 503, when: 'The Hub is shutting down.' },
+  deadlineExceeded: { status: 503, when: 'The request was not finished in time; what it started goes on.' },
+} as const satisfies Record<string, { status: number; when: string }>;
+
+export type HubErrorCode = keyof typeof hubErrors;

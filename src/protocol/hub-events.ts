@@ -1,0 +1,121 @@
+/** Every event kind of the Hub (specification §6.1) with the schema of its data. The one table. */
+import * as v from 'valibot';
+
+const text = (description: string) => v.pipe(v.string(), v.description(description));
+const number = (description: string) => v.pipe(v.number(), v.description(description));
+const flag = (description: string) => v.pipe(v.boolean(), v.description(description));
+const textOrNull = (description: string) => v.pipe(v.nullable(v.string()), v.description(description));
+const numberOrNull = (description: string) => v.pipe(v.nullable(v.number()), v.description(description));
+
+const endpoints = v.pipe(v.record(v.string(), v.string()), v.description('URLs by service name, tokens included.'));
+/** How a process ended, of a server or a sidecar. */
+const exit = {
+  pid: v.optional(numberOrNull('Process id; null when there never was a process.')),
+  exitCode: v.optional(numberOrNull('Null when it was ended by a signal, or nobody saw how.')),
+  signal: v.optional(textOrNull('Name of the signal that ended it.')),
+  error: v.optional(textOrNull('Why, in a sentence.')),
+  recentStderr: v.optional(textOrNull('The tail of standard error, tokens removed.')),
+  stopped: v.optional(flag('True when it was asked to stop.')),
+};
+
+export const hubEventKinds = {
+  'hub.started': {
+    meaning: 'The Hub has started.',
+    data: v.object({ apiBaseUrl: text('Loopback base address.'), pid: number('Process id of the Hub.') }),
+  },
+  'hub.stopping': { meaning: 'The Hub is stopping.', data: v.object({ pid: number('Process id of the Hub.') }) },
+  'hub.gap': {
+    meaning: 'Events between the id the reader last saw and the next one are no longer held.',
+    data: v.object({
+      lastEventId: text('The id that the reader sent.'),
+      reason: v.pipe(
+        v.picklist(['evicted', 'otherEpoch', 'unknownId']),
+        v.description('Too long ago, of an earlier Hub, or never given.'),
+      ),
+    }),
+  },
+  'port.allocated': {
+    meaning: 'A local port was allocated for a service of a workspace.',
+    data: v.object({ service: text('Name of the service.'), port: number('Loopback TCP port.') }),
+  },
+  'appserver.starting': {
+    meaning: 'An agent server is starting; attempt and delayMs when the supervisor restarts it.',
+    data: v.object({
+      endpoints,
+      attempt: v.optional(number('Automatic restarts since the last stable run, this one included.')),
+      delayMs: v.optional(number('The pause before this restart, in milliseconds.')),
+    }),
+  },
+  'appserver.running': {
+    meaning: 'An agent server is ready.',
+    data: v.object({
+      pid: number('Process id of the agent server.'),
+      endpoints,
+      recovered: v.optional(flag('True when it was unhealthy and answers again.')),
+      adopted: v.optional(flag('True when an earlier Hub started it.')),
+      external: v.optional(flag('True when it was started outside the Hub.')),
+    }),
+  },
+  'appserver.exited': {
+    meaning: 'An agent server has exited, or could not be started.',
+    data: v.object({
+      ...exit,
+      hubStopping: v.optional(flag('True when it was stopped because the Hub is stopping.')),
+      reason: v.optional(text('Why it was stopped: user, idle, hub, restart or unhealthy.')),
+      nextAttemptAt: v.optional(textOrNull('When the supervisor will start it again; null when it will not.')),
+    }),
+  },
+  'appserver.unhealthy': {
+    meaning: 'Health checks failed several times in a row.',
+    data: v.object({
+      pid: numberOrNull('Process id of the agent server.'),
+      error: text('What the last probe met.'),
+      consecutiveFailures: number('Probes that failed in a row.'),
+    }),
+  },
+  'apiProxy.running': {
+    meaning: 'The sidecar is ready.',
+    data: v.object({ pid: number('Process id of the sidecar.'), endpoint: text('Its loopback address.') }),
+  },
+  'apiProxy.exited': {
+    meaning: 'The sidecar has exited.',
+    data: v.object({
+      endpoint: text('Its loopback address.'),
+      ...exit,
+    }),
+  },
+  'notification.requested': {
+    meaning: 'A local notification awaits display.',
+    data: v.object({
+      workspacePath: textOrNull('The workspace it concerns.'),
+      kind: text('What happened, in one word.'),
+      title: text('The line to show.'),
+      body: textOrNull('More to show.'),
+      severity: text('info, success, warning or error.'),
+      source: textOrNull('Who asked for it.'),
+      actionUrl: textOrNull('What to open when it is clicked.'),
+    }),
+  },
+} as const;
+
+export type HubEventKind = keyof typeof hubEventKinds;
+export type HubEventData<K extends HubEventKind> = v.InferOutput<(typeof hubEventKinds)[K]['data']>;
+
+/** One record of `GET /v1/events` (§2.6). All four keys are always there. */
+export type HubEvent<K extends HubEventKind = HubEventKind> = {
+  [Kind in K]: {
+    readonly kind: Kind;
+    readonly at: string;
+    readonly workspacePath: string | null;
+    readonly data: HubEventData<Kind>;
+  };
+}[K];
+
+/** What a client may rely on: kinds are open, payloads are extensible (§6.1, §9). */
+export const AnyHubEvent = v.object({
+  kind: v.string(),
+  at: v.string(),
+  workspacePath: v.nullable(v.string()),
+  data: v.record(v.string(), v.unknown()),
+});
+export type AnyHubEvent = v.InferOutput<typeof AnyHubEvent>;

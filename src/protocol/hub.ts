@@ -1,0 +1,160 @@
+/**
+ * Every shape of the Hub API (specification §2.2–2.7), once. Types are inferred from these schemas and
+ * `GET /v1/openapi.json` and `docs/hub-api.md` are generated from them. Incoming objects tolerate unknown fields (§9).
+ */
+import * as v from 'valibot';
+
+const text = (description: string) => v.pipe(v.string(), v.description(description));
+const isoTime = (description: string) => v.pipe(v.string(), v.isoTimestamp(), v.description(description));
+const processId = v.pipe(v.number(), v.integer(), v.minValue(1), v.description('Process id.'));
+
+/** `hub.lock` (§2.2). Clients must verify it before they trust it (§4.2 rule 3). */
+export const HubLock = v.object({
+  pid: processId,
+  apiBaseUrl: v.pipe(v.string(), v.url(), v.description('Loopback base address of the Hub.')),
+  token: text('Bearer token of every route but GET /v1/status.'),
+  startedAt: isoTime('When this Hub started.'),
+  version: text('Version of the Hub.'),
+});
+export type HubLock = v.InferOutput<typeof HubLock>;
+
+/** `GET /v1/status` (§2.3). */
+export const HubStatus = v.object({
+  hubVersion: text('Version of the Hub.'),
+  pid: processId,
+  startedAt: isoTime('When this Hub started.'),
+  statePath: text('Directory that holds hub.lock and appservers.json.'),
+  apiBaseUrl: text('Loopback base address.'),
+  capabilities: v.object({
+    appServerManagement: v.boolean(),
+    portManagement: v.boolean(),
+    events: v.boolean(),
+    notifications: v.boolean(),
+    tray: v.pipe(v.boolean(), v.description('False: headless; the desktop client owns tray and notification UI.')),
+  }),
+});
+export type HubStatus = v.InferOutput<typeof HubStatus>;
+
+/** The six public states of a workspace's agent server (§2.4, §3). */
+export const appServerStates = ['stopped', 'starting', 'running', 'unhealthy', 'stopping', 'exited'] as const;
+export const AppServerState = v.picklist(appServerStates);
+export type AppServerState = v.InferOutput<typeof AppServerState>;
+
+/** Keys of `serviceStatus` and `endpoints` (§2.4). */
+export const serviceNames = ['appServerWebSocket', 'dashboard', 'api', 'agui', 'apiProxy'] as const;
+export type ServiceName = (typeof serviceNames)[number];
+
+/** The complete set of service states. Clients must tolerate others (§9). */
+export const ServiceState = v.picklist([
+  'allocated',
+  'running',
+  'disabled',
+  'unavailable',
+  'exited',
+  'restartRequired',
+  'external',
+]);
+
+export const ServiceStatus = v.object({
+  state: v.pipe(ServiceState, v.description('allocated becomes running once the service was probed.')),
+  url: v.nullable(v.string()),
+  reason: v.pipe(
+    v.nullable(v.string()),
+    v.description('Why the service is not there, or differs from what was asked.'),
+  ),
+});
+export type ServiceStatus = v.InferOutput<typeof ServiceStatus>;
+
+/** A workspace's agent server (§2.4), with our additions after the specification's fields. */
+export const AppServerRecord = v.object({
+  workspacePath: text('Path as it was asked for first.'),
+  canonicalWorkspacePath: text('Real path: one per workspace, whatever the spelling.'),
+  state: AppServerState,
+  pid: v.nullable(processId),
+  endpoints: v.pipe(
+    v.record(v.string(), v.string()),
+    v.description('URLs by service name; appServerWebSocket carries its token.'),
+  ),
+  serviceStatus: v.pipe(v.record(v.string(), ServiceStatus), v.description('Entries keyed by service name.')),
+  serverVersion: v.nullable(v.string()),
+  startedByHub: v.pipe(v.boolean(), v.description('Whether a Hub of this user manages the process.')),
+  exitCode: v.pipe(v.nullable(v.number()), v.description('Null while it runs, or when the exit was not observed.')),
+  lastError: v.nullable(v.string()),
+  recentStderr: v.pipe(v.nullable(v.string()), v.description('The tail of standard error, tokens removed.')),
+  displayName: text('Last segment of the canonical path.'),
+  phase: text('The state with its child states, e.g. starting.probing.'),
+  adopted: v.pipe(v.boolean(), v.description('True when an earlier Hub started this process.')),
+  incarnation: v.pipe(v.number(), v.description('How often this Hub has started the workspace.')),
+  restartCount: v.pipe(v.number(), v.description('Automatic restarts in the current intensity window.')),
+  nextAttemptAt: v.pipe(v.nullable(v.string()), v.description('When the supervisor will try again.')),
+  lastStartedAt: v.nullable(v.string()),
+  lastExitedAt: v.nullable(v.string()),
+});
+export type AppServerRecord = v.InferOutput<typeof AppServerRecord>;
+
+/** Sidecar request (§2.5). Its fields are checked further by the Hub: see `invalidProxySidecar`. */
+export const ApiProxyRequest = v.object({
+  enabled: v.pipe(v.optional(v.boolean(), true), v.description('False: no sidecar.')),
+  binaryPath: v.optional(text('The executable; absolute, run as `<binaryPath> --config <configPath>`.')),
+  configPath: v.optional(text('Its configuration file; absolute.')),
+  endpoint: v.optional(text('Loopback http address under which it serves its model list.')),
+  apiKey: v.optional(text('Key it asks for; kept on this machine and never shown.')),
+});
+export type ApiProxyRequest = v.InferOutput<typeof ApiProxyRequest>;
+
+/**
+ * `workspacePath` and `apiProxy` are `unknown` here on purpose: what is wrong with them has an error code of its own
+ * (`workspaceNotFound`, `invalidProxySidecar`), so the Hub checks them after the body's shape.
+ */
+export const EnsureRequest = v.object({
+  workspacePath: v.optional(v.unknown()),
+  client: v.optional(v.nullable(v.object({ name: v.optional(v.string()), version: v.optional(v.string()) }))),
+  startIfMissing: v.optional(v.nullable(v.boolean())),
+  apiProxy: v.optional(v.unknown()),
+});
+export const StopRequest = v.object({ workspacePath: v.optional(v.unknown()) });
+export const RestartRequest = v.object({
+  workspacePath: v.optional(v.unknown()),
+  apiProxy: v.optional(v.unknown()),
+});
+
+/** What a client writes to `ensure` (the documented shape, used by the SDK and OpenAPI). */
+export const EnsureInput = v.object({
+  workspacePath: text('Path of the workspace; absolute.'),
+  client: v.optional(v.object({ name: v.string(), version: v.string() })),
+  startIfMissing: v.pipe(v.optional(v.boolean(), true), v.description('False: inspect only, nothing is changed.')),
+  apiProxy: v.optional(ApiProxyRequest),
+});
+export type EnsureInput = v.InferInput<typeof EnsureInput>;
+export const StopInput = v.object({ workspacePath: text('Path of the workspace; absolute.') });
+export const RestartInput = v.object({
+  workspacePath: text('Path of the workspace; absolute.'),
+  apiProxy: v.optional(ApiProxyRequest),
+});
+export type RestartInput = v.InferInput<typeof RestartInput>;
+
+export const severities = ['info', 'success', 'warning', 'error'] as const;
+
+/** Notification request (§2.5). Only a title is required; severity is normalised, unknown ones become `info`. */
+export const NotificationRequest = v.object({
+  workspacePath: v.optional(v.nullable(v.string())),
+  kind: v.optional(v.nullable(v.string())),
+  title: v.pipe(v.string(), v.trim(), v.nonEmpty('Notification title is required.'), v.maxLength(1024)),
+  body: v.optional(v.nullable(v.pipe(v.string(), v.maxLength(16_384)))),
+  severity: v.optional(v.nullable(v.string())),
+  source: v.optional(v.nullable(v.string())),
+  actionUrl: v.optional(v.nullable(v.pipe(v.string(), v.maxLength(8192)))),
+});
+export type NotificationInput = v.InferInput<typeof NotificationRequest>;
+export const NotificationResponse = v.object({ accepted: v.boolean() });
+export const ShutdownResponse = v.object({ ok: v.boolean() });
+
+/** The error object (§2.7). */
+export const HubErrorBody = v.object({
+  error: v.object({
+    code: v.string(),
+    message: v.string(),
+    details: v.nullable(v.record(v.string(), v.unknown())),
+  }),
+});
+export type HubErrorBody = v.InferOutput<typeof HubErrorBody>;

@@ -1,0 +1,13 @@
+/**
+ * The wire: every shape, error code, event kind and default of the product, declared once. Everybody may import it.
+ * Never here: behaviour, I/O, or a type written by hand beside a schema that says the same.
+ */
+export * from './appserver.ts';
+export * from './defaults.ts';
+export * from './hub.ts';
+export * from './hub-errors.ts';
+export * from './hub-events.ts';
+export * from './inspection.ts';
+export * from './jsonrpc.ts';
+export * from './launch.ts';
+export * from './version.ts';

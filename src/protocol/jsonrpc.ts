@@ -1,0 +1,59 @@
+/** JSON-RPC 2.0 (https://www.jsonrpc.org/specification) as the agent server speaks it: messages and the one table of error codes. */
+import * as v from 'valibot';
+
+/** Every error code of the agent server's protocol. The one table. */
+export const rpcErrors = {
+  parseError: { code: -32700, message: 'Parse error', when: 'The frame is not JSON; the id of the answer is null.' },
+  invalidRequest: {
+    code: -32600,
+    message: 'Invalid request',
+    when: 'The frame is JSON but no JSON-RPC 2.0 message; batches are not supported.',
+  },
+  methodNotFound: { code: -32601, message: 'Method not found', when: 'There is no such method.' },
+  invalidParams: {
+    code: -32602,
+    message: 'Invalid params',
+    when: 'A parameter is missing or wrong; `data.path` names it.',
+  },
+  internalError: {
+    code: -32603,
+    message: 'Internal error',
+    when: 'A bug; the id in `data.errorId` is in the log of the agent server.',
+  },
+  overloaded: {
+    code: -32001,
+    message: 'Overloaded',
+    when: 'Too many requests of this connection are in flight; try again after a pause with jitter.',
+  },
+  notInitialized: { code: -32002, message: 'Not initialized', when: 'The first request must be initialize.' },
+  alreadyInitialized: { code: -32003, message: 'Already initialized', when: 'initialize was sent before.' },
+  threadNotFound: { code: -32010, message: 'Thread not found', when: 'There is no thread with this id.' },
+  threadNotActive: { code: -32011, message: 'Thread not active', when: 'The thread is paused or archived.' },
+  turnInProgress: { code: -32012, message: 'Turn in progress', when: 'The thread already runs a turn.' },
+  turnNotFound: { code: -32013, message: 'Turn not found', when: 'The thread has no turn with this id.' },
+  turnNotRunning: { code: -32014, message: 'Turn not running', when: 'The turn has ended already.' },
+} as const satisfies Record<string, { code: number; message: string; when: string }>;
+export type RpcErrorName = keyof typeof rpcErrors;
+
+/** A request's id: echoed as it came, string or whole number. Null is refused, so that an answer always belongs to a question. */
+export const RpcId = v.union([v.string(), v.pipe(v.number(), v.safeInteger())]);
+export type RpcId = v.InferOutput<typeof RpcId>;
+
+const version = v.literal('2.0');
+/** By position is allowed by JSON-RPC; methods here take parameters by name, and refuse a list with `invalidParams`. */
+const params = v.optional(v.union([v.array(v.unknown()), v.record(v.string(), v.unknown())]));
+
+export const RpcRequest = v.object({ jsonrpc: version, id: RpcId, method: v.string(), params });
+export type RpcRequest = v.InferOutput<typeof RpcRequest>;
+
+/** A message that expects no answer. */
+export const RpcNotification = v.object({ jsonrpc: version, method: v.string(), params });
+export type RpcNotification = v.InferOutput<typeof RpcNotification>;
+
+export const RpcError = v.object({ code: v.number(), message: v.string(), data: v.optional(v.unknown()) });
+export type RpcError = v.InferOutput<typeof RpcError>;
+
+export const RpcSuccess = v.object({ jsonrpc: version, id: RpcId, result: v.unknown() });
+export const RpcFailure = v.object({ jsonrpc: version, id: v.nullable(RpcId), error: RpcError });
+export const RpcResponse = v.union([RpcFailure, RpcSuccess]);
+export type RpcResponse = v.InferOutput<typeof RpcResponse>;

@@ -1,0 +1,53 @@
+import * as v from 'valibot';
+
+const Listener = v.object({
+  host: v.string(),
+  port: v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(65535)),
+});
+
+/** What the Hub tells a managed agent server on its standard input. Secrets travel here and nowhere else. */
+export const LaunchDocument = v.object({
+  version: v.literal(1),
+  workspacePath: v.string(),
+  /** Names this start of this workspace's server; also `ORATORIO_INCARNATION` in the environment. */
+  incarnation: v.string(),
+  adoptionProof: v.string(),
+  /** Directory with `hub.lock`: where to find the Hub when something is to be told to it. */
+  hubStatePath: v.string(),
+  /** May only post notifications for this workspace. */
+  notificationToken: v.string(),
+  services: v.object({
+    appServerWebSocket: v.object({ ...Listener.entries, token: v.string() }),
+    dashboard: v.optional(Listener),
+    api: v.optional(Listener),
+    agui: v.optional(v.object({ ...Listener.entries, path: v.string() })),
+  }),
+  /** The apiProxy sidecar, when one runs: it takes the place of the configured upstream. */
+  upstream: v.optional(v.object({ endpoint: v.string(), apiKey: v.string() })),
+});
+export type LaunchDocument = v.InferOutput<typeof LaunchDocument>;
+
+/** A process for good: a recycled pid differs in `startedTicks`, another boot in `bootId`. See `src/supervise/identity.ts`. */
+export const ProcessIdentity = v.object({
+  pid: v.pipe(v.number(), v.integer(), v.minValue(1)),
+  startedTicks: v.string(),
+  bootId: v.string(),
+  pidNamespace: v.string(),
+});
+export type ProcessIdentity = v.InferOutput<typeof ProcessIdentity>;
+
+/** `<workspace>/.oratorio/appserver.lock`: the address of the agent server that holds the workspace's OS lock. */
+export const AppServerLock = v.object({
+  version: v.literal(1),
+  pid: v.number(),
+  identity: ProcessIdentity,
+  workspacePath: v.string(),
+  managedByHub: v.boolean(),
+  incarnation: v.nullable(v.string()),
+  adoptionProof: v.nullable(v.string()),
+  startedAt: v.string(),
+  serverVersion: v.string(),
+  /** Real addresses, tokens included. The keys present are the services that this server serves. */
+  endpoints: v.objectWithRest({ appServerWebSocket: v.string() }, v.string()),
+});
+export type AppServerLock = v.InferOutput<typeof AppServerLock>;

@@ -1,0 +1,42 @@
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
+import t from 'tap';
+import { homeDirectory, initWorkspace, loadConfig } from '../../src/config/index.ts';
+
+t.test('homeDirectory', async (t) => {
+  t.equal(homeDirectory({}), join(homedir(), '.oratorio'));
+  t.equal(homeDirectory({ ORATORIO_HOME: '' }), join(homedir(), '.oratorio'));
+  t.equal(homeDirectory({ ORATORIO_HOME: '/srv/o' }), '/srv/o');
+  t.equal(homeDirectory({ ORATORIO_HOME: 'here' }), resolve('here'));
+});
+
+t.test('init makes a workspace that can be configured, and nothing twice', async (t) => {
+  const root = join(t.testdir(), 'a', 'b');
+  const first = initWorkspace(root, { ORATORIO_HOME: '/nowhere' });
+  t.same(first, { workspacePath: root, configFile: join(root, '.oratorio', 'config.json'), created: true });
+  if (process.platform !== 'win32') t.equal(statSync(join(root, '.oratorio')).mode & 0o777, 0o700);
+  t.equal(readFileSync(join(root, '.oratorio', '.gitignore'), 'utf8'), '*\n');
+  const { config } = loadConfig({ home: '/nowhere', workspace: root, env: {} });
+  t.equal(config.Model, '');
+  writeFileSync(first.configFile, '{"Model":"mine"}');
+  t.equal(initWorkspace(root, {}).created, false);
+  t.equal(readFileSync(first.configFile, 'utf8'), '{"Model":"mine"}', 'what is there stays');
+});
+
+t.test('init completes a workspace that lacks something', async (t) => {
+  const root = t.testdir({ '.oratorio': {} });
+  t.equal(initWorkspace(root, {}).created, true);
+  t.ok(existsSync(join(root, '.oratorio', 'config.json')));
+});
+
+t.test('init refuses what cannot be a workspace', async (t) => {
+  const root = t.testdir({ file: 'x', taken: { '.oratorio': 'a file' } });
+  t.throws(() => initWorkspace(join(root, 'file'), {}), { name: 'InitError', message: /is not a directory/ });
+  t.throws(() => initWorkspace(join(root, 'taken'), {}), { name: 'InitError', message: /is not a directory/ });
+  t.throws(() => initWorkspace(root, { ORATORIO_HOME: join(root, '.oratorio') }), {
+    name: 'InitError',
+    message: /belongs to you/,
+  });
+  t.notOk(existsSync(join(root, '.oratorio')), 'nothing was made');
+});

@@ -1,0 +1,97 @@
+import fc from 'fast-check';
+import t from 'tap';
+import { isForeign } from '../../src/http/hosts.ts';
+import { loopbackHosts } from '../../src/http/index.ts';
+
+const allowed = loopbackHosts();
+
+t.test('loopback names with any port, and nothing else', async (t) => {
+  const names = fc.constantFrom('localhost', '127.0.0.1', '[::1]');
+  fc.assert(
+    fc.property(
+      names,
+      fc.integer({ min: 0, max: 65_535 }),
+      (name, port) => allowed(name) && allowed(`${name}:${port}`),
+    ),
+  );
+  for (const host of [
+    '',
+    'localhost.',
+    'localhost:',
+    'localhost:80:80',
+    'localhost:123456',
+    'localhost.evil.example',
+    'evil.example',
+    'evil.example:80#localhost',
+    'localhost@evil.example',
+    '127.0.0.1.evil.example',
+    '127.0.0.2',
+    '127.1',
+    '0.0.0.0',
+    '::1',
+    '[::1',
+    '[::1].evil',
+    ' localhost',
+    'localhost\n',
+    'localhost\nevil',
+  ]) {
+    t.notOk(allowed(host), JSON.stringify(host));
+  }
+});
+
+t.test('whatever is accepted is a loopback name to the URL parser too', async (t) => {
+  const pieces = fc.constantFrom(
+    'localhost',
+    '127.0.0.1',
+    '[::1]',
+    '.',
+    ':',
+    '80',
+    '@',
+    'evil',
+    '/',
+    '#',
+    '[',
+    ']',
+    ' ',
+    '%',
+  );
+  fc.assert(
+    fc.property(
+      fc.oneof(
+        fc.string(),
+        fc.array(pieces, { maxLength: 5 }).map((parts) => parts.join('')),
+      ),
+      (host) => {
+        if (!allowed(host.toLowerCase())) return true;
+        if (Number(/:(\d+)$/.exec(host)?.[1] ?? 0) > 65_535) return true;
+        return ['localhost', '127.0.0.1', '[::1]'].includes(new URL(`http://${host}/`).hostname);
+      },
+    ),
+    { numRuns: 2_000 },
+  );
+  t.pass('held');
+});
+
+t.test('who is foreign', async (t) => {
+  const host = '127.0.0.1:4000';
+  t.notOk(isForeign(host, undefined, undefined), 'no browser');
+  t.notOk(isForeign(host, 'same-origin', 'http://gateway.example'), 'the browser says it itself');
+  t.notOk(isForeign(host, 'none', undefined));
+  t.ok(isForeign(host, 'cross-site', `http://${host}`));
+  t.ok(isForeign(host, 'same-site', undefined), 'another port of this machine');
+  t.ok(isForeign(host, 'anything new', undefined));
+  t.notOk(isForeign(host, undefined, `http://${host}`));
+  t.notOk(isForeign('Example.org', undefined, 'HTTPS://example.ORG'));
+  for (const origin of [
+    'null',
+    '',
+    'http://127.0.0.1',
+    'http://127.0.0.1:4001',
+    `ftp://${host}`,
+    `http://x@${host}`,
+    `http://${host}/`,
+  ]) {
+    t.ok(isForeign(host, undefined, origin), origin);
+  }
+});

@@ -1,0 +1,132 @@
+/** A server under test, and a client on a bare socket that shows every byte of the answers. */
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import type { Test } from 'tap';
+import { createServer, type HttpServer, loopbackHosts, type ServerOptions } from '../../src/http/index.ts';
+
+export type Adapter = 'uws' | 'node';
+
+/** Whatever is awaited in these tests arrives within this time, also on a busy machine. */
+export const patienceMs = 20_000;
+
+export interface Running {
+  readonly server: HttpServer;
+  readonly port: number;
+  readonly url: string;
+  /** What `onBug` was told. */
+  readonly bugs: unknown[];
+}
+
+export type Options = Partial<Omit<ServerOptions, 'limits'>> & { readonly limits?: Partial<ServerOptions['limits']> };
+
+export function optionsFrom({ limits, ...rest }: Options, bugs: unknown[]): ServerOptions {
+  return {
+    routes: [],
+    hostAllowed: loopbackHosts(),
+    errorBody: ({ code, message, details }) => ({ error: { code, message, details } }),
+    onBug: (error) => bugs.push(error),
+    ...rest,
+    limits: {
+      bodyBytes: 1_000,
+      deadlineMs: 30_000,
+      sseBufferBytes: 1_048_576,
+      sseHeartbeatMs: 30_000,
+      sseRetryMs: 2_000,
+      ...limits,
+    },
+  };
+}
+
+export async function start(t: Test, adapter: Adapter, options: Options): Promise<Running> {
+  const bugs: unknown[] = [];
+  const server = await createServer(optionsFrom(options, bugs), adapter);
+  t.equal(server.adapter, adapter);
+  const { port } = await server.listen({ host: '127.0.0.1', port: 0 });
+  t.teardown(() => server.close(0));
+  return { server, port, url: `http://127.0.0.1:${port}`, bugs };
+}
+
+/** Resolves once `condition` holds; rejects when it does not come true in time. */
+export async function eventually(condition: () => boolean, what: string): Promise<void> {
+  const deadline = Date.now() + patienceMs;
+  while (!condition()) {
+    if (Date.now() > deadline) throw new Error(`never happened: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+export class RawClient {
+  readonly socket: Socket;
+  received = '';
+  closed = false;
+
+  private constructor(socket: Socket) {
+    this.socket = socket;
+    socket.setEncoding('latin1');
+    socket.on('data', (chunk: string) => {
+      this.received += chunk;
+    });
+    socket.on('error', () => {});
+    socket.on('close', () => {
+      this.closed = true;
+    });
+  }
+
+  static async connect(t: Test, port: number): Promise<RawClient> {
+    const client = new RawClient(connect({ port, host: '127.0.0.1', noDelay: true }));
+    t.teardown(() => client.socket.destroy());
+    await once(client.socket, 'connect');
+    return client;
+  }
+
+  send(text: string): void {
+    this.socket.write(text, 'latin1');
+  }
+
+  /** Waits until what was received matches. */
+  async until(pattern: RegExp): Promise<string> {
+    await eventually(
+      () => pattern.test(this.received) || this.closed,
+      `${pattern} in ${this.received.slice(0, 2_000)}`,
+    );
+    if (!pattern.test(this.received)) throw new Error(`closed before ${pattern}: ${this.received.slice(0, 2_000)}`);
+    return this.received;
+  }
+
+  async untilClosed(): Promise<string> {
+    await eventually(() => this.closed, 'the connection closes');
+    return this.received;
+  }
+}
+
+/** A request as its bytes; Host is set unless given. */
+export function rawRequest(method: string, target: string, headers: Record<string, string> = {}, body = ''): string {
+  const all: Record<string, string> = { Host: '127.0.0.1', ...headers };
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `${method} ${target} HTTP/1.1\r\n${lines.join('')}\r\n${body}`;
+}
+
+/** Sends one request on a connection of its own and closes it after the answer's head (and body, when it has a length). */
+export async function exchange(
+  t: Test,
+  port: number,
+  request: string,
+): Promise<{ status: number; head: string; body: string }> {
+  const client = await RawClient.connect(t, port);
+  client.send(request);
+  await client.until(/\r\n\r\n/);
+  const length = Number(/^content-length: (\d+)/im.exec(client.received)?.[1] ?? 0);
+  const headEnd = client.received.indexOf('\r\n\r\n') + 4;
+  const expectsBody = !request.startsWith('HEAD ') && length > 0;
+  if (expectsBody)
+    await eventually(() => client.received.length >= headEnd + length || client.closed, 'the whole body');
+  client.socket.destroy();
+  const status = Number(/^HTTP\/1\.1 (\d+)/.exec(client.received)?.[1]);
+  return { status, head: client.received.slice(0, headEnd), body: client.received.slice(headEnd) };
+}
+
+/** Code of an error body. */
+export function codeOf(body: string): string {
+  const parsed = JSON.parse(body) as { error: { code: string } };
+  return parsed.error.code;
+}

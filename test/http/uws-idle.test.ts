@@ -1,0 +1,20 @@
+import t from 'tap';
+import { jsonBytes } from '../../src/http/index.ts';
+import { RawClient, rawRequest, start } from './support.ts';
+
+t.test('what the parser waits for in vain ends with the idle time-out, as an idle connection does', async (t) => {
+  const constant = jsonBytes(200, Buffer.from('{"ok":true}'));
+  const { port } = await start(t, 'uws', { routes: [{ method: 'GET', path: '/', handler: () => constant }] });
+  const good = rawRequest('GET', '/');
+  const began = Date.now();
+  const answers = await Promise.all(
+    ['GET / HTTP/1.1\r\n\r\n', good.replace('\r\n\r\n', '\r\nno colon\r\n\r\n'), good].map(async (request) => {
+      const client = await RawClient.connect(t, port);
+      client.send(request);
+      return client.untilClosed();
+    }),
+  );
+  t.strictSame(answers.slice(0, 2), ['', ''], 'no answer at all');
+  t.match(answers[2], '{"ok":true}');
+  t.ok(Date.now() - began > 5_000, 'an idle connection is kept for a while');
+});
