@@ -1,0 +1,42 @@
+import { defaults, type ProcessIdentity } from '../protocol/index.ts';
+import { Family } from './family.ts';
+import { isAlive } from './identity.ts';
+import { logKeeper } from './log-keeper.ts';
+import { type ManagedProcess, manage, type ProcessExit } from './managed.ts';
+import { logFiles } from './spawn.ts';
+
+/** How to go on managing a process which another Hub has started. */
+export interface AdoptOptions {
+  readonly logDirectory: string;
+  readonly marker: string;
+  readonly logBytes?: number;
+  /** How often the process is looked for; we are not its parent, so nobody tells us of its end. */
+  readonly pollMs?: number;
+}
+
+/**
+ * Manages a live process that is not our child (reference §3.2). Its end is noticed by polling, its exit code never.
+ * One that has gone already, also when its pid belongs to somebody else now, is exited from the start; one whose state cannot be told is waited for.
+ */
+export function adoptManaged(identity: ProcessIdentity, options: AdoptOptions): ManagedProcess {
+  const { logBytes = defaults.supervise.logBytes, pollMs = defaults.supervise.adoptPollMs } = options;
+  const logs = logFiles(options.logDirectory);
+  const forget = logKeeper.add(Object.values(logs), logBytes);
+  let timer: NodeJS.Timeout | undefined;
+  const detach = () => {
+    clearInterval(timer);
+    forget();
+  };
+  let resolve: (exit: ProcessExit) => void = () => {};
+  const exited = new Promise<ProcessExit>((settle) => {
+    resolve = settle;
+  });
+  const look = () => {
+    if (isAlive(identity) !== 'gone') return;
+    detach();
+    resolve({ exitCode: null, signal: null, observed: false });
+  };
+  timer = setInterval(look, pollMs).unref();
+  look();
+  return manage({ family: new Family(identity, options.marker), logs, exited, isOurChild: () => false, look, detach });
+}

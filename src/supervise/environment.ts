@@ -1,0 +1,47 @@
+/** What any program may need to find its way, and nothing that a token would be put into. Matched whole. */
+const allowed = new Set(
+  [
+    'PATH HOME USER LOGNAME SHELL LANG LANGUAGE TZ TMPDIR TERM COLORTERM SSH_AUTH_SOCK',
+    'http_proxy https_proxy no_proxy all_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY ALL_PROXY',
+    'SSL_CERT_FILE SSL_CERT_DIR NODE_EXTRA_CA_CERTS',
+  ]
+    .join(' ')
+    .split(' '),
+);
+const allowedPrefixes = ['LC_', 'XDG_'];
+
+/** What Windows programs cannot start without. Names are in upper case: Windows does not tell cases apart. */
+const allowedOnWindows = new Set(
+  [
+    'SYSTEMROOT SYSTEMDRIVE WINDIR COMSPEC PATHEXT TEMP TMP USERPROFILE HOMEDRIVE HOMEPATH APPDATA LOCALAPPDATA',
+    'PROGRAMDATA PROGRAMFILES USERNAME USERDOMAIN COMPUTERNAME NUMBER_OF_PROCESSORS PROCESSOR_ARCHITECTURE OS',
+  ]
+    .join(' ')
+    .split(' '),
+);
+
+/** What `childEnvironment` lets through beyond the allow-list. */
+export interface ChildEnvironmentOptions {
+  /** Names the user asked to hand on; ours (`ORATORIO_…`) are never handed on. */
+  readonly pass?: readonly string[];
+  /** Set as they are, whatever their names. */
+  readonly add?: Readonly<Record<string, string>>;
+}
+
+/** The environment of a child: an allow-list of `source`, so that a secret nobody thought of stays here (DESIGN §3). */
+export function childEnvironment(
+  source: Readonly<Record<string, string | undefined>>,
+  { pass = [], add = {} }: ChildEnvironmentOptions = {},
+): Record<string, string> {
+  const passed = new Set(pass);
+  const kept = Object.entries(source).filter(
+    (entry): entry is [string, string] =>
+      entry[1] !== undefined && !/^oratorio_/i.test(entry[0]) && (passed.has(entry[0]) || isAllowed(entry[0])),
+  );
+  return { ...Object.fromEntries(kept), ...add };
+}
+
+function isAllowed(name: string): boolean {
+  if (allowed.has(name) || allowedPrefixes.some((prefix) => name.startsWith(prefix))) return true;
+  return process.platform === 'win32' && (allowed.has(name.toUpperCase()) || allowedOnWindows.has(name.toUpperCase()));
+}

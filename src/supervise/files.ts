@@ -1,0 +1,165 @@
+import { randomBytes } from 'node:crypto';
+import {
+  closeSync,
+  fsyncSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
+import { open, rename, rm } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import * as v from 'valibot';
+
+/** How `writeFileAtomic` makes the file. */
+export interface WriteOptions {
+  /** Permissions of the new file; default 0600. */
+  readonly mode?: number;
+}
+
+/** What was found where a JSON document should be. */
+export type JsonFile<T> = { kind: 'ok'; value: T } | { kind: 'missing' } | { kind: 'invalid'; problem: string };
+
+/** Whoever reads `path` at any moment, a power cut included, finds the old content or the new one, whole. Blocks for two flushes to disk. Leaves nothing behind when it throws. */
+export function writeFileAtomic(path: string, data: string | Uint8Array, { mode = 0o600 }: WriteOptions = {}): void {
+  const temporary = temporaryName(path);
+  try {
+    const fd = openSync(temporary, 'wx', mode);
+    try {
+      writeFully(fd, data);
+      fsyncSync(fd);
+    } finally {
+      closeSync(fd);
+    }
+    renameSync(temporary, path);
+  } catch (error) {
+    rmSync(temporary, { force: true });
+    throw error;
+  }
+  flushDirectory(dirname(path));
+}
+
+/** As `writeFileAtomic`, without blocking. Two of them on one path may land in either order: see `AtomicFile`. */
+export async function writeFileAtomicAsync(
+  path: string,
+  data: string | Uint8Array,
+  { mode = 0o600 }: WriteOptions = {},
+): Promise<void> {
+  const temporary = temporaryName(path);
+  try {
+    const file = await open(temporary, 'wx', mode);
+    try {
+      await file.writeFile(data);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(temporary, path);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+  if (process.platform === 'win32') return;
+  const directory = await open(dirname(path), 'r');
+  await directory.sync().finally(() => directory.close());
+}
+
+/** A file that is written often: writes happen one after the other, and of those that queue up only the last. */
+export class AtomicFile {
+  readonly path: string;
+  readonly #options: WriteOptions;
+  #next: string | Uint8Array = '';
+  #writing: Promise<void> = Promise.resolve();
+  #queued: Promise<void> | undefined;
+
+  constructor(path: string, options: WriteOptions = {}) {
+    this.path = path;
+    this.#options = options;
+  }
+
+  /** Resolves when `data`, or what was given after it, is on disk. Rejects with the error of that write; a later write is not hindered. */
+  write(data: string | Uint8Array): Promise<void> {
+    this.#next = data;
+    this.#queued ??= this.#writing
+      .catch(() => {})
+      .then(() => {
+        this.#queued = undefined;
+        this.#writing = writeFileAtomicAsync(this.path, this.#next, this.#options);
+        return this.#writing;
+      });
+    return this.#queued;
+  }
+}
+
+/** Reads and validates a JSON document that somebody else may have written. Never throws for what the file holds. */
+export function readJson<S extends v.GenericSchema>(path: string, schema: S): JsonFile<v.InferOutput<S>> {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { kind: 'missing' };
+    return { kind: 'invalid', problem: `cannot be read (${(error as NodeJS.ErrnoException).code})` };
+  }
+  let document: unknown;
+  try {
+    document = JSON.parse(text);
+  } catch {
+    // The parser's message quotes the text, which may hold tokens.
+    return { kind: 'invalid', problem: 'is not JSON' };
+  }
+  const result = v.safeParse(schema, document);
+  if (result.success) return { kind: 'ok', value: result.output };
+  return { kind: 'invalid', problem: describe(result.issues[0]) };
+}
+
+/** Removes what atomic writers that were killed half-way left in `dir`. A live writer's is kept for a minute: no write takes so long, and pids are used again. */
+export function removeStaleTemps(dir: string): void {
+  for (const name of readdirSync(dir)) {
+    const writer = /^\..+\.(\d+)\.[0-9a-f]{12}\.tmp$/.exec(name)?.[1];
+    if (writer === undefined) continue;
+    const path = join(dir, name);
+    if (!mayBeRunning(Number(writer)) || ageMs(path) > 60_000) rmSync(path, { force: true });
+  }
+}
+
+/** Names the writer, so that `removeStaleTemps` can tell a crash's litter from work under way. */
+function temporaryName(path: string): string {
+  return join(dirname(path), `.${basename(path)}.${process.pid}.${randomBytes(6).toString('hex')}.tmp`);
+}
+
+function mayBeRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
+  }
+}
+
+/** File times are on the wall clock. */
+const ageMs = (path: string): number => Date.now() - (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Date.now());
+
+function writeFully(fd: number, data: string | Uint8Array): void {
+  const bytes = typeof data === 'string' ? Buffer.from(data) : data;
+  for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at);
+}
+
+/** A rename is durable once its directory is. Windows cannot open a directory and needs no such thing. */
+function flushDirectory(path: string): void {
+  if (process.platform === 'win32') return;
+  const fd = openSync(path, 'r');
+  try {
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** The first problem, by key path. Never the value that was found: it may be a secret. */
+function describe(issue: v.BaseIssue<unknown>): string {
+  const where = v.getDotPath(issue) ?? 'the document';
+  return `${where} must be ${issue.expected ?? 'valid'}`;
+}

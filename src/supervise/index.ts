@@ -1,0 +1,39 @@
+/**
+ * Operating-system processes and what goes with them: starting, recognising, adopting and ending them, locks that the
+ * kernel holds, files that are written whole or not at all, ports, logs, probes. The Hub supervises with it, the agent
+ * server takes its workspace's lock with it, the client reads addresses with it.
+ *
+ * Every question about a process has three answers, yes, no and unknown; unknown never leads to a signal or to a second
+ * start. Never here: workspaces, policy (when to restart, how long to wait), HTTP servers, statecharts.
+ *
+ * Limits: between the check of an identity and the signal lie microseconds (Node has no pidfd). A descendant that left the
+ * group is found by its environment, on Linux only, and not if it cleared or overwrote that environment.
+ */
+export { type AdoptOptions, adoptManaged } from './adopt.ts';
+export { monotonicMs } from './clock.ts';
+export { ensurePrivateDirectory, PrivateDirectoryError } from './directories.ts';
+export { type ChildEnvironmentOptions, childEnvironment } from './environment.ts';
+export { killGroupVerified, type SweepReport } from './family.ts';
+export {
+  AtomicFile,
+  type JsonFile,
+  readJson,
+  removeStaleTemps,
+  type WriteOptions,
+  writeFileAtomic,
+  writeFileAtomicAsync,
+} from './files.ts';
+export { isAlive, type Liveness, ownIdentity, readIdentity } from './identity.ts';
+export { acquireLock, type Lock, LockError, probeLock } from './lock.ts';
+export { type FollowOptions, followLog } from './log-follow.ts';
+export { capLog, LogKeeper, logKeeper } from './log-keeper.ts';
+export { readTail } from './log-tail.ts';
+export type { ManagedProcess, ProcessExit, ProcessLogs } from './managed.ts';
+export { killMarked } from './marked.ts';
+export { type PollOptions, type PollResult, pollUntil } from './poll.ts';
+export { PortAllocator, type PortAllocatorOptions, PortUnavailableError } from './ports.ts';
+export { type HttpProbeOptions, type HttpProbeResult, keepConnection, probeHttp } from './probe-http.ts';
+export { redact, redacted } from './redact.ts';
+export { markerVariable } from './scan.ts';
+export type { SignalResult } from './signals.ts';
+export { logFiles, SpawnError, type SpawnOptions, spawnManaged } from './spawn.ts';

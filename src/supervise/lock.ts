@@ -1,0 +1,117 @@
+import { chmodSync, closeSync, openSync, statSync } from 'node:fs';
+import type { DatabaseSync } from 'node:sqlite';
+
+/** A lock held by this process until `release()` or its end, however it ends. */
+export interface Lock {
+  readonly file: string;
+  /** Whether `file` is still the file we locked. Somebody who deleted it has opened the door to a second holder. */
+  intact(): boolean;
+  release(): void;
+}
+
+/** The lock file cannot be used at all (no permission, read-only or full disk, not a lock file). */
+export class LockError extends Error {
+  override readonly name = 'LockError';
+  readonly file: string;
+
+  constructor(file: string, cause: unknown) {
+    super(`Cannot use the lock file ${file}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+    this.file = file;
+  }
+}
+
+/** Racers may collide while taking the lock; SQLite then lets one through within this time instead of none. */
+const collisionMs = 250;
+
+/** A connection that is garbage-collected lets go of its lock. */
+const held = new Set<DatabaseSync>();
+
+/**
+ * Takes an exclusive lock which the kernel releases when this process ends, also by SIGKILL (reference §3.6).
+ * `file` (made with mode 0600) serves nothing else, is never deleted, and must never be opened by other code of this
+ * process: closing any descriptor of it would drop the lock (POSIX record locks belong to a process and an inode).
+ * @throws LockError when the file cannot be used.
+ */
+export function acquireLock(file: string): Lock | 'held' {
+  const database = open(file, collisionMs);
+  try {
+    // SQLite would begin by writing to a new file, and a killed holder leave its journal behind.
+    database.exec('PRAGMA journal_mode=MEMORY; BEGIN EXCLUSIVE');
+  } catch (error) {
+    database.close();
+    if (isBusy(error)) return 'held';
+    throw new LockError(file, error);
+  }
+  held.add(database);
+  const taken = statSync(file);
+  return {
+    file,
+    intact() {
+      const now = statSync(file, { throwIfNoEntry: false });
+      return held.has(database) && now !== undefined && now.ino === taken.ino && now.dev === taken.dev;
+    },
+    release() {
+      if (held.delete(database)) database.close();
+    },
+  };
+}
+
+/** Whether somebody holds the lock now, without taking it: a shared lock is tried, so that probes never disturb each other. A file that is not there is free. */
+export function probeLock(file: string): 'free' | 'held' | 'unknown' {
+  if (statSync(file, { throwIfNoEntry: false }) === undefined) return 'free';
+  let database: DatabaseSync | undefined;
+  try {
+    database = open(file, 0);
+    database.exec('BEGIN; SELECT count(*) FROM sqlite_schema; ROLLBACK');
+    return 'free';
+  } catch (error) {
+    return isBusy(error) ? 'held' : 'unknown';
+  } finally {
+    database?.close();
+  }
+}
+
+/** Opens the lock's database, into which nothing is ever written. */
+function open(file: string, timeout: number): DatabaseSync {
+  try {
+    createPrivate(file);
+    return new (loadSqlite().DatabaseSync)(file, { timeout });
+  } catch (error) {
+    throw new LockError(file, error);
+  }
+}
+
+/** Makes the file with mode 0600 if it is not there; an existing one must not be opened here (see `acquireLock`). */
+function createPrivate(file: string): void {
+  try {
+    closeSync(openSync(file, 'wx', 0o600));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    if (process.platform !== 'win32' && (statSync(file).mode & 0o077) !== 0) chmodSync(file, 0o600);
+  }
+}
+
+/** SQLITE_BUSY or SQLITE_LOCKED, with their extended codes. */
+function isBusy(error: unknown): boolean {
+  const code = Number((error as { errcode?: number }).errcode) & 0xff;
+  return code === 5 || code === 6;
+}
+
+let sqlite: typeof import('node:sqlite') | undefined;
+
+/** Loads `node:sqlite` on first use. It announces itself as experimental while it loads: that one warning is left out. */
+function loadSqlite(): typeof import('node:sqlite') {
+  if (sqlite) return sqlite;
+  const emitWarning = process.emitWarning;
+  process.emitWarning = ((warning: string | Error, ...rest: unknown[]) => {
+    if (rest[0] === 'ExperimentalWarning' && String(warning).startsWith('SQLite')) return;
+    Reflect.apply(emitWarning, process, [warning, ...rest]);
+  }) as typeof process.emitWarning;
+  try {
+    sqlite = process.getBuiltinModule('node:sqlite');
+    if (!sqlite) throw new Error(`Node ${process.version} has no node:sqlite, which Node 22.13 and later have`);
+  } finally {
+    process.emitWarning = emitWarning;
+  }
+  return sqlite;
+}

@@ -1,0 +1,85 @@
+import type { ProcessIdentity } from '../protocol/index.ts';
+import type { Family, SweepReport } from './family.ts';
+import { type SignalResult, sendToGroup, signalLeader } from './signals.ts';
+
+/** How a process ended. `observed` is false for an adopted one: only a parent learns exit code and signal. */
+export interface ProcessExit {
+  readonly exitCode: number | null;
+  readonly signal: string | null;
+  readonly observed: boolean;
+}
+
+/** Where a managed process writes. */
+export interface ProcessLogs {
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A process that we answer for, spawned by us or adopted, with the group it leads and all its descendants. */
+export interface ManagedProcess {
+  readonly identity: ProcessIdentity;
+  readonly pid: number;
+  readonly marker: string;
+  readonly logs: ProcessLogs;
+  /** The process itself has ended; members of its group may live on. Never rejects. */
+  readonly exited: Promise<ProcessExit>;
+  /** SIGTERM and SIGCONT to the group, at once. Does not wait. */
+  terminate(): SignalResult;
+  /** SIGKILL to the group and to all who carry the marker, until none is left or `killVerifyMs` are over. */
+  kill(): Promise<SweepReport>;
+  /** Ends what is left, the leader too if it lives: SIGTERM, shortly after SIGKILL. To be called after every exit. */
+  sweep(): Promise<SweepReport>;
+  /** Resolves when the leader has gone, its group is empty and nobody carries the marker. Rejects only by `signal`. */
+  gone(signal?: AbortSignal): Promise<void>;
+  /** Stops watching; the process lives on. `exited` then stays pending for an adopted one. */
+  detach(): void;
+}
+
+/** What `spawnManaged` and `adoptManaged` differ in. */
+export interface ProcessSource {
+  readonly family: Family;
+  readonly logs: ProcessLogs;
+  readonly exited: Promise<ProcessExit>;
+  /** Whether it is a child of ours that has not been reaped: then nobody else can have its pid, on any system. */
+  readonly isOurChild: () => boolean;
+  /** The process has gone: `exited` must learn of it now, whatever else keeps the event loop alive. */
+  readonly look: () => void;
+  readonly detach: () => void;
+}
+
+/** The part that is the same for children and for adopted processes. */
+export function manage({ family, logs, exited, isOurChild, look, detach }: ProcessSource): ManagedProcess {
+  const identity = family.leader;
+  const signal = (name: NodeJS.Signals): SignalResult => {
+    const result = signalLeader(identity, name);
+    return result === 'unknown' && isOurChild() ? sendToGroup(identity.pid, name) : result;
+  };
+  const end = async (graceMs?: number): Promise<SweepReport> => {
+    const report = await family.end(graceMs);
+    look();
+    return report;
+  };
+  return {
+    identity,
+    pid: identity.pid,
+    marker: family.marker,
+    logs,
+    exited,
+    detach,
+    terminate() {
+      const result = signal('SIGTERM');
+      if (result === 'sent') signal('SIGCONT');
+      return result;
+    },
+    kill() {
+      signal('SIGKILL');
+      return end(0);
+    },
+    sweep: () => end(),
+    async gone(giveUp) {
+      await family.gone(giveUp);
+      look();
+      await exited;
+    },
+  };
+}

@@ -1,0 +1,102 @@
+import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync, statSync } from 'node:fs';
+
+/** One line of the process table. `startedTicks` is opaque: compared for equality, never calculated with. */
+export interface ProcessEntry {
+  readonly pid: number;
+  readonly parent: number;
+  readonly group: number;
+  /** A zombie has ended: it only waits for its parent to read the exit code. */
+  readonly zombie: boolean;
+  readonly startedTicks: string;
+}
+
+const buffer = Buffer.allocUnsafe(4096);
+
+/** First 4 KiB of a `/proc` file. `readFileSync` would take twice the system calls, and this is read for every process. */
+function readSmall(path: string): string {
+  const fd = openSync(path, 'r');
+  try {
+    return buffer.toString('latin1', 0, readSync(fd, buffer, 0, buffer.length, null));
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** Reads one `/proc/PID/stat` (proc_pid_stat(5)). The command name may hold spaces and parentheses, so fields are counted from the last `)`. */
+export function parseStat(text: string): ProcessEntry | undefined {
+  const open = text.indexOf(' (');
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  const [state, parent, group] = fields;
+  const startedTicks = fields[19];
+  if (open < 1 || state === undefined || startedTicks === undefined) return undefined;
+  return {
+    pid: Number(text.slice(0, open)),
+    parent: Number(parent),
+    group: Number(group),
+    zombie: state === 'Z' || state === 'X',
+    startedTicks: startedTicks.trim(),
+  };
+}
+
+/** The process table's line of `pid`; `unknown` when `/proc` cannot be read or is not what we think it is. */
+export function readEntry(pid: number): ProcessEntry | 'gone' | 'unknown' {
+  try {
+    return parseStat(readSmall(`/proc/${pid}/stat`)) ?? 'unknown';
+  } catch (error) {
+    return isNoSuchProcess(error) && procIsMounted() ? 'gone' : 'unknown';
+  }
+}
+
+/** Numbers of all processes that `/proc` shows us. */
+export function listPids(): number[] {
+  return readdirSync('/proc').map(Number).filter(Number.isInteger);
+}
+
+/** Numeric owner of a process, or `undefined` when it has gone. A process that refuses to be dumped belongs to root here. */
+export function ownerOf(pid: number): number | undefined {
+  return statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid;
+}
+
+/** The value of `name` in the environment `pid` was started with: `undefined` when absent, `unknown` when not ours to read. An empty environment is that of a process in the middle of `exec`, or of a kernel thread. */
+export function readVariable(pid: number, name: string): { value: string } | 'absent' | 'empty' | 'gone' | 'unknown' {
+  let environ: Buffer;
+  try {
+    environ = readFileSync(`/proc/${pid}/environ`);
+  } catch (error) {
+    return isNoSuchProcess(error) ? 'gone' : 'unknown';
+  }
+  if (environ.length === 0) return 'empty';
+  const key = `${name}=`;
+  let at = environ.indexOf(key);
+  while (at > 0 && environ[at - 1] !== 0) at = environ.indexOf(key, at + 1);
+  if (at < 0) return 'absent';
+  const end = environ.indexOf(0, at);
+  return { value: environ.toString('utf8', at + key.length, end < 0 ? environ.length : end) };
+}
+
+/** This boot of the machine: a record of another boot speaks of processes that are gone. */
+export const readBootId = (): string => readSmall('/proc/sys/kernel/random/boot_id').trim();
+
+/** Inode of our pid namespace: in another one the same number names another process. */
+export const readPidNamespace = (): string => readlinkSync('/proc/self/ns/pid').replace(/\D/g, '');
+
+function procIsMounted(): boolean {
+  return statSync('/proc/self/stat', { throwIfNoEntry: false }) !== undefined;
+}
+
+/** `/proc` answers ENOENT for a pid that is not there, and ESRCH when it goes while being read. */
+function isNoSuchProcess(error: unknown): boolean {
+  const code = (error as NodeJS.ErrnoException).code;
+  return code === 'ENOENT' || code === 'ESRCH';
+}
+
+/** Members of a process group, at once and without yielding; empty when `/proc` cannot be listed. */
+export function listGroup(group: number): ProcessEntry[] {
+  try {
+    return listPids()
+      .map(readEntry)
+      .filter((entry): entry is ProcessEntry => typeof entry !== 'string' && entry.group === group);
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,87 @@
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { listPids, ownerOf, type ProcessEntry, readEntry, readVariable } from './procfs.ts';
+import { listEntriesByPs } from './ps.ts';
+
+/** The environment variable that every descendant of a managed process inherits. Programs that clear or overwrite their environment escape it: a limit we state. */
+export const markerVariable = 'ORATORIO_INCARNATION';
+
+/** A line of the process table, with the marker found in the process' environment. */
+export interface ScannedProcess extends ProcessEntry {
+  /** `unknown`: not ours to read, or this system does not tell. */
+  readonly marker: { readonly value: string } | 'absent' | 'unknown';
+}
+
+const chunk = 64;
+const maxPasses = 3;
+
+let running: Promise<unknown> = Promise.resolve();
+let next: Promise<ScannedProcess[]> | undefined;
+
+/**
+ * The process table without this process, zombies included. A scan costs about 20 µs for each process of the machine;
+ * it lets the event loop breathe, and all who ask before it begins share it, so that stopping hundreds at once costs few scans.
+ */
+export function scanProcesses(): Promise<ScannedProcess[]> {
+  next ??= running
+    .then(() => nextTurn())
+    .then(() => {
+      next = undefined;
+      const scan = process.platform === 'linux' ? scanProc() : scanByPs();
+      running = scan.catch(() => {});
+      return scan;
+    });
+  return next;
+}
+
+/** Whatever came or went during a pass may have forked where the pass had already looked: then it looks again. */
+async function scanProc(): Promise<ScannedProcess[]> {
+  for (let pass = 1; ; pass++) {
+    const { found, moved } = await onePass();
+    if (!moved || pass === maxPasses) return found;
+  }
+}
+
+async function onePass(): Promise<{ found: ScannedProcess[]; moved: boolean }> {
+  const pids = listPids();
+  const found: ScannedProcess[] = [];
+  const starting: ProcessEntry[] = [];
+  let moved = false;
+  for (const [index, pid] of pids.entries()) {
+    if (index % chunk === chunk - 1) await nextTurn();
+    const entry = readEntry(pid);
+    if (entry === 'gone') moved = true;
+    if (typeof entry === 'string' || pid === process.pid) continue;
+    const marker = entry.zombie || isKernelThread(entry) ? 'absent' : readMarker(pid);
+    if (marker === 'starting') starting.push(entry);
+    else found.push({ ...entry, marker });
+  }
+  if (starting.length > 0) found.push(...(await readAgain(starting)));
+  return { found, moved };
+}
+
+/** A process in the middle of `exec` shows no environment for a moment. */
+async function readAgain(entries: ProcessEntry[]): Promise<ScannedProcess[]> {
+  await sleep(5);
+  return entries.map((entry) => {
+    const marker = readMarker(entry.pid);
+    return { ...entry, marker: marker === 'starting' ? 'absent' : marker };
+  });
+}
+
+const superuser = process.getuid?.() === 0;
+
+/** Other users' processes are passed over without a look inside; root may look into all. */
+function readMarker(pid: number): ScannedProcess['marker'] | 'starting' {
+  if (!superuser && ownerOf(pid) !== process.getuid?.()) return 'unknown';
+  const read = readVariable(pid, markerVariable);
+  if (read === 'empty') return 'starting';
+  return read === 'gone' ? 'absent' : read;
+}
+
+/** Children of kthreadd, which has pid 2 where kernel threads are seen at all. */
+const isKernelThread = ({ pid, parent }: ProcessEntry): boolean => parent === 2 || (pid === 2 && parent === 0);
+
+async function scanByPs(): Promise<ScannedProcess[]> {
+  const entries = process.platform === 'win32' ? [] : await listEntriesByPs();
+  return entries.filter(({ pid }) => pid !== process.pid).map((entry) => ({ ...entry, marker: 'unknown' }));
+}

@@ -1,0 +1,125 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, fchmodSync, openSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { Family } from './family.ts';
+import { identityOf, isAlive, readProcess } from './identity.ts';
+import { logKeeper } from './log-keeper.ts';
+import { type ManagedProcess, manage, type ProcessExit, type ProcessLogs } from './managed.ts';
+import { listGroup } from './procfs.ts';
+import { markerVariable } from './scan.ts';
+import { groupIsEmpty } from './signals.ts';
+
+/** What to start. */
+export interface SpawnOptions {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly cwd: string;
+  /** The whole environment but the marker: see `childEnvironment`. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Written to standard input, which is then closed. Without it standard input is empty. */
+  readonly stdin?: string;
+  /** An existing directory; `stdout.log` and `stderr.log` are appended to in it. */
+  readonly logDirectory: string;
+  /** Unlike any other: names this start in the environment of all descendants. */
+  readonly marker: string;
+  /** Size at which each log file is cut (see `capLog`). */
+  readonly logBytes: number;
+}
+
+/** A process could not be started. `code` is the system's (ENOENT, EACCES, …); the message names the file at fault. */
+export class SpawnError extends Error {
+  override readonly name = 'SpawnError';
+  readonly code: string;
+  readonly command: string;
+
+  constructor(code: string, command: string, message: string, cause: unknown) {
+    super(message, { cause });
+    this.code = code;
+    this.command = command;
+  }
+}
+
+/** Names of the log files in `directory`. */
+export function logFiles(directory: string): ProcessLogs {
+  return { stdout: join(directory, 'stdout.log'), stderr: join(directory, 'stderr.log') };
+}
+
+/**
+ * Starts a process that may outlive us: a session and process group of its own, output to files (a pipe would kill it
+ * with our death), no channel. It does not keep our event loop alive.
+ * @throws SpawnError when it does not start.
+ */
+export async function spawnManaged(options: SpawnOptions): Promise<ManagedProcess> {
+  const logs = logFiles(options.logDirectory);
+  const child = await start(options, logs);
+  const pid = child.pid ?? 0;
+  // Nothing has reaped the child before this turn of the loop ends, so even one that has exited is still in the table.
+  const entry = readProcess(pid);
+  const identity = identityOf(typeof entry === 'string' ? { pid, startedTicks: '' } : entry);
+  const family = new Family(identity, options.marker);
+  const forget = logKeeper.add(Object.values(logs), options.logBytes);
+  const exited = new Promise<ProcessExit>((resolve) => {
+    child.once('exit', (exitCode, signal) => {
+      // The number of a group with members is not given to anybody else: whoever is in it now is ours.
+      if (process.platform === 'linux' && !groupIsEmpty(pid)) family.remember(listGroup(pid));
+      forget();
+      resolve({ exitCode, signal, observed: true });
+    });
+  });
+  child.on('error', () => {});
+  child.unref();
+  const isOurChild = () => child.exitCode === null && child.signalCode === null;
+  const look = () => {
+    if (isOurChild() && isAlive(identity) === 'gone') child.ref();
+  };
+  return manage({ family, logs, exited, isOurChild, look, detach: forget });
+}
+
+async function start(options: SpawnOptions, logs: ProcessLogs): Promise<ChildProcess> {
+  const { command, args, cwd, env, stdin, marker } = options;
+  const output: number[] = [];
+  try {
+    for (const file of [logs.stdout, logs.stderr]) output.push(openLog(file, command));
+    const child = spawn(command, args, {
+      cwd,
+      env: { ...env, [markerVariable]: marker },
+      detached: true,
+      windowsHide: true,
+      stdio: [stdin === undefined ? 'ignore' : 'pipe', ...output],
+    });
+    if (child.pid === undefined) throw await new Promise((resolve) => child.once('error', resolve));
+    // A child that closes its input or dies before it has read all is judged by its exit, not by our broken pipe.
+    child.stdin?.on('error', () => {}).end(stdin);
+    return child;
+  } catch (error) {
+    throw error instanceof SpawnError ? error : explain(error as NodeJS.ErrnoException, command, cwd);
+  } finally {
+    for (const fd of output) closeSync(fd);
+  }
+}
+
+/** Append mode makes `capLog`'s truncation safe: the next line goes to the new end. */
+function openLog(file: string, command: string): number {
+  try {
+    const fd = openSync(file, 'a', 0o600);
+    fchmodSync(fd, 0o600);
+    return fd;
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? 'UNKNOWN';
+    throw new SpawnError(code, command, `Cannot start ${command}: its log ${file} cannot be opened (${code})`, error);
+  }
+}
+
+/** The system says ENOENT for a missing program, interpreter or working directory alike. */
+function explain(error: NodeJS.ErrnoException, command: string, cwd: string): SpawnError {
+  const code = error.code ?? 'UNKNOWN';
+  return new SpawnError(code, command, `Cannot start ${command}: ${reason(code, error, command, cwd)}`, error);
+}
+
+function reason(code: string, error: Error, command: string, cwd: string): string {
+  if (!statSync(cwd, { throwIfNoEntry: false })?.isDirectory()) return `its directory ${cwd} does not exist (${code})`;
+  if (code === 'EACCES') return 'it is not executable, or its directory is not accessible (EACCES)';
+  if (code !== 'ENOENT') return error.message;
+  const exists = command.includes('/') && statSync(command, { throwIfNoEntry: false }) !== undefined;
+  return exists ? 'its interpreter does not exist (ENOENT)' : 'no such program (ENOENT)';
+}

@@ -1,0 +1,45 @@
+import fc from 'fast-check';
+import t from 'tap';
+import { childEnvironment } from '../../src/supervise/index.ts';
+
+t.test('a child gets what it needs, what was asked for, and what we add', async (t) => {
+  const source = {
+    PATH: '/bin',
+    LC_ALL: 'C',
+    XDG_RUNTIME_DIR: '/run',
+    https_proxy: 'http://proxy',
+    OPENAI_API_KEY: 'secret',
+    MINE: 'passed',
+    ORATORIO_HOME: '/home',
+    ORATORIO_TOKEN: 'secret',
+    UNSET: undefined,
+  };
+  t.strictSame(
+    childEnvironment(source, { pass: ['MINE', 'ORATORIO_TOKEN', 'UNSET'], add: { ORATORIO_HOME: '/other' } }),
+    {
+      PATH: '/bin',
+      LC_ALL: 'C',
+      XDG_RUNTIME_DIR: '/run',
+      https_proxy: 'http://proxy',
+      MINE: 'passed',
+      ORATORIO_HOME: '/other',
+    },
+  );
+  t.strictSame(childEnvironment({ OPENAI_API_KEY: 'secret' }), {});
+});
+
+t.test('whatever the environment holds, nothing passes that is not named', async () => {
+  const word = fc.constantFrom('ORATORIO', 'API', 'KEY', 'TOKEN', 'SECRET', 'PATH', 'HOME', 'LC', 'AWS', 'x');
+  const name = fc.oneof(
+    fc.string(),
+    fc.array(word, { minLength: 1, maxLength: 3 }).map((words) => words.join('_')),
+  );
+  fc.assert(
+    fc.property(fc.dictionary(name, fc.string()), fc.array(name, { maxLength: 3 }), (source, pass) => {
+      const kept = Object.keys(childEnvironment(source, { pass }));
+      const known = /^(PATH|HOME|LC_.*|XDG_.*|[A-Z_]*(LANG|TZ|USER|TERM|SHELL|TMPDIR)[A-Z_]*)$/;
+      return kept.every((key) => !/^oratorio_/i.test(key) && (pass.includes(key) || known.test(key)));
+    }),
+    { numRuns: 500 },
+  );
+});

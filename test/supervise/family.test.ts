@@ -1,0 +1,169 @@
+import { once } from 'node:events';
+import t from 'tap';
+import type { ProcessIdentity } from '../../src/protocol/index.ts';
+import { adoptManaged, isAlive, killGroupVerified, ownIdentity, readIdentity } from '../../src/supervise/index.ts';
+import { sendToGroup, signalProcess } from '../../src/supervise/signals.ts';
+import { firstLine, newMarker, nothingLeft, start, startPlain, temporaryDirectory, until } from './helpers.ts';
+
+/** The live process of this number, for good. */
+function identify(pid: number): ProcessIdentity {
+  const identity = readIdentity(pid);
+  if (typeof identity === 'string') throw new Error(`${pid} is ${identity}`);
+  return identity;
+}
+
+t.test('a process that ignores SIGTERM is killed', async (t) => {
+  const child = await start(t, 'ignores-sigterm');
+  await firstLine(child);
+  t.equal(child.terminate(), 'sent');
+  t.equal(isAlive(child.identity), 'alive');
+  t.match(await child.kill(), { remaining: [], uncertain: false });
+  t.match(await child.exited, { signal: 'SIGKILL' });
+  await child.gone();
+});
+
+t.test('sweep gives SIGTERM a chance before it kills', async (t) => {
+  const polite = await start(t, 'stops-itself');
+  await firstLine(polite);
+  await polite.sweep();
+  t.match(await polite.exited, { exitCode: 7 });
+  const stubborn = await start(t, 'ignores-sigterm');
+  await firstLine(stubborn);
+  await stubborn.sweep();
+  t.match(await stubborn.exited, { signal: 'SIGKILL' });
+});
+
+for (const [name, fixture, args] of [
+  ['in its group', 'forks-grandchild', []],
+  ['in its group with an empty environment', 'forks-grandchild', ['bare']],
+  ['that left the group', 'setsid-grandchild', []],
+] as const) {
+  t.test(`a descendant ${name} dies with a killed process`, async (t) => {
+    const child = await start(t, fixture, [...args]);
+    const grandchild = identify(Number(await firstLine(child)));
+    t.match(await child.kill(), { remaining: [], uncertain: false });
+    t.equal(isAlive(grandchild), 'gone');
+    await child.gone();
+  });
+
+  t.test(`a descendant ${name} is swept after its leader's own exit; until then it is not gone`, async (t) => {
+    const child = await start(t, fixture, [...args, 'exit']);
+    const grandchild = identify(Number(await firstLine(child)));
+    t.match(await child.exited, { exitCode: 0 });
+    t.equal(isAlive(grandchild), 'alive');
+    let gone = false;
+    const whenGone = child.gone().then(() => {
+      gone = true;
+    });
+    const giveUp = new AbortController();
+    const impatient = t.rejects(child.gone(giveUp.signal), { name: 'AbortError' });
+    t.equal(child.terminate(), 'gone', 'the leader is no more, so its number is not signalled');
+    giveUp.abort();
+    await impatient;
+    t.notOk(gone);
+    t.match(await child.sweep(), { ended: 1, remaining: [] });
+    t.equal(isAlive(grandchild), 'gone');
+    await whenGone;
+  });
+}
+
+t.test('what a Hub that crashed left behind is ended by record alone', async (t) => {
+  const marker = newMarker();
+  const child = await start(t, 'setsid-grandchild', [], { marker });
+  const grandchild = identify(Number(await firstLine(child)));
+  t.match(await killGroupVerified(child.identity, marker), { remaining: [], uncertain: false });
+  t.equal(isAlive(child.identity), 'gone');
+  t.equal(isAlive(grandchild), 'gone');
+  t.strictSame(await killGroupVerified(child.identity, marker), { ended: 0, remaining: [], uncertain: false });
+});
+
+t.test('so is a group whose leader died before, proved to be ours by the marker', async (t) => {
+  const marker = newMarker();
+  const child = await start(t, 'forks-grandchild', ['exit'], { marker });
+  const grandchild = identify(Number(await firstLine(child)));
+  await child.exited;
+  t.match(await killGroupVerified(child.identity, marker), { ended: 1, remaining: [] });
+  t.equal(isAlive(grandchild), 'gone');
+});
+
+t.test('a bystander who has the pid of ours now is never touched, nor the group it leads', async (t) => {
+  const bystander = await startPlain(t, 'forks-grandchild', [], { detached: true });
+  const companion = identify(Number(bystander.line));
+  t.teardown(() => process.kill(-bystander.pid, 'SIGKILL'));
+  const itself = identify(bystander.pid);
+  for (const stale of [
+    { ...itself, startedTicks: '1' },
+    { ...itself, bootId: '00000000-0000-0000-0000-000000000000' },
+  ]) {
+    const adopted = adoptManaged(stale, { logDirectory: temporaryDirectory(t), marker: newMarker(), pollMs: 20 });
+    t.strictSame(await adopted.exited, { exitCode: null, signal: null, observed: false });
+    t.equal(adopted.terminate(), 'gone');
+    t.strictSame(await adopted.kill(), { ended: 0, remaining: [], uncertain: false });
+    t.strictSame(await adopted.sweep(), { ended: 0, remaining: [], uncertain: false });
+    t.strictSame(await killGroupVerified(stale, newMarker()), { ended: 0, remaining: [], uncertain: false });
+    await adopted.gone();
+  }
+  t.equal(isAlive(itself), 'alive');
+  t.equal(isAlive(companion), 'alive');
+});
+
+t.test('the group of a recycled pid is not touched when its new leader has died', async (t) => {
+  const stranger = await startPlain(t, 'forks-grandchild', ['exit'], { detached: true });
+  const member = identify(Number(stranger.line));
+  t.teardown(() => process.kill(member.pid, 'SIGKILL'));
+  if (stranger.child.exitCode === null) await once(stranger.child, 'exit');
+  const ours = { ...member, pid: stranger.pid, startedTicks: '1' };
+  t.strictSame(await killGroupVerified(ours, newMarker()), { ended: 0, remaining: [], uncertain: false });
+  t.equal(isAlive(member), 'alive');
+});
+
+t.test('what cannot be judged is not touched, and not called gone', async (t) => {
+  const bystander = await startPlain(t, 'waits', [], { detached: true });
+  const elsewhere = { ...identify(bystander.pid), pidNamespace: '1' };
+  t.strictSame(await killGroupVerified(elsewhere, newMarker()), { ended: 0, remaining: [], uncertain: true });
+  const adopted = adoptManaged(elsewhere, { logDirectory: temporaryDirectory(t), marker: newMarker(), pollMs: 10 });
+  t.teardown(() => adopted.detach());
+  t.equal(adopted.terminate(), 'unknown');
+  t.strictSame(await adopted.kill(), { ended: 0, remaining: [], uncertain: true });
+  const soon = AbortSignal.timeout(100);
+  await t.rejects(adopted.gone(soon), { name: /AbortError|TimeoutError/ });
+  t.equal(bystander.child.exitCode, null);
+});
+
+t.test('nobody ends itself, its own group, or everybody', async (t) => {
+  const own = ownIdentity();
+  t.equal(signalProcess({ ...own, pid: 1, startedTicks: identify(1).startedTicks }, 'SIGURG'), 'unknown');
+  for (const leader of [1, 0, -1]) t.equal(sendToGroup(leader, 'SIGURG'), 'unknown');
+  const adopted = adoptManaged(own, { logDirectory: temporaryDirectory(t), marker: newMarker() });
+  t.teardown(() => adopted.detach());
+  t.equal(adopted.terminate(), 'unknown');
+  t.equal(isAlive(own), 'alive');
+});
+
+t.test('an adopted process is watched, and can be let go of', async (t) => {
+  const marker = newMarker();
+  const child = await start(t, 'setsid-grandchild', [], { marker });
+  const grandchild = identify(Number(await firstLine(child)));
+  const adopted = adoptManaged(child.identity, { logDirectory: temporaryDirectory(t), marker, pollMs: 10 });
+  const released = adoptManaged(child.identity, { logDirectory: temporaryDirectory(t), marker, pollMs: 10 });
+  let noticed = false;
+  void released.exited.then(() => {
+    noticed = true;
+  });
+  released.detach();
+  t.match(await adopted.kill(), { remaining: [] });
+  t.strictSame(await adopted.exited, { exitCode: null, signal: null, observed: false });
+  await adopted.gone();
+  t.equal(isAlive(grandchild), 'gone');
+  t.notOk(noticed);
+});
+
+t.test('many are stopped at once', { timeout: 100_000 }, async (t) => {
+  const children = await Promise.all(Array.from({ length: 20 }, () => start(t, 'forks-grandchild')));
+  await Promise.all(children.map(firstLine));
+  for (const child of children) child.terminate();
+  await Promise.all(children.map((child) => child.gone()));
+  await until('all gone', () => children.every(({ identity }) => isAlive(identity) === 'gone'));
+});
+
+nothingLeft(t);

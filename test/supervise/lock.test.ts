@@ -1,0 +1,110 @@
+import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import t from 'tap';
+import { acquireLock, LockError, probeLock } from '../../src/supervise/index.ts';
+import { startPlain, temporaryDirectory } from './helpers.ts';
+
+t.test('a lock excludes everybody until it is released, and leaves only its file', async (t) => {
+  const directory = temporaryDirectory(t);
+  const file = join(directory, 'hub.mutex');
+  t.equal(probeLock(file), 'free');
+  t.notOk(existsSync(file), 'asking does not make the file');
+  const lock = acquireLock(file);
+  if (lock === 'held') return t.fail('held');
+  t.equal(acquireLock(file), 'held', 'also for ourselves');
+  t.equal(probeLock(file), 'held', 'and asking does not let go of it');
+  const other = await startPlain(t, 'takes-lock', [file]);
+  t.equal(other.line, 'held');
+  t.equal(statSync(file).mode & 0o777, 0o600);
+  t.strictSame(readdirSync(directory), ['hub.mutex'], 'no journal beside it');
+  t.ok(lock.intact());
+  lock.release();
+  lock.release();
+  t.notOk(lock.intact());
+  t.equal(probeLock(file), 'free');
+  t.strictSame(readdirSync(directory), ['hub.mutex']);
+});
+
+t.test('the lock of a killed holder is free at once', async (t) => {
+  const directory = temporaryDirectory(t);
+  const file = join(directory, 'hub.mutex');
+  const holder = await startPlain(t, 'takes-lock', [file]);
+  t.equal(holder.line, 'locked');
+  t.equal(probeLock(file), 'held');
+  t.equal(acquireLock(file), 'held');
+  holder.child.kill('SIGKILL');
+  await once(holder.child, 'exit');
+  t.strictSame(readdirSync(directory), ['hub.mutex'], 'and it leaves no journal');
+  const lock = acquireLock(file);
+  t.not(lock, 'held');
+  if (lock !== 'held') lock.release();
+});
+
+t.test('of 50 processes that race exactly one holds', { timeout: 110_000 }, async (t) => {
+  const directory = temporaryDirectory(t);
+  const gun = join(directory, 'go');
+  const racers = await Promise.all(
+    Array.from({ length: 50 }, () => startPlain(t, 'takes-lock', [join(directory, 'hub.mutex'), gun])),
+  );
+  const answers = racers.map(({ nextLine }) => nextLine());
+  writeFileSync(gun, '');
+  const said = await Promise.all(answers);
+  t.equal(said.filter((line) => line === 'locked').length, 1);
+  t.equal(said.filter((line) => line === 'held').length, 49);
+});
+
+t.test('a deleted lock file is noticed', async (t) => {
+  const file = join(temporaryDirectory(t), 'hub.mutex');
+  const lock = acquireLock(file);
+  if (lock === 'held') return t.fail('held');
+  rmSync(file);
+  t.notOk(lock.intact());
+  writeFileSync(file, '');
+  t.notOk(lock.intact(), 'another file of that name is not it');
+  lock.release();
+});
+
+t.test('what cannot be a lock is an error that names the file, and unknown to a probe', async (t) => {
+  const directory = temporaryDirectory(t);
+  const file = join(directory, 'not-a-lock');
+  writeFileSync(file, 'something else entirely, and long enough to be a header of some kind '.repeat(20));
+  t.throws(() => acquireLock(file), LockError);
+  t.throws(() => acquireLock(file), { message: new RegExp(file) });
+  t.equal(probeLock(file), 'unknown');
+  mkdirSync(join(directory, 'folder'));
+  t.throws(() => acquireLock(join(directory, 'folder')), LockError);
+  t.throws(() => acquireLock(join(directory, 'nowhere', 'x.mutex')), LockError);
+});
+
+t.test('a lock file open to others is tightened', async (t) => {
+  const file = join(temporaryDirectory(t), 'hub.mutex');
+  writeFileSync(file, '', { mode: 0o644 });
+  const lock = acquireLock(file);
+  t.equal(statSync(file).mode & 0o777, 0o600);
+  if (lock !== 'held') lock.release();
+});
+
+t.test('sqlite is loaded with the first lock only, and silently; other warnings are still heard', async (t) => {
+  const room = fileURLToPath(new URL('../../src/supervise/index.ts', import.meta.url));
+  const script = `
+    const loaded = () => process.moduleLoadList.includes('NativeModule sqlite');
+    const { acquireLock } = await import(${JSON.stringify(room)});
+    const before = loaded();
+    acquireLock(${JSON.stringify(join(temporaryDirectory(t), 'x.mutex'))});
+    process.on('warning', (warning) => console.log('warning', warning.message));
+    process.emitWarning('mine', 'ExperimentalWarning');
+    setImmediate(() => console.log(before, loaded()));
+  `;
+  const env = { PATH: process.env['PATH'] ?? '' };
+  const output = execFileSync(process.execPath, ['--input-type=module', '--disable-warning=StripTypes', '-e', script], {
+    env,
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  t.notMatch(output, /SQLite/);
+  t.match(output, 'warning mine');
+  t.match(output, 'false true');
+});

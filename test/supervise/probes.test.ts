@@ -1,0 +1,119 @@
+import { once } from 'node:events';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import t, { type Test } from 'tap';
+import { monotonicMs, pollUntil, probeHttp } from '../../src/supervise/index.ts';
+import { firstLine, nothingLeft, start } from './helpers.ts';
+
+/** A server with one way to answer, its URL and the number of its open connections. */
+async function serve(t: Test, answer: RequestListener) {
+  const server = createServer(answer).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, server };
+}
+
+t.test('a status of 2xx is an answer, others are not, and the connection does not stay', async (t) => {
+  const { url, server } = await serve(t, (request, response) => {
+    response.writeHead(request.headers.authorization === 'Bearer x' ? 204 : 401).end();
+  });
+  let open = 0;
+  server.on('connection', (socket) => {
+    open++;
+    socket.on('close', () => open--);
+  });
+  t.strictSame(await probeHttp(url, { headers: { authorization: 'Bearer x' } }), { ok: true, status: 204 });
+  t.strictSame(await probeHttp(url), { ok: false, status: 401, error: 'HTTP 401' });
+  for (let turn = 0; open > 0 && turn < 500; turn++) await sleep(10);
+  t.equal(open, 0);
+});
+
+t.test('a body is read as far as asked for', async (t) => {
+  const { url } = await serve(t, (request, response) => {
+    if (request.url === '/endless') setInterval(() => response.write('more '), 1).unref();
+    else response.end('{"instance":"abc"}');
+  });
+  t.strictSame(await probeHttp(url, { bodyBytes: 1_000 }), { ok: true, status: 200, body: '{"instance":"abc"}' });
+  t.strictSame(await probeHttp(url, { bodyBytes: 3 }), { ok: true, status: 200, body: '{"i' });
+  t.match(await probeHttp(`${url}endless`), { ok: true }, 'the status is enough');
+  t.match(await probeHttp(`${url}endless`, { bodyBytes: 8 }), { ok: true, body: 'more mor' });
+  t.match(await probeHttp(`${url}endless`, { bodyBytes: 1e9, timeoutMs: 50 }), { ok: false, error: /within 50 ms/ });
+});
+
+t.test('an answer that breaks off is no answer', async (t) => {
+  const { url } = await serve(t, (request, response) => {
+    if (request.url === '/before') return request.socket.destroy();
+    response.writeHead(200, { 'content-length': 100 });
+    response.write('half', () => request.socket.destroy());
+  });
+  t.match(await probeHttp(`${url}before`), { ok: false, error: 'ECONNRESET' });
+  t.match(await probeHttp(url, { bodyBytes: 1_000 }), { ok: false, error: String });
+});
+
+t.test('a server that accepts and never speaks costs the deadline and no more', async (t) => {
+  const child = await start(t, 'never-answers');
+  const url = `http://127.0.0.1:${await firstLine(child)}/`;
+  const began = monotonicMs();
+  t.strictSame(await probeHttp(url, { timeoutMs: 100 }), { ok: false, error: 'no answer within 100 ms' });
+  t.ok(monotonicMs() - began >= 99);
+  const stop = new AbortController();
+  const probe = probeHttp(url, { timeoutMs: 60_000, signal: stop.signal });
+  stop.abort();
+  t.strictSame(await probe, { ok: false, error: 'aborted' });
+  t.strictSame(await probeHttp(url, { signal: stop.signal }), { ok: false, error: 'aborted' });
+  await child.kill();
+  t.strictSame(await probeHttp(url), { ok: false, error: 'ECONNREFUSED' });
+});
+
+t.test('what is no request is no answer, and its headers are not quoted', async (t) => {
+  t.match(await probeHttp('nonsense'), { ok: false, error: 'ERR_INVALID_URL' });
+  t.match(await probeHttp('https://127.0.0.1/'), { ok: false, error: 'ERR_INVALID_PROTOCOL' });
+  const answer = await probeHttp('http://127.0.0.1:1/', { headers: { authorization: 'secret\n' } });
+  t.match(answer, { ok: false, error: 'ERR_INVALID_CHAR' });
+});
+
+t.test('pollUntil repeats until it works', async (t) => {
+  let left = 3;
+  const result = await pollUntil(async () => ({ ok: --left === 0 }), { deadlineMs: 60_000, everyMs: 1 });
+  t.match(result, { ok: true, last: { ok: true }, attempts: 3 });
+});
+
+t.test('pollUntil ends at its deadline, with a probe that fails and with one that hangs', async (t) => {
+  const failing = await pollUntil(async () => ({ ok: false, why: 'no' }), {
+    deadlineMs: 60,
+    everyMs: 5,
+    maxEveryMs: 20,
+  });
+  t.match(failing, { ok: false, last: { why: 'no' } });
+  t.ok(failing.attempts >= 2);
+  let aborted = false;
+  const hanging = await pollUntil(
+    (signal) => {
+      signal.addEventListener('abort', () => {
+        aborted = true;
+      });
+      return new Promise<{ ok: boolean }>(() => {});
+    },
+    { deadlineMs: 30, everyMs: 1 },
+  );
+  t.match(hanging, { ok: false, last: undefined, attempts: 1 });
+  t.ok(aborted);
+});
+
+t.test('pollUntil is given up by its signal, and passes a bug on', async (t) => {
+  const stop = new AbortController();
+  const polling = pollUntil(async () => ({ ok: false }), { deadlineMs: 60_000, everyMs: 5, signal: stop.signal });
+  stop.abort(new Error('enough'));
+  await t.rejects(polling, { message: 'enough' });
+  const options = { deadlineMs: 60_000, everyMs: 5 };
+  await t.rejects(
+    pollUntil(() => Promise.reject(new Error('bug')), options),
+    { message: 'bug' },
+  );
+});
+
+nothingLeft(t);
