@@ -1,0 +1,59 @@
+import type { RpcNotificationMethod, RpcNotificationParams } from '../protocol/index.ts';
+
+/** Something that happened in a thread: a notification of the protocol, not yet addressed to anybody. */
+export type ThreadEvent = {
+  readonly [N in RpcNotificationMethod]: { readonly method: N; readonly params: RpcNotificationParams<N> };
+}[RpcNotificationMethod];
+
+export type Listener = (event: ThreadEvent) => void;
+
+/** Who hears what: everybody of new threads, subscribers of what goes on in theirs. Each listener hears an event once. */
+export class Feed {
+  readonly #everybody = new Set<Listener>();
+  readonly #subscribers = new Map<string, Set<Listener>>();
+  readonly #onFault: (error: unknown) => void;
+
+  /** @param onFault told when a listener throws; the others hear the event all the same */
+  constructor(onFault: (error: unknown) => void) {
+    this.#onFault = onFault;
+  }
+
+  /** From now on `listener` hears broadcasts. Returns what ends everything it hears. */
+  join(listener: Listener): () => void {
+    this.#everybody.add(listener);
+    return () => {
+      this.#everybody.delete(listener);
+      for (const threadId of this.#subscribers.keys()) this.unsubscribe(threadId, listener);
+    };
+  }
+
+  subscribe(threadId: string, listener: Listener): void {
+    const listeners = this.#subscribers.get(threadId);
+    if (listeners) listeners.add(listener);
+    else this.#subscribers.set(threadId, new Set([listener]));
+  }
+
+  unsubscribe(threadId: string, listener: Listener): void {
+    const listeners = this.#subscribers.get(threadId);
+    if (listeners?.delete(listener) && listeners.size === 0) this.#subscribers.delete(threadId);
+  }
+
+  broadcast(event: ThreadEvent): void {
+    for (const listener of this.#everybody) this.#tell(listener, event);
+  }
+
+  /** Tells the subscribers of a thread, and `also` if it is none of them. */
+  publish(threadId: string, event: ThreadEvent, also?: Listener): void {
+    const listeners = this.#subscribers.get(threadId);
+    if (listeners) for (const listener of listeners) this.#tell(listener, event);
+    if (also && !listeners?.has(also)) this.#tell(also, event);
+  }
+
+  #tell(listener: Listener, event: ThreadEvent): void {
+    try {
+      listener(event);
+    } catch (error) {
+      this.#onFault(error);
+    }
+  }
+}

@@ -1,0 +1,19 @@
+/** How long nobody has used this server: what an idle stop goes by. Probes are no use. */
+export class Activity {
+  readonly #isBusy: () => boolean;
+  #lastAt = performance.now();
+
+  /** @param isBusy whether something runs now that was asked for earlier */
+  constructor(isBusy: () => boolean) {
+    this.#isBusy = isBusy;
+  }
+
+  readonly note = (): void => {
+    this.#lastAt = performance.now();
+  };
+
+  /** Milliseconds since the last use; 0 while something runs. */
+  get idleMs(): number {
+    return this.#isBusy() ? 0 : performance.now() - this.#lastAt;
+  }
+}

@@ -1,0 +1,156 @@
+import * as v from 'valibot';
+import { AgentError, type Feed, type ThreadEvent } from '../agent/index.ts';
+import {
+  type ClientCapabilities,
+  defaults,
+  type RpcId,
+  type RpcMethod,
+  type RpcRequest,
+  rpcMethods,
+} from '../protocol/index.ts';
+import { errorFrame, notificationFrame, readFrame, resultFrame } from './frames.ts';
+import type { Handled, Methods } from './methods.ts';
+
+/** Where a connection's frames go. */
+export interface Wire {
+  send(text: string): void;
+}
+
+export interface ConnectionOptions {
+  readonly wire: Wire;
+  readonly methods: Methods;
+  readonly feed: Feed;
+  /** Called with every request of an introduced client: somebody uses this server. */
+  readonly onWork?: () => void;
+  /** Logs a bug and returns its id. */
+  readonly onBug: (error: unknown) => string;
+}
+
+/** One serialisation per event, however many connections hear it. */
+const frames = new WeakMap<ThreadEvent, string>();
+
+function frameOf(event: ThreadEvent): string {
+  let frame = frames.get(event);
+  if (frame === undefined) {
+    frame = notificationFrame(event.method, event.params);
+    frames.set(event, frame);
+  }
+  return frame;
+}
+
+/**
+ * One client: the rules of the protocol that hold per connection (reference §3.1). `new` → initialize → `introduced` →
+ * initialized → `ready`, from when on it hears notifications. Nothing that a client sends ends the connection.
+ */
+export class Connection {
+  readonly #options: ConnectionOptions;
+  readonly #leave: () => void;
+  readonly #hear = (event: ThreadEvent): void => this.#deliver(event);
+  #stage: 'new' | 'introduced' | 'ready' | 'closed' = 'new';
+  #unwanted: ReadonlySet<string> = new Set();
+  #wantsDeltas = true;
+  #inFlight = 0;
+
+  constructor(options: ConnectionOptions) {
+    this.#options = options;
+    this.#leave = options.feed.join(this.#hear);
+  }
+
+  /** Takes one frame; everything that is to be said about it is sent. Never throws. */
+  receive(text: string): void {
+    const frame = readFrame(text);
+    if (frame.kind === 'refused') this.#send(errorFrame(frame.id, frame.error, frame.reason));
+    else if (frame.kind === 'request') void this.#answer(frame.message);
+    else if (frame.kind === 'notification' && frame.message.method === 'initialized' && this.#stage === 'introduced') {
+      this.#stage = 'ready';
+    }
+    // Other notifications are unknown and may be ignored; answers have no question of ours.
+  }
+
+  /** The client has gone. What it started goes on. */
+  close(): void {
+    this.#stage = 'closed';
+    this.#leave();
+  }
+
+  #answer({ id, method, params }: RpcRequest): void | Promise<void> {
+    if (this.#stage === 'new' && method !== 'initialize') return this.#send(errorFrame(id, 'notInitialized'));
+    if (this.#stage !== 'new' && method === 'initialize') return this.#send(errorFrame(id, 'alreadyInitialized'));
+    if (!isMethod(method))
+      return this.#send(errorFrame(id, 'methodNotFound', undefined, { method: method.slice(0, 100) }));
+    if (this.#inFlight >= defaults.jsonRpc.inFlightPerConnection) return this.#send(errorFrame(id, 'overloaded'));
+    if (Array.isArray(params)) return this.#refuseParams(id, '', 'an object');
+    const checked = v.safeParse(rpcMethods[method].params, params ?? {}, { abortEarly: true });
+    if (!checked.success) {
+      const [issue] = checked.issues;
+      const expected = issue.received === 'undefined' ? 'a value' : (issue.expected ?? 'another value');
+      return this.#refuseParams(id, v.getDotPath(issue) ?? '', expected);
+    }
+    if (method === 'initialize') this.#introduce(checked.output as v.InferOutput<typeof rpcMethods.initialize.params>);
+    else this.#options.onWork?.();
+    return this.#perform(id, method, checked.output);
+  }
+
+  /** Answers at once where that is possible: order is kept, and nothing waits for a promise. */
+  #perform(id: RpcId, method: RpcMethod, params: unknown): void | Promise<void> {
+    try {
+      // The table pairs each method with its parameters, which were validated just now.
+      const handle = this.#options.methods[method] as (
+        params: unknown,
+        asker: (event: ThreadEvent) => void,
+      ) => Handled<RpcMethod> | Promise<Handled<RpcMethod>>;
+      const handled = handle(params, this.#hear);
+      if (!(handled instanceof Promise)) return this.#finish(id, handled);
+      this.#inFlight += 1;
+      return handled
+        .then(
+          (settled) => this.#finish(id, settled),
+          (error: unknown) => this.#fail(id, error),
+        )
+        .finally(() => {
+          this.#inFlight -= 1;
+        });
+    } catch (error) {
+      this.#fail(id, error);
+    }
+  }
+
+  #finish(id: RpcId, { result, after }: Handled<RpcMethod>): void {
+    this.#send(resultFrame(id, result));
+    after?.();
+  }
+
+  #fail(id: RpcId, error: unknown): void {
+    const frame =
+      error instanceof AgentError
+        ? errorFrame(id, error.reason, error.detail, error.data)
+        : errorFrame(id, 'internalError', undefined, { errorId: this.#options.onBug(error) });
+    this.#send(frame);
+  }
+
+  #refuseParams(id: RpcId, path: string, expected: string): void {
+    const where = path === '' ? 'params' : path;
+    this.#send(errorFrame(id, 'invalidParams', `${where}: expected ${expected}`, { path, expected }));
+  }
+
+  #introduce({ capabilities }: v.InferOutput<typeof rpcMethods.initialize.params>): void {
+    const { streamingSupport, optOutNotificationMethods }: v.InferOutput<typeof ClientCapabilities> = capabilities;
+    this.#stage = 'introduced';
+    this.#wantsDeltas = streamingSupport;
+    this.#unwanted = new Set(optOutNotificationMethods);
+  }
+
+  #deliver(event: ThreadEvent): void {
+    if (this.#stage !== 'ready' || this.#unwanted.has(event.method)) return;
+    if (!this.#wantsDeltas && event.method.endsWith('/delta')) return;
+    this.#send(frameOf(event));
+  }
+
+  #send(frame: string): void {
+    if (this.#stage !== 'closed') this.#options.wire.send(frame);
+  }
+}
+
+function isMethod(method: string): method is RpcMethod {
+  return Object.hasOwn(rpcMethods, method);
+}

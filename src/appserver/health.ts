@@ -1,0 +1,79 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { ThreadService } from '../agent/index.ts';
+import { Connection, type ConnectionOptions } from './connection.ts';
+
+/** What `GET /healthz` tells. */
+export interface Health {
+  readonly status: 'ok' | 'lockLost';
+  readonly incarnation: string | null;
+  readonly uptimeMs: number;
+  readonly idleMs: number;
+  readonly connections: number;
+  readonly activeTurns: number;
+  readonly eventLoopLagMs: number;
+}
+
+export interface HealthOptions {
+  readonly incarnation: string | null;
+  readonly threads: ThreadService;
+  /** What clients' connections are made of; being asked like this is no work. */
+  readonly connection: Omit<ConnectionOptions, 'wire'>;
+  readonly idleMs: () => number;
+  readonly connections: () => number;
+  readonly isLockIntact: () => boolean;
+}
+
+/**
+ * Looks at the server as a client would: a connection of its own introduces itself and asks for a thread that does not
+ * exist. When that gets no answer, neither does the prober, whose deadline then says what is to be said.
+ */
+export async function examine(options: HealthOptions): Promise<Health> {
+  const { incarnation, threads, idleMs, connections, isLockIntact } = options;
+  await askItself(options.connection);
+  const before = performance.now();
+  await nextTurn();
+  const eventLoopLagMs = performance.now() - before;
+  return {
+    status: isLockIntact() ? 'ok' : 'lockLost',
+    incarnation,
+    uptimeMs: Math.round(process.uptime() * 1000),
+    idleMs: Math.round(idleMs()),
+    connections: connections(),
+    activeTurns: threads.activeTurns,
+    eventLoopLagMs: Math.round(eventLoopLagMs * 100) / 100,
+  };
+}
+
+const introduction = JSON.stringify({
+  jsonrpc: '2.0',
+  id: 0,
+  method: 'initialize',
+  params: { clientInfo: { name: 'health', version: '1' } },
+});
+const question = JSON.stringify({
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'turn/interrupt',
+  params: { threadId: 'health', turnId: 'health' },
+});
+
+/** Resolves when the second of two requests has been answered, be it with an error. */
+function askItself(options: HealthOptions['connection']): Promise<void> {
+  return new Promise((resolve) => {
+    const { methods, feed, onBug } = options;
+    const connection = new Connection({
+      methods,
+      feed,
+      onBug,
+      wire: {
+        send(frame) {
+          if (!frame.includes('"id":1,')) return;
+          connection.close();
+          resolve();
+        },
+      },
+    });
+    connection.receive(introduction);
+    connection.receive(question);
+  });
+}

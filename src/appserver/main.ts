@@ -1,0 +1,40 @@
+/** Entry of the agent server's process. The Hub runs this file, `oratorio app-server` the same functions. */
+import { createLogger } from '../log/index.ts';
+import { parseArguments } from './arguments.ts';
+import { readLaunchDocument } from './launch-document.ts';
+import { type RunOutcome, runAppServer } from './run.ts';
+import { exitCodes, StartupError } from './startup-error.ts';
+
+const logger = createLogger({ name: 'appserver' });
+
+/** Whatever happens on the way out, the process is gone after this long. */
+const exitDeadlineMs = 1_800;
+
+async function main(): Promise<RunOutcome> {
+  try {
+    const { workspacePath, isManaged, listen } = parseArguments(process.argv.slice(2));
+    const launch = isManaged ? await readLaunchDocument(process.stdin) : undefined;
+    return await runAppServer({ workspacePath, listen, launch, env: process.env, logger });
+  } catch (error) {
+    if (error instanceof StartupError) return { exitCode: error.exitCode, problem: error.message };
+    throw error;
+  }
+}
+
+function die(error: unknown): void {
+  logger.bug(error);
+  // State that nobody understands is not cleaned up: the kernel frees lock and ports, the supervisor starts afresh.
+  process.exit(exitCodes.bug);
+}
+
+process.on('uncaughtException', die);
+process.on('unhandledRejection', die);
+for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  process.once(signal, () => setTimeout(() => process.exit(exitCodes.ok), exitDeadlineMs).unref());
+}
+
+// No top-level await: the build makes CommonJS of this file, which starts faster (docs/decisions.md).
+void main().then(({ exitCode, problem }) => {
+  if (problem !== undefined) process.stderr.write(`oratorio app-server: ${problem}\n`);
+  process.exit(exitCode);
+});

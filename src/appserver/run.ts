@@ -1,0 +1,61 @@
+import { createLogger, type Logger } from '../log/index.ts';
+import { type AppServer, type AppServerOptions, startAppServer } from './app-server.ts';
+import { exitCodes, StartupError } from './startup-error.ts';
+
+export interface RunOptions extends Omit<AppServerOptions, 'logger'> {
+  readonly logger?: Logger;
+  /** Called once, when it answers. */
+  readonly onServing?: (server: Pick<AppServer, 'workspacePath' | 'webSocketUrl' | 'baseUrl'>) => void;
+}
+
+/** How a run ended. `problem` is one line for people, absent after an orderly end. */
+export interface RunOutcome {
+  readonly exitCode: number;
+  readonly problem?: string;
+}
+
+/**
+ * Serves a workspace until SIGTERM or SIGINT, also one that comes while it starts, and resolves when nothing of it is
+ * left. Never throws: the outcome tells.
+ */
+export async function runAppServer(options: RunOptions): Promise<RunOutcome> {
+  const { logger = createLogger({ name: 'appserver' }), onServing, ...rest } = options;
+  const stop = stopSignal();
+  try {
+    const server = await startAppServer({ ...rest, logger });
+    if (!stop.isAsked()) onServing?.(server);
+    const signal = await stop.asked;
+    logger.info('stopping', { signal });
+    await server.close();
+    return { exitCode: exitCodes.ok };
+  } catch (error) {
+    if (error instanceof StartupError) return { exitCode: error.exitCode, problem: error.message };
+    const errorId = logger.bug(error);
+    return { exitCode: exitCodes.bug, problem: `this is a bug; the log tells more under ${errorId}` };
+  } finally {
+    stop.release();
+  }
+}
+
+/** Resolves with the first signal that asks this process to end. */
+function stopSignal() {
+  let isAsked = false;
+  let resolve: (signal: NodeJS.Signals) => void = () => {};
+  const asked = new Promise<NodeJS.Signals>((settle) => {
+    resolve = settle;
+  });
+  const onSignal = (signal: NodeJS.Signals) => {
+    isAsked = true;
+    resolve(signal);
+  };
+  process.on('SIGTERM', onSignal);
+  process.on('SIGINT', onSignal);
+  return {
+    asked,
+    isAsked: () => isAsked,
+    release() {
+      process.off('SIGTERM', onSignal);
+      process.off('SIGINT', onSignal);
+    },
+  };
+}

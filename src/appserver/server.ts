@@ -1,0 +1,98 @@
+import {
+  bearerToken,
+  createServer,
+  HttpError,
+  type HttpServer,
+  json,
+  loopbackHosts,
+  type Socket,
+  sameSecret,
+  type WebSocketRoute,
+} from '../http/index.ts';
+import type { Logger } from '../log/index.ts';
+import { defaults } from '../protocol/index.ts';
+import type { ListenAddress } from './arguments.ts';
+import { Connection, type ConnectionOptions } from './connection.ts';
+import { examine, type HealthOptions } from './health.ts';
+
+export interface ServerOptions {
+  readonly token: string;
+  /** Others than this machine can connect. Their names for it are their business: the token protects, not the Host header. */
+  readonly isPublic: boolean;
+  readonly connection: Omit<ConnectionOptions, 'wire'>;
+  readonly health: Omit<HealthOptions, 'connections' | 'connection'>;
+  readonly isReady: () => boolean;
+  readonly logger: Logger;
+}
+
+/** Makes the agent server's HTTP server: liveness, readiness, and the WebSocket. It does not listen yet. */
+export async function openServer(options: ServerOptions): Promise<HttpServer> {
+  const { token, isPublic, connection, isReady, logger } = options;
+  const server: HttpServer = await createServer(
+    {
+      routes: [
+        {
+          method: 'GET',
+          path: '/healthz',
+          async handler() {
+            const connections = () => server.stats().webSockets;
+            const health = await examine({ ...options.health, connection, connections });
+            return json(health.status === 'ok' ? 200 : 503, health);
+          },
+        },
+        {
+          method: 'GET',
+          path: '/readyz',
+          handler: () => (isReady() ? json(200, { status: 'ok' }) : json(503, { status: 'stopping' })),
+        },
+      ],
+      webSockets: [webSocket(token, connection, isReady)],
+      hostAllowed: isPublic ? () => true : loopbackHosts(),
+      errorBody: ({ code, message, details }) => ({ error: { code, message, details } }),
+      onBug: (error, errorId) => logger.error('a request failed because of a bug', { errorId, error }),
+      limits: {
+        bodyBytes: defaults.http.hubBodyBytes,
+        deadlineMs: defaults.http.requestDeadlineMs,
+        sseBufferBytes: defaults.sse.bufferBytes,
+        sseHeartbeatMs: defaults.sse.heartbeatMs,
+        sseRetryMs: defaults.sse.retryMs,
+      },
+    },
+    'auto',
+    (reason) => logger.warn('uWebSockets.js does not load here; serving on node:http instead', { reason }),
+  );
+  return server;
+}
+
+function webSocket(token: string, options: Omit<ConnectionOptions, 'wire'>, isReady: () => boolean) {
+  const connections = new WeakMap<Socket, Connection>();
+  const route: WebSocketRoute<undefined> = {
+    path: '/ws',
+    auth(request) {
+      const given = request.query.get('token') ?? bearerToken(request.header('authorization'));
+      if (given === null || given === undefined || !sameSecret(given, token)) {
+        throw new HttpError(401, 'unauthorized', 'The token is missing or wrong.');
+      }
+      if (!isReady()) throw new HttpError(503, 'stopping', 'The agent server is not ready or shutting down.');
+      return undefined;
+    },
+    maxPayloadBytes: defaults.jsonRpc.frameBytes,
+    maxBufferedBytes: defaults.jsonRpc.bufferedBytes,
+    open: (socket) => connections.set(socket, new Connection({ ...options, wire: socket })),
+    message: (socket, text) => connections.get(socket)?.receive(text),
+    close: (socket) => connections.get(socket)?.close(),
+  };
+  return route;
+}
+
+/** Listens on `wanted`, or on any free port of its host when that one is taken. The lock file tells the truth. */
+export async function listen(server: HttpServer, wanted: ListenAddress, logger: Logger): Promise<ListenAddress> {
+  try {
+    return await server.listen(wanted);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (wanted.port === 0 || (code !== 'EADDRINUSE' && code !== 'EACCES')) throw error;
+    logger.warn('the port cannot be had; taking a free one', { ...wanted, code });
+    return server.listen({ host: wanted.host, port: 0 });
+  }
+}

@@ -1,0 +1,77 @@
+import { join } from 'node:path';
+import type { StoredThread } from '../agent/index.ts';
+import { isLoopback } from '../config/index.ts';
+import type { Logger } from '../log/index.ts';
+import { HubLock, type InputPart, type LaunchDocument, type NotificationInput, type Turn } from '../protocol/index.ts';
+import { readJson } from '../supervise/index.ts';
+
+const deadlineMs = 3_000;
+const longestBody = 200;
+
+/** What a person is told of a turn that has ended, or undefined for one that was ended by somebody. */
+export function notificationOf(thread: StoredThread, turn: Turn): NotificationInput | undefined {
+  if (turn.status !== 'completed' && turn.status !== 'failed') return undefined;
+  const isFailure = turn.status === 'failed';
+  const about = thread.displayName ?? firstWords(turn);
+  const body = isFailure ? (turn.error?.message ?? '') : about;
+  return {
+    workspacePath: thread.workspacePath,
+    kind: isFailure ? 'turnFailed' : 'turnCompleted',
+    title: isFailure ? 'A turn failed' : 'A turn is complete',
+    ...(body !== '' && { body: body.slice(0, longestBody) }),
+    severity: isFailure ? 'error' : 'success',
+    source: 'appserver',
+  };
+}
+
+function firstWords(turn: Turn): string {
+  const asked = turn.items.find((item) => item.type === 'userMessage');
+  const text = asked?.input.find((part): part is Extract<InputPart, { type: 'text' }> => part.type === 'text')?.text;
+  return text?.trim().split('\n', 1)[0] ?? '';
+}
+
+/**
+ * Posts a notification to the Hub that serves now: not the one that started us, it may be another. The token can do
+ * nothing else. A Hub that is not there is no fault of a turn, so failures are only for the curious.
+ */
+export async function tellHub(launch: LaunchDocument, notification: NotificationInput, logger: Logger): Promise<void> {
+  try {
+    const status = await post(hubAddress(launch.hubStatePath), launch.notificationToken, notification);
+    if (status !== 200) logger.debug('the Hub did not take a notification', { status });
+  } catch (error) {
+    logger.debug('the Hub could not be told', { error });
+  }
+}
+
+/** @throws Error without an address, or with one that is not of this machine: the token stays here */
+function hubAddress(statePath: string): URL {
+  const lock = readJson(join(statePath, 'hub.lock'), HubLock);
+  if (lock.kind !== 'ok') throw new Error(`hub.lock is ${lock.kind}`);
+  const url = new URL('/v1/notifications/request', lock.value.apiBaseUrl);
+  if (url.protocol !== 'http:' || !isLoopback(url.hostname)) throw new Error('hub.lock names no loopback address');
+  return url;
+}
+
+async function post(url: URL, token: string, notification: NotificationInput): Promise<number> {
+  const { request } = await import('node:http');
+  const payload = JSON.stringify(notification);
+  return new Promise((resolve, reject) => {
+    const outgoing = request(url, {
+      method: 'POST',
+      agent: false,
+      signal: AbortSignal.timeout(deadlineMs),
+      headers: {
+        authorization: `Bearer ${token}`,
+        'content-type': 'application/json',
+        'content-length': Buffer.byteLength(payload),
+      },
+    });
+    outgoing.on('error', reject);
+    outgoing.on('response', (response) => {
+      response.resume();
+      response.on('error', reject);
+      response.on('end', () => resolve(response.statusCode ?? 0));
+    });
+    outgoing.end(payload);
+  });
+}

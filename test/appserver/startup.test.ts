@@ -1,0 +1,124 @@
+import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { probeLock } from '../../src/supervise/index.ts';
+import {
+  Client,
+  eventually,
+  launchDocument,
+  makeWorkspace,
+  readLock,
+  serving,
+  spawnServer,
+  temporaryDirectory,
+} from './harness.ts';
+
+const mutex = (path: string): string => join(path, '.oratorio', 'appserver.mutex');
+
+t.test('a second server on the same workspace, also by another path, exits 75 and disturbs nothing', async (t) => {
+  const { path, home } = makeWorkspace(t);
+  const lock = await serving(spawnServer(t, { path, home }), path);
+  symlinkSync(path, join(home, 'link'));
+  for (const spelling of [path, join(home, 'link'), `${path}/../workspace/.`]) {
+    const second = spawnServer(t, { path: spelling, home });
+    t.equal(await second.ended, 75, spelling);
+    t.match(second.output(), /^oratorio app-server: another agent server serves .*\n$/);
+  }
+  t.same(readLock(path), lock);
+  await Client.ready(t, lock.endpoints.appServerWebSocket);
+});
+
+t.test('ten at once: one serves', async (t) => {
+  const { path, home } = makeWorkspace(t);
+  const servers = Array.from({ length: 10 }, () => spawnServer(t, { path, home }));
+  const losers = servers.map(async (server) => ({ server, code: await server.ended }));
+  const lock = await eventually(() => readLock(path), 'one publishes');
+  const codes = await Promise.all(losers.filter((_, index) => servers[index]?.child.pid !== lock.pid));
+  t.same(
+    codes.map(({ code }) => code),
+    Array.from({ length: 9 }, () => 75),
+  );
+  await Client.ready(t, lock.endpoints.appServerWebSocket);
+});
+
+t.test('a launch document that cannot be used: exit 78, what is wrong, and no secret', async (t) => {
+  const { path, home } = makeWorkspace(t);
+  const good = launchDocument(path);
+  const secret = 'web-socket-token-secret';
+  const cases: [string, RegExp][] = [
+    ['', /is empty/],
+    ['\n', /is empty/],
+    [`{"token":"${secret}"`, /is not JSON/],
+    ['5', /is not a JSON object/],
+    [JSON.stringify({ ...good, version: 2 }), /wrong at version: expected 1/],
+    [JSON.stringify({ ...good, notificationToken: { secret } }), /wrong at notificationToken: expected string/],
+    [
+      JSON.stringify({ ...good, services: { appServerWebSocket: { host: secret, port: 'x', token: secret } } }),
+      /wrong at services\.appServerWebSocket\.port/,
+    ],
+    [JSON.stringify({ ...good, workspacePath: '/elsewhere' }), /for another workspace, \/elsewhere/],
+    [`{"a":"${secret}${'x'.repeat(70_000)}"}`, /longer than/],
+  ];
+  await Promise.all(
+    cases.map(async ([stdin, message]) => {
+      const server = spawnServer(t, { path, home, args: ['--managed'], stdin });
+      t.equal(await server.ended, 78, String(message));
+      t.match(server.output(), message);
+      t.notMatch(server.output(), secret);
+      t.equal(server.output().trim().split('\n').length, 1, 'one line');
+    }),
+  );
+  t.notOk(readLock(path));
+  t.equal(probeLock(mutex(path)), 'free');
+});
+
+t.test('what else keeps it from starting', async (t) => {
+  const { path, home } = makeWorkspace(t);
+  const bare = temporaryDirectory(t);
+  const badConfig = makeWorkspace(t, { Hub: { Host: '0.0.0.0' } });
+  const unsetVariable = makeWorkspace(t, { ApiKey: '$' + '{NOT_SET_ANYWHERE}' });
+  const open = makeWorkspace(t, { AppServer: { WebSocket: { Host: '0.0.0.0' } } });
+  const unreachable = makeWorkspace(t, { AppServer: { WebSocket: { Host: '192.0.2.1', Token: 'x' } } });
+  const noLock = makeWorkspace(t);
+  mkdirSync(mutex(noLock.path));
+  const broken = makeWorkspace(t);
+  writeFileSync(join(broken.path, '.oratorio', 'config.json'), '{"Model": }');
+  const cases: [Parameters<typeof spawnServer>[1], number, RegExp][] = [
+    [{ home, path: join(home, 'nowhere') }, 66, /cannot be opened \(ENOENT\)/],
+    [{ home, path: bare }, 66, /is not a workspace; make it one with: oratorio init/],
+    [{ home }, 66, /is not a workspace/],
+    [badConfig, 78, /config\.json: Hub\.Host must be a loopback address/],
+    [unsetVariable, 78, /ApiKey must be .* NOT_SET_ANYWHERE, which is not set/],
+    [broken, 78, /must be valid JSON, but is malformed at line 1, column 11/],
+    [open, 78, /Token must be set to listen on 0\.0\.0\.0/],
+    [unreachable, 71, /cannot listen on 192\.0\.2\.1/],
+    [noLock, 71, /Cannot use the lock file/],
+    [{ home, path, args: ['--nonsense'] }, 2, /unknown argument --nonsense; usage: /],
+    [{ home, args: ['--workspace'] }, 2, /--workspace needs a value/],
+    ...['http://127.0.0.1:1', '127.0.0.1:1', 'ws://127.0.0.1:1/x', 'ws://u@127.0.0.1:1', 'ws://127.0.0.1:99999'].map(
+      (listen): [Parameters<typeof spawnServer>[1], number, RegExp] => [
+        { home, path, args: ['--listen', listen] },
+        2,
+        /must be ws:/,
+      ],
+    ),
+  ];
+  for (const [setup, code, message] of cases) {
+    const server = spawnServer(t, setup);
+    t.equal(await server.ended, code, `${message} ${server.output()}`);
+    t.match(server.output(), message);
+    t.notMatch(server.output(), /\n\s+at /, 'no stack');
+  }
+});
+
+t.test('a signal while it starts ends it too', async (t) => {
+  const { path, home } = makeWorkspace(t);
+  const waiting = spawnServer(t, { path, home, args: ['--managed'], stdin: JSON.stringify(launchDocument(path)) });
+  await eventually(
+    () => (readdirSync(join(path, '.oratorio')).includes('appserver.mutex') ? true : undefined),
+    'it starts',
+  );
+  waiting.child.kill('SIGTERM');
+  t.equal(await waiting.ended, 0);
+  t.notOk(readLock(path));
+});
