@@ -1,0 +1,144 @@
+import type { SupervisionPolicy } from '../../../machines/index.ts';
+import { type Config, ConfigError, loadConfig } from '../../config/index.ts';
+import { defaults, type LaunchDocument, type ServiceName, type ServiceStatus } from '../../protocol/index.ts';
+import { PortUnavailableError } from '../../supervise/index.ts';
+import { createToken } from '../credentials.ts';
+import type { HubServices, WorkspaceFacts } from '../facts.ts';
+import { StartError } from '../failure.ts';
+
+const host = '127.0.0.1';
+
+/** What was decided for one start. */
+export interface LaunchPlan {
+  readonly ports: readonly { readonly service: ServiceName; readonly port: number }[];
+  readonly policy: SupervisionPolicy;
+}
+
+/** The policy of DESIGN §3 as the workspace's configuration has it. */
+export function policyOf(config: Config): SupervisionPolicy {
+  const { Supervision: settings } = config;
+  return {
+    restart: settings.Restart,
+    maxRestarts: settings.MaxRestarts,
+    withinMs: settings.WithinSeconds * 1000,
+    backoffBaseMs: settings.BackoffBaseMs,
+    backoffCapMs: settings.BackoffCapMs,
+    stableAfterMs: defaults.supervise.stableAfterMs,
+    startDeadlineMs: settings.StartDeadlineMs,
+    proxyDeadlineMs: defaults.apiProxy.readyDeadlineMs,
+    gracefulStopMs: defaults.supervise.gracefulStopMs,
+    killVerifyMs: defaults.supervise.killVerifyMs,
+    livenessFailures: settings.LivenessFailures,
+    unhealthyGraceMs: settings.UnhealthyGraceMs,
+    idleStopMs: settings.IdleStopMinutes * 60_000,
+  };
+}
+
+/** The policy in a workspace's files; undefined when they cannot be used, which the next start will say. */
+export function configuredPolicy(hub: HubServices, workspacePath: string): SupervisionPolicy | undefined {
+  try {
+    return policyOf(loadConfig({ home: hub.home, workspace: workspacePath, env: hub.environment }).config);
+  } catch {
+    return undefined;
+  }
+}
+
+type OptionalService = 'dashboard' | 'api' | 'agui';
+
+/** The services that the configuration can switch on, with what is said when it does not. */
+function wantedServices(config: Config): Record<OptionalService, { enabled: boolean; off: string; path: string }> {
+  return {
+    dashboard: { enabled: config.DashBoard.Enabled, off: 'DashBoard is disabled.', path: '/dashboard' },
+    api: { enabled: config.Api.Enabled, off: 'Api is disabled.', path: '' },
+    agui: { enabled: config.AgUi.Enabled, off: 'AgUi is disabled.', path: config.AgUi.Path },
+  };
+}
+
+/**
+ * The environment a workspace may use. Its own file comes with whatever repository was cloned, and names an upstream
+ * beside a `${VARIABLE}`: so it sees only what the user's own file names, in `Supervision.PassEnvironment` or by use.
+ */
+function allowedEnvironment(hub: HubServices): Readonly<Record<string, string | undefined>> {
+  const { config, referencedVariables } = loadConfig({ home: hub.home, env: hub.environment });
+  const names = [...config.Supervision.PassEnvironment, ...referencedVariables];
+  return Object.fromEntries(names.map((name) => [name, hub.environment[name]]));
+}
+
+const passHint =
+  'A workspace sees only the environment variables that Supervision.PassEnvironment of your own config.json lists.';
+
+function readConfig(hub: HubServices, workspacePath: string) {
+  try {
+    const env = allowedEnvironment(hub);
+    const loaded = loadConfig({ home: hub.home, workspace: workspacePath, env });
+    for (const warning of loaded.warnings) hub.logger.warn(warning, { workspacePath });
+    return { config: loaded.config, passed: Object.keys(env) };
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    const hint = error.message.includes('environment variable') ? ` ${passHint}` : '';
+    throw new StartError('invalidConfig', error.message + hint, false);
+  }
+}
+
+async function allocatePort(hub: HubServices): Promise<number> {
+  try {
+    return await hub.ports.allocate();
+  } catch (error) {
+    if (error instanceof PortUnavailableError) throw new StartError('portUnavailable', error.message, true);
+    throw error;
+  }
+}
+
+/**
+ * Plans one start: ports for every enabled service, a fresh WebSocket token, and the launch document. Writes what is
+ * secret into `facts` and returns the rest.
+ *
+ * @throws StartError `invalidConfig`, `portUnavailable`
+ */
+export async function planLaunch(hub: HubServices, facts: WorkspaceFacts, marker: string): Promise<LaunchPlan> {
+  const workspacePath = facts.stored.canonicalWorkspacePath;
+  const { config, passed } = readConfig(hub, workspacePath);
+  const token = createToken();
+  const port = await allocatePort(hub);
+  const ports: { service: ServiceName; port: number }[] = [{ service: 'appServerWebSocket', port }];
+  const endpoints: Record<string, string> = { appServerWebSocket: `ws://${host}:${port}/ws?token=${token}` };
+  const services: Partial<Record<ServiceName, ServiceStatus>> = {
+    appServerWebSocket: { state: 'allocated', url: endpoints['appServerWebSocket'] ?? null, reason: null },
+  };
+  const document: LaunchDocument = {
+    version: 1,
+    workspacePath,
+    incarnation: marker,
+    adoptionProof: hub.credentials.adoptionProof(workspacePath),
+    hubStatePath: hub.statePath,
+    notificationToken: hub.credentials.notificationToken(workspacePath),
+    services: { appServerWebSocket: { host, port, token } },
+    ...(facts.sidecar && { upstream: { endpoint: facts.sidecar.endpoint, apiKey: facts.sidecar.apiKey } }),
+  };
+  for (const [service, { enabled, off, path }] of Object.entries(wantedServices(config))) {
+    const name = service as OptionalService;
+    if (!enabled) {
+      services[name] = { state: 'disabled', url: null, reason: off };
+      continue;
+    }
+    const servicePort = await allocatePort(hub);
+    const url = `http://${host}:${servicePort}${path}`;
+    ports.push({ service: name, port: servicePort });
+    endpoints[name] = url;
+    services[name] = { state: 'allocated', url, reason: null };
+    if (name === 'agui') document.services.agui = { host, port: servicePort, path };
+    else document.services[name] = { host, port: servicePort };
+  }
+  facts.endpoints = endpoints;
+  facts.secrets.add(token);
+  facts.services = services;
+  facts.marker = marker;
+  facts.launchDocument = JSON.stringify(document);
+  facts.probe = {
+    intervalMs: config.Supervision.ProbeIntervalMs,
+    timeoutMs: config.Supervision.ProbeTimeoutMs,
+    idleStopMs: config.Supervision.IdleStopMinutes * 60_000,
+  };
+  facts.passEnvironment = passed;
+  return { ports, policy: policyOf(config) };
+}

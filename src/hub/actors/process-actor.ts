@@ -1,0 +1,76 @@
+import { fromCallback } from 'xstate';
+import type { ProcessCommand, ProcessEvent, ProcessInput } from '../../../machines/index.ts';
+import { type ManagedProcess, monotonicMs, SpawnError } from '../../supervise/index.ts';
+
+/** How one kind of process is got hold of. Both are called at most once per incarnation. */
+export interface ProcessSource {
+  readonly spawn: () => Promise<ManagedProcess>;
+  /** The process that is there already; null when it has gone and a new one should take its place. */
+  readonly adopt: () => ManagedProcess | null;
+  /** The process has ended and nothing of it is left. */
+  readonly onGone: () => void;
+}
+
+/** Errors that the same command line will meet again: no such file, not executable, no directory. */
+const hopeless = new Set(['ENOENT', 'EACCES', 'ENOTDIR', 'ENOEXEC', 'EPERM']);
+
+/**
+ * The driver behind a machine's `process` actor: reports SPAWNED, REFUSED and EXITED of its incarnation and obeys
+ * TERMINATE and KILL, also those that came before the process did. EXITED is sent only when the whole group is gone,
+ * so no state that follows it can meet a leftover. A process in `watch` mode belongs to somebody else: never signalled.
+ * Stopping the actor lets go of the process without ending it.
+ */
+export function processActor(sourceOf: (workspacePath: string) => ProcessSource) {
+  return fromCallback<ProcessCommand, ProcessInput>(({ input, receive, sendBack }) => {
+    const { incarnation, mode } = input;
+    const source = sourceOf(input.workspacePath);
+    let managed: ManagedProcess | null = null;
+    let pending: ProcessCommand['type'] | null = null;
+    let released = false;
+    const tell = (event: ProcessEvent) => {
+      if (!released) sendBack(event);
+    };
+
+    function obey(): void {
+      if (!managed || !pending) return;
+      if (pending === 'KILL') void managed.kill();
+      else managed.terminate();
+      pending = null;
+    }
+
+    async function follow(child: ManagedProcess): Promise<void> {
+      const { exitCode, signal } = await child.exited;
+      if (mode !== 'watch') {
+        await child.sweep();
+        await child.gone();
+      }
+      if (!released) source.onGone();
+      tell({ type: 'PROCESS.EXITED', incarnation, exitCode, signal, at: monotonicMs() });
+    }
+
+    async function begin(): Promise<void> {
+      try {
+        managed = (mode === 'spawn' ? null : source.adopt()) ?? (await source.spawn());
+      } catch (error) {
+        const retriable = !(error instanceof SpawnError && hopeless.has(error.code));
+        const message = error instanceof Error ? error.message : String(error);
+        return tell({ type: 'PROCESS.REFUSED', incarnation, error: message, retriable, at: monotonicMs() });
+      }
+      if (released) return managed.detach();
+      tell({ type: 'PROCESS.SPAWNED', incarnation, pid: managed.pid });
+      obey();
+      await follow(managed);
+    }
+
+    receive((command) => {
+      if (mode === 'watch') return;
+      pending = command.type;
+      obey();
+    });
+    void begin();
+    return () => {
+      released = true;
+      managed?.detach();
+    };
+  });
+}

@@ -1,0 +1,68 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fromPromise } from 'xstate';
+import type { OfWorkspace, Ownership, Readiness } from '../../../machines/index.ts';
+import { AppServerLock, defaults, serviceNames } from '../../protocol/index.ts';
+import { monotonicMs, probeLock, readJson } from '../../supervise/index.ts';
+import type { FactsOf, HubServices, WorkspaceFacts } from '../facts.ts';
+import { introduce } from '../probe.ts';
+import { workspaceFiles } from './prepare.ts';
+
+const { readinessPollMs, readinessPollMaxMs, probeTimeoutMs } = defaults.supervise;
+
+/** The address that our own start of the workspace has published, once it has. */
+function publishedBy(facts: WorkspaceFacts, lockPath: string): AppServerLock | null {
+  const read = readJson(lockPath, AppServerLock);
+  if (read.kind !== 'ok') return null;
+  return read.value.incarnation === facts.marker ? read.value : null;
+}
+
+/** A port that was taken meanwhile was replaced by the child: the lock file tells where it really listens. */
+function keepRealEndpoints(hub: HubServices, facts: WorkspaceFacts, lock: AppServerLock): void {
+  for (const service of serviceNames) {
+    const planned = facts.services[service];
+    const url = lock.endpoints[service];
+    if (!planned || planned.state === 'disabled') continue;
+    if (!url) {
+      const reason = 'This agent server does not provide the service.';
+      facts.services[service] = { state: 'unavailable', url: null, reason };
+      delete facts.endpoints[service];
+      continue;
+    }
+    if (url !== facts.endpoints[service]) {
+      hub.publish('port.allocated', facts.stored.canonicalWorkspacePath, { service, port: Number(new URL(url).port) });
+    }
+    facts.services[service] = { state: 'running', url, reason: null };
+    facts.endpoints[service] = url;
+  }
+}
+
+/** Tries once: published under our mark, answers `initialize`, and holds the workspace's OS lock. */
+async function attempt(
+  hub: HubServices,
+  facts: WorkspaceFacts,
+  ownership: Ownership,
+  signal: AbortSignal,
+): Promise<Readiness | null> {
+  const files = workspaceFiles(facts.stored.canonicalWorkspacePath);
+  const lock = ownership === 'managed' ? publishedBy(facts, files.lockPath) : null;
+  const url = lock?.endpoints.appServerWebSocket ?? facts.endpoints['appServerWebSocket'];
+  if (!url || (ownership === 'managed' && !lock)) return null;
+  const { version } = await introduce(url, 'oratorio-hub', probeTimeoutMs, signal);
+  if (probeLock(files.mutexPath) !== 'held') return null;
+  if (lock) keepRealEndpoints(hub, facts, lock);
+  return { serverVersion: version, at: monotonicMs() };
+}
+
+/** The `readiness` actor: tries until the server is ready or it is stopped; the deadline is the machine's. */
+export function readiness(hub: HubServices, factsOf: FactsOf) {
+  return fromPromise<Readiness, OfWorkspace & { readonly ownership: Ownership }>(async ({ input, signal }) => {
+    const facts = factsOf(input.workspacePath);
+    for (let pause: number = readinessPollMs; ; pause = Math.min(pause * 1.05, readinessPollMaxMs)) {
+      signal.throwIfAborted();
+      // Not there yet is what a start looks like; the machine's deadline says when it has taken too long.
+      const ready = await attempt(hub, facts, input.ownership, signal).catch(() => null);
+      if (ready) return ready;
+      await sleep(pause, undefined, { signal });
+    }
+  });
+}

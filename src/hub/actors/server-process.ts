@@ -1,0 +1,62 @@
+import { mkdirSync, statSync } from 'node:fs';
+import { defaults } from '../../protocol/index.ts';
+import { adoptManaged, childEnvironment, logFiles, spawnManaged } from '../../supervise/index.ts';
+import type { FactsOf, HubServices, WorkspaceFacts } from '../facts.ts';
+import { type ProcessSource, processActor } from './process-actor.ts';
+
+/** Size of a file, 0 when there is none. */
+export function sizeOf(file: string): number {
+  return statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+}
+
+/** The `process` actor of a workspace's agent server. */
+export function serverProcess(hub: HubServices, factsOf: FactsOf) {
+  return processActor((workspacePath) => serverSource(hub, factsOf(workspacePath)));
+}
+
+function serverSource(hub: HubServices, facts: WorkspaceFacts): ProcessSource {
+  const { stored, logDirectory } = facts;
+  const reportSaveProblem = (error: unknown) => hub.logger.error('the state file could not be written', { error });
+
+  return {
+    async spawn() {
+      mkdirSync(logDirectory, { recursive: true, mode: 0o700 });
+      facts.stderrFrom = sizeOf(logFiles(logDirectory).stderr);
+      const workspacePath = stored.canonicalWorkspacePath;
+      const marker = facts.marker ?? '';
+      const child = await spawnManaged({
+        command: hub.agentServer.command,
+        args: [...hub.agentServer.args, '--managed', '--workspace', workspacePath],
+        cwd: workspacePath,
+        env: childEnvironment(hub.environment, {
+          pass: facts.passEnvironment,
+          add: { ORATORIO_HOME: hub.home },
+        }),
+        stdin: `${facts.launchDocument ?? ''}\n`,
+        logDirectory,
+        marker,
+        logBytes: defaults.supervise.logBytes,
+      });
+      facts.launchDocument = null;
+      stored.server = { marker, identity: child.identity };
+      stored.lastStartedAt = new Date().toISOString();
+      hub.save().catch(reportSaveProblem);
+      return child;
+    },
+    adopt() {
+      const server = stored.server;
+      if (!server?.identity) throw new Error('there is no process to adopt');
+      mkdirSync(logDirectory, { recursive: true, mode: 0o700 });
+      return adoptManaged(server.identity, {
+        logDirectory,
+        marker: server.marker,
+        logBytes: defaults.supervise.logBytes,
+      });
+    },
+    onGone() {
+      stored.server = null;
+      stored.lastExitedAt = new Date().toISOString();
+      hub.save().catch(reportSaveProblem);
+    },
+  };
+}

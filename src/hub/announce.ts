@@ -1,0 +1,76 @@
+import type { ActorRefFrom } from 'xstate';
+import type { AgentServerEmitted, agentServerMachine } from '../../machines/index.ts';
+import type { HubEventData } from '../protocol/index.ts';
+import type { HubServices, WorkspaceFacts } from './facts.ts';
+import { recentStderr, sidecarStderr } from './record.ts';
+
+type Emitted<T extends AgentServerEmitted['type']> = Extract<AgentServerEmitted, { type: T }>;
+
+function exitData(event: Emitted<'appserver.exited'>, facts: WorkspaceFacts): HubEventData<'appserver.exited'> {
+  const { pid, exitCode, signal, error, stopReason, delayMs } = event;
+  const nextAttemptAt = delayMs === null ? null : new Date(Date.now() + delayMs).toISOString();
+  if (stopReason === null) {
+    return { pid, exitCode, signal, error, recentStderr: recentStderr(facts), nextAttemptAt };
+  }
+  return {
+    pid,
+    exitCode,
+    signal,
+    stopped: true,
+    reason: stopReason,
+    ...(stopReason === 'hub' && { hubStopping: true }),
+    ...(error !== null && { error }),
+  };
+}
+
+/** Puts what the machine emits on the wire, with the endpoints and the standard error that never enter a machine. */
+export function announce(
+  actor: ActorRefFrom<typeof agentServerMachine>,
+  hub: HubServices,
+  facts: WorkspaceFacts,
+): void {
+  const { stored } = facts;
+  const path = stored.canonicalWorkspacePath;
+
+  actor.on('port.allocated', ({ service, port }) => hub.publish('port.allocated', path, { service, port }));
+  actor.on('appserver.starting', ({ attempt, delayMs }) =>
+    hub.publish('appserver.starting', path, {
+      endpoints: { ...facts.endpoints },
+      ...(delayMs !== null && { attempt, delayMs }),
+    }),
+  );
+  actor.on('appserver.running', ({ pid, ownership, recovered }) => {
+    stored.exitCode = null;
+    stored.lastError = null;
+    hub.publish('appserver.running', path, {
+      pid,
+      endpoints: { ...facts.endpoints },
+      ...(recovered && { recovered }),
+      ...(ownership === 'adopted' && { adopted: true }),
+      ...(ownership === 'external' && { external: true }),
+    });
+  });
+  actor.on('appserver.unhealthy', ({ pid, error, consecutiveFailures }) =>
+    hub.publish('appserver.unhealthy', path, { pid, error, consecutiveFailures }),
+  );
+  actor.on('appserver.exited', (event) => {
+    stored.exitCode = event.exitCode;
+    stored.lastError = event.stopReason === null ? event.error : null;
+    hub.publish('appserver.exited', path, exitData(event, facts));
+    hub.save().catch((error: unknown) => hub.logger.error('the state file could not be written', { error }));
+  });
+  actor.on('apiProxy.running', ({ pid }) =>
+    hub.publish('apiProxy.running', path, { pid, endpoint: facts.sidecar?.endpoint ?? '' }),
+  );
+  actor.on('apiProxy.exited', ({ pid, exitCode, signal, error, stopped }) =>
+    hub.publish('apiProxy.exited', path, {
+      endpoint: facts.sidecar?.endpoint ?? stored.proxy?.request.endpoint ?? '',
+      pid,
+      exitCode,
+      signal,
+      error,
+      recentStderr: sidecarStderr(facts),
+      ...(stopped && { stopped }),
+    }),
+  );
+}

@@ -1,0 +1,65 @@
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { writeFileAtomic } from '../supervise/index.ts';
+
+/** 32 random bytes in an alphabet that needs no escaping in a URL. */
+export function createToken(): string {
+  return randomBytes(32).toString('base64url');
+}
+
+function mac(key: Buffer, purpose: string, workspacePath: string): Buffer {
+  return createHmac('sha256', key).update(`${purpose}\0${workspacePath}`).digest();
+}
+
+function sameBytes(left: Buffer, right: Buffer): boolean {
+  return left.length === right.length && timingSafeEqual(left, right);
+}
+
+/** What this user's Hubs, one after the other, know each other's agent servers by. */
+export interface Credentials {
+  /** Given to an agent server, and published in its lock file: a later Hub adopts a server that carries it. */
+  adoptionProof(workspacePath: string): string;
+  verifiesAdoption(workspacePath: string, proof: string | null): boolean;
+  /** May only post notifications for this workspace. Needs no memory: any Hub with the same key can verify it. */
+  notificationToken(workspacePath: string): string;
+  /** The workspace a notification token was made for, or null. */
+  notificationScope(token: string): string | null;
+}
+
+const tokenPrefix = 'ntf.';
+
+/** Reads the adoption key of the state directory, or makes one (0600). */
+export function loadCredentials(statePath: string): Credentials {
+  const file = join(statePath, 'adoption.key');
+  const key = readKey(file) ?? createKey(file);
+  return {
+    adoptionProof: (workspacePath) => mac(key, 'adopt', workspacePath).toString('base64url'),
+    verifiesAdoption: (workspacePath, proof) =>
+      proof !== null && sameBytes(mac(key, 'adopt', workspacePath), Buffer.from(proof, 'base64url')),
+    notificationToken: (workspacePath) =>
+      `${tokenPrefix}${Buffer.from(workspacePath).toString('base64url')}.${mac(key, 'notify', workspacePath).toString('base64url')}`,
+    notificationScope(token) {
+      if (!token.startsWith(tokenPrefix)) return null;
+      const [path = '', proof = ''] = token.slice(tokenPrefix.length).split('.');
+      const workspacePath = Buffer.from(path, 'base64url').toString();
+      return sameBytes(mac(key, 'notify', workspacePath), Buffer.from(proof, 'base64url')) ? workspacePath : null;
+    },
+  };
+}
+
+function readKey(file: string): Buffer | null {
+  try {
+    const key = Buffer.from(readFileSync(file, 'utf8').trim(), 'hex');
+    return key.length === 32 ? key : null;
+  } catch {
+    // Missing or unreadable: a new key is made; servers of the old one are then treated as foreign.
+    return null;
+  }
+}
+
+function createKey(file: string): Buffer {
+  const key = randomBytes(32);
+  writeFileAtomic(file, `${key.toString('hex')}\n`);
+  return key;
+}

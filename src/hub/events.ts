@@ -1,0 +1,43 @@
+import { EventLog } from '../events/index.ts';
+import type { SseSource } from '../http/index.ts';
+import type { Logger } from '../log/index.ts';
+import { defaults, type HubEvent, type HubEventData, type HubEventKind } from '../protocol/index.ts';
+
+/** The Hub's event stream (specification §6.1). */
+export interface HubEvents {
+  readonly source: SseSource;
+  publish<K extends HubEventKind>(kind: K, workspacePath: string | null, data: HubEventData<K>): void;
+  /** How many events of each kind were published so far. */
+  counts(): ReadonlyMap<string, number>;
+  subscribers(): number;
+  /** Delivers what is pending and ends every reader's stream. */
+  end(): void;
+}
+
+type AnyRecord = {
+  readonly kind: string;
+  readonly at: string;
+  readonly workspacePath: string | null;
+  readonly data: unknown;
+};
+
+export function createEvents(logger: Logger): HubEvents {
+  const counts = new Map<string, number>();
+  const log = new EventLog<AnyRecord>({
+    maxEvents: defaults.sse.ringEvents,
+    maxBytes: defaults.sse.ringBytes,
+    gap: (gap) => ({ kind: 'hub.gap', at: new Date().toISOString(), workspacePath: null, data: gap }),
+    onSubscriberError: (error) => logger.error('an event subscriber failed', { error }),
+  });
+  return {
+    source: log,
+    publish(kind, workspacePath, data) {
+      const record = { kind, at: new Date().toISOString(), workspacePath, data } as HubEvent;
+      log.append(record);
+      counts.set(kind, (counts.get(kind) ?? 0) + 1);
+    },
+    counts: () => counts,
+    subscribers: () => log.subscribers,
+    end: () => log.end(),
+  };
+}

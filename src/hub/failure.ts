@@ -1,0 +1,13 @@
+import type { Failure, FailureKind } from '../../machines/index.ts';
+import { monotonicMs } from '../supervise/index.ts';
+
+/** What an actor of the Hub rejects with: the machine reads `failure` and nothing else. */
+export class StartError extends Error {
+  override readonly name = 'StartError';
+  readonly failure: Failure;
+
+  constructor(kind: FailureKind, message: string, retriable: boolean) {
+    super(message);
+    this.failure = { kind, message, retriable, at: monotonicMs() };
+  }
+}

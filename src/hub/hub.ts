@@ -1,0 +1,275 @@
+import { randomBytes } from 'node:crypto';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { type ActorRefFrom, createActor, fromPromise } from 'xstate';
+import { hubMachine } from '../../machines/index.ts';
+import type { Config } from '../config/index.ts';
+import type { HttpServer } from '../http/index.ts';
+import type { Logger } from '../log/index.ts';
+import { defaults, HubLock, type HubStatus } from '../protocol/index.ts';
+import {
+  acquireLock,
+  ensurePrivateDirectory,
+  type Lock,
+  PortAllocator,
+  readJson,
+  removeStaleTemps,
+  writeFileAtomicAsync,
+} from '../supervise/index.ts';
+import { configuredPolicy, policyOf } from './actors/plan-launch.ts';
+import { endLeftovers } from './actors/prepare.ts';
+import { type Credentials, createToken, loadCredentials } from './credentials.ts';
+import { createEvents, type HubEvents } from './events.ts';
+import type { HubServices } from './facts.ts';
+import { createInspection, type Inspection } from './inspection.ts';
+import { createRegistry, type Registry } from './registry.ts';
+import { openServer } from './server.ts';
+import { createStore, type WorkspaceStore } from './store.ts';
+import type { Workspace } from './workspace.ts';
+import { createPathResolver } from './workspace-path.ts';
+
+export interface HubOptions {
+  /** User home, `$ORATORIO_HOME`; the Hub's state is in `hub` in it. */
+  readonly home: string;
+  readonly version: string;
+  /** Merged configuration of the user (no workspace). */
+  readonly config: Config;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Command line that runs an agent server. */
+  readonly agentServer: HubServices['agentServer'];
+  readonly logger: Logger;
+}
+
+/** How the life of this process as a Hub ended. */
+export type HubOutcome =
+  | { readonly kind: 'stopped'; readonly problem: string | null }
+  /** Another Hub serves this home; its address, when it has published one. */
+  | { readonly kind: 'yielded'; readonly to: HubLock | null }
+  | { readonly kind: 'failed'; readonly error: string };
+
+export interface Hub {
+  /** Resolves when it serves, or has ended before it could. */
+  readonly serving: Promise<{ readonly apiBaseUrl: string } | HubOutcome>;
+  /** Resolves when it has ended and nothing of it is left. */
+  readonly outcome: Promise<HubOutcome>;
+  shutdown(mode: 'stop' | 'detach'): void;
+}
+
+/** Headless: a desktop client owns tray and notification UI (specification §2.3). */
+const capabilities = {
+  appServerManagement: true,
+  portManagement: true,
+  events: true,
+  notifications: true,
+  tray: false,
+};
+
+/** Everything the Hub has once it has won the claim. */
+interface Held {
+  readonly lock: Lock;
+  readonly token: string;
+  readonly startedAt: string;
+  readonly credentials: Credentials;
+  readonly events: HubEvents;
+  readonly inspection: Inspection;
+  readonly registry: Registry;
+  readonly store: WorkspaceStore;
+  recoveries: readonly Promise<boolean>[];
+  server: HttpServer | null;
+  apiBaseUrl: string;
+}
+
+/**
+ * Runs a Hub in this process until it is shut down. What happens when is the `hub` machine's business; this gives it its
+ * hands. Never throws: the outcome tells.
+ */
+export function startHub(options: HubOptions): Hub {
+  const { home, logger } = options;
+  const statePath = join(home, 'hub');
+  const lockFile = join(statePath, 'hub.lock');
+  const inspection = createInspection(logger);
+  let held: Held | null = null;
+
+  function claimed(): Held {
+    if (!held) throw new Error('the Hub has not claimed its home');
+    return held;
+  }
+
+  function hold(lock: Lock): Held {
+    const events = createEvents(logger);
+    const store: WorkspaceStore = createStore(statePath, () =>
+      [...registry.workspaces.values()].map(({ facts }) => facts.stored),
+    );
+    const credentials = loadCredentials(statePath);
+    const services: HubServices = {
+      home,
+      statePath,
+      environment: options.environment,
+      agentServer: options.agentServer,
+      credentials,
+      ports: new PortAllocator(),
+      logger,
+      publish: events.publish,
+      save: store.save,
+    };
+    const registry = createRegistry({
+      hub: services,
+      resolvePath: createPathResolver(),
+      policyOf: (path) => configuredPolicy(services, path) ?? policyOf(options.config),
+      seed: () => randomBytes(4).readInt32LE(),
+      observe: inspection.observeWorkspace,
+    });
+    const startedAt = new Date().toISOString();
+    return {
+      lock,
+      token: createToken(),
+      startedAt,
+      credentials,
+      events,
+      inspection,
+      registry,
+      store,
+      recoveries: [],
+      server: null,
+      apiBaseUrl: '',
+    };
+  }
+
+  function status(): HubStatus {
+    const { startedAt, apiBaseUrl } = claimed();
+    return { hubVersion: options.version, pid: process.pid, startedAt, statePath, apiBaseUrl, capabilities };
+  }
+
+  const machine = hubMachine.provide({
+    actors: {
+      boot: fromPromise(async () => {
+        ensurePrivateDirectory(home);
+        ensurePrivateDirectory(statePath);
+      }),
+      claim: fromPromise(async () => {
+        const lock = acquireLock(join(statePath, 'hub.mutex'));
+        if (lock === 'held') return { won: false };
+        removeStaleTemps(statePath);
+        held = hold(lock);
+        return { won: true };
+      }),
+      listen: fromPromise(async () => {
+        const mine = claimed();
+        mine.recoveries = restoreKnown(mine, logger);
+        mine.server = await openServer({
+          host: options.config.Hub.Host,
+          port: options.config.Hub.Port,
+          token: mine.token,
+          credentials: mine.credentials,
+          registry: mine.registry,
+          events: mine.events,
+          inspection: mine.inspection,
+          status,
+          isStopping: () => ['draining', 'closing', 'stopped'].includes(String(actor.getSnapshot().value)),
+          shutdown,
+          logger,
+          onListening: (apiBaseUrl) => {
+            mine.apiBaseUrl = apiBaseUrl;
+          },
+        });
+        await publishLock(lockFile, mine, options.version);
+        return { apiBaseUrl: mine.apiBaseUrl };
+      }),
+      recover: fromPromise(async () => ({
+        adopted: (await Promise.all(claimed().recoveries)).filter(Boolean).length,
+      })),
+      drain: fromPromise<void, { mode: 'stop' | 'detach' }>(async ({ input }) => {
+        if (input.mode === 'stop') await claimed().registry.stopAll();
+      }),
+      close: fromPromise(async () => close(claimed(), lockFile)),
+    },
+  });
+
+  const actor: ActorRefFrom<typeof hubMachine> = createActor(machine, {
+    id: 'hub',
+    input: { drainDeadlineMs: defaults.supervise.drainDeadlineMs },
+  });
+  actor.on('hub.started', ({ apiBaseUrl }) => {
+    claimed().events.publish('hub.started', null, { apiBaseUrl, pid: process.pid });
+    logger.info('the Hub is serving', { apiBaseUrl });
+  });
+  actor.on('hub.stopping', () => claimed().events.publish('hub.stopping', null, { pid: process.pid }));
+
+  function shutdown(mode: 'stop' | 'detach'): void {
+    actor.send({ type: 'SHUTDOWN', mode });
+  }
+
+  const { serving, outcome } = follow(actor, () => readPublished(lockFile));
+  inspection.observeHub(actor);
+  actor.start();
+  return { serving, outcome, shutdown };
+}
+
+function readPublished(lockFile: string): HubLock | null {
+  const read = readJson(lockFile, HubLock);
+  return read.kind === 'ok' ? read.value : null;
+}
+
+function follow(actor: ActorRefFrom<typeof hubMachine>, published: () => HubLock | null) {
+  const outcome = new Promise<HubOutcome>((resolve) => {
+    const decide = () => {
+      const snapshot = actor.getSnapshot();
+      const { lastError } = snapshot.context;
+      if (snapshot.matches('yielded')) resolve({ kind: 'yielded', to: published() });
+      else if (snapshot.matches('failed')) resolve({ kind: 'failed', error: lastError ?? 'unknown' });
+      else resolve({ kind: 'stopped', problem: lastError });
+    };
+    actor.subscribe({ complete: decide, error: (error) => resolve({ kind: 'failed', error: String(error) }) });
+  });
+  const serving = new Promise<{ apiBaseUrl: string } | HubOutcome>((resolve) => {
+    actor.on('hub.started', ({ apiBaseUrl }) => resolve({ apiBaseUrl }));
+    void outcome.then(resolve);
+  });
+  return { serving, outcome };
+}
+
+/**
+ * Everything an earlier Hub knew is under supervision before the first request is answered, so that no request can start
+ * a second server of a workspace. Returns what is still to be waited for.
+ */
+function restoreKnown({ registry, store }: Held, logger: Logger): readonly Promise<boolean>[] {
+  const { workspaces, problem } = store.load();
+  if (problem) logger.warn('the list of known workspaces cannot be used and is begun anew', { problem });
+  return workspaces.map((stored) =>
+    recoverWorkspace(registry.restore(stored), logger).catch((error: unknown) => {
+      logger.error('a workspace could not be recovered', { workspacePath: stored.canonicalWorkspacePath, error });
+      return false;
+    }),
+  );
+}
+
+/** Adopts what still lives of what an earlier Hub started, and ends a sidecar that was left without its server. */
+async function recoverWorkspace(workspace: Workspace, logger: Logger): Promise<boolean> {
+  const { server, proxy } = workspace.facts.stored;
+  if (server) {
+    workspace.send({ type: 'ADOPT', proxy: proxy ? 'keep' : 'none' });
+    const { context } = await workspace.settled();
+    const message = context.hasProcess ? 'adopted an agent server' : 'an agent server has ended meanwhile';
+    logger.info(message, { workspacePath: workspace.path, pid: context.pid });
+    if (context.hasProcess) return true;
+  }
+  if (proxy) await endLeftovers(proxy);
+  return false;
+}
+
+async function publishLock(lockFile: string, { token, startedAt, apiBaseUrl }: Held, version: string): Promise<void> {
+  const content: HubLock = { pid: process.pid, apiBaseUrl, token, startedAt, version };
+  await writeFileAtomicAsync(lockFile, `${JSON.stringify(content, null, 2)}\n`);
+}
+
+/** Streams end after their last event, the address is withdrawn if it is still ours, and the lock is let go last. */
+async function close(mine: Held, lockFile: string): Promise<void> {
+  mine.registry.releaseAll();
+  mine.events.end();
+  mine.inspection.end();
+  await mine.server?.close(defaults.http.closeGraceMs);
+  await mine.store.flush();
+  const published = readPublished(lockFile);
+  if (published?.pid === process.pid && published.startedAt === mine.startedAt) rmSync(lockFile, { force: true });
+  mine.lock.release();
+}

@@ -1,0 +1,80 @@
+import { basename } from 'node:path';
+import { AppServerLock, type AppServerRecord, defaults } from '../protocol/index.ts';
+import { isAlive, probeLock, readJson } from '../supervise/index.ts';
+import { workspaceFiles } from './actors/prepare.ts';
+import type { HubServices } from './facts.ts';
+import { introduce } from './probe.ts';
+import type { WorkspacePath } from './workspace-path.ts';
+
+function restingRecord({ requested, canonical }: WorkspacePath): AppServerRecord {
+  return {
+    workspacePath: requested,
+    canonicalWorkspacePath: canonical,
+    state: 'stopped',
+    pid: null,
+    endpoints: {},
+    serviceStatus: {},
+    serverVersion: null,
+    startedByHub: false,
+    exitCode: null,
+    lastError: null,
+    recentStderr: null,
+    displayName: basename(canonical),
+    phase: 'stopped',
+    adopted: false,
+    incarnation: 0,
+    restartCount: 0,
+    nextAttemptAt: null,
+    lastStartedAt: null,
+    lastExitedAt: null,
+  };
+}
+
+/**
+ * The record of a workspace that this Hub does not run, looked up without changing anything: at rest, or run by a server
+ * that somebody else started and that answers `initialize`.
+ */
+export async function inspectStranger(
+  hub: HubServices,
+  path: WorkspacePath,
+  known: AppServerRecord | undefined,
+): Promise<AppServerRecord> {
+  const record = known ?? restingRecord(path);
+  const files = workspaceFiles(path.canonical);
+  if (probeLock(files.mutexPath) !== 'held') return record;
+  const read = readJson(files.lockPath, AppServerLock);
+  if (read.kind !== 'ok' || isAlive(read.value.identity) !== 'alive') return record;
+  const lock = read.value;
+  try {
+    const { version } = await introduce(
+      lock.endpoints.appServerWebSocket,
+      'oratorio-hub',
+      defaults.supervise.probeTimeoutMs,
+    );
+    const services = Object.entries(lock.endpoints).map(([name, url]) => [
+      name,
+      { state: 'external', url, reason: null },
+    ]);
+    return {
+      ...record,
+      state: 'running',
+      phase: 'running',
+      pid: lock.pid,
+      endpoints: { ...lock.endpoints },
+      serviceStatus: Object.fromEntries(services),
+      serverVersion: version,
+      startedByHub: false,
+      lastStartedAt: lock.startedAt,
+    };
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    hub.logger.debug('the owner of a workspace lock does not answer', { workspacePath: path.canonical, reason });
+    return {
+      ...record,
+      state: 'unhealthy',
+      phase: 'unhealthy',
+      pid: lock.pid,
+      lastError: `Process ${lock.pid} owns the workspace lock and does not answer: ${reason}`,
+    };
+  }
+}

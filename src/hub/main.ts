@@ -1,0 +1,55 @@
+import { fileURLToPath } from 'node:url';
+import { ConfigError, loadConfig } from '../config/index.ts';
+import type { Logger } from '../log/index.ts';
+import { version } from '../protocol/index.ts';
+import { type Hub, type HubOptions, type HubOutcome, startHub } from './hub.ts';
+
+export interface RunHubOptions {
+  readonly home: string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly logger: Logger;
+  /** Another agent server than the one of this build, for those who embed the Hub. */
+  readonly agentServer?: HubOptions['agentServer'];
+  /** Called once, when requests are answered. */
+  readonly onServing?: (apiBaseUrl: string) => void;
+}
+
+/** Command line of the agent server that belongs to this build: sources beside sources, bundle beside bundle. */
+function ownAgentServer() {
+  const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'cjs';
+  const entry = fileURLToPath(new URL(`../appserver/main.${extension}`, import.meta.url));
+  return { command: process.execPath, args: ['--disable-warning=ExperimentalWarning', entry] };
+}
+
+/** SIGTERM and SIGINT do what `POST /v1/shutdown` does (DESIGN §5); they are let go of when the Hub has ended. */
+function obeySignals(hub: Hub): () => void {
+  const stop = () => hub.shutdown('stop');
+  process.on('SIGTERM', stop);
+  process.on('SIGINT', stop);
+  return () => {
+    process.off('SIGTERM', stop);
+    process.off('SIGINT', stop);
+  };
+}
+
+/**
+ * Runs the Hub in this process until it has ended, by request, by signal, or because another one serves this home.
+ * Never throws: what went wrong is in the outcome.
+ */
+export async function runHub(options: RunHubOptions): Promise<HubOutcome> {
+  const { home, environment, logger, agentServer = ownAgentServer(), onServing } = options;
+  try {
+    const { config, warnings } = loadConfig({ home, env: environment });
+    for (const warning of warnings) logger.warn(warning);
+    const hub = startHub({ home, version, config, environment, agentServer, logger });
+    const letGo = obeySignals(hub);
+    const serving = await hub.serving;
+    if ('apiBaseUrl' in serving) onServing?.(serving.apiBaseUrl);
+    const outcome = await hub.outcome;
+    letGo();
+    return outcome;
+  } catch (error) {
+    if (error instanceof ConfigError) return { kind: 'failed', error: error.message };
+    throw error;
+  }
+}

@@ -1,0 +1,261 @@
+import { type JsonSchema, toJsonSchemaDefs } from '@valibot/to-json-schema';
+import * as v from 'valibot';
+import {
+  type AppServerRecord,
+  type EnsureInput,
+  type HubErrorCode,
+  type HubStatus,
+  hubErrors,
+  hubEventKinds,
+  type RestartInput,
+} from '../protocol/index.ts';
+import {
+  errorCodesOf,
+  type HubQueryParameter,
+  type HubRoute,
+  type HubRouteResponse,
+  hubRequestSchemas,
+  hubResponseSchemas,
+  hubRoutes,
+} from './route-table.ts';
+
+/** A JSON object of the document; its shape is OpenAPI's and is checked by the tests. */
+export type OpenApiObject = { readonly [key: string]: unknown };
+
+const reference = (name: string) => ({ $ref: `#/components/schemas/${name}` });
+
+type AnySchema = v.BaseSchema<unknown, unknown, v.BaseIssue<unknown>>;
+
+/**
+ * JSON Schemas (2020-12, as OpenAPI 3.1 wants) of named valibot schemas, with `$ref`s among them.
+ *
+ * @param typeMode `input`: as a client writes it; `output`: as it reads it
+ */
+export function jsonSchemas(definitions: Readonly<Record<string, AnySchema>>, typeMode: 'input' | 'output') {
+  return toJsonSchemaDefs(definitions, {
+    target: 'draft-2020-12',
+    typeMode,
+    // What a pipe does to a value (`trim`) is not part of its shape.
+    ignoreActions: ['trim'],
+    overrideRef: ({ referenceId }) => reference(referenceId).$ref,
+    overrideSchema: ({ valibotSchema }): JsonSchema | undefined =>
+      valibotSchema.type === 'date' ? { type: 'string', format: 'date-time' } : undefined,
+  });
+}
+
+/** The record of one event kind: the four keys of specification §2.6 around that kind's data. */
+function eventSchemas(): Record<string, AnySchema> {
+  const entries = Object.entries(hubEventKinds).map(([kind, { meaning, data }]): [string, AnySchema] => [
+    `Event.${kind}`,
+    v.pipe(
+      v.object({
+        kind: v.literal(kind),
+        at: v.pipe(v.string(), v.isoTimestamp()),
+        workspacePath: v.nullable(v.string()),
+        data,
+      }),
+      v.description(meaning),
+    ),
+  ]);
+  return Object.fromEntries(entries);
+}
+
+function components(): OpenApiObject {
+  const events = eventSchemas();
+  const mapping = Object.keys(hubEventKinds).map((kind) => [kind, reference(`Event.${kind}`).$ref]);
+  return {
+    ...jsonSchemas(hubRequestSchemas, 'input'),
+    ...jsonSchemas(hubResponseSchemas, 'output'),
+    ...jsonSchemas(events, 'output'),
+    HubEvent: {
+      description:
+        'The JSON of each `data:` line. Kinds are open and payloads extensible: ignore what you do not know.',
+      oneOf: Object.keys(events).map(reference),
+      discriminator: { propertyName: 'kind', mapping: Object.fromEntries(mapping) },
+    },
+    SuperJsonInspectionRecord: {
+      description: 'The JSON of each `data:` line, as superjson writes it: `meta` tells which values are dates.',
+      type: 'object',
+      properties: { json: reference('InspectionRecord'), meta: { type: 'object' } },
+      required: ['json'],
+    },
+  };
+}
+
+const streams = {
+  hub: {
+    schema: 'HubEvent',
+    description:
+      'Server-Sent Events: `id`, `event` (the kind) and `data`. The first line is the comment `connected`; a comment is a heartbeat.',
+  },
+  inspection: {
+    schema: 'SuperJsonInspectionRecord',
+    description: 'Server-Sent Events named `actor`, `transition`, `gone` and `dropped`; every known actor comes first.',
+  },
+} as const;
+
+function success(response: HubRouteResponse, example: unknown): OpenApiObject {
+  switch (response.kind) {
+    case 'json': {
+      const one = reference(response.schema);
+      const schema = response.array ? { type: 'array', items: one } : one;
+      return {
+        description: 'Done.',
+        content: { 'application/json': { schema, ...(example !== undefined && { example }) } },
+      };
+    }
+    case 'document':
+      return { description: response.description, content: { 'application/json': { schema: { type: 'object' } } } };
+    case 'text':
+      return { description: response.description, content: { [response.contentType]: { schema: { type: 'string' } } } };
+    case 'events': {
+      const { schema, description } = streams[response.of];
+      return { description, content: { 'text/event-stream': { schema: reference(schema) } } };
+    }
+  }
+}
+
+/** `workspaceNotFound` is 400 or 404 (specification §7.1); every other code has one status. */
+const statusesOf = (code: HubErrorCode): readonly number[] =>
+  code === 'workspaceNotFound' ? [400, 404] : [hubErrors[code].status];
+
+function failures(route: HubRoute): OpenApiObject {
+  const codesByStatus = new Map<number, HubErrorCode[]>();
+  for (const code of errorCodesOf(route)) {
+    for (const status of statusesOf(code)) codesByStatus.set(status, [...(codesByStatus.get(status) ?? []), code]);
+  }
+  const responses = [...codesByStatus].map(([status, codes]) => [
+    String(status),
+    {
+      description: codes.map((code) => `\`${code}\`: ${hubErrors[code].when}`).join('\n\n'),
+      content: { 'application/json': { schema: reference('HubError') } },
+    },
+  ]);
+  return Object.fromEntries(responses);
+}
+
+function parameter(
+  place: 'query' | 'header',
+  { name, required, description, values }: HubQueryParameter,
+): OpenApiObject {
+  return { name, in: place, required, description, schema: { type: 'string', ...(values && { enum: values }) } };
+}
+
+function operation(operationId: string, route: HubRoute): OpenApiObject {
+  const parameters = [
+    ...(route.query ?? []).map((each) => parameter('query', each)),
+    ...(route.headers ?? []).map((each) => parameter('header', each)),
+  ];
+  const request = route.request;
+  return {
+    operationId,
+    summary: route.summary,
+    security: route.auth ? [{ hubToken: [] }] : [],
+    ...(parameters.length > 0 && { parameters }),
+    ...(request && {
+      requestBody: {
+        required: true,
+        content: { 'application/json': { schema: reference(request), example: requestExamples[request] } },
+      },
+    }),
+    responses: { '200': success(route.response, responseExamples[operationId]), ...failures(route) },
+  };
+}
+
+/** Requests as a person would write them. None holds a secret: a key or token is a name in angle brackets. */
+const requestExamples: Readonly<Record<keyof typeof hubRequestSchemas, unknown>> = {
+  EnsureInput: {
+    workspacePath: '/home/me/project',
+    client: { name: 'my-editor', version: '1.0.0' },
+    startIfMissing: true,
+  } satisfies v.InferInput<typeof EnsureInput>,
+  StopInput: { workspacePath: '/home/me/project' },
+  RestartInput: { workspacePath: '/home/me/project' } satisfies v.InferInput<typeof RestartInput>,
+  NotificationRequest: { title: 'Turn completed', body: 'All tests pass.', kind: 'turnCompleted', severity: 'success' },
+  ApiProxyRequest: {
+    enabled: true,
+    binaryPath: '/usr/local/bin/model-proxy',
+    configPath: '/home/me/.config/model-proxy.yaml',
+    endpoint: 'http://127.0.0.1:4000/v1',
+    apiKey: '<PROXY_API_KEY>',
+  },
+};
+
+const startedAt = '2026-01-01T12:00:00.000Z';
+const exampleStatus: v.InferInput<typeof HubStatus> = {
+  hubVersion: '0.1.0',
+  pid: 4242,
+  startedAt,
+  statePath: '/home/me/.oratorio/hub',
+  apiBaseUrl: 'http://127.0.0.1:41234',
+  capabilities: { appServerManagement: true, portManagement: true, events: true, notifications: true, tray: false },
+};
+const exampleRecord: v.InferInput<typeof AppServerRecord> = {
+  workspacePath: '/home/me/project',
+  canonicalWorkspacePath: '/home/me/project',
+  state: 'running',
+  pid: 4343,
+  endpoints: { appServerWebSocket: 'ws://127.0.0.1:41235/ws?token=<APPSERVER_TOKEN>' },
+  serviceStatus: {
+    appServerWebSocket: { state: 'running', url: 'ws://127.0.0.1:41235/ws', reason: null },
+    apiProxy: { state: 'disabled', url: null, reason: 'No sidecar was requested.' },
+  },
+  serverVersion: '0.1.0',
+  startedByHub: true,
+  exitCode: null,
+  lastError: null,
+  recentStderr: null,
+  displayName: 'project',
+  phase: 'running',
+  adopted: false,
+  incarnation: 1,
+  restartCount: 0,
+  nextAttemptAt: null,
+  lastStartedAt: startedAt,
+  lastExitedAt: null,
+};
+/** By operation. The tests hold every example against its schema. */
+const responseExamples: Readonly<Record<string, unknown>> = {
+  getStatus: exampleStatus,
+  shutDown: { ok: true },
+  listAppServers: [exampleRecord],
+  ensureAppServer: exampleRecord,
+  getAppServer: exampleRecord,
+  stopAppServer: { ...exampleRecord, state: 'stopped', phase: 'stopped', pid: null, endpoints: {}, serviceStatus: {} },
+  restartAppServer: { ...exampleRecord, incarnation: 2 },
+  requestNotification: { accepted: true },
+};
+
+/**
+ * The Hub API as an OpenAPI 3.1 document, made from the route table and the schemas of the wire.
+ *
+ * @param version version of the Hub
+ * @param baseUrl where this Hub serves, e.g. `http://127.0.0.1:41234`
+ */
+export function hubOpenApi(version: string, baseUrl: string): OpenApiObject {
+  const paths: Record<string, Record<string, OpenApiObject>> = {};
+  for (const [operationId, route] of Object.entries(hubRoutes)) {
+    paths[route.path] = { ...paths[route.path], [route.method.toLowerCase()]: operation(operationId, route) };
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Oratorio Hub',
+      version,
+      description: 'A per-user, loopback-only supervisor of one agent server per workspace.',
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: baseUrl }],
+    paths,
+    components: {
+      securitySchemes: {
+        hubToken: {
+          type: 'http',
+          scheme: 'bearer',
+          description: 'The `token` of `hub.lock`, which only its user can read.',
+        },
+      },
+      schemas: components(),
+    },
+  };
+}

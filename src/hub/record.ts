@@ -1,0 +1,125 @@
+import { basename } from 'node:path';
+import type { SnapshotFrom } from 'xstate';
+import type { AgentServerContext, agentServerMachine } from '../../machines/index.ts';
+import {
+  type AppServerRecord,
+  type AppServerState,
+  appServerStates,
+  defaults,
+  type ServiceStatus,
+} from '../protocol/index.ts';
+import { logFiles, readTail, redact } from '../supervise/index.ts';
+import { sizeOf } from './actors/server-process.ts';
+import type { WorkspaceFacts } from './facts.ts';
+
+export type AgentServerSnapshot = SnapshotFrom<typeof agentServerMachine>;
+
+/** The public state: the top level of the chart. */
+export function publicState(snapshot: AgentServerSnapshot): AppServerState {
+  return appServerStates.find((state) => snapshot.matches(state)) ?? 'stopped';
+}
+
+/** The state with its child states, outermost first, e.g. `stopping.killing`. */
+export function phaseOf(snapshot: AgentServerSnapshot): string {
+  const names: string[] = [];
+  let value: unknown = snapshot.value;
+  while (typeof value === 'object' && value !== null) {
+    const [entry] = Object.entries(value);
+    if (!entry) break;
+    names.push(entry[0]);
+    value = entry[1];
+  }
+  if (typeof value === 'string') names.push(value);
+  return names.join('.');
+}
+
+function tailSince(logDirectory: string, from: number, secrets: Iterable<string>): string | null {
+  const file = logFiles(logDirectory).stderr;
+  const size = sizeOf(file);
+  // A log that has become shorter was cut, and what is left of it is of this run.
+  const ours = size < from ? size : size - from;
+  const bytes = Math.min(ours, defaults.supervise.recentStderrBytes);
+  if (bytes === 0) return null;
+  return redact(readTail(file, bytes), [...secrets]).trimEnd() || null;
+}
+
+/** What this incarnation has written to standard error last, tokens removed; null when nothing. */
+export function recentStderr(facts: WorkspaceFacts): string | null {
+  return tailSince(facts.logDirectory, facts.stderrFrom, facts.secrets);
+}
+
+/** The same of the sidecar. */
+export function sidecarStderr(facts: WorkspaceFacts): string | null {
+  return tailSince(`${facts.logDirectory}/sidecar`, facts.sidecarStderrFrom, facts.secrets);
+}
+
+const proxyStates = { none: 'disabled', starting: 'allocated', running: 'running', exited: 'exited' } as const;
+
+function sidecarStatus(context: AgentServerContext, facts: WorkspaceFacts): ServiceStatus {
+  const url = facts.sidecar?.endpoint ?? null;
+  if (facts.pendingWish !== undefined) {
+    const reason = 'A later request asked for another sidecar; restart the workspace to apply it.';
+    return { state: 'restartRequired', url, reason };
+  }
+  if (context.proxy === 'none') return { state: 'disabled', url: null, reason: 'No sidecar was requested.' };
+  return { state: proxyStates[context.proxy], url, reason: context.proxy === 'exited' ? context.proxyError : null };
+}
+
+function serviceStatus(state: AppServerState, context: AgentServerContext, facts: WorkspaceFacts) {
+  if (state === 'stopped') return {};
+  const apiProxy = sidecarStatus(context, facts);
+  if (context.ownership === 'external') {
+    const external = Object.entries(facts.endpoints).map(([name, url]): [string, ServiceStatus] => [
+      name,
+      { state: 'external', url, reason: null },
+    ]);
+    return { ...Object.fromEntries(external), ...(facts.pendingWish !== undefined && { apiProxy }) };
+  }
+  const services = { ...facts.services };
+  if (state === 'exited') {
+    for (const [name, status] of Object.entries(services)) {
+      if (status.state === 'disabled' || status.state === 'unavailable') continue;
+      services[name as keyof typeof services] = { state: 'exited', url: null, reason: context.lastError };
+    }
+  }
+  return { ...services, apiProxy };
+}
+
+function endpointsNow(state: AppServerState, context: AgentServerContext, facts: WorkspaceFacts) {
+  if (state === 'stopped' || state === 'exited') return {};
+  if (context.proxy !== 'running' || !facts.sidecar) return { ...facts.endpoints };
+  return { ...facts.endpoints, apiProxy: facts.sidecar.endpoint };
+}
+
+/** The record of specification §2.4, from the statechart and what is kept beside it. */
+export function recordOf(
+  snapshot: AgentServerSnapshot,
+  facts: WorkspaceFacts,
+  nextAttemptAt: string | null,
+): AppServerRecord {
+  const { context } = snapshot;
+  const { stored } = facts;
+  const state = publicState(snapshot);
+  const isInTrouble = state === 'exited' || state === 'unhealthy';
+  return {
+    workspacePath: stored.workspacePath,
+    canonicalWorkspacePath: stored.canonicalWorkspacePath,
+    state,
+    pid: context.hasProcess ? context.pid : null,
+    endpoints: endpointsNow(state, context, facts),
+    serviceStatus: serviceStatus(state, context, facts),
+    serverVersion: context.serverVersion,
+    startedByHub: context.hasProcess && context.ownership !== 'external',
+    exitCode: context.exitCode ?? (state === 'stopped' ? stored.exitCode : null),
+    lastError: context.lastError ?? (state === 'stopped' ? stored.lastError : null),
+    recentStderr: isInTrouble && context.ownership !== 'external' ? recentStderr(facts) : null,
+    displayName: basename(stored.canonicalWorkspacePath),
+    phase: phaseOf(snapshot),
+    adopted: context.hasProcess && context.ownership === 'adopted',
+    incarnation: context.incarnation,
+    restartCount: context.failures.length,
+    nextAttemptAt,
+    lastStartedAt: stored.lastStartedAt,
+    lastExitedAt: stored.lastExitedAt,
+  };
+}

@@ -1,0 +1,288 @@
+/**
+ * Every route of the Hub API (specification §4.2, DESIGN §5) as plain data. The server takes its paths from here, and
+ * `GET /v1/openapi.json` and `docs/hub-api.md` are made from it. Never here: a handler.
+ */
+import {
+  ApiProxyRequest,
+  AppServerRecord,
+  Chart,
+  defaults,
+  EnsureInput,
+  HubErrorBody,
+  type HubErrorCode,
+  HubStatus,
+  InspectionRecord,
+  NotificationRequest,
+  NotificationResponse,
+  RestartInput,
+  ServiceStatus,
+  ShutdownResponse,
+  StopInput,
+} from '../protocol/index.ts';
+
+/** Bodies by the name they have in the documents: requests as a client writes them, responses as it reads them. */
+export const hubRequestSchemas = {
+  ApiProxyRequest,
+  EnsureInput,
+  StopInput,
+  RestartInput,
+  NotificationRequest,
+} as const;
+export const hubResponseSchemas = {
+  HubStatus,
+  ServiceStatus,
+  AppServerRecord,
+  ShutdownResponse,
+  NotificationResponse,
+  Chart,
+  InspectionRecord,
+  HubError: HubErrorBody,
+} as const;
+
+export interface HubQueryParameter {
+  readonly name: string;
+  readonly required: boolean;
+  readonly description: string;
+  /** Allowed values; any text when absent. */
+  readonly values?: readonly string[];
+}
+
+export type HubRouteResponse =
+  | { readonly kind: 'json'; readonly schema: keyof typeof hubResponseSchemas; readonly array?: true }
+  /** A JSON document whose shape is defined elsewhere. */
+  | { readonly kind: 'document'; readonly description: string }
+  | { readonly kind: 'text'; readonly contentType: string; readonly description: string }
+  /** Server-Sent Events: of the Hub (§6.1), or of its actors. */
+  | { readonly kind: 'events'; readonly of: 'hub' | 'inspection' };
+
+export interface HubRoute {
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  /** Whether `Authorization: Bearer <HUB_TOKEN>` is asked for. */
+  readonly auth: boolean;
+  readonly summary: string;
+  readonly query?: readonly HubQueryParameter[];
+  readonly headers?: readonly HubQueryParameter[];
+  readonly request?: keyof typeof hubRequestSchemas;
+  readonly response: HubRouteResponse;
+  /** Codes of this route's own; those every route can answer with are added by `errorCodesOf`. */
+  readonly errors: readonly HubErrorCode[];
+  /** Milliseconds until it is answered 503; 0 means never. */
+  readonly deadlineMs: number;
+}
+
+const { requestDeadlineMs, longRequestDeadlineMs } = defaults.http;
+const record = { kind: 'json', schema: 'AppServerRecord' } as const;
+const path = { name: 'path', required: true, description: 'Path of the workspace; absolute, any spelling.' } as const;
+const lastEventId = { name: 'lastEventId', required: false, description: 'Same as the header Last-Event-ID.' } as const;
+const lastEventIdHeader = {
+  name: 'Last-Event-ID',
+  required: false,
+  description: 'Id of the last event that was read: the stream goes on after it.',
+} as const;
+
+/** The route table, by operation. */
+export const hubRoutes = {
+  getStatus: {
+    method: 'GET',
+    path: '/v1/status',
+    auth: false,
+    summary: 'Who serves here: version, process, state directory, capabilities.',
+    response: { kind: 'json', schema: 'HubStatus' },
+    errors: [],
+    deadlineMs: requestDeadlineMs,
+  },
+  shutDown: {
+    method: 'POST',
+    path: '/v1/shutdown',
+    auth: true,
+    summary: 'Stops the Hub and every agent server it manages. Answers at once; the event stream tells the rest.',
+    query: [
+      {
+        name: 'mode',
+        required: false,
+        description: '`stop` (default) ends the agent servers; `detach` leaves them for the next Hub to adopt.',
+        values: ['stop', 'detach'],
+      },
+    ],
+    response: { kind: 'json', schema: 'ShutdownResponse' },
+    errors: ['invalidRequest'],
+    deadlineMs: requestDeadlineMs,
+  },
+  listAppServers: {
+    method: 'GET',
+    path: '/v1/appservers',
+    auth: true,
+    summary: 'All live and known workspaces, sorted by canonical path.',
+    response: { kind: 'json', schema: 'AppServerRecord', array: true },
+    errors: [],
+    deadlineMs: requestDeadlineMs,
+  },
+  ensureAppServer: {
+    method: 'POST',
+    path: '/v1/appservers/ensure',
+    auth: true,
+    summary: 'Finds or starts the agent server of a workspace and answers when it is ready. At most one ever exists.',
+    request: 'EnsureInput',
+    response: record,
+    errors: [
+      'invalidRequest',
+      'invalidProxySidecar',
+      'workspaceNotFound',
+      'workspaceLocked',
+      'appServerStartFailed',
+      'appServerUnhealthy',
+      'portUnavailable',
+      'invalidConfig',
+    ],
+    deadlineMs: longRequestDeadlineMs,
+  },
+  getAppServer: {
+    method: 'GET',
+    path: '/v1/appservers/by-workspace',
+    auth: true,
+    summary: 'One workspace, inspected. Never starts a process.',
+    query: [path],
+    response: record,
+    errors: ['workspaceNotFound'],
+    deadlineMs: requestDeadlineMs,
+  },
+  stopAppServer: {
+    method: 'POST',
+    path: '/v1/appservers/stop',
+    auth: true,
+    summary: 'Stops the agent server of a workspace and answers when its process group is gone.',
+    request: 'StopInput',
+    response: record,
+    errors: ['invalidRequest', 'workspaceNotFound', 'workspaceLocked'],
+    deadlineMs: longRequestDeadlineMs,
+  },
+  restartAppServer: {
+    method: 'POST',
+    path: '/v1/appservers/restart',
+    auth: true,
+    summary: 'Stops the agent server of a workspace, starts it anew, and answers when it is ready.',
+    request: 'RestartInput',
+    response: record,
+    errors: [
+      'invalidRequest',
+      'invalidProxySidecar',
+      'workspaceNotFound',
+      'workspaceLocked',
+      'appServerStartFailed',
+      'appServerUnhealthy',
+      'portUnavailable',
+      'invalidConfig',
+    ],
+    deadlineMs: longRequestDeadlineMs,
+  },
+  readLogs: {
+    method: 'GET',
+    path: '/v1/appservers/logs',
+    auth: true,
+    summary: 'The last output of an agent server or its sidecar, tokens removed.',
+    query: [
+      path,
+      {
+        name: 'process',
+        required: false,
+        description: 'Whose output; that of the agent server when absent.',
+        values: ['server', 'sidecar'],
+      },
+      {
+        name: 'stream',
+        required: false,
+        description: 'Which output; standard error when absent.',
+        values: ['stderr', 'stdout'],
+      },
+      { name: 'bytes', required: false, description: 'How much at most, 1 to 1048576; 65536 when absent.' },
+    ],
+    response: {
+      kind: 'text',
+      contentType: 'text/plain; charset=utf-8',
+      description: 'The tail of the log; empty when nothing was written.',
+    },
+    errors: ['invalidRequest', 'workspaceNotFound'],
+    deadlineMs: requestDeadlineMs,
+  },
+  streamEvents: {
+    method: 'GET',
+    path: '/v1/events',
+    auth: true,
+    summary: 'Lifecycle events and notifications as they happen, resumable by id.',
+    query: [lastEventId],
+    headers: [lastEventIdHeader],
+    response: { kind: 'events', of: 'hub' },
+    errors: [],
+    deadlineMs: 0,
+  },
+  requestNotification: {
+    method: 'POST',
+    path: '/v1/notifications/request',
+    auth: true,
+    summary: 'Asks whoever shows notifications to show one. An agent server may use its own scoped token here.',
+    request: 'NotificationRequest',
+    response: { kind: 'json', schema: 'NotificationResponse' },
+    errors: ['invalidRequest', 'invalidNotification', 'workspaceNotFound'],
+    deadlineMs: requestDeadlineMs,
+  },
+  getOpenApi: {
+    method: 'GET',
+    path: '/v1/openapi.json',
+    auth: true,
+    summary: 'This API as an OpenAPI 3.1 document.',
+    response: { kind: 'document', description: 'An OpenAPI 3.1 document.' },
+    errors: [],
+    deadlineMs: requestDeadlineMs,
+  },
+  getMetrics: {
+    method: 'GET',
+    path: '/v1/metrics',
+    auth: true,
+    summary: 'Counters and gauges for Prometheus.',
+    response: {
+      kind: 'text',
+      contentType: 'text/plain; version=0.0.4; charset=utf-8',
+      description: 'Prometheus text exposition.',
+    },
+    errors: [],
+    deadlineMs: requestDeadlineMs,
+  },
+  streamInspection: {
+    method: 'GET',
+    path: '/v1/inspect',
+    auth: true,
+    summary: 'Every actor and every transition it takes, live. Each `data` is superjson.',
+    query: [lastEventId],
+    headers: [lastEventIdHeader],
+    response: { kind: 'events', of: 'inspection' },
+    errors: [],
+    deadlineMs: 0,
+  },
+  listMachines: {
+    method: 'GET',
+    path: '/v1/machines',
+    auth: true,
+    summary: 'The statecharts, drawn: states and transitions with their coordinates.',
+    response: { kind: 'json', schema: 'Chart', array: true },
+    errors: [],
+    deadlineMs: requestDeadlineMs,
+  },
+} as const satisfies Record<string, HubRoute>;
+
+export type HubOperation = keyof typeof hubRoutes;
+
+/** Codes that need no handler: the server answers with them before or around it (DESIGN §4). */
+const everywhere: readonly HubErrorCode[] = ['hostNotAllowed', 'headersTooLarge', 'hubInternalError', 'hubStopping'];
+const withBody: readonly HubErrorCode[] = ['originNotAllowed', 'requestTimeout', 'payloadTooLarge'];
+
+/** Every error code a route can answer with, its own first; none twice. */
+export function errorCodesOf(route: HubRoute): HubErrorCode[] {
+  const general: HubErrorCode[] = [
+    ...(route.auth ? (['unauthorized'] as const) : []),
+    ...(route.method === 'POST' ? withBody : []),
+    ...everywhere,
+    ...(route.deadlineMs > 0 ? (['deadlineExceeded'] as const) : []),
+  ];
+  return [...new Set([...route.errors, ...general])];
+}

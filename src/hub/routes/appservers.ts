@@ -1,0 +1,45 @@
+import type { AnyRoute, Reply, RequestContext } from '../../http/index.ts';
+import { json, jsonBytes } from '../../http/index.ts';
+import { type AppServerRecord, EnsureRequest, RestartRequest, StopRequest } from '../../protocol/index.ts';
+import { hubError } from '../errors.ts';
+import type { Registry } from '../registry.ts';
+import { hubRoutes } from '../route-table.ts';
+import type { Workspace } from '../workspace.ts';
+import type { Bind } from './bind.ts';
+
+function answer(result: Workspace | AppServerRecord): Reply {
+  return 'recordBytes' in result ? jsonBytes(200, result.recordBytes()) : json(200, result);
+}
+
+/** Routes of workspace agent servers (specification §4.2). Once `isStopping`, nothing new is started. */
+export function appServerRoutes(bind: Bind, registry: Registry, isStopping: () => boolean): AnyRoute[] {
+  function refuseWhenStopping(): void {
+    if (isStopping()) throw hubError('hubStopping', 'The Hub is shutting down.');
+  }
+
+  async function ensure(context: RequestContext<never>): Promise<Reply> {
+    const { workspacePath, startIfMissing, apiProxy } = await context.json(EnsureRequest);
+    const starts = startIfMissing ?? true;
+    if (starts) refuseWhenStopping();
+    // A caller who hangs up does not cancel the start: others may wait for it.
+    return answer(await registry.ensure({ workspacePath, startIfMissing: starts, apiProxy }));
+  }
+
+  async function restart(context: RequestContext<never>): Promise<Reply> {
+    const { workspacePath, apiProxy } = await context.json(RestartRequest);
+    refuseWhenStopping();
+    return json(200, await registry.restart(workspacePath, apiProxy));
+  }
+
+  return [
+    bind(hubRoutes.ensureAppServer, ensure),
+    bind(hubRoutes.listAppServers, () => json(200, registry.list())),
+    bind(hubRoutes.getAppServer, async ({ query }) =>
+      json(200, await registry.inspect(query.get('path') ?? undefined)),
+    ),
+    bind(hubRoutes.stopAppServer, async (context) =>
+      json(200, await registry.stop((await context.json(StopRequest)).workspacePath)),
+    ),
+    bind(hubRoutes.restartAppServer, restart),
+  ];
+}

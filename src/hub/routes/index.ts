@@ -1,0 +1,82 @@
+import * as v from 'valibot';
+import type { AnyRoute, Authenticate, Reply, RequestContext, SseSource } from '../../http/index.ts';
+import { bytes, json, jsonBytes, sse } from '../../http/index.ts';
+import { type HubStatus, NotificationRequest } from '../../protocol/index.ts';
+import type { Principal } from '../auth.ts';
+import { hubError } from '../errors.ts';
+import type { Registry } from '../registry.ts';
+import { hubRoutes } from '../route-table.ts';
+import { appServerRoutes } from './appservers.ts';
+import { binder } from './bind.ts';
+import { logRoute } from './logs.ts';
+
+export interface RoutesOptions {
+  readonly registry: Registry;
+  readonly status: () => HubStatus;
+  readonly events: SseSource;
+  readonly inspection: SseSource;
+  /** Accepts the Hub token. */
+  readonly auth: Authenticate<unknown>;
+  /** Accepts the Hub token or the scoped token of an agent server. */
+  readonly notifierAuth: Authenticate<Principal>;
+  readonly isStopping: () => boolean;
+  readonly notify: (request: v.InferOutput<typeof NotificationRequest>, scope: string | null) => void;
+  readonly shutdown: (mode: 'stop' | 'detach') => void;
+  readonly openApi: () => Promise<unknown>;
+  readonly charts: () => Promise<unknown>;
+  readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>;
+}
+
+/** `Last-Event-ID` of a reconnecting reader; the query parameter serves those that cannot send headers (DESIGN §4). */
+function lastEventId(context: RequestContext<never>): string | undefined {
+  return context.header('last-event-id') ?? context.query.get('lastEventId') ?? undefined;
+}
+
+/** Makes an answer that never changes once, at the first request. */
+function constant(make: () => Promise<unknown>): () => Promise<Reply> {
+  let reply: Promise<Reply> | undefined;
+  return () => (reply ??= make().then((value) => jsonBytes(200, Buffer.from(JSON.stringify(value)))));
+}
+
+async function notification(options: RoutesOptions, context: RequestContext<Principal>): Promise<Reply> {
+  const parsed = v.safeParse(NotificationRequest, await context.json(v.unknown()));
+  if (!parsed.success) {
+    const [issue] = parsed.issues;
+    throw hubError('invalidNotification', issue.message, { field: v.getDotPath(issue) });
+  }
+  options.notify(parsed.output, context.principal.scope);
+  return json(200, { accepted: true });
+}
+
+/** Every route of the Hub API (specification §4.2, DESIGN §5). */
+export function bindRoutes(options: RoutesOptions): AnyRoute[] {
+  const { registry } = options;
+  const bind = binder(options.auth);
+  let status: Reply | undefined;
+
+  function shutdown({ query }: RequestContext<never>): Reply {
+    const mode = query.get('mode') ?? 'stop';
+    if (mode !== 'stop' && mode !== 'detach') throw hubError('invalidRequest', 'mode must be stop or detach.');
+    options.shutdown(mode);
+    return json(200, { ok: true });
+  }
+
+  return [
+    bind(hubRoutes.getStatus, () => (status ??= jsonBytes(200, Buffer.from(JSON.stringify(options.status()))))),
+    bind(hubRoutes.shutDown, shutdown),
+    ...appServerRoutes(bind, registry, options.isStopping),
+    logRoute(bind, registry),
+    bind(hubRoutes.streamEvents, (context) => sse(options.events, lastEventId(context))),
+    bind(hubRoutes.streamInspection, (context) => sse(options.inspection, lastEventId(context))),
+    {
+      ...bind(hubRoutes.requestNotification, (context) => notification(options, context)),
+      auth: options.notifierAuth,
+    },
+    bind(hubRoutes.getOpenApi, constant(options.openApi)),
+    bind(hubRoutes.listMachines, constant(options.charts)),
+    bind(hubRoutes.getMetrics, async () => {
+      const { contentType, text } = await options.metrics();
+      return bytes(200, contentType, text);
+    }),
+  ];
+}

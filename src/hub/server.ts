@@ -1,0 +1,96 @@
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { bearer, createServer, type HttpServer, loopbackHosts, staticFiles } from '../http/index.ts';
+
+import { loadCharts } from '../inspect/index.ts';
+
+import type { Logger } from '../log/index.ts';
+import { defaults, type HubStatus } from '../protocol/index.ts';
+import { notifierAuth } from './auth.ts';
+import type { Credentials } from './credentials.ts';
+import { hubErrorBody } from './errors.ts';
+import type { HubEvents } from './events.ts';
+import type { Inspection } from './inspection.ts';
+import { normaliseNotification } from './notifications.ts';
+import type { Registry } from './registry.ts';
+import { bindRoutes } from './routes/index.ts';
+
+export interface ServerOptions {
+  readonly host: string;
+  /** 0: any free port. */
+  readonly port: number;
+  readonly token: string;
+  readonly credentials: Credentials;
+  readonly registry: Registry;
+  readonly events: HubEvents;
+  readonly inspection: Inspection;
+  readonly status: () => HubStatus;
+  readonly isStopping: () => boolean;
+  readonly shutdown: (mode: 'stop' | 'detach') => void;
+  readonly logger: Logger;
+  readonly onListening: (apiBaseUrl: string) => void;
+}
+
+/** Makes and binds the Hub's HTTP server. */
+export async function openServer(options: ServerOptions): Promise<HttpServer> {
+  const { logger, registry, events, inspection } = options;
+  const auth = bearer(options.token);
+  const routes = bindRoutes({
+    registry,
+    status: options.status,
+    events: events.source,
+    inspection: inspection.source,
+    auth,
+    notifierAuth: notifierAuth(auth, options.credentials),
+    isStopping: options.isStopping,
+    notify(request, scope) {
+      const notification = normaliseNotification(request, scope);
+      events.publish('notification.requested', notification.workspacePath, notification);
+    },
+    shutdown: options.shutdown,
+    openApi: async () => {
+      const { hubOpenApi } = await import('./openapi.ts');
+      const { hubVersion, apiBaseUrl } = options.status();
+      return hubOpenApi(hubVersion, apiBaseUrl);
+    },
+    charts: loadCharts,
+    metrics: async () => {
+      const { renderMetrics } = await import('./metrics.ts');
+      return renderMetrics({ registry, events, inspection, server, status: options.status() });
+    },
+  });
+  const server: HttpServer = await createServer(
+    {
+      routes: [...routes, ...userInterface(logger)],
+      hostAllowed: loopbackHosts(),
+      errorBody: hubErrorBody,
+      onBug: (error, errorId) => logger.error('a request failed because of a bug', { errorId, error }),
+      limits: {
+        bodyBytes: defaults.http.hubBodyBytes,
+        deadlineMs: defaults.http.requestDeadlineMs,
+        sseBufferBytes: defaults.sse.bufferBytes,
+        sseHeartbeatMs: defaults.sse.heartbeatMs,
+        sseRetryMs: defaults.sse.retryMs,
+      },
+    },
+    'auto',
+    (reason) => logger.warn('uWebSockets.js does not load here; serving on node:http instead', { reason }),
+  );
+  const bound = await server.listen({ host: options.host, port: options.port });
+  options.onListening(`http://${bound.host}:${bound.port}`);
+  return server;
+}
+
+/** A checkout that has not been built serves the API all the same. */
+function userInterface(logger: Logger) {
+  const directory = uiDirectory();
+  if (existsSync(directory)) return staticFiles(directory);
+  logger.warn('the inspector page has not been built; run: npm run build', { directory });
+  return [];
+}
+
+/** `dist/ui`, seen from `src/hub` and from a bundle one directory below `dist` alike. */
+function uiDirectory(): string {
+  const isSource = import.meta.url.endsWith('.ts');
+  return fileURLToPath(new URL(isSource ? '../../dist/ui/' : '../ui/', import.meta.url));
+}

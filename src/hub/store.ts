@@ -1,0 +1,67 @@
+import { join } from 'node:path';
+import * as v from 'valibot';
+import { ApiProxyRequest, ProcessIdentity } from '../protocol/index.ts';
+import { readJson, writeFileAtomicAsync } from '../supervise/index.ts';
+
+/** A process the Hub has started: who it is, and the mark all its descendants carry. */
+const StoredProcess = v.object({ marker: v.string(), identity: v.nullable(ProcessIdentity) });
+
+/** What must survive the Hub about one workspace. Tokens are not here: a live agent server publishes its own (0600). */
+const StoredWorkspace = v.object({
+  workspacePath: v.string(),
+  canonicalWorkspacePath: v.string(),
+  /** Written before the process is spawned, so that no crash can leave one that nobody knows of. */
+  server: v.nullable(StoredProcess),
+  proxy: v.nullable(v.object({ ...StoredProcess.entries, request: ApiProxyRequest })),
+  exitCode: v.nullable(v.number()),
+  lastError: v.nullable(v.string()),
+  lastStartedAt: v.nullable(v.string()),
+  lastExitedAt: v.nullable(v.string()),
+});
+export type StoredWorkspace = v.InferOutput<typeof StoredWorkspace>;
+export type StoredProcess = v.InferOutput<typeof StoredProcess>;
+
+const StoredHub = v.object({ version: v.literal(1), updatedAt: v.string(), appServers: v.array(StoredWorkspace) });
+
+export interface WorkspaceStore {
+  /** What the last Hub left, and what was wrong with the file when it could not be read. */
+  load(): { readonly workspaces: readonly StoredWorkspace[]; readonly problem: string | null };
+  /** Resolves once everything true at the time of the call is on disk. Calls made meanwhile share one write. */
+  save(): Promise<void>;
+  /** Resolves when no write is under way, whatever became of it. */
+  flush(): Promise<void>;
+}
+
+/**
+ * `appservers.json` (0600, atomic). `collect` gives the present truth; it is called at the moment of each write.
+ */
+export function createStore(statePath: string, collect: () => readonly StoredWorkspace[]): WorkspaceStore {
+  const file = join(statePath, 'appservers.json');
+  let writing: Promise<void> = Promise.resolve();
+  let next: Promise<void> | null = null;
+
+  async function write(): Promise<void> {
+    next = null;
+    const content: v.InferOutput<typeof StoredHub> = {
+      version: 1,
+      updatedAt: new Date().toISOString(),
+      appServers: [...collect()],
+    };
+    await writeFileAtomicAsync(file, `${JSON.stringify(content, null, 2)}\n`);
+  }
+
+  return {
+    load() {
+      const read = readJson(file, StoredHub);
+      if (read.kind === 'ok') return { workspaces: read.value.appServers, problem: null };
+      return { workspaces: [], problem: read.kind === 'missing' ? null : read.problem };
+    },
+    save() {
+      if (next) return next;
+      next = writing.then(write, write);
+      writing = next.catch(() => undefined);
+      return next;
+    },
+    flush: () => writing,
+  };
+}

@@ -1,0 +1,248 @@
+/** Real Hubs in processes of their own, real workspaces, and the means to look at both as a stranger would. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import type { AnyHubEvent, AppServerRecord, HubLock } from '../../src/protocol/index.ts';
+
+interface Teardown {
+  teardown(callback: () => unknown): void;
+}
+
+export const agentServerFixture = (name: string) => ({
+  command: process.execPath,
+  args: ['--disable-warning=ExperimentalWarning', fixture(`agent-servers/${name}`)],
+});
+
+export function fixture(name: string): string {
+  return fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url));
+}
+
+/** A directory of its own that is gone after the test. */
+export function temporaryDirectory(t: Teardown, prefix = 'oratorio-test-'): string {
+  const directory = realpathSync(mkdtempSync(join(tmpdir(), prefix)));
+  t.teardown(() => rmSync(directory, { recursive: true, force: true, maxRetries: 5 }));
+  return directory;
+}
+
+/** A workspace with this configuration. */
+export function makeWorkspace(t: Teardown, config: unknown = {}, name = 'workspace'): string {
+  const directory = join(temporaryDirectory(t, 'oratorio-ws-'), name);
+  mkdirSync(join(directory, '.oratorio'), { recursive: true });
+  writeFileSync(join(directory, '.oratorio', 'config.json'), JSON.stringify(config));
+  return directory;
+}
+
+/** Tries until `probe` gives something, at most `deadlineMs`. */
+export async function eventually<T>(
+  probe: () => T | undefined | Promise<T | undefined>,
+  what: string | (() => string),
+  deadlineMs = 60_000,
+) {
+  const deadline = Date.now() + deadlineMs;
+  for (;;) {
+    const value = await probe();
+    if (value !== undefined && value !== false) return value as Exclude<T, false | undefined>;
+    if (Date.now() > deadline) {
+      throw new Error(`did not happen within ${deadlineMs} ms: ${typeof what === 'string' ? what : what()}`);
+    }
+    await sleep(10);
+  }
+}
+
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+  try {
+    return !/\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  } catch {
+    return process.platform !== 'linux';
+  }
+}
+
+/** Processes of this machine whose environment names this user home: everything a Hub of it has started. */
+export function processesOf(home: string): number[] {
+  if (process.platform !== 'linux') return [];
+  const { readdirSync } = process.getBuiltinModule('node:fs');
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
+    .filter((pid) => {
+      try {
+        return readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0').includes(`ORATORIO_HOME=${home}`);
+      } catch {
+        return false;
+      }
+    })
+    .map(Number);
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  // The body of any route, looked at by tests field by field.
+  // biome-ignore lint/suspicious/noExplicitAny: tests assert what it is
+  readonly body: any;
+}
+
+export interface TestHub {
+  readonly home: string;
+  readonly child: ChildProcess;
+  readonly lock: HubLock;
+  /** Output of the process so far. */
+  output(): string;
+  call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
+  ensure(workspacePath: string, more?: Record<string, unknown>): Promise<AppServerRecord>;
+  record(workspacePath: string): Promise<AppServerRecord>;
+  events(): Promise<EventTap>;
+  kill(signal: NodeJS.Signals): Promise<void>;
+  /** Orderly end; resolves when the process has gone. */
+  shutdown(mode?: 'stop' | 'detach'): Promise<void>;
+}
+
+export interface HubSetup {
+  readonly home?: string;
+  readonly agentServer?: { command: string; args: string[] };
+  readonly env?: Record<string, string>;
+}
+
+export function hubStatePath(home: string): string {
+  return join(home, 'hub');
+}
+
+export function readHubLock(home: string): HubLock | undefined {
+  try {
+    return JSON.parse(readFileSync(join(hubStatePath(home), 'hub.lock'), 'utf8')) as HubLock;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Starts a Hub process and waits until it serves. After the test nothing of it is left, whatever the test did. */
+export async function startTestHub(t: Teardown, setup: HubSetup = {}): Promise<TestHub> {
+  const home = setup.home ?? temporaryDirectory(t, 'oratorio-home-');
+  const { child, output } = spawnHub(home, setup);
+  t.teardown(() => endAll(home, child));
+  const lock = await eventually(
+    () => {
+      if (child.exitCode !== null) throw new Error(`the Hub ended with ${child.exitCode}: ${output()}`);
+      const published = readHubLock(home);
+      return published?.pid === child.pid ? published : undefined;
+    },
+    () => `the Hub (${child.pid}) publishes its lock file; it said: ${output()}`,
+  );
+
+  async function call(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers: Record<string, string> = {},
+  ): Promise<Answer> {
+    const response = await fetch(lock.apiBaseUrl + path, {
+      method,
+      headers: { authorization: `Bearer ${lock.token}`, connection: 'close', ...headers },
+      ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    const isJson = response.headers.get('content-type')?.includes('json');
+    return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
+  }
+
+  return {
+    home,
+    child,
+    lock,
+    output,
+    call,
+    async ensure(workspacePath, more = {}) {
+      const answer = await call('POST', '/v1/appservers/ensure', { workspacePath, ...more });
+      if (answer.status !== 200) throw new Error(`ensure: ${answer.status} ${JSON.stringify(answer.body)} ${output()}`);
+      return answer.body;
+    },
+    record: async (path) => (await call('GET', `/v1/appservers/by-workspace?path=${encodeURIComponent(path)}`)).body,
+    events: () => tapEvents(t, lock),
+    async kill(signal) {
+      child.kill(signal);
+      if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+    },
+    async shutdown(mode = 'stop') {
+      await call('POST', `/v1/shutdown?mode=${mode}`);
+      if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+    },
+  };
+}
+
+export function spawnHub(home: string, setup: HubSetup = {}) {
+  const child = spawn(
+    process.execPath,
+    ['--conditions=development', '--disable-warning=ExperimentalWarning', fixture('hub/hub.ts')],
+    {
+      env: {
+        ...process.env,
+        NODE_OPTIONS: '',
+        ORATORIO_LOG: 'debug',
+        ...setup.env,
+        ORATORIO_HOME: home,
+        ...(setup.agentServer && { TEST_AGENT_SERVER: JSON.stringify(setup.agentServer) }),
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    },
+  );
+  let text = '';
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (chunk) => (text += chunk));
+  return { child, output: () => text };
+}
+
+async function endAll(home: string, child: ChildProcess): Promise<void> {
+  if (child.exitCode === null && child.signalCode === null) {
+    child.kill('SIGTERM');
+    await Promise.race([once(child, 'exit'), sleep(12_000, undefined, { ref: false })]);
+  }
+  for (const pid of processesOf(home)) process.kill(pid, 'SIGKILL');
+}
+
+export interface EventTap {
+  readonly seen: AnyHubEvent[];
+  /** The first event from here on, or one already seen, that fits. */
+  wait(kind: string, fits?: (event: AnyHubEvent) => boolean): Promise<AnyHubEvent>;
+  readonly ended: Promise<void>;
+  close(): void;
+}
+
+/** Reads `GET /v1/events` with nothing but fetch and string functions. */
+async function tapEvents(t: Teardown, lock: HubLock): Promise<EventTap> {
+  const closing = new AbortController();
+  const response = await fetch(`${lock.apiBaseUrl}/v1/events`, {
+    headers: { authorization: `Bearer ${lock.token}`, accept: 'text/event-stream' },
+    signal: closing.signal,
+  });
+  const seen: AnyHubEvent[] = [];
+  const read = async () => {
+    let text = '';
+    const decoder = new TextDecoder();
+    for await (const chunk of response.body ?? []) {
+      text += decoder.decode(chunk as Uint8Array, { stream: true });
+      const records = text.split('\n\n');
+      text = records.pop() ?? '';
+      for (const record of records) {
+        const data = record.split('\n').find((line) => line.startsWith('data: '));
+        if (data) seen.push(JSON.parse(data.slice(6)));
+      }
+    }
+  };
+  // The stream ends when the Hub ends or the test closes it; both are ordinary here.
+  const ended = read().catch(() => undefined);
+  t.teardown(() => closing.abort());
+  return {
+    seen,
+    ended,
+    wait: (kind, fits = () => true) =>
+      eventually(() => seen.find((event) => event.kind === kind && fits(event)), `event ${kind}`),
+    close: () => closing.abort(),
+  };
+}

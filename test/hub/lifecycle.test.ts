@@ -1,0 +1,251 @@
+/** What becomes of agent servers that behave and that do not (DESIGN §3, specification §3, §6.1, §7.1). */
+import { mkdirSync, renameSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import {
+  agentServerFixture,
+  eventually,
+  hubStatePath,
+  isAlive,
+  makeWorkspace,
+  processesOf,
+  startTestHub,
+  temporaryDirectory,
+} from './harness.ts';
+
+const quick = {
+  Supervision: {
+    BackoffBaseMs: 20,
+    ProbeIntervalMs: 100,
+    ProbeTimeoutMs: 300,
+    UnhealthyGraceMs: 600,
+    StartDeadlineMs: 1500,
+  },
+};
+
+t.test('ensure starts a server, stop ends it, and the events tell both (§4.2, §6.1)', async (t) => {
+  const hub = await startTestHub(t, { agentServer: agentServerFixture('well-behaved.ts') });
+  const events = await hub.events();
+  const workspace = makeWorkspace(t, quick);
+  const record = await hub.ensure(workspace);
+  t.match(record, {
+    state: 'running',
+    workspacePath: workspace,
+    startedByHub: true,
+    serverVersion: '0.0.1',
+    exitCode: null,
+  });
+  t.ok(isAlive(record.pid ?? 0));
+  t.same((await hub.ensure(workspace)).pid, record.pid, 'a second ensure finds the first one');
+  const running = await events.wait('appserver.running');
+  t.equal(running.workspacePath, workspace);
+  t.match(running.data, { pid: record.pid, endpoints: { appServerWebSocket: /^ws:\/\/127\.0\.0\.1:\d+\/ws\?token=/ } });
+
+  const stopped = await hub.call('POST', '/v1/appservers/stop', { workspacePath: workspace });
+  t.match(stopped.body, { state: 'stopped', pid: null, endpoints: {}, startedByHub: false });
+  t.match((await events.wait('appserver.exited')).data, { stopped: true, pid: record.pid });
+  t.notOk(isAlive(record.pid ?? 0));
+  t.same(
+    events.seen.map(({ kind }) => kind),
+    ['port.allocated', 'port.allocated', 'appserver.starting', 'appserver.running', 'appserver.exited'],
+  );
+  await hub.shutdown();
+});
+
+t.test('100 concurrent ensures through different spellings and symlinks: one process', async (t) => {
+  const hub = await startTestHub(t, { agentServer: agentServerFixture('well-behaved.ts') });
+  const workspace = makeWorkspace(t, quick);
+  const links = temporaryDirectory(t);
+  const spellings = [workspace, `${workspace}/`, `${workspace}/../workspace`, `${workspace}/.oratorio/..`];
+  for (let index = 0; index < 6; index++) {
+    const link = join(links, `link-${index}`);
+    symlinkSync(workspace, link);
+    spellings.push(link);
+  }
+  const answers = await Promise.all(
+    Array.from({ length: 100 }, (_, index) => hub.ensure(spellings[index % spellings.length] ?? workspace)),
+  );
+  t.equal(new Set(answers.map(({ pid }) => pid)).size, 1);
+  t.equal(new Set(answers.map(({ canonicalWorkspacePath }) => canonicalWorkspacePath)).size, 1);
+  t.equal(processesOf(hub.home).length, 2, 'the Hub and one agent server');
+});
+
+t.test(
+  'a server that exits at once: 500 appServerStartFailed with its standard error, then back-off, then giving up',
+  async (t) => {
+    const hub = await startTestHub(t, { agentServer: agentServerFixture('exits-at-once.ts') });
+    const events = await hub.events();
+    const workspace = makeWorkspace(t, { Supervision: { ...quick.Supervision, MaxRestarts: 2 } });
+    const answer = await hub.call('POST', '/v1/appservers/ensure', { workspacePath: workspace });
+    t.equal(answer.status, 500);
+    t.match(answer.body.error, {
+      code: 'appServerStartFailed',
+      details: { workspacePath: workspace, exitCode: 3, recentStderr: 'no licence for this machine' },
+    });
+    const last = await events.wait('appserver.exited', ({ data }) => String(data['error']).startsWith('Gave up'));
+    t.match(last.data, { exitCode: 3, nextAttemptAt: null });
+    const starts = events.seen.filter(({ kind }) => kind === 'appserver.starting');
+    t.same(
+      starts.map(({ data }) => data['attempt']),
+      [undefined, 1, 2],
+    );
+    const record = await hub.record(workspace);
+    t.match(record, {
+      state: 'exited',
+      phase: 'exited.givenUp',
+      exitCode: 3,
+      recentStderr: 'no licence for this machine',
+      restartCount: 3,
+    });
+    t.equal(processesOf(hub.home).length, 1, 'only the Hub is left');
+  },
+);
+
+t.test('a server that never becomes ready: 500 appServerUnhealthy at the deadline, and it is killed', async (t) => {
+  const hub = await startTestHub(t, { agentServer: agentServerFixture('never-ready.ts') });
+  const workspace = makeWorkspace(t, { Supervision: { ...quick.Supervision, Restart: 'never', StartDeadlineMs: 500 } });
+  const answer = await hub.call('POST', '/v1/appservers/ensure', { workspacePath: workspace });
+  t.equal(answer.status, 500);
+  t.match(answer.body.error, { code: 'appServerUnhealthy', message: /not ready within 500 ms/ });
+  t.match(await hub.record(workspace), { state: 'exited', phase: 'exited.resting', pid: null });
+  t.equal(processesOf(hub.home).length, 1);
+});
+
+t.test('a missing program is not tried again', async (t) => {
+  const hub = await startTestHub(t, { agentServer: { command: '/nonexistent/agent', args: [] } });
+  const workspace = makeWorkspace(t, quick);
+  const answer = await hub.call('POST', '/v1/appservers/ensure', { workspacePath: workspace });
+  t.match(answer, { status: 500, body: { error: { code: 'appServerStartFailed', message: /no such program/ } } });
+  t.match(await hub.record(workspace), { state: 'exited', phase: 'exited.resting', nextAttemptAt: null });
+});
+
+t.test('a server that ignores SIGTERM is killed, with the time it takes and nothing left', async (t) => {
+  const hub = await startTestHub(t, { agentServer: agentServerFixture('ignores-sigterm.ts') });
+  const workspace = makeWorkspace(t, quick);
+  const { pid } = await hub.ensure(workspace);
+  const stopped = await hub.call('POST', '/v1/appservers/stop', { workspacePath: workspace });
+  t.match(stopped.body, { state: 'stopped' });
+  t.notOk(isAlive(pid ?? 0));
+});
+
+t.test(
+  'a daemon that the server has forked away ends with it',
+  { skip: process.platform === 'linux' ? false : 'needs /proc' },
+  async (t) => {
+    const hub = await startTestHub(t, { agentServer: agentServerFixture('forks-daemon.ts') });
+    const workspace = makeWorkspace(t, quick);
+    await hub.ensure(workspace);
+    await eventually(() => processesOf(hub.home).length === 3 || undefined, 'the daemon runs');
+    await hub.call('POST', '/v1/appservers/stop', { workspacePath: workspace });
+    t.equal(processesOf(hub.home).length, 1);
+  },
+);
+
+t.test('a flood on standard error stays within its bounds and harms nobody', async (t) => {
+  const hub = await startTestHub(t, { agentServer: agentServerFixture('floods-stderr.ts') });
+  const workspace = makeWorkspace(t, quick);
+  const { pid } = await hub.ensure(workspace);
+  const log = join(hubStatePath(hub.home), 'logs');
+  t.ok(statSync(log).isDirectory());
+  const tail = await eventually(async () => {
+    const { body } = await hub.call('GET', `/v1/appservers/logs?path=${encodeURIComponent(workspace)}&bytes=1000`);
+    return String(body).includes('xxx') ? String(body) : undefined;
+  }, 'the log shows the flood');
+  t.ok(tail.length <= 1000);
+  t.equal((await hub.record(workspace)).pid, pid);
+  await hub.call('POST', '/v1/appservers/stop', { workspacePath: workspace });
+});
+
+t.test('a killed server is revived after a pause, and says so (exited → starting → running)', async (t) => {
+  const hub = await startTestHub(t, { agentServer: agentServerFixture('well-behaved.ts') });
+  const workspace = makeWorkspace(t, quick);
+  const first = await hub.ensure(workspace);
+  const events = await hub.events();
+  process.kill(first.pid ?? 0, 'SIGKILL');
+  t.match((await events.wait('appserver.exited')).data, {
+    pid: first.pid,
+    signal: 'SIGKILL',
+    exitCode: null,
+    nextAttemptAt: String,
+  });
+  t.match((await events.wait('appserver.starting')).data, { attempt: 1, delayMs: Number });
+  const again = await events.wait('appserver.running');
+  t.not(again.data['pid'], first.pid);
+  t.equal(processesOf(hub.home).length, 2);
+});
+
+t.test(
+  'a server that accepts but never answers becomes unhealthy, recovers, and is restarted when it does not',
+  async (t) => {
+    const hub = await startTestHub(t, { agentServer: agentServerFixture('stops-answering.ts') });
+    const workspace = makeWorkspace(t, quick);
+    const other = makeWorkspace(t, quick, 'other');
+    const { pid } = await hub.ensure(workspace);
+    const healthy = await hub.ensure(other);
+    const events = await hub.events();
+    process.kill(pid ?? 0, 'SIGUSR2');
+    t.match((await events.wait('appserver.unhealthy')).data, {
+      pid,
+      consecutiveFailures: 3,
+      error: /no answer within/,
+    });
+    process.kill(pid ?? 0, 'SIGUSR1');
+    t.match((await events.wait('appserver.running', ({ data }) => data['recovered'] === true)).data, { pid });
+    process.kill(pid ?? 0, 'SIGUSR2');
+    const restarted = await events.wait('appserver.running', ({ data }) => data['recovered'] !== true);
+    t.not(restarted.data['pid'], pid);
+    t.notOk(isAlive(pid ?? 0));
+    t.equal((await hub.record(other)).pid, healthy.pid, 'the neighbour was not touched');
+  },
+);
+
+t.test('a workspace that is deleted or renamed while its server runs can still be stopped', async (t) => {
+  const hub = await startTestHub(t, { agentServer: agentServerFixture('well-behaved.ts') });
+  const deleted = makeWorkspace(t, quick);
+  const renamed = makeWorkspace(t, quick);
+  const pids = [(await hub.ensure(deleted)).pid, (await hub.ensure(renamed)).pid];
+  rmSync(deleted, { recursive: true, force: true });
+  renameSync(renamed, `${renamed}-elsewhere`);
+  const elsewhere = await hub.call('POST', '/v1/appservers/ensure', { workspacePath: `${renamed}-elsewhere` });
+  t.match(elsewhere, {
+    status: 409,
+    body: { error: { code: 'workspaceLocked', details: { pid: pids[1], lockPath: String } } },
+  });
+  for (const workspacePath of [deleted, renamed]) {
+    t.match(await hub.call('POST', '/v1/appservers/stop', { workspacePath }), {
+      status: 200,
+      body: { state: 'stopped' },
+    });
+  }
+  for (const pid of pids) t.notOk(isAlive(pid ?? 0));
+});
+
+t.test('startIfMissing: false changes nothing', async (t) => {
+  const hub = await startTestHub(t, { agentServer: agentServerFixture('exits-at-once.ts') });
+  const workspace = makeWorkspace(t, { Supervision: { Restart: 'never' } });
+  t.match(await hub.ensure(workspace, { startIfMissing: false }), { state: 'stopped', pid: null });
+  t.same((await hub.call('GET', '/v1/appservers')).body, []);
+  await hub.call('POST', '/v1/appservers/ensure', { workspacePath: workspace });
+  t.match(await hub.ensure(workspace, { startIfMissing: false }), { state: 'exited', exitCode: 3 });
+  mkdirSync(join(workspace, 'sub'));
+  t.match(await hub.call('POST', '/v1/appservers/ensure', { workspacePath: join(workspace, 'sub') }), {
+    status: 404,
+    body: { error: { code: 'workspaceNotFound' } },
+  });
+});
+
+t.test('shutdown: subscribers hear of it to the end, and nothing is left', async (t) => {
+  const hub = await startTestHub(t, { agentServer: agentServerFixture('well-behaved.ts') });
+  const { pid } = await hub.ensure(makeWorkspace(t, quick));
+  const events = await hub.events();
+  t.same((await hub.call('POST', '/v1/shutdown')).body, { ok: true });
+  await events.ended;
+  t.same(
+    events.seen.map(({ kind }) => kind),
+    ['hub.stopping', 'appserver.exited'],
+  );
+  t.match(events.seen.at(-1)?.data, { stopped: true, hubStopping: true });
+  await eventually(() => hub.child.exitCode === 0 || undefined, 'the Hub exits with 0');
+  t.notOk(isAlive(pid ?? 0));
+  t.same(processesOf(hub.home), []);
+});

@@ -1,0 +1,167 @@
+/** kill -9 of anything at any moment: the next start recovers, with no duplicate and no stranger killed (DESIGN §3). */
+import { spawn } from 'node:child_process';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import {
+  agentServerFixture,
+  eventually,
+  hubStatePath,
+  isAlive,
+  makeWorkspace,
+  processesOf,
+  spawnHub,
+  startTestHub,
+  temporaryDirectory,
+} from './harness.ts';
+
+const quick = {
+  Supervision: {
+    BackoffBaseMs: 20,
+    ProbeIntervalMs: 100,
+    ProbeTimeoutMs: 300,
+    UnhealthyGraceMs: 600,
+    StartDeadlineMs: 5000,
+  },
+};
+const agentServer = agentServerFixture('well-behaved.ts');
+
+t.test(
+  'a killed Hub leaves its agent servers alive; the next one adopts them and can do everything with them',
+  async (t) => {
+    const home = temporaryDirectory(t);
+    const first = await startTestHub(t, { home, agentServer });
+    const workspace = makeWorkspace(t, quick);
+    const { pid, endpoints } = await first.ensure(workspace);
+    await first.kill('SIGKILL');
+    t.ok(isAlive(pid ?? 0));
+
+    const second = await startTestHub(t, { home, agentServer });
+    const adopted = await second.ensure(workspace);
+    t.match(adopted, { pid, endpoints, state: 'running', startedByHub: true, adopted: true });
+    const events = await second.events();
+    process.kill(pid ?? 0, 'SIGKILL');
+    t.match((await events.wait('appserver.exited')).data, { pid, exitCode: null });
+    const revived = await events.wait('appserver.running');
+    t.not(revived.data['pid'], pid, 'a death nobody could wait for is noticed and followed by a restart');
+    t.match(await second.record(workspace), { adopted: false, startedByHub: true });
+    await second.shutdown();
+    t.same(processesOf(home), []);
+  },
+);
+
+t.test('an adopted server stops like any other', async (t) => {
+  const home = temporaryDirectory(t);
+  const workspace = makeWorkspace(t, quick);
+  const first = await startTestHub(t, { home, agentServer });
+  const { pid } = await first.ensure(workspace);
+  await first.kill('SIGKILL');
+  const second = await startTestHub(t, { home, agentServer });
+  t.match(await second.call('POST', '/v1/appservers/stop', { workspacePath: workspace }), {
+    body: { state: 'stopped' },
+  });
+  t.notOk(isAlive(pid ?? 0));
+});
+
+t.test('a handed over server (shutdown with mode=detach) lives on and is adopted', async (t) => {
+  const home = temporaryDirectory(t);
+  const workspace = makeWorkspace(t, quick);
+  const first = await startTestHub(t, { home, agentServer });
+  const { pid } = await first.ensure(workspace);
+  await first.shutdown('detach');
+  t.ok(isAlive(pid ?? 0));
+  const second = await startTestHub(t, { home, agentServer });
+  t.match(await second.ensure(workspace), { pid, adopted: true });
+});
+
+t.test('Hub and server both killed: the next Hub says so, and ensure starts a new one', async (t) => {
+  const home = temporaryDirectory(t);
+  const workspace = makeWorkspace(t, quick);
+  const first = await startTestHub(t, { home, agentServer });
+  const { pid } = await first.ensure(workspace);
+  await first.kill('SIGKILL');
+  process.kill(pid ?? 0, 'SIGKILL');
+  const second = await startTestHub(t, { home, agentServer });
+  const record = await eventually(async () => {
+    const now = await second.record(workspace);
+    return now.state === 'exited' ? now : undefined;
+  }, 'the server is known to have ended');
+  t.match(record, { lastError: /ended while no Hub was watching/, exitCode: null, pid: null });
+  t.match(await second.ensure(workspace), { state: 'running', adopted: false });
+});
+
+t.test(
+  '20 rounds of kill -9 at a random moment of a start, of Hub and server alike: one process, no leak',
+  async (t) => {
+    const home = temporaryDirectory(t);
+    const workspace = makeWorkspace(t, quick);
+    for (let round = 0; round < 20; round++) {
+      const hub = await startTestHub(t, { home, agentServer });
+      const started = hub.call('POST', '/v1/appservers/ensure', { workspacePath: workspace }).catch(() => undefined);
+      await new Promise((resolve) => setTimeout(resolve, round * 20));
+      if (round % 3 === 2) for (const pid of processesOf(home)) process.kill(pid, 'SIGKILL');
+      await hub.kill('SIGKILL');
+      await started;
+    }
+    const hub = await startTestHub(t, { home, agentServer });
+    const record = await hub.ensure(workspace);
+    t.equal(record.state, 'running');
+    await eventually(() => processesOf(home).length === 2 || undefined, 'one Hub and one agent server', 10_000);
+    await hub.shutdown();
+    await eventually(() => processesOf(home).length === 0 || undefined, 'nothing is left', 10_000);
+  },
+);
+
+t.test('a recycled pid in the state file costs no stranger its life', async (t) => {
+  const home = temporaryDirectory(t);
+  const workspace = makeWorkspace(t, quick);
+  const first = await startTestHub(t, { home, agentServer });
+  const { pid } = await first.ensure(workspace);
+  await first.kill('SIGKILL');
+  process.kill(pid ?? 0, 'SIGKILL');
+  const bystander = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore', detached: true });
+  t.teardown(() => bystander.kill('SIGKILL'));
+  const stateFile = join(hubStatePath(home), 'appservers.json');
+  writeFileSync(stateFile, readFileSync(stateFile, 'utf8').replace(`"pid": ${pid}`, `"pid": ${bystander.pid}`));
+  const second = await startTestHub(t, { home, agentServer });
+  await second.ensure(workspace);
+  await second.call('POST', '/v1/appservers/stop', { workspacePath: workspace });
+  t.ok(isAlive(bystander.pid ?? 0));
+});
+
+t.test('50 Hubs at once: exactly one serves, the others say so and exit 0', async (t) => {
+  const home = temporaryDirectory(t);
+  const hubs = Array.from({ length: 50 }, () => spawnHub(home, { agentServer }));
+  t.teardown(() => {
+    for (const { child } of hubs) child.kill('SIGKILL');
+  });
+  const losers = () => hubs.filter(({ child }) => child.exitCode !== null);
+  await eventually(() => losers().length === 49 || undefined, '49 have left', 90_000);
+  t.same([...new Set(losers().map(({ child }) => child.exitCode))], [0]);
+  for (const { output } of losers()) t.match(output(), /"kind":"yielded"/);
+  const winner = hubs.find(({ child }) => child.exitCode === null);
+  t.equal(JSON.parse(readFileSync(join(hubStatePath(home), 'hub.lock'), 'utf8')).pid, winner?.child.pid);
+});
+
+t.test('an unreadable state file does not keep the Hub from serving', async (t) => {
+  const home = temporaryDirectory(t);
+  const first = await startTestHub(t, { home, agentServer });
+  await first.shutdown();
+  writeFileSync(join(hubStatePath(home), 'appservers.json'), '{ this is not JSON');
+  writeFileSync(join(hubStatePath(home), 'hub.lock'), 'nor is this');
+  const second = await startTestHub(t, { home, agentServer });
+  t.equal((await second.call('GET', '/v1/status')).status, 200);
+  t.match(second.output(), /begun anew/);
+});
+
+t.test('state is private: 0700 directories, 0600 files', async (t) => {
+  const hub = await startTestHub(t, { agentServer });
+  await hub.ensure(makeWorkspace(t, quick));
+  const state = hubStatePath(hub.home);
+  t.equal(statSync(state).mode & 0o777, 0o700);
+  for (const file of ['hub.lock', 'appservers.json', 'adoption.key', 'hub.mutex']) {
+    t.equal(statSync(join(state, file)).mode & 0o777, 0o600, file);
+  }
+  const { token } = hub.lock;
+  t.notOk(hub.output().includes(token), 'the token is not in the log');
+});

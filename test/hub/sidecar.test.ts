@@ -1,0 +1,156 @@
+/** A real third-party proxy as `apiProxy` sidecar: started first, ready-checked, killed, revived, stopped (§4.2 rule 1, DESIGN §5). */
+import { chmodSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import t from 'tap';
+import {
+  agentServerFixture,
+  eventually,
+  fixture,
+  isAlive,
+  makeWorkspace,
+  processesOf,
+  startTestHub,
+  type TestHub,
+  temporaryDirectory,
+} from './harness.ts';
+
+const agentServer = agentServerFixture('well-behaved.ts');
+const quick = { Supervision: { BackoffBaseMs: 50, ProbeIntervalMs: 200 } };
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return typeof address === 'object' && address ? address.port : 0;
+}
+
+interface Teardown {
+  teardown(callback: () => unknown): void;
+}
+
+/** A sidecar request whose binary runs `script`. */
+async function sidecar(t: Teardown, script: string) {
+  const directory = temporaryDirectory(t);
+  const port = await freePort();
+  const apiKey = `sk-sidecar-${port}-do-not-show`;
+  const binaryPath = join(directory, 'proxy.mjs');
+  const configPath = join(directory, 'config.json');
+  writeFileSync(binaryPath, `#!${process.execPath}\n${script}\n`);
+  writeFileSync(configPath, JSON.stringify({ port, key: apiKey }));
+  chmodSync(binaryPath, 0o755);
+  return { enabled: true, binaryPath, configPath, endpoint: `http://127.0.0.1:${port}`, apiKey };
+}
+
+/** The adopted server serves at once; its sidecar is looked at beside it. */
+function sidecarRuns(hub: TestHub, workspace: string) {
+  return eventually(async () => {
+    const { serviceStatus } = await hub.record(workspace);
+    return serviceStatus['apiProxy']?.state === 'running' || undefined;
+  }, 'the sidecar runs');
+}
+
+const portkey = `await import(${JSON.stringify(fixture('sidecars/portkey.mjs'))});`;
+
+t.test('started before the server, revived after a kill, stopped with it, its key never shown', async (t) => {
+  const hub = await startTestHub(t, { agentServer });
+  const workspace = makeWorkspace(t, quick);
+  const events = await hub.events();
+  const apiProxy = await sidecar(t, portkey);
+  const record = await hub.ensure(workspace, { apiProxy });
+  t.match(record, {
+    endpoints: { apiProxy: apiProxy.endpoint },
+    serviceStatus: { apiProxy: { state: 'running', url: apiProxy.endpoint, reason: null } },
+  });
+  const models = await fetch(`${apiProxy.endpoint}/v1/models`, {
+    headers: { authorization: `Bearer ${apiProxy.apiKey}` },
+  });
+  t.match(await models.json(), { data: [{ id: 'fixture-model' }] });
+  const kinds = events.seen.map(({ kind }) => kind);
+  t.ok(kinds.indexOf('apiProxy.running') < kinds.indexOf('appserver.running'), 'the sidecar is ready first');
+
+  const first = (await events.wait('apiProxy.running')).data['pid'] as number;
+  process.kill(first, 'SIGKILL');
+  t.match((await events.wait('apiProxy.exited')).data, { pid: first, signal: 'SIGKILL', endpoint: apiProxy.endpoint });
+  const revived = (await events.wait('apiProxy.running', ({ data }) => data['pid'] !== first)).data['pid'] as number;
+  t.equal((await hub.record(workspace)).pid, record.pid, 'the agent server was not touched');
+
+  t.match((await hub.call('POST', '/v1/appservers/stop', { workspacePath: workspace })).body, { state: 'stopped' });
+  t.notOk(isAlive(revived));
+  t.equal(processesOf(hub.home).length, 1, 'only the Hub is left');
+  for (const shown of [hub.output(), JSON.stringify(events.seen), JSON.stringify(record)])
+    t.notOk(shown.includes(apiProxy.apiKey));
+  const log = await hub.call('GET', `/v1/appservers/logs?process=sidecar&path=${encodeURIComponent(workspace)}`);
+  t.notOk(String(log.body).includes(apiProxy.apiKey));
+});
+
+t.test('a sidecar that cannot start, or never answers, fails the ensure; no server is started', async (t) => {
+  const hub = await startTestHub(t, { agentServer });
+  const workspace = makeWorkspace(t, quick);
+  const events = await hub.events();
+  const apiProxy = await sidecar(t, `console.error('bad licence'); process.exit(2);`);
+  const answer = await hub.call('POST', '/v1/appservers/ensure', { workspacePath: workspace, apiProxy });
+  t.match(answer, {
+    status: 500,
+    body: {
+      error: {
+        code: 'appServerStartFailed',
+        details: { workspacePath: workspace, stage: 'apiProxy', error: /exited \(code 2\)/ },
+      },
+    },
+  });
+  t.match((await events.wait('apiProxy.exited')).data, { exitCode: 2, recentStderr: 'bad licence' });
+  t.notOk(events.seen.some(({ kind }) => kind === 'appserver.running'));
+  t.equal(processesOf(hub.home).length, 1);
+});
+
+t.test('restart takes another sidecar, or none', async (t) => {
+  const hub = await startTestHub(t, { agentServer });
+  const workspace = makeWorkspace(t, quick);
+  const one = await sidecar(t, portkey);
+  const two = await sidecar(t, portkey);
+  await hub.ensure(workspace, { apiProxy: one });
+  t.match((await hub.ensure(workspace, { apiProxy: two })).serviceStatus, {
+    apiProxy: { state: 'restartRequired', url: one.endpoint },
+  });
+  const restarted = await hub.call('POST', '/v1/appservers/restart', { workspacePath: workspace });
+  t.match(restarted.body, { endpoints: { apiProxy: two.endpoint }, serviceStatus: { apiProxy: { state: 'running' } } });
+  const without = await hub.call('POST', '/v1/appservers/restart', {
+    workspacePath: workspace,
+    apiProxy: { enabled: false },
+  });
+  t.match(without.body, { serviceStatus: { apiProxy: { state: 'disabled' } } });
+  await eventually(() => processesOf(hub.home).length === 2 || undefined, 'the Hub and one agent server');
+});
+
+t.test('a killed Hub: the next one adopts server and sidecar', async (t) => {
+  const home = temporaryDirectory(t);
+  const workspace = makeWorkspace(t, quick);
+  const apiProxy = await sidecar(t, portkey);
+  const first = await startTestHub(t, { home, agentServer });
+  const { pid } = await first.ensure(workspace, { apiProxy });
+  const before = processesOf(home).sort();
+  await first.kill('SIGKILL');
+  const second = await startTestHub(t, { home, agentServer });
+  const record = await second.ensure(workspace);
+  t.match(record, { pid, adopted: true });
+  await sidecarRuns(second, workspace);
+  t.equal(processesOf(home).length, before.length);
+  await second.call('POST', '/v1/appservers/stop', { workspacePath: workspace });
+  t.equal(processesOf(home).length, 1);
+});
+
+t.test('the sidecar killed together with the Hub: a new one is started for the adopted server', async (t) => {
+  const home = temporaryDirectory(t);
+  const workspace = makeWorkspace(t, quick);
+  const apiProxy = await sidecar(t, portkey);
+  const first = await startTestHub(t, { home, agentServer });
+  const { pid } = await first.ensure(workspace, { apiProxy });
+  const doomed = processesOf(home).filter((process) => process !== pid);
+  await first.kill('SIGKILL');
+  for (const each of doomed) if (isAlive(each)) process.kill(each, 'SIGKILL');
+  const second = await startTestHub(t, { home, agentServer });
+  t.match(await second.ensure(workspace), { pid, adopted: true });
+  await sidecarRuns(second, workspace);
+});
