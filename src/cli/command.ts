@@ -1,0 +1,52 @@
+import type { Output } from './output.ts';
+
+/** One option of a command. A `--no-x` is declared with that name and read as `x: false`. */
+export interface OptionSpec {
+  /** Without dashes, e.g. `json`, `no-start`. */
+  readonly name: string;
+  readonly alias?: string;
+  /** What stands for its value in the help; absent: it is a switch. */
+  readonly value?: string;
+  /** The values there are. */
+  readonly choices?: readonly string[];
+  readonly describe: string;
+}
+
+export interface ArgumentSpec {
+  readonly name: string;
+  readonly choices?: readonly string[];
+  /** What shell completion offers. */
+  readonly completes: 'directories' | 'choices' | 'nothing';
+}
+
+/** One row of the command table: help, parsing and shell completion are made from it. */
+export interface CommandSpec {
+  /** One or two words, e.g. `hub stop`. */
+  readonly name: string;
+  /** First sentence: the list of commands. The rest: its own help. */
+  readonly describe: readonly string[];
+  readonly argument?: ArgumentSpec;
+  readonly options: readonly OptionSpec[];
+  /** Arguments after the program's name. */
+  readonly examples: readonly string[];
+  /** It is a server that handles SIGINT and SIGTERM itself. */
+  readonly servesForeground?: boolean;
+  /** Only what is run is loaded. */
+  readonly load: () => Promise<{ readonly run: (context: CommandContext) => Promise<number> }>;
+}
+
+export type OptionValues = Readonly<Record<string, string | boolean | undefined>>;
+
+/** What a command is given. It returns its exit code, or throws what `explain` can explain. */
+export interface CommandContext {
+  readonly argument: string | undefined;
+  readonly options: OptionValues;
+  readonly output: Output;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Directory the command was given in, absolute. */
+  readonly cwd: string;
+  /** User home of the product, absolute. */
+  readonly home: string;
+  /** Aborts at the first Ctrl-C or SIGTERM. */
+  readonly signal: AbortSignal;
+}

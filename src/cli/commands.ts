@@ -1,0 +1,199 @@
+/** The command table: help, parsing and shell completion are made from it. In the order of the help. */
+import type { ArgumentSpec, CommandSpec, OptionSpec } from './command.ts';
+
+const json: OptionSpec = { name: 'json', describe: 'Print JSON for programs; an error is printed as {"error":{…}}' };
+const noStart: OptionSpec = { name: 'no-start', describe: 'Fail (exit code 3) instead of starting a Hub' };
+const workspace: ArgumentSpec = { name: 'workspace', completes: 'directories' };
+
+export const commands: readonly CommandSpec[] = [
+  {
+    name: 'up',
+    describe: [
+      'Start everything for a workspace and show what happens.',
+      'Finds or starts the Hub, makes sure that the agent server of the workspace runs, prints its record and addresses, then follows its events.',
+      'Ctrl-C leaves Hub and agent server running.',
+    ],
+    argument: workspace,
+    options: [
+      { name: 'init', describe: 'Make the directory a workspace first, if it is none' },
+      { name: 'no-follow', describe: 'Return once the agent server runs' },
+      noStart,
+      json,
+    ],
+    examples: ['up', 'up ~/projects/site --init', 'up --no-follow --json'],
+    load: () => import('./commands/up.ts'),
+  },
+  {
+    name: 'init',
+    describe: ['Make a directory a workspace.', 'Nothing of what is there already is changed.'],
+    argument: { name: 'dir', completes: 'directories' },
+    options: [json],
+    examples: ['init', 'init ~/projects/site'],
+    load: () => import('./commands/init.ts'),
+  },
+  {
+    name: 'chat',
+    describe: [
+      'Talk to the agent of a workspace.',
+      'With a prompt (or piped input): one answer, streamed as it comes. Without: a conversation; Ctrl-C interrupts an answer, a second one leaves.',
+      'A prompt that begins with a dash goes after --.',
+    ],
+    argument: { name: 'prompt', completes: 'nothing' },
+    options: [{ name: 'workspace', value: 'dir', describe: 'Workspace directory; default: the current one' }, noStart],
+    examples: ['chat "hello"', 'chat', 'chat --workspace ~/projects/site "What is here?"'],
+    load: () => import('./commands/chat.ts'),
+  },
+  {
+    name: 'exec',
+    describe: [
+      'Ask once and print the final answer only.',
+      'The prompt may be piped. Nobody is asked for approval: what needs one is declined.',
+    ],
+    argument: { name: 'prompt', completes: 'nothing' },
+    options: [
+      { name: 'workspace', value: 'dir', describe: 'Workspace directory; default: the current one' },
+      noStart,
+      json,
+    ],
+    examples: ['exec "Summarise README.md"', 'exec --json < question.txt'],
+    load: () => import('./commands/exec.ts'),
+  },
+  {
+    name: 'list',
+    describe: ['List all workspaces the Hub knows.'],
+    options: [noStart, json],
+    examples: ['list', 'list --json'],
+    load: () => import('./commands/list.ts'),
+  },
+  {
+    name: 'inspect',
+    describe: [
+      'Show one workspace, or open the live statechart page.',
+      'With a workspace: prints its record. Without: opens the page in a browser. The access token is printed on a terminal only, or with --print-url.',
+    ],
+    argument: workspace,
+    options: [
+      { name: 'open', describe: 'Open the page in a browser, whatever else' },
+      { name: 'print-url', describe: 'Print the address with its access token; open nothing' },
+      noStart,
+      json,
+    ],
+    examples: ['inspect', 'inspect .', 'inspect ~/projects/site --json'],
+    load: () => import('./commands/inspect.ts'),
+  },
+  {
+    name: 'ensure',
+    describe: ['Start the agent server of a workspace unless it runs.', 'Prints its record when it is ready.'],
+    argument: workspace,
+    options: [{ name: 'inspect-only', describe: 'Start nothing: print what is there' }, noStart, json],
+    examples: ['ensure', 'ensure ~/projects/site --json'],
+    load: () => import('./commands/ensure.ts'),
+  },
+  {
+    name: 'restart',
+    describe: ['Restart the agent server of a workspace.'],
+    argument: workspace,
+    options: [noStart, json],
+    examples: ['restart', 'restart ~/projects/site'],
+    load: () => import('./commands/restart.ts'),
+  },
+  {
+    name: 'stop',
+    describe: ['Stop the agent server of a workspace.', 'Returns when all its processes are gone.'],
+    argument: workspace,
+    options: [noStart, json],
+    examples: ['stop', 'stop ~/projects/site'],
+    load: () => import('./commands/stop.ts'),
+  },
+  {
+    name: 'events',
+    describe: ['Follow the events of the Hub.', 'Goes on by itself when the connection breaks, without losing events.'],
+    options: [
+      { name: 'since', value: 'id', describe: 'Begin after this event id (printed by --json)' },
+      { name: 'workspace', value: 'dir', describe: 'Only events of this workspace' },
+      noStart,
+      json,
+    ],
+    examples: ['events', 'events --json --since 5f3a91c2-17', 'events --workspace .'],
+    load: () => import('./commands/events.ts'),
+  },
+  {
+    name: 'logs',
+    describe: ['Show what the agent server of a workspace has written.', 'Standard error; tokens are removed.'],
+    argument: workspace,
+    options: [
+      { name: 'follow', alias: 'f', describe: 'Go on with what is written from now on' },
+      { name: 'stdout', describe: 'Standard output instead' },
+      noStart,
+    ],
+    examples: ['logs', 'logs ~/projects/site --follow'],
+    load: () => import('./commands/logs.ts'),
+  },
+  {
+    name: 'machines',
+    describe: ['Print the statecharts everything runs on.', 'Without a name: a list of them.'],
+    argument: { name: 'name', choices: ['hub', 'agent-server', 'api-proxy'], completes: 'choices' },
+    options: [
+      {
+        name: 'format',
+        value: 'format',
+        choices: ['mermaid', 'json', 'svg'],
+        describe: 'mermaid (default), json or svg',
+      },
+      json,
+    ],
+    examples: ['machines', 'machines agent-server', 'machines hub --format svg > hub.svg'],
+    load: () => import('./commands/machines.ts'),
+  },
+  {
+    name: 'hub',
+    describe: ['Run the Hub in the foreground.', 'Ends at once, with exit code 0, when another Hub serves this user.'],
+    options: [],
+    examples: ['hub'],
+    servesForeground: true,
+    load: () => import('./commands/hub.ts'),
+  },
+  {
+    name: 'hub status',
+    describe: ['Show the running Hub.', 'Starts none: exit code 3 when there is none.'],
+    options: [json],
+    examples: ['hub status', 'hub status --json'],
+    load: () => import('./commands/hub-status.ts'),
+  },
+  {
+    name: 'hub stop',
+    describe: ['Stop the Hub and all agent servers it manages.'],
+    options: [{ name: 'detach', describe: 'Leave the agent servers running for the next Hub (upgrades)' }, json],
+    examples: ['hub stop', 'hub stop --detach'],
+    load: () => import('./commands/hub-stop.ts'),
+  },
+  {
+    name: 'app-server',
+    describe: [
+      'Run an agent server in the foreground.',
+      'The Hub does this for you; a server you run yourself is found by the Hub and used as it is.',
+    ],
+    options: [
+      { name: 'workspace', value: 'dir', describe: 'Workspace directory; default: the current one' },
+      { name: 'port', value: 'port', describe: 'Port of the WebSocket; default: any free one' },
+    ],
+    examples: ['app-server', 'app-server --workspace ~/projects/site'],
+    servesForeground: true,
+    load: () => import('./commands/app-server.ts'),
+  },
+  {
+    name: 'completion',
+    describe: ['Print a completion script for your shell.', 'Without a name: for the shell in $SHELL.'],
+    argument: { name: 'shell', choices: ['bash', 'zsh', 'fish'], completes: 'choices' },
+    options: [],
+    examples: ['completion bash >> ~/.bashrc', 'completion fish > ~/.config/fish/completions/oratorio.fish'],
+    load: () => import('./commands/completion.ts'),
+  },
+  {
+    name: 'version',
+    describe: ['Print the version.'],
+    options: [json],
+    examples: ['version --json'],
+    load: () => import('./commands/version.ts'),
+  },
+];

@@ -1,0 +1,46 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { discoverHub, HubClient } from '../../client/index.ts';
+import { readIdentity } from '../../supervise/index.ts';
+import type { CommandContext } from '../command.ts';
+import { CliError } from '../errors.ts';
+import { exitCodes } from '../exit-codes.ts';
+import { during } from '../hub.ts';
+
+/** Longer than a Hub may take to end its agent servers by force. */
+const endDeadlineMs = 20_000;
+
+/** `oratorio hub stop`: returns when the process is gone. No Hub running is what was asked for. */
+export async function run(context: CommandContext): Promise<number> {
+  const { home, options, output, signal } = context;
+  const found = await discoverHub({ home, signal });
+  if (found.kind === 'none') {
+    if (output.json) output.document({ stopped: false, pid: null });
+    output.line('No Hub is running.');
+    return exitCodes.ok.code;
+  }
+  const { lock } = found;
+  const detach = options['detach'] === true;
+  await during(context, 'Stopping the Hub', async () => {
+    await new HubClient(lock).shutdown({ detach, signal });
+    await gone(lock.pid, signal);
+  });
+  if (output.json) output.document({ stopped: true, pid: lock.pid });
+  output.line(
+    `The Hub (process ${lock.pid}) has stopped. ${detach ? 'Its agent servers live on.' : 'So have its agent servers.'}`,
+  );
+  return exitCodes.ok.code;
+}
+
+async function gone(pid: number, signal: AbortSignal): Promise<void> {
+  const deadline = performance.now() + endDeadlineMs;
+  while (readIdentity(pid) !== 'gone') {
+    if (performance.now() > deadline) {
+      throw new CliError(
+        'failure',
+        `The Hub (process ${pid}) is still stopping after ${endDeadlineMs / 1000} s.`,
+        'Look again: oratorio hub status',
+      );
+    }
+    await sleep(25, undefined, { signal });
+  }
+}

@@ -1,0 +1,27 @@
+import { runHub } from '../../hub/index.ts';
+import { createLogger } from '../../log/index.ts';
+import type { CommandContext } from '../command.ts';
+import { CliError } from '../errors.ts';
+import { exitCodes } from '../exit-codes.ts';
+
+/** `oratorio hub`: serves until it is told to stop. */
+export async function run({ home, env, output }: CommandContext): Promise<number> {
+  const outcome = await runHub({
+    home,
+    environment: env,
+    logger: createLogger({ name: 'hub' }),
+    onServing: (apiBaseUrl) => output.line(`The Hub serves ${apiBaseUrl}`),
+  });
+  switch (outcome.kind) {
+    case 'stopped':
+      if (outcome.problem !== null) output.warn(`The Hub has stopped, but: ${outcome.problem}`);
+      return outcome.problem === null ? exitCodes.ok.code : exitCodes.failure.code;
+    case 'yielded':
+      output.line(
+        `Another Hub serves this user${outcome.to ? ` at ${outcome.to.apiBaseUrl} (process ${outcome.to.pid})` : ''}.`,
+      );
+      return exitCodes.ok.code;
+    case 'failed':
+      throw new CliError('failure', `The Hub cannot run: ${outcome.error}`);
+  }
+}

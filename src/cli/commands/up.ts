@@ -1,0 +1,177 @@
+import { createInterface } from 'node:readline/promises';
+import { connectHub, type HubClient, type ReceivedEvent, type RecordAnswer } from '../../client/index.ts';
+import { initWorkspace } from '../../config/index.ts';
+import { version } from '../../protocol/index.ts';
+import type { CommandContext } from '../command.ts';
+import { CliError, quoted } from '../errors.ts';
+import { exitCodes } from '../exit-codes.ts';
+import { clientInfo } from '../hub.ts';
+import { pageUrl } from '../page.ts';
+import { eventLine, recordLines } from '../render.ts';
+import { canonical, isWorkspace, workspacePath } from '../workspace.ts';
+
+/** `oratorio up [workspace]`: the main job. */
+export async function run(context: CommandContext): Promise<number> {
+  const { output, options } = context;
+  const path = workspacePath(context, context.argument);
+  await makeWorkspace(context, path);
+  const hub = await findHub(context);
+  const isFollowing = options['follow'] !== false && !output.json;
+  const watch = new Watch(context, hub, canonical(path));
+  await watch.opened;
+  try {
+    const record = await ensure(context, hub, path);
+    await watch.settled();
+    if (output.json) {
+      output.document(record);
+      return exitCodes.ok.code;
+    }
+    printReady(context, record, hub);
+    if (!isFollowing) return exitCodes.ok.code;
+    output.line(output.colors.dim('  Following events. Ctrl-C leaves everything running.'));
+    output.line();
+    await watch.ended;
+    output.line();
+    output.line(
+      context.signal.aborted
+        ? `Left running. To stop: oratorio stop ${quoted(path)}, or oratorio hub stop`
+        : 'The Hub has stopped.',
+    );
+    return exitCodes.ok.code;
+  } finally {
+    watch.close();
+  }
+}
+
+/** A directory becomes a workspace only when its owner says so: with `--init`, or asked on a terminal. */
+async function makeWorkspace({ options, output, env, signal }: CommandContext, path: string): Promise<void> {
+  if (isWorkspace(path)) return;
+  if (options['init'] !== true && !(await agrees(path, output.isTTY && !output.json, signal))) {
+    throw new CliError(
+      'workspaceNotFound',
+      `${path} is not a workspace.`,
+      `To make it one: oratorio up ${quoted(path)} --init`,
+      'workspaceNotFound',
+    );
+  }
+  const { workspacePath: made } = initWorkspace(path, env);
+  output.line(`${output.colors.green('✔')} Made ${made} a workspace`);
+}
+
+async function agrees(path: string, canAsk: boolean, signal: AbortSignal): Promise<boolean> {
+  if (!canAsk || process.stdin.isTTY !== true) return false;
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  // Readline takes Ctrl-C away from the process.
+  terminal.on('SIGINT', () => process.kill(process.pid, 'SIGINT'));
+  try {
+    const answer = await terminal.question(`${path} is not a workspace. Make it one? [y/N] `, { signal });
+    return /^y(es)?$/i.test(answer.trim());
+  } finally {
+    terminal.close();
+  }
+}
+
+async function findHub({ home, options, output, signal }: CommandContext): Promise<HubClient> {
+  const { green, dim } = output.colors;
+  const progress = output.progress('Looking for the Hub');
+  try {
+    const { hub, lock, started } = await connectHub({
+      home,
+      signal,
+      autoStart: options['start'] !== false,
+      onProgress: (event) => {
+        if (event.kind === 'starting') progress.text('Starting the Hub');
+      },
+    });
+    output.line(
+      `${green('✔')} Hub ${started ? 'started' : 'found'}  ${lock.apiBaseUrl}  ${dim(`process ${lock.pid}`)}`,
+    );
+    if (lock.version !== version) {
+      output.warn(
+        `The Hub is version ${lock.version}, this is ${version}. To change it: oratorio hub stop --detach, then up again.`,
+      );
+    }
+    return hub;
+  } finally {
+    progress.stop();
+  }
+}
+
+async function ensure({ output, signal }: CommandContext, hub: HubClient, path: string): Promise<RecordAnswer> {
+  const progress = output.progress('Starting the agent server');
+  try {
+    return await hub.ensure({ workspacePath: path, client: clientInfo }, { signal });
+  } finally {
+    progress.stop();
+  }
+}
+
+function printReady({ output }: CommandContext, record: RecordAnswer, hub: HubClient): void {
+  const { colors } = output;
+  output.line();
+  for (const line of recordLines(record, colors)) output.line(line);
+  output.line();
+  output.line(
+    `  ${colors.dim('statecharts')}  ${pageUrl(hub.address.apiBaseUrl)}  ${colors.dim('(open with: oratorio inspect)')}`,
+  );
+  output.line(`  ${colors.dim('talk to it ')}  oratorio chat --workspace ${quoted(record.canonicalWorkspacePath)}`);
+  output.line();
+}
+
+const settleMs = 500;
+
+/** Prints the events of one workspace, and of the Hub, from before its server is started. */
+class Watch {
+  /** The stream is open: nothing that happens from now on is missed. Resolves too when it cannot be opened. */
+  readonly opened: Promise<void>;
+  readonly ended: Promise<void>;
+  readonly #leave = new AbortController();
+  /** A start was seen whose end was not: its event is on its way. */
+  #isStarting = false;
+  #wake: () => void = () => undefined;
+
+  constructor(context: CommandContext, hub: HubClient, path: string) {
+    let open: () => void = () => undefined;
+    const opened = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    this.ended = this.#print(context, hub, path, open);
+    this.opened = Promise.race([opened, this.ended]);
+    // Whoever waits for the end sees the failure; nobody may be waiting.
+    this.ended.catch(() => undefined);
+  }
+
+  close(): void {
+    this.#leave.abort();
+  }
+
+  /** Lets the event of what was just answered arrive first, so that the story is told in its order. */
+  async settled(): Promise<void> {
+    if (!this.#isStarting) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, settleMs);
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  async #print({ output, signal }: CommandContext, hub: HubClient, path: string, onOpen: () => void): Promise<void> {
+    const events = hub.events({
+      signal: AbortSignal.any([signal, this.#leave.signal]),
+      onOpen,
+      onLost: (reason) => output.warn(`The event stream broke (${reason}); it is being resumed.`),
+    });
+    for await (const event of events) {
+      if (!concerns(event, path)) continue;
+      output.line(eventLine(event, output.colors, { showWorkspace: false }));
+      if (!event.kind.startsWith('appserver.')) continue;
+      this.#isStarting = event.kind === 'appserver.starting';
+      if (!this.#isStarting) this.#wake();
+    }
+  }
+}
+
+const concerns = (event: ReceivedEvent, path: string): boolean =>
+  event.workspacePath === null || event.workspacePath === path;

@@ -1,0 +1,109 @@
+/** What `chat` and `exec` share: from a workspace to a thread on its agent server, and from a prompt to its answer. */
+import {
+  AppServerClient,
+  type AppServerClientOptions,
+  type RunningTurn,
+  startThread,
+  startTurn,
+} from '../client/index.ts';
+import type { CommandContext } from './command.ts';
+import { CliError, usageError } from './errors.ts';
+import { clientInfo, ensureWorkspace } from './hub.ts';
+import { workspacePath } from './workspace.ts';
+
+export interface Conversation {
+  readonly threadId: string;
+  readonly workspacePath: string;
+  ask(prompt: string): Promise<RunningTurn>;
+  close(): void;
+}
+
+export type Approver = NonNullable<AppServerClientOptions['onRequest']>;
+
+/** Nobody is there to ask. */
+export const declineAll: Approver = () => ({ decision: 'decline' });
+
+/** Hub, agent server, connection, thread: each is there afterwards, or the reason why not is thrown. */
+export async function converse(context: CommandContext, onRequest: Approver): Promise<Conversation> {
+  const { options, signal } = context;
+  const record = await ensureWorkspace(context, workspacePath(context, options['workspace']));
+  const url = record.endpoints['appServerWebSocket'];
+  if (url === undefined) {
+    throw new CliError(
+      'startFailed',
+      `The agent server of ${record.canonicalWorkspacePath} offers no WebSocket.`,
+      'See: oratorio inspect .',
+    );
+  }
+  const info = { ...clientInfo, title: 'Oratorio command line' };
+  const server = await AppServerClient.connect(url, { clientInfo: info, onRequest, signal });
+  try {
+    const threadId = await startThread(server, { workspacePath: record.canonicalWorkspacePath, signal });
+    return {
+      threadId,
+      workspacePath: record.canonicalWorkspacePath,
+      ask: (prompt) => startTurn(server, threadId, prompt),
+      close: () => server.close(),
+    };
+  } catch (error) {
+    server.close();
+    throw error;
+  }
+}
+
+/** The prompt of a command line, or what is piped in; undefined at a terminal without one. */
+export async function promptOf({ argument }: CommandContext): Promise<string | undefined> {
+  if (argument !== undefined) return argument;
+  if (process.stdin.isTTY === true) return undefined;
+  const chunks: Buffer[] = [];
+  for await (const chunk of process.stdin) chunks.push(chunk as Buffer);
+  const piped = Buffer.concat(chunks).toString('utf8').trim();
+  if (piped === '') throw usageError('There is no prompt: give one, or pipe one in.');
+  return piped;
+}
+
+export interface Answer {
+  /** All the agent has said. */
+  readonly text: string;
+  /** The last thing it has said: the answer proper. */
+  readonly final: string;
+  readonly cancelled: boolean;
+  readonly turn: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Follows a turn to its end. The first abort of `signal` interrupts it in the server; it then ends as cancelled.
+ *
+ * @param onText gets each piece of what the agent says as it comes
+ */
+export async function answerOf(
+  turn: RunningTurn,
+  signal: AbortSignal,
+  onText: (text: string) => void,
+): Promise<Answer> {
+  const said = new Map<string, string>();
+  const interrupt = () => void turn.interrupt().catch(() => undefined);
+  signal.addEventListener('abort', interrupt, { once: true });
+  if (signal.aborted) interrupt();
+  try {
+    for await (const event of turn) {
+      if (event.type === 'message') {
+        if (!said.has(event.itemId) && said.size > 0) onText('\n\n');
+        said.set(event.itemId, `${said.get(event.itemId) ?? ''}${event.text}`);
+        onText(event.text);
+      }
+      if (event.type === 'completed' || event.type === 'cancelled') {
+        const texts = [...said.values()];
+        return {
+          text: texts.join('\n\n'),
+          final: texts.at(-1) ?? '',
+          cancelled: event.type === 'cancelled',
+          turn: event.turn,
+        };
+      }
+    }
+    throw new CliError('failure', 'The turn ended without saying how.');
+  } finally {
+    signal.removeEventListener('abort', interrupt);
+  }
+}

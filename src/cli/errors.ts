@@ -1,0 +1,24 @@
+import type { ExitName } from './exit-codes.ts';
+
+/** A failure the user can do something about: one line what, one line what to do. */
+export class CliError extends Error {
+  override readonly name = 'CliError';
+  readonly exit: ExitName;
+  readonly hint: string | null;
+  readonly code: string;
+
+  constructor(exit: ExitName, message: string, hint: string | null = null, code: string = exit) {
+    super(message);
+    this.exit = exit;
+    this.hint = hint;
+    this.code = code;
+  }
+}
+
+/** A command line that cannot be understood. */
+export const usageError = (message: string, command = ''): CliError =>
+  new CliError('usage', message, `See: oratorio ${command === '' ? '' : `${command} `}--help`);
+
+/** A path as it can be pasted into a shell. */
+export const quoted = (path: string): string =>
+  /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;

@@ -1,0 +1,75 @@
+import { HubInvalidResponseError, HubRequestError, HubUnavailableError, JsonRpcError } from '../client/index.ts';
+import type { HubErrorBody } from '../protocol/index.ts';
+import { CliError, quoted } from './errors.ts';
+import { type ExitName, exitCodes } from './exit-codes.ts';
+
+/** A failure as it is told: to people (`what`, `hint`), to programs (`exitCode`, `body` in the shape of specification §2.7). */
+export interface Failure {
+  readonly exitCode: number;
+  readonly what: string;
+  readonly hint: string | null;
+  /** Further lines for people: the end of a log. */
+  readonly context: string;
+  readonly body: HubErrorBody;
+}
+
+const exitByHubCode: Readonly<Record<string, ExitName>> = {
+  workspaceNotFound: 'workspaceNotFound',
+  workspaceLocked: 'workspaceLocked',
+  appServerStartFailed: 'startFailed',
+  appServerUnhealthy: 'startFailed',
+  portUnavailable: 'startFailed',
+  hubStopping: 'hubUnavailable',
+};
+
+function hintFor({ code, details }: HubRequestError): string | null {
+  const workspace = typeof details?.['workspacePath'] === 'string' ? details['workspacePath'] : '<workspace>';
+  switch (code) {
+    case 'workspaceNotFound':
+      return `To make it a workspace: oratorio init ${quoted(workspace)}`;
+    case 'workspaceLocked':
+      return `End process ${String(details?.['pid'] ?? '')}, or start over: oratorio restart ${quoted(workspace)}`;
+    case 'appServerStartFailed':
+    case 'appServerUnhealthy':
+      return `See what it wrote: oratorio logs ${quoted(workspace)}`;
+    case 'unauthorized':
+      return 'The Hub was restarted meanwhile: run the command again.';
+    case 'hubStopping':
+      return 'The Hub is shutting down: run the command again in a moment.';
+    case 'invalidConfig':
+      return 'Correct the file that is named, then run the command again.';
+    default:
+      return null;
+  }
+}
+
+const body = (
+  code: string,
+  message: string,
+  details: Readonly<Record<string, unknown>> | null = null,
+): HubErrorBody => ({
+  error: { code, message, details },
+});
+
+/** What to tell about anything that was thrown. */
+export function explain(error: unknown): Failure {
+  if (error instanceof CliError) {
+    const { exit, message, hint, code } = error;
+    return { exitCode: exitCodes[exit].code, what: message, hint, context: '', body: body(code, message) };
+  }
+  if (error instanceof HubRequestError) {
+    const { code, message, details } = error;
+    const exitCode = exitCodes[exitByHubCode[code] ?? 'failure'].code;
+    const stderr = typeof details?.['recentStderr'] === 'string' ? details['recentStderr'] : '';
+    return { exitCode, what: message, hint: hintFor(error), context: stderr, body: body(code, message, details) };
+  }
+  if (error instanceof HubUnavailableError || error instanceof HubInvalidResponseError) {
+    const context = error instanceof HubUnavailableError ? error.logTail : '';
+    const hint = 'Run `oratorio hub` to see the Hub start, or `oratorio hub status` to see what is there.';
+    const exitCode = exitCodes.hubUnavailable.code;
+    return { exitCode, what: error.message, hint, context, body: body(error.code, error.message) };
+  }
+  const message = error instanceof Error ? error.message : String(error);
+  const code = error instanceof JsonRpcError ? `rpc${error.code}` : 'failure';
+  return { exitCode: exitCodes.failure.code, what: message, hint: null, context: '', body: body(code, message) };
+}

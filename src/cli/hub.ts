@@ -1,0 +1,64 @@
+/** What the commands that need a Hub share. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Connection, connectHub, HubRequestError, type RecordAnswer } from '../client/index.ts';
+import { version } from '../protocol/index.ts';
+import type { CommandContext } from './command.ts';
+
+export const clientInfo = { name: 'oratorio-cli', version };
+
+/** How long a Hub that is shutting down is waited for, so that a new one can take its place. */
+const stoppingHubMs = 15_000;
+
+/** Finds the Hub, starting one unless `--no-start`. Shows a spinner while that takes. */
+export async function connect(context: CommandContext): Promise<Connection> {
+  const { home, options, output, signal } = context;
+  const progress = output.progress('Looking for the Hub');
+  try {
+    return await connectHub({
+      home,
+      signal,
+      autoStart: options['start'] !== false,
+      onProgress: (event) => {
+        if (event.kind === 'starting') progress.text('Starting the Hub');
+      },
+    });
+  } finally {
+    progress.stop();
+  }
+}
+
+/** Runs `work` under a spinner. */
+export async function during<T>({ output }: CommandContext, text: string, work: () => Promise<T>): Promise<T> {
+  const progress = output.progress(text);
+  try {
+    return await work();
+  } finally {
+    progress.stop();
+  }
+}
+
+/**
+ * Runs `work` against a Hub; one that is just shutting down is waited out, and the next one is asked.
+ */
+export async function withHub<T>(context: CommandContext, work: (connection: Connection) => Promise<T>): Promise<T> {
+  const deadline = performance.now() + stoppingHubMs;
+  for (;;) {
+    const connection = await connect(context);
+    try {
+      return await work(connection);
+    } catch (error) {
+      const isStopping = error instanceof HubRequestError && error.code === 'hubStopping';
+      if (!isStopping || context.options['start'] === false || performance.now() > deadline) throw error;
+      await sleep(200, undefined, { signal: context.signal });
+    }
+  }
+}
+
+/** Ensures the agent server of a workspace: what `ensure`, `chat` and `exec` begin with. */
+export function ensureWorkspace(context: CommandContext, workspacePath: string): Promise<RecordAnswer> {
+  return withHub(context, ({ hub }) =>
+    during(context, `Starting the agent server of ${workspacePath}`, () =>
+      hub.ensure({ workspacePath, client: clientInfo }, { signal: context.signal }),
+    ),
+  );
+}

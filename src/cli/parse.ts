@@ -1,0 +1,154 @@
+import sade from 'sade';
+import type { CommandSpec, OptionSpec, OptionValues } from './command.ts';
+import { commands } from './commands.ts';
+import { usageError } from './errors.ts';
+
+/** What a command line asks for. */
+export type Parsed =
+  | {
+      readonly kind: 'run';
+      readonly command: CommandSpec;
+      readonly argument: string | undefined;
+      readonly options: OptionValues;
+    }
+  /** Help of one command, or of the program. */
+  | { readonly kind: 'help'; readonly command: CommandSpec | undefined }
+  | { readonly kind: 'version' };
+
+const commandNamed = (name: string): CommandSpec | undefined => commands.find((command) => command.name === name);
+
+/** The command a line begins with: two words before one. */
+function findCommand(argv: readonly string[]): CommandSpec | undefined {
+  const [first = '', second = ''] = argv;
+  return commandNamed(`${first} ${second}`) ?? commandNamed(first);
+}
+
+const isNegation = ({ name }: OptionSpec): boolean => name.startsWith('no-');
+/** The key under which its value is read. */
+const keyOf = (option: OptionSpec): string => (isNegation(option) ? option.name.slice(3) : option.name);
+
+/**
+ * The command line tool as sade knows it. Every argument is optional for sade, which would end the process otherwise; what
+ * a command cannot do without, it asks for itself.
+ */
+export function program(version: string): sade.Sade {
+  const prog = sade('oratorio').version(version);
+  prog.describe([
+    'A supervisor of coding agents: one agent server per workspace, every one a statechart you can watch.',
+    'Begin with: oratorio up',
+  ]);
+  for (const { name, describe, argument, options, examples } of commands) {
+    prog.command(argument ? `${name} [${argument.name}]` : name).describe([...describe]);
+    for (const { name: option, alias, value, describe: text } of options) {
+      prog.option(alias ? `-${alias}, --${option}` : `--${option}`, value ? `<${value}>  ${text}` : text);
+    }
+    for (const example of examples) prog.example(example);
+  }
+  return prog;
+}
+
+/**
+ * Understands a command line, strictly: an unknown option, a missing value or one argument too many is an error.
+ *
+ * @param argv without the interpreter and the program
+ * @throws CliError `usage`
+ */
+export function parse(argv: readonly string[]): Parsed {
+  const [first] = argv;
+  if (first === undefined || first === '--help' || first === '-h') return { kind: 'help', command: undefined };
+  if (first === '--version' || first === '-v' || first === '-V') return { kind: 'version' };
+  if (first === 'help') return { kind: 'help', command: findCommand(argv.slice(1)) };
+  if (first.startsWith('-')) throw usageError(`Options go after the command: ${first}`);
+  const command = findCommand(argv);
+  if (!command) throw usageError(`There is no command ${first}.${suggestion(first)}`);
+  const words = command.name.split(' ').length;
+  const rest = argv.slice(words);
+  const beforeDashes = rest.includes('--') ? rest.slice(0, rest.indexOf('--')) : rest;
+  if (beforeDashes.includes('--help') || beforeDashes.includes('-h')) return { kind: 'help', command };
+  return { kind: 'run', command, ...values(command, [...argv.slice(0, words), ...explicit(command, rest)]) };
+}
+
+/**
+ * Gives switches the value `true` in so many words: mri takes the next word for their value otherwise, and makes a number
+ * of it.
+ */
+function explicit({ options }: CommandSpec, words: readonly string[]): string[] {
+  const switches = new Set(
+    options
+      .filter((option) => option.value === undefined && !isNegation(option))
+      .flatMap(({ name, alias }) => [`--${name}`, ...(alias ? [`-${alias}`] : [])]),
+  );
+  const end = words.includes('--') ? words.indexOf('--') : words.length;
+  return words.map((word, index) => (index < end && switches.has(word) ? `${word}=true` : word));
+}
+
+function values(
+  command: CommandSpec,
+  argv: readonly string[],
+): { argument: string | undefined; options: OptionValues } {
+  const { options } = command;
+  const parsed = program('').parse(['node', 'oratorio', ...argv], {
+    lazy: true,
+    string: options.filter(({ value }) => value !== undefined).map(keyOf),
+    boolean: options.filter(({ value }) => value === undefined).map(keyOf),
+    alias: Object.fromEntries(options.map((option) => [keyOf(option), option.alias ? [option.alias] : []])),
+    unknown: (flag) => {
+      throw usageError(`oratorio ${command.name} has no option ${flag}.`, command.name);
+    },
+  });
+  const given: unknown[] = [...(parsed?.args ?? [])];
+  const found = given.pop() as Readonly<Record<string, unknown>> & { readonly _: readonly unknown[] };
+  const positionals = [...given, ...found._].filter((word) => word !== undefined).map(String);
+  const most = command.argument ? 1 : 0;
+  if (positionals.length > most) {
+    throw usageError(`oratorio ${command.name} cannot use: ${positionals.slice(most).join(' ')}`, command.name);
+  }
+  const [argument] = positionals;
+  const { argument: spec } = command;
+  if (spec?.choices && argument !== undefined && !spec.choices.includes(argument)) {
+    throw usageError(`<${spec.name}> must be one of ${spec.choices.join(', ')}.`, command.name);
+  }
+  return {
+    argument,
+    options: Object.fromEntries(options.map((option) => [keyOf(option), check(command, option, found)])),
+  };
+}
+
+function check(
+  command: CommandSpec,
+  option: OptionSpec,
+  found: Readonly<Record<string, unknown>>,
+): string | boolean | undefined {
+  const value = found[keyOf(option)];
+  if (isNegation(option)) return value !== false;
+  if (option.value === undefined) return value === true;
+  if (value === undefined) return undefined;
+  if (typeof value !== 'string') throw usageError(`--${option.name} is given more than once.`, command.name);
+  if (value === '') throw usageError(`--${option.name} needs a value: <${option.value}>.`, command.name);
+  if (option.choices && !option.choices.includes(value)) {
+    throw usageError(`--${option.name} must be one of ${option.choices.join(', ')}.`, command.name);
+  }
+  return value;
+}
+
+/** The command somebody probably meant: at most two letters off. */
+function suggestion(word: string): string {
+  const [closest] = commands
+    .map(({ name }) => ({ name, distance: distance(word, name) }))
+    .sort((one, other) => one.distance - other.distance);
+  return closest && closest.distance <= 2 ? ` Did you mean ${closest.name}?` : '';
+}
+
+/** Levenshtein distance. */
+function distance(one: string, other: string): number {
+  let row = Array.from({ length: other.length + 1 }, (_, column) => column);
+  for (const [index, letter] of [...one].entries()) {
+    const next = [index + 1];
+    for (const [column, match] of [...other].entries()) {
+      const replaced = (row[column] ?? 0) + (letter === match ? 0 : 1);
+      next.push(Math.min(replaced, (row[column + 1] ?? 0) + 1, (next[column] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row.at(-1) ?? 0;
+}

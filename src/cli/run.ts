@@ -1,0 +1,67 @@
+import type { Writable } from 'node:stream';
+import { homeDirectory } from '../config/index.ts';
+import { version } from '../protocol/index.ts';
+import type { CommandContext } from './command.ts';
+import { type ExitName, exitCodes } from './exit-codes.ts';
+import { Output } from './output.ts';
+import { type Parsed, parse } from './parse.ts';
+
+/** How the user's wish to end a command reaches it. */
+export interface Interruption {
+  readonly signal: AbortSignal;
+  /** What the exit code says after it. */
+  readonly exit: () => ExitName;
+}
+
+/** Everything a command line has of its process. */
+export interface Surroundings {
+  readonly stdout: Writable & { readonly isTTY?: boolean };
+  readonly stderr: Writable & { readonly isTTY?: boolean };
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Absolute. */
+  readonly cwd: string;
+  /** Called when the command cares: the foreground servers answer signals themselves, in an orderly way. */
+  readonly interruption: () => Interruption;
+}
+
+/**
+ * Runs one command line: understands what is asked for, loads that command only, and turns how it ends into an exit code.
+ *
+ * @param argv without the interpreter and the program
+ * @returns the exit code; never throws
+ */
+export async function runCommandLine(argv: readonly string[], surroundings: Surroundings): Promise<number> {
+  const json = argv.includes('--json');
+  const output = new Output({ ...surroundings, json });
+  try {
+    const parsed = parse(argv);
+    if (parsed.kind === 'run') return await run(parsed, output, surroundings);
+    if (parsed.kind === 'version') output.line(version);
+    else (await import('./help.ts')).printHelp(version, parsed.command);
+    return exitCodes.ok.code;
+  } catch (error) {
+    const { explain } = await import('./explain.ts');
+    const failure = explain(error);
+    if (json) output.document(failure.body);
+    output.failure(failure);
+    return failure.exitCode;
+  }
+}
+
+async function run(
+  { command, argument, options }: Extract<Parsed, { kind: 'run' }>,
+  output: Output,
+  { env, cwd, interruption }: Surroundings,
+): Promise<number> {
+  const { run: start } = await command.load();
+  const { signal, exit } = command.servesForeground ? uninterrupted() : interruption();
+  const context: CommandContext = { argument, options, output, env, cwd, home: homeDirectory(env), signal };
+  try {
+    return await start(context);
+  } catch (error) {
+    if (signal.aborted) return exitCodes[exit()].code;
+    throw error;
+  }
+}
+
+const uninterrupted = (): Interruption => ({ signal: new AbortController().signal, exit: () => 'ok' });

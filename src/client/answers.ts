@@ -1,0 +1,86 @@
+/**
+ * The Hub's answers as a client reads them: what the specification promises must be there, everything else may be missing,
+ * unknown fields are kept, and words of open lists (states, services) may be new ones (specification §9).
+ */
+import * as v from 'valibot';
+import { type AppServerState, HubLock, type ServiceStatus } from '../protocol/index.ts';
+
+/** A word of a list that may grow. */
+type Open<T extends string> = T | (string & Record<never, never>);
+
+const text = v.string();
+const nullableText = v.optional(v.nullable(v.string()), null);
+const nullableNumber = v.optional(v.nullable(v.number()), null);
+const open = <T extends string>() => v.custom<Open<T>>((value) => typeof value === 'string', 'Expected string');
+
+export const LockAnswer = v.looseObject({ ...HubLock.entries, startedAt: text });
+
+export const StatusAnswer = v.looseObject({
+  hubVersion: text,
+  pid: v.number(),
+  startedAt: text,
+  statePath: text,
+  apiBaseUrl: text,
+  capabilities: v.looseObject({
+    appServerManagement: v.optional(v.boolean(), false),
+    portManagement: v.optional(v.boolean(), false),
+    events: v.optional(v.boolean(), false),
+    notifications: v.optional(v.boolean(), false),
+    tray: v.optional(v.boolean(), false),
+  }),
+});
+export type StatusAnswer = v.InferOutput<typeof StatusAnswer>;
+
+const ServiceAnswer = v.looseObject({
+  state: open<ServiceStatus['state']>(),
+  url: nullableText,
+  reason: nullableText,
+});
+
+export const RecordAnswer = v.pipe(
+  v.looseObject({
+    workspacePath: text,
+    canonicalWorkspacePath: text,
+    state: open<AppServerState>(),
+    pid: nullableNumber,
+    endpoints: v.optional(v.record(v.string(), v.string()), {}),
+    serviceStatus: v.optional(v.record(v.string(), ServiceAnswer), {}),
+    serverVersion: nullableText,
+    startedByHub: v.optional(v.boolean(), false),
+    exitCode: nullableNumber,
+    lastError: nullableText,
+    recentStderr: nullableText,
+    displayName: v.optional(text),
+    phase: v.optional(text),
+    adopted: v.optional(v.boolean(), false),
+    incarnation: v.optional(v.number(), 0),
+    restartCount: v.optional(v.number(), 0),
+    nextAttemptAt: nullableText,
+    lastStartedAt: nullableText,
+    lastExitedAt: nullableText,
+  }),
+  v.transform((record) => ({
+    ...record,
+    displayName: record.displayName ?? record.canonicalWorkspacePath.split(/[\\/]/).findLast(Boolean) ?? '/',
+    phase: record.phase ?? String(record.state),
+  })),
+);
+export type RecordAnswer = v.InferOutput<typeof RecordAnswer>;
+
+export const RecordListAnswer = v.array(RecordAnswer);
+
+/** An event record (specification §2.6); `workspacePath` and `data` may be absent from another Hub's. */
+export const EventAnswer = v.looseObject({
+  kind: text,
+  at: text,
+  workspacePath: nullableText,
+  data: v.optional(v.nullable(v.record(v.string(), v.unknown())), null),
+});
+
+export const ErrorAnswer = v.looseObject({
+  error: v.looseObject({
+    code: text,
+    message: text,
+    details: v.optional(v.nullable(v.record(v.string(), v.unknown())), null),
+  }),
+});

@@ -1,0 +1,311 @@
+import * as v from 'valibot';
+import { version } from '../protocol/index.ts';
+import { AppServerConnectionError, JsonRpcError } from './errors.ts';
+
+/** A message the server sends without being asked. */
+export interface RpcNotification {
+  readonly method: string;
+  readonly params: Readonly<Record<string, unknown>>;
+}
+
+export interface AppServerClientOptions {
+  readonly clientInfo?: { readonly name: string; readonly title?: string; readonly version: string };
+  /** Answers requests of the server (approvals, tools of the client). Absent, or when it throws: an error is answered. */
+  readonly onRequest?: (method: string, params: Readonly<Record<string, unknown>>) => Promise<unknown> | unknown;
+  /** For opening, `initialize`, and every request that names no other. */
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface RequestOptions {
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+const params = v.optional(v.record(v.string(), v.unknown()), {});
+const id = v.union([v.string(), v.number()]);
+const Message = v.union([
+  v.looseObject({ id, method: v.string(), params }),
+  v.looseObject({ method: v.string(), params }),
+  v.looseObject({
+    id: v.nullable(id),
+    error: v.looseObject({ code: v.number(), message: v.string(), data: v.optional(v.unknown()) }),
+  }),
+  v.looseObject({ id, result: v.unknown() }),
+]);
+const InitializeResult = v.looseObject({
+  serverInfo: v.looseObject({ name: v.string(), version: v.string() }),
+  capabilities: v.optional(v.record(v.string(), v.unknown()), {}),
+});
+export type InitializeResult = v.InferOutput<typeof InitializeResult>;
+
+interface Pending {
+  readonly resolve: (result: unknown) => void;
+  readonly reject: (error: Error) => void;
+}
+
+const defaultTimeoutMs = 30_000;
+const methodNotFound = -32_601;
+const internalError = -32_603;
+
+/**
+ * One initialized connection to an agent server: JSON-RPC 2.0 over WebSocket (specification §4.2 rule 2). Made by
+ * `AppServerClient.connect`. Runs wherever there is a standard `WebSocket`.
+ */
+export class AppServerClient {
+  readonly server: InitializeResult;
+  readonly #wire: Wire;
+
+  private constructor(wire: Wire, server: InitializeResult) {
+    this.#wire = wire;
+    this.server = server;
+  }
+
+  /**
+   * Opens `url` (`endpoints.appServerWebSocket` of a record, token included), sends `initialize` and `initialized`.
+   *
+   * @throws AppServerConnectionError when it cannot be opened or does not answer in time; JsonRpcError when it refuses
+   */
+  static async connect(url: string, options: AppServerClientOptions = {}): Promise<AppServerClient> {
+    const clientInfo = { name: 'oratorio', title: 'Oratorio', version, ...options.clientInfo };
+    const wire = await Wire.open(url, options);
+    try {
+      const capabilities = { approvalSupport: options.onRequest !== undefined, streamingSupport: true };
+      const answer = await wire.request('initialize', { clientInfo, capabilities }, { signal: options.signal });
+      const server = v.safeParse(InitializeResult, answer);
+      if (!server.success) throw new AppServerConnectionError('initialize was answered with something else.');
+      wire.notify('initialized', {});
+      return new AppServerClient(wire, server.output);
+    } catch (error) {
+      wire.close();
+      throw error;
+    }
+  }
+
+  /** Resolves when the connection has ended, with what ended it; never rejects. */
+  get closed(): Promise<Error> {
+    return this.#wire.closed;
+  }
+
+  /**
+   * @throws JsonRpcError the server refuses; AppServerConnectionError the connection breaks or the time is over
+   */
+  request(
+    method: string,
+    params: Readonly<Record<string, unknown>> = {},
+    options: RequestOptions = {},
+  ): Promise<unknown> {
+    return this.#wire.request(method, params, options);
+  }
+
+  notify(method: string, params: Readonly<Record<string, unknown>> = {}): void {
+    this.#wire.notify(method, params);
+  }
+
+  /** Calls `listener` with every notification from now on. Returns what ends that. */
+  onNotification(listener: (notification: RpcNotification) => void): () => void {
+    this.#wire.listeners.add(listener);
+    return () => this.#wire.listeners.delete(listener);
+  }
+
+  /** Notifications from the moment of the call, until `signal` aborts or the connection ends (then it throws why). */
+  notifications({ signal }: RequestOptions = {}): AsyncGenerator<RpcNotification, void, undefined> {
+    const queue = new Queue<RpcNotification>();
+    const off = this.onNotification((notification) => queue.push(notification));
+    void this.closed.then((error) => queue.end(error));
+    signal?.addEventListener('abort', () => queue.end(null), { once: true });
+    if (signal?.aborted) queue.end(null);
+    return queue.read(off);
+  }
+
+  /** Ends the connection; requests in flight reject. A turn that runs goes on in the server. */
+  close(): void {
+    this.#wire.close();
+  }
+}
+
+/** What arrives between two reads of an iterator waits here. */
+export class Queue<T> {
+  #items: T[] = [];
+  #ended: Error | null | undefined;
+  #wake: (() => void) | undefined;
+
+  push(item: T): void {
+    if (this.#ended !== undefined) return;
+    this.#items.push(item);
+    this.#wake?.();
+  }
+
+  /** What is queued is still read; then iteration ends, or throws `error`. */
+  end(error: Error | null): void {
+    this.#ended ??= error;
+    this.#wake?.();
+  }
+
+  async *read(onLeave: () => void): AsyncGenerator<T, void, undefined> {
+    try {
+      for (;;) {
+        yield* this.#items.splice(0);
+        if (this.#items.length > 0) continue;
+        if (this.#ended) throw this.#ended;
+        if (this.#ended === null) return;
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve;
+        });
+      }
+    } finally {
+      this.#ended ??= null;
+      onLeave();
+    }
+  }
+}
+
+/** The messages themselves. */
+class Wire {
+  readonly listeners = new Set<(notification: RpcNotification) => void>();
+  readonly closed: Promise<Error>;
+  readonly #socket: WebSocket;
+  readonly #options: AppServerClientOptions;
+  readonly #pending = new Map<string | number, Pending>();
+  #nextId = 0;
+  #end: (error: Error) => void = () => undefined;
+  #over: Error | undefined;
+
+  private constructor(socket: WebSocket, options: AppServerClientOptions) {
+    this.#socket = socket;
+    this.#options = options;
+    this.closed = new Promise((resolve) => {
+      this.#end = (error) => {
+        if (this.#over) return;
+        this.#over = error;
+        for (const { reject } of this.#pending.values()) reject(error);
+        this.#pending.clear();
+        resolve(error);
+      };
+    });
+    socket.addEventListener('message', ({ data }) => this.#receive(data));
+    socket.addEventListener('close', ({ code, reason }) => {
+      this.#end(
+        new AppServerConnectionError(`The agent server closed the connection (${code}${reason && ` ${reason}`}).`),
+      );
+    });
+    socket.addEventListener('error', () =>
+      this.#end(new AppServerConnectionError('The connection to the agent server broke.')),
+    );
+  }
+
+  static open(url: string, options: AppServerClientOptions): Promise<Wire> {
+    const { signal, timeoutMs = defaultTimeoutMs } = options;
+    return new Promise((resolve, reject) => {
+      signal?.throwIfAborted();
+      if (!URL.canParse(url)) throw new AppServerConnectionError('The agent server has published no usable address.');
+      const socket = new WebSocket(url);
+      const wire = new Wire(socket, options);
+      // The token is in the query: no message may hold the whole address.
+      const { host } = new URL(url);
+      const give = (error: Error) => {
+        settle();
+        wire.close();
+        reject(error);
+      };
+      const timer = setTimeout(
+        () => give(new AppServerConnectionError(`${host} did not open within ${timeoutMs} ms.`)),
+        timeoutMs,
+      );
+      const onAbort = () => give(signal?.reason instanceof Error ? signal.reason : new Error('aborted'));
+      const settle = () => {
+        clearTimeout(timer);
+        signal?.removeEventListener('abort', onAbort);
+      };
+      signal?.addEventListener('abort', onAbort, { once: true });
+      void wire.closed.then(() => give(new AppServerConnectionError(`The agent server at ${host} cannot be reached.`)));
+      socket.addEventListener('open', () => {
+        settle();
+        resolve(wire);
+      });
+    });
+  }
+
+  request(method: string, params: Readonly<Record<string, unknown>>, options: RequestOptions): Promise<unknown> {
+    const { signal, timeoutMs = this.#options.timeoutMs ?? defaultTimeoutMs } = options;
+    const id = this.#nextId++;
+    return new Promise((resolve, reject) => {
+      signal?.throwIfAborted();
+      if (this.#over) throw this.#over;
+      const settle = () => {
+        clearTimeout(timer);
+        signal?.removeEventListener('abort', onAbort);
+        this.#pending.delete(id);
+      };
+      const fail = (error: Error) => {
+        settle();
+        reject(error);
+      };
+      const onAbort = () => fail(signal?.reason instanceof Error ? signal.reason : new Error('aborted'));
+      const timer = setTimeout(
+        () => fail(new AppServerConnectionError(`${method} was not answered within ${timeoutMs} ms.`)),
+        timeoutMs,
+      );
+      signal?.addEventListener('abort', onAbort, { once: true });
+      this.#pending.set(id, {
+        reject: fail,
+        resolve: (result) => {
+          settle();
+          resolve(result);
+        },
+      });
+      this.#send({ id, method, params });
+    });
+  }
+
+  notify(method: string, params: Readonly<Record<string, unknown>>): void {
+    this.#send({ method, params });
+  }
+
+  close(): void {
+    this.#end(new AppServerConnectionError('The connection was closed.'));
+    this.#socket.close();
+  }
+
+  #send(message: object): void {
+    if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify({ jsonrpc: '2.0', ...message }));
+  }
+
+  #receive(data: unknown): void {
+    const message = v.safeParse(Message, typeof data === 'string' ? parseJson(data) : undefined);
+    // One message that is no JSON-RPC says nothing about the next.
+    if (!message.success) return;
+    const { output } = message;
+    if ('method' in output && typeof output.method === 'string') {
+      const params = output.params as Record<string, unknown>;
+      if ('id' in output) void this.#answer(output.id as string | number, output.method, params);
+      else for (const listener of [...this.listeners]) listener({ method: output.method, params });
+      return;
+    }
+    const pending = this.#pending.get(output.id as string | number);
+    if ('error' in output) {
+      pending?.reject(new JsonRpcError(output.error as { code: number; message: string; data?: unknown }));
+    } else pending?.resolve(output['result']);
+  }
+
+  async #answer(id: string | number, method: string, params: Record<string, unknown>): Promise<void> {
+    const { onRequest } = this.#options;
+    if (!onRequest)
+      return this.#send({ id, error: { code: methodNotFound, message: `${method} is not supported here.` } });
+    try {
+      this.#send({ id, result: (await onRequest(method, params)) ?? {} });
+    } catch (error) {
+      const { code, message } = error instanceof JsonRpcError ? error : { code: internalError, message: String(error) };
+      this.#send({ id, error: { code, message } });
+    }
+  }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // Not JSON is one more way of not being a message.
+    return undefined;
+  }
+}

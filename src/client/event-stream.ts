@@ -1,0 +1,138 @@
+import { defaults } from '../protocol/index.ts';
+import { HubInvalidResponseError, HubRequestError, HubUnavailableError } from './errors.ts';
+import { callHub, type HubAddress } from './http.ts';
+import { type SseMessage, SseParser } from './sse-parser.ts';
+
+export interface StreamOptions {
+  readonly path: string;
+  readonly signal?: AbortSignal | undefined;
+  /** Go on after this event. Absent: from now on. */
+  readonly lastEventId?: string | undefined;
+  /** Called each time the stream is open: from then on nothing is missed. */
+  readonly onOpen?: (() => void) | undefined;
+  /** Called before each pause in which the stream is down. */
+  readonly onLost?: ((reason: string, delayMs: number) => void) | undefined;
+  /** Address to use from now on; null when no Hub is to be found at the moment. */
+  readonly relocate?: ((signal: AbortSignal) => Promise<HubAddress | null>) | undefined;
+  /** Whether the server has said that the stream is at its end for good. */
+  readonly isLast?: (message: SseMessage) => boolean;
+}
+
+const maxDelayMs = 30_000;
+/** A stream that has been silent for three heartbeats is dead, whatever the socket says. */
+const silenceMs = 3 * defaults.sse.heartbeatMs;
+
+/** Full jitter over the upper half: many clients of a Hub that restarts do not come back in one moment. */
+export const backoffMs = (base: number, failures: number, random = Math.random()): number =>
+  Math.min(maxDelayMs, base * 2 ** Math.min(failures, 16)) * (0.5 + random / 2);
+
+function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    const timer = setTimeout(done, milliseconds);
+    signal.addEventListener('abort', done, { once: true });
+    if (signal.aborted) done();
+  });
+}
+
+/** Messages of one connection, until it ends. Throws what `fetch` and the body throw. */
+async function* readOnce(
+  address: HubAddress,
+  { path, onOpen }: StreamOptions,
+  parser: SseParser,
+  received: SseMessage[],
+  lastEventId: string,
+  signal: AbortSignal,
+): AsyncGenerator<SseMessage> {
+  const silent = new AbortController();
+  const stop = AbortSignal.any([signal, silent.signal]);
+  const headers = { accept: 'text/event-stream', ...(lastEventId !== '' && { 'last-event-id': lastEventId }) };
+  const response = await callHub(address, { path, headers, signal: stop, idempotent: true });
+  if (!response.body || !response.headers.get('content-type')?.startsWith('text/event-stream')) {
+    await response.body?.cancel();
+    throw new HubInvalidResponseError(`${path} did not answer with an event stream.`);
+  }
+  onOpen?.();
+  const reader = response.body.getReader();
+  const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+  const watchdog = setTimeout(() => silent.abort(new Error('the event stream fell silent')), silenceMs);
+  try {
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      // `refresh` is Node's; a browser's timer is a number, and there a silent stream is given up once.
+      if (typeof watchdog === 'object') watchdog.refresh();
+      parser.push(decoder.decode(value, { stream: true }));
+      yield* received.splice(0);
+    }
+  } finally {
+    clearTimeout(watchdog);
+    await reader.cancel().catch(() => undefined);
+  }
+}
+
+/**
+ * Reads an event stream for as long as the caller wants: when the connection breaks it is made again after a pause (the
+ * server's `retry`, doubled with every failure up to 30 s, with jitter) and goes on after the last id that was read.
+ * Ends when `signal` aborts, when the caller stops iterating, or when the stream ends after `isLast` was true.
+ *
+ * @throws HubUnavailableError when the first connection fails; HubRequestError when the Hub refuses the stream
+ */
+export async function* readStream(
+  start: HubAddress,
+  options: StreamOptions,
+): AsyncGenerator<SseMessage, void, undefined> {
+  const leaving = new AbortController();
+  const signal = options.signal ? AbortSignal.any([options.signal, leaving.signal]) : leaving.signal;
+  let address = start;
+  let lastEventId = options.lastEventId ?? '';
+  let retryMs: number = defaults.sse.retryMs;
+  let failures = 0;
+  let everOpen = false;
+  try {
+    while (!signal.aborted) {
+      let ended = false;
+      let reason = 'the stream was closed';
+      const received: SseMessage[] = [];
+      const parser = new SseParser(
+        { onMessage: (message) => received.push(message), onRetry: (milliseconds) => (retryMs = milliseconds) },
+        lastEventId,
+      );
+      const onOpen = () => {
+        everOpen = true;
+        options.onOpen?.();
+      };
+      try {
+        for await (const message of readOnce(address, { ...options, onOpen }, parser, received, lastEventId, signal)) {
+          failures = 0;
+          lastEventId = message.lastEventId;
+          if (options.isLast?.(message)) ended = true;
+          yield message;
+        }
+      } catch (error) {
+        if (signal.aborted) return;
+        if (!isWorthRetrying(error, everOpen, options.relocate !== undefined)) throw error;
+        reason = error instanceof Error ? error.message : String(error);
+      }
+      if (ended || signal.aborted) return;
+      const delayMs = backoffMs(retryMs, failures++);
+      options.onLost?.(reason, delayMs);
+      await pause(delayMs, signal);
+      if (!signal.aborted) address = (await options.relocate?.(signal).catch(() => null)) ?? address;
+    }
+  } finally {
+    leaving.abort();
+  }
+}
+
+/** A refusal is final, but for those of a Hub that is going away and, when another address may turn up, of a stale token. */
+function isWorthRetrying(error: unknown, everOpen: boolean, canMove: boolean): boolean {
+  if (!everOpen) return false;
+  if (error instanceof HubUnavailableError) return true;
+  if (error instanceof HubRequestError) return error.status >= 500 || (error.status === 401 && canMove);
+  return !(error instanceof HubInvalidResponseError);
+}

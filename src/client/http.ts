@@ -1,0 +1,109 @@
+import * as v from 'valibot';
+import { ErrorAnswer } from './answers.ts';
+import { HubInvalidResponseError, HubRequestError, HubUnavailableError } from './errors.ts';
+
+/** Where a Hub is, and what opens it. */
+export interface HubAddress {
+  readonly apiBaseUrl: string;
+  /** Absent: only `GET /v1/status` can be asked for. */
+  readonly token?: string;
+}
+
+export interface HubRequest {
+  readonly method?: 'GET' | 'POST';
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string | undefined>>;
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal | undefined;
+  /** May be sent a second time when the connection was lost before an answer came. */
+  readonly idempotent?: boolean;
+}
+
+/** Whether `url` names a plain HTTP server on this machine: the token goes nowhere else. */
+export function isLoopbackHttp(url: string): boolean {
+  if (!URL.canParse(url)) return false;
+  const { protocol, hostname, username, password } = new URL(url);
+  if (protocol !== 'http:' || username !== '' || password !== '') return false;
+  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d{1,3}){3}$/.test(hostname);
+}
+
+/** Codes under which a connection that an idle server has closed meanwhile shows itself. */
+const connectionLost = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
+
+function codeOf(error: unknown): string | undefined {
+  const cause = error instanceof Error ? (error.cause ?? error) : error;
+  return cause instanceof Error && 'code' in cause ? String(cause.code) : undefined;
+}
+
+function send(address: HubAddress, request: HubRequest): Promise<Response> {
+  const url = new URL(`${address.apiBaseUrl.replace(/\/+$/, '')}${request.path}`);
+  for (const [name, value] of Object.entries(request.query ?? {})) {
+    if (value !== undefined) url.searchParams.set(name, value);
+  }
+  return fetch(url, {
+    method: request.method ?? 'GET',
+    headers: {
+      ...(address.token !== undefined && { authorization: `Bearer ${address.token}` }),
+      ...(request.body !== undefined && { 'content-type': 'application/json' }),
+      ...request.headers,
+    },
+    ...(request.body !== undefined && { body: JSON.stringify(request.body) }),
+    ...(request.signal && { signal: request.signal }),
+    redirect: 'error',
+  });
+}
+
+/**
+ * Sends one request and returns its successful answer.
+ *
+ * @throws HubRequestError with the Hub's error object, HubUnavailableError when nobody answers, HubInvalidResponseError
+ *   when somebody else does, and the reason of `request.signal` when it aborts
+ */
+export async function callHub(address: HubAddress, request: HubRequest): Promise<Response> {
+  if (!isLoopbackHttp(address.apiBaseUrl)) {
+    throw new HubUnavailableError(`${address.apiBaseUrl} is not a loopback HTTP address.`);
+  }
+  const response = await send(address, request)
+    .catch((error: unknown) => {
+      if (request.idempotent !== true || !connectionLost.has(codeOf(error) ?? '')) throw error;
+      return send(address, request);
+    })
+    .catch((error: unknown) => {
+      request.signal?.throwIfAborted();
+      const why = codeOf(error) ?? (error instanceof Error ? error.message : String(error));
+      throw new HubUnavailableError(`The Hub at ${address.apiBaseUrl} does not answer (${why}).`, { cause: error });
+    });
+  if (response.ok) return response;
+  throw await refusal(response);
+}
+
+async function refusal(response: Response): Promise<Error> {
+  const document = await response.json().catch(() => undefined);
+  const parsed = v.safeParse(ErrorAnswer, document);
+  if (parsed.success) return new HubRequestError(response.status, parsed.output.error);
+  return new HubInvalidResponseError(`HTTP ${response.status} without the error object of a Hub.`);
+}
+
+/** As `callHub`, with the JSON of the answer checked against `schema`. */
+export async function callHubJson<S extends v.GenericSchema>(
+  address: HubAddress,
+  request: HubRequest,
+  schema: S,
+): Promise<v.InferOutput<S>> {
+  const response = await callHub(address, request);
+  let document: unknown;
+  try {
+    document = await response.json();
+  } catch (error) {
+    request.signal?.throwIfAborted();
+    throw new HubInvalidResponseError(`The answer to ${request.path} is not JSON.`, { cause: error });
+  }
+  const parsed = v.safeParse(schema, document);
+  if (parsed.success) return parsed.output;
+  const [issue] = parsed.issues;
+  const where = v.getDotPath(issue) ?? 'the document';
+  throw new HubInvalidResponseError(
+    `The answer to ${request.path} is not a Hub's: ${where} must be ${issue.expected}.`,
+  );
+}

@@ -1,0 +1,182 @@
+import superjson from 'superjson';
+import * as v from 'valibot';
+import {
+  Chart,
+  type EnsureInput,
+  type HubEventData,
+  type HubEventKind,
+  hubEventKinds,
+  InspectionRecord,
+  type NotificationInput,
+  NotificationResponse,
+  type RestartInput,
+  ShutdownResponse,
+} from '../protocol/index.ts';
+import { EventAnswer, RecordAnswer, RecordListAnswer, StatusAnswer } from './answers.ts';
+import { HubInvalidResponseError } from './errors.ts';
+import { readStream, type StreamOptions } from './event-stream.ts';
+import { callHub, callHubJson, type HubAddress, type HubRequest } from './http.ts';
+
+export interface HubClientOptions {
+  /** Finds the Hub again after it was restarted elsewhere; streams go on there. */
+  readonly relocate?: (signal: AbortSignal) => Promise<HubAddress | null>;
+}
+
+export interface CallOptions {
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** One event of the Hub with the id to resume after. Kinds are open: `isHubEvent` tells the known ones. */
+export interface ReceivedEvent {
+  readonly id: string;
+  readonly kind: string;
+  readonly at: string;
+  readonly workspacePath: string | null;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+export type EventsOptions = Pick<StreamOptions, 'signal' | 'lastEventId' | 'onOpen' | 'onLost'> & {
+  /** True: a Hub that was shut down is waited for. False (default): its end is the end of the stream. */
+  readonly acrossRestarts?: boolean;
+};
+
+export interface LogsOptions extends CallOptions {
+  readonly stream?: 'stderr' | 'stdout';
+  /** How much of the end to read. */
+  readonly bytes?: number;
+}
+
+/** Whether `event` is of this kind and carries what that kind promises. */
+export function isHubEvent<K extends HubEventKind>(
+  event: ReceivedEvent,
+  kind: K,
+): event is ReceivedEvent & { readonly kind: K; readonly data: HubEventData<K> } {
+  return event.kind === kind && v.is(hubEventKinds[kind].data, event.data);
+}
+
+/** The Hub's HTTP interface (specification §4.2). Every method throws the errors of `callHub`. */
+export class HubClient {
+  readonly address: HubAddress;
+  readonly #options: HubClientOptions;
+
+  constructor(address: HubAddress, options: HubClientOptions = {}) {
+    this.address = address;
+    this.#options = options;
+  }
+
+  status({ signal }: CallOptions = {}): Promise<StatusAnswer> {
+    return callHubJson(this.address, { path: '/v1/status', idempotent: true, signal }, StatusAnswer);
+  }
+
+  /** Finds or starts the agent server of a workspace; resolves when it is ready. The path must be absolute. */
+  ensure(input: EnsureInput, { signal }: CallOptions = {}): Promise<RecordAnswer> {
+    return this.#post('/v1/appservers/ensure', input, RecordAnswer, signal, true);
+  }
+
+  /** All live and known workspaces, sorted by canonical path. */
+  list({ signal }: CallOptions = {}): Promise<RecordAnswer[]> {
+    return this.#get({ path: '/v1/appservers', signal }, RecordListAnswer);
+  }
+
+  /** One workspace, inspected; nothing is started. */
+  byWorkspace(path: string, { signal }: CallOptions = {}): Promise<RecordAnswer> {
+    return this.#get({ path: '/v1/appservers/by-workspace', query: { path }, signal }, RecordAnswer);
+  }
+
+  /** Resolves when the agent server and all its processes are gone. */
+  stop(workspacePath: string, { signal }: CallOptions = {}): Promise<RecordAnswer> {
+    return this.#post('/v1/appservers/stop', { workspacePath }, RecordAnswer, signal, true);
+  }
+
+  restart(input: RestartInput, { signal }: CallOptions = {}): Promise<RecordAnswer> {
+    return this.#post('/v1/appservers/restart', input, RecordAnswer, signal, false);
+  }
+
+  /** Asks the Hub to end. With `detach` the agent servers live on, for the next Hub to adopt. */
+  async shutdown({ detach = false, signal }: CallOptions & { readonly detach?: boolean } = {}): Promise<void> {
+    const query = { mode: detach ? 'detach' : undefined };
+    await callHubJson(this.address, { method: 'POST', path: '/v1/shutdown', query, signal }, ShutdownResponse);
+  }
+
+  async requestNotification(input: NotificationInput, { signal }: CallOptions = {}): Promise<boolean> {
+    const path = '/v1/notifications/request';
+    return (await this.#post(path, input, NotificationResponse, signal, false)).accepted;
+  }
+
+  /** The end of what the agent server has written; tokens removed. */
+  async logs(path: string, { stream, bytes, signal }: LogsOptions = {}): Promise<string> {
+    const query = { path, stream, bytes: bytes?.toString() };
+    const response = await callHub(this.address, { path: '/v1/appservers/logs', query, signal, idempotent: true });
+    return response.text();
+  }
+
+  /** The statecharts, drawn. */
+  machines({ signal }: CallOptions = {}): Promise<Chart[]> {
+    return this.#get({ path: '/v1/machines', signal }, v.array(Chart));
+  }
+
+  /**
+   * Events as they happen. When the connection breaks it is resumed by id; what the Hub no longer holds shows as an event
+   * `hub.gap`. Ends after the Hub was shut down, unless `acrossRestarts`.
+   */
+  async *events(options: EventsOptions = {}): AsyncGenerator<ReceivedEvent, void, undefined> {
+    const { acrossRestarts = false, ...stream } = options;
+    const messages = readStream(this.address, {
+      ...stream,
+      path: '/v1/events',
+      relocate: this.#options.relocate,
+      isLast: ({ event }) => !acrossRestarts && event === 'hub.stopping',
+    });
+    for await (const { data, lastEventId } of messages) {
+      const { kind, at, workspacePath, data: payload } = parse(EventAnswer, parseJson(data), 'an event');
+      yield { id: lastEventId, kind, at, workspacePath, data: payload ?? {} };
+    }
+  }
+
+  /** Every actor of the Hub and every transition it takes, live. After a reconnection all actors are told anew. */
+  async *inspect(
+    options: Pick<StreamOptions, 'signal' | 'onOpen'> = {},
+  ): AsyncGenerator<InspectionRecord, void, undefined> {
+    const messages = readStream(this.address, { ...options, path: '/v1/inspect', relocate: this.#options.relocate });
+    for await (const { data } of messages) {
+      const record = v.safeParse(InspectionRecord, deserialize(data));
+      // A record of a kind that this version does not know.
+      if (record.success) yield record.output;
+    }
+  }
+
+  #get<S extends v.GenericSchema>(request: HubRequest, schema: S): Promise<v.InferOutput<S>> {
+    return callHubJson(this.address, { ...request, idempotent: true }, schema);
+  }
+
+  #post<S extends v.GenericSchema>(
+    path: string,
+    body: unknown,
+    schema: S,
+    signal: AbortSignal | undefined,
+    idempotent: boolean,
+  ): Promise<v.InferOutput<S>> {
+    return callHubJson(this.address, { method: 'POST', path, body, signal, idempotent }, schema);
+  }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new HubInvalidResponseError('A record of the event stream is not JSON.', { cause: error });
+  }
+}
+
+function deserialize(text: string): unknown {
+  const document = parseJson(text);
+  return typeof document === 'object' && document !== null && 'json' in document
+    ? superjson.deserialize(document as Parameters<typeof superjson.deserialize>[0])
+    : document;
+}
+
+function parse<S extends v.GenericSchema>(schema: S, value: unknown, what: string): v.InferOutput<S> {
+  const parsed = v.safeParse(schema, value);
+  if (parsed.success) return parsed.output;
+  throw new HubInvalidResponseError(`What should be ${what} is something else.`);
+}

@@ -1,0 +1,86 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, existsSync, openSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { defaults } from '../protocol/index.ts';
+import { capLog, ensurePrivateDirectory, readTail } from '../supervise/index.ts';
+import { HubUnavailableError } from './errors.ts';
+
+/** A command line without the arguments that follow. */
+export interface Command {
+  readonly command: string;
+  readonly args: readonly string[];
+}
+
+/** A Hub that was started a moment ago and may not serve yet. */
+export interface StartedHub {
+  readonly pid: number;
+  /** Its exit code (or the name of the signal), once it has ended; null while it runs. */
+  ended(): number | string | null;
+  /** The end of what it has written. */
+  logTail(): string;
+  /** From now on this process may end without waiting for it. */
+  release(): void;
+}
+
+export const hubLogFile = (home: string): string => join(home, 'hub', 'hub.log');
+
+/** The Hub allocates little and lives long: a small young generation saves it 15 MiB when many workspaces run. */
+const nodeFlags = ['--disable-warning=ExperimentalWarning', '--max-semi-space-size=1'];
+
+/**
+ * Command line that runs a Hub in the foreground with this very Node: the command line tool of this package, sources
+ * beside sources, bundle beside bundle.
+ */
+export function hubCommand(): Command {
+  const here = import.meta.url;
+  const candidates = here.endsWith('.ts') ? ['../cli/main.ts'] : ['../cli/main.js', './cli/main.js'];
+  const entry = candidates.map((path) => fileURLToPath(new URL(path, here))).find((path) => existsSync(path));
+  if (entry === undefined)
+    throw new HubUnavailableError('The command line tool that could start a Hub is not installed.');
+  return { command: process.execPath, args: [...nodeFlags, entry, 'hub'] };
+}
+
+/**
+ * Starts a Hub for `home` that outlives this process: a session of its own, nothing inherited but a log file (0600).
+ *
+ * @throws HubUnavailableError when the home cannot be written or the program cannot be run
+ */
+export async function startHub(home: string, command: Command = hubCommand()): Promise<StartedHub> {
+  const log = hubLogFile(home);
+  let child: ChildProcess;
+  try {
+    ensurePrivateDirectory(home);
+    ensurePrivateDirectory(join(home, 'hub'));
+    await capLog(log, defaults.supervise.logBytes);
+    child = spawnDetached(command, home, log);
+    await new Promise<void>((resolve, reject) => child.once('spawn', resolve).once('error', reject));
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new HubUnavailableError(`The Hub cannot be started: ${why}`, { cause: error });
+  }
+  // A child that could be spawned reports no further error that anybody could act on.
+  child.on('error', () => undefined);
+  return {
+    pid: child.pid ?? 0,
+    ended: () => child.exitCode ?? child.signalCode,
+    logTail: () => readTail(log, 2_048).trimEnd(),
+    release: () => child.unref(),
+  };
+}
+
+function spawnDetached({ command, args }: Command, home: string, log: string): ChildProcess {
+  const descriptor = openSync(log, 'a', 0o600);
+  try {
+    return spawn(command, args, {
+      detached: true,
+      // Not the caller's directory, which could then not be removed or unmounted while the Hub lives.
+      cwd: home,
+      env: { ...process.env, ORATORIO_HOME: home },
+      stdio: ['ignore', descriptor, descriptor],
+      windowsHide: true,
+    });
+  } finally {
+    closeSync(descriptor);
+  }
+}

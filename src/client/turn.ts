@@ -1,0 +1,124 @@
+import * as v from 'valibot';
+import { type AppServerClient, Queue, type RequestOptions, type RpcNotification } from './app-server-client.ts';
+import { AppServerConnectionError, TurnFailedError } from './errors.ts';
+
+const Named = v.looseObject({ id: v.string() });
+const ThreadResult = v.looseObject({ thread: Named });
+const TurnResult = v.looseObject({ turn: v.looseObject({ ...Named.entries, status: v.optional(v.string()) }) });
+const About = v.looseObject({
+  threadId: v.optional(v.string()),
+  turnId: v.optional(v.string()),
+  turn: v.optional(Named),
+  itemId: v.optional(v.string(), ''),
+  delta: v.optional(v.string(), ''),
+  error: v.optional(v.unknown()),
+});
+type About = v.InferOutput<typeof About>;
+
+/** How a turn ended; `tokenUsage` and the rest are the agent server's. */
+export type FinishedTurn = Readonly<Record<string, unknown>> & { readonly id: string };
+
+/** What a turn brings, in order. The last one is `completed` or `cancelled`. */
+export type TurnEvent =
+  | { readonly type: 'message' | 'reasoning'; readonly itemId: string; readonly text: string }
+  /** Anything else of this turn: items, tools, usage. */
+  | { readonly type: 'other'; readonly method: string; readonly params: Readonly<Record<string, unknown>> }
+  | { readonly type: 'completed' | 'cancelled'; readonly turn: FinishedTurn };
+
+/** A turn under way: iterate it. Leaving the iteration early does not end the turn; `interrupt` does. */
+export interface RunningTurn extends AsyncIterable<TurnEvent> {
+  readonly threadId: string;
+  readonly turnId: string;
+  interrupt(): Promise<void>;
+}
+
+export interface StartThreadOptions extends RequestOptions {
+  readonly workspacePath: string;
+  /** Who talks, in the words of the protocol; default `cli`. */
+  readonly channelName?: string;
+  readonly userId?: string;
+  readonly displayName?: string;
+  readonly config?: Readonly<Record<string, unknown>>;
+}
+
+/** Begins a conversation; returns its id. */
+export async function startThread(server: AppServerClient, options: StartThreadOptions): Promise<string> {
+  const { workspacePath, channelName = 'cli', userId = 'local', displayName, config, ...request } = options;
+  const identity = { channelName, userId, channelContext: `${channelName}:${userId}`, workspacePath };
+  const params = { identity, ...(displayName !== undefined && { displayName }), ...(config && { config }) };
+  const answer = v.safeParse(ThreadResult, await server.request('thread/start', params, request));
+  if (!answer.success) throw new AppServerConnectionError('thread/start was answered with something else.');
+  return answer.output.thread.id;
+}
+
+/** Says something in a thread and follows the answer. @throws JsonRpcError when the thread is unknown or busy */
+export async function startTurn(
+  server: AppServerClient,
+  threadId: string,
+  text: string,
+  options: RequestOptions = {},
+): Promise<RunningTurn> {
+  const queue = new Queue<RpcNotification>();
+  // Before the request: what happens at once must not be missed.
+  const off = server.onNotification((notification) => queue.push(notification));
+  void server.closed.then((error) => queue.end(error));
+  try {
+    const answer = await server.request('turn/start', { threadId, input: [{ type: 'text', text }] }, options);
+    const parsed = v.safeParse(TurnResult, answer);
+    if (!parsed.success) throw new AppServerConnectionError('turn/start was answered with something else.');
+    const turnId = parsed.output.turn.id;
+    return {
+      threadId,
+      turnId,
+      async interrupt() {
+        await server.request('turn/interrupt', { threadId, turnId });
+      },
+      [Symbol.asyncIterator]: () => follow(queue, threadId, turnId, off),
+    };
+  } catch (error) {
+    off();
+    throw error;
+  }
+}
+
+async function* follow(
+  queue: Queue<RpcNotification>,
+  threadId: string,
+  turnId: string,
+  off: () => void,
+): AsyncGenerator<TurnEvent, void, undefined> {
+  for await (const { method, params } of queue.read(off)) {
+    const about = v.safeParse(About, params);
+    if (!about.success || !concerns(about.output, threadId, turnId)) continue;
+    const event = read(method, params, about.output, turnId);
+    yield event;
+    if (event.type === 'completed' || event.type === 'cancelled') return;
+  }
+}
+
+/** Turn ids are unique in their thread only. */
+const concerns = (about: About, threadId: string, turnId: string): boolean =>
+  (about.threadId === undefined || about.threadId === threadId) && (about.turnId ?? about.turn?.id) === turnId;
+
+function read(method: string, params: RpcNotification['params'], about: About, turnId: string): TurnEvent {
+  switch (method) {
+    case 'item/agentMessage/delta':
+      return { type: 'message', itemId: about.itemId, text: about.delta };
+    case 'item/reasoning/delta':
+      return { type: 'reasoning', itemId: about.itemId, text: about.delta };
+    case 'turn/completed':
+      return { type: 'completed', turn: { ...params, ...about.turn, id: turnId } };
+    case 'turn/cancelled':
+      return { type: 'cancelled', turn: { ...params, ...about.turn, id: turnId } };
+    case 'turn/failed':
+      throw new TurnFailedError(reasonOf(about.error ?? about.turn?.['error']));
+    default:
+      return { type: 'other', method, params };
+  }
+}
+
+function reasonOf(error: unknown): string {
+  if (typeof error === 'string') return error;
+  const parsed = v.safeParse(v.looseObject({ message: v.string() }), error);
+  return parsed.success ? parsed.output.message : 'The turn failed.';
+}

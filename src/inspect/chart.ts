@@ -1,0 +1,73 @@
+import type { AnyStateMachine } from 'xstate';
+import type { Chart, ChartEdge, ChartNode } from '../protocol/index.ts';
+import { type GraphEdge, graphOf, type MachineGraph } from './graph.ts';
+import { bundlesOf, type Direction, internalsOf, type Layout, layOut } from './layout.ts';
+import { boxLines, edgeLines, chartFont as font } from './measure.ts';
+
+/** Aspect ratio of the pane a chart is looked at in. */
+const paneRatio = 1.15;
+
+/** Directions of flow that are tried, by depth of nesting; the drawing that fits a pane best is taken. */
+const flows: readonly (readonly Direction[])[] = [
+  ['DOWN'],
+  ['RIGHT'],
+  ['DOWN', 'RIGHT', 'DOWN'],
+  ['RIGHT', 'DOWN'],
+  ['DOWN', 'DOWN', 'RIGHT'],
+  ['RIGHT', 'RIGHT', 'DOWN'],
+];
+
+/**
+ * Draws a machine: every state a box inside its parent's, every transition an arrow with its event and guard. Arrows
+ * between the same two states share one line, their labels stacked. A transition without a target leaves its state as
+ * it is and is written inside the box instead (`points` is empty), as UML does. Build time only: elkjs is not shipped.
+ */
+export async function chartOf(name: string, machine: AnyStateMachine): Promise<Chart> {
+  const graph = graphOf(name, machine);
+  const layouts = await Promise.all(flows.map((directions) => layOut(graph, directions)));
+  const misfit = (layout: Layout) => Math.max(layout.width / paneRatio, layout.height);
+  const best = layouts.reduce((a, b) => (misfit(b) < misfit(a) ? b : a));
+  return drawChart(graph, best);
+}
+
+export function drawChart(graph: MachineGraph, layout: Layout): Chart {
+  const nodes = graph.nodes.map((node): ChartNode => {
+    const box = layout.boxes.get(node.id);
+    if (!box) throw new Error(`State ${node.id} of ${graph.name} was not laid out.`);
+    return { ...node, ...box };
+  });
+  const edges = new Map<string, ChartEdge>();
+  for (const bundle of bundlesOf(graph)) {
+    const route = layout.routes.get(bundle.id);
+    if (!route) throw new Error(`Transition ${bundle.id} of ${graph.name} was not laid out.`);
+    for (const edge of stack(bundle.edges, route.label, route.points)) edges.set(edge.id, edge);
+  }
+  for (const node of nodes) {
+    // Internal transitions follow the lines that every box begins with.
+    const y = node.y + font.pad + font.title + boxLines(node).length * font.line;
+    for (const edge of stack(internalsOf(graph, node.id), { x: node.x + font.pad, y }, [])) edges.set(edge.id, edge);
+  }
+  return {
+    name: graph.name,
+    description: graph.description,
+    width: layout.width,
+    height: layout.height,
+    nodes,
+    edges: graph.edges.flatMap((edge) => edges.get(edge.id) ?? []),
+  };
+}
+
+/** Labels of transitions below one another, from the given place down. */
+function stack(
+  edges: readonly GraphEdge[],
+  at: { x: number; y: number },
+  points: readonly { x: number; y: number }[],
+): ChartEdge[] {
+  let y = at.y;
+  return edges.map(({ internal: _, ...edge }) => {
+    const lines = edgeLines(edge);
+    const labelAt = { x: at.x, y };
+    y += lines.length * font.line;
+    return { ...edge, label: lines.join('\n'), labelAt, points: [...points] };
+  });
+}

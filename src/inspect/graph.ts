@@ -1,0 +1,71 @@
+import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate';
+import type { ChartEdge, ChartNode } from '../protocol/index.ts';
+import { actionName, eventName, guardName, nodeId } from './names.ts';
+
+export type GraphNode = Omit<ChartNode, 'x' | 'y' | 'width' | 'height'>;
+/** `internal`: it has no target, so no state is left or entered. */
+export type GraphEdge = Omit<ChartEdge, 'label' | 'labelAt' | 'points'> & { readonly internal: boolean };
+
+/** A machine as plain data: what every drawing and table is made from. */
+export interface MachineGraph {
+  readonly name: string;
+  readonly description: string;
+  readonly nodes: readonly GraphNode[];
+  readonly edges: readonly GraphEdge[];
+}
+
+/** Every transition that leaves a state, in the order in which the machine tries them. */
+export function transitionsOf(node: AnyStateNode): AnyTransitionDefinition[] {
+  return [...(node.always ?? []), ...[...node.transitions.values()].flat()];
+}
+
+/** The state and all below it, in document order. */
+export function withDescendants(node: AnyStateNode): AnyStateNode[] {
+  return [node, ...Object.values(node.states).flatMap(withDescendants)];
+}
+
+/** Reads a machine's states and transitions. Nothing is run and no context is made. */
+export function graphOf(name: string, machine: AnyStateMachine): MachineGraph {
+  const states = withDescendants(machine.root);
+  return {
+    name,
+    description: machine.root.description ?? '',
+    nodes: states.map((node) => graphNode(name, node)),
+    edges: states.flatMap(edgesOf),
+  };
+}
+
+function graphNode(name: string, node: AnyStateNode): GraphNode {
+  return {
+    id: nodeId(node),
+    parent: node.parent ? nodeId(node.parent) : null,
+    label: node.parent ? node.key : name,
+    description: node.description ?? '',
+    kind: node.type,
+    initial: node.parent?.type === 'compound' && node.parent.initial.target.includes(node),
+    invokes: node.invoke.map((invoke) => String(invoke.src)),
+    entry: node.entry.filter(isOurs).map(actionName),
+    exit: node.exit.filter(isOurs).map(actionName),
+  };
+}
+
+/** XState arms a state's `after` timers by a raise on entry and a cancel on exit: machinery, not part of the design. */
+export function isOurs(action: unknown): boolean {
+  const type = typeof action === 'function' && 'type' in action ? action.type : null;
+  return type !== 'xstate.raise' && type !== 'xstate.cancel';
+}
+
+function edgesOf(node: AnyStateNode): GraphEdge[] {
+  const source = nodeId(node);
+  return transitionsOf(node).flatMap((transition, position) =>
+    (transition.target ?? [node]).map((target, branch) => ({
+      id: `${source}:${position}:${branch}`,
+      source,
+      target: nodeId(target),
+      event: eventName(transition),
+      guard: guardName(transition.guard),
+      actions: transition.actions.map(actionName),
+      internal: transition.target === undefined,
+    })),
+  );
+}

@@ -1,0 +1,22 @@
+/**
+ * Actors made visible: machines drawn as charts, diagrams and tables; running actors recorded for whoever watches.
+ * The Hub records its actors here and serves the stream; the CLI and the documentation draw machines. Never here: a
+ * context or an event payload in a record, a throw into an actor, elkjs at run time (`chartOf` is for the build).
+ */
+export { chartOf } from './chart.ts';
+export { chartsFile, loadCharts } from './charts.ts';
+export { type GraphEdge, type GraphNode, graphOf, type MachineGraph } from './graph.ts';
+export { mermaidOf } from './mermaid.ts';
+export { projections, withoutCredentials } from './projections.ts';
+export {
+  createRecorder,
+  type NumberedRecord,
+  type Observation,
+  type Projection,
+  type Recorder,
+  type RecorderClock,
+  type RecorderOptions,
+} from './recorder.ts';
+export { createInspectionSource } from './sse.ts';
+export { svgOf } from './svg.ts';
+export { statesTableOf, tableOf } from './table.ts';

@@ -1,0 +1,59 @@
+import type { GraphEdge, GraphNode, MachineGraph } from './graph.ts';
+
+/** Mermaid keeps `:`, `;`, `#`, quotes and angle brackets for itself; entity codes stand for them in a label. */
+function label(text: string): string {
+  return text.replace(/[#;:"<>{}%]/g, (character) => `#${character.codePointAt(0)};`).replaceAll('\n', ' ');
+}
+
+/** `end`, `state` and the like are words of mermaid, so every identifier gets a prefix that none of them has. */
+const identifier = (id: string): string => `s_${id.replace(/\W/g, '_')}`;
+
+/**
+ * The machine as a mermaid `stateDiagram-v2`, which GitHub renders: compound states nested, events with guards on the
+ * arrows, and what a state means in its box. Actions are left to the transition table: they would bury the picture.
+ */
+export function mermaidOf(graph: MachineGraph): string {
+  const root = graph.nodes.find((node) => node.parent === null);
+  const lines = ['stateDiagram-v2'];
+  if (root) {
+    writeChildren(graph, root, lines, 1);
+    for (const edge of graph.edges) {
+      if (edge.source !== root.id)
+        lines.push(`  ${identifier(edge.source)} --> ${identifier(edge.target)} : ${edgeLabel(edge)}`);
+    }
+    // The root has no box of its own, so its transitions are told beside its first state.
+    const everywhere = graph.edges.filter((edge) => edge.source === root.id);
+    const first = graph.nodes.find((node) => node.parent === root.id);
+    if (first && everywhere.length > 0) {
+      lines.push(`  note right of ${identifier(first.id)}`, '    in every state');
+      for (const edge of everywhere) {
+        lines.push(`    ${edgeLabel(edge)}${edge.internal ? '' : ` → ${label(edge.target)}`}`);
+      }
+      lines.push('  end note');
+    }
+  }
+  return `${lines.join('\n')}\n`;
+}
+
+function edgeLabel(edge: GraphEdge): string {
+  return label(edge.guard ? `${edge.event} [${edge.guard}]` : edge.event);
+}
+
+function writeChildren(graph: MachineGraph, parent: GraphNode, lines: string[], depth: number): void {
+  const indent = '  '.repeat(depth);
+  const children = graph.nodes.filter((node) => node.parent === parent.id);
+  for (const [position, node] of children.entries()) {
+    if (parent.kind === 'parallel' && position > 0) lines.push(`${indent}--`);
+    const id = identifier(node.id);
+    if (node.initial) lines.push(`${indent}[*] --> ${id}`);
+    if (node.kind === 'compound' || node.kind === 'parallel') {
+      lines.push(`${indent}state "${label(node.label)}" as ${id} {`);
+      writeChildren(graph, node, lines, depth + 1);
+      lines.push(`${indent}}`);
+    } else {
+      lines.push(`${indent}state "${label(node.label)}" as ${id}`);
+      if (node.description) lines.push(`${indent}${id} : ${label(node.description)}`);
+      if (node.kind === 'final') lines.push(`${indent}${id} --> [*]`);
+    }
+  }
+}

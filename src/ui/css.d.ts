@@ -1,0 +1,2 @@
+/** A stylesheet imported for its effect: vite puts it into the page. */
+declare module '*.css';

@@ -1,0 +1,28 @@
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vite';
+
+const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
+
+/** `vite build -c src/ui/vite.config.ts` writes the inspector page to `dist/ui`. */
+export default defineConfig({
+  root: here('.'),
+  base: './',
+  oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
+  build: {
+    outDir: here('../../dist/ui'),
+    emptyOutDir: true,
+    target: 'es2022',
+    // A data: URL would need more from the content security policy than the page needs.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    reportCompressedSize: false,
+    rolldownOptions: {
+      output: {
+        hashCharacters: 'hex',
+        entryFileNames: 'assets/[name]-[hash:10].js',
+        chunkFileNames: 'assets/[name]-[hash:10].js',
+        assetFileNames: 'assets/[name]-[hash:10][extname]',
+      },
+    },
+  },
+});

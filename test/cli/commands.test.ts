@@ -1,0 +1,246 @@
+/** Whole command lines, against no Hub and against a stand-in. Where the process itself matters, in one of their own. */
+import { type SpawnOptions, spawn, spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Writable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import t, { type Test } from 'tap';
+import { commands } from '../../src/cli/commands.ts';
+import { printHelp } from '../../src/cli/help.ts';
+import { cliReference } from '../../src/cli/reference.ts';
+import { runCommandLine } from '../../src/cli/run.ts';
+import { version } from '../../src/protocol/index.ts';
+import { fakeHub, lockOf, recordOf, sendJson, statusOf, writeLock } from '../client/fake-hub.ts';
+
+const main = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
+
+interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+function start(home: string, argv: readonly string[], options: SpawnOptions = {}) {
+  const args = ['--disable-warning=ExperimentalWarning', main, ...argv];
+  const env = { PATH: process.env['PATH'], HOME: home, ORATORIO_HOME: home, ...options.env };
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'], cwd: home, ...options, env });
+  let [stdout, stderr] = ['', ''];
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+  });
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  const ended = new Promise<Ended>((resolve) => child.once('close', (code) => resolve({ code, stdout, stderr })));
+  return { child, ended };
+}
+
+/** Runs a command line in this process. */
+async function cli(home: string, ...argv: string[]): Promise<Ended> {
+  const [stdout, stderr] = [new Collected(), new Collected()];
+  const env = { PATH: process.env['PATH'], HOME: home, ORATORIO_HOME: home };
+  const interruption = () => ({ signal: new AbortController().signal, exit: () => 'interrupted' as const });
+  const code = await runCommandLine(argv, { stdout, stderr, env, cwd: home, interruption });
+  return { code, stdout: stdout.text, stderr: stderr.text };
+}
+
+class Collected extends Writable {
+  text = '';
+  override _write(chunk: Buffer, _: BufferEncoding, done: () => void): void {
+    this.text += String(chunk);
+    done();
+  }
+}
+
+function temporaryHome(t: Test): string {
+  const home = realpathSync(mkdtempSync(join(tmpdir(), 'oratorio-cli-')));
+  t.teardown(() => rmSync(home, { recursive: true, force: true }));
+  return home;
+}
+
+t.test('help of the program and of each command', async (t) => {
+  const home = temporaryHome(t);
+  const help = await start(home, ['--help']).ended;
+  t.match(help, { code: 0, stderr: '' });
+  for (const { name } of commands) t.match(help.stdout, ` ${name} `);
+  t.match(help.stdout, /Exit codes[\s\S]*130[\s\S]*ORATORIO_HOME/);
+  for (const command of commands) {
+    const log = t.capture(console, 'log');
+    printHelp(version, command);
+    log.restore();
+    const text = String(log().map(({ args }) => args.join(' ')));
+    t.match(text, `$ oratorio ${command.name}`);
+    t.match(text, /Examples/);
+    for (const option of command.options) t.match(text, `--${option.name}`);
+  }
+  t.match(await start(home, ['hub', 'stop', '--help']).ended, { code: 0, stdout: /\$ oratorio hub stop --detach/ });
+});
+
+t.test('docs/cli.md is what the command table says', async (t) => {
+  const file = fileURLToPath(new URL('../../docs/cli.md', import.meta.url));
+  t.equal(readFileSync(file, 'utf8'), cliReference());
+});
+
+t.test('exit codes without a Hub', async (t) => {
+  const home = temporaryHome(t);
+  t.match(await start(home, ['nonsense']).ended, { code: 2, stdout: '', stderr: /no command nonsense/ });
+  t.match(await cli(home, 'list', '--no-start'), {
+    code: 3,
+    stdout: '',
+    stderr: /no Hub is running[\s\S]*oratorio hub/,
+  });
+  t.match(await cli(home, 'hub', 'status'), { code: 3, stderr: /To start one: oratorio up/ });
+  t.match(await cli(home, 'hub', 'stop'), { code: 0, stdout: 'No Hub is running.\n' });
+  t.match(await cli(home, 'version'), { code: 0, stdout: `${version}\n`, stderr: '' });
+  const json = await cli(home, 'list', '--no-start', '--json');
+  t.match(JSON.parse(json.stdout), { error: { code: 'hubUnavailable', details: null } });
+  t.notOk(existsSync(join(home, 'hub')), 'nothing was written');
+});
+
+t.test('init makes a workspace; up asks for --init and starts nothing before', async (t) => {
+  const home = temporaryHome(t);
+  t.match(await cli(home, 'up', 'site'), { code: 4, stderr: new RegExp(`oratorio up ${home}/site --init`) });
+  t.notOk(existsSync(join(home, 'hub')), 'no Hub was started for it');
+  t.match(await cli(home, 'init', 'site'), { code: 0, stdout: /is a workspace now/ });
+  t.ok(existsSync(join(home, 'site', '.oratorio', 'config.json')));
+  t.match(JSON.parse((await cli(home, 'init', 'site', '--json')).stdout), {
+    workspacePath: join(home, 'site'),
+    created: false,
+  });
+  writeFileSync(join(home, 'file'), '');
+  t.match(await cli(home, 'init', 'file'), { code: 1, stderr: /is not a directory/ });
+});
+
+t.test('completion scripts are valid shell', async (t) => {
+  const home = temporaryHome(t);
+  for (const shell of ['bash', 'zsh', 'fish']) {
+    const { code, stdout } = await cli(home, 'completion', shell);
+    t.equal(code, 0);
+    for (const { name } of commands) t.match(stdout, name.split(' ').at(-1) ?? '', `${shell} knows ${name}`);
+    // A shell that is not installed cannot judge; bash always is where these tests run.
+    const check = spawnSync(shell, ['-n'], { input: stdout, encoding: 'utf8' });
+    if (!check.error) t.match(check, { status: 0, stderr: '' }, `${shell} -n`);
+  }
+  t.match(await cli(home, 'completion'), { code: 2, stderr: /Say which shell/ });
+});
+
+t.test('bash completes commands, second words, options and choices', async (t) => {
+  const script = (await cli(temporaryHome(t), 'completion', 'bash')).stdout;
+  const complete = (...words: string[]): string[] => {
+    const probe = `${script}\nCOMP_WORDS=(oratorio ${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length}; _oratorio; printf '%s\\n' "\${COMPREPLY[@]}"`;
+    const { stdout } = spawnSync('bash', ['--norc', '-c', probe], { encoding: 'utf8', cwd: '/' });
+    return stdout.split('\n').filter(Boolean);
+  };
+  t.strictSame(complete('ch'), ['chat']);
+  t.strictSame(complete('hub', 'st'), ['status', 'stop']);
+  t.strictSame(complete('hub', 'stop', '--d'), ['--detach']);
+  t.strictSame(complete('machines', 'hub', '--format', ''), ['mermaid', 'json', 'svg']);
+  t.strictSame(complete('up', '--in'), ['--init']);
+  t.ok(complete('up', '/et').includes('/etc'));
+});
+
+t.test('machines need no Hub', async (t) => {
+  const home = temporaryHome(t);
+  t.match(await cli(home, 'machines'), { code: 0, stdout: /agent-server/ });
+  t.match(await cli(home, 'machines', 'hub'), { code: 0, stdout: /stateDiagram-v2/ });
+});
+
+/** A home whose Hub is a stand-in that knows one workspace. */
+async function withStandIn(t: Test) {
+  const home = temporaryHome(t);
+  const record = recordOf('/w', { endpoints: { appServerWebSocket: 'ws://127.0.0.1:5/ws?token=secret-token' } });
+  const notFound = {
+    error: { code: 'workspaceNotFound', message: 'No workspace there.', details: { workspacePath: '/x' } },
+  };
+  const hub = await fakeHub((request, response, body) => {
+    const url = request.url ?? '';
+    if (url === '/v1/status') return sendJson(response, 200, statusOf(hub.baseUrl));
+    if (url === '/v1/appservers') return sendJson(response, 200, [record]);
+    if (url.startsWith('/v1/appservers/logs')) return void response.end('a line\n');
+    if (url === '/v1/events') {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      const event = { kind: 'appserver.running', at: '2026-01-01T00:00:00Z', workspacePath: '/w', data: { pid: 5 } };
+      return void response.write(`id: a-1\nevent: appserver.running\ndata: ${JSON.stringify(event)}\n\n`);
+    }
+    if (url.includes('%2Fx') || body.includes('"/x"')) return sendJson(response, 404, notFound);
+    return sendJson(response, 200, record);
+  });
+  t.teardown(() => hub.close());
+  writeLock(home, lockOf(hub.baseUrl));
+  return { home, hub };
+}
+
+t.test('records for people and for programs', async (t) => {
+  const { home, hub } = await withStandIn(t);
+  t.match(await cli(home, 'list'), { code: 0, stdout: /STATE +PROCESS +PORT +WORKSPACE\nrunning +4242 +5 +\/w/ });
+  t.match(JSON.parse((await cli(home, 'list', '--json')).stdout), [{ state: 'running' }]);
+  for (const command of ['ensure', 'stop', 'restart', 'inspect']) {
+    const human = await cli(home, command, '/w');
+    t.match(human, { code: 0, stdout: /\/w\n +state +running/ }, command);
+    t.notMatch(human.stdout + human.stderr, 'secret-token');
+    t.match(JSON.parse((await cli(home, command, '/w', '--json')).stdout), { canonicalWorkspacePath: '/w' });
+  }
+  await cli(home, 'ensure', '../relative');
+  t.match(
+    hub.requests.at(-1)?.body,
+    `"workspacePath":"${join(home, '..', 'relative')}"`,
+    'relative paths are resolved here',
+  );
+  await cli(home, 'ensure', '--inspect-only');
+  t.match(JSON.parse(hub.requests.at(-1)?.body ?? ''), { workspacePath: home, startIfMissing: false });
+  t.match(await cli(home, 'logs', '/w'), { code: 0, stdout: 'a line\n' });
+  t.match(await cli(home, 'hub', 'status'), { code: 0, stdout: /version +9.9.9/ });
+});
+
+t.test('a refusal of the Hub', async (t) => {
+  const { home } = await withStandIn(t);
+  const human = await cli(home, 'ensure', '/x');
+  t.match(human, { code: 4, stdout: '', stderr: /No workspace there.\n +To make it a workspace: oratorio init \/x/ });
+  const machine = await cli(home, 'stop', '/x', '--json');
+  t.equal(machine.code, 4);
+  t.match(JSON.parse(machine.stdout), { error: { code: 'workspaceNotFound', details: { workspacePath: '/x' } } });
+});
+
+t.test('the token is printed on request only', async (t) => {
+  const { home, hub } = await withStandIn(t);
+  t.match(await cli(home, 'inspect'), { code: 0, stdout: `${hub.baseUrl}/\n`, stderr: /--print-url/ });
+  t.match(await cli(home, 'inspect', '--print-url'), { stdout: `${hub.baseUrl}/#token=secret-token\n` });
+});
+
+t.test('up: the record, then events until Ctrl-C, and everything is left running', async (t) => {
+  const { home, hub } = await withStandIn(t);
+  await cli(home, 'init', 'site');
+  const { child, ended } = start(home, ['up', 'site']);
+  let text = '';
+  await new Promise<void>((resolve) => {
+    child.stdout?.on('data', (piece: string) => {
+      text += piece;
+      if (text.includes('Following events')) resolve();
+    });
+    void ended.then(() => resolve());
+  });
+  child.kill('SIGINT');
+  const { code, stdout, stderr } = await ended;
+  t.equal(code, 0);
+  t.match(
+    stdout,
+    new RegExp(`Hub found +${hub.baseUrl}[\\s\\S]*state +running[\\s\\S]*statecharts[\\s\\S]*Left running. To stop`),
+  );
+  t.match(stderr, /The Hub is version 9.9.9/);
+  t.notMatch(stdout, 'secret-token');
+  t.notOk(hub.requests.some(({ line }) => line.includes('stop') || line.includes('shutdown')));
+  t.match(JSON.parse((await cli(home, 'up', 'site', '--json')).stdout), { state: 'running' });
+});
+
+t.test('events: lines, JSON lines, a filter; Ctrl-C and a reader that leaves are no failures', async (t) => {
+  const { home } = await withStandIn(t);
+  const { child, ended } = start(home, ['events', '--json', '--workspace', '/w']);
+  child.stdout?.once('data', () => child.kill('SIGINT'));
+  const { code, stdout } = await ended;
+  t.equal(code, 0);
+  t.match(JSON.parse(stdout), { id: 'a-1', kind: 'appserver.running', workspacePath: '/w' });
+  const closed = start(home, ['completion', 'bash']);
+  closed.child.stdout?.destroy();
+  t.match(await closed.ended, { code: 0, stderr: '' });
+});

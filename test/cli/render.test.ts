@@ -1,0 +1,103 @@
+import { createColors } from 'picocolors';
+import t from 'tap';
+import { appended } from '../../src/cli/commands/logs.ts';
+import { CliError, quoted } from '../../src/cli/errors.ts';
+import { explain } from '../../src/cli/explain.ts';
+import { columns, eventLine, recordLines, withoutToken } from '../../src/cli/render.ts';
+import { HubRequestError, HubUnavailableError, JsonRpcError, type RecordAnswer } from '../../src/client/index.ts';
+
+const plain = createColors(false);
+
+const record: RecordAnswer = {
+  workspacePath: '/w',
+  canonicalWorkspacePath: '/w',
+  state: 'exited',
+  pid: null,
+  endpoints: { appServerWebSocket: 'ws://127.0.0.1:1/ws?token=secret-token' },
+  serviceStatus: {
+    appServerWebSocket: { state: 'running', url: 'ws://127.0.0.1:1/ws?token=secret-token', reason: null },
+    dashboard: { state: 'disabled', url: null, reason: 'Off.' },
+  },
+  serverVersion: '1',
+  startedByHub: true,
+  exitCode: 7,
+  lastError: 'It fell.',
+  recentStderr: 'line one\nline two\n',
+  displayName: 'w',
+  phase: 'exited.waiting',
+  adopted: false,
+  incarnation: 1,
+  restartCount: 2,
+  nextAttemptAt: null,
+  lastStartedAt: null,
+  lastExitedAt: null,
+};
+
+t.test('a record for people says everything and shows no token', async (t) => {
+  const text = recordLines(record, plain).join('\n');
+  for (const part of ['/w', 'exited.waiting', 'It fell.', 'line two', 'ws://127.0.0.1:1/ws', 'Off.'])
+    t.match(text, part);
+  t.notMatch(text, 'secret-token');
+  t.equal(withoutToken('http://127.0.0.1:1/#token=x'), 'http://127.0.0.1:1/');
+});
+
+t.test('an event is one line without a token', async (t) => {
+  const data = {
+    pid: 5,
+    endpoints: { appServerWebSocket: 'ws://127.0.0.1:1/ws?token=secret-token' },
+    recentStderr: 'a\nb',
+  };
+  const line = eventLine(
+    { id: 'a-1', kind: 'appserver.running', at: '2026-01-01T00:00:00Z', workspacePath: '/w', data },
+    plain,
+  );
+  t.match(line, /appserver.running +\/w +pid=5 +ws:\/\/127.0.0.1:1\/ws$/);
+  t.notMatch(line, '\n');
+});
+
+t.test('columns are aligned', async (t) => {
+  t.strictSame(
+    columns(
+      ['A', 'B'],
+      [
+        ['long', 'x'],
+        ['s', 'y'],
+      ],
+      plain,
+    ),
+    ['A     B', 'long  x', 's     y'],
+  );
+});
+
+t.test('what a later tail of a log adds', async (t) => {
+  t.equal(appended('', 'abc'), 'abc');
+  t.equal(appended('abc', 'abc'), '');
+  t.equal(appended('abc', 'abcdef'), 'def');
+  t.equal(appended('abcdef', 'defghi'.replace('def', 'abcdef').slice(2)), '\n… some output was missed …\ncdefghi');
+  const lines = Array.from({ length: 2_000 }, (_, index) => `line ${index}\n`);
+  const whole = lines.join('');
+  t.equal(appended(whole.slice(-8_000, -500), whole.slice(-8_000)), whole.slice(-500), 'a tail that has moved on');
+  t.match(appended('gone', 'new'), /some output was missed/);
+});
+
+t.test('every failure has an exit code, a sentence, a hint and a JSON body', async (t) => {
+  const refusal = (code: string) =>
+    explain(new HubRequestError(500, { code, message: 'm', details: { workspacePath: '/a b' } }));
+  t.match(refusal('workspaceNotFound'), { exitCode: 4, hint: /oratorio init '\/a b'/ });
+  t.match(refusal('workspaceLocked'), { exitCode: 5, body: { error: { code: 'workspaceLocked' } } });
+  for (const code of ['appServerStartFailed', 'appServerUnhealthy', 'portUnavailable'])
+    t.equal(refusal(code).exitCode, 6);
+  t.equal(refusal('somethingNew').exitCode, 1);
+  t.match(explain(new HubUnavailableError('none', { logTail: 'tail' })), { exitCode: 3, context: 'tail' });
+  t.match(explain(new CliError('usage', 'wrong', 'right')), { exitCode: 2, what: 'wrong', hint: 'right' });
+  t.match(explain(new JsonRpcError({ code: -32012, message: 'busy' })), {
+    exitCode: 1,
+    body: { error: { code: 'rpc-32012' } },
+  });
+  t.match(explain('text'), {
+    exitCode: 1,
+    what: 'text',
+    body: { error: { code: 'failure', message: 'text', details: null } },
+  });
+  t.equal(quoted("it's"), "'it'\\''s'");
+});

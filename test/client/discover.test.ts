@@ -1,0 +1,100 @@
+/** Specification §4.2 rule 3: the lock file is believed only after the process and the status agree with it. */
+import { spawn } from 'node:child_process';
+import t, { type Test } from 'tap';
+import { discoverHub, type NoHubReason } from '../../src/client/index.ts';
+import { fakeHub, lockOf, sendJson, statusOf, writeLock } from './fake-hub.ts';
+
+async function serving(t: Test, changes: Record<string, unknown> = {}) {
+  const hub = await fakeHub((_, response) => sendJson(response, 200, statusOf(hub.baseUrl, changes)));
+  t.teardown(() => hub.close());
+  return hub;
+}
+
+async function expectNone(t: Test, home: string, why: NoHubReason, message: RegExp) {
+  const found = await discoverHub({ home, statusTimeoutMs: 300 });
+  t.match(found, { kind: 'none', why, message });
+  t.notMatch(JSON.stringify(found), 'secret-token', 'the token is not told');
+}
+
+t.test('a Hub that is what its lock file says is found', async (t) => {
+  const hub = await serving(t, { unknownField: { tolerated: true } });
+  const home = t.testdir();
+  writeLock(home, lockOf(hub.baseUrl, { unknownField: 1 }));
+  const found = await discoverHub({ home });
+  t.match(found, { kind: 'found', lock: { token: 'secret-token' }, status: { hubVersion: '9.9.9' } });
+  t.equal(hub.requests[0]?.headers.authorization, undefined, 'the token is not sent before the Hub is verified');
+});
+
+t.test('no lock file, or one that is none', async (t) => {
+  await expectNone(t, t.testdir(), 'noLockFile', /no Hub is running/);
+  const home = t.testdir();
+  writeLock(home, '{"pid": 1, "token": "secret-token"');
+  await expectNone(t, home, 'invalidLockFile', /is not JSON/);
+  writeLock(home, lockOf('http://127.0.0.1:1', { pid: 'secret-token' }));
+  await expectNone(t, home, 'invalidLockFile', /pid must be number/);
+});
+
+t.test('an address that is not on this machine is not asked', async (t) => {
+  const home = t.testdir();
+  for (const url of [
+    'http://192.0.2.1:80',
+    'https://127.0.0.1:1',
+    'http://user@127.0.0.1:1',
+    'http://127.0.0.1.example.org:1',
+  ]) {
+    writeLock(home, lockOf(url));
+    await expectNone(t, home, 'notLoopback', /not a loopback HTTP address/);
+  }
+});
+
+t.test('the process has gone', async (t) => {
+  const hub = await serving(t);
+  const child = spawn(process.execPath, ['-e', '']);
+  await new Promise((resolve) => child.once('exit', resolve));
+  const home = t.testdir();
+  writeLock(home, lockOf(hub.baseUrl, { pid: child.pid }));
+  await expectNone(t, home, 'processGone', /is not running any more/);
+  t.equal(hub.requests.length, 0, 'whoever has the port now is not asked');
+});
+
+t.test('the status cannot be read', async (t) => {
+  const home = t.testdir();
+  const gone = await fakeHub(() => undefined);
+  await gone.close();
+  writeLock(home, lockOf(gone.baseUrl));
+  await expectNone(t, home, 'notReachable', /ECONNREFUSED/);
+
+  const silent = await fakeHub(() => undefined);
+  t.teardown(() => silent.close());
+  writeLock(home, lockOf(silent.baseUrl));
+  await expectNone(t, home, 'notReachable', /does not answer in time/);
+
+  const other = await fakeHub((_, response) => response.end('<html>hello</html>'));
+  t.teardown(() => other.close());
+  writeLock(home, lockOf(other.baseUrl));
+  await expectNone(t, home, 'notReachable', /is not JSON/);
+});
+
+t.test('the status belongs to another Hub', async (t) => {
+  const cases: [NoHubReason, Record<string, unknown>, RegExp][] = [
+    ['urlMismatch', { apiBaseUrl: 'http://127.0.0.1:1' }, /says that it is http:\/\/127.0.0.1:1/],
+    ['pidMismatch', { pid: 1 }, /served by process 1/],
+    ['versionMismatch', { hubVersion: '1.0.0' }, /is version 1.0.0, not 9.9.9/],
+    ['missingCapability', { capabilities: { events: true } }, /does not offer appServerManagement/],
+    ['missingCapability', { capabilities: { appServerManagement: true } }, /does not offer events/],
+  ];
+  for (const [why, changes, message] of cases) {
+    const hub = await serving(t, changes);
+    const home = t.testdir();
+    writeLock(home, lockOf(hub.baseUrl));
+    await expectNone(t, home, why, message);
+  }
+});
+
+t.test('an abort is the caller’s business', async (t) => {
+  const silent = await fakeHub(() => undefined);
+  t.teardown(() => silent.close());
+  const home = t.testdir();
+  writeLock(home, lockOf(silent.baseUrl));
+  await t.rejects(discoverHub({ home, signal: AbortSignal.timeout(20) }), { name: 'TimeoutError' });
+});

@@ -1,0 +1,349 @@
+import fc from 'fast-check';
+import superjson from 'superjson';
+import t from 'tap';
+import * as v from 'valibot';
+import { type AnyActorRef, createActor, fromPromise } from 'xstate';
+import { catalogue } from '../../machines/index.ts';
+import {
+  createInspectionSource,
+  createRecorder,
+  projections,
+  type RecorderClock,
+  type RecorderOptions,
+  withoutCredentials,
+} from '../../src/inspect/index.ts';
+import { InspectionRecord } from '../../src/protocol/inspection.ts';
+import { doorMachine, lampMachine } from './helpers.ts';
+
+class HandClock implements RecorderClock {
+  time = 1_000;
+  readonly #timers = new Map<number, { at: number; callback: () => void }>();
+  #next = 1;
+  now = () => this.time;
+  setTimeout = (callback: () => void, milliseconds: number) => {
+    this.#timers.set(this.#next, { at: this.time + milliseconds, callback });
+    return this.#next++;
+  };
+  clearTimeout = (timer: unknown) => {
+    this.#timers.delete(timer as number);
+  };
+  get armed() {
+    return this.#timers.size;
+  }
+  pass(milliseconds: number) {
+    this.time += milliseconds;
+    for (const [id, { at, callback }] of [...this.#timers]) {
+      if (at > this.time) continue;
+      this.#timers.delete(id);
+      callback();
+    }
+  }
+}
+
+const machines = { door: doorMachine, lamp: lampMachine };
+
+function watchDoor(options: RecorderOptions & { secret?: string; project?: (context: never) => never } = {}) {
+  const clock = new HandClock();
+  const recorder = createRecorder({ clock, machines, ...options });
+  const door = createActor(doorMachine, { input: options.secret === undefined ? {} : { secret: options.secret } });
+  const end = recorder.observe(door, {
+    id: 'd',
+    parent: 'house',
+    machine: 'door',
+    title: 'Front door',
+    ...(options.project && { project: options.project }),
+  });
+  t.teardown(() => {
+    recorder.close();
+    door.stop();
+  });
+  return { clock, recorder, door, end };
+}
+
+t.test('every step is told in order, with states, actions and readable events', async (t) => {
+  const { recorder, door } = watchDoor({ projections: { door: ({ knocks }: { knocks: number }) => ({ knocks }) } });
+  door.start();
+  door.send({ type: 'KNOCK' });
+  door.send({ type: 'OPEN' });
+  door.send({ type: 'KNOCK' });
+  door.send({ type: 'OPEN' });
+  door.send({ type: 'CLOSE' });
+  const records = recorder.snapshot();
+  for (const record of records) v.assert(InspectionRecord, record);
+  t.match(records.slice(0, 2), [
+    {
+      type: 'actor',
+      id: 'd',
+      parent: 'house',
+      machine: 'door',
+      title: 'Front door',
+      states: ['shut'],
+      projection: { knocks: 1 },
+    },
+    { type: 'actor', id: 'd/lamp', parent: 'd', machine: 'lamp', title: 'lamp', states: ['dark'], projection: {} },
+  ]);
+  const open = ['open', 'open.hinge', 'open.hinge.dry', 'open.bolt', 'open.bolt.out'];
+  const oiled = ['open', 'open.hinge', 'open.hinge.oiled', 'open.bolt', 'open.bolt.in'];
+  const steps = recorder.history('d').map(({ step, event, from, to, actions }) => ({ step, event, from, to, actions }));
+  t.same(steps, [
+    { step: 1, event: 'KNOCK', from: ['shut'], to: ['shut'], actions: ['count', 'keepSecret'] },
+    { step: 2, event: 'OPEN', from: ['shut'], to: ['ajar'], actions: ['sigh', 'keepSecret', 'squeak'] },
+    { step: 3, event: 'always', from: ['ajar'], to: open, actions: ['squeak', 'squeak'] },
+    { step: 4, event: 'KNOCK', from: open, to: oiled, actions: [] },
+    { step: 5, event: 'OPEN', from: oiled, to: open, actions: ['sigh', 'squeak'] },
+    { step: 6, event: 'CLOSE', from: open, to: ['shut'], actions: ['sigh'] },
+  ]);
+});
+
+t.test('machines below a root have records of their own; other children have none', async (t) => {
+  const { recorder, door } = watchDoor();
+  door.start();
+  door.send({ type: 'BLINK' });
+  door.send({ type: 'OPEN' });
+  t.match(recorder.history('d/lamp'), [{ id: 'd/lamp', event: 'BLINK', from: ['dark'], to: ['lit'] }]);
+  const actors = recorder.snapshot().filter((record) => record.type === 'actor');
+  t.same(
+    actors.map((record) => record.id),
+    ['d', 'd/lamp'],
+    'the invoked promise is not reported',
+  );
+});
+
+t.test('a stopped, finished or failed actor is told as gone, with all below it', async (t) => {
+  for (const finish of ['stop', 'done', 'error'] as const) {
+    const faults: unknown[] = [];
+    const { recorder, door, clock } = watchDoor({ onFault: (error) => faults.push(error) });
+    const told: string[] = [];
+    recorder.subscribe((records) => {
+      for (const { record } of records) if (record.type === 'gone') told.push(record.id);
+    });
+    door.start();
+    if (finish === 'stop') door.stop();
+    else if (finish === 'done') door.send({ type: 'BREAK' });
+    else (door as unknown as { _error(error: unknown): void })._error(new Error('died'));
+    clock.pass(20);
+    t.same(told.sort(), ['d', 'd/lamp'], finish);
+    t.same(
+      recorder.snapshot().filter((record) => record.type === 'actor'),
+      [],
+      finish,
+    );
+    t.equal(faults.length, finish === 'error' ? 1 : 0);
+  }
+});
+
+t.test('an actor that starts again under its id replaces the former one', async (t) => {
+  const { recorder, door, end } = watchDoor();
+  door.start();
+  door.send({ type: 'KNOCK' });
+  const second = createActor(doorMachine, { input: {} });
+  recorder.observe(second, { id: 'd', parent: null, machine: 'door', title: 'Again' });
+  second.start();
+  t.equal(recorder.history('d').length, 0);
+  door.send({ type: 'KNOCK' });
+  t.equal(recorder.history('d').length, 0, 'the former one is not listened to');
+  end();
+  t.match(recorder.snapshot()[0], { id: 'd', title: 'Again' }, 'ending the former watch leaves the new one');
+});
+
+t.test('a fault in projection, listener or fault handler never reaches the actor (T1)', async (t) => {
+  let faults = 0;
+  const { recorder, door, clock } = watchDoor({
+    project: () => {
+      throw new Error('projection');
+    },
+    onFault: () => {
+      faults += 1;
+      throw new Error('handler');
+    },
+  });
+  const told: string[] = [];
+  recorder.subscribe(() => {
+    throw new Error('listener');
+  });
+  recorder.subscribe((records) => told.push(...records.map(({ record }) => record.type)));
+  door.start();
+  door.send({ type: 'KNOCK' });
+  door.send({ type: 'OPEN' });
+  clock.pass(20);
+  door.send({ type: 'CLOSE' });
+  clock.pass(20);
+  t.equal(door.getSnapshot().value, 'shut', 'the actor goes on');
+  t.equal(door.getSnapshot().status, 'active');
+  t.same(
+    recorder.history('d').map((record) => record.projection),
+    [{}, {}, {}, {}],
+  );
+  t.ok(told.filter((type) => type === 'transition').length >= 4, 'the other listener is told');
+  t.ok(faults > 0);
+});
+
+t.test('a broken inspection event from XState never reaches the actor (T1)', async (t) => {
+  const faults: unknown[] = [];
+  const { door } = watchDoor({ onFault: (error) => faults.push(error) });
+  door.start();
+  const system = door.system as unknown as { _sendInspectionEvent(event: unknown): void };
+  t.doesNotThrow(() => system._sendInspectionEvent({ type: '@xstate.microstep', actorRef: null }));
+  t.doesNotThrow(() => system._sendInspectionEvent({ type: '@xstate.snapshot', actorRef: { getSnapshot: null } }));
+  t.ok(faults.length > 0);
+  door.send({ type: 'OPEN' });
+  t.ok(door.getSnapshot().matches('open'));
+});
+
+t.test('without XState’s private list of transitions the states still tell what happened', async (t) => {
+  const { recorder, door } = watchDoor();
+  door.start();
+  const system = door.system as unknown as { _sendInspectionEvent(event: object): void };
+  const send = system._sendInspectionEvent;
+  const inner = door as unknown as { _actorScope: { system: { _sendInspectionEvent(event: object): void } } };
+  inner._actorScope.system._sendInspectionEvent = (event) => send({ ...event, _transitions: undefined });
+  door.send({ type: 'OPEN' });
+  t.match(recorder.history('d'), [
+    { from: ['shut'], to: ['ajar'], actions: [] },
+    { from: ['ajar'], actions: [] },
+  ]);
+});
+
+t.test('rings are bounded and a late viewer is told what is missing', async (t) => {
+  const { recorder, door } = watchDoor({ ringRecords: 10, actorRingRecords: 4 });
+  door.start();
+  for (let count = 0; count < 100; count += 1) door.send({ type: 'KNOCK' });
+  t.equal(recorder.history('d').length, 4);
+  t.equal(recorder.history('d').at(-1)?.step, 100);
+  const records = recorder.snapshot();
+  t.match(records[0], { type: 'dropped', count: 92 });
+  t.same(
+    records.map((record) => record.type),
+    ['dropped', 'actor', 'actor', ...Array<string>(10).fill('transition')],
+  );
+  t.equal(recorder.since(recorder.sequence)?.length, 0);
+  t.equal(recorder.since(recorder.sequence - 10)?.length, 10);
+  t.equal(recorder.since(recorder.sequence - 11), undefined, 'no longer held');
+  t.equal(recorder.since(recorder.sequence + 1), undefined, 'never was');
+});
+
+t.test('records are gathered for 16 ms, and nothing is scheduled while nobody listens', async (t) => {
+  const { recorder, door, clock } = watchDoor();
+  door.start();
+  t.equal(clock.armed, 0);
+  const batches: number[] = [];
+  const unsubscribe = recorder.subscribe((records) => batches.push(records.length));
+  for (let count = 0; count < 5; count += 1) door.send({ type: 'KNOCK' });
+  clock.pass(15);
+  t.same(batches, []);
+  clock.pass(1);
+  t.same(batches, [5]);
+  door.send({ type: 'KNOCK' });
+  recorder.snapshot();
+  t.same(batches, [5, 1], 'a snapshot tells what waits first');
+  unsubscribe();
+  door.send({ type: 'KNOCK' });
+  t.equal(clock.armed, 0);
+});
+
+t.test('no secret of a context or an event is ever in a record', async () => {
+  const marker = 'SECRET-b64f2c';
+  await fc.assert(
+    fc.property(fc.array(fc.constantFrom('OPEN', 'CLOSE', 'KNOCK', 'BLINK', 'CUSTOM'), { maxLength: 20 }), (types) => {
+      const recorder = createRecorder({
+        machines,
+        // A careless projection: whole objects are cut out as well.
+        projections: { door: (context: { knocks: number }) => ({ knocks: context.knocks, all: context as never }) },
+      });
+      const source = createInspectionSource(recorder);
+      const frames: Uint8Array[] = [];
+      source.subscribe(
+        (batch) => frames.push(batch),
+        () => {},
+      );
+      const door = createActor(doorMachine, { input: { secret: marker } });
+      recorder.observe(door, { id: 'd', parent: null, machine: 'door', title: 'd' });
+      door.start();
+      for (const type of types) {
+        const name = type === 'CUSTOM' ? `CUSTOM.${marker}` : type;
+        (door as AnyActorRef).send({ type: name, secret: marker, deep: { [marker]: marker } });
+      }
+      frames.push(...source.replay(undefined));
+      door.stop();
+      const everything = [
+        superjson.stringify(recorder.snapshot()),
+        ...frames.map((frame) => Buffer.from(frame).toString()),
+      ];
+      recorder.close();
+      return everything.every((text) => !text.includes(marker));
+    }),
+    { numRuns: 60 },
+  );
+});
+
+t.test('the real projections show plain facts and cut credentials out of errors', async (t) => {
+  t.same(Object.keys(projections).sort(), Object.keys(catalogue).sort(), 'each machine of the catalogue has one');
+  t.equal(withoutCredentials(null), null);
+  t.equal(
+    withoutCredentials('ws://127.0.0.1:1/ws?token=abc&x=1 refused, Authorization: Bearer xyz'),
+    'ws://127.0.0.1:1/ws?token=…&x=1 refused, Authorization: Bearer …',
+  );
+});
+
+t.test('an actor without a statechart is refused', async (t) => {
+  const recorder = createRecorder();
+  const actor = createActor(fromPromise(async () => 1));
+  t.throws(() => recorder.observe(actor, { id: 'p', parent: null, machine: 'p', title: 'p' }), { name: 'TypeError' });
+});
+
+t.test('the stream resumes by id, starts anew when it cannot, and ends with the recorder', async (t) => {
+  const { recorder, door, clock } = watchDoor({ ringRecords: 8 });
+  const source = createInspectionSource(recorder);
+  const parse = (frames: readonly Uint8Array[]) =>
+    Buffer.concat(frames)
+      .toString()
+      .split('\n\n')
+      .filter(Boolean)
+      .map((frame) => {
+        const [id = '', event = '', data = ''] = frame.split('\n').map((line) => line.replace(/^\w+: /, ''));
+        return { id, event, record: v.parse(InspectionRecord, superjson.parse(data)) };
+      });
+  door.start();
+  door.send({ type: 'KNOCK' });
+  const first = parse(source.replay(undefined));
+  t.same(
+    first.map(({ event }) => event),
+    ['actor', 'actor', 'transition'],
+  );
+  t.ok(first.every(({ event, record }) => event === record.type && record.at instanceof Date));
+  const lastId = first.at(-1)?.id;
+
+  const batches: Uint8Array[] = [];
+  let ended = 0;
+  source.subscribe(
+    (batch) => batches.push(batch),
+    () => (ended += 1),
+  );
+  source.subscribe(
+    (batch) => batches.push(batch),
+    () => (ended += 1),
+  );
+  t.equal(recorder.viewers, 1, 'serialised once for all viewers');
+  door.send({ type: 'KNOCK' });
+  clock.pass(16);
+  t.equal(batches.length, 2);
+  t.equal(batches[0], batches[1]);
+
+  t.same(
+    parse(source.replay(lastId)).map(({ event }) => event),
+    ['transition'],
+    'what was missed, no more',
+  );
+  t.same(source.replay(parse(batches.slice(0, 1)).at(-1)?.id), [], 'nothing was missed');
+  const other = parse(source.replay('another-epoch-7')).map(({ event }) => event);
+  t.same(other, ['dropped', 'actor', 'actor', 'transition', 'transition']);
+  for (let count = 0; count < 20; count += 1) door.send({ type: 'KNOCK' });
+  t.match(
+    parse(source.replay(lastId)).slice(0, 3),
+    [{ event: 'dropped' }, { event: 'actor' }, { event: 'actor' }],
+    'too slow',
+  );
+
+  recorder.close();
+  t.equal(ended, 2);
+});

@@ -1,0 +1,287 @@
+/** The inspector page in a real browser, over real actors, with the content security policy it is served with. */
+
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { brotliCompressSync } from 'node:zlib';
+import type { Browser, Page } from 'playwright-core';
+import t, { type Test } from 'tap';
+import { build } from 'vite';
+import { launchBrowser } from '../browser.ts';
+import { bringUp, createWorkspace, startBackend, token, type Workspace } from './backend.ts';
+
+const pageDirectory = t.testdir();
+await build({
+  configFile: 'src/ui/vite.config.ts',
+  logLevel: 'error',
+  build: { outDir: pageDirectory, emptyOutDir: true },
+});
+
+let browser: Browser;
+t.before(async () => {
+  browser = await launchBrowser();
+});
+
+const demo = '/home/ada/projects/demo';
+
+interface Scene {
+  readonly backend: Awaited<ReturnType<typeof startBackend>>;
+  readonly page: Page;
+  readonly workspaces: readonly Workspace[];
+  readonly workspace: Workspace;
+}
+
+interface SceneOptions {
+  readonly workspaces?: readonly string[];
+  readonly colorScheme?: 'dark' | 'light';
+}
+
+/** Opens the page over a backend of its own. Whatever is looked at, the page must not complain nor call anybody else. */
+function onPage(name: string, play: (t: Test, scene: Scene) => Promise<void>, options: SceneOptions = {}): void {
+  t.test(name, async (t) => {
+    const backend = await startBackend(pageDirectory);
+    t.teardown(() => backend.close());
+    const workspaces = (options.workspaces ?? [demo]).map((path) => backend.add(path));
+    const context = await browser.newContext({
+      viewport: { width: 1360, height: 860 },
+      reducedMotion: 'reduce',
+      colorScheme: options.colorScheme ?? 'light',
+    });
+    t.teardown(() => context.close());
+    const page = await context.newPage();
+    page.setDefaultTimeout(30_000);
+    const complaints: string[] = [];
+    const foreign: string[] = [];
+    page.on('console', (message) => {
+      // A connection that a test cut is reported by the browser itself; everything else is a fault of the page.
+      const isCut = /Failed to load resource|net::ERR/.test(message.text());
+      if (message.type() === 'error' && !isCut) complaints.push(message.text());
+    });
+    page.on('pageerror', (error) => complaints.push(String(error)));
+    page.on('request', (request) => {
+      if (!request.url().startsWith(backend.url)) foreign.push(request.url());
+    });
+    await page.goto(`${backend.url}#token=${token}`);
+    await play(t, { backend, page, workspaces, workspace: workspaces[0] ?? createWorkspace(demo) });
+    t.same(complaints, [], 'no script error, no violation of the content security policy');
+    t.same(foreign, [], 'no request to another origin');
+  });
+}
+
+const lit = (page: Page, state: string) =>
+  page.locator(`.node.active[data-state="${state}"]`).waitFor({ state: 'attached' });
+const select = (page: Page, name: string) => page.locator('[role=treeitem]', { hasText: name }).first().click();
+
+onPage('states light up while they are entered, and every step is in the log', async (t, { page, workspace }) => {
+  await select(page, 'demo');
+  await lit(page, 'stopped');
+  await bringUp(workspace, { proxy: 'keep' });
+  await lit(page, 'running');
+  t.equal(await page.locator('.node.active').count(), 1);
+  await page.locator('.label.taken', { hasText: 'done(readiness)' }).waitFor({ state: 'attached' });
+  const log = page.locator('.log li b');
+  t.same(await log.allTextContents(), [
+    'ENSURE',
+    'always',
+    'done(prepare)',
+    'PROXY.RUNNING',
+    'PROCESS.SPAWNED',
+    'done(readiness)',
+  ]);
+  t.match(await page.locator('.facts').textContent(), /PID\s*4242/);
+  t.ok(
+    await page.locator('[role=treeitem][aria-level="3"]', { hasText: 'apiProxy' }).isVisible(),
+    'the sidecar hangs below',
+  );
+
+  workspace.send({ type: 'PROCESS.EXITED', incarnation: 1, exitCode: null, signal: 'SIGKILL', at: 5 });
+  await lit(page, 'exited.backingOff');
+  await lit(page, 'exited');
+  t.match(await page.locator('.details .state').textContent(), 'exited · backingOff');
+});
+
+onPage('the token leaves the address, survives a reload, and is needed', async (t, { page, backend }) => {
+  await page.locator('.connection.live').waitFor();
+  t.notMatch(page.url(), token);
+  await page.reload();
+  await page.locator('.connection.live').waitFor();
+  const stranger = await (await browser.newContext()).newPage();
+  await stranger.goto(backend.url);
+  t.match(await stranger.locator('main').textContent(), /oratorio inspect/);
+  await stranger.goto(`${backend.url}#token=wrong`);
+  await stranger.locator('text=does not accept').waitFor();
+  t.match(await stranger.locator('main').textContent(), /oratorio inspect/);
+  await stranger.context().close();
+  t.notOk(backend.requests.some((request) => request.includes(token)));
+});
+
+onPage('start, restart and stop ask the Hub; stop asks the person first', async (t, { page, backend, workspace }) => {
+  await select(page, 'demo');
+  await page.getByRole('button', { name: 'Start', exact: true }).click();
+  await lit(page, 'starting');
+  await bringUp(workspace);
+  await lit(page, 'running');
+  await page.getByRole('button', { name: 'Stop', exact: true }).click();
+  await page.getByRole('button', { name: 'Keep it' }).click();
+  t.notOk(backend.requests.includes('POST /v1/appservers/stop'));
+  await page.getByRole('button', { name: 'Stop', exact: true }).click();
+  await page.getByRole('button', { name: 'Stop it' }).click();
+  await lit(page, 'stopping');
+  await page.getByRole('button', { name: 'Restart' }).click();
+  await page.locator('.log li b', { hasText: 'RESTART' }).waitFor();
+  backend.workspaces.delete(demo);
+  await page.getByRole('button', { name: 'Restart' }).click();
+  t.match(await page.getByRole('alert').textContent(), 'No such workspace.');
+});
+
+onPage('a cut stream is resumed: nothing lost, nothing twice', async (t, { page, backend, workspace }) => {
+  await select(page, 'demo');
+  await page.locator('.connection.live').waitFor();
+  workspace.send({ type: 'ENSURE' });
+  await lit(page, 'starting.spawning');
+  backend.cut({ refuse: true });
+  await page.locator('.connection.reconnecting').waitFor();
+  workspace.send({ type: 'PROCESS.SPAWNED', incarnation: 1, pid: 4242 });
+  backend.cut();
+  await page.locator('.connection.live').waitFor();
+  await lit(page, 'starting.probing');
+  t.same(await page.locator('.log li b').allTextContents(), ['ENSURE', 'always', 'done(prepare)', 'PROCESS.SPAWNED']);
+
+  backend.cut({ forget: true });
+  workspace.send({ type: 'STOP', reason: 'user' });
+  await lit(page, 'stopping');
+  await page.locator('.connection.live').waitFor();
+  const log = await page.locator('.log li b').allTextContents();
+  t.same(log, ['ENSURE', 'always', 'done(prepare)', 'PROCESS.SPAWNED', 'STOP', 'always'], 'a new Hub tells all anew');
+});
+
+onPage(
+  'tree: filter, keys, deep link, actors that come and go',
+  async (t, { page, backend, workspaces }) => {
+    const items = page.locator('[role=treeitem] b');
+    await page.locator('[role=treeitem]', { hasText: 'gamma' }).waitFor();
+    t.same(await items.allTextContents(), ['Hub', 'alpha', 'beta', 'gamma']);
+    await page.keyboard.press('/');
+    await page.keyboard.type('bet');
+    t.same(await items.allTextContents(), ['Hub', 'beta'], 'what matches, and what it hangs below');
+    await page.keyboard.press('Escape');
+    await select(page, 'alpha');
+    await page.keyboard.press('ArrowDown');
+    t.equal(await page.locator('.details h2').textContent(), 'beta');
+    t.match(page.url(), '#/actor/%2Fw%2Fbeta');
+    await page.keyboard.press('ArrowLeft');
+    t.equal(await page.locator('.details h2').textContent(), 'Hub');
+    await page.keyboard.press('End');
+    t.equal(await page.locator('.details h2').textContent(), 'gamma');
+    await page.goto(`${backend.url}#/actor/%2Fw%2Falpha`);
+    await page.locator('.details h2', { hasText: 'alpha' }).waitFor();
+    workspaces[1]?.stop();
+    await page.locator('[role=treeitem]', { hasText: 'beta' }).waitFor({ state: 'detached' });
+    backend.add('/w/delta');
+    await page.locator('[role=treeitem]', { hasText: 'delta' }).waitFor();
+    await page.keyboard.press('?');
+    await page.locator('dialog').waitFor({ state: 'visible' });
+    await page.keyboard.press('Escape');
+    await page.locator('dialog').waitFor({ state: 'hidden' });
+  },
+  { workspaces: ['/w/alpha', '/w/beta', '/w/gamma'] },
+);
+
+onPage(
+  'without a workspace the page says how to get one',
+  async (t, { page }) => {
+    await page.locator('.hint').waitFor();
+    t.match(await page.locator('.hint').textContent(), 'oratorio up <dir>');
+    await lit(page, 'serving.steady');
+  },
+  { workspaces: [] },
+);
+
+onPage('view: fit, follow, zoom by key and wheel, drag', async (t, { page }) => {
+  await select(page, 'demo');
+  const percent = async () => Number.parseInt((await page.locator('.tools output').textContent()) ?? '', 10);
+  await page.locator('.overview').waitFor();
+  const followed = await percent();
+  await page.keyboard.press('f');
+  await page.locator('.overview').waitFor({ state: 'detached' });
+  const fitted = await percent();
+  t.ok(fitted < followed);
+  await page.keyboard.press('+');
+  t.ok((await percent()) > fitted);
+  await page.mouse.move(600, 500);
+  await page.mouse.wheel(0, -300);
+  await page.waitForFunction(
+    (before) => Number.parseInt(document.querySelector('.tools output')?.textContent ?? '', 10) > before,
+    fitted * 1.3,
+  );
+  const place = () => page.locator('.scene').evaluate((scene) => (scene as SVGElement).style.transform);
+  const before = await place();
+  await page.mouse.down();
+  await page.mouse.move(650, 540, { steps: 3 });
+  await page.mouse.up();
+  t.not(await place(), before);
+  await page.keyboard.press('o');
+  await page.waitForFunction(
+    (wanted) => Number.parseInt(document.querySelector('.tools output')?.textContent ?? '', 10) === wanted,
+    followed,
+  );
+});
+
+onPage('narrow windows do not scroll sideways', async (t, { page }) => {
+  await page.setViewportSize({ width: 360, height: 740 });
+  await page.locator('.connection.live').waitFor();
+  t.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth));
+});
+
+for (const colorScheme of ['light', 'dark'] as const) {
+  onPage(
+    `texts have a contrast of 4.5:1, ${colorScheme}`,
+    async (t, { page }) => {
+      await page.locator('.connection.live').waitFor();
+      const ratios = await page.evaluate(() => {
+        const resolve = (name: string): number[] => {
+          const probe = document.createElement('i');
+          probe.style.color = `var(--${name})`;
+          document.body.append(probe);
+          const canvas = new OffscreenCanvas(1, 1).getContext('2d');
+          if (!canvas) throw new Error('no canvas');
+          canvas.fillStyle = getComputedStyle(probe).color;
+          canvas.fillRect(0, 0, 1, 1);
+          probe.remove();
+          return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3);
+        };
+        const light = (name: string): number => {
+          const [r = 0, g = 0, b = 0] = resolve(name).map((value) => {
+            const part = value / 255;
+            return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+          });
+          return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+        };
+        const front = ['text', 'soft', 'accent', 'neutral', 'progress', 'ok', 'warn', 'danger'];
+        return front.flatMap((name) =>
+          ['page', 'panel', 'accent-wash'].map((back) => {
+            const [a, b] = [light(name), light(back)];
+            return { name: `${name} on ${back}`, ratio: (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05) };
+          }),
+        );
+      });
+      t.same(
+        ratios.filter(({ ratio }) => ratio < 4.5),
+        [],
+      );
+    },
+    { colorScheme },
+  );
+}
+
+t.test('what the page weighs', async (t) => {
+  const weigh = (extension: string) =>
+    readdirSync(join(pageDirectory, 'assets'))
+      .filter((name) => name.endsWith(extension))
+      .reduce((sum, name) => sum + brotliCompressSync(readFileSync(join(pageDirectory, 'assets', name))).byteLength, 0);
+  t.ok(weigh('.js') <= 45 * 1024, `scripts: ${weigh('.js')} bytes`);
+  t.ok(weigh('.css') <= 10 * 1024, `styles: ${weigh('.css')} bytes`);
+  t.notMatch(readFileSync(join(pageDirectory, 'index.html'), 'utf8'), / style=|<style|<script>/);
+});
+
+// The root test ends with the process, and an open browser keeps the process alive: so this is a test, the last one.
+t.test('the browser closes', () => browser.close());
