@@ -1,0 +1,239 @@
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { request } from 'node:http';
+import { join } from 'node:path';
+import {
+  type Benchmark,
+  type Context,
+  cpuMs,
+  median,
+  pssKiB,
+  type Result,
+  rssKiB,
+  type StartOptions,
+  startPeer,
+  type Table,
+  timed,
+  wait,
+} from './harness.ts';
+import { ensure, type Hub, makePlace, type Place, startHub } from './hub.ts';
+import { nodePeer } from './servers.ts';
+
+const mib = (kib: number): number => kib / 1024;
+
+async function withHub<T>(work: (hub: Hub, place: Place) => Promise<T>): Promise<T> {
+  const place = makePlace();
+  try {
+    const hub = await startHub(place);
+    try {
+      return await work(hub, place);
+    } finally {
+      await hub.stop();
+    }
+  } finally {
+    place.remove();
+  }
+}
+
+const get = (port: number): Promise<void> =>
+  new Promise((resolve, reject) => {
+    request({ host: '127.0.0.1', port, agent: false }, (response) => response.resume().once('end', resolve))
+      .once('error', reject)
+      .end();
+  });
+
+/** Spawn to first answer of the least Node process, unpinned like the agent servers. */
+async function bareStart(): Promise<number> {
+  const { command, args }: StartOptions = nodePeer('minimal-node.mjs');
+  const from = performance.now();
+  const peer = await startPeer({ command, args });
+  await get(peer.port);
+  const elapsed = performance.now() - from;
+  await peer.stop();
+  return elapsed;
+}
+
+/** Each workspace is new, and stopped again outside the measurement. */
+function coldEnsure(count: number): Promise<{ ensures: number[]; bares: number[] }> {
+  return withHub(async (hub, place) => {
+    const ensures: number[] = [];
+    const bares: number[] = [];
+    for (let index = -1; index < count; index += 1) {
+      const workspacePath = place.workspace(`cold-${index}`);
+      const bare = await bareStart();
+      const cold = await timed(() => ensure(hub, workspacePath));
+      await hub.request('POST', '/v1/appservers/stop', { workspacePath });
+      // The first pair warms the caches of the file system.
+      if (index < 0) continue;
+      bares.push(bare);
+      ensures.push(cold);
+    }
+    return { ensures, bares };
+  });
+}
+
+/** Processes the Hub has started and that live. */
+function children(pid: number): number[] {
+  return readdirSync(`/proc/${pid}/task`).flatMap((task) =>
+    readFileSync(`/proc/${pid}/task/${task}/children`, 'utf8').split(' ').filter(Boolean).map(Number),
+  );
+}
+
+interface Crowd {
+  readonly asked: number;
+  readonly running: number;
+  readonly processes: number;
+  readonly distinct: number;
+  readonly failures: readonly string[];
+  readonly seconds: number;
+}
+
+/** All at once. */
+async function ensureMany(hub: Hub, place: Place, count: number): Promise<Crowd> {
+  const paths = Array.from({ length: count }, (_, index) => place.workspace(`many-${index}`));
+  const from = performance.now();
+  const results = await Promise.allSettled(paths.map((path) => ensure(hub, path)));
+  const seconds = (performance.now() - from) / 1000;
+  const pids = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+  const failures = results.flatMap((result) => (result.status === 'rejected' ? [String(result.reason)] : []));
+  return {
+    asked: count,
+    running: pids.length,
+    processes: children(hub.pid).length,
+    distinct: new Set(pids).size,
+    failures,
+    seconds,
+  };
+}
+
+interface Idle {
+  readonly hubRssMiB: number;
+  readonly hubCpuPercent: number;
+  readonly serverRssMiB: number;
+  readonly serverPssMiB: number;
+}
+
+/** A Hub that has nothing to do but to look after `count` running agent servers. */
+function idle(count: number, seconds: number): Promise<Idle> {
+  return withHub(async (hub, place) => {
+    const crowd = await ensureMany(hub, place, count);
+    if (crowd.failures.length > 0) throw new Error(crowd.failures[0]);
+    await wait(5_000);
+    const servers = children(hub.pid).slice(0, 20);
+    const before = cpuMs(hub.pid);
+    const elapsed = await timed(() => wait(seconds * 1000));
+    return {
+      hubCpuPercent: ((cpuMs(hub.pid) - before) / elapsed) * 100,
+      hubRssMiB: mib(rssKiB(hub.pid)),
+      serverRssMiB: mib(median(servers.map(rssKiB))),
+      serverPssMiB: mib(median(servers.map(pssKiB))),
+    };
+  });
+}
+
+/** What an earlier Hub would have left of `count` workspaces that are at rest. */
+function leaveKnown(place: Place, count: number): void {
+  const appServers = Array.from({ length: count }, (_, index) => {
+    const path = place.workspace(`known-${index}`);
+    const at = new Date().toISOString();
+    const history = { exitCode: 0, lastError: null, lastStartedAt: at, lastExitedAt: at };
+    return { workspacePath: path, canonicalWorkspacePath: path, server: null, proxy: null, ...history };
+  });
+  const directory = join(place.home, 'hub');
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  const content = { version: 1, updatedAt: new Date().toISOString(), appServers };
+  writeFileSync(join(directory, 'appservers.json'), JSON.stringify(content), { mode: 0o600 });
+}
+
+/** Start time and resident memory of a Hub that knows `known` workspaces. */
+async function start(known: number): Promise<{ startMs: number; rssKiB: number }> {
+  const place = makePlace();
+  try {
+    if (known > 0) leaveKnown(place, known);
+    const hub = await startHub(place);
+    if (known > 0) {
+      const { text } = await hub.request('GET', '/v1/appservers');
+      const found = JSON.parse(text).length;
+      if (found !== known) throw new Error(`the Hub knows ${found} workspaces, not ${known}`);
+    }
+    await wait(1_500);
+    const figures = { startMs: hub.startMs, rssKiB: rssKiB(hub.pid) };
+    await hub.stop();
+    return figures;
+  } finally {
+    place.remove();
+  }
+}
+
+/** Between two Hubs that both hold many: what either needs once is no part of it. */
+const knownCounts = (quick: boolean): readonly [number, number] => (quick ? [200, 800] : [1_000, 4_000]);
+
+async function starts({ quick, rounds }: Context) {
+  const plain = [];
+  const costs: number[] = [];
+  for (let round = 0; round < Math.max(rounds, quick ? 3 : 5); round += 1) plain.push(await start(0));
+  const [small, large] = knownCounts(quick);
+  for (let round = 0; round < (quick ? 1 : 3); round += 1) {
+    const few = await start(small);
+    const many = await start(large);
+    costs.push((many.rssKiB - few.rssKiB) / (large - small));
+  }
+  return {
+    startMs: median(plain.map(({ startMs }) => startMs)),
+    rssMiB: mib(median(plain.map((figures) => figures.rssKiB))),
+    kibPerKnown: median(costs),
+  };
+}
+
+async function run(context: Context): Promise<Result> {
+  const { quick } = context;
+  const started = await starts(context);
+  const { ensures, bares } = await coldEnsure(quick ? 5 : 15);
+  const ratio = median(ensures.map((ms, index) => ms / (bares[index] ?? Number.NaN)));
+  const resting = await idle(quick ? 20 : 100, quick ? 3 : 10);
+  const crowd = await withHub((hub, place) => ensureMany(hub, place, quick ? 20 : 200));
+  const table: Table = {
+    title: 'Life of Hub and agent servers',
+    columns: ['', 'median'],
+    rows: [
+      ['Hub, from spawn to the first answer of GET /v1/status, ms', started.startMs],
+      ['Hub, resident after start, MiB', started.rssMiB],
+      ['Hub, resident per known workspace at rest, KiB', started.kibPerKnown],
+      [`cold ensure, from request to running record, ms (${ensures.length} times)`, median(ensures)],
+      ['bare Node process, from spawn to first answer, ms', median(bares)],
+      ['cold ensure ÷ bare Node process', ratio],
+      [`Hub with ${quick ? 20 : 100} running workspaces, resident, MiB`, resting.hubRssMiB],
+      [`Hub with ${quick ? 20 : 100} running workspaces, CPU, % of a core`, resting.hubCpuPercent],
+      ['agent server, idle, resident, MiB', resting.serverRssMiB],
+      ['agent server, idle, proportional share (PSS), MiB', resting.serverPssMiB],
+      [`${crowd.asked} workspaces ensured at once: seconds`, crowd.seconds],
+      [`${crowd.asked} workspaces ensured at once: running`, crowd.running],
+      [`${crowd.asked} workspaces ensured at once: processes`, crowd.processes],
+    ],
+  };
+  return {
+    tables: [table],
+    notes: crowd.failures.slice(0, 3),
+    checks: [
+      { what: 'cold ensure ÷ start of a bare Node process', measured: ratio, atMost: 1.5 },
+      { what: 'agent server resident, idle', measured: resting.serverRssMiB, atMost: 90, unit: ' MiB' },
+      { what: `of ${crowd.asked} workspaces ensured at once, running`, measured: crowd.running, atLeast: crowd.asked },
+      { what: 'distinct agent servers among them', measured: crowd.distinct, atLeast: crowd.asked },
+      { what: 'processes started for them', measured: crowd.processes, atMost: crowd.asked },
+      { what: 'Hub start to first status', measured: started.startMs, atMost: 250, unit: ' ms' },
+      {
+        what: `Hub resident with ${quick ? 20 : 100} running workspaces`,
+        measured: resting.hubRssMiB,
+        atMost: 80,
+        unit: ' MiB',
+      },
+      {
+        what: `Hub CPU with ${quick ? 20 : 100} running workspaces`,
+        measured: resting.hubCpuPercent,
+        atMost: 1,
+        unit: ' %',
+      },
+    ],
+  };
+}
+
+export const hubLifecycle: Benchmark = { name: 'hub-lifecycle', title: 'Life of the Hub', run };

@@ -1,0 +1,78 @@
+/**
+ * `npm run bench [-- [--quick] [name…]]`: runs the benchmarks named, or all, and prints their tables. Saves them in
+ * bench/results and, after a full run, in docs/performance.md.
+ */
+import { parseArgs } from 'node:util';
+import { type Benchmark, type Context, isMet, machine, publish, render, save, stopAll } from './harness.ts';
+import { hubLifecycle } from './hub-lifecycle.ts';
+import { hubRequests } from './hub-requests.ts';
+import { sseFanout } from './sse-fanout.ts';
+import { transitionToWire } from './transition-to-wire.ts';
+
+const benchmarks: readonly Benchmark[] = [sseFanout, hubRequests, hubLifecycle, transitionToWire];
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    quick: { type: 'boolean', default: false },
+    rounds: { type: 'string' },
+    help: { type: 'boolean', default: false },
+  },
+});
+
+function help(): string {
+  const names = benchmarks.map(({ name, title }) => `  ${name.padEnd(20)} ${title}`);
+  return [
+    'npm run bench -- [--quick] [--rounds N] [name…]',
+    '',
+    ...names,
+    '',
+    'Without a name: all. --quick: one short round, results in bench/results/*.local.json.',
+  ].join('\n');
+}
+
+function chosen(): readonly Benchmark[] {
+  const unknown = positionals.filter((name) => !benchmarks.some((benchmark) => benchmark.name === name));
+  if (unknown.length > 0) throw new Error(`There is no benchmark ${unknown.join(', ')}.\n\n${help()}`);
+  return positionals.length === 0 ? benchmarks : benchmarks.filter(({ name }) => positionals.includes(name));
+}
+
+async function main(): Promise<number> {
+  if (values.help) {
+    console.log(help());
+    return 0;
+  }
+  const context: Context = { quick: values.quick, rounds: Number(values.rounds ?? (values.quick ? 1 : 5)) };
+  const isPartial = context.quick || context.rounds < 5;
+  let failures = 0;
+  let short = 0;
+  for (const benchmark of chosen()) {
+    const command = ['npm run bench --', ...(context.quick ? ['--quick'] : []), benchmark.name].join(' ');
+    const from = performance.now();
+    try {
+      const result = await benchmark.run(context);
+      const text = render(benchmark, command, result);
+      console.log(`${text}\n`);
+      save(benchmark, command, { ...context, quick: isPartial }, result);
+      if (!isPartial) publish(benchmark, text);
+      short += result.checks.filter((check) => !isMet(check)).length;
+    } catch (error) {
+      failures += 1;
+      console.error(`✖ ${benchmark.name} failed:`, error);
+    }
+    await stopAll();
+    console.error(`${benchmark.name}: ${((performance.now() - from) / 1000).toFixed(0)} s`);
+  }
+  console.log(
+    failures + short === 0 ? 'Every target is met.' : `${short} targets SHORT, ${failures} benchmarks failed.`,
+  );
+  return failures === 0 ? 0 : 1;
+}
+
+if (machine().cores < 2) console.error('One core: server and load client share it, and absolute figures say little.');
+process.exit(
+  await main().catch((error: unknown) => {
+    console.error(error instanceof Error ? error.message : error);
+    return 2;
+  }),
+);

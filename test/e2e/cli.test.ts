@@ -1,0 +1,124 @@
+/** The built command line tool, as it is installed, from `up` to `hub stop`: a real Hub and a real agent server. */
+import { spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import t from 'tap';
+import { readIdentity } from '../../src/supervise/index.ts';
+
+const command = fileURLToPath(new URL('../../bin/oratorio.js', import.meta.url));
+const home = realpathSync(mkdtempSync(join(tmpdir(), 'oratorio-e2e-')));
+const workspace = join(home, 'site');
+
+interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** @param onStdout sees everything written so far; returns true to press Ctrl-C */
+function oratorio(
+  argv: readonly string[],
+  { input = '', onStdout = (_: string): boolean => false } = {},
+): Promise<Ended> {
+  return new Promise((resolve) => {
+    const env = { PATH: process.env['PATH'], HOME: home, ORATORIO_HOME: join(home, 'state') };
+    const child = spawn(process.execPath, [command, ...argv], { cwd: home, env });
+    let [stdout, stderr] = ['', ''];
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      stdout += text;
+      if (onStdout(stdout)) child.kill('SIGINT');
+    });
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      stderr += text;
+    });
+    child.once('close', (code) => resolve({ code, stdout, stderr }));
+    child.stdin.end(input);
+  });
+}
+
+async function untilGone(pid: number): Promise<void> {
+  const deadline = performance.now() + 30_000;
+  while (readIdentity(pid) !== 'gone') {
+    if (performance.now() > deadline) throw new Error(`process ${pid} lives`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+t.teardown(async () => {
+  await oratorio(['hub', 'stop']);
+  rmSync(home, { recursive: true, force: true });
+});
+
+t.test('from nothing to an answer, and back to nothing', async (t) => {
+  const up = await oratorio(['up', workspace, '--init'], { onStdout: (text) => text.includes('Following events') });
+  t.match(up, { code: 0, stderr: '' });
+  t.match(
+    up.stdout,
+    /Made .* a workspace[\s\S]*Hub started[\s\S]*appserver.starting[\s\S]*appserver.running[\s\S]*state +running/,
+  );
+  t.match(up.stdout, /statecharts +http:\/\/127.0.0.1:\d+\/[\s\S]*Left running/);
+  t.notMatch(up.stdout, /token=/);
+
+  const status = JSON.parse((await oratorio(['hub', 'status', '--json'])).stdout);
+  const [record] = JSON.parse((await oratorio(['list', '--json'])).stdout);
+  t.match(record, { canonicalWorkspacePath: workspace, state: 'running', startedByHub: true });
+
+  let pieces = 0;
+  const chat = await oratorio(['chat', 'count to 20', '--workspace', 'site'], {
+    onStdout: () => {
+      pieces += 1;
+      return false;
+    },
+  });
+  t.match(chat, { code: 0, stdout: /Demo model[\s\S]*20/ });
+  t.ok(pieces > 1, 'the answer came in pieces');
+  const piped = await oratorio(['exec', '--json', '--workspace', workspace], { input: 'hello\n' });
+  t.match(JSON.parse(piped.stdout), { threadId: /^thread_/, text: /Demo model/, tokenUsage: { totalTokens: Number } });
+
+  t.match(await oratorio(['logs', workspace]), { code: 0, stdout: /serving/ });
+  const events = await oratorio(['events', '--json', '--since', 'another-0'], {
+    onStdout: (text) => text.includes('appserver.running'),
+  });
+  t.equal(events.code, 0);
+  t.strictSame(
+    events.stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line).kind)
+      .filter((kind) => kind !== 'port.allocated' && kind !== 'notification.requested')
+      .slice(0, 4),
+    ['hub.gap', 'hub.started', 'appserver.starting', 'appserver.running'],
+  );
+
+  const restarted = JSON.parse((await oratorio(['restart', workspace, '--json'])).stdout);
+  t.match(restarted, { state: 'running' });
+  t.not(restarted.pid, record.pid);
+  t.match(JSON.parse((await oratorio(['stop', workspace, '--json'])).stdout), { state: 'stopped', pid: null });
+  await untilGone(restarted.pid);
+  t.match(await oratorio(['hub', 'stop']), { code: 0, stdout: /has stopped/ });
+  await untilGone(status.pid);
+  t.notOk(existsSync(join(home, 'state', 'hub', 'hub.lock')));
+});
+
+t.test('with the Hub down, chat starts it', async (t) => {
+  t.match(await oratorio(['chat', 'hello', '--workspace', workspace, '--no-start']), { code: 3 });
+  t.match(await oratorio(['chat', 'hello', '--workspace', workspace]), { code: 0, stdout: /Demo model/ });
+});
+
+t.test('hub stop --detach leaves the agent server to the next Hub', async (t) => {
+  const [before] = JSON.parse((await oratorio(['list', '--json'])).stdout);
+  t.match(await oratorio(['hub', 'stop', '--detach']), { code: 0, stdout: /live on/ });
+  const [after] = JSON.parse((await oratorio(['list', '--json'])).stdout);
+  t.match(after, { state: 'running', pid: before.pid, adopted: true, startedByHub: true });
+});
+
+t.test('a second Hub says so and ends with 0', async (t) => {
+  t.match(await oratorio(['hub']), { code: 0, stdout: /Another Hub serves this user at http/ });
+});
+
+t.test('an agent server of one’s own: found by the Hub, refused a second time', async (t) => {
+  t.match(await oratorio(['app-server', '--workspace', join(home, 'nowhere')]), { code: 4 });
+  t.match(await oratorio(['app-server', '--workspace', workspace]), { code: 5, stderr: /another agent server/i });
+});

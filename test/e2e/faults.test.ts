@@ -1,0 +1,274 @@
+/** Faults of the world around: no disk left, settings that cannot be used, a Hub that slept, a reader that never reads. */
+import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs';
+import { Agent, request } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import t from 'tap';
+import { eventually, isAlive } from '../hub/harness.ts';
+import {
+  agentServersUnder,
+  type BuiltHub,
+  followEvents,
+  hubLog,
+  makePlace,
+  openFiles,
+  oratorio,
+  type Place,
+  processesUnder,
+  startHub,
+  type Teardown,
+  takeInventory,
+} from './harness.ts';
+
+/** A disk that can be filled to the last byte, and emptied again. */
+interface Disk {
+  fill(hub: BuiltHub): void;
+  makeRoom(hub: BuiltHub): void;
+}
+
+/** A small file system of its own for the user home where we may mount one; else a limit on what the Hub may write. */
+function smallDisk(t: Teardown, { home }: Place): Disk {
+  mkdirSync(home, { recursive: true, mode: 0o700 });
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m,mode=0700', 'tmpfs', home], { stdio: 'ignore' });
+  } catch {
+    return limitedWriter();
+  }
+  t.teardown(() => execFileSync('umount', ['--lazy', home]));
+  const ballast = join(home, 'ballast');
+  return {
+    fill() {
+      const { openSync, closeSync } = process.getBuiltinModule('node:fs');
+      const fd = openSync(ballast, 'w');
+      try {
+        for (;;) writeSync(fd, Buffer.alloc(4096));
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
+      } finally {
+        closeSync(fd);
+      }
+    },
+    makeRoom: () => rmSync(ballast),
+  };
+}
+
+/** Without privileges: a file size limit of zero makes every write fail, with EFBIG in the place of ENOSPC. */
+function limitedWriter(): Disk {
+  const limit = (pid: number, bytes: string) => execFileSync('prlimit', ['--pid', String(pid), `--fsize=${bytes}:`]);
+  return {
+    fill: ({ pid }) => void limit(pid, '0'),
+    makeRoom: ({ pid }) => void limit(pid, 'unlimited'),
+  };
+}
+
+t.test('a full disk: ensure says so, nothing leaks, and with room again it works', async (t) => {
+  const place = makePlace(t);
+  const disk = smallDisk(t, place);
+  // Its settings make the Hub write a warning at every start, into a log that is on the full disk too.
+  const [known, fresh] = [place.workspace('known'), place.workspace('fresh', { NoSuchSetting: 'x'.repeat(1000) })];
+  const hub = await startHub(place);
+  const running = await hub.client.ensure({ workspacePath: known });
+  const before = takeInventory(place);
+
+  disk.fill(hub);
+  const body = { workspacePath: fresh };
+  const logged = hubLog(place).length;
+  // Often enough to use up what is left of the last block of the log.
+  for (let attempt = 0; attempt < 30; attempt++) {
+    const answer = await hub.call('POST', '/v1/appservers/ensure', body);
+    t.match(answer, {
+      status: 500,
+      body: { error: { code: 'appServerStartFailed', message: /ENOSPC|EFBIG/, details: body } },
+    });
+  }
+  t.equal((await hub.client.byWorkspace(known)).pid, running.pid, 'what runs goes on');
+  t.match(await hub.call('GET', '/v1/status'), { status: 200 });
+  await eventually(async () => {
+    const { phase } = await hub.client.byWorkspace(fresh);
+    return phase.startsWith('exited') || phase === 'stopped' || undefined;
+  }, 'it has come to rest');
+  const meanwhile = takeInventory(place);
+  t.same(
+    [meanwhile.processes, meanwhile.sockets, meanwhile.locks],
+    [before.processes, before.sockets, before.locks],
+    'no process, port or lock more',
+  );
+  t.same(
+    meanwhile.files.filter((file) => file.endsWith('.tmp')),
+    [],
+  );
+
+  t.ok(hubLog(place).length - logged < 4096, 'lines were lost, the Hub was not');
+  const full = hubLog(place).length;
+  disk.makeRoom(hub);
+  t.match(await hub.client.ensure({ workspacePath: fresh }), { state: 'running', lastError: null });
+  t.match(hubLog(place).slice(full), 'NoSuchSetting', 'the log goes on');
+  t.match(await hub.client.stop(known), { state: 'stopped' });
+  t.match(JSON.parse(readFileSync(join(place.home, 'hub', 'appservers.json'), 'utf8')), { version: 1 });
+  await hub.shutdown();
+  t.same(processesUnder(place.root), []);
+});
+
+t.test('settings that cannot be used: invalidConfig names file and key (§7.1)', async (t) => {
+  const place = makePlace(t);
+  const workspacePath = place.workspace('site');
+  const file = join(workspacePath, '.oratorio', 'config.json');
+  const hub = await startHub(place);
+  const ensure = () => hub.call('POST', '/v1/appservers/ensure', { workspacePath });
+  const refusal = (message: RegExp) => ({ status: 500, body: { error: { code: 'invalidConfig', message } } });
+
+  writeFileSync(file, '{ "Supervision": { ');
+  t.match(await ensure(), refusal(/site\/\.oratorio\/config\.json/));
+  writeFileSync(file, '{ "supervision": { "MAXRESTARTS": "many" } }');
+  t.match(await ensure(), refusal(/site\/\.oratorio\/config\.json.*Supervision\.MaxRestarts/));
+  writeFileSync(file, `{ "ApiKey": "\${NO_SUCH_VARIABLE_IN_THE_ENVIRONMENT}" }`);
+  t.match(await ensure(), refusal(/config\.json.*ApiKey.*NO_SUCH_VARIABLE_IN_THE_ENVIRONMENT/));
+  rmSync(file);
+  mkdirSync(file);
+  t.match(await ensure(), refusal(/config\.json.*readable/));
+  rmSync(file, { recursive: true });
+  if (process.getuid?.() !== 0) {
+    writeFileSync(file, '{}');
+    chmodSync(file, 0o000);
+    t.match(await ensure(), refusal(/config\.json.*readable/));
+    chmodSync(file, 0o600);
+  }
+  t.same(agentServersUnder(place.root), [], 'nothing was started for any of them');
+  const cli = await oratorio(place, ['ensure', workspacePath]);
+  t.match(cli, { code: 0 }, 'and with them mended all is well, for the command line too');
+
+  writeFileSync(join(place.home, 'config.json'), '{ "Hub": { "Port": "any" } }');
+  const stillServed = await hub.client.byWorkspace(workspacePath);
+  t.match(stillServed, { state: 'running' });
+  await hub.shutdown();
+  const refused = await oratorio(place, ['list']);
+  t.not(refused.code, 0);
+  t.match(refused.stderr, /home\/config\.json.*Hub\.Port/, 'a Hub that cannot start says which file and key');
+  t.same(processesUnder(place.root), []);
+});
+
+t.test('a Hub that slept through many probes declares nobody unhealthy', async (t) => {
+  const place = makePlace(t);
+  const settings = { ProbeIntervalMs: 100, ProbeTimeoutMs: 100, LivenessFailures: 2, UnhealthyGraceMs: 100 };
+  const workspaces = ['one', 'two', 'three'].map((name) => place.workspace(name, { Supervision: settings }));
+  const hub = await startHub(place);
+  const records = await Promise.all(workspaces.map((workspacePath) => hub.client.ensure({ workspacePath })));
+  const events = await followEvents(t, hub.client);
+  for (const sleepMs of [450, 900, 1500]) {
+    process.kill(hub.pid, 'SIGSTOP');
+    await sleep(sleepMs);
+    process.kill(hub.pid, 'SIGCONT');
+    // Long enough for more rounds of probes than it takes to fail.
+    await sleep(700);
+  }
+  t.same(
+    events.seen.map(({ kind }) => kind),
+    [],
+    'nothing has happened',
+  );
+  const after = await hub.client.list();
+  t.same(after.map(({ pid }) => pid).sort(), records.map(({ pid }) => pid).sort());
+  t.same([...new Set(after.map(({ phase, restartCount }) => `${phase} ${restartCount}`))], ['running 0']);
+
+  const [victim] = after;
+  process.kill(victim?.pid ?? 0, 'SIGSTOP');
+  t.match((await events.wait('appserver.unhealthy')).data, { pid: victim?.pid }, 'a server that sleeps is noticed');
+  await events.wait('appserver.running');
+  t.notOk(isAlive(victim?.pid ?? 0));
+  await hub.shutdown();
+});
+
+const total = 20_000;
+const narrowHeap = '--max-semi-space-size=1 --max-old-space-size=64';
+/** Whoever kept all events for them would need 60 MB. */
+const stalled = 3;
+
+/** Posts notifications number 0 up to `count` over a few connections. */
+async function publish({ lock }: BuiltHub, count: number): Promise<void> {
+  const agent = new Agent({ keepAlive: true, maxSockets: 8 });
+  let next = 0;
+  const post = (number: number) =>
+    new Promise<void>((resolve, reject) => {
+      const body = JSON.stringify({ title: `notification ${number}`, body: 'x'.repeat(800) });
+      const headers = {
+        authorization: `Bearer ${lock.token}`,
+        'content-type': 'application/json',
+        'content-length': body.length,
+      };
+      const outgoing = request(`${lock.apiBaseUrl}/v1/notifications/request`, { method: 'POST', agent, headers });
+      outgoing.once('error', reject);
+      outgoing.once('response', (response) => {
+        if (response.statusCode !== 200) reject(new Error(`notification ${number}: ${response.statusCode}`));
+        response.once('end', resolve).resume();
+      });
+      outgoing.end(body);
+    });
+  const worker = async () => {
+    while (next < count) await post(next++);
+  };
+  await Promise.all(Array.from({ length: 8 }, worker));
+  agent.destroy();
+}
+
+async function subscribeAndNeverRead(t: Teardown, { lock }: BuiltHub): Promise<Socket> {
+  const { hostname, port, host } = new URL(lock.apiBaseUrl);
+  const socket = connect({ host: hostname, port: Number(port) });
+  t.teardown(() => socket.destroy());
+  // The Hub drops who is too far behind; that is no fault of the test.
+  socket.on('error', () => undefined);
+  await once(socket, 'connect');
+  socket.pause();
+  socket.write(
+    `GET /v1/events HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${lock.token}\r\nAccept: text/event-stream\r\n\r\n`,
+  );
+  return socket;
+}
+
+const residentKiB = (pid: number): number =>
+  Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
+
+async function subscribers(hub: BuiltHub): Promise<number> {
+  const metrics = String((await hub.call('GET', '/v1/metrics')).body);
+  return Number(/^oratorio_hub_sse_readers (\d+)/m.exec(metrics)?.[1]);
+}
+
+t.test(`${stalled} subscribers that never read cost nobody anything, ${total} events long`, async (t) => {
+  // In a narrow heap, resident memory is what is kept and not what awaits collection.
+  const place = makePlace(t);
+  const hub = await startHub({ ...place, env: { ...place.env, NODE_OPTIONS: narrowHeap } });
+  const numbers: number[] = [];
+  const closing = new AbortController();
+  t.teardown(() => closing.abort());
+  const others: string[] = [];
+  await new Promise<void>((resolve, reject) => {
+    const read = async () => {
+      for await (const { kind, data } of hub.client.events({ signal: closing.signal, onOpen: resolve })) {
+        if (kind === 'notification.requested') numbers.push(Number(String(data['title']).split(' ')[1]));
+        else others.push(kind);
+      }
+    };
+    read().catch(reject);
+  });
+  // As much without them first: the ring is full and the heap as large as it gets before anything is measured.
+  await publish(hub, total);
+  await eventually(() => numbers.length === total || undefined, 'the warm-up has arrived');
+  const before = { resident: residentKiB(hub.pid), files: openFiles(hub.pid) };
+
+  numbers.length = 0;
+  for (let index = 0; index < stalled; index++) await subscribeAndNeverRead(t, hub);
+  await eventually(async () => (await subscribers(hub)) === stalled + 1 || undefined, 'all are subscribed');
+  await publish(hub, total);
+  await eventually(() => numbers.length >= total || undefined, 'all events arrive');
+  const grownMiB = (residentKiB(hub.pid) - before.resident) / 1024;
+  t.ok(grownMiB < 20, `the Hub has grown by ${grownMiB.toFixed(1)} MiB`);
+  t.same(others, [], 'no gap');
+  t.same(new Set(numbers).size, total, 'every one, once');
+  await eventually(async () => (await subscribers(hub)) === 1 || undefined, 'who do not read are let go');
+  await eventually(() => openFiles(hub.pid) <= before.files || undefined, 'and their descriptors with them');
+  t.notMatch(hubLog(place), /EMFILE|"level":"error"/);
+  closing.abort();
+  await hub.shutdown();
+});

@@ -1,0 +1,342 @@
+/** The product as it is installed: the built `bin/oratorio.js`, in processes of its own, each test in a place of its own. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import {
+  type AppServerClient,
+  HubClient,
+  type ReceivedEvent,
+  type RunningTurn,
+  startThread,
+  startTurn,
+} from '../../src/client/index.ts';
+import type { HubLock } from '../../src/protocol/index.ts';
+import { type Answer, eventually, isAlive, readHubLock } from '../hub/harness.ts';
+
+const at = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
+export const command = at('bin/oratorio.js');
+
+for (const built of ['dist/cli/main.js', 'dist/appserver/main.cjs', 'dist/ui/index.html']) {
+  if (!existsSync(at(built))) throw new Error(`These tests run what is built, and there is no ${built}: npm run build`);
+}
+
+export interface Teardown {
+  teardown(callback: () => unknown): void;
+}
+
+/** One directory with everything a test's processes may touch: user home, temporary directory, workspaces. */
+export interface Place {
+  readonly root: string;
+  readonly home: string;
+  /** The command line tool that is run here; default: that of this checkout. */
+  readonly command?: string;
+  /** What a user's shell would hand on, and nothing of this test's own process. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Makes a workspace with this configuration. */
+  workspace(name: string, config?: unknown): string;
+}
+
+/** After the test its processes are dead and its directory is gone, whatever the test did. */
+export function makePlace(t: Teardown, prefix = 'oratorio-e2e-'): Place {
+  const root = realpathSync(mkdtempSync(join(tmpdir(), prefix)));
+  t.teardown(async () => {
+    await endAll(root);
+    rmSync(root, { recursive: true, force: true, maxRetries: 5 });
+  });
+  const home = join(root, 'home');
+  const temporary = join(root, 'tmp');
+  mkdirSync(temporary);
+  return {
+    root,
+    home,
+    env: {
+      PATH: process.env['PATH'] ?? '',
+      HOME: root,
+      TMPDIR: temporary,
+      ORATORIO_HOME: home,
+      ORATORIO_LOG: 'debug',
+    },
+    workspace(name, config = {}) {
+      const directory = join(root, name);
+      mkdirSync(join(directory, '.oratorio'), { recursive: true });
+      writeFileSync(join(directory, '.oratorio', 'config.json'), JSON.stringify(config));
+      return directory;
+    },
+  };
+}
+
+async function endAll(root: string): Promise<void> {
+  await eventually(() => {
+    const left = processesUnder(root);
+    for (const { pid } of left) {
+      try {
+        process.kill(pid, 'SIGKILL');
+      } catch {
+        // It has gone meanwhile.
+      }
+    }
+    return left.length === 0 || undefined;
+  }, 'every process of the test is dead');
+}
+
+export interface Ended {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/**
+ * Runs the command line tool to its end.
+ *
+ * @param onStdout sees everything written so far each time there is more
+ */
+export async function oratorio(
+  place: Place,
+  argv: readonly string[],
+  onStdout: (text: string) => void = () => undefined,
+): Promise<Ended> {
+  const child = spawn(process.execPath, [place.command ?? command, ...argv], {
+    cwd: place.root,
+    env: place.env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let [stdout, stderr] = ['', ''];
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+    onStdout(stdout);
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  const [code, signal] = await once(child, 'close');
+  return { code, signal, stdout, stderr };
+}
+
+/** The same for a command that must succeed; gives what `--json` has printed. */
+// The document of any command, looked at by tests field by field.
+// biome-ignore lint/suspicious/noExplicitAny: tests assert what it is
+export async function oratorioJson(place: Place, ...argv: readonly string[]): Promise<any> {
+  const { code, stdout, stderr } = await oratorio(place, [...argv, '--json']);
+  if (code !== 0) throw new Error(`oratorio ${argv.join(' ')} ended with ${code}: ${stdout}${stderr}${hubLog(place)}`);
+  return JSON.parse(stdout);
+}
+
+export const hubLog = ({ home }: Place): string =>
+  existsSync(join(home, 'hub', 'hub.log')) ? readFileSync(join(home, 'hub', 'hub.log'), 'utf8') : '';
+
+/** A Hub that serves. */
+export interface BuiltHub {
+  readonly lock: HubLock;
+  readonly pid: number;
+  readonly client: HubClient;
+  call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
+  kill(signal: NodeJS.Signals): Promise<void>;
+  shutdown(): Promise<void>;
+}
+
+/** Starts `oratorio hub` and waits until it serves. Its output is in `hub.log`, as when a client starts it. */
+export async function startHub(place: Place): Promise<BuiltHub> {
+  mkdirSync(join(place.home, 'hub'), { recursive: true, mode: 0o700 });
+  const { openSync, closeSync } = process.getBuiltinModule('node:fs');
+  const log = openSync(join(place.home, 'hub', 'hub.log'), 'a', 0o600);
+  const child = spawn(process.execPath, [command, 'hub'], {
+    cwd: place.home,
+    env: place.env,
+    stdio: ['ignore', log, log],
+  });
+  closeSync(log);
+  const lock = await eventually(() => {
+    if (child.exitCode !== null) throw new Error(`the Hub ended with ${child.exitCode}: ${hubLog(place)}`);
+    const published = readHubLock(place.home);
+    return published?.pid === child.pid ? published : undefined;
+  }, 'the Hub publishes its address');
+  return hubAt(lock);
+}
+
+/** The Hub that serves this home now, whoever started it. */
+export function runningHub({ home }: Place): BuiltHub {
+  const lock = readHubLock(home);
+  if (!lock) throw new Error('no Hub has published its address');
+  return hubAt(lock);
+}
+
+function hubAt(lock: HubLock): BuiltHub {
+  const client = new HubClient(lock);
+  const untilGone = () => eventually(() => !isAlive(lock.pid) || undefined, 'the Hub has ended');
+  return {
+    lock,
+    pid: lock.pid,
+    client,
+    async call(method, path, body, headers = {}) {
+      const response = await fetch(lock.apiBaseUrl + path, {
+        method,
+        headers: { authorization: `Bearer ${lock.token}`, connection: 'close', ...headers },
+        ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+      });
+      const text = await response.text();
+      const isJson = response.headers.get('content-type')?.includes('json');
+      return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
+    },
+    async kill(signal) {
+      process.kill(lock.pid, signal);
+      await untilGone();
+    },
+    async shutdown() {
+      await client.shutdown();
+      await untilGone();
+    },
+  };
+}
+
+export interface Events {
+  readonly seen: readonly ReceivedEvent[];
+  /** The first event that fits, one already seen or one to come. */
+  wait(kind: string, fits?: (event: ReceivedEvent) => boolean): Promise<ReceivedEvent>;
+}
+
+/** Everything the Hub publishes from now on. */
+export async function followEvents(t: Teardown, client: HubClient): Promise<Events> {
+  const closing = new AbortController();
+  t.teardown(() => closing.abort());
+  const seen: ReceivedEvent[] = [];
+  await new Promise<void>((resolve, reject) => {
+    const read = async () => {
+      for await (const event of client.events({ signal: closing.signal, onOpen: resolve })) seen.push(event);
+    };
+    // Once it is open, its end is the end of the Hub or of the test.
+    read().catch(reject);
+  });
+  return {
+    seen,
+    wait: (kind, fits = () => true) =>
+      eventually(() => seen.find((event) => event.kind === kind && fits(event)), `event ${kind}`),
+  };
+}
+
+/** Says something in a thread of its own. */
+export async function say(client: AppServerClient, workspacePath: string, prompt: string): Promise<RunningTurn> {
+  return startTurn(client, await startThread(client, { workspacePath }), prompt);
+}
+
+/** The whole answer of a turn. @throws what ends the turn early */
+export async function answerOf(turn: RunningTurn): Promise<string> {
+  let text = '';
+  for await (const event of turn) if (event.type === 'message') text += event.text;
+  return text;
+}
+
+export interface FoundProcess {
+  readonly pid: number;
+  readonly argv: readonly string[];
+  readonly environment: readonly string[];
+}
+
+/** Processes whose command line, environment or working directory lead into `root`: whatever was started there. */
+export function processesUnder(root: string): FoundProcess[] {
+  const found: FoundProcess[] = [];
+  for (const name of readdirSync('/proc')) {
+    const pid = Number(name);
+    if (!Number.isInteger(pid) || pid === process.pid) continue;
+    try {
+      const argv = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+      const environment = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
+      const traces = [...argv, ...environment, readlinkSync(`/proc/${pid}/cwd`)];
+      if (traces.some((trace) => trace.includes(root))) found.push({ pid, argv, environment });
+    } catch {
+      // It has gone meanwhile, or belongs to somebody else.
+    }
+  }
+  return found;
+}
+
+/** Agent servers of a Hub among them, by workspace. */
+export function agentServersUnder(root: string): { readonly pid: number; readonly workspace: string }[] {
+  return processesUnder(root)
+    .filter(({ argv }) => argv.includes('--managed'))
+    .map(({ pid, argv }) => ({ pid, workspace: argv[argv.indexOf('--workspace') + 1] ?? '' }));
+}
+
+/** What a place has of this machine at one moment, each thing named so that it can be told from every other. */
+export interface Inventory {
+  readonly processes: readonly string[];
+  /** Listening sockets, as `port inode`. */
+  readonly sockets: readonly string[];
+  /** Files below the place that a process holds a lock on. */
+  readonly locks: readonly string[];
+  readonly files: readonly string[];
+}
+
+export function takeInventory({ root }: Place): Inventory {
+  const processes = processesUnder(root);
+  const listening = listeningSockets();
+  const sockets = processes
+    .flatMap(({ pid }) => socketInodes(pid))
+    .filter((inode) => listening.has(inode))
+    .map((inode) => `${listening.get(inode)} ${inode}`);
+  const files = filesUnder(root);
+  return {
+    processes: processes.map(({ pid, argv }) => `${pid} ${argv.join(' ')}`),
+    sockets,
+    locks: lockedFiles(files).map((file) => relative(root, file)),
+    files: files.map((file) => relative(root, file)).sort(),
+  };
+}
+
+/** Port by inode of every TCP socket in state LISTEN (0A). */
+export function listeningSockets(): Map<string, number> {
+  const found = new Map<string, number>();
+  for (const table of ['/proc/net/tcp', '/proc/net/tcp6']) {
+    if (!existsSync(table)) continue;
+    for (const line of readFileSync(table, 'utf8').split('\n').slice(1)) {
+      const [, local = '', , state, , , , , , inode = ''] = line.trim().split(/\s+/);
+      if (state === '0A') found.set(inode, Number.parseInt(local.split(':')[1] ?? '', 16));
+    }
+  }
+  return found;
+}
+
+function socketInodes(pid: number): string[] {
+  try {
+    return readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {
+      const [, inode] = /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${fd}`)) ?? [];
+      return inode === undefined ? [] : [inode];
+    });
+  } catch {
+    // It has gone meanwhile.
+    return [];
+  }
+}
+
+export function openFiles(pid: number): number {
+  return readdirSync(`/proc/${pid}/fd`).length;
+}
+
+function filesUnder(directory: string): string[] {
+  return readdirSync(directory, { withFileTypes: true, recursive: true })
+    .filter((entry) => !entry.isDirectory())
+    .map((entry) => join(entry.parentPath, entry.name));
+}
+
+function lockedFiles(files: readonly string[]): string[] {
+  const inodes = new Set(
+    readFileSync('/proc/locks', 'utf8')
+      .split('\n')
+      .map((line) => /:(\d+) \d+ \S+$/.exec(line)?.[1]),
+  );
+  return files.filter((file) => inodes.has(String(statSync(file, { throwIfNoEntry: false })?.ino)));
+}

@@ -1,0 +1,229 @@
+/**
+ * The page of a real Hub in a real browser, while real agent servers start, die and come back. With
+ * `ORATORIO_SCREENSHOTS=1` it also takes the pictures of the README (`docs/images/`).
+ */
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Browser, Page } from 'playwright-core';
+import t, { type Test } from 'tap';
+import { launchBrowser } from '../browser.ts';
+import { eventually, isAlive } from '../hub/harness.ts';
+import { type BuiltHub, makePlace, oratorio, type Place, startHub } from './harness.ts';
+
+let browser: Browser;
+t.before(async () => {
+  browser = await launchBrowser();
+});
+
+interface Scene {
+  readonly place: Place;
+  readonly hub: BuiltHub;
+  readonly page: Page;
+}
+
+/** Opens the page as `oratorio inspect` prints its address. Whatever is done, it must not complain nor call anybody else. */
+function onPage(name: string, play: (t: Test, scene: Scene) => Promise<void>, colorScheme: 'light' | 'dark' = 'light') {
+  t.test(name, async (t) => {
+    const place = makePlace(t, 'projects-');
+    const hub = await startHub(place);
+    const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, colorScheme });
+    t.teardown(() => context.close());
+    const page = await context.newPage();
+    page.setDefaultTimeout(30_000);
+    const complaints: string[] = [];
+    const foreign: string[] = [];
+    page.on('console', (message) => {
+      if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text());
+    });
+    page.on('pageerror', (error) => complaints.push(String(error)));
+    page.on('requestfailed', (request) => {
+      // Streams are cut by every reload; nothing else may fail.
+      if (!request.url().endsWith('/v1/inspect')) complaints.push(`${request.url()} ${request.failure()?.errorText}`);
+    });
+    page.on('request', (request) => {
+      if (!request.url().startsWith(hub.lock.apiBaseUrl)) foreign.push(request.url());
+    });
+    await page.exposeFunction('reportViolation', (text: string) => complaints.push(text));
+    await page.addInitScript(watchPage);
+    const { stdout } = await oratorio(place, ['inspect', '--print-url']);
+    await page.goto(stdout.trim());
+    await page.locator('.connection.live').waitFor();
+    await play(t, { place, hub, page });
+    t.same(complaints, [], 'no script error, no violation of the content security policy, no failed request');
+    t.same(foreign, [], 'no request to another origin');
+    await page.goto('about:blank');
+    await hub.shutdown();
+  });
+}
+
+/** Runs in the page: notes each state as it lights up, innermost, and what the policy has refused. */
+function watchPage(): void {
+  const page = globalThis as unknown as { lit: string[]; reportViolation(text: string): void };
+  page.lit = [];
+  addEventListener('securitypolicyviolation', (event) =>
+    page.reportViolation(`${event.violatedDirective} ${event.blockedURI}`),
+  );
+  const look = () => {
+    const active = [...document.querySelectorAll<SVGElement>('.node.active')].map(
+      (node) => node.dataset['state'] ?? '',
+    );
+    const innermost = active.reduce((longest, state) => (state.length > longest.length ? state : longest), '');
+    if (innermost !== '' && innermost !== page.lit.at(-1)) page.lit.push(innermost);
+  };
+  new MutationObserver(look).observe(document, { subtree: true, childList: true, attributeFilter: ['class'] });
+}
+
+const litSoFar = (page: Page) => page.evaluate(() => [...(globalThis as unknown as { lit: string[] }).lit]);
+const forget = (page: Page) =>
+  page.evaluate(() => {
+    (globalThis as unknown as { lit: string[] }).lit.length = 0;
+  });
+const isLit = (page: Page, state: string) =>
+  page.locator(`.node.active[data-state="${state}"]`).waitFor({ state: 'attached' });
+const select = (page: Page, name: string) => page.locator('[role=treeitem]', { hasText: name }).first().click();
+const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
+
+/** Whether `states` lit up in this order, others between them or not. */
+function inOrder(seen: readonly string[], states: readonly string[]): boolean {
+  let from = 0;
+  return states.every((state) => {
+    const at = seen.findIndex((each, index) => index >= from && (each === state || each.startsWith(`${state}.`)));
+    from = at + 1;
+    return at >= 0;
+  });
+}
+
+onPage('states light up: ensure, kill -9, back-off, running again', async (t, { place, hub, page }) => {
+  const workspacePath = place.workspace('atelier', { Supervision: { BackoffBaseMs: 800 } });
+  await isLit(page, 'serving.steady');
+  t.match(await page.locator('.hint').textContent(), 'oratorio up');
+  await hub.client.ensure({ workspacePath, startIfMissing: false });
+  const ensured = hub.client.ensure({ workspacePath });
+  await select(page, 'atelier');
+  const { pid } = await ensured;
+  await isLit(page, 'running');
+  t.same(await page.locator('[role=treeitem] b').allTextContents(), ['Hub', 'atelier']);
+  t.equal(await page.locator('[role=treeitem]', { hasText: 'atelier' }).locator('.badge').textContent(), 'running');
+  t.match(await page.locator('.facts').textContent(), `PID${pid}`);
+  t.ok((await litSoFar(page)).includes('running'));
+
+  await forget(page);
+  process.kill(pid ?? 0, 'SIGKILL');
+  await isLit(page, 'exited.backingOff');
+  await isLit(page, 'running');
+  const seen = await litSoFar(page);
+  t.ok(inOrder(seen, ['exited.backingOff', 'starting', 'running']), seen.join(' → '));
+  const revived = await hub.client.byWorkspace(workspacePath);
+  t.match(await page.locator('.facts').textContent(), `PID${revived.pid}`);
+  t.not(revived.pid, pid);
+  t.match((await page.locator('.log li b').allTextContents()).join(' '), /PROCESS\.EXITED.*PROCESS\.SPAWNED/);
+});
+
+onPage('start, restart and stop from the page; a reload keeps the session', async (t, { place, hub, page }) => {
+  const workspacePath = place.workspace('atelier');
+  const first = await hub.client.ensure({ workspacePath });
+  await select(page, 'atelier');
+  await isLit(page, 'running');
+  await forget(page);
+  await press(page, 'Restart');
+  await eventually(async () => inOrder(await litSoFar(page), ['stopping', 'running']) || undefined, 'it restarts');
+  const second = await eventually(async () => {
+    const now = await hub.client.byWorkspace(workspacePath);
+    return now.state === 'running' && now.pid !== first.pid ? now : undefined;
+  }, 'another process runs');
+  t.notOk(isAlive(first.pid ?? 0));
+
+  await press(page, 'Stop');
+  await press(page, 'Keep it');
+  t.ok(isAlive(second.pid ?? 0), 'nothing is stopped before it is confirmed');
+  await press(page, 'Stop');
+  await press(page, 'Stop it');
+  await isLit(page, 'stopped');
+  t.notOk(isAlive(second.pid ?? 0));
+  await press(page, 'Start');
+  await isLit(page, 'running');
+
+  t.notMatch(page.url(), hub.lock.token);
+  await page.reload();
+  await page.locator('.connection.live').waitFor();
+  await isLit(page, 'running');
+  t.equal(await page.locator('.details h2').textContent(), 'atelier', 'what was selected still is');
+  t.notMatch(await page.content(), hub.lock.token);
+});
+
+/** A sidecar that does what is asked of one: answers `GET /models`. */
+async function sidecar({ root }: Place) {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  const port = typeof address === 'object' && address ? address.port : 0;
+  const binaryPath = join(root, 'proxy.mjs');
+  const configPath = join(root, 'proxy.json');
+  const script = `import { createServer } from 'node:http';
+    createServer((_, response) => response.end('{"data":[]}')).listen(${port}, '127.0.0.1');`;
+  writeFileSync(binaryPath, `#!${process.execPath}\n${script}\n`);
+  writeFileSync(configPath, '{}');
+  chmodSync(binaryPath, 0o755);
+  return { enabled: true, binaryPath, configPath, endpoint: `http://127.0.0.1:${port}`, apiKey: 'sk-of-the-sidecar' };
+}
+
+const images = fileURLToPath(new URL('../../docs/images/', import.meta.url));
+
+for (const colorScheme of ['light', 'dark'] as const) {
+  onPage(
+    `many workspaces in many states, ${colorScheme}`,
+    async (t, { place, hub, page }) => {
+      const patient = { BackoffBaseMs: 60_000, BackoffCapMs: 60_000, UnhealthyGraceMs: 60_000 };
+      const nervous = { ...patient, ProbeIntervalMs: 100, ProbeTimeoutMs: 100 };
+      const settings = {
+        atelier: patient,
+        ballad: nervous,
+        cadenza: patient,
+        divertimento: { ...patient, Restart: 'never' },
+        etude: patient,
+        fugue: patient,
+      };
+      const apiProxy = await sidecar(place);
+      const started = Object.entries(settings).map(async ([name, Supervision]) => {
+        const workspacePath = place.workspace(name, { Supervision });
+        const record = await hub.client.ensure({ workspacePath, ...(name === 'atelier' && { apiProxy }) });
+        return [name, { workspacePath, pid: record.pid ?? 0 }] as const;
+      });
+      const { ballad, cadenza, divertimento, etude } = Object.fromEntries(await Promise.all(started));
+      if (!ballad || !cadenza || !divertimento || !etude) throw new Error('not all were started');
+      const at = (name: string) => page.locator('[role=treeitem]', { hasText: name }).locator('.badge');
+      process.kill(ballad.pid, 'SIGSTOP');
+      process.kill(divertimento.pid, 'SIGKILL');
+      await hub.client.stop(etude.workspacePath);
+      await select(page, 'cadenza');
+      process.kill(cadenza.pid, 'SIGKILL');
+      await isLit(page, 'exited.backingOff');
+      const expected = {
+        atelier: 'running',
+        apiProxy: 'running',
+        ballad: 'unhealthy',
+        cadenza: 'exited',
+        divertimento: 'exited',
+        etude: 'stopped',
+        fugue: 'running',
+      };
+      for (const [name, state] of Object.entries(expected)) {
+        await at(name)
+          .filter({ hasText: new RegExp(`^${state}$`) })
+          .waitFor();
+      }
+      t.pass('the tree shows each in its state');
+      if (process.env['ORATORIO_SCREENSHOTS'] === '1') {
+        mkdirSync(images, { recursive: true });
+        await page.screenshot({ path: join(images, `inspector-${colorScheme}.png`), animations: 'disabled' });
+      }
+    },
+    colorScheme,
+  );
+}
+
+// The root test ends with the process, and an open browser keeps the process alive: so this is a test, the last one.
+t.test('the browser closes', () => browser.close());

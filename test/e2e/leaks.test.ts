@@ -1,0 +1,155 @@
+/** Nothing lost, nothing leaked: whatever is killed, at whatever moment, the product finds its way back and out. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import t from 'tap';
+import { AppServerClient } from '../../src/client/index.ts';
+import { eventually, isAlive } from '../hub/harness.ts';
+import {
+  agentServersUnder,
+  answerOf,
+  followEvents,
+  type Inventory,
+  listeningSockets,
+  makePlace,
+  oratorio,
+  oratorioJson,
+  type Place,
+  processesUnder,
+  runningHub,
+  say,
+  takeInventory,
+} from './harness.ts';
+
+// Twenty rounds are half a minute of work for two free processors, and more for busy ones.
+t.setTimeout(300_000);
+
+const rounds = 20;
+const quick = { Supervision: { BackoffBaseMs: 40, ProbeIntervalMs: 100, MaxRestarts: 100 } };
+
+async function ask(url: string, workspacePath: string, prompt: string): Promise<string> {
+  const client = await AppServerClient.connect(url);
+  try {
+    return await answerOf(await say(client, workspacePath, prompt));
+  } finally {
+    client.close();
+  }
+}
+
+/** Watches for a second agent server of one workspace, which must never exist, not for a moment. */
+function watchForDuplicates(place: Place) {
+  const duplicates: string[] = [];
+  const timer = setInterval(() => {
+    const servers = agentServersUnder(place.root);
+    const workspaces = new Set(servers.map(({ workspace }) => workspace));
+    if (workspaces.size < servers.length) duplicates.push(JSON.stringify(servers));
+  }, 100);
+  return {
+    duplicates,
+    stop: () => clearInterval(timer),
+  };
+}
+
+/** Nobody listens, holds a lock or runs; what is left on disk is what is meant to stay. */
+function isAtRest({ processes, sockets, locks }: Inventory): true | undefined {
+  return (processes.length === 0 && sockets.length === 0 && locks.length === 0) || undefined;
+}
+
+t.test(`${rounds} rounds of kill -9 at varying moments leave nothing behind and nothing twice`, async (t) => {
+  const place = makePlace(t);
+  const workspace = place.workspace('site', quick);
+
+  t.match(await oratorio(place, ['up', workspace, '--no-follow']), { code: 0, stdout: /running/ });
+  t.match(await oratorio(place, ['chat', 'hello', '--workspace', workspace]), { code: 0, stdout: /Demo model/ });
+  const inUse = takeInventory(place);
+  t.equal(inUse.processes.length, 2, 'one Hub, one agent server');
+  t.equal(inUse.sockets.length, 2, 'each listens on one port');
+  t.same(inUse.locks.toSorted(), ['home/hub/hub.mutex', 'site/.oratorio/appserver.mutex']);
+  t.match(await oratorio(place, ['stop', workspace]), { code: 0 });
+  t.match(await oratorio(place, ['hub', 'stop']), { code: 0 });
+  const before = takeInventory(place);
+  t.ok(isAtRest(before));
+  t.same(
+    before.files.filter((file) => !/^home\/hub\/logs\/[0-9a-f]{24}\/std(out|err)\.log$/.test(file)),
+    [
+      'home/hub/adoption.key',
+      'home/hub/appservers.json',
+      'home/hub/hub.log',
+      'home/hub/hub.mutex',
+      'site/.oratorio/appserver.mutex',
+      'site/.oratorio/config.json',
+    ],
+    'no address, no temporary file',
+  );
+
+  const watch = watchForDuplicates(place);
+  t.teardown(watch.stop);
+  const everListened = new Set(inUse.sockets);
+  let revivals = 0;
+  let adoptions = 0;
+  for (let round = 0; round < rounds; round++) {
+    const record = await oratorioJson(place, 'ensure', workspace);
+    const first = runningHub(place);
+    t.match(await ask(record.endpoints.appServerWebSocket, workspace, `echo round ${round}`), `round ${round}`);
+    process.kill(record.pid, 'SIGKILL');
+    // From before the Hub knows of it, through back-off and start, to long after the revival.
+    await sleep(round * 15);
+    await first.kill('SIGKILL');
+    const survivor = agentServersUnder(place.root)[0]?.pid;
+    if (survivor !== undefined) revivals += 1;
+
+    const [found] = await oratorioJson(place, 'list');
+    const second = runningHub(place);
+    t.not(second.pid, first.pid, 'list has started another Hub');
+    const again = found.state === 'running' ? found : await second.client.ensure({ workspacePath: workspace });
+    if (again.adopted) adoptions += 1;
+    t.ok(again.pid !== record.pid && isAlive(again.pid ?? 0));
+    const now = takeInventory(place);
+    for (const socket of now.sockets) everListened.add(socket);
+    t.same([now.processes.length, now.sockets.length, now.locks.length], [2, 2, 2], `round ${round}: each thing once`);
+    if (round % 2 === 0) await second.client.stop(workspace);
+    await second.shutdown();
+    t.notOk(isAlive(again.pid ?? 0));
+  }
+  t.ok(revivals > 0 && revivals < rounds, `the Hub died before and after the revival (${revivals} of ${rounds} after)`);
+  t.ok(adoptions > 0, `${adoptions} adopted`);
+  watch.stop();
+  t.same(watch.duplicates, []);
+
+  const after = takeInventory(place);
+  t.same(
+    after,
+    before,
+    'the same processes, sockets, locks and files as before: none, none, none, and those that stay',
+  );
+  const stillListening = listeningSockets();
+  t.same(
+    [...everListened].filter((socket) => stillListening.has(socket.split(' ')[1] ?? '')),
+    [],
+    'no socket of ours was inherited by anybody',
+  );
+});
+
+t.test('an agent server that dies in the middle of a turn: the client is told, the next chat works', async (t) => {
+  const place = makePlace(t);
+  const workspace = place.workspace('site', quick);
+  const { pid } = await oratorioJson(place, 'ensure', workspace);
+  const chat = await oratorio(place, ['chat', 'count to 1000', '--workspace', workspace], (text) => {
+    if (/\b7\b/.test(text) && isAlive(pid)) process.kill(pid, 'SIGKILL');
+  });
+  t.match(chat, { code: 1, signal: null, stderr: /connection/i });
+  t.notMatch(chat.stdout, /\b1000\b/);
+  t.match(await oratorio(place, ['chat', 'hello', '--workspace', workspace]), { code: 0, stdout: /Demo model/ });
+
+  const record = await oratorioJson(place, 'ensure', workspace);
+  const client = await AppServerClient.connect(record.endpoints.appServerWebSocket);
+  const answer = answerOf(await say(client, workspace, 'count to 1000'));
+  const hub = runningHub(place);
+  const events = await followEvents(t, hub.client);
+  process.kill(record.pid, 'SIGKILL');
+  await t.rejects(answer, { name: 'AppServerConnectionError' });
+  await t.rejects(client.request('thread/list'), { name: 'AppServerConnectionError' }, 'and so is every later request');
+  const revived = await events.wait('appserver.running');
+  const url = (revived.data['endpoints'] as Record<string, string>)['appServerWebSocket'] ?? '';
+  t.match(await ask(url, workspace, 'echo back again'), 'back again');
+  await hub.shutdown();
+  await eventually(() => processesUnder(place.root).length === 0 || undefined, 'nothing is left');
+});

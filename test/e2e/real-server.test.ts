@@ -1,0 +1,360 @@
+/** The Hub with the real agent server: handshake, scale, servers of others, taken ports, notifications, secrets. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { createServer, type Server } from 'node:net';
+import { dirname, join } from 'node:path';
+import t from 'tap';
+import { AppServerClient, type HubClient, type ReceivedEvent } from '../../src/client/index.ts';
+import type { LaunchDocument } from '../../src/protocol/index.ts';
+import { agentServerFixture, eventually, isAlive, makeWorkspace, startTestHub } from '../hub/harness.ts';
+import {
+  agentServersUnder,
+  answerOf,
+  type BuiltHub,
+  command,
+  followEvents,
+  makePlace,
+  oratorio,
+  oratorioJson,
+  type Place,
+  processesUnder,
+  runningHub,
+  say,
+  startHub,
+  type Teardown,
+} from './harness.ts';
+
+const webSocketOf = ({ endpoints }: { endpoints: Record<string, string> }) => endpoints['appServerWebSocket'] ?? '';
+const portOf = (url: string) => Number(new URL(url).port);
+
+/** Connects, talks, and gives the server's name; throws when anything of it does not work. */
+async function converse(url: string, workspacePath: string) {
+  const client = await AppServerClient.connect(url);
+  try {
+    const answer = await answerOf(await say(client, workspacePath, 'echo it works'));
+    if (!answer.includes('it works')) throw new Error(`answered: ${answer}`);
+    return client.server.serverInfo;
+  } finally {
+    client.close();
+  }
+}
+
+t.test('ensure, then the handshake as the SDK and as a bare WebSocket does it (§4.2 rule 2)', async (t) => {
+  const place = makePlace(t);
+  const workspace = place.workspace('site');
+  const hub = await startHub(place);
+  const record = await hub.client.ensure({ workspacePath: workspace });
+  t.match(record, {
+    state: 'running',
+    phase: 'running',
+    startedByHub: true,
+    adopted: false,
+    serviceStatus: { appServerWebSocket: { state: 'running', url: webSocketOf(record), reason: null } },
+  });
+  const { name, version } = await converse(webSocketOf(record), workspace);
+  t.ok(name);
+  t.equal(version, record.serverVersion);
+
+  const socket = new WebSocket(webSocketOf(record));
+  await once(socket, 'open');
+  const answers: { id: number; result?: { serverInfo: object }; error?: { code: number } }[] = [];
+  socket.addEventListener('message', ({ data }) => answers.push(JSON.parse(data)));
+  const request = (id: number, method: string, params: object) =>
+    socket.send(JSON.stringify({ jsonrpc: '2.0', id, method, params }));
+  request(1, 'thread/list', {});
+  request(2, 'initialize', { clientInfo: { name: 'bare', version: '1' } });
+  request(3, 'initialize', { clientInfo: { name: 'bare', version: '1' } });
+  await eventually(() => answers.length === 3 || undefined, 'three answers');
+  t.match(answers, [
+    { id: 1, error: { code: -32_002 } },
+    { id: 2, result: { serverInfo: { name, version } } },
+    { id: 3, error: { code: -32_003 } },
+  ]);
+  socket.close();
+  await hub.shutdown();
+});
+
+t.test('an installation whose path a URL would escape works like any other', async (t) => {
+  const place = makePlace(t);
+  const installed = join(place.root, 'söme où 100% else #1');
+  for (const part of ['bin', 'dist', 'package.json']) {
+    cpSync(join(dirname(command), '..', part), join(installed, part), { recursive: true });
+  }
+  symlinkSync(join(dirname(command), '..', 'node_modules'), join(installed, 'node_modules'));
+  const elsewhere = { ...place, command: join(installed, 'bin', 'oratorio.js') };
+  t.match(await oratorioJson(elsewhere, 'ensure', place.workspace('my site')), { state: 'running' });
+  const hub = runningHub(place);
+  t.match(await (await fetch(hub.lock.apiBaseUrl)).text(), '<title>');
+  t.equal((await hub.call('GET', '/v1/machines')).body.length, 3);
+  await hub.shutdown();
+});
+
+t.test('100 ensures at once through the SDK: one process, one record', async (t) => {
+  const place = makePlace(t);
+  const workspace = place.workspace('site');
+  const link = join(place.root, 'link');
+  symlinkSync(workspace, link);
+  const hub = await startHub(place);
+  const records = await Promise.all(
+    Array.from({ length: 100 }, (_, index) =>
+      hub.client.ensure({ workspacePath: [workspace, link, `${workspace}/.`][index % 3] ?? workspace }),
+    ),
+  );
+  t.same([...new Set(records.map(({ pid, state }) => `${state} ${pid}`))], [`running ${records[0]?.pid}`]);
+  t.same(agentServersUnder(place.root), [{ pid: records[0]?.pid, workspace }]);
+  await hub.shutdown();
+});
+
+t.test('30 workspaces at once: all run, one process each, and all end together', async (t) => {
+  const place = makePlace(t);
+  const hub = await startHub(place);
+  const workspaces = Array.from({ length: 30 }, (_, index) => place.workspace(`site-${index + 10}`));
+  const records = await Promise.all(workspaces.map((workspacePath) => hub.client.ensure({ workspacePath })));
+  t.same([...new Set(records.map(({ state }) => state))], ['running']);
+  t.equal(new Set(records.map((record) => portOf(webSocketOf(record)))).size, 30);
+  const servers = agentServersUnder(place.root);
+  t.same(servers.map(({ workspace }) => workspace).sort(), workspaces);
+  t.same(servers.map(({ pid }) => pid).sort(), records.map(({ pid }) => pid).sort());
+  t.same(
+    (await hub.client.list()).map(({ canonicalWorkspacePath }) => canonicalWorkspacePath),
+    workspaces,
+    'sorted',
+  );
+  await hub.shutdown();
+  t.same(processesUnder(place.root), []);
+});
+
+/** Runs `oratorio app-server` as a person would, until it serves. */
+async function startByHand(place: Place, workspace: string, ...more: string[]) {
+  const child = spawn(process.execPath, [command, 'app-server', '--workspace', workspace, ...more], {
+    cwd: place.root,
+    env: place.env,
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  let output = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));
+  const [, url] = await eventually(() => /Serving \S+ at (\S+)/.exec(output) ?? undefined, 'it serves');
+  return { child, pid: child.pid ?? 0, url: url ?? '' };
+}
+
+t.test('an agent server that somebody else has started is used and left alone (§3, DESIGN §5)', async (t) => {
+  const place = makePlace(t);
+  const workspace = place.workspace('site');
+  const stranger = await startByHand(place, workspace);
+  const hub = await startHub(place);
+  const events = await followEvents(t, hub.client);
+  const inspected = await hub.client.byWorkspace(workspace);
+  t.match(inspected, { state: 'running', pid: stranger.pid, startedByHub: false });
+
+  const record = await hub.client.ensure({ workspacePath: workspace });
+  t.match(record, { state: 'running', pid: stranger.pid, startedByHub: false, adopted: false });
+  t.match(record.serviceStatus, { appServerWebSocket: { state: 'external', url: webSocketOf(record) } });
+  t.match((await events.wait('appserver.running')).data, { pid: stranger.pid, external: true });
+  await converse(webSocketOf(record), workspace);
+
+  t.match(await hub.call('POST', '/v1/appservers/restart', { workspacePath: workspace }), {
+    status: 409,
+    body: { error: { code: 'workspaceLocked', details: { workspacePath: workspace, pid: stranger.pid } } },
+  });
+  await hub.client.stop(workspace);
+  t.ok(isAlive(stranger.pid), 'stop has not ended it');
+  await converse(webSocketOf(record), workspace);
+
+  await hub.client.ensure({ workspacePath: workspace });
+  stranger.child.kill('SIGTERM');
+  await once(stranger.child, 'exit');
+  t.equal(stranger.child.exitCode, 0);
+  const own = await eventually(async () => {
+    const now = await hub.client.ensure({ workspacePath: workspace });
+    return now.startedByHub ? now : undefined;
+  }, 'once it has ended, the Hub starts one of its own');
+  t.match(own, { state: 'running' });
+  await hub.shutdown();
+});
+
+t.test('the Hub ends, the agent server of somebody else does not', async (t) => {
+  const place = makePlace(t);
+  const workspace = place.workspace('site');
+  const stranger = await startByHand(place, workspace);
+  const hub = await startHub(place);
+  await hub.client.ensure({ workspacePath: workspace });
+  await hub.shutdown();
+  t.ok(isAlive(stranger.pid));
+  stranger.child.kill('SIGTERM');
+  await once(stranger.child, 'exit');
+});
+
+async function occupy(t: Teardown, port: number): Promise<Server | undefined> {
+  const server = createServer((socket) => socket.destroy());
+  t.teardown(() => server.close());
+  return new Promise((resolve) => {
+    server.once('error', () => resolve(undefined));
+    server.listen({ host: '127.0.0.1', port, exclusive: true }, () => resolve(server));
+  });
+}
+
+const isWebSocketPort = ({ kind, data }: ReceivedEvent) =>
+  kind === 'port.allocated' && data['service'] === 'appServerWebSocket';
+
+/** Restarts until this test was faster than the new agent server in binding the port it was given. */
+async function takePortBeforeBind(t: Teardown, hub: BuiltHub, workspacePath: string) {
+  const events = await followEvents(t, hub.client);
+  for (let attempt = 0; attempt < 10; attempt++) {
+    const known = events.seen.length;
+    const allocated = () => events.seen.slice(known).find(isWebSocketPort);
+    const restarting = hub.client.restart({ workspacePath });
+    const port = Number((await eventually(allocated, 'a port was allocated')).data['port']);
+    const occupied = await occupy(t, port);
+    const record = await restarting;
+    if (!occupied) continue;
+    const real = portOf(webSocketOf(record));
+    await eventually(() => events.seen.find((event) => isWebSocketPort(event) && event.data['port'] === real), 'told');
+    return { port, record, ports: events.seen.slice(known).filter(isWebSocketPort) };
+  }
+  throw new Error('the agent server was always faster');
+}
+
+t.test('a port that is taken between its allocation and the bind is replaced, and everybody hears of it', async (t) => {
+  const place = makePlace(t);
+  const workspace = place.workspace('site');
+  const hub = await startHub(place);
+  await hub.client.ensure({ workspacePath: workspace });
+  const { port, record, ports } = await takePortBeforeBind(t, hub, workspace);
+  t.equal(record.state, 'running');
+  t.not(portOf(webSocketOf(record)), port);
+  await converse(webSocketOf(record), workspace);
+  t.same(
+    ports.map(({ data }) => data['port']),
+    [port, portOf(webSocketOf(record))],
+  );
+  t.same(record.serviceStatus['appServerWebSocket'], { state: 'running', url: webSocketOf(record), reason: null });
+
+  const stranger = await startByHand(place, place.workspace('other'), '--port', String(port));
+  t.not(portOf(stranger.url), port, 'one that is started by hand takes another port too');
+  stranger.child.kill('SIGTERM');
+  await once(stranger.child, 'exit');
+  await hub.shutdown();
+});
+
+t.test('a finished turn arrives as a notification in the stream of the Hub (§2.5)', async (t) => {
+  const place = makePlace(t);
+  const workspace = place.workspace('site');
+  const hub = await startHub(place);
+  const events = await followEvents(t, hub.client);
+  const record = await hub.client.ensure({ workspacePath: workspace });
+  await converse(webSocketOf(record), workspace);
+  const { workspacePath, data } = await events.wait('notification.requested');
+  t.equal(workspacePath, workspace);
+  t.match(data, { workspacePath: workspace, kind: 'turnCompleted', severity: 'success', source: 'appserver' });
+
+  await hub.kill('SIGKILL');
+  const next = await startHub(place);
+  const adopted = await next.client.ensure({ workspacePath: workspace });
+  t.match(adopted, { adopted: true, pid: record.pid });
+  const later = await followEvents(t, next.client);
+  await converse(webSocketOf(adopted), workspace);
+  t.match((await later.wait('notification.requested')).workspacePath, workspace, 'also in that of the next Hub');
+  await next.shutdown();
+});
+
+t.test('the token an agent server is given can post notifications for its workspace, and nothing else', async (t) => {
+  const hub = await startTestHub(t, { agentServer: agentServerFixture('shows-launch-document.ts') });
+  const workspace = makeWorkspace(t);
+  await hub.ensure(workspace);
+  const launch: LaunchDocument = JSON.parse(readFileSync(join(workspace, 'launch.json'), 'utf8'));
+  t.notMatch(JSON.stringify(launch), hub.lock.token, 'the Hub token is not in the launch document');
+  const headers = { authorization: `Bearer ${launch.notificationToken}` };
+
+  const { body: api } = await hub.call('GET', '/v1/openapi.json');
+  let refused = 0;
+  for (const [path, methods] of Object.entries<Record<string, object>>(api.paths)) {
+    for (const method of Object.keys(methods)) {
+      if (path === '/v1/status' || path === '/v1/notifications/request') continue;
+      const body = method === 'post' ? { workspacePath: workspace } : undefined;
+      const answer = await hub.call(method.toUpperCase(), path, body, headers);
+      t.match(answer, { status: 401, body: { error: { code: 'unauthorized' } } }, `${method} ${path}`);
+      refused += 1;
+    }
+  }
+  t.ok(refused >= 10, `${refused} routes`);
+  t.equal((await hub.record(workspace)).state, 'running');
+
+  const events = await hub.events();
+  const notify = (extra: Record<string, string>) =>
+    hub.call('POST', '/v1/notifications/request', { title: 'x', workspacePath: '/of/somebody/else' }, extra);
+  t.match(await notify(headers), { status: 200, body: { accepted: true } });
+  t.equal((await events.wait('notification.requested')).workspacePath, workspace, 'whatever workspace it names');
+  const forged = launch.notificationToken.replace(/.{4}$/, 'AAAA');
+  t.match(await notify({ authorization: `Bearer ${forged}` }), { status: 401 });
+  await hub.shutdown();
+});
+
+async function readStream(t: Teardown, hub: BuiltHub, path: string) {
+  const closing = new AbortController();
+  t.teardown(() => closing.abort());
+  const response = await fetch(hub.lock.apiBaseUrl + path, {
+    headers: { authorization: `Bearer ${hub.lock.token}` },
+    signal: closing.signal,
+  });
+  const stream = { text: '' };
+  const read = async () => {
+    for await (const chunk of response.body ?? []) stream.text += Buffer.from(chunk as Uint8Array).toString();
+  };
+  read().catch(() => undefined);
+  return stream;
+}
+
+async function churn(client: HubClient, workspacePath: string): Promise<void> {
+  await client.ensure({ workspacePath });
+  const { pid, endpoints } = await client.restart({ workspacePath });
+  await converse(webSocketOf({ endpoints }), workspacePath);
+  process.kill(pid ?? 0, 'SIGKILL');
+  await eventually(async () => {
+    const now = await client.byWorkspace(workspacePath);
+    return (now.state === 'running' && now.pid !== pid) || undefined;
+  }, 'it is revived');
+}
+
+t.test('no secret is where it must not be (DESIGN §4)', async (t) => {
+  const place = makePlace(t);
+  const workspace = place.workspace('site', { Supervision: { BackoffBaseMs: 20 } });
+  const hub = await startHub(place);
+  const inspection = await readStream(t, hub, '/v1/inspect');
+  await churn(hub.client, workspace);
+  const record = await hub.client.ensure({ workspacePath: workspace });
+  const secrets = {
+    'Hub token': hub.lock.token,
+    'WebSocket token': new URL(webSocketOf(record)).searchParams.get('token') ?? '',
+    'adoption key': readFileSync(join(place.home, 'hub', 'adoption.key'), 'utf8').trim(),
+    'adoption proof': JSON.parse(readFileSync(join(workspace, '.oratorio', 'appserver.lock'), 'utf8')).adoptionProof,
+    'notification token': `ntf.${Buffer.from(workspace).toString('base64url')}`,
+  };
+  for (const [name, secret] of Object.entries(secrets)) t.ok(secret.length > 20, `there is a ${name}`);
+
+  const processes = processesUnder(place.root);
+  t.equal(processes.length, 2);
+  const logs = readdirSync(join(place.home, 'hub'), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.name.endsWith('.log'))
+    .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'utf8'));
+  t.match(logs.join(''), /serving[\s\S]*serving/, 'the logs tell of all starts');
+  await eventually(() => inspection.text.split('event: transition').length > 10 || undefined, 'transitions are told');
+  const places: Record<string, string> = {
+    'command lines': processes.map(({ argv }) => argv.join('\n')).join('\n'),
+    environments: processes.map(({ environment }) => environment.join('\n')).join('\n'),
+    logs: logs.join('\n'),
+    'state file': readFileSync(join(place.home, 'hub', 'appservers.json'), 'utf8'),
+    'inspection stream': inspection.text,
+    page: await (await fetch(hub.lock.apiBaseUrl)).text(),
+    list: (await oratorio(place, ['list'])).stdout,
+    'hub status': JSON.stringify(await oratorioJson(place, 'hub', 'status')),
+    'logs over HTTP': await hub.client.logs(workspace, { bytes: 1_000_000 }),
+    metrics: String((await hub.call('GET', '/v1/metrics')).body),
+    openapi: JSON.stringify((await hub.call('GET', '/v1/openapi.json')).body),
+  };
+  for (const [where, text] of Object.entries(places)) {
+    t.ok(text.length > 20, `there is something in the ${where}`);
+    for (const [name, secret] of Object.entries(secrets)) t.notOk(text.includes(secret), `no ${name} in the ${where}`);
+  }
+  await hub.shutdown();
+});
