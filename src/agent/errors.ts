@@ -3,7 +3,19 @@ import { type RpcErrorName, rpcErrors } from '../protocol/index.ts';
 /** What the runtime may refuse, by its name in the table of the protocol. */
 export type AgentErrorName = Extract<
   RpcErrorName,
-  'threadNotFound' | 'threadNotActive' | 'turnInProgress' | 'turnNotFound' | 'turnNotRunning' | 'overloaded'
+  | 'threadNotFound'
+  | 'threadNotActive'
+  | 'turnInProgress'
+  | 'turnNotFound'
+  | 'turnNotRunning'
+  | 'queuedInputNotFound'
+  | 'toolConflict'
+  | 'storageFailed'
+  | 'approvalNotFound'
+  | 'overloaded'
+  | 'mcpServerNotFound'
+  | 'mcpServerInvalid'
+  | 'mcpServerReadOnly'
 >;
 
 /** A request that cannot be met as things are. Nothing has changed. */

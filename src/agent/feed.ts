@@ -1,9 +1,14 @@
-import type { RpcNotificationMethod, RpcNotificationParams } from '../protocol/index.ts';
+import type { ApprovalRequest, RpcNotificationMethod, RpcNotificationParams } from '../protocol/index.ts';
 
-/** Something that happened in a thread: a notification of the protocol, not yet addressed to anybody. */
-export type ThreadEvent = {
-  readonly [N in RpcNotificationMethod]: { readonly method: N; readonly params: RpcNotificationParams<N> };
-}[RpcNotificationMethod];
+/**
+ * Something that happened in a thread: a notification of the protocol, not yet addressed to anybody; or a question that
+ * whoever hears it may answer with `Runtime.respond`.
+ */
+export type ThreadEvent =
+  | {
+      readonly [N in RpcNotificationMethod]: { readonly method: N; readonly params: RpcNotificationParams<N> };
+    }[RpcNotificationMethod]
+  | { readonly method: 'item/approval/request'; readonly params: ApprovalRequest };
 
 export type Listener = (event: ThreadEvent) => void;
 

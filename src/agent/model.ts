@@ -1,19 +1,69 @@
-/** What a model says, in order. Usage comes last and at most once. Tool calls join here later. */
+import type { FinishReason } from '../protocol/index.ts';
+
+/** What a model says, in order. */
 export type ModelEvent =
   | { readonly type: 'thinking'; readonly text: string }
   | { readonly type: 'text'; readonly text: string }
-  | { readonly type: 'usage'; readonly inputTokens: number; readonly outputTokens: number };
+  /** A piece of the arguments of call number `index` of this answer, as it is being written. */
+  | {
+      readonly type: 'toolCallDelta';
+      readonly index: number;
+      readonly callId: string;
+      readonly name: string;
+      readonly argumentsDelta: string;
+    }
+  /** The whole call, after its last piece; `arguments` is the JSON text as the model wrote it, perhaps broken. */
+  | { readonly type: 'toolCall'; readonly call: ModelToolCall }
+  /** At most once, near the end. `isEstimated`: the provider did not count, we did. */
+  | {
+      readonly type: 'usage';
+      readonly inputTokens: number;
+      readonly outputTokens: number;
+      readonly isEstimated?: boolean;
+    }
+  /** Exactly once, last. A provider that does not say why it ended means `stop`, or `toolCalls` when it made some. */
+  | { readonly type: 'finish'; readonly reason: FinishReason };
 
-export interface ModelMessage {
-  readonly role: 'user' | 'assistant';
-  readonly text: string;
+export interface ModelToolCall {
+  readonly callId: string;
+  readonly name: string;
+  readonly arguments: string;
 }
+
+export type ContentPart =
+  | { readonly type: 'text'; readonly text: string }
+  /** `url` is an https or data URL. */
+  | { readonly type: 'image'; readonly url: string; readonly detail?: string };
+
+export type ModelMessage =
+  | { readonly role: 'system'; readonly text: string }
+  | { readonly role: 'user'; readonly content: readonly ContentPart[] }
+  | { readonly role: 'assistant'; readonly text: string; readonly toolCalls: readonly ModelToolCall[] }
+  | { readonly role: 'tool'; readonly callId: string; readonly name: string; readonly content: readonly ContentPart[] };
+
+/** A tool as a model is told of it. */
+export interface ModelTool {
+  readonly name: string;
+  readonly description: string;
+  /** JSON Schema of an object. */
+  readonly inputSchema: Readonly<Record<string, unknown>>;
+}
+
+export type ToolChoice = 'auto' | 'none' | 'required' | { readonly name: string };
+
+/** Passed on as they are to a provider that knows them; names of the chat-completions interface. */
+export type Sampling = Readonly<Record<string, unknown>>;
 
 export interface ModelRequest {
   /** Absent: the provider's own. */
   readonly model?: string | undefined;
-  /** The conversation, oldest first; the last one is what is to be answered. */
+  /** The conversation, oldest first. */
   readonly messages: readonly ModelMessage[];
+  readonly tools?: readonly ModelTool[] | undefined;
+  readonly toolChoice?: ToolChoice | undefined;
+  /** `{type: 'json_object'}` or `{type: 'json_schema', json_schema: {…}}`, as the chat-completions interface has it. */
+  readonly responseFormat?: Readonly<Record<string, unknown>> | undefined;
+  readonly sampling?: Sampling | undefined;
 }
 
 export interface ModelInfo {
@@ -24,30 +74,48 @@ export interface ModelInfo {
 
 /** Something that answers. One of them serves a whole agent server. */
 export interface ModelProvider {
+  /** What kind it is: `openai` (any compatible upstream), `demo`, `scripted`. */
   readonly name: string;
   /** The model used when a request names none. */
   readonly model: string;
   /**
-   * Streams one answer. Ends soon after `signal` aborts, by returning or by throwing, whichever is easier.
+   * Streams one answer into `emit`, which is called synchronously as bytes arrive (no promise per piece: this is the hot
+   * path), and resolves after `finish` was emitted. Ends soon after `signal` aborts, by resolving or by rejecting,
+   * whichever is easier; it emits nothing after that.
    * @throws ModelError for everything that can be wrong with a provider
    */
-  stream(request: ModelRequest, signal: AbortSignal): AsyncIterable<ModelEvent>;
+  stream(request: ModelRequest, emit: (event: ModelEvent) => void, signal: AbortSignal): Promise<void>;
   /** @throws ModelError */
   listModels(signal: AbortSignal): Promise<readonly ModelInfo[]>;
+  /** Lets go of kept connections. */
+  close(): void;
 }
+
+/** Why a provider failed, for programs. */
+export type ModelErrorCode =
+  | 'upstreamUnreachable'
+  | 'upstreamUnauthorized'
+  | 'upstreamRateLimited'
+  | 'upstreamRejected'
+  | 'upstreamFailed'
+  | 'upstreamProtocol'
+  /** The conversation does not fit into the model's context. */
+  | 'contextTooLong';
 
 /** A provider did not do its part. The message is for people and holds no secret. */
 export class ModelError extends Error {
   override readonly name = 'ModelError';
-  readonly code:
-    | 'upstreamUnreachable'
-    | 'upstreamUnauthorized'
-    | 'upstreamRejected'
-    | 'upstreamFailed'
-    | 'upstreamProtocol';
+  readonly code: ModelErrorCode;
+  /** How long the upstream wants to be left alone, in milliseconds. */
+  readonly retryAfterMs: number | undefined;
 
-  constructor(code: ModelError['code'], message: string, options?: ErrorOptions) {
+  constructor(
+    code: ModelErrorCode,
+    message: string,
+    options?: ErrorOptions & { readonly retryAfterMs?: number | undefined },
+  ) {
     super(message, options);
     this.code = code;
+    this.retryAfterMs = options?.retryAfterMs;
   }
 }

@@ -1,47 +1,115 @@
-import type { Thread, Turn } from '../protocol/index.ts';
+import type { Item, NewTraceEvent, QueuedInput, Thread, TraceEvent, TraceSession, Turn } from '../protocol/index.ts';
 
-/** A thread as it is kept: without its turns. */
-export type StoredThread = Omit<Thread, 'turns'>;
+/** A thread as it is kept: without what is kept beside it. */
+export type StoredThread = Omit<Thread, 'turns' | 'hasOlderTurns' | 'queuedInputs' | 'contextUsage'>;
+/** A turn as it is kept: its items are rows of their own. */
+export type StoredTurn = Omit<Turn, 'items'>;
+
+/** Which turns: the newest, or those right before one; at most `limit`. The result is oldest first. */
+export interface TurnRange {
+  readonly limit: number;
+  readonly before?: string | undefined;
+}
+
+/** A summary that stands for all items up to and including those of `throughTurnId`. */
+export interface Compaction {
+  readonly throughTurnId: string;
+  readonly summary: string;
+  readonly at: string;
+}
 
 /**
- * Where threads are kept. Synchronous, because the store is in this process (memory now, SQLite next) and an answer must
- * not overtake what it tells of. What is handed in and out is never changed afterwards.
+ * Where threads are kept. Synchronous: the database is in this process, and an answer must not overtake what it tells of.
+ * What is handed in and out is never changed afterwards. Every method but `transaction` may throw `StorageError`.
  */
 export interface ThreadStore {
+  /** All of `work`'s writes or none, in one commit. Not nested. @throws StorageError when the disk does not take it */
+  transaction(work: () => void): void;
+
   /** Inserts or replaces. */
   putThread(thread: StoredThread): void;
   thread(threadId: string): StoredThread | undefined;
-  /** In no particular order. */
+  /** Most recently active first. */
   threads(): readonly StoredThread[];
+  /** With its turns, items, queue, grants and compactions. Traces are deleted by `TraceStore.deleteSession`. */
+  deleteThread(threadId: string): void;
+
   /** Inserts, or replaces the turn with the same id. */
-  putTurn(turn: Turn): void;
-  /** Oldest first. */
-  turns(threadId: string): readonly Turn[];
+  putTurn(turn: StoredTurn): void;
+  turn(threadId: string, turnId: string): StoredTurn | undefined;
+  turnCount(threadId: string): number;
+  /** Number of the next turn id (`turn_001`): one more than the highest ever used in this thread, also after a rollback. */
+  nextTurnNumber(threadId: string): number;
+  /** The same for items. */
+  nextItemNumber(threadId: string): number;
+  /** With their items. */
+  turns(threadId: string, range: TurnRange): readonly Turn[];
+  /** All turns after `throughTurnId` (all without it), with their items, oldest first: what a model is told. */
+  turnsSince(threadId: string, throughTurnId: string | undefined): readonly Turn[];
+  /** Takes back the last `count` turns. */
+  deleteLastTurns(threadId: string, count: number): void;
+
+  /** Inserts, or replaces the item with the same id; also what `appendItemText` added to it so far. */
+  putItem(threadId: string, item: Item): void;
+  /** Adds to the text of an item that is still growing (`text`, for a command `output`). Cheap: called per piece. */
+  appendItemText(threadId: string, itemId: string, delta: string): void;
+
+  queue(threadId: string): readonly QueuedInput[];
+  putQueued(threadId: string, input: QueuedInput): void;
+  deleteQueued(threadId: string, queuedInputId: string): void;
+
+  /** `acceptForSession` (a thread) and `acceptAlways` (threadId null: the workspace). */
+  putGrant(threadId: string | null, scopeKey: string): void;
+  hasGrant(threadId: string, scopeKey: string): boolean;
+
+  putCompaction(threadId: string, compaction: Compaction): void;
+  /** The latest. */
+  compaction(threadId: string): Compaction | undefined;
+
+  /** Turns that a process which is no more left running or waiting. */
+  unfinishedTurns(): readonly Turn[];
+  close(): void;
 }
 
-/** Threads that last as long as the process. */
-export class MemoryThreadStore implements ThreadStore {
-  readonly #threads = new Map<string, { thread: StoredThread; readonly turns: Map<string, Turn> }>();
+/** Page of trace events, oldest first. `next` is the cursor of the following page. */
+export interface TracePage {
+  readonly events: readonly TraceEvent[];
+  readonly next: number | undefined;
+}
 
-  putThread(thread: StoredThread): void {
-    const entry = this.#threads.get(thread.id);
-    if (entry) entry.thread = thread;
-    else this.#threads.set(thread.id, { thread, turns: new Map() });
-  }
+/** Where traces are kept: in the same database, written in batches off the hot path. */
+export interface TraceStore {
+  /** Buffers, and writes soon in one transaction (bounded; when the disk does not take it, the oldest are dropped and counted). */
+  append(event: NewTraceEvent): void;
+  /** Writes what is buffered, now. */
+  flush(): void;
+  /** Called with every event once it is stored. Returns what ends that. */
+  subscribe(listener: (events: readonly TraceEvent[]) => void): () => void;
+  /** Most recently active first. */
+  sessions(range: { readonly limit: number; readonly before?: string | undefined }): readonly TraceSession[];
+  session(sessionKey: string): TraceSession | undefined;
+  events(
+    sessionKey: string,
+    range: {
+      readonly after?: number | undefined;
+      readonly limit: number;
+      readonly types?: readonly string[] | undefined;
+    },
+  ): TracePage;
+  /** How many were lost because the disk did not take them. */
+  readonly dropped: number;
+  deleteSession(sessionKey: string): boolean;
+  deleteAllSessions(): number;
+  close(): void;
+}
 
-  thread(threadId: string): StoredThread | undefined {
-    return this.#threads.get(threadId)?.thread;
-  }
+/** The disk did not take it, or what is on it cannot be read. The message is for people. */
+export class StorageError extends Error {
+  override readonly name = 'StorageError';
+  readonly code: 'diskFull' | 'readOnly' | 'corrupt' | 'failed';
 
-  threads(): readonly StoredThread[] {
-    return Array.from(this.#threads.values(), ({ thread }) => thread);
-  }
-
-  putTurn(turn: Turn): void {
-    this.#threads.get(turn.threadId)?.turns.set(turn.id, turn);
-  }
-
-  turns(threadId: string): readonly Turn[] {
-    return [...(this.#threads.get(threadId)?.turns.values() ?? [])];
+  constructor(code: StorageError['code'], message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
   }
 }

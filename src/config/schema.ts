@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { defaults } from '../protocol/index.ts';
+import { approvalPolicies, defaults, McpServerName, McpServerSettings } from '../protocol/index.ts';
 
 const { supervise } = defaults;
 
@@ -70,6 +70,18 @@ const Api = v.object({
     v.optional(v.array(ToolName, 'a list of tool names'), []),
     v.description('Enabled tools; empty enables all.'),
   ),
+  ApprovalMode: v.pipe(
+    v.optional(v.picklist(['policy', 'interactive'], '"policy" or "interactive"'), 'policy'),
+    v.description('policy: AutoApprove decides. interactive: somebody answers at /v1/approvals.'),
+  ),
+  ApprovalTimeoutSeconds: whole(120, 1, 86_400, 'How long an interactive approval waits before it declines itself.'),
+  OnDisconnect: v.pipe(
+    v.optional(v.picklist(['cancel', 'detach'], '"cancel" or "detach"'), 'cancel'),
+    v.description('What becomes of a turn whose caller hangs up: ended after a grace, or finished for the session.'),
+  ),
+  DisconnectGraceMs: duration(5_000, 0, 'How long a caller with a session may be gone before its turn is ended.'),
+  MaxConcurrentTurns: whole(64, 1, 10_000, 'Turns at once; more are answered 429.'),
+  ShowToolActivity: flag(true, 'Mirrors tool activity into reasoning_content, where chat clients show it.'),
 });
 
 const DashBoard = v.pipe(
@@ -94,6 +106,73 @@ const AgUi = v.object({
       '/ag-ui',
     ),
     v.description('Path of the endpoint.'),
+  ),
+  ApiKey: text('', 'Bearer key of the endpoint; empty disables authentication.'),
+});
+
+const Compaction = v.object({
+  AutoCompactEnabled: flag(true, 'Summarises older turns before the context of the model is full.'),
+  ContextWindow: whole(128_000, 1_000, 100_000_000, 'Tokens that the model can take in.'),
+  ReserveTokens: whole(20_000, 100, 10_000_000, 'Tokens kept free for the answer.'),
+  KeepRecentTurns: whole(3, 1, 1000, 'Turns that are never summarised.'),
+});
+
+const Tools = v.object({
+  File: v.optional(
+    v.object({ MaxFileBytes: whole(10_485_760, 1_024, 1_073_741_824, 'Larger files are neither read nor written.') }),
+    {},
+  ),
+  Shell: v.optional(
+    v.object({
+      TimeoutMs: duration(120_000, 100, 'A command that runs longer is ended.'),
+      MaxTimeoutMs: duration(600_000, 100, 'The longest that the model may ask for.'),
+      MaxOutputChars: whole(50_000, 1_000, 10_000_000, 'Of output that the model is shown; the rest is left out.'),
+      Sandbox: v.pipe(
+        v.optional(v.picklist(['off', 'auto', 'required'], '"off", "auto" or "required"'), 'off'),
+        v.description('Runs commands under bubblewrap: auto where it is there, required or not at all.'),
+      ),
+    }),
+    {},
+  ),
+  Web: v.optional(
+    v.object({
+      MaxBytes: whole(2_097_152, 1_024, 104_857_600, 'Of a fetched page.'),
+      MaxChars: whole(50_000, 500, 10_000_000, 'Of a fetched page that the model is shown.'),
+      TimeoutMs: duration(30_000, 100, 'For one fetch or search, redirects included.'),
+      AllowedHosts: v.pipe(
+        v.optional(v.array(v.pipe(v.string(), v.nonEmpty()), 'a list of host names'), []),
+        v.description('Hosts that may be fetched although they are private, e.g. docs.internal or 127.0.0.1:8000.'),
+      ),
+      SearchProvider: v.pipe(
+        v.optional(
+          v.picklist(['none', 'searxng', 'brave', 'exa', 'tavily'], '"none", "searxng", "brave", "exa" or "tavily"'),
+          'none',
+        ),
+        v.description('What WebSearch asks.'),
+      ),
+      SearchUrl: text('', 'Base URL of the SearXNG instance, or another address of the provider.'),
+      SearchApiKey: text('', 'Key of the search provider.'),
+    }),
+    {},
+  ),
+});
+
+const SubAgent = v.object({
+  MaxDepth: whole(1, 0, 5, 'How deep sub-agents may start sub-agents; 0 allows none.'),
+  MaxConcurrency: whole(3, 1, 100, 'Sub-agents of one turn at once.'),
+  MaxToolCallRounds: whole(50, 1, 10_000, 'Requests to the model in one run of a sub-agent.'),
+  Model: text('', 'Another model for sub-agents; empty: the same.'),
+});
+
+const Permissions = v.object({
+  DefaultApprovalPolicy: v.pipe(
+    v.optional(v.picklist(approvalPolicies, '"default", "autoApprove" or "interrupt"'), 'default'),
+    v.description('What happens to operations that need approval: asked for, allowed, or declined.'),
+  ),
+  ApprovalTimeoutSeconds: whole(300, 1, 86_400, 'How long an approval waits before it declines itself.'),
+  BlockedPaths: v.pipe(
+    v.optional(v.array(v.pipe(v.string(), v.nonEmpty()), 'a list of paths'), []),
+    v.description('Never read nor written by tools, whoever approves. Relative to the workspace, or absolute.'),
   ),
 });
 
@@ -169,6 +248,29 @@ export const Config = v.object({
     ),
     v.description('Base URL of the upstream model provider, e.g. https://api.openai.com/v1.'),
   ),
+  SystemPrompt: text('', 'Added to the system prompt of every thread.'),
+  EnabledTools: v.pipe(
+    v.optional(v.array(ToolName, 'a list of tool names'), []),
+    v.description('Enabled tools of every face; empty enables all.'),
+  ),
+  MaxToolCallRounds: whole(100, 1, 10_000, 'Requests to the model in one turn.'),
+  MaxSessionQueueSize: whole(20, 0, 10_000, 'Inputs that wait in one thread; 0 means no queue.'),
+  StreamUpstream: flag(true, 'Asks the upstream for a stream; false for those that lose tool calls in streams.'),
+  UpstreamIdleMs: duration(120_000, 100, 'An upstream that is silent for this long has failed.'),
+  UpstreamRetries: whole(
+    3,
+    0,
+    20,
+    'Further tries after a 429, a 5xx or a broken connection, before anything was answered.',
+  ),
+  Compaction: v.optional(Compaction, {}),
+  Tools: v.optional(Tools, {}),
+  SubAgent: v.optional(SubAgent, {}),
+  Permissions: v.optional(Permissions, {}),
+  McpServers: v.pipe(
+    v.optional(v.record(McpServerName, McpServerSettings), {}),
+    v.description('Servers of the Model Context Protocol by name.'),
+  ),
   Api: v.optional(Api, {}),
   DashBoard: v.optional(DashBoard, {}),
   AgUi: v.optional(AgUi, {}),
@@ -179,4 +281,10 @@ export const Config = v.object({
 export type Config = v.InferOutput<typeof Config>;
 
 /** Key paths whose values are never repeated in a message. */
-export const secretKeyPaths: ReadonlySet<string> = new Set(['ApiKey', 'Api.ApiKey', 'AppServer.WebSocket.Token']);
+export const secretKeyPaths: ReadonlySet<string> = new Set([
+  'ApiKey',
+  'Api.ApiKey',
+  'AgUi.ApiKey',
+  'AppServer.WebSocket.Token',
+  'Tools.Web.SearchApiKey',
+]);

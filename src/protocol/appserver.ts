@@ -3,91 +3,28 @@
  * unknown fields, times are ISO 8601 in UTC, what is not known is left out rather than null.
  */
 import * as v from 'valibot';
+import { McpServerConfig, McpServerName, McpServerSettings, McpServerStatus, McpTestResult } from './mcp.ts';
+import {
+  Identity,
+  InputPart,
+  Item,
+  QueuedInput,
+  Thread,
+  ThreadConfig,
+  ThreadRuntime,
+  ThreadSummary,
+  TokenUsage,
+  Turn,
+  TurnError,
+} from './threads.ts';
+import { ApprovalRequest, approvalDecisions, DynamicTool, DynamicToolCall, DynamicToolResult } from './tools.ts';
 
 /** Version of this protocol: additive within a major. */
 export const protocolVersion = '1';
 
 const id = v.pipe(v.string(), v.nonEmpty());
-const time = v.string();
 const optionalFlag = v.optional(v.boolean());
 const empty = v.object({});
-
-export const Identity = v.object({
-  channelName: v.optional(v.string()),
-  userId: v.optional(v.string()),
-  channelContext: v.optional(v.string()),
-  workspacePath: v.optional(v.string()),
-});
-export type Identity = v.InferOutput<typeof Identity>;
-
-/** One part of what a user says. */
-export const InputPart = v.variant('type', [
-  v.object({ type: v.literal('text'), text: v.string() }),
-  v.object({
-    type: v.literal('commandRef'),
-    name: v.string(),
-    argsText: v.optional(v.string()),
-    rawText: v.optional(v.string()),
-  }),
-  v.object({ type: v.literal('skillRef'), name: v.string() }),
-  v.object({ type: v.literal('fileRef'), path: v.string(), displayPath: v.optional(v.string()) }),
-  v.object({ type: v.literal('image'), url: v.string() }),
-  v.object({
-    type: v.literal('localImage'),
-    path: v.string(),
-    mimeType: v.optional(v.string()),
-    fileName: v.optional(v.string()),
-  }),
-]);
-export type InputPart = v.InferOutput<typeof InputPart>;
-
-export const TokenUsage = v.object({ inputTokens: v.number(), outputTokens: v.number(), totalTokens: v.number() });
-export type TokenUsage = v.InferOutput<typeof TokenUsage>;
-
-/** Why a turn failed: `code` is for programs, `message` for people. Codes are open. */
-export const TurnError = v.object({ code: v.string(), message: v.string() });
-export type TurnError = v.InferOutput<typeof TurnError>;
-
-const itemBase = { id, turnId: id, status: v.picklist(['started', 'streaming', 'completed']), createdAt: time };
-
-/** One thing that happened in a turn. Its status never goes back, a completed one never changes. */
-export const Item = v.variant('type', [
-  v.object({ ...itemBase, type: v.literal('userMessage'), input: v.array(InputPart) }),
-  v.object({ ...itemBase, type: v.literal('agentMessage'), text: v.string() }),
-  v.object({ ...itemBase, type: v.literal('reasoningContent'), text: v.string() }),
-  v.object({ ...itemBase, type: v.literal('error'), error: TurnError }),
-]);
-export type Item = v.InferOutput<typeof Item>;
-
-export const turnStatuses = ['running', 'completed', 'failed', 'cancelled'] as const;
-export const Turn = v.object({
-  id,
-  threadId: id,
-  status: v.picklist(turnStatuses),
-  items: v.array(Item),
-  startedAt: time,
-  completedAt: v.optional(time),
-  tokenUsage: v.optional(TokenUsage),
-  error: v.optional(TurnError),
-});
-export type Turn = v.InferOutput<typeof Turn>;
-
-const summary = {
-  id,
-  workspacePath: v.string(),
-  status: v.picklist(['active', 'paused', 'archived']),
-  displayName: v.optional(v.string()),
-  identity: v.optional(Identity),
-  model: v.optional(v.string()),
-  createdAt: time,
-  lastActiveAt: time,
-};
-export const ThreadSummary = v.object({ ...summary, runtime: v.object({ running: v.boolean() }) });
-export type ThreadSummary = v.InferOutput<typeof ThreadSummary>;
-
-/** `turns` only where it was asked for. */
-export const Thread = v.object({ ...summary, turns: v.optional(v.array(Turn)) });
-export type Thread = v.InferOutput<typeof Thread>;
 
 export const ClientCapabilities = v.object({
   approvalSupport: v.optional(v.boolean(), true),
@@ -117,7 +54,7 @@ const ServerCapabilities = v.object({
   extensions: v.record(v.string(), v.unknown()),
 });
 
-const Model = v.object({ id: v.string(), ownedBy: v.string(), createdAt: v.optional(time) });
+const Model = v.object({ id: v.string(), ownedBy: v.string(), createdAt: v.optional(v.string()) });
 
 const nonEmptyInput = v.pipe(v.array(InputPart), v.nonEmpty('at least one part'));
 
@@ -142,7 +79,9 @@ export const rpcMethods = {
   'thread/start': {
     params: v.object({
       identity: v.optional(Identity),
-      config: v.optional(v.object({ model: v.optional(v.string()) })),
+      config: v.optional(ThreadConfig),
+      /** Run by this connection, and gone when it closes. */
+      dynamicTools: v.optional(v.array(DynamicTool)),
       historyMode: v.optional(v.picklist(['server'])),
       displayName: v.optional(v.string()),
     }),
@@ -157,14 +96,85 @@ export const rpcMethods = {
     result: v.object({ data: v.array(ThreadSummary) }),
   },
   'thread/read': {
-    params: v.object({ threadId: id, includeTurns: optionalFlag }),
+    /** At most `turnLimit` turns (default 50), those before `beforeTurnId` or the newest. */
+    params: v.object({
+      threadId: id,
+      includeTurns: optionalFlag,
+      turnLimit: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(1000))),
+      beforeTurnId: v.optional(id),
+    }),
     result: v.object({ thread: Thread }),
   },
-  'thread/resume': { params: v.object({ threadId: id }), result: v.object({ thread: Thread }) },
+  /** Subscribes as well. `dynamicTools` replace those that an earlier connection of this client brought. */
+  'thread/resume': {
+    params: v.object({ threadId: id, dynamicTools: v.optional(v.array(DynamicTool)) }),
+    result: v.object({ thread: Thread }),
+  },
+  'thread/rename': {
+    params: v.object({ threadId: id, displayName: v.pipe(v.string(), v.trim(), v.nonEmpty(), v.maxLength(200)) }),
+    result: empty,
+  },
+  'thread/archive': { params: v.object({ threadId: id }), result: empty },
+  'thread/unarchive': { params: v.object({ threadId: id }), result: empty },
+  /** For good, traces included. */
+  'thread/delete': { params: v.object({ threadId: id }), result: empty },
+  /** Takes back the last turns; files stay as they are. */
+  'thread/rollback': {
+    params: v.object({ threadId: id, numTurns: v.pipe(v.number(), v.integer(), v.minValue(1)) }),
+    result: v.object({ thread: Thread }),
+  },
+  'thread/config/update': {
+    params: v.object({ threadId: id, config: ThreadConfig }),
+    result: v.object({ config: ThreadConfig }),
+  },
+  /** Summarises what is older than the latest turns, now. */
+  'thread/compact': { params: v.object({ threadId: id }), result: empty },
   'thread/subscribe': { params: v.object({ threadId: id, replayRecent: optionalFlag }), result: empty },
   'thread/unsubscribe': { params: v.object({ threadId: id }), result: empty },
   'turn/start': { params: v.object({ threadId: id, input: nonEmptyInput }), result: v.object({ turn: Turn }) },
   'turn/interrupt': { params: v.object({ threadId: id, turnId: id }), result: empty },
+  /** Starts a turn when none runs, else waits for the running one to complete. */
+  'turn/enqueue': {
+    params: v.object({ threadId: id, input: nonEmptyInput, sender: v.optional(v.string()) }),
+    result: v.object({ queuedInput: QueuedInput, queuedInputs: v.array(QueuedInput) }),
+  },
+  'turn/queue/remove': {
+    params: v.object({ threadId: id, queuedInputId: id }),
+    result: v.object({ queuedInputs: v.array(QueuedInput) }),
+  },
+  /** Gives the running turn more to think of: queued input, or `input`. It is heard before the next request to the model. */
+  'turn/steer': {
+    params: v.object({
+      threadId: id,
+      expectedTurnId: id,
+      queuedInputId: v.optional(id),
+      input: v.optional(nonEmptyInput),
+    }),
+    result: v.object({ turnId: id, queuedInputs: v.array(QueuedInput) }),
+  },
+  /** What waits for a decision, in one thread or in all. */
+  'approval/list': {
+    params: v.object({ threadId: v.optional(id) }),
+    result: v.object({ data: v.array(ApprovalRequest) }),
+  },
+  /** Decides from any connection; the first answer counts. */
+  'approval/respond': {
+    params: v.object({ requestId: id, decision: v.picklist(approvalDecisions) }),
+    result: empty,
+  },
+  'mcp/list': { params: empty, result: v.object({ data: v.array(McpServerConfig) }) },
+  'mcp/get': { params: v.object({ name: McpServerName }), result: v.object({ server: McpServerConfig }) },
+  'mcp/upsert': {
+    params: v.object({ name: McpServerName, settings: McpServerSettings }),
+    result: v.object({ server: McpServerConfig }),
+  },
+  'mcp/remove': { params: v.object({ name: McpServerName }), result: empty },
+  'mcp/status/list': { params: empty, result: v.object({ data: v.array(McpServerStatus) }) },
+  /** Starts it aside, asks for its tools, stops it again. */
+  'mcp/test': {
+    params: v.object({ name: v.optional(McpServerName), settings: v.optional(McpServerSettings) }),
+    result: McpTestResult,
+  },
   'model/list': {
     params: empty,
     result: v.union([
@@ -186,17 +196,54 @@ const delta = v.object({ threadId: id, turnId: id, itemId: id, deltaKind: v.stri
 export const rpcNotifications = {
   'thread/started': v.object({ thread: Thread }),
   'thread/resumed': v.object({ thread: Thread }),
+  'thread/renamed': v.object({ threadId: id, displayName: v.string() }),
+  'thread/deleted': v.object({ threadId: id }),
+  'thread/statusChanged': v.object({ threadId: id, status: Thread.entries.status }),
+  'thread/runtimeChanged': v.object({ threadId: id, runtime: ThreadRuntime }),
+  'thread/queue/updated': v.object({ threadId: id, queuedInputs: v.array(QueuedInput) }),
   'turn/started': turnEvent,
   'item/started': itemEvent,
   'item/agentMessage/delta': delta,
   'item/reasoning/delta': delta,
+  /** The model is writing the arguments of a call. */
+  'item/toolCall/argumentsDelta': delta,
+  'item/commandExecution/outputDelta': delta,
   'item/completed': itemEvent,
+  'item/approval/resolved': v.object({
+    threadId: id,
+    turnId: id,
+    requestId: id,
+    decision: v.picklist(approvalDecisions),
+    decidedBy: v.picklist(['user', 'policy', 'timeout']),
+  }),
+  /** Of one request to the model. */
+  'item/usage/delta': v.object({ threadId: id, turnId: id, usage: TokenUsage }),
+  /** Kinds are open: compacting, compacted, compactFailed, steered, callLimitReached, repeatedCall, queueEvicted. */
+  'system/event': v.object({
+    threadId: v.optional(id),
+    turnId: v.optional(id),
+    kind: v.string(),
+    message: v.string(),
+  }),
+  'mcp/status/updated': v.object({ server: McpServerStatus }),
   'turn/completed': v.object({ threadId: id, turn: Turn, tokenUsage: TokenUsage }),
   'turn/failed': v.object({ threadId: id, turn: Turn, error: TurnError }),
   'turn/cancelled': turnEvent,
 } as const;
 export type RpcNotificationMethod = keyof typeof rpcNotifications;
 export type RpcNotificationParams<N extends RpcNotificationMethod> = v.InferOutput<(typeof rpcNotifications)[N]>;
+
+export type ModelListResult = RpcResult<'model/list'>;
+
+/** Server to client, with an answer. An answer that is an error declines the approval, or fails the call. */
+export const serverRequests = {
+  'item/approval/request': {
+    params: ApprovalRequest,
+    result: v.object({ decision: v.picklist(approvalDecisions) }),
+  },
+  'item/tool/call': { params: DynamicToolCall, result: DynamicToolResult },
+} as const;
+export type ServerRequestMethod = keyof typeof serverRequests;
 
 /** Client to server, without an answer. */
 export const clientNotifications = { initialized: v.optional(empty) } as const;

@@ -35,5 +35,29 @@ export const defaults = {
   },
   apiProxy: { readyDeadlineMs: 15_000, readyPollMs: 100, requestTimeoutMs: 3_000 },
   client: { hubStartMs: 15_000, hubPollMs: 25, statusTimeoutMs: 2_000 },
+  agent: {
+    /** A call that is the same as this many before it in a row is not run again. */
+    identicalCalls: 3,
+    /** Turns that a page of a thread holds when nobody says how many. */
+    turnPage: 50,
+    dynamicToolCallMs: 120_000,
+    /** Of one tool result, as the model is told it; a tool that has a limit of its own stays below. */
+    toolResultChars: 100_000,
+    /** Of a command's output that its item keeps. */
+    commandOutputChars: 200_000,
+    traceBufferEvents: 20_000,
+    traceFlushMs: 20,
+    /** Of a text that a trace keeps. */
+    traceTextChars: 20_000,
+  },
+  chat: {
+    heartbeatMs: 10_000,
+    /** A non-streaming answer that takes longer sends its headers and then newlines: clients give up on silence. */
+    trickleAfterMs: 15_000,
+    trickleMs: 10_000,
+    idempotencyMs: 600_000,
+    idempotencyEntries: 1_000,
+    maxMessages: 10_000,
+  },
   inspect: { ringRecords: 512, coalesceMs: 16 },
 } as const;

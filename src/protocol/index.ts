@@ -10,4 +10,8 @@ export * from './hub-events.ts';
 export * from './inspection.ts';
 export * from './jsonrpc.ts';
 export * from './launch.ts';
+export * from './mcp.ts';
+export * from './threads.ts';
+export * from './tools.ts';
+export * from './traces.ts';
 export * from './version.ts';

@@ -32,6 +32,22 @@ export const rpcErrors = {
   turnInProgress: { code: -32012, message: 'Turn in progress', when: 'The thread already runs a turn.' },
   turnNotFound: { code: -32013, message: 'Turn not found', when: 'The thread has no turn with this id.' },
   turnNotRunning: { code: -32014, message: 'Turn not running', when: 'The turn has ended already.' },
+  queuedInputNotFound: { code: -32015, message: 'Queued input not found', when: 'It has begun or was removed.' },
+  toolConflict: { code: -32016, message: 'Tool conflict', when: 'Two tools have the same name; `data.tool` names it.' },
+  storageFailed: {
+    code: -32017,
+    message: 'Storage failed',
+    when: 'The disk is full or the database cannot be written.',
+  },
+  approvalTimeout: { code: -32020, message: 'Approval timeout', when: 'Nobody decided in time; it was declined.' },
+  approvalNotFound: { code: -32021, message: 'Approval not found', when: 'It was decided already, or never asked.' },
+  mcpServerNotFound: { code: -32070, message: 'MCP server not found', when: 'There is no server with this name.' },
+  mcpServerInvalid: { code: -32072, message: 'MCP server invalid', when: 'Its settings cannot work; `data` says why.' },
+  mcpServerReadOnly: {
+    code: -32074,
+    message: 'MCP server read-only',
+    when: 'It is configured for all workspaces of the user; change it there.',
+  },
 } as const satisfies Record<string, { code: number; message: string; when: string }>;
 export type RpcErrorName = keyof typeof rpcErrors;
 

@@ -1,0 +1,134 @@
+/** What the faces (JSON-RPC, chat completions, AG-UI) ask of the runtime. `ThreadService` does it. */
+import type {
+  ApprovalDecision,
+  ApprovalPolicy,
+  ApprovalRequest,
+  DynamicTool,
+  DynamicToolCall,
+  DynamicToolResult,
+  Identity,
+  InputPart,
+  ModelListResult,
+  QueuedInput,
+  Thread,
+  ThreadConfig,
+  ThreadSummary,
+  Turn,
+} from '../protocol/index.ts';
+import type { Feed, Listener } from './feed.ts';
+import type { ModelMessage, ModelTool, Sampling, ToolChoice } from './model.ts';
+
+/** Tools of one connection, and how they are called. After `close` of the connection `call` rejects. */
+export interface DynamicTools {
+  readonly tools: readonly DynamicTool[];
+  readonly call: (call: DynamicToolCall, signal: AbortSignal) => Promise<DynamicToolResult>;
+}
+
+export interface StartThread {
+  readonly identity?: Identity | undefined;
+  readonly displayName?: string | undefined;
+  readonly config?: ThreadConfig | undefined;
+  readonly dynamicTools?: DynamicTools | undefined;
+  /** Kept in memory only and never listed, but traced; `delete` it when done. */
+  readonly isEphemeral?: boolean;
+  /** Chosen by the caller; must be new. */
+  readonly threadId?: string | undefined;
+}
+
+/** How one turn differs from its thread. */
+export interface TurnOptions {
+  readonly model?: string | undefined;
+  /** Told to the model in place of the thread's earlier turns: for callers that send all of it with every request. */
+  readonly history?: readonly ModelMessage[] | undefined;
+  /** System messages of the caller; they come after ours. */
+  readonly instructions?: readonly string[] | undefined;
+  /** `none`: the model is offered no tool of the server. Default `server`. */
+  readonly tools?: 'server' | 'none' | undefined;
+  /** Tools of the caller: a call of one ends the turn with `finishReason: 'toolCalls'`. Their names win over ours. */
+  readonly clientTools?: readonly ModelTool[] | undefined;
+  /** Results of such calls of the turn before; `input` may be empty then. */
+  readonly toolResults?:
+    | readonly { readonly callId: string; readonly text: string; readonly isError: boolean }[]
+    | undefined;
+  readonly toolChoice?: ToolChoice | undefined;
+  readonly responseFormat?: Readonly<Record<string, unknown>> | undefined;
+  readonly sampling?: Sampling | undefined;
+  readonly approvalPolicy?: ApprovalPolicy | undefined;
+  readonly approvalTimeoutMs?: number | undefined;
+  readonly sender?: string | undefined;
+}
+
+export interface ListThreads {
+  readonly identity?: Identity | undefined;
+  readonly channelName?: string | undefined;
+  readonly includeArchived?: boolean | undefined;
+}
+
+export interface ReadThread {
+  readonly includeTurns: boolean;
+  readonly turnLimit?: number | undefined;
+  readonly beforeTurnId?: string | undefined;
+}
+
+/**
+ * The runtime. Everything that happens is told through `feed` as notifications and server requests of the protocol. What
+ * starts something gives back how it will look, and a function that lets it happen, so that an answer can be sent before
+ * the events that it causes. Errors are `AgentError`, named by the table of the protocol.
+ */
+export interface Runtime {
+  readonly feed: Feed;
+  readonly activeTurns: number;
+  /** The provider and model that answer when nothing else is asked for, and the names of the enabled tools. */
+  describe(): Promise<{ readonly provider: string; readonly model: string; readonly tools: readonly string[] }>;
+
+  start(options: StartThread): { readonly thread: Thread; readonly announce: () => void };
+  list(options: ListThreads): ThreadSummary[];
+  /** @throws AgentError threadNotFound */
+  read(threadId: string, options: ReadThread): Thread;
+  /** Subscribes `asker`, and gives it the approvals that wait. @throws AgentError threadNotFound */
+  resume(
+    threadId: string,
+    asker: Listener,
+    dynamicTools?: DynamicTools,
+  ): { readonly thread: Thread; readonly announce: () => void };
+  /** `replay` tells `listener` of a running turn as it stands and of waiting approvals: what follows continues it. @throws AgentError threadNotFound */
+  subscribe(threadId: string, listener: Listener): { readonly replay: () => void };
+  unsubscribe(threadId: string, listener: Listener): void;
+  rename(threadId: string, displayName: string): () => void;
+  archive(threadId: string, isArchived: boolean): () => void;
+  /** Interrupts what runs in it first. */
+  delete(threadId: string): Promise<() => void>;
+  /** @throws AgentError turnInProgress */
+  rollback(threadId: string, numTurns: number): Thread;
+  updateConfig(threadId: string, config: ThreadConfig): ThreadConfig;
+  compact(threadId: string): Promise<void>;
+
+  /** @throws AgentError threadNotFound, threadNotActive, turnInProgress, overloaded, storageFailed */
+  startTurn(
+    threadId: string,
+    input: readonly InputPart[],
+    asker: Listener | undefined,
+    options?: TurnOptions,
+  ): { readonly turn: Turn; readonly begin: () => void };
+  interrupt(threadId: string, turnId: string): () => void;
+  enqueue(
+    threadId: string,
+    input: readonly InputPart[],
+    sender?: string,
+    asker?: Listener,
+  ): { readonly queuedInput: QueuedInput; readonly queuedInputs: readonly QueuedInput[]; readonly begin: () => void };
+  dequeue(threadId: string, queuedInputId: string): readonly QueuedInput[];
+  steer(
+    threadId: string,
+    turnId: string,
+    what: { readonly queuedInputId?: string | undefined; readonly input?: readonly InputPart[] | undefined },
+  ): { readonly turnId: string; readonly queuedInputs: readonly QueuedInput[] };
+
+  approvals(threadId?: string): readonly ApprovalRequest[];
+  /** @throws AgentError approvalNotFound */
+  respond(requestId: string, decision: ApprovalDecision): void;
+
+  models(): Promise<ModelListResult>;
+  /** Interrupts every turn and resolves when all have ended; no turn starts any more. */
+  close(): Promise<void>;
+}

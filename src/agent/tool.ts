@@ -1,0 +1,65 @@
+import type { ApprovalKind, ToolSource } from '../protocol/index.ts';
+import type { ContentPart } from './model.ts';
+
+/** Something that only a person (or a policy) may allow (DESIGN §5a). */
+export interface ApprovalNeed {
+  readonly kind: ApprovalKind;
+  /** One word: `write`, `edit`, `read`, `run`, `fetch`, `call`. */
+  readonly operation: string;
+  /** What is touched: an absolute path, a command, an address. For people, whole. */
+  readonly target: string;
+  /** What `acceptForSession` and `acceptAlways` cover from then on, e.g. `file:write:/ws/src/a.ts`, `shell:npm test`. */
+  readonly scopeKey: string;
+  readonly reason?: string;
+}
+
+/** What a tool may use and must respect while it runs. */
+export interface ToolContext {
+  /** Canonical, absolute. */
+  readonly workspacePath: string;
+  readonly threadId: string;
+  readonly turnId: string;
+  readonly callId: string;
+  /** Aborts when the turn is interrupted: stop, take everything back that cannot stand, leave no process. */
+  readonly signal: AbortSignal;
+  /** Output of a command as it comes; ignored by tools that have none. */
+  readonly onOutput: (text: string) => void;
+  /** Runs a sub-agent and gives back what it said last. Only for `SpawnSubagent`. */
+  readonly spawnSubagent: (task: string, label: string | undefined) => Promise<ToolResult>;
+}
+
+/** What the model is told. An error is told as text too: the conversation goes on. */
+export interface ToolResult {
+  readonly text: string;
+  readonly isError: boolean;
+  /** Images that go with the text. */
+  readonly images?: readonly Extract<ContentPart, { type: 'image' }>[];
+  /** Exit code of a command. */
+  readonly exitCode?: number;
+}
+
+/** A tool the model can call. Stateless; one object serves all threads. */
+export interface Tool {
+  /** As the model sees it, unique among the tools of a turn: 1 to 64 of A–Z a–z 0–9 _ -. */
+  readonly name: string;
+  readonly source: ToolSource;
+  readonly description: string;
+  /** JSON Schema of an object. */
+  readonly inputSchema: Readonly<Record<string, unknown>>;
+  /** Changes nothing anywhere: such calls run in parallel, the others one after the other. */
+  readonly isReadOnly: boolean;
+  /**
+   * Checks and completes what the model wrote. Tolerates aliases (`file_path`, `filePath` for `path`).
+   * @returns the arguments, or what is wrong with them as a sentence for the model
+   */
+  readonly parse: (
+    args: unknown,
+  ) => { readonly ok: true; readonly args: unknown } | { readonly ok: false; readonly error: string };
+  /** What must be allowed before `run` may be called with these parsed arguments; undefined: nothing. Never throws: what cannot be judged needs approval, what can never be allowed is refused by `run`. */
+  readonly approvalFor: (
+    args: unknown,
+    context: Pick<ToolContext, 'workspacePath'>,
+  ) => Promise<ApprovalNeed | undefined>;
+  /** Does it. Failures of the world are results with `isError`; throws only for bugs, and when `signal` has aborted. */
+  readonly run: (args: unknown, context: ToolContext) => Promise<ToolResult>;
+}

@@ -1,0 +1,67 @@
+/** MCP servers as clients see and change them (reference: origin behaviour §3.5). */
+import * as v from 'valibot';
+
+const name = v.pipe(v.string('a name'), v.regex(/^[a-zA-Z0-9_-]{1,64}$/, '1 to 64 letters, digits, _ or -'));
+const texts = v.record(v.string(), v.string());
+const seconds = v.pipe(v.number(), v.minValue(1), v.maxValue(3600));
+
+const common = {
+  enabled: v.optional(v.boolean(), true),
+  startupTimeoutSec: v.optional(seconds, 30),
+  toolTimeoutSec: v.optional(seconds, 120),
+  /** Every call needs approval; false where the server's annotations say `readOnlyHint`, or by the user's word. */
+  trusted: v.optional(v.boolean(), false),
+};
+
+/** One MCP server without its name: `command` makes it a process (stdio), `url` a streamable HTTP endpoint. */
+export const McpServerSettings = v.variant('transport', [
+  v.object({
+    ...common,
+    transport: v.literal('stdio'),
+    command: v.pipe(v.string(), v.nonEmpty()),
+    args: v.optional(v.array(v.string()), []),
+    env: v.optional(texts, {}),
+    /** Names of our environment variables that it gets besides the usual ones. */
+    envVars: v.optional(v.array(v.string()), []),
+    cwd: v.optional(v.string()),
+  }),
+  v.object({
+    ...common,
+    transport: v.literal('streamableHttp'),
+    url: v.pipe(v.string(), v.url()),
+    /** Name of the environment variable that holds the bearer token. */
+    bearerTokenEnvVar: v.optional(v.string()),
+    httpHeaders: v.optional(texts, {}),
+    /** Header name to name of an environment variable. */
+    envHttpHeaders: v.optional(texts, {}),
+  }),
+]);
+export type McpServerSettings = v.InferOutput<typeof McpServerSettings>;
+
+export const McpServerName = name;
+/** Header values and environment values are answered as `"…"`: they may hold secrets. */
+export const McpServerConfig = v.object({ name, settings: McpServerSettings, readOnly: v.boolean() });
+export type McpServerConfig = v.InferOutput<typeof McpServerConfig>;
+
+export const mcpStartupStates = ['disabled', 'starting', 'ready', 'failed', 'restarting', 'stopped'] as const;
+export const McpServerStatus = v.object({
+  name,
+  enabled: v.boolean(),
+  startupState: v.picklist(mcpStartupStates),
+  toolCount: v.number(),
+  resourceCount: v.number(),
+  resourceTemplateCount: v.number(),
+  lastError: v.nullable(v.string()),
+  transport: v.picklist(['stdio', 'streamableHttp']),
+  serverName: v.optional(v.string()),
+  serverVersion: v.optional(v.string()),
+  /** Of the Model Context Protocol, as negotiated. */
+  protocolVersion: v.optional(v.string()),
+});
+export type McpServerStatus = v.InferOutput<typeof McpServerStatus>;
+
+export const McpTestResult = v.union([
+  v.object({ success: v.literal(true), toolCount: v.number(), tools: v.array(v.string()) }),
+  v.object({ success: v.literal(false), errorCode: v.string(), errorMessage: v.string() }),
+]);
+export type McpTestResult = v.InferOutput<typeof McpTestResult>;

@@ -1,0 +1,182 @@
+/**
+ * What a conversation is made of (reference: origin behaviour §2.2): threads, turns, items. Times are ISO 8601 in UTC; what
+ * is not known is left out rather than null. Codes and kinds are open: readers tolerate ones they do not know.
+ */
+import * as v from 'valibot';
+import { approvalDecisions, approvalKinds, approvalPolicies } from './tools.ts';
+
+const id = v.pipe(v.string(), v.nonEmpty());
+const time = v.string();
+
+export const Identity = v.object({
+  channelName: v.optional(v.string()),
+  userId: v.optional(v.string()),
+  channelContext: v.optional(v.string()),
+  workspacePath: v.optional(v.string()),
+});
+export type Identity = v.InferOutput<typeof Identity>;
+
+/** One part of what a user says. */
+export const InputPart = v.variant('type', [
+  v.object({ type: v.literal('text'), text: v.string() }),
+  v.object({
+    type: v.literal('commandRef'),
+    name: v.string(),
+    argsText: v.optional(v.string()),
+    rawText: v.optional(v.string()),
+  }),
+  v.object({ type: v.literal('skillRef'), name: v.string() }),
+  v.object({ type: v.literal('fileRef'), path: v.string(), displayPath: v.optional(v.string()) }),
+  v.object({ type: v.literal('image'), url: v.string() }),
+  v.object({
+    type: v.literal('localImage'),
+    path: v.string(),
+    mimeType: v.optional(v.string()),
+    fileName: v.optional(v.string()),
+  }),
+]);
+export type InputPart = v.InferOutput<typeof InputPart>;
+
+export const TokenUsage = v.object({ inputTokens: v.number(), outputTokens: v.number(), totalTokens: v.number() });
+export type TokenUsage = v.InferOutput<typeof TokenUsage>;
+
+/** Why a turn failed: `code` is for programs, `message` for people. Codes are open. */
+export const TurnError = v.object({ code: v.string(), message: v.string() });
+export type TurnError = v.InferOutput<typeof TurnError>;
+
+const itemBase = { id, turnId: id, status: v.picklist(['started', 'streaming', 'completed']), createdAt: time };
+
+/** How a tool call ended. `declined`: nobody allowed it. `cancelled`: the turn ended before it. */
+export const toolOutcomes = ['completed', 'failed', 'declined', 'cancelled'] as const;
+export type ToolOutcome = (typeof toolOutcomes)[number];
+
+/** Who runs a tool: this server, an MCP server, the connection that brought the tool, or the caller after the turn's end. */
+export const toolSources = ['builtin', 'mcp', 'dynamic', 'client'] as const;
+export type ToolSource = (typeof toolSources)[number];
+
+/** One thing that happened in a turn. Its status never goes back, a completed one never changes. */
+export const Item = v.variant('type', [
+  v.object({ ...itemBase, type: v.literal('userMessage'), input: v.array(InputPart) }),
+  v.object({ ...itemBase, type: v.literal('agentMessage'), text: v.string() }),
+  v.object({ ...itemBase, type: v.literal('reasoningContent'), text: v.string() }),
+  /** The model asks for a tool. `arguments` is the JSON text as the model wrote it. */
+  v.object({
+    ...itemBase,
+    type: v.literal('toolCall'),
+    callId: id,
+    tool: v.string(),
+    source: v.picklist(toolSources),
+    arguments: v.string(),
+  }),
+  /** A shell command while it runs; `output` grows by deltas and is bounded. */
+  v.object({
+    ...itemBase,
+    type: v.literal('commandExecution'),
+    callId: id,
+    command: v.string(),
+    output: v.string(),
+    exitCode: v.optional(v.number()),
+    outcome: v.optional(v.picklist(toolOutcomes)),
+  }),
+  /** What the model is told of its call. */
+  v.object({
+    ...itemBase,
+    type: v.literal('toolResult'),
+    callId: id,
+    tool: v.string(),
+    outcome: v.picklist(toolOutcomes),
+    text: v.string(),
+    durationMs: v.optional(v.number()),
+  }),
+  v.object({
+    ...itemBase,
+    type: v.literal('approvalRequest'),
+    requestId: id,
+    callId: id,
+    approvalType: v.picklist(approvalKinds),
+    operation: v.string(),
+    target: v.string(),
+    scopeKey: v.string(),
+    reason: v.optional(v.string()),
+  }),
+  v.object({
+    ...itemBase,
+    type: v.literal('approvalResponse'),
+    requestId: id,
+    callId: id,
+    decision: v.picklist(approvalDecisions),
+    decidedBy: v.picklist(['user', 'policy', 'timeout']),
+  }),
+  /** Something the runtime did that a reader of the conversation should know, e.g. `contextCompacted`. Kinds are open. */
+  v.object({ ...itemBase, type: v.literal('systemNotice'), kind: v.string(), text: v.string() }),
+  v.object({ ...itemBase, type: v.literal('error'), error: TurnError }),
+]);
+export type Item = v.InferOutput<typeof Item>;
+export type ItemOf<T extends Item['type']> = Extract<Item, { readonly type: T }>;
+
+export const turnStatuses = ['running', 'waitingApproval', 'completed', 'failed', 'cancelled'] as const;
+export const finishReasons = ['stop', 'length', 'toolCalls', 'contentFilter'] as const;
+export type FinishReason = (typeof finishReasons)[number];
+
+export const Turn = v.object({
+  id,
+  threadId: id,
+  status: v.picklist(turnStatuses),
+  items: v.array(Item),
+  startedAt: time,
+  completedAt: v.optional(time),
+  tokenUsage: v.optional(TokenUsage),
+  error: v.optional(TurnError),
+  /** Why the answer ended; `toolCalls`: the caller is to run tools of its own and come back. */
+  finishReason: v.optional(v.picklist(finishReasons)),
+  /** Who ended a cancelled turn; `crash`: the server died in it. */
+  interruptedBy: v.optional(v.picklist(['user', 'shutdown', 'crash', 'approval'])),
+});
+export type Turn = v.InferOutput<typeof Turn>;
+
+/** Settings of one thread; what is absent comes from the configuration. */
+export const ThreadConfig = v.object({
+  model: v.optional(v.string()),
+  approvalPolicy: v.optional(v.picklist(approvalPolicies)),
+  /** Added to the system prompt. */
+  agentInstructions: v.optional(v.string()),
+  /** Names of tools; a subset of what the configuration enables. Absent: all of those. */
+  enabledTools: v.optional(v.array(v.string())),
+  requireApprovalOutsideWorkspace: v.optional(v.boolean()),
+});
+export type ThreadConfig = v.InferOutput<typeof ThreadConfig>;
+
+/** Input that waits for the running turn to complete. */
+export const QueuedInput = v.object({ id, input: v.array(InputPart), sender: v.optional(v.string()), createdAt: time });
+export type QueuedInput = v.InferOutput<typeof QueuedInput>;
+
+const summary = {
+  id,
+  workspacePath: v.string(),
+  status: v.picklist(['active', 'paused', 'archived']),
+  displayName: v.optional(v.string()),
+  identity: v.optional(Identity),
+  /** The same as `config.model`. */
+  model: v.optional(v.string()),
+  config: v.optional(ThreadConfig),
+  /** Set on the thread of a sub-agent. */
+  parentThreadId: v.optional(id),
+  createdAt: time,
+  lastActiveAt: time,
+};
+export const ThreadRuntime = v.object({ running: v.boolean(), waitingOnApproval: v.boolean() });
+export type ThreadRuntime = v.InferOutput<typeof ThreadRuntime>;
+
+export const ThreadSummary = v.object({ ...summary, runtime: ThreadRuntime });
+export type ThreadSummary = v.InferOutput<typeof ThreadSummary>;
+
+/** `turns` only where it was asked for: the newest ones, oldest of them first; `hasOlderTurns` tells of more. */
+export const Thread = v.object({
+  ...summary,
+  turns: v.optional(v.array(Turn)),
+  hasOlderTurns: v.optional(v.boolean()),
+  queuedInputs: v.optional(v.array(QueuedInput)),
+  /** Of the last request to the model, against the window of the configuration. */
+  contextUsage: v.optional(v.object({ tokens: v.number(), window: v.number() })),
+});
+export type Thread = v.InferOutput<typeof Thread>;

@@ -1,0 +1,82 @@
+/** Tools, and who may allow what they do (DESIGN §5a; reference: origin behaviour §3.4). */
+import * as v from 'valibot';
+
+const id = v.pipe(v.string(), v.nonEmpty());
+
+/** `default`: what needs approval is asked for. `interrupt`: what needs approval is declined, nobody is asked. */
+export const approvalPolicies = ['default', 'autoApprove', 'interrupt'] as const;
+export type ApprovalPolicy = (typeof approvalPolicies)[number];
+
+export const approvalKinds = ['file', 'shell', 'remoteResource'] as const;
+export type ApprovalKind = (typeof approvalKinds)[number];
+
+/** `cancel` declines and ends the turn. The grants last: one call, as long as the thread, as long as the workspace. */
+export const approvalDecisions = ['accept', 'acceptForSession', 'acceptAlways', 'decline', 'cancel'] as const;
+export type ApprovalDecision = (typeof approvalDecisions)[number];
+
+/** A question that waits for a person. It belongs to the thread, not to a connection. */
+export const ApprovalRequest = v.object({
+  threadId: id,
+  turnId: id,
+  itemId: id,
+  requestId: id,
+  callId: id,
+  tool: v.string(),
+  approvalType: v.picklist(approvalKinds),
+  /** E.g. `write`, `run`. */
+  operation: v.string(),
+  /** The path, command or address. */
+  target: v.string(),
+  /** What `acceptForSession` and `acceptAlways` allow from then on. */
+  scopeKey: v.string(),
+  reason: v.optional(v.string()),
+  createdAt: v.string(),
+  /** When it declines itself. */
+  expiresAt: v.string(),
+});
+export type ApprovalRequest = v.InferOutput<typeof ApprovalRequest>;
+
+const toolName = v.pipe(v.string(), v.regex(/^[a-zA-Z0-9_-]{1,64}$/, '1 to 64 letters, digits, _ or -'));
+
+/** A tool that a client brings and runs itself (`item/tool/call`). */
+export const DynamicTool = v.object({
+  namespace: v.optional(toolName),
+  name: toolName,
+  description: v.string(),
+  /** JSON Schema of the arguments. */
+  inputSchema: v.record(v.string(), v.unknown()),
+  approval: v.optional(
+    v.object({
+      kind: v.picklist(approvalKinds),
+      /** Name of the argument that says what is touched. */
+      targetArgument: v.optional(v.string()),
+      operation: v.optional(v.string()),
+    }),
+  ),
+});
+export type DynamicTool = v.InferOutput<typeof DynamicTool>;
+
+export const DynamicToolCall = v.object({
+  threadId: id,
+  turnId: id,
+  callId: id,
+  namespace: v.optional(v.string()),
+  tool: v.string(),
+  arguments: v.record(v.string(), v.unknown()),
+});
+export type DynamicToolCall = v.InferOutput<typeof DynamicToolCall>;
+
+export const DynamicToolResult = v.union([
+  v.object({
+    success: v.literal(true),
+    contentItems: v.array(
+      v.variant('type', [
+        v.object({ type: v.literal('text'), text: v.string() }),
+        v.object({ type: v.literal('image'), url: v.string() }),
+      ]),
+    ),
+    structuredResult: v.optional(v.unknown()),
+  }),
+  v.object({ success: v.literal(false), errorCode: v.string(), errorMessage: v.string() }),
+]);
+export type DynamicToolResult = v.InferOutput<typeof DynamicToolResult>;

@@ -1,0 +1,58 @@
+/** Traces: what a session did, segment by segment (specification §2.8, DESIGN §6). A session is a thread seen by a debugger. */
+import * as v from 'valibot';
+
+export const traceTypes = [
+  'session.started',
+  'session.completed',
+  'turn.started',
+  'turn.completed',
+  'thinking',
+  'response',
+  'tool.started',
+  'tool.completed',
+  'tool.failed',
+  'approval.requested',
+  'approval.completed',
+  'tokens.used',
+  'context.compacted',
+  'error',
+] as const;
+export type TraceType = (typeof traceTypes)[number];
+
+export const TraceEvent = v.object({
+  /** Counts up through the workspace; assigned by the store. */
+  id: v.number(),
+  sessionKey: v.string(),
+  type: v.picklist(traceTypes),
+  at: v.string(),
+  turnId: v.optional(v.string()),
+  itemId: v.optional(v.string()),
+  callId: v.optional(v.string()),
+  tool: v.optional(v.string()),
+  durationMs: v.optional(v.number()),
+  /** Depends on the type: `text`, `arguments`, `result`, `decision`, `inputTokens` … Bounded; secrets are taken out. */
+  data: v.record(v.string(), v.unknown()),
+});
+export type TraceEvent = v.InferOutput<typeof TraceEvent>;
+/** What is handed to the store. */
+export type NewTraceEvent = Omit<TraceEvent, 'id'>;
+
+/** Counters of one session; thinking and response count segments, not chunks. */
+export const TraceSession = v.object({
+  sessionKey: v.string(),
+  startedAt: v.string(),
+  lastActivityAt: v.string(),
+  displayName: v.optional(v.string()),
+  channelName: v.optional(v.string()),
+  turnCount: v.number(),
+  thinkingCount: v.number(),
+  responseCount: v.number(),
+  toolCallCount: v.number(),
+  toolFailureCount: v.number(),
+  approvalCount: v.number(),
+  errorCount: v.number(),
+  inputTokens: v.number(),
+  outputTokens: v.number(),
+  eventCount: v.number(),
+});
+export type TraceSession = v.InferOutput<typeof TraceSession>;
