@@ -6,11 +6,14 @@ import type { AnyStateMachine } from 'xstate';
 import { agentServerMachine } from './agent-server.ts';
 import { apiProxyMachine } from './api-proxy.ts';
 import { hubMachine } from './hub.ts';
+import { mcpServerMachine } from './mcp-server.ts';
+import { turnMachine } from './turn.ts';
 
 export * from './agent-server.ts';
 export * from './agent-server-types.ts';
 export * from './api-proxy.ts';
 export * from './hub.ts';
+export * from './mcp-server.ts';
 export * from './process-events.ts';
 export * from './restart-policy.ts';
 export * from './turn.ts';
@@ -20,4 +23,6 @@ export const catalogue: Readonly<Record<string, AnyStateMachine>> = {
   hub: hubMachine,
   'agent-server': agentServerMachine,
   'api-proxy': apiProxyMachine,
+  turn: turnMachine,
+  'mcp-server': mcpServerMachine,
 };

@@ -1,12 +1,14 @@
 /**
- * One turn of a conversation: a model is asked, answers as a stream, and the turn ends in exactly one of three ways.
- * What streams by (deltas, items) is the business of the `infer` actor; here is only what can happen next.
+ * One turn of a conversation: a model is asked, tools run as it wishes and as somebody allows, and the turn ends in exactly
+ * one of three ways. What streams by (deltas, items) is the business of the actors; here is only what can happen next.
  */
 import { assign, emit, fromPromise, setup } from 'xstate';
 
 export interface TurnInput {
   readonly threadId: string;
   readonly turnId: string;
+  /** Requests to the model that this turn may make. */
+  readonly maxRounds: number;
 }
 
 export interface TurnTokens {
@@ -19,18 +21,54 @@ export interface TurnFailure {
   readonly message: string;
 }
 
-export interface TurnContext extends TurnInput {
+export type TurnFinish = 'stop' | 'length' | 'toolCalls' | 'contentFilter';
+export type TurnInterrupter = 'user' | 'shutdown' | 'approval';
+
+/** What one answer of the model came to. */
+export interface Inference {
   readonly tokens: TurnTokens;
+  /** Calls that this side runs. */
+  readonly calls: number;
+  /** Calls that the caller is to run after the turn. */
+  readonly clientCalls: number;
+  /** More input arrived while it answered. */
+  readonly isSteered: boolean;
+  readonly finish: TurnFinish;
+}
+
+export interface ToolRun {
+  /** The model asks for the same thing over and over. */
+  readonly isStuck: boolean;
+}
+
+export interface TurnContext extends TurnInput {
+  /** Requests made to the model so far. */
+  readonly rounds: number;
+  readonly tokens: TurnTokens;
+  /** Approvals that nobody has decided yet, by request id. */
+  readonly pending: readonly string[];
+  readonly clientCalls: number;
+  /** The conversation was shortened in this turn already: once must do. */
+  readonly hasCompacted: boolean;
+  readonly finish: TurnFinish;
+  readonly interruptedBy: TurnInterrupter;
   readonly failure: TurnFailure | null;
 }
 
-/** Somebody asked to end the turn: a user, or the process that is shutting down. */
-export type TurnEvent = { readonly type: 'INTERRUPT' };
+export type TurnEvent =
+  /** Somebody asked to end the turn: a user, or the process that is shutting down. */
+  | { readonly type: 'INTERRUPT'; readonly by: TurnInterrupter }
+  /** An approval was given or refused: by a person, a policy or the clock. */
+  | { readonly type: 'DECIDED'; readonly requestId: string };
 
 export type TurnEmitted =
-  | { readonly type: 'turn.completed'; readonly tokens: TurnTokens }
+  | { readonly type: 'turn.waiting' }
+  | { readonly type: 'turn.resumed' }
+  | { readonly type: 'turn.approvalsExpired'; readonly requestIds: readonly string[] }
+  | { readonly type: 'turn.limitReached'; readonly rounds: number }
+  | { readonly type: 'turn.completed'; readonly tokens: TurnTokens; readonly finish: TurnFinish }
   | { readonly type: 'turn.failed'; readonly failure: TurnFailure }
-  | { readonly type: 'turn.cancelled' };
+  | { readonly type: 'turn.cancelled'; readonly by: TurnInterrupter };
 
 /** What an error says of itself; anything that was thrown without a code is `internalError`. */
 export function turnFailureOf(error: unknown): TurnFailure {
@@ -41,6 +79,14 @@ export function turnFailureOf(error: unknown): TurnFailure {
   };
 }
 
+type TurnKey = Pick<TurnInput, 'threadId' | 'turnId'>;
+const notProvided = () => Promise.reject(new Error('not provided'));
+
+const keyOf = ({ context }: { readonly context: TurnContext }): TurnKey => ({
+  threadId: context.threadId,
+  turnId: context.turnId,
+});
+
 export const turnMachine = setup({
   types: {
     input: {} as TurnInput,
@@ -49,46 +95,212 @@ export const turnMachine = setup({
     emitted: {} as TurnEmitted,
   },
   actors: {
-    infer: fromPromise<TurnTokens, TurnInput>(() => Promise.reject(new Error('not provided'))),
-    settle: fromPromise<void, TurnInput>(() => Promise.reject(new Error('not provided'))),
+    /** Gathers what the model is told and may use. */
+    prepare: fromPromise<{ readonly isTooLong: boolean }, TurnKey>(notProvided),
+    /** Puts a summary in the place of older turns. */
+    compact: fromPromise<void, TurnKey>(notProvided),
+    /** One request to the model. */
+    infer: fromPromise<Inference, TurnKey>(notProvided),
+    /** Finds out which calls need somebody's word, and asks. */
+    review: fromPromise<{ readonly pending: readonly string[] }, TurnKey>(notProvided),
+    runTools: fromPromise<ToolRun, TurnKey>(notProvided),
+    /** Resolves when everything that the turn has begun has let go. */
+    settle: fromPromise<void, TurnKey>(notProvided),
   },
-  delays: { cancelGrace: 500 },
+  delays: { approvalTimeout: 300_000, cancelGrace: 5_000 },
+  guards: {
+    isTooLong: (_, prepared: { readonly isTooLong: boolean }) => prepared.isTooLong,
+    canCompactAfter: ({ context }, failure: TurnFailure) => failure.code === 'contextTooLong' && !context.hasCompacted,
+    isAtLimit: ({ context }, { calls, isSteered }: Inference) =>
+      (calls > 0 || isSteered) && context.rounds + 1 >= context.maxRounds,
+    hasCalls: (_, { calls }: Inference) => calls > 0,
+    isSteered: (_, { isSteered, clientCalls }: Inference) => isSteered && clientCalls === 0,
+    mustAsk: (_, { pending }: { readonly pending: readonly string[] }) => pending.length > 0,
+    allDecided: ({ context }) => context.pending.length === 0,
+    isStuck: (_, { isStuck }: ToolRun) => isStuck,
+    awaitsClient: ({ context }) => context.clientCalls > 0,
+  },
   actions: {
-    keepTokens: assign((_, tokens: TurnTokens) => ({ tokens })),
+    keepAnswer: assign(({ context }, { tokens, clientCalls, finish }: Inference) => ({
+      rounds: context.rounds + 1,
+      clientCalls,
+      finish,
+      tokens: {
+        inputTokens: context.tokens.inputTokens + tokens.inputTokens,
+        outputTokens: context.tokens.outputTokens + tokens.outputTokens,
+      },
+    })),
+    keepPending: assign((_, { pending }: { readonly pending: readonly string[] }) => ({ pending })),
+    dropPending: assign(({ context, event }) => ({
+      pending: event.type === 'DECIDED' ? context.pending.filter((id) => id !== event.requestId) : context.pending,
+    })),
+    clearPending: assign({ pending: [] }),
+    noteCompaction: assign({ hasCompacted: true }),
+    finishForLength: assign({ finish: 'length' }),
+    finishForClient: assign({ finish: 'toolCalls' }),
     keepFailure: assign((_, failure: TurnFailure) => ({ failure })),
-    tellCompleted: emit(({ context }) => ({ type: 'turn.completed', tokens: context.tokens })),
+    keepInterrupter: assign(({ event }) => (event.type === 'INTERRUPT' ? { interruptedBy: event.by } : {})),
+    tellWaiting: emit({ type: 'turn.waiting' }),
+    tellResumed: emit({ type: 'turn.resumed' }),
+    tellExpired: emit(({ context }) => ({ type: 'turn.approvalsExpired', requestIds: context.pending })),
+    tellLimit: emit(({ context }) => ({ type: 'turn.limitReached', rounds: context.rounds })),
+    tellCompleted: emit(({ context }) => ({
+      type: 'turn.completed',
+      tokens: context.tokens,
+      finish: context.finish,
+    })),
     tellFailed: emit(({ context }) => ({
       type: 'turn.failed',
       failure: context.failure ?? turnFailureOf(undefined),
     })),
-    tellCancelled: emit({ type: 'turn.cancelled' }),
+    tellCancelled: emit(({ context }) => ({ type: 'turn.cancelled', by: context.interruptedBy })),
   },
 }).createMachine({
   id: 'turn',
   description: 'One turn of a thread, from the question to its end.',
-  context: ({ input }) => ({ ...input, tokens: { inputTokens: 0, outputTokens: 0 }, failure: null }),
-  initial: 'inferring',
+  context: ({ input }) => ({
+    ...input,
+    rounds: 0,
+    tokens: { inputTokens: 0, outputTokens: 0 },
+    pending: [],
+    clientCalls: 0,
+    hasCompacted: false,
+    finish: 'stop',
+    interruptedBy: 'user',
+    failure: null,
+  }),
+  initial: 'preparing',
   states: {
-    inferring: {
-      description: 'The model is answering; its answer is streamed while it comes.',
+    preparing: {
+      description: 'What the model is told, and the tools it may use, are gathered.',
       invoke: {
-        id: 'infer',
-        src: 'infer',
-        input: ({ context: { threadId, turnId } }) => ({ threadId, turnId }),
-        onDone: { target: 'completed', actions: { type: 'keepTokens', params: ({ event }) => event.output } },
+        id: 'prepare',
+        src: 'prepare',
+        input: keyOf,
+        onDone: [
+          { guard: { type: 'isTooLong', params: ({ event }) => event.output }, target: 'compacting' },
+          { target: 'inferring' },
+        ],
         onError: {
           target: 'failed',
           actions: { type: 'keepFailure', params: ({ event }) => turnFailureOf(event.error) },
         },
       },
-      on: { INTERRUPT: { target: 'cancelling' } },
+      on: { INTERRUPT: { target: 'cancelling', actions: 'keepInterrupter' } },
+    },
+    compacting: {
+      description: 'The conversation would not fit: older turns are summarised.',
+      entry: 'noteCompaction',
+      invoke: {
+        id: 'compact',
+        src: 'compact',
+        input: keyOf,
+        onDone: { target: 'inferring' },
+        onError: {
+          target: 'failed',
+          actions: { type: 'keepFailure', params: ({ event }) => turnFailureOf(event.error) },
+        },
+      },
+      on: { INTERRUPT: { target: 'cancelling', actions: 'keepInterrupter' } },
+    },
+    inferring: {
+      description: 'The model is answering; its answer is streamed while it comes.',
+      invoke: {
+        id: 'infer',
+        src: 'infer',
+        input: keyOf,
+        onDone: [
+          {
+            guard: { type: 'isAtLimit', params: ({ event }) => event.output },
+            target: 'completed',
+            actions: [{ type: 'keepAnswer', params: ({ event }) => event.output }, 'finishForLength', 'tellLimit'],
+          },
+          {
+            guard: { type: 'hasCalls', params: ({ event }) => event.output },
+            target: 'reviewing',
+            actions: { type: 'keepAnswer', params: ({ event }) => event.output },
+          },
+          {
+            guard: { type: 'isSteered', params: ({ event }) => event.output },
+            target: 'inferring',
+            reenter: true,
+            actions: { type: 'keepAnswer', params: ({ event }) => event.output },
+          },
+          { target: 'completed', actions: { type: 'keepAnswer', params: ({ event }) => event.output } },
+        ],
+        onError: [
+          {
+            guard: { type: 'canCompactAfter', params: ({ event }) => turnFailureOf(event.error) },
+            target: 'compacting',
+          },
+          {
+            target: 'failed',
+            actions: { type: 'keepFailure', params: ({ event }) => turnFailureOf(event.error) },
+          },
+        ],
+      },
+      on: { INTERRUPT: { target: 'cancelling', actions: 'keepInterrupter' } },
+    },
+    reviewing: {
+      description: 'Which of the calls need approval, and does a policy or an earlier word decide?',
+      invoke: {
+        id: 'review',
+        src: 'review',
+        input: keyOf,
+        onDone: [
+          {
+            guard: { type: 'mustAsk', params: ({ event }) => event.output },
+            target: 'awaitingApproval',
+            actions: { type: 'keepPending', params: ({ event }) => event.output },
+          },
+          { target: 'runningTools' },
+        ],
+        onError: {
+          target: 'failed',
+          actions: { type: 'keepFailure', params: ({ event }) => turnFailureOf(event.error) },
+        },
+      },
+      on: { INTERRUPT: { target: 'cancelling', actions: 'keepInterrupter' } },
+    },
+    awaitingApproval: {
+      description: 'Somebody has been asked. Whoever is or comes connected may answer; silence declines.',
+      entry: 'tellWaiting',
+      exit: 'tellResumed',
+      always: { guard: 'allDecided', target: 'runningTools' },
+      after: { approvalTimeout: { target: 'runningTools', actions: ['tellExpired', 'clearPending'] } },
+      on: {
+        DECIDED: { actions: 'dropPending' },
+        INTERRUPT: { target: 'cancelling', actions: 'keepInterrupter' },
+      },
+    },
+    runningTools: {
+      description: 'What is allowed runs: reading side by side, changing one after the other.',
+      invoke: {
+        id: 'runTools',
+        src: 'runTools',
+        input: keyOf,
+        onDone: [
+          { guard: 'awaitsClient', target: 'completed', actions: 'finishForClient' },
+          {
+            guard: { type: 'isStuck', params: ({ event }) => event.output },
+            target: 'completed',
+            actions: ['finishForLength', 'tellLimit'],
+          },
+          { target: 'inferring' },
+        ],
+        onError: {
+          target: 'failed',
+          actions: { type: 'keepFailure', params: ({ event }) => turnFailureOf(event.error) },
+        },
+      },
+      on: { INTERRUPT: { target: 'cancelling', actions: 'keepInterrupter' } },
     },
     cancelling: {
-      description: 'The model was told to stop; waiting, not for long, until it has let go.',
+      description: 'Model and tools were told to stop; waiting, not for long, until they have let go.',
       invoke: {
         id: 'settle',
         src: 'settle',
-        input: ({ context: { threadId, turnId } }) => ({ threadId, turnId }),
+        input: keyOf,
         onDone: { target: 'cancelled' },
         onError: { target: 'cancelled' },
       },

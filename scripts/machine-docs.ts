@@ -26,7 +26,7 @@ export function headerOf(source: string): Header {
 
 const oneLine = (text: string): string => text.trim().replace(/\s+/g, ' ');
 
-const { supervise, apiProxy } = defaults;
+const { supervise, apiProxy, agent } = defaults;
 const milliseconds = (value: number) => `${value.toLocaleString('en')} ms`;
 
 /** What each named delay is for, and how long it is unless configured otherwise. */
@@ -40,7 +40,13 @@ const delayMeanings: Readonly<Record<string, readonly [meaning: string, length: 
   unhealthyGrace: ['How long an unhealthy server may recover by itself.', milliseconds(supervise.unhealthyGraceMs)],
   gracefulStop: ['From SIGTERM to SIGKILL.', milliseconds(supervise.gracefulStopMs)],
   killVerify: ['From SIGKILL until the process is called stuck.', milliseconds(supervise.killVerifyMs)],
-  cancelGrace: ['How long a cancelled turn may take to end by itself.', milliseconds(500)],
+  startupTimeout: ['A server that is not ready after this time is given up.', '30,000 ms (`startupTimeoutSec`)'],
+  closeGrace: ['How long a polite goodbye to the server may take.', 'see `src/mcp/limits.ts`'],
+  cancelGrace: ['How long a cancelled turn may take to end by itself.', milliseconds(agent.cancelGraceMs)],
+  approvalTimeout: [
+    'Nobody has answered: what is undecided is declined.',
+    '300,000 ms (`Permissions.ApprovalTimeoutSeconds`, in the chat API `Api.ApprovalTimeoutSeconds`)',
+  ],
   drainDeadline: [
     'How long a shutdown waits for agent servers.',
     `${milliseconds(supervise.gracefulStopMs + supervise.killVerifyMs + 2_000)}`,

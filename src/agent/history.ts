@@ -1,7 +1,11 @@
-import type { InputPart, Turn } from '../protocol/index.ts';
-import type { ModelMessage } from './model.ts';
+import { readFileSync } from 'node:fs';
+import type { InputPart, Item, Turn } from '../protocol/index.ts';
+import type { ContentPart, ModelMessage, ModelToolCall } from './model.ts';
 
-/** What a user's message says to a model that reads text only. */
+/** Larger pictures are not sent to a model. */
+const imageBytes = 10 * 1_048_576;
+
+/** What a user's message says in words. */
 export function textOf(input: readonly InputPart[]): string {
   return input.map(partText).join('\n');
 }
@@ -23,13 +27,97 @@ function partText(part: InputPart): string {
   }
 }
 
-/** The conversation of earlier turns, as a model is told it: questions and answers, neither thoughts nor errors. */
-export function historyOf(turns: readonly Turn[]): ModelMessage[] {
-  return turns.flatMap(({ items }) =>
-    items.flatMap((item): ModelMessage[] => {
-      if (item.type === 'userMessage') return [{ role: 'user', text: textOf(item.input) }];
-      if (item.type === 'agentMessage' && item.text !== '') return [{ role: 'assistant', text: item.text }];
-      return [];
-    }),
-  );
+/** What a user's message is for a model. */
+export function contentOf(input: readonly InputPart[]): ContentPart[] {
+  return input.map((part): ContentPart => {
+    if (part.type === 'image') return { type: 'image', url: part.url };
+    if (part.type === 'localImage')
+      return localImage(part.path, part.mimeType) ?? { type: 'text', text: partText(part) };
+    return { type: 'text', text: partText(part) };
+  });
+}
+
+const mimeTypes: Readonly<Record<string, string>> = {
+  png: 'image/png',
+  jpg: 'image/jpeg',
+  jpeg: 'image/jpeg',
+  gif: 'image/gif',
+  webp: 'image/webp',
+};
+
+/** A picture that has gone or is too large is only mentioned. */
+function localImage(path: string, given: string | undefined): ContentPart | undefined {
+  const type = given ?? mimeTypes[path.split('.').at(-1)?.toLowerCase() ?? ''];
+  if (!type?.startsWith('image/')) return undefined;
+  try {
+    const bytes = readFileSync(path);
+    if (bytes.length > imageBytes) return undefined;
+    return { type: 'image', url: `data:${type};base64,${bytes.toString('base64')}` };
+  } catch {
+    return undefined;
+  }
+}
+
+/** What a call without a result is said to have come to: providers refuse a conversation in which one is missing. */
+const lost = '(no result: the turn ended before the tool did)';
+
+/**
+ * The conversation of earlier turns, as a model is told it: questions, answers, calls and their results; neither thoughts
+ * nor errors nor notices. Every call has exactly one result, right behind the message that made it.
+ */
+export function historyOf(turns: readonly Pick<Turn, 'items'>[]): ModelMessage[] {
+  return messagesOf(turns.flatMap(({ items }) => items));
+}
+
+/** The same of items in a row. */
+export function messagesOf(items: readonly Item[]): ModelMessage[] {
+  const messages: ModelMessage[] = [];
+  let answer: { text: string; toolCalls: ModelToolCall[] } | undefined;
+  let waiting = new Map<string, string>();
+  const close = () => {
+    if (answer) messages.push({ role: 'assistant', ...answer });
+    answer = undefined;
+  };
+  const settle = () => {
+    close();
+    for (const [callId, name] of waiting) messages.push(toolMessage(callId, name, lost));
+    waiting = new Map();
+  };
+  for (const item of items) {
+    if (item.type === 'userMessage') {
+      settle();
+      messages.push({ role: 'user', content: contentOf(item.input) });
+    } else if (item.type === 'agentMessage') {
+      if (waiting.size > 0) settle();
+      answer ??= { text: '', toolCalls: [] };
+      answer.text += item.text;
+    } else if (item.type === 'toolCall') {
+      answer ??= { text: '', toolCalls: [] };
+      answer.toolCalls.push({ callId: item.callId, name: item.tool, arguments: item.arguments });
+      waiting.set(item.callId, item.tool);
+    } else if (item.type === 'toolResult' && waiting.delete(item.callId)) {
+      close();
+      messages.push(toolMessage(item.callId, item.tool, item.text));
+    }
+  }
+  settle();
+  return messages;
+}
+
+function toolMessage(callId: string, name: string, text: string): ModelMessage {
+  return { role: 'tool', callId, name, content: [{ type: 'text', text }] };
+}
+
+/** Roughly how many tokens a conversation is: four bytes of text each, a picture a thousand. */
+export function estimateTokens(messages: readonly ModelMessage[]): number {
+  let bytes = 0;
+  for (const message of messages) {
+    bytes += 16;
+    if ('content' in message)
+      for (const part of message.content) bytes += part.type === 'text' ? part.text.length : 4_000;
+    else bytes += message.text.length;
+    if (message.role === 'assistant')
+      for (const call of message.toolCalls) bytes += call.arguments.length + call.name.length;
+  }
+  return Math.ceil(bytes / 4);
 }

@@ -1,18 +1,22 @@
 /**
- * The runtime: threads, turns, model providers. Its events are the protocol's notifications; whoever wants to hear of a
- * thread subscribes. Called by the protocol faces (JSON-RPC now; chat completions and AG-UI later). Never here: sockets,
- * HTTP servers, who may ask what.
+ * The runtime: threads, turns, tools, model providers, traces. Its events are the protocol's notifications; whoever wants to
+ * hear of a thread subscribes. Called by the protocol faces (JSON-RPC, chat completions, AG-UI). Never here: sockets, HTTP
+ * servers, who may ask what.
  */
 export { AgentError, type AgentErrorName } from './errors.ts';
 export { Feed, type Listener, type ThreadEvent } from './feed.ts';
-export {
-  ModelError,
-  type ModelEvent,
-  type ModelInfo,
-  type ModelMessage,
-  type ModelProvider,
-  type ModelRequest,
-} from './model.ts';
+export * from './model.ts';
 export { type ProviderSettings, providerSource } from './providers/choose.ts';
+export type * from './runtime.ts';
+export { MemoryStore, openStore, type Store } from './store/index.ts';
 export { ThreadService, type ThreadServiceOptions } from './thread-service.ts';
-export { MemoryThreadStore, type StoredThread, type ThreadStore } from './thread-store.ts';
+export * from './thread-store.ts';
+export type * from './tool.ts';
+export {
+  createBuiltinTools,
+  type SandboxStatus,
+  sandboxStatus,
+  selectTools,
+  type ToolSettings,
+} from './tools/index.ts';
+export type { RuntimeSettings } from './turn-host.ts';

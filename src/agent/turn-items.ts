@@ -1,103 +1,182 @@
-import type { InputPart, Item, Turn, TurnError } from '../protocol/index.ts';
+import type { InputPart, Item, ItemOf, Turn, TurnError } from '../protocol/index.ts';
 import type { ThreadEvent } from './feed.ts';
 
-type SpokenType = 'agentMessage' | 'reasoningContent';
+type GrowingType = 'agentMessage' | 'reasoningContent' | 'commandExecution';
 
 /** An item that is still growing. */
 interface OpenItem {
-  readonly id: string;
-  readonly type: SpokenType;
-  readonly createdAt: string;
+  readonly item: ItemOf<GrowingType>;
   text: string;
 }
 
-const deltaMethods = { agentMessage: 'item/agentMessage/delta', reasoningContent: 'item/reasoning/delta' } as const;
-const deltaKinds = { agentMessage: 'agentMessage', reasoningContent: 'reasoning' } as const;
+const deltas = {
+  agentMessage: { method: 'item/agentMessage/delta', kind: 'agentMessage' },
+  reasoningContent: { method: 'item/reasoning/delta', kind: 'reasoning' },
+  commandExecution: { method: 'item/commandExecution/outputDelta', kind: 'commandOutput' },
+} as const;
+
+/** What an item is made of, besides what every item has. */
+type Content<T extends Item['type']> = T extends Item['type']
+  ? Omit<ItemOf<T>, 'id' | 'turnId' | 'status' | 'createdAt'>
+  : never;
+
+export interface TurnItemsOptions {
+  readonly turn: Pick<Turn, 'threadId' | 'id'>;
+  /** Of the next item in this thread; ids count on through all its turns. */
+  readonly firstNumber: number;
+  /** Tells `event` once the write is done. */
+  readonly keep: (write: ItemWrite, event: ThreadEvent) => void;
+  /** Hears of every item once it is whole, with the milliseconds that it took. */
+  readonly onCompleted: (item: Item, durationMs: number) => void;
+}
+
+/** How the store learns of it. */
+export type ItemWrite =
+  | { readonly put: Item }
+  | { readonly append: string; readonly text: string }
+  /** Nothing to be kept: the whole item follows. */
+  | undefined;
 
 /**
- * The items of one turn while it runs, and the events of their lives: started, then deltas, then completed. At most one
- * of them is open.
+ * The items of one turn while it runs, and the events of their lives: started, then deltas, then completed. What the model
+ * says is one open item at a time; commands run beside each other.
  */
 export class TurnItems {
-  readonly #threadId: string;
-  readonly #turnId: string;
-  readonly #publish: (event: ThreadEvent) => void;
-  readonly #done: Item[] = [];
+  readonly #options: TurnItemsOptions;
+  readonly #items: Item[] = [];
+  readonly #open = new Map<string, OpenItem>();
+  readonly #began = new Map<string, number>();
   #number: number;
-  #open: OpenItem | undefined;
+  #spoken: OpenItem | undefined;
 
-  /** @param firstNumber of the next item in this thread; ids count on through all its turns */
-  constructor(turn: Pick<Turn, 'threadId' | 'id'>, firstNumber: number, publish: (event: ThreadEvent) => void) {
-    this.#threadId = turn.threadId;
-    this.#turnId = turn.id;
-    this.#publish = publish;
-    this.#number = firstNumber;
+  constructor(options: TurnItemsOptions) {
+    this.#options = options;
+    this.#number = options.firstNumber;
   }
 
-  /** All items as they stand, the open one included. */
+  /** All items as they stand, the open ones included. */
   snapshot(): Item[] {
-    return this.#open ? [...this.#done, asItem(this.#open, this.#turnId, 'streaming')] : [...this.#done];
+    return this.#items.map((item) => {
+      const open = this.#open.get(item.id);
+      return open ? grown(open, 'streaming') : item;
+    });
+  }
+
+  get count(): number {
+    return this.#items.length;
   }
 
   addUserMessage(input: readonly InputPart[]): void {
-    this.#addWhole({ ...this.#base(), type: 'userMessage', input: [...input] });
+    this.add({ type: 'userMessage', input: [...input] });
   }
 
   addError(error: TurnError): void {
+    this.add({ type: 'error', error });
+  }
+
+  /** Adds an item that is whole. Returns it. */
+  add<T extends Item['type']>(content: Content<T>): ItemOf<T> {
     this.close();
-    this.#addWhole({ ...this.#base(), type: 'error', error });
-  }
-
-  /** Appends what the model said to the open item of this type; another type closes it and opens a new one. */
-  append(type: SpokenType, delta: string): void {
-    if (delta === '') return;
-    const item = this.#open?.type === type ? this.#open : this.#begin(type);
-    item.text += delta;
-    const params = {
-      threadId: this.#threadId,
-      turnId: this.#turnId,
-      itemId: item.id,
-      deltaKind: deltaKinds[type],
-      delta,
-    };
-    this.#publish({ method: deltaMethods[type], params });
-  }
-
-  /** Completes the open item, if there is one. */
-  close(): void {
-    if (!this.#open) return;
-    const item = asItem(this.#open, this.#turnId, 'completed');
-    this.#open = undefined;
-    this.#done.push(item);
-    this.#tell('item/completed', item);
-  }
-
-  #begin(type: SpokenType): OpenItem {
-    this.close();
-    const { id, createdAt } = this.#base();
-    const item = { id, type, createdAt, text: '' };
-    this.#open = item;
-    this.#tell('item/started', asItem(item, this.#turnId, 'started'));
+    const item = { ...this.#base('completed'), ...content } as unknown as ItemOf<T>;
+    this.#items.push(item);
+    this.#tell('item/started', undefined, { ...item, status: 'started' });
+    this.#tell('item/completed', { put: item }, item);
+    this.#options.onCompleted(item, 0);
     return item;
   }
 
-  #addWhole(item: Item): void {
-    this.#tell('item/started', { ...item, status: 'started' });
-    this.#done.push(item);
-    this.#tell('item/completed', item);
+  /** Appends what the model said to the open item of this type; another type closes it and opens a new one. */
+  append(type: 'agentMessage' | 'reasoningContent', delta: string): void {
+    if (delta === '') return;
+    if (this.#spoken?.item.type !== type) {
+      this.close();
+      this.#spoken = this.#begin({ type, text: '' });
+    }
+    this.#grow(this.#spoken, delta);
   }
 
-  #base() {
+  /** Completes what the model was saying, if it was. */
+  close(): void {
+    if (!this.#spoken) return;
+    const { item, text } = this.#spoken;
+    this.#spoken = undefined;
+    this.#complete({ ...item, status: 'completed', text } as Item);
+  }
+
+  /** Opens the item of a command. */
+  beginCommand(callId: string, command: string): { append: (text: string) => void; end: (end: CommandEnd) => void } {
+    const open = this.#begin({ type: 'commandExecution', callId, command, output: '' });
+    return {
+      append: (text) => {
+        if (text !== '' && this.#open.has(open.item.id)) this.#grow(open, text);
+      },
+      end: (end) => {
+        if (this.#open.has(open.item.id)) {
+          this.#complete({ ...open.item, status: 'completed', output: open.text, ...end } as Item);
+        }
+      },
+    };
+  }
+
+  /** Tells that the model is writing the arguments of a call; the call itself is an item once it is whole. */
+  tellArguments(callId: string, delta: string): void {
+    const { turn, keep } = this.#options;
+    const params = { threadId: turn.threadId, turnId: turn.id, itemId: callId, deltaKind: 'toolCallArguments', delta };
+    keep(undefined, { method: 'item/toolCall/argumentsDelta', params });
+  }
+
+  /** Completes whatever is open still: the turn is over. */
+  closeAll(): void {
+    this.close();
+    for (const { item, text } of [...this.#open.values()]) {
+      this.#complete({ ...item, status: 'completed', output: text, outcome: 'cancelled' } as Item);
+    }
+  }
+
+  #begin(content: Content<GrowingType>): OpenItem {
+    const item = { ...this.#base('started'), ...content } as ItemOf<GrowingType>;
+    const open: OpenItem = { item, text: '' };
+    this.#items.push(item);
+    this.#open.set(item.id, open);
+    this.#began.set(item.id, performance.now());
+    this.#tell('item/started', { put: { ...item, status: 'streaming' } }, item);
+    return open;
+  }
+
+  #grow(open: OpenItem | undefined, delta: string): void {
+    if (!open) return;
+    open.text += delta;
+    const { turn, keep } = this.#options;
+    const { id, type } = open.item;
+    const { method, kind } = deltas[type];
+    const params = { threadId: turn.threadId, turnId: turn.id, itemId: id, deltaKind: kind, delta };
+    keep({ append: id, text: delta }, { method, params });
+  }
+
+  #complete(item: Item): void {
+    this.#open.delete(item.id);
+    this.#items[this.#items.findIndex(({ id }) => id === item.id)] = item;
+    this.#tell('item/completed', { put: item }, item);
+    const began = this.#began.get(item.id) ?? performance.now();
+    this.#began.delete(item.id);
+    this.#options.onCompleted(item, performance.now() - began);
+  }
+
+  #base(status: Item['status']) {
     const id = `item_${String(this.#number).padStart(3, '0')}`;
     this.#number += 1;
-    return { id, turnId: this.#turnId, status: 'completed' as const, createdAt: new Date().toISOString() };
+    return { id, turnId: this.#options.turn.id, status, createdAt: new Date().toISOString() };
   }
 
-  #tell(method: 'item/started' | 'item/completed', item: Item): void {
-    this.#publish({ method, params: { threadId: this.#threadId, turnId: this.#turnId, item } });
+  #tell(method: 'item/started' | 'item/completed', write: ItemWrite, item: Item): void {
+    const { turn, keep } = this.#options;
+    keep(write, { method, params: { threadId: turn.threadId, turnId: turn.id, item } });
   }
 }
 
-function asItem({ id, type, createdAt, text }: OpenItem, turnId: string, status: Item['status']): Item {
-  return { id, turnId, type, status, createdAt, text };
+/** How a command ended. */
+export type CommandEnd = Pick<ItemOf<'commandExecution'>, 'exitCode' | 'outcome'>;
+
+function grown({ item, text }: OpenItem, status: Item['status']): Item {
+  return item.type === 'commandExecution' ? { ...item, status, output: text } : { ...item, status, text };
 }

@@ -1,145 +1,368 @@
-import type { TurnTokens } from '../../machines/index.ts';
-import type { InputPart, Turn, TurnError } from '../protocol/index.ts';
+import type { AnyActorRef } from 'xstate';
+import type { Inference, ToolRun, TurnEmitted, TurnInterrupter } from '../../machines/index.ts';
+import type { ApprovalDecision, InputPart, Turn, TurnError } from '../protocol/index.ts';
+import type { DecidedBy } from './call-review.ts';
 import type { ThreadEvent } from './feed.ts';
-import type { ModelMessage, ModelProvider } from './model.ts';
-import { TurnItems } from './turn-items.ts';
+import type { ModelEvent, ModelToolCall, ToolChoice } from './model.ts';
+import type { TurnOptions } from './runtime.ts';
+import { StorageError, type StoredTurn } from './thread-store.ts';
+import type { TurnWork } from './turn-actor.ts';
+import { TurnCalls } from './turn-calls.ts';
+import { TurnConversation } from './turn-conversation.ts';
+import type { TurnHost } from './turn-host.ts';
+import { type ItemWrite, TurnItems } from './turn-items.ts';
 
 export interface TurnRunOptions {
-  readonly threadId: string;
+  readonly host: TurnHost;
   readonly turnId: string;
   readonly input: readonly InputPart[];
-  /** The conversation up to and including this turn's question. */
-  readonly messages: readonly ModelMessage[];
-  readonly model: string | undefined;
-  readonly firstItemNumber: number;
-  readonly provider: () => Promise<ModelProvider>;
-  readonly publish: (event: ThreadEvent) => void;
-  /** Keeps the turn as it stands; called when an item is whole and at the end. */
-  readonly save: (turn: Turn) => void;
-  /** Called once, after the turn's last event. */
-  readonly onEnd: (turn: Turn) => void;
-  /** Told of what is not the provider's fault. */
-  readonly onBug: (error: unknown) => void;
+  readonly options: TurnOptions;
+  /** Sees the turn's machine before it starts. */
+  readonly observe: ((actor: AnyActorRef) => void) | undefined;
 }
 
-/** One turn from its beginning to its end: the turn machine with a real model in it. */
-export class TurnRun {
-  readonly #options: TurnRunOptions;
-  readonly #items: TurnItems;
-  readonly #startedAt = new Date().toISOString();
-  #end: Pick<Turn, 'status' | 'completedAt' | 'tokenUsage' | 'error'> = { status: 'running' };
-  #interrupt: (() => void) | undefined;
-  #isInterrupted = false;
-  #streamEnded: Promise<void> = Promise.resolve();
+type Ending = Pick<Turn, 'status' | 'error' | 'finishReason' | 'interruptedBy'>;
 
-  constructor(options: TurnRunOptions) {
+/** One turn from its beginning to its end: the turn machine with a real model and real tools in it. */
+export class TurnRun implements TurnWork {
+  readonly turnId: string;
+  readonly approvalTimeoutMs: number;
+  readonly #host: TurnHost;
+  readonly #input: readonly InputPart[];
+  readonly #options: TurnOptions;
+  readonly #observe: TurnRunOptions['observe'];
+  readonly #items: TurnItems;
+  readonly #calls: TurnCalls;
+  readonly #conversation: TurnConversation;
+  readonly #startedAt = new Date().toISOString();
+  readonly #steered: (readonly InputPart[])[] = [];
+  #status: Turn['status'] = 'running';
+  #end: Ending | undefined;
+  #completedAt: string | undefined;
+  #tokens = { inputTokens: 0, outputTokens: 0 };
+  #rounds = 0;
+  #send:
+    | ((event: { type: 'INTERRUPT'; by: TurnInterrupter } | { type: 'DECIDED'; requestId: string }) => void)
+    | undefined;
+  #interrupter: TurnInterrupter | undefined;
+  #busy: Promise<unknown> = Promise.resolve();
+
+  constructor({ host, turnId, input, options, observe }: TurnRunOptions) {
+    this.#host = host;
+    this.turnId = turnId;
+    this.#input = input;
     this.#options = options;
-    const { threadId, turnId, firstItemNumber, publish } = options;
-    this.#items = new TurnItems({ threadId, id: turnId }, firstItemNumber, publish);
+    this.#observe = observe;
+    this.approvalTimeoutMs = options.approvalTimeoutMs ?? host.settings.approvalTimeoutMs;
+    this.#items = new TurnItems({
+      turn: { threadId: host.threadId, id: turnId },
+      firstNumber: host.store.nextItemNumber(host.threadId),
+      keep: (write, event) => this.#keep(write, event),
+      onCompleted: (item, durationMs) => host.tracer?.item(host.threadId, item, durationMs),
+    });
+    this.#conversation = new TurnConversation({ host, turnId, options, items: this.#items });
+    this.#calls = new TurnCalls({
+      host,
+      turnId,
+      items: this.#items,
+      policy: options.approvalPolicy ?? host.config.approvalPolicy ?? host.settings.approvalPolicy,
+      expiresInMs: this.approvalTimeoutMs,
+      keepTold: (event) => this.#keep(undefined, event),
+      onDecided: (requestId) => this.#send?.({ type: 'DECIDED', requestId }),
+      onCancel: () => this.interrupt('approval'),
+    });
   }
 
   /** The turn as it stands. */
   snapshot(): Turn {
-    const { threadId, turnId } = this.#options;
-    return { id: turnId, threadId, startedAt: this.#startedAt, items: this.#items.snapshot(), ...this.#end };
+    return { ...this.#stored(), items: this.#items.snapshot() };
+  }
+
+  get approvals() {
+    return this.#calls.pending;
   }
 
   /** Tells that the turn has started, and lets it run. */
   begin(): void {
-    const { threadId, input, publish } = this.#options;
-    publish({ method: 'turn/started', params: { threadId, turn: this.snapshot() } });
-    this.#items.addUserMessage(input);
-    this.#options.save(this.snapshot());
-    this.#drive().catch((error: unknown) => {
-      this.#options.onBug(error);
-      this.#fail({
-        code: 'internalError',
-        message: 'The turn failed because of a bug; the log of the agent server tells more.',
-      });
-    });
+    const { threadId, journal, publish, tracer } = this.#host;
+    const turn = this.snapshot();
+    tracer?.turnStarted(turn);
+    journal.add(this, undefined, () => publish({ method: 'turn/started', params: { threadId, turn } }));
+    for (const { callId, text, isError } of this.#options.toolResults ?? []) {
+      const tool = this.#conversation.nameOfCall(callId);
+      this.#items.add({ type: 'toolResult', callId, tool, outcome: isError ? 'failed' : 'completed', text });
+    }
+    if (this.#input.length > 0) this.#items.addUserMessage(this.#input);
+    this.#drive().catch((error: unknown) => this.#fault(error));
   }
 
   /** Ends the turn early. Asked twice, it ends once. */
-  interrupt(): void {
-    this.#isInterrupted = true;
-    this.#interrupt?.();
+  interrupt(by: TurnInterrupter): void {
+    this.#interrupter ??= by;
+    this.#send?.({ type: 'INTERRUPT', by });
+  }
+
+  /** More to think of, heard before the next request to the model. False: too late, the turn has ended. */
+  steer(input: readonly InputPart[]): boolean {
+    if (this.#end) return false;
+    this.#steered.push(input);
+    return true;
+  }
+
+  /** False: it waits for no such thing. */
+  decide(requestId: string, decision: ApprovalDecision, by: DecidedBy): boolean {
+    return this.#calls.decide(requestId, decision, by);
+  }
+
+  onStorageFault(error: unknown): void {
+    const message = error instanceof StorageError ? error.message : 'The turn could not be kept.';
+    if (!(error instanceof StorageError)) this.#host.onBug(error);
+    this.#calls.withdraw();
+    this.#finish({ status: 'failed', error: { code: 'storageFailed', message } }, { isKept: false });
+    this.interrupt('shutdown');
+  }
+
+  // What the machine asks for.
+
+  prepare(signal: AbortSignal) {
+    return this.#track(this.#conversation.prepare(signal));
+  }
+
+  compact(signal: AbortSignal): Promise<void> {
+    return this.#track(this.#conversation.compact(signal));
+  }
+
+  infer(signal: AbortSignal): Promise<Inference> {
+    return this.#track(this.#infer(signal));
+  }
+
+  review(): Promise<{ readonly pending: readonly string[] }> {
+    return this.#track(this.#calls.review());
+  }
+
+  runTools(signal: AbortSignal): Promise<ToolRun> {
+    return this.#track(this.#runTools(signal));
+  }
+
+  async settle(): Promise<void> {
+    await this.#busy.catch(() => undefined);
+  }
+
+  #track<T>(work: Promise<T>): Promise<T> {
+    this.#busy = work;
+    return work;
   }
 
   /** The machine is loaded with the first turn: a server that only waits needs none. */
   async #drive(): Promise<void> {
-    const [{ createActor, fromPromise }, { turnMachine }] = await Promise.all([
-      import('xstate'),
-      import('../../machines/index.ts'),
-    ]);
-    const { threadId, turnId, onBug } = this.#options;
-    const machine = turnMachine.provide({
-      actors: {
-        infer: fromPromise(({ signal }) => this.#infer(signal)),
-        settle: fromPromise(() => this.#streamEnded),
-      },
+    const { startTurnActor } = await import('./turn-actor.ts');
+    const { threadId, maxRounds } = this.#host;
+    const actor = startTurnActor({
+      input: { threadId, turnId: this.turnId, maxRounds },
+      work: this,
+      onEmitted: (event) => this.#hear(event),
+      onError: (error) => this.#fault(error),
+      observe: this.#observe,
     });
-    const actor = createActor(machine, { input: { threadId, turnId } });
-    // Without this observer an error of the machine would end the process.
-    actor.subscribe({ error: onBug });
-    actor.on('turn.completed', ({ tokens }) => this.#complete(tokens));
-    actor.on('turn.failed', ({ failure }) => this.#fail(failure));
-    actor.on('turn.cancelled', () => this.#cancel());
-    actor.start();
-    this.#interrupt = () => actor.send({ type: 'INTERRUPT' });
-    if (this.#isInterrupted) this.#interrupt();
+    // A machine that has ended takes no events, and would complain.
+    this.#send = (event) => {
+      if (actor.getSnapshot().status === 'active') actor.send(event);
+    };
+    if (this.#interrupter) this.#send({ type: 'INTERRUPT', by: this.#interrupter });
   }
 
-  #infer(signal: AbortSignal): Promise<TurnTokens> {
-    const inferring = this.#consume(signal);
-    this.#streamEnded = inferring.then(
-      () => undefined,
-      () => undefined,
-    );
-    return inferring;
-  }
-
-  async #consume(signal: AbortSignal): Promise<TurnTokens> {
-    const { provider, messages, model, save } = this.#options;
-    const source = await provider();
-    let tokens: TurnTokens = { inputTokens: 0, outputTokens: 0 };
-    for await (const event of source.stream({ model, messages }, signal)) {
-      // A provider that does not listen must not talk into a turn that is over.
-      if (signal.aborted) break;
-      if (event.type === 'usage') tokens = { inputTokens: event.inputTokens, outputTokens: event.outputTokens };
-      else this.#items.append(event.type === 'text' ? 'agentMessage' : 'reasoningContent', event.text);
+  async #infer(signal: AbortSignal): Promise<Inference> {
+    for (const input of this.#steered.splice(0)) {
+      this.#items.addUserMessage(input);
+      this.#conversation.addUser(input);
     }
-    if (!signal.aborted) save(this.snapshot());
-    return tokens;
+    const answer: Answer = { text: '', calls: [], finish: 'stop', tokens: { inputTokens: 0, outputTokens: 0 } };
+    const provider = await this.#host.provider();
+    const request = this.#conversation.request(this.#toolChoice());
+    this.#rounds += 1;
+    await provider.stream(request, (event) => this.#take(event, answer, signal), signal);
+    signal.throwIfAborted();
+    this.#items.close();
+    const { calls, finish, tokens } = answer;
+    this.#tokens = {
+      inputTokens: this.#tokens.inputTokens + tokens.inputTokens,
+      outputTokens: this.#tokens.outputTokens + tokens.outputTokens,
+    };
+    this.#conversation.addAnswer(answer.text, calls);
+    const own = calls.filter(({ name }) => !this.#conversation.isClientTool(name));
+    this.#calls.take(own, (name) => this.#conversation.toolOf(name), this.#conversation.toolNames);
+    const clientCalls = calls.length - own.length;
+    return {
+      tokens,
+      calls: own.length,
+      clientCalls,
+      isSteered: this.#steered.length > 0,
+      finish: clientCalls > 0 ? 'toolCalls' : finish,
+    };
   }
 
-  #complete({ inputTokens, outputTokens }: TurnTokens): void {
-    const { threadId } = this.#options;
-    const tokenUsage = { inputTokens, outputTokens, totalTokens: inputTokens + outputTokens };
-    this.#finish({ status: 'completed', tokenUsage }, (turn) => ({
-      method: 'turn/completed',
-      params: { threadId, turn, tokenUsage },
-    }));
+  /** A forced choice holds for the first request only: forced again and again the turn would never end. */
+  #toolChoice(): ToolChoice | undefined {
+    const { toolChoice } = this.#options;
+    return this.#rounds === 0 || toolChoice === 'none' ? toolChoice : undefined;
   }
 
-  #fail(error: TurnError): void {
-    const { threadId } = this.#options;
-    if (this.#end.status === 'running') this.#items.addError(error);
-    this.#finish({ status: 'failed', error }, (turn) => ({ method: 'turn/failed', params: { threadId, turn, error } }));
+  #take(event: ModelEvent, answer: Answer, signal: AbortSignal): void {
+    // A provider that does not listen must not talk into a turn that is over.
+    if (signal.aborted || this.#end) return;
+    switch (event.type) {
+      case 'text':
+        answer.text += event.text;
+        this.#items.append('agentMessage', event.text);
+        return;
+      case 'thinking':
+        this.#items.append('reasoningContent', event.text);
+        return;
+      case 'toolCallDelta':
+        if (event.argumentsDelta !== '') this.#items.tellArguments(event.callId, event.argumentsDelta);
+        return;
+      case 'toolCall': {
+        const { callId, name, arguments: args } = event.call;
+        answer.calls.push(event.call);
+        const source = this.#conversation.isClientTool(name)
+          ? 'client'
+          : (this.#conversation.toolOf(name)?.source ?? 'builtin');
+        this.#items.add({ type: 'toolCall', callId, tool: name, source, arguments: args });
+        return;
+      }
+      case 'usage':
+        this.#count(event, answer);
+        return;
+      case 'finish':
+        answer.finish = event.reason === 'toolCalls' ? 'stop' : event.reason;
+    }
   }
 
-  #cancel(): void {
-    const { threadId } = this.#options;
-    this.#finish({ status: 'cancelled' }, (turn) => ({ method: 'turn/cancelled', params: { threadId, turn } }));
+  #count({ inputTokens, outputTokens }: Extract<ModelEvent, { type: 'usage' }>, answer: Answer): void {
+    const { threadId, tracer } = this.#host;
+    answer.tokens = { inputTokens, outputTokens };
+    tracer?.tokensUsed(threadId, this.turnId, inputTokens, outputTokens);
+    const usage = { inputTokens, outputTokens, totalTokens: inputTokens + outputTokens };
+    this.#keep(undefined, { method: 'item/usage/delta', params: { threadId, turnId: this.turnId, usage } });
+  }
+
+  async #runTools(signal: AbortSignal): Promise<ToolRun> {
+    const { results, isStuck } = await this.#calls.run(signal);
+    this.#conversation.addResults(results);
+    return { isStuck };
+  }
+
+  #hear(event: TurnEmitted): void {
+    switch (event.type) {
+      case 'turn.waiting':
+        this.#become('waitingApproval');
+        this.#calls.ask();
+        return;
+      case 'turn.resumed':
+        this.#become('running');
+        return;
+      case 'turn.approvalsExpired':
+        for (const requestId of event.requestIds) this.#calls.decide(requestId, 'decline', 'timeout');
+        return;
+      case 'turn.limitReached': {
+        const text = `The turn was ended after ${event.rounds} requests to the model: tools were called again and again.`;
+        this.#items.add({ type: 'systemNotice', kind: 'callLimitReached', text });
+        return;
+      }
+      case 'turn.completed':
+        this.#finish({ status: 'completed', finishReason: event.finish });
+        return;
+      case 'turn.failed':
+        this.#fail(event.failure);
+        return;
+      case 'turn.cancelled':
+        this.#finish({ status: 'cancelled', interruptedBy: event.by });
+        return;
+    }
+  }
+
+  #become(status: Turn['status']): void {
+    if (this.#end) return;
+    this.#status = status;
+    this.#host.journal.add(this, () => this.#host.store.putTurn(this.#stored()), undefined);
+    this.#host.onWaiting(this.#calls.pending);
+  }
+
+  #fault(error: unknown): void {
+    this.#host.onBug(error);
+    this.#fail({
+      code: 'internalError',
+      message: 'The turn failed because of a bug; the log of the agent server tells more.',
+    });
+  }
+
+  #fail(failure: TurnError): void {
+    if (this.#end) return;
+    const error = { code: failure.code, message: this.#host.clean(failure.message) };
+    this.#items.addError(error);
+    this.#finish({ status: 'failed', error });
   }
 
   /** A turn ends once, whatever comes later. */
-  #finish(end: Pick<Turn, 'status' | 'tokenUsage' | 'error'>, event: (turn: Turn) => ThreadEvent): void {
-    if (this.#end.status !== 'running') return;
-    this.#items.close();
-    this.#end = { ...end, completedAt: new Date().toISOString() };
+  #finish(end: Ending, { isKept = true } = {}): void {
+    if (this.#end) return;
+    this.#calls.withdraw();
+    this.#items.closeAll();
+    this.#end = end;
+    this.#completedAt = new Date().toISOString();
+    const { journal, store, publish, tracer, onEnd } = this.#host;
     const turn = this.snapshot();
-    this.#options.save(turn);
-    this.#options.publish(event(turn));
-    this.#options.onEnd(turn);
+    tracer?.turnEnded(turn);
+    const tell = () => {
+      publish(this.#endEvent(turn));
+      onEnd(turn);
+    };
+    if (isKept) journal.add(this, () => store.putTurn(this.#stored()), tell);
+    else tell();
   }
+
+  #endEvent(turn: Turn): ThreadEvent {
+    const { threadId } = turn;
+    if (turn.status === 'failed') {
+      const error = turn.error ?? { code: 'internalError', message: 'The turn failed.' };
+      return { method: 'turn/failed', params: { threadId, turn, error } };
+    }
+    if (turn.status === 'cancelled') return { method: 'turn/cancelled', params: { threadId, turn } };
+    return { method: 'turn/completed', params: { threadId, turn, tokenUsage: this.#usage() } };
+  }
+
+  #usage() {
+    const { inputTokens, outputTokens } = this.#tokens;
+    return { inputTokens, outputTokens, totalTokens: inputTokens + outputTokens };
+  }
+
+  #stored(): StoredTurn {
+    return {
+      id: this.turnId,
+      threadId: this.#host.threadId,
+      startedAt: this.#startedAt,
+      status: this.#status,
+      ...(this.#completedAt !== undefined && { completedAt: this.#completedAt }),
+      ...(this.#tokens.inputTokens + this.#tokens.outputTokens > 0 && { tokenUsage: this.#usage() }),
+      ...this.#end,
+    };
+  }
+
+  #keep(write: ItemWrite, event: ThreadEvent): void {
+    const { journal, store, threadId, publish } = this.#host;
+    if (this.#end) return;
+    const put =
+      write &&
+      ('put' in write
+        ? () => store.putItem(threadId, write.put)
+        : () => store.appendItemText(threadId, write.append, write.text));
+    journal.add(this, put, () => publish(event));
+  }
+}
+
+interface Answer {
+  text: string;
+  readonly calls: ModelToolCall[];
+  finish: Inference['finish'];
+  tokens: { readonly inputTokens: number; readonly outputTokens: number };
 }

@@ -1,13 +1,17 @@
 import { randomBytes } from 'node:crypto';
-import { MemoryThreadStore, type ModelProvider, providerSource, ThreadService } from '../agent/index.ts';
+import { type ModelProvider, type SandboxStatus, sandboxStatus } from '../agent/index.ts';
 import { type Config, ConfigError, homeDirectory, isLoopback, loadConfig } from '../config/index.ts';
 import type { Logger } from '../log/index.ts';
 import { defaults, type LaunchDocument, version } from '../protocol/index.ts';
 import { ownIdentity } from '../supervise/index.ts';
 import { Activity } from './activity.ts';
 import type { ListenAddress } from './arguments.ts';
+import { assemble } from './assembly.ts';
+import { inspectionRoutes } from './inspection.ts';
 import { methodsOf } from './methods.ts';
+import { Observatory } from './observatory.ts';
 import { listen, openServer } from './server.ts';
+import { type Mode, openServices, urlHost } from './services.ts';
 import { StartupError } from './startup-error.ts';
 import { notificationOf, tellHub } from './tell-hub.ts';
 import { type HeldWorkspace, holdWorkspace } from './workspace.ts';
@@ -20,6 +24,8 @@ export interface AppServerOptions {
   readonly launch?: LaunchDocument | undefined;
   /** Comes before the configured address. */
   readonly listen?: ListenAddress | undefined;
+  /** Which services are offered; default: those of the Hub's launch document, or of the configuration. */
+  readonly mode?: Exclude<Mode, 'managed'> | undefined;
   /** Another model provider than the configured one, for those who embed the server. */
   readonly provider?: () => Promise<ModelProvider>;
 }
@@ -31,6 +37,10 @@ export interface AppServer {
   readonly webSocketUrl: string;
   /** Without one; `/healthz` and `/readyz` are there. */
   readonly baseUrl: string;
+  /** Where the other services answer. */
+  readonly endpoints: Readonly<Partial<Record<'api' | 'agui', string>>>;
+  /** What answers, and with which tools: for people. */
+  describe(): Promise<{ readonly provider: string; readonly model: string; readonly tools: readonly string[] }>;
   /** Ends turns (their clients hear of it), withdraws the address, closes every connection, lets the workspace go. */
   close(): Promise<void>;
 }
@@ -79,25 +89,29 @@ function addressOf(config: Config, { launch, listen: asked }: AppServerOptions):
   return { host, port, token: Token || randomBytes(32).toString('base64url') };
 }
 
-function chooseProvider(config: Config, { launch, provider }: AppServerOptions): () => Promise<ModelProvider> {
-  const upstream = launch?.upstream ?? { endpoint: config.EndPoint, apiKey: config.ApiKey };
-  return provider ?? providerSource({ endPoint: upstream.endpoint, apiKey: upstream.apiKey, model: config.Model });
-}
-
 async function serve(workspace: HeldWorkspace, options: AppServerOptions, config: Config): Promise<AppServer> {
   const { launch, logger } = options;
   const address = addressOf(config, options);
-  for (const secret of [address.token, config.ApiKey, launch?.notificationToken, launch?.upstream?.apiKey]) {
+  const secrets = [address.token, config.ApiKey, config.Api.ApiKey, config.AgUi.ApiKey, config.Tools.Web.SearchApiKey];
+  for (const secret of [...secrets, launch?.notificationToken, launch?.upstream?.apiKey]) {
     if (secret) logger.protect(secret);
   }
   let state: 'starting' | 'serving' | 'stopping' = 'starting';
   const isReady = () => state === 'serving';
   const onBug = (error: unknown) => logger.bug(error);
-  const threads = new ThreadService({
+  const observatory = new Observatory(logger);
+  const {
+    threads,
+    mcp,
+    close: closeRuntime,
+  } = assemble({
     workspacePath: workspace.path,
-    store: new MemoryThreadStore(),
-    provider: chooseProvider(config, options),
-    onBug,
+    config,
+    launch,
+    env: options.env,
+    logger,
+    provider: options.provider,
+    observe: observatory.add,
     onTurnEnd(thread, turn) {
       activity.note();
       const notification = launch && state === 'serving' ? notificationOf(thread, turn) : undefined;
@@ -108,7 +122,14 @@ async function serve(workspace: HeldWorkspace, options: AppServerOptions, config
   const server = await openServer({
     token: address.token,
     isPublic: !isLoopback(address.host),
-    connection: { methods: methodsOf(threads), feed: threads.feed, onWork: activity.note, onBug },
+    connection: {
+      methods: methodsOf(threads, mcp),
+      feed: threads.feed,
+      respond: (requestId, decision) => threads.respond(requestId, decision),
+      onWork: activity.note,
+      onBug,
+    },
+    inspection: (auth) => inspectionRoutes(observatory, auth, logger),
     health: {
       incarnation: launch?.incarnation ?? null,
       threads,
@@ -118,7 +139,24 @@ async function serve(workspace: HeldWorkspace, options: AppServerOptions, config
     isReady,
     logger,
   });
-  const bound = await listen(server, address, logger).catch((error: unknown) => {
+  const mode: Mode = launch ? 'managed' : (options.mode ?? 'appServer');
+  let sandbox: SandboxStatus = { mode: config.Tools.Shell.Sandbox, available: false, reason: 'not looked for yet' };
+  void sandboxStatus(config.Tools.Shell.Sandbox, options.env).then((status) => {
+    sandbox = status;
+  }, onBug);
+  const health = () => ({ sandbox, mcp: mcp.describe() });
+  const abandon = async () => {
+    await server.close(0);
+    await closeRuntime();
+  };
+  const services = await openServices({ mode, config, launch, runtime: threads, health, logger }).catch(
+    async (error: unknown) => {
+      await abandon();
+      throw error;
+    },
+  );
+  const bound = await listen(server, address, logger).catch(async (error: unknown) => {
+    await Promise.all([services.close(), abandon()]);
     throw new StartupError('system', `cannot listen on ${address.host}: ${(error as Error).message}`, { cause: error });
   });
   const authority = `${urlHost(bound.host)}:${bound.port}`;
@@ -135,19 +173,20 @@ async function serve(workspace: HeldWorkspace, options: AppServerOptions, config
       adoptionProof: launch?.adoptionProof ?? null,
       startedAt: new Date().toISOString(),
       serverVersion: version,
-      endpoints: { appServerWebSocket: webSocketUrl },
+      endpoints: { appServerWebSocket: webSocketUrl, ...services.endpoints },
     });
   } catch (error) {
-    await server.close(0);
+    await Promise.all([services.close(), abandon()]);
     throw new StartupError('system', `cannot publish the address: ${(error as Error).message}`, { cause: error });
   }
   logger.info('serving', { workspacePath: workspace.path, address: authority });
 
   async function close(): Promise<void> {
     state = 'stopping';
-    await threads.close();
     workspace.withdraw();
-    await server.close(defaults.http.closeGraceMs);
+    await closeRuntime();
+    observatory.close();
+    await Promise.all([services.close(), server.close(defaults.http.closeGraceMs)]);
     workspace.lock.release();
   }
 
@@ -156,12 +195,11 @@ async function serve(workspace: HeldWorkspace, options: AppServerOptions, config
     workspacePath: workspace.path,
     webSocketUrl,
     baseUrl: `http://${authority}`,
+    endpoints: services.endpoints,
+    describe: () => threads.describe(),
     close() {
       closing ??= close();
       return closing;
     },
   };
 }
-
-/** A host as a URL has it: IPv6 addresses in brackets (RFC 3986 §3.2.2). */
-const urlHost = (host: string): string => (host.includes(':') ? `[${host}]` : host);

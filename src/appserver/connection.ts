@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { AgentError, type Feed, type ThreadEvent } from '../agent/index.ts';
+import { AgentError, type Feed, type Runtime, type ThreadEvent } from '../agent/index.ts';
 import {
   type ClientCapabilities,
   defaults,
@@ -9,7 +9,8 @@ import {
   rpcMethods,
 } from '../protocol/index.ts';
 import { errorFrame, notificationFrame, readFrame, resultFrame } from './frames.ts';
-import type { Handled, Methods } from './methods.ts';
+import type { Asker, Handled, Methods } from './methods.ts';
+import { Questions } from './questions.ts';
 
 /** Where a connection's frames go. */
 export interface Wire {
@@ -20,6 +21,8 @@ export interface ConnectionOptions {
   readonly wire: Wire;
   readonly methods: Methods;
   readonly feed: Feed;
+  /** Takes the client's word on approvals. */
+  readonly respond: Runtime['respond'];
   /** Called with every request of an introduced client: somebody uses this server. */
   readonly onWork?: () => void;
   /** Logs a bug and returns its id. */
@@ -29,7 +32,9 @@ export interface ConnectionOptions {
 /** One serialisation per event, however many connections hear it. */
 const frames = new WeakMap<ThreadEvent, string>();
 
-function frameOf(event: ThreadEvent): string {
+type Told = Exclude<ThreadEvent, { readonly method: 'item/approval/request' }>;
+
+function frameOf(event: Told): string {
   let frame = frames.get(event);
   if (frame === undefined) {
     frame = notificationFrame(event.method, event.params);
@@ -46,7 +51,10 @@ export class Connection {
   readonly #options: ConnectionOptions;
   readonly #leave: () => void;
   readonly #hear = (event: ThreadEvent): void => this.#deliver(event);
+  readonly #questions: Questions;
+  readonly #asker: Asker;
   #stage: 'new' | 'introduced' | 'ready' | 'closed' = 'new';
+  #answersApprovals = true;
   #unwanted: ReadonlySet<string> = new Set();
   #wantsDeltas = true;
   #inFlight = 0;
@@ -54,6 +62,8 @@ export class Connection {
   constructor(options: ConnectionOptions) {
     this.#options = options;
     this.#leave = options.feed.join(this.#hear);
+    this.#questions = new Questions((frame) => this.#send(frame), options.respond);
+    this.#asker = { hear: this.#hear, callTool: (call, signal) => this.#questions.callTool(call, signal) };
   }
 
   /** Takes one frame; everything that is to be said about it is sent. Never throws. */
@@ -63,14 +73,15 @@ export class Connection {
     else if (frame.kind === 'request') void this.#answer(frame.message);
     else if (frame.kind === 'notification' && frame.message.method === 'initialized' && this.#stage === 'introduced') {
       this.#stage = 'ready';
-    }
-    // Other notifications are unknown and may be ignored; answers have no question of ours.
+    } else if (frame.kind === 'response') this.#questions.answered(frame.message);
+    // Other notifications are unknown and may be ignored.
   }
 
   /** The client has gone. What it started goes on. */
   close(): void {
     this.#stage = 'closed';
     this.#leave();
+    this.#questions.close();
   }
 
   #answer({ id, method, params }: RpcRequest): void | Promise<void> {
@@ -97,9 +108,9 @@ export class Connection {
       // The table pairs each method with its parameters, which were validated just now.
       const handle = this.#options.methods[method] as (
         params: unknown,
-        asker: (event: ThreadEvent) => void,
+        asker: Asker,
       ) => Handled<RpcMethod> | Promise<Handled<RpcMethod>>;
-      const handled = handle(params, this.#hear);
+      const handled = handle(params, this.#asker);
       if (!(handled instanceof Promise)) return this.#finish(id, handled);
       this.#inFlight += 1;
       return handled
@@ -134,15 +145,22 @@ export class Connection {
   }
 
   #introduce({ capabilities }: v.InferOutput<typeof rpcMethods.initialize.params>): void {
-    const { streamingSupport, optOutNotificationMethods }: v.InferOutput<typeof ClientCapabilities> = capabilities;
+    const { approvalSupport, streamingSupport, optOutNotificationMethods }: v.InferOutput<typeof ClientCapabilities> =
+      capabilities;
     this.#stage = 'introduced';
+    this.#answersApprovals = approvalSupport;
     this.#wantsDeltas = streamingSupport;
     this.#unwanted = new Set(optOutNotificationMethods);
   }
 
   #deliver(event: ThreadEvent): void {
     if (this.#stage !== 'ready' || this.#unwanted.has(event.method)) return;
-    if (!this.#wantsDeltas && event.method.endsWith('/delta')) return;
+    if (!this.#wantsDeltas && /delta$/i.test(event.method)) return;
+    if (event.method === 'item/approval/request') {
+      if (this.#answersApprovals) this.#questions.askApproval(event.params);
+      return;
+    }
+    if (event.method === 'item/approval/resolved') this.#questions.forgetApproval(event.params.requestId);
     this.#send(frameOf(event));
   }
 

@@ -60,10 +60,11 @@ const question = JSON.stringify({
 /** Resolves when the second of two requests has been answered, be it with an error. */
 function askItself(options: HealthOptions['connection']): Promise<void> {
   return new Promise((resolve) => {
-    const { methods, feed, onBug } = options;
+    const { methods, feed, respond, onBug } = options;
     const connection = new Connection({
       methods,
       feed,
+      respond,
       onBug,
       wire: {
         send(frame) {

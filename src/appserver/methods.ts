@@ -1,6 +1,16 @@
 import type * as v from 'valibot';
-import type { Listener, ThreadService } from '../agent/index.ts';
-import { protocolVersion, type RpcMethod, type RpcResult, type rpcMethods, version } from '../protocol/index.ts';
+import type { DynamicTools, Listener, Runtime } from '../agent/index.ts';
+import {
+  type McpServerConfig,
+  type McpServerSettings,
+  type McpServerStatus,
+  type McpTestResult,
+  protocolVersion,
+  type RpcMethod,
+  type RpcResult,
+  type rpcMethods,
+  version,
+} from '../protocol/index.ts';
 
 /** What a request is answered with, and what happens right after the answer was sent. */
 export interface Handled<M extends RpcMethod> {
@@ -8,26 +18,43 @@ export interface Handled<M extends RpcMethod> {
   readonly after?: () => void;
 }
 
+/** The connection that asks: where it hears of what it caused or subscribed to, and how tools that it brings are called. */
+export interface Asker {
+  readonly hear: Listener;
+  readonly callTool: DynamicTools['call'];
+}
+
 type Params<M extends RpcMethod> = v.InferOutput<(typeof rpcMethods)[M]['params']>;
-/** `asker` is the connection: where it hears of what it caused or subscribed to. */
-type Method<M extends RpcMethod> = (params: Params<M>, asker: Listener) => Handled<M> | Promise<Handled<M>>;
+type Method<M extends RpcMethod> = (params: Params<M>, asker: Asker) => Handled<M> | Promise<Handled<M>>;
 export type Methods = { readonly [M in RpcMethod]: Method<M> };
+
+/** The MCP servers as their methods need them. */
+export interface McpFace {
+  list(): readonly McpServerConfig[];
+  /** @throws AgentError mcpServerNotFound */
+  get(name: string): McpServerConfig;
+  /** @throws AgentError mcpServerInvalid, mcpServerReadOnly */
+  upsert(name: string, settings: McpServerSettings): Promise<McpServerConfig>;
+  remove(name: string): Promise<void>;
+  status(): readonly McpServerStatus[];
+  test(what: string | McpServerSettings): Promise<McpTestResult>;
+}
 
 /** What this server can do; the rest of the protocol's vocabulary is false, so that a client need not try. */
 const capabilities: RpcResult<'initialize'>['capabilities'] = {
   threadManagement: true,
   threadSubscriptions: true,
-  approvalFlow: false,
+  approvalFlow: true,
   modeSwitch: false,
-  configOverride: false,
+  configOverride: true,
   cronManagement: false,
   heartbeatManagement: false,
   skillsManagement: false,
   pluginManagement: false,
   commandManagement: false,
-  modelCatalogManagement: false,
+  modelCatalogManagement: true,
   workspaceConfigManagement: false,
-  mcpManagement: false,
+  mcpManagement: true,
   subAgentManagement: false,
   backgroundTerminals: false,
   channelStatus: false,
@@ -39,35 +66,91 @@ const introduction: RpcResult<'initialize'> = {
   capabilities,
 };
 
+function toolsOf(tools: DynamicTools['tools'] | undefined, { callTool }: Asker): DynamicTools | undefined {
+  return tools && { tools, call: callTool };
+}
+
 /** Every method onto the runtime. That `initialize` comes first, and once, is the connection's business. */
-export function methodsOf(threads: ThreadService): Methods {
+export function methodsOf(threads: Runtime, mcp: McpFace): Methods {
+  return { ...threadMethods(threads), ...turnMethods(threads), ...mcpMethods(mcp) };
+}
+
+type Some<Prefix extends string> = Pick<Methods, Extract<RpcMethod, Prefix>>;
+
+function threadMethods(threads: Runtime): Some<'initialize' | `thread/${string}`> {
   return {
     initialize: () => ({ result: introduction }),
-    'thread/start': ({ identity, displayName, config }) => {
-      const { thread, announce } = threads.start({ identity, displayName, model: config?.model });
+    'thread/start': ({ identity, displayName, config, dynamicTools }, asker) => {
+      const brought = toolsOf(dynamicTools, asker);
+      const { thread, announce } = threads.start({ identity, displayName, config, dynamicTools: brought });
       return { result: { thread }, after: announce };
     },
     'thread/list': (params) => ({ result: { data: threads.list(params) } }),
-    'thread/read': ({ threadId, includeTurns = false }) => ({
-      result: { thread: threads.read(threadId, includeTurns) },
+    'thread/read': ({ threadId, includeTurns = false, turnLimit, beforeTurnId }) => ({
+      result: { thread: threads.read(threadId, { includeTurns, turnLimit, beforeTurnId }) },
     }),
-    'thread/resume': ({ threadId }, asker) => {
-      const { thread, announce } = threads.resume(threadId, asker);
+    'thread/resume': ({ threadId, dynamicTools }, asker) => {
+      const { thread, announce } = threads.resume(threadId, asker.hear, toolsOf(dynamicTools, asker));
       return { result: { thread }, after: announce };
     },
     'thread/subscribe': ({ threadId, replayRecent = false }, asker) => {
-      const { replay } = threads.subscribe(threadId, asker);
+      const { replay } = threads.subscribe(threadId, asker.hear);
       return replayRecent ? { result: {}, after: replay } : { result: {} };
     },
     'thread/unsubscribe': ({ threadId }, asker) => {
-      threads.unsubscribe(threadId, asker);
+      threads.unsubscribe(threadId, asker.hear);
       return { result: {} };
     },
+    'thread/rename': ({ threadId, displayName }) => ({ result: {}, after: threads.rename(threadId, displayName) }),
+    'thread/archive': ({ threadId }) => ({ result: {}, after: threads.archive(threadId, true) }),
+    'thread/unarchive': ({ threadId }) => ({ result: {}, after: threads.archive(threadId, false) }),
+    'thread/delete': async ({ threadId }) => ({ result: {}, after: await threads.delete(threadId) }),
+    'thread/rollback': ({ threadId, numTurns }) => ({ result: { thread: threads.rollback(threadId, numTurns) } }),
+    'thread/config/update': ({ threadId, config }) => ({ result: { config: threads.updateConfig(threadId, config) } }),
+    'thread/compact': async ({ threadId }) => {
+      await threads.compact(threadId);
+      return { result: {} };
+    },
+  };
+}
+
+function turnMethods(threads: Runtime): Some<`turn/${string}` | `approval/${string}` | 'model/list'> {
+  return {
     'turn/start': ({ threadId, input }, asker) => {
-      const { turn, begin } = threads.startTurn(threadId, input, asker);
+      const { turn, begin } = threads.startTurn(threadId, input, asker.hear);
       return { result: { turn }, after: begin };
     },
     'turn/interrupt': ({ threadId, turnId }) => ({ result: {}, after: threads.interrupt(threadId, turnId) }),
+    'turn/enqueue': ({ threadId, input, sender }, asker) => {
+      const { queuedInput, queuedInputs, begin } = threads.enqueue(threadId, input, sender, asker.hear);
+      return { result: { queuedInput, queuedInputs: [...queuedInputs] }, after: begin };
+    },
+    'turn/queue/remove': ({ threadId, queuedInputId }) => ({
+      result: { queuedInputs: [...threads.dequeue(threadId, queuedInputId)] },
+    }),
+    'turn/steer': ({ threadId, expectedTurnId, queuedInputId, input }) => {
+      const { turnId, queuedInputs } = threads.steer(threadId, expectedTurnId, { queuedInputId, input });
+      return { result: { turnId, queuedInputs: [...queuedInputs] } };
+    },
+    'approval/list': ({ threadId }) => ({ result: { data: [...threads.approvals(threadId)] } }),
+    'approval/respond': ({ requestId, decision }) => {
+      threads.respond(requestId, decision);
+      return { result: {} };
+    },
     'model/list': async () => ({ result: await threads.models() }),
+  };
+}
+
+function mcpMethods(mcp: McpFace): Some<`mcp/${string}`> {
+  return {
+    'mcp/list': () => ({ result: { data: [...mcp.list()] } }),
+    'mcp/get': ({ name }) => ({ result: { server: mcp.get(name) } }),
+    'mcp/upsert': async ({ name, settings }) => ({ result: { server: await mcp.upsert(name, settings) } }),
+    'mcp/remove': async ({ name }) => {
+      await mcp.remove(name);
+      return { result: {} };
+    },
+    'mcp/status/list': () => ({ result: { data: [...mcp.status()] } }),
+    'mcp/test': async ({ name, settings }) => ({ result: await mcp.test(settings ?? name ?? '') }),
   };
 }

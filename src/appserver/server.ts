@@ -1,4 +1,6 @@
 import {
+  type AnyRoute,
+  type Authenticate,
   bearerToken,
   createServer,
   HttpError,
@@ -21,6 +23,7 @@ export interface ServerOptions {
   readonly isPublic: boolean;
   readonly connection: Omit<ConnectionOptions, 'wire'>;
   readonly health: Omit<HealthOptions, 'connections' | 'connection'>;
+  readonly inspection: (auth: Authenticate<undefined>) => readonly AnyRoute[];
   readonly isReady: () => boolean;
   readonly logger: Logger;
 }
@@ -45,6 +48,7 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
           path: '/readyz',
           handler: () => (isReady() ? json(200, { status: 'ok' }) : json(503, { status: 'stopping' })),
         },
+        ...options.inspection((request) => authenticate(request, token)),
       ],
       webSockets: [webSocket(token, connection, isReady)],
       hostAllowed: isPublic ? () => true : loopbackHosts(),
@@ -64,15 +68,20 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
   return server;
 }
 
+/** By header, or in the address: a browser cannot send a header with a WebSocket. */
+function authenticate(request: Parameters<Authenticate<undefined>>[0], token: string): undefined {
+  const given = request.query.get('token') ?? bearerToken(request.header('authorization'));
+  if (given === null || given === undefined || !sameSecret(given, token)) {
+    throw new HttpError(401, 'unauthorized', 'The token is missing or wrong.');
+  }
+}
+
 function webSocket(token: string, options: Omit<ConnectionOptions, 'wire'>, isReady: () => boolean) {
   const connections = new WeakMap<Socket, Connection>();
   const route: WebSocketRoute<undefined> = {
     path: '/ws',
     auth(request) {
-      const given = request.query.get('token') ?? bearerToken(request.header('authorization'));
-      if (given === null || given === undefined || !sameSecret(given, token)) {
-        throw new HttpError(401, 'unauthorized', 'The token is missing or wrong.');
-      }
+      authenticate(request, token);
       if (!isReady()) throw new HttpError(503, 'stopping', 'The agent server is not ready or shutting down.');
       return undefined;
     },

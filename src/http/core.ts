@@ -6,6 +6,7 @@ import { json } from './reply.ts';
 import { type AnyRoute, type AnyWebSocketRoute, noParams, type Resource, Router } from './router.ts';
 import { Sockets } from './sockets.ts';
 import { SseChannels } from './sse.ts';
+import { Flusher, type StreamHost } from './stream.ts';
 import type { Method, Reply, RequestContext, ServerOptions } from './types.ts';
 
 const isReading = (method: Method) => method === 'GET';
@@ -19,6 +20,9 @@ export class Core {
   readonly router: Router;
   readonly channels: SseChannels;
   readonly sockets: Sockets;
+  readonly streamHost: StreamHost;
+  /** Answers that are being written. */
+  #streams = 0;
   readonly bodyWindowMs: number;
   draining = false;
   readonly #pending = new Set<Exchange>();
@@ -31,6 +35,14 @@ export class Core {
     this.router = new Router(options.routes, options.webSockets ?? []);
     this.channels = new SseChannels(options.limits, () => this.#checkIdle());
     this.sockets = new Sockets(options, () => this.#checkIdle());
+    this.streamHost = {
+      flusher: new Flusher(),
+      bufferLimit: options.limits.sseBufferBytes,
+      onOver: () => {
+        this.#streams -= 1;
+        this.#checkIdle();
+      },
+    };
     this.bodyWindowMs = Math.min(options.limits.bodyWindowMs ?? 5_000, 7_000);
     const deadlines = options.routes
       .map((route) => route.deadlineMs ?? options.limits.deadlineMs)
@@ -46,6 +58,7 @@ export class Core {
   serve(x: Exchange, resource?: Resource): void {
     try {
       const host = this.#checkHost(x);
+      this.options.guard?.(x);
       const found = resource === undefined ? this.router.find(x.path) : { resource, params: noParams };
       if (found === undefined) throw new HttpError(404, 'notFound', 'There is no such route.');
       x.params = found.params;
@@ -63,6 +76,7 @@ export class Core {
   serveUnknownMethod(x: Exchange): void {
     try {
       this.#checkHost(x);
+      this.options.guard?.(x);
       const found = this.router.find(x.path);
       if (found === undefined) throw new HttpError(404, 'notFound', 'There is no such route.');
       throw methodNotAllowed(found.resource);
@@ -142,7 +156,7 @@ export class Core {
     try {
       if (x.settled && (error instanceof HttpError || isAbort(error))) return;
       const refusal = error instanceof HttpError ? error : this.bug(error);
-      x.answer(this.errorReply(refusal));
+      x.answer(this.errorReply(refusal, x.path));
     } catch (nested) {
       this.bug(nested);
     }
@@ -160,14 +174,19 @@ export class Core {
   }
 
   /** The error as this server's contract words it. Never throws. */
-  errorReply(error: HttpError): Extract<Reply, { kind: 'bytes' }> {
+  errorReply(error: HttpError, path: string | undefined): Extract<Reply, { kind: 'bytes' }> {
     const { status, code, message, details, headers } = error;
     try {
-      return json(status, this.options.errorBody({ status, code, message, details }), headers);
+      return json(status, this.options.errorBody({ status, code, message, details, path }), headers);
     } catch (nested) {
       this.bug(nested);
       return json(500, { error: { code: 'internalError', message: 'Internal error.', details: {} } });
     }
+  }
+
+  /** An answer begins that ends with `streamHost.onOver`. */
+  streamOpened(): void {
+    this.#streams += 1;
   }
 
   release(x: Exchange): void {
@@ -187,7 +206,7 @@ export class Core {
 
   #checkIdle(): void {
     if (this.#whenIdle === undefined) return;
-    if (this.#pending.size + this.channels.readers + this.sockets.size === 0) this.#whenIdle();
+    if (this.#pending.size + this.#streams + this.channels.readers + this.sockets.size === 0) this.#whenIdle();
   }
 
   /** Ends what can be ended in peace: resolves when all of it has ended, or after `graceMs`. */

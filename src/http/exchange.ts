@@ -5,6 +5,7 @@ import { noParams, type Params } from './router.ts';
 import type { Method, Reply, RequestContext, Schema, SseSource } from './types.ts';
 
 export type BytesReply = Extract<Reply, { kind: 'bytes' }>;
+export type StreamReply = Extract<Reply, { kind: 'stream' }>;
 
 /** 20 kB/s: uWebSockets.js itself cuts a body slower than that after 8 to 12 s, without an answer. */
 const bodyBytesPerMs = 20;
@@ -28,6 +29,8 @@ export abstract class Exchange implements RequestContext<never> {
   /** When it is answered 503 (performance.now()), or 0. */
   dueAt = 0;
   protected body: Body | undefined;
+  /** Answered by a body that its handler writes: the handler still wants to know when the client goes. */
+  #isWriting = false;
   #abort: AbortController | undefined;
 
   constructor(core: Core, method: Method, path: string, head: boolean) {
@@ -45,6 +48,8 @@ export abstract class Exchange implements RequestContext<never> {
   protected abstract transmit(reply: BytesReply, lastOnConnection: boolean): void;
   /** Writes the head of an event stream and adds a reader that begins with `history`. */
   protected abstract stream(source: SseSource, history: readonly Uint8Array[]): void;
+  /** Writes the head of an answer and lets it be written. */
+  protected abstract openStream(reply: StreamReply): void;
   /** Cuts the connection: the answer could not be written to its end. */
   protected abstract abandon(): void;
   /** Starts to feed `body`, or finishes it at once when the request has none. */
@@ -54,7 +59,7 @@ export abstract class Exchange implements RequestContext<never> {
 
   get signal(): AbortSignal {
     this.#abort ??= new AbortController();
-    if (this.settled) this.#abort.abort();
+    if (this.gone || (this.settled && !this.#isWriting)) this.#abort.abort();
     return this.#abort.signal;
   }
 
@@ -89,9 +94,12 @@ export abstract class Exchange implements RequestContext<never> {
     if (this.settled) return;
     const history = reply.kind === 'sse' ? reply.source.replay(reply.lastEventId) : [];
     this.settled = true;
+    this.#isWriting = reply.kind === 'stream' && !this.head;
+    if (this.#isWriting) this.core.streamOpened();
     this.core.release(this);
     try {
       if (reply.kind === 'sse') this.stream(reply.source, history);
+      else if (reply.kind === 'stream') this.openStream(reply);
       else this.transmit(reply, this.core.draining);
     } catch (error) {
       this.abandon();
@@ -130,7 +138,7 @@ export abstract class Exchange implements RequestContext<never> {
   }
 
   #refuse(error: HttpError): void {
-    this.answer(this.core.errorReply(error));
+    this.answer(this.core.errorReply(error, this.path));
     this.#cancel(error);
   }
 

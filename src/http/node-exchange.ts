@@ -1,10 +1,11 @@
 import type { IncomingMessage, OutgoingHttpHeader, ServerResponse } from 'node:http';
 import type { Body } from './body.ts';
 import type { Core } from './core.ts';
-import { type BytesReply, Exchange } from './exchange.ts';
+import { type BytesReply, Exchange, type StreamReply } from './exchange.ts';
 import { methods } from './methods.ts';
 import { SseReader, sseHeaders } from './sse.ts';
 import { isBodiless, statusLine } from './status.ts';
+import { type StreamHost, StreamWriter } from './stream.ts';
 import type { SseSource } from './types.ts';
 
 /** The idle time-out that uWebSockets.js has compiled in; both adapters keep to it. */
@@ -104,6 +105,24 @@ export class NodeExchange extends Exchange {
     res.once('close', () => reader.gone());
     this.core.channels.join(source, history, reader);
   }
+
+  protected openStream({ status, headers, open }: StreamReply): void {
+    const res = this.#res;
+    const closing = this.core.draining ? ['connection', 'close'] : [];
+    res.writeHead(status, reasonOf(status), [...headers.flat(), ...closing]);
+    if (this.head) {
+      res.end();
+      return;
+    }
+    const writer = new NodeWriter(this.core.streamHost, res);
+    res.on('drain', () => writer.writable());
+    res.once('close', () => {
+      writer.gone();
+      if (!res.writableFinished) this.leave();
+    });
+    open(writer);
+    writer.begin();
+  }
 }
 
 const reasonOf = (status: number) => statusLine(status).slice(4);
@@ -125,6 +144,27 @@ class NodeReader extends SseReader {
   }
 
   protected cut(): void {
+    this.#res.destroy();
+  }
+}
+
+class NodeWriter extends StreamWriter {
+  readonly #res: ServerResponse;
+
+  constructor(host: StreamHost, res: ServerResponse) {
+    super(host);
+    this.#res = res;
+  }
+
+  protected send(text: string): boolean {
+    return this.#res.destroyed || this.#res.write(text);
+  }
+
+  protected finish(text: string): void {
+    this.#res.end(text);
+  }
+
+  protected disconnect(): void {
     this.#res.destroy();
   }
 }

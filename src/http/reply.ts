@@ -1,5 +1,5 @@
 import type { Header } from './http-error.ts';
-import type { Reply, SseSource } from './types.ts';
+import type { Reply, ReplyStream, SseSource } from './types.ts';
 
 type BytesReply = Extract<Reply, { kind: 'bytes' }>;
 
@@ -53,4 +53,14 @@ export function empty(status = 204, headers?: readonly Header[]): BytesReply {
 /** An event stream: what `source` replays for `lastEventId`, then what it publishes until it ends. */
 export function sse(source: SseSource, lastEventId: string | undefined): Reply {
   return { kind: 'sse', source, lastEventId };
+}
+
+/** A body that is written as it comes. Throws TypeError for a header that cannot be sent safely. */
+export function stream(
+  status: number,
+  contentType: string,
+  open: (stream: ReplyStream) => void,
+  headers: readonly Header[] = [],
+): Reply {
+  return { kind: 'stream', status, headers: checked([['content-type', contentType], ...headers]), open };
 }

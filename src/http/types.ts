@@ -39,7 +39,27 @@ export type Reply =
       readonly headers: readonly (readonly [string, string])[];
       readonly body: Uint8Array | string;
     }
-  | { readonly kind: 'sse'; readonly source: SseSource; readonly lastEventId: string | undefined };
+  | { readonly kind: 'sse'; readonly source: SseSource; readonly lastEventId: string | undefined }
+  | {
+      readonly kind: 'stream';
+      readonly status: number;
+      readonly headers: readonly (readonly [string, string])[];
+      /** Called once, after the headers; never for HEAD. What it writes at once leaves together with them. */
+      readonly open: (stream: ReplyStream) => void;
+    };
+
+/**
+ * The body of an answer that its handler writes as it comes. What is written in one turn of the event loop goes out as one
+ * write. A client that leaves more than `limits.sseBufferBytes` characters unread is disconnected. When the client has gone
+ * the request's `signal` aborts, and what is written is ignored. A newline may be put between two writes.
+ */
+export interface ReplyStream {
+  write(text: string): void;
+  /** Ends the answer after what was written. */
+  end(): void;
+  /** Ends the connection at once: the client sees that the answer is not whole. */
+  cut(): void;
+}
 
 /** Where an SSE stream gets its records: the event log of the domain, already serialised. */
 export interface SseSource {
@@ -98,13 +118,25 @@ export type AnyRoute = Omit<Route<never>, 'auth'> & { readonly auth?: Authentica
 export type AnyWebSocketRoute = Omit<WebSocketRoute<never>, 'auth'> & { readonly auth: Authenticate<unknown> };
 
 /** Turns a refusal into the body of this server's error contract. */
-export type ErrorBody = (error: { status: number; code: string; message: string; details: unknown }) => unknown;
+export type ErrorBody = (error: {
+  status: number;
+  code: string;
+  message: string;
+  details: unknown;
+  /** Of the request; undefined when there was none that could be read. */
+  path: string | undefined;
+}) => unknown;
+
+/** Judges a request before it is routed, unknown paths and methods included. Throws `HttpError` to refuse it. */
+export type Guard = (request: Pick<RequestContext, 'header' | 'path'>) => void;
 
 export interface ServerOptions {
   readonly routes: readonly AnyRoute[];
   readonly webSockets?: readonly AnyWebSocketRoute[];
   /** Host header values that are served; anything else is answered 403 before routing. Called with the lower-cased header. */
   readonly hostAllowed: (host: string) => boolean;
+  /** Called after the Host header was judged, for everything but WebSockets. */
+  readonly guard?: Guard;
   readonly errorBody: ErrorBody;
   /** A handler threw something that is not an `HttpError`: it is answered 500 with `errorId`, and reported here. */
   readonly onBug: (error: unknown, errorId: string) => void;

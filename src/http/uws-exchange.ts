@@ -1,11 +1,12 @@
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js';
 import type { Body } from './body.ts';
 import type { Core } from './core.ts';
-import { type BytesReply, Exchange } from './exchange.ts';
+import { type BytesReply, Exchange, type StreamReply } from './exchange.ts';
 import { sseHeaders } from './sse.ts';
 import { isBodiless, statusLine } from './status.ts';
 import type { Method, SseSource } from './types.ts';
 import { UwsReader, watchReader } from './uws-sse.ts';
+import { UwsWriter } from './uws-stream.ts';
 
 /** How long a client that sends too much is read on, so that the answer reaches it before the connection is reset. */
 const lingerMs = 1_000;
@@ -118,6 +119,11 @@ export class UwsExchange extends Exchange {
     else this.#res.cork(() => this.#stream(source, history));
   }
 
+  protected openStream(reply: StreamReply): void {
+    if (this.#req !== undefined) this.#openStream(reply);
+    else this.#res.cork(() => this.#openStream(reply));
+  }
+
   protected abandon(): void {
     if (!this.gone) this.#res.close();
   }
@@ -147,6 +153,28 @@ export class UwsExchange extends Exchange {
     const reader = new UwsReader(res);
     watchReader(reader, res);
     this.core.channels.join(source, history, reader);
+  }
+
+  #openStream({ status, headers, open }: StreamReply): void {
+    const res = this.#res;
+    if (status !== 200) res.writeStatus(statusLine(status));
+    for (const [name, value] of headers) res.writeHeader(name, value);
+    if (this.core.draining) res.writeHeader('connection', 'close');
+    if (this.head) {
+      res.endWithoutBody();
+      return;
+    }
+    const writer = new UwsWriter(this.core.streamHost, res);
+    res.onAborted(() => {
+      writer.gone();
+      this.leave();
+    });
+    res.onWritable(() => {
+      writer.writable();
+      return true;
+    });
+    open(writer);
+    writer.begin();
   }
 
   /**

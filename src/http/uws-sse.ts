@@ -3,11 +3,20 @@ import { SseReader } from './sse.ts';
 
 /** What the one shared cork callback writes: a closure per write would cost more than the write's own user time. */
 let corkedRes: HttpResponse | undefined;
-let corkedPiece: Uint8Array = new Uint8Array(0);
+let corkedPiece: Uint8Array | string = '';
 let corkedResult = true;
 const writeCorked = (): void => {
   if (corkedRes !== undefined) corkedResult = corkedRes.write(corkedPiece);
 };
+
+/** Writes one piece of a body. False when bytes were left behind in the library. */
+export function writePiece(res: HttpResponse, piece: Uint8Array | string): boolean {
+  corkedRes = res;
+  corkedPiece = piece;
+  res.cork(writeCorked);
+  corkedRes = undefined;
+  return corkedResult;
+}
 
 export class UwsReader extends SseReader {
   readonly #res: HttpResponse;
@@ -19,12 +28,7 @@ export class UwsReader extends SseReader {
   }
 
   protected write(piece: Uint8Array): boolean {
-    if (this.#over) return true;
-    corkedRes = this.#res;
-    corkedPiece = piece;
-    this.#res.cork(writeCorked);
-    corkedRes = undefined;
-    return corkedResult;
+    return this.#over || writePiece(this.#res, piece);
   }
 
   protected finish(): void {

@@ -33,7 +33,8 @@ async function readCharts(): Promise<readonly Chart[]> {
   return v.parse(v.array(Chart), JSON.parse(text));
 }
 
-function packageRoot(): string {
+/** Directory of our package.json, from the sources and from a bundle alike. */
+export function packageRoot(): string {
   let directory = dirname(fileURLToPath(import.meta.url));
   while (!existsSync(join(directory, 'package.json'))) {
     const above = dirname(directory);

@@ -7,6 +7,7 @@ export { chartOf } from './chart.ts';
 export { chartsFile, loadCharts } from './charts.ts';
 export { type GraphEdge, type GraphNode, graphOf, type MachineGraph } from './graph.ts';
 export { mermaidOf } from './mermaid.ts';
+export { pageRoutes } from './page.ts';
 export { projections, withoutCredentials } from './projections.ts';
 export {
   createRecorder,

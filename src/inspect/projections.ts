@@ -1,4 +1,10 @@
-import type { AgentServerContext, ApiProxyContext, HubContext } from '../../machines/index.ts';
+import type {
+  AgentServerContext,
+  ApiProxyContext,
+  HubContext,
+  McpServerContext,
+  TurnContext,
+} from '../../machines/index.ts';
 import type { Projection } from './recorder.ts';
 
 /**
@@ -35,6 +41,29 @@ export const projections: Readonly<Record<string, (context: never) => Projection
     exitCode: context.exitCode,
     signal: context.signal,
     lastError: withoutCredentials(context.lastError),
+  }),
+  'mcp-server': (context: McpServerContext) => ({
+    name: context.name,
+    transport: context.transport,
+    pid: context.pid,
+    incarnation: context.incarnation,
+    attempt: context.attempt,
+    delayMs: context.delayMs,
+    failures: context.failures.length,
+    lastError: withoutCredentials(context.lastError),
+  }),
+  turn: (context: TurnContext) => ({
+    threadId: context.threadId,
+    turnId: context.turnId,
+    rounds: context.rounds,
+    maxRounds: context.maxRounds,
+    inputTokens: context.tokens.inputTokens,
+    outputTokens: context.tokens.outputTokens,
+    pending: context.pending.length,
+    clientCalls: context.clientCalls,
+    hasCompacted: context.hasCompacted,
+    finish: context.finish,
+    lastError: withoutCredentials(context.failure && `${context.failure.code}: ${context.failure.message}`),
   }),
 };
 

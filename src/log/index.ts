@@ -12,3 +12,4 @@ export {
   levelOf,
   logLevels,
 } from './logger.ts';
+export { Secrets } from './redact.ts';

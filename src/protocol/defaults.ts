@@ -10,7 +10,7 @@ export const defaults = {
     closeGraceMs: 500,
   },
   sse: { heartbeatMs: 15_000, retryMs: 2_000, bufferBytes: 1_048_576, ringEvents: 4_096, ringBytes: 16 * 1_048_576 },
-  jsonRpc: { frameBytes: 4 * 1_048_576, bufferedBytes: 16 * 1_048_576, inFlightPerConnection: 32 },
+  jsonRpc: { frameBytes: 4 * 1_048_576, bufferedBytes: 16 * 1_048_576, inFlightPerConnection: 32, openQuestions: 256 },
   supervise: {
     gracefulStopMs: 3_000,
     killVerifyMs: 5_000,
@@ -40,7 +40,11 @@ export const defaults = {
     identicalCalls: 3,
     /** Turns that a page of a thread holds when nobody says how many. */
     turnPage: 50,
+    /** For a summary that a user asked for. */
+    compactionMs: 120_000,
     dynamicToolCallMs: 120_000,
+    /** A tool that has to end its processes needs a moment; a turn that is cancelled waits no longer than this. */
+    cancelGraceMs: 5_000,
     /** Of one tool result, as the model is told it; a tool that has a limit of its own stays below. */
     toolResultChars: 100_000,
     /** Of a command's output that its item keeps. */

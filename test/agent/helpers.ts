@@ -1,17 +1,37 @@
 /** Models whose every word the test decides, and threads that use them. */
 import {
-  MemoryThreadStore,
+  MemoryStore,
   type ModelEvent,
   type ModelProvider,
   type ModelRequest,
+  type RuntimeSettings,
   type ThreadEvent,
   ThreadService,
+  type ThreadServiceOptions,
+  type Tool,
+  type ToolContext,
+  type ToolResult,
 } from '../../src/agent/index.ts';
 
 type Script = (request: ModelRequest, signal: AbortSignal) => AsyncIterable<ModelEvent>;
 
-export function scripted(stream: Script): ModelProvider {
-  return { name: 'scripted', model: 'scripted', stream, listModels: async () => [{ id: 'scripted', ownedBy: 'test' }] };
+/** A provider that says what the generator yields; the `finish` at the end need not be written. */
+export function scripted(script: Script): ModelProvider {
+  return {
+    name: 'scripted',
+    model: 'scripted',
+    async stream(request, emit, signal) {
+      let hasFinished = false;
+      for await (const event of script(request, signal)) {
+        signal.throwIfAborted();
+        hasFinished ||= event.type === 'finish';
+        emit(event);
+      }
+      if (!hasFinished) emit({ type: 'finish', reason: 'stop' });
+    },
+    listModels: async () => [{ id: 'scripted', ownedBy: 'test' }],
+    close: () => undefined,
+  };
 }
 
 /** Says `text` in one go. */
@@ -28,13 +48,75 @@ export const neverEnds = (): ModelProvider =>
     await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }));
   });
 
-export function service(provider: ModelProvider | (() => Promise<ModelProvider>)) {
+/** An answer that calls a tool. */
+export const call = (callId: string, name: string, args: unknown = {}): ModelEvent => ({
+  type: 'toolCall',
+  call: { callId, name, arguments: typeof args === 'string' ? args : JSON.stringify(args) },
+});
+
+/** One answer of the model after the other; the last one for every further request. */
+export function answers(...rounds: (readonly ModelEvent[])[]): ModelProvider & { readonly requests: ModelRequest[] } {
+  const requests: ModelRequest[] = [];
+  const provider = scripted(async function* (request) {
+    const round = rounds[Math.min(requests.length, rounds.length - 1)] ?? [];
+    requests.push({ ...request, messages: [...request.messages] });
+    yield* round;
+  });
+  return { ...provider, requests };
+}
+
+export const say = (text: string): ModelEvent => ({ type: 'text', text });
+
+export interface TestTool {
+  readonly name: string;
+  readonly isReadOnly?: boolean;
+  readonly needsApproval?: boolean;
+  readonly run?: (args: Record<string, unknown>, context: ToolContext) => Promise<ToolResult> | ToolResult;
+}
+
+/** A tool of the test. Its scope key is `shell:<name>`. */
+export function tool({ name, isReadOnly = false, needsApproval = false, run }: TestTool): Tool {
+  return {
+    name,
+    source: 'builtin',
+    description: `The test's ${name}.`,
+    inputSchema: { type: 'object' },
+    isReadOnly,
+    parse: (args) =>
+      typeof args === 'object' && args !== null ? { ok: true, args } : { ok: false, error: 'an object, please.' },
+    approvalFor: async () =>
+      needsApproval ? { kind: 'shell', operation: 'run', target: name, scopeKey: `shell:${name}` } : undefined,
+    run: async (args, context) =>
+      (await run?.(args as Record<string, unknown>, context)) ?? { text: `${name} ran`, isError: false },
+  };
+}
+
+export const settings: RuntimeSettings = {
+  systemPrompt: '',
+  maxToolCallRounds: 20,
+  maxSessionQueueSize: 3,
+  compaction: { isAutomatic: true, contextWindow: 100_000, reserveTokens: 1_000, keepRecentTurns: 2 },
+  subAgent: { maxDepth: 1, maxConcurrency: 2, maxToolCallRounds: 5, model: '' },
+  approvalPolicy: 'default',
+  approvalTimeoutMs: 60_000,
+};
+
+export function service(
+  provider: ModelProvider | (() => Promise<ModelProvider>),
+  options: Partial<ThreadServiceOptions> = {},
+) {
   const bugs: unknown[] = [];
   const threads = new ThreadService({
     workspacePath: '/work',
-    store: new MemoryThreadStore(),
+    store: new MemoryStore(),
     provider: typeof provider === 'function' ? provider : async () => provider,
-    onBug: (error) => bugs.push(error),
+    tools: () => [],
+    settings,
+    onBug: (error) => {
+      bugs.push(error);
+      return `bug-${bugs.length}`;
+    },
+    ...options,
   });
   return { threads, bugs };
 }
@@ -47,13 +129,14 @@ export function listening() {
     events.push(event);
     for (const check of waiting) check();
   };
-  const until = (method: ThreadEvent['method']) =>
-    new Promise<ThreadEvent>((resolve) => {
+  /** The `nth` event of this method, from 1. */
+  const until = <M extends ThreadEvent['method']>(method: M, nth = 1) =>
+    new Promise<Extract<ThreadEvent, { method: M }>>((resolve) => {
       const check = () => {
-        const found = events.find((event) => event.method === method);
+        const found = events.filter((event) => event.method === method)[nth - 1];
         if (!found) return;
         waiting.delete(check);
-        resolve(found);
+        resolve(found as Extract<ThreadEvent, { method: M }>);
       };
       waiting.add(check);
       check();
@@ -62,3 +145,11 @@ export function listening() {
 }
 
 export const text = (words: string) => [{ type: 'text' as const, text: words }];
+
+/** Runs one turn to its end and gives it back. */
+export async function talk(threads: ThreadService, threadId: string, words: string) {
+  const ear = listening();
+  threads.startTurn(threadId, text(words), ear.listener).begin();
+  const end = await Promise.race([ear.until('turn/completed'), ear.until('turn/failed'), ear.until('turn/cancelled')]);
+  return { turn: end.params.turn, ear };
+}

@@ -1,216 +1,294 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { json } from 'node:stream/consumers';
-import fc from 'fast-check';
 import t from 'tap';
-import { type ModelEvent, providerSource } from '../../src/agent/index.ts';
-import { DemoProvider } from '../../src/agent/providers/demo.ts';
-import { OpenAiProvider } from '../../src/agent/providers/openai.ts';
-import { sseData } from '../../src/agent/providers/sse-lines.ts';
+import type { ModelRequest } from '../../src/agent/model.ts';
+import { answered, json, startMockUpstream, type UpstreamRequest } from '../fixtures/upstream/mock-upstream.ts';
+import { apiKey, collect, hi, openAi, told, user } from './provider-helpers.ts';
 
-interface Teardown {
-  teardown(work: () => unknown): void;
+/** The body that a request becomes. */
+async function bodyOf(t: Tap, request: ModelRequest, options = {}): Promise<UpstreamRequest['body']> {
+  const upstream = await startMockUpstream(t, (asked) => answered(asked, { text: 'x' }));
+  const provider = openAi(upstream.url, options);
+  t.teardown(() => provider.close());
+  await collect(provider, request);
+  return upstream.requests[0]?.body;
 }
+type Tap = Parameters<Parameters<typeof t.test>[1]>[0] & { teardown(work: () => unknown): void };
 
-function deferred<T>() {
-  let resolve: (value: T) => void = () => {};
-  const promise = new Promise<T>((settle) => {
-    resolve = settle;
-  });
-  return { promise, resolve };
-}
-
-/** An upstream that answers as the test says; gives its base URL. */
-async function upstream(
-  t: Teardown,
-  handle: (request: IncomingMessage, response: ServerResponse) => void,
-): Promise<string> {
-  const server = createServer(handle);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
-}
-
-const apiKey = 'sk-very-secret';
-const provider = (endPoint: string, idleMs = 30_000) => new OpenAiProvider({ endPoint, apiKey, model: 'm', idleMs });
-const question = { messages: [{ role: 'user' as const, text: 'hi' }] };
-
-async function collect(stream: AsyncIterable<ModelEvent>): Promise<ModelEvent[]> {
-  const events: ModelEvent[] = [];
-  for await (const event of stream) events.push(event);
-  return events;
-}
-
-const ask = (endPoint: string, idleMs?: number) =>
-  collect(provider(endPoint, idleMs).stream(question, new AbortController().signal));
-
-function streamed(response: ServerResponse, chunks: readonly unknown[], end = 'data: [DONE]\n\n'): void {
-  response.writeHead(200, { 'content-type': 'text/event-stream' });
-  for (const chunk of chunks) response.write(`data: ${JSON.stringify(chunk)}\n\n`);
-  response.end(end);
-}
-
-const word = (delta: object, finish_reason: string | null = null) => ({
-  choices: [{ index: 0, delta, finish_reason }],
-});
-
-t.test('streams text, thoughts and usage', async (t) => {
-  const asked = deferred<[IncomingMessage, unknown]>();
-  const endPoint = await upstream(t, async (request, response) => {
-    asked.resolve([request, await json(request)]);
-    streamed(response, [
-      word({ role: 'assistant', content: '' }),
-      word({ reasoning_content: 'hm' }),
-      word({ content: 'Grüß ' }),
-      word({ content: 'dich' }),
-      word({}, 'stop'),
-      { choices: [], usage: { prompt_tokens: 3, completion_tokens: 4 } },
-    ]);
-  });
-  t.same(await ask(`${endPoint}/`), [
-    { type: 'thinking', text: 'hm' },
-    { type: 'text', text: 'Grüß ' },
-    { type: 'text', text: 'dich' },
-    { type: 'usage', inputTokens: 3, outputTokens: 4 },
-  ]);
-  const [request, body] = await asked.promise;
-  t.equal(request.url, '/v1/chat/completions');
-  t.equal(request.headers.authorization, `Bearer ${apiKey}`);
-  t.match(body, { model: 'm', stream: true, messages: [{ role: 'user', content: 'hi' }] });
-});
-
-t.test('an upstream that does not stream is understood too', async (t) => {
-  const endPoint = await upstream(t, (_, response) => {
-    response.writeHead(200, { 'content-type': 'application/json; charset=utf-8' });
-    response.end(
-      JSON.stringify({
-        choices: [{ message: { content: 'whole' } }],
-        usage: { prompt_tokens: 1, completion_tokens: 2 },
-      }),
-    );
-  });
-  t.same(await ask(endPoint), [
-    { type: 'text', text: 'whole' },
-    { type: 'usage', inputTokens: 1, outputTokens: 2 },
-  ]);
-});
-
-t.test('refusals and faults are typed and never show the key', async (t) => {
-  const error = (status: number, message: string) => (_: unknown, response: ServerResponse) => {
-    response.writeHead(status, { 'content-type': 'application/json' });
-    response.end(JSON.stringify({ error: { message } }));
-  };
-  const cases: [(request: IncomingMessage, response: ServerResponse) => void, string, RegExp][] = [
-    [
-      error(401, `Incorrect API key provided: ${apiKey}.`),
-      'upstreamUnauthorized',
-      /401: Incorrect API key provided: \[redacted\]\.$/,
+t.test('streams thoughts, text, calls and usage, in that order, pieces as they come', async (t) => {
+  const upstream = await startMockUpstream(t, (request) =>
+    answered(request, {
+      reasoning: 'Let me look.',
+      text: 'Grüß dich 🎼',
+      toolCalls: [
+        { id: 'a1', name: 'ReadFile', arguments: { path: 'ä.txt' } },
+        { id: 'a2', name: 'FindFiles', arguments: { pattern: '*' } },
+      ],
+      pieceLength: 3,
+    }),
+  );
+  const provider = openAi(`${upstream.url}/`);
+  t.teardown(() => provider.close());
+  const events = await collect(provider);
+  t.same(told(events), {
+    thinking: 'Let me look.',
+    text: 'Grüß dich 🎼',
+    calls: [
+      { callId: 'a1', name: 'ReadFile', arguments: '{"path":"ä.txt"}' },
+      { callId: 'a2', name: 'FindFiles', arguments: '{"pattern":"*"}' },
     ],
-    [error(404, 'no such model'), 'upstreamRejected', /404: no such model\.$/],
-    [error(503, 'busy'), 'upstreamFailed', /503: busy/],
-    [(_, response) => response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end(), 'upstreamRejected', /302/],
-    [(_, response) => response.writeHead(500).end('<html>'), 'upstreamFailed', /answered 500\.$/],
-    [(_, response) => streamed(response, [word({ content: 'half' })], ''), 'upstreamProtocol', /broke off/],
-    [(_, response) => streamed(response, [{ error: { message: 'overloaded' } }]), 'upstreamFailed', /overloaded/],
-    [(_, response) => streamed(response, [{ choices: 'no' }]), 'upstreamProtocol', /no chat completion/],
-    [(_, response) => streamed(response, [], 'data: {"cho\n\n'), 'upstreamProtocol', /no chat completion/],
-    [(request) => request.socket.destroy(), 'upstreamUnreachable', /cannot be reached/],
-    [
-      (_, response) => {
-        response.writeHead(200, { 'content-type': 'text/event-stream' });
-        response.write(`data: ${JSON.stringify(word({ content: 'x' }))}\n\n`, () => response.destroy());
-      },
-      'upstreamUnreachable',
-      /broke off/,
-    ],
-  ];
-  for (const [handle, code, message] of cases) {
-    const reason = await ask(await upstream(t, handle)).then(
-      () => undefined,
-      (thrown) => thrown,
-    );
-    t.match(reason, { name: 'ModelError', code, message }, `${code} ${message}`);
-    t.notMatch(JSON.stringify(reason?.message), /very-secret/);
+    usage: { type: 'usage', inputTokens: 11, outputTokens: 7 },
+    finish: 'toolCalls',
+  });
+  const kinds = events.map(({ type }) => type).filter((type, index, all) => type !== all[index - 1]);
+  t.same(kinds, ['thinking', 'text', 'toolCallDelta', 'toolCall', 'usage', 'finish']);
+  const pieces = events.flatMap((event) => (event.type === 'toolCallDelta' ? [event] : []));
+  t.ok(pieces.length > 6);
+  for (const index of [0, 1]) {
+    const written = pieces.filter((piece) => piece.index === index).map(({ argumentsDelta }) => argumentsDelta);
+    t.equal(written.join(''), told(events).calls[index]?.arguments);
   }
+  const [request] = upstream.requests;
+  t.equal(request?.path, '/v1/chat/completions');
+  t.match(request?.headers, { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' });
+  t.strictSame(request?.body, {
+    model: 'm',
+    messages: [{ role: 'user', content: 'hi' }],
+    stream: true,
+    stream_options: { include_usage: true },
+  });
 });
 
-t.test('nobody listens, and somebody listens and says nothing', async (t) => {
-  const gone = createServer();
-  await new Promise<void>((resolve) => gone.listen(0, '127.0.0.1', resolve));
-  const { port } = gone.address() as AddressInfo;
-  await new Promise((resolve) => gone.close(resolve));
-  await t.rejects(ask(`http://127.0.0.1:${port}`), { code: 'upstreamUnreachable' });
-  await t.rejects(ask(await upstream(t, () => {}), 100), { code: 'upstreamUnreachable', message: /silent for 100 ms/ });
+t.test('without streaming the same is told', async (t) => {
+  const upstream = await startMockUpstream(t, (request) =>
+    answered(request, { reasoning: 'hm', text: 'whole', toolCalls: [{ name: 'Exec', arguments: { command: 'ls' } }] }),
+  );
+  const provider = openAi(upstream.url, { streamUpstream: false });
+  t.teardown(() => provider.close());
+  t.same(await collect(provider), [
+    { type: 'thinking', text: 'hm' },
+    { type: 'text', text: 'whole' },
+    { type: 'toolCallDelta', index: 0, callId: 'call_mock_0', name: 'Exec', argumentsDelta: '{"command":"ls"}' },
+    { type: 'toolCall', call: { callId: 'call_mock_0', name: 'Exec', arguments: '{"command":"ls"}' } },
+    { type: 'usage', inputTokens: 11, outputTokens: 7 },
+    { type: 'finish', reason: 'toolCalls' },
+  ]);
+  t.match(upstream.requests[0]?.body, { stream: false, stream_options: undefined });
 });
 
-t.test('an abort ends the request', async (t) => {
-  const closed = deferred<void>();
-  const endPoint = await upstream(t, (_, response) => {
-    response.on('close', () => closed.resolve());
-    response.writeHead(200, { 'content-type': 'text/event-stream' });
-    response.write(`data: ${JSON.stringify(word({ content: 'x' }))}\n\n`);
+t.test('a whole conversation is told as the interface has it', async (t) => {
+  const picture = { type: 'image', url: 'data:image/png;base64,AAAA' } as const;
+  const body = await bodyOf(t, {
+    model: 'other',
+    messages: [
+      { role: 'system', text: 'Be brief.' },
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: 'See:' },
+          { ...picture, detail: 'low' },
+        ],
+      },
+      {
+        role: 'assistant',
+        text: '',
+        toolCalls: [
+          { callId: 'c1', name: 'ReadFile', arguments: '{"path":"a.png"}' },
+          { callId: 'c2', name: 'Exec', arguments: '' },
+          { callId: 'c3', name: 'Exec', arguments: '{"com' },
+        ],
+      },
+      { role: 'tool', callId: 'c1', name: 'ReadFile', content: [{ type: 'text', text: 'a picture' }, picture] },
+      { role: 'tool', callId: 'c2', name: 'Exec', content: [{ type: 'text', text: 'done' }] },
+      { role: 'tool', callId: 'c3', name: 'Exec', content: [] },
+      { role: 'assistant', text: 'Nice.', toolCalls: [] },
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: 'one' },
+          { type: 'text', text: 'two' },
+        ],
+      },
+    ],
   });
-  const abort = new AbortController();
-  await t.rejects(async () => {
-    for await (const _ of provider(endPoint).stream(question, abort.signal)) abort.abort();
+  const call = (id: string, name: string, args: string) => ({
+    id,
+    type: 'function',
+    function: { name, arguments: args },
   });
-  await closed.promise;
+  t.equal(body.model, 'other');
+  t.strictSame(body.messages, [
+    { role: 'system', content: 'Be brief.' },
+    {
+      role: 'user',
+      content: [
+        { type: 'text', text: 'See:' },
+        { type: 'image_url', image_url: { url: picture.url, detail: 'low' } },
+      ],
+    },
+    {
+      role: 'assistant',
+      content: null,
+      tool_calls: [
+        call('c1', 'ReadFile', '{"path":"a.png"}'),
+        call('c2', 'Exec', '{}'),
+        call('c3', 'Exec', '{"invalid_json":"{\\"com"}'),
+      ],
+    },
+    { role: 'tool', tool_call_id: 'c1', content: 'a picture' },
+    { role: 'tool', tool_call_id: 'c2', content: 'done' },
+    { role: 'tool', tool_call_id: 'c3', content: '' },
+    {
+      role: 'user',
+      content: [
+        { type: 'text', text: 'From the result of ReadFile (c1):' },
+        { type: 'image_url', image_url: { url: picture.url } },
+      ],
+    },
+    { role: 'assistant', content: 'Nice.' },
+    { role: 'user', content: 'one\ntwo' },
+  ]);
+});
+
+t.test('pictures of a tool follow the results also at the end of the conversation', async (t) => {
+  const body = await bodyOf(t, {
+    messages: [
+      { role: 'assistant', text: 'I look.', toolCalls: [{ callId: 'c1', name: 'R', arguments: '{}' }] },
+      { role: 'tool', callId: 'c1', name: 'R', content: [{ type: 'image', url: 'https://example.com/a.png' }] },
+    ],
+  });
+  t.same(
+    body.messages.map(({ role }: { role: string }) => role),
+    ['assistant', 'tool', 'user'],
+  );
+  t.equal(body.messages[0].content, 'I look.');
+});
+
+const tool = { name: 'ReadFile', description: 'Reads.', inputSchema: { type: 'object', properties: {} } };
+
+t.test('tools, the choice among them and the format of the answer', async (t) => {
+  const responseFormat = { type: 'json_schema', json_schema: { name: 'x', schema: { type: 'object' } } };
+  const body = await bodyOf(t, { ...hi, tools: [tool], toolChoice: { name: 'ReadFile' }, responseFormat });
+  t.strictSame(body.tools, [
+    { type: 'function', function: { name: 'ReadFile', description: 'Reads.', parameters: tool.inputSchema } },
+  ]);
+  t.strictSame(body.tool_choice, { type: 'function', function: { name: 'ReadFile' } });
+  t.strictSame(body.response_format, responseFormat);
+  for (const toolChoice of ['auto', 'none', 'required'] as const) {
+    t.equal((await bodyOf(t, { ...hi, tools: [tool], toolChoice })).tool_choice, toolChoice);
+  }
+  const none = await bodyOf(t, { ...hi, tools: [], toolChoice: 'auto', sampling: { parallel_tool_calls: false } });
+  t.notOk('tools' in none || 'tool_choice' in none || 'parallel_tool_calls' in none, 'upstreams refuse these alone');
+});
+
+t.test('sampling is passed on, but cannot change what is asked', async (t) => {
+  const sampling = {
+    temperature: 0.2,
+    top_p: 0.9,
+    stop: ['a', 'b'],
+    max_tokens: 10,
+    max_completion_tokens: 11,
+    seed: 7,
+    presence_penalty: 0.1,
+    frequency_penalty: -0.1,
+    logit_bias: { 50256: -100 },
+    reasoning_effort: 'low',
+    parallel_tool_calls: false,
+    verbosity: 'low',
+    user: 'u1',
+    top_k: 40,
+  };
+  const meddling = {
+    messages: [],
+    model: 'evil',
+    stream: false,
+    stream_options: {},
+    tools: [1],
+    n: 5,
+    functions: [],
+    seed2: null,
+  };
+  const body = await bodyOf(t, { ...hi, tools: [tool], sampling: { ...sampling, ...meddling } });
+  t.strictSame(body, {
+    ...sampling,
+    model: 'm',
+    messages: [{ role: 'user', content: 'hi' }],
+    tools: body.tools,
+    stream: true,
+    stream_options: { include_usage: true },
+  });
+  t.equal(body.tools.length, 1);
+});
+
+t.test('end points of every shape', async (t) => {
+  const upstream = await startMockUpstream(t, (asked) => answered(asked, { text: 'x' }));
+  const base = upstream.url.replace('/v1', '');
+  for (const [endPoint, path] of [
+    [base, '/chat/completions'],
+    [`${base}/`, '/chat/completions'],
+    [`${base}/v1//`, '/v1/chat/completions'],
+    [`${base}/v1/chat/completions`, '/v1/chat/completions'],
+    [`${base}/openai/deployments/x?api-version=1`, '/openai/deployments/x/chat/completions?api-version=1'],
+  ] as const) {
+    const provider = openAi(endPoint, { apiKey: '' });
+    await collect(provider);
+    provider.close();
+    t.equal(upstream.requests.at(-1)?.path, path);
+    t.notOk(upstream.requests.at(-1)?.headers.authorization, 'no key, no header');
+  }
+  for (const endPoint of ['', 'ftp://x/', 'localhost:1234', '/v1']) {
+    t.throws(() => openAi(endPoint), { name: 'ModelError', code: 'upstreamUnreachable' });
+  }
 });
 
 t.test('models', async (t) => {
-  const endPoint = await upstream(t, (request, response) => {
-    t.equal(request.url, '/v1/models');
-    response.end(JSON.stringify({ data: [{ id: 'a', owned_by: 'x', created: 0 }, { id: 'b' }] }));
-  });
-  t.same(await provider(endPoint).listModels(new AbortController().signal), [
-    { id: 'a', ownedBy: 'x', createdAt: '1970-01-01T00:00:00.000Z' },
+  const upstream = await startMockUpstream(t, () => []);
+  const provider = openAi(upstream.url);
+  t.teardown(() => provider.close());
+  t.same(await provider.listModels(new AbortController().signal), [
+    { id: 'mock-model', ownedBy: 'mock', createdAt: '2023-11-14T22:13:20.000Z' },
+  ]);
+  t.equal(upstream.requests[0]?.path, '/v1/models');
+});
+
+t.test('lists of models that are none, and ones with holes', async (t) => {
+  const list = async (body: unknown) => {
+    const { createServer } = await import('node:http');
+    const server = createServer((_, response) => response.end(JSON.stringify(body)));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    t.teardown(() => server.close());
+    const provider = openAi(`http://127.0.0.1:${(server.address() as { port: number }).port}`);
+    t.teardown(() => provider.close());
+    return provider.listModels(new AbortController().signal);
+  };
+  t.same(await list({ data: [{ id: 'a', owned_by: null, created: 1e300 }, { id: 'b' }] }), [
+    { id: 'a', ownedBy: '' },
     { id: 'b', ownedBy: '' },
   ]);
+  await t.rejects(list({ models: [] }), { code: 'upstreamProtocol' });
+  await t.rejects(list('x'), { code: 'upstreamProtocol' });
 });
 
-t.test('the demo model is chosen only when nothing is configured', async (t) => {
-  const nothing = { endPoint: '', apiKey: '', model: '' };
-  t.ok((await providerSource(nothing)()) instanceof DemoProvider);
-  t.ok((await providerSource({ ...nothing, model: 'gpt' })()) instanceof DemoProvider);
-  for (const settings of [
-    { ...nothing, apiKey: 'k' },
-    { ...nothing, endPoint: 'http://127.0.0.1:1' },
-  ]) {
-    const source = providerSource(settings);
-    const chosen = await source();
-    t.ok(chosen instanceof OpenAiProvider);
-    t.equal(await source(), chosen, 'one for all');
-    t.equal(chosen.model, 'gpt-4o-mini');
-  }
+t.test('an upstream that does not know stream_options is asked without, from then on', async (t) => {
+  const upstream = await startMockUpstream(t, (request) =>
+    request.body.stream_options
+      ? json(422, { detail: [{ loc: ['body', 'stream_options'], msg: 'Extra inputs are not permitted' }] })
+      : answered(request, { text: 'fine' }),
+  );
+  const provider = openAi(upstream.url);
+  t.teardown(() => provider.close());
+  for (const _ of [1, 2]) t.match(told(await collect(provider)), { text: 'fine', usage: { isEstimated: true } });
+  t.equal(upstream.requests.length, 3);
 });
 
-/** `bytes` in pieces that end at these places. */
-async function* inPieces(bytes: Uint8Array, cuts: readonly number[]): AsyncIterable<Uint8Array> {
-  let from = 0;
-  for (const cut of [...cuts.map((at) => at % (bytes.length + 1)).sort((a, b) => a - b), bytes.length]) {
-    yield bytes.subarray(from, cut);
-    from = cut;
+t.test('one connection serves request after request', async (t) => {
+  const upstream = await startMockUpstream(t, (request) => answered(request, { text: 'words and words' }));
+  const provider = openAi(upstream.url);
+  for (let round = 0; round < 20; round += 1) {
+    await collect(provider, { messages: [user(`round ${round}`)] });
+    // The connection is free when the answer's end has been read, which is just behind its last word.
+    await upstream.requests.at(-1)?.closed;
+    await new Promise(setImmediate);
   }
-}
-
-t.test('events survive every way of cutting their bytes', async (t) => {
-  const stream =
-    ': connected\r\n\r\ndata: eins\n\nevent: x\rdata:zwei\rdata:  drei €\r\rid: 1\r\n\r\ndata\n\ndata: 🎼\r\n\r\ndata: unfinished';
-  const bytes = Buffer.from(stream);
-  await fc.assert(
-    fc.asyncProperty(fc.array(fc.nat(), { maxLength: 30 }), async (cuts) => {
-      const found: string[] = [];
-      for await (const data of sseData(inPieces(bytes, cuts))) found.push(data);
-      return JSON.stringify(found) === JSON.stringify(['eins', 'zwei\n drei €', '🎼']);
-    }),
-  );
-  await t.rejects(
-    async () => {
-      for await (const _ of sseData(inPieces(Buffer.alloc(5 * 1_048_576, 'x'), [])));
-    },
-    { name: 'RangeError' },
-  );
+  t.ok(upstream.connections < 5, `${upstream.connections} connections for 20 requests`);
+  provider.close();
+  await upstream.untilIdle();
 });

@@ -1,10 +1,16 @@
 import type { ModelProvider } from '../model.ts';
 
-/** `EndPoint`, `ApiKey` and `Model` of the configuration, or what a sidecar puts in their place. */
+/** What of the configuration says who answers. A sidecar's address and key take the place of `EndPoint` and `ApiKey`. */
 export interface ProviderSettings {
   readonly endPoint: string;
   readonly apiKey: string;
   readonly model: string;
+  /** `StreamUpstream`; default true. */
+  readonly streamUpstream?: boolean;
+  /** `UpstreamIdleMs`; default two minutes. */
+  readonly idleMs?: number;
+  /** `UpstreamRetries`; default 3. */
+  readonly retries?: number;
 }
 
 const usualEndPoint = 'https://api.openai.com/v1';
@@ -22,11 +28,11 @@ export function providerSource(settings: ProviderSettings): () => Promise<ModelP
   };
 }
 
-async function load({ endPoint, apiKey, model }: ProviderSettings): Promise<ModelProvider> {
+async function load({ endPoint, apiKey, model, ...rest }: ProviderSettings): Promise<ModelProvider> {
   if (endPoint === '' && apiKey === '') {
     const { DemoProvider } = await import('./demo.ts');
     return new DemoProvider();
   }
   const { OpenAiProvider } = await import('./openai.ts');
-  return new OpenAiProvider({ endPoint: endPoint || usualEndPoint, apiKey, model: model || usualModel });
+  return new OpenAiProvider({ endPoint: endPoint || usualEndPoint, apiKey, model: model || usualModel, ...rest });
 }

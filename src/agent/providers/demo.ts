@@ -1,19 +1,25 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
-import type { ModelEvent, ModelInfo, ModelProvider, ModelRequest } from '../model.ts';
+import { estimateTokens } from '../history.ts';
+import type { ModelEvent, ModelInfo, ModelProvider, ModelRequest, ModelToolCall } from '../model.ts';
+import type { Step } from './demo/forms.ts';
+import { callFor, type Plan, planOf } from './demo/plan.ts';
+import { reportOf } from './demo/report.ts';
+import { label } from './demo/talk.ts';
 
-const label = 'Demo model (offline, no AI):';
-const countLimit = 1_000;
 /** Without a pause, other work of the process must still get its turn. */
 const wordsPerBreath = 64;
+const bytesPerToken = 4;
 
 export interface DemoOptions {
   /** Milliseconds between two words, so that a stream looks like one. Default 12. */
   readonly paceMs?: number;
 }
 
+type Emit = (event: ModelEvent) => void;
+
 /**
- * The built-in provider (DESIGN §7): no network, no chance, the same answer to the same words. Every answer begins by
- * saying what it is.
+ * The built-in provider (DESIGN §7): no network, no chance, no memory, the same answer to the same request. It follows the
+ * sentences of `demo/forms.ts`, calls the tools it is offered and reports what they said. Every answer says what it is.
  */
 export class DemoProvider implements ModelProvider {
   readonly name = 'demo';
@@ -24,83 +30,91 @@ export class DemoProvider implements ModelProvider {
     this.#paceMs = paceMs;
   }
 
-  async *stream({ messages }: ModelRequest, signal: AbortSignal): AsyncIterable<ModelEvent> {
-    const asked = messages.at(-1)?.text ?? '';
-    const { thought, answer } = answerTo(asked);
-    for await (const text of this.#spoken(thought, signal)) yield { type: 'thinking', text };
-    for await (const text of this.#spoken(`${label} ${answer}`, signal)) yield { type: 'text', text };
-    const inputTokens = messages.reduce((sum, message) => sum + countWords(message.text), 0);
-    yield { type: 'usage', inputTokens, outputTokens: countWords(thought) + countWords(answer) + countWords(label) };
+  async stream(request: ModelRequest, emit: Emit, signal: AbortSignal): Promise<void> {
+    let outputBytes = 0;
+    const tell = (event: ModelEvent) => {
+      if (event.type === 'text' || event.type === 'thinking') outputBytes += Buffer.byteLength(event.text);
+      else if (event.type === 'toolCall') outputBytes += Buffer.byteLength(event.call.name + event.call.arguments);
+      emit(event);
+    };
+    const { thought, answer, calls } = answerOf(request);
+    await this.#speak('thinking', thought, tell, signal);
+    await this.#speak('text', answer, tell, signal);
+    for (const [index, call] of calls.entries()) writeCall(index, call, tell);
+    for (const call of calls) tell({ type: 'toolCall', call });
+    const inputTokens = estimateTokens(request.messages);
+    const outputTokens = Math.ceil(outputBytes / bytesPerToken);
+    emit({ type: 'usage', inputTokens, outputTokens, isEstimated: true });
+    emit({ type: 'finish', reason: calls.length > 0 ? 'toolCalls' : 'stop' });
   }
 
   async listModels(): Promise<readonly ModelInfo[]> {
     return [{ id: this.model, ownedBy: 'oratorio' }];
   }
 
-  async *#spoken(text: string, signal: AbortSignal): AsyncIterable<string> {
+  close(): void {
+    // There is no connection.
+  }
+
+  async #speak(type: 'text' | 'thinking', text: string, tell: Emit, signal: AbortSignal): Promise<void> {
     let spoken = 0;
-    for (const [word] of text.matchAll(/\s*\S+\s*?/g)) {
+    for (const [word] of text.matchAll(/\s*\S+|\s+$/g)) {
       spoken += 1;
       if (this.#paceMs > 0) await sleep(this.#paceMs, undefined, { signal });
       else if (spoken % wordsPerBreath === 0) await nextTurn();
       signal.throwIfAborted();
-      yield word;
+      tell({ type, text: word });
     }
   }
 }
 
-const countWords = (text: string): number => text.match(/\S+/g)?.length ?? 0;
-
-interface Answer {
+interface DemoAnswer {
   readonly thought: string;
   readonly answer: string;
+  readonly calls: readonly ModelToolCall[];
 }
 
-const abilities =
-  'I can greet you, repeat what you say ("echo …"), count ("count to 20") and tell what I can do ("help"). ' +
-  'For real answers set ApiKey, or EndPoint, and Model in .oratorio/config.json.';
-
-/** The first rule that fits answers. */
-const rules: readonly { readonly when: RegExp; readonly say: (found: RegExpExecArray) => Answer }[] = [
-  {
-    when: /^\s*echo\s+([\s\S]+)$/i,
-    say: ([, words = '']) => ({ thought: 'I am asked to repeat something.', answer: words.trim() }),
-  },
-  {
-    when: /\bcount\s+(?:up\s+)?to\s+(\d{1,15})\b/i,
-    say: ([, goal = '0']) => countTo(Number(goal)),
-  },
-  {
-    when: /^\s*(?:hello|hi|hey|good (?:morning|afternoon|evening)|greetings)\b/i,
-    say: () => ({ thought: 'I am greeted, so I greet back.', answer: `Hello! ${abilities}` }),
-  },
-  {
-    when: /\b(?:help|what can you do|who are you|what are you)\b/i,
-    say: () => ({ thought: 'I am asked what I am for.', answer: abilities }),
-  },
-  {
-    when: /^\s*$/,
-    say: () => ({ thought: 'There are no words in this message.', answer: `You said nothing. ${abilities}` }),
-  },
-];
-
-function answerTo(asked: string): Answer {
-  for (const { when, say } of rules) {
-    const found = when.exec(asked);
-    if (found) return say(found);
+function answerOf(request: ModelRequest): DemoAnswer {
+  const plan = planOf(request);
+  const { before, next } = nextSteps(plan);
+  const thoughts = before.flatMap((step) => (step.kind === 'think' ? [step.text] : []));
+  if (next.length === 0) {
+    const { thought, answer } = reportOf(plan, request);
+    return { thought: [...thoughts, thought].join('\n'), answer, calls: [] };
   }
+  const total = plan.steps.length;
+  const doing = next.map(({ number, step }) => `Step ${number} of ${total}: ${step.title}.`);
+  const said = before.flatMap((step) => (step.kind === 'say' ? [step.text] : []));
   return {
-    thought: 'None of my rules fits, so I repeat what was said.',
-    answer: `You said: ${asked.trim()}\n\nI only follow a few rules and cannot think about it. ${abilities}`,
+    thought: [label, ...thoughts, ...doing].join('\n'),
+    answer: said.length > 0 ? `${label} ${said.join('\n\n')}\n\n` : '',
+    calls: next.map(({ number, step }) => callFor(request, number, step)),
   };
 }
 
-function countTo(goal: number): Answer {
-  const end = Math.min(goal, countLimit);
-  const numbers = Array.from({ length: end }, (_, index) => index + 1).join(' ');
-  const rest = goal > countLimit ? ` … and so on; I stop at ${countLimit}.` : '';
-  return {
-    thought: `I am asked to count to ${goal}.`,
-    answer: end === 0 ? 'Done: there is nothing to count.' : numbers + rest,
-  };
+interface NextCall {
+  readonly number: number;
+  readonly step: Step & { readonly kind: 'call' };
+}
+
+/** The calls to make now, one or several that may run side by side, and the steps without a call before them. */
+function nextSteps({ steps, reached, hasFailed }: Plan): { before: readonly Step[]; next: readonly NextCall[] } {
+  const before: Step[] = [];
+  const next: NextCall[] = [];
+  for (const { number, step, isImpossible } of hasFailed ? [] : steps.slice(reached)) {
+    if (isImpossible) continue;
+    const isParallel = step.kind === 'call' && step.isParallel;
+    if (next.length > 0 && !isParallel) break;
+    if (step.kind === 'call') next.push({ number, step });
+    else before.push(step);
+    if (next.length > 0 && !isParallel) break;
+  }
+  return { before, next };
+}
+
+/** In pieces, as models write them. */
+function writeCall(index: number, { callId, name, arguments: args }: ModelToolCall, tell: Emit): void {
+  for (const [argumentsDelta] of args.matchAll(/[\s\S]{1,24}/gu)) {
+    tell({ type: 'toolCallDelta', index, callId, name, argumentsDelta });
+  }
 }

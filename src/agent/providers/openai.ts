@@ -1,7 +1,13 @@
-import type { IncomingMessage } from 'node:http';
 import * as v from 'valibot';
+import { estimateTokens } from '../history.ts';
 import { ModelError, type ModelEvent, type ModelInfo, type ModelProvider, type ModelRequest } from '../model.ts';
-import { sseData } from './sse-lines.ts';
+import { AnswerBody, TextBody } from './upstream/answer-body.ts';
+import { ChatAnswer } from './upstream/chat-answer.ts';
+import { type Exchange, Upstream } from './upstream/connection.ts';
+import { refusedFault, UpstreamFault } from './upstream/errors.ts';
+import { limits } from './upstream/limits.ts';
+import { bodyOf } from './upstream/request-body.ts';
+import { pauseBefore, type RetryClock, systemClock } from './upstream/retry.ts';
 
 export interface OpenAiOptions {
   /** Base URL, e.g. `https://api.openai.com/v1`. */
@@ -9,175 +15,167 @@ export interface OpenAiOptions {
   /** Empty: no `Authorization` header is sent. */
   readonly apiKey: string;
   readonly model: string;
+  /** False: answers are asked for whole, and still told as events. Default true. */
+  readonly streamUpstream?: boolean;
   /** A silent upstream is given up after this many milliseconds; default two minutes. */
   readonly idleMs?: number;
+  /** Further tries before anything was answered; default 3. */
+  readonly retries?: number;
+  /** For tests. */
+  readonly clock?: RetryClock;
 }
 
-const Usage = v.object({ prompt_tokens: v.optional(v.number(), 0), completion_tokens: v.optional(v.number(), 0) });
-const Problem = v.object({ message: v.optional(v.string()) });
-const words = v.nullish(v.string());
-const Said = v.object({ content: words, reasoning_content: words, reasoning: words });
-/** A chunk of a stream (`delta`) and a whole answer (`message`) in one: some upstreams do not stream. */
-const Completion = v.object({
-  error: v.nullish(v.union([Problem, v.string()])),
-  choices: v.optional(
-    v.array(v.object({ delta: v.nullish(Said), message: v.nullish(Said), finish_reason: words })),
-    [],
-  ),
-  usage: v.nullish(Usage),
-});
-const ModelList = v.object({
-  data: v.array(v.object({ id: v.string(), owned_by: v.optional(v.string(), ''), created: v.optional(v.number()) })),
-});
-
-const defaultIdleMs = 120_000;
-const errorBytes = 65_536;
-const answerBytes = 32 * 1_048_576;
-
-/** Any upstream that speaks OpenAI's chat completions (https://platform.openai.com/docs/api-reference/chat). Redirects are not followed: the key would travel with them. */
+/** Any upstream that speaks OpenAI's chat completions (https://platform.openai.com/docs/api-reference/chat), well or badly. */
 export class OpenAiProvider implements ModelProvider {
   readonly name = 'openai';
   readonly model: string;
-  readonly #options: OpenAiOptions;
+  readonly #upstream: Upstream;
+  readonly #apiKey: string;
+  readonly #isStreaming: boolean;
+  readonly #retries: number;
+  readonly #clock: RetryClock;
+  /** Turned off by the first upstream that does not know the field. */
+  #wantsUsage = true;
 
-  constructor(options: OpenAiOptions) {
-    this.model = options.model;
-    this.#options = options;
+  /** @throws ModelError when the end point is no http or https URL */
+  constructor({ endPoint, apiKey, model, ...options }: OpenAiOptions) {
+    this.model = model;
+    this.#apiKey = apiKey.trim();
+    this.#isStreaming = options.streamUpstream ?? true;
+    this.#retries = options.retries ?? limits.retries;
+    this.#clock = options.clock ?? systemClock;
+    this.#upstream = new Upstream({ endPoint, apiKey: this.#apiKey, idleMs: options.idleMs ?? limits.idleMs });
   }
 
-  async *stream({ model = this.model, messages }: ModelRequest, signal: AbortSignal): AsyncIterable<ModelEvent> {
-    const body = {
-      model,
-      messages: messages.map(({ role, text }) => ({ role, content: text })),
-      stream: true,
-      stream_options: { include_usage: true },
+  async stream(request: ModelRequest, emit: (event: ModelEvent) => void, signal: AbortSignal): Promise<void> {
+    let hasSpoken = false;
+    const tell = (event: ModelEvent) => {
+      // The rest of a chunk in the middle of which the listener went away.
+      if (signal.aborted) return;
+      hasSpoken = true;
+      emit(event);
     };
-    const response = await this.#ask('POST', '/chat/completions', body, signal);
-    try {
-      if (response.headers['content-type']?.startsWith('application/json')) {
-        yield* eventsOf(parse(Completion, await readText(response, answerBytes)));
-        return;
-      }
-      yield* readStream(response);
-    } catch (error) {
-      throw this.#explained(error, signal);
-    } finally {
-      response.destroy();
-    }
+    const mayRepeat = () => !hasSpoken;
+    await this.#trying(() => this.#answer(request, tell, signal), mayRepeat, signal);
   }
 
   async listModels(signal: AbortSignal): Promise<readonly ModelInfo[]> {
-    const response = await this.#ask('GET', '/models', undefined, signal);
-    try {
-      const { data } = parse(ModelList, await readText(response, answerBytes));
-      return data.map(({ id, owned_by, created }) => ({
-        id,
-        ownedBy: owned_by,
-        ...(created !== undefined && { createdAt: new Date(created * 1000).toISOString() }),
-      }));
-    } catch (error) {
-      throw this.#explained(error, signal);
-    } finally {
-      response.destroy();
+    const ask = async () => {
+      const body = new TextBody(limits.answerBytes);
+      await this.#exchange({ method: 'GET', path: '/models', accept: jsonType, signal }, body);
+      return body.text;
+    };
+    const text = await this.#trying(ask, () => true, signal);
+    return modelsIn(text);
+  }
+
+  close(): void {
+    this.#upstream.close();
+  }
+
+  /** Tries until it works, cannot work, or must not be tried again. */
+  async #trying<T>(work: () => Promise<T>, mayRepeat: () => boolean, signal: AbortSignal): Promise<T> {
+    for (let attempt = 0; ; attempt += 1) {
+      signal.throwIfAborted();
+      try {
+        return await work();
+      } catch (thrown) {
+        if (signal.aborted || !(thrown instanceof UpstreamFault)) throw thrown;
+        const { error, isTemporary } = thrown;
+        const pause = pauseBefore(attempt, error.retryAfterMs, this.#clock);
+        if (!isTemporary || attempt >= this.#retries || pause === undefined || !mayRepeat()) throw error;
+        await this.#clock.wait(pause, signal);
+      }
     }
   }
 
-  /** Sends one request; resolves with a successful answer whose body is still to be read. */
-  async #ask(method: string, path: string, body: unknown, signal: AbortSignal): Promise<IncomingMessage> {
-    const { endPoint, apiKey, idleMs = defaultIdleMs } = this.#options;
-    const url = new URL(`${endPoint.replace(/\/+$/, '')}${path}`);
-    const { request } = url.protocol === 'https:' ? await import('node:https') : await import('node:http');
-    const payload = body === undefined ? '' : JSON.stringify(body);
-    const response = await new Promise<IncomingMessage>((resolve, reject) => {
-      const outgoing = request(url, {
-        method,
-        signal,
-        timeout: idleMs,
-        headers: {
-          accept: 'text/event-stream, application/json',
-          ...(apiKey !== '' && { authorization: `Bearer ${apiKey}` }),
-          ...(payload !== '' && { 'content-type': 'application/json', 'content-length': Buffer.byteLength(payload) }),
+  async #answer(request: ModelRequest, emit: (event: ModelEvent) => void, signal: AbortSignal): Promise<void> {
+    const answer = new ChatAnswer({
+      emit,
+      inputTokens: () => estimateTokens(request.messages),
+      takenIds: () => callIdsIn(request),
+      clean: (text) => this.#clean(text),
+    });
+    const body = new AnswerBody(answer);
+    let isMarked = false;
+    try {
+      isMarked = await this.#exchange(this.#question(request, signal), body);
+    } catch (error) {
+      if (this.#knowsNoUsage(error)) return this.#answer(request, emit, signal);
+      // All was said; that the connection broke then, or is held open in silence, hurts nobody.
+      if (!(error instanceof UpstreamFault) || !body.isComplete) throw error;
+    }
+    body.end(isMarked);
+  }
+
+  #question(request: ModelRequest, signal: AbortSignal): Question {
+    const isStreaming = this.#isStreaming;
+    const payload = bodyOf(request, { model: request.model ?? this.model, isStreaming, wantsUsage: this.#wantsUsage });
+    return { method: 'POST', path: '/chat/completions', payload, accept: isStreaming ? eitherType : jsonType, signal };
+  }
+
+  /** Asks, and pushes a successful answer into `body`. @returns as `Upstream.run` */
+  async #exchange(question: Question, body: { push(chunk: Buffer): boolean }): Promise<boolean> {
+    let refusal: ((text: string) => UpstreamFault) | undefined;
+    const reason = new TextBody(limits.errorBytes);
+    const { now } = this.#clock;
+    try {
+      const isMarked = await this.#upstream.run({
+        ...question,
+        onHead: (status, headers) => {
+          if (status >= 200 && status < 300) return;
+          refusal = (text) => refusedFault(status, headers, text, { clean: (words) => this.#clean(words), now: now() });
         },
+        onBytes: (chunk) => (refusal ? reason : body).push(chunk),
       });
-      outgoing.on('timeout', () => outgoing.destroy(new Error(`it was silent for ${idleMs} ms`)));
-      outgoing.on('error', reject);
-      outgoing.on('response', resolve);
-      outgoing.end(payload);
-    }).catch((error: unknown) => {
-      throw this.#explained(error, signal);
-    });
-    const status = response.statusCode ?? 0;
-    if (status >= 200 && status < 300) return response;
-    const text = await readText(response, errorBytes).catch(() => '');
-    response.destroy();
-    throw new ModelError(codeOf(status), `The upstream answered ${status}${this.#reasonIn(text)}.`);
+      if (!refusal) return isMarked;
+    } catch (error) {
+      // The status says enough, should the reason have been cut off.
+      if (!refusal || question.signal.aborted) throw error;
+    }
+    throw refusal(reason.text);
   }
 
-  #explained(error: unknown, signal: AbortSignal): unknown {
-    if (error instanceof ModelError || signal.aborted) return error;
-    const reason = this.#clean(error instanceof Error ? error.message || error.name : String(error));
-    return new ModelError('upstreamUnreachable', `The upstream cannot be reached or broke off: ${reason}`, {
-      cause: error,
-    });
-  }
-
-  #reasonIn(text: string): string {
-    const parsed = v.safeParse(v.pipe(v.string(), v.parseJson(), Completion), text);
-    const problem = parsed.success ? parsed.output.error : undefined;
-    const reason = typeof problem === 'string' ? problem : problem?.message;
-    return reason ? `: ${this.#clean(reason).slice(0, 500).replace(/\.$/, '')}` : '';
+  #knowsNoUsage(error: unknown): boolean {
+    const isRefusal = error instanceof UpstreamFault && error.error.code === 'upstreamRejected';
+    if (!this.#wantsUsage || !isRefusal || !/stream_options|include_usage/.test(error.message)) return false;
+    this.#wantsUsage = false;
+    return true;
   }
 
   /** Upstreams like to quote the key they did not like. */
   #clean(text: string): string {
-    const { apiKey } = this.#options;
-    return apiKey === '' ? text : text.replaceAll(apiKey, '[redacted]');
+    return this.#apiKey === '' ? text : text.replaceAll(this.#apiKey, '[redacted]');
   }
 }
 
-function codeOf(status: number): ModelError['code'] {
-  if (status === 401 || status === 403) return 'upstreamUnauthorized';
-  return status >= 500 ? 'upstreamFailed' : 'upstreamRejected';
+type Question = Omit<Exchange, 'onHead' | 'onBytes'>;
+
+const jsonType = 'application/json';
+const eitherType = `text/event-stream, ${jsonType}`;
+
+function callIdsIn({ messages }: ModelRequest): ReadonlySet<string> {
+  return new Set(
+    messages.flatMap((message) => (message.role === 'assistant' ? message.toolCalls.map(({ callId }) => callId) : [])),
+  );
 }
 
-type Completion = v.InferOutput<typeof Completion>;
+const ModelList = v.object({
+  data: v.array(v.object({ id: v.string(), owned_by: v.nullish(v.string()), created: v.nullish(v.number()) })),
+});
 
-function parse<S extends v.GenericSchema>(schema: S, text: string): v.InferOutput<S> {
-  const parsed = v.safeParse(v.pipe(v.string(), v.parseJson(), schema), text);
-  if (parsed.success) return parsed.output;
-  throw new ModelError('upstreamProtocol', 'The upstream answered with something that is no chat completion.');
+function modelsIn(text: string): readonly ModelInfo[] {
+  const parsed = v.safeParse(v.pipe(v.string(), v.parseJson(), ModelList), text);
+  if (!parsed.success)
+    throw new ModelError('upstreamProtocol', 'The upstream answered with something that is no list of models.');
+  return parsed.output.data.map(({ id, owned_by: owner, created }) => ({
+    id,
+    ownedBy: owner ?? '',
+    ...createdAt(created),
+  }));
 }
 
-async function* readStream(response: IncomingMessage): AsyncIterable<ModelEvent> {
-  let hasFinished = false;
-  for await (const data of sseData(response)) {
-    if (data === '[DONE]') return;
-    const chunk = parse(Completion, data);
-    yield* eventsOf(chunk);
-    hasFinished ||= chunk.choices.some(({ finish_reason }) => typeof finish_reason === 'string');
-  }
-  if (!hasFinished) throw new ModelError('upstreamProtocol', 'The upstream broke off in the middle of its answer.');
-}
-
-function* eventsOf({ error, choices, usage }: Completion): Iterable<ModelEvent> {
-  if (error) {
-    const reason = typeof error === 'string' ? error : (error.message ?? 'no reason given');
-    throw new ModelError('upstreamFailed', `The upstream reported an error: ${reason.slice(0, 500)}`);
-  }
-  const said = choices[0]?.delta ?? choices[0]?.message;
-  const thought = said?.reasoning_content ?? said?.reasoning;
-  if (thought) yield { type: 'thinking', text: thought };
-  if (said?.content) yield { type: 'text', text: said.content };
-  if (usage) yield { type: 'usage', inputTokens: usage.prompt_tokens, outputTokens: usage.completion_tokens };
-}
-
-async function readText(response: IncomingMessage, limit: number): Promise<string> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of response as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size > limit) throw new ModelError('upstreamProtocol', 'The answer of the upstream is too long.');
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
+function createdAt(seconds: number | null | undefined): Pick<ModelInfo, 'createdAt'> {
+  const date = new Date((seconds ?? Number.NaN) * 1000);
+  return Number.isNaN(date.getTime()) ? {} : { createdAt: date.toISOString() };
 }

@@ -1,0 +1,104 @@
+import { randomUUID } from 'node:crypto';
+import type { ApprovalDecision, ApprovalPolicy, ApprovalRequest } from '../protocol/index.ts';
+import type { ModelToolCall } from './model.ts';
+import type { ApprovalNeed, Tool } from './tool.ts';
+
+export type DecidedBy = 'user' | 'policy' | 'timeout';
+
+/** A call of the model on its way to being run, or to the reason why it is not. */
+export interface ReviewedCall {
+  readonly call: ModelToolCall;
+  readonly tool: Tool | undefined;
+  /** Parsed; meaningless when `refusal` is there. */
+  readonly args: unknown;
+  /** What the model is told instead of a result. */
+  refusal: string | undefined;
+  /** Present when somebody's word is needed, and what it was. */
+  readonly need: ApprovalNeed | undefined;
+  readonly requestId: string;
+  decision: { readonly word: ApprovalDecision; readonly by: DecidedBy } | undefined;
+}
+
+export interface ReviewOptions {
+  readonly workspacePath: string;
+  readonly policy: ApprovalPolicy;
+  readonly toolOf: (name: string) => Tool | undefined;
+  readonly toolNames: () => readonly string[];
+  readonly isGranted: (scopeKey: string) => boolean;
+}
+
+/** Looks at one call: are its arguments right, is approval needed, and is it given or refused already? */
+export async function reviewCall(call: ModelToolCall, options: ReviewOptions): Promise<ReviewedCall> {
+  const requestId = `approval_${randomUUID()}`;
+  const refused = (refusal: string, tool?: Tool): ReviewedCall => ({
+    call,
+    tool,
+    args: undefined,
+    refusal,
+    need: undefined,
+    requestId,
+    decision: undefined,
+  });
+  const tool = options.toolOf(call.name);
+  if (!tool)
+    return refused(`Error: there is no tool ${call.name}. Tools: ${options.toolNames().join(', ') || 'none'}.`);
+  const json = parseJson(call.arguments);
+  if (!json.ok) return refused(`Error: the arguments of ${call.name} are not valid JSON: ${json.error}`, tool);
+  const parsed = tool.parse(json.value);
+  if (!parsed.ok) return refused(`Error: ${parsed.error}`, tool);
+  const { args } = parsed;
+  const need = await tool.approvalFor(args, options);
+  if (!need) return { call, tool, args, refusal: undefined, need, requestId, decision: undefined };
+  const word = wordOf(need, options);
+  const refusal = word === 'decline' ? declinedByPolicy(need) : undefined;
+  return { call, tool, args, refusal, need, requestId, decision: word && { word, by: 'policy' } };
+}
+
+/** What a policy, or an earlier grant, says; undefined: ask. */
+function wordOf(need: ApprovalNeed, { policy, isGranted }: ReviewOptions): ApprovalDecision | undefined {
+  if (policy === 'autoApprove' || isGranted(need.scopeKey)) return 'accept';
+  return policy === 'interrupt' ? 'decline' : undefined;
+}
+
+const declinedByPolicy = ({ operation, target }: ApprovalNeed): string =>
+  `Error: rejected by policy: to ${operation} ${target} needs an approval, and operations that need one are refused here ` +
+  '(Api.AutoApprove is false, or the approval policy is "interrupt"). Do not try it again; say what you would have done.';
+
+/** What the model is told when a person, or the clock, said no. */
+export function refusalOf(need: ApprovalNeed, by: DecidedBy): string {
+  const who = by === 'timeout' ? 'nobody answered the request for approval in time' : 'the user declined';
+  return `Error: ${who}: ${need.operation} ${need.target}. Do not try it again unasked.`;
+}
+
+/** The question as people are asked it. */
+export function requestOf(
+  reviewed: ReviewedCall,
+  about: Pick<ApprovalRequest, 'threadId' | 'turnId' | 'itemId' | 'createdAt' | 'expiresAt'>,
+): ApprovalRequest | undefined {
+  const { need, call, requestId } = reviewed;
+  if (!need) return undefined;
+  const { kind, operation, target, scopeKey, reason } = need;
+  return {
+    ...about,
+    requestId,
+    callId: call.callId,
+    tool: call.name,
+    approvalType: kind,
+    operation,
+    target,
+    scopeKey,
+    ...(reason !== undefined && { reason }),
+  };
+}
+
+type Json = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly error: string };
+
+/** No arguments at all mean an empty object: models that call a tool without parameters write nothing. */
+function parseJson(text: string): Json {
+  if (text.trim() === '') return { ok: true, value: {} };
+  try {
+    return { ok: true, value: JSON.parse(text) };
+  } catch (error) {
+    return { ok: false, error: (error as Error).message };
+  }
+}

@@ -1,0 +1,88 @@
+import { defaults, type ToolOutcome } from '../protocol/index.ts';
+import type { ReviewedCall } from './call-review.ts';
+import type { ContentPart } from './model.ts';
+import type { ToolContext, ToolResult } from './tool.ts';
+
+/** How a call ended and what the model is told. */
+export interface CallResult {
+  readonly reviewed: ReviewedCall;
+  readonly outcome: ToolOutcome;
+  readonly text: string;
+  readonly images: readonly ContentPart[];
+  readonly exitCode: number | undefined;
+  readonly durationMs: number;
+}
+
+export interface RunCallsOptions {
+  readonly contextOf: (reviewed: ReviewedCall) => ToolContext;
+  /** Calls side by side, at most. */
+  readonly concurrency: number;
+  readonly onStart: (reviewed: ReviewedCall) => void;
+  readonly onEnd: (result: CallResult) => void;
+  /** Told of what a tool threw; gives the id under which the log has it. */
+  readonly onBug: (error: unknown) => string;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Runs calls in the order in which the model made them: neighbours that only read side by side, each of the others alone.
+ * Resolves when all have ended; one that was not begun when `signal` aborted is `cancelled`.
+ */
+export async function runCalls(calls: readonly ReviewedCall[], options: RunCallsOptions): Promise<void> {
+  for (const group of groupsOf(calls, options.concurrency)) {
+    await Promise.all(group.map((reviewed) => runCall(reviewed, options)));
+  }
+}
+
+function isParallel({ tool, refusal }: ReviewedCall): boolean {
+  return refusal !== undefined || tool?.isReadOnly === true || tool?.name === 'SpawnSubagent';
+}
+
+function groupsOf(calls: readonly ReviewedCall[], limit: number): ReviewedCall[][] {
+  const groups: ReviewedCall[][] = [];
+  let isOpen = false;
+  for (const call of calls) {
+    const parallel = isParallel(call);
+    const last = groups.at(-1);
+    if (last && isOpen && parallel && last.length < limit) last.push(call);
+    else groups.push([call]);
+    isOpen = parallel;
+  }
+  return groups;
+}
+
+async function runCall(reviewed: ReviewedCall, options: RunCallsOptions): Promise<void> {
+  const { signal, onStart, onEnd } = options;
+  const began = performance.now();
+  const end = (outcome: ToolOutcome, { text, images = [], exitCode }: Partial<ToolResult>) =>
+    onEnd({
+      reviewed,
+      outcome,
+      text: bounded(text ?? ''),
+      images,
+      exitCode,
+      durationMs: Math.round(performance.now() - began),
+    });
+  if (signal.aborted) return end('cancelled', { text: 'Error: the turn was interrupted.' });
+  onStart(reviewed);
+  const { tool, refusal, args, decision } = reviewed;
+  if (refusal !== undefined || !tool) {
+    return end(decision?.word === undefined || decision.word === 'accept' ? 'failed' : 'declined', {
+      text: refusal ?? '',
+    });
+  }
+  try {
+    const result = await tool.run(args, options.contextOf(reviewed));
+    end(result.isError ? 'failed' : 'completed', result);
+  } catch (error) {
+    if (signal.aborted) return end('cancelled', { text: 'Error: the turn was interrupted.' });
+    const errorId = options.onBug(error);
+    end('failed', { text: `Error: ${tool.name} failed because of a bug (${errorId} in the log of the agent server).` });
+  }
+}
+
+function bounded(text: string): string {
+  const limit = defaults.agent.toolResultChars;
+  if (text.length <= limit) return text;
+  return `${text.slice(0, limit)}\n… (${text.length - limit} of ${text.length} characters left out; ask for less)`;
+}

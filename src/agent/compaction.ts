@@ -1,0 +1,81 @@
+import type { Turn } from '../protocol/index.ts';
+import { historyOf } from './history.ts';
+import { ModelError, type ModelMessage, type ModelProvider } from './model.ts';
+import type { Compaction } from './thread-store.ts';
+
+/** Characters of the conversation that the summariser is shown: what is older than that is in the summary before. */
+const transcriptChars = 400_000;
+
+/** Its first words are how the demo provider knows what it is asked. */
+const instruction =
+  'Summarise the conversation below for yourself: you will go on with the summary in its place. Keep the goal, decisions and ' +
+  'their reasons, names of files and what was changed in them, commands and their outcome, and what is left to do. Facts only.';
+
+export interface CompactOptions {
+  readonly provider: ModelProvider;
+  readonly model: string | undefined;
+  /** Turns since the last summary, oldest first. */
+  readonly turns: readonly Turn[];
+  readonly earlier: Compaction | undefined;
+  /** Newest turns that stay as they are. */
+  readonly keep: number;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Puts a summary in the place of all turns but the newest.
+ * @returns undefined when there is nothing to be summarised
+ * @throws ModelError
+ */
+export async function compact(options: CompactOptions): Promise<Compaction | undefined> {
+  const { turns, earlier, keep, provider, model, signal } = options;
+  const old = turns.slice(0, Math.max(0, turns.length - keep));
+  const last = old.at(-1);
+  if (!last) return undefined;
+  const question = [instruction, ...(earlier ? [`Summary so far:\n${earlier.summary}`] : []), transcriptOf(old)].join(
+    '\n\n',
+  );
+  let summary = '';
+  await provider.stream(
+    { model, messages: [{ role: 'user', content: [{ type: 'text', text: question }] }] },
+    (event) => {
+      if (event.type === 'text') summary += event.text;
+    },
+    signal,
+  );
+  if (summary.trim() === '') throw new ModelError('upstreamProtocol', 'The model gave no summary of the conversation.');
+  return { throughTurnId: last.id, summary: summary.trim(), at: new Date().toISOString() };
+}
+
+function transcriptOf(turns: readonly Turn[]): string {
+  const text = historyOf(turns).map(line).join('\n');
+  return text.length <= transcriptChars ? text : `…${text.slice(-transcriptChars)}`;
+}
+
+function line(message: ModelMessage): string {
+  if (message.role === 'assistant') {
+    const calls = message.toolCalls.map(({ name, arguments: args }) => `[calls ${name} ${args.slice(0, 2_000)}]`);
+    return ['Assistant:', message.text, ...calls].join(' ');
+  }
+  const text =
+    'content' in message
+      ? message.content.map((part) => (part.type === 'text' ? part.text : '[image]')).join('\n')
+      : message.text;
+  if (message.role === 'tool') return `[${message.name} answered: ${text.slice(0, 4_000)}]`;
+  return `${message.role === 'user' ? 'User' : 'System'}: ${text}`;
+}
+
+/** The conversation as a model is told it: the summary in the place of what it stands for, then what came later. */
+export function conversationOf(
+  compaction: Compaction | undefined,
+  turns: readonly Pick<Turn, 'items'>[],
+): ModelMessage[] {
+  const messages = historyOf(turns);
+  if (!compaction) return messages;
+  const text = `Summary of the conversation so far:\n${compaction.summary}`;
+  return [
+    { role: 'user', content: [{ type: 'text', text }] },
+    { role: 'assistant', text: 'Understood.', toolCalls: [] },
+    ...messages,
+  ];
+}

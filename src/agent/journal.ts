@@ -1,0 +1,96 @@
+import type { ThreadStore } from './thread-store.ts';
+
+/** Whoever is told when what it wanted to keep could not be kept. */
+export interface JournalOwner {
+  onStorageFault(error: unknown): void;
+}
+
+interface Entry {
+  readonly owner: JournalOwner;
+  readonly write: (() => void) | undefined;
+  readonly tell: (() => void) | undefined;
+}
+
+/** Where a turn puts what it keeps and what it tells. */
+export interface Journal {
+  /** `write` and `tell` happen in the order of the calls; `tell` at once when nothing is to be written before it. */
+  add(owner: JournalOwner, write: (() => void) | undefined, tell: (() => void) | undefined): void;
+  /** Writes and tells what waits, now: before a snapshot is given to somebody who will hear what follows. */
+  flush(): void;
+}
+
+/** Of threads that live in memory only: nothing can fail, and nothing waits. */
+export class VolatileJournal implements Journal {
+  readonly #onBug: (error: unknown) => void;
+
+  constructor(onBug: (error: unknown) => void) {
+    this.#onBug = onBug;
+  }
+
+  add(_owner: JournalOwner, write: (() => void) | undefined, tell: (() => void) | undefined): void {
+    try {
+      write?.();
+      tell?.();
+    } catch (error) {
+      this.#onBug(error);
+    }
+  }
+
+  flush(): void {
+    // Nothing waits.
+  }
+}
+
+/**
+ * Write, then tell: what is announced to clients is on disk first, so that a kill loses nothing that anybody has heard of.
+ * Everything of one turn of the event loop, from all threads, shares one commit. When the disk refuses, nothing of that
+ * batch is told, and every owner hears of it once.
+ */
+export class DurableJournal implements Journal {
+  readonly #store: ThreadStore;
+  readonly #onBug: (error: unknown) => void;
+  #entries: Entry[] = [];
+  #scheduled: NodeJS.Immediate | undefined;
+
+  constructor(store: ThreadStore, onBug: (error: unknown) => void) {
+    this.#store = store;
+    this.#onBug = onBug;
+  }
+
+  add(owner: JournalOwner, write: (() => void) | undefined, tell: (() => void) | undefined): void {
+    if (!write && this.#entries.length === 0) {
+      tell?.();
+      return;
+    }
+    this.#entries.push({ owner, write, tell });
+    this.#scheduled ??= setImmediate(() => this.flush());
+  }
+
+  flush(): void {
+    while (this.#entries.length > 0) {
+      const entries = this.#entries;
+      this.#entries = [];
+      this.#commit(entries);
+    }
+    clearImmediate(this.#scheduled);
+    this.#scheduled = undefined;
+  }
+
+  #commit(entries: readonly Entry[]): void {
+    try {
+      this.#store.transaction(() => {
+        for (const { write } of entries) write?.();
+      });
+    } catch (error) {
+      for (const owner of new Set(entries.map((entry) => entry.owner))) owner.onStorageFault(error);
+      return;
+    }
+    for (const { tell } of entries) {
+      try {
+        tell?.();
+      } catch (error) {
+        this.#onBug(error);
+      }
+    }
+  }
+}

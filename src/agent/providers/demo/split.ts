@@ -1,0 +1,90 @@
+/** Cuts what somebody wrote into the pieces that may be steps, without cutting through quoted text. */
+
+/** Where a further step on the same line may begin: `then`, a semicolon, or the next number of a list. */
+const separator = /[,;.]?\s+(?:and\s+)?then\s+|;\s+|\s+(?=\d{1,2}[.)]\s)/gi;
+const listMark = /^(?:\d{1,2}[.)]|[-*•])\s+/;
+const courtesy = /^(?:(?:hello|hi|hey|please|now|first|next|finally|also|can you|could you)\b[,:!]?\s+)+/i;
+
+/**
+ * The pieces of `text`, without numbers of lists and words of courtesy. A line is cut only where `isStep` says that the
+ * rest begins like a step: the words of a step may well hold a "then". A fence belongs to the line before it.
+ */
+export function pieces(text: string, isStep: (piece: string) => boolean): string[] {
+  const plain = text.replaceAll('\r\n', '\n');
+  const hidden = withoutQuotes(plain);
+  const found: string[] = [];
+  let from = 0;
+  for (const line of hidden.split('\n')) {
+    found.push(...cutLine(plain.slice(from, from + line.length), line, isStep));
+    from += line.length + 1;
+  }
+  return found.map(tidy).filter((piece) => piece !== '');
+}
+
+/** `hidden` is `line` without what is quoted, equally long. */
+function cutLine(line: string, hidden: string, isStep: (piece: string) => boolean): string[] {
+  const found: string[] = [];
+  let begin = 0;
+  for (const match of hidden.matchAll(separator)) {
+    const next = match.index + match[0].length;
+    if (!isStep(tidy(line.slice(next)))) continue;
+    found.push(line.slice(begin, match.index));
+    begin = next;
+  }
+  return [...found, line.slice(begin)];
+}
+
+const tidy = (piece: string): string => piece.trim().replace(listMark, '').replace(courtesy, '');
+
+/** Quoted text, fences and JSON objects made unrecognisable: a mask of the same length, in which nothing of them is cut. */
+function withoutQuotes(text: string): string {
+  let mask = '';
+  const next = /\n?```|[`"]|\bcall\s+(?:the\s+tool\s+)?[\w-]+(?:\s+with)?\s*(?=\{)/gi;
+  for (let found = next.exec(text); found; found = next.exec(text)) {
+    const begin = found.index;
+    const end = endOfQuote(text, begin, next.lastIndex);
+    mask += text.slice(mask.length, begin) + '_'.repeat(end - begin);
+    next.lastIndex = end;
+  }
+  return mask + text.slice(mask.length);
+}
+
+/** Where what begins at `begin`, with a mark that ends at `inside`, is over. What never ends hides its mark only. */
+function endOfQuote(text: string, begin: number, inside: number): number {
+  const mark = text.slice(begin, inside);
+  if (mark.endsWith('```')) return endOfFence(text, inside);
+  if (mark === '"') return endOfString(text, inside);
+  return mark === '`' ? endOfCode(text, inside) : endOfObject(text, inside);
+}
+
+function endOfFence(text: string, inside: number): number {
+  const close = /\n[ \t]*```/g;
+  close.lastIndex = inside;
+  return close.exec(text) ? close.lastIndex : inside;
+}
+
+function endOfCode(text: string, inside: number): number {
+  const end = text.indexOf('`', inside);
+  const lineEnd = text.indexOf('\n', inside);
+  return end === -1 || (lineEnd !== -1 && lineEnd < end) ? inside : end + 1;
+}
+
+/** Behind the closing quotation mark; strings do not span lines. */
+function endOfString(text: string, inside: number): number {
+  for (let at = inside; at < text.length && text[at] !== '\n'; at += 1) {
+    if (text[at] === '"') return at + 1;
+    if (text[at] === '\\') at += 1;
+  }
+  return inside;
+}
+
+function endOfObject(text: string, inside: number): number {
+  let depth = 0;
+  for (let at = inside; at < text.length; at += 1) {
+    if (text[at] === '"') at = endOfString(text, at + 1) - 1;
+    else if (text[at] === '{') depth += 1;
+    else if (text[at] === '}') depth -= 1;
+    if (depth === 0) return at + 1;
+  }
+  return inside;
+}

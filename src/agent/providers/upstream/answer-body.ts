@@ -1,0 +1,107 @@
+import { ModelError } from '../../model.ts';
+import { type ChatAnswer, notACompletion } from './chat-answer.ts';
+import { cutFault } from './errors.ts';
+import { limits } from './limits.ts';
+import { SseLines } from './sse-lines.ts';
+
+/** A body that is read as a whole. */
+export class TextBody {
+  readonly #limit: number;
+  readonly #chunks: Buffer[] = [];
+  #size = 0;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  get text(): string {
+    return Buffer.concat(this.#chunks).toString('utf8');
+  }
+
+  /** Gives back whether this was too much; it is not kept then. */
+  push(chunk: Buffer): boolean {
+    this.#size += chunk.length;
+    if (this.#size > this.#limit) return true;
+    this.#chunks.push(chunk);
+    return false;
+  }
+}
+
+/**
+ * The body of an answer: an event stream, or one JSON document, whatever was asked for and whatever its header says. It is
+ * the first byte that tells.
+ */
+export class AnswerBody {
+  readonly #answer: ChatAnswer;
+  readonly #lines = new SseLines((data) => this.#event(data));
+  #whole: TextBody | undefined;
+  #hasBegun = false;
+  #hasEvents = false;
+  #isDone = false;
+  #isEnding = false;
+
+  constructor(answer: ChatAnswer) {
+    this.#answer = answer;
+  }
+
+  /** Whether the answer is complete, even if the connection should break now. */
+  get isComplete(): boolean {
+    return this.#isDone || this.#answer.hasFinishReason;
+  }
+
+  /** Gives back whether everything was said. */
+  push(chunk: Buffer): boolean {
+    this.#hasBegun ||= this.#begin(chunk);
+    if (!this.#whole) this.#lines.push(chunk);
+    else if (this.#whole.push(chunk)) {
+      throw new ModelError('upstreamProtocol', 'The answer of the upstream is too long.');
+    }
+    return this.#isDone;
+  }
+
+  /**
+   * `isMarked`: the upstream said that its body ends here, rather than just closing the connection.
+   * @throws UpstreamFault or ModelError when the answer is not whole
+   */
+  end(isMarked: boolean): void {
+    this.#isEnding = true;
+    if (this.#whole) this.#event(this.#whole.text);
+    else this.#lines.end();
+    if (!this.#hasEvents) throw notACompletion();
+    const isWhole = this.#whole !== undefined || this.isComplete || (isMarked && this.#answer.canEndHere);
+    if (!isWhole) throw cutFault();
+    this.#answer.end();
+  }
+
+  /** Some upstreams send line ends, as a sign of life, before a document. */
+  #begin(chunk: Buffer): boolean {
+    const first = chunk.find((byte) => byte > 0x20);
+    if (first === undefined) return false;
+    if (first === 0x7b || first === 0x5b) this.#whole = new TextBody(limits.answerBytes);
+    return true;
+  }
+
+  #event(data: string): void {
+    this.#hasEvents = true;
+    if (data === '[DONE]' || data.trim() === '[DONE]') this.#isDone = true;
+    else if (data !== '') this.#document(data);
+  }
+
+  #document(data: string): void {
+    let value: unknown;
+    try {
+      value = JSON.parse(data);
+    } catch {
+      this.#notADocument(data);
+      return;
+    }
+    this.#answer.read(value);
+  }
+
+  /** Several events without an empty line between them, the place where the connection broke off, or garbage. */
+  #notADocument(data: string): void {
+    if (this.#whole) throw notACompletion();
+    if (data.includes('\n')) for (const line of data.split('\n')) this.#event(line);
+    else throw this.#isEnding ? cutFault() : notACompletion();
+  }
+}

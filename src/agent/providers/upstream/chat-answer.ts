@@ -1,0 +1,161 @@
+import type { FinishReason } from '../../../protocol/index.ts';
+import { ModelError, type ModelEvent } from '../../model.ts';
+import { problemIn, reportedFault } from './errors.ts';
+import { countOf, isRecord, type Json, wordOf } from './json.ts';
+import { ToolCallAssembly } from './tool-calls.ts';
+
+export interface ChatAnswerOptions {
+  readonly emit: (event: ModelEvent) => void;
+  /** Estimates what was asked, for an upstream that does not count. */
+  readonly inputTokens: () => number;
+  /** Ids of the calls in the conversation so far. */
+  readonly takenIds: () => ReadonlySet<string>;
+  /** Takes the key out of what an upstream says. */
+  readonly clean: (text: string) => string;
+}
+
+const bytesPerToken = 4;
+
+/**
+ * One answer of a chat-completions upstream, from its chunks or from the whole of it. Tells of texts and pieces of calls
+ * as it reads them, of whole calls, usage and the reason at its end.
+ */
+export class ChatAnswer {
+  readonly #options: ChatAnswerOptions;
+  readonly #calls: ToolCallAssembly;
+  #outputBytes = 0;
+  #finish: string | undefined;
+  #usage: Json = {};
+  #hasSpoken = false;
+  #hasChoice = false;
+
+  constructor(options: ChatAnswerOptions) {
+    this.#options = options;
+    this.#calls = new ToolCallAssembly((event) => this.#tell(event), options.takenIds);
+  }
+
+  get hasFinishReason(): boolean {
+    return this.#finish !== undefined;
+  }
+
+  /** Whether what came so far can be the whole answer of an upstream that never says that it is done. */
+  get canEndHere(): boolean {
+    return this.#hasSpoken && !this.#calls.isTorn;
+  }
+
+  /**
+   * Reads a chunk, or a whole completion.
+   * @throws UpstreamFault when it reports an error or is neither
+   */
+  read(value: unknown): void {
+    if (!isRecord(value)) throw notACompletion();
+    const { choices, usage, error } = value;
+    const isChoice = Array.isArray(choices) && choices.length > 0;
+    if (!isChoice || error) this.#mayBeError(value);
+    if (isChoice) this.#choice(choices[0]);
+    if (isRecord(usage)) this.#usage = usage;
+  }
+
+  /**
+   * Tells of everything that is known at the end of an answer only.
+   * @throws ModelError when there was no answer
+   */
+  end(): void {
+    if (!this.#hasChoice) throw notACompletion();
+    this.#calls.end();
+    this.#tell(this.#counted());
+    this.#tell({ type: 'finish', reason: finishReason(this.#finish, this.#calls.count > 0) });
+  }
+
+  #mayBeError(value: Json): void {
+    const problem = problemIn(value);
+    if (problem) throw reportedFault(problem, this.#options.clean);
+    const { choices } = value;
+    if (choices !== undefined && choices !== null && !Array.isArray(choices)) throw notACompletion();
+  }
+
+  #choice(choice: unknown): void {
+    if (!isRecord(choice)) throw notACompletion();
+    this.#hasChoice = true;
+    const { delta, message, finish_reason: finish } = choice;
+    if (isRecord(delta)) this.#said(delta, false);
+    else if (isRecord(message)) this.#said(message, true);
+    if (finish === 'error' || isRecord(choice['error'])) {
+      throw reportedFault(problemIn(choice) ?? { message: 'no reason given' }, this.#options.clean);
+    }
+    if (typeof finish === 'string' && finish !== '') this.#finish = finish;
+  }
+
+  #said(said: Json, isWhole: boolean): void {
+    const { content, tool_calls: calls, function_call: call, refusal } = said;
+    const thought = thoughtIn(said);
+    if (thought !== '') this.#speak('thinking', thought);
+    if (typeof content === 'string') this.#speak('text', content);
+    else if (Array.isArray(content)) for (const part of content) this.#part(part);
+    if (typeof refusal === 'string') this.#speak('text', refusal);
+    if (Array.isArray(calls)) this.#calls.add(calls, isWhole);
+    else if (isRecord(call)) this.#calls.add([{ index: 0, ...call }], isWhole);
+  }
+
+  #part(part: unknown): void {
+    if (typeof part === 'string') this.#speak('text', part);
+    else if (!isRecord(part)) return;
+    else if (part['type'] === 'thinking') this.#speak('thinking', textIn(part['thinking']));
+    else this.#speak('text', textIn(part['text']));
+  }
+
+  #speak(type: 'text' | 'thinking', text: string): void {
+    if (text === '') return;
+    this.#outputBytes += Buffer.byteLength(text);
+    this.#tell({ type, text });
+  }
+
+  #tell(event: ModelEvent): void {
+    this.#hasSpoken = true;
+    this.#options.emit(event);
+  }
+
+  #counted(): ModelEvent {
+    const input = countOf(this.#usage['prompt_tokens'] ?? this.#usage['input_tokens']);
+    const output = countOf(outputTokensIn(this.#usage));
+    return {
+      type: 'usage',
+      inputTokens: input ?? this.#options.inputTokens(),
+      outputTokens: output ?? Math.ceil((this.#outputBytes + this.#calls.outputBytes) / bytesPerToken),
+      ...((input === undefined || output === undefined) && { isEstimated: true }),
+    };
+  }
+}
+
+/** What an answer is when it cannot be read. */
+export function notACompletion(): ModelError {
+  return new ModelError('upstreamProtocol', 'The upstream answered with something that is no chat completion.');
+}
+
+const outputTokensIn = (usage: Json): unknown => usage['completion_tokens'] ?? usage['output_tokens'];
+
+/** Upstreams that send a thought under two names send the same one twice. */
+function thoughtIn({ reasoning_content: content, reasoning, reasoning_details: details }: Json): string {
+  return wordOf(content) ?? wordOf(reasoning) ?? (Array.isArray(details) ? textIn(details) : '');
+}
+
+/** The words of a text, a part, or a list of parts. */
+function textIn(value: unknown): string {
+  if (typeof value === 'string') return value;
+  if (Array.isArray(value)) return value.map(textIn).join('');
+  return isRecord(value) ? (wordOf(value['text']) ?? wordOf(value['summary']) ?? '') : '';
+}
+
+const finishReasons: Readonly<Record<string, FinishReason>> = {
+  length: 'length',
+  max_tokens: 'length',
+  model_length: 'length',
+  content_filter: 'contentFilter',
+  safety: 'contentFilter',
+};
+
+/** Upstreams say `stop` after calls, `tool_calls` without any, and words of their own. */
+function finishReason(said: string | undefined, hasCalls: boolean): FinishReason {
+  const known = said === undefined ? undefined : finishReasons[said.toLowerCase()];
+  return known ?? (hasCalls ? 'toolCalls' : 'stop');
+}

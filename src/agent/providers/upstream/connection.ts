@@ -1,0 +1,229 @@
+import type { Agent, ClientRequest, IncomingHttpHeaders, IncomingMessage, RequestOptions } from 'node:http';
+import { urlToHttpOptions } from 'node:url';
+import { ModelError } from '../../model.ts';
+import { brokenFault, cutFault, silentFault, UpstreamFault } from './errors.ts';
+import { limits } from './limits.ts';
+
+/** `import … from 'node:http'` would evaluate its `WebSocket` getter, and with it load 10 MiB of a client nobody uses here. */
+const http = process.getBuiltinModule('node:http');
+
+export interface UpstreamOptions {
+  /** Base URL; a query is kept. */
+  readonly endPoint: string;
+  /** Empty: no `Authorization` header is sent. */
+  readonly apiKey: string;
+  /** Silence after which an exchange has failed, in milliseconds. Every byte counts as life. */
+  readonly idleMs: number;
+}
+
+/** One request and how its answer is taken in, as its bytes arrive. */
+export interface Exchange {
+  readonly method: 'GET' | 'POST';
+  /** Begins with `/`; comes after the path of the end point. */
+  readonly path: string;
+  /** JSON. */
+  readonly payload?: string;
+  readonly accept: string;
+  readonly signal: AbortSignal;
+  /** Must not throw. */
+  readonly onHead: (status: number, headers: IncomingHttpHeaders) => void;
+  /** Gives back whether the answer is complete already, whatever its connection still carries. What it throws ends the exchange. */
+  readonly onBytes: (chunk: Buffer) => boolean;
+}
+
+/**
+ * The connections to one upstream, kept open and used again. Redirects are not followed: the key would travel with them.
+ */
+export class Upstream {
+  /** Host and port, for messages; never credentials. */
+  readonly address: string;
+  readonly #options: UpstreamOptions;
+  readonly #url: URL;
+  /** Of every path. */
+  readonly #prefix: string;
+  readonly #module: Pick<typeof http, 'request' | 'Agent'>;
+  readonly #agent: Agent;
+  #isClosed = false;
+
+  /** @throws ModelError when the end point is no http or https URL */
+  constructor(options: UpstreamOptions) {
+    this.#options = options;
+    this.#url = baseUrl(options.endPoint);
+    this.#prefix = this.#url.pathname.replace(/\/+$/, '').replace(/\/chat\/completions$/, '');
+    this.address = this.#url.port ? this.#url.host : `${this.#url.hostname}:${isTls(this.#url) ? 443 : 80}`;
+    this.#module = isTls(this.#url) ? process.getBuiltinModule('node:https') : http;
+    this.#agent = new this.#module.Agent({ keepAlive: true, timeout: limits.keptConnectionMs });
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Ends every connection. */
+  close(): void {
+    this.#isClosed = true;
+    this.#agent.destroy();
+  }
+
+  /**
+   * Sends one request and takes in its answer; resolves when the answer has ended or `onBytes` said so.
+   * @returns whether the upstream marked the end of its answer; false: it just closed the connection
+   * @throws UpstreamFault, the reason of `signal`, or what `onBytes` threw
+   */
+  async run(exchange: Exchange): Promise<boolean> {
+    const first = new Attempt(this.#send(exchange, this.#agent), exchange, this);
+    try {
+      return await first.ended;
+    } catch (error) {
+      // The upstream closed the kept connection just as we used it: a new one tells.
+      if (!first.metStaleConnection || this.#isClosed || exchange.signal.aborted) throw error;
+      return new Attempt(this.#send(exchange, new this.#module.Agent()), exchange, this).ended;
+    }
+  }
+
+  get idleMs(): number {
+    return this.#options.idleMs;
+  }
+
+  #send({ method, path, payload, accept }: Exchange, agent: Agent): ClientRequest {
+    const { apiKey, idleMs } = this.#options;
+    const options: RequestOptions = {
+      ...urlToHttpOptions(this.#url),
+      path: `${this.#prefix}${path}${this.#url.search}`,
+      method,
+      agent,
+      timeout: idleMs,
+      headers: {
+        accept,
+        ...(apiKey !== '' && { authorization: `Bearer ${apiKey}` }),
+        ...(payload !== undefined && {
+          'content-type': 'application/json',
+          'content-length': Buffer.byteLength(payload),
+        }),
+      },
+    };
+    try {
+      return this.#module.request(options).end(payload);
+    } catch {
+      // Node refuses characters that no header can carry; its error would quote the header.
+      throw new ModelError(
+        'upstreamRejected',
+        'The request cannot be sent: ApiKey holds characters that no header can.',
+      );
+    }
+  }
+}
+
+const isTls = (url: URL): boolean => url.protocol === 'https:';
+
+function baseUrl(endPoint: string): URL {
+  const url = URL.canParse(endPoint) ? new URL(endPoint) : undefined;
+  if (!url || !/^https?:$/.test(url.protocol)) {
+    throw new ModelError('upstreamUnreachable', 'EndPoint is no http or https URL.');
+  }
+  return url;
+}
+
+/** One request on one connection. `ended` settles once, and from then on no handler is called. */
+class Attempt {
+  readonly ended: Promise<boolean>;
+  readonly #request: ClientRequest;
+  readonly #exchange: Exchange;
+  readonly #upstream: Upstream;
+  #settle: { resolve(isMarked: boolean): void; reject(error: unknown): void } | undefined;
+  #hasAnswer = false;
+  #metStaleConnection = false;
+  #drained = 0;
+
+  constructor(request: ClientRequest, exchange: Exchange, upstream: Upstream) {
+    this.#request = request;
+    this.#exchange = exchange;
+    this.#upstream = upstream;
+    this.ended = new Promise((resolve, reject) => {
+      this.#settle = { resolve, reject };
+    });
+    request.on('response', (response) => this.#receive(response));
+    request.on('timeout', () => this.#silent());
+    request.on('error', (error) => this.#broken(error));
+    if (exchange.signal.aborted) this.#abort();
+    else exchange.signal.addEventListener('abort', this.#abort, { once: true });
+  }
+
+  get metStaleConnection(): boolean {
+    return this.#metStaleConnection;
+  }
+
+  readonly #abort = () => this.#fail(this.#exchange.signal.reason);
+
+  #receive(response: IncomingMessage): void {
+    this.#hasAnswer = true;
+    const upstream = this.#upstream;
+    response.on('error', (error) => this.#broken(error));
+    response.on('end', () => this.#succeed(isMarked(response)));
+    response.on('close', () => this.#fail(upstream.isClosed ? closedFault() : cutFault()));
+    const { onHead, onBytes } = this.#exchange;
+    onHead(response.statusCode ?? 0, response.headers);
+    response.on('data', (chunk: Buffer) => {
+      if (!this.#settle) return this.#drain(chunk);
+      try {
+        if (onBytes(chunk)) this.#finishEarly();
+      } catch (error) {
+        // Thrown into an event of a socket it would end the process.
+        this.#fail(error);
+      }
+    });
+  }
+
+  /** An upstream that talks on and on is cut short. */
+  #drain(chunk: Buffer): void {
+    this.#drained += chunk.length;
+    if (this.#drained > limits.errorBytes) this.#request.destroy();
+  }
+
+  /** What has arrived already is still read: some upstreams count tokens after their last word. */
+  #finishEarly(): void {
+    this.#request.setTimeout(limits.drainMs);
+    setImmediate(() => this.#succeed(true));
+  }
+
+  #succeed(isMarked: boolean): void {
+    this.#leave()?.resolve(isMarked);
+  }
+
+  #fail(error: unknown): void {
+    const settle = this.#leave();
+    if (!settle) return;
+    settle.reject(error);
+    this.#request.destroy();
+  }
+
+  #silent(): void {
+    const { address, idleMs } = this.#upstream;
+    this.#fail(silentFault(address, idleMs, this.#hasAnswer));
+    // Also where all was said, and the upstream only keeps the connection.
+    this.#request.destroy();
+  }
+
+  #broken(error: NodeJS.ErrnoException): void {
+    this.#metStaleConnection ||= this.#request.reusedSocket && !this.#hasAnswer && isReset(error);
+    const { address, isClosed } = this.#upstream;
+    this.#fail(isClosed ? closedFault() : brokenFault(error, address, this.#hasAnswer));
+  }
+
+  #leave() {
+    const settle = this.#settle;
+    this.#settle = undefined;
+    this.#exchange.signal.removeEventListener('abort', this.#abort);
+    return settle;
+  }
+}
+
+const isReset = ({ code }: NodeJS.ErrnoException): boolean => code === 'ECONNRESET' || code === 'EPIPE';
+
+/** Whether an end is distinguishable from a broken connection (RFC 9112 §6.3). */
+const isMarked = ({ headers }: IncomingMessage): boolean =>
+  headers['transfer-encoding'] !== undefined || headers['content-length'] !== undefined;
+
+function closedFault(): UpstreamFault {
+  return new UpstreamFault(new ModelError('upstreamUnreachable', 'The provider was closed.'), false);
+}

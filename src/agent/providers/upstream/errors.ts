@@ -1,0 +1,165 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { ModelError, type ModelErrorCode } from '../../model.ts';
+import { isRecord, type Json, wordOf } from './json.ts';
+import { limits } from './limits.ts';
+import { retryAfterMs } from './retry.ts';
+
+/** A failed try: what to say about it, and whether another one may go better. */
+export class UpstreamFault extends Error {
+  override readonly name = 'UpstreamFault';
+  readonly error: ModelError;
+  readonly isTemporary: boolean;
+
+  constructor(error: ModelError, isTemporary: boolean) {
+    super(error.message);
+    this.error = error;
+    this.isTemporary = isTemporary;
+  }
+}
+
+/** What an upstream says is wrong. */
+export interface Problem {
+  readonly message: string;
+  /** `code`, `type` and `status` of whatever was said, lower-cased, for comparing. */
+  readonly words?: readonly string[];
+  readonly status?: number | undefined;
+}
+
+/** An error inside an answer: `{"error": {…}}`, `{"error": "…"}`, `{"object": "error", "message": …}`. Other objects may be anything. */
+export function problemIn(value: Json): Problem | undefined {
+  const { error, object, type } = value;
+  if (typeof error === 'string' && error !== '') return { message: wordOf(value['message']) ?? error };
+  if (isRecord(error)) return problemOf(error);
+  return object === 'error' || type === 'error' ? problemOf(value) : undefined;
+}
+
+/** The body of an answer that is an error for sure, which some write as a list, with `detail` or with nothing but a `message`. */
+function problemInBody(body: unknown): Problem {
+  const value = Array.isArray(body) ? body[0] : body;
+  if (!isRecord(value)) return { message: '' };
+  const { detail, message } = value;
+  const known = problemIn(value);
+  if (known) return known;
+  if (typeof message === 'string') return problemOf(value);
+  return { message: typeof detail === 'string' ? detail : (JSON.stringify(detail) ?? '') };
+}
+
+function problemOf(error: Json): Problem {
+  const { message, code, type, status } = error;
+  const number = [status, code].map(Number).find((value) => value >= 400 && value < 600);
+  return {
+    message: wordOf(message) ?? wordOf(code) ?? wordOf(type) ?? 'no reason given',
+    words: [code, type, status].flatMap((word) => wordOf(word)?.toLowerCase() ?? []),
+    status: number,
+  };
+}
+
+const contextCodes = new Set(['context_length_exceeded', 'exceed_context_size_error', 'context_window_exceeded']);
+const contextWords =
+  /context[ _-]?(?:length|window|size|limit)|maximum context|prompt is too long|input is too long|too many (?:input )?tokens|exceeds? the (?:available |model'?s? )?context/i;
+
+/** Status codes after which the same request may succeed; 501 and 505 will never. */
+const temporaryStatus = (status: number): boolean =>
+  status === 408 || status === 409 || status === 429 || (status >= 500 && status !== 501 && status !== 505);
+
+/** An answer whose status is no success. */
+export function refusedFault(
+  status: number,
+  headers: IncomingHttpHeaders,
+  body: string,
+  { clean, now }: { readonly clean: (text: string) => string; readonly now: number },
+): UpstreamFault {
+  const problem = problemInBody(parsed(body));
+  const reason = reasonFor(status, shortened(clean(problem.message)));
+  const code = codeFor(status, problem);
+  const error = new ModelError(code, `The upstream answered ${status}${reason}.`, {
+    retryAfterMs: retryAfterMs(headers, now),
+  });
+  return new UpstreamFault(error, mayRetry(status, problem, code, headers['x-should-retry']));
+}
+
+/** An error inside an answer that began as a success. */
+export function reportedFault(problem: Problem, clean: (text: string) => string): UpstreamFault {
+  const { status = statusIn(problem) } = problem;
+  const code = codeFor(status, problem);
+  const error = new ModelError(code, `The upstream reported an error: ${shortened(clean(problem.message))}.`);
+  return new UpstreamFault(error, mayRetry(status, problem, code, undefined));
+}
+
+function mayRetry(status: number, { words = [] }: Problem, code: ModelErrorCode, hint: unknown): boolean {
+  // Nobody's quota comes back within a minute.
+  if (code === 'contextTooLong' || words.includes('insufficient_quota')) return false;
+  if (hint === 'true' || hint === 'false') return hint === 'true';
+  return temporaryStatus(status);
+}
+
+const statusWords: readonly (readonly [RegExp, number])[] = [
+  [/auth|api_key|permission/, 401],
+  [/rate_?limit|too_many|quota/, 429],
+  [/invalid_request|bad_request|not_found|unsupported/, 400],
+];
+
+/** The status that an error without one would have had. */
+function statusIn({ words = [] }: Problem): number {
+  return statusWords.find(([pattern]) => words.some((word) => pattern.test(word)))?.[1] ?? 500;
+}
+
+function codeFor(status: number, { message, words = [] }: Problem): ModelErrorCode {
+  const isRefusal = status !== 401 && status !== 403 && status !== 429;
+  if (isRefusal && (words.some((word) => contextCodes.has(word)) || contextWords.test(message)))
+    return 'contextTooLong';
+  if (status === 401 || status === 403) return 'upstreamUnauthorized';
+  if (status === 429) return 'upstreamRateLimited';
+  return status >= 500 ? 'upstreamFailed' : 'upstreamRejected';
+}
+
+function reasonFor(status: number, reason: string): string {
+  if (reason !== '') return `: ${reason}`;
+  return status >= 300 && status < 400 ? ' (redirects are not followed)' : '';
+}
+
+/** One line without a full stop. */
+const shortened = (text: string): string =>
+  text.replace(/\s+/g, ' ').trim().slice(0, limits.reasonChars).replace(/\.$/, '');
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+const temporaryErrors = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'EAI_AGAIN',
+]);
+
+/** A request that came to no answer, or to half of one (`hasAnswer`). `address` is host and port. */
+export function brokenFault(error: NodeJS.ErrnoException, address: string, hasAnswer: boolean): UpstreamFault {
+  const code = error.code ?? '';
+  if (code.startsWith('HPE_')) {
+    const what = new ModelError('upstreamProtocol', `The upstream at ${address} does not speak HTTP (${code}).`);
+    return new UpstreamFault(what, false);
+  }
+  if (hasAnswer) return cutFault();
+  const reason = code || 'no reason given';
+  const what = new ModelError('upstreamUnreachable', `The upstream at ${address} cannot be reached: ${reason}.`);
+  return new UpstreamFault(what, temporaryErrors.has(code));
+}
+
+export function cutFault(): UpstreamFault {
+  const error = new ModelError('upstreamProtocol', 'The upstream broke off in the middle of its answer.');
+  return new UpstreamFault(error, true);
+}
+
+/** An upstream that sends nothing, not even a sign of life. Its next try would take as long. */
+export function silentFault(address: string, idleMs: number, hasAnswer: boolean): UpstreamFault {
+  const code = hasAnswer ? 'upstreamFailed' : 'upstreamUnreachable';
+  return new UpstreamFault(new ModelError(code, `The upstream at ${address} was silent for ${idleMs} ms.`), false);
+}

@@ -1,0 +1,166 @@
+import type { ModelEvent, ModelToolCall } from '../../model.ts';
+import { isRecord, type Json, wordOf } from './json.ts';
+
+interface Assembling {
+  readonly position: number;
+  readonly callId: string;
+  /** What the upstream calls it, if anything. */
+  wireId: string | undefined;
+  readonly wireIndex: number | undefined;
+  name: string;
+  arguments: string;
+}
+
+type Emit = (event: ModelEvent) => void;
+
+/**
+ * Puts the tool calls of one answer together from their pieces, and tells of each piece as it comes. The interface gives
+ * every piece an `index`, and the first one an `id` and a `name`; upstreams leave any of these out, repeat them, give two
+ * calls one index, or write the arguments as an object.
+ */
+export class ToolCallAssembly {
+  readonly #emit: Emit;
+  /** Ids of earlier answers: an id must mean one call in the whole conversation. */
+  readonly #takenIds: () => ReadonlySet<string>;
+  readonly #calls: Assembling[] = [];
+  #outputBytes = 0;
+
+  constructor(emit: Emit, takenIds: () => ReadonlySet<string>) {
+    this.#emit = emit;
+    this.#takenIds = takenIds;
+  }
+
+  get count(): number {
+    return this.#calls.length;
+  }
+
+  /** Of names and arguments. */
+  get outputBytes(): number {
+    return this.#outputBytes;
+  }
+
+  /** Whether the last call looks as if pieces of it were missing. */
+  get isTorn(): boolean {
+    const last = this.#calls.at(-1);
+    return last !== undefined && last.arguments !== '' && !isWholeJson(last.arguments);
+  }
+
+  /** `entries` of one chunk (`isWhole` false) or of a whole message, where every entry is a call of its own. */
+  add(entries: readonly unknown[], isWhole: boolean): void {
+    for (const [place, entry] of entries.entries()) {
+      if (isRecord(entry)) this.#addPiece(entry, isWhole, place);
+    }
+  }
+
+  /** Tells of every call, now that all of its pieces are there. */
+  end(): void {
+    for (const { callId, name, arguments: args } of this.#calls) {
+      const call: ModelToolCall = { callId, name: name || 'unknown', arguments: args || '{}' };
+      this.#emit({ type: 'toolCall', call });
+    }
+  }
+
+  #addPiece(entry: Json, isWhole: boolean, place: number): void {
+    const fn = isRecord(entry['function']) ? entry['function'] : entry;
+    const id = wordOf(entry['id']);
+    const name = wordOf(fn['name']);
+    const index = typeof entry['index'] === 'number' ? entry['index'] : undefined;
+    const piece = textOfArguments(fn['arguments']);
+    const known = isWhole ? undefined : this.#find({ id, name, index, piece, place });
+    if (!known && name === undefined && id === undefined && piece === '') return;
+    this.#extend(known ?? this.#begin(id, name, index), fn['arguments'], name, piece, !known);
+  }
+
+  #extend(call: Assembling, raw: unknown, name: string | undefined, piece: string, isNew: boolean): void {
+    // A name in pieces: nobody is known to send one, but nothing else makes sense of it.
+    if (!isNew && name !== undefined && name !== call.name) call.name += name;
+    // An object is the whole of the arguments, sent again with every piece.
+    const argumentsDelta = typeof raw === 'string' || call.arguments === '' ? piece : '';
+    if (!isNew && argumentsDelta === '') return;
+    call.arguments += argumentsDelta;
+    this.#outputBytes += Buffer.byteLength(argumentsDelta);
+    const { position, callId } = call;
+    this.#emit({ type: 'toolCallDelta', index: position, callId, name: call.name, argumentsDelta });
+  }
+
+  #begin(id: string | undefined, name = '', wireIndex: number | undefined): Assembling {
+    const call = {
+      position: this.#calls.length,
+      callId: this.#freeId(id),
+      wireId: id,
+      wireIndex,
+      name,
+      arguments: '',
+    };
+    this.#calls.push(call);
+    this.#outputBytes += Buffer.byteLength(name);
+    return call;
+  }
+
+  #freeId(wanted: string | undefined): string {
+    const taken = this.#takenIds();
+    const isFree = (id: string) => !taken.has(id) && !this.#calls.some(({ callId }) => callId === id);
+    if (wanted !== undefined && isFree(wanted)) return wanted;
+    let n = taken.size + this.#calls.length + 1;
+    while (!isFree(`call_${n}`)) n += 1;
+    return `call_${n}`;
+  }
+
+  /** The call that a piece belongs to; undefined: it begins a new one. */
+  #find(piece: Piece): Assembling | undefined {
+    const { id, index } = piece;
+    if (index !== undefined) {
+      const call = this.#calls.findLast(({ wireIndex }) => wireIndex === index);
+      return call && continuesByIndex(call, piece) ? adopt(call, id) : undefined;
+    }
+    const call = id === undefined ? undefined : this.#calls.find(({ wireId }) => wireId === id);
+    if (call) return call;
+    const last = this.#calls.at(-1);
+    return last && continuesLast(last, piece) ? adopt(last, id) : undefined;
+  }
+}
+
+interface Piece {
+  readonly id: string | undefined;
+  readonly name: string | undefined;
+  readonly index: number | undefined;
+  readonly piece: string;
+  /** In its chunk. */
+  readonly place: number;
+}
+
+/** Same index. Only a piece with a name can be another call: some upstreams make up a new id for every piece. */
+function continuesByIndex(call: Assembling, { id, name, piece }: Piece): boolean {
+  if (name === undefined) return true;
+  const isTorn = call.arguments !== '' && !isWholeJson(call.arguments);
+  if (id !== undefined && call.wireId !== undefined) return id === call.wireId || (name === call.name && isTorn);
+  if (name !== call.name) return call.arguments === '';
+  return call.arguments === '' || isTorn || !piece.startsWith('{');
+}
+
+/** No index. A new id or a new name begins a new call. */
+function continuesLast(last: Assembling, { id, name, piece, place }: Piece): boolean {
+  if (place > 0 || (id !== undefined && last.wireId !== undefined)) return false;
+  if (name === undefined) return true;
+  if (name !== last.name) return false;
+  return last.arguments === '' ? piece !== '' : !(piece.startsWith('{') && isWholeJson(last.arguments));
+}
+
+function adopt(call: Assembling, id: string | undefined): Assembling {
+  call.wireId ??= id;
+  return call;
+}
+
+function textOfArguments(raw: unknown): string {
+  if (typeof raw === 'string') return raw;
+  return raw === null || raw === undefined ? '' : JSON.stringify(raw);
+}
+
+function isWholeJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,110 @@
+import { Worker } from 'node:worker_threads';
+
+/** About as many pages as SQLite lets gather before it moves them itself. */
+const pagesBetween = 1_000;
+
+/** A little statement changes a page of the table and one of its index, and often pages that the one before changed. */
+const pagesPerStatement = 1.5;
+const charsPerPage = 3_000;
+
+/** How long `close` waits for a checkpoint that is under way; after that the next start finishes it. */
+const closeMs = 5_000;
+
+/**
+ * Moves pages from the log to the database on a thread of its own: it flushes twice to disk, which takes tens of milliseconds
+ * that no turn should wait for. How much was written is estimated; nothing depends on it but when this happens. The
+ * thread is started when there is enough to do, and does not keep the process alive.
+ */
+export class Checkpoints {
+  readonly #file: string;
+  /** 0: idle, 1: at work, 2: has closed the database. */
+  readonly #state = new Int32Array(new SharedArrayBuffer(4));
+  #worker: Worker | undefined;
+  #pages = 0;
+  #isUsable = true;
+
+  constructor(file: string) {
+    this.#file = file;
+  }
+
+  /** Told of every statement that wrote, with what it was given. */
+  wrote(values: readonly unknown[]): void {
+    this.#pages += pagesPerStatement;
+    for (const value of values) if (typeof value === 'string') this.#pages += value.length / charsPerPage;
+    if (this.#pages >= pagesBetween) this.#begin();
+  }
+
+  /** Waits until the thread has let go of the database. */
+  close(): void {
+    this.#isUsable = false;
+    if (!this.#worker) return;
+    this.#worker.postMessage('close');
+    while (Atomics.load(this.#state, 0) !== 2) {
+      if (Atomics.wait(this.#state, 0, Atomics.load(this.#state, 0), closeMs) === 'timed-out') break;
+    }
+    void this.#worker.terminate();
+    this.#worker = undefined;
+  }
+
+  #begin(): void {
+    if (!this.#isUsable || Atomics.compareExchange(this.#state, 0, 0, 1) !== 0) return;
+    this.#pages = 0;
+    this.#worker ??= this.#start();
+    this.#worker.postMessage('checkpoint');
+  }
+
+  #start(): Worker {
+    const worker = new Worker(`(${checkpointer})()`, {
+      eval: true,
+      name: 'checkpoints',
+      execArgv: [],
+      env: {},
+      workerData: { file: this.#file, state: this.#state },
+      resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 2 },
+    });
+    // Without the thread the log only grows longer, until SQLite moves it in the way of a commit.
+    worker.once('error', () => {
+      this.#isUsable = false;
+      this.#worker = undefined;
+    });
+    worker.unref();
+    return worker;
+  }
+}
+
+/** What the thread runs. It is handed over as text, so it must name nothing outside of itself. */
+function checkpointer(): void {
+  const { parentPort, workerData } = process.getBuiltinModule('node:worker_threads');
+  process.removeAllListeners('warning');
+  const { DatabaseSync } = process.getBuiltinModule('node:sqlite');
+  const { file, state } = workerData as { file: string; state: Int32Array<SharedArrayBuffer> };
+  const database = new DatabaseSync(file);
+  database.exec('PRAGMA synchronous = NORMAL');
+  const checkpoint = database.prepare('PRAGMA wal_checkpoint(PASSIVE)');
+
+  const become = (now: number) => {
+    Atomics.store(state, 0, now);
+    Atomics.notify(state, 0);
+  };
+  // A writer that goes on meanwhile is followed a few times: only a log that is moved whole begins anew.
+  const moveAll = () => {
+    for (let times = 0; times < 4; times += 1) {
+      const { busy, log, checkpointed } = checkpoint.get() ?? {};
+      if (busy !== 0 || log === checkpointed) return;
+    }
+  };
+  parentPort?.on('message', (message) => {
+    if (message === 'close') {
+      database.close();
+      become(2);
+      return;
+    }
+    try {
+      moveAll();
+    } catch {
+      // A disk that is full or broken tells the next commit as well, which has somebody to tell it to.
+    } finally {
+      become(0);
+    }
+  });
+}

@@ -1,0 +1,162 @@
+import { accessSync, chmodSync, closeSync, constants, mkdirSync, openSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import type { DatabaseSync, SQLInputValue, SQLOutputValue, StatementSync } from 'node:sqlite';
+import { Checkpoints } from './checkpoints.ts';
+import { storageError } from './errors.ts';
+import { migrate } from './migrations.ts';
+import { loadSqlite } from './sqlite.ts';
+
+export type Row = Readonly<Record<string, SQLOutputValue>>;
+
+/** How long to wait for somebody else who is writing. There should be none: the workspace's lock is ours. */
+const busyMs = 2_000;
+
+/** Pages in the log at which SQLite itself moves them to the database, in the way of a commit: `Checkpoints` comes long before. */
+const inlineCheckpointPages = 8_192;
+
+/** What is left of the log's file after a burst of writing. */
+const logBytes = 16 * 1_048_576;
+
+/**
+ * One SQLite database, its prepared statements, and errors in our terms. Everything that throws, throws StorageError
+ * (unless the fault is ours).
+ */
+export class Database {
+  readonly file: string;
+  readonly #sqlite: DatabaseSync;
+  readonly #checkpoints: Checkpoints;
+  readonly #statements = new Map<string, StatementSync>();
+  #isInTransaction = false;
+  #fault: unknown;
+
+  /** Opens `file`, makes it if it is not there, and brings its tables up to date. @throws StorageError */
+  constructor(file: string) {
+    this.file = file;
+    try {
+      makePrivate(file);
+      this.#sqlite = open(file);
+    } catch (error) {
+      throw storageError(error, file);
+    }
+    this.#checkpoints = new Checkpoints(file);
+  }
+
+  get isInTransaction(): boolean {
+    return this.#isInTransaction;
+  }
+
+  /** Runs one statement that writes. Outside of `transaction` it is a commit of its own. */
+  run(sql: string, ...values: SQLInputValue[]): { readonly changes: number; readonly lastKey: number } {
+    const { changes, lastInsertRowid } = this.#guard(() => this.#statement(sql).run(...values));
+    this.#checkpoints.wrote(values);
+    return { changes: Number(changes), lastKey: Number(lastInsertRowid) };
+  }
+
+  get(sql: string, ...values: SQLInputValue[]): Row | undefined {
+    return this.#guard(() => this.#statement(sql).get(...values));
+  }
+
+  all(sql: string, ...values: SQLInputValue[]): readonly Row[] {
+    return this.#guard(() => this.#statement(sql).all(...values));
+  }
+
+  /** All of `work`'s writes or none. What `work` throws is thrown on. After a statement has failed, nothing else is written. */
+  transaction<T>(work: () => T): T {
+    if (this.#isInTransaction) throw new Error('A transaction cannot begin inside of another');
+    this.#guard(() => this.#statement('BEGIN IMMEDIATE').run());
+    this.#isInTransaction = true;
+    try {
+      const result = work();
+      this.#guard(() => this.#statement('COMMIT').run());
+      return result;
+    } catch (error) {
+      this.#rollBack();
+      throw error;
+    } finally {
+      this.#isInTransaction = false;
+      this.#fault = undefined;
+    }
+  }
+
+  /** As `transaction`; inside of one, part of that. */
+  together<T>(work: () => T): T {
+    return this.#isInTransaction ? work() : this.transaction(work);
+  }
+
+  /** Moves what is in the log into the database and ends. May be called again. */
+  close(): void {
+    if (!this.#sqlite.isOpen) return;
+    this.#checkpoints.close();
+    this.#statements.clear();
+    this.#guard(() => this.#sqlite.close());
+  }
+
+  #statement(sql: string): StatementSync {
+    const known = this.#statements.get(sql);
+    if (known) return known;
+    const statement = this.#sqlite.prepare(sql);
+    this.#statements.set(sql, statement);
+    return statement;
+  }
+
+  /** A disk that is full makes SQLite end the transaction by itself: what came after would be written outside of it. */
+  #guard<T>(work: () => T): T {
+    if (this.#fault !== undefined) throw this.#fault;
+    try {
+      return work();
+    } catch (error) {
+      const told = storageError(error, this.file);
+      if (this.#isInTransaction) this.#fault = told;
+      throw told;
+    }
+  }
+
+  #rollBack(): void {
+    this.#fault = undefined;
+    // Undefined before Node 22.16.
+    if (this.#sqlite.isTransaction === false) return;
+    this.#guard(() => this.#statement('ROLLBACK').run());
+  }
+}
+
+/**
+ * WAL with synchronous=NORMAL: what is committed is in the page cache of the kernel, so `kill -9` loses none of it. A power
+ * cut may lose the commits since the last checkpoint, but leaves a sound database: FULL would cost a flush for every
+ * word of a model. What SQLite notes to take one statement back goes to memory: in a file it doubles the cost of a write.
+ */
+function open(file: string): DatabaseSync {
+  const sqlite = new (loadSqlite().DatabaseSync)(file, { timeout: busyMs, enableForeignKeyConstraints: true });
+  try {
+    sqlite.exec(`
+      PRAGMA journal_mode = WAL;
+      PRAGMA synchronous = NORMAL;
+      PRAGMA temp_store = MEMORY;
+      PRAGMA wal_autocheckpoint = ${inlineCheckpointPages};
+      PRAGMA journal_size_limit = ${logBytes};
+    `);
+    migrate(sqlite, file);
+    return sqlite;
+  } catch (error) {
+    sqlite.close();
+    throw error;
+  }
+}
+
+/** Conversations are for their owner only. SQLite gives the files it makes beside the database the permissions of that. */
+function makePrivate(file: string): void {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  try {
+    closeSync(openSync(file, 'wx', 0o600));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    for (const each of [file, `${file}-wal`, `${file}-shm`]) tighten(each);
+  }
+  // SQLite would open it for reading and fail at the first write.
+  accessSync(file, constants.R_OK | constants.W_OK);
+  accessSync(dirname(file), constants.W_OK);
+}
+
+function tighten(file: string): void {
+  const found = statSync(file, { throwIfNoEntry: false });
+  if (found && process.platform !== 'win32' && (found.mode & 0o077) !== 0) chmodSync(file, 0o600);
+}

@@ -1,0 +1,69 @@
+import { StorageError } from '../thread-store.ts';
+
+/** SQLite's primary result codes (sqlite.org/rescode.html) that mean more to a caller than "it failed". */
+const resultCodes: Readonly<Record<number, StorageError['code']>> = {
+  8: 'readOnly',
+  10: 'diskFull',
+  11: 'corrupt',
+  13: 'diskFull',
+  26: 'corrupt',
+};
+
+/** SQLITE_IOERR_READ and SQLITE_IOERR_SHORT_READ: the disk fails, but not for want of room. */
+const readErrors = [266, 522];
+
+const systemCodes: Readonly<Record<string, StorageError['code']>> = {
+  ENOSPC: 'diskFull',
+  EDQUOT: 'diskFull',
+  EROFS: 'readOnly',
+  EACCES: 'readOnly',
+  EPERM: 'readOnly',
+};
+
+interface SystemError {
+  readonly code?: string;
+  readonly errcode?: number;
+  readonly message: string;
+}
+
+/**
+ * What SQLite or the file system said of `file`, in our terms. What is neither is a bug and comes back as it is.
+ * SQLite's messages name tables and files, never values.
+ */
+export function storageError(error: unknown, file: string): unknown {
+  if (!(error instanceof Error) || error instanceof StorageError) return error;
+  const { code, errcode, message } = error as SystemError;
+  const meaning = meaningOf(code, errcode);
+  return meaning ? new StorageError(meaning, explain(meaning, file, message), { cause: error }) : error;
+}
+
+function meaningOf(code: string | undefined, errcode: number | undefined): StorageError['code'] | undefined {
+  if (code === 'ERR_SQLITE_ERROR' && errcode !== undefined) {
+    return readErrors.includes(errcode) ? 'failed' : (resultCodes[errcode & 0xff] ?? 'failed');
+  }
+  // What node:sqlite answers when the database is closed.
+  if (code === 'ERR_INVALID_STATE') return 'failed';
+  return code !== undefined && /^E[A-Z0-9]+$/.test(code) ? (systemCodes[code] ?? 'failed') : undefined;
+}
+
+function explain(code: StorageError['code'], file: string, message: string): string {
+  switch (code) {
+    case 'diskFull':
+      return `The disk does not take what is written to ${file} (${message}). Make room; what was stored before is intact`;
+    case 'readOnly':
+      return `${file} cannot be written (${message}). Make it and its directory writable for this user`;
+    case 'corrupt':
+      return `${file} is damaged or is no database (${message}). It was left as it is. Stop the agent server and move it aside together with the files beside it that end in -wal and -shm: the next start makes a new one. To save what can be read: sqlite3 ${file} .recover`;
+    case 'failed':
+      return `${file} cannot be used (${message})`;
+  }
+}
+
+/** The answers of every store to what it does not know. */
+export const noThread = (threadId: string) => new StorageError('failed', `There is no thread ${threadId} in the store`);
+export const noTurn = (threadId: string, turnId: string) =>
+  new StorageError('failed', `There is no turn ${turnId} of thread ${threadId} in the store`);
+export const noGrowingItem = (threadId: string, itemId: string) =>
+  new StorageError('failed', `There is no item ${itemId} of thread ${threadId} in the store whose text could grow`);
+export const movedItem = (threadId: string, itemId: string) =>
+  new StorageError('failed', `Item ${itemId} of thread ${threadId} belongs to another turn`);

@@ -1,0 +1,17 @@
+import type { Item } from '../../protocol/index.ts';
+
+/** Whether an item has a text that `appendItemText` adds to. */
+export function canGrow(item: Item): boolean {
+  return 'text' in item || 'output' in item;
+}
+
+/** The item with `delta` at the end of its text; one that has none as it is. */
+export function withText(item: Item, delta: string): Item {
+  if ('output' in item) return { ...item, output: item.output + delta };
+  return 'text' in item ? { ...item, text: item.text + delta } : item;
+}
+
+/** The number at the end of an id (`turn_012`: 12), 0 when there is none. */
+export function numberIn(id: string): number {
+  return Number(/\d{1,15}$/.exec(id)?.[0] ?? 0);
+}

@@ -1,0 +1,218 @@
+import type { Item, QueuedInput, Turn } from '../../protocol/index.ts';
+import type { Compaction, StoredThread, StoredTurn, ThreadStore, TurnRange } from '../thread-store.ts';
+import { movedItem, noGrowingItem, noThread, noTurn } from './errors.ts';
+import { canGrow, numberIn, withText } from './items.ts';
+
+/** A thread and all that belongs to it. Maps keep the order in which things were first put. */
+interface ThreadRecord {
+  readonly order: number;
+  readonly turns: Map<string, StoredTurn>;
+  readonly items: Map<string, Item>;
+  readonly queue: Map<string, QueuedInput>;
+  readonly grants: Set<string>;
+  thread: StoredThread;
+  compactions: readonly Compaction[];
+  nextTurn: number;
+  nextItem: number;
+}
+
+/** Where a failed transaction returns to. Records that it has changed are copies of those in here. */
+interface Savepoint {
+  readonly threads: Map<string, ThreadRecord>;
+  readonly grants: Set<string>;
+  readonly copies: Set<ThreadRecord>;
+}
+
+/** Threads that last as long as the process. Behaves as `SqliteStore` does, and is meant for few and short threads. */
+export class MemoryStore implements ThreadStore {
+  #threads = new Map<string, ThreadRecord>();
+  #grants = new Set<string>();
+  #created = 0;
+  #savepoint: Savepoint | undefined;
+
+  transaction(work: () => void): void {
+    if (this.#savepoint) throw new Error('A transaction cannot begin inside of another');
+    const before = { threads: new Map(this.#threads), grants: new Set(this.#grants), copies: new Set<ThreadRecord>() };
+    this.#savepoint = before;
+    try {
+      work();
+    } catch (error) {
+      this.#threads = before.threads;
+      this.#grants = before.grants;
+      throw error;
+    } finally {
+      this.#savepoint = undefined;
+    }
+  }
+
+  putThread(thread: StoredThread): void {
+    if (this.#threads.has(thread.id)) {
+      this.#change(thread.id).thread = thread;
+      return;
+    }
+    this.#created += 1;
+    const record: ThreadRecord = {
+      order: this.#created,
+      thread,
+      turns: new Map(),
+      items: new Map(),
+      queue: new Map(),
+      grants: new Set(),
+      compactions: [],
+      nextTurn: 1,
+      nextItem: 1,
+    };
+    this.#savepoint?.copies.add(record);
+    this.#threads.set(thread.id, record);
+  }
+
+  thread(threadId: string): StoredThread | undefined {
+    return this.#threads.get(threadId)?.thread;
+  }
+
+  threads(): readonly StoredThread[] {
+    return [...this.#threads.values()].sort(byActivity).map(({ thread }) => thread);
+  }
+
+  deleteThread(threadId: string): void {
+    this.#threads.delete(threadId);
+  }
+
+  putTurn(turn: StoredTurn): void {
+    const record = this.#change(turn.threadId);
+    record.turns.set(turn.id, turn);
+    record.nextTurn = Math.max(record.nextTurn, numberIn(turn.id) + 1);
+  }
+
+  turn(threadId: string, turnId: string): StoredTurn | undefined {
+    return this.#threads.get(threadId)?.turns.get(turnId);
+  }
+
+  turnCount(threadId: string): number {
+    return this.#threads.get(threadId)?.turns.size ?? 0;
+  }
+
+  nextTurnNumber(threadId: string): number {
+    return this.#threads.get(threadId)?.nextTurn ?? 1;
+  }
+
+  nextItemNumber(threadId: string): number {
+    return this.#threads.get(threadId)?.nextItem ?? 1;
+  }
+
+  turns(threadId: string, { limit, before }: TurnRange): readonly Turn[] {
+    const record = this.#threads.get(threadId);
+    const turns = [...(record?.turns.values() ?? [])];
+    const end =
+      before === undefined
+        ? turns.length
+        : Math.max(
+            0,
+            turns.findIndex(({ id }) => id === before),
+          );
+    return withItems(record, turns.slice(Math.max(0, end - limit), end));
+  }
+
+  turnsSince(threadId: string, throughTurnId: string | undefined): readonly Turn[] {
+    const record = this.#threads.get(threadId);
+    const turns = [...(record?.turns.values() ?? [])];
+    return withItems(record, turns.slice(turns.findIndex(({ id }) => id === throughTurnId) + 1));
+  }
+
+  deleteLastTurns(threadId: string, count: number): void {
+    if (!this.#threads.has(threadId)) return;
+    const record = this.#change(threadId);
+    const ids = [...record.turns.keys()];
+    for (const id of ids.slice(Math.max(0, ids.length - Math.max(0, count)))) record.turns.delete(id);
+    for (const item of record.items.values()) if (!record.turns.has(item.turnId)) record.items.delete(item.id);
+    record.compactions = record.compactions.filter(({ throughTurnId }) => record.turns.has(throughTurnId));
+  }
+
+  putItem(threadId: string, item: Item): void {
+    if (!this.turn(threadId, item.turnId)) throw noTurn(threadId, item.turnId);
+    const record = this.#change(threadId);
+    const known = record.items.get(item.id);
+    if (known && known.turnId !== item.turnId) throw movedItem(threadId, item.id);
+    record.items.set(item.id, item);
+    record.nextItem = Math.max(record.nextItem, numberIn(item.id) + 1);
+  }
+
+  appendItemText(threadId: string, itemId: string, delta: string): void {
+    const item = this.#threads.get(threadId)?.items.get(itemId);
+    if (!item || !canGrow(item)) throw noGrowingItem(threadId, itemId);
+    this.#change(threadId).items.set(itemId, withText(item, delta));
+  }
+
+  queue(threadId: string): readonly QueuedInput[] {
+    return [...(this.#threads.get(threadId)?.queue.values() ?? [])];
+  }
+
+  putQueued(threadId: string, input: QueuedInput): void {
+    this.#change(threadId).queue.set(input.id, input);
+  }
+
+  deleteQueued(threadId: string, queuedInputId: string): void {
+    if (this.#threads.has(threadId)) this.#change(threadId).queue.delete(queuedInputId);
+  }
+
+  putGrant(threadId: string | null, scopeKey: string): void {
+    (threadId === null ? this.#grants : this.#change(threadId).grants).add(scopeKey);
+  }
+
+  hasGrant(threadId: string, scopeKey: string): boolean {
+    return this.#grants.has(scopeKey) || this.#threads.get(threadId)?.grants.has(scopeKey) === true;
+  }
+
+  putCompaction(threadId: string, compaction: Compaction): void {
+    if (!this.turn(threadId, compaction.throughTurnId)) throw noTurn(threadId, compaction.throughTurnId);
+    const record = this.#change(threadId);
+    record.compactions = [...record.compactions, compaction];
+  }
+
+  compaction(threadId: string): Compaction | undefined {
+    return this.#threads.get(threadId)?.compactions.at(-1);
+  }
+
+  unfinishedTurns(): readonly Turn[] {
+    return [...this.#threads.values()].flatMap((record) =>
+      withItems(record, [...record.turns.values()].filter(isUnfinished)),
+    );
+  }
+
+  /** Forgets everything. */
+  close(): void {
+    this.#threads.clear();
+    this.#grants.clear();
+  }
+
+  /** The record to write to: inside of a transaction a copy of the one that a failure returns to. */
+  #change(threadId: string): ThreadRecord {
+    const record = this.#threads.get(threadId);
+    if (!record) throw noThread(threadId);
+    if (!this.#savepoint || this.#savepoint.copies.has(record)) return record;
+    const copy = {
+      ...record,
+      turns: new Map(record.turns),
+      items: new Map(record.items),
+      queue: new Map(record.queue),
+      grants: new Set(record.grants),
+    };
+    this.#savepoint.copies.add(copy);
+    this.#threads.set(threadId, copy);
+    return copy;
+  }
+}
+
+const isUnfinished = ({ status }: StoredTurn): boolean => status === 'running' || status === 'waitingApproval';
+
+/** Most recently active first; of those of one moment the newest. */
+function byActivity(a: ThreadRecord, b: ThreadRecord): number {
+  if (a.thread.lastActiveAt === b.thread.lastActiveAt) return b.order - a.order;
+  return a.thread.lastActiveAt < b.thread.lastActiveAt ? 1 : -1;
+}
+
+function withItems(record: ThreadRecord | undefined, turns: readonly StoredTurn[]): readonly Turn[] {
+  const items = new Map<string, Item[]>(turns.map(({ id }) => [id, []]));
+  for (const item of record?.items.values() ?? []) items.get(item.turnId)?.push(item);
+  return turns.map((turn) => ({ ...turn, items: items.get(turn.id) ?? [] }));
+}

@@ -1,0 +1,144 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { StorageError } from '../thread-store.ts';
+
+/**
+ * How the database came to look as it does: number n takes it from `user_version` n to n + 1. What is released is never
+ * edited, only followed by another.
+ *
+ * Keys are SQLite's row ids: they grow in the order of insertion, which is the order of a conversation. `json` is the
+ * document as the protocol has it; columns beside it are what is searched by. `number` is the one in `turn_001`.
+ */
+export const migrations: readonly string[] = [
+  `
+  CREATE TABLE threads (
+    key INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    lastActiveAt TEXT NOT NULL,
+    nextTurn INTEGER NOT NULL DEFAULT 1,
+    nextItem INTEGER NOT NULL DEFAULT 1,
+    json TEXT NOT NULL
+  ) STRICT;
+  CREATE INDEX threadsByActivity ON threads (lastActiveAt, key);
+
+  CREATE TABLE turns (
+    key INTEGER PRIMARY KEY,
+    thread INTEGER NOT NULL REFERENCES threads (key) ON DELETE CASCADE,
+    id TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    json TEXT NOT NULL,
+    UNIQUE (thread, key),
+    UNIQUE (thread, id)
+  ) STRICT;
+  CREATE INDEX turnsUnfinished ON turns (thread, key) WHERE status IN ('running', 'waitingApproval');
+  CREATE TRIGGER turnNumbered AFTER INSERT ON turns BEGIN
+    UPDATE threads SET nextTurn = new.number + 1 WHERE key = new.thread AND nextTurn <= new.number;
+  END;
+
+  CREATE TABLE items (
+    key INTEGER PRIMARY KEY,
+    thread INTEGER NOT NULL,
+    turn INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    canGrow INTEGER NOT NULL,
+    json TEXT NOT NULL,
+    UNIQUE (thread, id),
+    FOREIGN KEY (thread, turn) REFERENCES turns (thread, key) ON DELETE CASCADE
+  ) STRICT;
+  CREATE INDEX itemsByTurn ON items (thread, turn, key);
+  CREATE TRIGGER itemNumbered AFTER INSERT ON items BEGIN
+    UPDATE threads SET nextItem = new.number + 1 WHERE key = new.thread AND nextItem <= new.number;
+  END;
+
+  -- What was added to the text of an item since it was put: a long text is not written again for every word.
+  CREATE TABLE pieces (
+    key INTEGER PRIMARY KEY,
+    item INTEGER NOT NULL REFERENCES items (key) ON DELETE CASCADE,
+    json TEXT NOT NULL
+  ) STRICT;
+  CREATE INDEX piecesByItem ON pieces (item, key);
+  CREATE TRIGGER itemReplaced AFTER UPDATE ON items BEGIN
+    DELETE FROM pieces WHERE item = new.key;
+  END;
+
+  CREATE TABLE queued (
+    key INTEGER PRIMARY KEY,
+    thread INTEGER NOT NULL REFERENCES threads (key) ON DELETE CASCADE,
+    id TEXT NOT NULL,
+    json TEXT NOT NULL,
+    UNIQUE (thread, id)
+  ) STRICT;
+
+  -- thread is null where the whole workspace was granted it.
+  CREATE TABLE grants (
+    thread INTEGER REFERENCES threads (key) ON DELETE CASCADE,
+    scope TEXT NOT NULL
+  ) STRICT;
+  CREATE UNIQUE INDEX grantsOnce ON grants (scope, ifnull(thread, 0));
+  CREATE INDEX grantsByThread ON grants (thread);
+
+  -- Goes with the turn it reaches to: a summary of what was taken back must not be told to a model.
+  CREATE TABLE compactions (
+    key INTEGER PRIMARY KEY,
+    thread INTEGER NOT NULL,
+    throughTurn INTEGER NOT NULL,
+    json TEXT NOT NULL,
+    FOREIGN KEY (thread, throughTurn) REFERENCES turns (thread, key) ON DELETE CASCADE
+  ) STRICT;
+  CREATE INDEX compactionsByThread ON compactions (thread, throughTurn);
+
+  CREATE TABLE traceSessions (
+    key INTEGER PRIMARY KEY AUTOINCREMENT,
+    sessionKey TEXT NOT NULL UNIQUE,
+    startedAt TEXT NOT NULL,
+    lastActivityAt TEXT NOT NULL,
+    displayName TEXT,
+    channelName TEXT,
+    turnCount INTEGER NOT NULL,
+    thinkingCount INTEGER NOT NULL,
+    responseCount INTEGER NOT NULL,
+    toolCallCount INTEGER NOT NULL,
+    toolFailureCount INTEGER NOT NULL,
+    approvalCount INTEGER NOT NULL,
+    errorCount INTEGER NOT NULL,
+    inputTokens INTEGER NOT NULL,
+    outputTokens INTEGER NOT NULL,
+    eventCount INTEGER NOT NULL
+  ) STRICT;
+  CREATE INDEX traceSessionsByActivity ON traceSessions (lastActivityAt, key);
+
+  -- AUTOINCREMENT: a reader's cursor must not meet an id again after traces were deleted. No foreign key: checking it
+  -- for every event doubles what an event costs.
+  CREATE TABLE traceEvents (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    session INTEGER NOT NULL,
+    type TEXT NOT NULL,
+    json TEXT NOT NULL
+  ) STRICT;
+  CREATE INDEX traceEventsBySession ON traceEvents (session, id, type);
+
+  -- Keys of deleted sessions whose events are still to be taken away.
+  CREATE TABLE traceRemains (session INTEGER PRIMARY KEY) STRICT;
+  `,
+];
+
+/**
+ * Brings an opened database up to date, in one transaction.
+ * @throws StorageError failed, for a database that a newer version made; it is not touched
+ */
+export function migrate(sqlite: DatabaseSync, file: string, steps: readonly string[] = migrations): void {
+  const version = versionOf(sqlite);
+  if (version === steps.length) return;
+  if (version > steps.length) {
+    throw new StorageError(
+      'failed',
+      `${file} was made by a newer version of Oratorio (its schema is ${version}, the newest known here is ${steps.length}): use that version, or move the file aside`,
+    );
+  }
+  sqlite.exec(`BEGIN IMMEDIATE; ${steps.slice(version).join('\n')}; PRAGMA user_version = ${steps.length}; COMMIT`);
+}
+
+function versionOf(sqlite: DatabaseSync): number {
+  return Number(sqlite.prepare('PRAGMA user_version').get()?.['user_version']);
+}

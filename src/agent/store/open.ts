@@ -1,0 +1,44 @@
+import { join } from 'node:path';
+import type { ThreadStore, TraceStore } from '../thread-store.ts';
+import { Database } from './database.ts';
+import { SqliteStore } from './sqlite-store.ts';
+import { SqliteTraces } from './traces.ts';
+
+/** Threads and traces of one workspace. */
+export interface Store {
+  readonly threads: ThreadStore;
+  readonly traces: TraceStore;
+  /** Closes both: writes the traces that wait, and lets go of the file. */
+  close(): void;
+}
+
+export interface StoreOptions {
+  /** Told of what goes wrong where nobody waits: a listener that throws, traces that the disk does not take. Default: a warning of the process. */
+  readonly onFault?: (error: unknown) => void;
+}
+
+/**
+ * Opens `state.db` in `directory` (a workspace's `.oratorio`), makes it if it is not there, brings it up to date. The
+ * workspace's lock must be held: one process writes. A damaged file is never deleted; its error says what to do.
+ *
+ * @throws StorageError corrupt, readOnly, diskFull, failed (made by a newer version, or in use)
+ */
+export function openStore(directory: string, { onFault = warn }: StoreOptions = {}): Store {
+  const database = new Database(join(directory, 'state.db'));
+  const users = new Set(['threads', 'traces']);
+  const release = (user: string) => () => {
+    if (users.delete(user) && users.size === 0) database.close();
+  };
+  const threads = new SqliteStore(database, release('threads'));
+  const traces = new SqliteTraces({ database, release: release('traces'), onFault });
+  return {
+    threads,
+    traces,
+    close() {
+      traces.close();
+      threads.close();
+    },
+  };
+}
+
+const warn = (error: unknown): void => process.emitWarning(error instanceof Error ? error : String(error));

@@ -1,0 +1,237 @@
+import type { Item, QueuedInput, Turn } from '../../protocol/index.ts';
+import type { Compaction, StoredThread, StoredTurn, ThreadStore, TurnRange } from '../thread-store.ts';
+import type { Database, Row } from './database.ts';
+import { movedItem, noGrowingItem, noThread, noTurn } from './errors.ts';
+import { canGrow, numberIn, withText } from './items.ts';
+import { parseColumn } from './rows.ts';
+
+const threadKey = '(SELECT key FROM threads WHERE id = ?1)';
+
+/** Turns of a thread by key; the newest come first. */
+const turnsBefore = `SELECT thread, key, json FROM turns WHERE thread = ${threadKey} AND key < ?2 ORDER BY key DESC LIMIT ?3`;
+const turnsAfter = `SELECT thread, key, json FROM turns WHERE thread = ${threadKey} AND key > ?2 ORDER BY key`;
+const turnKey = `SELECT key FROM turns WHERE thread = ${threadKey} AND id = ?2`;
+
+/** Items of the turns between two keys, with the JSON texts that were added to each. */
+const itemsBetween = `
+  SELECT turn, json, canGrow,
+    CASE WHEN canGrow THEN (SELECT group_concat(p.json, ',' ORDER BY p.key) FROM pieces p WHERE p.item = items.key) END AS pieces
+  FROM items WHERE thread = ? AND turn BETWEEN ? AND ? ORDER BY turn, key`;
+
+/** Threads in the database of a workspace. */
+export class SqliteStore implements ThreadStore {
+  readonly #database: Database;
+  readonly #release: () => void;
+
+  /** @param release called by `close`: the database may serve others still */
+  constructor(database: Database, release: () => void) {
+    this.#database = database;
+    this.#release = release;
+  }
+
+  transaction(work: () => void): void {
+    this.#database.transaction(work);
+  }
+
+  putThread(thread: StoredThread): void {
+    this.#database.run(
+      `INSERT INTO threads (id, lastActiveAt, json) VALUES (?, ?, ?)
+       ON CONFLICT (id) DO UPDATE SET lastActiveAt = excluded.lastActiveAt, json = excluded.json`,
+      thread.id,
+      thread.lastActiveAt,
+      JSON.stringify(thread),
+    );
+  }
+
+  thread(threadId: string): StoredThread | undefined {
+    const row = this.#database.get('SELECT json FROM threads WHERE id = ?', threadId);
+    return row && this.#parse<StoredThread>(row);
+  }
+
+  threads(): readonly StoredThread[] {
+    return this.#parseAll('SELECT json FROM threads ORDER BY lastActiveAt DESC, key DESC');
+  }
+
+  deleteThread(threadId: string): void {
+    this.#database.run('DELETE FROM threads WHERE id = ?', threadId);
+  }
+
+  putTurn(turn: StoredTurn): void {
+    const { changes } = this.#database.run(
+      `INSERT INTO turns (thread, id, number, status, json) SELECT key, ?2, ?3, ?4, ?5 FROM threads WHERE id = ?1
+       ON CONFLICT (thread, id) DO UPDATE SET status = excluded.status, json = excluded.json`,
+      turn.threadId,
+      turn.id,
+      numberIn(turn.id),
+      turn.status,
+      JSON.stringify(turn),
+    );
+    if (changes === 0) throw noThread(turn.threadId);
+  }
+
+  turn(threadId: string, turnId: string): StoredTurn | undefined {
+    const row = this.#database.get(`SELECT json FROM turns WHERE thread = ${threadKey} AND id = ?2`, threadId, turnId);
+    return row && this.#parse<StoredTurn>(row);
+  }
+
+  turnCount(threadId: string): number {
+    const row = this.#database.get(`SELECT count(*) AS count FROM turns WHERE thread = ${threadKey}`, threadId);
+    return Number(row?.['count']);
+  }
+
+  nextTurnNumber(threadId: string): number {
+    return Number(this.#database.get('SELECT nextTurn FROM threads WHERE id = ?', threadId)?.['nextTurn'] ?? 1);
+  }
+
+  nextItemNumber(threadId: string): number {
+    return Number(this.#database.get('SELECT nextItem FROM threads WHERE id = ?', threadId)?.['nextItem'] ?? 1);
+  }
+
+  turns(threadId: string, { limit, before }: TurnRange): readonly Turn[] {
+    const end = before === undefined ? Number.MAX_SAFE_INTEGER : this.#turnKey(threadId, before);
+    if (end === undefined) return [];
+    return this.#withItems(this.#database.all(turnsBefore, threadId, end, Math.max(0, limit)).toReversed());
+  }
+
+  turnsSince(threadId: string, throughTurnId: string | undefined): readonly Turn[] {
+    const start = throughTurnId === undefined ? undefined : this.#turnKey(threadId, throughTurnId);
+    return this.#withItems(this.#database.all(turnsAfter, threadId, start ?? 0));
+  }
+
+  deleteLastTurns(threadId: string, count: number): void {
+    this.#database.run(
+      `DELETE FROM turns WHERE key IN (SELECT key FROM turns WHERE thread = ${threadKey} ORDER BY key DESC LIMIT ?2)`,
+      threadId,
+      Math.max(0, count),
+    );
+  }
+
+  putItem(threadId: string, item: Item): void {
+    const { changes } = this.#database.run(
+      `INSERT INTO items (thread, turn, id, number, canGrow, json)
+         SELECT thread, key, ?3, ?4, ?5, ?6 FROM turns WHERE thread = ${threadKey} AND id = ?2
+       ON CONFLICT (thread, id) DO UPDATE SET canGrow = excluded.canGrow, json = excluded.json WHERE turn = excluded.turn`,
+      threadId,
+      item.turnId,
+      item.id,
+      numberIn(item.id),
+      canGrow(item) ? 1 : 0,
+      JSON.stringify(item),
+    );
+    if (changes > 0) return;
+    throw this.turn(threadId, item.turnId) ? movedItem(threadId, item.id) : noTurn(threadId, item.turnId);
+  }
+
+  /** As JSON: a piece may end in the middle of a character, which SQLite's UTF-8 could not hold. */
+  appendItemText(threadId: string, itemId: string, delta: string): void {
+    const { changes } = this.#database.run(
+      `INSERT INTO pieces (item, json) SELECT key, ?3 FROM items WHERE thread = ${threadKey} AND id = ?2 AND canGrow`,
+      threadId,
+      itemId,
+      JSON.stringify(delta),
+    );
+    if (changes === 0) throw noGrowingItem(threadId, itemId);
+  }
+
+  queue(threadId: string): readonly QueuedInput[] {
+    return this.#parseAll(`SELECT json FROM queued WHERE thread = ${threadKey} ORDER BY key`, threadId);
+  }
+
+  putQueued(threadId: string, input: QueuedInput): void {
+    const { changes } = this.#database.run(
+      `INSERT INTO queued (thread, id, json) SELECT key, ?2, ?3 FROM threads WHERE id = ?1
+       ON CONFLICT (thread, id) DO UPDATE SET json = excluded.json`,
+      threadId,
+      input.id,
+      JSON.stringify(input),
+    );
+    if (changes === 0) throw noThread(threadId);
+  }
+
+  deleteQueued(threadId: string, queuedInputId: string): void {
+    this.#database.run(`DELETE FROM queued WHERE thread = ${threadKey} AND id = ?2`, threadId, queuedInputId);
+  }
+
+  putGrant(threadId: string | null, scopeKey: string): void {
+    if (threadId === null) {
+      this.#database.run('INSERT OR IGNORE INTO grants (scope) VALUES (?)', scopeKey);
+      return;
+    }
+    const { changes } = this.#database.run(
+      'INSERT OR IGNORE INTO grants (thread, scope) SELECT key, ?2 FROM threads WHERE id = ?1',
+      threadId,
+      scopeKey,
+    );
+    if (changes === 0 && !this.thread(threadId)) throw noThread(threadId);
+  }
+
+  hasGrant(threadId: string, scopeKey: string): boolean {
+    const sql = `SELECT 1 FROM grants WHERE scope = ?2 AND (thread IS NULL OR thread = ${threadKey})`;
+    return this.#database.get(sql, threadId, scopeKey) !== undefined;
+  }
+
+  putCompaction(threadId: string, compaction: Compaction): void {
+    const { changes } = this.#database.run(
+      `INSERT INTO compactions (thread, throughTurn, json) SELECT thread, key, ?3 FROM turns WHERE thread = ${threadKey} AND id = ?2`,
+      threadId,
+      compaction.throughTurnId,
+      JSON.stringify(compaction),
+    );
+    if (changes === 0) throw noTurn(threadId, compaction.throughTurnId);
+  }
+
+  compaction(threadId: string): Compaction | undefined {
+    const row = this.#database.get(
+      `SELECT json FROM compactions WHERE thread = ${threadKey} ORDER BY key DESC LIMIT 1`,
+      threadId,
+    );
+    return row && this.#parse<Compaction>(row);
+  }
+
+  unfinishedTurns(): readonly Turn[] {
+    return this.#database
+      .all(`SELECT thread, key, json FROM turns WHERE status IN ('running', 'waitingApproval') ORDER BY thread, key`)
+      .flatMap((row) => this.#withItems([row]));
+  }
+
+  close(): void {
+    this.#release();
+  }
+
+  #turnKey(threadId: string, turnId: string): number | undefined {
+    const row = this.#database.get(turnKey, threadId, turnId);
+    return row && Number(row['key']);
+  }
+
+  /** @param rows turns of one thread, oldest first */
+  #withItems(rows: readonly Row[]): readonly Turn[] {
+    const first = rows[0];
+    const last = rows.at(-1);
+    if (!first || !last) return [];
+    const items = new Map<unknown, Item[]>(rows.map(({ key }) => [key, []]));
+    for (const row of this.#database.all(
+      itemsBetween,
+      first['thread'] ?? null,
+      first['key'] ?? null,
+      last['key'] ?? null,
+    )) {
+      items.get(row['turn'])?.push(this.#item(row));
+    }
+    return rows.map((row) => ({ ...this.#parse<StoredTurn>(row), items: items.get(row['key']) ?? [] }));
+  }
+
+  #item(row: Row): Item {
+    const item = this.#parse<Item>(row);
+    const { pieces } = row;
+    if (typeof pieces !== 'string') return item;
+    return withText(item, parseColumn<string[]>(`[${pieces}]`, this.#database.file).join(''));
+  }
+
+  #parse<T>(row: Row): T {
+    return parseColumn<T>(row['json'], this.#database.file);
+  }
+
+  #parseAll<T>(sql: string, ...values: string[]): readonly T[] {
+    return this.#database.all(sql, ...values).map((row) => this.#parse<T>(row));
+  }
+}

@@ -1,0 +1,216 @@
+import { defaults, type NewTraceEvent, type TraceEvent, type TraceSession } from '../../protocol/index.ts';
+import type { TracePage, TraceStore } from '../thread-store.ts';
+import type { Database } from './database.ts';
+import { TraceSweeper } from './trace-sweeper.ts';
+import { type PendingEvent, TraceTable } from './trace-table.ts';
+import { cutTexts } from './trace-text.ts';
+
+type Listener = (events: readonly TraceEvent[]) => void;
+
+/** What one transaction writes at most: some milliseconds' work, between which the event loop turns. */
+const slice = { events: 1_000, chars: 1_048_576 } as const;
+
+/** How long to leave a disk alone that did not take it. */
+const retryMs = 1_000;
+
+export interface TracesOptions {
+  readonly database: Database;
+  /** Called by `close`: the database may serve others still. */
+  readonly release: () => void;
+  /** Told when a listener throws, and once when the disk begins to refuse. */
+  readonly onFault: (error: unknown) => void;
+}
+
+/** Traces in the database of a workspace. What is appended is written some milliseconds later, many events at a time. */
+export class SqliteTraces implements TraceStore {
+  readonly #database: Database;
+  readonly #table: TraceTable;
+  readonly #sweeper: TraceSweeper;
+  readonly #release: () => void;
+  readonly #onFault: (error: unknown) => void;
+  readonly #listeners = new Set<Listener>();
+  #buffer: PendingEvent[] = [];
+  #chars = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #immediate: NodeJS.Immediate | undefined;
+  /** Stored, and not yet told to anybody. */
+  readonly #untold: (readonly TraceEvent[])[] = [];
+  #isTelling = false;
+  #isRefused = false;
+  #isClosed = false;
+  #dropped = 0;
+
+  constructor({ database, release, onFault }: TracesOptions) {
+    this.#database = database;
+    this.#table = new TraceTable(database);
+    this.#sweeper = new TraceSweeper(database, this.#table, onFault);
+    this.#release = release;
+    this.#onFault = onFault;
+  }
+
+  get dropped(): number {
+    return this.#dropped;
+  }
+
+  append(event: NewTraceEvent): void {
+    if (this.#isClosed) {
+      this.#dropped += 1;
+      return;
+    }
+    const short = { ...event, data: cutTexts(event.data, defaults.agent.traceTextChars) };
+    const { sessionKey: _, type: __, ...rest } = short;
+    const json = JSON.stringify(rest);
+    this.#buffer.push({ event: short, json });
+    this.#chars += json.length;
+    if (this.#buffer.length > defaults.agent.traceBufferEvents) this.#overflow();
+    this.#schedule();
+  }
+
+  flush(): void {
+    // Not what a listener appends meanwhile: that could go on for ever.
+    let left = this.#buffer.length;
+    while (left > 0) {
+      const written = this.#writeSlice();
+      if (written === 0) break;
+      left -= written;
+    }
+    this.#schedule();
+  }
+
+  subscribe(listener: Listener): () => void {
+    // Whoever subscribes twice is told twice.
+    const own: Listener = (events) => listener(events);
+    this.#listeners.add(own);
+    return () => this.#listeners.delete(own);
+  }
+
+  sessions(range: { readonly limit: number; readonly before?: string | undefined }): readonly TraceSession[] {
+    return this.#table.sessions(range);
+  }
+
+  session(sessionKey: string): TraceSession | undefined {
+    return this.#table.session(sessionKey);
+  }
+
+  events(sessionKey: string, range: Parameters<TraceStore['events']>[1]): TracePage {
+    return this.#table.events(sessionKey, range);
+  }
+
+  /** Also what is not yet written of it. @throws StorageError */
+  deleteSession(sessionKey: string): boolean {
+    const isDeleted = this.#table.deleteSession(sessionKey);
+    const rest = this.#buffer.filter(({ event }) => event.sessionKey !== sessionKey);
+    const wasBuffered = rest.length < this.#buffer.length;
+    this.#replaceBuffer(rest);
+    this.#sweeper.start();
+    return isDeleted || wasBuffered;
+  }
+
+  /** Also what is not yet written. @throws StorageError */
+  deleteAllSessions(): number {
+    this.flush();
+    const count = this.#table.deleteAllSessions();
+    this.#replaceBuffer([]);
+    return count;
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.flush();
+    this.#isClosed = true;
+    this.#dropped += this.#buffer.length;
+    this.#replaceBuffer([]);
+    this.#sweeper.stop();
+    clearTimeout(this.#timer);
+    clearImmediate(this.#immediate);
+    this.#listeners.clear();
+    this.#release();
+  }
+
+  /** Soon, or at once when there is a slice full; later when the disk refused. The process does not stay alive for it. */
+  #schedule(): void {
+    if (this.#buffer.length === 0 || this.#immediate) return;
+    const isFull = this.#buffer.length >= slice.events || this.#chars >= slice.chars;
+    if (isFull && !this.#isRefused) {
+      this.#immediate = setImmediate(() => {
+        this.#immediate = undefined;
+        this.#writeSlice();
+        this.#schedule();
+      });
+      return;
+    }
+    this.#timer ??= setTimeout(
+      () => {
+        this.#timer = undefined;
+        this.#writeSlice();
+        this.#schedule();
+      },
+      this.#isRefused ? retryMs : defaults.agent.traceFlushMs,
+    ).unref();
+  }
+
+  /** Makes room in a full buffer: by writing, or when the disk does not take it by forgetting the oldest. */
+  #overflow(): void {
+    if (!this.#isRefused && this.#writeSlice() > 0) return;
+    // Inside of a transaction nothing can be written; it ends before the loop turns.
+    if (!this.#isRefused) return;
+    this.#dropped += 1;
+    this.#chars -= this.#buffer.shift()?.json.length ?? 0;
+  }
+
+  /** @returns how many it wrote: none when the disk refuses, nor inside of somebody else's transaction */
+  #writeSlice(): number {
+    const pending = this.#database.isInTransaction ? [] : this.#buffer.slice(0, this.#sliceLength());
+    if (pending.length === 0) return 0;
+    try {
+      this.#untold.push(this.#table.insert(pending));
+    } catch (error) {
+      if (!this.#isRefused) this.#onFault(error);
+      this.#isRefused = true;
+      return 0;
+    }
+    this.#isRefused = false;
+    this.#buffer.splice(0, pending.length);
+    for (const { json } of pending) this.#chars -= json.length;
+    this.#tell();
+    return pending.length;
+  }
+
+  /** At least one event, however long. */
+  #sliceLength(): number {
+    let chars = 0;
+    let length = 0;
+    for (const { json } of this.#buffer) {
+      chars += json.length;
+      if (length === slice.events || (length > 0 && chars > slice.chars)) break;
+      length += 1;
+    }
+    return length;
+  }
+
+  #replaceBuffer(buffer: PendingEvent[]): void {
+    this.#buffer = buffer;
+    this.#chars = buffer.reduce((sum, { json }) => sum + json.length, 0);
+  }
+
+  /** A listener that has something written is told of it after everybody has heard of what came before. */
+  #tell(): void {
+    if (this.#isTelling) return;
+    this.#isTelling = true;
+    try {
+      for (let events = this.#untold.shift(); events; events = this.#untold.shift()) {
+        for (const listener of this.#listeners) this.#tellOne(listener, events);
+      }
+    } finally {
+      this.#isTelling = false;
+    }
+  }
+
+  #tellOne(listener: Listener, events: readonly TraceEvent[]): void {
+    try {
+      listener(events);
+    } catch (error) {
+      this.#onFault(error);
+    }
+  }
+}

@@ -1,0 +1,141 @@
+import { toJsonSchema } from '@valibot/to-json-schema';
+import * as v from 'valibot';
+import type { ApprovalNeed, Tool, ToolContext, ToolResult } from '../tool.ts';
+
+type Parameters = v.ObjectSchema<v.ObjectEntries, undefined>;
+
+/** A built-in tool as its author writes it. */
+export interface ToolDefinition<P extends Parameters> {
+  readonly name: string;
+  readonly description: string;
+  readonly isReadOnly: boolean;
+  /** Messages complete the sentence "<parameter> must be …"; descriptions are what the model reads. */
+  readonly parameters: P;
+  /** Other names of a parameter that models write, by its own name. Spellings (`old_text`, `OldText`) need not be listed. */
+  readonly aliases?: Readonly<Partial<Record<keyof P['entries'] & string, readonly string[]>>>;
+  /** As `Tool.approvalFor`; absent: nothing needs approval. */
+  readonly approvalFor?: (
+    args: v.InferOutput<P>,
+    context: Pick<ToolContext, 'workspacePath'>,
+  ) => Promise<ApprovalNeed | undefined>;
+  readonly run: (args: v.InferOutput<P>, context: ToolContext) => Promise<ToolResult>;
+}
+
+type Parsed<T> = { readonly ok: true; readonly args: T } | { readonly ok: false; readonly error: string };
+
+/**
+ * Makes a tool of a definition. What models get wrong about arguments without meaning anything else by it is put right:
+ * other names of parameters, numbers and booleans as text, null for an absent one, parameters that do not exist.
+ */
+export function defineTool<P extends Parameters>(definition: ToolDefinition<P>): Tool {
+  const { name, description, isReadOnly, parameters, run, approvalFor } = definition;
+  const nameOf = canonicalNames(parameters, definition.aliases ?? {});
+  let inputSchema: Readonly<Record<string, unknown>> | undefined;
+  return {
+    name,
+    source: 'builtin',
+    description,
+    isReadOnly,
+    // Made when a model first has to see it: the start of a server does not wait for it.
+    get inputSchema() {
+      inputSchema ??= schemaForModels(parameters);
+      return inputSchema;
+    },
+    parse: (args) => parseArguments(name, parameters, nameOf, args),
+    // The contract of `Tool`: both get what `parse` gave.
+    approvalFor: async (args, context) => approvalFor?.(args as v.InferOutput<P>, context),
+    run: (args, context) => run(args as v.InferOutput<P>, context),
+  };
+}
+
+function schemaForModels(parameters: Parameters): Readonly<Record<string, unknown>> {
+  const { $schema: _, ...schema } = toJsonSchema(parameters, { typeMode: 'input', errorMode: 'ignore' });
+  return schema;
+}
+
+/** `old_string`, `oldString` and `OldString` are one name. */
+const spelling = (name: string): string => name.replace(/[_-]/g, '').toLowerCase();
+
+/** Every accepted spelling and how much it is worth: of two that mean the same parameter, the lower rank wins. */
+type CanonicalNames = ReadonlyMap<string, { readonly name: string; readonly rank: number }>;
+
+function canonicalNames(
+  parameters: Parameters,
+  aliases: Readonly<Record<string, readonly string[] | undefined>>,
+): CanonicalNames {
+  const names = new Map<string, { name: string; rank: number }>();
+  for (const name of Object.keys(parameters.entries)) names.set(spelling(name), { name, rank: 1 });
+  for (const [name, others] of Object.entries(aliases)) {
+    for (const [at, other] of (others ?? []).entries()) {
+      if (!names.has(spelling(other))) names.set(spelling(other), { name, rank: at + 2 });
+    }
+  }
+  return names;
+}
+
+function parseArguments<P extends Parameters>(
+  tool: string,
+  parameters: P,
+  names: CanonicalNames,
+  args: unknown,
+): Parsed<v.InferOutput<P>> {
+  if (typeof args !== 'object' || args === null || Array.isArray(args)) {
+    return { ok: false, error: `${tool}: the arguments must be a JSON object.` };
+  }
+  const result = v.safeParse(parameters, tidy(parameters, names, args), { abortEarly: true });
+  if (result.success) return { ok: true, args: result.output };
+  return { ok: false, error: `${tool}: ${sentence(parameters, result.issues[0])}.` };
+}
+
+/** The arguments under their own names, of the types that were meant. */
+function tidy(parameters: Parameters, names: CanonicalNames, args: object): Record<string, unknown> {
+  const found = new Map<string, { value: unknown; rank: number }>();
+  for (const [key, value] of Object.entries(args)) {
+    const meant = names.get(spelling(key));
+    if (!meant || value === null || value === undefined) continue;
+    const rank = key === meant.name ? 0 : meant.rank;
+    const other = found.get(meant.name);
+    if (!other || rank < other.rank) found.set(meant.name, { value, rank });
+  }
+  return Object.fromEntries(
+    [...found].map(([name, { value }]) => [name, withType(typeOf(parameters.entries[name]), value)]),
+  );
+}
+
+/** `number`, `string` …, whatever is wrapped around it. */
+function typeOf(schema: unknown): string | undefined {
+  const { type, wrapped } = (schema ?? {}) as { readonly type?: string; readonly wrapped?: unknown };
+  return wrapped === undefined ? type : typeOf(wrapped);
+}
+
+function withType(type: string | undefined, value: unknown): unknown {
+  if (typeof value !== 'string') return value;
+  const text = value.trim();
+  if (type === 'number' && /^[+-]?\d+(\.\d+)?$/.test(text)) return Number(text);
+  if (type === 'boolean' && /^(true|false)$/i.test(text)) return text.toLowerCase() === 'true';
+  return value;
+}
+
+/** What is wrong, naming the parameter and what it must be; never what it was. */
+function sentence(parameters: Parameters, issue: v.BaseIssue<unknown>): string {
+  const where = v.getDotPath(issue) ?? 'the arguments';
+  const entry = parameters.entries[where];
+  const isMissing = entry !== undefined && issue.path?.at(-1)?.value === undefined;
+  if (!isMissing) return `${where} must be ${expected(issue)}`;
+  const [asked] = v.safeParse(entry, undefined).issues ?? [];
+  return `${where} is missing, it must be ${expected(asked ?? issue)}`;
+}
+
+const typeWords: Readonly<Record<string, string>> = {
+  string: 'a string',
+  number: 'a number',
+  boolean: 'true or false',
+  Array: 'a list',
+  Object: 'an object',
+};
+
+/** The author's own words, else what valibot expected. */
+function expected({ message, expected }: v.BaseIssue<unknown>): string {
+  if (!message.startsWith('Invalid ')) return message;
+  return typeWords[expected ?? ''] ?? expected ?? 'valid';
+}

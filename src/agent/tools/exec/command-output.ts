@@ -1,0 +1,45 @@
+import { defaults } from '../../../protocol/index.ts';
+import { MaskedText } from '../secrets.ts';
+import { KeptOutput } from './kept-output.ts';
+import { LiveOutput } from './live-output.ts';
+
+interface CommandOutputOptions {
+  readonly secrets: readonly string[];
+  /** Of the text that the model is shown. */
+  readonly maxOutputChars: number;
+  /** Who follows it live. */
+  readonly tell: (text: string) => void;
+}
+
+/** What becomes of a command's output: secrets out, then live to whoever follows and shortened to the model. */
+export class CommandOutput {
+  readonly #masked: MaskedText;
+  readonly #kept: KeptOutput;
+  readonly #live: LiveOutput;
+
+  constructor({ secrets, maxOutputChars, tell }: CommandOutputOptions) {
+    this.#masked = new MaskedText(secrets);
+    this.#kept = new KeptOutput(maxOutputChars);
+    this.#live = new LiveOutput(tell, defaults.agent.commandOutputChars);
+  }
+
+  push(text: string): void {
+    this.#tell(this.#masked.push(text));
+  }
+
+  /** There is no more: whoever follows is told the rest. */
+  close(): void {
+    this.#tell(this.#masked.end());
+    this.#live.flush();
+  }
+
+  /** What the model is to see. */
+  read(): string {
+    return this.#kept.read();
+  }
+
+  #tell(text: string): void {
+    this.#kept.push(text);
+    this.#live.push(text);
+  }
+}

@@ -1,0 +1,155 @@
+import { randomUUID } from 'node:crypto';
+import { stat } from 'node:fs/promises';
+import * as v from 'valibot';
+import { markerVariable } from '../../../supervise/index.ts';
+import type { Tool, ToolContext, ToolResult } from '../../tool.ts';
+import { defineTool } from '../define.ts';
+import { forbiddenPlaces, PathError, type PathRules, resolveInWorkspace } from '../paths.ts';
+import { errorCode, failed, refused } from '../text.ts';
+import { CommandOutput } from './command-output.ts';
+import { commandEnvironment, type EnvironmentSettings } from './environment.ts';
+import { findProgram } from './programs.ts';
+import { type CommandEnd, runCommand } from './run-command.ts';
+import { type SandboxMode, sandboxPrefix, sandboxStatus } from './sandbox.ts';
+import { tellEnd } from './tell-end.ts';
+
+/** What Exec needs to know; most of it the settings `Tools.Shell`. */
+export interface ExecSettings extends EnvironmentSettings {
+  readonly timeoutMs: number;
+  readonly maxTimeoutMs: number;
+  readonly maxOutputChars: number;
+  readonly sandbox: SandboxMode;
+  /** Where a working directory must not be, and what a sandboxed command does not see. */
+  readonly pathRules: PathRules;
+}
+
+interface ExecArguments {
+  readonly command: string;
+  readonly workingDir: string;
+  readonly timeoutMs: number;
+}
+
+/** Longest single argument of a program that Linux accepts (MAX_ARG_STRLEN), less its end. */
+const maxCommandBytes = 131_071;
+const commandWords = `a shell command without NUL characters, at most ${maxCommandBytes} bytes`;
+
+/** `Exec`: one shell command, from its start to the end of all that it started (reference: chat API and agent §5.4). */
+export function createExec(settings: ExecSettings): Tool {
+  const { maxTimeoutMs } = settings;
+  const timeoutMs = Math.min(settings.timeoutMs, maxTimeoutMs);
+  return defineTool({
+    name: 'Exec',
+    description:
+      'Runs a bash command in the workspace and returns what it printed and its exit code. No terminal and no input: use options that ask nothing. Every process it started ends with it, background ones too.',
+    isReadOnly: false,
+    parameters: v.object({
+      command: v.pipe(
+        v.string(commandWords),
+        v.check(
+          (text) => text.trim() !== '' && !text.includes('\0') && Buffer.byteLength(text) <= maxCommandBytes,
+          commandWords,
+        ),
+        v.description('The command, as typed into bash.'),
+      ),
+      workingDir: v.pipe(
+        v.optional(v.string('a path of a directory'), '.'),
+        v.description('Directory to run in, relative to the workspace. Default: the workspace.'),
+      ),
+      timeoutMs: v.pipe(
+        v.optional(v.pipe(v.number('a number of milliseconds'), v.minValue(100, 'at least 100')), timeoutMs),
+        v.transform((asked) => Math.min(Math.ceil(asked), maxTimeoutMs)),
+        v.description(`Milliseconds after which it is ended, at most ${maxTimeoutMs}. Default: ${timeoutMs}.`),
+      ),
+    }),
+    aliases: { command: ['cmd', 'script'], workingDir: ['cwd', 'workdir', 'directory', 'path'] },
+    approvalFor: async ({ command, workingDir }) => ({
+      kind: 'shell',
+      operation: 'run',
+      target: command,
+      scopeKey: workingDir === '.' ? `shell:${command}` : `shell in ${JSON.stringify(workingDir)}:${command}`,
+      ...(workingDir !== '.' && { reason: `in ${workingDir}` }),
+    }),
+    run: (args, context) => exec(args, settings, context),
+  });
+}
+
+async function exec(args: ExecArguments, settings: ExecSettings, context: ToolContext): Promise<ToolResult> {
+  context.signal.throwIfAborted();
+  const cwd = await findDirectory(args.workingDir, settings, context);
+  if (typeof cwd !== 'string') return cwd;
+  const prefix = await findPrefix(cwd, settings, context);
+  if (!prefix) return failed(await whyNoSandbox(settings));
+  const output = new CommandOutput({ ...settings, tell: context.onOutput });
+  const marker = newMarker(settings.environment);
+  let end: CommandEnd;
+  try {
+    end = await runCommand({
+      argv: [...prefix, ...shell(args.command, settings.environment['PATH'])],
+      cwd,
+      env: commandEnvironment(settings, marker),
+      marker,
+      timeoutMs: args.timeoutMs,
+      signal: context.signal,
+      onText: (text) => output.push(text),
+    });
+  } catch (error) {
+    const code = errorCode(error);
+    if (code === undefined) throw error;
+    return failed(`Exec: the command could not be started (${code}).`);
+  } finally {
+    output.close();
+  }
+  context.signal.throwIfAborted();
+  return tellEnd(end, output.read(), args.timeoutMs, settings.maxTimeoutMs);
+}
+
+/** The canonical path of a directory inside the workspace, or what is wrong with it. */
+async function findDirectory(
+  given: string,
+  { pathRules }: ExecSettings,
+  { workspacePath }: ToolContext,
+): Promise<string | ToolResult> {
+  try {
+    const { path, isInside, blockedBecause } = await resolveInWorkspace(workspacePath, given, pathRules);
+    if (blockedBecause !== undefined) return refused(`workingDir ${given} ${blockedBecause}.`);
+    if (!isInside) return refused(`workingDir must be inside the workspace, and ${given} is not.`);
+    return (await stat(path)).isDirectory() ? path : failed(`Exec: workingDir ${given} is not a directory.`);
+  } catch (error) {
+    if (error instanceof PathError) return failed(`Exec: workingDir: ${error.message}`);
+    return failed(`Exec: workingDir ${given} cannot be used (${errorCode(error) ?? 'unknown reason'}).`);
+  }
+}
+
+/** What the kernel shows; the sandbox has its own. */
+const kernelDirectories: ReadonlySet<string> = new Set(['/proc', '/sys', '/dev']);
+
+async function findPrefix(
+  cwd: string,
+  { sandbox, pathRules, environment }: ExecSettings,
+  { workspacePath }: ToolContext,
+): Promise<readonly string[] | undefined> {
+  if (sandbox === 'off') return [];
+  const places = await forbiddenPlaces(workspacePath, pathRules);
+  const hidden = places.filter(({ path }) => !kernelDirectories.has(path));
+  return sandboxPrefix(sandbox, { workspacePath, cwd, hidden }, environment);
+}
+
+async function whyNoSandbox({ sandbox, environment }: ExecSettings): Promise<string> {
+  const { reason } = await sandboxStatus(sandbox, environment);
+  return `Exec: the setting Tools.Shell.Sandbox is "required", and there is no sandbox: ${reason}. Only the user can change that.`;
+}
+
+/**
+ * Both outputs into one pipe, so that what was written first is read first. `$0` and `$1` keep the command out of any
+ * quoting.
+ */
+function shell(command: string, path: string | undefined): string[] {
+  const program = findProgram('bash', path) ?? '/bin/sh';
+  return ['/bin/sh', '-c', 'exec "$0" -c "$1" 2>&1', program, command];
+}
+
+/** Ours, and below it one for this command: who ends all of ours ends this too. */
+function newMarker(environment: ExecSettings['environment']): string {
+  const own = environment[markerVariable];
+  return own ? `${own}/${randomUUID()}` : randomUUID();
+}

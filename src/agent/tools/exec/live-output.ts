@@ -1,0 +1,33 @@
+/** How long pieces are gathered before they are told. */
+const gatherMs = 20;
+const notice = '\n[… more output than can be followed live; the result has its beginning and its end]\n';
+
+/** Tells what a command writes while it runs: in few pieces, and no more than `maxChars` of it. */
+export class LiveOutput {
+  readonly #tell: (text: string) => void;
+  #room: number;
+  #gathered = '';
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(tell: (text: string) => void, maxChars: number) {
+    this.#tell = tell;
+    this.#room = maxChars;
+  }
+
+  push(text: string): void {
+    if (this.#room <= 0 || text === '') return;
+    this.#gathered += text.slice(0, this.#room);
+    this.#room -= text.length;
+    if (this.#room <= 0) this.#gathered += notice;
+    this.#timer ??= setTimeout(() => this.flush(), gatherMs);
+  }
+
+  /** Tells at once what waits. */
+  flush(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const text = this.#gathered.toWellFormed();
+    this.#gathered = '';
+    if (text !== '') this.#tell(text);
+  }
+}

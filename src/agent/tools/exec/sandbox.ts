@@ -1,0 +1,117 @@
+import { execFile } from 'node:child_process';
+import { stat } from 'node:fs/promises';
+import { isWithin } from '../paths.ts';
+import { findProgram } from './programs.ts';
+
+/** `Tools.Shell.Sandbox`. */
+export type SandboxMode = 'off' | 'auto' | 'required';
+
+/** Whether commands run in a sandbox of the operating system. */
+export interface SandboxStatus {
+  readonly mode: SandboxMode;
+  /** Whether they do. */
+  readonly available: boolean;
+  /** Why they do not; how they do. A sentence without a full stop. */
+  readonly reason: string;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+type Bubblewrap = { readonly program: string; readonly version: string } | { readonly problem: string };
+
+const trialMs = 10_000;
+
+/**
+ * Everything readable, nothing writable but the workspace and an empty `/tmp`; processes of its own, which end with the
+ * command; the network as it is.
+ */
+const walls = [
+  ...['--ro-bind', '/', '/', '--dev', '/dev', '--proc', '/proc', '--tmpfs', '/tmp', '--setenv', 'TMPDIR', '/tmp'],
+  ...['--unshare-pid', '--unshare-ipc', '--cap-drop', 'ALL', '--die-with-parent'],
+];
+
+/** What was found out about bubblewrap, by the `PATH` it was looked for in. It is asked once. */
+const found = new Map<string, Promise<Bubblewrap>>();
+
+/** Whether commands would be run in a sandbox with `mode`, and why. Tries it out the first time, if `mode` wants it. */
+export async function sandboxStatus(mode: SandboxMode, environment: Environment = process.env): Promise<SandboxStatus> {
+  if (mode === 'off') return { mode, available: false, reason: 'Tools.Shell.Sandbox is off' };
+  const bubblewrap = await findBubblewrap(environment);
+  return 'problem' in bubblewrap
+    ? { mode, available: false, reason: bubblewrap.problem }
+    : { mode, available: true, reason: `${bubblewrap.version}, ${bubblewrap.program}` };
+}
+
+/** A place that a sandboxed command is not to see. */
+type Hidden = { readonly path: string };
+
+/** What a sandboxed command may touch. Paths are absolute. */
+export interface SandboxRoom {
+  readonly workspacePath: string;
+  readonly cwd: string;
+  /** Files and directories that look empty from inside; what does not exist is passed over. */
+  readonly hidden: readonly Hidden[];
+}
+
+/**
+ * The words to put before a command so that it runs in the sandbox; none when `mode` does without.
+ * @returns undefined when the sandbox is required and not there
+ */
+export async function sandboxPrefix(
+  mode: SandboxMode,
+  room: SandboxRoom,
+  environment: Environment,
+): Promise<readonly string[] | undefined> {
+  if (mode === 'off') return [];
+  const bubblewrap = await findBubblewrap(environment);
+  if ('problem' in bubblewrap) return mode === 'auto' ? [] : undefined;
+  return [bubblewrap.program, ...walls, ...(await doors(room)), '--chdir', room.cwd, '--'];
+}
+
+/** Later words win: who hides a directory around the workspace must do so before the workspace is let in. */
+async function doors({ workspacePath, hidden }: SandboxRoom): Promise<string[]> {
+  const isAround = ({ path }: Hidden): boolean => isWithin(path, workspacePath);
+  const around = await Promise.all(hidden.filter(isAround).map(hide));
+  const others = await Promise.all(hidden.filter((place) => !isAround(place)).map(hide));
+  return [...around.flat(), '--bind', workspacePath, workspacePath, ...others.flat()];
+}
+
+async function hide({ path }: Hidden): Promise<string[]> {
+  try {
+    return (await stat(path)).isDirectory() ? ['--tmpfs', path] : ['--ro-bind', '/dev/null', path];
+  } catch {
+    // What is not there, or cannot be looked at by us, cannot be seen by our child either.
+    return [];
+  }
+}
+
+function findBubblewrap(environment: Environment): Promise<Bubblewrap> {
+  const path = environment['PATH'] ?? '';
+  const known = found.get(path) ?? tryBubblewrap(path);
+  found.set(path, known);
+  return known;
+}
+
+/** Being installed is not enough: many containers and hardened kernels allow no user namespaces. */
+async function tryBubblewrap(path: string): Promise<Bubblewrap> {
+  if (process.platform !== 'linux') return { problem: 'bubblewrap needs Linux' };
+  const program = findProgram('bwrap', path);
+  if (program === undefined) return { problem: 'bubblewrap (bwrap) is not installed' };
+  const version = await call(program, ['--version']);
+  if ('problem' in version) return { problem: `bwrap --version failed: ${version.problem}` };
+  const trial = await call(program, [...walls, '--', '/bin/sh', '-c', 'exit 0']);
+  if ('problem' in trial) return { problem: `bubblewrap cannot make a sandbox here: ${trial.problem}` };
+  return { program, version: version.output };
+}
+
+function call(program: string, args: readonly string[]): Promise<{ output: string } | { problem: string }> {
+  return new Promise((resolve) => {
+    execFile(program, args, { timeout: trialMs, killSignal: 'SIGKILL', env: {} }, (error, output, errors) => {
+      const [line = ''] = errors.trim().split('\n');
+      resolve(
+        error
+          ? { problem: (line || error.message.split('\n')[0] || 'unknown reason').slice(0, 300) }
+          : { output: output.trim() },
+      );
+    });
+  });
+}

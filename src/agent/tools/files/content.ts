@@ -1,0 +1,93 @@
+/** What kind of bytes a file holds, and how text in it is encoded. */
+
+export type TextEncoding = 'utf-8' | 'utf-16le' | 'utf-16be';
+
+export interface EncodedText {
+  readonly encoding: TextEncoding;
+  /** Length of the byte order mark, in bytes. */
+  readonly bomBytes: number;
+}
+
+export type Sniffed =
+  | ({ readonly kind: 'text' } & EncodedText)
+  | { readonly kind: 'image'; readonly mimeType: string }
+  /** `label`: what it probably is, in words. */
+  | { readonly kind: 'binary'; readonly label: string };
+
+/** As many bytes as `sniff` wants to see. */
+export const sniffBytes = 8_192;
+
+const ascii = (text: string): readonly number[] => [...text].map((letter) => letter.charCodeAt(0));
+
+/** Bytes at the beginning of a file, or further on, that tell what it is. */
+const signatures: readonly { readonly label: string; readonly bytes: readonly number[]; readonly at?: number }[] = [
+  { label: 'a PDF document', bytes: ascii('%PDF-') },
+  { label: 'a ZIP archive', bytes: [0x50, 0x4b, 0x03, 0x04] },
+  { label: 'gzip data', bytes: [0x1f, 0x8b] },
+  { label: 'bzip2 data', bytes: ascii('BZh') },
+  { label: 'xz data', bytes: [0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00] },
+  { label: 'Zstandard data', bytes: [0x28, 0xb5, 0x2f, 0xfd] },
+  { label: 'a tar archive', bytes: ascii('ustar'), at: 257 },
+  { label: 'a 7z archive', bytes: [0x37, 0x7a, 0xbc, 0xaf, 0x27, 0x1c] },
+  { label: 'an ELF executable', bytes: [0x7f, 0x45, 0x4c, 0x46] },
+  { label: 'a Mach-O executable', bytes: [0xcf, 0xfa, 0xed, 0xfe] },
+  { label: 'a Windows executable', bytes: ascii('MZ') },
+  { label: 'WebAssembly', bytes: [0x00, 0x61, 0x73, 0x6d] },
+  { label: 'Java classes', bytes: [0xca, 0xfe, 0xba, 0xbe] },
+  { label: 'an SQLite database', bytes: ascii('SQLite format 3\0') },
+  { label: 'a video', bytes: ascii('ftyp'), at: 4 },
+  { label: 'audio', bytes: ascii('ID3') },
+  { label: 'audio or video', bytes: ascii('OggS') },
+  { label: 'a font', bytes: ascii('wOF') },
+  { label: 'a bitmap', bytes: ascii('BM') },
+];
+
+/** Looks at the first `sniffBytes` of a file, or all of it when it is shorter. */
+export function sniff(head: Uint8Array): Sniffed {
+  const mimeType = imageType(head);
+  if (mimeType !== undefined) return { kind: 'image', mimeType };
+  if (has(head, [0xef, 0xbb, 0xbf])) return { kind: 'text', encoding: 'utf-8', bomBytes: 3 };
+  // The mark of UTF-32 begins like that of UTF-16; NUL is no text.
+  const isUtf16 = head.length >= 2 && !has(head, [0xff, 0xfe, 0x00, 0x00]);
+  if (isUtf16 && has(head, [0xff, 0xfe])) return { kind: 'text', encoding: 'utf-16le', bomBytes: 2 };
+  if (isUtf16 && has(head, [0xfe, 0xff])) return { kind: 'text', encoding: 'utf-16be', bomBytes: 2 };
+  if (!isBinary(head)) return { kind: 'text', encoding: 'utf-8', bomBytes: 0 };
+  const known = signatures.find(({ bytes, at }) => has(head, bytes, at));
+  return { kind: 'binary', label: known?.label ?? 'unknown data' };
+}
+
+/** Whether bytes that say nothing of their encoding are no text: NUL, or control characters all over. */
+function isBinary(head: Uint8Array): boolean {
+  let controls = 0;
+  for (const byte of head) {
+    if (byte === 0) return true;
+    const isControl = byte < 32 && !(byte >= 7 && byte <= 13) && byte !== 27;
+    if (isControl) controls += 1;
+  }
+  // Formats without a NUL at their beginning: PDF, compressed data.
+  return controls * 10 > head.length || (has(head, ascii('%PDF-')) && head.some((byte) => byte >= 128));
+}
+
+function imageType(head: Uint8Array): string | undefined {
+  if (has(head, [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])) return 'image/png';
+  if (has(head, [0xff, 0xd8, 0xff])) return 'image/jpeg';
+  if (has(head, ascii('GIF87a')) || has(head, ascii('GIF89a'))) return 'image/gif';
+  if (has(head, ascii('RIFF')) && has(head, ascii('WEBP'), 8)) return 'image/webp';
+  return undefined;
+}
+
+const has = (head: Uint8Array, bytes: readonly number[], at = 0): boolean =>
+  head.length >= at + bytes.length && bytes.every((byte, index) => head[at + index] === byte);
+
+/** The whole text of a file without its mark; bytes that are none of it become U+FFFD. */
+export function decodeText(bytes: Uint8Array, { encoding, bomBytes }: EncodedText): string {
+  return new TextDecoder(encoding, { ignoreBOM: true }).decode(bytes.subarray(bomBytes));
+}
+
+/** The bytes of a text, its mark before it. */
+export function encodeText(text: string, { encoding, bomBytes }: EncodedText): Buffer {
+  const marked = bomBytes > 0 ? `\uFEFF${text}` : text;
+  if (encoding === 'utf-8') return Buffer.from(marked, 'utf8');
+  const bytes = Buffer.from(marked, 'utf16le');
+  return encoding === 'utf-16be' ? bytes.swap16() : bytes;
+}

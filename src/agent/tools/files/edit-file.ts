@@ -1,0 +1,120 @@
+import * as v from 'valibot';
+import type { Tool, ToolResult } from '../../tool.ts';
+import { defineTool } from '../define.ts';
+import { count, done, failed, formatBytes } from '../text.ts';
+import { createAccess, type Place } from './access.ts';
+import { decodeText, type EncodedText, encodeText, sniff, sniffBytes } from './content.ts';
+import { applyEdit } from './edit-apply.ts';
+import { FileError } from './errors.ts';
+import { type OpenFile, openFile } from './handles.ts';
+import { inTurn } from './mutation-queue.ts';
+import { pathAliases, path as pathParameter } from './parameters.ts';
+import { replaceFile } from './replace-file.ts';
+import { type FileToolSettings, limits } from './settings.ts';
+import { unifiedDiff } from './unified-diff.ts';
+
+const parameters = v.object({
+  path: pathParameter('File, relative to the workspace or absolute.'),
+  oldText: v.pipe(
+    v.string('a string'),
+    v.description(
+      'Text to replace, exactly as it is in the file, with enough of its surroundings to be there only once.',
+    ),
+  ),
+  newText: v.pipe(v.string('a string'), v.description('Text to put there instead; empty to delete.')),
+  replaceAll: v.pipe(
+    v.optional(v.boolean('true or false'), false),
+    v.description('Replace every occurrence instead of exactly one.'),
+  ),
+});
+type Args = v.InferOutput<typeof parameters>;
+
+/** An edit whose file somebody else changes at the same moment is tried once more, on what is there then. */
+const maxTries = 2;
+
+/** `EditFile`: replaces a piece of text that is there exactly once. */
+export function createEditFile(settings: FileToolSettings): Tool {
+  const maxBytes = Math.min(settings.maxFileBytes, limits.editBytes);
+  const access = createAccess<Args>('edit', ({ path }) => path, settings);
+  return defineTool({
+    name: 'EditFile',
+    description:
+      'Replaces text in a file. oldText must be in the file exactly once, or set replaceAll. ' +
+      'Several edits of one file are several calls.',
+    isReadOnly: false,
+    parameters,
+    aliases: {
+      path: pathAliases,
+      oldText: ['old_string', 'old', 'search', 'old_str', 'find'],
+      newText: ['new_string', 'new', 'replace', 'new_str', 'replacement'],
+      replaceAll: ['all'],
+    },
+    approvalFor: access.approvalFor,
+    run: (args, context) =>
+      access.enter(args, context, (place) => inTurn(place.path, () => editFile(place, args, maxBytes, context.signal))),
+  });
+}
+
+async function editFile(place: Place, args: Args, maxBytes: number, signal: AbortSignal): Promise<ToolResult> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await editOnce(place, args, maxBytes, signal);
+    } catch (error) {
+      const isStale = error instanceof FileError && error.code === 'stale';
+      if (!isStale || tries === maxTries) throw error;
+    }
+  }
+}
+
+async function editOnce(
+  { path, shown }: Place,
+  args: Args,
+  maxBytes: number,
+  signal: AbortSignal,
+): Promise<ToolResult> {
+  const { text, encoded, stats } = await readText(path, maxBytes);
+  const edited = applyEdit(text, args);
+  if (!edited.ok) return failed(`${shown}: ${edited.problem}`);
+  const data = encodeText(edited.text, encoded);
+  if (data.length > maxBytes) throw tooLarge(data.length, maxBytes);
+  await replaceFile(path, data, { expected: stats, signal });
+  const { changes, isTolerant } = edited;
+  const how = isTolerant ? ' (matched but for spaces at line ends)' : '';
+  const diff = unifiedDiff(shown, text, edited.text, changes);
+  return done(`Edited ${shown}: ${count(changes.length, 'replacement')}${how}.\n\n${diff}`);
+}
+
+interface ReadText {
+  readonly text: string;
+  readonly encoded: EncodedText;
+  readonly stats: OpenFile['stats'];
+}
+
+/** @throws FileError tooLarge, notText */
+async function readText(path: string, maxBytes: number): Promise<ReadText> {
+  const file = await openFile(path);
+  try {
+    const size = Number(file.stats.size);
+    if (size > maxBytes) throw tooLarge(size, maxBytes);
+    const bytes = await file.handle.readFile();
+    const sniffed = sniff(bytes.subarray(0, sniffBytes));
+    if (sniffed.kind !== 'text') throw new FileError('notText', 'it is not a text file');
+    const text = decodeText(bytes, sniffed);
+    // What does not come back as it was would be damaged far from the edit.
+    if (!encodeText(text, sniffed).equals(bytes)) {
+      throw new FileError(
+        'notText',
+        `it is not valid ${sniffed.encoding.toUpperCase()} all through, an edit would damage it`,
+      );
+    }
+    return { text, encoded: sniffed, stats: file.stats };
+  } finally {
+    await file.close();
+  }
+}
+
+const tooLarge = (size: number, maxBytes: number): FileError =>
+  new FileError(
+    'tooLarge',
+    `it has ${formatBytes(size)}, files are edited up to ${formatBytes(maxBytes)} (Tools.File.MaxFileBytes)`,
+  );

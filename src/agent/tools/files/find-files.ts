@@ -1,0 +1,91 @@
+import { stat } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+import * as v from 'valibot';
+import type { Tool, ToolContext, ToolResult } from '../../tool.ts';
+import { defineTool } from '../define.ts';
+import { createPathFilter, displayPath, isWithin } from '../paths.ts';
+import { count, done, failed } from '../text.ts';
+import { createAccess, type Place } from './access.ts';
+import { GlobError, globTest, type PathTest } from './glob.ts';
+import { openDirectory } from './handles.ts';
+import { pathAliases, path as pathParameter } from './parameters.ts';
+import { type FoundFiles, forbiddenBelow, type SearchEngine, skippedNames } from './search.ts';
+import { createSearchEngine } from './search-engine.ts';
+import { type FileToolSettings, limits } from './settings.ts';
+
+const parameters = v.object({
+  pattern: v.pipe(
+    v.string('a glob'),
+    v.nonEmpty('a glob'),
+    v.maxLength(limits.patternChars, `at most ${limits.patternChars} characters`),
+    v.description('Glob of paths, e.g. "*.ts" (at any depth), "src/**/*.{js,ts}"; several with ";" between them.'),
+  ),
+  path: v.optional(pathParameter('Directory to search; the workspace if left out.'), '.'),
+});
+type Args = v.InferOutput<typeof parameters>;
+
+/** `FindFiles`: files by their names, newest first. */
+export function createFindFiles(settings: FileToolSettings, engine: SearchEngine = createSearchEngine()): Tool {
+  const access = createAccess<Args>('read', ({ path }) => path, settings);
+  return defineTool({
+    name: 'FindFiles',
+    description:
+      'Finds files by glob, most recently changed first. Skips .git, node_modules and what .gitignore excludes.',
+    isReadOnly: true,
+    parameters,
+    aliases: { pattern: ['glob', 'query', 'name'], path: pathAliases },
+    approvalFor: access.approvalFor,
+    run: (args, context) => access.enter(args, context, (place) => find(engine, place, args, settings, context)),
+  });
+}
+
+async function find(
+  engine: SearchEngine,
+  place: Place,
+  { pattern }: Args,
+  settings: FileToolSettings,
+  { workspacePath, signal }: ToolContext,
+): Promise<ToolResult> {
+  if (!(await stat(place.path)).isDirectory()) return failed(`${place.shown} is a file; path must be a directory.`);
+  const test = testOf(pattern, place.path);
+  if (typeof test === 'string') return failed(test);
+  const skippedPaths = await forbiddenBelow(place.path, workspacePath, settings);
+  const directory = await openDirectory(place.path);
+  const { maxFileBytes } = settings;
+  const scope = { directory, skippedNames, skippedPaths, maxFileBytes, signal, timeoutMs: limits.searchMs };
+  const found = await engine.findFiles(scope, test, limits.findFiles).finally(() => directory.close());
+  const isVisible = await createPathFilter(workspacePath, settings);
+  const visible: string[] = [];
+  for (const path of found.paths) {
+    const absolute = join(place.path, path);
+    if (await isVisible(absolute)) visible.push(displayPath(workspacePath, absolute));
+  }
+  return done(report(visible, found, pattern, place.shown));
+}
+
+/** @returns a sentence for the model when the pattern is none */
+function testOf(pattern: string, root: string): PathTest | string {
+  // Models that know where they are write absolute patterns.
+  const patterns = pattern.split(';').map((each) => (isWithin(root, each.trim()) ? relative(root, each.trim()) : each));
+  try {
+    return globTest(patterns.join(';'));
+  } catch (error) {
+    if (error instanceof GlobError) return `pattern ${error.message}.`;
+    throw error;
+  }
+}
+
+function report(
+  paths: readonly string[],
+  { total, end, paths: told }: FoundFiles,
+  pattern: string,
+  root: string,
+): string {
+  const late = `The search was ended after ${limits.searchMs / 1000} s; give a narrower path.`;
+  const notices = [
+    total > told.length && `Showing the newest ${paths.length} of ${count(total, 'file')}; narrow pattern or path.`,
+    end === 'timedOut' && late,
+  ].filter((notice) => notice !== false);
+  const notice = notices.length === 0 ? '' : `\n\n[${notices.join(' ')}]`;
+  return paths.length === 0 ? `No files match ${pattern} in ${root}${notice}` : paths.join('\n') + notice;
+}

@@ -1,0 +1,217 @@
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import * as v from 'valibot';
+import type { Tool, ToolContext, ToolResult } from '../../tool.ts';
+import { defineTool } from '../define.ts';
+import { createPathFilter, displayPath } from '../paths.ts';
+import { count, cutLine, done, failed } from '../text.ts';
+import { createAccess, type Place } from './access.ts';
+import { GlobError, globTest } from './glob.ts';
+import { openDirectory, openFile } from './handles.ts';
+import { pathAliases, path as pathParameter, positive } from './parameters.ts';
+import {
+  forbiddenBelow,
+  type GrepQuery,
+  type LineMatch,
+  PatternError,
+  type SearchEnd,
+  type SearchEngine,
+  skippedNames,
+} from './search.ts';
+import { createSearchEngine } from './search-engine.ts';
+import { type FileToolSettings, limits } from './settings.ts';
+
+const shortText = (what: string) =>
+  v.pipe(
+    v.string(what),
+    v.nonEmpty(what),
+    v.maxLength(limits.patternChars, `at most ${limits.patternChars} characters`),
+  );
+
+const parameters = v.object({
+  pattern: v.pipe(shortText('a regular expression'), v.description('Regular expression, matched within one line.')),
+  path: v.optional(pathParameter('Directory or file to search; the workspace if left out.'), '.'),
+  include: v.optional(
+    v.pipe(shortText('a glob'), v.description('Only files that match this glob, e.g. "*.ts" or "src/**/*.{js,ts}".')),
+  ),
+  ignoreCase: v.pipe(
+    v.optional(v.boolean('true or false'), false),
+    v.description('Upper and lower case are the same.'),
+  ),
+  maxResults: v.optional(positive(limits.grepMatchesMost, 'Matching lines to show.'), limits.grepMatches),
+});
+type Args = v.InferOutput<typeof parameters>;
+
+/** `GrepFiles`: lines that match a regular expression, by file. */
+export function createGrepFiles(settings: FileToolSettings, engine: SearchEngine = createSearchEngine()): Tool {
+  const access = createAccess<Args>('read', ({ path }) => path, settings);
+  return defineTool({
+    name: 'GrepFiles',
+    description:
+      'Searches the contents of files for a regular expression. Skips binary files, .git, node_modules and what ' +
+      '.gitignore excludes.',
+    isReadOnly: true,
+    parameters,
+    aliases: {
+      pattern: ['regex', 'query', 'search'],
+      path: pathAliases,
+      include: ['glob', 'file_pattern', 'includes'],
+      ignoreCase: ['case_insensitive', 'i'],
+      maxResults: ['limit', 'max_count', 'head_limit'],
+    },
+    approvalFor: access.approvalFor,
+    run: (args, context) =>
+      access.enter(args, context, (place) => explained(() => grep(engine, place, args, settings, context))),
+  });
+}
+
+async function explained(search: () => Promise<ToolResult>): Promise<ToolResult> {
+  try {
+    return await search();
+  } catch (error) {
+    if (error instanceof PatternError) return failed(error.message);
+    if (error instanceof GlobError) return failed(`include ${error.message}.`);
+    throw error;
+  }
+}
+
+interface Found {
+  readonly matches: readonly LineMatch[];
+  readonly end: SearchEnd;
+}
+
+async function grep(
+  engine: SearchEngine,
+  place: Place,
+  args: Args,
+  settings: FileToolSettings,
+  { workspacePath, signal }: ToolContext,
+): Promise<ToolResult> {
+  const isDirectory = (await stat(place.path)).isDirectory();
+  const search = isDirectory ? grepDirectory : grepOneFile;
+  const { matches, end } = await search(engine, place.path, args, { settings, workspacePath, signal });
+  const shown = await onlyVisible(matches, place.path, workspacePath, settings);
+  return done(report(shown, end, args, (path) => displayPath(workspacePath, join(place.path, path))));
+}
+
+interface Surroundings {
+  readonly settings: FileToolSettings;
+  readonly workspacePath: string;
+  readonly signal: AbortSignal;
+}
+
+async function grepDirectory(
+  engine: SearchEngine,
+  root: string,
+  args: Args,
+  { settings, workspacePath, signal }: Surroundings,
+): Promise<Found> {
+  const { query, matches } = collector(args);
+  const skippedPaths = await forbiddenBelow(root, workspacePath, settings);
+  const directory = await openDirectory(root);
+  const { maxFileBytes } = settings;
+  const scope = { directory, skippedNames, skippedPaths, maxFileBytes, signal, timeoutMs: limits.searchMs };
+  try {
+    return { end: await engine.grepTree(scope, query), matches };
+  } finally {
+    await directory.close();
+  }
+}
+
+async function grepOneFile(engine: SearchEngine, path: string, args: Args, { signal }: Surroundings): Promise<Found> {
+  const { query, matches } = collector(args);
+  const file = await openFile(path);
+  try {
+    return { end: await engine.grepFile(file, { signal, timeoutMs: limits.searchMs }, query), matches };
+  } finally {
+    await file.close();
+  }
+}
+
+/** A query that keeps what it is told: one more than is wanted, to know whether there is more. */
+function collector({ pattern, ignoreCase, include, maxResults }: Args): { query: GrepQuery; matches: LineMatch[] } {
+  const matches: LineMatch[] = [];
+  const query: GrepQuery = {
+    pattern,
+    ignoreCase,
+    include: include === undefined ? () => true : globTest(include),
+    nameGlobs: include === undefined ? undefined : nameGlobs(include),
+    maxPerFile: maxResults + 1,
+    onMatch: (match) => matches.push(match) <= maxResults,
+  };
+  return { query, matches };
+}
+
+/** What `include` says about names alone; undefined when that cannot be told simply. */
+function nameGlobs(include: string): string[] | undefined {
+  const names = include.split(';').map((glob) => glob.trim().split('/').at(-1) ?? '');
+  return names.every((name) => /^[\w.*?{},-]+$/.test(name) && isBalanced(name)) ? names : undefined;
+}
+
+const isBalanced = (glob: string): boolean =>
+  /^[^{}]*(\{[^{}]*\}[^{}]*)*$/.test(glob) && !glob.includes('**') && glob !== '';
+
+async function onlyVisible(
+  matches: readonly LineMatch[],
+  root: string,
+  workspacePath: string,
+  settings: FileToolSettings,
+): Promise<LineMatch[]> {
+  const isVisible = await createPathFilter(workspacePath, settings);
+  const paths = [...new Set(matches.map(({ path }) => path))];
+  const visible = new Set<string>();
+  for (const path of paths) if (path === '' || (await isVisible(join(root, path)))) visible.add(path);
+  return matches.filter(({ path }) => visible.has(path));
+}
+
+function report(
+  all: readonly LineMatch[],
+  end: SearchEnd,
+  { pattern, maxResults }: Args,
+  shownPath: (path: string) => string,
+): string {
+  const late = `The search was ended after ${limits.searchMs / 1000} s; give a narrower path or include.`;
+  if (all.length === 0) {
+    return end === 'timedOut' ? `[${late} Nothing was found until then.]` : `No matches for ${pattern}`;
+  }
+  const { text, lines, files } = grouped(all.slice(0, maxResults), shownPath);
+  const isCut = all.length > lines;
+  const notices = [
+    isCut && `Showing ${count(lines, 'matching line')}, there are more: narrow pattern, path or include.`,
+    end === 'timedOut' && late,
+  ].filter((notice) => notice !== false);
+  const summary = `${count(lines, 'matching line')} in ${count(files, 'file')}.`;
+  return `${text}\n\n[${notices.length > 0 ? notices.join(' ') : summary}]`;
+}
+
+/** Matches under the names of their files, as many as there is room for. */
+function grouped(matches: readonly LineMatch[], shownPath: (path: string) => string) {
+  const byFile = Map.groupBy(matches, ({ path }) => path);
+  const blocks: string[] = [];
+  let bytes = 0;
+  let lines = 0;
+  for (const [path, found] of [...byFile].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    const block = [shownPath(path)];
+    for (const match of found) {
+      const line = `  ${matchLine(match)}`;
+      bytes += Buffer.byteLength(line) + 1;
+      if (bytes > limits.grepBytes) break;
+      block.push(line);
+      lines += 1;
+    }
+    if (block.length > 1) blocks.push(block.join('\n'));
+    if (bytes > limits.grepBytes) break;
+  }
+  return { text: blocks.join('\n\n'), lines, files: blocks.length };
+}
+
+/** Characters shown before a match far to the right in its line. */
+const leadChars = 100;
+
+function matchLine({ line, text, column }: LineMatch): string {
+  if (text === undefined) return '[a line too long to be shown]';
+  const isFar = column > limits.grepLineChars - leadChars;
+  const from = isFar ? column - leadChars : 0;
+  const shown = text.slice(from).replace(/^[\uDC00-\uDFFF]/, '');
+  return `${line}: ${isFar ? `[${from} characters] …` : ''}${cutLine(shown, limits.grepLineChars)}`;
+}

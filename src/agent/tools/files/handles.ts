@@ -1,0 +1,186 @@
+import { type BigIntStats, constants, existsSync } from 'node:fs';
+import { type FileHandle, lstat, mkdir, open, readlink, realpath, rmdir } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { errorCode } from '../text.ts';
+import { FileError } from './errors.ts';
+
+/** Flags that an operating system does not know are 0 there. */
+const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0, O_DIRECTORY = 0 } = constants;
+
+/** Linux tells the real path of what is open, and lets it be a directory of other paths: nothing can be swapped under it. */
+const descriptors = '/proc/self/fd';
+const hasDescriptors = process.platform === 'linux' && existsSync(descriptors);
+
+/** How often a file that is replaced whole just while it is opened is opened again. */
+const maxTries = 5;
+
+/** A directory that stays the one it was when it was checked, whatever its name comes to mean. */
+export interface DirectoryHandle {
+  /** Real and absolute, when it was opened. */
+  readonly path: string;
+  /** A path of the entry `name` for system calls; of the directory itself without a name. */
+  readonly at: (name?: string) => string;
+  /** Makes sure that `handle` is open on the entry `name` of this very directory. @throws FileError moved */
+  readonly confirm: (handle: FileHandle, name: string) => Promise<void>;
+  readonly sync: () => Promise<void>;
+  readonly close: () => Promise<void>;
+}
+
+export interface OpenFile {
+  readonly handle: FileHandle;
+  readonly stats: BigIntStats;
+  readonly close: () => Promise<void>;
+}
+
+/**
+ * Opens a regular file for reading.
+ *
+ * @param path as `resolveInWorkspace` gave it: what is opened is really there, or nothing is
+ * @throws FileError moved, notAFile; errors of the system
+ */
+export async function openFile(path: string): Promise<OpenFile> {
+  // Without O_NONBLOCK a FIFO would be waited for.
+  const handle = await openVerified(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  try {
+    const stats = await handle.stat({ bigint: true });
+    if (!stats.isFile()) throw new FileError('notAFile', `it is ${kindOf(stats)}, not a regular file`);
+    return { handle, stats, close: () => handle.close() };
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+}
+
+/** Opens a directory. @throws FileError moved; errors of the system */
+export async function openDirectory(path: string): Promise<DirectoryHandle> {
+  if (process.platform === 'win32') return unpinned(path);
+  const handle = await openVerified(path, O_RDONLY | O_NOFOLLOW | O_DIRECTORY);
+  const base = hasDescriptors ? `${descriptors}/${handle.fd}` : path;
+  return {
+    path,
+    at: (name) => (name === undefined ? base : join(base, name)),
+    // Where `at` goes through the descriptor there is nothing to doubt.
+    confirm: async (entry, name) => (hasDescriptors ? undefined : mustBe(entry, join(path, name))),
+    sync: () => handle.sync(),
+    close: () => handle.close(),
+  };
+}
+
+/** Windows opens no directories: there a swap after this check is not noticed. */
+async function unpinned(path: string): Promise<DirectoryHandle> {
+  if ((await realpath(path)) !== path) throw moved();
+  return {
+    path,
+    at: (name) => (name === undefined ? path : join(path, name)),
+    confirm: (entry, name) => mustBe(entry, join(path, name)),
+    sync: async () => {},
+    close: async () => {},
+  };
+}
+
+/**
+ * Opens a directory and makes what is missing of it, one pinned level after the other.
+ *
+ * @returns the directory, and how to take the made ones back as far as they are empty
+ */
+export async function makeDirectory(path: string): Promise<{ directory: DirectoryHandle; undo: () => Promise<void> }> {
+  const made: string[] = [];
+  const undo = async () => {
+    for (const each of made.toReversed()) {
+      // Somebody may have put something there meanwhile: then it stays.
+      await rmdir(each).catch(() => {});
+    }
+  };
+  try {
+    return { directory: await openOrMake(path, made), undo };
+  } catch (error) {
+    await undo();
+    throw error;
+  }
+}
+
+async function openOrMake(path: string, made: string[]): Promise<DirectoryHandle> {
+  try {
+    return await openDirectory(path);
+  } catch (error) {
+    if (errorCode(error) !== 'ENOENT' || dirname(path) === path) throw error;
+  }
+  const parent = await openOrMake(dirname(path), made);
+  try {
+    await mkdir(parent.at(basename(path)));
+    made.push(path);
+  } catch (error) {
+    if (errorCode(error) !== 'EEXIST') throw error;
+  } finally {
+    await parent.close();
+  }
+  return openDirectory(path);
+}
+
+/** What is there, itself, not what it points to; undefined when nothing is. */
+export async function statEntry(path: string): Promise<BigIntStats | undefined> {
+  try {
+    return await lstat(path, { bigint: true });
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+/** In words, with an article. */
+export function kindOf(stats: BigIntStats): string {
+  if (stats.isDirectory()) return 'a directory';
+  if (stats.isSymbolicLink()) return 'a symlink';
+  if (stats.isFIFO()) return 'a FIFO';
+  if (stats.isSocket()) return 'a socket';
+  return stats.isFile() ? 'a file' : 'a device';
+}
+
+async function openVerified(path: string, flags: number): Promise<FileHandle> {
+  for (let tries = 1; ; tries += 1) {
+    const handle = await openAsGiven(path, flags);
+    const found = await whereIs(handle, path).catch((error: unknown) => error);
+    if (found === 'there') return handle;
+    await handle.close();
+    if (found === 'replaced' && tries < maxTries) continue;
+    throw found instanceof Error ? found : moved();
+  }
+}
+
+/** A symlink at the end of a path that has none was put there just now. */
+async function openAsGiven(path: string, flags: number): Promise<FileHandle> {
+  try {
+    return await open(path, flags);
+  } catch (error) {
+    const isLink = errorCode(error) === 'ELOOP' || (await isSymlink(path));
+    throw isLink ? moved() : error;
+  }
+}
+
+const isSymlink = async (path: string): Promise<boolean> =>
+  (await lstat(path).catch(() => undefined))?.isSymbolicLink() ?? false;
+
+/** Whether what is open is what the path says: no symlink led elsewhere. */
+async function whereIs(handle: FileHandle, path: string): Promise<'there' | 'replaced' | 'elsewhere'> {
+  if (hasDescriptors) {
+    const real = await readlink(`${descriptors}/${handle.fd}`);
+    if (real === path) return 'there';
+    if (real === `${path} (deleted)`) return 'replaced';
+  }
+  return (await isSameByIdentity(handle, path)) ? 'there' : 'elsewhere';
+}
+
+/** For systems that do not tell where something open is, and file systems that tell it in another spelling. */
+async function isSameByIdentity(handle: FileHandle, path: string): Promise<boolean> {
+  const opened = await handle.stat({ bigint: true });
+  if ((await realpath(path).catch(() => undefined)) !== path) return false;
+  const named = await statEntry(path);
+  return named !== undefined && named.dev === opened.dev && named.ino === opened.ino;
+}
+
+async function mustBe(handle: FileHandle, path: string): Promise<void> {
+  if (!(await isSameByIdentity(handle, path))) throw moved();
+}
+
+const moved = (): FileError =>
+  new FileError('moved', 'a part of the path was exchanged while it was being opened; nothing was read or written');

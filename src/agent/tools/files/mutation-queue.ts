@@ -1,0 +1,19 @@
+/** The last change that waits or works, by real path of the file. */
+const tails = new Map<string, Promise<unknown>>();
+
+/**
+ * Changes of one file in this process happen one after the other: a second edit reads what the first has written.
+ *
+ * @param path real
+ */
+export async function inTurn<T>(path: string, change: () => Promise<T>): Promise<T> {
+  const before = tails.get(path);
+  // Whatever became of the change before, its own caller has been told.
+  const mine = before ? before.then(change, change) : change();
+  tails.set(path, mine);
+  try {
+    return await mine;
+  } finally {
+    if (tails.get(path) === mine) tails.delete(path);
+  }
+}

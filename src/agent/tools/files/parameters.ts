@@ -1,0 +1,20 @@
+/** What several file tools ask the model for. Messages complete "<parameter> must be …". */
+import * as v from 'valibot';
+
+/** Other names of `path` that models write. */
+export const pathAliases = ['file_path', 'file', 'filename', 'target_file', 'directory', 'dir'] as const;
+
+export const path = (description: string) =>
+  v.pipe(v.string('a path'), v.nonEmpty('a path'), v.description(description));
+
+/** A whole number from 1. */
+export function positive(most: number, description: string) {
+  const range = most === Number.MAX_SAFE_INTEGER ? 'a whole number from 1' : `a whole number from 1 to ${most}`;
+  return v.pipe(
+    v.number(range),
+    v.integer(range),
+    v.minValue(1, range),
+    v.maxValue(most, range),
+    v.description(description),
+  );
+}

@@ -1,0 +1,224 @@
+import { spawn } from 'node:child_process';
+import * as v from 'valibot';
+import { childEnvironment, markerVariable } from '../../../supervise/index.ts';
+import { LineSplitter } from './line-splitter.ts';
+import { type GrepQuery, PatternError, type SearchEnd, type SearchEngine, type SearchScope } from './search.ts';
+
+/** The binary cannot be started here. */
+export class RipgrepUnavailableError extends Error {
+  override readonly name = 'RipgrepUnavailableError';
+}
+
+/** A longer line of output is a match in a line that nobody wants to see. */
+const maxOutputLineBytes = 1_048_576;
+const maxErrorChars = 4_000;
+
+/** Neither the user's settings nor those above the workspace's repository decide what is found. */
+const always = [
+  '--no-config',
+  '--hidden',
+  '--no-messages',
+  '--no-require-git',
+  '--no-ignore-dot',
+  '--no-ignore-global',
+];
+
+/** `@vscode/ripgrep` carries the binary. Loaded when the first search needs it. */
+export async function findRipgrep(): Promise<string> {
+  try {
+    return (await import('@vscode/ripgrep')).rgPath;
+  } catch (error) {
+    throw new RipgrepUnavailableError('there is no ripgrep for this platform', { cause: error });
+  }
+}
+
+/** Searches with ripgrep, whose regular expressions take linear time. @throws RipgrepUnavailableError from every method */
+export function createRipgrepEngine(findBinary: () => Promise<string> = findRipgrep): SearchEngine {
+  return {
+    async grepTree(scope, query) {
+      const size = ['--max-filesize', String(scope.maxFileBytes)];
+      const args = [...always, ...exclusions(scope), ...size, ...narrowing(query), ...grepArguments(query), './'];
+      return run(await findBinary(), args, scope, jsonReader(query));
+    },
+    async grepFile(file, scope, query) {
+      const args = [...always, ...grepArguments(query), '-'];
+      return run(await findBinary(), args, { ...scope, stdin: file.handle.fd }, jsonReader(query));
+    },
+    async findFiles(scope, test, max) {
+      const paths: string[] = [];
+      let total = 0;
+      const args = [...always, ...exclusions(scope), '--files', '--sortr', 'modified', './'];
+      const end = await run(await findBinary(), args, scope, (line) => {
+        const path = withoutDot(line);
+        if (!test(path)) return true;
+        total += 1;
+        if (paths.length < max) paths.push(path);
+        return true;
+      });
+      return { paths, total, end };
+    },
+  };
+}
+
+function grepArguments({ pattern, ignoreCase, maxPerFile }: GrepQuery): string[] {
+  return [
+    '--json',
+    '--max-count',
+    String(maxPerFile),
+    ...(ignoreCase ? ['--ignore-case'] : []),
+    '--regexp',
+    pattern,
+    '--',
+  ];
+}
+
+/** Globs that only exclude: one that included would override `.gitignore`. */
+function exclusions({ skippedNames, skippedPaths }: SearchScope): string[] {
+  return [
+    ...skippedNames.flatMap((name) => ['--iglob', `!**/${escapeGlob(name)}`]),
+    ...skippedPaths.flatMap((path) => ['--glob', `!/${escapeGlob(path)}`]),
+  ];
+}
+
+/** Types choose files without overriding `.gitignore`. */
+function narrowing({ nameGlobs }: GrepQuery): string[] {
+  if (!nameGlobs) return [];
+  return [...nameGlobs.flatMap((glob) => ['--type-add', `wanted:${glob}`]), '--type', 'wanted'];
+}
+
+const escapeGlob = (path: string): string => path.replaceAll(/[*?[\]{}\\]/g, (char) => `[${char}]`);
+
+function withoutDot(path: string): string {
+  const relative = path.replace(/^\.[\\/]/, '');
+  return process.platform === 'win32' ? relative.replaceAll('\\', '/') : relative;
+}
+
+/** Bytes that are no UTF-8 come in base64. */
+const Text = v.union([
+  v.pipe(
+    v.object({ text: v.string() }),
+    v.transform(({ text }) => text),
+  ),
+  v.pipe(
+    v.object({ bytes: v.string() }),
+    v.transform(({ bytes }) => Buffer.from(bytes, 'base64').toString('utf8')),
+  ),
+]);
+
+/** https://docs.rs/grep-printer: JSON Lines. */
+const Message = v.variant('type', [
+  v.object({
+    type: v.literal('match'),
+    data: v.object({
+      path: Text,
+      lines: Text,
+      line_number: v.number(),
+      submatches: v.array(v.object({ start: v.number() })),
+    }),
+  }),
+  v.object({ type: v.literal('begin') }),
+  v.object({ type: v.literal('end') }),
+  v.object({ type: v.literal('summary') }),
+]);
+
+function jsonReader({ include, onMatch }: GrepQuery): (line: string, isCut: boolean) => boolean {
+  return (line, isCut) => {
+    if (isCut) return onCutMatch(line);
+    const message = v.parse(Message, JSON.parse(line));
+    if (message.type !== 'match') return true;
+    const { path, lines, line_number, submatches } = message.data;
+    const shown = pathOf(path);
+    if (shown !== '' && !include(shown)) return true;
+    const text = lines.replace(/\r?\n$/, '');
+    const column = Buffer.from(lines)
+      .subarray(0, submatches[0]?.start ?? 0)
+      .toString('utf8').length;
+    return onMatch({ path: shown, line: line_number, text, column });
+  };
+
+  /** The end of the message, with the number of the line, was thrown away. */
+  function onCutMatch(line: string): boolean {
+    const found = /^\{"type":"match","data":\{"path":(\{"(?:text|bytes)":"(?:[^"\\]|\\.)*"\})/.exec(line)?.[1];
+    if (found === undefined) return true;
+    const path = pathOf(v.parse(Text, JSON.parse(found)));
+    return (path === '' || include(path)) && onMatch({ path, line: 0, text: undefined, column: 0 });
+  }
+}
+
+const pathOf = (path: string): string => (path === '<stdin>' ? '' : withoutDot(path));
+
+interface RunScope extends Pick<SearchScope, 'signal' | 'timeoutMs'> {
+  readonly directory?: SearchScope['directory'];
+  readonly stdin?: number;
+}
+
+/** Runs ripgrep until it ends, `onLine` says false, the time is over, or `signal` aborts. No process is left. */
+async function run(
+  binary: string,
+  args: readonly string[],
+  { directory, stdin, signal, timeoutMs }: RunScope,
+  onLine: (line: string, isCut: boolean) => boolean,
+): Promise<SearchEnd> {
+  signal.throwIfAborted();
+  const child = spawn(binary, args, {
+    stdio: [stdin ?? 'ignore', 'pipe', 'pipe'],
+    env: childEnvironment(process.env, { add: marker() }),
+    ...(directory && { cwd: directory.at() }),
+    windowsHide: true,
+  });
+  let end: SearchEnd = 'complete';
+  let errorText = '';
+  let readingFailed: unknown;
+  const kill = () => child.kill('SIGKILL');
+  const stopAs = (reason: SearchEnd) => {
+    if (end === 'complete') end = reason;
+    kill();
+  };
+  const timer = setTimeout(stopAs, timeoutMs, 'timedOut');
+  signal.addEventListener('abort', kill, { once: true });
+  const splitter = new LineSplitter(maxOutputLineBytes);
+  child.stdout?.on('data', (chunk: Buffer) => {
+    if (end !== 'complete' || readingFailed !== undefined) return;
+    try {
+      splitter.add(chunk, (line, isCut) => {
+        if (end === 'complete' && !onLine(line, isCut)) stopAs('stopped');
+      });
+    } catch (error) {
+      readingFailed = error;
+      kill();
+    }
+  });
+  child.stderr?.on('data', (chunk: Buffer) => {
+    if (errorText.length < maxErrorChars) errorText += chunk.toString('utf8');
+  });
+  try {
+    const exitCode = await exitOf(child);
+    signal.throwIfAborted();
+    if (readingFailed !== undefined) throw readingFailed;
+    // 2: an error. Files that cannot be read are not worth one, and say nothing (--no-messages).
+    if (end === 'complete' && exitCode === 2 && errorText !== '') throw new PatternError(errorOf(errorText));
+    return end;
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', kill);
+  }
+}
+
+/** The marker by which descendants of this server are found. */
+function marker(): Record<string, string> {
+  const incarnation = process.env[markerVariable];
+  return incarnation === undefined ? {} : { [markerVariable]: incarnation };
+}
+
+function exitOf(child: ReturnType<typeof spawn>): Promise<number | null> {
+  return new Promise((resolve, reject) => {
+    child.once('error', (cause) => reject(new RipgrepUnavailableError('ripgrep cannot be started', { cause })));
+    child.once('close', resolve);
+  });
+}
+
+/** Without advice about options that the model cannot set. */
+function errorOf(text: string): string {
+  const [what = text] = text.replace(/^rg: /, '').split(/\n\s*\n/);
+  return what.trim().slice(0, maxErrorChars);
+}

@@ -1,0 +1,77 @@
+/** What a search is, whoever carries it out: ripgrep, or our own code where ripgrep is missing. */
+import { relative, sep } from 'node:path';
+import { directoryName } from '../../../config/index.ts';
+import { forbiddenPlaces, isWithin, type PathRules } from '../paths.ts';
+import type { PathTest } from './glob.ts';
+import type { DirectoryHandle, OpenFile } from './handles.ts';
+
+/** Where to search. Paths in results are relative to `directory`, with `/`. */
+export interface SearchScope {
+  readonly directory: DirectoryHandle;
+  /** Names that are not looked at, at any depth and in any case. */
+  readonly skippedNames: readonly string[];
+  /** Paths below the directory that are not looked at. */
+  readonly skippedPaths: readonly string[];
+  readonly maxFileBytes: number;
+  readonly signal: AbortSignal;
+  readonly timeoutMs: number;
+}
+
+export interface LineMatch {
+  /** Empty when one file was searched. */
+  readonly path: string;
+  /** From 1. */
+  readonly line: number;
+  /** Without its line end; undefined: too long to be shown. */
+  readonly text: string | undefined;
+  /** Where in `text` the first match begins. */
+  readonly column: number;
+}
+
+export interface GrepQuery {
+  readonly pattern: string;
+  readonly ignoreCase: boolean;
+  /** Of a path below the directory. */
+  readonly include: PathTest;
+  /** The same as a glob of names, which may let through more; undefined: everything. */
+  readonly nameGlobs: readonly string[] | undefined;
+  /** Matches of one file after which it is left. */
+  readonly maxPerFile: number;
+  /** Told every match, a file's one after the other; false ends the search. */
+  readonly onMatch: (match: LineMatch) => boolean;
+}
+
+/** `stopped`: by `onMatch`. */
+export type SearchEnd = 'complete' | 'stopped' | 'timedOut';
+
+export interface FoundFiles {
+  /** Newest first, `max` at most. */
+  readonly paths: readonly string[];
+  /** How many there are in all, as far as the search came. */
+  readonly total: number;
+  readonly end: SearchEnd;
+}
+
+/** Finds lines and files. Follows no symlinks, respects `.gitignore`, skips binary files. */
+export interface SearchEngine {
+  /** @throws PatternError */
+  grepTree(scope: SearchScope, query: GrepQuery): Promise<SearchEnd>;
+  /** @throws PatternError */
+  grepFile(file: OpenFile, scope: Pick<SearchScope, 'signal' | 'timeoutMs'>, query: GrepQuery): Promise<SearchEnd>;
+  findFiles(scope: SearchScope, test: PathTest, max: number): Promise<FoundFiles>;
+}
+
+/** The pattern is no regular expression. The message is for the model. */
+export class PatternError extends Error {
+  override readonly name = 'PatternError';
+}
+
+/** Ours, and what nobody searches: histories and dependencies. */
+export const skippedNames = [directoryName, '.git', 'node_modules'] as const;
+
+/** Forbidden places below `root`, relative, with `/`. */
+export async function forbiddenBelow(root: string, workspacePath: string, rules: PathRules): Promise<string[]> {
+  const places = await forbiddenPlaces(workspacePath, rules);
+  const below = places.filter(({ path }) => path !== root && isWithin(root, path));
+  return [...new Set(below.map(({ path }) => relative(root, path).split(sep).join('/')))];
+}

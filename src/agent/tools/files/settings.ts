@@ -1,0 +1,28 @@
+import type { PathRules } from '../paths.ts';
+
+/** What the configuration says about the file tools. */
+export interface FileToolSettings extends PathRules {
+  /** Larger files are neither read nor written. */
+  readonly maxFileBytes: number;
+}
+
+/** How much the model is shown, and how long a search may take. */
+export const limits = {
+  readLines: 2_000,
+  readBytes: 50 * 1024,
+  lineChars: 2_000,
+  directoryEntries: 500,
+  /** Longer texts are too much for a string. */
+  editBytes: 256 * 1024 * 1024,
+  imageBytes: 5 * 1024 * 1024,
+  grepMatches: 100,
+  grepMatchesMost: 500,
+  grepLineChars: 500,
+  grepBytes: 50 * 1024,
+  findFiles: 200,
+  searchMs: 20_000,
+  diffLines: 60,
+  diffLineChars: 300,
+  /** Longest regular expression or glob. */
+  patternChars: 2_000,
+} as const;

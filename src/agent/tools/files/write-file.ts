@@ -1,0 +1,53 @@
+import * as v from 'valibot';
+import type { Tool } from '../../tool.ts';
+import { defineTool } from '../define.ts';
+import { count, done, failed, formatBytes } from '../text.ts';
+import { createAccess } from './access.ts';
+import { inTurn } from './mutation-queue.ts';
+import { pathAliases, path as pathParameter } from './parameters.ts';
+import { replaceFile } from './replace-file.ts';
+import type { FileToolSettings } from './settings.ts';
+
+const parameters = v.object({
+  path: pathParameter('File, relative to the workspace or absolute.'),
+  content: v.pipe(v.string('a string'), v.description('The whole new content.')),
+});
+type Args = v.InferOutput<typeof parameters>;
+
+/** `WriteFile`: makes a file or replaces its whole content, atomically. */
+export function createWriteFile(settings: FileToolSettings): Tool {
+  const access = createAccess<Args>('write', ({ path }) => path, settings);
+  return defineTool({
+    name: 'WriteFile',
+    description:
+      'Creates a file or replaces the whole content of one; missing directories are made. ' +
+      'To change a part of a file use EditFile.',
+    isReadOnly: false,
+    parameters,
+    aliases: { path: pathAliases, content: ['contents', 'text', 'file_text', 'data'] },
+    approvalFor: access.approvalFor,
+    run: (args, context) =>
+      access.enter(args, context, async ({ path, shown }) => {
+        const data = Buffer.from(args.content, 'utf8');
+        if (/[\\/]$/.test(args.path)) return failed(`${args.path} names a directory; give the path of a file.`);
+        if (data.length > settings.maxFileBytes) {
+          const most = formatBytes(settings.maxFileBytes);
+          return failed(
+            `The content has ${formatBytes(data.length)}; at most ${most} are written (Tools.File.MaxFileBytes).`,
+          );
+        }
+        const before = await inTurn(path, () => replaceFile(path, data, context));
+        const size = `${formatBytes(data.length)}, ${count(linesIn(args.content), 'line')}`;
+        return done(
+          before === undefined
+            ? `Created ${shown} (${size}).`
+            : `Overwrote ${shown} (${size}; before: ${formatBytes(before)}).`,
+        );
+      }),
+  });
+}
+
+function linesIn(text: string): number {
+  const feeds = text.split('\n').length - 1;
+  return text === '' || text.endsWith('\n') ? feeds : feeds + 1;
+}

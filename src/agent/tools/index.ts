@@ -1,0 +1,78 @@
+/**
+ * The nine built-in tools (DESIGN §6): files, shell, web, sub-agents. Called by the runtime, which decides who may call
+ * which and when. Never here: approvals being asked for, conversations, MCP, tools of clients.
+ */
+import type { Config } from '../../config/index.ts';
+import type { Tool } from '../tool.ts';
+import { createExec } from './exec/exec.ts';
+import { createFileTools } from './files/index.ts';
+import { createSpawnSubagent } from './subagent.ts';
+import type { Resolver } from './web/destination.ts';
+import { createWebSearch } from './web/search/web-search.ts';
+import { createWebFetch } from './web/web-fetch.ts';
+
+export { type SandboxMode, type SandboxStatus, sandboxStatus } from './exec/sandbox.ts';
+
+/** What the tools need to know. */
+export interface ToolSettings {
+  readonly tools: Config['Tools'];
+  /** `Permissions.BlockedPaths`. */
+  readonly blockedPaths: readonly string[];
+  /** `Supervision.PassEnvironment`. */
+  readonly passEnvironment: readonly string[];
+  /** Keys and tokens of the configuration and of the launch: no command, address or query may hold one. */
+  readonly secrets: readonly string[];
+  /** Ours, usually `process.env`: what commands inherit from, and where programs are looked for. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** The user's home of Oratorio. Absolute. No tool touches it. */
+  readonly home: string;
+  /** Absent: as this machine resolves names. */
+  readonly resolve?: Resolver;
+}
+
+/**
+ * All nine, in the order of DESIGN §6. Cheap: what costs anything is loaded or looked for when a tool is first used.
+ * One set serves all threads.
+ */
+export function createBuiltinTools(settings: ToolSettings): readonly Tool[] {
+  const { tools, secrets, environment, passEnvironment, blockedPaths, home, resolve } = settings;
+  const { Shell, Web } = tools;
+  const rules = { blockedPaths, protectedDirectories: [home] };
+  return [
+    ...createFileTools({ ...rules, maxFileBytes: tools.File.MaxFileBytes }),
+    createExec({
+      timeoutMs: Shell.TimeoutMs,
+      maxTimeoutMs: Shell.MaxTimeoutMs,
+      maxOutputChars: Shell.MaxOutputChars,
+      sandbox: Shell.Sandbox,
+      pathRules: rules,
+      environment,
+      passEnvironment,
+      secrets,
+    }),
+    createWebFetch({
+      maxBytes: Web.MaxBytes,
+      maxChars: Web.MaxChars,
+      timeoutMs: Web.TimeoutMs,
+      allowedHosts: Web.AllowedHosts,
+      secrets,
+      ...(resolve && { resolve }),
+    }),
+    createWebSearch({
+      provider: Web.SearchProvider,
+      url: Web.SearchUrl,
+      apiKey: Web.SearchApiKey,
+      timeoutMs: Web.TimeoutMs,
+      maxBytes: Web.MaxBytes,
+      secrets,
+    }),
+    createSpawnSubagent(),
+  ];
+}
+
+/** Those of `tools` that `names` enables, in their own order; no names enable all (specification §2.1). Names are matched without case. */
+export function selectTools(tools: readonly Tool[], names: readonly string[]): readonly Tool[] {
+  if (names.length === 0) return tools;
+  const enabled = new Set(names.map((name) => name.toLowerCase()));
+  return tools.filter(({ name }) => enabled.has(name.toLowerCase()));
+}

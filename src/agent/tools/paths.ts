@@ -1,0 +1,249 @@
+/**
+ * Where a path that a model wrote really leads (DESIGN §5a). Nothing is opened by the name that was given, only by what
+ * `resolveInWorkspace` made of it, and what was opened is compared with that once more (`files/handles.ts`), because a
+ * symlink can be swapped in between. What cannot be told from a path: a hard link is as good a name of a file as any other.
+ */
+import { lstat, readlink, realpath, stat } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { dirname, isAbsolute, join, parse, relative, resolve, sep } from 'node:path';
+import { directoryName } from '../../config/index.ts';
+import { errorCode } from './text.ts';
+
+/** What no tool may touch, whoever approves. */
+export interface PathRules {
+  /** `Permissions.BlockedPaths`: files and directories, absolute, from `~`, or relative to the workspace. */
+  readonly blockedPaths: readonly string[];
+  /** Ours, e.g. the user's home of Oratorio. Absolute. A workspace's own `.oratorio` need not be listed. */
+  readonly protectedDirectories: readonly string[];
+}
+
+export interface ResolvedPath {
+  /** Absolute; no part of it that exists is a symlink. */
+  readonly path: string;
+  readonly isInside: boolean;
+  readonly isBlocked: boolean;
+  /** Completes "<path> …". There when it is blocked. */
+  readonly blockedBecause?: string;
+}
+
+/** A place that is out of bounds with all that is in it. */
+export interface ForbiddenPlace {
+  readonly path: string;
+  /** Completes "<path> …". */
+  readonly because: string;
+  /** Device and inode, as far as it exists. */
+  readonly identity: string;
+  /** Whether a workspace in it is free all the same: Oratorio's home may hold one. */
+  readonly sparesWorkspace: boolean;
+}
+
+/** Whether a search may show what it found at this absolute path. */
+export type PathFilter = (path: string) => Promise<boolean>;
+
+/** What was given cannot be a path that we open. The message is a sentence for the model. */
+export class PathError extends Error {
+  override readonly name = 'PathError';
+}
+
+/** Longest path the operating systems we run on accept. */
+const maxPathLength = 4096;
+/** As many symlinks in a row as Linux follows. */
+const maxLinks = 40;
+/** What looks like files there is the kernel: processes' environments, memory, devices. */
+const kernelDirectories = process.platform === 'linux' ? ['/proc', '/sys', '/dev'] : [];
+const ownState = "belongs to Oratorio's own state";
+const isWindows = process.platform === 'win32';
+/** There names usually mean the same whatever their case and normal form; to block too much is safe. */
+const hasFoldedNames = isWindows || process.platform === 'darwin';
+
+/**
+ * Finds out where `given` leads and whether that is allowed.
+ *
+ * @param workspacePath canonical and absolute; what is relative is relative to it
+ * @param given as the model wrote it; `~` is the user's home
+ * @throws PathError
+ */
+export async function resolveInWorkspace(
+  workspacePath: string,
+  given: string,
+  rules: PathRules,
+): Promise<ResolvedPath> {
+  const named = absolutePath(workspacePath, given);
+  const path = await realPathOf(named);
+  const chain = await identitiesUpward(path);
+  const isInside = isWithin(workspacePath, path) || chain.includes(await identityOf(workspacePath));
+  const places = await forbiddenPlaces(workspacePath, rules);
+  const because = await whyBlocked({ workspacePath, named, path, isInside, chain }, places);
+  return because === undefined
+    ? { path, isInside, isBlocked: false }
+    : { path, isInside, isBlocked: true, blockedBecause: because };
+}
+
+/**
+ * Judges many files that a search found without following symlinks: one that is reached through a symlink after all was put
+ * there meanwhile, and is not shown.
+ */
+export async function createPathFilter(workspacePath: string, rules: PathRules): Promise<PathFilter> {
+  const places = await forbiddenPlaces(workspacePath, rules);
+  return async (path) => {
+    // What is gone by now is not shown either.
+    const real = await realpath(path).catch(() => undefined);
+    if (real !== path) return false;
+    const isInside = isWithin(workspacePath, path);
+    const chain = [await identityOf(path)];
+    return (await whyBlocked({ workspacePath, named: path, path, isInside, chain }, places)) === undefined;
+  };
+}
+
+/** Whether `path` is `directory` or somewhere in it, judged by the names alone. Both are absolute. */
+export function isWithin(directory: string, path: string): boolean {
+  return path === directory || path.startsWith(directory.endsWith(sep) ? directory : directory + sep);
+}
+
+/** A path as the model is told it, and may give it back: relative to the workspace when it is inside, always with `/`. */
+export function displayPath(workspacePath: string, path: string): string {
+  const shown = isWithin(workspacePath, path) ? relative(workspacePath, path) || '.' : path;
+  return isWindows ? shown.replaceAll('\\', '/') : shown;
+}
+
+/** All places out of bounds, so that a search can go round them. Each is listed as it was written and as it really is. */
+export async function forbiddenPlaces(workspacePath: string, rules: PathRules): Promise<ForbiddenPlace[]> {
+  const ours = [join(workspacePath, directoryName), ...rules.protectedDirectories];
+  const places = [
+    ...ours.map((path) => ({ path, because: ownState, sparesWorkspace: true })),
+    ...kernelDirectories.map((path) => ({ path, because: 'belongs to the kernel', sparesWorkspace: true })),
+    ...rules.blockedPaths.map((path) => ({
+      path: resolve(workspacePath, withHome(path)),
+      because: 'is blocked by Permissions.BlockedPaths',
+      sparesWorkspace: false,
+    })),
+  ];
+  const real = await Promise.all(
+    // A place that cannot be looked at is out of bounds by its name.
+    places.map(async (place) => ({ ...place, path: await realPathOf(place.path).catch(() => place.path) })),
+  );
+  const all = [...places, ...real.filter(({ path }, at) => path !== places[at]?.path)];
+  return Promise.all(all.map(async (place) => ({ ...place, identity: await identityOf(place.path) })));
+}
+
+/** @throws PathError */
+function absolutePath(workspacePath: string, given: string): string {
+  if (given.trim() === '') throw new PathError('The path is empty.');
+  if (given.includes('\0')) throw new PathError('The path contains a NUL character.');
+  if (given.length > maxPathLength) throw new PathError(`The path is longer than ${maxPathLength} characters.`);
+  if (/^file:\//i.test(given)) throw new PathError('Give a plain path, not a file: URL.');
+  if (given.startsWith('\\\\') || (isWindows && given.startsWith('//'))) {
+    throw new PathError('Network and device paths are not allowed.');
+  }
+  const path = resolve(workspacePath, withHome(given));
+  if (isWindows && isSpecialOnWindows(path)) throw new PathError('Device names and streams are not allowed.');
+  return path;
+}
+
+const withHome = (path: string): string => (/^~($|[\\/])/.test(path) ? join(homedir(), path.slice(1)) : path);
+
+/** `NUL`, `com1.txt`, `file.txt:stream`. */
+function isSpecialOnWindows(path: string): boolean {
+  const rest = path.slice(parse(path).root.length);
+  return rest.includes(':') || rest.split(/[\\/]/).some((name) => /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i.test(name));
+}
+
+/**
+ * The real path of what exists, and the rest of the name as it is. A symlink that leads nowhere yet is followed all the same:
+ * who writes there would make its target.
+ */
+async function realPathOf(path: string, links = 0): Promise<string> {
+  try {
+    return await realpath(path);
+  } catch (error) {
+    if (!isAbsent(error)) throw notAPath(path, error);
+  }
+  const target = await linkTarget(path);
+  if (target === undefined) {
+    const parent = dirname(path);
+    return parent === path ? path : join(await realPathOf(parent, links), path.slice(parent.length));
+  }
+  if (links >= maxLinks) throw new PathError(`${path} goes through too many symlinks.`);
+  const parent = await realPathOf(dirname(path), links + 1);
+  return realPathOf(isAbsolute(target) ? resolve(target) : resolve(parent, target), links + 1);
+}
+
+/** Where the symlink `path` points; undefined when it is none. */
+async function linkTarget(path: string): Promise<string | undefined> {
+  try {
+    return (await lstat(path)).isSymbolicLink() ? await readlink(path) : undefined;
+  } catch (error) {
+    if (isAbsent(error)) return undefined;
+    throw notAPath(path, error);
+  }
+}
+
+const isAbsent = (error: unknown): boolean => errorCode(error) === 'ENOENT' || errorCode(error) === 'ENOTDIR';
+
+const reasons: Readonly<Record<string, string>> = {
+  EACCES: 'may not be looked at (permission denied)',
+  EPERM: 'may not be looked at (permission denied)',
+  ELOOP: 'goes through too many symlinks',
+  ENAMETOOLONG: 'has a name that is too long',
+};
+
+function notAPath(path: string, error: unknown): PathError {
+  const code = errorCode(error) ?? 'unknown error';
+  const shown = path.length > 200 ? `${path.slice(0, 200)}…` : path;
+  return new PathError(`${shown} ${reasons[code] ?? `cannot be found out about (${code})`}.`, { cause: error });
+}
+
+interface Candidate {
+  readonly workspacePath: string;
+  readonly named: string;
+  readonly path: string;
+  readonly isInside: boolean;
+  /** Identities of the path and of everything above it, upward. */
+  readonly chain: readonly string[];
+}
+
+async function whyBlocked(candidate: Candidate, places: readonly ForbiddenPlace[]): Promise<string | undefined> {
+  const { workspacePath, named, path } = candidate;
+  if ([named, path].some((each) => hasOwnDirectory(workspacePath, each))) return ownState;
+  const below = identitiesBelowWorkspace(candidate, await identityOf(workspacePath));
+  for (const place of places) {
+    if (place.sparesWorkspace && candidate.isInside && isWithin(place.path, workspacePath)) continue;
+    if ([named, path].some((each) => isWithin(folded(place.path), folded(each)))) return place.because;
+    // By identity too: another case, another mount, a hard link are other names of the same thing.
+    if (below.includes(place.identity)) return place.because;
+  }
+  return undefined;
+}
+
+/** Whether the path goes through a directory called `.oratorio`: this workspace's, another one's, a user's. */
+function hasOwnDirectory(workspacePath: string, path: string): boolean {
+  const rest = isWithin(workspacePath, path) ? relative(workspacePath, path) : path;
+  return rest.split(sep).some((name) => name.toLowerCase() === directoryName);
+}
+
+function identitiesBelowWorkspace({ chain, isInside }: Candidate, workspace: string): readonly string[] {
+  const at = isInside ? chain.indexOf(workspace) : -1;
+  return at === -1 ? chain : chain.slice(0, at);
+}
+
+const folded = (path: string): string => (hasFoldedNames ? path.normalize('NFC').toLowerCase() : path);
+
+/** Device and inode; a text that equals no other when there is no such file. */
+async function identityOf(path: string): Promise<string> {
+  try {
+    const { dev, ino } = await stat(path, { bigint: true });
+    return ino === 0n ? `name ${path}` : `${dev}:${ino}`;
+  } catch {
+    // What cannot be looked at has no identity that another name could share with it.
+    return `name ${path}`;
+  }
+}
+
+async function identitiesUpward(path: string): Promise<string[]> {
+  const paths = [path];
+  for (let at = path; at !== dirname(at); ) {
+    at = dirname(at);
+    paths.push(at);
+  }
+  return Promise.all(paths.map(identityOf));
+}

@@ -1,0 +1,14 @@
+/** Something on the web could not be had. The message is a sentence for the model and holds no secret. */
+export class WebError extends Error {
+  override readonly name = 'WebError';
+  /** It was not tried, because it must not be. */
+  readonly isRefusal: boolean;
+
+  constructor(message: string, { isRefusal = false, cause }: { isRefusal?: boolean; cause?: unknown } = {}) {
+    super(message, { cause });
+    this.isRefusal = isRefusal;
+  }
+}
+
+/** Must not be fetched, whoever asks. */
+export const refusal = (message: string): WebError => new WebError(message, { isRefusal: true });

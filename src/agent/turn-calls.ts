@@ -1,0 +1,223 @@
+import { type ApprovalDecision, type ApprovalPolicy, type ApprovalRequest, defaults } from '../protocol/index.ts';
+import { type DecidedBy, type ReviewedCall, refusalOf, requestOf, reviewCall } from './call-review.ts';
+import { type CallResult, runCalls } from './call-runner.ts';
+import type { ThreadEvent } from './feed.ts';
+import type { ModelToolCall } from './model.ts';
+import type { Tool, ToolContext } from './tool.ts';
+import type { TurnHost } from './turn-host.ts';
+import type { TurnItems } from './turn-items.ts';
+
+export interface TurnCallsOptions {
+  readonly host: TurnHost;
+  readonly turnId: string;
+  readonly items: TurnItems;
+  readonly policy: ApprovalPolicy;
+  readonly expiresInMs: number;
+  readonly keepTold: (event: ThreadEvent) => void;
+  readonly onDecided: (requestId: string) => void;
+  /** Somebody said no to all of it. */
+  readonly onCancel: () => void;
+}
+
+const readersAtOnce = 8;
+
+type Command = ReturnType<TurnItems['beginCommand']>;
+
+/** The tool calls of one answer after the other: reviewed, asked for, run, and told. */
+export class TurnCalls {
+  readonly #options: TurnCallsOptions;
+  readonly #asked = new Map<string, { readonly reviewed: ReviewedCall; readonly request: ApprovalRequest }>();
+  readonly #commands = new Map<string, { readonly command: Command; length: number }>();
+  #calls: readonly ModelToolCall[] = [];
+  #toolOf: (name: string) => Tool | undefined = () => undefined;
+  #toolNames: readonly string[] = [];
+  #reviewed: ReviewedCall[] = [];
+  #last = '';
+  #repeats = 0;
+
+  constructor(options: TurnCallsOptions) {
+    this.#options = options;
+  }
+
+  /** What waits for somebody's word. */
+  get pending(): readonly ApprovalRequest[] {
+    return Array.from(this.#asked.values(), ({ request }) => request);
+  }
+
+  /** These are the calls of the latest answer. */
+  take(
+    calls: readonly ModelToolCall[],
+    toolOf: (name: string) => Tool | undefined,
+    toolNames: readonly string[],
+  ): void {
+    this.#calls = calls;
+    this.#toolOf = toolOf;
+    this.#toolNames = toolNames;
+  }
+
+  async review(): Promise<{ readonly pending: readonly string[] }> {
+    const { host, policy } = this.#options;
+    const { workspacePath, isGranted } = host;
+    this.#reviewed = await Promise.all(
+      this.#calls.map((call) =>
+        reviewCall(call, { workspacePath, policy, isGranted, toolOf: this.#toolOf, toolNames: () => this.#toolNames }),
+      ),
+    );
+    for (const reviewed of this.#reviewed) {
+      this.#noteRepetition(reviewed);
+      if (reviewed.need) this.#traceRequest(reviewed);
+      if (reviewed.decision) this.#traceDecision(reviewed);
+    }
+    const undecided = this.#reviewed.filter(
+      ({ need, decision, refusal }) => need && !decision && refusal === undefined,
+    );
+    return { pending: undecided.map(({ requestId }) => requestId) };
+  }
+
+  /** Asks for what `review` left open. */
+  ask(): void {
+    const { host, turnId, items, expiresInMs, keepTold } = this.#options;
+    const now = Date.now();
+    for (const reviewed of this.#reviewed) {
+      const { need, call, requestId, decision, refusal } = reviewed;
+      if (!need || decision || refusal !== undefined) continue;
+      const { kind, operation, target, scopeKey, reason } = need;
+      const item = items.add({
+        type: 'approvalRequest',
+        requestId,
+        callId: call.callId,
+        approvalType: kind,
+        operation,
+        target,
+        scopeKey,
+        ...(reason !== undefined && { reason }),
+      });
+      const request = requestOf(reviewed, {
+        threadId: host.threadId,
+        turnId,
+        itemId: item.id,
+        createdAt: new Date(now).toISOString(),
+        expiresAt: new Date(now + expiresInMs).toISOString(),
+      });
+      if (!request) continue;
+      this.#asked.set(requestId, { reviewed, request });
+      keepTold({ method: 'item/approval/request', params: request });
+    }
+    host.onWaiting(this.pending);
+  }
+
+  /** False: nothing waits under this id. */
+  decide(requestId: string, decision: ApprovalDecision, by: DecidedBy): boolean {
+    const asked = this.#asked.get(requestId);
+    if (!asked) return false;
+    this.#record(asked.reviewed, decision, by);
+    this.#options.onDecided(requestId);
+    if (decision === 'cancel') this.#options.onCancel();
+    return true;
+  }
+
+  /** The turn is over: what still waits is answered for nobody. */
+  withdraw(): void {
+    for (const { reviewed } of [...this.#asked.values()]) this.#record(reviewed, 'cancel', 'policy');
+  }
+
+  /** Runs what may run; the results are in the order of the calls. */
+  async run(signal: AbortSignal): Promise<{ readonly results: readonly CallResult[]; readonly isStuck: boolean }> {
+    const { host, items } = this.#options;
+    const results = new Map<ReviewedCall, CallResult>();
+    await runCalls(this.#reviewed, {
+      signal,
+      concurrency: readersAtOnce,
+      contextOf: (reviewed) => this.#contextOf(reviewed, signal),
+      onBug: host.onBug,
+      onStart: (reviewed) => this.#start(reviewed),
+      onEnd: (result) => {
+        const told = { ...result, text: host.clean(result.text) };
+        results.set(result.reviewed, told);
+        this.#endCommand(told);
+        const { callId, name } = result.reviewed.call;
+        const { outcome, text, durationMs } = told;
+        items.add({ type: 'toolResult', callId, tool: name, outcome, text, durationMs });
+      },
+    });
+    signal.throwIfAborted();
+    const isStuck = this.#repeats > defaults.agent.identicalCalls;
+    return { results: this.#reviewed.flatMap((reviewed) => results.get(reviewed) ?? []), isStuck };
+  }
+
+  /** The same call once more, and once more: it is not run again, and the model is told why. */
+  #noteRepetition(reviewed: ReviewedCall): void {
+    const { name, arguments: args } = reviewed.call;
+    const now = `${name} ${args}`;
+    this.#repeats = now === this.#last ? this.#repeats + 1 : 0;
+    this.#last = now;
+    if (this.#repeats < defaults.agent.identicalCalls) return;
+    reviewed.refusal = `Error: ${name} was called with the same arguments ${this.#repeats} times in a row. It is not run again: do something else, or answer.`;
+    const { host, turnId, keepTold } = this.#options;
+    const message = `${name} is called with the same arguments over and over.`;
+    keepTold({ method: 'system/event', params: { threadId: host.threadId, turnId, kind: 'repeatedCall', message } });
+  }
+
+  #record(reviewed: ReviewedCall, decision: ApprovalDecision, by: DecidedBy): void {
+    const { host, turnId, items, keepTold } = this.#options;
+    const { need, call, requestId } = reviewed;
+    this.#asked.delete(requestId);
+    reviewed.decision = { word: decision, by };
+    if (need && (decision === 'decline' || decision === 'cancel')) reviewed.refusal = refusalOf(need, by);
+    if (need && decision === 'acceptForSession') host.grant(need.scopeKey, 'session');
+    if (need && decision === 'acceptAlways') host.grant(need.scopeKey, 'always');
+    items.add({ type: 'approvalResponse', requestId, callId: call.callId, decision, decidedBy: by });
+    this.#traceDecision(reviewed);
+    const params = { threadId: host.threadId, turnId, requestId, decision, decidedBy: by };
+    keepTold({ method: 'item/approval/resolved', params });
+    host.onWaiting(this.pending);
+  }
+
+  #traceRequest({ call, need }: ReviewedCall): void {
+    if (!need) return;
+    const { tracer, threadId } = this.#options.host;
+    const { kind, operation, target } = need;
+    tracer?.approvalRequested(threadId, this.#options.turnId, call.callId, { kind, operation, target });
+  }
+
+  #traceDecision({ call, decision }: ReviewedCall): void {
+    const { tracer, threadId } = this.#options.host;
+    if (decision) tracer?.approvalCompleted(threadId, this.#options.turnId, call.callId, decision.word, decision.by);
+  }
+
+  #start({ call, refusal, tool, args }: ReviewedCall): void {
+    const { host, turnId, items } = this.#options;
+    host.tracer?.toolStarted(host.threadId, turnId, call.callId, call.name, call.arguments);
+    if (refusal !== undefined || tool?.name !== 'Exec' || tool.source !== 'builtin') return;
+    const { command } = args as { readonly command: string };
+    this.#commands.set(call.callId, { command: items.beginCommand(call.callId, host.clean(command)), length: 0 });
+  }
+
+  #endCommand({ reviewed, outcome, exitCode }: CallResult): void {
+    const { callId } = reviewed.call;
+    this.#commands.get(callId)?.command.end({ outcome, ...(exitCode !== undefined && { exitCode }) });
+    this.#commands.delete(callId);
+  }
+
+  #contextOf({ call }: ReviewedCall, signal: AbortSignal): ToolContext {
+    const { host, turnId } = this.#options;
+    return {
+      workspacePath: host.workspacePath,
+      threadId: host.threadId,
+      turnId,
+      callId: call.callId,
+      signal,
+      onOutput: (text) => this.#output(call.callId, text),
+      spawnSubagent: (task, label) => host.spawnSubagent(task, label, signal),
+    };
+  }
+
+  /** Past the limit the item says nothing more: the model's own result tells what was left out. */
+  #output(callId: string, text: string): void {
+    const open = this.#commands.get(callId);
+    if (!open || open.length >= defaults.agent.commandOutputChars) return;
+    const piece = text.slice(0, defaults.agent.commandOutputChars - open.length);
+    open.length += piece.length;
+    open.command.append(this.#options.host.clean(piece));
+  }
+}

@@ -1,0 +1,163 @@
+import type { InputPart } from '../protocol/index.ts';
+import type { CallResult } from './call-runner.ts';
+import { compact, conversationOf } from './compaction.ts';
+import { contentOf, estimateTokens, messagesOf } from './history.ts';
+import type { ModelMessage, ModelRequest, ModelTool, ModelToolCall, ToolChoice } from './model.ts';
+import type { TurnOptions } from './runtime.ts';
+import { systemPrompt } from './system-prompt.ts';
+import type { Tool } from './tool.ts';
+import type { TurnHost } from './turn-host.ts';
+import type { TurnItems } from './turn-items.ts';
+
+export interface TurnConversationOptions {
+  readonly host: TurnHost;
+  readonly turnId: string;
+  readonly options: TurnOptions;
+  readonly items: TurnItems;
+}
+
+/** What the model is told in one turn, and the tools it is offered: fixed at the beginning, then only added to. */
+export class TurnConversation {
+  readonly #host: TurnHost;
+  readonly #turnId: string;
+  readonly #options: TurnOptions;
+  readonly #items: TurnItems;
+  readonly #client: ReadonlyMap<string, ModelTool>;
+  #server: ReadonlyMap<string, Tool> = new Map();
+  #messages: ModelMessage[] = [];
+
+  constructor({ host, turnId, options, items }: TurnConversationOptions) {
+    this.#host = host;
+    this.#turnId = turnId;
+    this.#options = options;
+    this.#items = items;
+    this.#client = new Map(options.clientTools?.map((tool) => [tool.name, tool]));
+  }
+
+  isClientTool(name: string): boolean {
+    return this.#client.has(name);
+  }
+
+  toolOf(name: string): Tool | undefined {
+    return this.#server.get(name);
+  }
+
+  get toolNames(): readonly string[] {
+    return [...this.#server.keys(), ...this.#client.keys()];
+  }
+
+  /** Of a call of an earlier turn, which the caller has run meanwhile. */
+  nameOfCall(callId: string): string {
+    const { store, threadId } = this.#host;
+    const items = store.turns(threadId, { limit: 5 }).flatMap((turn) => turn.items);
+    const call = items.find((item) => item.type === 'toolCall' && item.callId === callId);
+    return call?.type === 'toolCall' ? call.tool : 'unknown';
+  }
+
+  /** Gathers it all. `isTooLong`: it would not fit, and can be made shorter. */
+  async prepare(signal: AbortSignal): Promise<{ readonly isTooLong: boolean }> {
+    const { settings, tools, provider } = this.#host;
+    await provider();
+    signal.throwIfAborted();
+    const server = this.#options.tools === 'none' ? [] : tools();
+    this.#server = new Map(server.filter(({ name }) => !this.#client.has(name)).map((tool) => [tool.name, tool]));
+    this.#gather();
+    const { isAutomatic, contextWindow, reserveTokens } = settings.compaction;
+    const isTooLong = isAutomatic && this.#canCompact() && this.tokens > contextWindow - reserveTokens;
+    return { isTooLong };
+  }
+
+  /** Roughly, of what the model would be told now. */
+  get tokens(): number {
+    return estimateTokens(this.#messages);
+  }
+
+  /** Puts a summary in the place of older turns. */
+  async compact(signal: AbortSignal): Promise<void> {
+    const { threadId, store, provider, settings, journal, tracer, publish } = this.#host;
+    const owner = { onStorageFault: (error: unknown) => void this.#host.onBug(error) };
+    const tell = (kind: string, message: string) =>
+      journal.add(owner, undefined, () =>
+        publish({ method: 'system/event', params: { threadId, turnId: this.#turnId, kind, message } }),
+      );
+    if (!this.#canCompact()) return;
+    tell('compacting', 'The conversation has become long; older turns are being summarised.');
+    const earlier = store.compaction(threadId);
+    const before = this.tokens;
+    const done = await compact({
+      provider: await provider(),
+      model: this.#options.model ?? this.#host.config.model,
+      turns: this.#turns(),
+      earlier,
+      keep: settings.compaction.keepRecentTurns - 1,
+      signal,
+    });
+    signal.throwIfAborted();
+    if (!done) return;
+    store.putCompaction(threadId, done);
+    this.#gather();
+    const text = `Older turns were summarised: about ${before} tokens became ${this.tokens}.`;
+    this.#items.add({ type: 'systemNotice', kind: 'contextCompacted', text });
+    tracer?.contextCompacted(threadId, this.#turnId, before, this.tokens);
+    tell('compacted', text);
+  }
+
+  addUser(input: readonly InputPart[]): void {
+    this.#messages.push({ role: 'user', content: contentOf(input) });
+  }
+
+  addAnswer(text: string, toolCalls: readonly ModelToolCall[]): void {
+    this.#messages.push({ role: 'assistant', text, toolCalls });
+  }
+
+  addResults(results: readonly CallResult[]): void {
+    for (const { reviewed, text, images } of results) {
+      const { callId, name } = reviewed.call;
+      this.#messages.push({ role: 'tool', callId, name, content: [{ type: 'text', text }, ...images] });
+    }
+  }
+
+  request(toolChoice: ToolChoice | undefined): ModelRequest {
+    const { model, responseFormat, sampling } = this.#options;
+    const tools = [...this.#client.values(), ...Array.from(this.#server.values(), asModelTool)];
+    return {
+      model: model ?? this.#host.config.model,
+      messages: this.#messages,
+      ...(tools.length > 0 && { tools, toolChoice }),
+      responseFormat,
+      sampling,
+    };
+  }
+
+  /** Only what we keep ourselves can be summarised. */
+  #canCompact(): boolean {
+    return (
+      this.#options.history === undefined && this.#turns().length >= this.#host.settings.compaction.keepRecentTurns
+    );
+  }
+
+  /** Earlier turns that no summary stands for. */
+  #turns() {
+    const { store, threadId } = this.#host;
+    return store
+      .turnsSince(threadId, store.compaction(threadId)?.throughTurnId)
+      .filter(({ id }) => id !== this.#turnId);
+  }
+
+  #gather(): void {
+    const { workspacePath, settings, config, store, threadId } = this.#host;
+    const { history, instructions = [] } = this.#options;
+    const text = systemPrompt({
+      workspacePath,
+      hasTools: this.#server.size > 0,
+      additions: [settings.systemPrompt, config.agentInstructions ?? '', ...instructions],
+    });
+    const now = { items: this.#items.snapshot() };
+    const conversation = history
+      ? [...history, ...messagesOf(now.items.filter(({ type }) => type === 'userMessage'))]
+      : conversationOf(store.compaction(threadId), [...this.#turns(), now]);
+    this.#messages = [{ role: 'system', text }, ...conversation];
+  }
+}
+
+const asModelTool = ({ name, description, inputSchema }: Tool): ModelTool => ({ name, description, inputSchema });

@@ -1,0 +1,56 @@
+import type { ApprovalPolicy, ApprovalRequest, ThreadConfig, Turn } from '../protocol/index.ts';
+import type { ThreadEvent } from './feed.ts';
+import type { Journal } from './journal.ts';
+import type { ModelProvider } from './model.ts';
+import type { ThreadStore } from './thread-store.ts';
+import type { Tool, ToolResult } from './tool.ts';
+import type { Tracer } from './tracer.ts';
+
+/** What of the configuration the runtime goes by; the names are the configuration's. */
+export interface RuntimeSettings {
+  readonly systemPrompt: string;
+  readonly maxToolCallRounds: number;
+  /** Inputs that wait in one thread; 0: none may. */
+  readonly maxSessionQueueSize: number;
+  readonly compaction: {
+    readonly isAutomatic: boolean;
+    readonly contextWindow: number;
+    readonly reserveTokens: number;
+    readonly keepRecentTurns: number;
+  };
+  readonly subAgent: {
+    readonly maxDepth: number;
+    readonly maxConcurrency: number;
+    readonly maxToolCallRounds: number;
+    readonly model: string;
+  };
+  readonly approvalPolicy: ApprovalPolicy;
+  readonly approvalTimeoutMs: number;
+}
+
+/** What a turn needs of the thread it belongs to and of the runtime around it. */
+export interface TurnHost {
+  readonly threadId: string;
+  readonly config: ThreadConfig;
+  readonly workspacePath: string;
+  readonly settings: RuntimeSettings;
+  readonly maxRounds: number;
+  readonly store: ThreadStore;
+  readonly journal: Journal;
+  readonly tracer: Tracer | undefined;
+  readonly provider: () => Promise<ModelProvider>;
+  /** Those that this thread may use, by the time of the call. */
+  readonly tools: () => readonly Tool[];
+  readonly publish: (event: ThreadEvent) => void;
+  /** Takes secrets out of a text. */
+  readonly clean: (text: string) => string;
+  readonly isGranted: (scopeKey: string) => boolean;
+  readonly grant: (scopeKey: string, lasts: 'session' | 'always') => void;
+  readonly spawnSubagent: (task: string, label: string | undefined, signal: AbortSignal) => Promise<ToolResult>;
+  /** The turn waits for these, or no longer. */
+  readonly onWaiting: (requests: readonly ApprovalRequest[]) => void;
+  /** Called once, after the turn's last event. */
+  readonly onEnd: (turn: Turn) => void;
+  /** Logs what is nobody's fault but ours and returns its id. */
+  readonly onBug: (error: unknown) => string;
+}

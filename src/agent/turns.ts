@@ -1,0 +1,218 @@
+import type { AnyActorRef } from 'xstate';
+import type { ApprovalDecision, ApprovalRequest, InputPart, ThreadRuntime, Turn } from '../protocol/index.ts';
+import { AgentError } from './errors.ts';
+import type { Feed, Listener, ThreadEvent } from './feed.ts';
+import type { Journal } from './journal.ts';
+import type { ModelProvider } from './model.ts';
+import type { TurnOptions } from './runtime.ts';
+import { Semaphore } from './semaphore.ts';
+import type { StoredThread, ThreadStore } from './thread-store.ts';
+import { StorageError } from './thread-store.ts';
+import type { Tool, ToolResult } from './tool.ts';
+import type { Tracer } from './tracer.ts';
+import type { RuntimeSettings, TurnHost } from './turn-host.ts';
+import { TurnRun } from './turn-run.ts';
+
+/** Where a thread is kept: on disk, or in memory when it is ephemeral. */
+export interface Keeping {
+  readonly store: ThreadStore;
+  readonly journal: Journal;
+}
+
+export interface TurnsOptions {
+  readonly workspacePath: string;
+  readonly settings: RuntimeSettings;
+  readonly feed: Feed;
+  readonly tracer: Tracer | undefined;
+  readonly provider: () => Promise<ModelProvider>;
+  readonly keepingOf: (threadId: string) => Keeping;
+  /** Grants for good are the workspace's. */
+  readonly mainStore: ThreadStore;
+  readonly toolsOf: (thread: StoredThread, depth: number) => readonly Tool[];
+  /** Makes the thread of a sub-agent. */
+  readonly startChild: (parent: StoredThread, label: string | undefined) => StoredThread;
+  readonly clean: (text: string) => string;
+  readonly onBug: (error: unknown) => string;
+  readonly observe: ((actor: AnyActorRef, threadId: string, turnId: string) => void) | undefined;
+  readonly onEnd: (thread: StoredThread, turn: Turn) => void;
+}
+
+interface Running {
+  readonly run: TurnRun;
+  readonly thread: StoredThread;
+  /** Who may hear of it although nobody subscribed. */
+  readonly asker: Listener | undefined;
+  readonly depth: number;
+  readonly subagents: Semaphore;
+}
+
+/** The turns that run now: at most one in a thread. Starts, steers, interrupts them, and answers what they ask. */
+export class Turns {
+  readonly #options: TurnsOptions;
+  readonly #running = new Map<string, Running>();
+  readonly #whenIdle = new Set<() => void>();
+
+  constructor(options: TurnsOptions) {
+    this.#options = options;
+  }
+
+  get count(): number {
+    return this.#running.size;
+  }
+
+  of(threadId: string): TurnRun | undefined {
+    return this.#running.get(threadId)?.run;
+  }
+
+  runtimeOf(threadId: string): ThreadRuntime {
+    const run = this.of(threadId);
+    return { running: run !== undefined, waitingOnApproval: (run?.approvals.length ?? 0) > 0 };
+  }
+
+  approvals(threadId?: string): readonly ApprovalRequest[] {
+    const running = threadId === undefined ? [...this.#running.values()] : [this.#running.get(threadId)];
+    return running.flatMap((each) => each?.run.approvals ?? []);
+  }
+
+  /** False: nobody waits for it. */
+  respond(requestId: string, decision: ApprovalDecision): boolean {
+    for (const { run } of this.#running.values()) if (run.decide(requestId, decision, 'user')) return true;
+    return false;
+  }
+
+  /** @throws AgentError turnInProgress, storageFailed */
+  start(
+    thread: StoredThread,
+    input: readonly InputPart[],
+    asker: Listener | undefined,
+    options: TurnOptions = {},
+    depth = 0,
+  ): TurnRun {
+    const { keepingOf, settings, observe } = this.#options;
+    const { id } = thread;
+    if (this.#running.has(id)) throw new AgentError('turnInProgress', { threadId: id });
+    const { store, journal } = keepingOf(id);
+    journal.flush();
+    const turnId = `turn_${String(store.nextTurnNumber(id)).padStart(3, '0')}`;
+    const maxRounds = depth > 0 ? settings.subAgent.maxToolCallRounds : settings.maxToolCallRounds;
+    const run = new TurnRun({
+      host: this.#hostOf(thread, maxRounds, depth),
+      turnId,
+      input,
+      options,
+      observe: observe && ((actor) => observe(actor, id, turnId)),
+    });
+    const { items: _, ...turn } = run.snapshot();
+    try {
+      store.transaction(() => {
+        store.putTurn(turn);
+        store.putThread({ ...thread, lastActiveAt: turn.startedAt });
+      });
+    } catch (error) {
+      if (error instanceof StorageError) throw new AgentError('storageFailed', { threadId: id }, error.message);
+      throw error;
+    }
+    const subagents = new Semaphore(settings.subAgent.maxConcurrency);
+    this.#running.set(id, { run, thread, asker, depth, subagents });
+    this.#tellRuntime(id);
+    return run;
+  }
+
+  /** Resolves when no turn runs any more. */
+  async idle(): Promise<void> {
+    if (this.#running.size > 0) await new Promise<void>((resolve) => this.#whenIdle.add(resolve));
+  }
+
+  interruptAll(): void {
+    for (const { run } of this.#running.values()) run.interrupt('shutdown');
+  }
+
+  #hostOf(thread: StoredThread, maxRounds: number, depth: number): TurnHost {
+    const { workspacePath, settings, tracer, provider, keepingOf, mainStore, toolsOf, clean, onBug } = this.#options;
+    const { id, config = {} } = thread;
+    const { store, journal } = keepingOf(id);
+    return {
+      threadId: id,
+      config,
+      workspacePath,
+      settings,
+      maxRounds,
+      store,
+      journal,
+      tracer,
+      provider,
+      tools: () => toolsOf(thread, depth),
+      publish: (event) => this.#publish(id, event),
+      clean,
+      isGranted: (scopeKey) => store.hasGrant(id, scopeKey) || mainStore.hasGrant(id, scopeKey),
+      grant: (scopeKey, lasts) =>
+        lasts === 'always' ? mainStore.putGrant(null, scopeKey) : store.putGrant(id, scopeKey),
+      spawnSubagent: (task, label, signal) => this.#spawn(id, task, label, signal),
+      onWaiting: () => this.#tellRuntime(id),
+      onEnd: (turn) => this.#ended(turn),
+      onBug,
+    };
+  }
+
+  #publish(threadId: string, event: ThreadEvent): void {
+    const running = this.#running.get(threadId);
+    this.#options.feed.publish(threadId, event, running?.asker);
+    // Whoever follows the parent answers for its sub-agents too.
+    const parentId = running?.thread.parentThreadId;
+    if (parentId !== undefined && event.method.startsWith('item/approval/')) this.#publish(parentId, event);
+  }
+
+  #tellRuntime(threadId: string): void {
+    // Threads that nobody can list are nobody's business.
+    if (this.#options.keepingOf(threadId).store !== this.#options.mainStore) return;
+    this.#options.feed.broadcast({
+      method: 'thread/runtimeChanged',
+      params: { threadId, runtime: this.runtimeOf(threadId) },
+    });
+  }
+
+  #ended(turn: Turn): void {
+    const running = this.#running.get(turn.threadId);
+    this.#running.delete(turn.threadId);
+    this.#tellRuntime(turn.threadId);
+    if (running) this.#options.onEnd(running.thread, turn);
+    if (this.#running.size > 0) return;
+    for (const resolve of this.#whenIdle) resolve();
+    this.#whenIdle.clear();
+  }
+
+  /** Runs a sub-agent to its end; what it said last is the result. */
+  async #spawn(parentId: string, task: string, label: string | undefined, signal: AbortSignal): Promise<ToolResult> {
+    const parent = this.#running.get(parentId);
+    if (!parent) return { text: 'Error: the turn that asked has ended.', isError: true };
+    return parent.subagents.run(async () => {
+      signal.throwIfAborted();
+      const { settings, startChild } = this.#options;
+      const child = startChild(parent.thread, label);
+      const model = settings.subAgent.model || undefined;
+      const ended = Promise.withResolvers<Turn>();
+      const listen: Listener = (event) => {
+        if (event.method === 'turn/completed' || event.method === 'turn/failed' || event.method === 'turn/cancelled') {
+          ended.resolve(event.params.turn);
+        }
+      };
+      const run = this.start(child, [{ type: 'text', text: task }], listen, { model }, parent.depth + 1);
+      const stop = () => run.interrupt('user');
+      signal.addEventListener('abort', stop, { once: true });
+      run.begin();
+      const turn = await ended.promise.finally(() => signal.removeEventListener('abort', stop));
+      signal.throwIfAborted();
+      return resultOf(turn);
+    });
+  }
+}
+
+function resultOf(turn: Turn): ToolResult {
+  const said = turn.items.findLast((item) => item.type === 'agentMessage');
+  const text = said?.type === 'agentMessage' ? said.text : '';
+  if (turn.status === 'completed') return { text: text || '(the sub-agent said nothing)', isError: false };
+  return {
+    text: `Error: the sub-agent ended early: ${turn.error?.message ?? turn.status}.\n${text}`.trim(),
+    isError: true,
+  };
+}

@@ -1,0 +1,43 @@
+import * as v from 'valibot';
+import { HttpError } from '../http/index.ts';
+import { type ApprovalDecision, approvalDecisions } from '../protocol/index.ts';
+import type { Resume } from './input.ts';
+
+/** JSON Schema of the answer to an interrupt. */
+export const approvalAnswer = {
+  type: 'object',
+  properties: {
+    decision: { type: 'string', enum: [...approvalDecisions] },
+    approved: { type: 'boolean', description: 'Short for the decisions accept and decline.' },
+  },
+  anyOf: [{ required: ['decision'] }, { required: ['approved'] }],
+};
+
+const Answer = v.union([
+  v.pipe(
+    v.object({ decision: v.picklist(approvalDecisions) }),
+    v.transform(({ decision }): ApprovalDecision => decision),
+  ),
+  v.pipe(
+    v.object({ approved: v.boolean() }),
+    v.transform(({ approved }): ApprovalDecision => (approved ? 'accept' : 'decline')),
+  ),
+]);
+
+/** The body of an answer that comes by itself. */
+export const ApprovalAnswer = v.union(Answer.options, `{"decision": …} with one of ${approvalDecisions.join(', ')}`);
+
+/**
+ * What a client has made of an interrupt. One that was given up ends the turn, unless there is something new for it to
+ * think of.
+ *
+ * @throws HttpError 400 when the answer is none
+ */
+export function decisionOf({ interruptId, status, payload }: Resume, hasMore: boolean): ApprovalDecision {
+  if (status === 'cancelled') return hasMore ? 'decline' : 'cancel';
+  const answer = v.safeParse(Answer, payload);
+  if (answer.success) return answer.output;
+  throw new HttpError(400, 'invalidRequest', `The answer to interrupt ${interruptId} must be {"decision": …}.`, {
+    decisions: approvalDecisions,
+  });
+}

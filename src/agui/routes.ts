@@ -1,0 +1,54 @@
+import type { Runtime } from '../agent/index.ts';
+import { type AnyRoute, bearer, HttpError, json, type RequestContext, sse } from '../http/index.ts';
+import { RunInput } from './input.ts';
+import { ApprovalAnswer } from './interrupts.ts';
+import { limits } from './limits.ts';
+import { AguiService } from './service.ts';
+
+export interface AguiOptions {
+  readonly runtime: Runtime;
+  /** `AgUi.Path`. */
+  readonly path: string;
+  /** `AgUi.ApiKey`; empty: everybody whom the server admits. */
+  readonly apiKey: string;
+  /** How long a turn goes on that nobody follows any more. Milliseconds. */
+  readonly graceMs?: number | undefined;
+}
+
+/**
+ * The AG-UI endpoint: `POST <path>` is a run, `GET <path>/approvals` and `POST <path>/approvals/:id` decide outside of runs.
+ * Host, origin, limits and the shape of errors are the server's that serves them.
+ */
+export function aguiRoutes({ runtime, path, apiKey, graceMs }: AguiOptions): AnyRoute[] {
+  const service = new AguiService({ runtime, graceMs });
+  const auth = apiKey === '' ? {} : { auth: bearer(apiKey) };
+  const approvals = `${path.replace(/\/+$/, '')}/approvals`;
+  return [
+    {
+      ...auth,
+      method: 'POST',
+      path,
+      bodyLimit: limits.bodyBytes,
+      async handler(context: RequestContext) {
+        const { signal } = context;
+        const stream = service.run(await context.json(RunInput));
+        // Gone before the answer: nobody will ever read.
+        if (signal.aborted) stream.leave();
+        return sse(stream, undefined);
+      },
+    },
+    { ...auth, method: 'GET', path: approvals, handler: () => json(200, { data: service.approvals() }) },
+    {
+      ...auth,
+      method: 'POST',
+      path: `${approvals}/:id`,
+      async handler(context: RequestContext) {
+        const decision = await context.json(ApprovalAnswer);
+        const { id } = context.params;
+        if (id === undefined) throw new HttpError(404, 'approvalNotFound', 'Approval not found.');
+        service.decide(id, decision);
+        return json(200, { requestId: id, decision });
+      },
+    },
+  ];
+}

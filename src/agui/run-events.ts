@@ -1,0 +1,292 @@
+import type { ThreadEvent } from '../agent/index.ts';
+import type { ApprovalRequest, Item, ItemOf, TokenUsage, Turn } from '../protocol/index.ts';
+import { type AguiEvent, type AguiInterrupt, type AguiOutcome, type AguiUsage, aguiVersion } from './events.ts';
+import type { RunInput } from './input.ts';
+import { approvalAnswer } from './interrupts.ts';
+import { CallParents, restated } from './messages.ts';
+
+export interface RunEventsOptions {
+  readonly input: RunInput;
+  /** Calls that this run itself brings the results of: the client knows them. */
+  readonly answeredCalls: ReadonlySet<string>;
+  readonly emit: (event: AguiEvent) => void;
+}
+
+/** What is open between its start and its end; the number of characters that were told of it. */
+interface Open {
+  readonly kind: 'text' | 'reasoning';
+  told: number;
+}
+
+/**
+ * The events of one run, made of what happens in its turn. Every item is told by what of it was not told yet, so that it
+ * does not matter whether an item comes piece by piece, whole, or both.
+ */
+export class RunEvents {
+  readonly #options: RunEventsOptions;
+  readonly #open = new Map<string, Open>();
+  readonly #done = new Set<string>();
+  readonly #steps = new Map<string, string>();
+  readonly #calls = new Set<string>();
+  readonly #parents = new CallParents();
+  readonly #usage = { inputTokens: 0, outputTokens: 0, totalTokens: 0 };
+  /** The first messages of a turn are the client's own. */
+  #isBegun = false;
+
+  constructor(options: RunEventsOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    const { threadId, runId, parentRunId } = this.#options.input;
+    this.#emit({
+      type: 'RUN_STARTED',
+      threadId,
+      runId,
+      protocolVersion: aguiVersion,
+      ...(typeof parentRunId === 'string' && { parentRunId }),
+    });
+  }
+
+  /** The turn was under way before: the client is given all its messages as they stand. What follows continues them. */
+  restate(items: readonly Item[]): void {
+    this.#emit({ type: 'MESSAGES_SNAPSHOT', messages: restated(this.#options.input.messages, items) });
+    for (const item of items) {
+      this.#parents.of(item);
+      if (item.type === 'toolCall') this.#calls.add(item.callId);
+      this.#isBegun ||= item.type !== 'userMessage' && item.type !== 'toolResult';
+      if (item.status === 'completed') this.#done.add(item.id);
+      else if (item.type === 'agentMessage') this.#openText(item.id, 'assistant').told = item.text.length;
+      else if (item.type === 'reasoningContent') this.#openReasoning(item.id).told = item.text.length;
+    }
+  }
+
+  hear(event: ThreadEvent): void {
+    switch (event.method) {
+      case 'item/started':
+        this.#begun(event.params.item);
+        return;
+      case 'item/completed':
+        this.#completed(event.params.item);
+        return;
+      case 'item/agentMessage/delta':
+        this.#grow(this.#openText(event.params.itemId, 'assistant'), event.params.itemId, event.params.delta);
+        return;
+      case 'item/reasoning/delta':
+        this.#grow(this.#openReasoning(event.params.itemId), event.params.itemId, event.params.delta);
+        return;
+      case 'item/commandExecution/outputDelta':
+        this.#custom('oratorio.commandOutput', { itemId: event.params.itemId, delta: event.params.delta });
+        return;
+      case 'item/usage/delta':
+        this.#count(event.params.usage);
+        return;
+      case 'item/approval/request':
+        this.#custom('oratorio.approvalRequest', event.params);
+        return;
+      case 'item/approval/resolved':
+        this.#custom('oratorio.approvalResolved', event.params);
+        return;
+      case 'system/event':
+        this.#custom('oratorio.systemEvent', { kind: event.params.kind, message: event.params.message });
+        return;
+      // Others are of the thread, not of the run; the end of the turn is told by `end`.
+    }
+  }
+
+  /** The turn has ended. What was missed of it is told first. */
+  end(turn: Turn): void {
+    for (const item of turn.items) if (!this.#done.has(item.id)) this.#completed(item);
+    this.#close();
+    const usage = this.#usageOf();
+    if (turn.status === 'failed') {
+      const { code, message } = turn.error ?? { code: 'internalError', message: 'The turn failed.' };
+      this.#emit({ type: 'RUN_ERROR', code, message, ...usage });
+      return;
+    }
+    if (turn.status === 'cancelled') {
+      this.#finish({ type: 'cancelled' });
+      return;
+    }
+    const pendingToolCallIds = leftToClient(turn.items);
+    this.#finish(
+      { type: 'success', ...(pendingToolCallIds.length > 0 && { pendingToolCallIds }) },
+      { turnId: turn.id, finishReason: turn.finishReason ?? 'stop' },
+    );
+  }
+
+  /** The turn waits for somebody's word: the run ends, and another one continues it. */
+  interrupt(approvals: readonly ApprovalRequest[]): void {
+    this.#close();
+    this.#finish({ type: 'interrupt', interrupts: approvals.map((request) => this.#interruptOf(request)) });
+  }
+
+  #begun(item: Item): void {
+    if (item.type === 'agentMessage') this.#openText(item.id, 'assistant');
+    else if (item.type === 'reasoningContent') this.#openReasoning(item.id);
+    else if (item.type === 'commandExecution') {
+      this.#custom('oratorio.command', { itemId: item.id, toolCallId: item.callId, command: item.command });
+    }
+  }
+
+  #completed(item: Item): void {
+    if (this.#done.has(item.id)) return;
+    this.#done.add(item.id);
+    const parentMessageId = this.#parents.of(item);
+    switch (item.type) {
+      case 'userMessage':
+        if (this.#isBegun) this.#userMessage(item);
+        return;
+      case 'agentMessage':
+        this.#rest(this.#openText(item.id, 'assistant'), item.id, item.text);
+        this.#closeItem(item.id);
+        return;
+      case 'reasoningContent':
+        this.#rest(this.#openReasoning(item.id), item.id, item.text);
+        this.#closeItem(item.id);
+        return;
+      case 'toolCall':
+        this.#toolCall(item, parentMessageId);
+        return;
+      case 'toolResult':
+        this.#toolResult(item);
+        return;
+      case 'systemNotice':
+        this.#custom('oratorio.notice', { kind: item.kind, text: item.text });
+        return;
+      // Approvals and errors have events of their own; a command's result is that of its call.
+    }
+  }
+
+  /** Somebody else has said something in this thread. */
+  #userMessage(item: ItemOf<'userMessage'>): void {
+    const text = item.input.map((part) => (part.type === 'text' ? part.text : `[${part.type}]`)).join('\n');
+    this.#rest(this.#openText(item.id, 'user'), item.id, text);
+    this.#closeItem(item.id);
+  }
+
+  #toolCall({ callId, tool, source, arguments: args }: ItemOf<'toolCall'>, parentMessageId: string): void {
+    this.#isBegun = true;
+    this.#calls.add(callId);
+    this.#emit({ type: 'TOOL_CALL_START', toolCallId: callId, toolCallName: tool, parentMessageId });
+    if (args !== '') this.#emit({ type: 'TOOL_CALL_ARGS', toolCallId: callId, delta: args });
+    this.#emit({ type: 'TOOL_CALL_END', toolCallId: callId });
+    if (source === 'client' || this.#steps.has(callId)) return;
+    const stepName = `${tool} ${callId}`;
+    this.#steps.set(callId, stepName);
+    this.#emit({ type: 'STEP_STARTED', stepName });
+  }
+
+  #toolResult({ id, callId, text, outcome, durationMs }: ItemOf<'toolResult'>): void {
+    if (this.#options.answeredCalls.has(callId)) return;
+    const metadata = { oratorio: { outcome, ...(durationMs !== undefined && { durationMs }) } };
+    this.#emit({ type: 'TOOL_CALL_RESULT', messageId: id, toolCallId: callId, content: text, role: 'tool', metadata });
+    this.#finishStep(callId);
+  }
+
+  #finishStep(callId: string): void {
+    const stepName = this.#steps.get(callId);
+    if (stepName === undefined) return;
+    this.#steps.delete(callId);
+    this.#emit({ type: 'STEP_FINISHED', stepName });
+  }
+
+  #openText(messageId: string, role: 'assistant' | 'user'): Open {
+    const known = this.#open.get(messageId);
+    if (known) return known;
+    this.#isBegun = true;
+    this.#parents.of({ id: messageId, type: role === 'assistant' ? 'agentMessage' : 'userMessage' });
+    this.#emit({ type: 'TEXT_MESSAGE_START', messageId, role });
+    return this.#remember(messageId, 'text');
+  }
+
+  #openReasoning(messageId: string): Open {
+    const known = this.#open.get(messageId);
+    if (known) return known;
+    this.#isBegun = true;
+    this.#emit({ type: 'REASONING_START', messageId });
+    this.#emit({ type: 'REASONING_MESSAGE_START', messageId, role: 'reasoning' });
+    return this.#remember(messageId, 'reasoning');
+  }
+
+  #remember(id: string, kind: Open['kind']): Open {
+    const open = { kind, told: 0 };
+    this.#open.set(id, open);
+    return open;
+  }
+
+  #rest(open: Open, id: string, text: string): void {
+    this.#grow(open, id, text.slice(open.told));
+  }
+
+  #grow(open: Open, messageId: string, delta: string): void {
+    if (delta === '') return;
+    open.told += delta.length;
+    const type = open.kind === 'text' ? 'TEXT_MESSAGE_CONTENT' : 'REASONING_MESSAGE_CONTENT';
+    this.#emit({ type, messageId, delta });
+  }
+
+  #closeItem(messageId: string): void {
+    const open = this.#open.get(messageId);
+    if (!open) return;
+    this.#open.delete(messageId);
+    if (open.kind === 'text') {
+      this.#emit({ type: 'TEXT_MESSAGE_END', messageId });
+      return;
+    }
+    this.#emit({ type: 'REASONING_MESSAGE_END', messageId });
+    this.#emit({ type: 'REASONING_END', messageId });
+  }
+
+  /** Nothing may be open when a run ends. */
+  #close(): void {
+    for (const id of [...this.#open.keys()]) this.#closeItem(id);
+    for (const callId of [...this.#steps.keys()]) this.#finishStep(callId);
+  }
+
+  #count({ inputTokens, outputTokens, totalTokens }: TokenUsage): void {
+    this.#usage.inputTokens += inputTokens;
+    this.#usage.outputTokens += outputTokens;
+    this.#usage.totalTokens += totalTokens;
+  }
+
+  /** Of the requests to the model that were made in this run. */
+  #usageOf(): { readonly usage?: AguiUsage[] } {
+    return this.#usage.totalTokens > 0 ? { usage: [{ ...this.#usage }] } : {};
+  }
+
+  #finish(outcome: AguiOutcome, result?: Readonly<Record<string, unknown>>): void {
+    const { threadId, runId } = this.#options.input;
+    this.#emit({ type: 'RUN_FINISHED', threadId, runId, outcome, ...(result && { result }), ...this.#usageOf() });
+  }
+
+  #interruptOf(request: ApprovalRequest): AguiInterrupt {
+    const { requestId, callId, operation, target, reason, expiresAt } = request;
+    return {
+      id: requestId,
+      reason: 'approval',
+      message: `May the agent ${operation} ${target}?${reason === undefined ? '' : ` ${reason}`}`,
+      // A call of a sub-agent is none that the client knows.
+      ...(this.#calls.has(callId) && { toolCallId: callId }),
+      responseSchema: approvalAnswer,
+      expiresAt,
+      metadata: { oratorio: request },
+    };
+  }
+
+  #custom(name: string, value: unknown): void {
+    this.#emit({ type: 'CUSTOM', name, value });
+  }
+
+  #emit(event: AguiEvent): void {
+    this.#options.emit(event);
+  }
+}
+
+/** Calls of the client's own tools that nobody has answered. */
+function leftToClient(items: readonly Item[]): string[] {
+  const answered = new Set(items.flatMap((item) => (item.type === 'toolResult' ? [item.callId] : [])));
+  return items.flatMap((item) =>
+    item.type === 'toolCall' && item.source === 'client' && !answered.has(item.callId) ? [item.callId] : [],
+  );
+}

@@ -1,0 +1,117 @@
+import type { Listener, Runtime, ThreadEvent } from '../agent/index.ts';
+import type { ApprovalDecision, ApprovalRequest, Turn } from '../protocol/index.ts';
+import type { RunInput } from './input.ts';
+import { RunEvents } from './run-events.ts';
+import { RunStream } from './run-stream.ts';
+
+export interface RunOptions {
+  readonly runtime: Runtime;
+  readonly threadId: string;
+  readonly turnId: string;
+  readonly input: RunInput;
+  readonly answeredCalls: ReadonlySet<string>;
+  /** What waits for somebody's word now, in the turn and in its sub-agents. */
+  readonly waiting: () => readonly ApprovalRequest[];
+  /** The reader has left; the turn goes on. */
+  readonly onGone: () => void;
+  /** Nothing of the turn is followed any more. */
+  readonly onEnd: () => void;
+}
+
+/** One run: follows a turn to its end, or until it waits for somebody's word. */
+export class Run {
+  readonly stream: RunStream;
+  readonly #options: RunOptions;
+  readonly #events: RunEvents;
+  readonly #hear: Listener = (event) => this.#take(event);
+  #stage: 'new' | 'joining' | 'following' | 'ended' = 'new';
+  #isAsking = false;
+
+  constructor(options: RunOptions) {
+    const { input, answeredCalls, onGone } = options;
+    this.#options = options;
+    this.stream = new RunStream(onGone);
+    this.#events = new RunEvents({ input, answeredCalls, emit: (event) => this.stream.send(event) });
+    this.#events.start();
+  }
+
+  /** Follows a turn that has not begun yet. */
+  follow(begin: () => void): void {
+    const { runtime, threadId } = this.#options;
+    this.#stage = 'following';
+    runtime.subscribe(threadId, this.#hear);
+    begin();
+  }
+
+  /** Joins a turn under way, and answers what it waits for. */
+  join(answers: ReadonlyMap<string, ApprovalDecision>): void {
+    const { runtime, threadId } = this.#options;
+    this.#stage = 'joining';
+    const { replay } = runtime.subscribe(threadId, this.#hear);
+    replay();
+    for (const [requestId, decision] of answers) runtime.respond(requestId, decision);
+  }
+
+  /** Tells of a turn that is over. */
+  recall(turn: Turn): void {
+    this.#events.restate(turn.items);
+    this.#finish(() => this.#events.end(turn));
+  }
+
+  #take(event: ThreadEvent): void {
+    if (this.#stage === 'ended' || !this.#concerns(event)) return;
+    switch (event.method) {
+      case 'turn/started':
+        if (this.#stage === 'joining') this.#joined(event.params.turn);
+        return;
+      case 'turn/completed':
+      case 'turn/failed':
+      case 'turn/cancelled':
+        this.#over(event.params.turn);
+        return;
+      default:
+        // Until the turn was told as it stands, what happens in it is part of that.
+        if (this.#stage === 'following') this.#events.hear(event);
+        if (event.method === 'item/approval/request') this.#ask();
+    }
+  }
+
+  #joined(turn: Turn): void {
+    this.#events.restate(turn.items);
+    this.#stage = 'following';
+    this.#ask();
+  }
+
+  #over(turn: Turn): void {
+    if (this.#stage === 'joining') this.#events.restate(turn.items);
+    this.#finish(() => this.#events.end(turn));
+  }
+
+  /** All that is asked for in one turn of the event loop becomes one interrupt; answers on their way count. */
+  #ask(): void {
+    if (this.#isAsking) return;
+    this.#isAsking = true;
+    setImmediate(() => {
+      this.#isAsking = false;
+      const waiting = this.#stage === 'following' ? this.#options.waiting() : [];
+      if (waiting.length > 0) this.#finish(() => this.#events.interrupt(waiting));
+    });
+  }
+
+  #finish(tell: () => void): void {
+    const { runtime, threadId, onEnd } = this.#options;
+    tell();
+    this.#stage = 'ended';
+    this.stream.end();
+    runtime.feed.unsubscribe(threadId, this.#hear);
+    onEnd();
+  }
+
+  /** Other events of the thread are of other turns. Approvals are of this one or of its sub-agents. */
+  #concerns({ method, params }: ThreadEvent): boolean {
+    if (method.startsWith('item/approval/')) return true;
+    const { turnId } = this.#options;
+    if ('turnId' in params) return params.turnId === turnId;
+    return 'turn' in params && params.turn.id === turnId;
+  }
+}

@@ -1,0 +1,211 @@
+import { createHash } from 'node:crypto';
+import { AgentError, type Runtime, type TurnOptions } from '../agent/index.ts';
+import { HttpError } from '../http/index.ts';
+import type { ApprovalDecision, ApprovalRequest, Thread, Turn } from '../protocol/index.ts';
+import { readConversation, type Said } from './conversation.ts';
+import { refused } from './errors.ts';
+import type { RunInput } from './input.ts';
+import { instructionsOf } from './instructions.ts';
+import { decisionOf } from './interrupts.ts';
+import { limits } from './limits.ts';
+import { Run } from './run.ts';
+import type { RunStream } from './run-stream.ts';
+
+export interface AguiServiceOptions {
+  readonly runtime: Runtime;
+  /** How long a turn goes on that nobody follows any more. Milliseconds. */
+  readonly graceMs?: number | undefined;
+}
+
+const channelName = 'agui';
+/** The first run brought a past that is not ours: the client goes on telling it, with every run. */
+const withPast = 'agui:past';
+const threadPrefix = 'agui_';
+
+/** The same thread for the same name, always: a client knows its own names only. */
+export function threadIdOf(clientThreadId: string): string {
+  return threadPrefix + createHash('sha256').update(clientThreadId).digest('hex').slice(0, 32);
+}
+
+interface Found {
+  readonly thread: Thread;
+  readonly last: Turn | undefined;
+}
+
+/** Runs onto threads and turns. */
+export class AguiService {
+  readonly #runtime: Runtime;
+  readonly #graceMs: number;
+  /** Runs that are being read, by thread. */
+  readonly #followers = new Map<string, number>();
+  readonly #graces = new Map<string, NodeJS.Timeout>();
+
+  constructor({ runtime, graceMs = limits.disconnectGraceMs }: AguiServiceOptions) {
+    this.#runtime = runtime;
+    this.#graceMs = graceMs;
+  }
+
+  /**
+   * Begins, joins or recalls the turn that a run is about.
+   *
+   * @throws HttpError when nothing can come of it; nothing has changed then
+   */
+  run(input: RunInput): RunStream {
+    try {
+      const threadId = threadIdOf(input.threadId);
+      const found = this.#find(threadId);
+      const said = readConversation(input.messages, found?.last);
+      if (found?.last && isRunning(found.last)) return this.#join(threadId, found.last, input, said);
+      if (said.input.length > 0 || said.results.length > 0) return this.#begin(threadId, found, input, said);
+      if (found?.last) return this.#recall(threadId, found.last, input);
+      throw new HttpError(400, 'invalidRequest', 'messages: there is nothing new to answer.');
+    } catch (error) {
+      throw refused(error);
+    }
+  }
+
+  /** What waits for a decision in threads of this protocol and in their sub-agents. */
+  approvals(): ApprovalRequest[] {
+    return this.#runtime.approvals().filter(({ threadId }) => this.#rootOf(threadId).startsWith(threadPrefix));
+  }
+
+  /** @throws HttpError 404 */
+  decide(requestId: string, decision: ApprovalDecision): void {
+    try {
+      if (!this.approvals().some((request) => request.requestId === requestId)) {
+        throw new AgentError('approvalNotFound', { requestId });
+      }
+      this.#runtime.respond(requestId, decision);
+    } catch (error) {
+      throw refused(error);
+    }
+  }
+
+  #waiting(threadId: string): ApprovalRequest[] {
+    return this.#runtime.approvals().filter((request) => this.#rootOf(request.threadId) === threadId);
+  }
+
+  /** The thread that a sub-agent works for in the end. */
+  #rootOf(threadId: string): string {
+    const parentId = this.#runtime.read(threadId, { includeTurns: false }).parentThreadId;
+    return parentId === undefined ? threadId : this.#rootOf(parentId);
+  }
+
+  #find(threadId: string): Found | undefined {
+    try {
+      const thread = this.#runtime.read(threadId, { includeTurns: true, turnLimit: 1 });
+      return { thread, last: thread.turns?.at(-1) };
+    } catch (error) {
+      if (error instanceof AgentError && error.reason === 'threadNotFound') return undefined;
+      throw error;
+    }
+  }
+
+  #begin(threadId: string, found: Found | undefined, input: RunInput, said: Said): RunStream {
+    const hasPast = found ? found.thread.identity?.channelContext === withPast : said.history.length > 0;
+    const undo = found ? undefined : this.#create(threadId, hasPast);
+    const options: TurnOptions = {
+      ...(hasPast && { history: said.history }),
+      instructions: instructionsOf(input),
+      clientTools: input.tools.map(({ name, description, parameters }) => ({
+        name,
+        description: description ?? '',
+        inputSchema: parameters ?? { type: 'object', properties: {} },
+      })),
+      ...(said.results.length > 0 && { toolResults: said.results }),
+      sender: channelName,
+    };
+    try {
+      const { turn, begin } = this.#runtime.startTurn(threadId, said.input, undefined, options);
+      const answered = new Set(said.results.map(({ callId }) => callId));
+      const run = this.#open(threadId, turn.id, input, answered);
+      run.follow(begin);
+      return run.stream;
+    } catch (error) {
+      undo?.();
+      throw error;
+    }
+  }
+
+  /** Returns what takes it back. */
+  #create(threadId: string, hasPast: boolean): () => void {
+    const channelContext = hasPast ? withPast : channelName;
+    const { announce } = this.#runtime.start({ threadId, identity: { channelName, userId: 'local', channelContext } });
+    announce();
+    // It is empty and nobody knows of it: should it stay, nothing is lost but a line in a list.
+    return () =>
+      void this.#runtime.delete(threadId).then(
+        (tell) => tell(),
+        () => undefined,
+      );
+  }
+
+  #join(threadId: string, turn: Turn, input: RunInput, { input: more, isRepeat }: Said): RunStream {
+    const isNew = more.length > 0 && !isRepeat;
+    if (isNew && input.resume.length === 0) throw new AgentError('turnInProgress', { threadId: input.threadId });
+    const waiting = new Set(this.#waiting(threadId).map(({ requestId }) => requestId));
+    const answers = new Map<string, ApprovalDecision>();
+    for (const resume of input.resume) {
+      const decision = decisionOf(resume, isNew);
+      // One that was decided elsewhere meanwhile: the first answer counts, and the client hears how it went on.
+      if (waiting.has(resume.interruptId)) answers.set(resume.interruptId, decision);
+    }
+    if (isNew) this.#runtime.steer(threadId, turn.id, { input: more });
+    const run = this.#open(threadId, turn.id, input, new Set());
+    run.join(answers);
+    return run.stream;
+  }
+
+  #recall(threadId: string, turn: Turn, input: RunInput): RunStream {
+    const run = this.#open(threadId, turn.id, input, new Set());
+    run.recall(turn);
+    return run.stream;
+  }
+
+  #open(threadId: string, turnId: string, input: RunInput, answeredCalls: ReadonlySet<string>): Run {
+    clearTimeout(this.#graces.get(threadId));
+    this.#graces.delete(threadId);
+    this.#followers.set(threadId, (this.#followers.get(threadId) ?? 0) + 1);
+    return new Run({
+      runtime: this.#runtime,
+      threadId,
+      turnId,
+      input,
+      answeredCalls,
+      waiting: () => this.#waiting(threadId),
+      onGone: () => this.#left(threadId, turnId),
+      onEnd: () => this.#ended(threadId),
+    });
+  }
+
+  /** A reader has gone. When it was the last one, the turn is ended after the grace. */
+  #left(threadId: string, turnId: string): void {
+    const others = (this.#followers.get(threadId) ?? 1) - 1;
+    if (others > 0) return void this.#followers.set(threadId, others);
+    this.#followers.delete(threadId);
+    const timer = setTimeout(() => {
+      this.#graces.delete(threadId);
+      this.#interrupt(threadId, turnId);
+    }, this.#graceMs);
+    this.#graces.set(threadId, timer.unref());
+  }
+
+  #ended(threadId: string): void {
+    clearTimeout(this.#graces.get(threadId));
+    this.#graces.delete(threadId);
+    const others = (this.#followers.get(threadId) ?? 1) - 1;
+    if (others > 0) this.#followers.set(threadId, others);
+    else this.#followers.delete(threadId);
+  }
+
+  #interrupt(threadId: string, turnId: string): void {
+    try {
+      this.#runtime.interrupt(threadId, turnId)();
+    } catch (error) {
+      // It ended by itself just now, or its thread was deleted.
+      if (!(error instanceof AgentError)) throw error;
+    }
+  }
+}
+
+const isRunning = ({ status }: Turn): boolean => status === 'running' || status === 'waitingApproval';

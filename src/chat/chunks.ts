@@ -1,0 +1,83 @@
+import type { TokenUsage } from '../protocol/index.ts';
+import type { Activity } from './activity.ts';
+import { type ErrorObject, errorObjectOf } from './errors.ts';
+import type { ChatTurn, ClientCall, Outcome } from './turn.ts';
+
+/** Names of the wire for why an answer ended. */
+export const finishReasons = {
+  stop: 'stop',
+  length: 'length',
+  toolCalls: 'tool_calls',
+  contentFilter: 'content_filter',
+} as const satisfies Record<Outcome['finish'], string>;
+
+/** All of it or nothing: strict readers fail on a part. */
+export function usageOf({ inputTokens, outputTokens, totalTokens }: TokenUsage) {
+  return { prompt_tokens: inputTokens, completion_tokens: outputTokens, total_tokens: totalTokens };
+}
+
+const frame = (json: string): string => `data: ${json}\n\n`;
+
+export const doneFrame = frame('[DONE]');
+export const errorFrame = (error: ErrorObject): string => frame(JSON.stringify({ error }));
+
+/**
+ * Frames of one streamed answer, as strict readers want them: `id`, `object`, `created`, `model` and `choices` in each. What
+ * is the same in all of them is written out once; per piece of text only the text is serialised.
+ */
+export class Chunks {
+  readonly #head: string;
+  readonly #choice: string;
+  readonly #text: string;
+  readonly #reasoning: string;
+  /** Says nothing and keeps connection and client awake. */
+  readonly heartbeat: string;
+  readonly role: string;
+
+  constructor({ id, created, model }: Pick<ChatTurn, 'id' | 'created' | 'model'>) {
+    const head = JSON.stringify({ id, object: 'chat.completion.chunk', created, model });
+    this.#head = `data: ${head.slice(0, -1)},"choices":[`;
+    this.#choice = `${this.#head}{"index":0,"delta":`;
+    this.#text = `${this.#choice}{"content":`;
+    this.#reasoning = `${this.#choice}{"reasoning_content":`;
+    this.heartbeat = this.#delta('{}');
+    this.role = this.#delta('{"role":"assistant","content":""}');
+  }
+
+  text(text: string): string {
+    return `${this.#text}${JSON.stringify(text)}},"finish_reason":null}]}\n\n`;
+  }
+
+  reasoning(text: string): string {
+    return `${this.#reasoning}${JSON.stringify(text)}},"finish_reason":null}]}\n\n`;
+  }
+
+  /** One whole call: `index` and `type` are needed, `arguments` is a string, and nothing of it is repeated. */
+  call({ id, name, arguments: given }: ClientCall, index: number): string {
+    const call = { index, id, type: 'function', function: { name, arguments: given } };
+    return this.#delta(JSON.stringify({ tool_calls: [call] }));
+  }
+
+  /** An ordinary chunk that says nothing in the words of the interface; readers that know `x_agent` find more. */
+  activity(activity: Activity, line: string): string {
+    const delta = line === '' ? '{}' : JSON.stringify({ reasoning_content: line });
+    return `${this.#choice}${delta},"finish_reason":null}],"x_agent":${JSON.stringify(activity)}}\n\n`;
+  }
+
+  finish({ finish }: Outcome): string {
+    return `${this.#choice}{},"finish_reason":"${finishReasons[finish]}"}]}\n\n`;
+  }
+
+  /** Only for who asked for it: no choices are in it, and simple readers trip over that. */
+  usage(usage: TokenUsage): string {
+    return `${this.#head}],"usage":${JSON.stringify(usageOf(usage))}}\n\n`;
+  }
+
+  error(outcome: Outcome): string {
+    return outcome.error ? errorFrame(errorObjectOf(outcome.error)) : '';
+  }
+
+  #delta(delta: string): string {
+    return `${this.#choice}${delta},"finish_reason":null}]}\n\n`;
+  }
+}

@@ -1,0 +1,153 @@
+import { AgentError, ModelError } from '../agent/index.ts';
+import { type ErrorBody, type Header, HttpError } from '../http/index.ts';
+import type { TurnError } from '../protocol/index.ts';
+
+type ErrorType = 'invalid_request_error' | 'rate_limit_error' | 'upstream_error' | 'server_error';
+
+interface Row {
+  readonly status: number;
+  readonly type: ErrorType;
+  readonly code: string;
+  /** For the document: when it happens. */
+  readonly when: string;
+}
+
+const row = (status: number, type: ErrorType, code: string, when: string): Row => ({ status, type, code, when });
+const invalid = (status: number, code: string, when: string) => row(status, 'invalid_request_error', code, when);
+const upstream = (status: number, code: string, when: string) => row(status, 'upstream_error', code, when);
+const server = (status: number, code: string, when: string) => row(status, 'server_error', code, when);
+
+/** Every error of the chat API, each once: status, `error.type`, `error.code`. `docs/chat-api.md` shows this table. */
+export const chatErrors = {
+  unauthorized: invalid(401, 'invalid_api_key', 'the bearer key is missing or wrong'),
+  invalidJson: invalid(400, 'invalid_json', 'the body is not JSON in UTF-8'),
+  missingParameter: invalid(400, 'missing_required_parameter', 'a field that is needed is absent; `param` names it'),
+  invalidParameter: invalid(400, 'invalid_parameter', 'a field has a wrong type or value; `param` names it'),
+  unsupportedParameter: invalid(400, 'unsupported_parameter', '`n` above 1, audio, log probabilities, …'),
+  unsupportedContentType: invalid(400, 'unsupported_content_type', 'a part of a message is neither text nor image'),
+  unsupportedMediaType: invalid(415, 'unsupported_media_type', 'the content type is not `application/json`'),
+  contextTooLong: invalid(
+    400,
+    'context_length_exceeded',
+    'the conversation does not fit into the context of the model',
+  ),
+  upstreamRejected: invalid(400, 'upstream_rejected', 'the model provider refused the request'),
+  invalidRequest: invalid(400, 'invalid_request', 'the request is not valid HTTP, or its path is not'),
+  hostNotAllowed: invalid(403, 'host_not_allowed', 'the Host header names a host that is not served'),
+  originNotAllowed: invalid(403, 'origin_not_allowed', 'the request comes from a page of another origin'),
+  notFound: invalid(404, 'unknown_url', 'there is no such path'),
+  modelNotFound: invalid(404, 'model_not_found', '`GET /v1/models/{id}` of a model that is not listed'),
+  approvalNotFound: invalid(404, 'approval_not_found', 'nothing of that id waits for a decision'),
+  methodNotAllowed: invalid(405, 'method_not_allowed', 'the path has other methods; `Allow` names them'),
+  requestTimeout: invalid(408, 'request_timeout', 'the body did not arrive in time'),
+  payloadTooLarge: invalid(413, 'request_too_large', 'the body is larger than 32 MiB'),
+  idempotencyKeyReused: invalid(422, 'idempotency_key_reused', 'the `Idempotency-Key` came with another body before'),
+  sessionArchived: invalid(422, 'session_archived', 'the thread of the session is archived'),
+  turnInterrupted: invalid(422, 'turn_interrupted', 'the turn was interrupted before it had an answer'),
+  headersTooLarge: invalid(431, 'headers_too_large', 'the headers are too large'),
+  sessionBusy: row(429, 'rate_limit_error', 'session_busy', 'too many requests wait for this session already'),
+  concurrencyLimit: row(429, 'rate_limit_error', 'concurrency_limit', '`Api.MaxConcurrentTurns` turns run already'),
+  upstreamRateLimited: row(429, 'rate_limit_error', 'upstream_rate_limit', 'the model provider wants to be left alone'),
+  internalError: server(500, 'internal_error', 'a bug; the message has an id that is in the log'),
+  storageFailed: server(500, 'storage_failed', 'the turn could not be kept: the disk is full, or worse'),
+  upstreamUnauthorized: upstream(502, 'upstream_auth', 'the model provider refused the key of this server'),
+  upstreamUnreachable: upstream(502, 'upstream_unreachable', 'the model provider cannot be reached or broke off'),
+  upstreamFailed: upstream(502, 'upstream_failed', 'the model provider failed'),
+  upstreamProtocol: upstream(502, 'upstream_protocol', 'the model provider answered with something unintelligible'),
+  shuttingDown: server(503, 'shutting_down', 'the server is shutting down'),
+  deadlineExceeded: server(503, 'deadline_exceeded', 'the request was not finished in time'),
+} satisfies Readonly<Record<string, Row>>;
+export type ChatErrorName = keyof typeof chatErrors;
+
+/** What `error` is in a body or in a stream. */
+export interface ErrorObject {
+  readonly message: string;
+  readonly type: string;
+  readonly param: string | null;
+  readonly code: string | null;
+}
+
+export interface ChatErrorOptions {
+  /** Path of the field that is wrong, e.g. `messages[0].content`. */
+  readonly param?: string | undefined;
+  readonly retryAfterMs?: number | undefined;
+  /** False: clients that retry by themselves are told not to. */
+  readonly isRetryable?: boolean;
+}
+
+/** Errors that no retry makes better, whatever client libraries think of their status. */
+const neverRetried: ReadonlySet<ChatErrorName> = new Set(['upstreamUnauthorized', 'sessionBusy', 'storageFailed']);
+
+/** Made by `chatError`: `details` of the `HttpError` is what only this API has. */
+interface ChatDetails {
+  readonly chat: Pick<ErrorObject, 'type' | 'param'>;
+}
+
+/** An error of the table, to be thrown by a handler. */
+export function chatError(name: ChatErrorName, message: string, options: ChatErrorOptions = {}): HttpError {
+  const { status, type, code } = chatErrors[name];
+  const { param = null, retryAfterMs, isRetryable = !neverRetried.has(name) } = options;
+  const headers: Header[] = [];
+  if (retryAfterMs !== undefined) headers.push(['retry-after', String(Math.max(1, Math.ceil(retryAfterMs / 1000)))]);
+  if (!isRetryable) headers.push(['x-should-retry', 'false']);
+  const details: ChatDetails = { chat: { type, param } };
+  return new HttpError(status, code, message, details, headers);
+}
+
+export const invalidParameter = (param: string, message: string) => chatError('invalidParameter', message, { param });
+
+/** The same error for a client that must not try again: tools have run. */
+export function withoutRetry(error: HttpError): HttpError {
+  if (error.headers.some(([name]) => name === 'x-should-retry')) return error;
+  const { status, code, message, details, headers } = error;
+  return new HttpError(status, code, message, details, [...headers, ['x-should-retry', 'false']]);
+}
+
+/** An error of the HTTP layer by its name there; those names are in the table too. */
+function rowOf(code: string): Row | undefined {
+  return Object.hasOwn(chatErrors, code) ? chatErrors[code as ChatErrorName] : undefined;
+}
+
+/** Error bodies of the paths below `/v1/`, whoever raised the error: pass it to the server that carries these routes. */
+export function chatErrorBody(error: Omit<Parameters<ErrorBody>[0], 'path'>): { readonly error: ErrorObject } {
+  const { status, code, message, details } = error;
+  const chat = (details as Partial<ChatDetails> | undefined)?.chat;
+  if (chat) return { error: { message, type: chat.type, param: chat.param, code } };
+  const known = rowOf(code);
+  const type = known?.type ?? (status >= 500 ? 'server_error' : 'invalid_request_error');
+  return { error: { message, type, param: null, code: known?.code ?? code } };
+}
+
+/** What is told of an error in the middle of an answer. */
+export const errorObjectOf = (error: HttpError): ErrorObject => chatErrorBody(error).error;
+
+/** Why a turn failed, as the caller is told. Codes of turns are open: one that we do not know is our own fault. */
+export function turnFailure(error: TurnError & { readonly retryAfterMs?: number | undefined }): HttpError {
+  const { code, message, retryAfterMs } = error;
+  const name = code === 'overloaded' ? 'shuttingDown' : code;
+  if (!rowOf(name)) return chatError('internalError', message);
+  return chatError(name as ChatErrorName, message, { retryAfterMs });
+}
+
+const agentErrors: Partial<Record<AgentError['reason'], ChatErrorName>> = {
+  overloaded: 'shuttingDown',
+  storageFailed: 'storageFailed',
+  threadNotActive: 'sessionArchived',
+  turnInProgress: 'sessionBusy',
+  approvalNotFound: 'approvalNotFound',
+};
+
+/**
+ * Anything that was thrown while a turn was prepared, as an error of this API; what is neither an error of the runtime, nor of
+ * the model's provider, is a bug and comes back unchanged.
+ */
+export function explained(error: unknown): unknown {
+  if (error instanceof AgentError) {
+    const name = agentErrors[error.reason];
+    if (!name) return error;
+    const detail = error.detail === undefined ? '' : `: ${error.detail}`;
+    return chatError(name, `${error.message}${detail}.`, name === 'shuttingDown' ? { retryAfterMs: 1_000 } : {});
+  }
+  if (error instanceof ModelError) return turnFailure(error);
+  return error;
+}

@@ -1,0 +1,38 @@
+import { ModelError } from '../agent/index.ts';
+import { json, type Reply } from '../http/index.ts';
+import type { ChatOptions } from './options.ts';
+
+/**
+ * `GET /v1/health` (specification §4.1; the fields are ours). Says what would answer, and with which tools. A provider that is
+ * not configured rightly is told, with status 200 all the same: the server itself is well.
+ */
+export function healthOf(options: ChatOptions): () => Promise<Reply> {
+  const { runtime, api, version, mode, health } = options;
+  const bornAt = performance.now();
+  const enabled = new Set(api.EnabledTools.map((name) => name.toLowerCase()));
+
+  async function provider() {
+    try {
+      const { model, provider, tools } = await runtime.describe();
+      const names = tools.filter((name) => enabled.size === 0 || enabled.has(name.toLowerCase()));
+      return { model, provider, tools: { enabled: names.length, names } };
+    } catch (error) {
+      if (!(error instanceof ModelError)) throw error;
+      return { model: null, provider: null, problem: { code: error.code, message: error.message } };
+    }
+  }
+
+  return async () => {
+    const facts = await provider();
+    return json(200, {
+      status: 'ok',
+      version,
+      mode,
+      protocol: 'openai-compatible',
+      ...facts,
+      ...health?.(),
+      activeTurns: runtime.activeTurns,
+      uptimeMs: Math.round(performance.now() - bornAt),
+    });
+  };
+}

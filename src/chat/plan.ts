@@ -1,0 +1,127 @@
+import { createHash } from 'node:crypto';
+import type { ModelTool, Sampling, ToolChoice, TurnOptions } from '../agent/index.ts';
+import { chatError, invalidParameter } from './errors.ts';
+import { type Conversation, conversationOf } from './messages.ts';
+import { limits } from './options.ts';
+import { type ChatRequest, samplingNames } from './request.ts';
+
+/** What a request comes to, before anything has happened. */
+export interface Plan {
+  readonly conversation: Conversation;
+  readonly options: Pick<
+    TurnOptions,
+    'tools' | 'clientTools' | 'toolChoice' | 'responseFormat' | 'sampling' | 'sender'
+  >;
+  /** As the caller asked for it. */
+  readonly model: string | undefined;
+  /** Undefined: this request belongs to no session. */
+  readonly sessionId: string | undefined;
+  readonly isStream: boolean;
+  readonly includesUsage: boolean;
+  /** Undefined: as it is configured. */
+  readonly showsActivity: boolean | undefined;
+  /** The answer has a form: words that come before a tool call are no part of it. */
+  readonly onlyFinalText: boolean;
+}
+
+const choiceOf = (choice: ChatRequest['tool_choice']): ToolChoice | undefined =>
+  typeof choice === 'object' && choice !== null ? { name: choice.function.name } : (choice ?? undefined);
+
+/** Extensions may stand in `metadata`, whose values are strings, for clients that cannot add fields of their own. */
+function extension(
+  request: ChatRequest,
+  name: 'serverTools' | 'showToolActivity',
+  metadataName: string,
+): boolean | undefined {
+  const given = request.x_agent?.[name];
+  if (typeof given === 'boolean') return given;
+  const written = request.metadata?.[metadataName];
+  return written === 'true' || written === true ? true : written === 'false' || written === false ? false : undefined;
+}
+
+function clientToolsOf(tools: NonNullable<ChatRequest['tools']>): ModelTool[] {
+  const seen = new Set<string>();
+  return tools.map(({ function: { name, description, parameters } }, index) => {
+    if (seen.has(name)) throw invalidParameter(`tools[${index}].function.name`, `There are two tools ${name}.`);
+    seen.add(name);
+    return { name, description: description ?? '', inputSchema: parameters ?? { type: 'object', properties: {} } };
+  });
+}
+
+/**
+ * Which tools are offered. No `tools`: those of the server. An empty list, or `tool_choice: "none"`: none. A list: those of
+ * the caller, who runs them; with `x_agent.serverTools` those of the server beside them.
+ */
+function toolsOf(request: ChatRequest): Pick<TurnOptions, 'tools' | 'clientTools' | 'toolChoice'> {
+  const { tools } = request;
+  const toolChoice = choiceOf(request.tool_choice);
+  if (toolChoice === 'none') return { tools: 'none', toolChoice };
+  if (!tools) return { tools: 'server', toolChoice };
+  if (tools.length === 0) {
+    if (toolChoice && toolChoice !== 'auto') {
+      throw invalidParameter('tool_choice', 'No tool can be chosen: tools is empty.');
+    }
+    return { tools: 'none' };
+  }
+  const clientTools = clientToolsOf(tools);
+  const isMerged = extension(request, 'serverTools', 'server_tools') === true;
+  if (typeof toolChoice === 'object' && !isMerged && !clientTools.some(({ name }) => name === toolChoice.name)) {
+    throw invalidParameter('tool_choice.function.name', `There is no tool ${toolChoice.name} in tools.`);
+  }
+  return { tools: isMerged ? 'server' : 'none', clientTools, toolChoice };
+}
+
+function samplingOf(request: ChatRequest): Sampling | undefined {
+  const given = samplingNames.flatMap((name) => {
+    const value = request[name];
+    return value === null || value === undefined ? [] : [[name, value] as const];
+  });
+  return given.length === 0 ? undefined : Object.fromEntries(given);
+}
+
+/** Printable ASCII: it goes back in a header. */
+const sessionName = /^[\x21-\x7e]+$/;
+
+function namedSession(value: unknown, param: string): string | undefined {
+  if (value === undefined || value === null || value === '') return undefined;
+  if (typeof value === 'string' && sessionName.test(value) && value.length <= limits.sessionIdChars) return value;
+  throw chatError(
+    'invalidParameter',
+    `${param} must be 1 to ${limits.sessionIdChars} printable ASCII characters without spaces.`,
+    { param },
+  );
+}
+
+/** Any name of a user as a session, told apart from the names that callers give to sessions. */
+function userSession(user: string): string {
+  const name = user.toWellFormed().replace(/[^\x21-\x24\x26-\x7e]/gu, (character) => encodeURIComponent(character));
+  return `user:${name.length > 200 ? createHash('sha256').update(user).digest('hex') : name}`;
+}
+
+/** Which session a request belongs to: by its header, its metadata, its user (in this order), or to none. */
+export function sessionIdOf(request: Pick<ChatRequest, 'metadata' | 'user'>, header: string | undefined) {
+  const { metadata, user } = request;
+  return (
+    namedSession(header, 'X-Session-Id') ??
+    namedSession(metadata?.['session_id'], 'metadata.session_id') ??
+    namedSession(metadata?.['conversation_id'], 'metadata.conversation_id') ??
+    (user ? userSession(user) : undefined)
+  );
+}
+
+/** @throws HttpError 400 for what contradicts itself, or is not supported */
+export function planOf(request: ChatRequest, sessionHeader: string | undefined): Plan {
+  const { response_format: format, user } = request;
+  const responseFormat = format && format.type !== 'text' ? format : undefined;
+  const tools = toolsOf(request);
+  return {
+    conversation: conversationOf(request.messages),
+    options: { ...tools, responseFormat, sampling: samplingOf(request), sender: user ?? undefined },
+    model: request.model ?? undefined,
+    sessionId: sessionIdOf(request, sessionHeader),
+    isStream: request.stream === true,
+    includesUsage: request.stream_options?.include_usage === true,
+    showsActivity: extension(request, 'showToolActivity', 'show_tool_activity'),
+    onlyFinalText: responseFormat !== undefined && tools.tools === 'server',
+  };
+}

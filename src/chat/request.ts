@@ -1,0 +1,208 @@
+import * as v from 'valibot';
+import { defaults } from '../protocol/index.ts';
+import { chatError, invalidParameter } from './errors.ts';
+import { isDeeperThan } from './json-depth.ts';
+import { limits } from './options.ts';
+
+/*
+ * What a request may look like. Lenient where clients differ: every optional field may be null, unknown fields are
+ * accepted, content may be a string, a list of parts, null or absent. Strict where a guess could be wrong.
+ */
+const text = v.nullish(v.string('a string'));
+const number = v.nullish(v.pipe(v.number('a number'), v.finite('a number')));
+const flag = v.nullish(v.boolean('true or false'));
+const count = v.nullish(v.pipe(v.number('a whole number'), v.integer('a whole number'), v.minValue(1, 'at least 1')));
+const json = v.pipe(
+  v.record(v.string(), v.unknown(), 'an object'),
+  v.check((value) => !isDeeperThan(value, limits.jsonDepth), `nested ${limits.jsonDepth} levels deep at most`),
+);
+const required = v.pipe(v.string('a string'), v.nonEmpty('a string that is not empty'));
+
+const TextPart = v.object({ type: v.literal('text'), text: v.string('a string') });
+const ImagePart = v.object({
+  type: v.literal('image_url'),
+  image_url: v.lazy((input) => (typeof input === 'string' ? required : v.object({ url: required, detail: text }))),
+});
+/** Of a kind that is judged where it is used: files and audio are refused, what an assistant once thought is ignored. */
+const OtherPart = v.looseObject({ type: v.string('a string') }, 'an object with a type');
+const knownParts: Readonly<Record<string, v.GenericSchema<unknown, Part>>> = { text: TextPart, image_url: ImagePart };
+
+export type Part =
+  | v.InferOutput<typeof TextPart>
+  | v.InferOutput<typeof ImagePart>
+  | v.InferOutput<typeof OtherPart>
+  | string;
+
+const Part: v.GenericSchema<unknown, Part> = v.lazy((input) => {
+  if (typeof input === 'string') return v.string();
+  const type = (input as { readonly type?: unknown } | null)?.type;
+  return typeof type === 'string' && Object.hasOwn(knownParts, type) ? (knownParts[type] ?? OtherPart) : OtherPart;
+});
+const Content: v.GenericSchema<unknown, string | Part[] | null | undefined> = v.nullish(
+  v.lazy((input) => (Array.isArray(input) ? v.array(Part) : v.string('a string or a list of parts'))),
+);
+
+/** Arguments should be JSON text; some clients send the object itself. */
+const Arguments = v.nullish(v.union([v.string(), v.record(v.string(), v.unknown())], 'a string of JSON'));
+const Call = v.object({
+  id: required,
+  function: v.object({ name: required, arguments: Arguments }, 'an object: only calls of functions are supported'),
+});
+
+const roles = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] as const;
+const Message = v.variant(
+  'role',
+  [
+    v.object({ role: v.picklist(['system', 'developer', 'user']), content: Content }),
+    v.object({
+      role: v.literal('assistant'),
+      content: Content,
+      tool_calls: v.nullish(v.array(Call, 'a list of calls')),
+      function_call: v.nullish(v.object({ name: required, arguments: Arguments })),
+    }),
+    v.object({ role: v.literal('tool'), content: Content, tool_call_id: required, name: text }),
+    v.object({ role: v.literal('function'), content: Content, name: required }),
+  ],
+  `one of ${roles.join(', ')}`,
+);
+export type Message = v.InferOutput<typeof Message>;
+
+const functionOnly = '"function": no other kind of tool is supported';
+const Tool = v.object({
+  type: v.literal('function', functionOnly),
+  function: v.object({
+    name: v.pipe(required, v.maxLength(128, '128 characters at most')),
+    description: text,
+    parameters: v.nullish(json),
+  }),
+});
+const toolChoices = ['auto', 'none', 'required'] as const;
+const ToolChoice = v.lazy((input) =>
+  typeof input === 'object'
+    ? v.object({ type: v.literal('function', '"function"'), function: v.object({ name: required }) })
+    : v.picklist(toolChoices, `one of ${toolChoices.join(', ')}, or an object that names a function`),
+) as v.GenericSchema<unknown, (typeof toolChoices)[number] | { readonly function: { readonly name: string } }>;
+
+const formats = ['text', 'json_object', 'json_schema'] as const;
+const ResponseFormat = v.variant(
+  'type',
+  [
+    v.object({ type: v.literal('text') }),
+    v.object({ type: v.literal('json_object') }),
+    v.object({
+      type: v.literal('json_schema'),
+      json_schema: v.pipe(
+        json,
+        v.check(({ name }) => typeof name === 'string', 'an object with a name'),
+      ),
+    }),
+  ],
+  `one of ${formats.join(', ')}`,
+);
+
+/** Parameters that go to the model's provider as they are. */
+const sampling = {
+  temperature: number,
+  top_p: number,
+  top_k: number,
+  min_p: number,
+  presence_penalty: number,
+  frequency_penalty: number,
+  repetition_penalty: number,
+  max_tokens: count,
+  max_completion_tokens: count,
+  seed: number,
+  stop: v.nullish(
+    v.union(
+      [
+        v.string(),
+        v.pipe(v.array(v.string()), v.maxLength(limits.stopSequences, `at most ${limits.stopSequences} strings`)),
+      ],
+      `a string, or a list of at most ${limits.stopSequences} strings`,
+    ),
+  ),
+  logit_bias: v.nullish(v.record(v.string(), v.pipe(v.number('numbers'), v.finite('numbers')), 'an object')),
+  reasoning_effort: text,
+  verbosity: text,
+  parallel_tool_calls: flag,
+  service_tier: text,
+  prompt_cache_key: text,
+  safety_identifier: text,
+} as const;
+export const samplingNames = Object.keys(sampling) as (keyof typeof sampling)[];
+
+/** Extensions of this API in the body; `metadata` carries the same for clients that cannot add fields. */
+const Extension = v.object({
+  /** Offers the tools of the server beside those in `tools`. */
+  serverTools: flag,
+  /** Overrides `Api.ShowToolActivity`. */
+  showToolActivity: flag,
+});
+
+export const ChatRequest = v.object({
+  ...sampling,
+  model: text,
+  messages: v.pipe(
+    v.array(Message, 'a list of messages'),
+    v.nonEmpty('a list with at least one message'),
+    v.maxLength(defaults.chat.maxMessages, `a list of at most ${defaults.chat.maxMessages} messages`),
+  ),
+  stream: flag,
+  stream_options: v.nullish(v.object({ include_usage: flag }, 'an object')),
+  tools: v.nullish(
+    v.pipe(v.array(Tool, 'a list of tools'), v.maxLength(limits.tools, `a list of at most ${limits.tools} tools`)),
+  ),
+  tool_choice: v.nullish(ToolChoice),
+  response_format: v.nullish(ResponseFormat),
+  user: text,
+  metadata: v.nullish(v.record(v.string(), v.unknown(), 'an object')),
+  x_agent: v.nullish(Extension),
+  n: v.nullish(v.pipe(v.number('1'), v.integer('1'), v.minValue(1, '1'))),
+  logprobs: flag,
+  audio: v.nullish(v.unknown()),
+  modalities: v.nullish(v.array(v.string('a string'), 'a list of strings')),
+  functions: v.nullish(v.array(v.unknown(), 'a list')),
+});
+export type ChatRequest = v.InferOutput<typeof ChatRequest>;
+
+/** `['messages', 0, 'content']` → `messages[0].content`. */
+function paramOf(path: readonly v.IssuePathItem[] | undefined): string | undefined {
+  if (!path) return undefined;
+  return path
+    .map(({ key }) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`))
+    .join('')
+    .replace(/^\./, '');
+}
+
+/** What this API cannot do is refused rather than left out: an answer would not be what was asked for. */
+function refuseUnsupported(request: ChatRequest): void {
+  const refuse = (param: string, why: string) => {
+    throw chatError('unsupportedParameter', `${param} is not supported: ${why}.`, { param });
+  };
+  if ((request.n ?? 1) > 1) refuse('n', 'one answer per request');
+  if (request.logprobs === true) refuse('logprobs', 'answers carry no log probabilities');
+  if (request.audio !== null && request.audio !== undefined) refuse('audio', 'answers are text');
+  if (request.modalities?.some((each) => each !== 'text')) refuse('modalities', 'answers are text');
+  if (request.functions && request.functions.length > 0) refuse('functions', 'use tools');
+}
+
+/** A parsed body as a request. @throws HttpError 400 that names the field which is wrong */
+export function parseRequest(body: unknown): ChatRequest {
+  const parsed = v.safeParse(ChatRequest, body, { abortEarly: true });
+  if (parsed.success) {
+    refuseUnsupported(parsed.output);
+    return parsed.output;
+  }
+  const [issue] = parsed.issues;
+  const param = paramOf(issue.path);
+  if (param === undefined) throw chatError('invalidParameter', 'The body must be a JSON object.');
+  if (issue.received === 'undefined') {
+    throw chatError('missingParameter', `${param} is missing.`, { param });
+  }
+  throw invalidParameter(param, `${param} must be ${wish(issue.message)}.`);
+}
+
+/** Messages of ours complete the sentence; the library's own say what they expected and what they got. */
+function wish(message: string): string {
+  return message.replace(/^Invalid .*?: Expected (.*?)( but received .*)?$/s, '$1');
+}

@@ -1,0 +1,66 @@
+import { type AnyRoute, json, type Method, type Reply, type RequestContext } from '../http/index.ts';
+import { defaults } from '../protocol/index.ts';
+import { Approvals } from './approvals.ts';
+import { Completions } from './completions.ts';
+import { chatError, explained } from './errors.ts';
+import { healthOf } from './health.ts';
+import { Models } from './models.ts';
+import type { ChatOptions } from './options.ts';
+import { ChatTurns } from './turns.ts';
+
+const methods: readonly Method[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
+
+const unknownUrl = (): never => {
+  throw chatError(
+    'notFound',
+    'There is no such path here. This server speaks chat completions: POST /v1/chat/completions.',
+  );
+};
+
+function route(
+  method: Method,
+  path: string,
+  handler: (context: RequestContext) => Reply | Promise<Reply>,
+  more: Pick<AnyRoute, 'bodyLimit' | 'deadlineMs'> = {},
+): AnyRoute {
+  return { method, path, handler, ...more };
+}
+
+/**
+ * Every route below `/v1/` (specification §4.1). They need `chatGuard` in front of them and `chatErrorBody` behind: the server
+ * that carries them passes both on (`openChatServer` does).
+ */
+export function chatRoutes(options: ChatOptions): AnyRoute[] {
+  const { runtime, api, logger } = options;
+  const turns = new ChatTurns({ runtime, api, logger });
+  const models = new Models(runtime);
+  const completions = new Completions(options, turns, models);
+
+  const listed = () =>
+    models.list().catch((error: unknown) => {
+      throw explained(error);
+    });
+  async function findModel({ params }: RequestContext): Promise<Reply> {
+    const found = (await listed()).find(({ id }) => id === params['*']);
+    if (!found) throw chatError('modelNotFound', 'There is no such model here; GET /v1/models lists them.');
+    return json(200, found);
+  }
+
+  return [
+    // No deadline: a turn may take hours, and what keeps the client awake meanwhile is part of the answer.
+    route('POST', '/v1/chat/completions', completions.handle, {
+      bodyLimit: defaults.http.chatBodyBytes,
+      deadlineMs: 0,
+    }),
+    route('GET', '/v1/health', healthOf(options)),
+    route('GET', '/v1/models', async () => json(200, { object: 'list', data: await listed() })),
+    // Ids may have slashes in them, written as they are or percent-encoded.
+    route('GET', '/v1/models/*', findModel),
+    ...(api.ApprovalMode === 'interactive' ? approvalRoutes(new Approvals(runtime, turns)) : []),
+    ...methods.flatMap((method) => [route(method, '/v1/*', unknownUrl), route(method, '/v1', unknownUrl)]),
+  ];
+}
+
+function approvalRoutes(approvals: Approvals): AnyRoute[] {
+  return [route('GET', '/v1/approvals', approvals.list), route('POST', '/v1/approvals/:id', approvals.decide)];
+}

@@ -1,0 +1,117 @@
+import { createHash } from 'node:crypto';
+import { AgentError, type Runtime, type TurnOptions } from '../agent/index.ts';
+import type { Config } from '../config/index.ts';
+import type { InputPart, Thread, ThreadConfig } from '../protocol/index.ts';
+import type { Plan } from './plan.ts';
+
+/** A thread that is ready for the turn of a request. */
+export interface OpenThread {
+  readonly threadId: string;
+  readonly input: readonly InputPart[];
+  readonly options: TurnOptions;
+  /** Call when the turn is over. */
+  readonly close: () => Promise<void>;
+}
+
+/** How many of a thread's newest turns are looked at to find out whether it has heard of the conversation. */
+const lookBack = 20;
+
+/** The thread of a session: the same one for the same name, also after a restart. */
+export function threadIdOf(sessionId: string): string {
+  return `thread_api_${createHash('sha256').update(sessionId).digest('hex').slice(0, 24)}`;
+}
+
+/**
+ * Threads behind requests. A session has a thread for good, which knows what was said and what tools gave: of what the client
+ * sends again only the new end counts. A request without a session gets a thread of its own, gone when it is answered.
+ */
+export class Threads {
+  readonly #runtime: Runtime;
+  readonly #api: Config['Api'];
+
+  constructor(runtime: Runtime, api: Config['Api']) {
+    this.#runtime = runtime;
+    this.#api = api;
+  }
+
+  open(plan: Plan, model: string | undefined): OpenThread {
+    const options = { ...plan.options, ...this.#policy(), model };
+    return plan.sessionId === undefined ? this.#ephemeral(plan, options) : this.#session(plan, plan.sessionId, options);
+  }
+
+  #ephemeral({ conversation }: Plan, options: TurnOptions): OpenThread {
+    const { thread, announce } = this.#runtime.start({
+      identity: { channelName: 'api' },
+      config: this.#config(),
+      isEphemeral: true,
+    });
+    announce();
+    return {
+      threadId: thread.id,
+      input: conversation.input,
+      options: { ...options, ...told(conversation) },
+      close: async () => (await this.#runtime.delete(thread.id))(),
+    };
+  }
+
+  #session({ conversation }: Plan, sessionId: string, options: TurnOptions): OpenThread {
+    const threadId = threadIdOf(sessionId);
+    const known = this.#find(threadId);
+    const config = this.#config(conversation.instructions);
+    if (!known) this.#begin(threadId, sessionId, config);
+    else if (differs(config, known.config)) this.#runtime.updateConfig(threadId, config);
+    const isContinued = known?.turns?.some(({ status }) => status === 'completed') === true;
+    const { toolAnswers } = conversation;
+    // Instructions are kept with the thread, so they are not told twice.
+    const { instructions: _, ...history } = told(conversation);
+    return {
+      threadId,
+      input: conversation.input,
+      options: { ...options, ...(isContinued ? { toolResults: toolAnswers } : history) },
+      close: async () => {},
+    };
+  }
+
+  #find(threadId: string): Thread | undefined {
+    try {
+      return this.#runtime.read(threadId, { includeTurns: true, turnLimit: lookBack });
+    } catch (error) {
+      if (error instanceof AgentError && error.reason === 'threadNotFound') return undefined;
+      throw error;
+    }
+  }
+
+  #begin(threadId: string, sessionId: string, config: ThreadConfig): void {
+    const identity = { channelName: 'api', channelContext: sessionId };
+    this.#runtime.start({ threadId, identity, displayName: sessionId.slice(0, 200), config }).announce();
+  }
+
+  /** Of the thread rather than of the turn, so that sub-agents inherit it. */
+  #config(instructions: readonly string[] = []): ThreadConfig {
+    const { EnabledTools } = this.#api;
+    return {
+      approvalPolicy: this.#policy().approvalPolicy,
+      enabledTools: EnabledTools.length > 0 ? EnabledTools : undefined,
+      ...(instructions.length > 0 && { agentInstructions: instructions.join('\n\n') }),
+    };
+  }
+
+  /** `Api.AutoApprove` decides, unless somebody answers at /v1/approvals (specification §1, DESIGN §5a). */
+  #policy() {
+    const { ApprovalMode, ApprovalTimeoutSeconds, AutoApprove } = this.#api;
+    if (ApprovalMode === 'interactive') {
+      return { approvalPolicy: 'default', approvalTimeoutMs: ApprovalTimeoutSeconds * 1000 } as const;
+    }
+    return { approvalPolicy: AutoApprove ? 'autoApprove' : 'interrupt' } as const;
+  }
+}
+
+/** All that the caller sent before its question; results of its tools are the last of it. */
+function told({ instructions, history, toolMessages }: Plan['conversation']) {
+  return { instructions, history: [...history, ...toolMessages] };
+}
+
+function differs(wanted: ThreadConfig, present: ThreadConfig = {}): boolean {
+  const keys = Object.keys(wanted) as (keyof ThreadConfig)[];
+  return keys.some((key) => JSON.stringify(wanted[key]) !== JSON.stringify(present[key]));
+}

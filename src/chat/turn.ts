@@ -1,0 +1,269 @@
+import { randomUUID } from 'node:crypto';
+import type { ThreadEvent } from '../agent/index.ts';
+import type { HttpError } from '../http/index.ts';
+import type { ApprovalRequest, FinishReason, Item, TokenUsage, Turn } from '../protocol/index.ts';
+import {
+  type Activity,
+  approvalRequested,
+  approvalResolved,
+  isClientCall,
+  lineOf,
+  notice,
+  toolEnded,
+  toolStarted,
+} from './activity.ts';
+import { chatError, turnFailure, withoutRetry } from './errors.ts';
+
+/** A call that the caller is to run. */
+export interface ClientCall {
+  readonly id: string;
+  readonly name: string;
+  readonly arguments: string;
+}
+
+/** How a turn ended; `error` is there when it did not end well. */
+export interface Outcome {
+  readonly finish: FinishReason;
+  readonly usage: TokenUsage | undefined;
+  readonly error: HttpError | undefined;
+}
+
+/** Somebody who is told of an answer while it comes. */
+export interface Watcher {
+  onText(text: string): void;
+  onReasoning(text: string): void;
+  onCall(call: ClientCall, index: number): void;
+  /** `line` is the same for people; it is part of the thinking, and empty when activity is not shown there. */
+  onActivity(activity: Activity, line: string): void;
+  /** The last call. */
+  onEnd(outcome: Outcome): void;
+}
+
+export interface ChatTurnOptions {
+  readonly model: string;
+  readonly sessionId: string | undefined;
+  readonly showsActivity: boolean;
+  readonly onlyFinalText: boolean;
+  /** Nobody watches any more, and it has not ended. */
+  readonly onDeserted: (turn: ChatTurn) => void;
+}
+
+/**
+ * One turn that was asked for by this API: turns its events into the parts of an answer, keeps what was said so far, and
+ * tells whoever watches. A retry of the same request watches the same turn.
+ */
+export class ChatTurn {
+  readonly id = `chatcmpl-${randomUUID().replaceAll('-', '')}`;
+  readonly created = Math.floor(Date.now() / 1000);
+  readonly model: string;
+  readonly sessionId: string | undefined;
+  /** Somebody who lost the connection knows how to find the turn again. */
+  hasWayBack: boolean;
+  text = '';
+  reasoning = '';
+  readonly calls: ClientCall[] = [];
+  readonly activities: Activity[] = [];
+  /** Approvals that it waits for, by id; those of its sub-agents too. */
+  readonly approvals = new Map<string, ApprovalRequest>();
+  /** A tool of the server may have changed something: the turn must not be run a second time. */
+  hasRunTools = false;
+  outcome: Outcome | undefined;
+  readonly ended: Promise<void>;
+  readonly #options: ChatTurnOptions;
+  readonly #watchers = new Set<Watcher>();
+  #resolveEnded: () => void = () => {};
+  #stop: (() => void) | undefined;
+  #isStopped = false;
+  #messageId = '';
+  /** Of the open message, characters that came as deltas. */
+  #seen = 0;
+  #reasoningId = '';
+
+  constructor(options: ChatTurnOptions) {
+    this.#options = options;
+    this.model = options.model;
+    this.sessionId = options.sessionId;
+    this.hasWayBack = options.sessionId !== undefined;
+    this.ended = new Promise((resolve) => {
+      this.#resolveEnded = resolve;
+    });
+  }
+
+  /** Something of an answer is there. */
+  get hasSpoken(): boolean {
+    return this.text !== '' || this.reasoning !== '' || this.calls.length + this.activities.length > 0;
+  }
+
+  /** Ends it early. Asked twice, it ends once. */
+  stop(): void {
+    if (this.#isStopped) return;
+    this.#isStopped = true;
+    this.#stop?.();
+  }
+
+  /** How it can be ended from now on: that depends on how far it has come. @throws HttpError when it is to end already */
+  stopBy(stop: () => void): void {
+    if (this.#isStopped) throw givenUp();
+    this.#stop = stop;
+  }
+
+  get isWatched(): boolean {
+    return this.#watchers.size > 0;
+  }
+
+  /** Characters of memory, about. */
+  get size(): number {
+    return this.text.length + this.reasoning.length + this.activities.length * 256;
+  }
+
+  /** What can be told of the text now: where only the last message counts, that is nothing before the end. */
+  get textSoFar(): string {
+    return this.#options.onlyFinalText && !this.outcome ? '' : this.text;
+  }
+
+  watch(watcher: Watcher): void {
+    this.#watchers.add(watcher);
+  }
+
+  unwatch(watcher: Watcher): void {
+    if (this.#watchers.delete(watcher) && !this.isWatched && !this.outcome) this.#options.onDeserted(this);
+  }
+
+  /** Hears what the runtime tells of the turn. This is the hot path: one call per piece of an answer. */
+  readonly listener = (event: ThreadEvent): void => {
+    switch (event.method) {
+      case 'item/agentMessage/delta':
+        if (event.params.itemId !== this.#messageId) this.#beginMessage(event.params.itemId);
+        this.#seen += event.params.delta.length;
+        this.#say(event.params.delta);
+        return;
+      case 'item/reasoning/delta':
+        if (event.params.itemId !== this.#reasoningId) this.#beginReasoning(event.params.itemId);
+        this.#think(event.params.delta);
+        return;
+      case 'item/completed':
+        this.#completed(event.params.item);
+        return;
+      case 'item/approval/request':
+        this.approvals.set(event.params.requestId, event.params);
+        this.#act(approvalRequested(event.params));
+        return;
+      case 'item/approval/resolved': {
+        const { requestId, decision, decidedBy } = event.params;
+        this.approvals.delete(requestId);
+        this.#act(approvalResolved(requestId, decision, decidedBy));
+        return;
+      }
+      case 'turn/completed': {
+        const { turn, tokenUsage } = event.params;
+        this.#end({ finish: turn.finishReason ?? 'stop', usage: tokenUsage, error: undefined });
+        return;
+      }
+      case 'turn/failed':
+        this.#failed(event.params.turn, turnFailure(event.params.error));
+        return;
+      case 'turn/cancelled':
+        this.#failed(event.params.turn, cancellation(event.params.turn));
+        return;
+    }
+  };
+
+  /** Ends a turn that could not be begun. */
+  fail(error: HttpError): void {
+    this.#end({ finish: 'stop', usage: undefined, error });
+  }
+
+  #completed(item: Item): void {
+    switch (item.type) {
+      case 'agentMessage':
+        // Without deltas, or with fewer than there should have been, the rest comes here.
+        if (item.id !== this.#messageId) this.#beginMessage(item.id);
+        if (item.text.length > this.#seen) this.#say(item.text.slice(this.#seen));
+        this.#seen = item.text.length;
+        return;
+      case 'toolCall':
+        if (isClientCall(item)) this.#call({ id: item.callId, name: item.tool, arguments: item.arguments });
+        else {
+          this.hasRunTools = true;
+          this.#act(toolStarted(item));
+        }
+        return;
+      case 'toolResult':
+        // Results that the caller brought are known to it.
+        if (this.activities.some(({ callId }) => callId === item.callId)) this.#act(toolEnded(item));
+        return;
+      case 'systemNotice':
+        this.#act(notice(item));
+        return;
+    }
+  }
+
+  /** Messages before and after tool calls are paragraphs of one answer; where only the last counts the others are thoughts. */
+  #beginMessage(itemId: string): void {
+    this.#messageId = itemId;
+    this.#seen = 0;
+    if (this.text === '') return;
+    if (!this.#options.onlyFinalText) {
+      this.#say('\n\n');
+      return;
+    }
+    const { text } = this;
+    this.text = '';
+    this.#think(`${text}\n`);
+  }
+
+  #beginReasoning(itemId: string): void {
+    this.#reasoningId = itemId;
+    if (this.reasoning !== '' && !this.reasoning.endsWith('\n')) this.#think('\n');
+  }
+
+  #say(text: string): void {
+    this.text += text;
+    if (this.#options.onlyFinalText) return;
+    for (const watcher of this.#watchers) watcher.onText(text);
+  }
+
+  #think(text: string): void {
+    this.reasoning += text;
+    for (const watcher of this.#watchers) watcher.onReasoning(text);
+  }
+
+  #call(call: ClientCall): void {
+    const index = this.calls.push(call) - 1;
+    for (const watcher of this.#watchers) watcher.onCall(call, index);
+  }
+
+  #act(activity: Activity): void {
+    this.activities.push(activity);
+    const line = this.#options.showsActivity ? this.#asThought(lineOf(activity)) : '';
+    this.reasoning += line;
+    for (const watcher of this.#watchers) watcher.onActivity(activity, line);
+  }
+
+  #asThought(line = ''): string {
+    return line !== '' && this.reasoning !== '' && !this.reasoning.endsWith('\n') ? `\n${line}` : line;
+  }
+
+  #failed(turn: Turn, error: HttpError): void {
+    const isFinal = this.hasRunTools && !error.headers.some(([name]) => name === 'x-should-retry');
+    this.#end({ finish: 'stop', usage: turn.tokenUsage, error: isFinal ? withoutRetry(error) : error });
+  }
+
+  #end(outcome: Outcome): void {
+    if (this.outcome) return;
+    this.outcome = outcome;
+    if (this.#options.onlyFinalText && this.text !== '')
+      for (const watcher of this.#watchers) watcher.onText(this.text);
+    for (const watcher of this.#watchers) watcher.onEnd(outcome);
+    this.#watchers.clear();
+    this.#resolveEnded();
+  }
+}
+
+/** It ended before there was a turn of the runtime. */
+export const givenUp = (): HttpError => chatError('turnInterrupted', 'The turn was given up before it began.');
+
+function cancellation({ interruptedBy }: Turn): HttpError {
+  if (interruptedBy === 'shutdown') return chatError('shuttingDown', 'The server is shutting down.');
+  return chatError('turnInterrupted', 'The turn was interrupted before it had an answer.');
+}

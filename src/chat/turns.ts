@@ -1,0 +1,172 @@
+import { AgentError, type Listener, type Runtime } from '../agent/index.ts';
+import type { Config } from '../config/index.ts';
+import { HttpError } from '../http/index.ts';
+import type { Logger } from '../log/index.ts';
+import type { ApprovalRequest } from '../protocol/index.ts';
+import { chatError, explained } from './errors.ts';
+import { Lines } from './lines.ts';
+import type { Plan } from './plan.ts';
+import { type OpenThread, Threads } from './threads.ts';
+import { ChatTurn, type ChatTurnOptions, givenUp } from './turn.ts';
+
+export interface ChatTurnsOptions {
+  readonly runtime: Runtime;
+  readonly api: Config['Api'];
+  readonly logger: Logger;
+}
+
+const nothing = () => {};
+const retryAfterMs = 1_000;
+
+/** The turns that this API has asked for: begins them, bounds them, and ends those that nobody waits for any more. */
+export class ChatTurns {
+  readonly #options: ChatTurnsOptions;
+  readonly #threads: Threads;
+  readonly #lines = new Lines();
+  readonly #running = new Set<ChatTurn>();
+  readonly #graces = new Map<ChatTurn, NodeJS.Timeout>();
+
+  constructor(options: ChatTurnsOptions) {
+    this.#options = options;
+    this.#threads = new Threads(options.runtime, options.api);
+  }
+
+  /** Approvals that turns of this API wait for. */
+  get approvals(): ApprovalRequest[] {
+    return [...this.#running].flatMap((turn) => [...turn.approvals.values()]);
+  }
+
+  /** The session behind an approval; undefined when the request belongs to none. */
+  sessionOf(approvalId: string): string | undefined {
+    for (const { approvals, sessionId } of this.#running) if (approvals.has(approvalId)) return sessionId;
+    return undefined;
+  }
+
+  /**
+   * Begins a turn. Whatever goes wrong from here on is told as its outcome. `named`: the caller has a key by which to find it
+   * again. @throws HttpError 429 when too many run
+   */
+  begin(plan: Plan, models: { readonly used: string; readonly asked: string | undefined }, isNamed: boolean): ChatTurn {
+    const { MaxConcurrentTurns, ShowToolActivity } = this.#options.api;
+    if (this.#running.size >= MaxConcurrentTurns) {
+      throw chatError('concurrencyLimit', `${MaxConcurrentTurns} turns run already.`, { retryAfterMs });
+    }
+    const options: ChatTurnOptions = {
+      model: models.used,
+      sessionId: plan.sessionId,
+      showsActivity: plan.showsActivity ?? ShowToolActivity,
+      onlyFinalText: plan.onlyFinalText,
+      onDeserted: (deserted) => this.#deserted(deserted),
+    };
+    const turn = new ChatTurn(options);
+    turn.hasWayBack ||= isNamed;
+    this.#running.add(turn);
+    void this.#run(turn, plan, models.asked).finally(() => this.#forget(turn));
+    return turn;
+  }
+
+  /** Somebody watches again. */
+  keep(turn: ChatTurn): void {
+    clearTimeout(this.#graces.get(turn));
+    this.#graces.delete(turn);
+  }
+
+  #forget(turn: ChatTurn): void {
+    this.keep(turn);
+    this.#running.delete(turn);
+  }
+
+  /** Never rejects. */
+  async #run(turn: ChatTurn, plan: Plan, model: string | undefined): Promise<void> {
+    try {
+      const leave = await this.#enter(turn);
+      try {
+        if (!turn.outcome) await this.#converse(turn, plan, model);
+      } finally {
+        leave();
+      }
+    } catch (error) {
+      turn.fail(this.#told(error));
+    }
+  }
+
+  /** Waits for the session to be free. */
+  async #enter(turn: ChatTurn): Promise<() => void> {
+    const { sessionId } = turn;
+    if (sessionId === undefined) return nothing;
+    const waiting = new AbortController();
+    turn.stopBy(() => waiting.abort(givenUp()));
+    return this.#lines.enter(sessionId, waiting.signal);
+  }
+
+  async #converse(turn: ChatTurn, plan: Plan, model: string | undefined): Promise<void> {
+    const thread = this.#threads.open(plan, model);
+    try {
+      await this.#start(turn, thread);
+      await turn.ended;
+    } finally {
+      await thread.close().catch((error: unknown) => this.#options.logger.bug(error));
+    }
+  }
+
+  /** Another face may use the thread of a session as well: its turn is waited for. */
+  async #start(turn: ChatTurn, { threadId, input, options }: OpenThread): Promise<void> {
+    const { runtime } = this.#options;
+    for (;;) {
+      // Stopped while it waited: nothing may begin any more.
+      turn.stopBy(nothing);
+      try {
+        const started = runtime.startTurn(threadId, input, turn.listener, options);
+        turn.stopBy(() => this.#interrupt(threadId, started.turn.id));
+        started.begin();
+        return;
+      } catch (error) {
+        if (!(error instanceof AgentError && error.reason === 'turnInProgress')) throw error;
+      }
+      await this.#idle(turn, threadId);
+    }
+  }
+
+  /** Resolves when the turn that runs in the thread has ended; rejects when `turn` is stopped before. */
+  async #idle(turn: ChatTurn, threadId: string): Promise<void> {
+    const { runtime } = this.#options;
+    const ended = Promise.withResolvers<void>();
+    const listener: Listener = ({ method }) => {
+      if (method === 'turn/completed' || method === 'turn/failed' || method === 'turn/cancelled') ended.resolve();
+    };
+    turn.stopBy(() => ended.reject(givenUp()));
+    runtime.subscribe(threadId, listener);
+    try {
+      await ended.promise;
+    } finally {
+      runtime.unsubscribe(threadId, listener);
+    }
+  }
+
+  #interrupt(threadId: string, turnId: string): void {
+    try {
+      this.#options.runtime.interrupt(threadId, turnId)();
+    } catch (error) {
+      // It ended by itself in the meantime.
+      if (!(error instanceof AgentError)) throw error;
+    }
+  }
+
+  /** `Api.OnDisconnect`: a turn is finished for whoever comes back, or ended; at once when nobody can come back. */
+  #deserted(turn: ChatTurn): void {
+    const { OnDisconnect, DisconnectGraceMs } = this.#options.api;
+    if (OnDisconnect === 'detach') return;
+    if (!turn.hasWayBack || DisconnectGraceMs === 0) {
+      turn.stop();
+      return;
+    }
+    this.#graces.set(turn, setTimeout(() => turn.stop(), DisconnectGraceMs).unref());
+  }
+
+  #told(error: unknown): HttpError {
+    const known = explained(error);
+    if (known instanceof HttpError) return known;
+    const errorId = this.#options.logger.bug(error);
+    return chatError('internalError', `Internal error ${errorId}.`);
+  }
+}

@@ -1,0 +1,286 @@
+import type { McpServerFacts } from '../../machines/mcp-server.ts';
+import { type McpServerSettings, version } from '../protocol/index.ts';
+import { childEnvironment, markerVariable } from '../supervise/index.ts';
+import { type FailureCode, failureOf, McpFailure } from './failure.ts';
+import { openHttpLink } from './http-link.ts';
+import { type CallToolResult, type Client, loadLibrary, type Tool } from './library.ts';
+import { limits } from './limits.ts';
+import type { Link } from './link.ts';
+import { openStdioLink } from './stdio-link.ts';
+import { plainText } from './text-tail.ts';
+
+type Library = Awaited<ReturnType<typeof loadLibrary>>;
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** How a connection has ended. Nothing of it is left then. */
+export interface ConnectionEnd {
+  readonly code: FailureCode;
+  readonly error: string;
+  readonly output: string;
+  readonly isRetriable: boolean;
+}
+
+export interface ConnectionOptions {
+  readonly settings: McpServerSettings;
+  readonly workspacePath: string;
+  readonly env: Environment;
+  /** The era is known: do not probe, for this server dies of it. */
+  readonly isOlderEra: boolean;
+  readonly onSpawned: (pid: number) => void;
+  readonly onReady: (facts: McpServerFacts) => void;
+  /** Tools or other facts have changed, after `onReady`. */
+  readonly onChanged: (facts: McpServerFacts) => void;
+  /** The conversation has broken off, after `onReady`; `onEnd` follows. */
+  readonly onLost: () => void;
+  /** A server was found to die of the probe. */
+  readonly onOlderEra: () => void;
+  /** Called exactly once. */
+  readonly onEnd: (end: ConnectionEnd) => void;
+  /** Something is wrong that does not end the connection. */
+  readonly onTrouble: (what: string, error: unknown) => void;
+}
+
+export interface CallOptions {
+  readonly signal: AbortSignal;
+  readonly onProgress: (progress: {
+    readonly progress: number;
+    readonly total?: number | undefined;
+    readonly message?: string | undefined;
+  }) => void;
+}
+
+/** One conversation with a server, from the start of the process (or the first request) until nothing is left of it. */
+export class Connection {
+  readonly #options: ConnectionOptions;
+  #link: Link | undefined;
+  #client: Client | undefined;
+  #isReady = false;
+  #wasReady = false;
+  /** What was asked for before there was a link; the strongest wish. */
+  #wish: 'close' | 'terminate' | 'kill' | undefined;
+  #tools: readonly Tool[] = [];
+  #counts = { resourceCount: 0, resourceTemplateCount: 0 };
+
+  /** Begins at once; everything that happens is told by the callbacks. */
+  constructor(options: ConnectionOptions) {
+    this.#options = options;
+    void this.#run().then(options.onEnd);
+  }
+
+  /** The tools that the server offers now. */
+  get tools(): readonly Tool[] {
+    return this.#tools;
+  }
+
+  /** @throws what the library throws: `failureOf` puts it into words */
+  call(tool: Tool, args: Readonly<Record<string, unknown>>, options: CallOptions): Promise<CallToolResult> {
+    if (!this.#client || !this.#isReady) throw new McpFailure('unreachable', 'The server is not connected.');
+    const timeout = this.#options.settings.toolTimeoutSec * 1000;
+    return this.#client.callTool(
+      { name: tool.name, arguments: { ...args } },
+      {
+        signal: options.signal,
+        timeout,
+        // Also for a call that goes to and fro several times.
+        maxTotalTimeout: timeout,
+        onprogress: options.onProgress,
+      },
+    );
+  }
+
+  close(): void {
+    this.#ask('close');
+  }
+
+  terminate(): void {
+    this.#ask('terminate');
+  }
+
+  kill(): void {
+    this.#ask('kill');
+  }
+
+  #ask(wish: 'close' | 'terminate' | 'kill'): void {
+    this.#wish = wish;
+    this.#link?.[wish]();
+  }
+
+  async #run(): Promise<ConnectionEnd> {
+    let failure: McpFailure | undefined;
+    try {
+      await this.#begin(await loadLibrary());
+    } catch (error) {
+      failure = failureOf(error);
+      this.#link?.kill();
+    }
+    const end = await this.#link?.gone;
+    const asked = this.#wish && this.#endOfOurs();
+    this.#isReady = false;
+    await this.#client?.close().catch(() => {});
+    // How the server ended says more than what that meant for the conversation.
+    const { code, message, isRetriable } = end ?? asked ?? failure ?? this.#endOfOurs();
+    return { code, error: message, output: this.#link?.output() ?? '', isRetriable };
+  }
+
+  /** Before it was ready, only impatience kills. */
+  #endOfOurs(): McpFailure {
+    const isTimeout = this.#wish === 'kill' && !this.#wasReady;
+    return new McpFailure(isTimeout ? 'startupTimeout' : 'exited', 'It was ended.');
+  }
+
+  async #begin(library: Library): Promise<void> {
+    if (this.#options.isOlderEra || !(await this.#survivesProbe(library))) await this.#connect(library, 'legacy');
+    if (!this.#client) return;
+    await this.#listTools(this.#client);
+    this.#isReady = true;
+    this.#wasReady = true;
+    this.#options.onReady(this.#facts());
+    void this.#countResources(this.#client);
+    this.#watchSubscription(this.#client);
+  }
+
+  /** Some servers of the older era end when they are asked anything before `initialize`: those get a second process. */
+  async #survivesProbe(library: Library): Promise<boolean> {
+    try {
+      await this.#connect(library, 'auto');
+      return true;
+    } catch (error) {
+      const isProbe = (error as { readonly code?: unknown }).code === 'ERA_NEGOTIATION_FAILED';
+      if (!isProbe || this.#link?.pid == null || this.#wish) throw error;
+      const end = await this.#link.gone;
+      if (end?.code !== 'exited') throw error;
+      this.#options.onOlderEra();
+      return false;
+    }
+  }
+
+  async #connect(library: Library, mode: 'auto' | 'legacy'): Promise<void> {
+    const { settings } = this.#options;
+    const timeout = settings.startupTimeoutSec * 1000;
+    const link = await this.#openLink(library);
+    this.#link = link;
+    if (link.pid !== null) this.#options.onSpawned(link.pid);
+    if (this.#wish) link[this.#wish]();
+    const client = new library.Client(
+      { name: 'oratorio', version: version },
+      {
+        capabilities: {},
+        versionNegotiation: { mode, probe: { timeoutMs: Math.min(limits.probeMs, timeout / 2) } },
+        // What a tool answers goes to a model, which makes something even of an answer that breaks the tool's own schema.
+        jsonSchemaValidator: {
+          getValidator: () => (data) => ({ valid: true, data: data as never, errorMessage: undefined }),
+        },
+        listChanged: { tools: { onChanged: (error, tools) => this.#onToolsChanged(error, tools) } },
+      },
+    );
+    client.onclose = () => this.#onClose(client);
+    client.onerror = (error) => this.#options.onTrouble('a message could not be used', error);
+    this.#client = client;
+    await client.connect(link.transport, { timeout });
+  }
+
+  #onClose(client: Client): void {
+    if (!this.#isReady || client !== this.#client) return;
+    this.#isReady = false;
+    // Whatever broke it off: a server that we cannot talk to must not go on by itself.
+    if (!this.#wish) this.#options.onLost();
+  }
+
+  async #openLink(library: Library): Promise<Link> {
+    const { settings, env, workspacePath } = this.#options;
+    if (settings.transport === 'streamableHttp') {
+      return openHttpLink(settings, env, (...args) => new library.StreamableHTTPClientTransport(...args));
+    }
+    const { command, args, cwd, envVars } = settings;
+    return openStdioLink(
+      {
+        command,
+        args,
+        cwd: cwd ?? workspacePath,
+        env: childEnvironment(env, { pass: envVars, add: settings.env }),
+        parentMarker: env[markerVariable],
+      },
+      new library.ReadBuffer({ maxBufferSize: 2 * limits.messageBytes }),
+    );
+  }
+
+  async #listTools(client: Client): Promise<void> {
+    // Asked for what it does not have, the library would write to standard output.
+    if (!client.getServerCapabilities()?.tools) return;
+    const timeout = this.#options.settings.startupTimeoutSec * 1000;
+    const { tools } = await client.listTools(undefined, { timeout, cacheMode: 'refresh' });
+    this.#takeTools(tools);
+  }
+
+  #takeTools(tools: readonly Tool[]): void {
+    const byName = new Map(tools.map((tool) => [tool.name, tool]));
+    // Those that need the task extension cannot be called by us.
+    const callable = [...byName.values()].filter(({ execution }) => execution?.taskSupport !== 'required');
+    if (callable.length > limits.tools) {
+      this.#options.onTrouble('too many tools', new Error(`${callable.length}, the first ${limits.tools} are used`));
+    }
+    this.#tools = callable.slice(0, limits.tools);
+  }
+
+  #onToolsChanged(error: Error | null, tools: readonly Tool[] | null): void {
+    if (error || !tools) {
+      this.#options.onTrouble('the changed tools could not be listed', error);
+      return;
+    }
+    this.#takeTools(tools);
+    this.#tellChange();
+  }
+
+  #tellChange(): void {
+    if (this.#isReady) this.#options.onChanged(this.#facts());
+  }
+
+  /** For the status only, so nothing waits for it. */
+  async #countResources(client: Client): Promise<void> {
+    if (!client.getServerCapabilities()?.resources) return;
+    try {
+      const [{ resources }, { resourceTemplates }] = await Promise.all([
+        client.listResources(),
+        client.listResourceTemplates(),
+      ]);
+      this.#counts = { resourceCount: resources.length, resourceTemplateCount: resourceTemplates.length };
+      this.#tellChange();
+    } catch (error) {
+      if (this.#isReady) this.#options.onTrouble('the resources could not be counted', error);
+    }
+  }
+
+  /** In the newer era changes are told on a stream, which a server (or a proxy) may end whenever it likes. */
+  #watchSubscription(client: Client): void {
+    void client.autoOpenedSubscription?.closed.then((how) => this.#resubscribe(client, how));
+  }
+
+  async #resubscribe(client: Client, how: 'local' | 'graceful' | 'remote'): Promise<void> {
+    if (how === 'local' || !this.#isReady || this.#wish) return;
+    await new Promise<void>((resolve) => setTimeout(resolve, limits.resubscribeMs).unref());
+    if (!this.#isReady || this.#wish) return;
+    try {
+      const subscription = await client.listen({ toolsListChanged: true });
+      void subscription.closed.then((next) => this.#resubscribe(client, next));
+      await this.#listTools(client);
+      this.#tellChange();
+    } catch (error) {
+      const { code, message, isRetriable } = failureOf(error);
+      this.#link?.fail({ code, message, isRetriable });
+    }
+  }
+
+  #facts(): McpServerFacts {
+    const server = this.#client?.getServerVersion();
+    return {
+      toolCount: this.#tools.length,
+      ...this.#counts,
+      serverName: named(server?.name),
+      serverVersion: named(server?.version),
+      protocolVersion: this.#client?.getNegotiatedProtocolVersion() ?? null,
+    };
+  }
+}
+
+/** What a server calls itself, short enough to show. */
+const named = (text: string | undefined): string | null => (text === undefined ? null : plainText(text).slice(0, 100));

@@ -1,0 +1,71 @@
+/** Why a connection failed, for programs: `errorCode` of `mcp/test`. */
+export const failureCodes = [
+  'misconfigured',
+  'notStarted',
+  'startupTimeout',
+  'exited',
+  'unreachable',
+  'unauthorized',
+  'timeout',
+  'protocol',
+] as const;
+export type FailureCode = (typeof failureCodes)[number];
+
+/** What is wrong with an MCP server. The message is a sentence for people; secrets are taken out where it leaves the room. */
+export class McpFailure extends Error {
+  override readonly name = 'McpFailure';
+  readonly code: FailureCode;
+  /** Whether trying again may help. */
+  readonly isRetriable: boolean;
+
+  constructor(code: FailureCode, message: string, options: ErrorOptions & { readonly isRetriable?: boolean } = {}) {
+    super(message, options);
+    this.code = code;
+    this.isRetriable = options.isRetriable ?? true;
+  }
+}
+
+/** What the library throws, as far as it is read here: by shape, so that nothing has to be loaded to understand it. */
+interface LibraryError {
+  readonly code?: unknown;
+  readonly status?: unknown;
+  readonly cause?: unknown;
+}
+
+const httpProblems: Readonly<Record<number, string>> = {
+  401: 'The server wants a credential (HTTP 401): set bearerTokenEnvVar or envHttpHeaders.',
+  403: 'The server denies access (HTTP 403): the credential does not allow this.',
+};
+
+/** Puts what the library, `fetch` or the system has thrown into words. */
+export function failureOf(error: unknown): McpFailure {
+  if (error instanceof McpFailure) return error;
+  const { code, status } = error as LibraryError;
+  if (typeof status === 'number') return httpFailure(status, error);
+  if (code === 'REQUEST_TIMEOUT')
+    return new McpFailure('timeout', 'The server did not answer in time.', { cause: error });
+  const network = networkCode(error);
+  if (network !== undefined) {
+    return new McpFailure('unreachable', `The server cannot be reached (${network}).`, { cause: error });
+  }
+  const message = error instanceof Error ? error.message : String(error);
+  return new McpFailure('protocol', `The server did not keep to the protocol: ${message}`, { cause: error });
+}
+
+function httpFailure(status: number, cause: unknown): McpFailure {
+  const denied = httpProblems[status];
+  if (denied !== undefined) return new McpFailure('unauthorized', denied, { cause, isRetriable: false });
+  return new McpFailure('unreachable', `The server answers with HTTP ${status}.`, { cause });
+}
+
+/** The deepest code of the system or of the HTTP client (`ECONNREFUSED`, `UND_ERR_SOCKET`); undefined: no such failure. */
+export function networkCode(error: unknown): string | undefined {
+  for (let each = error; each instanceof Error; each = each.cause) {
+    const { code } = each as LibraryError;
+    if (typeof code === 'string' && /^(E[A-Z]+|UND_ERR_\w+|ERR_TLS_\w+|[A-Z_]*CERT[A-Z_]*)$/.test(code)) {
+      if (code !== 'ERA_NEGOTIATION_FAILED') return code;
+    }
+    if (each.message === 'fetch failed' && each.cause === undefined) return 'fetch failed';
+  }
+  return undefined;
+}

@@ -1,0 +1,160 @@
+import type { McpServerSettings } from '../protocol/index.ts';
+import { boundedFetch } from './bounded-fetch.ts';
+import { failureOf, McpFailure, networkCode } from './failure.ts';
+import type { JSONRPCMessage, StreamableHTTPClientTransport, Transport, TransportSendOptions } from './library.ts';
+import { limits } from './limits.ts';
+import type { Link, LinkEnd } from './link.ts';
+
+type HttpSettings = McpServerSettings & { readonly transport: 'streamableHttp' };
+type Environment = Readonly<Record<string, string | undefined>>;
+type MakeTransport = (
+  ...args: ConstructorParameters<typeof StreamableHTTPClientTransport>
+) => StreamableHTTPClientTransport;
+
+/** Where to ask and with which headers. @throws McpFailure when a variable that holds a credential is not set */
+function addressOf(settings: HttpSettings, env: Environment): { url: URL; headers: Record<string, string> } {
+  const url = new URL(settings.url);
+  const headers = { ...settings.httpHeaders };
+  for (const [header, name] of Object.entries(settings.envHttpHeaders)) headers[header] = variable(name, env);
+  const { bearerTokenEnvVar } = settings;
+  if (bearerTokenEnvVar !== undefined) headers['Authorization'] = `Bearer ${variable(bearerTokenEnvVar, env)}`;
+  if (url.username !== '' || url.password !== '') {
+    // `fetch` takes no credentials in a URL.
+    headers['Authorization'] ??= `Basic ${Buffer.from(`${url.username}:${url.password}`).toString('base64')}`;
+    url.username = '';
+    url.password = '';
+  }
+  return { url, headers };
+}
+
+function variable(name: string, env: Environment): string {
+  const value = env[name];
+  if (value !== undefined && value !== '') return value;
+  throw new McpFailure('misconfigured', `The environment variable ${name} is not set.`, { isRetriable: false });
+}
+
+function checkHeaders(headers: Readonly<Record<string, string>>): void {
+  for (const [name, value] of Object.entries(headers)) {
+    try {
+      new Headers([[name, value]]);
+    } catch {
+      // The error of `Headers` quotes the value.
+      throw new McpFailure('misconfigured', `The header ${name} has characters that no header may have.`, {
+        isRetriable: false,
+      });
+    }
+  }
+}
+
+/**
+ * The streamable HTTP transport of the protocol, of both eras. The library's own, watched: it does not tell a request whose
+ * answer broke off, nor that the server has forgotten our session.
+ */
+class WatchedTransport implements Transport {
+  onclose?: () => void;
+  onerror?: (error: Error) => void;
+  onmessage?: NonNullable<Transport['onmessage']>;
+  readonly hasPerRequestStream = true;
+  readonly #inner: StreamableHTTPClientTransport;
+  readonly #onLost: (end: LinkEnd) => void;
+  readonly #waiting = new Set<string | number>();
+
+  constructor(inner: StreamableHTTPClientTransport, onLost: (end: LinkEnd) => void) {
+    this.#inner = inner;
+    this.#onLost = onLost;
+    inner.onmessage = (message) => {
+      if (!('method' in message) && message.id !== undefined) this.#waiting.delete(message.id);
+      this.onmessage?.(message);
+    };
+    inner.onclose = () => this.onclose?.();
+    inner.onerror = (error) => {
+      this.onerror?.(error);
+      // The stream of notifications of the older era; only its wording tells it from a request's.
+      if (error.message.startsWith('Maximum reconnection attempts')) onLost(lost('Its event stream has ended.'));
+    };
+  }
+
+  get sessionId(): string | undefined {
+    return this.#inner.sessionId;
+  }
+
+  setProtocolVersion(version: string): void {
+    this.#inner.setProtocolVersion(version);
+  }
+
+  start(): Promise<void> {
+    return this.#inner.start();
+  }
+
+  async send(message: JSONRPCMessage, options: TransportSendOptions = {}): Promise<void> {
+    const id = 'method' in message && 'id' in message ? message.id : undefined;
+    if (id !== undefined) this.#waiting.add(id);
+    const { requestSignal, onRequestStreamEnd, headers } = options;
+    try {
+      await this.#inner.send(message, {
+        ...(requestSignal && { requestSignal }),
+        ...(headers && { headers }),
+        onRequestStreamEnd: () => {
+          onRequestStreamEnd?.();
+          this.#giveUp(id);
+        },
+      });
+    } catch (error) {
+      if (id !== undefined) this.#waiting.delete(id);
+      if (requestSignal?.aborted !== true) this.#judge(error);
+      throw error;
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#waiting.clear();
+    await this.#inner.close();
+  }
+
+  terminateSession(): Promise<void> {
+    return this.#inner.terminateSession();
+  }
+
+  /** The stream that was to bring the answer has ended without it. */
+  #giveUp(id: string | number | undefined): void {
+    if (id === undefined || !this.#waiting.delete(id)) return;
+    this.onmessage?.({ jsonrpc: '2.0', id, error: { code: -32_000, message: 'The answer broke off.' } });
+  }
+
+  /** A server that is not there, or that does not know our session any more, needs a new conversation. */
+  #judge(error: unknown): void {
+    const { status } = error as { readonly status?: unknown };
+    if (networkCode(error) !== undefined) this.#onLost(lost(failureOf(error).message));
+    else if (status === 404 && this.sessionId !== undefined) this.#onLost(lost('The server has ended the session.'));
+  }
+}
+
+const lost = (message: string): LinkEnd => ({ code: 'unreachable', message, isRetriable: true });
+
+/** @throws McpFailure for settings that cannot work */
+export function openHttpLink(settings: HttpSettings, env: Environment, makeTransport: MakeTransport): Link {
+  const { url, headers } = addressOf(settings, env);
+  checkHeaders(headers);
+  const { promise: gone, resolve } = Promise.withResolvers<LinkEnd | undefined>();
+  const inner = makeTransport(url, { requestInit: { headers }, fetch: boundedFetch(limits.messageBytes) });
+  const transport = new WatchedTransport(inner, end);
+  function end(how?: LinkEnd): void {
+    void transport.close().finally(() => resolve(how));
+  }
+  return {
+    transport,
+    pid: null,
+    output: () => '',
+    close() {
+      // The machine's patience is the deadline: it cuts the connection when this takes too long.
+      void transport
+        .terminateSession()
+        .catch(() => {})
+        .finally(() => end());
+    },
+    terminate: () => end(),
+    kill: () => end(),
+    fail: end,
+    gone,
+  };
+}

@@ -1,0 +1,27 @@
+import type { FailureCode } from './failure.ts';
+import type { Transport } from './library.ts';
+
+/** How a link ended by itself; undefined when we ended it. */
+export interface LinkEnd {
+  readonly code: FailureCode;
+  readonly message: string;
+  readonly isRetriable: boolean;
+}
+
+/** What a conversation runs over: a process with pipes, or requests to a URL. */
+export interface Link {
+  /** What the library is connected with. */
+  readonly transport: Transport;
+  readonly pid: number | null;
+  /** The end of what the server wrote to standard error. */
+  readonly output: () => string;
+  /** Takes leave: end of input, end of session. */
+  close(): void;
+  terminate(): void;
+  /** At once, by force. */
+  kill(): void;
+  /** The conversation cannot go on: the link ends by itself, for this reason. */
+  fail(end: LinkEnd): void;
+  /** Resolves when nothing is left of it. Never rejects. */
+  readonly gone: Promise<LinkEnd | undefined>;
+}

@@ -1,0 +1,310 @@
+import * as v from 'valibot';
+import type { AnyActorRef } from 'xstate';
+import type { McpServerPolicy, RestartPolicy } from '../../machines/index.ts';
+import { AgentError, type Tool } from '../agent/index.ts';
+import type { Logger } from '../log/index.ts';
+import {
+  defaults,
+  type McpServerConfig,
+  McpServerName,
+  McpServerSettings,
+  type McpServerStatus,
+  type McpTestResult,
+} from '../protocol/index.ts';
+import type { Environment } from './connection.ts';
+import { limits } from './limits.ts';
+import { maskSettings, unmaskSettings } from './secrets.ts';
+import { type Clock, McpServer } from './server.ts';
+import { invalid, SettingsFiles } from './settings-files.ts';
+import { createTool } from './tool.ts';
+import { ToolNames } from './tool-names.ts';
+
+export interface McpServersOptions {
+  /** `McpServers` of the configuration in force. */
+  readonly servers: Readonly<Record<string, McpServerSettings>>;
+  /** The user's home of Oratorio: servers of its configuration cannot be changed from here. */
+  readonly home: string;
+  /** Canonical, absolute. Servers run here, and its configuration is what changes are written to. */
+  readonly workspacePath: string;
+  readonly env: Environment;
+  readonly logger: Logger;
+  /** When a server that has ended by itself is started again; default: as for agent servers. */
+  readonly restartPolicy?: RestartPolicy | undefined;
+  readonly clock?: Clock | undefined;
+  /** Called with the root actor of every server before it starts. */
+  readonly observe?: ((actor: AnyActorRef, name: string) => void) | undefined;
+}
+
+/** How many servers there are in which state. */
+export interface McpSummary {
+  readonly total: number;
+  readonly byState: Readonly<Partial<Record<McpServerStatus['startupState'], number>>>;
+}
+
+const { supervise } = defaults;
+const usualPolicy: RestartPolicy = {
+  restart: 'onFailure',
+  maxRestarts: supervise.maxRestarts,
+  withinMs: supervise.withinSeconds * 1000,
+  backoffBaseMs: supervise.backoffBaseMs,
+  backoffCapMs: supervise.backoffCapMs,
+  stableAfterMs: supervise.stableAfterMs,
+};
+
+/** The MCP servers of one workspace: started, revived and stopped; their tools; their settings. */
+export class McpServers {
+  readonly #options: McpServersOptions;
+  readonly #files: SettingsFiles;
+  readonly #servers = new Map<string, McpServer>();
+  readonly #listeners = new Set<(status: McpServerStatus) => void>();
+  readonly #told = new Map<string, string>();
+  readonly #tests = new Set<McpServer>();
+  #tools: readonly Tool[] | undefined;
+  #changes: Promise<unknown> = Promise.resolve();
+  #isClosed = false;
+
+  /** Nothing runs before `start`. */
+  constructor(options: McpServersOptions) {
+    this.#options = options;
+    this.#files = new SettingsFiles(options);
+    for (const [name, settings] of Object.entries(options.servers)) {
+      this.#servers.set(name, this.#create(name, settings, options.observe));
+    }
+  }
+
+  /** Starts every enabled server and returns at once: nobody waits for them. */
+  start(): void {
+    for (const server of this.#servers.values()) if (server.settings.enabled) server.start();
+  }
+
+  /** The tools of all servers that are ready. The same list until something changes. */
+  tools(): readonly Tool[] {
+    this.#tools ??= this.#collectTools();
+    return this.#tools;
+  }
+
+  /** All servers by name, values that may be secret masked. */
+  list(): McpServerConfig[] {
+    return [...this.#servers.keys()].sort().map((name) => this.get(name));
+  }
+
+  /** @throws AgentError `mcpServerNotFound` */
+  get(name: string): McpServerConfig {
+    const { settings } = this.#find(name);
+    // As it is written down, `${VARIABLES}` unread, where that is valid by itself.
+    const stored = v.safeParse(McpServerSettings, this.#files.stored(name));
+    const shown = maskSettings(stored.success ? stored.output : settings);
+    return { name, settings: shown, readOnly: !this.#files.isOwned(name) };
+  }
+
+  /**
+   * Writes a server to the workspace's configuration and applies it at once: one that runs is stopped first. Values that
+   * are masked stay what they are.
+   *
+   * @throws AgentError `mcpServerInvalid`, `mcpServerReadOnly`; nothing has changed then
+   */
+  upsert(name: string, settings: McpServerSettings): Promise<McpServerConfig> {
+    return this.#inTurn(async () => {
+      const checked = this.#check(name, settings, name);
+      if (this.#servers.has(name)) this.#requireOwned(name);
+      const inForce = (await this.#files.write(name, checked))[name];
+      if (!inForce) throw invalid(name, 'it is not in the configuration after it was written');
+      await this.#apply(name, inForce);
+      return this.get(name);
+    });
+  }
+
+  /**
+   * Takes a server out of the workspace's configuration and stops it. One of the same name in the user's configuration is
+   * then in force.
+   *
+   * @throws AgentError `mcpServerNotFound`, `mcpServerReadOnly`
+   */
+  remove(name: string): Promise<void> {
+    return this.#inTurn(async () => {
+      this.#find(name);
+      this.#requireOwned(name);
+      const servers = await this.#files.write(name, undefined);
+      await this.#apply(name, servers[name]);
+    });
+  }
+
+  /** All servers by name. */
+  status(): McpServerStatus[] {
+    return [...this.#servers.values()].map((server) => server.status()).sort((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  /** Calls `listener` with every status that differs from the one before. @returns ends that */
+  onStatus(listener: (status: McpServerStatus) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /**
+   * Starts a server aside, asks for its tools, stops it again. What runs is left alone.
+   *
+   * @param subject the name of a server, or settings to try
+   * @param storedAs with settings: the server whose stored values stand for masked ones
+   * @throws AgentError `mcpServerNotFound`, `mcpServerInvalid`
+   */
+  async test(subject: string | McpServerSettings, storedAs?: string): Promise<McpTestResult> {
+    const settings =
+      typeof subject === 'string'
+        ? this.#find(subject).settings
+        : this.#files.expand('tested', this.#check('tested', subject, storedAs));
+    const server = this.#create(
+      typeof subject === 'string' ? subject : (storedAs ?? 'tested'),
+      settings,
+      undefined,
+      true,
+    );
+    this.#tests.add(server);
+    try {
+      server.start();
+      await server.settled();
+      if (server.state !== 'ready') {
+        return {
+          success: false,
+          errorCode: server.endCode ?? 'exited',
+          errorMessage: server.lastError ?? 'It was stopped.',
+        };
+      }
+      const tools = server.tools.map((tool) => tool.name);
+      return { success: true, toolCount: tools.length, tools };
+    } finally {
+      await server.stop();
+      this.#tests.delete(server);
+    }
+  }
+
+  /** For health: how many servers are in which state. */
+  describe(): McpSummary {
+    const byState: Partial<Record<McpServerStatus['startupState'], number>> = {};
+    for (const { state } of this.#servers.values()) byState[state] = (byState[state] ?? 0) + 1;
+    return { total: this.#servers.size, byState };
+  }
+
+  /** Stops everything. Resolves when nothing is left; changes that were under way are finished first. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#changes;
+    await Promise.all([...this.#servers.values(), ...this.#tests].map((server) => server.stop()));
+    this.#listeners.clear();
+  }
+
+  #create(name: string, settings: McpServerSettings, observe: McpServersOptions['observe'], isTest = false): McpServer {
+    const { workspacePath, env, logger, clock, restartPolicy = usualPolicy } = this.#options;
+    const { closeGraceMs, gracefulStopMs, killVerifyMs } = limits;
+    const policy: Omit<McpServerPolicy, 'startupTimeoutMs'> = {
+      ...restartPolicy,
+      ...(isTest && { restart: 'never' as const }),
+      closeGraceMs,
+      gracefulStopMs,
+      killVerifyMs,
+    };
+    const server: McpServer = new McpServer({
+      name,
+      settings,
+      workspacePath,
+      env,
+      logger,
+      policy,
+      clock,
+      observe: observe && ((actor) => observe(actor, name)),
+      onChange: () => {
+        if (!isTest) this.#onChange(name);
+      },
+    });
+    return server;
+  }
+
+  #onChange(name: string): void {
+    this.#tools = undefined;
+    const server = this.#servers.get(name);
+    if (!server) return;
+    const status = server.status();
+    const text = JSON.stringify(status);
+    if (this.#told.get(name) === text) return;
+    this.#told.set(name, text);
+    this.#log(status);
+    for (const listener of this.#listeners) listener(status);
+  }
+
+  #log({ name, startupState, toolCount, lastError }: McpServerStatus): void {
+    const { logger } = this.#options;
+    if (startupState === 'ready') logger.info('an MCP server is ready', { server: name, toolCount });
+    if (startupState === 'failed' || startupState === 'restarting') {
+      logger.warn('an MCP server is down', { server: name, startupState, problem: lastError });
+    }
+  }
+
+  #collectTools(): Tool[] {
+    const names = new ToolNames();
+    const servers = [...this.#servers.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+    return servers.flatMap((server) =>
+      server.tools.map((tool) =>
+        createTool(names.nameOf(server.name, tool.name), tool, {
+          serverName: server.name,
+          isTrusted: server.settings.trusted,
+          toolTimeoutSec: server.settings.toolTimeoutSec,
+          // By name: a tool that a turn still holds finds the server that has taken the place of the one it came from.
+          connection: () => this.#servers.get(server.name)?.connection,
+          stateText: () => stateText(this.#servers.get(server.name)),
+          ...server.secrets,
+        }),
+      ),
+    );
+  }
+
+  #find(name: string): McpServer {
+    const server = this.#servers.get(name);
+    if (!server) throw new AgentError('mcpServerNotFound', { name }, name);
+    return server;
+  }
+
+  #requireOwned(name: string): void {
+    if (this.#files.isOwned(name)) return;
+    throw new AgentError('mcpServerReadOnly', { name }, `${name} is in the user's configuration`);
+  }
+
+  /** Valid settings without masks. */
+  #check(name: string, settings: McpServerSettings, storedAs: string | undefined): McpServerSettings {
+    if (!v.is(McpServerName, name)) throw invalid(name, 'the name must be 1 to 64 letters, digits, _ or -');
+    const parsed = v.safeParse(McpServerSettings, settings);
+    if (!parsed.success) {
+      const [issue] = parsed.issues;
+      throw invalid(
+        name,
+        `${v.getDotPath(issue) ?? 'the settings'}: ${issue.expected ?? 'something else'} was expected`,
+      );
+    }
+    const unmasked = unmaskSettings(parsed.output, storedAs === undefined ? undefined : this.#files.stored(storedAs));
+    if (!unmasked.ok) throw invalid(name, `${unmasked.missing} is masked, and nothing is stored for it`);
+    return unmasked.settings;
+  }
+
+  async #apply(name: string, settings: McpServerSettings | undefined): Promise<void> {
+    await this.#servers.get(name)?.stop();
+    this.#servers.delete(name);
+    this.#told.delete(name);
+    this.#tools = undefined;
+    if (!settings) return;
+    const server = this.#create(name, settings, this.#options.observe);
+    this.#servers.set(name, server);
+    if (settings.enabled && !this.#isClosed) server.start();
+    else this.#onChange(name);
+  }
+
+  /** One change after the other, each whole. */
+  #inTurn<T>(change: () => Promise<T>): Promise<T> {
+    const mine = this.#changes.then(change);
+    this.#changes = mine.catch(() => {});
+    return mine;
+  }
+}
+
+function stateText(server: McpServer | undefined): string {
+  if (!server) return 'it has been removed.';
+  const { state, lastError } = server;
+  return lastError === null ? `it is ${state}.` : `it is ${state} (${lastError.split('\n')[0]})`;
+}

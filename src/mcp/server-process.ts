@@ -1,0 +1,159 @@
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { statSync } from 'node:fs';
+import type { Readable, Writable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { killGroupVerified, markerVariable, monotonicMs, readIdentity } from '../supervise/index.ts';
+import { McpFailure } from './failure.ts';
+import { limits } from './limits.ts';
+import { TextTail } from './text-tail.ts';
+
+export interface ServerProcessOptions {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly cwd: string;
+  /** The whole environment but the marker. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Our own marker: the child's begins with it, so that whoever ends us ends the child too. */
+  readonly parentMarker: string | undefined;
+}
+
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+type Child = ChildProcessByStdio<Writable, Readable, Readable>;
+
+/** Errors that the same command line will meet again. */
+const hopeless = new Set(['ENOENT', 'EACCES', 'ENOTDIR', 'ENOEXEC', 'EPERM']);
+
+/**
+ * An MCP server as a process: leader of a group of its own, with pipes on all three standard streams. What it writes to
+ * standard error is read at once and forgotten but for its end, so a server that talks much is never blocked.
+ * (`spawnManaged` gives a child files instead of pipes: there is nothing to converse through.)
+ */
+export class ServerProcess {
+  readonly pid: number;
+  readonly input: Writable;
+  readonly output: Readable;
+  /** The process itself has ended. */
+  readonly exited: Promise<Exit>;
+  /** Nothing of it is left: its group is verified empty and nobody carries its marker. Never rejects. */
+  readonly gone: Promise<Exit>;
+  readonly #child: Child;
+  readonly #stderr: TextTail;
+
+  private constructor(child: Child, pid: number, marker: string, stderr: TextTail) {
+    this.#child = child;
+    this.#stderr = stderr;
+    this.pid = pid;
+    this.input = child.stdin;
+    this.output = child.stdout;
+    // In the table even if it has exited already: nothing has reaped it before this turn of the loop ends.
+    const identity = readIdentity(pid);
+    this.exited = new Promise((resolve) => {
+      child.once('exit', (code, signal) => resolve({ code, signal }));
+    });
+    this.gone = this.exited.then(async (exit) => {
+      await sweepGroup(pid);
+      if (typeof identity !== 'string') await endFamily(identity, marker);
+      for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy();
+      return exit;
+    });
+  }
+
+  /** @throws McpFailure when it does not start; the message names what is at fault. */
+  static async start(options: ServerProcessOptions): Promise<ServerProcess> {
+    const { command, args, cwd, env, parentMarker } = options;
+    const marker = parentMarker ? `${parentMarker}/${randomUUID()}` : randomUUID();
+    try {
+      const child = spawn(command, args, {
+        cwd,
+        env: { ...env, [markerVariable]: marker },
+        detached: true,
+        windowsHide: true,
+        stdio: ['pipe', 'pipe', 'pipe'],
+      });
+      const { pid } = child;
+      if (pid === undefined) throw await new Promise((resolve) => child.once('error', resolve));
+      child.on('error', () => {});
+      const stderr = new TextTail(limits.stderrBytes);
+      child.stderr.on('data', (chunk: Buffer) => stderr.write(chunk)).on('error', () => {});
+      return new ServerProcess(child, pid, marker, stderr);
+    } catch (error) {
+      throw cannotStart(error as NodeJS.ErrnoException, command, cwd);
+    }
+  }
+
+  /** The end of what it wrote to standard error. */
+  get stderr(): string {
+    return this.#stderr.read(limits.quotedStderrChars);
+  }
+
+  /** SIGTERM to the group. Does nothing once the process has ended: then its group is being swept. */
+  terminate(): void {
+    if (this.#isOurs()) signalGroup(this.pid, 'SIGTERM');
+  }
+
+  /** SIGKILL to the group. */
+  kill(): void {
+    if (!this.#isOurs()) return;
+    signalGroup(this.pid, 'SIGKILL');
+    // Where there are no groups.
+    this.#child.kill('SIGKILL');
+  }
+
+  /** A child that has not been reaped: nobody else can have its number. */
+  #isOurs(): boolean {
+    return this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+}
+
+/** True when there was somebody to signal. */
+function signalGroup(leader: number, signal: NodeJS.Signals | 0): boolean {
+  if (process.platform === 'win32') return false;
+  try {
+    process.kill(-leader, signal);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The number of a group that has members is given to nobody else: whoever is in it when its leader has just died is ours. */
+async function sweepGroup(leader: number): Promise<void> {
+  const deadline = monotonicMs() + limits.sweepGraceMs;
+  let isThere = signalGroup(leader, 'SIGTERM');
+  while (isThere && monotonicMs() < deadline) {
+    await sleep(10);
+    isThere = signalGroup(leader, 0);
+  }
+  if (isThere) signalGroup(leader, 'SIGKILL');
+}
+
+/** Also those that left the group: they carry the marker. */
+async function endFamily(identity: Parameters<typeof killGroupVerified>[0], marker: string): Promise<void> {
+  for (;;) {
+    const { remaining } = await killGroupVerified(identity, marker);
+    if (remaining.length === 0) return;
+    await sleep(1_000);
+  }
+}
+
+function cannotStart(error: NodeJS.ErrnoException, command: string, cwd: string): McpFailure {
+  const code = error.code ?? 'UNKNOWN';
+  const isRetriable = !hopeless.has(code);
+  return new McpFailure('notStarted', `${command} cannot be started: ${reason(error, code, cwd)}.`, {
+    cause: error,
+    isRetriable,
+  });
+}
+
+/** The system says ENOENT for a missing program and for a missing working directory alike. */
+function reason(error: Error, code: string, cwd: string): string {
+  if (!statSync(cwd, { throwIfNoEntry: false })?.isDirectory()) return `its directory ${cwd} does not exist`;
+  if (code === 'ENOENT') return 'there is no such program';
+  if (code === 'EACCES') return 'it may not be executed';
+  return error.message;
+}

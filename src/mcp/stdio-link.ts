@@ -1,0 +1,131 @@
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { JSONRPCMessage, ReadBuffer, Transport } from './library.ts';
+import { limits } from './limits.ts';
+import { Lines } from './lines.ts';
+import type { Link, LinkEnd } from './link.ts';
+import { type Exit, ServerProcess, type ServerProcessOptions } from './server-process.ts';
+
+/**
+ * The stdio transport of the protocol (revision 2025-11-25, "stdio"; unchanged in 2026-07-28): one JSON message a line.
+ * The library has one too, but its processes have no group of their own, so what they start would outlive them.
+ */
+class StdioTransport implements Transport {
+  onclose?: () => void;
+  onerror?: (error: Error) => void;
+  onmessage?: NonNullable<Transport['onmessage']>;
+  readonly pid: number;
+  /** That both are there tells the library that this is a pipe: silence of an older server is then no outage. */
+  readonly stderr = null;
+  readonly #process: ServerProcess;
+  readonly #parser: ReadBuffer;
+  readonly #lines = new Lines(limits.messageBytes);
+  readonly #onFlood: (problem: string) => void;
+  #isClosed = false;
+
+  constructor(process: ServerProcess, parser: ReadBuffer, onFlood: (problem: string) => void) {
+    this.#process = process;
+    this.#parser = parser;
+    this.#onFlood = onFlood;
+    this.pid = process.pid;
+  }
+
+  async start(): Promise<void> {
+    const { output, input } = this.#process;
+    output.on('data', (chunk: Buffer) => this.#read(chunk));
+    for (const stream of [output, input]) stream.on('error', (error) => this.onerror?.(error));
+  }
+
+  /** Resolves when the pipe has taken the message, also when it never will: then the end of the process tells. */
+  async send(message: JSONRPCMessage): Promise<void> {
+    const { input, exited } = this.#process;
+    if (this.#isClosed || !input.writable) throw new Error('the server takes no more messages');
+    if (input.write(`${JSON.stringify(message)}\n`)) return;
+    await Promise.race([once(input, 'drain'), exited]);
+  }
+
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#process.input.end();
+    this.onclose?.();
+  }
+
+  #read(chunk: Buffer): void {
+    if (this.#isClosed) return;
+    const lines = this.#lines.push(chunk);
+    if (!lines) this.#onFlood(`It sent a message of more than ${limits.messageBytes / 1_048_576} MiB.`);
+    for (const line of lines ?? []) this.#take(line);
+  }
+
+  /** What is not JSON is passed over: servers print greetings. */
+  #take(line: Buffer): void {
+    try {
+      this.#parser.append(line);
+      const message = this.#parser.readMessage();
+      if (message) this.onmessage?.(message);
+    } catch (error) {
+      // JSON, but no message: the next line may be one.
+      this.onerror?.(error as Error);
+    }
+  }
+}
+
+/**
+ * @param parser reads one line at a time: its own way of collecting them copies a long one with every piece that comes
+ * @throws McpFailure when the process does not start
+ */
+export async function openStdioLink(options: ServerProcessOptions, parser: ReadBuffer): Promise<Link> {
+  const process = await ServerProcess.start(options);
+  let isAsked = false;
+  let failed: LinkEnd | undefined;
+  const transport = new StdioTransport(process, parser, (message) => {
+    fail({ code: 'protocol', message, isRetriable: true });
+  });
+  function fail(end: LinkEnd): void {
+    failed ??= end;
+    process.kill();
+  }
+
+  /** A process that cannot hear or answer any more is of no use, even if it lives. */
+  const breakOff = (stream: string) => async () => {
+    await sleep(limits.drainMs);
+    fail({ code: 'exited', message: `It closed its standard ${stream}.`, isRetriable: true });
+  };
+  process.output.once('end', breakOff('output'));
+  process.input.once('error', breakOff('input'));
+
+  async function watch(): Promise<LinkEnd | undefined> {
+    const exit = await process.exited;
+    const end = isAsked ? undefined : (failed ?? endOf(exit));
+    // What it said last may still be in the pipe; a child that holds the other end must not keep us.
+    await Promise.race([once(process.output, 'end').catch(() => {}), sleep(limits.drainMs)]);
+    await transport.close();
+    await process.gone;
+    return end;
+  }
+
+  return {
+    transport,
+    pid: process.pid,
+    output: () => process.stderr,
+    close() {
+      isAsked = true;
+      void transport.close();
+    },
+    terminate() {
+      isAsked = true;
+      process.terminate();
+    },
+    kill() {
+      isAsked = true;
+      process.kill();
+    },
+    fail,
+    gone: watch(),
+  };
+}
+
+function endOf({ code, signal }: Exit): LinkEnd {
+  return { code: 'exited', message: `It exited (${signal ?? `code ${code ?? 'unknown'}`}).`, isRetriable: true };
+}

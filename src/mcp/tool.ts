@@ -1,0 +1,106 @@
+import type { Tool, ToolContext, ToolResult } from '../agent/index.ts';
+import type { Connection } from './connection.ts';
+import { failureOf } from './failure.ts';
+import type { CallToolResult, Tool as ServerTool } from './library.ts';
+import { limits } from './limits.ts';
+import { toToolResult } from './result.ts';
+import { plainText } from './text-tail.ts';
+
+/** What a tool needs of the server it belongs to. */
+export interface ToolHost {
+  readonly serverName: string;
+  /** By the user's word nothing of it needs approval. */
+  readonly isTrusted: boolean;
+  readonly toolTimeoutSec: number;
+  /** The connection, when the server is ready. */
+  readonly connection: () => Connection | undefined;
+  /** E.g. `restarting`, with the last error. */
+  readonly stateText: () => string;
+  readonly clean: (text: string) => string;
+  readonly cleanResult: (text: string) => string;
+}
+
+const failed = (problem: string): ToolResult => ({ text: `Error: ${problem}`, isError: true });
+
+/** One tool of an MCP server as the agent runs it. */
+export function createTool(name: string, tool: ServerTool, host: ToolHost): Tool {
+  const isReadOnly = tool.annotations?.readOnlyHint === true;
+  const { serverName } = host;
+  return {
+    name,
+    source: 'mcp',
+    description: descriptionOf(tool, serverName),
+    inputSchema: { ...tool.inputSchema, properties: tool.inputSchema.properties ?? {} },
+    isReadOnly,
+    parse: parseArguments,
+    async approvalFor() {
+      if (isReadOnly || host.isTrusted) return undefined;
+      return {
+        kind: 'remoteResource',
+        operation: 'call',
+        target: `${serverName}/${tool.name}`,
+        scopeKey: `mcp:${serverName}:${tool.name}`,
+      };
+    },
+    run: (args, context) => run(tool, args as Arguments, context, host),
+  };
+}
+
+function descriptionOf(tool: ServerTool, serverName: string): string {
+  const text = plainText(tool.description ?? tool.title ?? tool.annotations?.title ?? '').trim();
+  if (text === '') return `The tool ${tool.name} of the MCP server ${serverName}.`;
+  return text.length <= limits.descriptionChars ? text : `${text.slice(0, limits.descriptionChars - 1)}…`;
+}
+
+type Arguments = Readonly<Record<string, unknown>>;
+
+/** The server knows its schema best, and says what is wrong; here only the outer shape is checked. */
+function parseArguments(
+  args: unknown,
+): { readonly ok: true; readonly args: Arguments } | { readonly ok: false; readonly error: string } {
+  if (args === undefined || args === null) return { ok: true, args: {} };
+  if (typeof args !== 'object' || Array.isArray(args)) {
+    return { ok: false, error: 'The arguments must be a JSON object.' };
+  }
+  return { ok: true, args: args as Arguments };
+}
+
+async function run(tool: ServerTool, args: Arguments, context: ToolContext, host: ToolHost): Promise<ToolResult> {
+  const { signal, onOutput } = context;
+  signal.throwIfAborted();
+  const connection = host.connection();
+  if (!connection) {
+    return failed(
+      `the MCP server ${host.serverName} is not ready: ${host.stateText()} Try again later, or do without it.`,
+    );
+  }
+  let result: CallToolResult;
+  try {
+    result = await connection.call(tool, args, {
+      signal,
+      onProgress: ({ progress, total, message }) => {
+        onOutput(`${progress}${total === undefined ? '' : `/${total}`}${message ? ` ${plainText(message)}` : ''}\n`);
+      },
+    });
+  } catch (error) {
+    signal.throwIfAborted();
+    return failed(host.clean(problemOf(error, tool, host)));
+  }
+  signal.throwIfAborted();
+  return toToolResult(result, host.cleanResult);
+}
+
+function problemOf(error: unknown, tool: ServerTool, { serverName, toolTimeoutSec }: ToolHost): string {
+  const who = `${tool.name} of the MCP server ${serverName}`;
+  const { code } = error as { readonly code?: unknown };
+  if (code === 'REQUEST_TIMEOUT') {
+    return `${who} did not answer within ${toolTimeoutSec} s and was cancelled. It may have had an effect all the same. Ask for less at once, or raise toolTimeoutSec.`;
+  }
+  if (code === 'CONNECTION_CLOSED' || code === 'NOT_CONNECTED') {
+    return `the MCP server ${serverName} went away during the call and is being restarted. Whether the call had an effect is unknown: check before you repeat it.`;
+  }
+  const message = error instanceof Error ? error.message.slice(0, limits.errorChars) : String(error);
+  // A JSON-RPC error of the server is meant for whoever called.
+  if (typeof code === 'number') return `${who} answered with error ${code}: ${plainText(message)}`;
+  return `${who} failed: ${plainText(failureOf(error).message.slice(0, limits.errorChars))}`;
+}

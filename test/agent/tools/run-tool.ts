@@ -1,0 +1,57 @@
+import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Test } from 'tap';
+import type { Tool, ToolContext, ToolResult } from '../../../src/agent/tool.ts';
+
+/** A canonical directory of its own outside the repository, removed afterwards. */
+export function temporaryWorkspace(t: Test): string {
+  const directory = realpathSync(mkdtempSync(join(tmpdir(), 'oratorio-tools-')));
+  t.teardown(() => rmSync(directory, { recursive: true, force: true }));
+  return directory;
+}
+
+/** What a tool is given when it runs; a context of a test overrides what matters to it. */
+export function contextOf(overrides: Partial<ToolContext> = {}): ToolContext {
+  return {
+    workspacePath: '/nowhere',
+    threadId: 'thread',
+    turnId: 'turn',
+    callId: 'call',
+    signal: new AbortController().signal,
+    onOutput: () => {},
+    spawnSubagent: async () => {
+      throw new Error('nobody may spawn here');
+    },
+    ...overrides,
+  };
+}
+
+/** Calls a tool as the runtime does: what the model wrote is parsed first. */
+export async function call(tool: Tool, args: unknown, overrides: Partial<ToolContext> = {}): Promise<ToolResult> {
+  const parsed = tool.parse(args);
+  if (!parsed.ok) throw new Error(parsed.error);
+  return tool.run(parsed.args, contextOf(overrides));
+}
+
+/** Why a tool does not take `args`. */
+export function problemOf(tool: Tool, args: unknown): string | undefined {
+  const parsed = tool.parse(args);
+  return parsed.ok ? undefined : parsed.error;
+}
+
+/** A server on the loopback interface that ends with the test; gives `host:port`. */
+export async function serve(t: Test, answer: RequestListener, host = '127.0.0.1'): Promise<string> {
+  const server = createServer(answer);
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(0, host, resolve);
+  });
+  t.teardown(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `${host}:${(server.address() as AddressInfo).port}`;
+}

@@ -1,0 +1,120 @@
+/** The chat API on a real runtime, with a model whose every word the test decides. */
+import type { Test } from 'tap';
+import * as v from 'valibot';
+import type { ModelProvider, ThreadServiceOptions } from '../../src/agent/index.ts';
+import { type ChatOptions, type ChatTiming, openChatServer } from '../../src/chat/index.ts';
+import { Config } from '../../src/config/index.ts';
+import type { HttpServer } from '../../src/http/index.ts';
+import { createLogger } from '../../src/log/index.ts';
+import { service } from '../agent/helpers.ts';
+
+type ApiInput = NonNullable<v.InferInput<typeof Config>['Api']>;
+
+export interface ChatSetup {
+  readonly api?: ApiInput;
+  readonly timing?: Partial<ChatTiming>;
+  readonly runtime?: Partial<ThreadServiceOptions>;
+  readonly isPublic?: boolean;
+  readonly health?: ChatOptions['health'];
+}
+
+/** Long enough that nothing of it happens unless a test wants it to. */
+const patient = { heartbeatMs: 120_000, trickleAfterMs: 120_000, trickleMs: 120_000 };
+
+export interface Running {
+  readonly server: HttpServer;
+  readonly threads: ReturnType<typeof service>['threads'];
+  readonly bugs: unknown[];
+  readonly port: number;
+  readonly url: string;
+  readonly log: string[];
+  /** Sends a body to `/v1/chat/completions`. */
+  post(body: unknown, headers?: Readonly<Record<string, string>>, signal?: AbortSignal): Promise<Response>;
+  /** The same with one user message, and the answer read. */
+  ask(words: string, more?: object, headers?: Readonly<Record<string, string>>): Promise<Answer>;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  // The shape is what the tests are about.
+  // biome-ignore lint/suspicious/noExplicitAny: whatever the server says
+  readonly body: any;
+}
+
+export const user = (content: unknown) => ({ role: 'user', content });
+
+export async function chat(t: Test, provider: ModelProvider, setup: ChatSetup = {}): Promise<Running> {
+  const { threads, bugs } = service(provider, setup.runtime);
+  const { Api: api } = v.parse(Config, { Api: setup.api ?? {} });
+  const log: string[] = [];
+  const logger = createLogger({
+    name: 'chat',
+    level: 'debug',
+    pretty: false,
+    stream: { write: (line) => log.push(String(line)) },
+  });
+  const server = await openChatServer({
+    runtime: threads,
+    api,
+    isPublic: setup.isPublic ?? false,
+    version: '9.9.9',
+    mode: 'api',
+    logger,
+    timing: { ...patient, ...setup.timing },
+    ...(setup.health && { health: setup.health }),
+  });
+  const { port } = await server.listen({ host: '127.0.0.1', port: 0 });
+  const url = `http://127.0.0.1:${port}`;
+  t.teardown(async () => {
+    await threads.close();
+    await server.close(0);
+  });
+  const post: Running['post'] = (body, headers = {}, signal) =>
+    fetch(`${url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: typeof body === 'string' ? body : JSON.stringify(body),
+      ...(signal && { signal }),
+    });
+  return {
+    server,
+    threads,
+    bugs,
+    port,
+    url,
+    log,
+    post,
+    async ask(words, more = {}, headers = {}) {
+      const answer = await post({ model: 'scripted', messages: [user(words)], ...more }, headers);
+      return { status: answer.status, headers: answer.headers, body: await answer.json() };
+    },
+  };
+}
+
+/** The events of a stream; every frame must be `data: <one line>` and an empty line. */
+export function framesOf(text: string): string[] {
+  const frames = text.split('\n\n');
+  if (frames.pop() !== '') throw new Error(`the stream does not end with an empty line: ${text.slice(-100)}`);
+  return frames.map((frame) => {
+    const match = /^\n*data: ([^\n]+)$/.exec(frame);
+    if (!match?.[1]) throw new Error(`not a frame: ${JSON.stringify(frame)}`);
+    return match[1];
+  });
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: chunks are looked at as what they are
+export type Chunk = any;
+
+/** Chunks of a stream; the `[DONE]` at its end is checked and left out. */
+export function chunksOf(text: string): Chunk[] {
+  const frames = framesOf(text);
+  if (frames.pop() !== '[DONE]') throw new Error(`the stream is not done: ${text.slice(-200)}`);
+  return frames.map((frame) => JSON.parse(frame) as Chunk);
+}
+
+export const contentOf = (chunks: Chunk[]): string =>
+  chunks.map(({ choices }) => choices[0]?.delta.content ?? '').join('');
+
+export const reasoningOf = (chunks: Chunk[]): string =>
+  chunks.map(({ choices }) => choices[0]?.delta.reasoning_content ?? '').join('');
