@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { Readable, Writable } from 'node:stream';
 import { type ModelProvider, type SandboxStatus, sandboxStatus } from '../agent/index.ts';
 import { type Config, ConfigError, homeDirectory, isLoopback, loadConfig } from '../config/index.ts';
 import type { Logger } from '../log/index.ts';
@@ -13,6 +14,7 @@ import { Observatory } from './observatory.ts';
 import { listen, openServer } from './server.ts';
 import { type Mode, openServices, urlHost } from './services.ts';
 import { StartupError } from './startup-error.ts';
+import { serveStdio } from './stdio.ts';
 import { notificationOf, tellHub } from './tell-hub.ts';
 import { type HeldWorkspace, holdWorkspace } from './workspace.ts';
 
@@ -39,6 +41,8 @@ export interface AppServer {
   readonly baseUrl: string;
   /** Where the other services answer. */
   readonly endpoints: Readonly<Partial<Record<'api' | 'agui', string>>>;
+  /** Speaks JSON-RPC on these two instead of a socket; resolves when the input ends. */
+  serveStdio(input: Readable, output: Writable): Promise<void>;
   /** What answers, and with which tools: for people. */
   describe(): Promise<{ readonly provider: string; readonly model: string; readonly tools: readonly string[] }>;
   /** Ends turns (their clients hear of it), withdraws the address, closes every connection, lets the workspace go. */
@@ -119,16 +123,17 @@ async function serve(workspace: HeldWorkspace, options: AppServerOptions, config
     },
   });
   const activity = new Activity(() => threads.activeTurns > 0);
+  const connection = {
+    methods: methodsOf(threads, mcp),
+    feed: threads.feed,
+    respond: threads.respond.bind(threads),
+    onWork: activity.note,
+    onBug,
+  };
   const server = await openServer({
     token: address.token,
     isPublic: !isLoopback(address.host),
-    connection: {
-      methods: methodsOf(threads, mcp),
-      feed: threads.feed,
-      respond: (requestId, decision) => threads.respond(requestId, decision),
-      onWork: activity.note,
-      onBug,
-    },
+    connection,
     inspection: (auth) => inspectionRoutes(observatory, auth, logger),
     health: {
       incarnation: launch?.incarnation ?? null,
@@ -196,6 +201,7 @@ async function serve(workspace: HeldWorkspace, options: AppServerOptions, config
     webSocketUrl,
     baseUrl: `http://${authority}`,
     endpoints: services.endpoints,
+    serveStdio: (input, output) => serveStdio({ input, output, connection }),
     describe: () => threads.describe(),
     close() {
       closing ??= close();

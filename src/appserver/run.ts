@@ -1,3 +1,4 @@
+import type { Readable, Writable } from 'node:stream';
 import { createLogger, type Logger } from '../log/index.ts';
 import { type AppServer, type AppServerOptions, startAppServer } from './app-server.ts';
 import { exitCodes, StartupError } from './startup-error.ts';
@@ -5,7 +6,9 @@ import { exitCodes, StartupError } from './startup-error.ts';
 export interface RunOptions extends Omit<AppServerOptions, 'logger'> {
   readonly logger?: Logger;
   /** Called once, when it answers. */
-  readonly onServing?: (server: Pick<AppServer, 'workspacePath' | 'webSocketUrl' | 'baseUrl'>) => void;
+  readonly onServing?: (server: Omit<AppServer, 'close' | 'serveStdio'>) => void;
+  /** Speaks JSON-RPC here too; its end of input ends the server. */
+  readonly stdio?: { readonly input: Readable; readonly output: Writable } | undefined;
 }
 
 /** How a run ended. `problem` is one line for people, absent after an orderly end. */
@@ -19,12 +22,13 @@ export interface RunOutcome {
  * left. Never throws: the outcome tells.
  */
 export async function runAppServer(options: RunOptions): Promise<RunOutcome> {
-  const { logger = createLogger({ name: 'appserver' }), onServing, ...rest } = options;
+  const { logger = createLogger({ name: 'appserver' }), onServing, stdio, ...rest } = options;
   const stop = stopSignal();
   try {
     const server = await startAppServer({ ...rest, logger });
     if (!stop.isAsked()) onServing?.(server);
-    const signal = await stop.asked;
+    const hungUp = stdio && server.serveStdio(stdio.input, stdio.output).then(() => 'end of input');
+    const signal = await Promise.race([stop.asked, ...(hungUp ? [hungUp] : [])]);
     logger.info('stopping', { signal });
     await server.close();
     return { exitCode: exitCodes.ok };

@@ -19,14 +19,15 @@ function unauthorized(challenge: string, message: string): HttpError {
  */
 export function chatGuard({ api }: Pick<ChatOptions, 'api'>): Guard {
   const key = api.ApiKey.trim();
-  return ({ path, header }) => {
+  return (request) => {
+    const { path } = request;
     if (!isChatPath(path) || path === openPath) return;
     if (key !== '') {
-      const given = bearerToken(header('authorization'));
+      const given = bearerToken(request.header('authorization'));
       if (given === undefined) throw unauthorized('Bearer', 'An API key is needed: Authorization: Bearer <key>.');
       if (!sameSecret(given, key)) throw unauthorized('Bearer error="invalid_token"', 'The API key is wrong.');
     }
-    if (isForeign(header('host') ?? '', header('sec-fetch-site'), header('origin'))) {
+    if (isForeign(request.header('host') ?? '', request.header('sec-fetch-site'), request.header('origin'))) {
       throw chatError('originNotAllowed', 'The request comes from a page of another origin.');
     }
   };

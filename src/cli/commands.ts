@@ -176,10 +176,45 @@ export const commands: readonly CommandSpec[] = [
     options: [
       { name: 'workspace', value: 'dir', describe: 'Workspace directory; default: the current one' },
       { name: 'port', value: 'port', describe: 'Port of the WebSocket; default: any free one' },
+      { name: 'stdio', describe: 'Speak JSON-RPC on standard input and output as well; end of input ends the server' },
+      { name: 'print-schema', describe: 'Print the protocol as an OpenRPC document and leave' },
     ],
-    examples: ['app-server', 'app-server --workspace ~/projects/site'],
+    examples: ['app-server', 'app-server --workspace ~/projects/site', 'app-server --print-schema > openrpc.json'],
     servesForeground: true,
     load: () => import('./commands/app-server.ts'),
+  },
+  {
+    name: 'api',
+    describe: [
+      'Serve a workspace as an OpenAI-compatible chat API.',
+      'Listens on Api.Host and Api.Port of the configuration (127.0.0.1:8080), whatever Api.Enabled says.',
+    ],
+    options: [{ name: 'workspace', value: 'dir', describe: 'Workspace directory; default: the current one' }],
+    examples: ['api', 'api --workspace ~/projects/site'],
+    servesForeground: true,
+    load: () => import('./commands/api.ts'),
+  },
+  {
+    name: 'gateway',
+    describe: [
+      'Serve all HTTP services of a workspace.',
+      'The chat API always, AG-UI when AgUi.Enabled is set. Services that are configured for the same address share its port.',
+    ],
+    options: [{ name: 'workspace', value: 'dir', describe: 'Workspace directory; default: the current one' }],
+    examples: ['gateway', 'gateway --workspace ~/projects/site'],
+    servesForeground: true,
+    load: () => import('./commands/gateway.ts'),
+  },
+  {
+    name: 'acp',
+    describe: [
+      'Be the agent of an editor that speaks the Agent Client Protocol.',
+      'For editors to run: protocol on standard input and output, messages on standard error.',
+    ],
+    options: [noStart],
+    examples: ['acp'],
+    servesForeground: true,
+    load: () => import('./commands/acp.ts'),
   },
   {
     name: 'completion',

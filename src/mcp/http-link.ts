@@ -118,7 +118,11 @@ class WatchedTransport implements Transport {
   /** The stream that was to bring the answer has ended without it. */
   #giveUp(id: string | number | undefined): void {
     if (id === undefined || !this.#waiting.delete(id)) return;
-    this.onmessage?.({ jsonrpc: '2.0', id, error: { code: -32_000, message: 'The answer broke off.' } });
+    this.onmessage?.({
+      jsonrpc: '2.0',
+      id,
+      error: { code: -32_000, message: 'The answer broke off. Whether the call had an effect is unknown.' },
+    });
   }
 
   /** A server that is not there, or that does not know our session any more, needs a new conversation. */

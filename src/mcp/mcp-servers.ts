@@ -93,8 +93,8 @@ export class McpServers {
     const { settings } = this.#find(name);
     // As it is written down, `${VARIABLES}` unread, where that is valid by itself.
     const stored = v.safeParse(McpServerSettings, this.#files.stored(name));
-    const shown = maskSettings(stored.success ? stored.output : settings);
-    return { name, settings: shown, readOnly: !this.#files.isOwned(name) };
+    const shown = stored.success ? stored.output : this.#find(name).secrets.cleanUrl(settings);
+    return { name, settings: maskSettings(shown), readOnly: !this.#files.isOwned(name) };
   }
 
   /**
@@ -107,9 +107,7 @@ export class McpServers {
     return this.#inTurn(async () => {
       const checked = this.#check(name, settings, name);
       if (this.#servers.has(name)) this.#requireOwned(name);
-      const inForce = (await this.#files.write(name, checked))[name];
-      if (!inForce) throw invalid(name, 'it is not in the configuration after it was written');
-      await this.#apply(name, inForce);
+      await this.#apply(name, await this.#files.write(name, checked));
       return this.get(name);
     });
   }
@@ -124,8 +122,7 @@ export class McpServers {
     return this.#inTurn(async () => {
       this.#find(name);
       this.#requireOwned(name);
-      const servers = await this.#files.write(name, undefined);
-      await this.#apply(name, servers[name]);
+      await this.#apply(name, await this.#files.write(name, undefined));
     });
   }
 

@@ -16,6 +16,8 @@ export interface ServerSecrets {
   readonly clean: (text: string) => string;
   /** For what the model is told: only what is one by its name, for it must be able to read the rest. */
   readonly cleanResult: (text: string) => string;
+  /** Settings whose URL shows no credential. */
+  readonly cleanUrl: (settings: McpServerSettings) => McpServerSettings;
 }
 
 export function secretsOf(settings: McpServerSettings, env: Environment): ServerSecrets {
@@ -23,7 +25,12 @@ export function secretsOf(settings: McpServerSettings, env: Environment): Server
   const long = entries.filter(({ value }) => value.length >= shortest);
   const all = long.map(({ value }) => value);
   const certain = long.filter(({ name }) => secretName.test(name)).map(({ value }) => value);
-  return { clean: (text) => redact(text, all), cleanResult: (text) => redact(text, certain) };
+  const clean = (text: string) => redact(text, all);
+  return {
+    clean,
+    cleanResult: (text) => redact(text, certain),
+    cleanUrl: (shown) => (shown.transport === 'stdio' ? shown : { ...shown, url: clean(shown.url) }),
+  };
 }
 
 interface NamedValue {

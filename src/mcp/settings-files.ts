@@ -22,7 +22,6 @@ export interface SettingsFilesOptions {
   readonly env: Environment;
 }
 
-type Servers = Readonly<Record<string, McpServerSettings>>;
 type RawServers = Readonly<Record<string, unknown>>;
 
 /** Where MCP servers are written down: the user's configuration, which is not ours to change, and the workspace's. */
@@ -45,29 +44,28 @@ export class SettingsFiles {
   /** What the files say of a server, `${VARIABLES}` as they are written; undefined: they do not have it. */
   stored(name: string): unknown {
     const [user = {}, own = {}] = [this.#userFile, this.#workspaceFile].map((file) => serversIn(readLayer(file)));
-    return mergeDeep(user, own)[name];
+    const merged = mergeDeep(user, own);
+    return Object.hasOwn(merged, name) ? merged[name] : undefined;
   }
 
   /**
    * Writes or removes (`undefined`) a server, when all settings are still valid with it. Nothing else in the file changes.
-   * @returns the servers that are in force from now on
+   * @returns the settings of this server that are in force from now on; undefined: none
    * @throws AgentError `mcpServerInvalid`, and nothing has changed
    */
-  async write(name: string, settings: McpServerSettings | undefined): Promise<Servers> {
+  async write(name: string, settings: McpServerSettings | undefined): Promise<McpServerSettings | undefined> {
     const user = readLayer(this.#userFile);
     const written = settings && (Object.hasOwn(serversIn(user), name) ? settings : withoutDefaults(settings));
     const source = this.#change(name, written);
-    const servers = this.#resolve(name, [user, { file: this.#workspaceFile, settings: JSON.parse(stripMark(source)) }]);
+    const inForce = this.#resolve(name, [user, { file: this.#workspaceFile, settings: JSON.parse(stripMark(source)) }]);
     mkdirSync(dirname(this.#workspaceFile), { recursive: true, mode: 0o700 });
     await writeFileAtomicAsync(this.#workspaceFile, source);
-    return servers;
+    return inForce;
   }
 
   /** Settings that are not written anywhere, as they would be in force. @throws AgentError `mcpServerInvalid` */
   expand(name: string, settings: McpServerSettings): McpServerSettings {
-    const expanded = this.#resolve(name, [{ file: 'the settings', settings: { McpServers: { [name]: settings } } }])[
-      name
-    ];
+    const expanded = this.#resolve(name, [{ file: 'the settings', settings: { McpServers: { [name]: settings } } }]);
     if (!expanded) throw invalid(name, 'there are no settings');
     return expanded;
   }
@@ -84,9 +82,10 @@ export class SettingsFiles {
     }
   }
 
-  #resolve(name: string, layers: readonly Layer[]): Servers {
+  #resolve(name: string, layers: readonly Layer[]): McpServerSettings | undefined {
     try {
-      return resolveConfig(layers, this.#env).config.McpServers;
+      const { McpServers: servers } = resolveConfig(layers, this.#env).config;
+      return Object.hasOwn(servers, name) ? servers[name] : undefined;
     } catch (error) {
       if (error instanceof ConfigError) throw invalid(name, error.message);
       throw error;

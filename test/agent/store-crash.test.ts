@@ -56,7 +56,9 @@ t.test('kill -9 at any moment loses nothing that was announced', { timeout: 250_
   const directory = temporaryDirectory(t);
   for (let round = 1; round <= 10; round += 1) {
     const threadId = `round ${round}`;
-    const lines = await heard(start(t, [...node, directory, threadId]), 1 + Math.floor(Math.random() * 400));
+    const child = start(t, [...node, directory, threadId]);
+    const lines = await heard(child, 1 + Math.floor(Math.random() * 400));
+    t.equal(child.signalCode, 'SIGKILL', 'it did not end by itself');
     const last = JSON.parse(lines.at(-1) ?? '{}') as Said;
     t.comment(`round ${round}: killed after ${lines.length} commits, in turn ${last.turn}`);
     const store = openStore(directory);

@@ -13,7 +13,17 @@ const piecesPerTurn = 20;
 const [, , directory, threadId] = process.argv;
 if (directory === undefined || threadId === undefined) throw new Error('give a directory and the id of a thread');
 const { threads, traces } = openStore(directory);
-const say = (what: Said | Refused): unknown => writeSync(1, `${JSON.stringify(what)}\n`);
+/** A pipe whose reader is slow may ask to be tried again. */
+function say(what: Said | Refused): void {
+  const line = Buffer.from(`${JSON.stringify(what)}\n`);
+  for (let at = 0; at < line.length; ) {
+    try {
+      at += writeSync(1, line, at);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error;
+    }
+  }
+}
 
 function converse(threadId: string): never {
   let traced = 0;

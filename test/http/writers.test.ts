@@ -234,8 +234,7 @@ function suite(adapter: Adapter): void {
   t.test(`${adapter}: a guard is asked before routes are, for every path and method`, async (t) => {
     const { port } = await start(t, adapter, {
       routes: [{ method: 'GET', path: '/open', handler: () => text(200, 'open') }],
-      guard: ({ path, header }) => {
-        void header;
+      guard: ({ path }) => {
         if (path !== '/open') throw new HttpError(401, 'unauthorized', 'no');
       },
       errorBody: ({ code, path }) => ({ error: { code: `${code} ${path}` } }),

@@ -202,7 +202,7 @@ t.test('one that writes a line without end is ended', async (t) => {
 });
 
 t.test('one that closes its output and lives on is ended', async (t) => {
-  const mcp = room(t, { half: stdio([small, 'half-dead']) }, { restartPolicy: { ...quick, maxRestarts: 0 } });
+  const mcp = room(t, { half: stdio([small, 'half-dead', 'mute']) }, { restartPolicy: { ...quick, maxRestarts: 0 } });
   mcp.servers.start();
   t.match(await inState(mcp, 'half', 'failed'), { lastError: 'It closed its standard output.' });
 });

@@ -222,7 +222,7 @@ const isReset = ({ code }: NodeJS.ErrnoException): boolean => code === 'ECONNRES
 
 /** Whether an end is distinguishable from a broken connection (RFC 9112 §6.3). */
 const isMarked = ({ headers }: IncomingMessage): boolean =>
-  headers['transfer-encoding'] !== undefined || headers['content-length'] !== undefined;
+  /chunked/i.test(headers['transfer-encoding'] ?? '') || headers['content-length'] !== undefined;
 
 function closedFault(): UpstreamFault {
   return new UpstreamFault(new ModelError('upstreamUnreachable', 'The provider was closed.'), false);

@@ -90,7 +90,8 @@ export async function readBody(response: IncomingMessage, maxBytes: number, sign
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof WebError) throw error;
-    throw new WebError('the answer broke off or is damaged', { cause: error });
+    // To the pipeline, a reader that has had enough is a stream that closed too early.
+    if (!plain.isCut) throw new WebError('the answer broke off or is damaged', { cause: error });
   } finally {
     response.destroy();
   }

@@ -135,6 +135,10 @@ function convert(): void {
     });
     service.addRule('code block', { filter: 'pre', replacement: (_, node) => `\n\n${node.textContent ?? ''}\n\n` });
   }
-  const text = service.turndown(html);
+  const text = service
+    .turndown(html)
+    .replace(/^[ \t]+$/gm, '')
+    .replace(/\n{3,}/g, '\n\n')
+    .trim();
   parentPort?.postMessage({ title, text });
 }

@@ -1,0 +1,18 @@
+import type { CommandContext } from '../command.ts';
+import { explain } from '../explain.ts';
+import { banner, serve } from '../serve.ts';
+import { workspacePath } from '../workspace.ts';
+
+/** `oratorio api`: the chat-completions API of one workspace, until it is told to stop (specification §4.1). */
+export async function run(context: CommandContext): Promise<number> {
+  return serve({
+    workspacePath: workspacePath(context, context.options['workspace']),
+    env: context.env,
+    mode: 'api',
+    onServing: (serving) => {
+      const { api } = serving.endpoints;
+      const endpoints = [`chat      POST ${api}/v1/chat/completions`, `health    GET  ${api}/v1/health`];
+      banner(context, serving, endpoints).catch((error: unknown) => context.output.failure(explain(error)));
+    },
+  });
+}
