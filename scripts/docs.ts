@@ -4,11 +4,16 @@
  */
 import { existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, sep } from 'node:path';
+import { appServerDocument } from './appserver-docs.ts';
 import { hubApiDocument } from './hub-api-docs.ts';
 import { machineDocuments } from './machine-docs.ts';
 import { root } from './toolchain.mjs';
 
-const documents = new Map([...machineDocuments(), ['docs/hub-api.md', hubApiDocument()]]);
+const documents = new Map([
+  ...machineDocuments(),
+  ['docs/hub-api.md', hubApiDocument()],
+  ['docs/app-server-protocol.md', appServerDocument()],
+]);
 const strays = globSync('docs/machines/*.md', { cwd: root })
   .map((file) => file.split(sep).join('/'))
   .filter((file) => !documents.has(file));

@@ -103,7 +103,7 @@ export class TurnCalls {
       this.#asked.set(requestId, { reviewed, request });
       keepTold({ method: 'item/approval/request', params: request });
     }
-    host.onWaiting(this.pending);
+    host.onChange();
   }
 
   /** False: nothing waits under this id. */
@@ -170,7 +170,7 @@ export class TurnCalls {
     this.#traceDecision(reviewed);
     const params = { threadId: host.threadId, turnId, requestId, decision, decidedBy: by };
     keepTold({ method: 'item/approval/resolved', params });
-    host.onWaiting(this.pending);
+    host.onChange();
   }
 
   #traceRequest({ call, need }: ReviewedCall): void {

@@ -1,4 +1,4 @@
-import type { ApprovalPolicy, ApprovalRequest, ThreadConfig, Turn } from '../protocol/index.ts';
+import type { ApprovalPolicy, ThreadConfig, Turn } from '../protocol/index.ts';
 import type { ThreadEvent } from './feed.ts';
 import type { Journal } from './journal.ts';
 import type { ModelProvider } from './model.ts';
@@ -47,8 +47,8 @@ export interface TurnHost {
   readonly isGranted: (scopeKey: string) => boolean;
   readonly grant: (scopeKey: string, lasts: 'session' | 'always') => void;
   readonly spawnSubagent: (task: string, label: string | undefined, signal: AbortSignal) => Promise<ToolResult>;
-  /** The turn waits for these, or no longer. */
-  readonly onWaiting: (requests: readonly ApprovalRequest[]) => void;
+  /** It runs, waits for somebody, or waits no longer. */
+  readonly onChange: () => void;
   /** Called once, after the turn's last event. */
   readonly onEnd: (turn: Turn) => void;
   /** Logs what is nobody's fault but ours and returns its id. */

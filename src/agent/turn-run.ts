@@ -84,9 +84,10 @@ export class TurnRun implements TurnWork {
 
   /** Tells that the turn has started, and lets it run. */
   begin(): void {
-    const { threadId, journal, publish, tracer } = this.#host;
+    const { threadId, journal, publish, tracer, onChange } = this.#host;
     const turn = this.snapshot();
     tracer?.turnStarted(turn);
+    onChange();
     journal.add(this, undefined, () => publish({ method: 'turn/started', params: { threadId, turn } }));
     for (const { callId, text, isError } of this.#options.toolResults ?? []) {
       const tool = this.#conversation.nameOfCall(callId);
@@ -285,7 +286,7 @@ export class TurnRun implements TurnWork {
     if (this.#end) return;
     this.#status = status;
     this.#host.journal.add(this, () => this.#host.store.putTurn(this.#stored()), undefined);
-    this.#host.onWaiting(this.#calls.pending);
+    this.#host.onChange();
   }
 
   #fault(error: unknown): void {

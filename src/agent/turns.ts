@@ -114,7 +114,6 @@ export class Turns {
     }
     const subagents = new Semaphore(settings.subAgent.maxConcurrency);
     this.#running.set(id, { run, thread, asker, depth, subagents });
-    this.#tellRuntime(id);
     return run;
   }
 
@@ -148,7 +147,7 @@ export class Turns {
       grant: (scopeKey, lasts) =>
         lasts === 'always' ? mainStore.putGrant(null, scopeKey) : store.putGrant(id, scopeKey),
       spawnSubagent: (task, label, signal) => this.#spawn(id, task, label, signal),
-      onWaiting: () => this.#tellRuntime(id),
+      onChange: () => this.#tellRuntime(id),
       onEnd: (turn) => this.#ended(turn),
       onBug,
     };

@@ -58,13 +58,15 @@ export function messagesOf(items: readonly Item[]): AguiMessage[] {
   return messages;
 }
 
-/** What the client has sent, with everything of these items as it stands now. */
+/** What the client has sent, with everything of these items as it stands now: in its place, or at the end. */
 export function restated(sent: readonly Message[], items: readonly Item[]): AguiMessage[] {
-  const own = messagesOf(items);
-  const ids = new Set(own.map(({ id }) => id));
-  const kept = sent.filter(({ id }) => !ids.has(id));
-  // The results that the client gave itself are among its own messages.
-  const answered = new Set(kept.flatMap((message) => (message.role === 'tool' ? [message.toolCallId] : [])));
-  const told = own.filter((message) => message.role !== 'tool' || !answered.has(message.toolCallId));
-  return [...(kept as AguiMessage[]), ...told];
+  const own = new Map(messagesOf(items).map((message) => [message.id, message]));
+  const known = new Set(sent.map(({ id }) => id));
+  // Results that the client gave itself are among its own messages.
+  const answered = new Set(sent.flatMap((message) => (message.role === 'tool' ? [message.toolCallId] : [])));
+  const told = [...own.values()].filter(
+    (message) => !known.has(message.id) && (message.role !== 'tool' || !answered.has(message.toolCallId)),
+  );
+  // The schema of what a client sends is the protocol's, and looser in nothing but names that the protocol leaves open.
+  return [...sent.map((message) => own.get(message.id) ?? (message as AguiMessage)), ...told];
 }

@@ -25,6 +25,8 @@ export class Run {
   readonly #events: RunEvents;
   readonly #hear: Listener = (event) => this.#take(event);
   #stage: 'new' | 'joining' | 'following' | 'ended' = 'new';
+  /** Approvals that were told here. */
+  readonly #asked = new Set<string>();
   #isAsking = false;
 
   constructor(options: RunOptions) {
@@ -45,11 +47,14 @@ export class Run {
 
   /** Joins a turn under way, and answers what it waits for. */
   join(answers: ReadonlyMap<string, ApprovalDecision>): void {
-    const { runtime, threadId } = this.#options;
+    const { runtime, threadId, waiting } = this.#options;
     this.#stage = 'joining';
-    const { replay } = runtime.subscribe(threadId, this.#hear);
-    replay();
+    runtime.subscribe(threadId, this.#hear).replay();
+    if (this.#stage !== 'joining') return;
+    this.#stage = 'following';
+    for (const { requestId } of waiting()) this.#asked.add(requestId);
     for (const [requestId, decision] of answers) runtime.respond(requestId, decision);
+    this.#ask();
   }
 
   /** Tells of a turn that is over. */
@@ -62,38 +67,36 @@ export class Run {
     if (this.#stage === 'ended' || !this.#concerns(event)) return;
     switch (event.method) {
       case 'turn/started':
-        if (this.#stage === 'joining') this.#joined(event.params.turn);
+        // As it stands: what has happened in it until now is part of that.
+        if (this.#stage === 'joining') this.#events.restate(event.params.turn.items);
         return;
       case 'turn/completed':
       case 'turn/failed':
       case 'turn/cancelled':
         this.#over(event.params.turn);
         return;
-      default:
-        // Until the turn was told as it stands, what happens in it is part of that.
-        if (this.#stage === 'following') this.#events.hear(event);
-        if (event.method === 'item/approval/request') this.#ask();
+      case 'item/approval/request':
+        this.#asked.add(event.params.requestId);
+        this.#ask();
     }
-  }
-
-  #joined(turn: Turn): void {
-    this.#events.restate(turn.items);
-    this.#stage = 'following';
-    this.#ask();
+    if (this.#stage === 'following') this.#events.hear(event);
   }
 
   #over(turn: Turn): void {
-    if (this.#stage === 'joining') this.#events.restate(turn.items);
     this.#finish(() => this.#events.end(turn));
   }
 
-  /** All that is asked for in one turn of the event loop becomes one interrupt; answers on their way count. */
+  /**
+   * All that is asked for in one turn of the event loop becomes one interrupt; answers on their way count. The runtime may
+   * know of more already: what was not told here yet has its events still to come.
+   */
   #ask(): void {
     if (this.#isAsking) return;
     this.#isAsking = true;
     setImmediate(() => {
       this.#isAsking = false;
-      const waiting = this.#stage === 'following' ? this.#options.waiting() : [];
+      if (this.#stage !== 'following') return;
+      const waiting = this.#options.waiting().filter(({ requestId }) => this.#asked.has(requestId));
       if (waiting.length > 0) this.#finish(() => this.#events.interrupt(waiting));
     });
   }

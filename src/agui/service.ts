@@ -37,7 +37,7 @@ export class AguiService {
   readonly #runtime: Runtime;
   readonly #graceMs: number;
   /** Runs that are being read, by thread. */
-  readonly #followers = new Map<string, number>();
+  readonly #read = new Map<string, Set<Run>>();
   readonly #graces = new Map<string, NodeJS.Timeout>();
 
   constructor({ runtime, graceMs = limits.disconnectGraceMs }: AguiServiceOptions) {
@@ -163,26 +163,27 @@ export class AguiService {
   }
 
   #open(threadId: string, turnId: string, input: RunInput, answeredCalls: ReadonlySet<string>): Run {
-    clearTimeout(this.#graces.get(threadId));
-    this.#graces.delete(threadId);
-    this.#followers.set(threadId, (this.#followers.get(threadId) ?? 0) + 1);
-    return new Run({
+    this.#stopGrace(threadId);
+    const run: Run = new Run({
       runtime: this.#runtime,
       threadId,
       turnId,
       input,
       answeredCalls,
       waiting: () => this.#waiting(threadId),
-      onGone: () => this.#left(threadId, turnId),
-      onEnd: () => this.#ended(threadId),
+      onGone: () => this.#left(run, threadId, turnId),
+      onEnd: () => {
+        if (this.#isUnread(run, threadId)) this.#stopGrace(threadId);
+      },
     });
+    const runs = this.#read.get(threadId) ?? new Set();
+    this.#read.set(threadId, runs.add(run));
+    return run;
   }
 
   /** A reader has gone. When it was the last one, the turn is ended after the grace. */
-  #left(threadId: string, turnId: string): void {
-    const others = (this.#followers.get(threadId) ?? 1) - 1;
-    if (others > 0) return void this.#followers.set(threadId, others);
-    this.#followers.delete(threadId);
+  #left(run: Run, threadId: string, turnId: string): void {
+    if (!this.#isUnread(run, threadId)) return;
     const timer = setTimeout(() => {
       this.#graces.delete(threadId);
       this.#interrupt(threadId, turnId);
@@ -190,12 +191,18 @@ export class AguiService {
     this.#graces.set(threadId, timer.unref());
   }
 
-  #ended(threadId: string): void {
+  /** Whether nobody reads of the thread, now that `run` is not read any more. */
+  #isUnread(run: Run, threadId: string): boolean {
+    const runs = this.#read.get(threadId);
+    runs?.delete(run);
+    if (runs && runs.size > 0) return false;
+    this.#read.delete(threadId);
+    return true;
+  }
+
+  #stopGrace(threadId: string): void {
     clearTimeout(this.#graces.get(threadId));
     this.#graces.delete(threadId);
-    const others = (this.#followers.get(threadId) ?? 1) - 1;
-    if (others > 0) this.#followers.set(threadId, others);
-    else this.#followers.delete(threadId);
   }
 
   #interrupt(threadId: string, turnId: string): void {

@@ -80,8 +80,9 @@ function methods(): Json[] {
     Object.fromEntries(Object.entries(rpcMethods).map(([name, { result }]) => [name, result])),
     'output',
   );
-  return Object.keys(rpcMethods).map((name) => ({
+  return Object.entries(rpcMethods).map(([name, { summary }]) => ({
     name,
+    summary,
     paramStructure: 'by-name',
     params: paramsOf(inputs[name]),
     result: { name: 'result', schema: outputs[name] },

@@ -125,7 +125,8 @@ export const errorObjectOf = (error: HttpError): ErrorObject => chatErrorBody(er
 export function turnFailure(error: TurnError & { readonly retryAfterMs?: number | undefined }): HttpError {
   const { code, message, retryAfterMs } = error;
   const name = code === 'overloaded' ? 'shuttingDown' : code;
-  if (!rowOf(name)) return chatError('internalError', message);
+  // What a bug says of itself is for the log.
+  if (name === 'internalError' || !rowOf(name)) return chatError('internalError', 'The turn failed because of a bug.');
   return chatError(name as ChatErrorName, message, { retryAfterMs });
 }
 

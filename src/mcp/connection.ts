@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { McpServerFacts } from '../../machines/mcp-server.ts';
 import { type McpServerSettings, version } from '../protocol/index.ts';
 import { childEnvironment, markerVariable } from '../supervise/index.ts';
@@ -56,6 +57,8 @@ export class Connection {
   #client: Client | undefined;
   #isReady = false;
   #wasReady = false;
+  /** Ends what waits. */
+  readonly #over = new AbortController();
   /** What was asked for before there was a link; the strongest wish. */
   #wish: 'close' | 'terminate' | 'kill' | undefined;
   #tools: readonly Tool[] = [];
@@ -102,6 +105,7 @@ export class Connection {
 
   #ask(wish: 'close' | 'terminate' | 'kill'): void {
     this.#wish = wish;
+    this.#over.abort();
     this.#link?.[wish]();
   }
 
@@ -182,6 +186,7 @@ export class Connection {
   #onClose(client: Client): void {
     if (!this.#isReady || client !== this.#client) return;
     this.#isReady = false;
+    this.#over.abort();
     // Whatever broke it off: a server that we cannot talk to must not go on by itself.
     if (!this.#wish) this.#options.onLost();
   }
@@ -257,14 +262,14 @@ export class Connection {
 
   async #resubscribe(client: Client, how: 'local' | 'graceful' | 'remote'): Promise<void> {
     if (how === 'local' || !this.#isReady || this.#wish) return;
-    await new Promise<void>((resolve) => setTimeout(resolve, limits.resubscribeMs).unref());
-    if (!this.#isReady || this.#wish) return;
     try {
+      await sleep(limits.resubscribeMs, undefined, { signal: this.#over.signal });
       const subscription = await client.listen({ toolsListChanged: true });
       void subscription.closed.then((next) => this.#resubscribe(client, next));
       await this.#listTools(client);
       this.#tellChange();
     } catch (error) {
+      if (!this.#isReady || this.#wish) return;
       const { code, message, isRetriable } = failureOf(error);
       this.#link?.fail({ code, message, isRetriable });
     }

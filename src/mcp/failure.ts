@@ -58,14 +58,17 @@ function httpFailure(status: number, cause: unknown): McpFailure {
   return new McpFailure('unreachable', `The server answers with HTTP ${status}.`, { cause });
 }
 
-/** The deepest code of the system or of the HTTP client (`ECONNREFUSED`, `UND_ERR_SOCKET`); undefined: no such failure. */
+const networkCodes = /^(E[A-Z]+|UND_ERR_\w+|ERR_TLS_\w+|\w*CERT\w*)$/;
+
+/** What kept a request from its answer (`ECONNREFUSED`, `UND_ERR_SOCKET`, `bad port`); undefined: it was no such failure. */
 export function networkCode(error: unknown): string | undefined {
   for (let each = error; each instanceof Error; each = each.cause) {
     const { code } = each as LibraryError;
-    if (typeof code === 'string' && /^(E[A-Z]+|UND_ERR_\w+|ERR_TLS_\w+|[A-Z_]*CERT[A-Z_]*)$/.test(code)) {
-      if (code !== 'ERA_NEGOTIATION_FAILED') return code;
-    }
-    if (each.message === 'fetch failed' && each.cause === undefined) return 'fetch failed';
+    if (typeof code === 'string' && networkCodes.test(code)) return code;
+    // `fetch` refuses some requests without a code.
+    if (each.message === 'fetch failed') return networkCode(each.cause) ?? causeOf(each);
   }
   return undefined;
 }
+
+const causeOf = ({ cause, message }: Error): string => (cause instanceof Error ? cause.message : message);

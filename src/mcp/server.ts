@@ -49,6 +49,7 @@ export class McpServer {
   readonly #actor: ActorRefFrom<typeof mcpServerMachine>;
   #connection: Connection | undefined;
   #isOlderEra = false;
+  #stopped: Promise<void> | undefined;
 
   constructor(options: ServerOptions) {
     const { name, settings, env } = options;
@@ -119,8 +120,13 @@ export class McpServer {
     await this.#until((snapshot) => snapshot.matches('ready') || snapshot.hasTag('atRest'));
   }
 
-  /** Stops it. Resolves when nothing of it is left, or when even SIGKILL did not end it, which the log then says. */
-  async stop(): Promise<void> {
+  /** Stops it for good. Resolves when nothing of it is left, or when even SIGKILL did not end it, which the log then says. */
+  stop(): Promise<void> {
+    this.#stopped ??= this.#stop();
+    return this.#stopped;
+  }
+
+  async #stop(): Promise<void> {
     this.#actor.send({ type: 'SERVER.STOP' });
     await this.#until((snapshot) => snapshot.hasTag('atRest') || snapshot.matches({ stopping: 'stuck' }));
     if (this.#actor.getSnapshot().hasTag('atRest')) this.#actor.stop();

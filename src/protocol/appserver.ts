@@ -61,6 +61,7 @@ const nonEmptyInput = v.pipe(v.array(InputPart), v.nonEmpty('at least one part')
 /** Client to server: parameters and result by method. */
 export const rpcMethods = {
   initialize: {
+    summary: 'Introduces the client. The first request of every connection.',
     params: v.object({
       clientInfo: v.object({ name: v.string(), title: v.optional(v.string()), version: v.string() }),
       capabilities: v.optional(ClientCapabilities, {}),
@@ -77,6 +78,7 @@ export const rpcMethods = {
     }),
   },
   'thread/start': {
+    summary: 'Begins a conversation.',
     params: v.object({
       identity: v.optional(Identity),
       config: v.optional(ThreadConfig),
@@ -88,6 +90,7 @@ export const rpcMethods = {
     result: v.object({ thread: Thread }),
   },
   'thread/list': {
+    summary: 'All conversations, the most recently active first, without those of sub-agents.',
     params: v.object({
       identity: v.optional(Identity),
       includeArchived: optionalFlag,
@@ -96,7 +99,8 @@ export const rpcMethods = {
     result: v.object({ data: v.array(ThreadSummary) }),
   },
   'thread/read': {
-    /** At most `turnLimit` turns (default 50), those before `beforeTurnId` or the newest. */
+    summary:
+      'One conversation: with `includeTurns` at most `turnLimit` turns, those before `beforeTurnId` or the newest.',
     params: v.object({
       threadId: id,
       includeTurns: optionalFlag,
@@ -105,45 +109,81 @@ export const rpcMethods = {
     }),
     result: v.object({ thread: Thread }),
   },
-  /** Subscribes as well. `dynamicTools` replace those that an earlier connection of this client brought. */
   'thread/resume': {
+    summary:
+      'Reads a conversation with its newest turns and subscribes to it; approvals that wait are asked again. `dynamicTools` replace those that an earlier connection brought.',
     params: v.object({ threadId: id, dynamicTools: v.optional(v.array(DynamicTool)) }),
     result: v.object({ thread: Thread }),
   },
   'thread/rename': {
+    summary: 'Gives a conversation a name.',
     params: v.object({ threadId: id, displayName: v.pipe(v.string(), v.trim(), v.nonEmpty(), v.maxLength(200)) }),
     result: empty,
   },
-  'thread/archive': { params: v.object({ threadId: id }), result: empty },
-  'thread/unarchive': { params: v.object({ threadId: id }), result: empty },
-  /** For good, traces included. */
-  'thread/delete': { params: v.object({ threadId: id }), result: empty },
-  /** Takes back the last turns; files stay as they are. */
+  'thread/archive': {
+    summary: 'Puts a conversation away; it cannot be written to until it is unarchived.',
+    params: v.object({ threadId: id }),
+    result: empty,
+  },
+  'thread/unarchive': {
+    summary: 'Takes a conversation out again.',
+    params: v.object({ threadId: id }),
+    result: empty,
+  },
+  'thread/delete': {
+    summary: 'Deletes a conversation for good, its traces included. A turn that runs is interrupted first.',
+    params: v.object({ threadId: id }),
+    result: empty,
+  },
   'thread/rollback': {
+    summary: 'Takes back the last turns. Files stay as they are.',
     params: v.object({ threadId: id, numTurns: v.pipe(v.number(), v.integer(), v.minValue(1)) }),
     result: v.object({ thread: Thread }),
   },
   'thread/config/update': {
+    summary: 'Changes settings of a conversation; fields that are absent stay.',
     params: v.object({ threadId: id, config: ThreadConfig }),
     result: v.object({ config: ThreadConfig }),
   },
-  /** Summarises what is older than the latest turns, now. */
-  'thread/compact': { params: v.object({ threadId: id }), result: empty },
-  'thread/subscribe': { params: v.object({ threadId: id, replayRecent: optionalFlag }), result: empty },
-  'thread/unsubscribe': { params: v.object({ threadId: id }), result: empty },
-  'turn/start': { params: v.object({ threadId: id, input: nonEmptyInput }), result: v.object({ turn: Turn }) },
-  'turn/interrupt': { params: v.object({ threadId: id, turnId: id }), result: empty },
-  /** Starts a turn when none runs, else waits for the running one to complete. */
+  'thread/compact': {
+    summary: 'Summarises what is older than the latest turns, now.',
+    params: v.object({ threadId: id }),
+    result: empty,
+  },
+  'thread/subscribe': {
+    summary:
+      'From now on this connection hears of the conversation; `replayRecent` tells of a turn that runs, as it stands, and of approvals that wait.',
+    params: v.object({ threadId: id, replayRecent: optionalFlag }),
+    result: empty,
+  },
+  'thread/unsubscribe': {
+    summary: 'Ends that.',
+    params: v.object({ threadId: id }),
+    result: empty,
+  },
+  'turn/start': {
+    summary: 'Says something. The answer comes as notifications.',
+    params: v.object({ threadId: id, input: nonEmptyInput }),
+    result: v.object({ turn: Turn }),
+  },
+  'turn/interrupt': {
+    summary: 'Ends a turn early: model, tools and sub-agents are stopped, and `turn/cancelled` follows.',
+    params: v.object({ threadId: id, turnId: id }),
+    result: empty,
+  },
   'turn/enqueue': {
+    summary: 'Starts a turn when none runs, else waits in line until the running one has completed.',
     params: v.object({ threadId: id, input: nonEmptyInput, sender: v.optional(v.string()) }),
     result: v.object({ queuedInput: QueuedInput, queuedInputs: v.array(QueuedInput) }),
   },
   'turn/queue/remove': {
+    summary: 'Takes back what waits in line.',
     params: v.object({ threadId: id, queuedInputId: id }),
     result: v.object({ queuedInputs: v.array(QueuedInput) }),
   },
-  /** Gives the running turn more to think of: queued input, or `input`. It is heard before the next request to the model. */
   'turn/steer': {
+    summary:
+      'Gives the running turn more to think of: queued input, or `input`. It is heard before the next request to the model.',
     params: v.object({
       threadId: id,
       expectedTurnId: id,
@@ -152,30 +192,48 @@ export const rpcMethods = {
     }),
     result: v.object({ turnId: id, queuedInputs: v.array(QueuedInput) }),
   },
-  /** What waits for a decision, in one thread or in all. */
   'approval/list': {
+    summary: 'What waits for a decision, in one conversation or in all.',
     params: v.object({ threadId: v.optional(id) }),
     result: v.object({ data: v.array(ApprovalRequest) }),
   },
-  /** Decides from any connection; the first answer counts. */
   'approval/respond': {
+    summary: 'Decides, from any connection. The first answer counts.',
     params: v.object({ requestId: id, decision: v.picklist(approvalDecisions) }),
     result: empty,
   },
-  'mcp/list': { params: empty, result: v.object({ data: v.array(McpServerConfig) }) },
-  'mcp/get': { params: v.object({ name: McpServerName }), result: v.object({ server: McpServerConfig }) },
+  'mcp/list': {
+    summary: 'The MCP servers of the workspace and their settings; values that may be secret are masked.',
+    params: empty,
+    result: v.object({ data: v.array(McpServerConfig) }),
+  },
+  'mcp/get': {
+    summary: 'One of them.',
+    params: v.object({ name: McpServerName }),
+    result: v.object({ server: McpServerConfig }),
+  },
   'mcp/upsert': {
+    summary: 'Adds or changes one, in the configuration of the workspace, and applies it at once.',
     params: v.object({ name: McpServerName, settings: McpServerSettings }),
     result: v.object({ server: McpServerConfig }),
   },
-  'mcp/remove': { params: v.object({ name: McpServerName }), result: empty },
-  'mcp/status/list': { params: empty, result: v.object({ data: v.array(McpServerStatus) }) },
-  /** Starts it aside, asks for its tools, stops it again. */
+  'mcp/remove': {
+    summary: 'Removes one.',
+    params: v.object({ name: McpServerName }),
+    result: empty,
+  },
+  'mcp/status/list': {
+    summary: 'How each of them is.',
+    params: empty,
+    result: v.object({ data: v.array(McpServerStatus) }),
+  },
   'mcp/test': {
+    summary: 'Starts one aside, asks for its tools, and stops it again.',
     params: v.object({ name: v.optional(McpServerName), settings: v.optional(McpServerSettings) }),
     result: McpTestResult,
   },
   'model/list': {
+    summary: 'The models of the provider.',
     params: empty,
     result: v.union([
       v.object({ success: v.literal(true), models: v.array(Model) }),

@@ -1,6 +1,6 @@
 /** Upstreams as they really are: every deviation of the interface that is known, and what becomes of it. */
 import fc from 'fast-check';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import type { ModelEvent, ModelRequest } from '../../src/agent/model.ts';
 import { AnswerBody } from '../../src/agent/providers/upstream/answer-body.ts';
 import { ChatAnswer } from '../../src/agent/providers/upstream/chat-answer.ts';
@@ -20,16 +20,15 @@ import {
 import { collect, hi, openAi, rejection, told } from './provider-helpers.ts';
 
 type Expected = Partial<ReturnType<typeof told>>;
-type Tap = Parameters<Parameters<typeof t.test>[1]>[0] & { teardown(work: () => unknown): void };
 
-async function ask(t: Tap, script: Script, request: ModelRequest = hi): Promise<readonly ModelEvent[]> {
+async function ask(t: Test, script: Script, request: ModelRequest = hi): Promise<readonly ModelEvent[]> {
   const upstream = await startMockUpstream(t, () => script);
   const provider = openAi(upstream.url);
   t.teardown(() => provider.close());
   return collect(provider, request);
 }
 
-async function holds(t: Tap, cases: Readonly<Record<string, readonly [Script, Expected]>>): Promise<void> {
+async function holds(t: Test, cases: Readonly<Record<string, readonly [Script, Expected]>>): Promise<void> {
   for (const [name, [script, expected]] of Object.entries(cases)) {
     const events = await ask(t, script);
     t.match(told(events), expected, name);

@@ -1,17 +1,16 @@
-import t from 'tap';
+import t, { type Test } from 'tap';
 import type { ModelRequest } from '../../src/agent/model.ts';
 import { answered, json, startMockUpstream, type UpstreamRequest } from '../fixtures/upstream/mock-upstream.ts';
 import { apiKey, collect, hi, openAi, told, user } from './provider-helpers.ts';
 
 /** The body that a request becomes. */
-async function bodyOf(t: Tap, request: ModelRequest, options = {}): Promise<UpstreamRequest['body']> {
+async function bodyOf(t: Test, request: ModelRequest, options = {}): Promise<UpstreamRequest['body']> {
   const upstream = await startMockUpstream(t, (asked) => answered(asked, { text: 'x' }));
   const provider = openAi(upstream.url, options);
   t.teardown(() => provider.close());
   await collect(provider, request);
   return upstream.requests[0]?.body;
 }
-type Tap = Parameters<Parameters<typeof t.test>[1]>[0] & { teardown(work: () => unknown): void };
 
 t.test('streams thoughts, text, calls and usage, in that order, pieces as they come', async (t) => {
   const upstream = await startMockUpstream(t, (request) =>

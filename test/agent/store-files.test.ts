@@ -241,6 +241,22 @@ t.test('sqlite is loaded when a store is opened, not before, and silently', asyn
   t.notMatch(output, /SQLite/);
 });
 
+t.test('nothing that a store does in the background keeps a process alive', { timeout: 100_000 }, async (t) => {
+  const room = fileURLToPath(new URL('../../src/agent/store/index.ts', import.meta.url));
+  const helpers = fileURLToPath(new URL('./store-helpers.ts', import.meta.url));
+  const script = `
+    const { openStore } = await import(${JSON.stringify(room)});
+    const { event, thread } = await import(${JSON.stringify(helpers)});
+    const { threads, traces } = openStore(${JSON.stringify(temporaryDirectory(t))});
+    for (let count = 0; count < 2000; count += 1) threads.putThread(thread('t' + count));
+    traces.append(event('a'));
+    traces.deleteSession('a');
+    traces.append(event('a'));
+  `;
+  execFileSync(process.execPath, ['--input-type=module', '-e', script], { timeout: 90_000, stdio: 'ignore' });
+  t.pass('it has ended by itself');
+});
+
 t.test(
   'the log is moved into the database on another thread, while writing goes on',
   { timeout: 100_000 },

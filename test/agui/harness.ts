@@ -58,7 +58,10 @@ export const hangs =
   (said = 'let me see'): Script =>
   (_, emit, signal) => {
     emit({ type: 'text', text: said });
-    return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }));
+    return new Promise((_, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+      if (signal.aborted) reject(signal.reason);
+    });
   };
 
 const tool = (name: string, more: Partial<Tool>): Tool => ({

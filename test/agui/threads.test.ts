@@ -2,7 +2,7 @@
 import t from 'tap';
 import { threadIdOf } from '../../src/agui/service.ts';
 import { eventually } from '../http/support.ts';
-import { agentOf, calls, hangs, last, run, say, says, scripted, serve } from './harness.ts';
+import { agentOf, calls, hangs, last, refusal, run, say, says, scripted, serve } from './harness.ts';
 
 const turnsOf = (runtime: Awaited<ReturnType<typeof serve>>['runtime'], name = 'a thread') =>
   runtime.read(threadIdOf(name), { includeTurns: true }).turns ?? [];
@@ -61,7 +61,6 @@ t.test('a conversation from elsewhere keeps its past, run after run', async (t) 
 });
 
 t.test('a question that failed is not asked twice when another follows it', async (t) => {
-  const provider = scripted(() => Promise.reject(new Error('never used')), says('fine'));
   const { url, runtime } = await serve(t, scripted(hangs(''), says('fine')));
   const agent = agentOf(url);
   say(agent, 'first');
@@ -73,7 +72,6 @@ t.test('a question that failed is not asked twice when another follows it', asyn
   say(agent, 'second');
   await run(agent);
   t.match(turnsOf(runtime)[1]?.items[0], { type: 'userMessage', input: [{ text: 'second' }] });
-  t.equal(provider.requests.length, 0);
 });
 
 t.test('an approval interrupts the run; the next run brings the answer and continues the turn', async (t) => {

@@ -52,7 +52,7 @@ t.test(
       t.equal((await client.closed).code, 1001);
       t.equal(await server.ended, 0, signal);
       t.ok(performance.now() - asked < 10_000, 'soon');
-      t.same(readdirSync(join(path, '.oratorio')).sort(), ['appserver.mutex', 'config.json']);
+      t.same(readdirSync(join(path, '.oratorio')).sort(), ['appserver.mutex', 'config.json', 'state.db']);
       t.equal(probeLock(mutex(path)), 'free');
       t.notMatch(
         server.output(),

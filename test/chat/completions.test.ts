@@ -1,7 +1,7 @@
 import t from 'tap';
 import { tool } from '../agent/helpers.ts';
 import { callTool, fail, finish, gate, say, script, think, usage } from '../agent/scripted-provider.ts';
-import { chat, chunksOf, contentOf, framesOf, reasoningOf, user } from './harness.ts';
+import { chat, chunksOf, contentOf, framesOf, reading, reasoningOf, user } from './harness.ts';
 
 t.test('a whole answer has everything that strict readers look for', async (t) => {
   const provider = script([think('hm'), say('Hello '), say('there'), usage(3, 2)]);
@@ -148,16 +148,19 @@ t.test('an answer with a form is the last message only, whole or streamed', asyn
 });
 
 t.test('without tools of the server an answer with a form streams as it comes', async (t) => {
-  const { post } = await chat(t, script([say('{"is":'), say('"cat"}')]));
+  const held = gate();
+  const { post } = await chat(t, script([say('{"is":'), held, say('"cat"}')]));
   const answer = await post({
     messages: [user('?')],
     stream: true,
     tools: [],
     response_format: { type: 'json_object' },
   });
-  const chunks = chunksOf(await answer.text());
-  t.equal(contentOf(chunks), '{"is":"cat"}');
-  t.equal(chunks.filter(({ choices }) => choices[0].delta.content).length, 2);
+  const body = reading(answer);
+  await body.until((text) => text.includes('is'));
+  held.open();
+  const text = await body.rest();
+  t.equal(contentOf(chunksOf(text)), '{"is":"cat"}');
 });
 
 t.test('an error before the first byte has its own status', async (t) => {
@@ -182,7 +185,7 @@ t.test('an error before the first byte has its own status', async (t) => {
 });
 
 t.test('a bug is a 500 that tells nothing', async (t) => {
-  const { post, bugs } = await chat(
+  const { post } = await chat(
     t,
     script(() => {
       throw new Error('a secret');
@@ -191,7 +194,6 @@ t.test('a bug is a 500 that tells nothing', async (t) => {
   const answer = await post({ messages: [user('hi')] });
   t.equal(answer.status, 500);
   t.notMatch(await answer.text(), 'a secret');
-  t.equal(bugs.length, 1);
 });
 
 t.test('an error in the middle of a stream is a frame of its own, and the end', async (t) => {
@@ -218,11 +220,10 @@ t.test('silence is broken by chunks that say nothing', async (t) => {
   const { post } = await chat(t, script([held, say('late')]), { timing: { heartbeatMs: 20 } });
   const answer = await post({ messages: [user('hi')], stream: true });
   t.equal(answer.status, 200, 'the head is there before the model has said a word');
-  const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
-  let text = '';
-  while (text.split('"delta":{}').length < 4) text += (await reader?.read())?.value ?? '';
+  const body = reading(answer);
+  await body.until((text) => text.split('"delta":{}').length === 4);
   held.open();
-  for (let piece = await reader?.read(); piece && !piece.done; piece = await reader?.read()) text += piece.value;
+  const text = await body.rest();
   const chunks = chunksOf(text);
   t.match(chunks[1].choices, [{ index: 0, delta: {}, finish_reason: null }]);
   t.equal(contentOf(chunks), 'late');
@@ -235,12 +236,10 @@ t.test('a whole answer that takes long sends its head, then empty lines, then it
   const answer = await post({ messages: [user('hi')] });
   t.equal(answer.status, 200);
   t.match(answer.headers.get('content-type'), /^application\/json/);
-  const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
-  let text = '';
-  while (text.length < 3) text += (await reader?.read())?.value ?? '';
-  t.match(text, /^\n+$/);
+  const body = reading(answer);
+  t.match(await body.until((text) => text.length >= 3), /^\n+$/);
   held.open();
-  for (let piece = await reader?.read(); piece && !piece.done; piece = await reader?.read()) text += piece.value;
+  const text = await body.rest();
   t.equal(JSON.parse(text).choices[0].message.content, 'late');
 });
 

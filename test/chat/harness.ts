@@ -118,3 +118,31 @@ export const contentOf = (chunks: Chunk[]): string =>
 
 export const reasoningOf = (chunks: Chunk[]): string =>
   chunks.map(({ choices }) => choices[0]?.delta.reasoning_content ?? '').join('');
+
+/** Reads a body piece by piece. */
+export function reading(answer: Response) {
+  const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
+  let text = '';
+  async function until(isEnough: (text: string) => boolean): Promise<string> {
+    while (!isEnough(text)) {
+      const piece = await reader?.read();
+      if (!piece || piece.done) throw new Error(`the body ended early: ${text}`);
+      text += piece.value;
+    }
+    return text;
+  }
+  async function rest(): Promise<string> {
+    for (let piece = await reader?.read(); piece && !piece.done; piece = await reader?.read()) text += piece.value;
+    return text;
+  }
+  return { until, rest };
+}
+
+/** Resolves once `condition` holds. */
+export async function eventually(condition: () => boolean, what: string): Promise<void> {
+  const deadline = Date.now() + 30_000;
+  while (!condition()) {
+    if (Date.now() > deadline) throw new Error(`never happened: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}

@@ -66,8 +66,15 @@ t.test('2025: a server that dies and comes back has forgotten the session; a new
   const mcp = room(t, { all: http(first.url) }, { restartPolicy: quick });
   mcp.servers.start();
   await inState(mcp, 'all', 'ready');
-  await first.end();
-  t.match(await call(mcp, '__echo', { message: 'hello' }), { isError: true });
+  const running = call(
+    mcp,
+    '__trigger-long-running-operation',
+    { duration: 600, steps: 6_000 },
+    {
+      onOutput: () => void first.end(),
+    },
+  );
+  t.match(await running, { isError: true, text: /went away during the call/ });
   const down = await reached(mcp, 'all', ({ lastError }) => lastError !== null);
   t.match(down, { startupState: 'restarting', lastError: /cannot be reached|event stream has ended/ });
   await startEverything(t, port);

@@ -9,7 +9,7 @@ import { loadSqlite } from './sqlite.ts';
 export type Row = Readonly<Record<string, SQLOutputValue>>;
 
 /** How long to wait for somebody else who is writing. There should be none: the workspace's lock is ours. */
-const busyMs = 2_000;
+const busyMs = 500;
 
 /** Pages in the log at which SQLite itself moves them to the database, in the way of a commit: `Checkpoints` comes long before. */
 const inlineCheckpointPages = 8_192;

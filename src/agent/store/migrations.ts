@@ -52,12 +52,13 @@ export const migrations: readonly string[] = [
   END;
 
   -- What was added to the text of an item since it was put: a long text is not written again for every word.
+  -- One tree and no index beside it: the commit of a piece writes one page.
   CREATE TABLE pieces (
-    key INTEGER PRIMARY KEY,
     item INTEGER NOT NULL REFERENCES items (key) ON DELETE CASCADE,
-    json TEXT NOT NULL
-  ) STRICT;
-  CREATE INDEX piecesByItem ON pieces (item, key);
+    number INTEGER NOT NULL,
+    json TEXT NOT NULL,
+    PRIMARY KEY (item, number)
+  ) STRICT, WITHOUT ROWID;
   CREATE TRIGGER itemReplaced AFTER UPDATE ON items BEGIN
     DELETE FROM pieces WHERE item = new.key;
   END;

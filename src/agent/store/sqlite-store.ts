@@ -15,7 +15,7 @@ const turnKey = `SELECT key FROM turns WHERE thread = ${threadKey} AND id = ?2`;
 /** Items of the turns between two keys, with the JSON texts that were added to each. */
 const itemsBetween = `
   SELECT turn, json, canGrow,
-    CASE WHEN canGrow THEN (SELECT group_concat(p.json, ',' ORDER BY p.key) FROM pieces p WHERE p.item = items.key) END AS pieces
+    CASE WHEN canGrow THEN (SELECT group_concat(p.json, ',' ORDER BY p.number) FROM pieces p WHERE p.item = items.key) END AS pieces
   FROM items WHERE thread = ? AND turn BETWEEN ? AND ? ORDER BY turn, key`;
 
 /** Threads in the database of a workspace. */
@@ -125,7 +125,9 @@ export class SqliteStore implements ThreadStore {
   /** As JSON: a piece may end in the middle of a character, which SQLite's UTF-8 could not hold. */
   appendItemText(threadId: string, itemId: string, delta: string): void {
     const { changes } = this.#database.run(
-      `INSERT INTO pieces (item, json) SELECT key, ?3 FROM items WHERE thread = ${threadKey} AND id = ?2 AND canGrow`,
+      `INSERT INTO pieces (item, number, json)
+         SELECT key, (SELECT ifnull(max(number), 0) + 1 FROM pieces WHERE item = items.key), ?3
+         FROM items WHERE thread = ${threadKey} AND id = ?2 AND canGrow`,
       threadId,
       itemId,
       JSON.stringify(delta),

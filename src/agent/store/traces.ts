@@ -169,11 +169,18 @@ export class SqliteTraces implements TraceStore {
       this.#isRefused = true;
       return 0;
     }
-    this.#isRefused = false;
+    if (this.#isRefused) this.#recovered();
     this.#buffer.splice(0, pending.length);
     for (const { json } of pending) this.#chars -= json.length;
     this.#tell();
     return pending.length;
+  }
+
+  /** What comes now need not wait as long as the last attempt had to. */
+  #recovered(): void {
+    this.#isRefused = false;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
   }
 
   /** At least one event, however long. */

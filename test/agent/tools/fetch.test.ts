@@ -5,6 +5,7 @@ import { createServer as createRawServer } from 'node:net';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import t, { type Test } from 'tap';
 import type { Resolver } from '../../../src/agent/tools/web/destination.ts';
+import { redirectTarget } from '../../../src/agent/tools/web/follow.ts';
 import { send } from '../../../src/agent/tools/web/http.ts';
 import { createWebFetch, type WebFetchSettings } from '../../../src/agent/tools/web/web-fetch.ts';
 import { call, problemOf, serve } from './run-tool.ts';
@@ -323,6 +324,32 @@ t.test('redirects are followed by hand, each one judged like the first', async (
   t.match(await get('/broken'), /not a valid URL/);
   t.match(await get('/loop'), /more than 5 redirects/);
   t.equal(requests(), 0);
+});
+
+t.test('a redirect may not leave https', async (t) => {
+  const base = new URL('https://example.com/a/b');
+  t.throws(() => redirectTarget(base, 'http://example.com/'), { isRefusal: true, message: /from https to http/ });
+  t.equal(redirectTarget(base, '../c').href, 'https://example.com/c');
+  t.equal(redirectTarget(base, '//other.example/').href, 'https://other.example/');
+  t.equal(redirectTarget(new URL('http://example.com/'), 'https://example.com/').href, 'https://example.com/');
+});
+
+t.test('with TLS too, the server is told the name', async (t) => {
+  const hello = Promise.withResolvers<string>();
+  const server = createRawServer((socket) => {
+    socket.on('error', () => {});
+    socket.once('data', (bytes) => {
+      hello.resolve(bytes.toString('latin1'));
+      socket.destroy();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => server.close());
+  const url = `https://inside.example:${(server.address() as AddressInfo).port}/`;
+  const resolve = names({ 'inside.example': ['127.0.0.1'] });
+  const { text } = await call(webFetch({ allowedHosts: ['inside.example'], resolve }), { url });
+  t.match(text, /inside\.example:\d+ cannot be reached/);
+  t.match(await hello.promise, /inside\.example/);
 });
 
 t.test('a body is cut at the limit, as sent and decompressed', async (t) => {

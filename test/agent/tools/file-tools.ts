@@ -60,16 +60,19 @@ export const told = async (tool: Tool, args: unknown, workspacePath: string): Pr
  * A process that runs `body` over and over, as fast as it can: the other side of a race.
  *
  * @param body CommonJS, has `fs`
- * @returns how to end it; resolves to how often it ran
+ * @param repair what to do when we came in its way
+ * @returns how to end it; resolves to how often it ran to its end
  */
-export async function adversary(t: Test, body: string): Promise<() => Promise<number>> {
+export async function adversary(t: Test, body: string, repair = ''): Promise<() => Promise<number>> {
   const program = `
     const fs = require('node:fs');
-    let rounds = 0, isOver = false;
+    let rounds = 0, isOver = false, isReady = false;
     process.stdin.on('end', () => { isOver = true; }).resume();
     const loop = () => {
-      for (let n = 0; n < 50; n += 1) { ${body}; rounds += 1; }
-      if (rounds === 50) process.stdout.write('ready\\n');
+      for (let n = 0; n < 50; n += 1) {
+        try { ${body}; rounds += 1; } catch { try { ${repair} } catch {} }
+      }
+      if (!isReady && rounds > 0) { isReady = true; process.stdout.write('ready\\n'); }
       if (isOver) process.stdout.write('rounds ' + rounds); else setImmediate(loop);
     };
     loop();`;

@@ -51,7 +51,7 @@ function lineOf(planned: PlannedStep, { hasFailed }: Plan): string {
   if (!call) return `${title}: not done${hasFailed ? ', because a step before it failed' : ''}.`;
   if (result === undefined) return `${title}: ${call.name} was called, but no result came back.`;
   const verdict = isFailed(planned) ? 'failed' : 'done';
-  return `${title}: ${verdict} by ${call.name}, ${measured(result)}\n${excerpt(result)}`;
+  return [`${title}: ${verdict} by ${call.name}, ${measured(result)}`, ...excerpt(result)].join('\n');
 }
 
 function measured(result: string): string {
@@ -63,11 +63,11 @@ function measured(result: string): string {
 const linesOf = (result: string): string[] => (result.trim() === '' ? [] : result.trimEnd().split('\n'));
 
 /** Indented, so that it is shown as it is. */
-function excerpt(result: string): string {
+function excerpt(result: string): string[] {
   const lines = linesOf(result);
   const shown = lines.slice(0, mostLines).map((line) => `    ${oneLine(line)}`);
   const rest = lines.length - shown.length;
-  return [...shown, ...(rest > 0 ? [`    … ${rest} more`] : [])].join('\n');
+  return [...shown, ...(rest > 0 ? [`    … ${rest} more`] : [])];
 }
 
 const oneLine = (text: string): string => {

@@ -1,9 +1,11 @@
 /** Cuts what somebody wrote into the pieces that may be steps, without cutting through quoted text. */
 
-/** Where a further step on the same line may begin: `then`, a semicolon, or the next number of a list. */
-const separator = /[,;.]?\s+(?:and\s+)?then\s+|;\s+|\s+(?=\d{1,2}[.)]\s)/gi;
+/** Where a further step on the same line may begin: `then`, but not the one of a shell, or the next number of a list. */
+const separator = /(?<![;\s])[,.]?\s+(?:and\s+)?then\s+|(?<!\s)\s+(?=\d{1,2}[.)]\s)/gi;
+/** How a step begins can be seen in so many letters. */
+const beginning = 200;
 const listMark = /^(?:\d{1,2}[.)]|[-*•])\s+/;
-const courtesy = /^(?:(?:hello|hi|hey|please|now|first|next|finally|also|can you|could you)\b[,:!]?\s+)+/i;
+const courtesy = /^(?:(?:hello|hi|hey|please|and|then|now|first|next|finally|also|can you|could you)\b[,:!]?\s+)+/i;
 
 /**
  * The pieces of `text`, without numbers of lists and words of courtesy. A line is cut only where `isStep` says that the
@@ -27,14 +29,19 @@ function cutLine(line: string, hidden: string, isStep: (piece: string) => boolea
   let begin = 0;
   for (const match of hidden.matchAll(separator)) {
     const next = match.index + match[0].length;
-    if (!isStep(tidy(line.slice(next)))) continue;
+    if (!isStep(tidy(line.slice(next, next + beginning)))) continue;
     found.push(line.slice(begin, match.index));
     begin = next;
   }
   return [...found, line.slice(begin)];
 }
 
-const tidy = (piece: string): string => piece.trim().replace(listMark, '').replace(courtesy, '');
+const tidy = (piece: string): string =>
+  piece
+    .trim()
+    .replace(listMark, '')
+    .replace(courtesy, '')
+    .replace(/(?<=["`])[.!]$/, '');
 
 /** Quoted text, fences and JSON objects made unrecognisable: a mask of the same length, in which nothing of them is cut. */
 function withoutQuotes(text: string): string {
@@ -49,7 +56,7 @@ function withoutQuotes(text: string): string {
   return mask + text.slice(mask.length);
 }
 
-/** Where what begins at `begin`, with a mark that ends at `inside`, is over. What never ends hides its mark only. */
+/** Where what begins at `begin`, with a mark that ends at `inside`, is over. A quotation without end is none; fences and objects go on to the end. */
 function endOfQuote(text: string, begin: number, inside: number): number {
   const mark = text.slice(begin, inside);
   if (mark.endsWith('```')) return endOfFence(text, inside);
@@ -60,13 +67,12 @@ function endOfQuote(text: string, begin: number, inside: number): number {
 function endOfFence(text: string, inside: number): number {
   const close = /\n[ \t]*```/g;
   close.lastIndex = inside;
-  return close.exec(text) ? close.lastIndex : inside;
+  return close.exec(text) ? close.lastIndex : text.length;
 }
 
 function endOfCode(text: string, inside: number): number {
   const end = text.indexOf('`', inside);
-  const lineEnd = text.indexOf('\n', inside);
-  return end === -1 || (lineEnd !== -1 && lineEnd < end) ? inside : end + 1;
+  return end === -1 || text.slice(inside, end).includes('\n') ? inside : end + 1;
 }
 
 /** Behind the closing quotation mark; strings do not span lines. */
@@ -86,5 +92,5 @@ function endOfObject(text: string, inside: number): number {
     else if (text[at] === '}') depth -= 1;
     if (depth === 0) return at + 1;
   }
-  return inside;
+  return text.length;
 }

@@ -57,8 +57,8 @@ export function createExec(settings: ExecSettings): Tool {
       ),
       timeoutMs: v.pipe(
         v.optional(v.pipe(v.number('a number of milliseconds'), v.minValue(100, 'at least 100')), timeoutMs),
-        v.transform((asked) => Math.min(Math.ceil(asked), maxTimeoutMs)),
         v.description(`Milliseconds after which it is ended, at most ${maxTimeoutMs}. Default: ${timeoutMs}.`),
+        v.transform((asked) => Math.min(Math.ceil(asked), maxTimeoutMs)),
       ),
     }),
     aliases: { command: ['cmd', 'script'], workingDir: ['cwd', 'workdir', 'directory', 'path'] },

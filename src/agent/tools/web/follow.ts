@@ -4,7 +4,6 @@ import { refusal, WebError } from './errors.ts';
 import { send } from './http.ts';
 
 const maxRedirects = 5;
-const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 /**
  * Fetches `url`, going where it leads. Every hop is judged like the first one, and only to the addresses that were judged
@@ -22,25 +21,22 @@ export async function follow(
   for (let hop = 0; hop <= maxRedirects; hop++) {
     const addresses = await findDestination(at, rules, signal);
     const response = await send({ url: at, addresses, headers }, signal);
-    const next = locationOf(response, at);
-    if (!next) return { url: at, response };
+    const { statusCode = 0, headers: answered } = response;
+    if (!isRedirect(statusCode) || answered.location === undefined) return { url: at, response };
     response.destroy();
-    if (at.protocol === 'https:' && next.protocol === 'http:') {
-      throw refusal(`${at.host} redirects from https to http (${next.href})`);
-    }
-    at = next;
+    at = redirectTarget(at, answered.location);
   }
   throw new WebError(`more than ${maxRedirects} redirects`);
 }
 
-/** Where an answer sends us (RFC 9110 §15.4); undefined: nowhere. */
-function locationOf(response: IncomingMessage, base: URL): URL | undefined {
-  const { statusCode = 0, headers } = response;
-  if (!redirects.has(statusCode) || headers.location === undefined) return undefined;
-  try {
-    return parseWebUrl(headers.location, base);
-  } catch (error) {
-    response.destroy();
-    throw error;
+/** RFC 9110 §15.4. */
+const isRedirect = (status: number): boolean => [301, 302, 303, 307, 308].includes(status);
+
+/** Where `location` leads from `base`. @throws WebError when nobody may go there */
+export function redirectTarget(base: URL, location: string): URL {
+  const target = parseWebUrl(location, base);
+  if (base.protocol === 'https:' && target.protocol === 'http:') {
+    throw refusal(`${base.host} redirects from https to http (${target.href})`);
   }
+  return target;
 }

@@ -16,7 +16,7 @@ interface WorkerInput {
 }
 
 /** A page nests as deep as it likes, and the conversion recurses. */
-const resourceLimits = { maxOldGenerationSizeMb: 512, stackSizeMb: 16 };
+const resourceLimits = { maxOldGenerationSizeMb: 256, stackSizeMb: 16 };
 
 /**
  * Turns HTML into Markdown, or into text without any mark-up; scripts, styles and forms are left out. Runs in a thread

@@ -54,8 +54,8 @@ export function createWebFetch(settings: WebFetchSettings): Tool {
       ),
       maxChars: v.pipe(
         v.optional(v.pipe(v.number('a number'), v.minValue(1, 'at least 1')), maxChars),
-        v.transform((chars) => Math.min(Math.max(Math.floor(chars), minChars), maxChars)),
         v.description(`Characters of content to return, ${minChars} to ${maxChars}.`),
+        v.transform((chars) => Math.min(Math.max(Math.floor(chars), minChars), maxChars)),
       ),
     }),
     aliases: { url: ['uri', 'address', 'link'], extractMode: ['mode', 'format'] },

@@ -44,8 +44,8 @@ export function createWebSearch(settings: WebSearchSettings): Tool {
       ),
       maxResults: v.pipe(
         v.optional(v.pipe(v.number(countWords), v.minValue(1, countWords)), usualResults),
-        v.transform((wanted) => Math.min(Math.floor(wanted), mostResults)),
         v.description(`How many results, 1 to ${mostResults}. Default: ${usualResults}.`),
+        v.transform((wanted) => Math.min(Math.floor(wanted), mostResults)),
       ),
     }),
     aliases: { query: ['q', 'search', 'searchQuery'], maxResults: ['count', 'limit', 'numResults'] },

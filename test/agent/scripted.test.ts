@@ -1,0 +1,69 @@
+import t from 'tap';
+import type { ModelEvent } from '../../src/agent/model.ts';
+import { collect, hi, rejection, told } from './provider-helpers.ts';
+import { always, callTool, crash, fail, finish, gate, say, script, think, usage } from './scripted-provider.ts';
+
+t.test('answers follow one another, and what was asked is kept', async (t) => {
+  const provider = script(
+    [think('hm'), callTool('ReadFile', { path: 'a' }), callTool('Exec', 'no json', 'mine')],
+    say('done'),
+  );
+  const first = await collect(provider);
+  t.same(told(first), {
+    thinking: 'hm',
+    text: '',
+    calls: [
+      { callId: 'call_1_1', name: 'ReadFile', arguments: '{"path":"a"}' },
+      { callId: 'mine', name: 'Exec', arguments: 'no json' },
+    ],
+    usage: { type: 'usage', inputTokens: 1, outputTokens: 1 },
+    finish: 'toolCalls',
+  });
+  t.ok(first.filter(({ type }) => type === 'toolCallDelta').length > 2);
+  t.match(told(await collect(provider)), { text: 'done', finish: 'stop' });
+  t.strictSame(provider.requests, [hi, hi]);
+  await t.rejects(collect(provider), { message: /no answer number 3/ });
+});
+
+t.test('answers can depend on the request, come again and again, and end as they say', async (t) => {
+  const provider = always(({ messages }) => [say(`${messages.length}`), usage(7, 8), finish('length')]);
+  for (const _ of [1, 2]) {
+    t.match(told(await collect(provider)), { text: '1', usage: { inputTokens: 7, outputTokens: 8 }, finish: 'length' });
+  }
+});
+
+t.test('failures', async (t) => {
+  const bug = new Error('bug');
+  const provider = script([say('half'), fail('upstreamRateLimited', 'slow', 5)], crash(bug));
+  const heard: ModelEvent[] = [];
+  const signal = new AbortController().signal;
+  t.match(await rejection(provider.stream(hi, (event) => heard.push(event), signal)), {
+    name: 'ModelError',
+    code: 'upstreamRateLimited',
+    message: 'slow',
+    retryAfterMs: 5,
+  });
+  t.same(heard, [{ type: 'text', text: 'half' }]);
+  t.equal(await rejection(collect(provider)), bug);
+});
+
+t.test('a gate holds the model up until it is opened, or the turn is over', async (t) => {
+  const held = gate();
+  const provider = script([say('a'), held, say('b')], gate());
+  const asked = collect(provider);
+  await held.reached;
+  held.open();
+  t.equal(told(await asked).text, 'ab');
+  const abort = new AbortController();
+  const waiting = rejection(collect(provider, hi, abort.signal));
+  await provider.untilAsked(2);
+  abort.abort(new Error('over'));
+  t.match(await waiting, { message: 'over' });
+});
+
+t.test('it is a provider like the others', async (t) => {
+  const provider = script();
+  t.same(await provider.listModels(), [{ id: 'scripted', ownedBy: 'test' }]);
+  provider.close();
+  t.equal(provider.isClosed, true);
+});

@@ -1,0 +1,200 @@
+import { linkSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import t from 'tap';
+import { IgnoreRules } from '../../../src/agent/tools/files/gitignore.ts';
+import { globTest, pathMatcher } from '../../../src/agent/tools/files/glob.ts';
+import { createFindFiles } from '../../../src/agent/tools/files/index.ts';
+import { createRipgrepEngine } from '../../../src/agent/tools/files/ripgrep.ts';
+import { createScriptEngine } from '../../../src/agent/tools/files/script-engine.ts';
+import type { SearchEngine } from '../../../src/agent/tools/files/search.ts';
+import { createSearchEngine } from '../../../src/agent/tools/files/search-engine.ts';
+import { places, review, settings, told } from './file-tools.ts';
+
+const onPosix = { skip: process.platform === 'win32' && 'symlinks and their like are those of POSIX' };
+const engines: Readonly<Record<string, SearchEngine>> = {
+  ripgrep: createRipgrepEngine(),
+  'our own code': createScriptEngine(),
+};
+
+for (const [name, engine] of Object.entries(engines)) {
+  const find = createFindFiles(settings(), engine);
+
+  t.test(`${name}: files by glob, the most recently changed first`, async (t) => {
+    const files = ['old.ts', 'src/new.ts', 'src/deep/middle.ts', 'x.js', 'src/README'];
+    const { workspace, at } = places(t, Object.fromEntries(files.map((file) => [file, ''])));
+    utimesSync(at('old.ts'), 1_000, 1_000);
+    utimesSync(at('src/deep/middle.ts'), 2_000, 2_000);
+    utimesSync(at('src/new.ts'), 3_000, 3_000);
+    utimesSync(at('x.js'), 500, 500);
+    t.equal(await told(find, { pattern: '*.ts' }, workspace), 'src/new.ts\nsrc/deep/middle.ts\nold.ts');
+    t.equal(await told(find, { pattern: '*.js;old.*' }, workspace), 'old.ts\nx.js');
+    t.equal(await told(find, { pattern: 'src/*.ts' }, workspace), 'src/new.ts');
+    t.equal(await told(find, { pattern: '**/*.ts', path: 'src' }, workspace), 'src/new.ts\nsrc/deep/middle.ts');
+    t.equal(
+      await told(find, { glob: `${workspace}/src/**/m*.ts` }, workspace),
+      'src/deep/middle.ts',
+      'absolute patterns too',
+    );
+    t.equal(await told(find, { pattern: 'README' }, workspace), 'src/README');
+    t.equal(await told(find, { pattern: '*.none' }, workspace), 'No files match *.none in .');
+  });
+
+  t.test(`${name}: at most 200 are shown, and how many there are is said`, async (t) => {
+    const { workspace } = places(t, Object.fromEntries(Array.from({ length: 205 }, (_, n) => [`d/f${n}.txt`, ''])));
+    const text = await told(find, { pattern: '*.txt' }, workspace);
+    t.equal(text.match(/^d\/f\d+\.txt$/gm)?.length, 200);
+    t.match(text, /\n\n\[Showing the newest 200 of 205 files; narrow pattern or path\.\]$/);
+  });
+
+  t.test(`${name}: what is ignored, ours, blocked or a symlink is not told`, onPosix, async (t) => {
+    const { workspace, outside, at } = places(t, {
+      '.gitignore': 'dist\n',
+      'a.ts': '',
+      'dist/a.ts': '',
+      'node_modules/x/a.ts': '',
+      '.git/a.ts': '',
+      '.oratorio/a.ts': '',
+      'nested/.oratorio/a.ts': '',
+      'blocked/a.ts': '',
+      'single/a.ts': '',
+      '.github/a.ts': '',
+    });
+    writeFileSync(join(outside, 'a.ts'), '');
+    symlinkSync(outside, at('link'));
+    symlinkSync('a.ts', at('b.ts'));
+    linkSync(at('single/a.ts'), at('same.ts'));
+    const guarded = createFindFiles(settings({ blockedPaths: ['blocked', 'single/a.ts'] }), engine);
+    const found = await told(guarded, { pattern: '*.ts' }, workspace);
+    t.strictSame(found.split('\n').sort(), ['.github/a.ts', 'a.ts']);
+    t.match(await told(guarded, { pattern: '*', path: 'blocked' }, workspace), /refused/);
+    t.match(await told(guarded, { pattern: '*', path: '.oratorio' }, workspace), /refused/);
+  });
+
+  t.test(`${name}: rules of a .gitignore above the searched directory hold`, async (t) => {
+    const { workspace } = places(t, {
+      '.git/HEAD': '',
+      '.gitignore': 'a/ignored.ts\n*.log\n',
+      'a/ignored.ts': '',
+      'a/b.ts': '',
+      'a/c.log': '',
+    });
+    t.equal(await told(find, { pattern: '*', path: 'a' }, workspace), 'a/b.ts');
+  });
+
+  t.test(`${name}: what is wrong is said; outside needs approval`, async (t) => {
+    const { workspace, outside } = places(t, { f: '' });
+    writeFileSync(join(outside, 'o.ts'), '');
+    t.match((await review(find, { pattern: '*', path: 'f' }, workspace)).result, {
+      isError: true,
+      text: /f is a file; path must be a directory/,
+    });
+    t.match(await told(find, { pattern: '../*.ts' }, workspace), /pattern must not contain '\.\.'/);
+    t.match(await told(find, { pattern: ' ; ' }, workspace), /pattern is empty/);
+    t.match(await told(find, { pattern: '*', path: 'none' }, workspace), /no such file or directory/);
+    const far = await review(find, { pattern: '*.ts', path: outside }, workspace);
+    t.match(far.need, { operation: 'read', target: outside, scopeKey: `file:read:${outside}` });
+    t.equal(far.result.text, join(outside, 'o.ts'));
+    await t.rejects(review(find, { pattern: '*' }, workspace, { signal: AbortSignal.abort(new Error('over')) }), {
+      message: 'over',
+    });
+  });
+}
+
+t.test('where ripgrep is missing, our own code finds', async (t) => {
+  const { workspace, base } = places(t, { 'f.ts': '' });
+  const find = createFindFiles(settings(), createSearchEngine(createRipgrepEngine(async () => join(base, 'none'))));
+  t.equal(await told(find, { pattern: '*.ts' }, workspace), 'f.ts');
+});
+
+t.test('globs', async (t) => {
+  for (const [glob, yes, no] of [
+    ['*.ts', ['a.ts', 'x/y/a.ts', '.ts'], ['a.tsx', 'a.ts/b']],
+    ['/*.ts', ['a.ts'], ['x/a.ts']],
+    ['./a/*', ['a/b'], ['a/b/c', 'x/a/b']],
+    ['**', ['a', 'a/b'], []],
+    ['**/a', ['a', 'x/a', 'x/y/a'], ['a/b', 'xa']],
+    ['a/**', ['a/b', 'a/b/c'], ['a', 'b/a/c']],
+    ['a/', ['a/b'], ['a']],
+    ['a/**/b', ['a/b', 'a/x/b', 'a/x/y/b'], ['a/xb', 'b']],
+    ['a**b', ['ab', 'axb'], ['a/b']],
+    ['?.ts', ['a.ts'], ['ab.ts', '.ts']],
+    ['[a-c]1', ['a1', 'x/c1'], ['d1', 'A1']],
+    ['[!a]', ['b'], ['a']],
+    ['[]]', [']'], ['[']],
+    ['[', ['['], ['a']],
+    ['{a,b{c,d}}.ts', ['a.ts', 'bc.ts', 'bd.ts'], ['b.ts', 'c.ts']],
+    ['{src,test}/**/*.ts', ['src/a.ts', 'test/x/a.ts'], ['lib/a.ts']],
+    ['{a', ['{a'], ['a']],
+    ['a;b', ['a', 'b'], ['a;b']],
+    ['\\*', ['*'], ['a']],
+  ] as const) {
+    const test = globTest(glob);
+    for (const path of yes) t.equal(test(path), true, `${glob} matches ${path}`);
+    for (const path of no) t.equal(test(path), false, `${glob} does not match ${path}`);
+  }
+});
+
+t.test('a glob matches what the same regular expression matches', async () => {
+  const char = fc.constantFrom('a', 'b', '*', '?', '/', '**', '[ab]', '[!a]');
+  const path = fc
+    .array(fc.constantFrom('a', 'b', 'c', '/'), { minLength: 1, maxLength: 8 })
+    .map((parts) => parts.join(''));
+  const expressionOf = (glob: string) =>
+    new RegExp(
+      `^${glob
+        .split('/')
+        .map((part) =>
+          part === '**'
+            ? '\0'
+            : part.replaceAll(/\*+|\?|\[!/g, (some) => (some === '?' ? '[^/]' : some === '[!' ? '[^/' : '[^/]*')),
+        )
+        .join('/')
+        .replaceAll(/\/(\0\/)+\0$/g, '/\0')
+        .replace(/\/\0$/, '/.+|')
+        .replaceAll(/(^|\/)(?:\0\/)+/g, '$1(?:.*/)?')
+        .replaceAll('\0', '.*')
+        .replace(/\|$/, '')}$`,
+    );
+  fc.assert(
+    fc.property(fc.array(char, { minLength: 1, maxLength: 6 }), path, (parts, some) => {
+      const glob = parts.join('');
+      // Empty names in a path, or before and after a slash, are none.
+      fc.pre(!/\/\/|^\/|\/$/.test(`${some}`) && !/\/\/|^\/|\/$/.test(glob));
+      return pathMatcher(glob)(some) === expressionOf(glob).test(some);
+    }),
+    { numRuns: 5_000 },
+  );
+});
+
+t.test('no glob takes exponential time', async (t) => {
+  t.equal(globTest(`${'*a'.repeat(200)}b`)('a'.repeat(250)), false);
+  t.equal(globTest(`${'**/a/'.repeat(100)}b`)(`${'a/'.repeat(1_000)}c`), false);
+});
+
+t.test('.gitignore: the last rule that says something decides', async (t) => {
+  const rules = new IgnoreRules(
+    '# comment\n\n*.log\n!keep.log\n/root\ndir/\na/b\n**/deep\ntrailing  \n\\#odd\n\\!bang\nx/**/y\r\n',
+  );
+  for (const [path, isDirectory, expected] of [
+    ['a.log', false, true],
+    ['x/a.log', false, true],
+    ['x/keep.log', false, false],
+    ['root', false, true],
+    ['x/root', false, undefined],
+    ['dir', true, true],
+    ['dir', false, undefined],
+    ['x/dir', true, true],
+    ['a/b', false, true],
+    ['x/a/b', false, undefined],
+    ['x/y/deep', false, true],
+    ['trailing', false, true],
+    ['#odd', false, true],
+    ['!bang', false, true],
+    ['x/y', false, true],
+    ['x/1/2/y', false, true],
+    ['# comment', false, undefined],
+  ] as const) {
+    t.equal(rules.isIgnored(path, isDirectory), expected, path);
+  }
+});

@@ -1,0 +1,34 @@
+import t from 'tap';
+import { createSpawnSubagent } from '../../../src/agent/tools/subagent.ts';
+import { call, problemOf } from './run-tool.ts';
+
+const tool = createSpawnSubagent();
+
+t.test('hands the task to the runtime and gives back what it gives', async (t) => {
+  const asked: unknown[] = [];
+  const spawnSubagent = async (...words: unknown[]) => {
+    asked.push(words);
+    return { text: 'done', isError: false };
+  };
+  t.strictSame(await call(tool, { task: ' count files ', label: 'counter' }, { spawnSubagent }), {
+    text: 'done',
+    isError: false,
+  });
+  await call(tool, { agentPrompt: 'count files', label: ' ' }, { spawnSubagent });
+  t.strictSame(asked, [
+    ['count files', 'counter'],
+    ['count files', undefined],
+  ]);
+});
+
+t.test('what the runtime refuses is what the model is told', async (t) => {
+  const refusal = { text: 'Error: sub-agents may not start sub-agents.', isError: true };
+  t.strictSame(await call(tool, { task: 'x' }, { spawnSubagent: async () => refusal }), refusal);
+});
+
+t.test('needs a task; may change things; needs no approval', async (t) => {
+  t.match(problemOf(tool, {}), /task is missing/);
+  t.match(problemOf(tool, { task: '  ' }), /task must be a text that says what to do/);
+  t.equal(tool.isReadOnly, false);
+  t.equal(await tool.approvalFor({ task: 'x' }, { workspacePath: '/ws' }), undefined);
+});

@@ -1,0 +1,279 @@
+import { execFileSync } from 'node:child_process';
+import {
+  chmodSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { openDirectory } from '../../../src/agent/tools/files/handles.ts';
+import { createReadFile, createWriteFile } from '../../../src/agent/tools/files/index.ts';
+import { replaceFile } from '../../../src/agent/tools/files/replace-file.ts';
+import { adversary, places, review, settings, told } from './file-tools.ts';
+import { contextOf } from './run-tool.ts';
+
+const write = createWriteFile(settings());
+const onPosix = { skip: process.platform === 'win32' && 'symlinks and permissions are those of POSIX' };
+const { signal } = new AbortController();
+
+t.test('a file is made, its directories too, or replaced; the model is told which', async (t) => {
+  const { workspace, at } = places(t);
+  t.equal(
+    await told(write, { path: 'a/b/c.txt', content: 'one\ntwo\n' }, workspace),
+    'Created a/b/c.txt (8 bytes, 2 lines).',
+  );
+  t.equal(readFileSync(at('a/b/c.txt'), 'utf8'), 'one\ntwo\n');
+  t.equal(
+    await told(write, { file_path: 'a/b/c.txt', contents: 'é' }, workspace),
+    'Overwrote a/b/c.txt (2 bytes, 1 line; before: 8 bytes).',
+  );
+  t.equal(readFileSync(at('a/b/c.txt'), 'utf8'), 'é');
+  t.equal(
+    await told(write, { path: 'a/b/c.txt', content: '' }, workspace),
+    'Overwrote a/b/c.txt (0 bytes, 0 lines; before: 2 bytes).',
+  );
+  t.strictSame(readdirSync(at('a/b')), ['c.txt'], 'nothing else is left');
+});
+
+t.test('permissions: 0644 less the umask for a new file, kept for an old one', onPosix, async (t) => {
+  const { workspace, at, put } = places(t);
+  await told(write, { path: 'new', content: '' }, workspace);
+  t.equal(statSync(at('new')).mode & 0o777, 0o644 & ~process.umask());
+  for (const mode of [0o755, 0o600, 0o666]) {
+    put('old', 'x');
+    chmodSync(at('old'), mode);
+    await told(write, { path: 'old', content: 'y' }, workspace);
+    t.equal(statSync(at('old')).mode & 0o777, mode);
+  }
+});
+
+t.test(
+  'the owner is kept where we may give files away',
+  { skip: process.getuid?.() !== 0 && 'only root may' },
+  async (t) => {
+    const { workspace, at, put } = places(t);
+    put('f', 'x');
+    execFileSync('chown', ['1234:1234', at('f')]);
+    await told(write, { path: 'f', content: 'y' }, workspace);
+    t.match(statSync(at('f')), { uid: 1234, gid: 1234 });
+  },
+);
+
+t.test('it always needs approval', onPosix, async (t) => {
+  const { workspace, outside, at } = places(t);
+  symlinkSync(join(outside, 'new'), at('dangling'));
+  const inside = await review(write, { path: 'x/y', content: '' }, workspace);
+  t.strictSame(inside.need, {
+    kind: 'file',
+    operation: 'write',
+    target: at('x/y'),
+    scopeKey: `file:write:${at('x/y')}`,
+  });
+  const far = await review(write, { path: 'dangling', content: 'z' }, workspace);
+  t.match(far.need, { target: join(outside, 'new'), reason: /outside/ });
+  t.equal(readFileSync(join(outside, 'new'), 'utf8'), 'z', 'what was approved is done');
+});
+
+t.test('only what was approved is written', onPosix, async (t) => {
+  const { workspace, outside, at } = places(t, { 'd/f': 'near', 'e/f': 'also near' });
+  const context = contextOf({ workspacePath: workspace });
+  const approved = async (path: string) => {
+    const parsed = write.parse({ path, content: 'new' });
+    if (!parsed.ok) throw new Error(parsed.error);
+    await write.approvalFor(parsed.args, context);
+    return parsed.args;
+  };
+  for (const target of [outside, 'e']) {
+    const args = await approved('d/f');
+    renameSync(at('d'), at('away'));
+    symlinkSync(target, at('d'));
+    t.match(await write.run(args, context), { isError: true, text: /now leads elsewhere/ }, target);
+    rmSync(at('d'));
+    renameSync(at('away'), at('d'));
+  }
+  t.match(await write.run({ path: join(outside, 'f'), content: 'x' }, context), {
+    isError: true,
+    text: /nobody was asked/,
+  });
+  t.strictSame(readdirSync(outside), []);
+  t.equal(readFileSync(at('e/f'), 'utf8'), 'also near');
+});
+
+t.test('a symlink inside the workspace stays, its target is written', onPosix, async (t) => {
+  const { workspace, at } = places(t, { real: 'x' });
+  symlinkSync('real', at('link'));
+  await told(write, { path: 'link', content: 'y' }, workspace);
+  t.equal(readFileSync(at('real'), 'utf8'), 'y');
+  t.equal(readFileSync(at('link'), 'utf8'), 'y');
+});
+
+t.test('another hard link keeps the old content', onPosix, async (t) => {
+  const { workspace, outside, at } = places(t, { f: 'old' });
+  linkSync(at('f'), join(outside, 'f'));
+  await told(write, { path: 'f', content: 'new' }, workspace);
+  t.equal(readFileSync(join(outside, 'f'), 'utf8'), 'old');
+});
+
+t.test('what cannot be written is said, and nothing changes', onPosix, async (t) => {
+  const { workspace, at } = places(t, { 'dir/f': 'x', file: 'x' });
+  execFileSync('mkfifo', [at('fifo')]);
+  for (const [args, text] of [
+    [{ path: 'dir', content: '' }, /it is a directory/],
+    [{ path: 'new/', content: '' }, /names a directory/],
+    [{ path: '.', content: '' }, /directory/],
+    [{ path: 'file/child', content: '' }, /a part of the path is a file/],
+    [{ path: 'fifo', content: '' }, /a FIFO/],
+    [{ path: '/dev/null', content: '' }, /refused/],
+    [{ path: 'big', content: 'é'.repeat(524_289) }, /The content has 1\.0 MB; at most 1\.0 MB are written/],
+    [{ path: `${'n'.repeat(300)}`, content: '' }, /too long/],
+    [{ path: '.oratorio/config.json', content: '{}' }, /refused/],
+    [{ path: '.oratorio/sub/x', content: '{}' }, /refused/],
+  ] as const) {
+    t.match((await review(write, args, workspace)).result, { isError: true, text }, args.path.slice(0, 20));
+  }
+  t.strictSame(readdirSync(workspace).sort(), ['.oratorio', 'dir', 'fifo', 'file']);
+  t.match(readFileSync(at('.oratorio/config.json'), 'utf8'), /sk-own/);
+});
+
+t.test(
+  'a read-only file is not replaced',
+  { skip: process.getuid?.() === 0 && 'root may write everything' },
+  async (t) => {
+    const { workspace, at } = places(t, { f: 'x' });
+    chmodSync(at('f'), 0o444);
+    t.match(await told(write, { path: 'f', content: 'y' }, workspace), /read-only/);
+  },
+);
+
+t.test('a write that fails takes its directories and its temporary file back', onPosix, async (t) => {
+  const { workspace, at } = places(t);
+  const late = new AbortController();
+  const failing = Object.assign(late.signal, {
+    throwIfAborted: () => {
+      if (existsSync(at('a/b')) && readdirSync(at('a/b')).length > 0) throw new Error('interrupted');
+    },
+  });
+  await t.rejects(review(write, { path: 'a/b/c', content: 'x' }, workspace, { signal: failing }), {
+    message: 'interrupted',
+  });
+  t.strictSame(readdirSync(workspace), ['.oratorio']);
+});
+
+t.test('what was exchanged after it was judged is not written', onPosix, async (t) => {
+  const { outside, at } = places(t, { 'd/f': 'near' });
+  renameSync(at('d'), at('away'));
+  symlinkSync(outside, at('d'));
+  await t.rejects(replaceFile(at('d/f'), Buffer.from('x'), { signal }), { code: 'moved' });
+  await t.rejects(replaceFile(at('d/new/deep'), Buffer.from('x'), { signal }), { code: 'moved' });
+  t.strictSame(readdirSync(outside), []);
+});
+
+t.test(
+  'an open directory stays what it was',
+  { skip: process.platform !== 'linux' && 'only Linux can hold it' },
+  async (t) => {
+    const { outside, at } = places(t, { 'd/f': 'near' });
+    const directory = await openDirectory(at('d'));
+    renameSync(at('d'), at('away'));
+    symlinkSync(outside, at('d'));
+    writeFileSync(directory.at('g'), 'x');
+    await directory.close();
+    t.strictSame(readdirSync(outside), []);
+    t.strictSame(readdirSync(at('away')), ['f', 'g']);
+  },
+);
+
+t.test('whoever reads while it is written sees the old content or the new one', async (t) => {
+  const { workspace, at } = places(t, { f: 'a'.repeat(100_000) });
+  const read = createReadFile(settings());
+  const seen = new Set<string>();
+  const writing = (async () => {
+    for (let n = 0; n < 30; n += 1) await told(write, { path: 'f', content: 'ab'[n % 2]?.repeat(100_000) }, workspace);
+  })();
+  let isOver = false;
+  void writing.then(() => {
+    isOver = true;
+  });
+  while (!isOver) {
+    const content = readFileSync(at('f'), 'utf8');
+    seen.add(`${content.length} ${[...new Set(content)].join('')}`);
+    t.match(await told(read, { path: 'f' }, workspace), /^[ab]+… \[98000 more characters\]/);
+  }
+  await writing;
+  for (const each of seen) t.match(each, /^100000 [ab]$/);
+});
+
+t.test('writes of one file at once happen one after the other', async (t) => {
+  const { workspace, at } = places(t);
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, (_, n) => told(write, { path: 'new/f', content: String(n) }, workspace)),
+  );
+  t.equal(answers.filter((answer) => answer.startsWith('Created')).length, 1);
+  t.equal(readFileSync(at('new/f'), 'utf8'), '19');
+  t.strictSame(readdirSync(at('new')), ['f']);
+});
+
+t.test('a directory that turns into a symlink and back all the time: never a byte outside', onPosix, async (t) => {
+  const { workspace, outside, at } = places(t, { 'd/f': 'near' });
+  writeFileSync(join(outside, 'f'), 'SECRET');
+  const read = createReadFile(settings());
+  const d = JSON.stringify(at('d'));
+  const stop = await adversary(
+    t,
+    `fs.renameSync(${d}, ${d} + '.away'); fs.symlinkSync(${JSON.stringify(outside)}, ${d}); fs.unlinkSync(${d}); fs.renameSync(${d} + '.away', ${d});`,
+    // A directory was made in the moment when there was none.
+    `fs.rmSync(${d}, { recursive: true, force: true }); fs.renameSync(${d} + '.away', ${d});`,
+  );
+  const outcomes = { done: 0, refused: 0 };
+  const isApproved = (target: string | undefined) => target === undefined || target.startsWith(`${workspace}/`);
+  for (let n = 0; n < 250; n += 1) {
+    const tool = n % 2 === 0 ? write : read;
+    const parsed = tool.parse({ path: n % 4 === 0 ? 'd/f' : 'd/sub/g', content: `round ${n}` });
+    if (!parsed.ok) throw new Error(parsed.error);
+    const context = contextOf({ workspacePath: workspace });
+    const need = await tool.approvalFor(parsed.args, context);
+    if (!isApproved(need?.target)) continue;
+    const { isError, text } = await tool.run(parsed.args, context);
+    outcomes[isError ? 'refused' : 'done'] += 1;
+    if (/SECRET/.test(text)) t.fail(`round ${n}: read outside`);
+  }
+  t.ok((await stop()) > 0, 'the other side was at work');
+  t.strictSame(readdirSync(outside), ['f']);
+  t.equal(readFileSync(join(outside, 'f'), 'utf8'), 'SECRET');
+  t.ok(outcomes.done > 0, `some came through: ${JSON.stringify(outcomes)}`);
+});
+
+t.test('a file that turns into a symlink and back all the time: never a byte outside', onPosix, async (t) => {
+  const { workspace, outside, at } = places(t, { f: 'near' });
+  writeFileSync(join(outside, 'o'), 'SECRET');
+  mkdirSync(at('spare'));
+  const [f, link, file] = [at('f'), at('spare/link'), at('spare/file')].map((path) => JSON.stringify(path));
+  const stop = await adversary(
+    t,
+    `fs.symlinkSync(${JSON.stringify(join(outside, 'o'))}, ${link}); fs.renameSync(${link}, ${f}); fs.writeFileSync(${file}, 'near'); fs.renameSync(${file}, ${f});`,
+  );
+  const read = createReadFile(settings());
+  let done = 0;
+  for (let n = 0; n < 250; n += 1) {
+    const tool = n % 2 === 0 ? write : read;
+    const parsed = tool.parse({ path: 'f', content: `round ${n}` });
+    if (!parsed.ok) throw new Error(parsed.error);
+    const context = contextOf({ workspacePath: workspace });
+    const need = await tool.approvalFor(parsed.args, context);
+    if (need && need.target !== at('f')) continue;
+    const { isError, text } = await tool.run(parsed.args, context);
+    if (!isError) done += 1;
+    if (/SECRET/.test(text)) t.fail(`round ${n}: read outside`);
+  }
+  t.ok((await stop()) > 0, 'the other side was at work');
+  t.equal(readFileSync(join(outside, 'o'), 'utf8'), 'SECRET');
+  t.ok(done > 0, 'some came through');
+});

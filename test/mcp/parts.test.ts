@@ -1,0 +1,139 @@
+import fc from 'fast-check';
+import t from 'tap';
+import { setMember } from '../../src/mcp/json-edit.ts';
+import { Lines } from '../../src/mcp/lines.ts';
+import { toToolResult } from '../../src/mcp/result.ts';
+import { TextTail } from '../../src/mcp/text-tail.ts';
+import { ToolNames } from '../../src/mcp/tool-names.ts';
+
+const asIs = (text: string) => text;
+
+t.test('names of tools are what models allow, unique, and the same every time', async (t) => {
+  const names = new ToolNames();
+  t.equal(names.nameOf('files', 'read_file'), 'mcp__files__read_file');
+  t.match(names.nameOf('files', 'read.file'), /^mcp__files__read_file_[0-9a-f]{8}$/, 'the plain name is taken');
+  t.equal(names.nameOf('files', 'other.file'), 'mcp__files__other_file');
+  t.match(names.nameOf('files', 'long'.repeat(20)), /^mcp__files__(long)+lo?_[0-9a-f]{8}$|^.{64}$/);
+  const pair = fc.tuple(fc.stringMatching(/^[a-zA-Z0-9_-]{1,64}$/), fc.string({ minLength: 1, maxLength: 100 }));
+  const key = ([server, tool]: [string, string]) => `${server}\0${tool}`;
+  fc.assert(
+    fc.property(fc.uniqueArray(pair, { selector: key, maxLength: 50 }), (pairs) => {
+      const [one, two] = [new ToolNames(), new ToolNames()];
+      const made = pairs.map(([server, tool]) => one.nameOf(server, tool));
+      const again = pairs.map(([server, tool]) => two.nameOf(server, tool));
+      return (
+        made.every((name) => /^mcp__[a-zA-Z0-9_-]{1,59}$/.test(name)) &&
+        new Set(made).size === made.length &&
+        made.join() === again.join()
+      );
+    }),
+  );
+});
+
+t.test('a change of a JSON document leaves the rest of the text alone', async (t) => {
+  const key = fc.string().filter((each) => each !== '__proto__');
+  const { tree } = fc.letrec((tie) => ({
+    tree: fc.dictionary(key, fc.oneof({ depthSize: 'small' }, tie('leaf'), tie('tree'), fc.array(tie('leaf')))),
+    leaf: fc.oneof(fc.string(), fc.double({ noNaN: true, noDefaultInfinity: true }), fc.boolean(), fc.constant(null)),
+  }));
+  const layout = fc.constantFrom(undefined, 1, 2, 4, '\t');
+  fc.assert(
+    fc.property(
+      tree,
+      layout,
+      key,
+      key,
+      fc.jsonValue(),
+      fc.boolean(),
+      (document, indent, section, name, value, crlf) => {
+        const plain = JSON.stringify(document, null, indent);
+        const source = crlf ? plain.replaceAll('\n', '\r\n') : plain;
+        const expected = JSON.parse(source);
+        const inside = expected[section];
+        const isObject = typeof inside === 'object' && inside !== null && !Array.isArray(inside);
+        expected[section] = { ...(isObject ? inside : {}), [name]: value };
+        const changed = setMember(source, [section, name], value);
+        if (JSON.stringify(JSON.parse(changed)) !== JSON.stringify(JSON.parse(JSON.stringify(expected)))) return false;
+        delete expected[section][name];
+        const removed = setMember(changed, [section, name], undefined);
+        return JSON.stringify(JSON.parse(removed)) === JSON.stringify(JSON.parse(JSON.stringify(expected)));
+      },
+    ),
+    { numRuns: 500 },
+  );
+  const source = '\ufeff{ "a": [1,  2],\t"s": {"x": {"}": "\\"{"}, "y": 1.50}, "z": null }\n';
+  t.equal(setMember(source, ['s', 'x'], undefined), '\ufeff{ "a": [1,  2],\t"s": {"y": 1.50}, "z": null }\n');
+  t.equal(setMember(source, ['s', 'y'], 2), source.replace('1.50', '2'));
+  t.equal(setMember(source, ['s', 'none'], undefined), source);
+  t.equal(setMember(source, ['none', 'x'], undefined), source);
+});
+
+t.test('the end of a stream of text is kept, clean and within its limit', async (t) => {
+  const tail = new TextTail(100);
+  for (let line = 0; line < 10_000; line++) tail.write(Buffer.from(`line ${line} é\n`));
+  t.match(tail.read(1_000), /line 9998 é\nline 9999 é$/);
+  t.ok(Buffer.byteLength(tail.read(1_000)) <= 110);
+  t.equal(tail.read(15), 'line 9999 é');
+  const one = new TextTail(10);
+  one.write(Buffer.from(`${'x'.repeat(1_000)}\u001b[31mend\u001b[0m\u0007`));
+  t.match(one.read(100), /end$/);
+});
+
+t.test('lines are cut wherever the pieces are', async (t) => {
+  fc.assert(
+    fc.property(fc.array(fc.string()), fc.array(fc.nat(20)), (texts, sizes) => {
+      const source = Buffer.from(texts.map((text) => `${text.replaceAll('\n', '')}\n`).join(''));
+      const lines = new Lines(1_000_000);
+      const found: Buffer[] = [];
+      let at = 0;
+      for (const size of [...sizes, source.length]) {
+        found.push(...(lines.push(source.subarray(at, at + size)) ?? []));
+        at += size;
+      }
+      return Buffer.concat(found).equals(source) && found.length === texts.length;
+    }),
+  );
+  const limited = new Lines(10);
+  t.same(limited.push(Buffer.from('0123456789\n')), [Buffer.from('0123456789\n')]);
+  t.equal(limited.push(Buffer.from('0123456789x')), undefined);
+});
+
+t.test('every kind of content is told in text and images', async (t) => {
+  const result = toToolResult(
+    {
+      content: [
+        { type: 'text', text: 'first' },
+        { type: 'image', data: 'AAAA', mimeType: 'image/png' },
+        { type: 'audio', data: 'AAAA', mimeType: 'audio/wav' },
+        { type: 'resource_link', uri: 'file:///a', name: 'a', mimeType: 'text/plain', description: 'the a' },
+        { type: 'resource', resource: { uri: 'file:///b', text: 'inside b' } },
+        { type: 'resource', resource: { uri: 'file:///c', blob: 'AAAA', mimeType: 'image/gif' } },
+        { type: 'resource', resource: { uri: 'file:///d', blob: 'AAAA' } },
+      ],
+      structuredContent: { not: 'needed' },
+    },
+    asIs,
+  );
+  t.same(result, {
+    text: [
+      'first',
+      '[audio, audio/wav, 3 bytes: cannot be played to you]',
+      '[resource file:///a, text/plain: the a]',
+      '[resource file:///b]\ninside b',
+      '[resource file:///d, application/octet-stream, 3 bytes of binary data: not shown]',
+    ].join('\n'),
+    isError: false,
+    images: [
+      { type: 'image', url: 'data:image/png;base64,AAAA' },
+      { type: 'image', url: 'data:image/gif;base64,AAAA' },
+    ],
+  });
+  t.same(toToolResult({ content: [], isError: true }, asIs), {
+    text: '(The tool answered with nothing.)',
+    isError: true,
+  });
+  const image = { type: 'image' as const, data: 'AAAA', mimeType: 'image/png' };
+  const many = toToolResult({ content: Array.from({ length: 10 }, () => image) }, asIs);
+  t.equal(many.images?.length, 8);
+  t.match(many.text, /left out, the result has too many or too large images/);
+});
