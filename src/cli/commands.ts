@@ -3,6 +3,16 @@ import type { ArgumentSpec, CommandSpec, OptionSpec } from './command.ts';
 
 const json: OptionSpec = { name: 'json', describe: 'Print JSON for programs; an error is printed as {"error":{…}}' };
 const noStart: OptionSpec = { name: 'no-start', describe: 'Fail (exit code 3) instead of starting a Hub' };
+const yes: OptionSpec = {
+  name: 'yes',
+  alias: 'y',
+  describe: 'Allow everything the agent asks for, shell commands included',
+};
+const thread: OptionSpec = {
+  name: 'thread',
+  value: 'id',
+  describe: 'Go on with this conversation; default: a new one',
+};
 const workspace: ArgumentSpec = { name: 'workspace', completes: 'directories' };
 
 export const commands: readonly CommandSpec[] = [
@@ -39,19 +49,31 @@ export const commands: readonly CommandSpec[] = [
       'A prompt that begins with a dash goes after --.',
     ],
     argument: { name: 'prompt', completes: 'nothing' },
-    options: [{ name: 'workspace', value: 'dir', describe: 'Workspace directory; default: the current one' }, noStart],
-    examples: ['chat "hello"', 'chat', 'chat --workspace ~/projects/site "What is here?"'],
+    options: [
+      { name: 'workspace', value: 'dir', describe: 'Workspace directory; default: the current one' },
+      thread,
+      yes,
+      noStart,
+    ],
+    examples: [
+      'chat "hello"',
+      'chat',
+      'chat --yes "run: npm test"',
+      'chat --workspace ~/projects/site "What is here?"',
+    ],
     load: () => import('./commands/chat.ts'),
   },
   {
     name: 'exec',
     describe: [
       'Ask once and print the final answer only.',
-      'The prompt may be piped. Nobody is asked for approval: what needs one is declined.',
+      'The prompt may be piped. Nobody is asked for approval: what needs one is declined, or allowed with --yes.',
     ],
     argument: { name: 'prompt', completes: 'nothing' },
     options: [
       { name: 'workspace', value: 'dir', describe: 'Workspace directory; default: the current one' },
+      thread,
+      yes,
       noStart,
       json,
     ],

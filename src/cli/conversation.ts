@@ -1,11 +1,6 @@
 /** What `chat` and `exec` share: from a workspace to a thread on its agent server, and from a prompt to its answer. */
-import {
-  AppServerClient,
-  type AppServerClientOptions,
-  type RunningTurn,
-  startThread,
-  startTurn,
-} from '../client/index.ts';
+import { AppServerClient, type RunningTurn, startThread, startTurn, type TurnEvent } from '../client/index.ts';
+import { type Approver, askAt, declineAll } from './approvals.ts';
 import type { CommandContext } from './command.ts';
 import { CliError, usageError } from './errors.ts';
 import { clientInfo, ensureWorkspace } from './hub.ts';
@@ -18,10 +13,11 @@ export interface Conversation {
   close(): void;
 }
 
-export type Approver = NonNullable<AppServerClientOptions['onRequest']>;
-
-/** Nobody is there to ask. */
-export const declineAll: Approver = () => ({ decision: 'decline' });
+/** Who answers for a single prompt: `--yes` everything, a person at the terminal, nobody else. */
+export function approverOf({ options, output }: CommandContext): Approver {
+  const isAttended = process.stdin.isTTY === true && process.stderr.isTTY === true;
+  return isAttended && options['yes'] !== true ? askAt(process.stdin, process.stderr, output) : declineAll;
+}
 
 /** Hub, agent server, connection, thread: each is there afterwards, or the reason why not is thrown. */
 export async function converse(context: CommandContext, onRequest: Approver): Promise<Conversation> {
@@ -38,7 +34,7 @@ export async function converse(context: CommandContext, onRequest: Approver): Pr
   const info = { ...clientInfo, title: 'Oratorio command line' };
   const server = await AppServerClient.connect(url, { clientInfo: info, onRequest, signal });
   try {
-    const threadId = await startThread(server, { workspacePath: record.canonicalWorkspacePath, signal });
+    const threadId = await threadOf(server, record.canonicalWorkspacePath, context);
     return {
       threadId,
       workspacePath: record.canonicalWorkspacePath,
@@ -49,6 +45,17 @@ export async function converse(context: CommandContext, onRequest: Approver): Pr
     server.close();
     throw error;
   }
+}
+
+/** The conversation that `--thread` names, or a new one. */
+async function threadOf(server: AppServerClient, workspacePath: string, context: CommandContext): Promise<string> {
+  const { options, signal } = context;
+  const config = options['yes'] === true ? { approvalPolicy: 'autoApprove' } : {};
+  const threadId = options['thread'];
+  if (typeof threadId !== 'string') return startThread(server, { workspacePath, config, signal });
+  await server.request('thread/resume', { threadId }, { signal });
+  if (options['yes'] === true) await server.request('thread/config/update', { threadId, config }, { signal });
+  return threadId;
 }
 
 /** The prompt of a command line, or what is piped in; undefined at a terminal without one. */
@@ -75,11 +82,13 @@ export interface Answer {
  * Follows a turn to its end. The first abort of `signal` interrupts it in the server; it then ends as cancelled.
  *
  * @param onText gets each piece of what the agent says as it comes
+ * @param onEvent gets everything
  */
 export async function answerOf(
   turn: RunningTurn,
   signal: AbortSignal,
   onText: (text: string) => void,
+  onEvent: (event: TurnEvent) => void = () => undefined,
 ): Promise<Answer> {
   const said = new Map<string, string>();
   const interrupt = () => void turn.interrupt().catch(() => undefined);
@@ -87,6 +96,7 @@ export async function answerOf(
   if (signal.aborted) interrupt();
   try {
     for await (const event of turn) {
+      onEvent(event);
       if (event.type === 'message') {
         if (!said.has(event.itemId) && said.size > 0) onText('\n\n');
         said.set(event.itemId, `${said.get(event.itemId) ?? ''}${event.text}`);

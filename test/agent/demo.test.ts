@@ -119,10 +119,10 @@ t.test('every form is a genuine call of a tool', async (t) => {
     ['read src/a.ts.', 'ReadFile', { path: 'src/a.ts' }],
     ['read a.ts lines 3-7', 'ReadFile', { path: 'a.ts', offset: 3, limit: 5 }],
     ['cat a.ts line 9', 'ReadFile', { path: 'a.ts', offset: 9, limit: 1 }],
-    ['list', 'FindFiles', { pattern: '*', path: '.' }],
-    ['list .', 'FindFiles', { pattern: '*', path: '.' }],
-    ['list the files in src', 'FindFiles', { pattern: '*', path: 'src' }],
-    ['ls src/agent', 'FindFiles', { pattern: '*', path: 'src/agent' }],
+    ['list', 'ReadFile', { path: '.' }],
+    ['list .', 'ReadFile', { path: '.' }],
+    ['list the files in src', 'ReadFile', { path: 'src' }],
+    ['ls src/agent', 'ReadFile', { path: 'src/agent' }],
     ['find "**/*.ts"', 'FindFiles', { pattern: '**/*.ts' }],
     ['find *.md in docs', 'FindFiles', { pattern: '*.md', path: 'docs' }],
     ['grep "to do" in src', 'GrepFiles', { pattern: 'to do', path: 'src' }],
@@ -217,9 +217,7 @@ t.test('one step after the other; what only reads goes side by side; the report 
       'say all done',
     ].join('\n'),
     ({ name }) =>
-      ({ ReadFile: 'one\ntwo\nthree', GrepFiles: '', WriteFile: 'Wrote b.txt (3 bytes).', Exec: 'hi\nExit code: 0' })[
-        name
-      ] ?? '',
+      ({ ReadFile: 'one\ntwo\nthree', GrepFiles: '', WriteFile: 'Wrote b.txt (3 bytes).', Exec: 'hi' })[name] ?? '',
   );
   t.same(
     rounds.map((round) => round.calls.map(({ name }) => name)),
@@ -235,7 +233,7 @@ t.test('one step after the other; what only reads goes side by side; the report 
       '2. read a.txt: done by ReadFile, 3 lines:\n    one\n    two\n    three',
       '3. grep "x" in .: done by GrepFiles, 0 lines:',
       '5. write b.txt: hi: done by WriteFile, 1 line:\n    Wrote b.txt (3 bytes).',
-      '6. run: node b.js: done by Exec, 2 lines, exit code 0:\n    hi\n    Exit code: 0',
+      '6. run: node b.js: done by Exec, 1 line:\n    hi',
       'all done',
     ].join('\n\n'),
   );
@@ -249,7 +247,11 @@ t.test('long results are cut short', async (t) => {
 });
 
 t.test('a step that fails ends the plan, and the report says so', async (t) => {
-  for (const result of ['Error: rejected by policy: …', 'some output\nExit code: 3', 'exit code 3\nsome output']) {
+  for (const result of [
+    'Error: rejected by policy: …',
+    'some output\n\nExit code 3.',
+    '(no output)\n\nThe command was ended by SIGKILL.',
+  ]) {
     const { answer, calls } = await turn('run: x then write a.txt: y then say fine', () => result);
     t.equal(calls.length, 1, result);
     t.match(answer, /^Demo model \(offline, no AI\): 0 of 2 steps done/);
@@ -257,6 +259,11 @@ t.test('a step that fails ends the plan, and the report says so', async (t) => {
     t.match(answer, /2\. write a\.txt: y: not done, because a step before it failed\./);
     t.notMatch(answer, /fine/);
   }
+});
+
+t.test('what a file or a page says is no failure', async (t) => {
+  const { calls } = await turn('read a.sh then fetch http://x/ then run: y', () => 'Errors:\n\nExit code 1');
+  t.equal(calls.length, 3);
 });
 
 t.test('a tool that is not offered is not called, and that is said', async (t) => {

@@ -19,7 +19,7 @@ import {
 } from '../fixtures/upstream/mock-upstream.ts';
 import { collect, hi, openAi, rejection, told } from './provider-helpers.ts';
 
-type Expected = Partial<ReturnType<typeof told>>;
+type Expected = Partial<Record<keyof ReturnType<typeof told>, unknown>>;
 
 async function ask(t: Test, script: Script, request: ModelRequest = hi): Promise<readonly ModelEvent[]> {
   const upstream = await startMockUpstream(t, () => script);

@@ -1,6 +1,8 @@
-import { createInterface, type Interface } from 'node:readline/promises';
+import { createInterface } from 'node:readline/promises';
+import { showActivity } from '../activity.ts';
+import { askPerson } from '../approvals.ts';
 import type { CommandContext } from '../command.ts';
-import { type Approver, answerOf, type Conversation, converse, declineAll, promptOf } from '../conversation.ts';
+import { answerOf, approverOf, type Conversation, converse, promptOf } from '../conversation.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { explain } from '../explain.ts';
 
@@ -11,7 +13,7 @@ export async function run(context: CommandContext): Promise<number> {
 }
 
 async function once(context: CommandContext, prompt: string): Promise<number> {
-  const conversation = await converse(context, declineAll);
+  const conversation = await converse(context, approverOf(context));
   try {
     return await speak(context, conversation, prompt, context.signal);
   } finally {
@@ -26,7 +28,12 @@ async function speak(
   prompt: string,
   signal: AbortSignal,
 ): Promise<number> {
-  const { cancelled, text } = await answerOf(await conversation.ask(prompt), signal, (piece) => output.raw(piece));
+  const { cancelled, text } = await answerOf(
+    await conversation.ask(prompt),
+    signal,
+    (piece) => output.raw(piece),
+    showActivity(output),
+  );
   if (!text.endsWith('\n')) output.raw('\n');
   if (!cancelled) return exitCodes.ok.code;
   output.note('Interrupted.');
@@ -45,9 +52,14 @@ async function talk(context: CommandContext): Promise<number> {
     else terminal.close();
   });
   context.signal.addEventListener('abort', () => terminal.close(), { once: true });
-  const conversation = await converse(context, approver(terminal, output));
+  const conversation = await converse(
+    context,
+    askPerson((words) => terminal.question(words), output),
+  );
   try {
-    output.line(dim(`Talking to the agent of ${conversation.workspacePath}. Ctrl-D leaves.`));
+    output.line(
+      dim(`Talking to the agent of ${conversation.workspacePath}. Ctrl-D leaves. Thread: ${conversation.threadId}`),
+    );
     terminal.prompt();
     for await (const line of terminal) {
       const prompt = line.trim();
@@ -66,16 +78,4 @@ async function talk(context: CommandContext): Promise<number> {
     terminal.close();
     conversation.close();
   }
-}
-
-/** Asks the person at the terminal whether the agent may. */
-function approver(terminal: Interface, output: CommandContext['output']): Approver {
-  return async (method, { operation, target }) => {
-    if (method !== 'item/approval/request') return declineAll(method, {});
-    const { yellow } = output.colors;
-    const answer = await terminal.question(
-      `\n${yellow('?')} May the agent ${String(operation)} ${String(target)}? [y/N] `,
-    );
-    return { decision: /^y(es)?$/i.test(answer.trim()) ? 'accept' : 'decline' };
-  };
 }

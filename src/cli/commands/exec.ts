@@ -1,5 +1,6 @@
+import { declineAll } from '../approvals.ts';
 import type { CommandContext } from '../command.ts';
-import { answerOf, converse, declineAll, promptOf } from '../conversation.ts';
+import { answerOf, converse, promptOf } from '../conversation.ts';
 import { usageError } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { during } from '../hub.ts';

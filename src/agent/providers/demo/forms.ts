@@ -65,15 +65,7 @@ const forms: readonly Form[] = [
     readStep,
   ),
   form(`(?:list|ls)(?:\\s+(?:the\\s+)?files)?(?:\\s+(?:in|of))?(?:\\s+${word})?`, ([directory], title) =>
-    call(
-      title,
-      'FindFiles',
-      [
-        [['pattern'], '*'],
-        [path, value(directory ?? '.')],
-      ],
-      true,
-    ),
+    call(title, 'ReadFile', [[path, value(directory ?? '.')]], true),
   ),
   form(`find\\s+(?:files\\s+)?${word}(?:\\s+in\\s+${word})?`, ([pattern, directory], title) =>
     call(

@@ -95,21 +95,16 @@ function doneSince({ messages }: ModelRequest, from: number) {
   return { calls, results };
 }
 
-/** Tools begin what went wrong with `Error:`; a command also fails by its exit code. */
+/** Tools begin what went wrong with `Error:`; Exec ends with a note when a command failed. */
 export function isFailed({ step, result }: PlannedStep): boolean {
   if (step.kind !== 'call' || result === undefined) return false;
-  return result.startsWith('Error:') || (exitCodeIn(result) ?? 0) !== 0;
+  return (
+    result.startsWith('Error:') ||
+    (step.tool === 'Exec' && /^(?:Exit code |The command was ended )/m.test(lastPart(result)))
+  );
 }
 
-/** The exit code that a result tells of, in its first or its last line. */
-export function exitCodeIn(result: string): number | undefined {
-  const lines = result.trim().split('\n');
-  const found = [lines[0], lines.at(-1)].map((line) =>
-    /\bexit(?:ed)?(?: with)?(?: code| status)?:? (-?\d{1,9})\b/i.exec(line ?? ''),
-  );
-  const code = found.find((match) => match !== null)?.[1];
-  return code === undefined ? undefined : Number(code);
-}
+const lastPart = (result: string): string => result.trimEnd().split('\n\n').at(-1) ?? '';
 
 /** The call that a step makes; `made` is how many messages the conversation had: ids must not come twice. */
 export function callFor(request: ModelRequest, number: number, step: Step & { kind: 'call' }): ModelToolCall {

@@ -1,6 +1,6 @@
 /** What the demo model says when there is nothing more to do: only what the results themselves say. */
 import type { ModelRequest } from '../../model.ts';
-import { exitCodeIn, isFailed, type Plan, type PlannedStep } from './plan.ts';
+import { isFailed, type Plan, type PlannedStep } from './plan.ts';
 import { sample } from './sample.ts';
 import { answerTo, label } from './talk.ts';
 
@@ -56,8 +56,7 @@ function lineOf(planned: PlannedStep, { hasFailed }: Plan): string {
 
 function measured(result: string): string {
   const count = linesOf(result).length;
-  const code = exitCodeIn(result);
-  return `${count} ${count === 1 ? 'line' : 'lines'}${code === undefined ? '' : `, exit code ${code}`}:`;
+  return `${count} ${count === 1 ? 'line' : 'lines'}:`;
 }
 
 const linesOf = (result: string): string[] => (result.trim() === '' ? [] : result.trimEnd().split('\n'));

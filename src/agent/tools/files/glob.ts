@@ -153,7 +153,7 @@ function matchesWith<P, T>(
 function matchesSegments(segments: readonly Segment[], names: readonly string[]): boolean {
   // `a/**` means what is in `a`, not `a`.
   if (segments.at(-1) === 'anyDepth' && segments.length > 1) {
-    return names.length > 1 && matchesSegments([...segments.slice(0, -1), 'anyDepth', starOnly], names);
+    return matchesSegments([...segments.slice(0, -1), 'anyDepth', starOnly], names);
   }
   return matchesWith(
     segments,

@@ -63,6 +63,7 @@ export function createRipgrepEngine(findBinary: () => Promise<string> = findRipg
 function grepArguments({ pattern, ignoreCase, maxPerFile }: GrepQuery): string[] {
   return [
     '--json',
+    '--crlf',
     '--max-count',
     String(maxPerFile),
     ...(ignoreCase ? ['--ignore-case'] : []),

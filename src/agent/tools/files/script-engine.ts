@@ -1,7 +1,6 @@
 import { lstat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createContext, Script } from 'node:vm';
-import { errorCode } from '../text.ts';
 import { decodeText, sniff, sniffBytes } from './content.ts';
 import { type OpenFile, openFile } from './handles.ts';
 import {
@@ -136,7 +135,8 @@ function endsInTime(work: () => void): boolean {
     script.runInContext(createContext({ work }), { timeout: maxFileMs });
     return true;
   } catch (error) {
-    if (errorCode(error) === 'ERR_SCRIPT_EXECUTION_TIMEOUT') return false;
+    // An error of the other context is no `Error` of ours.
+    if ((error as { code?: unknown }).code === 'ERR_SCRIPT_EXECUTION_TIMEOUT') return false;
     throw error;
   }
 }

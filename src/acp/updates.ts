@@ -1,0 +1,197 @@
+import type { ContentBlock, SessionUpdate, ToolCallContent, ToolCallStatus } from '@agentclientprotocol/sdk';
+import type { InputPart, Item, ItemOf, Turn } from '../protocol/index.ts';
+import { limits } from './limits.ts';
+import { type ShownCall, showCall } from './tool-calls.ts';
+
+export interface UpdatesOptions {
+  readonly workspacePath: string;
+  readonly emit: (update: SessionUpdate) => void;
+}
+
+/** A call that an editor knows of. */
+interface Call {
+  readonly shown: ShownCall;
+  output: string;
+}
+
+const text = (words: string): ContentBlock => ({ type: 'text', text: words });
+
+/**
+ * What a session's editor is told of the items of its thread. Every item is told by what of it was not told yet, so that it
+ * does not matter whether an item comes piece by piece, whole, or both.
+ */
+export class Updates {
+  readonly #options: UpdatesOptions;
+  readonly #told = new Map<string, number>();
+  readonly #done = new Set<string>();
+  readonly #calls = new Map<string, Call>();
+  readonly #growing = new Set<string>();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: UpdatesOptions) {
+    this.#options = options;
+  }
+
+  /** Everything of these items that was not told yet. The editor has typed what it began `ownTurnId` with. */
+  sync({ id, items }: Pick<Turn, 'id' | 'items'>, ownTurnId?: string): void {
+    const begun = items.findIndex(({ type }) => type !== 'userMessage');
+    for (const [index, item] of items.entries()) {
+      const isTyped = id === ownTurnId && item.type === 'userMessage' && (begun < 0 || index < begun);
+      if (isTyped) this.#done.add(this.#key(id, item.id));
+      else if (item.status === 'completed') this.complete(item);
+      else this.#grow(item);
+    }
+  }
+
+  /** The editor knows this item already. */
+  skip(item: Item): void {
+    this.#done.add(this.#key(item.turnId, item.id));
+  }
+
+  begin(item: Item): void {
+    if (item.type === 'commandExecution') this.#status(item.callId, 'in_progress');
+  }
+
+  message(turnId: string, itemId: string, delta: string): void {
+    this.#say('agent_message_chunk', turnId, itemId, delta);
+  }
+
+  thought(turnId: string, itemId: string, delta: string): void {
+    this.#say('agent_thought_chunk', turnId, itemId, delta);
+  }
+
+  /** Output of commands is shown a few times a second: each time the editor gets all of it. */
+  output(callId: string, delta: string): void {
+    const call = this.#calls.get(callId);
+    if (!call) return;
+    call.output = (call.output + delta).slice(-limits.outputChars);
+    this.#growing.add(callId);
+    this.#timer ??= setTimeout(() => this.flush(), limits.outputMs);
+  }
+
+  complete(item: Item): void {
+    const key = this.#key(item.turnId, item.id);
+    if (this.#done.has(key)) return;
+    this.#done.add(key);
+    switch (item.type) {
+      case 'userMessage':
+        for (const part of item.input) {
+          this.#emit({ sessionUpdate: 'user_message_chunk', messageId: item.id, content: blockOf(part) });
+        }
+        return;
+      case 'agentMessage':
+      case 'reasoningContent':
+        this.#grow(item);
+        return;
+      case 'toolCall':
+        this.#toolCall(item);
+        return;
+      case 'approvalRequest':
+        this.#status(item.callId, 'pending');
+        return;
+      case 'approvalResponse':
+        if (item.decision.startsWith('accept')) this.#status(item.callId, 'in_progress');
+        return;
+      case 'toolResult':
+        this.#toolResult(item);
+        return;
+      // A command's end is its result; notices are told as they happen; an error ends the prompt.
+    }
+  }
+
+  /** Shows what has come of commands since the last time. */
+  flush(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    for (const toolCallId of this.#growing) {
+      const output = this.#calls.get(toolCallId)?.output ?? '';
+      const content: ToolCallContent[] = [{ type: 'content', content: text(output) }];
+      this.#emit({ sessionUpdate: 'tool_call_update', toolCallId, status: 'in_progress', content });
+    }
+    this.#growing.clear();
+  }
+
+  /** How a call is shown; undefined when it was not told of. */
+  shownCall(callId: string): ShownCall | undefined {
+    return this.#calls.get(callId)?.shown;
+  }
+
+  /** Nothing is told any more. */
+  close(): void {
+    clearTimeout(this.#timer);
+    this.#growing.clear();
+  }
+
+  #toolCall({ callId, tool, arguments: args }: ItemOf<'toolCall'>): void {
+    const shown = showCall(tool, args, this.#options.workspacePath);
+    this.#calls.set(callId, { shown, output: '' });
+    this.#emit({ sessionUpdate: 'tool_call', toolCallId: callId, name: tool, status: 'pending', ...shown });
+  }
+
+  #toolResult({ callId, tool, outcome, text: words }: ItemOf<'toolResult'>): void {
+    this.#growing.delete(callId);
+    const shown = this.#calls.get(callId)?.shown;
+    const isDone = outcome === 'completed';
+    const result: ToolCallContent = { type: 'content', content: text(words.slice(0, limits.contentChars)) };
+    // What was changed says more than that it was changed.
+    const content = isDone && shown && shown.content.length > 0 ? shown.content : [result];
+    const status = isDone ? 'completed' : 'failed';
+    const rawOutput = { outcome, text: words.slice(0, limits.contentChars) };
+    const update = { toolCallId: callId, status, content, rawOutput } as const;
+    if (shown) this.#emit({ sessionUpdate: 'tool_call_update', ...update });
+    else this.#emit({ sessionUpdate: 'tool_call', title: tool, name: tool, ...update });
+  }
+
+  #status(toolCallId: string, status: ToolCallStatus): void {
+    if (this.#calls.has(toolCallId)) this.#emit({ sessionUpdate: 'tool_call_update', toolCallId, status });
+  }
+
+  #grow(item: Item): void {
+    if (item.type !== 'agentMessage' && item.type !== 'reasoningContent') return;
+    const rest = item.text.slice(this.#told.get(this.#key(item.turnId, item.id)) ?? 0);
+    const kind = item.type === 'agentMessage' ? 'agent_message_chunk' : 'agent_thought_chunk';
+    this.#say(kind, item.turnId, item.id, rest);
+  }
+
+  #say(
+    sessionUpdate: 'agent_message_chunk' | 'agent_thought_chunk',
+    turnId: string,
+    messageId: string,
+    delta: string,
+  ): void {
+    if (delta === '') return;
+    const key = this.#key(turnId, messageId);
+    this.#told.set(key, (this.#told.get(key) ?? 0) + delta.length);
+    this.#emit({ sessionUpdate, messageId, content: text(delta) });
+  }
+
+  #key(turnId: string, itemId: string): string {
+    return `${turnId} ${itemId}`;
+  }
+
+  #emit(update: SessionUpdate): void {
+    this.#options.emit(update);
+  }
+}
+
+function blockOf(part: InputPart): ContentBlock {
+  switch (part.type) {
+    case 'text':
+      return text(part.text);
+    case 'image': {
+      const [, mimeType, data] = /^data:([^;,]+);base64,(.*)$/s.exec(part.url) ?? [];
+      if (mimeType !== undefined && data !== undefined) return { type: 'image', mimeType, data };
+      return { type: 'resource_link', uri: part.url, name: part.url };
+    }
+    case 'fileRef': {
+      const name = part.displayPath ?? part.path;
+      return { type: 'resource_link', uri: `file://${encodeURI(part.path)}`, name };
+    }
+    case 'localImage':
+      return { type: 'resource_link', uri: `file://${encodeURI(part.path)}`, name: part.fileName ?? part.path };
+    case 'commandRef':
+      return text(part.rawText ?? `/${part.name} ${part.argsText ?? ''}`.trim());
+    case 'skillRef':
+      return text(`$${part.name}`);
+  }
+}

@@ -1,0 +1,54 @@
+import * as v from 'valibot';
+import type { TurnEvent } from '../client/index.ts';
+import type { Output } from './output.ts';
+
+const ItemEvent = v.looseObject({
+  item: v.looseObject({
+    type: v.string(),
+    tool: v.optional(v.string(), ''),
+    arguments: v.optional(v.string(), ''),
+    outcome: v.optional(v.string(), ''),
+    text: v.optional(v.string(), ''),
+    durationMs: v.optional(v.number()),
+  }),
+});
+const SystemEvent = v.looseObject({ message: v.string() });
+
+const widest = 100;
+
+/** What the agent does, one line for each step, beside the answer: on standard error. */
+export function showActivity(output: Pick<Output, 'note' | 'colors'>): (event: TurnEvent) => void {
+  const { dim, red, cyan } = output.colors;
+  const note = (text: string) => output.note(text);
+  return (event) => {
+    if (event.type !== 'other') return;
+    if (event.method === 'system/event') {
+      const { message } = v.parse(SystemEvent, event.params);
+      note(dim(`· ${message}`));
+    }
+    if (event.method !== 'item/completed') return;
+    const parsed = v.safeParse(ItemEvent, event.params);
+    if (!parsed.success) return;
+    const { type, tool, outcome, text, durationMs = 0, arguments: args } = parsed.output.item;
+    if (type === 'toolCall') note(`${cyan('▸')} ${tool} ${dim(short(argumentsOf(args)))}`);
+    if (type === 'toolResult') {
+      const sign = outcome === 'completed' ? dim('✓') : red('✖');
+      note(`  ${sign} ${dim(`${short(text)} (${durationMs} ms)`)}`);
+    }
+  };
+}
+
+/** Values only: `{"path":"a.ts","limit":5}` is `a.ts 5`. */
+function argumentsOf(json: string): string {
+  try {
+    const args: unknown = JSON.parse(json);
+    return typeof args === 'object' && args !== null ? Object.values(args).map(String).join(' ') : String(args);
+  } catch {
+    return json;
+  }
+}
+
+function short(text: string): string {
+  const line = text.trim().split('\n', 1)[0] ?? '';
+  return line.length > widest ? `${line.slice(0, widest)}…` : line;
+}
