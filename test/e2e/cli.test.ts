@@ -26,9 +26,13 @@ function oratorio(
     const env = { PATH: process.env['PATH'], HOME: home, ORATORIO_HOME: join(home, 'state') };
     const child = spawn(process.execPath, [command, ...argv], { cwd: home, env });
     let [stdout, stderr] = ['', ''];
+    let isPressed = false;
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
       stdout += text;
-      if (onStdout(stdout)) child.kill('SIGINT');
+      // Pressed again it would end the process at once.
+      if (isPressed || !onStdout(stdout)) return;
+      isPressed = true;
+      child.kill('SIGINT');
     });
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       stderr += text;

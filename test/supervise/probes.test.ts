@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
-import { monotonicMs, pollUntil, probeHttp } from '../../src/supervise/index.ts';
+import { keepConnection, monotonicMs, pollUntil, probeHttp } from '../../src/supervise/index.ts';
 import { firstLine, nothingLeft, start, until } from './helpers.ts';
 
 /** A server with one way to answer, its URL and the number of its open connections. */
@@ -39,7 +39,29 @@ t.test('a body is read as far as asked for', async (t) => {
   t.strictSame(await probeHttp(url, { bodyBytes: 3 }), { ok: true, status: 200, body: '{"i' });
   t.match(await probeHttp(`${url}endless`), { ok: true }, 'the status is enough');
   t.match(await probeHttp(`${url}endless`, { bodyBytes: 8 }), { ok: true, body: 'more mor' });
+  t.match(await probeHttp(`${url}endless`, { bodyBytes: 10 }), { ok: true, body: 'more more ' });
   t.match(await probeHttp(`${url}endless`, { bodyBytes: 1e9, timeoutMs: 50 }), { ok: false, error: /within 50 ms/ });
+});
+
+t.test('a connection is kept while its answers are read to their ends', async (t) => {
+  const ports: (number | undefined)[] = [];
+  const { url } = await serve(t, (request, response) => {
+    ports.push(request.socket.remotePort);
+    if (request.url === '/endless') setInterval(() => response.write('more '), 1).unref();
+    else response.end('{"instance":"abc"}');
+  });
+  const connection = keepConnection();
+  t.teardown(() => connection.destroy());
+  const ask = (path: string, bodyBytes: number) => probeHttp(url + path, { connection, bodyBytes });
+  t.match(await ask('', 18), { ok: true, body: '{"instance":"abc"}' });
+  t.match(await ask('', 1_000), { ok: true, body: '{"instance":"abc"}' });
+  t.match(await ask('endless', 8), { ok: true, body: 'more mor' });
+  t.match(await ask('', 3), { ok: true, body: '{"i' });
+  t.match(await ask('', 1_000), { ok: true, body: '{"instance":"abc"}' });
+  const [first, second, third, fourth, fifth] = ports;
+  t.strictSame([second, third], [first, first]);
+  t.not(fourth, third, 'one that was cut in the middle of an answer is of no use any more');
+  t.not(fifth, fourth);
 });
 
 t.test('an answer that breaks off is no answer', async (t) => {
