@@ -1,5 +1,5 @@
 /** The product as it is installed: the built `bin/oratorio.js`, in processes of its own, each test in a place of its own. */
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   existsSync,
@@ -29,9 +29,11 @@ import {
   type Answer,
   configText,
   eventually,
+  howItEnded,
   isAlive,
   killIfThere,
   readHubLock,
+  request,
   type TestConfig,
 } from '../hub/harness.ts';
 
@@ -167,17 +169,17 @@ export async function startHub(place: Place): Promise<BuiltHub> {
     const published = readHubLock(place.home);
     return published?.pid === child.pid ? published : undefined;
   }, 'the Hub publishes its address');
-  return hubAt(lock);
+  return hubAt(place, lock, child);
 }
 
 /** The Hub that serves this home now, whoever started it. */
-export function runningHub({ home }: Place): BuiltHub {
-  const lock = readHubLock(home);
+export function runningHub(place: Place): BuiltHub {
+  const lock = readHubLock(place.home);
   if (!lock) throw new Error('no Hub has published its address');
-  return hubAt(lock);
+  return hubAt(place, lock);
 }
 
-function hubAt(lock: HubLock): BuiltHub {
+function hubAt(place: Place, lock: HubLock, child?: ChildProcess): BuiltHub {
   const client = new HubClient(lock);
   const untilGone = () => eventually(() => !isAlive(lock.pid) || undefined, 'the Hub has ended');
   return {
@@ -185,14 +187,13 @@ function hubAt(lock: HubLock): BuiltHub {
     pid: lock.pid,
     client,
     async call(method, path, body, headers = {}) {
-      const response = await fetch(lock.apiBaseUrl + path, {
-        method,
-        headers: { authorization: `Bearer ${lock.token}`, connection: 'close', ...headers },
-        ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
-      });
-      const text = await response.text();
-      const isJson = response.headers.get('content-type')?.includes('json');
-      return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
+      try {
+        return await request(lock, method, path, body, headers);
+      } catch (error) {
+        // Of an answer that did not come the Hub itself knows most.
+        const state = child ? howItEnded(child) : `is process ${lock.pid}`;
+        throw new Error(`${method} ${path}: the Hub ${state}, it said: ${hubLog(place)}`, { cause: error });
+      }
     },
     async kill(signal) {
       process.kill(lock.pid, signal);

@@ -111,6 +111,30 @@ export interface Answer {
   readonly body: any;
 }
 
+/** One request on a connection of its own. */
+export async function request(
+  { apiBaseUrl, token }: HubLock,
+  method: string,
+  path: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+): Promise<Answer> {
+  const response = await fetch(apiBaseUrl + path, {
+    method,
+    headers: { authorization: `Bearer ${token}`, connection: 'close', ...headers },
+    ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  const isJson = response.headers.get('content-type')?.includes('json');
+  return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
+}
+
+/** For messages of failed tests. */
+export function howItEnded({ exitCode, signalCode }: ChildProcess): string {
+  if (exitCode === null && signalCode === null) return 'runs';
+  return `has ended (${signalCode ?? exitCode})`;
+}
+
 export interface TestHub {
   readonly home: string;
   readonly child: ChildProcess;
@@ -166,14 +190,12 @@ export async function startTestHub(t: Teardown, setup: HubSetup = {}): Promise<T
     body?: unknown,
     headers: Record<string, string> = {},
   ): Promise<Answer> {
-    const response = await fetch(lock.apiBaseUrl + path, {
-      method,
-      headers: { authorization: `Bearer ${lock.token}`, connection: 'close', ...headers },
-      ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
-    });
-    const text = await response.text();
-    const isJson = response.headers.get('content-type')?.includes('json');
-    return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
+    try {
+      return await request(lock, method, path, body, headers);
+    } catch (error) {
+      // Of an answer that did not come the Hub itself knows most.
+      throw new Error(`${method} ${path}: the Hub ${howItEnded(child)}, it said: ${output()}`, { cause: error });
+    }
   }
 
   return {
