@@ -28,7 +28,7 @@ export function findBrowser(): string {
 export function launchBrowser(args: readonly string[] = []): Promise<Browser> {
   return chromium.launch({
     executablePath: findBrowser(),
-    timeout: 60_000,
+    timeout: 180_000,
     args: [
       '--headless=new',
       '--no-sandbox',

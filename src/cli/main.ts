@@ -3,14 +3,29 @@
  * ties a command line to its process. Never here: what the Hub or the agent server do; a command asks them.
  */
 import { type ExitName, exitCodes } from './exit-codes.ts';
+import { parse } from './parse.ts';
 import { type Interruption, runCommandLine } from './run.ts';
 
-/** The reader of a pipe has had enough (`oratorio list | head -1`): that is no failure, and nobody is there to tell. */
-function leaveQuietlyWhenUnread(): void {
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code === 'EPIPE') process.exit(exitCodes.ok.code);
-    throw error;
-  });
+/** Whether this command line runs a server, which goes on when nobody listens to what it prints. */
+function runsServer(argv: readonly string[]): boolean {
+  try {
+    const parsed = parse(argv);
+    return parsed.kind === 'run' && parsed.command.servesForeground === true;
+  } catch {
+    // A command line that is not understood is explained by whoever runs it.
+    return false;
+  }
+}
+
+/**
+ * The reader of a pipe has had enough (`oratorio list | head -1`): that is no failure, and nobody is there to tell. Any
+ * other reason, such as a full disk, means that the caller does not have the result.
+ */
+function endUnwritten(error: NodeJS.ErrnoException): void {
+  if (isServer) return;
+  if (error.code === 'EPIPE') process.exit(exitCodes.ok.code);
+  process.stderr.write(`✖ Standard output cannot be written: ${error.message}\n`);
+  process.exit(exitCodes.failure.code);
 }
 
 /** Nobody presses twice within this time: it is one Ctrl-C, sent by the terminal and passed on by the launcher. */
@@ -35,8 +50,15 @@ function interruption(): Interruption {
   return { signal: controller.signal, exit: () => exit };
 }
 
-leaveQuietlyWhenUnread();
+const argv = process.argv.slice(2);
+const isServer = runsServer(argv);
 const { stdout, stderr, env } = process;
-const exitCode = await runCommandLine(process.argv.slice(2), { stdout, stderr, env, cwd: process.cwd(), interruption });
+stdout.on('error', endUnwritten);
+// Whoever does not look at standard error misses nothing but explanations.
+stderr.on('error', () => undefined);
+const exitCode = await runCommandLine(argv, { stdout, stderr, env, cwd: process.cwd(), interruption });
 // What is written is flushed first; a keep-alive connection that is still open must not hold the process.
-stdout.write('', () => process.exit(exitCode));
+stdout.write('', (error) => {
+  if (error) endUnwritten(error);
+  process.exit(exitCode);
+});

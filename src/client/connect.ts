@@ -22,6 +22,8 @@ export interface ConnectOptions {
   readonly signal?: AbortSignal | undefined;
   readonly onProgress?: (progress: ConnectProgress) => void;
   readonly startTimeoutMs?: number;
+  /** How long a Hub that is found may take to answer each time it is asked for its status. */
+  readonly statusTimeoutMs?: number | undefined;
 }
 
 export interface Connection {
@@ -41,33 +43,39 @@ type Found = Extract<Discovery, { kind: 'found' }>;
  * @throws HubUnavailableError with the end of `hub.log` when a Hub that was started here does not come up
  */
 export async function connectHub(options: ConnectOptions): Promise<Connection> {
-  const { home, autoStart = true, signal, onProgress } = options;
-  const first = await discoverHub({ home, signal });
+  const { home, autoStart = true, statusTimeoutMs, signal, onProgress } = options;
+  const first = await discoverHub({ home, statusTimeoutMs, signal });
   if (first.kind === 'none' && !autoStart) throw new HubUnavailableError(first.message);
   if (first.kind === 'none') onProgress?.({ kind: 'starting', why: first.message });
   const { lock, status } = first.kind === 'found' ? first : await startAndVerify(options);
   const started = first.kind === 'none';
   onProgress?.({ kind: 'found', apiBaseUrl: lock.apiBaseUrl, pid: lock.pid, started });
-  return { hub: clientFor(home, lock), lock, status, started };
+  return { hub: clientFor(options, lock), lock, status, started };
 }
 
 /** A client that finds its Hub again after a restart, with the new address and token. */
-function clientFor(home: string, lock: HubLock): HubClient {
+function clientFor({ home, statusTimeoutMs }: ConnectOptions, lock: HubLock): HubClient {
   return new HubClient(lock, {
     async relocate(signal) {
-      const found = await discoverHub({ home, signal });
+      const found = await discoverHub({ home, statusTimeoutMs, signal });
       return found.kind === 'found' ? found.lock : null;
     },
   });
 }
 
-async function startAndVerify({ home, command, signal, startTimeoutMs }: ConnectOptions): Promise<Found> {
+async function startAndVerify({
+  home,
+  command,
+  signal,
+  startTimeoutMs,
+  statusTimeoutMs,
+}: ConnectOptions): Promise<Found> {
   const timeoutMs = startTimeoutMs ?? defaults.client.hubStartMs;
   const child = await startHub(home, command);
   try {
     const deadline = performance.now() + timeoutMs;
     for (;;) {
-      const found = await discoverHub({ home, signal });
+      const found = await discoverHub({ home, statusTimeoutMs, signal });
       if (found.kind === 'found') return found;
       const ended = child.ended();
       // 0: it has yielded to another Hub, which will publish its address in a moment.

@@ -24,7 +24,7 @@ export type Discovery =
 export interface DiscoverOptions {
   /** User home; the lock file is `<home>/hub/hub.lock`. */
   readonly home: string;
-  readonly statusTimeoutMs?: number;
+  readonly statusTimeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 

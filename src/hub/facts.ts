@@ -1,3 +1,4 @@
+import type { SupervisionPolicy } from '../../machines/index.ts';
 import type { Logger } from '../log/index.ts';
 import type { HubEventData, HubEventKind, ServiceName, ServiceStatus } from '../protocol/index.ts';
 import type { PortAllocator } from '../supervise/index.ts';
@@ -14,6 +15,8 @@ export interface HubServices {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Command line that runs an agent server; `--workspace P --managed` is appended. */
   readonly agentServer: { readonly command: string; readonly args: readonly string[] };
+  /** Takes the place of what the configuration and our defaults say. */
+  readonly policy: Partial<SupervisionPolicy>;
   readonly credentials: Credentials;
   readonly ports: PortAllocator;
   readonly logger: Logger;

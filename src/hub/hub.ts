@@ -37,6 +37,8 @@ export interface HubOptions {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Command line that runs an agent server. */
   readonly agentServer: HubServices['agentServer'];
+  /** Parts of the supervision policy that the configuration has no say in. */
+  readonly policy?: HubServices['policy'];
   readonly logger: Logger;
 }
 
@@ -84,7 +86,7 @@ interface Held {
  * hands. Never throws: the outcome tells.
  */
 export function startHub(options: HubOptions): Hub {
-  const { home, logger } = options;
+  const { home, logger, policy = {} } = options;
   const statePath = join(home, 'hub');
   const lockFile = join(statePath, 'hub.lock');
   const inspection = createInspection(logger);
@@ -106,6 +108,7 @@ export function startHub(options: HubOptions): Hub {
       statePath,
       environment: options.environment,
       agentServer: options.agentServer,
+      policy,
       credentials,
       ports: new PortAllocator(),
       logger,
@@ -115,7 +118,7 @@ export function startHub(options: HubOptions): Hub {
     const registry = createRegistry({
       hub: services,
       resolvePath: createPathResolver(),
-      policyOf: (path) => configuredPolicy(services, path) ?? policyOf(options.config),
+      policyOf: (path) => configuredPolicy(services, path) ?? policyOf(options.config, policy),
       seed: () => randomBytes(4).readInt32LE(),
       observe: inspection.observeWorkspace,
     });

@@ -10,6 +10,8 @@ export interface RunHubOptions {
   readonly logger: Logger;
   /** Another agent server than the one of this build, for those who embed the Hub. */
   readonly agentServer?: HubOptions['agentServer'];
+  /** Other deadlines and limits than the configuration and our defaults, for the same. */
+  readonly policy?: HubOptions['policy'];
   /** Called once, when requests are answered. */
   readonly onServing?: (apiBaseUrl: string) => void;
 }
@@ -37,11 +39,11 @@ function obeySignals(hub: Hub): () => void {
  * Never throws: what went wrong is in the outcome.
  */
 export async function runHub(options: RunHubOptions): Promise<HubOutcome> {
-  const { home, environment, logger, agentServer = ownAgentServer(), onServing } = options;
+  const { home, environment, logger, agentServer = ownAgentServer(), policy = {}, onServing } = options;
   try {
     const { config, warnings } = loadConfig({ home, env: environment });
     for (const warning of warnings) logger.warn(warning);
-    const hub = startHub({ home, version, config, environment, agentServer, logger });
+    const hub = startHub({ home, version, config, environment, agentServer, policy, logger });
     const letGo = obeySignals(hub);
     const serving = await hub.serving;
     if ('apiBaseUrl' in serving) onServing?.(serving.apiBaseUrl);

@@ -1,7 +1,5 @@
 import * as v from 'valibot';
-
-/** Loaded with the first start and not before: a Hub at rest does without its 10 MiB. */
-export const loadWebSocket = () => import('ws');
+import { askOnce } from './web-socket.ts';
 
 const InitializeAnswer = v.object({
   id: v.literal(0),
@@ -26,42 +24,26 @@ export async function introduce(
   timeoutMs: number,
   signal?: AbortSignal,
 ): Promise<Introduction> {
-  const { WebSocket } = await loadWebSocket();
-  return new Promise((resolve, reject) => {
-    const socket = new WebSocket(url, { handshakeTimeout: timeoutMs, perMessageDeflate: false, maxPayload: 1_048_576 });
-    const timer = setTimeout(() => finish(new Error(`no answer to initialize within ${timeoutMs} ms`)), timeoutMs);
-    const onAbort = () => finish(new Error('aborted'));
-    signal?.addEventListener('abort', onAbort, { once: true });
-
-    function finish(outcome: Introduction | Error): void {
-      clearTimeout(timer);
-      signal?.removeEventListener('abort', onAbort);
-      socket.removeAllListeners();
-      // A socket that is torn down while connecting still reports it; nobody is interested any more.
-      socket.on('error', () => undefined);
-      socket.terminate();
-      if (outcome instanceof Error) reject(outcome);
-      else resolve(outcome);
-    }
-
-    socket.on('error', (error: NodeJS.ErrnoException) =>
-      finish(new Error(`the WebSocket failed (${error.code ?? error.message})`)),
-    );
-    socket.on('close', (code: number) => finish(new Error(`the WebSocket was closed (${code})`)));
-    socket.on('open', () => {
-      const clientInfo = { name: clientName, title: 'Oratorio Hub', version: '1' };
-      const capabilities = { approvalSupport: false, streamingSupport: false };
-      socket.send(
-        JSON.stringify({ jsonrpc: '2.0', id: 0, method: 'initialize', params: { clientInfo, capabilities } }),
-      );
-    });
-    socket.on('message', (data) => {
-      const answer = v.safeParse(InitializeAnswer, parseJson(String(data)));
-      if (!answer.success) return finish(new Error('initialize was answered with something else'));
-      const { name, version } = answer.output.result.serverInfo;
-      finish({ name, version });
-    });
-  });
+  const ending = new AbortController();
+  const end = () => ending.abort();
+  const timer = setTimeout(end, timeoutMs);
+  signal?.addEventListener('abort', end, { once: true });
+  if (signal?.aborted) end();
+  const clientInfo = { name: clientName, title: 'Oratorio Hub', version: '1' };
+  const capabilities = { approvalSupport: false, streamingSupport: false };
+  const request = { jsonrpc: '2.0', id: 0, method: 'initialize', params: { clientInfo, capabilities } };
+  try {
+    const answer = v.safeParse(InitializeAnswer, parseJson(await askOnce(url, JSON.stringify(request), ending.signal)));
+    if (!answer.success) throw new Error('initialize was answered with something else');
+    const { name, version } = answer.output.result.serverInfo;
+    return { name, version };
+  } catch (error) {
+    const isLate = ending.signal.aborted && !signal?.aborted;
+    throw isLate ? new Error(`no answer to initialize within ${timeoutMs} ms`) : error;
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', end);
+  }
 }
 
 function parseJson(text: string): unknown {

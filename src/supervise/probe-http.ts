@@ -23,6 +23,9 @@ export interface HttpProbeResult {
   readonly error?: string;
 }
 
+/** Takes the result, and whether the answer was read to its end. Only the first call counts. */
+type Finish = (result: HttpProbeResult, isWhole?: boolean) => void;
+
 /** One connection to be asked on again and again, for whoever probes a server for long. Its owner calls `destroy`. */
 export function keepConnection(): Agent {
   return new KeepAliveAgent({ keepAlive: true, maxSockets: 1 });
@@ -36,12 +39,12 @@ export function probeHttp(url: string, options: HttpProbeOptions = {}): Promise<
   const { timeoutMs = defaults.supervise.probeTimeoutMs, headers = {}, signal, bodyBytes = 0, connection } = options;
   if (signal?.aborted) return Promise.resolve({ ok: false, error: 'aborted' });
   return new Promise((resolve) => {
-    const finish = (result: HttpProbeResult) => {
+    const finish: Finish = (result, isWhole = false) => {
       clearTimeout(timer);
       signal?.removeEventListener('abort', abort);
       resolve(result);
-      // A connection that is kept has been read to the end of the answer; any other is of no use any more.
-      if (!(connection && result.body !== undefined)) outgoing?.destroy();
+      // A connection whose answer was read to its end can be kept; any other is of no use any more.
+      if (!(connection && isWhole)) outgoing?.destroy();
     };
     const abort = () => finish({ ok: false, error: 'aborted' });
     const timer = setTimeout(() => finish({ ok: false, error: `no answer within ${timeoutMs} ms` }), timeoutMs);
@@ -62,12 +65,7 @@ export function probeHttp(url: string, options: HttpProbeOptions = {}): Promise<
 }
 
 /** `node:http` throws for a URL, a header name or a protocol it does not take. */
-function send(
-  url: string,
-  headers: Readonly<Record<string, string>>,
-  agent: Agent | false,
-  finish: (result: HttpProbeResult) => void,
-) {
+function send(url: string, headers: Readonly<Record<string, string>>, agent: Agent | false, finish: Finish) {
   try {
     return request(url, { headers, agent });
   } catch (error) {
@@ -77,7 +75,7 @@ function send(
   }
 }
 
-function receive(response: IncomingMessage, bodyBytes: number, finish: (result: HttpProbeResult) => void): void {
+function receive(response: IncomingMessage, bodyBytes: number, finish: Finish): void {
   const status = response.statusCode ?? 0;
   const ok = status >= 200 && status < 300;
   const result = ok ? { ok, status } : { ok, status, error: `HTTP ${status}` };
@@ -87,12 +85,13 @@ function receive(response: IncomingMessage, bodyBytes: number, finish: (result: 
   }
   const chunks: Buffer[] = [];
   let length = 0;
-  const done = () => finish({ ...result, body: Buffer.concat(chunks).toString('utf8', 0, bodyBytes) });
+  const done = (isWhole: boolean) =>
+    finish({ ...result, body: Buffer.concat(chunks).toString('utf8', 0, bodyBytes) }, isWhole);
   response.on('data', (chunk: Buffer) => {
     chunks.push(chunk);
     length += chunk.length;
-    if (length >= bodyBytes) done();
+    if (length > bodyBytes) done(false);
   });
-  response.on('end', done);
+  response.on('end', () => done(true));
   response.on('error', (error: NodeJS.ErrnoException) => finish({ ok: false, status, error: error.code ?? 'cut off' }));
 }

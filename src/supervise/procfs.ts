@@ -5,7 +5,7 @@ export interface ProcessEntry {
   readonly pid: number;
   readonly parent: number;
   readonly group: number;
-  /** A zombie has ended: it only waits for its parent to read the exit code. */
+  /** A zombie has ended with all its threads: it only waits for its parent to read the exit code. */
   readonly zombie: boolean;
   readonly startedTicks: string;
 }
@@ -27,13 +27,14 @@ export function parseStat(text: string): ProcessEntry | undefined {
   const open = text.indexOf(' (');
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   const [state, parent, group] = fields;
-  const startedTicks = fields[19];
+  const [threads, , startedTicks] = fields.slice(17);
   if (open < 1 || state === undefined || startedTicks === undefined) return undefined;
   return {
     pid: Number(text.slice(0, open)),
     parent: Number(parent),
     group: Number(group),
-    zombie: state === 'Z' || state === 'X',
+    // The first thread may be dead while others still die, and with them go the ports and locks of the process.
+    zombie: (state === 'Z' && Number(threads) <= 1) || state === 'X',
     startedTicks: startedTicks.trim(),
   };
 }

@@ -1,6 +1,15 @@
 /** Whole command lines, against no Hub and against a stand-in. Where the process itself matters, in one of their own. */
 import { type SpawnOptions, spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
@@ -243,4 +252,27 @@ t.test('events: lines, JSON lines, a filter; Ctrl-C and a reader that leaves are
   const closed = start(home, ['completion', 'bash']);
   closed.child.stdout?.destroy();
   t.match(await closed.ended, { code: 0, stderr: '' });
+});
+
+t.test('a result that cannot be written is a failure with a reason', { skip: !existsSync('/dev/full') }, async (t) => {
+  const full = openSync('/dev/full', 'w');
+  t.teardown(() => closeSync(full));
+  const { code, stderr } = await start(temporaryHome(t), ['completion', 'bash'], { stdio: ['ignore', full, 'pipe'] })
+    .ended;
+  t.equal(code, 1);
+  t.match(stderr, /^✖ Standard output cannot be written: ENOSPC.*\n$/);
+});
+
+t.test('a Hub whose output nobody reads serves on', async (t) => {
+  const home = temporaryHome(t);
+  const { child, ended } = start(home, ['hub'], {
+    env: { PATH: process.env['PATH'], HOME: home, ORATORIO_HOME: home },
+  });
+  child.stdout?.destroy();
+  child.stderr?.destroy();
+  const lockFile = join(home, 'hub', 'hub.lock');
+  for (let ready = false; !ready; ready = existsSync(lockFile)) await new Promise((resolve) => setTimeout(resolve, 10));
+  t.match(await cli(home, 'hub', 'status'), { code: 0 });
+  t.match(await cli(home, 'hub', 'stop'), { code: 0 });
+  t.equal((await ended).code, 0);
 });

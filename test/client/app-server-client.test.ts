@@ -112,12 +112,12 @@ t.test('requests of the server are answered', async (t) => {
 
 /** Turns of the event loop, for a while. */
 async function* ticks(t: Test): AsyncGenerator<void> {
-  const deadline = performance.now() + 30_000;
+  const deadline = performance.now() + 180_000;
   while (performance.now() < deadline) {
     yield;
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
-  t.fail('did not happen in 30 s');
+  t.fail('did not happen in 180 s');
 }
 
 t.test('time-out, abort, close and a lost connection reject what is in flight', async (t) => {
@@ -161,7 +161,7 @@ t.test('a server that cannot be reached, refuses or is silent; the token is in n
     silent.close();
   });
   const silentUrl = `ws://127.0.0.1:${(silent.address() as AddressInfo).port}`;
-  await t.rejects(AppServerClient.connect(silentUrl, { timeoutMs: 50 }), { message: /initialize was not answered/ });
+  await t.rejects(AppServerClient.connect(silentUrl, { timeoutMs: 1_000 }), { message: /initialize was not answered/ });
 });
 
 /** A server whose turns do what their prompt says. */

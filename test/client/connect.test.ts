@@ -11,6 +11,8 @@ import { fakeHub, lockOf, sendJson, statusOf, writeLock } from './fake-hub.ts';
 const fixture = fileURLToPath(new URL('../fixtures/client/stand-in-hub.mjs', import.meta.url));
 const hub = (...args: string[]) => ({ command: process.execPath, args: [fixture, ...args] });
 
+const patient = { startTimeoutMs: 180_000, statusTimeoutMs: 120_000 };
+
 /** A home of its own; the Hubs that were started there are ended with the test. */
 function temporaryHome(t: Test): string {
   const home = mkdtempSync(join(tmpdir(), 'oratorio-client-'));
@@ -19,11 +21,11 @@ function temporaryHome(t: Test): string {
 }
 
 /** Runs, never serves, and can be ended: a shell, which says who it is at once and needs no directory. */
-const lingers = { command: 'sh', args: ['-c', 'echo $$ > "$ORATORIO_HOME/hub/pid"; exec sleep 30'] };
+const lingers = { command: 'sh', args: ['-c', 'echo $$ > "$ORATORIO_HOME/hub/pid"; exec sleep 600'] };
 
 async function endLingering(home: string): Promise<void> {
   const file = join(home, 'hub', 'pid');
-  const deadline = performance.now() + 30_000;
+  const deadline = performance.now() + 180_000;
   while (!existsSync(file) || readFileSync(file, 'utf8') === '') {
     if (performance.now() > deadline) throw new Error('it has not said who it is');
     await new Promise((resolve) => setTimeout(resolve, 5));
@@ -35,7 +37,7 @@ async function endLingering(home: string): Promise<void> {
 }
 
 async function untilGone(pid: number): Promise<void> {
-  const deadline = performance.now() + 30_000;
+  const deadline = performance.now() + 180_000;
   while (readIdentity(pid) !== 'gone') {
     if (performance.now() > deadline) throw new Error(`process ${pid} lives`);
     await new Promise((resolve) => setTimeout(resolve, 10));
@@ -47,7 +49,11 @@ t.test('a Hub that runs is used, none is started', async (t) => {
   t.teardown(() => running.close());
   const home = temporaryHome(t);
   writeLock(home, lockOf(running.baseUrl));
-  const { started, hub: client } = await connectHub({ home, command: { command: 'does-not-exist', args: [] } });
+  const { started, hub: client } = await connectHub({
+    home,
+    ...patient,
+    command: { command: 'does-not-exist', args: [] },
+  });
   t.equal(started, false);
   t.equal(client.address.token, 'secret-token');
 });
@@ -74,6 +80,7 @@ t.test('a Hub is started in a session of its own, and its log is its owner’s o
   } = await connectHub({
     home,
     command: hub('serve'),
+    ...patient,
     onProgress: ({ kind }) => progress.push(kind),
   });
   t.teardown(() => untilGone(status.pid));
@@ -87,7 +94,9 @@ t.test('a Hub is started in a session of its own, and its log is its owner’s o
 
 t.test('many clients at once end with one Hub', async (t) => {
   const home = temporaryHome(t);
-  const connections = await Promise.all(Array.from({ length: 6 }, () => connectHub({ home, command: hub('serve') })));
+  const connections = await Promise.all(
+    Array.from({ length: 6 }, () => connectHub({ home, command: hub('serve'), ...patient })),
+  );
   const pids = new Set(connections.map(({ status }) => status.pid));
   t.equal(pids.size, 1);
   const [first] = connections;
@@ -97,7 +106,7 @@ t.test('many clients at once end with one Hub', async (t) => {
 
 t.test('a Hub that does not come up: why, and the end of its log', async (t) => {
   const home = temporaryHome(t);
-  await t.rejects(connectHub({ home, command: hub('fail') }), {
+  await t.rejects(connectHub({ home, command: hub('fail'), ...patient }), {
     name: 'HubUnavailableError',
     message: /ended with 3/,
     logTail: /the disk is on fire/,

@@ -10,8 +10,8 @@ async function serving(t: Test, changes: Record<string, unknown> = {}) {
   return hub;
 }
 
-async function expectNone(t: Test, home: string, why: NoHubReason, message: RegExp) {
-  const found = await discoverHub({ home, statusTimeoutMs: 300 });
+async function expectNone(t: Test, home: string, why: NoHubReason, message: RegExp, statusTimeoutMs = 120_000) {
+  const found = await discoverHub({ home, statusTimeoutMs });
   t.match(found, { kind: 'none', why, message });
   t.notMatch(JSON.stringify(found), 'secret-token', 'the token is not told');
 }
@@ -20,7 +20,7 @@ t.test('a Hub that is what its lock file says is found', async (t) => {
   const hub = await serving(t, { unknownField: { tolerated: true } });
   const home = t.testdir();
   writeLock(home, lockOf(hub.baseUrl, { unknownField: 1 }));
-  const found = await discoverHub({ home });
+  const found = await discoverHub({ home, statusTimeoutMs: 120_000 });
   t.match(found, { kind: 'found', lock: { token: 'secret-token' }, status: { hubVersion: '9.9.9' } });
   t.equal(hub.requests[0]?.headers.authorization, undefined, 'the token is not sent before the Hub is verified');
 });
@@ -67,7 +67,7 @@ t.test('the status cannot be read', async (t) => {
   const silent = await fakeHub(() => undefined);
   t.teardown(() => silent.close());
   writeLock(home, lockOf(silent.baseUrl));
-  await expectNone(t, home, 'notReachable', /does not answer in time/);
+  await expectNone(t, home, 'notReachable', /does not answer in time/, 300);
 
   const other = await fakeHub((_, response) => response.end('<html>hello</html>'));
   t.teardown(() => other.close());

@@ -1,5 +1,5 @@
 /** The product as it is installed: the built `bin/oratorio.js`, in processes of its own, each test in a place of its own. */
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   existsSync,
@@ -25,7 +25,17 @@ import {
   startTurn,
 } from '../../src/client/index.ts';
 import type { HubLock } from '../../src/protocol/index.ts';
-import { type Answer, eventually, isAlive, readHubLock } from '../hub/harness.ts';
+import {
+  type Answer,
+  configText,
+  eventually,
+  howItEnded,
+  isAlive,
+  killIfThere,
+  readHubLock,
+  request,
+  type TestConfig,
+} from '../hub/harness.ts';
 
 const at = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 export const command = at('bin/oratorio.js');
@@ -47,7 +57,7 @@ export interface Place {
   /** What a user's shell would hand on, and nothing of this test's own process. */
   readonly env: Readonly<Record<string, string>>;
   /** Makes a workspace with this configuration. */
-  workspace(name: string, config?: unknown): string;
+  workspace(name: string, config?: TestConfig): string;
 }
 
 /** After the test its processes are dead and its directory is gone, whatever the test did. */
@@ -73,7 +83,7 @@ export function makePlace(t: Teardown, prefix = 'oratorio-e2e-'): Place {
     workspace(name, config = {}) {
       const directory = join(root, name);
       mkdirSync(join(directory, '.oratorio'), { recursive: true });
-      writeFileSync(join(directory, '.oratorio', 'config.json'), JSON.stringify(config));
+      writeFileSync(join(directory, '.oratorio', 'config.json'), configText(config));
       return directory;
     },
   };
@@ -82,13 +92,7 @@ export function makePlace(t: Teardown, prefix = 'oratorio-e2e-'): Place {
 async function endAll(root: string): Promise<void> {
   await eventually(() => {
     const left = processesUnder(root);
-    for (const { pid } of left) {
-      try {
-        process.kill(pid, 'SIGKILL');
-      } catch {
-        // It has gone meanwhile.
-      }
-    }
+    for (const { pid } of left) killIfThere(pid);
     return left.length === 0 || undefined;
   }, 'every process of the test is dead');
 }
@@ -165,17 +169,17 @@ export async function startHub(place: Place): Promise<BuiltHub> {
     const published = readHubLock(place.home);
     return published?.pid === child.pid ? published : undefined;
   }, 'the Hub publishes its address');
-  return hubAt(lock);
+  return hubAt(place, lock, child);
 }
 
 /** The Hub that serves this home now, whoever started it. */
-export function runningHub({ home }: Place): BuiltHub {
-  const lock = readHubLock(home);
+export function runningHub(place: Place): BuiltHub {
+  const lock = readHubLock(place.home);
   if (!lock) throw new Error('no Hub has published its address');
-  return hubAt(lock);
+  return hubAt(place, lock);
 }
 
-function hubAt(lock: HubLock): BuiltHub {
+function hubAt(place: Place, lock: HubLock, child?: ChildProcess): BuiltHub {
   const client = new HubClient(lock);
   const untilGone = () => eventually(() => !isAlive(lock.pid) || undefined, 'the Hub has ended');
   return {
@@ -183,14 +187,13 @@ function hubAt(lock: HubLock): BuiltHub {
     pid: lock.pid,
     client,
     async call(method, path, body, headers = {}) {
-      const response = await fetch(lock.apiBaseUrl + path, {
-        method,
-        headers: { authorization: `Bearer ${lock.token}`, connection: 'close', ...headers },
-        ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
-      });
-      const text = await response.text();
-      const isJson = response.headers.get('content-type')?.includes('json');
-      return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
+      try {
+        return await request(lock, method, path, body, headers);
+      } catch (error) {
+        // Of an answer that did not come the Hub itself knows most.
+        const state = child ? howItEnded(child) : `is process ${lock.pid}`;
+        throw new Error(`${method} ${path}: the Hub ${state}, it said: ${hubLog(place)}`, { cause: error });
+      }
     },
     async kill(signal) {
       process.kill(lock.pid, signal);
@@ -276,7 +279,7 @@ export interface Inventory {
   readonly processes: readonly string[];
   /** Listening sockets, as `port inode`. */
   readonly sockets: readonly string[];
-  /** Files below the place that a process holds a lock on. */
+  /** Files below the place that one of its processes holds a lock on. */
   readonly locks: readonly string[];
   readonly files: readonly string[];
 }
@@ -292,7 +295,10 @@ export function takeInventory({ root }: Place): Inventory {
   return {
     processes: processes.map(({ pid, argv }) => `${pid} ${argv.join(' ')}`),
     sockets,
-    locks: lockedFiles(files).map((file) => relative(root, file)),
+    locks: lockedFiles(
+      files,
+      processes.map(({ pid }) => pid),
+    ).map((file) => relative(root, file)),
     files: files.map((file) => relative(root, file)).sort(),
   };
 }
@@ -332,11 +338,14 @@ function filesUnder(directory: string): string[] {
     .map((entry) => join(entry.parentPath, entry.name));
 }
 
-function lockedFiles(files: readonly string[]): string[] {
+/** Inode numbers mean something within one file system only, so locks of strangers are not looked at. */
+function lockedFiles(files: readonly string[], holders: readonly number[]): string[] {
   const inodes = new Set(
     readFileSync('/proc/locks', 'utf8')
       .split('\n')
-      .map((line) => /:(\d+) \d+ \S+$/.exec(line)?.[1]),
+      .map((line) => / (\d+) \S+:(\d+) \d+ \S+$/.exec(line))
+      .filter((lock) => holders.includes(Number(lock?.[1])))
+      .map((lock) => lock?.[2]),
   );
   return files.filter((file) => inodes.has(String(statSync(file, { throwIfNoEntry: false })?.ino)));
 }

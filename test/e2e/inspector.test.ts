@@ -3,13 +3,13 @@
  * `ORATORIO_SCREENSHOTS=1` it also takes the pictures of the README (`docs/images/`).
  */
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Browser, Page } from 'playwright-core';
 import t, { type Test } from 'tap';
 import { launchBrowser } from '../browser.ts';
 import { eventually, isAlive } from '../hub/harness.ts';
+import { unusedPort } from '../ports.ts';
 import { type BuiltHub, makePlace, oratorio, type Place, startHub } from './harness.ts';
 
 let browser: Browser;
@@ -31,7 +31,7 @@ function onPage(name: string, play: (t: Test, scene: Scene) => Promise<void>, co
     const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, colorScheme });
     t.teardown(() => context.close());
     const page = await context.newPage();
-    page.setDefaultTimeout(30_000);
+    page.setDefaultTimeout(180_000);
     const complaints: string[] = [];
     const foreign: string[] = [];
     page.on('console', (message) => {
@@ -96,7 +96,7 @@ function inOrder(seen: readonly string[], states: readonly string[]): boolean {
 }
 
 onPage('states light up: ensure, kill -9, back-off, running again', async (t, { place, hub, page }) => {
-  const workspacePath = place.workspace('atelier', { Supervision: { BackoffBaseMs: 800 } });
+  const workspacePath = place.workspace('atelier', { Supervision: { BackoffBaseMs: 5000 } });
   await isLit(page, 'serving.steady');
   t.match(await page.locator('.hint').textContent(), 'oratorio up');
   await hub.client.ensure({ workspacePath, startIfMissing: false });
@@ -155,11 +155,7 @@ onPage('start, restart and stop from the page; a reload keeps the session', asyn
 
 /** A sidecar that does what is asked of one: answers `GET /models`. */
 async function sidecar({ root }: Place) {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  const port = typeof address === 'object' && address ? address.port : 0;
+  const port = await unusedPort();
   const binaryPath = join(root, 'proxy.mjs');
   const configPath = join(root, 'proxy.json');
   const script = `import { createServer } from 'node:http';
@@ -176,7 +172,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
   onPage(
     `many workspaces in many states, ${colorScheme}`,
     async (t, { place, hub, page }) => {
-      const patient = { BackoffBaseMs: 60_000, BackoffCapMs: 60_000, UnhealthyGraceMs: 60_000 };
+      const patient = { BackoffBaseMs: 600_000, BackoffCapMs: 600_000, UnhealthyGraceMs: 600_000 };
       const nervous = { ...patient, ProbeIntervalMs: 100, ProbeTimeoutMs: 100 };
       const settings = {
         atelier: patient,

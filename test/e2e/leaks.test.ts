@@ -6,6 +6,7 @@ import { eventually, isAlive } from '../hub/harness.ts';
 import {
   agentServersUnder,
   answerOf,
+  type BuiltHub,
   followEvents,
   type Inventory,
   listeningSockets,
@@ -18,9 +19,6 @@ import {
   say,
   takeInventory,
 } from './harness.ts';
-
-// Twenty rounds are half a minute of work for two free processors, and more for busy ones.
-t.setTimeout(300_000);
 
 const rounds = 20;
 const quick = { Supervision: { BackoffBaseMs: 40, ProbeIntervalMs: 100, MaxRestarts: 100 } };
@@ -46,6 +44,20 @@ function watchForDuplicates(place: Place) {
     duplicates,
     stop: () => clearInterval(timer),
   };
+}
+
+/** Ends server and Hub: from before the Hub can know of it, through back-off and start, to after the revival. */
+async function killBoth(round: number, server: number, hub: BuiltHub, workspacePath: string): Promise<void> {
+  if (round === 0) process.kill(hub.pid, 'SIGKILL');
+  process.kill(server, 'SIGKILL');
+  if (round === rounds - 1) {
+    await eventually(async () => {
+      const { state, pid } = await hub.client.byWorkspace(workspacePath);
+      return (state === 'running' && pid !== server) || undefined;
+    }, 'it is revived');
+  } else await sleep(round * 15);
+  if (round > 0) process.kill(hub.pid, 'SIGKILL');
+  await eventually(() => !isAlive(hub.pid) || undefined, 'the Hub is dead');
 }
 
 /** Nobody listens, holds a lock or runs; what is left on disk is what is meant to stay. */
@@ -89,10 +101,7 @@ t.test(`${rounds} rounds of kill -9 at varying moments leave nothing behind and 
     const record = await oratorioJson(place, 'ensure', workspace);
     const first = runningHub(place);
     t.match(await ask(record.endpoints.appServerWebSocket, workspace, `echo round ${round}`), `round ${round}`);
-    process.kill(record.pid, 'SIGKILL');
-    // From before the Hub knows of it, through back-off and start, to long after the revival.
-    await sleep(round * 15);
-    await first.kill('SIGKILL');
+    await killBoth(round, record.pid, first, workspace);
     const survivor = agentServersUnder(place.root)[0]?.pid;
     if (survivor !== undefined) revivals += 1;
 

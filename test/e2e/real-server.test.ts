@@ -106,25 +106,6 @@ t.test('100 ensures at once through the SDK: one process, one record', async (t)
   await hub.shutdown();
 });
 
-t.test('30 workspaces at once: all run, one process each, and all end together', async (t) => {
-  const place = makePlace(t);
-  const hub = await startHub(place);
-  const workspaces = Array.from({ length: 30 }, (_, index) => place.workspace(`site-${index + 10}`));
-  const records = await Promise.all(workspaces.map((workspacePath) => hub.client.ensure({ workspacePath })));
-  t.same([...new Set(records.map(({ state }) => state))], ['running']);
-  t.equal(new Set(records.map((record) => portOf(webSocketOf(record)))).size, 30);
-  const servers = agentServersUnder(place.root);
-  t.same(servers.map(({ workspace }) => workspace).sort(), workspaces);
-  t.same(servers.map(({ pid }) => pid).sort(), records.map(({ pid }) => pid).sort());
-  t.same(
-    (await hub.client.list()).map(({ canonicalWorkspacePath }) => canonicalWorkspacePath),
-    workspaces,
-    'sorted',
-  );
-  await hub.shutdown();
-  t.same(processesUnder(place.root), []);
-});
-
 /** Runs `oratorio app-server` as a person would, until it serves. */
 async function startByHand(place: Place, workspace: string, ...more: string[]) {
   const child = spawn(process.execPath, [command, 'app-server', '--workspace', workspace, ...more], {
@@ -200,7 +181,7 @@ const isWebSocketPort = ({ kind, data }: ReceivedEvent) =>
 /** Restarts until this test was faster than the new agent server in binding the port it was given. */
 async function takePortBeforeBind(t: Teardown, hub: BuiltHub, workspacePath: string) {
   const events = await followEvents(t, hub.client);
-  for (let attempt = 0; attempt < 10; attempt++) {
+  for (let attempt = 0; attempt < 50; attempt++) {
     const known = events.seen.length;
     const allocated = () => events.seen.slice(known).find(isWebSocketPort);
     const restarting = hub.client.restart({ workspacePath });

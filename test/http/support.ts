@@ -7,7 +7,7 @@ import { createServer, type HttpServer, loopbackHosts, type ServerOptions } from
 export type Adapter = 'uws' | 'node';
 
 /** Whatever is awaited in these tests arrives within this time, also on a busy machine. */
-export const patienceMs = 20_000;
+export const patienceMs = 120_000;
 
 export interface Running {
   readonly server: HttpServer;

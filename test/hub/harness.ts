@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { AnyHubEvent, AppServerRecord, HubLock } from '../../src/protocol/index.ts';
+import { readIdentity } from '../../src/supervise/index.ts';
 
 interface Teardown {
   teardown(callback: () => unknown): void;
@@ -28,11 +29,28 @@ export function temporaryDirectory(t: Teardown, prefix = 'oratorio-test-'): stri
   return directory;
 }
 
+/** Settings of a workspace as far as tests care. */
+export interface TestConfig {
+  readonly Supervision?: Readonly<Record<string, unknown>>;
+  readonly [section: string]: unknown;
+}
+
+/** What a test of many restarts sets. Every deadline stays long: a busy machine must not look like a sick server. */
+export const quick = { Supervision: { BackoffBaseMs: 20, ProbeIntervalMs: 100 } };
+
+/** The longest deadlines that still end before a request to the Hub does (90 s), for machines that are busy or slow. */
+export const patience = { startDeadlineMs: 80_000, proxyDeadlineMs: 80_000 };
+
+/** As a configuration file; a start may take as long as it likes unless the test says otherwise. */
+export function configText({ Supervision, ...config }: TestConfig): string {
+  return JSON.stringify({ ...config, Supervision: { StartDeadlineMs: patience.startDeadlineMs, ...Supervision } });
+}
+
 /** A workspace with this configuration. */
-export function makeWorkspace(t: Teardown, config: unknown = {}, name = 'workspace'): string {
+export function makeWorkspace(t: Teardown, config: TestConfig = {}, name = 'workspace'): string {
   const directory = join(temporaryDirectory(t, 'oratorio-ws-'), name);
   mkdirSync(join(directory, '.oratorio'), { recursive: true });
-  writeFileSync(join(directory, '.oratorio', 'config.json'), JSON.stringify(config));
+  writeFileSync(join(directory, '.oratorio', 'config.json'), configText(config));
   return directory;
 }
 
@@ -40,7 +58,7 @@ export function makeWorkspace(t: Teardown, config: unknown = {}, name = 'workspa
 export async function eventually<T>(
   probe: () => T | undefined | Promise<T | undefined>,
   what: string | (() => string),
-  deadlineMs = 60_000,
+  deadlineMs = 180_000,
 ) {
   const deadline = Date.now() + deadlineMs;
   for (;;) {
@@ -54,17 +72,20 @@ export async function eventually<T>(
 }
 
 export function isAlive(pid: number): boolean {
+  return readIdentity(pid) !== 'gone';
+}
+
+/** Ends a process that may have ended already. */
+export function killIfThere(pid: number): void {
   try {
-    process.kill(pid, 0);
-  } catch {
-    return false;
-  }
-  try {
-    return !/\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
-  } catch {
-    return process.platform !== 'linux';
+    process.kill(pid, 'SIGKILL');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
 }
+
+/** What a Hub hands on of its environment includes `XDG_…`, so sidecars carry it too: they are not told our own variables. */
+const homeVariable = 'XDG_TEST_ORATORIO_HOME';
 
 /** Processes of this machine whose environment names this user home: everything a Hub of it has started. */
 export function processesOf(home: string): number[] {
@@ -74,7 +95,7 @@ export function processesOf(home: string): number[] {
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
     .filter((pid) => {
       try {
-        return readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0').includes(`ORATORIO_HOME=${home}`);
+        return readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0').includes(`${homeVariable}=${home}`);
       } catch {
         return false;
       }
@@ -88,6 +109,30 @@ export interface Answer {
   // The body of any route, looked at by tests field by field.
   // biome-ignore lint/suspicious/noExplicitAny: tests assert what it is
   readonly body: any;
+}
+
+/** One request on a connection of its own. */
+export async function request(
+  { apiBaseUrl, token }: HubLock,
+  method: string,
+  path: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+): Promise<Answer> {
+  const response = await fetch(apiBaseUrl + path, {
+    method,
+    headers: { authorization: `Bearer ${token}`, connection: 'close', ...headers },
+    ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  const isJson = response.headers.get('content-type')?.includes('json');
+  return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
+}
+
+/** For messages of failed tests. */
+export function howItEnded({ exitCode, signalCode }: ChildProcess): string {
+  if (exitCode === null && signalCode === null) return 'runs';
+  return `has ended (${signalCode ?? exitCode})`;
 }
 
 export interface TestHub {
@@ -108,6 +153,8 @@ export interface TestHub {
 export interface HubSetup {
   readonly home?: string;
   readonly agentServer?: { command: string; args: string[] };
+  /** Parts of the supervision policy that are not what all tests have. */
+  readonly policy?: Readonly<Record<string, number>>;
   readonly env?: Record<string, string>;
 }
 
@@ -143,14 +190,12 @@ export async function startTestHub(t: Teardown, setup: HubSetup = {}): Promise<T
     body?: unknown,
     headers: Record<string, string> = {},
   ): Promise<Answer> {
-    const response = await fetch(lock.apiBaseUrl + path, {
-      method,
-      headers: { authorization: `Bearer ${lock.token}`, connection: 'close', ...headers },
-      ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
-    });
-    const text = await response.text();
-    const isJson = response.headers.get('content-type')?.includes('json');
-    return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
+    try {
+      return await request(lock, method, path, body, headers);
+    } catch (error) {
+      // Of an answer that did not come the Hub itself knows most.
+      throw new Error(`${method} ${path}: the Hub ${howItEnded(child)}, it said: ${output()}`, { cause: error });
+    }
   }
 
   return {
@@ -188,6 +233,8 @@ export function spawnHub(home: string, setup: HubSetup = {}) {
         ORATORIO_LOG: 'debug',
         ...setup.env,
         ORATORIO_HOME: home,
+        [homeVariable]: home,
+        TEST_POLICY: JSON.stringify({ proxyDeadlineMs: patience.proxyDeadlineMs, ...setup.policy }),
         ...(setup.agentServer && { TEST_AGENT_SERVER: JSON.stringify(setup.agentServer) }),
       },
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -203,7 +250,7 @@ async function endAll(home: string, child: ChildProcess): Promise<void> {
     child.kill('SIGTERM');
     await Promise.race([once(child, 'exit'), sleep(12_000, undefined, { ref: false })]);
   }
-  for (const pid of processesOf(home)) process.kill(pid, 'SIGKILL');
+  for (const pid of processesOf(home)) killIfThere(pid);
 }
 
 export interface EventTap {

@@ -9,19 +9,10 @@ import {
   isAlive,
   makeWorkspace,
   processesOf,
+  quick,
   startTestHub,
   temporaryDirectory,
 } from './harness.ts';
-
-const quick = {
-  Supervision: {
-    BackoffBaseMs: 20,
-    ProbeIntervalMs: 100,
-    ProbeTimeoutMs: 300,
-    UnhealthyGraceMs: 600,
-    StartDeadlineMs: 1500,
-  },
-};
 
 t.test('ensure starts a server, stop ends it, and the events tell both (§4.2, §6.1)', async (t) => {
   const hub = await startTestHub(t, { agentServer: agentServerFixture('well-behaved.ts') });
@@ -178,24 +169,29 @@ t.test(
   'a server that accepts but never answers becomes unhealthy, recovers, and is restarted when it does not',
   async (t) => {
     const hub = await startTestHub(t, { agentServer: agentServerFixture('stops-answering.ts') });
-    const workspace = makeWorkspace(t, quick);
-    const other = makeWorkspace(t, quick, 'other');
-    const { pid } = await hub.ensure(workspace);
-    const healthy = await hub.ensure(other);
+    const sick = (UnhealthyGraceMs: number) =>
+      makeWorkspace(t, { Supervision: { ...quick.Supervision, ProbeTimeoutMs: 1000, UnhealthyGraceMs } });
+    const patient = sick(600_000);
+    const impatient = sick(100);
+    const neighbour = makeWorkspace(t, quick);
+    const [first, second, healthy] = await Promise.all([patient, impatient, neighbour].map((path) => hub.ensure(path)));
     const events = await hub.events();
-    process.kill(pid ?? 0, 'SIGUSR2');
-    t.match((await events.wait('appserver.unhealthy')).data, {
-      pid,
+    const heard = (kind: string, workspacePath: string) =>
+      events.wait(kind, (event) => event.workspacePath === workspacePath);
+    for (const record of [first, second]) process.kill(record?.pid ?? 0, 'SIGUSR2');
+    t.match((await heard('appserver.unhealthy', patient)).data, {
+      pid: first?.pid,
       consecutiveFailures: 3,
       error: /no answer within/,
     });
-    process.kill(pid ?? 0, 'SIGUSR1');
-    t.match((await events.wait('appserver.running', ({ data }) => data['recovered'] === true)).data, { pid });
-    process.kill(pid ?? 0, 'SIGUSR2');
-    const restarted = await events.wait('appserver.running', ({ data }) => data['recovered'] !== true);
-    t.not(restarted.data['pid'], pid);
-    t.notOk(isAlive(pid ?? 0));
-    t.equal((await hub.record(other)).pid, healthy.pid, 'the neighbour was not touched');
+    process.kill(first?.pid ?? 0, 'SIGUSR1');
+    t.match((await heard('appserver.running', patient)).data, { pid: first?.pid, recovered: true });
+
+    const restarted = await heard('appserver.running', impatient);
+    t.notMatch(restarted.data, { recovered: true });
+    t.not(restarted.data['pid'], second?.pid);
+    t.notOk(isAlive(second?.pid ?? 0));
+    t.equal((await hub.record(neighbour)).pid, healthy?.pid, 'the neighbour was not touched');
   },
 );
 

@@ -1,30 +1,23 @@
 /** A real third-party proxy as `apiProxy` sidecar: started first, ready-checked, killed, revived, stopped (§4.2 rule 1, DESIGN §5). */
 import { chmodSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import t from 'tap';
+import { unusedPort } from '../ports.ts';
 import {
   agentServerFixture,
   eventually,
   fixture,
   isAlive,
+  killIfThere,
   makeWorkspace,
   processesOf,
+  quick,
   startTestHub,
   type TestHub,
   temporaryDirectory,
 } from './harness.ts';
 
 const agentServer = agentServerFixture('well-behaved.ts');
-const quick = { Supervision: { BackoffBaseMs: 50, ProbeIntervalMs: 200 } };
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === 'object' && address ? address.port : 0;
-}
 
 interface Teardown {
   teardown(callback: () => unknown): void;
@@ -33,12 +26,12 @@ interface Teardown {
 /** A sidecar request whose binary runs `script`. */
 async function sidecar(t: Teardown, script: string) {
   const directory = temporaryDirectory(t);
-  const port = await freePort();
+  const [port, gatewayPort] = [await unusedPort(), await unusedPort()];
   const apiKey = `sk-sidecar-${port}-do-not-show`;
   const binaryPath = join(directory, 'proxy.mjs');
   const configPath = join(directory, 'config.json');
   writeFileSync(binaryPath, `#!${process.execPath}\n${script}\n`);
-  writeFileSync(configPath, JSON.stringify({ port, key: apiKey }));
+  writeFileSync(configPath, JSON.stringify({ port, gatewayPort, key: apiKey }));
   chmodSync(binaryPath, 0o755);
   return { enabled: true, binaryPath, configPath, endpoint: `http://127.0.0.1:${port}`, apiKey };
 }
@@ -85,7 +78,7 @@ t.test('started before the server, revived after a kill, stopped with it, its ke
   t.notOk(String(log.body).includes(apiProxy.apiKey));
 });
 
-t.test('a sidecar that cannot start, or never answers, fails the ensure; no server is started', async (t) => {
+t.test('a sidecar that ends at once fails the ensure; no server is started', async (t) => {
   const hub = await startTestHub(t, { agentServer });
   const workspace = makeWorkspace(t, quick);
   const events = await hub.events();
@@ -101,6 +94,18 @@ t.test('a sidecar that cannot start, or never answers, fails the ensure; no serv
     },
   });
   t.match((await events.wait('apiProxy.exited')).data, { exitCode: 2, recentStderr: 'bad licence' });
+  t.notOk(events.seen.some(({ kind }) => kind === 'appserver.running'));
+  t.equal(processesOf(hub.home).length, 1);
+});
+
+t.test('a sidecar that never answers fails the ensure at its deadline, and is killed', async (t) => {
+  const hub = await startTestHub(t, { agentServer, policy: { proxyDeadlineMs: 500 } });
+  const workspace = makeWorkspace(t, quick);
+  const events = await hub.events();
+  const apiProxy = await sidecar(t, `setInterval(() => {}, 1000);`);
+  const answer = await hub.call('POST', '/v1/appservers/ensure', { workspacePath: workspace, apiProxy });
+  t.match(answer.body.error, { code: 'appServerStartFailed', message: /The sidecar was not ready within 500 ms/ });
+  t.match((await events.wait('apiProxy.exited')).data, { error: /not ready within 500 ms/ });
   t.notOk(events.seen.some(({ kind }) => kind === 'appserver.running'));
   t.equal(processesOf(hub.home).length, 1);
 });
@@ -148,9 +153,11 @@ t.test('the sidecar killed together with the Hub: a new one is started for the a
   const first = await startTestHub(t, { home, agentServer });
   const { pid } = await first.ensure(workspace, { apiProxy });
   const doomed = processesOf(home).filter((process) => process !== pid);
-  await first.kill('SIGKILL');
-  for (const each of doomed) if (isAlive(each)) process.kill(each, 'SIGKILL');
+  t.equal(doomed.length, 3, 'the Hub, the sidecar and what it has started');
+  for (const each of doomed) killIfThere(each);
+  await eventually(() => !doomed.some(isAlive) || undefined, 'they are dead');
   const second = await startTestHub(t, { home, agentServer });
   t.match(await second.ensure(workspace), { pid, adopted: true });
   await sidecarRuns(second, workspace);
+  t.equal(processesOf(home).length, 4);
 });

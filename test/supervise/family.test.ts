@@ -1,9 +1,10 @@
 import { once } from 'node:events';
 import t from 'tap';
 import type { ProcessIdentity } from '../../src/protocol/index.ts';
+import { Family } from '../../src/supervise/family.ts';
 import { adoptManaged, isAlive, killGroupVerified, ownIdentity, readIdentity } from '../../src/supervise/index.ts';
 import { sendToGroup, signalProcess } from '../../src/supervise/signals.ts';
-import { firstLine, newMarker, nothingLeft, start, startPlain, temporaryDirectory, until } from './helpers.ts';
+import { firstLine, newMarker, nothingLeft, start, startPlain, temporaryDirectory } from './helpers.ts';
 
 /** The live process of this number, for good. */
 function identify(pid: number): ProcessIdentity {
@@ -25,7 +26,7 @@ t.test('a process that ignores SIGTERM is killed', async (t) => {
 t.test('sweep gives SIGTERM a chance before it kills', async (t) => {
   const polite = await start(t, 'stops-itself');
   await firstLine(polite);
-  await polite.sweep();
+  await new Family(polite.identity, polite.marker).end(600_000);
   t.match(await polite.exited, { exitCode: 7 });
   const stubborn = await start(t, 'ignores-sigterm');
   await firstLine(stubborn);
@@ -156,14 +157,6 @@ t.test('an adopted process is watched, and can be let go of', async (t) => {
   await adopted.gone();
   t.equal(isAlive(grandchild), 'gone');
   t.notOk(noticed);
-});
-
-t.test('many are stopped at once', { timeout: 100_000 }, async (t) => {
-  const children = await Promise.all(Array.from({ length: 20 }, () => start(t, 'forks-grandchild')));
-  await Promise.all(children.map(firstLine));
-  for (const child of children) child.terminate();
-  await Promise.all(children.map((child) => child.gone()));
-  await until('all gone', () => children.every(({ identity }) => isAlive(identity) === 'gone'));
 });
 
 nothingLeft(t);

@@ -49,7 +49,7 @@ for (const [name, write] of [
   });
 }
 
-t.test('a writer killed at any moment leaves the old content or the new one', { timeout: 110_000 }, async (t) => {
+t.test('a writer killed at any moment leaves the old content or the new one', async (t) => {
   const directory = temporaryDirectory(t);
   const path = join(directory, 'state.json');
   for (let round = 0; round < 12; round++) {

@@ -26,7 +26,7 @@ export function temporaryDirectory(t: Test): string {
 }
 
 /** Resolves when `condition` holds; looks often, for at most `ms`. */
-export async function until(what: string, condition: () => boolean | Promise<boolean>, ms = 30_000): Promise<void> {
+export async function until(what: string, condition: () => boolean | Promise<boolean>, ms = 180_000): Promise<void> {
   const deadline = performance.now() + ms;
   while (!(await condition())) {
     if (performance.now() > deadline) throw new Error(`Not within ${ms} ms: ${what}`);

@@ -1,10 +1,9 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import t, { type Test } from 'tap';
-import { monotonicMs, pollUntil, probeHttp } from '../../src/supervise/index.ts';
-import { firstLine, nothingLeft, start } from './helpers.ts';
+import { keepConnection, monotonicMs, pollUntil, probeHttp } from '../../src/supervise/index.ts';
+import { firstLine, nothingLeft, start, until } from './helpers.ts';
 
 /** A server with one way to answer, its URL and the number of its open connections. */
 async function serve(t: Test, answer: RequestListener) {
@@ -28,8 +27,7 @@ t.test('a status of 2xx is an answer, others are not, and the connection does no
   });
   t.strictSame(await probeHttp(url, { headers: { authorization: 'Bearer x' } }), { ok: true, status: 204 });
   t.strictSame(await probeHttp(url), { ok: false, status: 401, error: 'HTTP 401' });
-  for (let turn = 0; open > 0 && turn < 500; turn++) await sleep(10);
-  t.equal(open, 0);
+  await until('no connection is open', () => open === 0);
 });
 
 t.test('a body is read as far as asked for', async (t) => {
@@ -41,7 +39,29 @@ t.test('a body is read as far as asked for', async (t) => {
   t.strictSame(await probeHttp(url, { bodyBytes: 3 }), { ok: true, status: 200, body: '{"i' });
   t.match(await probeHttp(`${url}endless`), { ok: true }, 'the status is enough');
   t.match(await probeHttp(`${url}endless`, { bodyBytes: 8 }), { ok: true, body: 'more mor' });
+  t.match(await probeHttp(`${url}endless`, { bodyBytes: 10 }), { ok: true, body: 'more more ' });
   t.match(await probeHttp(`${url}endless`, { bodyBytes: 1e9, timeoutMs: 50 }), { ok: false, error: /within 50 ms/ });
+});
+
+t.test('a connection is kept while its answers are read to their ends', async (t) => {
+  const ports: (number | undefined)[] = [];
+  const { url } = await serve(t, (request, response) => {
+    ports.push(request.socket.remotePort);
+    if (request.url === '/endless') setInterval(() => response.write('more '), 1).unref();
+    else response.end('{"instance":"abc"}');
+  });
+  const connection = keepConnection();
+  t.teardown(() => connection.destroy());
+  const ask = (path: string, bodyBytes: number) => probeHttp(url + path, { connection, bodyBytes });
+  t.match(await ask('', 18), { ok: true, body: '{"instance":"abc"}' });
+  t.match(await ask('', 1_000), { ok: true, body: '{"instance":"abc"}' });
+  t.match(await ask('endless', 8), { ok: true, body: 'more mor' });
+  t.match(await ask('', 3), { ok: true, body: '{"i' });
+  t.match(await ask('', 1_000), { ok: true, body: '{"instance":"abc"}' });
+  const [first, second, third, fourth, fifth] = ports;
+  t.strictSame([second, third], [first, first]);
+  t.not(fourth, third, 'one that was cut in the middle of an answer is of no use any more');
+  t.not(fifth, fourth);
 });
 
 t.test('an answer that breaks off is no answer', async (t) => {
@@ -84,7 +104,7 @@ t.test('pollUntil repeats until it works', async (t) => {
 
 t.test('pollUntil ends at its deadline, with a probe that fails and with one that hangs', async (t) => {
   const failing = await pollUntil(async () => ({ ok: false, why: 'no' }), {
-    deadlineMs: 60,
+    deadlineMs: 1_000,
     everyMs: 5,
     maxEveryMs: 20,
   });

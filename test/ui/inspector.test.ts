@@ -48,7 +48,7 @@ function onPage(name: string, play: (t: Test, scene: Scene) => Promise<void>, op
     });
     t.teardown(() => context.close());
     const page = await context.newPage();
-    page.setDefaultTimeout(30_000);
+    page.setDefaultTimeout(180_000);
     const complaints: string[] = [];
     const foreign: string[] = [];
     page.on('console', (message) => {

@@ -14,8 +14,8 @@ export interface LaunchPlan {
   readonly policy: SupervisionPolicy;
 }
 
-/** The policy of DESIGN §3 as the workspace's configuration has it. */
-export function policyOf(config: Config): SupervisionPolicy {
+/** The policy of DESIGN §3 as the workspace's configuration has it, but for what whoever embeds the Hub has decided. */
+export function policyOf(config: Config, decided: Partial<SupervisionPolicy>): SupervisionPolicy {
   const { Supervision: settings } = config;
   return {
     restart: settings.Restart,
@@ -31,13 +31,14 @@ export function policyOf(config: Config): SupervisionPolicy {
     livenessFailures: settings.LivenessFailures,
     unhealthyGraceMs: settings.UnhealthyGraceMs,
     idleStopMs: settings.IdleStopMinutes * 60_000,
+    ...decided,
   };
 }
 
 /** The policy in a workspace's files; undefined when they cannot be used, which the next start will say. */
 export function configuredPolicy(hub: HubServices, workspacePath: string): SupervisionPolicy | undefined {
   try {
-    return policyOf(loadConfig({ home: hub.home, workspace: workspacePath, env: hub.environment }).config);
+    return policyOf(loadConfig({ home: hub.home, workspace: workspacePath, env: hub.environment }).config, hub.policy);
   } catch {
     return undefined;
   }
@@ -140,5 +141,5 @@ export async function planLaunch(hub: HubServices, facts: WorkspaceFacts, marker
     idleStopMs: config.Supervision.IdleStopMinutes * 60_000,
   };
   facts.passEnvironment = passed;
-  return { ports, policy: policyOf(config) };
+  return { ports, policy: policyOf(config, hub.policy) };
 }

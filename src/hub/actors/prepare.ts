@@ -7,7 +7,7 @@ import { AppServerLock, defaults } from '../../protocol/index.ts';
 import { isAlive, killGroupVerified, killMarked, probeLock, readJson } from '../../supervise/index.ts';
 import type { FactsOf, HubServices, WorkspaceFacts } from '../facts.ts';
 import { StartError } from '../failure.ts';
-import { introduce, loadWebSocket } from '../probe.ts';
+import { introduce } from '../probe.ts';
 import type { StoredProcess } from '../store.ts';
 import { planLaunch } from './plan-launch.ts';
 
@@ -107,8 +107,6 @@ export function prepare(hub: HubServices, factsOf: FactsOf) {
       stored.server = null;
       throw new StartError('crashed', 'The agent server ended while no Hub was watching.', false);
     }
-    // Loads while the child starts.
-    void loadWebSocket();
     const marker = randomUUID();
     const plan = await planLaunch(hub, facts, marker);
     signal.throwIfAborted();

@@ -35,9 +35,8 @@ export function closing(t: Test, adapter: Adapter): void {
     idle.send(rawRequest('GET', '/now'));
     await idle.until(/now;/);
     const silent = await RawClient.connect(t, port);
-    const began = Date.now();
-    await Promise.all([server.close(5_000), server.close(5_000)]);
-    t.ok(Date.now() - began < 2_500, 'far below the grace');
+    // Whoever waited for this grace would never see the end of the test.
+    await Promise.all([server.close(86_400_000), server.close(86_400_000)]);
     await Promise.all([idle.untilClosed(), silent.untilClosed()]);
     await t.rejects(fetch(`${url}/now`));
     t.strictSame(server.stats(), { connections: 0, sseReaders: 0, webSockets: 0 });
@@ -82,7 +81,7 @@ export function closing(t: Test, adapter: Adapter): void {
     const initial = finish;
     await eventually(() => finish !== initial || finish.name !== 'finish', 'the slow handler runs');
     log.append({ kind: 'last.words' });
-    const closed = server.close(10_000);
+    const closed = server.close(600_000);
     t.match(await events.text(), /event: last\.words/);
     t.equal((await heard)[0], 1001);
     finish();

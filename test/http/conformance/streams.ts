@@ -56,7 +56,7 @@ export function streams(t: Test, adapter: Adapter): void {
         {
           method: 'GET',
           path: '/events',
-          deadlineMs: 200,
+          deadlineMs: 1_500,
           handler: async (context) => {
             await new Promise((resolve) => setImmediate(resolve));
             return sse(log, context.header('last-event-id'));
@@ -67,7 +67,7 @@ export function streams(t: Test, adapter: Adapter): void {
     const client = await RawClient.connect(t, port);
     client.send(rawRequest('GET', '/events'));
     await client.until(/: connected\n\nretry: 2000\n\n/);
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    await new Promise((resolve) => setTimeout(resolve, 2_000));
     log.append({ kind: 'thing', n: 1 });
     await client.until(/"n":1/);
     client.socket.destroy();

@@ -1,0 +1,22 @@
+/** Many agent servers at once. Runs alone (`.taprc`): for a while nobody else would get a processor. */
+import t from 'tap';
+import { agentServersUnder, makePlace, processesUnder, startHub } from './harness.ts';
+
+t.test('30 workspaces at once: all run, one process each, and all end together', async (t) => {
+  const place = makePlace(t);
+  const hub = await startHub(place);
+  const workspaces = Array.from({ length: 30 }, (_, index) => place.workspace(`site-${index + 10}`));
+  const records = await Promise.all(workspaces.map((workspacePath) => hub.client.ensure({ workspacePath })));
+  t.same([...new Set(records.map(({ state }) => state))], ['running']);
+  t.equal(new Set(records.map((record) => new URL(record.endpoints['appServerWebSocket'] ?? '').port)).size, 30);
+  const servers = agentServersUnder(place.root);
+  t.same(servers.map(({ workspace }) => workspace).sort(), workspaces);
+  t.same(servers.map(({ pid }) => pid).sort(), records.map(({ pid }) => pid).sort());
+  t.same(
+    (await hub.client.list()).map(({ canonicalWorkspacePath }) => canonicalWorkspacePath),
+    workspaces,
+    'sorted',
+  );
+  await hub.shutdown();
+  t.same(processesUnder(place.root), []);
+});

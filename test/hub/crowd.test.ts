@@ -1,0 +1,21 @@
+/** Many Hubs at once. Runs alone (`.taprc`): for a while nobody else would get a processor. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { eventually, hubStatePath, spawnHub, temporaryDirectory } from './harness.ts';
+
+t.test('50 Hubs at once: exactly one serves, the others say so and exit 0', async (t) => {
+  const home = temporaryDirectory(t);
+  const hubs = Array.from({ length: 50 }, () => spawnHub(home));
+  t.teardown(() => {
+    for (const { child } of hubs) child.kill('SIGKILL');
+  });
+  const losers = () => hubs.filter(({ child }) => child.exitCode !== null);
+  await eventually(() => losers().length === 49 || undefined, '49 have left', 600_000);
+  t.same([...new Set(losers().map(({ child }) => child.exitCode))], [0]);
+  for (const { output } of losers()) t.match(output(), /"kind":"yielded"/);
+  const winner = hubs.find(({ child }) => child.exitCode === null);
+  const published = () => JSON.parse(readFileSync(join(hubStatePath(home), 'hub.lock'), 'utf8')).pid;
+  await eventually(() => winner?.output().includes('the Hub is serving') || undefined, 'the winner serves');
+  t.equal(published(), winner?.child.pid);
+});
