@@ -2,7 +2,10 @@ import { RequestError, type SessionModeState } from '@agentclientprotocol/sdk';
 import { type ApprovalPolicy, approvalPolicies } from '../protocol/index.ts';
 
 const names: Readonly<Record<ApprovalPolicy, { readonly name: string; readonly description: string }>> = {
-  default: { name: 'Ask', description: 'Asks before it writes files, runs commands or reaches outside of the workspace' },
+  default: {
+    name: 'Ask',
+    description: 'Asks before it writes files, runs commands or reaches outside of the workspace',
+  },
   autoApprove: { name: 'Auto-approve', description: 'Does everything without asking' },
   interrupt: { name: 'Read only', description: 'Reads and searches; everything that would need approval is declined' },
 };

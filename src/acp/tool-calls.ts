@@ -52,7 +52,10 @@ const shapes: Readonly<Record<string, Shape>> = {
   Exec: { kind: 'execute', title: (args) => word(args, 'command', 'cmd') },
   WebFetch: { kind: 'fetch', title: (args) => `Fetch ${word(args, 'url')}` },
   WebSearch: { kind: 'search', title: (args) => `Search the web for ${word(args, 'query')}` },
-  SpawnSubagent: { kind: 'think', title: (args) => `Sub-agent: ${word(args, 'label', 'description', 'task', 'prompt')}` },
+  SpawnSubagent: {
+    kind: 'think',
+    title: (args) => `Sub-agent: ${word(args, 'label', 'description', 'task', 'prompt')}`,
+  },
 };
 
 const Arguments = v.record(v.string(), v.unknown());

@@ -24,7 +24,11 @@ export class Updates {
   readonly #options: UpdatesOptions;
   readonly #told = new Map<string, number>();
   readonly #done = new Set<string>();
+  /** Turns in which something came after what they began with. */
+  readonly #answered = new Set<string>();
   readonly #calls = new Map<string, Call>();
+  /** Calls by the item of their command. */
+  readonly #commands = new Map<string, string>();
   readonly #growing = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
 
@@ -32,24 +36,22 @@ export class Updates {
     this.#options = options;
   }
 
-  /** Everything of these items that was not told yet. The editor has typed what it began `ownTurnId` with. */
+  /** Everything of these items that was not told yet. What the editor's user began `ownTurnId` with is on the screen already. */
   sync({ id, items }: Pick<Turn, 'id' | 'items'>, ownTurnId?: string): void {
-    const begun = items.findIndex(({ type }) => type !== 'userMessage');
-    for (const [index, item] of items.entries()) {
-      const isTyped = id === ownTurnId && item.type === 'userMessage' && (begun < 0 || index < begun);
-      if (isTyped) this.#done.add(this.#key(id, item.id));
-      else if (item.status === 'completed') this.complete(item);
-      else this.#grow(item);
+    for (const item of items) {
+      const key = this.#key(id, item.id);
+      if (item.type !== 'userMessage') this.#answered.add(id);
+      else if (id === ownTurnId && !this.#answered.has(id)) this.#done.add(key);
+      if (item.status === 'completed') this.complete(item);
+      else if (!this.#done.has(key)) this.#open(item);
     }
   }
 
-  /** The editor knows this item already. */
-  skip(item: Item): void {
-    this.#done.add(this.#key(item.turnId, item.id));
-  }
-
   begin(item: Item): void {
-    if (item.type === 'commandExecution') this.#status(item.callId, 'in_progress');
+    if (item.type !== 'commandExecution') return;
+    this.#commands.set(this.#key(item.turnId, item.id), item.callId);
+    this.#status(item.callId, 'in_progress');
+    this.output(item.turnId, item.id, item.output);
   }
 
   message(turnId: string, itemId: string, delta: string): void {
@@ -61,9 +63,10 @@ export class Updates {
   }
 
   /** Output of commands is shown a few times a second: each time the editor gets all of it. */
-  output(callId: string, delta: string): void {
+  output(turnId: string, itemId: string, delta: string): void {
+    const callId = this.#commands.get(this.#key(turnId, itemId)) ?? '';
     const call = this.#calls.get(callId);
-    if (!call) return;
+    if (!call || delta === '') return;
     call.output = (call.output + delta).slice(-limits.outputChars);
     this.#growing.add(callId);
     this.#timer ??= setTimeout(() => this.flush(), limits.outputMs);
@@ -144,6 +147,11 @@ export class Updates {
 
   #status(toolCallId: string, status: ToolCallStatus): void {
     if (this.#calls.has(toolCallId)) this.#emit({ sessionUpdate: 'tool_call_update', toolCallId, status });
+  }
+
+  #open(item: Item): void {
+    if (item.type === 'commandExecution') this.begin(item);
+    else this.#grow(item);
   }
 
   #grow(item: Item): void {

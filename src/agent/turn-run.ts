@@ -6,7 +6,7 @@ import type { ThreadEvent } from './feed.ts';
 import type { ModelEvent, ModelToolCall, ToolChoice } from './model.ts';
 import type { TurnOptions } from './runtime.ts';
 import { StorageError, type StoredTurn } from './thread-store.ts';
-import type { TurnWork } from './turn-actor.ts';
+import type { startTurnActor as StartTurnActor, TurnWork } from './turn-actor.ts';
 import { TurnCalls } from './turn-calls.ts';
 import { TurnConversation } from './turn-conversation.ts';
 import type { TurnHost } from './turn-host.ts';
@@ -20,6 +20,8 @@ export interface TurnRunOptions {
   /** Sees the turn's machine before it starts. */
   readonly observe: ((actor: AnyActorRef) => void) | undefined;
 }
+
+let startTurnActor: typeof StartTurnActor | undefined;
 
 type Ending = Pick<Turn, 'status' | 'error' | 'finishReason' | 'interruptedBy'>;
 
@@ -36,6 +38,7 @@ export class TurnRun implements TurnWork {
   readonly #conversation: TurnConversation;
   readonly #startedAt = new Date().toISOString();
   readonly #steered: (readonly InputPart[])[] = [];
+  readonly #unwritten = new Map<string, string>();
   #status: Turn['status'] = 'running';
   #end: Ending | undefined;
   #completedAt: string | undefined;
@@ -156,7 +159,8 @@ export class TurnRun implements TurnWork {
 
   /** The machine is loaded with the first turn: a server that only waits needs none. */
   async #drive(): Promise<void> {
-    const { startTurnActor } = await import('./turn-actor.ts');
+    startTurnActor ??= (await import('./turn-actor.ts')).startTurnActor;
+    if (this.#end) return;
     const { threadId, maxRounds } = this.#host;
     const actor = startTurnActor({
       input: { threadId, turnId: this.turnId, maxRounds },
@@ -350,14 +354,23 @@ export class TurnRun implements TurnWork {
   }
 
   #keep(write: ItemWrite, event: ThreadEvent): void {
-    const { journal, store, threadId, publish } = this.#host;
     if (this.#end) return;
-    const put =
-      write &&
-      ('put' in write
-        ? () => store.putItem(threadId, write.put)
-        : () => store.appendItemText(threadId, write.append, write.text));
-    journal.add(this, put, () => publish(event));
+    const { journal, publish } = this.#host;
+    journal.add(this, write && this.#writing(write), () => publish(event));
+  }
+
+  /** Pieces of one item that come in the same turn of the event loop are written as one. */
+  #writing(write: NonNullable<ItemWrite>): (() => void) | undefined {
+    const { store, threadId } = this.#host;
+    if ('put' in write) return () => store.putItem(threadId, write.put);
+    const { append: itemId, text } = write;
+    const waiting = this.#unwritten.get(itemId);
+    this.#unwritten.set(itemId, (waiting ?? '') + text);
+    if (waiting !== undefined) return undefined;
+    return () => {
+      store.appendItemText(threadId, itemId, this.#unwritten.get(itemId) ?? '');
+      this.#unwritten.delete(itemId);
+    };
   }
 }
 

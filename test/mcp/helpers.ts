@@ -50,10 +50,10 @@ export const http = (url: string, changes: Partial<Http> = {}): Http => ({
 /** Quick to try again, and hard to discourage. */
 export const quick: RestartPolicy = {
   restart: 'onFailure',
-  maxRestarts: 100,
+  maxRestarts: 100_000,
   withinMs: 60_000,
   backoffBaseMs: 20,
-  backoffCapMs: 50,
+  backoffCapMs: 200,
   stableAfterMs: 30_000,
 };
 

@@ -13,9 +13,9 @@ import {
   forbiddenBelow,
   type GrepQuery,
   type LineMatch,
-  PatternError,
   type SearchEnd,
   type SearchEngine,
+  SearchError,
   skippedNames,
 } from './search.ts';
 import { createSearchEngine } from './search-engine.ts';
@@ -69,7 +69,7 @@ async function explained(search: () => Promise<ToolResult>): Promise<ToolResult>
   try {
     return await search();
   } catch (error) {
-    if (error instanceof PatternError) return failed(error.message);
+    if (error instanceof SearchError) return failed(error.message);
     if (error instanceof GlobError) return failed(`include ${error.message}.`);
     throw error;
   }

@@ -160,26 +160,29 @@ async function openAsGiven(path: string, flags: number): Promise<FileHandle> {
 const isSymlink = async (path: string): Promise<boolean> =>
   (await lstat(path).catch(() => undefined))?.isSymbolicLink() ?? false;
 
+/** `replaced`: another file has been put in its place meanwhile, as whole-file writers do. */
+type Whereabouts = 'there' | 'replaced' | 'elsewhere';
+
 /** Whether what is open is what the path says: no symlink led elsewhere. */
-async function whereIs(handle: FileHandle, path: string): Promise<'there' | 'replaced' | 'elsewhere'> {
+async function whereIs(handle: FileHandle, path: string): Promise<Whereabouts> {
   if (hasDescriptors) {
     const real = await readlink(`${descriptors}/${handle.fd}`);
     if (real === path) return 'there';
     if (real === `${path} (deleted)`) return 'replaced';
   }
-  return (await isSameByIdentity(handle, path)) ? 'there' : 'elsewhere';
+  return whereIsByIdentity(handle, path);
 }
 
 /** For systems that do not tell where something open is, and file systems that tell it in another spelling. */
-async function isSameByIdentity(handle: FileHandle, path: string): Promise<boolean> {
+async function whereIsByIdentity(handle: FileHandle, path: string): Promise<Whereabouts> {
   const opened = await handle.stat({ bigint: true });
-  if ((await realpath(path).catch(() => undefined)) !== path) return false;
+  if ((await realpath(path).catch(() => undefined)) !== path) return 'elsewhere';
   const named = await statEntry(path);
-  return named !== undefined && named.dev === opened.dev && named.ino === opened.ino;
+  return named !== undefined && named.dev === opened.dev && named.ino === opened.ino ? 'there' : 'replaced';
 }
 
 async function mustBe(handle: FileHandle, path: string): Promise<void> {
-  if (!(await isSameByIdentity(handle, path))) throw moved();
+  if ((await whereIsByIdentity(handle, path)) !== 'there') throw moved();
 }
 
 const moved = (): FileError =>

@@ -5,7 +5,8 @@
  *
  * Limits: a hard link is as good a name of a file as any other; only a hard link of a file that `Permissions.BlockedPaths`
  * names is recognised. Where the operating system has no `/proc/self/fd` (macOS, Windows) a directory exchanged for a symlink
- * in the microseconds between the last check and the rename is not noticed. A process that dies in the middle of a write
+ * in the microseconds of a write can leave an empty file or directory where the symlink leads, and between the last check and
+ * the rename it is not noticed. A process that dies in the middle of a write
  * leaves a file `.oratorio-<random>.tmp` behind, and the file it was writing as it was.
  */
 import type { Tool } from '../../tool.ts';

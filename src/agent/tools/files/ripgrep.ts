@@ -1,8 +1,7 @@
-import { spawn } from 'node:child_process';
 import * as v from 'valibot';
 import { childEnvironment, markerVariable } from '../../../supervise/index.ts';
-import { LineSplitter } from './line-splitter.ts';
-import { type GrepQuery, PatternError, type SearchEnd, type SearchEngine, type SearchScope } from './search.ts';
+import { runForLines, StartError } from './run-for-lines.ts';
+import { type GrepQuery, type SearchEnd, type SearchEngine, SearchError, type SearchScope } from './search.ts';
 
 /** The binary cannot be started here. */
 export class RipgrepUnavailableError extends Error {
@@ -153,69 +152,36 @@ interface RunScope extends Pick<SearchScope, 'signal' | 'timeoutMs'> {
   readonly stdin?: number;
 }
 
-/** Runs ripgrep until it ends, `onLine` says false, the time is over, or `signal` aborts. No process is left. */
+/** @throws RipgrepUnavailableError, SearchError */
 async function run(
   binary: string,
   args: readonly string[],
   { directory, stdin, signal, timeoutMs }: RunScope,
   onLine: (line: string, isCut: boolean) => boolean,
 ): Promise<SearchEnd> {
-  signal.throwIfAborted();
-  const child = spawn(binary, args, {
-    stdio: [stdin ?? 'ignore', 'pipe', 'pipe'],
+  const { end, exitCode, errorText } = await runForLines(binary, args, {
     env: childEnvironment(process.env, { add: marker() }),
+    maxLineBytes: maxOutputLineBytes,
+    maxErrorChars,
+    onLine,
+    signal,
+    timeoutMs,
     ...(directory && { cwd: directory.at() }),
-    windowsHide: true,
+    ...(stdin !== undefined && { stdin }),
+  }).catch((cause: unknown) => {
+    throw cause instanceof StartError ? new RipgrepUnavailableError('ripgrep cannot be started', { cause }) : cause;
   });
-  let end: SearchEnd = 'complete';
-  let errorText = '';
-  let readingFailed: unknown;
-  const kill = () => child.kill('SIGKILL');
-  const stopAs = (reason: SearchEnd) => {
-    if (end === 'complete') end = reason;
-    kill();
-  };
-  const timer = setTimeout(stopAs, timeoutMs, 'timedOut');
-  signal.addEventListener('abort', kill, { once: true });
-  const splitter = new LineSplitter(maxOutputLineBytes);
-  child.stdout?.on('data', (chunk: Buffer) => {
-    if (end !== 'complete' || readingFailed !== undefined) return;
-    try {
-      splitter.add(chunk, (line, isCut) => {
-        if (end === 'complete' && !onLine(line, isCut)) stopAs('stopped');
-      });
-    } catch (error) {
-      readingFailed = error;
-      kill();
-    }
-  });
-  child.stderr?.on('data', (chunk: Buffer) => {
-    if (errorText.length < maxErrorChars) errorText += chunk.toString('utf8');
-  });
-  try {
-    const exitCode = await exitOf(child);
-    signal.throwIfAborted();
-    if (readingFailed !== undefined) throw readingFailed;
-    // 2: an error. Files that cannot be read are not worth one, and say nothing (--no-messages).
-    if (end === 'complete' && exitCode === 2 && errorText !== '') throw new PatternError(errorOf(errorText));
-    return end;
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener('abort', kill);
-  }
+  if (end !== 'complete') return end;
+  if (exitCode === null) throw new SearchError('The search was ended from outside.');
+  // 2: an error. Files that cannot be read are not worth one, and say nothing (--no-messages).
+  if (exitCode === 2 && errorText !== '') throw new SearchError(errorOf(errorText));
+  return end;
 }
 
 /** The marker by which descendants of this server are found. */
 function marker(): Record<string, string> {
   const incarnation = process.env[markerVariable];
   return incarnation === undefined ? {} : { [markerVariable]: incarnation };
-}
-
-function exitOf(child: ReturnType<typeof spawn>): Promise<number | null> {
-  return new Promise((resolve, reject) => {
-    child.once('error', (cause) => reject(new RipgrepUnavailableError('ripgrep cannot be started', { cause })));
-    child.once('close', resolve);
-  });
 }
 
 /** Without advice about options that the model cannot set. */

@@ -6,9 +6,9 @@ import { type OpenFile, openFile } from './handles.ts';
 import {
   type FoundFiles,
   type GrepQuery,
-  PatternError,
   type SearchEnd,
   type SearchEngine,
+  SearchError,
   type SearchScope,
 } from './search.ts';
 import { walk } from './walk.ts';
@@ -74,7 +74,7 @@ function deadline({ signal, timeoutMs }: SearchScope): () => boolean {
   };
 }
 
-/** @throws PatternError */
+/** @throws SearchError */
 function compile({ pattern, ignoreCase }: GrepQuery): RegExp {
   const [, inline = '', rest = pattern] = /^\(\?([ims]+)\)(.*)$/s.exec(pattern) ?? [];
   const flags = [...new Set((ignoreCase ? 'i' : '') + inline)].join('');
@@ -87,7 +87,7 @@ function compile({ pattern, ignoreCase }: GrepQuery): RegExp {
       failures.push(error);
     }
   }
-  throw new PatternError((failures.at(-1) as SyntaxError).message);
+  throw new SearchError((failures.at(-1) as SyntaxError).message);
 }
 
 /** @returns whether the search goes on */
@@ -122,7 +122,7 @@ function matchesIn(text: string, regex: RegExp, max: number, path: string): Matc
     }
   };
   if (!endsInTime(search)) {
-    throw new PatternError(`the pattern takes too long on ${path || 'this file'}; make it simpler`);
+    throw new SearchError(`the pattern takes too long on ${path || 'this file'}; make it simpler`);
   }
   return found;
 }

@@ -54,16 +54,16 @@ export interface FoundFiles {
 
 /** Finds lines and files. Follows no symlinks, respects `.gitignore`, skips binary files. */
 export interface SearchEngine {
-  /** @throws PatternError */
+  /** @throws SearchError */
   grepTree(scope: SearchScope, query: GrepQuery): Promise<SearchEnd>;
-  /** @throws PatternError */
+  /** @throws SearchError */
   grepFile(file: OpenFile, scope: Pick<SearchScope, 'signal' | 'timeoutMs'>, query: GrepQuery): Promise<SearchEnd>;
   findFiles(scope: SearchScope, test: PathTest, max: number): Promise<FoundFiles>;
 }
 
-/** The pattern is no regular expression. The message is for the model. */
-export class PatternError extends Error {
-  override readonly name = 'PatternError';
+/** The search is not possible, mostly because the pattern is no regular expression. The message is for the model. */
+export class SearchError extends Error {
+  override readonly name = 'SearchError';
 }
 
 /** Ours, and what nobody searches: histories and dependencies. */

@@ -12,7 +12,7 @@ export interface WalkedFile {
   readonly name: string;
 }
 
-/** Rules of a `.gitignore`, and what stands before a path of the walk from where the rules are; negative: cut off so much. */
+/** Rules of a `.gitignore`, and how a path of the walk is called from where they are. */
 interface Ignore {
   readonly rules: IgnoreRules;
   readonly toOwnPath: (path: string) => string;

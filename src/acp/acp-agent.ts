@@ -1,0 +1,276 @@
+import {
+  type AgentContext,
+  type ClientCapabilities,
+  type InitializeRequest,
+  type InitializeResponse,
+  type ListSessionsRequest,
+  type ListSessionsResponse,
+  type McpServer,
+  type NewSessionRequest,
+  type NewSessionResponse,
+  PROTOCOL_VERSION,
+  type PromptRequest,
+  type PromptResponse,
+  RequestError,
+  type SessionModeState,
+  type SessionNotification,
+} from '@agentclientprotocol/sdk';
+import * as v from 'valibot';
+import { JsonRpcError } from '../client/index.ts';
+import type { Logger } from '../log/index.ts';
+import { ApprovalRequest, rpcErrors, version } from '../protocol/index.ts';
+import { limits } from './limits.ts';
+import { askedCall, decisionOf, permissionOptions } from './permission.ts';
+import { inputOf } from './prompt.ts';
+import { type Connect, type Link, Servers } from './servers.ts';
+import { Session } from './session.ts';
+import { SeenThread, threadOf } from './thread-events.ts';
+import { workspaceOf } from './workspace.ts';
+
+export interface AcpAgentOptions {
+  readonly connect: Connect;
+  /** User home, absolute. */
+  readonly home: string;
+  readonly log: Logger;
+  /** The editor does not read what it is sent. */
+  readonly onUnread: () => void;
+}
+
+const ThreadResult = v.looseObject({ thread: SeenThread });
+const ListResult = v.looseObject({ data: v.array(SeenThread) });
+/** A thread that is opened again. */
+type OpenRequest = Pick<NewSessionRequest, 'cwd'> & { readonly sessionId: string; readonly mcpServers?: McpServer[] };
+
+/** What an editor asks, done by agent servers. One of them serves one editor; `client` is how it is spoken to. */
+export class AcpAgent {
+  readonly #options: AcpAgentOptions;
+  readonly #servers: Servers;
+  readonly #sessions = new Map<string, Session>();
+  readonly #questions = new Map<string, AbortController>();
+  #client: AgentContext | undefined;
+  #capabilities: ClientCapabilities = {};
+  #unread = 0;
+
+  constructor(options: AcpAgentOptions) {
+    this.#options = options;
+    this.#servers = new Servers({
+      connect: options.connect,
+      onRequest: (method, params) => this.#answer(method, params),
+      onNotification: (method, params) => this.#sessions.get(threadOf(params) ?? '')?.hear(method, params),
+      onLost: (link, reason) => {
+        for (const session of this.#sessions.values()) session.lost(link, reason);
+      },
+    });
+  }
+
+  set client(client: AgentContext) {
+    this.#client = client;
+  }
+
+  initialize({ clientCapabilities }: InitializeRequest): InitializeResponse {
+    this.#capabilities = clientCapabilities ?? {};
+    return {
+      protocolVersion: PROTOCOL_VERSION,
+      agentInfo: { name: 'oratorio', title: 'Oratorio', version },
+      agentCapabilities: {
+        loadSession: true,
+        promptCapabilities: { image: true, audio: false, embeddedContext: true },
+        mcpCapabilities: { http: false, sse: false },
+        sessionCapabilities: { list: {}, resume: {}, close: {}, delete: {} },
+      },
+      authMethods: [],
+    };
+  }
+
+  async newSession({ cwd, mcpServers }: NewSessionRequest): Promise<NewSessionResponse> {
+    const workspacePath = workspaceOf(cwd, this.#options.home);
+    this.#noteMcp(mcpServers);
+    const { client } = await this.#servers.of(workspacePath);
+    const identity = { channelName: 'acp', userId: 'local', channelContext: `acp:${cwd}`, workspacePath };
+    const { thread } = parse(ThreadResult, await client.request('thread/start', { identity }), 'thread/start');
+    const session = this.#add(thread, cwd, workspacePath);
+    await session.open(false);
+    return { sessionId: session.id, modes: await session.modes() };
+  }
+
+  /** @param hasHistory tells the editor first what was said in it */
+  async openSession(
+    { sessionId, cwd, mcpServers = [] }: OpenRequest,
+    hasHistory: boolean,
+  ): Promise<{ modes: SessionModeState }> {
+    const workspacePath = workspaceOf(cwd, this.#options.home);
+    this.#noteMcp(mcpServers);
+    const { client } = await this.#servers.of(workspacePath);
+    const answer = await client.request('thread/read', { threadId: sessionId });
+    await this.#sessions.get(sessionId)?.close();
+    const session = this.#add(parse(ThreadResult, answer, 'thread/read').thread, cwd, workspacePath);
+    try {
+      await session.open(hasHistory);
+      return { modes: await session.modes() };
+    } catch (error) {
+      this.#sessions.delete(sessionId);
+      throw error;
+    }
+  }
+
+  /** Threads of the workspace around `cwd`; without it, of all that this editor has worked in. Newest first. */
+  async listSessions({ cwd, cursor }: ListSessionsRequest): Promise<ListSessionsResponse> {
+    const paths = cwd ? [workspaceOf(cwd, this.#options.home)] : this.#servers.workspacePaths;
+    const pages = await Promise.all(paths.map((path) => this.#threadsOf(path)));
+    const all = pages.flat().sort((one, other) => (other.lastActiveAt ?? '').localeCompare(one.lastActiveAt ?? ''));
+    const from = cursor ? all.findIndex(({ id }) => id === cursor) + 1 : 0;
+    if (cursor && from === 0) throw RequestError.invalidParams({ cursor }, 'the cursor is not known (any more)');
+    const page = all.slice(from, from + limits.sessionsPerPage);
+    const hasMore = from + page.length < all.length;
+    return {
+      sessions: page.map(({ id, workspacePath, displayName, lastActiveAt }) => ({
+        sessionId: id,
+        cwd: this.#sessions.get(id)?.cwd ?? workspacePath,
+        title: displayName ?? null,
+        updatedAt: lastActiveAt ?? null,
+      })),
+      ...(hasMore && { nextCursor: page.at(-1)?.id ?? null }),
+    };
+  }
+
+  prompt({ sessionId, prompt }: PromptRequest, signal: AbortSignal): Promise<PromptResponse> {
+    const session = this.#session(sessionId);
+    return session.prompt(inputOf(prompt), signal);
+  }
+
+  async cancel(sessionId: string): Promise<void> {
+    await this.#sessions.get(sessionId)?.cancel();
+  }
+
+  async setMode(sessionId: string, modeId: string): Promise<void> {
+    await this.#session(sessionId).setMode(modeId);
+  }
+
+  async closeSession(sessionId: string): Promise<void> {
+    const session = this.#session(sessionId);
+    this.#sessions.delete(sessionId);
+    await session.close();
+  }
+
+  /** For good. Only sessions that are open can be deleted: ids are a workspace's. */
+  async deleteSession(sessionId: string): Promise<void> {
+    const { workspacePath } = this.#session(sessionId);
+    const { client } = await this.#servers.of(workspacePath);
+    await client.request('thread/delete', { threadId: sessionId });
+    this.#sessions.delete(sessionId);
+  }
+
+  /** The editor has gone: what it was waiting for is ended, and the connections are closed. */
+  async close(): Promise<void> {
+    const sessions = [...this.#sessions.values()];
+    this.#sessions.clear();
+    const ended = Promise.allSettled(sessions.map((session) => session.close()));
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, limits.leaveMs);
+    });
+    await Promise.race([ended, late]);
+    clearTimeout(timer);
+    await this.#servers.close();
+  }
+
+  #add(thread: SeenThread, cwd: string, workspacePath: string): Session {
+    const session = new Session({
+      thread,
+      cwd,
+      workspacePath,
+      link: (): Promise<Link> => this.#servers.of(workspacePath),
+      emit: (update) => this.#notify({ sessionId: thread.id, update }),
+      notice: (title) => {
+        if (!this.#capabilities.session?.notices) return;
+        this.#notify({ sessionId: thread.id, update: { sessionUpdate: 'notice', severity: 'info', title } });
+      },
+      onResolved: (requestId) => this.#questions.get(requestId)?.abort(),
+    });
+    this.#sessions.set(thread.id, session);
+    return session;
+  }
+
+  #session(sessionId: string): Session {
+    const session = this.#sessions.get(sessionId);
+    if (session) return session;
+    throw RequestError.sessionNotFound(sessionId);
+  }
+
+  async #threadsOf(workspacePath: string): Promise<SeenThread[]> {
+    const { client } = await this.#servers.of(workspacePath);
+    const { data } = parse(ListResult, await client.request('thread/list', {}), 'thread/list');
+    return data.filter(({ parentThreadId }) => parentThreadId === undefined);
+  }
+
+  /** In order, and never waited for: an editor that does not read is left. */
+  #notify(notification: SessionNotification): void {
+    if (!this.#client) return;
+    this.#unread += 1;
+    if (this.#unread > limits.unreadMessages) this.#options.onUnread();
+    const told = () => {
+      this.#unread -= 1;
+    };
+    // When it cannot be told the connection is over, which is noticed by itself.
+    this.#client.notify('session/update', notification).then(told, told);
+  }
+
+  /** What the agent server asks of the editor's user. */
+  async #answer(method: string, params: Readonly<Record<string, unknown>>): Promise<unknown> {
+    const request = v.safeParse(ApprovalRequest, params);
+    if (method !== 'item/approval/request' || !request.success) {
+      throw new JsonRpcError({ ...rpcErrors.methodNotFound });
+    }
+    const session = await this.#sessionOf(request.output.threadId);
+    if (!session || !this.#client) return { decision: 'decline' };
+    return { decision: await this.#ask(session, request.output) };
+  }
+
+  async #ask(session: Session, request: ApprovalRequest) {
+    const question = new AbortController();
+    this.#questions.set(request.requestId, question);
+    try {
+      const toolCall = askedCall(request, session.shownCall(request.callId));
+      const asked = { sessionId: session.id, toolCall, options: permissionOptions };
+      const waiting = { cancellationSignal: question.signal, stopWaitingOnCancel: true };
+      const answer = await this.#client?.request('session/request_permission', asked, waiting);
+      return answer ? decisionOf(answer) : 'cancel';
+    } catch (error) {
+      // Decided elsewhere: the answer is dropped. The editor has gone, or cannot ask: nobody allows it.
+      if (!(error instanceof RequestError)) return 'cancel';
+      return 'decline';
+    } finally {
+      this.#questions.delete(request.requestId);
+    }
+  }
+
+  /** The session of a thread; of a sub-agent's thread, that of whoever it works for. */
+  async #sessionOf(threadId: string): Promise<Session | undefined> {
+    const session = this.#sessions.get(threadId);
+    if (session) return session;
+    for (const path of this.#servers.workspacePaths) {
+      const { client } = await this.#servers.of(path);
+      const answer = v.safeParse(
+        ThreadResult,
+        await client.request('thread/read', { threadId }).catch(() => undefined),
+      );
+      const parentId = answer.success ? answer.output.thread.parentThreadId : undefined;
+      if (parentId !== undefined) return this.#sessionOf(parentId);
+    }
+    return undefined;
+  }
+
+  #noteMcp(mcpServers: readonly McpServer[]): void {
+    if (mcpServers.length === 0) return;
+    const names = mcpServers.map(({ name }) => name).join(', ');
+    this.#options.log.warn(
+      `MCP servers of the editor are not used (${names}); put them under McpServers in the configuration`,
+    );
+  }
+}
+
+function parse<S extends v.GenericSchema>(schema: S, value: unknown, method: string): v.InferOutput<S> {
+  const parsed = v.safeParse(schema, value);
+  if (parsed.success) return parsed.output;
+  throw RequestError.internalError(undefined, `${method} was answered with something else`);
+}

@@ -1,0 +1,28 @@
+import { AppServerClient, AppServerConnectionError, connectHub } from '../client/index.ts';
+import { loadConfig } from '../config/index.ts';
+import { version } from '../protocol/index.ts';
+import type { Connect } from './servers.ts';
+
+export interface HubConnectOptions {
+  /** User home, absolute. */
+  readonly home: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Start a Hub when none is running. */
+  readonly autoStart: boolean;
+}
+
+/** Connects through the Hub of the user, as every client does (specification §4.2 rule 3). */
+export function throughHub({ home, env, autoStart }: HubConnectOptions): Connect {
+  const clientInfo = { name: 'oratorio-acp', title: 'Oratorio for editors', version };
+  return async ({ workspacePath, onRequest, signal }) => {
+    const { hub } = await connectHub({ home, autoStart, signal });
+    const record = await hub.ensure({ workspacePath, client: { name: clientInfo.name, version } }, { signal });
+    const url = record.endpoints['appServerWebSocket'];
+    if (url === undefined) {
+      throw new AppServerConnectionError(`The agent server of ${workspacePath} offers no WebSocket.`);
+    }
+    const { config } = await loadConfig({ home, workspace: workspacePath, env });
+    const client = await AppServerClient.connect(url, { clientInfo, onRequest, signal });
+    return { client, approvalPolicy: config.Permissions.DefaultApprovalPolicy };
+  };
+}

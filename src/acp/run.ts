@@ -1,0 +1,72 @@
+import { Readable, Writable } from 'node:stream';
+import { agent, ndJsonStream, type RequestError } from '@agentclientprotocol/sdk';
+import type { Logger } from '../log/index.ts';
+import { AcpAgent } from './acp-agent.ts';
+import { refusalOf } from './errors.ts';
+import { limits } from './limits.ts';
+import type { Connect } from './servers.ts';
+
+export interface AcpOptions {
+  /** Where the editor writes; its end is the end. */
+  readonly input: Readable;
+  /** Where the editor reads: messages of the protocol and nothing else. */
+  readonly output: Writable;
+  readonly connect: Connect;
+  /** User home, absolute. */
+  readonly home: string;
+  /** Must not write to `output`. */
+  readonly log: Logger;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Serves one editor: ACP v1 (https://agentclientprotocol.com) as lines of JSON. Resolves when the editor has gone, or
+ * `signal` has aborted, and everything that was done for it has ended.
+ */
+export async function runAcp({ input, output, connect, home, log, signal }: AcpOptions): Promise<void> {
+  const acp = new AcpAgent({
+    connect,
+    home,
+    log,
+    onUnread: () => connection.close(new Error('The editor does not read what it is sent.')),
+  });
+  /** Answers with the error that the protocol has for what went wrong. */
+  const answered = async <T>(work: () => T | Promise<T>, sessionId?: string): Promise<T> => {
+    try {
+      return await work();
+    } catch (error) {
+      throw refusalOf(error, log, sessionId) satisfies RequestError;
+    }
+  };
+  const app = agent({ name: 'oratorio' })
+    .onConnect(({ client }) => {
+      acp.client = client;
+    })
+    .onRequest('initialize', ({ params }) => acp.initialize(params))
+    .onRequest('session/new', ({ params }) => answered(() => acp.newSession(params)))
+    .onRequest('session/load', ({ params }) => answered(() => acp.openSession(params, true), params.sessionId))
+    .onRequest('session/resume', ({ params }) => answered(() => acp.openSession(params, false), params.sessionId))
+    .onRequest('session/list', ({ params }) => answered(() => acp.listSessions(params)))
+    .onRequest('session/prompt', ({ params, signal: cancelled }) =>
+      answered(() => acp.prompt(params, cancelled), params.sessionId),
+    )
+    .onRequest('session/set_mode', ({ params }) =>
+      answered(() => acp.setMode(params.sessionId, params.modeId), params.sessionId),
+    )
+    .onRequest('session/close', ({ params }) => answered(() => acp.closeSession(params.sessionId), params.sessionId))
+    .onRequest('session/delete', ({ params }) => answered(() => acp.deleteSession(params.sessionId), params.sessionId))
+    .onNotification('session/cancel', ({ params }) => answered(() => acp.cancel(params.sessionId), params.sessionId));
+  const stream = ndJsonStream(
+    Writable.toWeb(output),
+    // Node and the DOM type the same stream differently.
+    Readable.toWeb(input) as ReadableStream<Uint8Array>,
+    { maxMessageBytes: limits.messageBytes },
+  );
+  const connection = app.connect(stream);
+  const onAbort = () => connection.close();
+  signal?.addEventListener('abort', onAbort, { once: true });
+  if (signal?.aborted) onAbort();
+  await connection.closed;
+  signal?.removeEventListener('abort', onAbort);
+  await acp.close();
+}

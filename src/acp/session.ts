@@ -1,0 +1,306 @@
+import {
+  type PromptResponse,
+  RequestError,
+  type SessionModeState,
+  type SessionUpdate,
+  type StopReason,
+} from '@agentclientprotocol/sdk';
+import * as v from 'valibot';
+import { AppServerConnectionError, JsonRpcError } from '../client/index.ts';
+import { type ApprovalPolicy, approvalPolicies, type InputPart, rpcErrors } from '../protocol/index.ts';
+import { modesOf, policyOf } from './modes.ts';
+import type { Link } from './servers.ts';
+import { eventOf, SeenThread, type SeenTurn, type SessionEvent } from './thread-events.ts';
+import type { ShownCall } from './tool-calls.ts';
+import { Updates } from './updates.ts';
+
+export interface SessionOptions {
+  readonly thread: SeenThread;
+  readonly cwd: string;
+  readonly workspacePath: string;
+  /** The server, connected anew when it has to be. */
+  readonly link: () => Promise<Link>;
+  readonly emit: (update: SessionUpdate) => void;
+  /** Told to the user beside the conversation. */
+  readonly notice: (message: string) => void;
+  /** Somebody has decided this approval. */
+  readonly onResolved: (requestId: string) => void;
+}
+
+/** A prompt on its way through the agent server. */
+interface Prompt {
+  readonly ended: PromiseWithResolvers<SeenTurn>;
+  turnId: string | undefined;
+  isCancelled: boolean;
+}
+
+const ThreadResult = v.looseObject({ thread: SeenThread });
+const TurnResult = v.looseObject({ turn: v.looseObject({ id: v.string() }) });
+const ConfigResult = v.looseObject({ config: v.record(v.string(), v.unknown()) });
+
+/** An editor's session: one thread of an agent server. */
+export class Session {
+  readonly id: string;
+  readonly cwd: string;
+  readonly workspacePath: string;
+  readonly #options: SessionOptions;
+  readonly #updates: Updates;
+  readonly #isNotTold = new Set<string>();
+  #config: Readonly<Record<string, unknown>>;
+  /** The connection that tells of the thread. */
+  #joined: Link | undefined;
+  /** What arrives while an answer is awaited that it must come after. */
+  #held: SessionEvent[] | undefined;
+  #prompt: Prompt | undefined;
+
+  constructor(options: SessionOptions) {
+    const { thread, cwd, workspacePath, emit } = options;
+    this.id = thread.id;
+    this.cwd = cwd;
+    this.workspacePath = workspacePath;
+    this.#options = options;
+    this.#config = thread.config;
+    this.#updates = new Updates({ workspacePath, emit });
+  }
+
+  /** From now on the thread is heard of. `hasHistory`: everything that was said in it is told first. */
+  async open(hasHistory: boolean): Promise<void> {
+    await this.#ordered(async () => {
+      const link = await this.#options.link();
+      const { thread } = await this.#ask(link, 'thread/resume', { threadId: this.id }, ThreadResult);
+      this.#joined = link;
+      this.#config = thread.config;
+      if (hasHistory) for (const turn of await this.#olderThan(link, thread)) this.#updates.sync(turn);
+      for (const turn of thread.turns) {
+        this.#isNotTold.add(turn.id);
+        if (hasHistory && !isRunning(turn)) this.#updates.sync(turn);
+      }
+      // A turn under way is told again as it stands, in order with what follows.
+      await link.client.request('thread/subscribe', { threadId: this.id, replayRecent: true });
+    });
+  }
+
+  async modes(): Promise<SessionModeState> {
+    const { approvalPolicy } = await this.#options.link();
+    const own = approvalPolicies.find((policy) => policy === this.#config['approvalPolicy']);
+    return modesOf(own ?? approvalPolicy);
+  }
+
+  async setMode(modeId: string): Promise<void> {
+    const approvalPolicy: ApprovalPolicy = policyOf(modeId);
+    const params = { threadId: this.id, config: { ...this.#config, approvalPolicy } };
+    const { config } = await this.#ask(await this.#ready(), 'thread/config/update', params, ConfigResult);
+    this.#config = config;
+  }
+
+  /** Runs a turn to its end. @throws RequestError, JsonRpcError, AppServerConnectionError */
+  async prompt(input: readonly InputPart[], signal: AbortSignal): Promise<PromptResponse> {
+    if (this.#prompt) throw RequestError.invalidRequest(undefined, 'a prompt of this session is being answered');
+    const prompt: Prompt = { ended: Promise.withResolvers(), turnId: undefined, isCancelled: false };
+    // Nobody may be waiting yet when the connection breaks.
+    prompt.ended.promise.catch(() => undefined);
+    this.#prompt = prompt;
+    const onAbort = () => void this.cancel();
+    signal.addEventListener('abort', onAbort, { once: true });
+    try {
+      const link = await this.#start(prompt, input);
+      const turn = await prompt.ended.promise;
+      await this.#tellUsage(link);
+      return { stopReason: stopReasonOf(turn) };
+    } finally {
+      signal.removeEventListener('abort', onAbort);
+      this.#prompt = undefined;
+    }
+  }
+
+  /** Ends the prompt that is being answered; it is answered `cancelled` then. */
+  async cancel(): Promise<void> {
+    const prompt = this.#prompt;
+    if (!prompt) return;
+    prompt.isCancelled = true;
+    if (prompt.turnId !== undefined) await this.#interrupt(prompt.turnId);
+  }
+
+  hear(method: string, params: unknown): void {
+    const event = eventOf(method, params);
+    if (!event) return;
+    if (this.#held) this.#held.push(event);
+    else this.#take(event);
+  }
+
+  /** The connection has broken. */
+  lost(link: Link, reason: Error): void {
+    if (this.#joined !== link) return;
+    this.#joined = undefined;
+    this.#prompt?.ended.reject(reason);
+  }
+
+  /** The thread is not heard of any more. */
+  async close(): Promise<void> {
+    await this.cancel();
+    this.#updates.close();
+    const link = this.#joined;
+    this.#joined = undefined;
+    await link?.client.request('thread/unsubscribe', { threadId: this.id });
+  }
+
+  shownCall(callId: string): ShownCall | undefined {
+    return this.#updates.shownCall(callId);
+  }
+
+  async #start(prompt: Prompt, input: readonly InputPart[]): Promise<Link> {
+    const link = await this.#ready();
+    await this.#ordered(async () => {
+      const { turn } = await this.#ask(link, 'turn/start', { threadId: this.id, input }, TurnResult);
+      prompt.turnId = turn.id;
+    });
+    if (prompt.isCancelled && prompt.turnId !== undefined) await this.#interrupt(prompt.turnId);
+    return link;
+  }
+
+  /** The server, with this session's thread joined. */
+  async #ready(): Promise<Link> {
+    const link = await this.#options.link();
+    if (this.#joined !== link) await this.open(false);
+    return link;
+  }
+
+  async #interrupt(turnId: string): Promise<void> {
+    try {
+      const link = this.#joined;
+      await link?.client.request('turn/interrupt', { threadId: this.id, turnId });
+    } catch (error) {
+      // It ends anyway: by itself, or with the connection.
+      const isOver = error instanceof JsonRpcError && overCodes.has(error.code);
+      if (!isOver && !(error instanceof AppServerConnectionError)) throw error;
+    }
+  }
+
+  /** Turns before the page of `thread`, oldest first. */
+  async #olderThan(link: Link, thread: SeenThread): Promise<SeenTurn[]> {
+    const older: SeenTurn[][] = [];
+    let page = thread;
+    while (page.hasOlderTurns && page.turns[0]) {
+      const params = { threadId: this.id, includeTurns: true, beforeTurnId: page.turns[0].id };
+      page = (await this.#ask(link, 'thread/read', params, ThreadResult)).thread;
+      older.unshift(page.turns);
+    }
+    return older.flat();
+  }
+
+  /** Whatever arrives while `work` is under way is looked at afterwards. */
+  async #ordered(work: () => Promise<void>): Promise<void> {
+    const isOutermost = this.#held === undefined;
+    this.#held ??= [];
+    try {
+      await work();
+    } finally {
+      const held = this.#held;
+      if (isOutermost) {
+        this.#held = undefined;
+        for (const event of held ?? []) this.#take(event);
+      }
+    }
+  }
+
+  #take(event: SessionEvent): void {
+    switch (event.kind) {
+      case 'turnStarted':
+        this.#isNotTold.delete(event.turn.id);
+        this.#updates.sync(event.turn, this.#prompt?.turnId);
+        return;
+      case 'turnEnded':
+        this.#ended(event.turn);
+        return;
+      case 'resolved':
+        this.#options.onResolved(event.requestId);
+        return;
+      case 'renamed':
+        this.#options.emit({ sessionUpdate: 'session_info_update', title: event.name });
+        return;
+      case 'notice':
+        this.#options.notice(event.message);
+        return;
+      default:
+        // A turn that was under way before is told as a whole, by its start or its end.
+        if (!this.#isNotTold.has(event.turnId)) this.#takeItem(event);
+    }
+  }
+
+  #takeItem(event: Extract<SessionEvent, { readonly turnId: string }>): void {
+    const { turnId } = event;
+    switch (event.kind) {
+      case 'itemStarted':
+        this.#updates.begin(event.item);
+        return;
+      case 'itemCompleted':
+        this.#updates.sync({ id: turnId, items: [event.item] }, this.#prompt?.turnId);
+        return;
+      case 'message':
+        this.#updates.message(turnId, event.itemId, event.delta);
+        return;
+      case 'thought':
+        this.#updates.thought(turnId, event.itemId, event.delta);
+        return;
+      case 'output':
+        this.#updates.output(turnId, event.itemId, event.delta);
+        return;
+    }
+  }
+
+  #ended(turn: SeenTurn): void {
+    this.#isNotTold.delete(turn.id);
+    this.#updates.sync(turn, this.#prompt?.turnId);
+    this.#updates.flush();
+    if (turn.id === this.#prompt?.turnId) this.#prompt.ended.resolve(turn);
+  }
+
+  /** How full the model's context is. It is a remark: when it cannot be had, the answer is no worse for it. */
+  async #tellUsage(link: Link): Promise<void> {
+    try {
+      const { thread } = await this.#ask(
+        link,
+        'thread/read',
+        { threadId: this.id, includeTurns: true, turnLimit: 1 },
+        ThreadResult,
+      );
+      if (!thread.contextUsage) return;
+      const { tokens: used, window: size } = thread.contextUsage;
+      this.#options.emit({ sessionUpdate: 'usage_update', used, size });
+    } catch (error) {
+      if (!(error instanceof JsonRpcError) && !(error instanceof AppServerConnectionError)) throw error;
+    }
+  }
+
+  async #ask<S extends v.GenericSchema>(
+    link: Link,
+    method: string,
+    params: Readonly<Record<string, unknown>>,
+    schema: S,
+  ): Promise<v.InferOutput<S>> {
+    const answer = v.safeParse(schema, await link.client.request(method, params));
+    if (answer.success) return answer.output;
+    throw new AppServerConnectionError(`${method} was answered with something else.`);
+  }
+}
+
+const overCodes: ReadonlySet<number> = new Set([
+  rpcErrors.turnNotRunning.code,
+  rpcErrors.turnNotFound.code,
+  rpcErrors.threadNotFound.code,
+]);
+
+const isRunning = ({ status }: SeenTurn): boolean => status === 'running' || status === 'waitingApproval';
+
+/** @throws RequestError when the turn has failed */
+function stopReasonOf({ status, finishReason = 'stop', error, items }: SeenTurn): StopReason {
+  if (status === 'cancelled') return 'cancelled';
+  if (status === 'failed') {
+    const { code, message } = error ?? { code: 'internalError', message: 'The turn failed.' };
+    throw RequestError.internalError({ code }, message);
+  }
+  const isLimited = items.some((item) => item.type === 'systemNotice' && item.kind === 'callLimitReached');
+  if (isLimited) return 'max_turn_requests';
+  if (finishReason === 'length') return 'max_tokens';
+  return finishReason === 'contentFilter' ? 'refusal' : 'end_turn';
+}

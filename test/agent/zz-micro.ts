@@ -1,0 +1,18 @@
+import { AnswerBody } from '../../src/agent/providers/upstream/answer-body.ts';
+import { ChatAnswer } from '../../src/agent/providers/upstream/chat-answer.ts';
+import { SseLines } from '../../src/agent/providers/upstream/sse-lines.ts';
+const chunk = (c: string) => `data: ${JSON.stringify({ id: 'chatcmpl-x', object: 'chat.completion.chunk', created: 1700000000, model: 'm', choices: [{ index: 0, delta: { content: c }, finish_reason: null }] })}\n\n`;
+const one = Buffer.from(chunk(' word3'));
+const data = chunk(' word3').slice(6, -2);
+const M = 300_000;
+const time = (name: string, f: () => void) => { for (let r = 0; r < 3; r++) { const c0 = process.cpuUsage(); for (let i = 0; i < M; i++) f(); const c = process.cpuUsage(c0); if (r === 2) console.log(name, ((c.user + c.system) * 1000 / M).toFixed(0), 'ns'); } };
+let n = 0;
+time('JSON.parse', () => { n += JSON.parse(data).choices.length; });
+time('toString', () => { n += one.toString('utf8', 0, one.length).length; });
+time('latin1', () => { n += one.latin1Slice(0, one.length).length; });
+time('byteLength', () => { n += Buffer.byteLength(' word3'); });
+const l = new SseLines((d) => { n += d.length; });
+time('sse', () => l.push(one));
+const b = new AnswerBody(new ChatAnswer({ emit: () => { n++; }, inputTokens: () => 0, takenIds: () => new Set(), clean: (x) => x }));
+time('all', () => { b.push(one); });
+console.log(n);

@@ -1,0 +1,24 @@
+/** A server that the client libraries are tried against. The model behind it is the parrot (`parrot.ts`). */
+export interface Target {
+  /** With `/v1`, as SDKs want it. */
+  readonly baseUrl: string;
+  /** The server asks for it. */
+  readonly key: string;
+}
+
+/** Resolves once no turn runs on the server: `GET /v1/health` tells. */
+export async function untilIdle({ baseUrl }: Target): Promise<void> {
+  const deadline = Date.now() + 30_000;
+  for (;;) {
+    const { activeTurns } = (await (await fetch(`${baseUrl}/health`)).json()) as { activeTurns: number };
+    if (activeTurns === 0) return;
+    if (Date.now() > deadline) throw new Error(`${activeTurns} turns still run`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+export const weather = {
+  name: 'get_weather',
+  description: 'The weather of a city',
+  parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+} as const;
