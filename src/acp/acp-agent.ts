@@ -12,6 +12,7 @@ import {
   type PromptRequest,
   type PromptResponse,
   RequestError,
+  type RequestPermissionRequest,
   type SessionModeState,
   type SessionNotification,
 } from '@agentclientprotocol/sdk';
@@ -231,7 +232,7 @@ export class AcpAgent {
     this.#questions.set(request.requestId, question);
     try {
       const toolCall = askedCall(request, session.shownCall(request.callId));
-      const asked = { sessionId: session.id, toolCall, options: permissionOptions };
+      const asked: RequestPermissionRequest = { sessionId: session.id, toolCall, options: permissionOptions };
       const waiting = { cancellationSignal: question.signal, stopWaitingOnCancel: true };
       const answer = await this.#client?.request('session/request_permission', asked, waiting);
       return answer ? decisionOf(answer) : 'cancel';

@@ -1,5 +1,5 @@
 import { Readable, Writable } from 'node:stream';
-import { agent, ndJsonStream, type RequestError } from '@agentclientprotocol/sdk';
+import { agent, ndJsonStream } from '@agentclientprotocol/sdk';
 import type { Logger } from '../log/index.ts';
 import { AcpAgent } from './acp-agent.ts';
 import { refusalOf } from './errors.ts';
@@ -35,7 +35,7 @@ export async function runAcp({ input, output, connect, home, log, signal }: AcpO
     try {
       return await work();
     } catch (error) {
-      throw refusalOf(error, log, sessionId) satisfies RequestError;
+      throw refusalOf(error, log, sessionId);
     }
   };
   const app = agent({ name: 'oratorio' })

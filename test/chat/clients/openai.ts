@@ -61,14 +61,9 @@ export function openaiClient(t: Test, target: Target): void {
     t.equal(whole.choices[0]?.finish_reason, 'tool_calls');
     const [call] = whole.choices[0]?.message.tool_calls ?? [];
     t.match(call, { type: 'function', function: { name: 'get_weather', arguments: '{"city":"Oslo"}' } });
-    const next = await client.chat.completions.create({
-      ...body,
-      messages: [
-        ...body.messages,
-        whole.choices[0]?.message ?? body.messages[0],
-        { role: 'tool', tool_call_id: call?.id ?? '', content: 'rain' },
-      ].filter((message) => message !== undefined),
-    });
+    const said = whole.choices.map(({ message }) => message);
+    const result = { role: 'tool' as const, tool_call_id: call?.id ?? '', content: 'rain' };
+    const next = await client.chat.completions.create({ ...body, messages: [...body.messages, ...said, result] });
     t.equal(next.choices[0]?.message.content, 'result: rain');
     const streamed = await client.chat.completions.stream(body).finalChatCompletion();
     t.match(streamed.choices[0], {
@@ -86,9 +81,9 @@ export function openaiClient(t: Test, target: Target): void {
           function: {
             name: weather.name,
             description: weather.description,
-            parameters: { ...weather.parameters },
-            parse: JSON.parse,
-            function: (args: unknown) => {
+            parameters: { ...weather.parameters } as Record<string, unknown>,
+            parse: (text: string) => JSON.parse(text) as object,
+            function: (args: object) => {
               asked.push(args);
               return 'rain';
             },
