@@ -52,6 +52,8 @@ export class Session {
   /** What arrives while an answer is awaited that it must come after. */
   #held: SessionEvent[] | undefined;
   #prompt: Prompt | undefined;
+  /** The turn that runs, whoever began it. */
+  #running: string | undefined;
 
   constructor(options: SessionOptions) {
     const { thread, cwd, workspacePath, emit } = options;
@@ -73,7 +75,10 @@ export class Session {
       if (hasHistory) for (const turn of await this.#olderThan(link, thread)) this.#updates.sync(turn);
       for (const turn of thread.turns) {
         this.#isNotTold.add(turn.id);
-        if (hasHistory && !isRunning(turn)) this.#updates.sync(turn);
+        if (isRunning(turn)) continue;
+        if (hasHistory) this.#updates.sync(turn);
+        // It ended while there was no connection.
+        if (turn.id === this.#prompt?.turnId) this.#ended(turn);
       }
       // A turn under way is told again as it stands, in order with what follows.
       await link.client.request('thread/subscribe', { threadId: this.id, replayRecent: true });
@@ -113,12 +118,12 @@ export class Session {
     }
   }
 
-  /** Ends the prompt that is being answered; it is answered `cancelled` then. */
+  /** Ends the prompt that is being answered (it is answered `cancelled` then), or what else runs in the thread. */
   async cancel(): Promise<void> {
     const prompt = this.#prompt;
-    if (!prompt) return;
-    prompt.isCancelled = true;
-    if (prompt.turnId !== undefined) await this.#interrupt(prompt.turnId);
+    if (prompt) prompt.isCancelled = true;
+    const turnId = prompt ? prompt.turnId : this.#running;
+    if (turnId !== undefined) await this.#interrupt(turnId);
   }
 
   hear(method: string, params: unknown): void {
@@ -128,11 +133,13 @@ export class Session {
     else this.#take(event);
   }
 
-  /** The connection has broken. */
+  /** The connection has broken. A prompt is followed on a new one: the turn goes on in the server, or has ended with it. */
   lost(link: Link, reason: Error): void {
     if (this.#joined !== link) return;
     this.#joined = undefined;
-    this.#prompt?.ended.reject(reason);
+    const prompt = this.#prompt;
+    if (prompt?.turnId === undefined) prompt?.ended.reject(reason);
+    else this.open(false).catch((error: unknown) => prompt.ended.reject(error));
   }
 
   /** The thread is not heard of any more. */
@@ -206,6 +213,7 @@ export class Session {
   #take(event: SessionEvent): void {
     switch (event.kind) {
       case 'turnStarted':
+        this.#running = event.turn.id;
         this.#isNotTold.delete(event.turn.id);
         this.#updates.sync(event.turn, this.#prompt?.turnId);
         return;
@@ -249,6 +257,7 @@ export class Session {
   }
 
   #ended(turn: SeenTurn): void {
+    if (this.#running === turn.id) this.#running = undefined;
     this.#isNotTold.delete(turn.id);
     this.#updates.sync(turn, this.#prompt?.turnId);
     this.#updates.flush();
@@ -290,11 +299,16 @@ const overCodes: ReadonlySet<number> = new Set([
   rpcErrors.threadNotFound.code,
 ]);
 
+const serverEnds: ReadonlySet<string> = new Set(['shutdown', 'crash']);
+
 const isRunning = ({ status }: SeenTurn): boolean => status === 'running' || status === 'waitingApproval';
 
-/** @throws RequestError when the turn has failed */
-function stopReasonOf({ status, finishReason = 'stop', error, items }: SeenTurn): StopReason {
-  if (status === 'cancelled') return 'cancelled';
+/** @throws RequestError when the turn has failed, or has ended with its server */
+function stopReasonOf({ status, interruptedBy = '', finishReason = 'stop', error, items }: SeenTurn): StopReason {
+  if (status === 'cancelled') {
+    if (!serverEnds.has(interruptedBy)) return 'cancelled';
+    throw RequestError.internalError({ interruptedBy }, 'the agent server ended in the middle of the turn');
+  }
   if (status === 'failed') {
     const { code, message } = error ?? { code: 'internalError', message: 'The turn failed.' };
     throw RequestError.internalError({ code }, message);

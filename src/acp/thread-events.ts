@@ -10,6 +10,7 @@ const SeenTurn = v.looseObject({
     v.transform((items) => items.filter((item): item is Item => v.is(Item, item))),
   ),
   finishReason: v.optional(v.fallback(v.picklist(finishReasons), 'stop')),
+  interruptedBy: v.optional(v.string()),
   error: v.optional(v.looseObject({ code: v.string(), message: v.string() })),
 });
 export type SeenTurn = v.InferOutput<typeof SeenTurn>;

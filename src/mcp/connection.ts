@@ -1,5 +1,6 @@
+import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { McpServerFacts } from '../../machines/mcp-server.ts';
+import type { McpServerFacts } from '../../machines/index.ts';
 import { type McpServerSettings, version } from '../protocol/index.ts';
 import { childEnvironment, markerVariable } from '../supervise/index.ts';
 import { type FailureCode, failureOf, McpFailure } from './failure.ts';
@@ -106,7 +107,11 @@ export class Connection {
   #ask(wish: 'close' | 'terminate' | 'kill'): void {
     this.#wish = wish;
     this.#over.abort();
-    this.#link?.[wish]();
+    this.#fulfil(this.#link);
+  }
+
+  #fulfil(link: Link | undefined): void {
+    if (this.#wish) link?.[this.#wish]();
   }
 
   async #run(): Promise<ConnectionEnd> {
@@ -115,11 +120,12 @@ export class Connection {
       await this.#begin(await loadLibrary());
     } catch (error) {
       failure = failureOf(error);
-      this.#link?.kill();
+      // Whoever has asked for the end has asked how, too.
+      if (!this.#wish) this.#link?.kill();
     }
     const end = await this.#link?.gone;
     const asked = this.#wish && this.#endOfOurs();
-    this.#isReady = false;
+    this.#noteLoss();
     await this.#client?.close().catch(() => {});
     // How the server ended says more than what that meant for the conversation.
     const { code, message, isRetriable } = end ?? asked ?? failure ?? this.#endOfOurs();
@@ -159,17 +165,20 @@ export class Connection {
   }
 
   async #connect(library: Library, mode: 'auto' | 'legacy'): Promise<void> {
+    if (this.#wish) throw this.#endOfOurs();
     const { settings } = this.#options;
     const timeout = settings.startupTimeoutSec * 1000;
+    // Silence of a server on pipes means that it is of the older era; of one on the network, that it is not there.
+    const probeMs = settings.transport === 'stdio' ? Math.min(limits.probeMs, timeout / 2) : timeout;
     const link = await this.#openLink(library);
     this.#link = link;
     if (link.pid !== null) this.#options.onSpawned(link.pid);
-    if (this.#wish) link[this.#wish]();
+    this.#fulfil(link);
     const client = new library.Client(
-      { name: 'oratorio', version: version },
+      { name: 'oratorio', version },
       {
         capabilities: {},
-        versionNegotiation: { mode, probe: { timeoutMs: Math.min(limits.probeMs, timeout / 2) } },
+        versionNegotiation: { mode, probe: { timeoutMs: probeMs } },
         // What a tool answers goes to a model, which makes something even of an answer that breaks the tool's own schema.
         jsonSchemaValidator: {
           getValidator: () => (data) => ({ valid: true, data: data as never, errorMessage: undefined }),
@@ -177,17 +186,19 @@ export class Connection {
         listChanged: { tools: { onChanged: (error, tools) => this.#onToolsChanged(error, tools) } },
       },
     );
-    client.onclose = () => this.#onClose(client);
+    client.onclose = () => {
+      if (client === this.#client) this.#noteLoss();
+    };
     client.onerror = (error) => this.#options.onTrouble('a message could not be used', error);
     this.#client = client;
     await client.connect(link.transport, { timeout });
   }
 
-  #onClose(client: Client): void {
-    if (!this.#isReady || client !== this.#client) return;
+  /** However it came about: its tools cannot be called any more. */
+  #noteLoss(): void {
+    if (!this.#isReady) return;
     this.#isReady = false;
     this.#over.abort();
-    // Whatever broke it off: a server that we cannot talk to must not go on by itself.
     if (!this.#wish) this.#options.onLost();
   }
 
@@ -201,7 +212,7 @@ export class Connection {
       {
         command,
         args,
-        cwd: cwd ?? workspacePath,
+        cwd: resolve(workspacePath, cwd ?? '.'),
         env: childEnvironment(env, { pass: envVars, add: settings.env }),
         parentMarker: env[markerVariable],
       },

@@ -6,16 +6,15 @@ import type { Logger } from '../log/index.ts';
 import {
   defaults,
   type McpServerConfig,
-  McpServerName,
   McpServerSettings,
   type McpServerStatus,
   type McpTestResult,
 } from '../protocol/index.ts';
 import type { Environment } from './connection.ts';
 import { limits } from './limits.ts';
-import { maskSettings, unmaskSettings } from './secrets.ts';
+import { maskSettings } from './secrets.ts';
 import { type Clock, McpServer } from './server.ts';
-import { invalid, SettingsFiles } from './settings-files.ts';
+import { checkSettings, SettingsFiles } from './settings-files.ts';
 import { createTool } from './tool.ts';
 import { ToolNames } from './tool-names.ts';
 
@@ -105,7 +104,7 @@ export class McpServers {
    */
   upsert(name: string, settings: McpServerSettings): Promise<McpServerConfig> {
     return this.#inTurn(async () => {
-      const checked = this.#check(name, settings, name);
+      const checked = checkSettings(name, settings, this.#files.stored(name));
       if (this.#servers.has(name)) this.#requireOwned(name);
       await this.#apply(name, await this.#files.write(name, checked));
       return this.get(name);
@@ -145,16 +144,12 @@ export class McpServers {
    * @throws AgentError `mcpServerNotFound`, `mcpServerInvalid`
    */
   async test(subject: string | McpServerSettings, storedAs?: string): Promise<McpTestResult> {
+    const name = typeof subject === 'string' ? subject : (storedAs ?? 'tested');
     const settings =
       typeof subject === 'string'
         ? this.#find(subject).settings
-        : this.#files.expand('tested', this.#check('tested', subject, storedAs));
-    const server = this.#create(
-      typeof subject === 'string' ? subject : (storedAs ?? 'tested'),
-      settings,
-      undefined,
-      true,
-    );
+        : this.#files.expand(name, checkSettings(name, subject, this.#files.stored(name)));
+    const server = this.#create(name, settings, undefined, true);
     this.#tests.add(server);
     try {
       server.start();
@@ -262,22 +257,6 @@ export class McpServers {
   #requireOwned(name: string): void {
     if (this.#files.isOwned(name)) return;
     throw new AgentError('mcpServerReadOnly', { name }, `${name} is in the user's configuration`);
-  }
-
-  /** Valid settings without masks. */
-  #check(name: string, settings: McpServerSettings, storedAs: string | undefined): McpServerSettings {
-    if (!v.is(McpServerName, name)) throw invalid(name, 'the name must be 1 to 64 letters, digits, _ or -');
-    const parsed = v.safeParse(McpServerSettings, settings);
-    if (!parsed.success) {
-      const [issue] = parsed.issues;
-      throw invalid(
-        name,
-        `${v.getDotPath(issue) ?? 'the settings'}: ${issue.expected ?? 'something else'} was expected`,
-      );
-    }
-    const unmasked = unmaskSettings(parsed.output, storedAs === undefined ? undefined : this.#files.stored(storedAs));
-    if (!unmasked.ok) throw invalid(name, `${unmasked.missing} is masked, and nothing is stored for it`);
-    return unmasked.settings;
   }
 
   async #apply(name: string, settings: McpServerSettings | undefined): Promise<void> {

@@ -9,6 +9,7 @@ export function toToolResult(result: CallToolResult, clean: (text: string) => st
   const images: Image[] = [];
   let imageChars = 0;
   const takeImage = (data: string, mimeType: string): string | undefined => {
+    if (!/^image\/[\w.+-]+$/.test(mimeType)) return '[an image of an unknown kind: not shown]';
     if (images.length >= limits.images || imageChars + data.length > limits.imageChars) {
       return `[image, ${mimeType}: left out, the result has too many or too large images]`;
     }

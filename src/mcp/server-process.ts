@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { statSync } from 'node:fs';
 import type { Readable, Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { killGroupVerified, markerVariable, monotonicMs, readIdentity } from '../supervise/index.ts';
+import { killGroupVerified, killMarked, markerVariable, monotonicMs, readIdentity } from '../supervise/index.ts';
 import { McpFailure } from './failure.ts';
 import { limits } from './limits.ts';
 import { TextTail } from './text-tail.ts';
@@ -57,7 +57,8 @@ export class ServerProcess {
     });
     this.gone = this.exited.then(async (exit) => {
       await sweepGroup(pid);
-      if (typeof identity !== 'string') await endFamily(identity, marker);
+      if (typeof identity === 'string') await killMarked(marker);
+      else await endFamily(identity, marker);
       for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy();
       return exit;
     });

@@ -5,7 +5,7 @@ import {
   type McpConnectionInput,
   type McpServerPolicy,
   mcpServerMachine,
-} from '../../machines/mcp-server.ts';
+} from '../../machines/index.ts';
 import type { Logger } from '../log/index.ts';
 import { type McpServerSettings, type McpServerStatus, mcpStartupStates } from '../protocol/index.ts';
 import { monotonicMs } from '../supervise/index.ts';
@@ -133,13 +133,19 @@ export class McpServer {
     else this.#options.logger.error('an MCP server cannot be ended', { server: this.name, problem: this.lastError });
   }
 
-  #until(isOver: (snapshot: State) => boolean): Promise<void> {
+  /** Resolves at the first snapshot for which this is so, or when there will be no other. */
+  #until(isSo: (snapshot: State) => boolean): Promise<void> {
     return new Promise((resolve) => {
+      const isOver = (snapshot: State) => snapshot.status !== 'active' || isSo(snapshot);
       if (isOver(this.#actor.getSnapshot())) return resolve();
-      const subscription = this.#actor.subscribe((snapshot) => {
-        if (!isOver(snapshot)) return;
-        subscription.unsubscribe();
-        resolve();
+      const subscription = this.#actor.subscribe({
+        next(snapshot) {
+          if (!isOver(snapshot)) return;
+          subscription.unsubscribe();
+          resolve();
+        },
+        error: () => resolve(),
+        complete: resolve,
       });
     });
   }

@@ -10,10 +10,11 @@ import {
   userConfigFile,
   workspaceConfigFile,
 } from '../config/index.ts';
-import { McpServerSettings } from '../protocol/index.ts';
+import { McpServerName, McpServerSettings } from '../protocol/index.ts';
 import { writeFileAtomicAsync } from '../supervise/index.ts';
 import type { Environment } from './connection.ts';
 import { setMember } from './json-edit.ts';
+import { unmaskSettings } from './secrets.ts';
 
 export interface SettingsFilesOptions {
   /** The user's home of Oratorio. */
@@ -93,8 +94,25 @@ export class SettingsFiles {
   }
 }
 
-export const invalid = (name: string, problem: string): AgentError =>
+const invalid = (name: string, problem: string): AgentError =>
   new AgentError('mcpServerInvalid', { name, problem }, problem);
+
+/**
+ * Settings that somebody wants, checked, with stored values in place of masked ones.
+ * @throws AgentError `mcpServerInvalid`
+ */
+export function checkSettings(name: string, settings: McpServerSettings, stored: unknown): McpServerSettings {
+  if (!v.is(McpServerName, name)) throw invalid(name, 'the name must be 1 to 64 letters, digits, _ or -');
+  const parsed = v.safeParse(McpServerSettings, settings);
+  if (!parsed.success) {
+    const [{ expected }] = parsed.issues;
+    const where = v.getDotPath(parsed.issues[0]) ?? 'the settings';
+    throw invalid(name, `${where}: ${expected ?? 'something else'} was expected`);
+  }
+  const unmasked = unmaskSettings(parsed.output, stored);
+  if (!unmasked.ok) throw invalid(name, `${unmasked.missing} is masked, and nothing is stored for it`);
+  return unmasked.settings;
+}
 
 /** Configuration keys are matched without case; of two that differ in case only, the later one counts. */
 const sectionIn = (document: RawServers): string | undefined =>

@@ -558,6 +558,64 @@ t.test('any cut of the bytes gives the same events', async (t) => {
   );
 });
 
+t.test('chunks that are alike are read like any other', async (t) => {
+  const text = fc.oneof(
+    fc.string({ unit: 'grapheme', maxLength: 12 }),
+    fc.constantFrom('"', '\\', '"}}]}', '\n', 'hi', 'hi'),
+  );
+  const said = fc.record({ key: fc.constantFrom('content', 'content', 'reasoning_content', 'reasoning'), text });
+  const more = fc.constantFrom(
+    {},
+    {},
+    { finish_reason: 'length' },
+    { content: 'x' },
+    { tool_calls: [{ ...fn('T', '{}') }] },
+  );
+  t.doesNotThrow(() =>
+    fc.assert(
+      fc.property(fc.array(fc.tuple(said, more), { maxLength: 25 }), (chunks) => {
+        const events: ModelEvent[] = [];
+        const emit = (told: ModelEvent) => events.push(told);
+        const answer = new ChatAnswer({
+          emit,
+          inputTokens: () => 0,
+          takenIds: () => new Set(),
+          clean: (words) => words,
+        });
+        const body = new AnswerBody(answer);
+        const words = { text: '', thinking: '' };
+        let calls = 0;
+        for (const [{ key, text }, { finish_reason = null, ...others }] of chunks as readonly (readonly [
+          { key: string; text: string },
+          { finish_reason?: string; content?: string; tool_calls?: unknown[] },
+        ])[]) {
+          const said: Readonly<Record<string, unknown>> = { role: 'assistant', content: '', [key]: text, ...others };
+          body.push(Buffer.from(event(delta(said, finish_reason))));
+          words.text += said['content'];
+          words.thinking += said['reasoning_content'] || said['reasoning'] || '';
+          calls += others.tool_calls ? 1 : 0;
+        }
+        if (chunks.length === 0) return true;
+        body.push(Buffer.from(done));
+        body.end(true);
+        const heard = told(events);
+        const reason = chunks.some(([, { finish_reason }]) => finish_reason === 'length')
+          ? 'length'
+          : calls > 0
+            ? 'toolCalls'
+            : 'stop';
+        return (
+          heard.text === words.text &&
+          heard.thinking === words.thinking &&
+          heard.finish === reason &&
+          heard.calls.length === calls
+        );
+      }),
+      { numRuns: 1000 },
+    ),
+  );
+});
+
 t.test('no bytes bring it down: it answers or throws a typed error', async (t) => {
   const soup = fc.array(
     fc.oneof(

@@ -23,7 +23,11 @@ const anyText = fc.string({
 const anyTime = fc.integer({ min: 0, max: 3 }).map((second) => `2026-01-01T00:00:0${second}.000Z`);
 const anyStatus = fc.constantFrom('running' as const, 'waitingApproval' as const, 'completed' as const);
 
-const change: fc.Arbitrary<Change> = fc.oneof(
+/** The newest turn and the newest item: what a turn that runs writes to. */
+const newestTurn = (store: ThreadStore, id: string): number => store.nextTurnNumber(id) - 1;
+const newestItem = (store: ThreadStore, id: string): number => store.nextItemNumber(id) - 1;
+
+const addition: fc.Arbitrary<Change> = fc.oneof(
   fc.tuple(someThread, anyTime, anyText).map(
     ([id, lastActiveAt, displayName]): Change =>
       (store) =>
@@ -59,20 +63,20 @@ const change: fc.Arbitrary<Change> = fc.oneof(
       (store) =>
         store.appendItemText(id, `item_${item}`, text),
   ),
-  fc.tuple(someThread, fc.integer({ min: 0, max: 3 })).map(
-    ([id, count]): Change =>
+  fc.tuple(someThread, anyText).map(
+    ([id, text]): Change =>
       (store) =>
-        store.deleteLastTurns(id, count),
+        store.putItem(id, message(newestTurn(store, id), newestItem(store, id), text)),
+  ),
+  fc.tuple(someThread, anyText).map(
+    ([id, text]): Change =>
+      (store) =>
+        store.appendItemText(id, `item_${newestItem(store, id)}`, text),
   ),
   fc.tuple(someThread, number, anyText).map(
     ([id, count, text]): Change =>
       (store) =>
         store.putQueued(id, queued(`q${count}`, text)),
-  ),
-  fc.tuple(someThread, number).map(
-    ([id, count]): Change =>
-      (store) =>
-        store.deleteQueued(id, `q${count}`),
   ),
   fc.tuple(fc.option(someThread), fc.constantFrom(...scopes)).map(
     ([id, scope]): Change =>
@@ -84,12 +88,27 @@ const change: fc.Arbitrary<Change> = fc.oneof(
       (store) =>
         store.putCompaction(id, { throughTurnId: turnId(count), summary, at: '' }),
   ),
+);
+
+const removal: fc.Arbitrary<Change> = fc.oneof(
+  fc.tuple(someThread, fc.integer({ min: 0, max: 3 })).map(
+    ([id, count]): Change =>
+      (store) =>
+        store.deleteLastTurns(id, count),
+  ),
+  fc.tuple(someThread, number).map(
+    ([id, count]): Change =>
+      (store) =>
+        store.deleteQueued(id, `q${count}`),
+  ),
   someThread.map(
     (id): Change =>
       (store) =>
         store.deleteThread(id),
   ),
 );
+
+const change = fc.oneof({ weight: 6, arbitrary: addition }, { weight: 1, arbitrary: removal });
 
 const transaction: fc.Arbitrary<Change> = fc.tuple(fc.array(change, { maxLength: 6 }), fc.boolean()).map(
   ([changes, fails]): Change =>
@@ -108,6 +127,15 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
   ),
   { maxLength: 40, size: 'max' },
 );
+
+/** Two threads in the middle of a turn. */
+function begin(store: ThreadStore): void {
+  for (const id of threadIds) {
+    store.putThread(thread(id));
+    store.putTurn(turn(id, 1, { status: 'running' }));
+    store.putItem(id, message(1, 1, ''));
+  }
+}
 
 /** What became of it, in words that both stores share. */
 function outcomeOf(store: ThreadStore, step: Change): string {
@@ -147,6 +175,7 @@ t.test(
         const memory = new MemoryStore();
         let store = openStore(directory);
         try {
+          for (const each of [store.threads, memory]) begin(each);
           for (const step of sequence) {
             if (step === 'reopen') {
               store.close();

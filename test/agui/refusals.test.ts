@@ -5,7 +5,8 @@ import fc from 'fast-check';
 import t from 'tap';
 import * as v from 'valibot';
 import { RunInput } from '../../src/agui/input.ts';
-import { agentOf, refusal, run, say, says, scripted, serve } from './harness.ts';
+import { agentOf, refusal, run, say, serve } from './harness.ts';
+import { says, scripted } from './model.ts';
 
 const input: RunAgentInput = {
   threadId: 't',

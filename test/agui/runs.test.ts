@@ -2,7 +2,8 @@
 import { EventSchemas } from '@ag-ui/core/schemas';
 import t from 'tap';
 import { ModelError } from '../../src/agent/index.ts';
-import { agentOf, calls, last, run, say, says, scripted, serve } from './harness.ts';
+import { agentOf, last, run, say, serve } from './harness.ts';
+import { calls, says, scripted } from './model.ts';
 
 t.test('text comes piece by piece, in one message, and the run ends with its usage', async (t) => {
   const provider = scripted(says('Hello', ', ', 'you'));

@@ -2,7 +2,8 @@
 import t from 'tap';
 import { threadIdOf } from '../../src/agui/service.ts';
 import { eventually } from '../http/support.ts';
-import { agentOf, calls, hangs, last, refusal, run, say, says, scripted, serve } from './harness.ts';
+import { agentOf, last, refusal, run, say, serve } from './harness.ts';
+import { calls, hangs, says, scripted } from './model.ts';
 
 const turnsOf = (runtime: Awaited<ReturnType<typeof serve>>['runtime'], name = 'a thread') =>
   runtime.read(threadIdOf(name), { includeTurns: true }).turns ?? [];

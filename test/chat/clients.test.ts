@@ -1,20 +1,32 @@
 /** Libraries that people use, against a server in this process. The same suites run against real processes elsewhere. */
-import t from 'tap';
+import t, { type Test } from 'tap';
+import { providerSource } from '../../src/agent/index.ts';
 import { aiSdk } from './clients/ai-sdk.ts';
 import { langChain } from './clients/langchain.ts';
 import { openaiClient } from './clients/openai.ts';
-import { parrot } from './clients/parrot.ts';
+import { parrot, parrotModel, parrotUpstream } from './clients/parrot.ts';
+import type { Target } from './clients/target.ts';
 import { chat } from './harness.ts';
 
 const key = 'sk-a-key-of-the-tests';
-const { url, bugs } = await chat(t, parrot(), { api: { ApiKey: key } });
-const target = { baseUrl: `${url}/v1`, key };
 
-openaiClient(t, target);
-aiSdk(t, target);
-langChain(t, target);
+function suites(t: Test, target: Target): void {
+  openaiClient(t, target);
+  aiSdk(t, target);
+  langChain(t, target);
+}
 
-t.test('none of it was a bug', (t) => {
-  t.strictSame(bugs, []);
-  t.end();
+t.test('with a model in this process', async (t) => {
+  const { url, bugs } = await chat(t, parrot(), { api: { ApiKey: key } });
+  suites(t, { baseUrl: `${url}/v1`, key });
+  t.test('none of it was a bug', async (t) => t.strictSame(bugs, []));
+});
+
+t.test('with an upstream behind the server', async (t) => {
+  const { endPoint, close } = await parrotUpstream();
+  t.teardown(close);
+  const provider = providerSource({ endPoint, apiKey: 'key-of-the-upstream', model: parrotModel, retries: 0 });
+  const { url, bugs } = await chat(t, parrot(), { api: { ApiKey: key }, runtime: { provider } });
+  suites(t, { baseUrl: `${url}/v1`, key });
+  t.test('none of it was a bug', async (t) => t.strictSame(bugs, []));
 });

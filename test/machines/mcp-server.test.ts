@@ -8,7 +8,7 @@ import {
   type McpServerFacts,
   type McpServerPolicy,
   mcpServerMachine,
-} from '../../machines/mcp-server.ts';
+} from '../../machines/index.ts';
 import { nodeId } from '../../src/inspect/names.ts';
 import { flush, transitionLog, type Walk, walkEvery } from './harness.ts';
 

@@ -3,6 +3,7 @@ import { type ChatAnswer, notACompletion } from './chat-answer.ts';
 import { cutFault } from './errors.ts';
 import { limits } from './limits.ts';
 import { SseLines } from './sse-lines.ts';
+import { TextTemplate } from './text-template.ts';
 
 /** A body that is read as a whole. */
 export class TextBody {
@@ -34,6 +35,7 @@ export class TextBody {
 export class AnswerBody {
   readonly #answer: ChatAnswer;
   readonly #lines = new SseLines((data) => this.#event(data));
+  readonly #template = new TextTemplate();
   #whole: TextBody | undefined;
   #hasBegun = false;
   #hasEvents = false;
@@ -83,7 +85,9 @@ export class AnswerBody {
 
   #event(data: string): void {
     this.#hasEvents = true;
-    if (data === '[DONE]' || data.trim() === '[DONE]') this.#isDone = true;
+    const spoken = this.#template.match(data);
+    if (spoken) this.#answer.speak(spoken);
+    else if (data === '[DONE]' || data.trim() === '[DONE]') this.#isDone = true;
     else if (data !== '') this.#document(data);
   }
 
@@ -96,6 +100,7 @@ export class AnswerBody {
       return;
     }
     this.#answer.read(value);
+    this.#template.learn(data, value);
   }
 
   /** Several events without an empty line between them, the place where the connection broke off, or garbage. */

@@ -2,6 +2,7 @@ import type { FinishReason } from '../../../protocol/index.ts';
 import { ModelError, type ModelEvent } from '../../model.ts';
 import { problemIn, reportedFault } from './errors.ts';
 import { countOf, isRecord, type Json, wordOf } from './json.ts';
+import type { Spoken } from './text-template.ts';
 import { ToolCallAssembly } from './tool-calls.ts';
 
 export interface ChatAnswerOptions {
@@ -56,6 +57,13 @@ export class ChatAnswer {
     if (isRecord(usage)) this.#usage = usage;
   }
 
+  /** Tells of a text that was read already. */
+  speak(spoken: Spoken): void {
+    if (spoken.text === '') return;
+    this.#outputBytes += Buffer.byteLength(spoken.text);
+    this.#tell(spoken);
+  }
+
   /**
    * Tells of everything that is known at the end of an answer only.
    * @throws ModelError when there was no answer
@@ -89,25 +97,19 @@ export class ChatAnswer {
   #said(said: Json, isWhole: boolean): void {
     const { content, tool_calls: calls, function_call: call, refusal } = said;
     const thought = thoughtIn(said);
-    if (thought !== '') this.#speak('thinking', thought);
-    if (typeof content === 'string') this.#speak('text', content);
+    if (thought !== '') this.speak({ type: 'thinking', text: thought });
+    if (typeof content === 'string') this.speak({ type: 'text', text: content });
     else if (Array.isArray(content)) for (const part of content) this.#part(part);
-    if (typeof refusal === 'string') this.#speak('text', refusal);
+    if (typeof refusal === 'string') this.speak({ type: 'text', text: refusal });
     if (Array.isArray(calls)) this.#calls.add(calls, isWhole);
     else if (isRecord(call)) this.#calls.add([{ index: 0, ...call }], isWhole);
   }
 
   #part(part: unknown): void {
-    if (typeof part === 'string') this.#speak('text', part);
+    if (typeof part === 'string') this.speak({ type: 'text', text: part });
     else if (!isRecord(part)) return;
-    else if (part['type'] === 'thinking') this.#speak('thinking', textIn(part['thinking']));
-    else this.#speak('text', textIn(part['text']));
-  }
-
-  #speak(type: 'text' | 'thinking', text: string): void {
-    if (text === '') return;
-    this.#outputBytes += Buffer.byteLength(text);
-    this.#tell({ type, text });
+    else if (part['type'] === 'thinking') this.speak({ type: 'thinking', text: textIn(part['thinking']) });
+    else this.speak({ type: 'text', text: textIn(part['text']) });
   }
 
   #tell(event: ModelEvent): void {

@@ -95,6 +95,8 @@ export class Upstream {
       timeout: idleMs,
       headers: {
         accept,
+        // Some gateways turn away who does not say what it is.
+        'user-agent': 'oratorio',
         ...(apiKey !== '' && { authorization: `Bearer ${apiKey}` }),
         ...(payload !== undefined && {
           'content-type': 'application/json',

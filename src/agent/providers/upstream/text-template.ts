@@ -1,0 +1,69 @@
+import { isRecord, type Json } from './json.ts';
+
+/** A piece of what a model says. */
+export interface Spoken {
+  readonly type: 'text' | 'thinking';
+  readonly text: string;
+}
+
+const keys: readonly (readonly [string, Spoken['type']])[] = [
+  ['content', 'text'],
+  ['reasoning_content', 'thinking'],
+  ['reasoning', 'thinking'],
+];
+
+/** Upstreams that put something new into every chunk are not learnt from for ever. */
+const mostTries = 16;
+
+/**
+ * Reads the chunks of a stream that differ from the one before in their text alone, as nearly all do, without parsing
+ * them: parsing is most of what a chunk costs. A chunk is learnt from only if it says a text and nothing else, so another
+ * with the same letters before and after its text says nothing else either.
+ */
+export class TextTemplate {
+  #before = '';
+  #after = '';
+  #type: Spoken['type'] = 'text';
+  #tries = 0;
+
+  /** What `data` says, if it is like the one learnt from. Text with a quotation mark or an escape is left to a parser. */
+  match(data: string): Spoken | undefined {
+    const end = data.length - this.#after.length;
+    if (this.#after === '' || end <= this.#before.length) return undefined;
+    if (!data.startsWith(this.#before) || !data.endsWith(this.#after)) return undefined;
+    const text = data.slice(this.#before.length, end);
+    if (text.includes('"') || text.includes('\\')) return undefined;
+    this.#tries = 0;
+    return { type: this.#type, text };
+  }
+
+  /** Learns from `data`, which was parsed to `value`. */
+  learn(data: string, value: unknown): void {
+    if (this.#tries >= mostTries) return;
+    this.#tries += 1;
+    const [key, type, text] = onlyText(value) ?? [];
+    if (key === undefined || type === undefined || text === undefined) return;
+    const mark = `"${key}":"`;
+    const begin = data.indexOf(mark) + mark.length;
+    // An escape in the text, spaces around the colon, or the same key somewhere else: not worth a second look.
+    if (!data.startsWith(`${text}"`, begin) || data.indexOf(mark, begin) !== -1 || begin < mark.length) return;
+    this.#type = type;
+    this.#before = data.slice(0, begin);
+    this.#after = data.slice(begin + text.length);
+  }
+}
+
+/** The key, kind and text of a chunk that has nothing else to say. */
+function onlyText(value: unknown): readonly [string, Spoken['type'], string] | undefined {
+  if (!isRecord(value) || value['error'] || value['usage'] || !Array.isArray(value['choices'])) return undefined;
+  const choice: unknown = value['choices'][0];
+  if (!isRecord(choice) || choice['finish_reason'] || choice['error'] || !isRecord(choice['delta'])) return undefined;
+  return onlyTextOf(choice['delta']);
+}
+
+function onlyTextOf(delta: Json): readonly [string, Spoken['type'], string] | undefined {
+  const said = Object.entries(delta).filter(([key, value]) => key !== 'role' && value !== null && value !== '');
+  const [[key, text] = []] = said;
+  const known = said.length === 1 && keys.find(([name]) => name === key);
+  return known && typeof text === 'string' ? [...known, text] : undefined;
+}

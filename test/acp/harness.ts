@@ -1,0 +1,150 @@
+/** Editors by the protocol's own client, against the agent on streams or in a process; behind it a real agent server. */
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PassThrough, Readable, Writable } from 'node:stream';
+import {
+  type ClientConnection,
+  client,
+  ndJsonStream,
+  type RequestPermissionRequest,
+  type RequestPermissionResponse,
+  type SessionNotification,
+} from '@agentclientprotocol/sdk';
+import { runAcp } from '../../src/acp/index.ts';
+import type { ModelProvider } from '../../src/agent/index.ts';
+import { type AppServer, startAppServer } from '../../src/appserver/index.ts';
+import { AppServerClient } from '../../src/client/index.ts';
+import { createLogger } from '../../src/log/index.ts';
+
+interface Teardown {
+  teardown(work: () => unknown): void;
+}
+
+export interface Surroundings {
+  readonly home: string;
+  readonly workspace: string;
+  readonly server: AppServer;
+}
+
+/** A workspace with an agent server that answers by `provider`. */
+export async function surroundings(t: Teardown, provider: ModelProvider, config: unknown = {}): Promise<Surroundings> {
+  const directory = realpathSync(mkdtempSync(join(tmpdir(), 'oratorio-acp-')));
+  t.teardown(() => rmSync(directory, { recursive: true, force: true, maxRetries: 5 }));
+  const home = join(directory, '.oratorio');
+  const workspace = join(directory, 'site');
+  mkdirSync(home);
+  mkdirSync(join(workspace, '.oratorio'), { recursive: true });
+  writeFileSync(join(workspace, '.oratorio', 'config.json'), JSON.stringify(config));
+  const server = await startAppServer({
+    workspacePath: workspace,
+    env: { ORATORIO_HOME: home },
+    logger: createLogger({ name: 'test', level: 'silent' }),
+    provider: async () => provider,
+  });
+  t.teardown(() => server.close());
+  return { home, workspace, server };
+}
+
+export type Permit = (
+  request: RequestPermissionRequest,
+) => Promise<RequestPermissionResponse> | RequestPermissionResponse;
+
+export const choose = (optionId: string): RequestPermissionResponse => ({ outcome: { outcome: 'selected', optionId } });
+
+export interface Editor {
+  readonly agent: ClientConnection['agent'];
+  readonly connection: ClientConnection;
+  readonly updates: SessionNotification[];
+  readonly asked: RequestPermissionRequest[];
+  /** The updates of one kind. */
+  of<K extends SessionNotification['update']['sessionUpdate']>(
+    kind: K,
+  ): Extract<SessionNotification['update'], { sessionUpdate: K }>[];
+  /** All text of the agent's messages. */
+  said(): string;
+}
+
+/** An editor on two byte streams. */
+export function editorOn(
+  toAgent: WritableStream<Uint8Array>,
+  fromAgent: ReadableStream<Uint8Array>,
+  permit: Permit = () => choose('decline'),
+): Editor {
+  const updates: SessionNotification[] = [];
+  const asked: RequestPermissionRequest[] = [];
+  const connection = client({ name: 'test editor' })
+    .onNotification('session/update', ({ params }) => void updates.push(params))
+    .onRequest('session/request_permission', ({ params }) => {
+      asked.push(params);
+      return permit(params);
+    })
+    .connect(ndJsonStream(toAgent, fromAgent));
+  const of = <K extends SessionNotification['update']['sessionUpdate']>(kind: K) =>
+    updates
+      .map(({ update }) => update)
+      .filter((update): update is Extract<typeof update, { sessionUpdate: K }> => update.sessionUpdate === kind);
+  return {
+    agent: connection.agent,
+    connection,
+    updates,
+    asked,
+    of,
+    said: () =>
+      of('agent_message_chunk')
+        .map(({ content }) => (content.type === 'text' ? content.text : ''))
+        .join(''),
+  };
+}
+
+export interface Attached extends Editor {
+  /** Resolves when the agent's side has ended. */
+  readonly ended: Promise<void>;
+  /** What the editor writes to, and what the agent writes, as bytes. */
+  readonly input: PassThrough;
+  readonly output: PassThrough;
+  readonly log: string[];
+}
+
+export interface AttachOptions {
+  readonly permit?: Permit;
+  /** Called with each connection that is made to the agent server. */
+  readonly onConnect?: (client: AppServerClient) => void;
+}
+
+/** An editor attached to an agent in this process. It has not said anything yet. */
+export function attach(t: Teardown, { home, server }: Surroundings, options: AttachOptions = {}): Attached {
+  const input = new PassThrough();
+  const output = new PassThrough();
+  const log: string[] = [];
+  const ended = runAcp({
+    input,
+    output,
+    home,
+    log: createLogger({ name: 'acp', pretty: false, stream: { write: (line) => log.push(line) } }),
+    connect: async ({ onRequest, signal }) => {
+      const connected = await AppServerClient.connect(server.webSocketUrl, { onRequest, signal });
+      options.onConnect?.(connected);
+      return { client: connected, approvalPolicy: 'default' };
+    },
+  });
+  const editor = editorOn(Writable.toWeb(input), Readable.toWeb(output) as ReadableStream<Uint8Array>, options.permit);
+  t.teardown(async () => {
+    input.end();
+    await ended;
+  });
+  return { ...editor, ended, input, output, log };
+}
+
+export const introduce = (editor: Editor) =>
+  editor.agent.request('initialize', { protocolVersion: 1, clientCapabilities: {} });
+
+/** An editor that has begun a session in the workspace. */
+export async function inSession(t: Teardown, where: Surroundings, options: AttachOptions = {}) {
+  const editor = attach(t, where, options);
+  await introduce(editor);
+  const { sessionId } = await editor.agent.request('session/new', { cwd: where.workspace, mcpServers: [] });
+  const prompt = (text: string) =>
+    editor.agent.request('session/prompt', { sessionId, prompt: [{ type: 'text', text }] });
+  return { ...editor, sessionId, prompt };
+}

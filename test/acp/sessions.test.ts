@@ -1,0 +1,367 @@
+/** Sessions as the protocol's own client sees them, on streams within this process. */
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import t from 'tap';
+import { AppServerClient } from '../../src/client/index.ts';
+import { calls, hangs, says, scripted } from '../agui/model.ts';
+import { eventually } from '../http/support.ts';
+import { attach, choose, inSession, introduce, surroundings } from './harness.ts';
+
+/** Why it was refused. */
+const failure = (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    () => 'it was not refused',
+    (error: unknown) => error,
+  );
+
+t.test('introduces itself with what it can do', async (t) => {
+  const editor = attach(t, await surroundings(t, scripted(says('hi'))));
+  t.match(await introduce(editor), {
+    protocolVersion: 1,
+    agentInfo: { name: 'oratorio' },
+    agentCapabilities: { loadSession: true, promptCapabilities: { image: true, embeddedContext: true } },
+    authMethods: [],
+  });
+});
+
+t.test('a prompt is answered in chunks; thoughts are told apart; usage comes before the end', async (t) => {
+  const provider = scripted((_, emit) => {
+    emit({ type: 'thinking', text: 'hm' });
+    for (const text of ['Hello', ', ', 'you']) emit({ type: 'text', text });
+    emit({ type: 'usage', inputTokens: 100, outputTokens: 3 });
+    emit({ type: 'finish', reason: 'stop' });
+  });
+  const editor = await inSession(t, await surroundings(t, provider));
+  t.match(await editor.prompt('hi'), { stopReason: 'end_turn' });
+  t.equal(editor.said(), 'Hello, you');
+  t.match(editor.of('agent_thought_chunk'), [{ content: { text: 'hm' } }]);
+  t.match(editor.of('usage_update'), [{ used: 100, size: Number }]);
+  t.strictSame(editor.of('user_message_chunk'), [], 'the user is not told what they typed');
+});
+
+t.test('a tool that needs approval asks the user, with what it will do, and runs when they allow it', async (t) => {
+  const provider = scripted(
+    calls({ callId: 'w1', name: 'WriteFile', args: { path: 'a.txt', content: 'one\n' } }),
+    calls({ callId: 'e1', name: 'EditFile', args: { path: 'a.txt', oldText: 'one', newText: 'two' } }),
+    calls({ callId: 'r1', name: 'ReadFile', args: { path: 'a.txt', offset: 1 } }),
+    says('Done.'),
+  );
+  const where = await surroundings(t, provider);
+  const editor = await inSession(t, where, { permit: () => choose('accept') });
+  t.match(await editor.prompt('write it'), { stopReason: 'end_turn' });
+  t.equal(readFileSync(join(where.workspace, 'a.txt'), 'utf8'), 'two\n');
+  const path = join(where.workspace, 'a.txt');
+  t.match(
+    editor.asked.map(({ toolCall }) => toolCall),
+    [
+      { toolCallId: 'w1', kind: 'edit', title: 'Write a.txt', content: [{ type: 'diff', path, newText: 'one\n' }] },
+      { toolCallId: 'e1', kind: 'edit', content: [{ type: 'diff', path, oldText: 'one', newText: 'two' }] },
+    ],
+  );
+  t.strictSame(
+    editor.asked[0]?.options.map(({ kind }) => kind),
+    ['allow_once', 'allow_always', 'allow_always', 'reject_once'],
+  );
+  t.match(editor.of('tool_call'), [
+    { toolCallId: 'w1', name: 'WriteFile', kind: 'edit', locations: [{ path }], rawInput: { path: 'a.txt' } },
+    { toolCallId: 'e1' },
+    { toolCallId: 'r1', kind: 'read', title: 'Read a.txt', locations: [{ path, line: 1 }] },
+  ]);
+  const ends = editor.of('tool_call_update').filter(({ status }) => status === 'completed');
+  t.match(ends, [
+    { toolCallId: 'w1', content: [{ type: 'diff' }], rawOutput: { outcome: 'completed' } },
+    { toolCallId: 'e1', content: [{ type: 'diff' }] },
+    { toolCallId: 'r1', content: [{ type: 'content', content: { text: /two/ } }] },
+  ]);
+});
+
+t.test('what the user declines does not happen, and the agent is told', async (t) => {
+  const provider = scripted(
+    calls({ callId: 'w1', name: 'WriteFile', args: { path: 'a.txt', content: 'x' } }),
+    says('As you wish.'),
+  );
+  const where = await surroundings(t, provider);
+  const editor = await inSession(t, where, { permit: () => choose('decline') });
+  t.match(await editor.prompt('write it'), { stopReason: 'end_turn' });
+  t.equal(existsSync(join(where.workspace, 'a.txt')), false);
+  t.match(editor.of('tool_call_update').at(-1), {
+    toolCallId: 'w1',
+    status: 'failed',
+    rawOutput: { outcome: 'declined' },
+  });
+  t.equal(editor.said(), 'As you wish.');
+});
+
+t.test('allowed for the session, it is not asked for again', async (t) => {
+  const write = calls({ callId: 'w1', name: 'WriteFile', args: { path: 'a.txt', content: 'x' } });
+  const again = calls({ callId: 'w2', name: 'WriteFile', args: { path: 'a.txt', content: 'y' } });
+  const where = await surroundings(t, scripted(write, says('one'), again, says('two')));
+  const editor = await inSession(t, where, { permit: () => choose('acceptForSession') });
+  await editor.prompt('write');
+  await editor.prompt('write again');
+  t.equal(editor.asked.length, 1);
+  t.equal(readFileSync(join(where.workspace, 'a.txt'), 'utf8'), 'y');
+});
+
+t.test('commands show their output while they run', async (t) => {
+  const provider = scripted(
+    calls({ callId: 'x1', name: 'Exec', args: { command: 'echo out; exit 3' } }),
+    says('It failed.'),
+  );
+  const editor = await inSession(t, await surroundings(t, provider), { permit: () => choose('accept') });
+  await editor.prompt('run it');
+  t.match(editor.of('tool_call'), [{ kind: 'execute', title: 'echo out; exit 3' }]);
+  t.ok(editor.of('tool_call_update').some(({ status }) => status === 'in_progress'));
+  t.match(editor.of('tool_call_update').at(-1), { content: [{ content: { text: /out/ } }] });
+});
+
+t.test('cancel ends the prompt, whatever it is at', async (t) => {
+  const editor = await inSession(t, await surroundings(t, scripted(hangs())));
+  const { sessionId } = editor;
+  const answered = editor.prompt('think');
+  await eventually(() => editor.said() !== '', 'it has begun to answer');
+  await editor.agent.notify('session/cancel', { sessionId });
+  t.match(await answered, { stopReason: 'cancelled' });
+
+  const early = editor.prompt('think again');
+  await editor.agent.notify('session/cancel', { sessionId });
+  t.match(await early, { stopReason: 'cancelled' }, 'before it has begun');
+  await editor.agent.notify('session/cancel', { sessionId });
+});
+
+t.test('cancel during a request for permission ends the turn', async (t) => {
+  const provider = scripted(calls({ callId: 'w1', name: 'WriteFile', args: { path: 'a.txt', content: 'x' } }));
+  const where = await surroundings(t, provider);
+  const asked = Promise.withResolvers<void>();
+  const cancelled = Promise.withResolvers<void>();
+  const editor = await inSession(t, where, {
+    async permit() {
+      asked.resolve();
+      await cancelled.promise;
+      return { outcome: { outcome: 'cancelled' } };
+    },
+  });
+  const answered = editor.prompt('write');
+  await asked.promise;
+  await editor.agent.notify('session/cancel', { sessionId: editor.sessionId });
+  cancelled.resolve();
+  t.match(await answered, { stopReason: 'cancelled' });
+  t.equal(existsSync(join(where.workspace, 'a.txt')), false);
+});
+
+t.test('one prompt at a time; a failed turn is an error of its prompt', async (t) => {
+  const editor = await inSession(
+    t,
+    await surroundings(
+      t,
+      scripted(hangs(), () => Promise.reject(new Error('bug'))),
+    ),
+  );
+  const first = editor.prompt('think');
+  await eventually(() => editor.said() !== '', 'it has begun to answer');
+  t.match(await failure(editor.prompt('and this')), { code: -32_600 });
+  await editor.agent.notify('session/cancel', { sessionId: editor.sessionId });
+  await first;
+  t.match(await failure(editor.prompt('now')), { code: -32_603, data: { code: 'internalError' } });
+});
+
+t.test('pictures, files and other resources reach the model', async (t) => {
+  const provider = scripted(says('ok'));
+  const where = await surroundings(t, provider);
+  const editor = await inSession(t, where);
+  const file = join(where.workspace, 'b c.ts');
+  await editor.agent.request('session/prompt', {
+    sessionId: editor.sessionId,
+    prompt: [
+      { type: 'text', text: 'see' },
+      { type: 'image', mimeType: 'image/png', data: 'aGk=' },
+      { type: 'resource_link', name: 'b c.ts', uri: pathToFileURL(file).href },
+      { type: 'resource_link', name: 'site', uri: 'https://example.org/' },
+      { type: 'resource', resource: { uri: 'file:///x.md', text: '```\nfenced\n```' } },
+    ],
+  });
+  t.match(provider.requests[0]?.messages.at(-1), {
+    content: [
+      { text: 'see' },
+      { type: 'image', url: 'data:image/png;base64,aGk=' },
+      { text: `@${file}` },
+      { text: '[site](https://example.org/)' },
+      { text: '@/x.md\n````\n```\nfenced\n```\n````' },
+    ],
+  });
+  const { sessionId } = editor;
+  for (const prompt of [
+    [],
+    [{ type: 'audio' as const, mimeType: 'audio/wav', data: '' }],
+    [{ type: 'image' as const, mimeType: 'text/html', data: '' }],
+    [{ type: 'text' as const, text: 'x'.repeat(5_000_000) }],
+  ]) {
+    t.match(await failure(editor.agent.request('session/prompt', { sessionId, prompt })), { code: -32_602 });
+  }
+});
+
+t.test('a session is loaded with everything that was said in it', async (t) => {
+  const provider = scripted(
+    calls({ callId: 'r1', name: 'FindFiles', args: { pattern: '*.none' } }),
+    says('Nothing there.'),
+    says('Still nothing.'),
+  );
+  const where = await surroundings(t, provider);
+  const first = await inSession(t, where);
+  await first.prompt('what is there?');
+  await first.prompt('and now?');
+  const { sessionId } = first;
+  const second = attach(t, where);
+  await introduce(second);
+  const { sessions } = await second.agent.request('session/list', { cwd: where.workspace });
+  t.match(sessions, [{ sessionId, cwd: where.workspace, updatedAt: String }]);
+  const loaded = await second.agent.request('session/load', { sessionId, cwd: where.workspace, mcpServers: [] });
+  t.match(loaded, { modes: { currentModeId: 'default' } });
+  t.strictSame(
+    second.updates.map(({ update }) => update.sessionUpdate),
+    [
+      'user_message_chunk',
+      'tool_call',
+      'tool_call_update',
+      'agent_message_chunk',
+      'user_message_chunk',
+      'agent_message_chunk',
+    ],
+  );
+  t.match(second.of('user_message_chunk'), [
+    { content: { text: 'what is there?' } },
+    { content: { text: 'and now?' } },
+  ]);
+  t.equal(second.said(), 'Nothing there.Still nothing.');
+});
+
+t.test(
+  'a session that is working is loaded as it stands, and goes on; its approvals are asked for again',
+  async (t) => {
+    const gate = Promise.withResolvers<void>();
+    const provider = scripted(async (request, emit, signal) => {
+      emit({ type: 'text', text: 'Half' });
+      await gate.promise;
+      emit({ type: 'text', text: ' and half.' });
+      return calls({ callId: 'w1', name: 'WriteFile', args: { path: 'a.txt', content: 'x' } })(request, emit, signal);
+    }, says('Written.'));
+    const where = await surroundings(t, provider);
+    const first = await inSession(t, where, { permit: () => new Promise(() => undefined) });
+    const { sessionId } = first;
+    const answered = first.prompt('go');
+    await eventually(() => first.said() === 'Half', 'half of it was said');
+    const second = attach(t, where, { permit: () => choose('accept') });
+    await introduce(second);
+    await second.agent.request('session/load', { sessionId, cwd: where.workspace, mcpServers: [] });
+    await eventually(() => second.said() === 'Half', 'the second editor sees the first half');
+    gate.resolve();
+    t.match(await answered, { stopReason: 'end_turn' });
+    await eventually(() => second.said() === 'Half and half.Written.', 'the second editor sees all of it');
+    t.equal(first.said(), 'Half and half.Written.');
+    t.match(second.of('user_message_chunk'), [{ content: { text: 'go' } }]);
+    t.equal(first.asked.length, 1, 'asked here, answered there');
+  },
+);
+
+t.test('modes are the approval policies', async (t) => {
+  const write = calls({ callId: 'w1', name: 'WriteFile', args: { path: 'a.txt', content: 'x' } });
+  const where = await surroundings(t, scripted(write, says('refused'), write, says('done')));
+  const editor = await inSession(t, where);
+  const { sessionId } = editor;
+  await editor.agent.request('session/set_mode', { sessionId, modeId: 'interrupt' });
+  await editor.prompt('write');
+  t.equal(existsSync(join(where.workspace, 'a.txt')), false);
+  await editor.agent.request('session/set_mode', { sessionId, modeId: 'autoApprove' });
+  await editor.prompt('write');
+  t.equal(existsSync(join(where.workspace, 'a.txt')), true);
+  t.strictSame(editor.asked, []);
+  t.match(await failure(editor.agent.request('session/set_mode', { sessionId, modeId: 'yolo' })), { code: -32_602 });
+  const resumed = await editor.agent.request('session/resume', { sessionId, cwd: where.workspace });
+  t.match(resumed, { modes: { currentModeId: 'autoApprove' } });
+});
+
+t.test('a directory within a workspace will do; others are refused with what to do', async (t) => {
+  const where = await surroundings(t, scripted(says('hi')));
+  const editor = attach(t, where);
+  await introduce(editor);
+  const inside = join(where.workspace, 'src', 'deep');
+  mkdirSync(inside, { recursive: true });
+  t.match(await editor.agent.request('session/new', { cwd: inside, mcpServers: [] }), { sessionId: String });
+  const outside = join(where.workspace, '..');
+  for (const [cwd, message] of [
+    [outside, /oratorio init/],
+    ['relative', /absolute/],
+    [join(outside, 'nowhere'), /not a directory/],
+  ] as const) {
+    await t.rejects(editor.agent.request('session/new', { cwd, mcpServers: [] }), { code: -32_602, message });
+  }
+});
+
+t.test('sessions that are unknown, closed or deleted are not found', async (t) => {
+  const where = await surroundings(t, scripted(says('hi')));
+  const editor = await inSession(t, where);
+  const { sessionId } = editor;
+  const lost = { code: -32_002 };
+  const prompt = [{ type: 'text' as const, text: 'hi' }];
+  t.match(await failure(editor.agent.request('session/prompt', { sessionId: 'none', prompt })), lost);
+  t.match(
+    await failure(editor.agent.request('session/load', { sessionId: 'none', cwd: where.workspace, mcpServers: [] })),
+    lost,
+  );
+  await editor.agent.request('session/close', { sessionId });
+  t.match(await failure(editor.prompt('hi')), lost);
+  await editor.agent.request('session/load', { sessionId, cwd: where.workspace, mcpServers: [] });
+  t.match(await editor.prompt('hi'), { stopReason: 'end_turn' });
+  await editor.agent.request('session/delete', { sessionId });
+  t.strictSame((await editor.agent.request('session/list', {})).sessions, []);
+});
+
+t.test('a prompt outlives the connection that it was made on', async (t) => {
+  const clients: AppServerClient[] = [];
+  const gate = Promise.withResolvers<void>();
+  const provider = scripted(async (_, emit) => {
+    emit({ type: 'text', text: 'Half' });
+    await gate.promise;
+    emit({ type: 'text', text: ' and half.' });
+    emit({ type: 'finish', reason: 'stop' });
+  });
+  const editor = await inSession(t, await surroundings(t, provider), { onConnect: (made) => clients.push(made) });
+  const answered = editor.prompt('go');
+  await eventually(() => editor.said() === 'Half', 'half of it was said');
+  clients[0]?.close();
+  await eventually(() => clients.length === 2, 'there is a new connection');
+  gate.resolve();
+  t.match(await answered, { stopReason: 'end_turn' });
+  t.equal(editor.said(), 'Half and half.');
+});
+
+t.test('a prompt whose server ends is an error, not a cancellation', async (t) => {
+  const where = await surroundings(t, scripted(hangs()));
+  const editor = await inSession(t, where);
+  const answered = editor.prompt('think');
+  const error = answered.catch((reason: unknown) => reason);
+  await eventually(() => editor.said() !== '', 'it has begun to answer');
+  await where.server.close();
+  t.match(await error, { code: -32_603 });
+});
+
+t.test('what somebody else began in the thread is seen, and can be cancelled', async (t) => {
+  const where = await surroundings(t, scripted(hangs()));
+  const editor = await inSession(t, where);
+  const { sessionId } = editor;
+  const other = await AppServerClient.connect(where.server.webSocketUrl);
+  t.teardown(() => other.close());
+  await other.request('turn/start', { threadId: sessionId, input: [{ type: 'text', text: 'from elsewhere' }] });
+  await eventually(() => editor.said() !== '', 'the editor hears of it');
+  t.match(editor.of('user_message_chunk'), [{ content: { text: 'from elsewhere' } }]);
+  await other.request('thread/rename', { threadId: sessionId, displayName: 'Elsewhere' });
+  await eventually(() => editor.of('session_info_update').length === 1, 'the new name is told');
+  const ended = new Promise((resolve) => {
+    other.onNotification(({ method }) => {
+      if (method === 'turn/cancelled') resolve(method);
+    });
+  });
+  await editor.agent.notify('session/cancel', { sessionId });
+  t.equal(await ended, 'turn/cancelled');
+});
