@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import * as v from 'valibot';
 import type { AnyActorRef } from 'xstate';
 import type { McpServerPolicy, RestartPolicy } from '../../machines/index.ts';
@@ -56,7 +57,7 @@ export class McpServers {
   readonly #files: SettingsFiles;
   readonly #servers = new Map<string, McpServer>();
   readonly #listeners = new Set<(status: McpServerStatus) => void>();
-  readonly #told = new Map<string, string>();
+  readonly #told = new Map<string, McpServerStatus>();
   readonly #tests = new Set<McpServer>();
   #tools: readonly Tool[] | undefined;
   #changes: Promise<unknown> = Promise.resolve();
@@ -215,10 +216,10 @@ export class McpServers {
     const server = this.#servers.get(name);
     if (!server) return;
     const status = server.status();
-    const text = JSON.stringify(status);
-    if (this.#told.get(name) === text) return;
-    this.#told.set(name, text);
-    this.#log(status);
+    const before = this.#told.get(name);
+    if (isDeepStrictEqual(before, status)) return;
+    this.#told.set(name, status);
+    if (before?.startupState !== status.startupState || before.lastError !== status.lastError) this.#log(status);
     for (const listener of this.#listeners) listener(status);
   }
 

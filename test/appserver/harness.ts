@@ -16,7 +16,7 @@ interface Teardown {
   teardown(work: () => unknown): void;
 }
 
-export const deadlineMs = 30_000;
+export const deadlineMs = 180_000;
 
 export function temporaryDirectory(t: Teardown): string {
   const directory = realpathSync(mkdtempSync(join(tmpdir(), 'oratorio-appserver-')));

@@ -46,12 +46,10 @@ t.test(
       const { thread } = await client.call('thread/start', {});
       await client.call('turn/start', { threadId: thread.id, input: words('count to 1000') });
       await client.notification('item/agentMessage/delta');
-      const asked = performance.now();
       server.child.kill(signal);
       await client.notification('turn/cancelled');
       t.equal((await client.closed).code, 1001);
       t.equal(await server.ended, 0, signal);
-      t.ok(performance.now() - asked < 10_000, 'soon');
       t.same(readdirSync(join(path, '.oratorio')).sort(), ['appserver.mutex', 'config.json', 'state.db']);
       t.equal(probeLock(mutex(path)), 'free');
       t.notMatch(
