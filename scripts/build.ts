@@ -19,7 +19,7 @@ const agentServer = { 'appserver/main': 'src/appserver/main.ts' };
 const libraries = { 'client/index': 'src/client/index.ts', 'machines/index': 'machines/index.ts' };
 
 /** Not for bundling: a native binary, and CommonJS that is loaded when first needed. */
-const neverBundled = ['uWebSockets.js', 'ws', 'prom-client', 'elkjs'];
+const neverBundled = ['uWebSockets.js', 'ws', 'prom-client', 'elkjs', '@vscode/ripgrep'];
 
 const isOneOf = (names: readonly string[]) => (id: string) =>
   id.startsWith('node:') || names.some((name) => id === name || id.startsWith(`${name}/`));
