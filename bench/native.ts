@@ -9,6 +9,7 @@ export interface NativePrograms {
   readonly broadcaster: string;
   readonly sseLoad: string;
   readonly httpLoad: string;
+  readonly chatLoad: string;
 }
 
 function compiler(): string {
@@ -33,5 +34,10 @@ export function buildNative(): NativePrograms {
     if (status !== 0) throw new Error(`${cc} cannot compile bench/native/${name}.c:\n${stderr}`);
     return output;
   };
-  return { broadcaster: build('broadcaster'), sseLoad: build('sse-load'), httpLoad: build('http-load') };
+  return {
+    broadcaster: build('broadcaster'),
+    sseLoad: build('sse-load'),
+    httpLoad: build('http-load'),
+    chatLoad: build('chat-load'),
+  };
 }

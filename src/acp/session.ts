@@ -1,15 +1,10 @@
-import {
-  type PromptResponse,
-  RequestError,
-  type SessionModeState,
-  type SessionUpdate,
-  type StopReason,
-} from '@agentclientprotocol/sdk';
+import { type PromptResponse, RequestError, type SessionModeState, type SessionUpdate } from '@agentclientprotocol/sdk';
 import * as v from 'valibot';
 import { AppServerConnectionError, JsonRpcError } from '../client/index.ts';
 import { type ApprovalPolicy, approvalPolicies, type InputPart, rpcErrors } from '../protocol/index.ts';
 import { modesOf, policyOf } from './modes.ts';
 import type { Link } from './servers.ts';
+import { stopReasonOf } from './stop-reason.ts';
 import { eventOf, SeenThread, type SeenTurn, type SessionEvent } from './thread-events.ts';
 import type { ShownCall } from './tool-calls.ts';
 import { Updates } from './updates.ts';
@@ -299,22 +294,4 @@ const overCodes: ReadonlySet<number> = new Set([
   rpcErrors.threadNotFound.code,
 ]);
 
-const serverEnds: ReadonlySet<string> = new Set(['shutdown', 'crash']);
-
 const isRunning = ({ status }: SeenTurn): boolean => status === 'running' || status === 'waitingApproval';
-
-/** @throws RequestError when the turn has failed, or has ended with its server */
-function stopReasonOf({ status, interruptedBy = '', finishReason = 'stop', error, items }: SeenTurn): StopReason {
-  if (status === 'cancelled') {
-    if (!serverEnds.has(interruptedBy)) return 'cancelled';
-    throw RequestError.internalError({ interruptedBy }, 'the agent server ended in the middle of the turn');
-  }
-  if (status === 'failed') {
-    const { code, message } = error ?? { code: 'internalError', message: 'The turn failed.' };
-    throw RequestError.internalError({ code }, message);
-  }
-  const isLimited = items.some((item) => item.type === 'systemNotice' && item.kind === 'callLimitReached');
-  if (isLimited) return 'max_turn_requests';
-  if (finishReason === 'length') return 'max_tokens';
-  return finishReason === 'contentFilter' ? 'refusal' : 'end_turn';
-}

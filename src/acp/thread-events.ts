@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { type FinishReason, finishReasons, Item, rpcNotifications } from '../protocol/index.ts';
+import { finishReasons, Item, rpcNotifications } from '../protocol/index.ts';
 
 /** A turn as far as an editor's session cares; items of kinds that this version does not know are left out. */
 const SeenTurn = v.looseObject({
@@ -14,7 +14,6 @@ const SeenTurn = v.looseObject({
   error: v.optional(v.looseObject({ code: v.string(), message: v.string() })),
 });
 export type SeenTurn = v.InferOutput<typeof SeenTurn>;
-export type { FinishReason };
 
 /** A page of a thread, newest turns last. */
 export const SeenThread = v.looseObject({

@@ -12,6 +12,7 @@ export type AgentErrorName = Extract<
   | 'toolConflict'
   | 'storageFailed'
   | 'approvalNotFound'
+  | 'approvalTimeout'
   | 'overloaded'
   | 'mcpServerNotFound'
   | 'mcpServerInvalid'

@@ -125,7 +125,7 @@ export interface Runtime {
   ): { readonly turnId: string; readonly queuedInputs: readonly QueuedInput[] };
 
   approvals(threadId?: string): readonly ApprovalRequest[];
-  /** @throws AgentError approvalNotFound */
+  /** @throws AgentError approvalNotFound, approvalTimeout */
   respond(requestId: string, decision: ApprovalDecision): void;
 
   models(): Promise<ModelListResult>;

@@ -22,7 +22,7 @@ import { ModelError, type ModelProvider } from './model.ts';
 import { markCrashed } from './recovery.ts';
 import type { DynamicTools, ListThreads, ReadThread, Runtime, StartThread, TurnOptions } from './runtime.ts';
 import { MemoryStore } from './store/index.ts';
-import { StorageError, type StoredThread, type ThreadStore, type TraceStore } from './thread-store.ts';
+import { type Compaction, StorageError, type StoredThread, type ThreadStore, type TraceStore } from './thread-store.ts';
 import type { Tool } from './tool.ts';
 import { Tracer } from './tracer.ts';
 import type { RuntimeSettings } from './turn-host.ts';
@@ -150,8 +150,8 @@ export class ThreadService implements Runtime {
   }
 
   resume(threadId: string, asker: Listener, dynamicTools?: DynamicTools) {
-    if (dynamicTools) this.#bring(threadId, dynamicTools);
     const thread = this.read(threadId, { includeTurns: true });
+    if (dynamicTools) this.#bring(threadId, dynamicTools);
     this.feed.subscribe(threadId, asker);
     const announce = () => {
       this.feed.publish(threadId, { method: 'thread/resumed', params: { thread } });
@@ -234,17 +234,25 @@ export class ThreadService implements Runtime {
     const earlier = store.compaction(threadId);
     const turns = store.turnsSince(threadId, earlier?.throughTurnId);
     const before = estimateTokens(conversationOf(earlier, turns));
-    const done = await compact({
-      provider: await this.#options.provider(),
-      model: thread.config?.model,
-      turns,
-      earlier,
-      keep: this.#options.settings.compaction.keepRecentTurns,
-      signal: AbortSignal.timeout(defaults.agent.compactionMs),
-    });
     const tell = (kind: string, message: string) =>
       this.feed.publish(threadId, { method: 'system/event', params: { threadId, kind, message } });
-    if (!done) return tell('compactSkipped', 'There is nothing old enough to be summarised.');
+    let done: Compaction | undefined;
+    try {
+      done = await compact({
+        provider: await this.#options.provider(),
+        model: thread.config?.model,
+        turns,
+        earlier,
+        keep: this.#options.settings.compaction.keepRecentTurns,
+        signal: AbortSignal.timeout(defaults.agent.compactionMs),
+      });
+    } catch (error) {
+      return tell('compactFailed', modelFailure(error, defaults.agent.compactionMs).message);
+    }
+    this.#thread(threadId);
+    // Meanwhile the turns may have been taken back.
+    const stands = done && store.turn(threadId, done.throughTurnId) !== undefined;
+    if (!done || !stands) return tell('compactSkipped', 'There is nothing old enough to be summarised.');
     store.putCompaction(threadId, done);
     const after = estimateTokens(conversationOf(done, store.turnsSince(threadId, done.throughTurnId)));
     this.#tracer?.contextCompacted(threadId, undefined, before, after);
@@ -305,9 +313,12 @@ export class ThreadService implements Runtime {
     this.#thread(threadId);
     const run = this.#turns.of(threadId);
     if (run?.turnId !== turnId) throw this.#noSuchTurn(threadId, turnId);
-    const queued = queuedInputId === undefined ? [] : this.#takeQueued(threadId, queuedInputId).input;
-    run.steer([...queued, ...(input ?? [])]);
-    if (queuedInputId !== undefined) this.#tellQueue(threadId);
+    const queued = queuedInputId === undefined ? [] : this.#queued(threadId, queuedInputId).input;
+    if (!run.steer([...queued, ...(input ?? [])])) throw new AgentError('turnNotRunning', { threadId, turnId });
+    if (queuedInputId !== undefined) {
+      this.#takeQueued(threadId, queuedInputId);
+      this.#tellQueue(threadId);
+    }
     return { turnId, queuedInputs: this.#queue(threadId) };
   }
 
@@ -317,7 +328,8 @@ export class ThreadService implements Runtime {
   }
 
   respond(requestId: string, decision: ApprovalDecision): void {
-    if (!this.#turns.respond(requestId, decision)) throw new AgentError('approvalNotFound', { requestId });
+    if (this.#turns.respond(requestId, decision)) return;
+    throw new AgentError(this.#turns.hasExpired(requestId) ? 'approvalTimeout' : 'approvalNotFound', { requestId });
   }
 
   /** Never throws for what the provider does: the protocol has a place for it in the result. */
@@ -326,10 +338,8 @@ export class ThreadService implements Runtime {
       const provider = await this.#options.provider();
       return { success: true, models: [...(await provider.listModels(AbortSignal.timeout(modelListMs)))] };
     } catch (error) {
-      if (error instanceof ModelError) return { success: false, errorCode: error.code, errorMessage: error.message };
-      if ((error as Error).name !== 'TimeoutError') throw error;
-      const errorMessage = `The upstream did not answer within ${modelListMs} ms.`;
-      return { success: false, errorCode: 'upstreamUnreachable', errorMessage };
+      const { code, message } = modelFailure(error, modelListMs);
+      return { success: false, errorCode: code, errorMessage: message };
     }
   }
 
@@ -353,10 +363,9 @@ export class ThreadService implements Runtime {
   #startNext(threadId: string): void {
     const [next] = this.#queue(threadId);
     if (!next) return;
+    const asker = this.#queueAskers.get(next.id);
     this.#takeQueued(threadId, next.id);
     this.#tellQueue(threadId);
-    const asker = this.#queueAskers.get(next.id);
-    this.#queueAskers.delete(next.id);
     this.startTurn(threadId, next.input, asker, { sender: next.sender }).begin();
   }
 
@@ -364,12 +373,18 @@ export class ThreadService implements Runtime {
     return this.#keepingOf(threadId).store.queue(threadId);
   }
 
-  #takeQueued(threadId: string, queuedInputId: string): QueuedInput {
+  /** @throws AgentError threadNotFound, queuedInputNotFound */
+  #queued(threadId: string, queuedInputId: string): QueuedInput {
     this.#thread(threadId);
     const queued = this.#queue(threadId).find(({ id }) => id === queuedInputId);
     if (!queued) throw new AgentError('queuedInputNotFound', { threadId, queuedInputId });
-    this.#keepingOf(threadId).store.deleteQueued(threadId, queuedInputId);
     return queued;
+  }
+
+  #takeQueued(threadId: string, queuedInputId: string): void {
+    this.#queued(threadId, queuedInputId);
+    this.#keepingOf(threadId).store.deleteQueued(threadId, queuedInputId);
+    this.#queueAskers.delete(queuedInputId);
   }
 
   #tellQueue(threadId: string): void {
@@ -468,6 +483,13 @@ export class ThreadService implements Runtime {
       if (!this.#durable.store.thread(id) && !this.#ephemeral.store.thread(id)) return id;
     }
   }
+}
+
+/** What a request to the model that was given `ms` milliseconds failed of. What is no fault of the model's is thrown on. */
+function modelFailure(error: unknown, ms: number): { readonly code: string; readonly message: string } {
+  if (error instanceof ModelError) return error;
+  if ((error as Error).name !== 'TimeoutError') throw error;
+  return { code: 'upstreamUnreachable', message: `The upstream did not answer within ${ms} ms.` };
 }
 
 const letters = (): string => Array.from({ length: 6 }, () => randomInt(36).toString(36)).join('');

@@ -79,8 +79,9 @@ export class TurnItems {
     this.close();
     const item = { ...this.#base('completed'), ...content } as unknown as ItemOf<T>;
     this.#items.push(item);
-    this.#tell('item/started', undefined, { ...item, status: 'started' });
-    this.#tell('item/completed', { put: item }, item);
+    // Neither is told before the item is written, and it is written once.
+    this.#tell('item/started', { put: item }, { ...item, status: 'started' });
+    this.#tell('item/completed', undefined, item);
     this.#options.onCompleted(item, 0);
     return item;
   }

@@ -46,11 +46,15 @@ interface Running {
   readonly subagents: Semaphore;
 }
 
+/** Approvals that nobody answered in time, remembered for who answers too late. */
+const maxExpired = 1_000;
+
 /** The turns that run now: at most one in a thread. Starts, steers, interrupts them, and answers what they ask. */
 export class Turns {
   readonly #options: TurnsOptions;
   readonly #running = new Map<string, Running>();
   readonly #whenIdle = new Set<() => void>();
+  readonly #expired = new Set<string>();
 
   constructor(options: TurnsOptions) {
     this.#options = options;
@@ -69,15 +73,23 @@ export class Turns {
     return { running: run !== undefined, waitingOnApproval: (run?.approvals.length ?? 0) > 0 };
   }
 
+  /** Of one thread: of its sub-agents too, for whoever follows it answers for them. */
   approvals(threadId?: string): readonly ApprovalRequest[] {
-    const running = threadId === undefined ? [...this.#running.values()] : [this.#running.get(threadId)];
-    return running.flatMap((each) => each?.run.approvals ?? []);
+    const running = [...this.#running.values()].filter(
+      ({ thread }) => threadId === undefined || this.#isWithin(thread, threadId),
+    );
+    return running.flatMap(({ run }) => run.approvals);
   }
 
   /** False: nobody waits for it. */
   respond(requestId: string, decision: ApprovalDecision): boolean {
     for (const { run } of this.#running.values()) if (run.decide(requestId, decision, 'user')) return true;
     return false;
+  }
+
+  /** Whether nobody answered this approval in time. */
+  hasExpired(requestId: string): boolean {
+    return this.#expired.has(requestId);
   }
 
   /** @throws AgentError turnInProgress, storageFailed */
@@ -155,10 +167,25 @@ export class Turns {
 
   #publish(threadId: string, event: ThreadEvent): void {
     const running = this.#running.get(threadId);
+    if (event.method === 'item/approval/resolved' && event.params.decidedBy === 'timeout') {
+      this.#rememberExpired(event.params.requestId);
+    }
     this.#options.feed.publish(threadId, event, running?.asker);
     // Whoever follows the parent answers for its sub-agents too.
     const parentId = running?.thread.parentThreadId;
     if (parentId !== undefined && event.method.startsWith('item/approval/')) this.#publish(parentId, event);
+  }
+
+  #rememberExpired(requestId: string): void {
+    this.#expired.add(requestId);
+    const [oldest] = this.#expired;
+    if (this.#expired.size > maxExpired && oldest !== undefined) this.#expired.delete(oldest);
+  }
+
+  #isWithin({ id, parentThreadId }: StoredThread, ancestorId: string): boolean {
+    if (id === ancestorId) return true;
+    const parent = parentThreadId === undefined ? undefined : this.#running.get(parentThreadId);
+    return parent !== undefined && this.#isWithin(parent.thread, ancestorId);
   }
 
   #tellRuntime(threadId: string): void {

@@ -4,6 +4,9 @@ import type { Message } from './input.ts';
 
 type Assistant = Extract<AguiMessage, { role: 'assistant' }>;
 
+/** After one of these an assistant begins a new message. */
+const separators: ReadonlySet<Item['type']> = new Set(['userMessage', 'reasoningContent', 'toolResult']);
+
 /**
  * Which assistant message a tool call belongs to: the one whose text comes right before it, else one that begins with the
  * call itself. Fed with items in order.
@@ -15,7 +18,7 @@ export class CallParents {
   of(item: Pick<Item, 'id' | 'type'>): string {
     if (item.type === 'agentMessage') this.#parent = item.id;
     else if (item.type === 'toolCall') this.#parent ??= item.id;
-    else if (item.type === 'toolResult' || item.type === 'userMessage') this.#parent = undefined;
+    else if (separators.has(item.type)) this.#parent = undefined;
     return this.#parent ?? item.id;
   }
 }

@@ -55,9 +55,11 @@ export class RunEvents {
       this.#parents.of(item);
       if (item.type === 'toolCall') this.#calls.add(item.callId);
       this.#isBegun ||= item.type !== 'userMessage' && item.type !== 'toolResult';
-      if (item.status === 'completed') this.#done.add(item.id);
+      const isGrowing =
+        item.status !== 'completed' && (item.type === 'agentMessage' || item.type === 'reasoningContent');
+      if (!isGrowing) this.#done.add(item.id);
       else if (item.type === 'agentMessage') this.#openText(item.id, 'assistant').told = item.text.length;
-      else if (item.type === 'reasoningContent') this.#openReasoning(item.id).told = item.text.length;
+      else this.#openReasoning(item.id).told = item.text.length;
     }
   }
 
@@ -204,6 +206,7 @@ export class RunEvents {
     const known = this.#open.get(messageId);
     if (known) return known;
     this.#isBegun = true;
+    this.#parents.of({ id: messageId, type: 'reasoningContent' });
     this.#emit({ type: 'REASONING_START', messageId });
     this.#emit({ type: 'REASONING_MESSAGE_START', messageId, role: 'reasoning' });
     return this.#remember(messageId, 'reasoning');

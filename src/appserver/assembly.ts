@@ -6,9 +6,11 @@ import {
   openStore,
   providerSource,
   type RuntimeSettings,
+  type SandboxStatus,
   StorageError,
   type Store,
   type StoredThread,
+  sandboxStatus,
   selectTools,
   ThreadService,
 } from '../agent/index.ts';
@@ -23,8 +25,12 @@ export interface AssemblyOptions {
   /** Canonical. */
   readonly workspacePath: string;
   readonly config: Config;
-  readonly launch: LaunchDocument | undefined;
+  /** The Hub's sidecar, when there is one: it takes the place of the configured upstream. */
+  readonly upstream: LaunchDocument['upstream'];
+  /** Ours: what programs inherit from, with the marker of this start. */
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** What no tool, trace or prompt may hold. */
+  readonly secrets: readonly string[];
   readonly logger: Logger;
   /** Another model provider than the configured one. */
   readonly provider: (() => Promise<ModelProvider>) | undefined;
@@ -37,7 +43,8 @@ export interface AssemblyOptions {
 export interface Assembly {
   readonly threads: ThreadService;
   readonly mcp: McpServers;
-  readonly store: Store;
+  /** For health: how things are besides the threads. */
+  readonly describe: () => Readonly<Record<string, unknown>>;
   /** Ends turns, tools and MCP servers; the database last. */
   close(): Promise<void>;
 }
@@ -48,8 +55,7 @@ export interface Assembly {
  * @throws StartupError (config) when the database cannot be used
  */
 export function assemble(options: AssemblyOptions): Assembly {
-  const { workspacePath, config, env, logger, observe, onTurnEnd } = options;
-  const secrets = secretsOf(options);
+  const { workspacePath, config, env, secrets, logger, observe, onTurnEnd } = options;
   const cleaner = new Secrets();
   for (const secret of secrets) cleaner.protect(secret);
   const onBug = (error: unknown) => logger.bug(error);
@@ -88,10 +94,14 @@ export function assemble(options: AssemblyOptions): Assembly {
   });
   mcp.onStatus((server) => threads.feed.broadcast({ method: 'mcp/status/updated', params: { server } }));
   mcp.start();
+  let sandbox: SandboxStatus = { mode: config.Tools.Shell.Sandbox, available: false, reason: 'not looked for yet' };
+  void sandboxStatus(config.Tools.Shell.Sandbox, env).then((status) => {
+    sandbox = status;
+  }, onBug);
   return {
     threads,
     mcp,
-    store,
+    describe: () => ({ sandbox, mcp: mcp.describe() }),
     async close() {
       await threads.close();
       await mcp.close();
@@ -109,9 +119,8 @@ function open(workspacePath: string, logger: Logger): Store {
   }
 }
 
-function configuredProvider({ config, launch }: AssemblyOptions): () => Promise<ModelProvider> {
-  // A sidecar takes the place of the configured upstream.
-  const { endpoint: endPoint, apiKey } = launch?.upstream ?? { endpoint: config.EndPoint, apiKey: config.ApiKey };
+function configuredProvider({ config, upstream }: AssemblyOptions): () => Promise<ModelProvider> {
+  const { endpoint: endPoint, apiKey } = upstream ?? { endpoint: config.EndPoint, apiKey: config.ApiKey };
   return providerSource({
     endPoint,
     apiKey,
@@ -120,21 +129,6 @@ function configuredProvider({ config, launch }: AssemblyOptions): () => Promise<
     idleMs: config.UpstreamIdleMs,
     retries: config.UpstreamRetries,
   });
-}
-
-/** What no tool, trace or prompt may hold. */
-function secretsOf({ config, launch }: AssemblyOptions): string[] {
-  return [
-    config.ApiKey,
-    config.Api.ApiKey,
-    config.AgUi.ApiKey,
-    config.AppServer.WebSocket.Token,
-    config.Tools.Web.SearchApiKey,
-    launch?.notificationToken ?? '',
-    launch?.adoptionProof ?? '',
-    launch?.upstream?.apiKey ?? '',
-    launch?.services.appServerWebSocket.token ?? '',
-  ].filter((secret) => secret !== '');
 }
 
 function settingsOf(config: Config): RuntimeSettings {

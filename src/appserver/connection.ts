@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { AgentError, type Feed, type Runtime, type ThreadEvent } from '../agent/index.ts';
+import { AgentError, type Feed, type Runtime, StorageError, type ThreadEvent } from '../agent/index.ts';
 import {
   type ClientCapabilities,
   defaults,
@@ -132,11 +132,13 @@ export class Connection {
   }
 
   #fail(id: RpcId, error: unknown): void {
-    const frame =
-      error instanceof AgentError
-        ? errorFrame(id, error.reason, error.detail, error.data)
-        : errorFrame(id, 'internalError', undefined, { errorId: this.#options.onBug(error) });
-    this.#send(frame);
+    this.#send(this.#errorFrame(id, error));
+  }
+
+  #errorFrame(id: RpcId, error: unknown): string {
+    if (error instanceof AgentError) return errorFrame(id, error.reason, error.detail, error.data);
+    if (error instanceof StorageError) return errorFrame(id, 'storageFailed', error.message, { reason: error.code });
+    return errorFrame(id, 'internalError', undefined, { errorId: this.#options.onBug(error) });
   }
 
   #refuseParams(id: RpcId, path: string, expected: string): void {

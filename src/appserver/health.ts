@@ -5,7 +5,7 @@ import { Connection, type ConnectionOptions } from './connection.ts';
 /** What `GET /healthz` tells. */
 export interface Health {
   readonly status: 'ok' | 'lockLost';
-  readonly incarnation: string | null;
+  readonly incarnation: string;
   readonly uptimeMs: number;
   readonly idleMs: number;
   readonly connections: number;
@@ -14,7 +14,7 @@ export interface Health {
 }
 
 export interface HealthOptions {
-  readonly incarnation: string | null;
+  readonly incarnation: string;
   readonly threads: ThreadService;
   /** What clients' connections are made of; being asked like this is no work. */
   readonly connection: Omit<ConnectionOptions, 'wire'>;

@@ -3,6 +3,7 @@ import { type Config, isLoopback } from '../config/index.ts';
 import { type AnyRoute, createServer, type HttpServer, loopbackHosts, type ServerOptions } from '../http/index.ts';
 import type { Logger } from '../log/index.ts';
 import { defaults, type LaunchDocument, version } from '../protocol/index.ts';
+import { urlHost } from './address.ts';
 import type { ListenAddress } from './arguments.ts';
 import { listen } from './server.ts';
 import { StartupError } from './startup-error.ts';
@@ -149,6 +150,3 @@ async function bind(server: HttpServer, group: readonly Planned[], logger: Logge
     throw new StartupError('system', `cannot listen on ${host}:${port}: ${reason}; see ${setting}`, { cause: error });
   }
 }
-
-/** A host as a URL has it: IPv6 addresses in brackets (RFC 3986 §3.2.2). */
-export const urlHost = (host: string): string => (host.includes(':') ? `[${host}]` : host);

@@ -1,4 +1,3 @@
-import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import { defaults } from '../protocol/index.ts';
 import { Connection, type ConnectionOptions } from './connection.ts';
@@ -9,30 +8,78 @@ export interface StdioOptions {
   readonly connection: Omit<ConnectionOptions, 'wire'>;
 }
 
+/** What is answered as no JSON would be, in the place of a line that nobody has kept. */
+const tooLong = 'too long';
+
 /**
- * One client on standard input and output, one JSON message per line. Resolves at the end of input: the client has gone.
- * A line that is too long is answered as no JSON would be; a client that does not read ends the connection.
+ * One client on standard input and output, one JSON message per line. Resolves when the client has gone: at the end of
+ * input, when the output breaks, or when it does not read what it is sent (`defaults.jsonRpc.bufferedBytes`). A line that is
+ * too long is answered like one that is no JSON, and the next one is read as usual.
  */
-export async function serveStdio({ input, output, connection }: StdioOptions): Promise<void> {
+export function serveStdio({ input, output, connection }: StdioOptions): Promise<void> {
   const { frameBytes, bufferedBytes } = defaults.jsonRpc;
-  const lines = createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY });
-  const client = new Connection({
-    ...connection,
-    wire: {
-      send(frame) {
-        if (output.writableLength > bufferedBytes) lines.close();
-        else output.write(`${frame}\n`);
-      },
-    },
-  });
-  // A pipe that breaks is a client that has gone.
-  output.on('error', () => lines.close());
-  try {
-    for await (const line of lines) {
-      if (line.trim() === '') continue;
-      client.receive(Buffer.byteLength(line) > frameBytes ? 'too long' : line);
+  return new Promise((resolve) => {
+    const client = new Connection({ ...connection, wire: { send } });
+    const lines = new LineReader(frameBytes, (line) => {
+      if (line.trim() !== '') client.receive(line);
+    });
+    const take = (chunk: Buffer | string) => lines.add(Buffer.from(chunk));
+    const leave = () => {
+      input.off('data', take).pause();
+      client.close();
+      resolve();
+    };
+    function send(frame: string): void {
+      if (output.writableLength <= bufferedBytes) output.write(`${frame}\n`);
+      // What it has not read by now it never will: the process must not wait for that at its end.
+      else output.destroy(new Error('the client does not read'));
     }
-  } finally {
-    client.close();
+    // A pipe that breaks is a client that has gone, and so is one that we break.
+    output.on('error', leave).on('close', leave);
+    input.on('error', leave).on('close', leave);
+    input.on('end', () => {
+      lines.end();
+      leave();
+    });
+    input.on('data', take);
+  });
+}
+
+const lineFeed = 0x0a;
+
+/** Cuts bytes into lines of UTF-8, the last of which need not end. Of one longer than `maxBytes` nothing is kept. */
+class LineReader {
+  readonly #maxBytes: number;
+  readonly #onLine: (line: string) => void;
+  #pieces: Buffer[] = [];
+  #bytes = 0;
+
+  constructor(maxBytes: number, onLine: (line: string) => void) {
+    this.#maxBytes = maxBytes;
+    this.#onLine = onLine;
+  }
+
+  add(chunk: Buffer): void {
+    let from = 0;
+    for (let end = chunk.indexOf(lineFeed); end >= 0; end = chunk.indexOf(lineFeed, from)) {
+      this.#keep(chunk.subarray(from, end));
+      from = end + 1;
+      this.end();
+    }
+    this.#keep(chunk.subarray(from));
+  }
+
+  /** Here a line ends. */
+  end(): void {
+    const line = this.#bytes > this.#maxBytes ? tooLong : Buffer.concat(this.#pieces).toString('utf8');
+    this.#pieces = [];
+    this.#bytes = 0;
+    this.#onLine(line);
+  }
+
+  #keep(piece: Buffer): void {
+    this.#bytes += piece.length;
+    if (this.#bytes > this.#maxBytes) this.#pieces = [];
+    else if (piece.length > 0) this.#pieces.push(piece);
   }
 }

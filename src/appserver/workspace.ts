@@ -10,6 +10,8 @@ export interface HeldWorkspace {
   /** Canonical. */
   readonly path: string;
   readonly lock: Lock;
+  /** What the server before us has published and not taken back: it did not end in an orderly way. */
+  readonly predecessor: AppServerLock | undefined;
   /** Publishes our address: from now on clients come. */
   publish(address: AppServerLock): void;
   /** Takes the published address back, if it is still ours. The lock is kept. */
@@ -29,10 +31,12 @@ export function holdWorkspace(workspacePath: string): HeldWorkspace {
   }
   const lock = takeLock(join(inside, 'appserver.mutex'), path);
   const addressFile = join(inside, 'appserver.lock');
+  const stale = readJson(addressFile, AppServerLock);
   let published: AppServerLock | undefined;
   return {
     path,
     lock,
+    predecessor: stale.kind === 'ok' ? stale.value : undefined,
     publish(address) {
       writeFileAtomic(addressFile, `${JSON.stringify(address, null, 2)}\n`);
       published = address;

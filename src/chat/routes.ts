@@ -3,6 +3,7 @@ import { defaults } from '../protocol/index.ts';
 import { Approvals } from './approvals.ts';
 import { Completions } from './completions.ts';
 import { chatError, explained } from './errors.ts';
+import { chatGuard } from './guard.ts';
 import { healthOf } from './health.ts';
 import { Models } from './models.ts';
 import type { ChatOptions } from './options.ts';
@@ -27,8 +28,9 @@ function route(
 }
 
 /**
- * Every route below `/v1/` (specification §4.1). They need `chatGuard` in front of them and `chatErrorBody` behind: the server
- * that carries them passes both on (`openChatServer` does).
+ * Every route below `/v1/` (specification §4.1). The server that carries them passes on `chatGuard`, so that paths and methods
+ * without a route are guarded too, and `chatErrorBody` (`openChatServer` does). A server that forgets the guard is no open
+ * door: each route asks for the key itself.
  */
 export function chatRoutes(options: ChatOptions): AnyRoute[] {
   const { runtime, api, logger } = options;
@@ -46,7 +48,7 @@ export function chatRoutes(options: ChatOptions): AnyRoute[] {
     return json(200, found);
   }
 
-  return [
+  const routes = [
     // No deadline: a turn may take hours, and what keeps the client awake meanwhile is part of the answer.
     route('POST', '/v1/chat/completions', completions.handle, {
       bodyLimit: defaults.http.chatBodyBytes,
@@ -59,6 +61,8 @@ export function chatRoutes(options: ChatOptions): AnyRoute[] {
     ...(api.ApprovalMode === 'interactive' ? approvalRoutes(new Approvals(runtime, turns)) : []),
     ...methods.flatMap((method) => [route(method, '/v1/*', unknownUrl), route(method, '/v1', unknownUrl)]),
   ];
+  const auth = chatGuard(options);
+  return routes.map((each) => ({ ...each, auth }));
 }
 
 function approvalRoutes(approvals: Approvals): AnyRoute[] {

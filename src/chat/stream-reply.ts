@@ -21,32 +21,34 @@ export class StreamReply implements Watcher, Ticking {
   readonly #options: StreamReplyOptions;
   readonly #chunks: Chunks;
   #stream: ReplyStream | undefined;
+  /** What was said before the stream was there: one frame per piece, as afterwards. */
+  #held: string;
+  #hasEnded = false;
   #beDue: () => void = () => {};
   /** Something was written since the clock was last looked at. */
   #hasWritten = false;
   #quietSince = performance.now();
 
   constructor(options: StreamReplyOptions) {
+    const { turn, ticker } = options;
     this.#options = options;
-    this.#chunks = new Chunks(options.turn);
+    this.#chunks = new Chunks(turn);
     this.isDue = new Promise((resolve) => {
       this.#beDue = resolve;
     });
-    options.turn.watch(this);
-    options.ticker.add(this);
-    if (options.turn.outcome || options.turn.hasSpoken) this.#beDue();
+    this.#held = this.#chunks.role + this.#soFar();
+    turn.watch(this);
+    ticker.add(this);
+    if (turn.hasSpoken) this.#beDue();
+    if (turn.outcome) this.onEnd(turn.outcome);
   }
 
   /** Writes what there is so far; what follows is written as it comes. */
   readonly open = (stream: ReplyStream): void => {
-    const { turn } = this.#options;
     this.#stream = stream;
-    this.#write(this.#chunks.role);
-    for (const activity of turn.activities) this.#write(this.#chunks.activity(activity, ''));
-    if (turn.reasoning !== '') this.#write(this.#chunks.reasoning(turn.reasoning));
-    if (turn.textSoFar !== '') this.#write(this.#chunks.text(turn.textSoFar));
-    for (const [index, call] of turn.calls.entries()) this.#write(this.#chunks.call(call, index));
-    if (turn.outcome) this.onEnd(turn.outcome);
+    this.#write(this.#held);
+    this.#held = '';
+    if (this.#hasEnded) stream.end();
   };
 
   /** The client has gone, or gets an error instead. */
@@ -57,36 +59,26 @@ export class StreamReply implements Watcher, Ticking {
   }
 
   onText(text: string): void {
-    if (this.#stream) this.#write(this.#chunks.text(text));
-    else this.#beDue();
+    this.#write(this.#chunks.text(text));
   }
 
   onReasoning(text: string): void {
-    if (this.#stream) this.#write(this.#chunks.reasoning(text));
-    else this.#beDue();
+    this.#write(this.#chunks.reasoning(text));
   }
 
   onCall(call: ClientCall, index: number): void {
-    if (this.#stream) this.#write(this.#chunks.call(call, index));
-    else this.#beDue();
+    this.#write(this.#chunks.call(call, index));
   }
 
   onActivity(activity: Activity, line: string): void {
-    if (this.#stream) this.#write(this.#chunks.activity(activity, line));
-    else this.#beDue();
+    this.#write(this.#chunks.activity(activity, line));
   }
 
   onEnd(outcome: Outcome): void {
     this.#options.ticker.delete(this);
-    this.#beDue();
-    if (!this.#stream) return;
-    if (outcome.error) this.#write(this.#chunks.error(outcome));
-    else {
-      this.#write(this.#chunks.finish(outcome));
-      if (this.#options.includesUsage && outcome.usage) this.#write(this.#chunks.usage(outcome.usage));
-      this.#write(doneFrame);
-    }
-    this.#stream.end();
+    this.#hasEnded = true;
+    this.#write(this.#ending(outcome));
+    this.#stream?.end();
   }
 
   tick(now: number): void {
@@ -100,8 +92,30 @@ export class StreamReply implements Watcher, Ticking {
     }
   }
 
+  /** Of a turn that began before somebody came to watch it: all that it has said, in few frames. */
+  #soFar(): string {
+    const { activities, reasoning, textSoFar, calls } = this.#options.turn;
+    return [
+      ...activities.map((activity) => this.#chunks.activity(activity, '')),
+      reasoning === '' ? '' : this.#chunks.reasoning(reasoning),
+      textSoFar === '' ? '' : this.#chunks.text(textSoFar),
+      ...calls.map((call, index) => this.#chunks.call(call, index)),
+    ].join('');
+  }
+
+  #ending(outcome: Outcome): string {
+    if (outcome.error) return this.#chunks.error(outcome);
+    const usage = this.#options.includesUsage && outcome.usage ? this.#chunks.usage(outcome.usage) : '';
+    return `${this.#chunks.finish(outcome)}${usage}${doneFrame}`;
+  }
+
   #write(frame: string): void {
+    if (!this.#stream) {
+      this.#held += frame;
+      this.#beDue();
+      return;
+    }
     this.#hasWritten = true;
-    this.#stream?.write(frame);
+    this.#stream.write(frame);
   }
 }

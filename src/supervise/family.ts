@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { defaults, type ProcessIdentity } from '../protocol/index.ts';
 import { monotonicMs } from './clock.ts';
 import { findProcess, identityOf, isAlive } from './identity.ts';
-import { type ScannedProcess, scanProcesses } from './scan.ts';
+import { carries, type ScannedProcess, scanProcesses } from './scan.ts';
 import { sendToGroup, signalLeader, signalProcess } from './signals.ts';
 
 /** How a sweep ended. Nothing remains, or it says what. */
@@ -119,8 +119,8 @@ export class Family {
     return entry.pid === this.leader.pid && entry.startedTicks === this.leader.startedTicks;
   }
 
-  #isMarked({ marker }: ScannedProcess): boolean {
-    return this.marker !== '' && typeof marker === 'object' && marker.value === this.marker;
+  #isMarked(entry: ScannedProcess): boolean {
+    return carries(entry, this.marker);
   }
 }
 

@@ -11,6 +11,15 @@ export interface ScannedProcess extends ProcessEntry {
   readonly marker: { readonly value: string } | 'absent' | 'unknown';
 }
 
+/**
+ * Whether a process carries `wanted`: that very marker, or one below it. What a managed process starts itself may have a
+ * marker of its own, so that it can be ended by itself; it begins with that of the process and a slash.
+ */
+export function carries({ marker }: Pick<ScannedProcess, 'marker'>, wanted: string): boolean {
+  if (wanted === '' || typeof marker === 'string') return false;
+  return marker.value === wanted || marker.value.startsWith(`${wanted}/`);
+}
+
 const chunk = 64;
 const maxPasses = 3;
 

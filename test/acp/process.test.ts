@@ -122,7 +122,7 @@ t.test('frames that are no messages are answered with their error; the connectio
   send('{"jsonrpc":');
   send('[]');
   send('7');
-  send('{"jsonrpc":"2.0","id":{}}');
+  send('{"nonsense":true}');
   await eventually(() => answers().length === 4, 'each is answered');
   t.strictSame(
     answers().map(({ error }) => error?.code),
@@ -131,6 +131,7 @@ t.test('frames that are no messages are answered with their error; the connectio
   message(1, 'session/new', { cwd: where.workspace, mcpServers: [] });
   message(2, 'initialize', { protocolVersion: 'one' });
   message(3, 'initialize', { protocolVersion: 1 });
+  await eventually(() => answers().length === 7, 'the introduction is answered');
   message(4, 'session/dance', {});
   message(5, 'session/new', { cwd: 7 });
   message(6, 'session/new', { cwd: '/', mcpServers: [] });

@@ -264,6 +264,22 @@ t.test(
   },
 );
 
+t.test('what a sub-agent wants to do is asked for in the session of its parent', async (t) => {
+  const provider = scripted(
+    calls({ callId: 's1', name: 'SpawnSubagent', args: { task: 'write a file', label: 'writer' } }),
+    calls({ callId: 'w1', name: 'WriteFile', args: { path: 'b.txt', content: 'x' } }),
+    says('I wrote it.'),
+    says('My helper wrote it.'),
+  );
+  const where = await surroundings(t, provider);
+  const editor = await inSession(t, where, { permit: () => choose('accept') });
+  t.match(await editor.prompt('have it written'), { stopReason: 'end_turn' });
+  t.match(editor.asked, [{ sessionId: editor.sessionId, toolCall: { title: /write .*b\.txt/ } }]);
+  t.equal(existsSync(join(where.workspace, 'b.txt')), true);
+  t.match(editor.of('tool_call'), [{ kind: 'think', title: 'Sub-agent: writer' }]);
+  t.equal(editor.said(), 'My helper wrote it.');
+});
+
 t.test('modes are the approval policies', async (t) => {
   const write = calls({ callId: 'w1', name: 'WriteFile', args: { path: 'a.txt', content: 'x' } });
   const where = await surroundings(t, scripted(write, says('refused'), write, says('done')));

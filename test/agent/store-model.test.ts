@@ -188,7 +188,7 @@ t.test(
           deepStrictEqual(kept, everything(memory));
           store.close();
           store = openStore(directory);
-          t.strictSame(everything(store.threads), kept);
+          deepStrictEqual(everything(store.threads), kept);
           return true;
         } finally {
           store.close();

@@ -54,9 +54,9 @@ export async function eventually<T>(probe: () => T | undefined | Promise<T | und
 export async function startServer(
   t: Teardown,
   provider?: ModelProvider,
-  more: Partial<AppServerOptions> = {},
-): Promise<{ server: AppServer; path: string; log: string[] }> {
-  const { path, home } = makeWorkspace(t);
+  { config = {}, ...more }: Partial<AppServerOptions> & { readonly config?: unknown } = {},
+): Promise<{ server: AppServer; path: string; home: string; log: string[] }> {
+  const { path, home } = makeWorkspace(t, config);
   const log: string[] = [];
   const logger = createLogger({
     name: 'test',
@@ -72,7 +72,7 @@ export async function startServer(
     ...more,
   });
   t.teardown(() => server.close());
-  return { server, path, log };
+  return { server, path, home, log };
 }
 
 export interface ServerProcess {

@@ -36,7 +36,7 @@ t.test(
         pid: server.child.pid,
         workspacePath: path,
         managedByHub: false,
-        incarnation: null,
+        incarnation: /^[0-9a-f-]{36}$/,
         adoptionProof: null,
       });
       t.same(Object.keys(lock.endpoints), ['appServerWebSocket'], 'no service is named that is not served');
@@ -69,7 +69,7 @@ t.test('health and readiness', async (t) => {
   const health = async () => (await fetch(`${baseUrl(lock)}/healthz`)).json();
   t.match(await health(), {
     status: 'ok',
-    incarnation: null,
+    incarnation: lock.incarnation,
     uptimeMs: Number,
     idleMs: Number,
     connections: 0,

@@ -1,11 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
+import * as v from 'valibot';
 import { ModelError } from '../../src/agent/index.ts';
-import { chatErrors } from '../../src/chat/index.ts';
-import { tool } from '../agent/helpers.ts';
+import { chatErrorBody, chatErrors, chatRoutes, isChatPath } from '../../src/chat/index.ts';
+import { Config } from '../../src/config/index.ts';
+import { createLogger } from '../../src/log/index.ts';
+import { service, tool } from '../agent/helpers.ts';
 import { callTool, say, script } from '../agent/scripted-provider.ts';
-import { exchange, RawClient, rawRequest } from '../http/support.ts';
+import { exchange, RawClient, rawRequest, start } from '../http/support.ts';
 import { chat, eventually, user } from './harness.ts';
 
 const key = 'a-key-of-some-length';
@@ -37,6 +40,23 @@ t.test('with a key everything below /v1/ but health needs it, whether it exists 
   }
   t.equal((await fetch(`${url}/v1/health`)).status, 200);
   t.equal((await fetch(`${url}/v1/nothing`, { headers: { authorization: `Bearer ${key}` } })).status, 404);
+});
+
+t.test('a server that carries the routes without the guard asks for the key all the same', async (t) => {
+  const { Api: api } = v.parse(Config, { Api: { ApiKey: key } });
+  const logger = createLogger({ name: 'chat', level: 'silent' });
+  const { threads: runtime } = service(script());
+  const { url } = await start(t, 'uws', {
+    routes: chatRoutes({ runtime, api, isPublic: false, version: '1', mode: 'api', logger }),
+    errorBody: (error) => (isChatPath(error.path) ? chatErrorBody(error) : 'not ours'),
+  });
+  for (const path of ['/v1/chat/completions', '/v1/models', '/v1/nothing']) {
+    const answer = await fetch(url + path, { method: path.endsWith('s') && !path.includes('chat') ? 'GET' : 'POST' });
+    t.equal(answer.status, 401, path);
+    t.match(await answer.json(), { error: { code: 'invalid_api_key' } });
+  }
+  t.equal((await fetch(`${url}/v1/health`)).status, 200);
+  t.equal(await (await fetch(`${url}/elsewhere`)).json(), 'not ours');
 });
 
 t.test('without a key nobody is asked for one', async (t) => {

@@ -2,7 +2,14 @@ import { once } from 'node:events';
 import t from 'tap';
 import type { ProcessIdentity } from '../../src/protocol/index.ts';
 import { Family } from '../../src/supervise/family.ts';
-import { adoptManaged, isAlive, killGroupVerified, ownIdentity, readIdentity } from '../../src/supervise/index.ts';
+import {
+  adoptManaged,
+  isAlive,
+  killGroupVerified,
+  killMarked,
+  ownIdentity,
+  readIdentity,
+} from '../../src/supervise/index.ts';
 import { sendToGroup, signalProcess } from '../../src/supervise/signals.ts';
 import { firstLine, newMarker, nothingLeft, start, startPlain, temporaryDirectory } from './helpers.ts';
 
@@ -85,6 +92,18 @@ t.test('so is a group whose leader died before, proved to be ours by the marker'
   await child.exited;
   t.match(await killGroupVerified(child.identity, marker), { ended: 1, remaining: [] });
   t.equal(isAlive(grandchild), 'gone');
+});
+
+t.test('markers below ours are ours, those that only begin alike are not', async (t) => {
+  const marker = newMarker();
+  const ours = await start(t, 'waits', [], { marker: `${marker}/command` });
+  const stranger = await start(t, 'waits', [], { marker: `${marker}-other` });
+  t.equal(await killMarked(''), 0, 'no marker marks nobody');
+  t.equal(await killMarked(`${marker}/com`), 0);
+  t.equal(isAlive(ours.identity), 'alive');
+  t.equal(await killMarked(marker), 1);
+  t.equal(isAlive(ours.identity), 'gone');
+  t.equal(isAlive(stranger.identity), 'alive');
 });
 
 t.test('a bystander who has the pid of ours now is never touched, nor the group it leads', async (t) => {

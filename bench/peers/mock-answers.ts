@@ -1,0 +1,35 @@
+/** What the mock upstream answers, by the model that is asked for; the load clients know it too, and check every letter. */
+export interface MockAnswer {
+  /** Pieces of a stream, one token each as models make them. */
+  readonly chunks: number;
+  /** Between two pieces; 0: as fast as possible. The first comes at once. */
+  readonly paceMs: number;
+  /** Pieces of a stream that leave in one write; without a pace only. */
+  readonly atOnce: number;
+}
+
+export const mockAnswers = {
+  /** All of it is there before anybody asks. */
+  instant: { chunks: 16, paceMs: 0, atOnce: 16 },
+  /** One write per piece, as models do, but without any thinking. */
+  burst: { chunks: 200, paceMs: 0, atOnce: 1 },
+  /** For the time to the first piece while others stream. */
+  paced: { chunks: 25, paceMs: 20, atOnce: 1 },
+  /** The same with one stream at a time: shorter, so that there are enough of them. */
+  brief: { chunks: 4, paceMs: 10, atOnce: 1 },
+} as const satisfies Record<string, MockAnswer>;
+
+export type MockModel = keyof typeof mockAnswers;
+
+/** Asks for two tools, one after the other, and then says this. */
+export const toolsModel = 'tools';
+export const toolsText = 'Both tools have run.';
+
+const words = [' agent', ' reads', ' files', ' tests', ' build', ' again', ' until', ' clean'];
+
+/** Piece number `index`. All are of one length, and no letter of them needs an escape in JSON. */
+export const pieceOf = (index: number): string => words[index % words.length] ?? '';
+
+export function textOf(model: MockModel): string {
+  return Array.from({ length: mockAnswers[model].chunks }, (_, index) => pieceOf(index)).join('');
+}

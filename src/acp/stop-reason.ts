@@ -1,0 +1,31 @@
+import { RequestError, type StopReason } from '@agentclientprotocol/sdk';
+import type { SeenTurn } from './thread-events.ts';
+
+/** A turn that ended so was not cancelled by anybody. */
+const serverEnds: ReadonlySet<string> = new Set(['shutdown', 'crash']);
+
+/**
+ * What a prompt is answered with when its turn has ended.
+ *
+ * @throws RequestError when the turn has failed, or has ended with its server
+ */
+export function stopReasonOf({
+  status,
+  interruptedBy = '',
+  finishReason = 'stop',
+  error,
+  items,
+}: SeenTurn): StopReason {
+  if (status === 'cancelled') {
+    if (!serverEnds.has(interruptedBy)) return 'cancelled';
+    throw RequestError.internalError({ interruptedBy }, 'the agent server ended in the middle of the turn');
+  }
+  if (status === 'failed') {
+    const { code, message } = error ?? { code: 'internalError', message: 'The turn failed.' };
+    throw RequestError.internalError({ code }, message);
+  }
+  const isLimited = items.some((item) => item.type === 'systemNotice' && item.kind === 'callLimitReached');
+  if (isLimited) return 'max_turn_requests';
+  if (finishReason === 'length') return 'max_tokens';
+  return finishReason === 'contentFilter' ? 'refusal' : 'end_turn';
+}

@@ -1,0 +1,33 @@
+import { randomBytes } from 'node:crypto';
+import { type Config, isLoopback } from '../config/index.ts';
+import type { LaunchDocument } from '../protocol/index.ts';
+import type { ListenAddress } from './arguments.ts';
+import { StartupError } from './startup-error.ts';
+
+/** Where the WebSocket listens, and what opens it. */
+export interface ServingAddress extends ListenAddress {
+  readonly token: string;
+}
+
+/** The Hub's word, else the command line's, else the configuration's. @throws StartupError (config) */
+export function addressOf(
+  config: Config,
+  {
+    launch,
+    listen: asked,
+  }: { readonly launch?: LaunchDocument | undefined; readonly listen?: ListenAddress | undefined },
+): ServingAddress {
+  if (launch) return launch.services.appServerWebSocket;
+  const { Host, Port, Token } = config.AppServer.WebSocket;
+  const { host, port } = asked ?? { host: Host, port: Port };
+  if (!isLoopback(host) && Token === '') {
+    throw new StartupError(
+      'config',
+      `AppServer.WebSocket.Token must be set to listen on ${host}, which others can reach`,
+    );
+  }
+  return { host, port, token: Token || randomBytes(32).toString('base64url') };
+}
+
+/** A host as a URL has it: IPv6 addresses in brackets (RFC 3986 §3.2.2). */
+export const urlHost = (host: string): string => (host.includes(':') ? `[${host}]` : host);

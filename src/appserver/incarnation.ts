@@ -1,0 +1,36 @@
+import { randomUUID } from 'node:crypto';
+import type { Logger } from '../log/index.ts';
+import type { AppServerLock, LaunchDocument } from '../protocol/index.ts';
+import { isAlive, killMarked, markerVariable } from '../supervise/index.ts';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * What names this start in the environment of everything that we start: the Hub's word. Nobody gave us one, it is new,
+ * below that of the process that we are ourselves a descendant of, if there is one.
+ */
+export function incarnationOf(launch: LaunchDocument | undefined, env: Environment): string {
+  if (launch) return launch.incarnation;
+  const parent = env[markerVariable];
+  return parent ? `${parent}/${randomUUID()}` : randomUUID();
+}
+
+export const withIncarnation = (env: Environment, incarnation: string): Environment => ({
+  ...env,
+  [markerVariable]: incarnation,
+});
+
+/**
+ * Ends what a server that crashed has left running in this workspace: commands and MCP servers. Nothing is touched while
+ * it is not certain that the server itself is dead. Call it with the workspace's lock held, before anything is served.
+ */
+export async function endLeftovers(predecessor: AppServerLock | undefined, logger: Logger): Promise<void> {
+  if (!predecessor?.incarnation) return;
+  const { pid, identity, incarnation } = predecessor;
+  if (isAlive(identity) !== 'gone') {
+    logger.warn('the server before this one may still live; what it has started is left alone', { pid });
+    return;
+  }
+  const ended = await killMarked(incarnation);
+  if (ended > 0) logger.warn('ended what the server before this one has left', { pid, processes: ended });
+}

@@ -1,0 +1,202 @@
+import type { Readable, Writable } from 'node:stream';
+import type { StoredThread } from '../agent/index.ts';
+import { type Config, isLoopback } from '../config/index.ts';
+import type { HttpServer } from '../http/index.ts';
+import { defaults, type Turn, version } from '../protocol/index.ts';
+import { ownIdentity } from '../supervise/index.ts';
+import { Activity } from './activity.ts';
+import { addressOf, type ServingAddress, urlHost } from './address.ts';
+import type { AppServer, AppServerOptions } from './app-server.ts';
+import { type Assembly, assemble } from './assembly.ts';
+import type { ConnectionOptions } from './connection.ts';
+import { incarnationOf, withIncarnation } from './incarnation.ts';
+import { inspectionRoutes } from './inspection.ts';
+import { methodsOf } from './methods.ts';
+import { Observatory } from './observatory.ts';
+import { secretsOf } from './secrets.ts';
+import { listen, openServer } from './server.ts';
+import { openServices, type Services } from './services.ts';
+import { StartupError } from './startup-error.ts';
+import { serveStdio } from './stdio.ts';
+import { notificationOf, tellHub } from './tell-hub.ts';
+import type { HeldWorkspace } from './workspace.ts';
+
+/** One workspace being served: the runtime, the listeners in front of it, and the order in which they come and go. */
+export class RunningServer implements AppServer {
+  readonly workspacePath: string;
+  readonly #workspace: HeldWorkspace;
+  readonly #config: Config;
+  readonly #options: AppServerOptions;
+  readonly #address: ServingAddress;
+  readonly #incarnation: string;
+  readonly #observatory: Observatory;
+  readonly #activity: Activity;
+  readonly #assembly: Assembly;
+  readonly #connection: Omit<ConnectionOptions, 'wire'>;
+  #isServing = false;
+  #server: HttpServer | undefined;
+  #services: Services | undefined;
+  #authority = '';
+  #closing: Promise<void> | undefined;
+
+  /** @throws StartupError (config) */
+  private constructor(workspace: HeldWorkspace, config: Config, options: AppServerOptions) {
+    const { launch, logger, env, provider } = options;
+    this.workspacePath = workspace.path;
+    this.#workspace = workspace;
+    this.#config = config;
+    this.#options = options;
+    this.#address = addressOf(config, options);
+    this.#incarnation = incarnationOf(launch, env);
+    const secrets = secretsOf(config, launch, this.#address.token);
+    for (const secret of secrets) logger.protect(secret);
+    this.#observatory = new Observatory(logger);
+    this.#assembly = assemble({
+      workspacePath: workspace.path,
+      config,
+      upstream: launch?.upstream,
+      env: withIncarnation(env, this.#incarnation),
+      secrets,
+      logger,
+      provider,
+      observe: this.#observatory.add,
+      onTurnEnd: (thread, turn) => this.#noteTurnEnd(thread, turn),
+    });
+    const { threads, mcp } = this.#assembly;
+    this.#activity = new Activity(() => threads.activeTurns > 0);
+    this.#connection = {
+      methods: methodsOf(threads, mcp),
+      feed: threads.feed,
+      respond: threads.respond.bind(threads),
+      onWork: this.#activity.note,
+      onBug: (error) => logger.bug(error),
+    };
+  }
+
+  /**
+   * Opens everything, the WebSocket last, and publishes its address. What was opened is closed again when that fails.
+   *
+   * @throws StartupError config, system
+   */
+  static async start(workspace: HeldWorkspace, config: Config, options: AppServerOptions): Promise<RunningServer> {
+    const running = new RunningServer(workspace, config, options);
+    try {
+      await running.#open();
+      return running;
+    } catch (error) {
+      await running.#release(0);
+      throw error;
+    }
+  }
+
+  get webSocketUrl(): string {
+    return `ws://${this.#authority}/ws?token=${encodeURIComponent(this.#address.token)}`;
+  }
+
+  get baseUrl(): string {
+    return `http://${this.#authority}`;
+  }
+
+  get endpoints(): AppServer['endpoints'] {
+    return this.#services?.endpoints ?? {};
+  }
+
+  serveStdio(input: Readable, output: Writable): Promise<void> {
+    return serveStdio({ input, output, connection: this.#connection });
+  }
+
+  describe(): ReturnType<AppServer['describe']> {
+    return this.#assembly.threads.describe();
+  }
+
+  close(): Promise<void> {
+    this.#isServing = false;
+    this.#closing ??= this.#release(defaults.http.closeGraceMs);
+    return this.#closing;
+  }
+
+  async #open(): Promise<void> {
+    const { launch, logger, mode = 'appServer' } = this.#options;
+    this.#server = await this.#createServer();
+    this.#services = await openServices({
+      mode: launch ? 'managed' : mode,
+      config: this.#config,
+      launch,
+      runtime: this.#assembly.threads,
+      health: this.#assembly.describe,
+      logger,
+    });
+    const { host, port } = await this.#listen(this.#server);
+    this.#authority = `${urlHost(host)}:${port}`;
+    this.#isServing = true;
+    this.#publish();
+    logger.info('serving', { workspacePath: this.workspacePath, address: this.#authority });
+  }
+
+  #createServer(): Promise<HttpServer> {
+    const { logger } = this.#options;
+    return openServer({
+      token: this.#address.token,
+      isPublic: !isLoopback(this.#address.host),
+      connection: this.#connection,
+      inspection: (auth) => inspectionRoutes(this.#observatory, auth, logger),
+      health: {
+        incarnation: this.#incarnation,
+        threads: this.#assembly.threads,
+        idleMs: () => this.#activity.idleMs,
+        isLockIntact: () => this.#workspace.lock.intact(),
+      },
+      isReady: () => this.#isServing,
+      logger,
+    });
+  }
+
+  async #listen(server: HttpServer) {
+    const { host, port } = this.#address;
+    try {
+      return await listen(server, { host, port }, this.#options.logger);
+    } catch (error) {
+      throw new StartupError('system', `cannot listen on ${host}: ${(error as Error).message}`, { cause: error });
+    }
+  }
+
+  #publish(): void {
+    const { launch } = this.#options;
+    try {
+      this.#workspace.publish({
+        version: 1,
+        pid: process.pid,
+        identity: ownIdentity(),
+        workspacePath: this.workspacePath,
+        managedByHub: launch !== undefined,
+        incarnation: this.#incarnation,
+        adoptionProof: launch?.adoptionProof ?? null,
+        startedAt: new Date().toISOString(),
+        serverVersion: version,
+        endpoints: { appServerWebSocket: this.webSocketUrl, ...this.endpoints },
+      });
+    } catch (error) {
+      throw new StartupError('system', `cannot publish the address: ${(error as Error).message}`, { cause: error });
+    }
+  }
+
+  #noteTurnEnd(thread: StoredThread, turn: Turn): void {
+    const { launch, logger } = this.#options;
+    this.#activity.note();
+    const notification = launch && this.#isServing ? notificationOf(thread, turn) : undefined;
+    if (launch && notification) void tellHub(launch, notification, logger);
+  }
+
+  /** Nobody new comes; turns end, which their clients hear of; then the listeners close, and the workspace is free. */
+  async #release(graceMs: number): Promise<void> {
+    this.#isServing = false;
+    try {
+      this.#workspace.withdraw();
+      await this.#assembly.close();
+      this.#observatory.close();
+      await Promise.all([this.#services?.close(), this.#server?.close(graceMs)]);
+    } finally {
+      this.#workspace.lock.release();
+    }
+  }
+}

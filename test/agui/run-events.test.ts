@@ -1,0 +1,135 @@
+/** Properties of the translation: whatever happens in a turn, the protocol's own client understands it. */
+import { HttpAgent, type Message } from '@ag-ui/client';
+import fc from 'fast-check';
+import t from 'tap';
+import type { ThreadEvent } from '../../src/agent/index.ts';
+import { type AguiEvent, frameOf } from '../../src/agui/events.ts';
+import type { RunInput } from '../../src/agui/input.ts';
+import { messagesOf } from '../../src/agui/messages.ts';
+import { RunEvents } from '../../src/agui/run-events.ts';
+import type { Item, Turn } from '../../src/protocol/index.ts';
+
+type Spoken = { readonly type: 'agentMessage' | 'reasoningContent'; readonly pieces: readonly string[] };
+type Called = { readonly type: 'call'; readonly args: string; readonly result: string };
+
+const steps = fc.array(
+  fc.oneof(
+    fc.record({
+      type: fc.constantFrom('agentMessage' as const, 'reasoningContent' as const),
+      pieces: fc.array(fc.string({ minLength: 1 }), { minLength: 1, maxLength: 4 }),
+    }),
+    fc.record({ type: fc.constant('call' as const), args: fc.json(), result: fc.string() }),
+  ),
+  { maxLength: 8 },
+);
+
+const about = { threadId: 'thread', turnId: 'turn' };
+
+/** The items of a turn, and everything that is told of them as they come. */
+function happen(what: readonly (Spoken | Called)[]): { items: Item[]; events: ThreadEvent[] } {
+  const items: Item[] = [];
+  const events: ThreadEvent[] = [];
+  const base = () => ({ id: `item_${items.length}`, turnId: 'turn', status: 'completed' as const, createdAt: '' });
+  const whole = (item: Item) => {
+    items.push(item);
+    events.push({ method: 'item/started', params: { ...about, item: { ...item, status: 'started' } } });
+    events.push({ method: 'item/completed', params: { ...about, item } });
+  };
+  whole({ ...base(), type: 'userMessage', input: [{ type: 'text', text: 'hi' }] });
+  for (const [index, step] of what.entries()) {
+    if (step.type === 'call') {
+      const call = { callId: `call_${index}`, tool: 'Look' };
+      whole({ ...base(), ...call, type: 'toolCall', source: 'builtin', arguments: step.args });
+      whole({ ...base(), ...call, type: 'toolResult', outcome: 'completed', text: step.result });
+      continue;
+    }
+    const item = { ...base(), type: step.type, text: step.pieces.join('') } satisfies Item;
+    items.push(item);
+    events.push({
+      method: 'item/started',
+      params: { ...about, item: { ...item, status: 'started', text: '' } as Item },
+    });
+    const method = step.type === 'agentMessage' ? 'item/agentMessage/delta' : 'item/reasoning/delta';
+    for (const delta of step.pieces) {
+      events.push({ method, params: { ...about, itemId: item.id, deltaKind: 'text', delta } });
+    }
+    events.push({ method: 'item/completed', params: { ...about, item } });
+  }
+  return { items, events };
+}
+
+/** The items as they stand after the first events. */
+function standing(events: readonly ThreadEvent[]): Item[] {
+  const items = new Map<string, Item>();
+  for (const { method, params } of events) {
+    if (method === 'item/started' || method === 'item/completed') items.set(params.item.id, params.item);
+    if (method !== 'item/agentMessage/delta' && method !== 'item/reasoning/delta') continue;
+    const item = items.get(params.itemId);
+    if (item && 'text' in item) items.set(item.id, { ...item, status: 'streaming', text: item.text + params.delta });
+  }
+  return [...items.values()];
+}
+
+const user = { id: 'u', role: 'user', content: 'hi' } as const;
+const input: RunInput = {
+  threadId: 't',
+  runId: 'r',
+  protocolVersion: '1.0',
+  parentRunId: undefined,
+  messages: [user],
+  tools: [],
+  context: [],
+  resume: [],
+};
+
+/** What the protocol's client holds after these events; it throws when they break a rule. */
+async function heard(events: readonly AguiEvent[]): Promise<Message[]> {
+  const body = Buffer.concat(events.map(frameOf));
+  const headers = { 'content-type': 'text/event-stream' };
+  const agent = new HttpAgent({ url: 'http://unused', fetch: async () => new Response(body, { headers }) });
+  agent.setMessages([user]);
+  await agent.runAgent();
+  return agent.messages;
+}
+
+const ended = (items: Item[]): Turn => ({ id: 'turn', threadId: 'thread', status: 'completed', items, startedAt: '' });
+
+/** The protocol's client writes down an empty text where we have none. */
+const shape = (messages: readonly Message[]) =>
+  messages.map(({ id, role, content, ...rest }) => ({
+    id,
+    role,
+    content: content ?? '',
+    calls: 'toolCalls' in rest ? rest.toolCalls : undefined,
+  }));
+
+t.test('the client ends up with what was said, from wherever it listens', async (t) => {
+  await fc.assert(
+    fc.asyncProperty(steps, fc.nat(), async (what, seed) => {
+      const { items, events } = happen(what);
+      const cut = seed % (events.length + 1);
+      const told: AguiEvent[] = [];
+      const run = new RunEvents({ input, answeredCalls: new Set(), emit: (event) => told.push(event) });
+      run.start();
+      if (cut > 0) run.restate(standing(events.slice(0, cut)));
+      for (const event of events.slice(cut)) run.hear(event);
+      run.end(ended(items));
+      t.strictSame(shape(await heard(told)), shape([user, ...messagesOf(items)]));
+    }),
+    { numRuns: 60 },
+  );
+});
+
+t.test('what was missed altogether is told at the end', async (t) => {
+  await fc.assert(
+    fc.asyncProperty(steps, async (what) => {
+      const { items } = happen(what);
+      const told: AguiEvent[] = [];
+      const run = new RunEvents({ input, answeredCalls: new Set(), emit: (event) => told.push(event) });
+      run.start();
+      run.end(ended(items));
+      t.strictSame(shape(await heard(told)), shape([user, ...messagesOf(items)]));
+    }),
+    { numRuns: 30 },
+  );
+});

@@ -1,0 +1,255 @@
+/** Sessions of `vscode-jsonrpc` over a WebSocket with the demo model, whose tools are the real ones: approvals. */
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { ErrorCodes, ResponseError } from 'vscode-jsonrpc/node';
+import type { ApprovalDecision, ApprovalRequest, Item } from '../../src/protocol/index.ts';
+import { type Message, startServer } from './harness.ts';
+import { Session, type SessionOptions } from './session.ts';
+
+const accept = () => ({ decision: 'accept' });
+const never = () => new Promise(() => undefined);
+
+async function place(t: Test, config: unknown = {}) {
+  const { server, path, log } = await startServer(t, undefined, { config });
+  const open = async (options: SessionOptions = {}) => {
+    const session = await Session.open(t, server.webSocketUrl, options);
+    t.teardown(() => t.same(session.faults, [], 'everything fits its schema'));
+    return session;
+  };
+  t.teardown(() =>
+    t.same(
+      log.filter((line) => line.includes('"level":"error"')),
+      [],
+      'no bug',
+    ),
+  );
+  return { open, path, read: (name: string) => readFileSync(join(path, name), 'utf8') };
+}
+
+const results = (items: readonly Item[]) => items.filter((item) => item.type === 'toolResult');
+const types = (items: readonly Item[]) => items.map(({ type }) => type);
+
+t.test('a whole session: tools, an approval, its answer, the report', async (t) => {
+  const { open, read } = await place(t);
+  const session = await open({ onApproval: accept });
+  const { threadId, turnId } = await session.begin('write a.txt: hello\nread a.txt\nrun: cat a.txt && echo there');
+  const { turn } = await session.until('turn/completed');
+  t.equal(read('a.txt'), 'hello\n');
+  t.match(turn, { id: turnId, threadId, status: 'completed', finishReason: 'stop' });
+  t.match(session.approvals, [{ approvalType: 'shell', operation: 'run', target: 'cat a.txt && echo there' }]);
+  t.match(results(turn.items), [
+    { tool: 'WriteFile', outcome: 'completed' },
+    { tool: 'ReadFile', outcome: 'completed', text: /hello/ },
+    { tool: 'Exec', outcome: 'completed', text: /hello\nthere/ },
+  ]);
+  t.match(
+    turn.items.find(({ type }) => type === 'commandExecution'),
+    { command: 'cat a.txt && echo there', output: 'hello\nthere\n', exitCode: 0, outcome: 'completed' },
+  );
+  const output = session.heard.flatMap(({ method, params }) =>
+    method === 'item/commandExecution/outputDelta' ? [params['delta']] : [],
+  );
+  t.equal(output.join(''), 'hello\nthere\n');
+  const { thread } = await session.call('thread/read', { threadId, includeTurns: true });
+  t.same(thread.turns, [turn], 'what is read is what was told');
+});
+
+t.test(
+  'the connection drops while an approval waits: the next one is asked again, and its answer counts',
+  async (t) => {
+    const { open } = await place(t);
+    for (const way of ['thread/resume', 'thread/subscribe'] as const) {
+      const first = await open({ onApproval: never });
+      const { threadId, turnId } = await first.begin('run: echo again');
+      const asked = await first.approval();
+      await first.drop();
+      const second = await open({ onApproval: accept });
+      t.same((await second.call('approval/list', { threadId })).data, [asked], way);
+      t.match((await second.call('thread/list', {})).data, [
+        { id: threadId, runtime: { running: true, waitingOnApproval: true } },
+      ]);
+      if (way === 'thread/resume') {
+        const { thread } = await second.call('thread/resume', { threadId });
+        t.match(thread.turns?.at(-1), { id: turnId, status: 'waitingApproval' });
+      } else {
+        await second.call('thread/subscribe', { threadId, replayRecent: true });
+        t.match((await second.until('turn/started')).turn, { id: turnId, status: 'waitingApproval' });
+      }
+      const { turn } = await second.until('turn/completed');
+      t.same(second.approvals, [asked], 'the same question, with the same id');
+      t.match(results(turn.items), [{ tool: 'Exec', outcome: 'completed', text: /again/ }]);
+      await second.call('thread/delete', { threadId });
+    }
+  },
+);
+
+t.test('a sub-agent’s approval is asked again of who comes back to its parent', async (t) => {
+  const { open } = await place(t);
+  const first = await open({ onApproval: never });
+  const { threadId } = await first.begin('delegate: run: echo deep');
+  const asked = await first.approval();
+  t.not(asked.threadId, threadId);
+  await first.drop();
+  const second = await open({ onApproval: accept });
+  await second.call('thread/resume', { threadId });
+  const { turn } = await second.until('turn/completed', (params) => params.threadId === threadId);
+  t.same(second.approvals, [asked]);
+  t.match(results(turn.items), [{ tool: 'SpawnSubagent', outcome: 'completed', text: /deep/ }]);
+});
+
+t.test('a second device answers by approval/respond; the first one’s later answer is harmless', async (t) => {
+  const { open } = await place(t);
+  let answer: (value: unknown) => void = () => undefined;
+  const slow = await open({
+    onApproval: () =>
+      new Promise((resolve) => {
+        answer = resolve;
+      }),
+  });
+  const { threadId } = await slow.begin('run: echo once');
+  const { requestId } = await slow.approval();
+  const device = await open();
+  const { data } = await device.call('approval/list', {});
+  t.match(data, [{ requestId, threadId }]);
+  await device.call('approval/respond', { requestId, decision: 'accept' });
+  const resolved = await slow.until('item/approval/resolved');
+  t.match(resolved, { requestId, decision: 'accept', decidedBy: 'user' });
+  answer({ decision: 'cancel' });
+  const { turn } = await slow.until('turn/completed');
+  t.match(results(turn.items), [{ outcome: 'completed', text: /once/ }]);
+  t.match(await device.refused('approval/respond', { requestId, decision: 'decline' }), { name: 'approvalNotFound' });
+  t.match(await slow.refused('approval/respond', { requestId: 'approval_none', decision: 'accept' }), {
+    name: 'approvalNotFound',
+    data: { requestId: 'approval_none' },
+  });
+});
+
+t.test('both of two clients are asked; the first answer counts', async (t) => {
+  const { open } = await place(t);
+  const answers: ((value: unknown) => void)[] = [];
+  const onApproval = () => new Promise((resolve) => answers.push(resolve));
+  const [one, other] = [await open({ onApproval }), await open({ onApproval })];
+  const { threadId } = await one.begin('run: echo twice');
+  await one.approval();
+  await other.call('thread/subscribe', { threadId, replayRecent: true });
+  t.same(await other.approval(), await one.approval());
+  answers[1]?.({ decision: 'decline' });
+  answers[0]?.({ decision: 'accept' });
+  const { turn } = await one.until('turn/completed');
+  const responses = turn.items.filter(({ type }) => type === 'approvalResponse');
+  t.equal(responses.length, 1);
+});
+
+const refusing: readonly [string, SessionOptions['onApproval']][] = [
+  ['answers with an error', () => new ResponseError(ErrorCodes.InternalError, 'no idea')],
+  ['throws', () => Promise.reject(new Error('the window was closed'))],
+  ['does not know the method (-32601)', undefined],
+  ['answers with something else', () => ({ decision: 'perhaps' })],
+  ['answers with nothing', () => null],
+  ['declines', () => ({ decision: 'decline' satisfies ApprovalDecision })],
+];
+for (const [how, onApproval] of refusing) {
+  t.test(`a client that ${how} has declined`, async (t) => {
+    const { open } = await place(t);
+    const session = await open(onApproval && { onApproval });
+    await session.begin('run: echo never');
+    const { turn } = await session.until('turn/completed');
+    t.match(results(turn.items), [{ tool: 'Exec', outcome: 'declined', text: /user declined/ }]);
+    t.notOk(types(turn.items).includes('commandExecution'));
+  });
+}
+
+t.test('cancel ends the turn', async (t) => {
+  const { open, path } = await place(t);
+  const session = await open({ onApproval: () => ({ decision: 'cancel' }) });
+  await session.begin('run: touch never\nwrite never: either');
+  const { turn } = await session.until('turn/cancelled');
+  t.match(turn, { status: 'cancelled', interruptedBy: 'approval' });
+  t.notOk(existsSync(join(path, 'never')));
+});
+
+t.test('a client without approvalSupport is never asked; somebody else may answer', async (t) => {
+  const { open } = await place(t);
+  const quiet = await open({ capabilities: { approvalSupport: false }, onApproval: accept });
+  const { threadId } = await quiet.begin('run: echo asked');
+  await quiet.until('item/completed', ({ item }) => item.type === 'approvalRequest');
+  const other = await open({ onApproval: accept });
+  await other.call('thread/resume', { threadId });
+  await quiet.until('turn/completed');
+  t.same(quiet.approvals, []);
+  t.equal(other.approvals.length, 1);
+});
+
+t.test('silence declines; who answers then is told that it was too late', async (t) => {
+  const { open } = await place(t, { Permissions: { ApprovalTimeoutSeconds: 1 } });
+  let answer: (value: unknown) => void = () => undefined;
+  const session = await open({
+    onApproval: () =>
+      new Promise((resolve) => {
+        answer = resolve;
+      }),
+  });
+  await session.begin('run: echo late');
+  const { requestId, createdAt, expiresAt } = await session.approval();
+  t.equal(Date.parse(expiresAt) - Date.parse(createdAt), 1_000);
+  t.match(await session.until('item/approval/resolved'), { requestId, decision: 'decline', decidedBy: 'timeout' });
+  const { turn } = await session.until('turn/completed');
+  t.match(results(turn.items), [{ outcome: 'declined', text: /nobody answered/ }]);
+  answer({ decision: 'accept' });
+  t.match(await session.refused('approval/respond', { requestId, decision: 'accept' }), { name: 'approvalTimeout' });
+});
+
+t.test('an answer for the session, and one for always, is not asked for again', async (t) => {
+  const { open } = await place(t);
+  const decisions: ApprovalDecision[] = ['acceptForSession', 'acceptAlways'];
+  const session = await open({ onApproval: () => ({ decision: decisions.shift() ?? 'decline' }) });
+  const { threadId } = await session.begin('run: echo same');
+  await session.until('turn/completed');
+  await session.say(threadId, 'run: echo same');
+  await session.until('turn/completed', undefined, 2);
+  t.equal(session.approvals.length, 1, 'the session');
+  await session.begin('run: echo same');
+  await session.until('turn/completed', undefined, 3);
+  t.equal(session.approvals.length, 2, 'another session is asked for itself');
+  await session.begin('run: echo same');
+  const { turn } = await session.until('turn/completed', undefined, 4);
+  t.equal(session.approvals.length, 2, 'always');
+  t.match(results(turn.items), [{ outcome: 'completed' }]);
+});
+
+t.test('interrupting a turn that waits withdraws its question', async (t) => {
+  const { open } = await place(t);
+  const session = await open({ onApproval: never });
+  const { threadId, turnId } = await session.begin('run: echo never');
+  const { requestId } = await session.approval();
+  await session.call('turn/interrupt', { threadId, turnId });
+  const { turn } = await session.until('turn/cancelled');
+  t.match(turn, { interruptedBy: 'user' });
+  t.match(await session.until('item/approval/resolved'), { requestId, decision: 'cancel', decidedBy: 'policy' });
+  t.same((await session.call('approval/list', {})).data, []);
+});
+
+t.test('policies of a thread: nobody is asked', async (t) => {
+  const { open } = await place(t);
+  const session = await open({ onApproval: accept });
+  for (const [approvalPolicy, outcome] of [
+    ['autoApprove', 'completed'],
+    ['interrupt', 'declined'],
+  ] as const) {
+    const { threadId } = await session.begin('run: echo policy', { config: { approvalPolicy } });
+    const { turn } = await session.until('turn/completed', (params) => params.threadId === threadId);
+    t.match(results(turn.items), [{ outcome }]);
+  }
+  t.same(session.approvals satisfies ApprovalRequest[], []);
+});
+
+t.test('no message has a null where something is not known', async (t) => {
+  const { open } = await place(t);
+  const session = await open({ onApproval: accept });
+  await session.begin('run: false');
+  await session.until('turn/completed');
+  const holdsNull = (value: Message): boolean =>
+    value === null || (typeof value === 'object' && Object.values(value).some(holdsNull));
+  t.same(session.heard.filter(holdsNull), []);
+});
