@@ -19,6 +19,8 @@ export interface TurnTokens {
 export interface TurnFailure {
   readonly code: string;
   readonly message: string;
+  /** How long to leave the upstream alone, when it said so. */
+  readonly retryAfterMs?: number;
 }
 
 export type TurnFinish = 'stop' | 'length' | 'toolCalls' | 'contentFilter';
@@ -72,10 +74,11 @@ export type TurnEmitted =
 
 /** What an error says of itself; anything that was thrown without a code is `internalError`. */
 export function turnFailureOf(error: unknown): TurnFailure {
-  const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown };
+  const { code, message, retryAfterMs } = (error ?? {}) as Readonly<Record<string, unknown>>;
   return {
     code: typeof code === 'string' ? code : 'internalError',
     message: typeof message === 'string' ? message : String(error),
+    ...(typeof retryAfterMs === 'number' && { retryAfterMs }),
   };
 }
 

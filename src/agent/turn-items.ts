@@ -120,9 +120,16 @@ export class TurnItems {
   }
 
   /** Tells that the model is writing the arguments of a call; the call itself is an item once it is whole. */
-  tellArguments(callId: string, delta: string): void {
+  tellArguments(callId: string, tool: string, delta: string): void {
     const { turn, keep } = this.#options;
-    const params = { threadId: turn.threadId, turnId: turn.id, itemId: callId, deltaKind: 'toolCallArguments', delta };
+    const params = {
+      threadId: turn.threadId,
+      turnId: turn.id,
+      itemId: callId,
+      deltaKind: 'toolCallArguments',
+      delta,
+      tool,
+    };
     keep(undefined, { method: 'item/toolCall/argumentsDelta', params });
   }
 

@@ -3,7 +3,7 @@ import type { Inference, ToolRun, TurnEmitted, TurnInterrupter } from '../../mac
 import type { ApprovalDecision, InputPart, Turn, TurnError } from '../protocol/index.ts';
 import type { DecidedBy } from './call-review.ts';
 import type { ThreadEvent } from './feed.ts';
-import type { ModelEvent, ModelToolCall, ToolChoice } from './model.ts';
+import { ModelError, type ModelEvent, type ModelToolCall, type ToolChoice } from './model.ts';
 import type { TurnOptions } from './runtime.ts';
 import { StorageError, type StoredTurn } from './thread-store.ts';
 import type { startTurnActor as StartTurnActor, TurnWork } from './turn-actor.ts';
@@ -154,7 +154,17 @@ export class TurnRun implements TurnWork {
 
   #track<T>(work: Promise<T>): Promise<T> {
     this.#busy = work;
-    return work;
+    return work.catch((error: unknown) => {
+      throw this.#typed(error);
+    });
+  }
+
+  /** What has no code of its own is a bug: the log gets it whole, clients only where to look. */
+  #typed(error: unknown): unknown {
+    const isKnown = error instanceof ModelError || error instanceof StorageError;
+    if (isKnown || this.#interrupter !== undefined || this.#end) return error;
+    const errorId = this.#host.onBug(error);
+    return { code: 'internalError', message: `The turn failed because of a bug; the log has it as ${errorId}.` };
   }
 
   /** The machine is loaded with the first turn: a server that only waits needs none. */
@@ -224,7 +234,7 @@ export class TurnRun implements TurnWork {
         this.#items.append('reasoningContent', event.text);
         return;
       case 'toolCallDelta':
-        if (event.argumentsDelta !== '') this.#items.tellArguments(event.callId, event.argumentsDelta);
+        if (event.argumentsDelta !== '') this.#items.tellArguments(event.callId, event.name, event.argumentsDelta);
         return;
       case 'toolCall': {
         const { callId, name, arguments: args } = event.call;
@@ -303,7 +313,7 @@ export class TurnRun implements TurnWork {
 
   #fail(failure: TurnError): void {
     if (this.#end) return;
-    const error = { code: failure.code, message: this.#host.clean(failure.message) };
+    const error = { ...failure, message: this.#host.clean(failure.message) };
     this.#items.addError(error);
     this.#finish({ status: 'failed', error });
   }

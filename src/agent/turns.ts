@@ -42,6 +42,7 @@ interface Running {
   readonly thread: StoredThread;
   /** Who may hear of it although nobody subscribed. */
   readonly asker: Listener | undefined;
+  readonly options: TurnOptions;
   readonly depth: number;
   readonly subagents: Semaphore;
 }
@@ -125,7 +126,7 @@ export class Turns {
       throw error;
     }
     const subagents = new Semaphore(settings.subAgent.maxConcurrency);
-    this.#running.set(id, { run, thread, asker, depth, subagents });
+    this.#running.set(id, { run, thread, asker, options, depth, subagents });
     return run;
   }
 
@@ -215,14 +216,15 @@ export class Turns {
       signal.throwIfAborted();
       const { settings, startChild } = this.#options;
       const child = startChild(parent.thread, label);
-      const model = settings.subAgent.model || undefined;
+      const { approvalPolicy, approvalTimeoutMs } = parent.options;
+      const options = { model: settings.subAgent.model || parent.options.model, approvalPolicy, approvalTimeoutMs };
       const ended = Promise.withResolvers<Turn>();
       const listen: Listener = (event) => {
         if (event.method === 'turn/completed' || event.method === 'turn/failed' || event.method === 'turn/cancelled') {
           ended.resolve(event.params.turn);
         }
       };
-      const run = this.start(child, [{ type: 'text', text: task }], listen, { model }, parent.depth + 1);
+      const run = this.start(child, [{ type: 'text', text: task }], listen, options, parent.depth + 1);
       const stop = () => run.interrupt('user');
       signal.addEventListener('abort', stop, { once: true });
       run.begin();

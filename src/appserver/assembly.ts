@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import type { AnyActorRef } from 'xstate';
+import type { RestartPolicy } from '../../machines/index.ts';
 import {
   createBuiltinTools,
   type ModelProvider,
@@ -17,7 +18,7 @@ import {
 import { type Config, directoryName, homeDirectory } from '../config/index.ts';
 import { type Logger, Secrets } from '../log/index.ts';
 import { McpServers } from '../mcp/index.ts';
-import type { LaunchDocument, Turn } from '../protocol/index.ts';
+import { defaults, type LaunchDocument, type Turn } from '../protocol/index.ts';
 import type { Observable } from './observatory.ts';
 import { StartupError } from './startup-error.ts';
 
@@ -66,6 +67,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     home: homeDirectory(env),
     env,
     logger,
+    restartPolicy: restartPolicyOf(config),
     observe: (actor, name) => observe(actor, { id: `mcp/${name}`, machine: 'mcp-server', title: name }),
   });
   const builtin = createBuiltinTools({
@@ -77,7 +79,12 @@ export function assemble(options: AssemblyOptions): Assembly {
     home: homeDirectory(env),
   });
   const enabled = selectTools(builtin, config.EnabledTools);
-  const provider = options.provider ?? configuredProvider(options);
+  const source = options.provider ?? configuredProvider(options);
+  let asked: Promise<ModelProvider> | undefined;
+  const provider = () => {
+    asked = source();
+    return asked;
+  };
   const threads = new ThreadService({
     workspacePath,
     store: store.threads,
@@ -93,7 +100,6 @@ export function assemble(options: AssemblyOptions): Assembly {
     onTurnEnd,
   });
   mcp.onStatus((server) => threads.feed.broadcast({ method: 'mcp/status/updated', params: { server } }));
-  mcp.start();
   let sandbox: SandboxStatus = { mode: config.Tools.Shell.Sandbox, available: false, reason: 'not looked for yet' };
   void sandboxStatus(config.Tools.Shell.Sandbox, env).then((status) => {
     sandbox = status;
@@ -105,6 +111,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     async close() {
       await threads.close();
       await mcp.close();
+      (await asked?.catch(() => undefined))?.close();
       store.close();
     },
   };
@@ -129,6 +136,17 @@ function configuredProvider({ config, upstream }: AssemblyOptions): () => Promis
     idleMs: config.UpstreamIdleMs,
     retries: config.UpstreamRetries,
   });
+}
+
+function restartPolicyOf({ Supervision }: Config): RestartPolicy {
+  return {
+    restart: Supervision.Restart,
+    maxRestarts: Supervision.MaxRestarts,
+    withinMs: Supervision.WithinSeconds * 1_000,
+    backoffBaseMs: Supervision.BackoffBaseMs,
+    backoffCapMs: Supervision.BackoffCapMs,
+    stableAfterMs: defaults.supervise.stableAfterMs,
+  };
 }
 
 function settingsOf(config: Config): RuntimeSettings {

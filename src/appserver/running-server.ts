@@ -131,6 +131,8 @@ export class RunningServer implements AppServer {
     this.#isServing = true;
     this.#publish();
     logger.info('serving', { workspacePath: this.workspacePath, address: this.#authority });
+    // Loading their client takes a while: nobody who waits for this server waits for that.
+    this.#assembly.mcp.start();
   }
 
   #createServer(): Promise<HttpServer> {

@@ -98,21 +98,25 @@ async function open(group: readonly Planned[], options: ServicesOptions): Promis
   const isPublic = !isLoopback(host);
   for (const { name } of group) requireKey(name, host, isPublic, config);
   const routes: AnyRoute[] = [];
+  let guard: ServerOptions['guard'];
   let errorBody: ServerOptions['errorBody'] = ({ code, message, details }) => ({ error: { code, message, details } });
-  for (const { name } of group) {
+  for (const { name, path } of group) {
     if (name === 'agui') {
       const { aguiRoutes } = await import('../agui/index.ts');
-      routes.push(...aguiRoutes({ runtime: options.runtime, path: config.AgUi.Path, apiKey: config.AgUi.ApiKey }));
+      routes.push(...aguiRoutes({ runtime: options.runtime, path, apiKey: config.AgUi.ApiKey }));
     } else {
-      const { chatErrorBody, chatRoutes } = await import('../chat/index.ts');
+      const { chatErrorBody, chatGuard, chatRoutes, isChatPath } = await import('../chat/index.ts');
       const { mode, runtime, health } = options;
       routes.push(...chatRoutes({ runtime, api: config.Api, isPublic, version, mode, logger, health }));
-      errorBody = chatErrorBody;
+      guard = chatGuard({ api: config.Api });
+      const elsewhere = errorBody;
+      errorBody = (error) => (isChatPath(error.path) ? chatErrorBody(error) : elsewhere(error));
     }
   }
   return createServer(
     {
       routes,
+      ...(guard && { guard }),
       hostAllowed: isPublic ? () => true : loopbackHosts(),
       errorBody,
       onBug: (error, errorId) => logger.error('a request failed because of a bug', { errorId, error }),

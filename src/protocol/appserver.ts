@@ -264,7 +264,7 @@ export const rpcNotifications = {
   'item/agentMessage/delta': delta,
   'item/reasoning/delta': delta,
   /** The model is writing the arguments of a call. */
-  'item/toolCall/argumentsDelta': delta,
+  'item/toolCall/argumentsDelta': v.object({ ...delta.entries, tool: v.string() }),
   'item/commandExecution/outputDelta': delta,
   'item/completed': itemEvent,
   'item/approval/resolved': v.object({

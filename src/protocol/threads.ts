@@ -41,7 +41,12 @@ export const TokenUsage = v.object({ inputTokens: v.number(), outputTokens: v.nu
 export type TokenUsage = v.InferOutput<typeof TokenUsage>;
 
 /** Why a turn failed: `code` is for programs, `message` for people. Codes are open. */
-export const TurnError = v.object({ code: v.string(), message: v.string() });
+export const TurnError = v.object({
+  code: v.string(),
+  message: v.string(),
+  /** How long the upstream wants to be left alone. */
+  retryAfterMs: v.optional(v.number()),
+});
 export type TurnError = v.InferOutput<typeof TurnError>;
 
 const itemBase = { id, turnId: id, status: v.picklist(['started', 'streaming', 'completed']), createdAt: time };

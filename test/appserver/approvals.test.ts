@@ -1,37 +1,19 @@
 /** Sessions of `vscode-jsonrpc` over a WebSocket with the demo model, whose tools are the real ones: approvals. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import t, { type Test } from 'tap';
+import t from 'tap';
 import { ErrorCodes, ResponseError } from 'vscode-jsonrpc/node';
 import type { ApprovalDecision, ApprovalRequest, Item } from '../../src/protocol/index.ts';
-import { type Message, startServer } from './harness.ts';
-import { Session, type SessionOptions } from './session.ts';
+import type { Message } from './harness.ts';
+import { type SessionOptions, scenario } from './session.ts';
 
 const accept = () => ({ decision: 'accept' });
 const never = () => new Promise(() => undefined);
 
-async function place(t: Test, config: unknown = {}) {
-  const { server, path, log } = await startServer(t, undefined, { config });
-  const open = async (options: SessionOptions = {}) => {
-    const session = await Session.open(t, server.webSocketUrl, options);
-    t.teardown(() => t.same(session.faults, [], 'everything fits its schema'));
-    return session;
-  };
-  t.teardown(() =>
-    t.same(
-      log.filter((line) => line.includes('"level":"error"')),
-      [],
-      'no bug',
-    ),
-  );
-  return { open, path, read: (name: string) => readFileSync(join(path, name), 'utf8') };
-}
-
 const results = (items: readonly Item[]) => items.filter((item) => item.type === 'toolResult');
 const types = (items: readonly Item[]) => items.map(({ type }) => type);
 
-t.test('a whole session: tools, an approval, its answer, the report', async (t) => {
-  const { open, read } = await place(t);
+scenario(t, 'a whole session: tools, an approval, its answer, the report', {}, async (t, { open, read }) => {
   const session = await open({ onApproval: accept });
   const { threadId, turnId } = await session.begin('write a.txt: hello\nread a.txt\nrun: cat a.txt && echo there');
   const { turn } = await session.until('turn/completed');
@@ -84,8 +66,7 @@ t.test(
   },
 );
 
-t.test('a sub-agent’s approval is asked again of who comes back to its parent', async (t) => {
-  const { open } = await place(t);
+scenario(t, 'a sub-agent’s approval is asked again of who comes back to its parent', {}, async (t, { open }) => {
   const first = await open({ onApproval: never });
   const { threadId } = await first.begin('delegate: run: echo deep');
   const asked = await first.approval();
@@ -98,35 +79,38 @@ t.test('a sub-agent’s approval is asked again of who comes back to its parent'
   t.match(results(turn.items), [{ tool: 'SpawnSubagent', outcome: 'completed', text: /deep/ }]);
 });
 
-t.test('a second device answers by approval/respond; the first one’s later answer is harmless', async (t) => {
-  const { open } = await place(t);
-  let answer: (value: unknown) => void = () => undefined;
-  const slow = await open({
-    onApproval: () =>
-      new Promise((resolve) => {
-        answer = resolve;
-      }),
-  });
-  const { threadId } = await slow.begin('run: echo once');
-  const { requestId } = await slow.approval();
-  const device = await open();
-  const { data } = await device.call('approval/list', {});
-  t.match(data, [{ requestId, threadId }]);
-  await device.call('approval/respond', { requestId, decision: 'accept' });
-  const resolved = await slow.until('item/approval/resolved');
-  t.match(resolved, { requestId, decision: 'accept', decidedBy: 'user' });
-  answer({ decision: 'cancel' });
-  const { turn } = await slow.until('turn/completed');
-  t.match(results(turn.items), [{ outcome: 'completed', text: /once/ }]);
-  t.match(await device.refused('approval/respond', { requestId, decision: 'decline' }), { name: 'approvalNotFound' });
-  t.match(await slow.refused('approval/respond', { requestId: 'approval_none', decision: 'accept' }), {
-    name: 'approvalNotFound',
-    data: { requestId: 'approval_none' },
-  });
-});
+scenario(
+  t,
+  'a second device answers by approval/respond; the first one’s later answer is harmless',
+  {},
+  async (t, { open }) => {
+    let answer: (value: unknown) => void = () => undefined;
+    const slow = await open({
+      onApproval: () =>
+        new Promise((resolve) => {
+          answer = resolve;
+        }),
+    });
+    const { threadId } = await slow.begin('run: echo once');
+    const { requestId } = await slow.approval();
+    const device = await open();
+    const { data } = await device.call('approval/list', {});
+    t.match(data, [{ requestId, threadId }]);
+    await device.call('approval/respond', { requestId, decision: 'accept' });
+    const resolved = await slow.until('item/approval/resolved');
+    t.match(resolved, { requestId, decision: 'accept', decidedBy: 'user' });
+    answer({ decision: 'cancel' });
+    const { turn } = await slow.until('turn/completed');
+    t.match(results(turn.items), [{ outcome: 'completed', text: /once/ }]);
+    t.match(await device.refused('approval/respond', { requestId, decision: 'decline' }), { name: 'approvalNotFound' });
+    t.match(await slow.refused('approval/respond', { requestId: 'approval_none', decision: 'accept' }), {
+      name: 'approvalNotFound',
+      data: { requestId: 'approval_none' },
+    });
+  },
+);
 
-t.test('both of two clients are asked; the first answer counts', async (t) => {
-  const { open } = await place(t);
+scenario(t, 'both of two clients are asked; the first answer counts', {}, async (t, { open }) => {
   const answers: ((value: unknown) => void)[] = [];
   const onApproval = () => new Promise((resolve) => answers.push(resolve));
   const [one, other] = [await open({ onApproval }), await open({ onApproval })];
@@ -150,8 +134,7 @@ const refusing: readonly [string, SessionOptions['onApproval']][] = [
   ['declines', () => ({ decision: 'decline' satisfies ApprovalDecision })],
 ];
 for (const [how, onApproval] of refusing) {
-  t.test(`a client that ${how} has declined`, async (t) => {
-    const { open } = await place(t);
+  scenario(t, `a client that ${how} has declined`, {}, async (t, { open }) => {
     const session = await open(onApproval && { onApproval });
     await session.begin('run: echo never');
     const { turn } = await session.until('turn/completed');
@@ -160,8 +143,7 @@ for (const [how, onApproval] of refusing) {
   });
 }
 
-t.test('cancel ends the turn', async (t) => {
-  const { open, path } = await place(t);
+scenario(t, 'cancel ends the turn', {}, async (t, { open, path }) => {
   const session = await open({ onApproval: () => ({ decision: 'cancel' }) });
   await session.begin('run: touch never\nwrite never: either');
   const { turn } = await session.until('turn/cancelled');
@@ -169,8 +151,7 @@ t.test('cancel ends the turn', async (t) => {
   t.notOk(existsSync(join(path, 'never')));
 });
 
-t.test('a client without approvalSupport is never asked; somebody else may answer', async (t) => {
-  const { open } = await place(t);
+scenario(t, 'a client without approvalSupport is never asked; somebody else may answer', {}, async (t, { open }) => {
   const quiet = await open({ capabilities: { approvalSupport: false }, onApproval: accept });
   const { threadId } = await quiet.begin('run: echo asked');
   await quiet.until('item/completed', ({ item }) => item.type === 'approvalRequest');
@@ -181,27 +162,30 @@ t.test('a client without approvalSupport is never asked; somebody else may answe
   t.equal(other.approvals.length, 1);
 });
 
-t.test('silence declines; who answers then is told that it was too late', async (t) => {
-  const { open } = await place(t, { Permissions: { ApprovalTimeoutSeconds: 1 } });
-  let answer: (value: unknown) => void = () => undefined;
-  const session = await open({
-    onApproval: () =>
-      new Promise((resolve) => {
-        answer = resolve;
-      }),
-  });
-  await session.begin('run: echo late');
-  const { requestId, createdAt, expiresAt } = await session.approval();
-  t.equal(Date.parse(expiresAt) - Date.parse(createdAt), 1_000);
-  t.match(await session.until('item/approval/resolved'), { requestId, decision: 'decline', decidedBy: 'timeout' });
-  const { turn } = await session.until('turn/completed');
-  t.match(results(turn.items), [{ outcome: 'declined', text: /nobody answered/ }]);
-  answer({ decision: 'accept' });
-  t.match(await session.refused('approval/respond', { requestId, decision: 'accept' }), { name: 'approvalTimeout' });
-});
+scenario(
+  t,
+  'silence declines; who answers then is told that it was too late',
+  { Permissions: { ApprovalTimeoutSeconds: 1 } },
+  async (t, { open }) => {
+    let answer: (value: unknown) => void = () => undefined;
+    const session = await open({
+      onApproval: () =>
+        new Promise((resolve) => {
+          answer = resolve;
+        }),
+    });
+    await session.begin('run: echo late');
+    const { requestId, createdAt, expiresAt } = await session.approval();
+    t.equal(Date.parse(expiresAt) - Date.parse(createdAt), 1_000);
+    t.match(await session.until('item/approval/resolved'), { requestId, decision: 'decline', decidedBy: 'timeout' });
+    const { turn } = await session.until('turn/completed');
+    t.match(results(turn.items), [{ outcome: 'declined', text: /nobody answered/ }]);
+    answer({ decision: 'accept' });
+    t.match(await session.refused('approval/respond', { requestId, decision: 'accept' }), { name: 'approvalTimeout' });
+  },
+);
 
-t.test('an answer for the session, and one for always, is not asked for again', async (t) => {
-  const { open } = await place(t);
+scenario(t, 'an answer for the session, and one for always, is not asked for again', {}, async (t, { open }) => {
   const decisions: ApprovalDecision[] = ['acceptForSession', 'acceptAlways'];
   const session = await open({ onApproval: () => ({ decision: decisions.shift() ?? 'decline' }) });
   const { threadId } = await session.begin('run: echo same');
@@ -218,8 +202,7 @@ t.test('an answer for the session, and one for always, is not asked for again', 
   t.match(results(turn.items), [{ outcome: 'completed' }]);
 });
 
-t.test('interrupting a turn that waits withdraws its question', async (t) => {
-  const { open } = await place(t);
+scenario(t, 'interrupting a turn that waits withdraws its question', {}, async (t, { open }) => {
   const session = await open({ onApproval: never });
   const { threadId, turnId } = await session.begin('run: echo never');
   const { requestId } = await session.approval();
@@ -230,8 +213,7 @@ t.test('interrupting a turn that waits withdraws its question', async (t) => {
   t.same((await session.call('approval/list', {})).data, []);
 });
 
-t.test('policies of a thread: nobody is asked', async (t) => {
-  const { open } = await place(t);
+scenario(t, 'policies of a thread: nobody is asked', {}, async (t, { open }) => {
   const session = await open({ onApproval: accept });
   for (const [approvalPolicy, outcome] of [
     ['autoApprove', 'completed'],
@@ -244,8 +226,7 @@ t.test('policies of a thread: nobody is asked', async (t) => {
   t.same(session.approvals satisfies ApprovalRequest[], []);
 });
 
-t.test('no message has a null where something is not known', async (t) => {
-  const { open } = await place(t);
+scenario(t, 'no message has a null where something is not known', {}, async (t, { open }) => {
   const session = await open({ onApproval: accept });
   await session.begin('run: false');
   await session.until('turn/completed');

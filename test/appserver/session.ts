@@ -1,6 +1,9 @@
 /** A client made of `vscode-jsonrpc`, as editors have it, over a WebSocket; whatever it hears is held against the schemas. */
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
+import type { Test } from 'tap';
 import * as v from 'valibot';
 import {
   AbstractMessageReader,
@@ -26,7 +29,7 @@ import {
   type ServerRequestMethod,
   serverRequests,
 } from '../../src/protocol/index.ts';
-import { deadlineMs } from './harness.ts';
+import { deadlineMs, startServer } from './harness.ts';
 
 interface Teardown {
   teardown(work: () => unknown): void;
@@ -271,4 +274,42 @@ export class Session {
       look();
     });
   }
+}
+
+/** A server with the demo model, and clients of it. */
+export interface Stage {
+  /** The workspace. */
+  readonly path: string;
+  readonly open: (options?: SessionOptions) => Promise<Session>;
+  /** The text of a file of the workspace. */
+  readonly read: (name: string) => string;
+}
+
+/** A test with a server of its own, at whose end nothing was heard that does not fit its schema, and no bug was logged. */
+export function scenario(
+  t: Test,
+  name: string,
+  config: unknown,
+  body: (t: Test, stage: Stage) => Promise<unknown>,
+): void {
+  t.test(name, async (t) => {
+    const { server, path, log } = await startServer(t, undefined, { config });
+    const sessions: Session[] = [];
+    const open = async (options: SessionOptions = {}) => {
+      const session = await Session.open(t, server.webSocketUrl, options);
+      sessions.push(session);
+      return session;
+    };
+    await body(t, { path, open, read: (file) => readFileSync(join(path, file), 'utf8') });
+    t.same(
+      sessions.flatMap(({ faults }) => faults),
+      [],
+      'everything fits its schema',
+    );
+    t.same(
+      log.filter((line) => line.includes('"level":"error"')),
+      [],
+      'no bug is logged',
+    );
+  });
 }
