@@ -17,8 +17,8 @@ import {
 } from '../agent/index.ts';
 import { type Config, directoryName, homeDirectory } from '../config/index.ts';
 import { type Logger, Secrets } from '../log/index.ts';
-import { McpServers } from '../mcp/index.ts';
 import { defaults, type LaunchDocument, type Turn } from '../protocol/index.ts';
+import { McpRoom } from './mcp.ts';
 import type { Observable } from './observatory.ts';
 import { StartupError } from './startup-error.ts';
 
@@ -43,7 +43,7 @@ export interface AssemblyOptions {
 /** The runtime with everything in it, and what else has to be closed. */
 export interface Assembly {
   readonly threads: ThreadService;
-  readonly mcp: McpServers;
+  readonly mcp: McpRoom;
   /** For health: how things are besides the threads. */
   readonly describe: () => Readonly<Record<string, unknown>>;
   /** Ends turns, tools and MCP servers; the database last. */
@@ -61,15 +61,18 @@ export function assemble(options: AssemblyOptions): Assembly {
   for (const secret of secrets) cleaner.protect(secret);
   const onBug = (error: unknown) => logger.bug(error);
   const store = open(workspacePath, logger);
-  const mcp = new McpServers({
-    workspacePath,
-    servers: config.McpServers,
-    home: homeDirectory(env),
-    env,
-    logger,
-    restartPolicy: restartPolicyOf(config),
-    observe: (actor, name) => observe(actor, { id: `mcp/${name}`, machine: 'mcp-server', title: name }),
-  });
+  const mcp = new McpRoom(
+    {
+      workspacePath,
+      servers: config.McpServers,
+      home: homeDirectory(env),
+      env,
+      logger,
+      restartPolicy: restartPolicyOf(config),
+      observe: (actor, name) => observe(actor, { id: `mcp/${name}`, machine: 'mcp-server', title: name }),
+    },
+    (server) => threads.feed.broadcast({ method: 'mcp/status/updated', params: { server } }),
+  );
   const builtin = createBuiltinTools({
     tools: config.Tools,
     blockedPaths: config.Permissions.BlockedPaths,
@@ -99,7 +102,6 @@ export function assemble(options: AssemblyOptions): Assembly {
     },
     onTurnEnd,
   });
-  mcp.onStatus((server) => threads.feed.broadcast({ method: 'mcp/status/updated', params: { server } }));
   let sandbox: SandboxStatus = { mode: config.Tools.Shell.Sandbox, available: false, reason: 'not looked for yet' };
   void sandboxStatus(config.Tools.Shell.Sandbox, env).then((status) => {
     sandbox = status;

@@ -1,16 +1,7 @@
 import type * as v from 'valibot';
 import type { DynamicTools, Listener, Runtime } from '../agent/index.ts';
-import {
-  type McpServerConfig,
-  type McpServerSettings,
-  type McpServerStatus,
-  type McpTestResult,
-  protocolVersion,
-  type RpcMethod,
-  type RpcResult,
-  type rpcMethods,
-  version,
-} from '../protocol/index.ts';
+import { protocolVersion, type RpcMethod, type RpcResult, type rpcMethods, version } from '../protocol/index.ts';
+import type { McpRoom } from './mcp.ts';
 
 /** What a request is answered with, and what happens right after the answer was sent. */
 export interface Handled<M extends RpcMethod> {
@@ -27,18 +18,6 @@ export interface Asker {
 type Params<M extends RpcMethod> = v.InferOutput<(typeof rpcMethods)[M]['params']>;
 type Method<M extends RpcMethod> = (params: Params<M>, asker: Asker) => Handled<M> | Promise<Handled<M>>;
 export type Methods = { readonly [M in RpcMethod]: Method<M> };
-
-/** The MCP servers as their methods need them. */
-export interface McpFace {
-  list(): readonly McpServerConfig[];
-  /** @throws AgentError mcpServerNotFound */
-  get(name: string): McpServerConfig;
-  /** @throws AgentError mcpServerInvalid, mcpServerReadOnly */
-  upsert(name: string, settings: McpServerSettings): Promise<McpServerConfig>;
-  remove(name: string): Promise<void>;
-  status(): readonly McpServerStatus[];
-  test(what: string | McpServerSettings): Promise<McpTestResult>;
-}
 
 /** What this server can do; the rest of the protocol's vocabulary is false, so that a client need not try. */
 const capabilities: RpcResult<'initialize'>['capabilities'] = {
@@ -71,7 +50,7 @@ function toolsOf(tools: DynamicTools['tools'] | undefined, { callTool }: Asker):
 }
 
 /** Every method onto the runtime. That `initialize` comes first, and once, is the connection's business. */
-export function methodsOf(threads: Runtime, mcp: McpFace): Methods {
+export function methodsOf(threads: Runtime, mcp: McpRoom): Methods {
   return { ...threadMethods(threads), ...turnMethods(threads), ...mcpMethods(mcp) };
 }
 
@@ -141,16 +120,16 @@ function turnMethods(threads: Runtime): Some<`turn/${string}` | `approval/${stri
   };
 }
 
-function mcpMethods(mcp: McpFace): Some<`mcp/${string}`> {
+function mcpMethods(mcp: McpRoom): Some<`mcp/${string}`> {
   return {
-    'mcp/list': () => ({ result: { data: [...mcp.list()] } }),
-    'mcp/get': ({ name }) => ({ result: { server: mcp.get(name) } }),
+    'mcp/list': async () => ({ result: { data: [...(await mcp.list())] } }),
+    'mcp/get': async ({ name }) => ({ result: { server: await mcp.get(name) } }),
     'mcp/upsert': async ({ name, settings }) => ({ result: { server: await mcp.upsert(name, settings) } }),
     'mcp/remove': async ({ name }) => {
       await mcp.remove(name);
       return { result: {} };
     },
-    'mcp/status/list': () => ({ result: { data: [...mcp.status()] } }),
-    'mcp/test': async ({ name, settings }) => ({ result: await mcp.test(settings ?? name ?? '') }),
+    'mcp/status/list': async () => ({ result: { data: [...(await mcp.status())] } }),
+    'mcp/test': async ({ name, settings }) => ({ result: await mcp.test(settings ?? name ?? '', name) }),
   };
 }

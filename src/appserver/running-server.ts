@@ -132,7 +132,7 @@ export class RunningServer implements AppServer {
     this.#publish();
     logger.info('serving', { workspacePath: this.workspacePath, address: this.#authority });
     // Loading their client takes a while: nobody who waits for this server waits for that.
-    this.#assembly.mcp.start();
+    this.#assembly.mcp.start().catch((error: unknown) => logger.bug(error));
   }
 
   #createServer(): Promise<HttpServer> {

@@ -1,0 +1,79 @@
+import { AgentError, type Tool } from '../agent/index.ts';
+import type { McpServers, McpServersOptions, McpSummary } from '../mcp/index.ts';
+import type { McpServerConfig, McpServerSettings, McpServerStatus, McpTestResult } from '../protocol/index.ts';
+
+/**
+ * The MCP servers of this process, loaded when there are any, or when a client makes one: most workspaces have none, and
+ * what speaks to them is a fifth of what a start would have to load.
+ */
+export class McpRoom {
+  readonly #options: McpServersOptions;
+  readonly #onStatus: (status: McpServerStatus) => void;
+  #loading: Promise<McpServers> | undefined;
+  #loaded: McpServers | undefined;
+
+  constructor(options: McpServersOptions, onStatus: (status: McpServerStatus) => void) {
+    this.#options = options;
+    this.#onStatus = onStatus;
+  }
+
+  /** Starts what is configured; nobody waits for it. Rejects when the room cannot be loaded. */
+  async start(): Promise<void> {
+    if (this.#isConfigured()) await this.#load();
+  }
+
+  tools(): readonly Tool[] {
+    return this.#loaded?.tools() ?? [];
+  }
+
+  describe(): McpSummary {
+    return this.#loaded?.describe() ?? { total: Object.keys(this.#options.servers).length, byState: {} };
+  }
+
+  async list(): Promise<readonly McpServerConfig[]> {
+    return this.#isConfigured() ? (await this.#load()).list() : [];
+  }
+
+  /** @throws AgentError mcpServerNotFound */
+  async get(name: string): Promise<McpServerConfig> {
+    if (!this.#isConfigured()) throw new AgentError('mcpServerNotFound', { name });
+    return (await this.#load()).get(name);
+  }
+
+  /** @throws AgentError mcpServerInvalid, mcpServerReadOnly */
+  async upsert(name: string, settings: McpServerSettings): Promise<McpServerConfig> {
+    return (await this.#load()).upsert(name, settings);
+  }
+
+  /** @throws AgentError mcpServerNotFound, mcpServerReadOnly */
+  async remove(name: string): Promise<void> {
+    await (await this.#load()).remove(name);
+  }
+
+  async status(): Promise<readonly McpServerStatus[]> {
+    return this.#isConfigured() ? (await this.#load()).status() : [];
+  }
+
+  async test(what: string | McpServerSettings, name?: string): Promise<McpTestResult> {
+    return (await this.#load()).test(what, name);
+  }
+
+  async close(): Promise<void> {
+    await (await this.#loading?.catch(() => undefined))?.close();
+  }
+
+  #isConfigured(): boolean {
+    return this.#loading !== undefined || Object.keys(this.#options.servers).length > 0;
+  }
+
+  #load(): Promise<McpServers> {
+    this.#loading ??= import('../mcp/index.ts').then(({ McpServers }) => {
+      const servers = new McpServers(this.#options);
+      servers.onStatus(this.#onStatus);
+      servers.start();
+      this.#loaded = servers;
+      return servers;
+    });
+    return this.#loading;
+  }
+}
