@@ -1,5 +1,5 @@
 /** Sessions of `vscode-jsonrpc` over a WebSocket with the demo model, whose tools are the real ones: approvals. */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { ErrorCodes, ResponseError } from 'vscode-jsonrpc/node';
@@ -19,7 +19,10 @@ scenario(t, 'a whole session: tools, an approval, its answer, the report', {}, a
   const { turn } = await session.until('turn/completed');
   t.equal(read('a.txt'), 'hello\n');
   t.match(turn, { id: turnId, threadId, status: 'completed', finishReason: 'stop' });
-  t.match(session.approvals, [{ approvalType: 'shell', operation: 'run', target: 'cat a.txt && echo there' }]);
+  t.match(session.approvals, [
+    { tool: 'WriteFile', approvalType: 'file', operation: 'write', target: /a\.txt$/ },
+    { tool: 'Exec', approvalType: 'shell', operation: 'run', target: 'cat a.txt && echo there' },
+  ]);
   t.match(results(turn.items), [
     { tool: 'WriteFile', outcome: 'completed' },
     { tool: 'ReadFile', outcome: 'completed', text: /hello/ },
@@ -37,10 +40,11 @@ scenario(t, 'a whole session: tools, an approval, its answer, the report', {}, a
   t.same(thread.turns, [turn], 'what is read is what was told');
 });
 
-t.test(
+scenario(
+  t,
   'the connection drops while an approval waits: the next one is asked again, and its answer counts',
-  async (t) => {
-    const { open } = await place(t);
+  {},
+  async (t, { open }) => {
     for (const way of ['thread/resume', 'thread/subscribe'] as const) {
       const first = await open({ onApproval: never });
       const { threadId, turnId } = await first.begin('run: echo again');
@@ -68,7 +72,7 @@ t.test(
 
 scenario(t, 'a sub-agent’s approval is asked again of who comes back to its parent', {}, async (t, { open }) => {
   const first = await open({ onApproval: never });
-  const { threadId } = await first.begin('delegate: run: echo deep');
+  const { threadId } = await first.begin('call SpawnSubagent {"task": "run: echo deep"}');
   const asked = await first.approval();
   t.not(asked.threadId, threadId);
   await first.drop();

@@ -33,7 +33,7 @@ interface Form {
   readonly step: (groups: readonly (string | undefined)[], title: string) => Step;
 }
 
-const form = (pattern: string, step: Form['step']): Form => ({ when: new RegExp(`^${pattern}$`, 'is'), step });
+const form = (pattern: string, step: Form['step']): Form => ({ when: new RegExp(`^(?:${pattern})$`, 'is'), step });
 
 function call(title: string, tool: string, args: readonly Argument[], isParallel = false): Step {
   return { kind: 'call', title, tool, arguments: args.filter(([, value]) => value !== undefined), isParallel };
