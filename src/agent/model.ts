@@ -119,3 +119,10 @@ export class ModelError extends Error {
     this.retryAfterMs = options?.retryAfterMs;
   }
 }
+
+/** What a request that was given `ms` milliseconds failed of. What is no fault of the provider's is thrown on. */
+export function modelFailure(error: unknown, ms: number): { readonly code: string; readonly message: string } {
+  if (error instanceof ModelError) return error;
+  if ((error as Error).name !== 'TimeoutError') throw error;
+  return { code: 'upstreamUnreachable', message: `The upstream did not answer within ${ms} ms.` };
+}

@@ -160,4 +160,15 @@ export class TurnConversation {
   }
 }
 
-const asModelTool = ({ name, description, inputSchema }: Tool): ModelTool => ({ name, description, inputSchema });
+/** Made once per tool: providers know a tool again by its identity. */
+const modelTools = new WeakMap<Tool, ModelTool>();
+
+function asModelTool(tool: Tool): ModelTool {
+  let known = modelTools.get(tool);
+  if (!known) {
+    const { name, description, inputSchema } = tool;
+    known = { name, description, inputSchema };
+    modelTools.set(tool, known);
+  }
+  return known;
+}

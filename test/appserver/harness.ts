@@ -239,7 +239,7 @@ export class Client {
   }
 }
 
-export const words = (text: string) => [{ type: 'text', text }];
+export const words = (text: string) => [{ type: 'text' as const, text }];
 
 /** A promise that the test settles. */
 export function deferred<T>() {

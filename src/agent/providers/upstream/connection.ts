@@ -43,6 +43,9 @@ export class Upstream {
   readonly #prefix: string;
   readonly #module: Pick<typeof http, 'request' | 'Agent'>;
   readonly #agent: Agent;
+  /** Of every request. */
+  readonly #base: RequestOptions;
+  readonly #headers: Readonly<Record<string, string>>;
   #isClosed = false;
 
   /** @throws ModelError when the end point is no http or https URL */
@@ -53,6 +56,12 @@ export class Upstream {
     this.address = this.#url.port ? this.#url.host : `${this.#url.hostname}:${isTls(this.#url) ? 443 : 80}`;
     this.#module = isTls(this.#url) ? process.getBuiltinModule('node:https') : http;
     this.#agent = new this.#module.Agent({ keepAlive: true, timeout: limits.keptConnectionMs });
+    this.#base = { ...urlToHttpOptions(this.#url), timeout: options.idleMs };
+    this.#headers = {
+      // Some gateways turn away who does not say what it is.
+      'user-agent': 'oratorio',
+      ...(options.apiKey !== '' && { authorization: `Bearer ${options.apiKey}` }),
+    };
   }
 
   get isClosed(): boolean {
@@ -86,26 +95,20 @@ export class Upstream {
   }
 
   #send({ method, path, payload, accept }: Exchange, agent: Agent): ClientRequest {
-    const { apiKey, idleMs } = this.#options;
+    const body = payload === undefined ? undefined : Buffer.from(payload);
     const options: RequestOptions = {
-      ...urlToHttpOptions(this.#url),
+      ...this.#base,
       path: `${this.#prefix}${path}${this.#url.search}`,
       method,
       agent,
-      timeout: idleMs,
       headers: {
+        ...this.#headers,
         accept,
-        // Some gateways turn away who does not say what it is.
-        'user-agent': 'oratorio',
-        ...(apiKey !== '' && { authorization: `Bearer ${apiKey}` }),
-        ...(payload !== undefined && {
-          'content-type': 'application/json',
-          'content-length': Buffer.byteLength(payload),
-        }),
+        ...(body && { 'content-type': 'application/json', 'content-length': body.length }),
       },
     };
     try {
-      return this.#module.request(options).end(payload);
+      return this.#module.request(options).end(body);
     } catch {
       // Node refuses characters that no header can carry; its error would quote the header.
       throw new ModelError(
@@ -162,7 +165,10 @@ class Attempt {
     const upstream = this.#upstream;
     response.on('error', (error) => this.#broken(error));
     response.on('end', () => this.#succeed(isMarked(response)));
-    response.on('close', () => this.#fail(upstream.isClosed ? closedFault() : cutFault()));
+    response.on('close', () => {
+      // After every answer, and to make an error costs more than to read one.
+      if (this.#settle) this.#fail(upstream.isClosed ? closedFault() : cutFault());
+    });
     const { onHead, onBytes } = this.#exchange;
     onHead(response.statusCode ?? 0, response.headers);
     response.on('data', (chunk: Buffer) => {

@@ -26,16 +26,16 @@ const onlyWithTools = new Set(['tool_choice', 'parallel_tool_calls']);
 export function bodyOf(request: ModelRequest, { model, isStreaming, wantsUsage }: BodyOptions): string {
   const { tools = [], toolChoice, responseFormat } = request;
   const hasTools = tools.length > 0;
-  return JSON.stringify({
+  const text = JSON.stringify({
     ...samplingOf(request, hasTools),
     model,
     messages: wireMessages(request.messages),
-    ...(hasTools && { tools: tools.map(wireTool) }),
     ...(hasTools && toolChoice !== undefined && { tool_choice: wireToolChoice(toolChoice) }),
     ...(responseFormat && { response_format: responseFormat }),
     stream: isStreaming,
     ...(isStreaming && wantsUsage && { stream_options: { include_usage: true } }),
   });
+  return hasTools ? `${text.slice(0, -1)},"tools":[${tools.map(wireTool).join(',')}]}` : text;
 }
 
 function samplingOf({ sampling = {} }: ModelRequest, hasTools: boolean): Record<string, unknown> {
@@ -47,10 +47,18 @@ function samplingOf({ sampling = {} }: ModelRequest, hasTools: boolean): Record<
   );
 }
 
-const wireTool = ({ name, description, inputSchema }: ModelTool) => ({
-  type: 'function',
-  function: { name, description, parameters: inputSchema },
-});
+/** The same tools are offered with every request, and are most of its text. */
+const wireTools = new WeakMap<ModelTool, string>();
+
+function wireTool(tool: ModelTool): string {
+  let text = wireTools.get(tool);
+  if (text === undefined) {
+    const { name, description, inputSchema: parameters } = tool;
+    text = JSON.stringify({ type: 'function', function: { name, description, parameters } });
+    wireTools.set(tool, text);
+  }
+  return text;
+}
 
 const wireToolChoice = (choice: ToolChoice) =>
   typeof choice === 'string' ? choice : { type: 'function', function: { name: choice.name } };

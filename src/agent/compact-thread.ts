@@ -1,0 +1,45 @@
+import { defaults } from '../protocol/index.ts';
+import { compact, conversationOf } from './compaction.ts';
+import { estimateTokens } from './history.ts';
+import { type ModelProvider, modelFailure } from './model.ts';
+import type { Compaction, StoredThread, ThreadStore } from './thread-store.ts';
+import type { Tracer } from './tracer.ts';
+
+export interface CompactThreadOptions {
+  readonly thread: StoredThread;
+  readonly store: ThreadStore;
+  readonly provider: () => Promise<ModelProvider>;
+  /** Newest turns that stay as they are. */
+  readonly keep: number;
+  readonly tracer: Tracer | undefined;
+  readonly tell: (kind: 'compacted' | 'compactSkipped' | 'compactFailed', message: string) => void;
+}
+
+/** Summarises a thread because somebody asked for it. What came of it is told; only a bug is thrown. */
+export async function compactThread({
+  thread,
+  store,
+  provider,
+  keep,
+  tracer,
+  tell,
+}: CompactThreadOptions): Promise<void> {
+  const { id, config } = thread;
+  const earlier = store.compaction(id);
+  const turns = store.turnsSince(id, earlier?.throughTurnId);
+  const before = estimateTokens(conversationOf(earlier, turns));
+  const signal = AbortSignal.timeout(defaults.agent.compactionMs);
+  let done: Compaction | undefined;
+  try {
+    done = await compact({ provider: await provider(), model: config?.model, turns, earlier, keep, signal });
+  } catch (error) {
+    return tell('compactFailed', modelFailure(error, defaults.agent.compactionMs).message);
+  }
+  // Meanwhile the turns may have been taken back, or the thread deleted.
+  const stands = done && store.turn(id, done.throughTurnId) !== undefined;
+  if (!done || !stands) return tell('compactSkipped', 'There is nothing old enough to be summarised.');
+  store.putCompaction(id, done);
+  const after = estimateTokens(conversationOf(done, store.turnsSince(id, done.throughTurnId)));
+  tracer?.contextCompacted(id, undefined, before, after);
+  tell('compacted', `Older turns were summarised: about ${before} tokens became ${after}.`);
+}

@@ -1,0 +1,61 @@
+import { randomInt } from 'node:crypto';
+import { AgentError } from './errors.ts';
+import { DurableJournal, VolatileJournal } from './journal.ts';
+import { MemoryStore } from './store/index.ts';
+import { StorageError, type StoredThread, type ThreadStore } from './thread-store.ts';
+import type { Keeping } from './turns.ts';
+
+/** The threads of a workspace: those on disk, and those that live in memory until they are deleted. */
+export class ThreadRegistry {
+  readonly durable: Keeping;
+  readonly #ephemeral: Keeping;
+
+  constructor(store: ThreadStore, onBug: (error: unknown) => void) {
+    this.durable = { store, journal: new DurableJournal(store, onBug) };
+    this.#ephemeral = { store: new MemoryStore(), journal: new VolatileJournal(onBug) };
+  }
+
+  isEphemeral(threadId: string): boolean {
+    return this.#ephemeral.store.thread(threadId) !== undefined;
+  }
+
+  keepingOf(threadId: string): Keeping {
+    return this.isEphemeral(threadId) ? this.#ephemeral : this.durable;
+  }
+
+  storeOf(threadId: string): ThreadStore {
+    return this.keepingOf(threadId).store;
+  }
+
+  /** @throws AgentError threadNotFound */
+  get(threadId: string): StoredThread {
+    const thread = this.#ephemeral.store.thread(threadId) ?? this.durable.store.thread(threadId);
+    if (!thread) throw new AgentError('threadNotFound', { threadId });
+    return thread;
+  }
+
+  /** @throws AgentError storageFailed */
+  add(thread: StoredThread, isEphemeral: boolean): void {
+    try {
+      (isEphemeral ? this.#ephemeral : this.durable).store.putThread(thread);
+    } catch (error) {
+      if (error instanceof StorageError) throw new AgentError('storageFailed', { threadId: thread.id }, error.message);
+      throw error;
+    }
+  }
+
+  /** @throws AgentError threadNotFound */
+  update(threadId: string, change: Partial<StoredThread>): void {
+    this.storeOf(threadId).putThread({ ...this.get(threadId), ...change });
+  }
+
+  newId(now: string): string {
+    for (;;) {
+      const id = `thread_${now.slice(0, 10).replaceAll('-', '')}_${letters()}`;
+      if (!this.durable.store.thread(id) && !this.isEphemeral(id)) return id;
+    }
+  }
+}
+
+/** Six of them, for ids that people may read out. */
+export const letters = (): string => Array.from({ length: 6 }, () => randomInt(36).toString(36)).join('');

@@ -1,0 +1,315 @@
+/**
+ * The whole protocol once, with `vscode-jsonrpc`: every method with a result that its schema describes completely, every
+ * notification and server request, every error. The last test says what is missing.
+ */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { fileURLToPath } from 'node:url';
+import t from 'tap';
+import { rpcErrors, rpcMethods, rpcNotifications, serverRequests } from '../../src/protocol/index.ts';
+import { says } from '../agent/helpers.ts';
+import { Client, deferred, makeWorkspace, startServer, words } from './harness.ts';
+import { Ledger, Session, scenario } from './session.ts';
+
+const ledger = new Ledger();
+const accept = () => ({ decision: 'accept' });
+const fixture = fileURLToPath(new URL('../fixtures/mcp/stdio-server.mjs', import.meta.url));
+const small = { transport: 'stdio' as const, command: process.execPath, args: [fixture, '2025'] };
+
+scenario(t, 'threads: from the first word to the deletion', {}, async (t, { open, path }) => {
+  const session = await open({ ledger });
+  const identity = { channelName: 'editor', userId: 'u1', workspacePath: path };
+  const { thread } = await session.call('thread/start', { identity, displayName: 'first', historyMode: 'server' });
+  const { id: threadId } = thread;
+  t.match(await session.until('thread/started'), { thread: { id: threadId, displayName: 'first', identity } });
+  t.match(await session.call('thread/list', { identity: { channelName: 'editor' } }), { data: [{ id: threadId }] });
+  t.same(await session.call('thread/list', { channelName: 'elsewhere' }), { data: [] });
+
+  await session.call('thread/rename', { threadId, displayName: '  second ' });
+  t.match(await session.until('thread/renamed'), { threadId, displayName: 'second' });
+  const config = { agentInstructions: 'Be brief.', approvalPolicy: 'interrupt' } as const;
+  t.same(await session.call('thread/config/update', { threadId, config }), { config });
+  const changed = await session.call('thread/config/update', { threadId, config: { approvalPolicy: 'autoApprove' } });
+  t.same(changed, { config: { ...config, approvalPolicy: 'autoApprove' } }, 'what is absent stays');
+
+  for (const number of [1, 2, 3, 4]) {
+    await session.say(threadId, `echo turn ${number}`);
+    await session.until('turn/completed', undefined, number);
+  }
+  await session.call('thread/subscribe', { threadId });
+  await session.call('thread/compact', { threadId });
+  t.match(await session.until('system/event'), { threadId, kind: 'compacted' });
+  const { thread: page } = await session.call('thread/read', { threadId, includeTurns: true, turnLimit: 2 });
+  t.match(page, {
+    hasOlderTurns: true,
+    turns: [{ id: 'turn_003' }, { id: 'turn_004' }],
+    contextUsage: { window: Number },
+  });
+  const { thread: older } = await session.call('thread/read', {
+    threadId,
+    includeTurns: true,
+    beforeTurnId: 'turn_003',
+  });
+  t.match(older, { hasOlderTurns: false, turns: [{ id: 'turn_001' }, { id: 'turn_002' }] });
+  const { thread: shorter } = await session.call('thread/rollback', { threadId, numTurns: 1 });
+  t.match(shorter.turns?.at(-1), { id: 'turn_003' });
+  await session.call('thread/unsubscribe', { threadId });
+
+  await session.call('thread/archive', { threadId });
+  t.match(await session.until('thread/statusChanged'), { threadId, status: 'archived' });
+  t.same(await session.call('thread/list', {}), { data: [] });
+  t.match(await session.call('thread/list', { includeArchived: true }), {
+    data: [{ id: threadId, status: 'archived' }],
+  });
+  t.equal((await session.refused('turn/start', { threadId, input: words('x') })).name, 'threadNotActive');
+  await session.call('thread/unarchive', { threadId });
+  await session.until('thread/statusChanged', ({ status }) => status === 'active');
+
+  const { thread: resumed } = await session.call('thread/resume', { threadId });
+  t.equal(resumed.turns?.length, 3);
+  t.match(await session.until('thread/resumed'), { thread: { id: threadId } });
+  await session.call('thread/delete', { threadId });
+  t.match(await session.until('thread/deleted'), { threadId });
+  for (const method of ['thread/read', 'thread/rename', 'thread/delete', 'thread/compact', 'thread/rollback']) {
+    const { name } = await session.refused(method, { threadId, displayName: 'x', numTurns: 1 });
+    t.equal(name, 'threadNotFound', method);
+  }
+});
+
+scenario(t, 'turns: interrupt, enqueue, take back, steer', {}, async (t, { open }) => {
+  const session = await open({ ledger });
+  const { threadId, turnId } = await session.begin('count to 5000');
+  await session.until('item/agentMessage/delta');
+  t.equal((await session.refused('turn/start', { threadId, input: words('x') })).name, 'turnInProgress');
+  t.equal((await session.refused('thread/rollback', { threadId, numTurns: 1 })).name, 'turnInProgress');
+  t.equal((await session.refused('thread/archive', { threadId })).name, 'turnInProgress');
+
+  const later = await session.call('turn/enqueue', { threadId, input: words('echo later'), sender: 'device' });
+  t.match(later, { queuedInput: { sender: 'device' }, queuedInputs: [{ id: later.queuedInput.id }] });
+  t.match(await session.until('thread/queue/updated'), { threadId, queuedInputs: [{ id: later.queuedInput.id }] });
+  const never = await session.call('turn/enqueue', { threadId, input: words('echo never') });
+  const queuedInputId = never.queuedInput.id;
+  const left = await session.call('turn/queue/remove', { threadId, queuedInputId });
+  t.match(left, { queuedInputs: [{ id: later.queuedInput.id }] });
+  t.equal(left.queuedInputs.length, 1);
+  t.equal((await session.refused('turn/queue/remove', { threadId, queuedInputId })).name, 'queuedInputNotFound');
+
+  const expectedTurnId = turnId;
+  t.equal(
+    (await session.refused('turn/steer', { threadId, expectedTurnId: 'turn_009', input: words('x') })).name,
+    'turnNotFound',
+  );
+  t.equal(
+    (await session.refused('turn/steer', { threadId, expectedTurnId, queuedInputId })).name,
+    'queuedInputNotFound',
+  );
+  t.same(await session.call('turn/steer', { threadId, expectedTurnId, queuedInputId: later.queuedInput.id }), {
+    turnId,
+    queuedInputs: [],
+  });
+
+  await session.call('turn/enqueue', { threadId, input: words('echo stays') });
+  t.equal((await session.refused('turn/interrupt', { threadId, turnId: 'turn_009' })).name, 'turnNotFound');
+  t.same(await session.call('turn/interrupt', { threadId, turnId }), {});
+  t.match(await session.until('turn/cancelled'), { turn: { id: turnId, interruptedBy: 'user' } });
+  t.equal((await session.refused('turn/interrupt', { threadId, turnId })).name, 'turnNotRunning');
+  t.equal(
+    (await session.refused('turn/steer', { threadId, expectedTurnId, input: words('x') })).name,
+    'turnNotRunning',
+  );
+  const { thread } = await session.call('thread/read', { threadId });
+  t.match(thread.queuedInputs, [{ input: words('echo stays') }], 'nothing starts by itself after an interruption');
+});
+
+scenario(t, 'what is queued starts when the turn before has completed', {}, async (t, { open }) => {
+  const session = await open({ ledger });
+  const { threadId } = await session.begin('count to 20');
+  const { queuedInput } = await session.call('turn/enqueue', { threadId, input: words('echo second'), sender: 'me' });
+  await session.until('thread/queue/updated', ({ queuedInputs }) => queuedInputs.length === 0);
+  const { turn } = await session.until('turn/completed', undefined, 2);
+  t.match(turn.items, [
+    { type: 'userMessage', input: queuedInput.input },
+    { type: 'agentMessage', text: /second/ },
+  ]);
+  const { queuedInputs } = await session.call('turn/enqueue', { threadId, input: words('echo third') });
+  t.same(queuedInputs, [], 'with nothing running it starts at once');
+  await session.until('turn/completed', undefined, 3);
+});
+
+scenario(t, 'a running turn is steered: the model hears it before its next request', {}, async (t, { open }) => {
+  const session = await open({ ledger });
+  const { threadId, turnId } = await session.begin('count to 40');
+  await session.until('item/agentMessage/delta');
+  await session.call('turn/steer', { threadId, expectedTurnId: turnId, input: words('echo steered') });
+  const { turn } = await session.until('turn/completed');
+  t.equal(turn.id, turnId);
+  t.match(turn.items, [
+    { type: 'userMessage', input: words('count to 40') },
+    { type: 'agentMessage', text: / 40$/ },
+    { type: 'userMessage', input: words('echo steered') },
+    { type: 'agentMessage', text: /steered/ },
+  ]);
+});
+
+scenario(t, 'items, approvals and tools of the client', {}, async (t, { open }) => {
+  const session = await open({
+    ledger,
+    onApproval: () => new Promise(() => undefined),
+    onTool: () => ({ success: true, contentItems: [{ type: 'text', text: 'sunny' }] }),
+  });
+  const tool = { name: 'weather', description: 'Tells the weather.', inputSchema: { type: 'object' } };
+  const { threadId } = await session.begin('think about it\ncall weather {"where": "here"}\nrun: echo out', {
+    dynamicTools: [tool],
+  });
+  const { requestId } = await session.approval();
+  t.match(await session.call('approval/list', { threadId }), { data: [{ requestId }] });
+  await session.call('approval/respond', { requestId, decision: 'accept' });
+  await session.until('turn/completed');
+  t.match(session.toolCalls, [{ threadId, tool: 'weather', arguments: { where: 'here' } }]);
+  t.match(await session.refused('approval/respond', { requestId, decision: 'accept' }), { name: 'approvalNotFound' });
+  t.match(await session.refused('thread/start', { dynamicTools: [tool, tool] }), {
+    name: 'toolConflict',
+    data: { tool: 'weather' },
+  });
+});
+
+scenario(t, 'nobody answers', { Permissions: { ApprovalTimeoutSeconds: 1 } }, async (t, { open }) => {
+  const session = await open({ ledger, onApproval: () => new Promise(() => undefined) });
+  await session.begin('run: echo late');
+  const { requestId } = await session.approval();
+  t.match(await session.until('item/approval/resolved'), { decidedBy: 'timeout' });
+  const refusal = await session.refused('approval/respond', { requestId, decision: 'accept' });
+  t.match(refusal, { name: 'approvalTimeout', data: { requestId } });
+});
+
+scenario(
+  t,
+  'the model: its list; a turn and a summary that it fails',
+  { EndPoint: 'http://127.0.0.1:9/v1', Model: 'm', UpstreamRetries: 0 },
+  async (t, { open }) => {
+    const session = await open({ ledger });
+    t.match(await session.call('model/list', {}), { success: false, errorCode: 'upstreamUnreachable' });
+    const { threadId } = await session.begin('hello');
+    for (const number of [1, 2, 3, 4]) {
+      t.match(await session.until('turn/failed', undefined, number), {
+        error: { code: 'upstreamUnreachable' },
+        turn: { status: 'failed', items: [{ type: 'userMessage' }, { type: 'error' }] },
+      });
+      if (number < 4) await session.say(threadId, 'again');
+    }
+    await session.call('thread/subscribe', { threadId });
+    await session.call('thread/compact', { threadId });
+    t.match(await session.until('system/event'), { kind: 'compactFailed', message: /127\.0\.0\.1:9/ });
+  },
+);
+
+t.test('MCP servers: added, tried, told of, removed', async (t) => {
+  const { path, home } = makeWorkspace(t);
+  const servers = { users: { ...small, enabled: false } };
+  writeFileSync(join(home, 'config.json'), JSON.stringify({ McpServers: servers }));
+  const { server } = await startServer(t, undefined, {
+    workspacePath: path,
+    env: { ...process.env, ORATORIO_HOME: home },
+  });
+  const session = await Session.open(t, server.webSocketUrl, { ledger, onApproval: accept });
+  t.match(await session.call('mcp/list', {}), { data: [{ name: 'users', readOnly: true }] });
+  t.match(await session.refused('mcp/upsert', { name: 'users', settings: small }), { name: 'mcpServerReadOnly' });
+  t.match(await session.refused('mcp/remove', { name: 'users' }), { name: 'mcpServerReadOnly' });
+  t.match(await session.refused('mcp/get', { name: 'none' }), { name: 'mcpServerNotFound' });
+  t.match(await session.refused('mcp/upsert', { name: 'bad', settings: { ...small, env: { A: '${B' } } }), {
+    name: 'mcpServerInvalid',
+  });
+  const settings = { ...small, env: { SMALL_TOKEN: 'a-secret-of-mine' } };
+  t.match(await session.call('mcp/test', { settings }), { success: true, toolCount: Number });
+  t.match(await session.call('mcp/upsert', { name: 'small', settings }), {
+    server: { name: 'small', readOnly: false, settings: { env: { SMALL_TOKEN: '…' } } },
+  });
+  await session.until('mcp/status/updated', ({ server }) => server.name === 'small' && server.startupState === 'ready');
+  t.match(await session.call('mcp/get', { name: 'small' }), { server: { name: 'small' } });
+  t.match(await session.call('mcp/test', { name: 'small' }), { success: true });
+  t.match(await session.call('mcp/status/list', {}), {
+    data: [
+      { name: 'small', startupState: 'ready', lastError: null },
+      { name: 'users', startupState: 'disabled' },
+    ],
+  });
+  await session.call('mcp/remove', { name: 'small' });
+  t.match(await session.call('mcp/list', {}), { data: [{ name: 'users' }] });
+  t.same(session.faults, []);
+  t.notMatch(JSON.stringify(session.heard), 'a-secret-of-mine');
+});
+
+t.test('a database that cannot be written', async (t) => {
+  const { server, path, log } = await startServer(t);
+  const session = await Session.open(t, server.webSocketUrl, { ledger });
+  const { thread } = await session.call('thread/start', {});
+  const { id: threadId } = thread;
+  const other = new DatabaseSync(join(path, '.oratorio', 'state.db'));
+  t.teardown(() => other.close());
+  other.exec('BEGIN IMMEDIATE');
+  const changes = {
+    'thread/start': {},
+    'turn/start': { threadId, input: words('x') },
+    'thread/rename': { threadId, displayName: 'x' },
+    'thread/archive': { threadId },
+    'thread/config/update': { threadId, config: {} },
+    'thread/rollback': { threadId, numTurns: 1 },
+    'thread/delete': { threadId },
+  };
+  for (const [method, params] of Object.entries(changes)) {
+    t.equal((await session.refused(method, params)).name, 'storageFailed', method);
+  }
+  await session.call('thread/read', { threadId, includeTurns: true });
+  other.exec('ROLLBACK');
+  await session.say(threadId, 'echo well again');
+  t.match((await session.until('turn/completed')).turn, { status: 'completed' });
+  t.same(
+    log.filter((line) => line.includes('"level":"error"')),
+    [],
+    'a disk is no bug',
+  );
+});
+
+t.test('frames that are none, too much at once, and a bug', async (t) => {
+  const models = deferred<never>();
+  const { server } = await startServer(t, { ...says('x'), listModels: () => models.promise });
+  const raw = await Client.open(t, server.webSocketUrl, 'ws');
+  const noteError = ({ error }: { error: { code: number } }) => {
+    const [name = 'unknown'] = Object.entries(rpcErrors).find(([, { code }]) => code === error.code) ?? [];
+    ledger.errors.add(name);
+    return name;
+  };
+  t.equal(noteError(await raw.ask('thread/list', {})), 'notInitialized');
+  for (const [frame, name] of [
+    ['{', 'parseError'],
+    ['[]', 'invalidRequest'],
+  ] as const) {
+    const from = raw.messages.length;
+    raw.send(frame);
+    t.equal(noteError(await raw.until((message) => raw.messages.indexOf(message) >= from, frame)), name);
+  }
+  const session = await Session.open(t, server.webSocketUrl, { ledger });
+  const introduction = { clientInfo: { name: 'again', version: '1' } };
+  t.equal((await session.refused('initialize', introduction)).name, 'alreadyInitialized');
+  t.equal((await session.refused('no/such/method', {})).name, 'methodNotFound');
+  t.match(await session.refused('thread/read', {}), { name: 'invalidParams', data: { path: 'threadId' } });
+  const slow = Array.from({ length: 32 }, () => session.refused('model/list', {}));
+  for (const method of ['model/list', 'thread/list', 'turn/start']) {
+    t.equal((await session.refused(method, {})).name, 'overloaded', method);
+  }
+  models.reject(new TypeError('a bug of the provider'));
+  for (const { name, message } of await Promise.all(slow)) {
+    t.equal(name, 'internalError');
+    t.notMatch(message, 'a bug of the provider');
+  }
+  await session.call('thread/list', {});
+});
+
+t.test('nothing of the protocol was left out', async (t) => {
+  const missing = (all: object, seen: ReadonlySet<string>) => Object.keys(all).filter((name) => !seen.has(name));
+  t.same(missing(rpcMethods, ledger.methods), [], 'methods');
+  t.same(missing(rpcNotifications, ledger.notifications), [], 'notifications');
+  t.same(missing(serverRequests, ledger.requests), [], 'requests of the server');
+  t.same(missing(rpcErrors, ledger.errors), [], 'errors');
+});
