@@ -3,7 +3,15 @@
  * gives (`mock-answers.ts`).
  */
 import { App, type HttpResponse, us_socket_local_port } from 'uWebSockets.js';
-import { type MockAnswer, type MockModel, mockAnswers, pieceOf, textOf, toolsModel, toolsText } from './mock-answers.ts';
+import {
+  type MockAnswer,
+  type MockModel,
+  mockAnswers,
+  pieceOf,
+  textOf,
+  toolsModel,
+  toolsText,
+} from './mock-answers.ts';
 import { announce } from './peer.ts';
 
 const head = (model: string, object: string): string =>
@@ -125,9 +133,9 @@ function answerWithTools(res: HttpResponse, body: string): void {
 
 function answer(res: HttpResponse, body: string): void {
   const model = /"model":\s*"([^"]*)"/.exec(body)?.[1] ?? '';
-  if (model === toolsModel) return answerWithTools(res, body);
   const prepared = answers.get(model);
-  if (!prepared) {
+  if (model === toolsModel) answerWithTools(res, body);
+  else if (!prepared) {
     res.cork(() => res.writeStatus('404 Not Found').end('{"error":{"message":"no such model"}}'));
   } else if (/"stream":\s*true/.test(body)) begin(res, prepared, /"include_usage":\s*true/.test(body));
   else res.cork(() => res.writeHeader('content-type', 'application/json').end(prepared.whole));

@@ -8,13 +8,10 @@ const agent = new Agent({ keepAlive: true });
 const server = createServer((incoming, outgoing) => {
   const length = incoming.headers['content-length'];
   const headers = { 'content-type': 'application/json', ...(length !== undefined && { 'content-length': length }) };
-  const behind = request(
-    { agent, hostname, port, method: incoming.method, path: incoming.url, headers },
-    (answer) => {
-      outgoing.writeHead(answer.statusCode ?? 502, { 'content-type': answer.headers['content-type'] ?? '' });
-      answer.pipe(outgoing);
-    },
-  );
+  const behind = request({ agent, hostname, port, method: incoming.method, path: incoming.url, headers }, (answer) => {
+    outgoing.writeHead(answer.statusCode ?? 502, { 'content-type': answer.headers['content-type'] ?? '' });
+    answer.pipe(outgoing);
+  });
   behind.on('error', (error) => outgoing.destroy(error));
   outgoing.on('close', () => outgoing.writableFinished || behind.destroy());
   incoming.pipe(behind);

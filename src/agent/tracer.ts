@@ -1,4 +1,5 @@
 import { defaults, type Item, type NewTraceEvent, type TraceType, type Turn } from '../protocol/index.ts';
+import { timestamp } from './clock.ts';
 import type { StoredThread, TraceStore } from './thread-store.ts';
 
 const { traceTextChars } = defaults.agent;
@@ -79,7 +80,7 @@ export class Tracer {
     sessionKey: string,
     event: Omit<NewTraceEvent, 'type' | 'sessionKey' | 'at'> & { at?: string },
   ): void {
-    this.#store.append({ at: new Date().toISOString(), ...event, type, sessionKey });
+    this.#store.append({ at: timestamp(), ...event, type, sessionKey });
   }
 
   #text(text: string): string {

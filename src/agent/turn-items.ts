@@ -1,4 +1,5 @@
 import type { InputPart, Item, ItemOf, Turn, TurnError } from '../protocol/index.ts';
+import { timestamp } from './clock.ts';
 import type { ThreadEvent } from './feed.ts';
 
 type GrowingType = 'agentMessage' | 'reasoningContent' | 'commandExecution';
@@ -173,7 +174,7 @@ export class TurnItems {
   #base(status: Item['status']) {
     const id = `item_${String(this.#number).padStart(3, '0')}`;
     this.#number += 1;
-    return { id, turnId: this.#options.turn.id, status, createdAt: new Date().toISOString() };
+    return { id, turnId: this.#options.turn.id, status, createdAt: timestamp() };
   }
 
   #tell(method: 'item/started' | 'item/completed', write: ItemWrite, item: Item): void {

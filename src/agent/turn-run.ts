@@ -2,6 +2,7 @@ import type { AnyActorRef } from 'xstate';
 import type { Inference, ToolRun, TurnEmitted, TurnInterrupter } from '../../machines/index.ts';
 import type { ApprovalDecision, InputPart, Turn, TurnError } from '../protocol/index.ts';
 import type { DecidedBy } from './call-review.ts';
+import { timestamp } from './clock.ts';
 import type { ThreadEvent } from './feed.ts';
 import { ModelError, type ModelEvent, type ModelToolCall, type ToolChoice } from './model.ts';
 import type { TurnOptions } from './runtime.ts';
@@ -36,7 +37,7 @@ export class TurnRun implements TurnWork {
   readonly #items: TurnItems;
   readonly #calls: TurnCalls;
   readonly #conversation: TurnConversation;
-  readonly #startedAt = new Date().toISOString();
+  readonly #startedAt = timestamp();
   readonly #steered: (readonly InputPart[])[] = [];
   readonly #unwritten = new Map<string, string>();
   #status: Turn['status'] = 'running';
@@ -324,7 +325,7 @@ export class TurnRun implements TurnWork {
     this.#calls.withdraw();
     this.#items.closeAll();
     this.#end = end;
-    this.#completedAt = new Date().toISOString();
+    this.#completedAt = timestamp();
     const { journal, store, publish, tracer, onEnd } = this.#host;
     const turn = this.snapshot();
     tracer?.turnEnded(turn);

@@ -91,7 +91,7 @@ export const commands: readonly CommandSpec[] = [
     name: 'inspect',
     describe: [
       'Show one workspace, or open the live statechart page.',
-      'With a workspace: prints its record. Without: opens the page in a browser. The access token is printed on a terminal only, or with --print-url.',
+      'With a workspace: prints its record; with --open, opens the page of its turns and MCP servers. Without: opens the page of the Hub. The access token is printed on a terminal only, or with --print-url.',
     ],
     argument: workspace,
     options: [
@@ -100,7 +100,7 @@ export const commands: readonly CommandSpec[] = [
       noStart,
       json,
     ],
-    examples: ['inspect', 'inspect .', 'inspect ~/projects/site --json'],
+    examples: ['inspect', 'inspect .', 'inspect . --open', 'inspect ~/projects/site --json'],
     load: () => import('./commands/inspect.ts'),
   },
   {

@@ -7,10 +7,11 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Browser, Page } from 'playwright-core';
 import t, { type Test } from 'tap';
+import { AppServerClient } from '../../src/client/index.ts';
 import { launchBrowser } from '../browser.ts';
 import { eventually, isAlive } from '../hub/harness.ts';
 import { unusedPort } from '../ports.ts';
-import { type BuiltHub, makePlace, oratorio, type Place, startHub } from './harness.ts';
+import { answerOf, type BuiltHub, makePlace, oratorio, type Place, say, startHub } from './harness.ts';
 
 let browser: Browser;
 t.before(async () => {
@@ -223,3 +224,29 @@ for (const colorScheme of ['light', 'dark'] as const) {
 
 // The root test ends with the process, and an open browser keeps the process alive: so this is a test, the last one.
 t.test('the browser closes', () => browser.close());
+
+onPage(
+  'the page of a workspace shows its turns: waiting for approval, running tools, gone',
+  async (t, { place, hub, page }) => {
+    const workspacePath = place.workspace('atelier');
+    const { endpoints } = await hub.client.ensure({ workspacePath });
+    const { stdout } = await oratorio(place, ['inspect', workspacePath, '--print-url']);
+    const turns = await page.context().newPage();
+    turns.setDefaultTimeout(180_000);
+    await turns.goto(stdout.trim());
+    await turns.getByText('No turn runs in this workspace').waitFor();
+    let approve: (answer: unknown) => void = () => undefined;
+    const approved = new Promise((resolve) => {
+      approve = resolve;
+    });
+    const client = await AppServerClient.connect(endpoints['appServerWebSocket'] ?? '', { onRequest: () => approved });
+    t.teardown(() => client.close());
+    const turn = await say(client, workspacePath, 'run: echo it is done');
+    await isLit(turns, 'awaitingApproval');
+    t.match(await turns.locator('[role=treeitem] b').allTextContents(), [/^turn_001 of thread_/]);
+    t.match(await turns.locator('.facts').textContent(), /pending1/i);
+    approve({ decision: 'accept' });
+    t.match(await answerOf(turn), /it is done/);
+    await turns.getByText('No turn runs in this workspace').waitFor();
+  },
+);

@@ -16,29 +16,27 @@ interface ThreadRecord {
   nextItem: number;
 }
 
-/** Where a failed transaction returns to. Records that it has changed are copies of those in here. */
+/** Where a failed transaction returns to: the records that it has replaced, undefined where there was none, and the grants. */
 interface Savepoint {
-  readonly threads: Map<string, ThreadRecord>;
-  readonly grants: Set<string>;
-  readonly copies: Set<ThreadRecord>;
+  readonly threads: Map<string, ThreadRecord | undefined>;
+  readonly grants: string[];
 }
 
 /** Threads that last as long as the process. Behaves as `SqliteStore` does, and is meant for few and short threads. */
 export class MemoryStore implements ThreadStore {
-  #threads = new Map<string, ThreadRecord>();
-  #grants = new Set<string>();
+  readonly #threads = new Map<string, ThreadRecord>();
+  readonly #grants = new Set<string>();
   #created = 0;
   #savepoint: Savepoint | undefined;
 
   transaction(work: () => void): void {
     if (this.#savepoint) throw new Error('A transaction cannot begin inside of another');
-    const before = { threads: new Map(this.#threads), grants: new Set(this.#grants), copies: new Set<ThreadRecord>() };
-    this.#savepoint = before;
+    const savepoint: Savepoint = { threads: new Map(), grants: [] };
+    this.#savepoint = savepoint;
     try {
       work();
     } catch (error) {
-      this.#threads = before.threads;
-      this.#grants = before.grants;
+      this.#takeBack(savepoint);
       throw error;
     } finally {
       this.#savepoint = undefined;
@@ -62,8 +60,7 @@ export class MemoryStore implements ThreadStore {
       nextTurn: 1,
       nextItem: 1,
     };
-    this.#savepoint?.copies.add(record);
-    this.#threads.set(thread.id, record);
+    this.#replace(thread.id, record);
   }
 
   thread(threadId: string): StoredThread | undefined {
@@ -75,7 +72,7 @@ export class MemoryStore implements ThreadStore {
   }
 
   deleteThread(threadId: string): void {
-    this.#threads.delete(threadId);
+    this.#replace(threadId, undefined);
   }
 
   putTurn(turn: StoredTurn): void {
@@ -156,7 +153,11 @@ export class MemoryStore implements ThreadStore {
   }
 
   putGrant(threadId: string | null, scopeKey: string): void {
-    (threadId === null ? this.#grants : this.#change(threadId).grants).add(scopeKey);
+    if (threadId !== null) this.#change(threadId).grants.add(scopeKey);
+    else if (!this.#grants.has(scopeKey)) {
+      this.#savepoint?.grants.push(scopeKey);
+      this.#grants.add(scopeKey);
+    }
   }
 
   hasGrant(threadId: string, scopeKey: string): boolean {
@@ -174,9 +175,9 @@ export class MemoryStore implements ThreadStore {
   }
 
   unfinishedTurns(): readonly Turn[] {
-    return [...this.#threads.values()].flatMap((record) =>
-      withItems(record, [...record.turns.values()].filter(isUnfinished)),
-    );
+    return [...this.#threads.values()]
+      .sort((a, b) => a.order - b.order)
+      .flatMap((record) => withItems(record, [...record.turns.values()].filter(isUnfinished)));
   }
 
   /** Forgets everything. */
@@ -189,7 +190,7 @@ export class MemoryStore implements ThreadStore {
   #change(threadId: string): ThreadRecord {
     const record = this.#threads.get(threadId);
     if (!record) throw noThread(threadId);
-    if (!this.#savepoint || this.#savepoint.copies.has(record)) return record;
+    if (!this.#savepoint || this.#savepoint.threads.has(threadId)) return record;
     const copy = {
       ...record,
       turns: new Map(record.turns),
@@ -197,9 +198,21 @@ export class MemoryStore implements ThreadStore {
       queue: new Map(record.queue),
       grants: new Set(record.grants),
     };
-    this.#savepoint.copies.add(copy);
-    this.#threads.set(threadId, copy);
+    this.#replace(threadId, copy);
     return copy;
+  }
+
+  #replace(threadId: string, record: ThreadRecord | undefined): void {
+    const replaced = this.#savepoint?.threads;
+    if (replaced && !replaced.has(threadId)) replaced.set(threadId, this.#threads.get(threadId));
+    if (record) this.#threads.set(threadId, record);
+    else this.#threads.delete(threadId);
+  }
+
+  #takeBack({ threads, grants }: Savepoint): void {
+    this.#savepoint = undefined;
+    for (const [threadId, record] of threads) this.#replace(threadId, record);
+    for (const scopeKey of grants) this.#grants.delete(scopeKey);
   }
 }
 

@@ -6,6 +6,9 @@ import { type Connection, readStream, type StreamEvent } from '../stream.ts';
 import { forgetToken } from '../token.ts';
 import { type Actors, apply, noActors, treeOf } from './actors.ts';
 
+/** A server tells what it has at once. */
+const quietMs = 300;
+
 /** Everything the page shows, and what a person can do to it. One per page. */
 export function createStore(token: string) {
   const api = new Api(token);
@@ -70,6 +73,10 @@ export function createStore(token: string) {
         onEvents,
         onOpen: (resumed) => {
           if (!resumed) actors.value = noActors;
+          // Where no actor lives nothing is told: then that is what there is to know.
+          setTimeout(() => {
+            isTold.value = true;
+          }, quietMs);
           if (charts.value.size === 0) void loadCharts();
         },
         onConnection: (next) => {

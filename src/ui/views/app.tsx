@@ -4,7 +4,7 @@ import { ChartView } from './chart.tsx';
 import { Details } from './details.tsx';
 import { Header } from './header.tsx';
 import { Help } from './help.tsx';
-import { NoToken, NoWorkspaces } from './pages.tsx';
+import { NoToken, NoTurns, NoWorkspaces } from './pages.tsx';
 import { Tree } from './tree.tsx';
 
 export function App({ store }: { readonly store: Store }) {
@@ -35,7 +35,10 @@ export function App({ store }: { readonly store: Store }) {
   }
   const actor = store.selected.value;
   const chart = actor && store.charts.value.get(actor.machine);
-  const hasWorkspaces = [...store.actors.value.byId.values()].some((each) => each.machine === 'agent-server');
+  const actors = [...store.actors.value.byId.values()];
+  // The same page is served by the Hub and by the agent server of one workspace.
+  const isHub = actors.some((each) => each.machine === 'hub');
+  const hasWorkspaces = actors.some((each) => each.machine === 'agent-server');
   return (
     <div class="app">
       <Header store={store} />
@@ -54,13 +57,16 @@ export function App({ store }: { readonly store: Store }) {
           <kbd>/</kbd>
         </div>
         <Tree store={store} />
-        {store.isTold.value && !hasWorkspaces && <NoWorkspaces />}
+        {isHub && !hasWorkspaces && <NoWorkspaces />}
+        {store.isTold.value && actors.length === 0 && <NoTurns />}
       </nav>
       <main class="centre">
         {actor && chart ? (
           <ChartView key={`${actor.id}:${chart.name}`} actor={actor} chart={chart} />
         ) : (
-          <p class="waiting">{actor ? `No chart for ${actor.machine}.` : 'Waiting for the Hub…'}</p>
+          <p class="waiting">
+            {actor ? `No chart for ${actor.machine}.` : store.isTold.value ? 'Nothing runs just now.' : 'Waiting…'}
+          </p>
         )}
       </main>
       <aside class="details" aria-label="Selected actor">

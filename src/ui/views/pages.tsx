@@ -22,6 +22,15 @@ export function NoWorkspaces() {
   );
 }
 
+export function NoTurns() {
+  return (
+    <div class="hint">
+      <p>No turn runs in this workspace. Say something:</p>
+      <Command text='oratorio chat "hello"' />
+    </div>
+  );
+}
+
 function Command({ text }: { readonly text: string }) {
   return (
     <p class="command">
