@@ -13,6 +13,8 @@ interface Entry {
 
 /** Where a turn puts what it keeps and what it tells. */
 export interface Journal {
+  /** Whether the pieces of an item are worth writing before it is whole: for whoever comes after this process. */
+  readonly keepsPieces: boolean;
   /** `write` and `tell` happen in the order of the calls; `tell` at once when nothing is to be written before it. */
   add(owner: JournalOwner, write: (() => void) | undefined, tell: (() => void) | undefined): void;
   /** Writes and tells what waits, now: before a snapshot is given to somebody who will hear what follows. */
@@ -21,6 +23,7 @@ export interface Journal {
 
 /** Of threads that live in memory only: nothing can fail, and nothing waits. */
 export class VolatileJournal implements Journal {
+  readonly keepsPieces = false;
   readonly #onBug: (error: unknown) => void;
 
   constructor(onBug: (error: unknown) => void) {
@@ -47,6 +50,7 @@ export class VolatileJournal implements Journal {
  * batch is told, and every owner hears of it once.
  */
 export class DurableJournal implements Journal {
+  readonly keepsPieces = true;
   readonly #store: ThreadStore;
   readonly #onBug: (error: unknown) => void;
   #entries: Entry[] = [];

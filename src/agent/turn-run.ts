@@ -372,8 +372,9 @@ export class TurnRun implements TurnWork {
 
   /** Pieces of one item that come in the same turn of the event loop are written as one. */
   #writing(write: NonNullable<ItemWrite>): (() => void) | undefined {
-    const { store, threadId } = this.#host;
+    const { store, threadId, journal } = this.#host;
     if ('put' in write) return () => store.putItem(threadId, write.put);
+    if (!journal.keepsPieces) return undefined;
     const { append: itemId, text } = write;
     const waiting = this.#unwritten.get(itemId);
     this.#unwritten.set(itemId, (waiting ?? '') + text);

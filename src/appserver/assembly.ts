@@ -121,7 +121,13 @@ export function assemble(options: AssemblyOptions): Assembly {
 
 function open(workspacePath: string, logger: Logger): Store {
   try {
-    return openStore(join(workspacePath, directoryName), { onFault: (error) => logger.bug(error) });
+    return openStore(join(workspacePath, directoryName), {
+      onFault(error) {
+        // A disk that is full is no bug; turns go on, their traces wait.
+        if (error instanceof StorageError) logger.warn('traces cannot be written', { reason: error.message });
+        else logger.bug(error);
+      },
+    });
   } catch (error) {
     if (error instanceof StorageError) throw new StartupError('config', error.message, { cause: error });
     throw error;

@@ -12,8 +12,8 @@ export function inspectionRoutes(observatory: Observatory, auth: Authenticate<un
       path: '/v1/inspect',
       auth,
       deadlineMs: 0,
-      async handler({ header, query }) {
-        const lastEventId = header('last-event-id') ?? query.get('lastEventId') ?? undefined;
+      async handler(context) {
+        const lastEventId = context.header('last-event-id') ?? context.query.get('lastEventId') ?? undefined;
         return sse(await observatory.source(), lastEventId);
       },
     },

@@ -7,11 +7,12 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
-import { rpcErrors, rpcMethods, rpcNotifications, serverRequests } from '../../src/protocol/index.ts';
+import { rpcErrors, rpcMethods, rpcNotifications, serverRequests, type Turn } from '../../src/protocol/index.ts';
 import { says } from '../agent/helpers.ts';
 import { Client, deferred, makeWorkspace, startServer, words } from './harness.ts';
 import { Ledger, Session, scenario } from './session.ts';
 
+const spoken = ({ items }: Turn) => items.filter(({ type }) => type !== 'reasoningContent');
 const ledger = new Ledger();
 const accept = () => ({ decision: 'accept' });
 const fixture = fileURLToPath(new URL('../fixtures/mcp/stdio-server.mjs', import.meta.url));
@@ -80,6 +81,7 @@ scenario(t, 'threads: from the first word to the deletion', {}, async (t, { open
 scenario(t, 'turns: interrupt, enqueue, take back, steer', {}, async (t, { open }) => {
   const session = await open({ ledger });
   const { threadId, turnId } = await session.begin('count to 5000');
+  await session.call('thread/subscribe', { threadId });
   await session.until('item/agentMessage/delta');
   t.equal((await session.refused('turn/start', { threadId, input: words('x') })).name, 'turnInProgress');
   t.equal((await session.refused('thread/rollback', { threadId, numTurns: 1 })).name, 'turnInProgress');
@@ -125,10 +127,11 @@ scenario(t, 'turns: interrupt, enqueue, take back, steer', {}, async (t, { open 
 scenario(t, 'what is queued starts when the turn before has completed', {}, async (t, { open }) => {
   const session = await open({ ledger });
   const { threadId } = await session.begin('count to 20');
+  await session.call('thread/subscribe', { threadId });
   const { queuedInput } = await session.call('turn/enqueue', { threadId, input: words('echo second'), sender: 'me' });
   await session.until('thread/queue/updated', ({ queuedInputs }) => queuedInputs.length === 0);
   const { turn } = await session.until('turn/completed', undefined, 2);
-  t.match(turn.items, [
+  t.match(spoken(turn), [
     { type: 'userMessage', input: queuedInput.input },
     { type: 'agentMessage', text: /second/ },
   ]);
@@ -144,7 +147,7 @@ scenario(t, 'a running turn is steered: the model hears it before its next reque
   await session.call('turn/steer', { threadId, expectedTurnId: turnId, input: words('echo steered') });
   const { turn } = await session.until('turn/completed');
   t.equal(turn.id, turnId);
-  t.match(turn.items, [
+  t.match(spoken(turn), [
     { type: 'userMessage', input: words('count to 40') },
     { type: 'agentMessage', text: / 40$/ },
     { type: 'userMessage', input: words('echo steered') },
@@ -217,9 +220,12 @@ t.test('MCP servers: added, tried, told of, removed', async (t) => {
   t.match(await session.refused('mcp/upsert', { name: 'users', settings: small }), { name: 'mcpServerReadOnly' });
   t.match(await session.refused('mcp/remove', { name: 'users' }), { name: 'mcpServerReadOnly' });
   t.match(await session.refused('mcp/get', { name: 'none' }), { name: 'mcpServerNotFound' });
-  t.match(await session.refused('mcp/upsert', { name: 'bad', settings: { ...small, env: { A: '${B' } } }), {
-    name: 'mcpServerInvalid',
-  });
+  t.match(
+    await session.refused('mcp/upsert', { name: 'bad', settings: { ...small, env: { A: '${NOT_SET_ANYWHERE}' } } }),
+    {
+      name: 'mcpServerInvalid',
+    },
+  );
   const settings = { ...small, env: { SMALL_TOKEN: 'a-secret-of-mine' } };
   t.match(await session.call('mcp/test', { settings }), { success: true, toolCount: Number });
   t.match(await session.call('mcp/upsert', { name: 'small', settings }), {

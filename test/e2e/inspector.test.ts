@@ -223,8 +223,6 @@ for (const colorScheme of ['light', 'dark'] as const) {
 }
 
 // The root test ends with the process, and an open browser keeps the process alive: so this is a test, the last one.
-t.test('the browser closes', () => browser.close());
-
 onPage(
   'the page of a workspace shows its turns: waiting for approval, running tools, gone',
   async (t, { place, hub, page }) => {
@@ -250,3 +248,5 @@ onPage(
     await turns.getByText('No turn runs in this workspace').waitFor();
   },
 );
+
+t.test('the browser closes', () => browser.close());

@@ -49,7 +49,7 @@ function ConnectionLight({ store }: { readonly store: Store }) {
   const words = {
     connecting: 'Connecting…',
     live: 'Live',
-    reconnecting: 'Hub not reachable, trying again…',
+    reconnecting: 'Not reachable, trying again…',
     refused: 'Refused',
   }[connection.state];
   return (

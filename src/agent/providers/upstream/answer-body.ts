@@ -34,8 +34,11 @@ export class TextBody {
  */
 export class AnswerBody {
   readonly #answer: ChatAnswer;
-  readonly #lines = new SseLines((data) => this.#event(data));
   readonly #template = new TextTemplate();
+  readonly #lines = new SseLines((data) => this.#event(data), {
+    endOf: (text, at) => this.#template.endOf(text, at),
+    take: () => this.#answer.speak(this.#template.spoken),
+  });
   #whole: TextBody | undefined;
   #hasBegun = false;
   #hasEvents = false;
@@ -85,8 +88,7 @@ export class AnswerBody {
 
   #event(data: string): void {
     this.#hasEvents = true;
-    const spoken = this.#template.match(data);
-    if (spoken) this.#answer.speak(spoken);
+    if (this.#template.endOf(data, 0) === data.length) this.#answer.speak(this.#template.spoken);
     else if (data === '[DONE]' || data.trim() === '[DONE]') this.#isDone = true;
     else if (data !== '') this.#document(data);
   }

@@ -4,6 +4,14 @@ import { limits } from './limits.ts';
 const lf = 0x0a;
 const cr = 0x0d;
 
+/** A receiver that knows some payloads at first sight, while they still stand among others. */
+export interface Shortcut {
+  /** Where the payload that begins at `at` of `text` ends; -1: it has to be looked at on its own. */
+  endOf(text: string, at: number): number;
+  /** Takes the payload that `endOf` found last. */
+  take(): void;
+}
+
 /**
  * Reads an event stream (WHATWG HTML §9.2.6) that is pushed into it, and hands on the `data` of every event as soon as
  * it is whole, in the same call. Bytes may be cut anywhere: a line is decoded only when it is complete. Other fields
@@ -12,14 +20,16 @@ const cr = 0x0d;
  */
 export class SseLines {
   readonly #onData: (data: string) => void;
+  readonly #shortcut: Shortcut | undefined;
   #held: Uint8Array[] = [];
   #heldBytes = 0;
   #data: string | undefined;
   #isStart = true;
   #endedWithCr = false;
 
-  constructor(onData: (data: string) => void) {
+  constructor(onData: (data: string) => void, shortcut?: Shortcut) {
     this.#onData = onData;
+    this.#shortcut = shortcut;
   }
 
   /** @throws ModelError (upstreamProtocol) when one event exceeds 4 MiB; whatever the receiver throws */
@@ -66,16 +76,23 @@ export class SseLines {
 
   #read(text: string): void {
     for (let at = 0; at < text.length; ) {
-      const end = text.indexOf('\n', at);
-      // What nearly every event looks like: one line, then an empty one.
-      if (this.#data === undefined && text.charCodeAt(end + 1) === lf && text.startsWith('data: ', at)) {
-        this.#onData(text.slice(at + 6, end));
-        at = end + 2;
-      } else {
-        this.#line(text.slice(at, end));
-        at = end + 1;
+      const known = this.#data === undefined && text.startsWith('data: ', at) ? this.#known(text, at + 6) : -1;
+      if (known !== -1) {
+        at = known;
+        continue;
       }
+      const end = text.indexOf('\n', at);
+      this.#line(text.slice(at, end));
+      at = end + 1;
     }
+  }
+
+  /** What nearly every event is: one line of a kind seen before, then an empty one. Gives back where the next event begins. */
+  #known(text: string, at: number): number {
+    const end = this.#shortcut?.endOf(text, at) ?? -1;
+    if (end === -1 || text.charCodeAt(end) !== lf || text.charCodeAt(end + 1) !== lf) return -1;
+    this.#shortcut?.take();
+    return end + 2;
   }
 
   #line(line: string): void {

@@ -24,17 +24,28 @@ export class TextTemplate {
   #before = '';
   #after = '';
   #type: Spoken['type'] = 'text';
+  #text = '';
   #tries = 0;
 
-  /** What `data` says, if it is like the one learnt from. Text with a quotation mark or an escape is left to a parser. */
-  match(data: string): Spoken | undefined {
-    const end = data.length - this.#after.length;
-    if (this.#after === '' || end <= this.#before.length) return undefined;
-    if (!data.startsWith(this.#before) || !data.endsWith(this.#after)) return undefined;
-    const text = data.slice(this.#before.length, end);
-    if (text.includes('"') || text.includes('\\')) return undefined;
+  /** What the payload says that `endOf` found last. */
+  get spoken(): Spoken {
+    return { type: this.#type, text: this.#text };
+  }
+
+  /**
+   * Where the payload that begins at `at` of `text` ends, if it is like the one learnt from; else -1. A text with a quotation
+   * mark or an escape in it is left to a parser.
+   */
+  endOf(text: string, at: number): number {
+    if (this.#after === '' || !text.startsWith(this.#before, at)) return -1;
+    const begin = at + this.#before.length;
+    const end = text.indexOf('"', begin);
+    if (end === -1 || !text.startsWith(this.#after, end)) return -1;
+    const said = text.slice(begin, end);
+    if (said.includes('\\')) return -1;
+    this.#text = said;
     this.#tries = 0;
-    return { type: this.#type, text };
+    return end + this.#after.length;
   }
 
   /** Learns from `data`, which was parsed to `value`. */
@@ -49,6 +60,7 @@ export class TextTemplate {
     if (!data.startsWith(`${text}"`, begin) || data.indexOf(mark, begin) !== -1 || begin < mark.length) return;
     this.#type = type;
     this.#before = data.slice(0, begin);
+    // Begins with the quotation mark that ends the text.
     this.#after = data.slice(begin + text.length);
   }
 }

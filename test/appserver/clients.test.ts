@@ -1,0 +1,214 @@
+/** Clients of one server side by side, with `vscode-jsonrpc`: what they hear of one thread, and the tools they bring. */
+import t from 'tap';
+import { ErrorCodes, ResponseError } from 'vscode-jsonrpc/node';
+import type { DynamicTool, Item } from '../../src/protocol/index.ts';
+import { words } from './harness.ts';
+import { type SessionOptions, scenario } from './session.ts';
+
+const accept = () => ({ decision: 'accept' });
+const results = (items: readonly Item[]) => items.filter((item) => item.type === 'toolResult');
+
+scenario(t, 'two clients on one thread hear the same, in the same order, once', {}, async (t, { open }) => {
+  const [one, other] = [await open({ onApproval: accept }), await open()];
+  const { thread } = await one.call('thread/start', {});
+  const { id: threadId } = thread;
+  await other.call('thread/subscribe', { threadId });
+  await other.call('thread/subscribe', { threadId });
+  await one.call('thread/resume', { threadId });
+  await one.say(threadId, 'think twice\nrun: echo a; echo b; echo c\nwrite a.txt: hello\nread a.txt');
+  for (const client of [one, other]) await client.until('turn/completed');
+  await other.say(threadId, 'count to 30');
+  for (const client of [one, other]) await client.until('turn/completed', undefined, 2);
+  t.same(one.story(), other.story());
+  t.equal(new Set(one.story()).size, one.story().length, 'nothing is told twice');
+});
+
+scenario(
+  t,
+  'who comes in the middle of a turn gets it as it stands, and the rest without a gap',
+  {},
+  async (t, { open }) => {
+    const first = await open();
+    const { threadId, turnId } = await first.begin('count to 60');
+    for (const nth of [5, 15, 25]) {
+      await first.until('item/agentMessage/delta', undefined, nth);
+      const late = await open();
+      await late.call('thread/subscribe', { threadId, replayRecent: true });
+      const { turn } = await late.until('turn/started');
+      t.match(turn, { id: turnId, status: 'running' });
+      await late.until('turn/completed');
+      const { turn: whole } = await first.until('turn/completed');
+      const texts = new Map(turn.items.map((item) => [item.id, 'text' in item ? item.text : '']));
+      for (const { method, params } of late.heard) {
+        if (!/delta$/.test(method) || typeof params['itemId'] !== 'string') continue;
+        texts.set(params['itemId'], (texts.get(params['itemId']) ?? '') + String(params['delta']));
+      }
+      const said = whole.items.filter(({ type }) => type === 'agentMessage' || type === 'reasoningContent');
+      t.same(
+        said.map(({ id }) => texts.get(id)),
+        said.map((item) => ('text' in item ? item.text : '')),
+        `from delta ${nth} on`,
+      );
+    }
+  },
+);
+
+scenario(t, 'a turn goes on when everybody has left, and is there for who comes back', {}, async (t, { open }) => {
+  const first = await open();
+  const { threadId, turnId } = await first.begin('count to 30');
+  await first.until('item/agentMessage/delta');
+  await first.drop();
+  const second = await open();
+  const { thread } = await second.call('thread/resume', { threadId });
+  const now = thread.turns?.at(-1);
+  t.equal(now?.id, turnId);
+  if (now?.status === 'running') await second.until('turn/completed');
+  const { thread: read } = await second.call('thread/read', { threadId, includeTurns: true });
+  t.match(read.turns?.at(-1)?.items.at(-1), { type: 'agentMessage', text: / 30$/ });
+});
+
+scenario(t, 'who has unsubscribed hears no more; threads of others are not heard', {}, async (t, { open }) => {
+  const [one, other] = [await open(), await open()];
+  const { threadId } = await one.begin('echo first');
+  await one.until('turn/completed');
+  await other.call('thread/subscribe', { threadId });
+  await other.call('thread/unsubscribe', { threadId });
+  await one.say(threadId, 'echo second');
+  await one.until('turn/completed', undefined, 2);
+  await other.call('thread/list', {});
+  t.same(other.story(), []);
+});
+
+scenario(t, '32 requests in flight, and no more, for each connection', {}, async (t, { open }) => {
+  const [greedy, modest] = [await open(), await open()];
+  const asked = Array.from({ length: 100 }, () =>
+    greedy.connection.sendRequest('model/list', {}).then(
+      () => 'answered',
+      (error: unknown) => (error instanceof ResponseError ? error.code : String(error)),
+    ),
+  );
+  await modest.call('model/list', {});
+  const outcomes = await Promise.all(asked);
+  const answered = outcomes.filter((outcome) => outcome === 'answered').length;
+  t.ok(answered >= 32, `${answered} were answered`);
+  t.same(
+    [...new Set(outcomes)].filter((outcome) => outcome !== 'answered' && outcome !== -32_001),
+    [],
+  );
+  await greedy.call('model/list', {});
+});
+
+const weather: DynamicTool = {
+  namespace: 'sky',
+  name: 'weather',
+  description: 'Tells the weather.',
+  inputSchema: { type: 'object', properties: { where: { type: 'string' } } },
+};
+const sunny = { success: true, contentItems: [{ type: 'text', text: 'sunny' }] };
+const ask = 'call sky__weather {"where": "here"}';
+
+scenario(t, 'a tool of the client is offered, called, and answered', {}, async (t, { open }) => {
+  const session = await open({ onTool: () => sunny });
+  const { threadId, turnId } = await session.begin(ask, { dynamicTools: [weather] });
+  const { turn } = await session.until('turn/completed');
+  t.match(session.toolCalls, [{ threadId, turnId, namespace: 'sky', tool: 'weather', arguments: { where: 'here' } }]);
+  t.match(
+    turn.items.find(({ type }) => type === 'toolCall'),
+    { tool: 'sky__weather', source: 'dynamic' },
+  );
+  t.match(results(turn.items), [{ tool: 'sky__weather', outcome: 'completed', text: 'sunny' }]);
+});
+
+const badly: readonly [string, SessionOptions['onTool'], RegExp][] = [
+  ['an error result', () => ({ success: false, errorCode: 'cloudy', errorMessage: 'no sky' }), /cloudy: no sky/],
+  ['an error', () => new ResponseError(ErrorCodes.InternalError, 'broken window'), /broken window/],
+  ['a rejection', () => Promise.reject(new Error('thrown')), /thrown/],
+  ['something else', () => ({ weather: 'fine' }), /something else/],
+  ['nothing', () => null, /something else/],
+  ['that it has no such method', undefined, /sky__weather|-32601/],
+];
+for (const [what, onTool, says] of badly) {
+  scenario(t, `a tool of the client answers with ${what}: the model is told`, {}, async (t, { open }) => {
+    const session = await open(onTool && { onTool });
+    await session.begin(ask, { dynamicTools: [weather] });
+    const { turn } = await session.until('turn/completed');
+    t.match(results(turn.items), [{ outcome: 'failed', text: says }]);
+  });
+}
+
+scenario(
+  t,
+  'the client that brought a tool goes in the middle of its call: the turn goes on',
+  {},
+  async (t, { open }) => {
+    const bringer = await open({ onTool: () => new Promise(() => undefined) });
+    const { threadId } = await bringer.begin(`${ask}\nsay after all`, { dynamicTools: [weather] });
+    const watcher = await open();
+    await watcher.call('thread/subscribe', { threadId });
+    await bringer.toolCall();
+    await bringer.drop();
+    const { turn } = await watcher.until('turn/completed');
+    t.match(results(turn.items), [{ outcome: 'failed', text: /has gone/ }]);
+    await watcher.say(threadId, ask);
+    const { turn: again } = await watcher.until('turn/completed', undefined, 2);
+    t.match(results(again.items), [{ outcome: 'failed', text: /has gone/ }]);
+
+    const second = await open({ onTool: () => sunny });
+    await second.call('thread/resume', { threadId, dynamicTools: [weather] });
+    await second.say(threadId, ask);
+    const { turn: bound } = await second.until('turn/completed');
+    t.match(results(bound.items), [{ outcome: 'completed', text: 'sunny' }], 'brought again by thread/resume');
+  },
+);
+
+scenario(t, 'an interrupted turn does not wait for a tool of the client', {}, async (t, { open }) => {
+  let answer: (value: unknown) => void = () => undefined;
+  const session = await open({
+    onTool: () =>
+      new Promise((resolve) => {
+        answer = resolve;
+      }),
+  });
+  const { threadId, turnId } = await session.begin(ask, { dynamicTools: [weather] });
+  await session.toolCall();
+  await session.call('turn/interrupt', { threadId, turnId });
+  const { turn } = await session.until('turn/cancelled');
+  t.match(results(turn.items), [{ outcome: 'cancelled' }]);
+  answer(sunny);
+  await session.call('thread/list', {});
+});
+
+scenario(t, 'a tool of the client that wants approval is not called before it', {}, async (t, { open }) => {
+  const approval = { kind: 'remoteResource', targetArgument: 'where', operation: 'look at' } as const;
+  const decisions = ['accept', 'decline'];
+  const session = await open({ onTool: () => sunny, onApproval: () => ({ decision: decisions.shift() }) });
+  const { threadId } = await session.begin(ask, { dynamicTools: [{ ...weather, approval }] });
+  await session.until('turn/completed');
+  t.match(session.approvals, [{ approvalType: 'remoteResource', operation: 'look at', target: 'here' }]);
+  await session.say(threadId, ask);
+  const { turn } = await session.until('turn/completed', undefined, 2);
+  t.match(results(turn.items), [{ outcome: 'declined' }]);
+  t.equal(session.toolCalls.length, 1);
+});
+
+scenario(t, 'names of tools must be free, and nothing changes when they are not', {}, async (t, { open }) => {
+  const session = await open({ onTool: () => sunny });
+  const conflict = { name: 'toolConflict', code: -32_016 };
+  const exec = { ...weather, namespace: undefined, name: 'Exec' };
+  t.match(await session.refused('thread/start', { dynamicTools: [exec] }), { ...conflict, data: { tool: 'Exec' } });
+  t.match(await session.refused('thread/start', { dynamicTools: [weather, weather] }), conflict);
+  t.same((await session.call('thread/list', {})).data, []);
+  const { threadId } = await session.begin(ask, { dynamicTools: [weather] });
+  await session.until('turn/completed');
+  t.match(await session.refused('thread/resume', { threadId, dynamicTools: [exec] }), conflict);
+  t.match(await session.refused('thread/resume', { threadId: 'none', dynamicTools: [weather] }), {
+    name: 'threadNotFound',
+  });
+  await session.call('turn/start', { threadId, input: words(ask) });
+  const { turn } = await session.until('turn/completed', undefined, 2);
+  t.match(results(turn.items), [{ text: 'sunny' }], 'the tools from before are still there');
+  t.match(await session.refused('thread/start', { dynamicTools: [{ ...weather, name: 'no spaces' }] }), {
+    name: 'invalidParams',
+    data: { path: 'dynamicTools.0.name' },
+  });
+});
