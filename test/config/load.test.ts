@@ -38,7 +38,7 @@ function places(t: { testdir(): string }, user: string | undefined, workspace?: 
 t.test('specification 2.1: defaults', async (t) => {
   const { config, warnings, files, referencedVariables: names } = loadConfig({ ...places(t, undefined), env: {} });
   t.same([warnings, files, names], [[], [], []]);
-  t.same(config.Api, {
+  t.match(config.Api, {
     Enabled: false,
     Host: '127.0.0.1',
     Port: 8080,
@@ -46,6 +46,8 @@ t.test('specification 2.1: defaults', async (t) => {
     AutoApprove: true,
     EnabledTools: [],
   });
+  t.same(config.Permissions, { DefaultApprovalPolicy: 'default', ApprovalTimeoutSeconds: 300, BlockedPaths: [] });
+  t.same([config.EnabledTools, config.McpServers, config.SubAgent.MaxDepth], [[], {}, 1]);
   t.same([config.ApiKey, config.Model, config.EndPoint], ['', '', '']);
   t.same(config.Hub, { Host: '127.0.0.1', Port: 0 });
   t.match(config.AgUi, { Enabled: false, Path: '/ag-ui' });
@@ -252,6 +254,18 @@ t.test('the schema for editors', async (t) => {
     'ApiKey',
     'Model',
     'EndPoint',
+    'SystemPrompt',
+    'EnabledTools',
+    'MaxToolCallRounds',
+    'MaxSessionQueueSize',
+    'StreamUpstream',
+    'UpstreamIdleMs',
+    'UpstreamRetries',
+    'Compaction',
+    'Tools',
+    'SubAgent',
+    'Permissions',
+    'McpServers',
     'Api',
     'DashBoard',
     'AgUi',
