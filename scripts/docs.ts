@@ -5,6 +5,7 @@
 import { existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, sep } from 'node:path';
 import { appServerDocument } from './appserver-docs.ts';
+import { configDocument } from './config-docs.ts';
 import { hubApiDocument } from './hub-api-docs.ts';
 import { machineDocuments } from './machine-docs.ts';
 import { root } from './toolchain.mjs';
@@ -13,6 +14,7 @@ const documents = new Map([
   ...machineDocuments(),
   ['docs/hub-api.md', hubApiDocument()],
   ['docs/app-server-protocol.md', appServerDocument()],
+  ['docs/configuration.md', await configDocument()],
 ]);
 const strays = globSync('docs/machines/*.md', { cwd: root })
   .map((file) => file.split(sep).join('/'))
