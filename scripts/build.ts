@@ -13,7 +13,7 @@ const at = (path: string): string => join(root, path);
 const program = { 'cli/main': 'src/cli/main.ts' };
 
 /** Started by the Hub, once per workspace, with somebody waiting: as CommonJS, which Node loads faster still. */
-const agentServer = { 'appserver/main': 'src/appserver/boot.ts' };
+const agentServer = { 'appserver/main': 'src/appserver/main.ts' };
 
 /** What others import: their own copies of our dependencies are used. */
 const libraries = { 'client/index': 'src/client/index.ts', 'machines/index': 'machines/index.ts' };
@@ -40,7 +40,7 @@ async function bundle({ entries, external, chunks, format = 'esm' }: BundleOptio
     // Our modules only declare: one that nobody uses need not be loaded. An entry always runs.
     treeshake: {
       moduleSideEffects: [
-        { test: /[\\/](cli|appserver)[\\/](main|boot)\.ts$/, sideEffects: true },
+        { test: /[\\/](cli|appserver)[\\/]main\.ts$/, sideEffects: true },
         { external: false, sideEffects: false },
       ],
     },
