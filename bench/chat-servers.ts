@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import * as v from 'valibot';
-import { type Started, start, startPeer, until } from './harness.ts';
+import { type Peer, type Started, start, startPeer, until } from './harness.ts';
 import { makePlace } from './hub.ts';
 import { freePort, nodePeer } from './servers.ts';
 
@@ -19,6 +19,7 @@ export interface ChatServer {
 }
 
 export const names = {
+  direct: 'no relay',
   ours: 'Oratorio',
   limit: 'bare uWS relay (limit)',
   node: 'bare node:http relay',
@@ -119,6 +120,11 @@ async function portkey(upstream: string): Promise<ChatServer> {
     streams: false,
     stop: () => started.stop(),
   };
+}
+
+/** The upstream itself, for what the others add. */
+export function directUpstream({ port, pid, stop }: Peer): ChatServer {
+  return { name: names.direct, port, pid, headers: noHeaders, readyMs: 0, streams: true, stop };
 }
 
 /** All of them, the limit first. */

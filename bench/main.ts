@@ -3,13 +3,22 @@
  * bench/results and, after a full run, in docs/performance.md.
  */
 import { parseArgs } from 'node:util';
+import { agentChat } from './agent-chat.ts';
+import { agentRuntime } from './agent-runtime.ts';
 import { type Benchmark, type Context, isMet, machine, publish, render, save, stopAll } from './harness.ts';
 import { hubLifecycle } from './hub-lifecycle.ts';
 import { hubRequests } from './hub-requests.ts';
 import { sseFanout } from './sse-fanout.ts';
 import { transitionToWire } from './transition-to-wire.ts';
 
-const benchmarks: readonly Benchmark[] = [sseFanout, hubRequests, hubLifecycle, transitionToWire];
+const benchmarks: readonly Benchmark[] = [
+  sseFanout,
+  hubRequests,
+  hubLifecycle,
+  transitionToWire,
+  agentChat,
+  agentRuntime,
+];
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,

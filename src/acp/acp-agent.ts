@@ -19,8 +19,7 @@ import {
 import * as v from 'valibot';
 import { JsonRpcError } from '../client/index.ts';
 import type { Logger } from '../log/index.ts';
-import { ApprovalRequest, rpcErrors, version } from '../protocol/index.ts';
-import { limits } from './limits.ts';
+import { ApprovalRequest, defaults, rpcErrors, version } from '../protocol/index.ts';
 import { askedCall, decisionOf, permissionOptions } from './permission.ts';
 import { inputOf } from './prompt.ts';
 import { type Connect, type Link, Servers } from './servers.ts';
@@ -121,7 +120,7 @@ export class AcpAgent {
     const all = pages.flat().sort((one, other) => (other.lastActiveAt ?? '').localeCompare(one.lastActiveAt ?? ''));
     const from = cursor ? all.findIndex(({ id }) => id === cursor) + 1 : 0;
     if (cursor && from === 0) throw RequestError.invalidParams({ cursor }, 'the cursor is not known (any more)');
-    const page = all.slice(from, from + limits.sessionsPerPage);
+    const page = all.slice(from, from + defaults.acp.sessionsPerPage);
     const hasMore = from + page.length < all.length;
     return {
       sessions: page.map(({ id, workspacePath, displayName, lastActiveAt }) => ({
@@ -168,7 +167,7 @@ export class AcpAgent {
     const ended = Promise.allSettled(sessions.map((session) => session.close()));
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, limits.leaveMs);
+      timer = setTimeout(resolve, defaults.acp.leaveMs);
     });
     await Promise.race([ended, late]);
     clearTimeout(timer);
@@ -208,7 +207,7 @@ export class AcpAgent {
   #notify(notification: SessionNotification): void {
     if (!this.#client) return;
     this.#unread += 1;
-    if (this.#unread > limits.unreadMessages) this.#options.onUnread();
+    if (this.#unread > defaults.acp.unreadMessages) this.#options.onUnread();
     const told = () => {
       this.#unread -= 1;
     };

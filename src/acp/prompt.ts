@@ -1,7 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { type ContentBlock, RequestError } from '@agentclientprotocol/sdk';
-import type { InputPart } from '../protocol/index.ts';
-import { limits } from './limits.ts';
+import { defaults, type InputPart } from '../protocol/index.ts';
 
 /**
  * What an editor's prompt is for the agent server: text and pictures as they are, files as references, other resources as
@@ -13,8 +12,8 @@ export function inputOf(prompt: readonly ContentBlock[]): InputPart[] {
   const input = prompt.flatMap(partsOf);
   if (input.length === 0) throw RequestError.invalidParams(undefined, 'the prompt is empty');
   const bytes = Buffer.byteLength(JSON.stringify(input));
-  if (bytes > limits.promptBytes) {
-    throw RequestError.invalidParams({ bytes }, `the prompt is larger than ${limits.promptBytes} bytes`);
+  if (bytes > defaults.acp.promptBytes) {
+    throw RequestError.invalidParams({ bytes }, `the prompt is larger than ${defaults.acp.promptBytes} bytes`);
   }
   return input;
 }

@@ -1,9 +1,9 @@
 import { Readable, Writable } from 'node:stream';
 import { agent, ndJsonStream } from '@agentclientprotocol/sdk';
 import type { Logger } from '../log/index.ts';
+import { defaults } from '../protocol/index.ts';
 import { AcpAgent } from './acp-agent.ts';
 import { refusalOf } from './errors.ts';
-import { limits } from './limits.ts';
 import type { Connect } from './servers.ts';
 
 export interface AcpOptions {
@@ -60,7 +60,7 @@ export async function runAcp({ input, output, connect, home, log, signal }: AcpO
     Writable.toWeb(output),
     // Node and the DOM type the same stream differently.
     Readable.toWeb(input) as ReadableStream<Uint8Array>,
-    { maxMessageBytes: limits.messageBytes },
+    { maxMessageBytes: defaults.acp.messageBytes },
   );
   const connection = app.connect(stream);
   const onAbort = () => connection.close();

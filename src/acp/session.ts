@@ -248,6 +248,9 @@ export class Session {
       case 'output':
         this.#updates.output(turnId, event.itemId, event.delta);
         return;
+      case 'writing':
+        this.#updates.announce(turnId, event.callId, event.tool);
+        return;
     }
   }
 
@@ -256,6 +259,7 @@ export class Session {
     this.#isNotTold.delete(turn.id);
     this.#updates.sync(turn, this.#prompt?.turnId);
     this.#updates.flush();
+    this.#updates.abandon(turn.id);
     if (turn.id === this.#prompt?.turnId) this.#prompt.ended.resolve(turn);
   }
 

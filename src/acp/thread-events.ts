@@ -42,6 +42,7 @@ export type SessionEvent =
       readonly itemId: string;
       readonly delta: string;
     }
+  | { readonly kind: 'writing'; readonly turnId: string; readonly callId: string; readonly tool: string }
   | { readonly kind: 'resolved'; readonly requestId: string }
   | { readonly kind: 'renamed'; readonly name: string }
   | { readonly kind: 'notice'; readonly message: string };
@@ -78,11 +79,17 @@ export function eventOf(method: string, params: unknown): SessionEvent | undefin
     const { turnId, itemId, delta } = about.output;
     return { kind: deltas[name], turnId, itemId, delta };
   }
-  return rareEventOf(method, params);
+  return otherEventOf(method, params);
 }
 
-function rareEventOf(method: string, params: unknown): SessionEvent | undefined {
+function otherEventOf(method: string, params: unknown): SessionEvent | undefined {
   switch (method) {
+    case 'item/toolCall/argumentsDelta': {
+      const about = v.safeParse(rpcNotifications[method], params);
+      if (!about.success) return undefined;
+      const { turnId, itemId: callId, tool } = about.output;
+      return { kind: 'writing', turnId, callId, tool };
+    }
     case 'item/approval/resolved': {
       const about = v.safeParse(rpcNotifications[method], params);
       return about.success ? { kind: 'resolved', requestId: about.output.requestId } : undefined;

@@ -1,7 +1,7 @@
 import { isAbsolute, join } from 'node:path';
 import type { ToolCallContent, ToolCallLocation, ToolKind } from '@agentclientprotocol/sdk';
 import * as v from 'valibot';
-import { limits } from './limits.ts';
+import { defaults } from '../protocol/index.ts';
 
 /** A tool call as editors show it. */
 export interface ShownCall {
@@ -80,7 +80,7 @@ export function showCall(tool: string, argumentText: string, workspacePath: stri
 }
 
 const isLine = (value: unknown): value is number => typeof value === 'number' && Number.isInteger(value) && value > 0;
-const isSmall = (text: string | null): boolean => text === null || text.length <= limits.contentChars;
+const isSmall = (text: string | null): boolean => text === null || text.length <= defaults.acp.contentChars;
 
 function parsed(text: string): unknown {
   if (text.trim() === '') return {};

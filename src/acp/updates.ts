@@ -1,6 +1,5 @@
 import type { ContentBlock, SessionUpdate, ToolCallContent, ToolCallStatus } from '@agentclientprotocol/sdk';
-import type { InputPart, Item, ItemOf, Turn } from '../protocol/index.ts';
-import { limits } from './limits.ts';
+import { defaults, type InputPart, type Item, type ItemOf, type Turn } from '../protocol/index.ts';
 import { type ShownCall, showCall } from './tool-calls.ts';
 
 export interface UpdatesOptions {
@@ -27,6 +26,8 @@ export class Updates {
   /** Turns in which something came after what they began with. */
   readonly #answered = new Set<string>();
   readonly #calls = new Map<string, Call>();
+  /** Calls that a model is still writing, and their turns. */
+  readonly #announced = new Map<string, string>();
   /** Calls by the item of their command. */
   readonly #commands = new Map<string, string>();
   readonly #growing = new Set<string>();
@@ -62,14 +63,31 @@ export class Updates {
     this.#say('agent_thought_chunk', turnId, itemId, delta);
   }
 
+  /** The model has begun to write a call: what of it can be told before its arguments are there. */
+  announce(turnId: string, callId: string, tool: string): void {
+    if (tool === '' || this.#announced.has(callId) || this.#calls.has(callId)) return;
+    this.#announced.set(callId, turnId);
+    const { title, kind } = showCall(tool, '', this.#options.workspacePath);
+    this.#emit({ sessionUpdate: 'tool_call', toolCallId: callId, name: tool, status: 'pending', title, kind });
+  }
+
+  /** The turn is over: nothing comes of calls that were not written to their end. */
+  abandon(turnId: string): void {
+    for (const [toolCallId, of] of this.#announced) {
+      if (of !== turnId) continue;
+      this.#announced.delete(toolCallId);
+      this.#emit({ sessionUpdate: 'tool_call_update', toolCallId, status: 'failed' });
+    }
+  }
+
   /** Output of commands is shown a few times a second: each time the editor gets all of it. */
   output(turnId: string, itemId: string, delta: string): void {
     const callId = this.#commands.get(this.#key(turnId, itemId)) ?? '';
     const call = this.#calls.get(callId);
     if (!call || delta === '') return;
-    call.output = (call.output + delta).slice(-limits.outputChars);
+    call.output = (call.output + delta).slice(-defaults.acp.outputChars);
     this.#growing.add(callId);
-    this.#timer ??= setTimeout(() => this.flush(), limits.outputMs);
+    this.#timer ??= setTimeout(() => this.flush(), defaults.acp.outputMs);
   }
 
   complete(item: Item): void {
@@ -128,18 +146,19 @@ export class Updates {
   #toolCall({ callId, tool, arguments: args }: ItemOf<'toolCall'>): void {
     const shown = showCall(tool, args, this.#options.workspacePath);
     this.#calls.set(callId, { shown, output: '' });
-    this.#emit({ sessionUpdate: 'tool_call', toolCallId: callId, name: tool, status: 'pending', ...shown });
+    const sessionUpdate = this.#announced.delete(callId) ? 'tool_call_update' : 'tool_call';
+    this.#emit({ sessionUpdate, toolCallId: callId, name: tool, status: 'pending', ...shown });
   }
 
   #toolResult({ callId, tool, outcome, text: words }: ItemOf<'toolResult'>): void {
     this.#growing.delete(callId);
     const shown = this.#calls.get(callId)?.shown;
     const isDone = outcome === 'completed';
-    const result: ToolCallContent = { type: 'content', content: text(words.slice(0, limits.contentChars)) };
+    const result: ToolCallContent = { type: 'content', content: text(words.slice(0, defaults.acp.contentChars)) };
     // What was changed says more than that it was changed.
     const content = isDone && shown && shown.content.length > 0 ? shown.content : [result];
     const status = isDone ? 'completed' : 'failed';
-    const rawOutput = { outcome, text: words.slice(0, limits.contentChars) };
+    const rawOutput = { outcome, text: words.slice(0, defaults.acp.contentChars) };
     const update = { toolCallId: callId, status, content, rawOutput } as const;
     if (shown) this.#emit({ sessionUpdate: 'tool_call_update', ...update });
     else this.#emit({ sessionUpdate: 'tool_call', title: tool, name: tool, ...update });

@@ -58,4 +58,7 @@ export class ThreadRegistry {
 }
 
 /** Six of them, for ids that people may read out. */
-export const letters = (): string => Array.from({ length: 6 }, () => randomInt(36).toString(36)).join('');
+export const letters = (): string =>
+  randomInt(36 ** 6)
+    .toString(36)
+    .padStart(6, '0');

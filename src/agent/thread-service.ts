@@ -87,6 +87,7 @@ export class ThreadService implements Runtime {
       clean,
       onBug,
       observe,
+      touch: (threadId, at) => this.#touch(threadId, at),
       onEnd: (thread, turn) => this.#ended(thread, turn),
     });
     markCrashed(store, this.#tracer);
@@ -321,11 +322,14 @@ export class ThreadService implements Runtime {
     this.#registry.durable.journal.flush();
   }
 
+  #touch(threadId: string, lastActiveAt: string): void {
+    const store = this.#registry.storeOf(threadId);
+    const thread = store.thread(threadId);
+    if (thread) store.putThread({ ...thread, lastActiveAt });
+  }
+
   #ended(thread: StoredThread, turn: Turn): void {
-    const { store } = this.#registry.keepingOf(thread.id);
-    const current = store.thread(thread.id);
-    if (current) store.putThread({ ...current, lastActiveAt: turn.completedAt ?? current.lastActiveAt });
-    if (store !== this.#registry.durable.store) return;
+    if (this.#registry.isEphemeral(thread.id)) return;
     this.#options.onTurnEnd?.(thread, turn);
     if (turn.status === 'completed' && !this.#isClosing) this.#startNext(thread.id);
   }

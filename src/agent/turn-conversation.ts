@@ -1,10 +1,11 @@
-import type { InputPart } from '../protocol/index.ts';
+import type { InputPart, Turn } from '../protocol/index.ts';
 import type { CallResult } from './call-runner.ts';
 import { compact, conversationOf } from './compaction.ts';
 import { contentOf, estimateTokens, messagesOf } from './history.ts';
 import type { ModelMessage, ModelRequest, ModelTool, ModelToolCall, ToolChoice } from './model.ts';
 import type { TurnOptions } from './runtime.ts';
 import { systemPrompt } from './system-prompt.ts';
+import type { Compaction } from './thread-store.ts';
 import type { Tool } from './tool.ts';
 import type { TurnHost } from './turn-host.ts';
 import type { TurnItems } from './turn-items.ts';
@@ -25,6 +26,7 @@ export class TurnConversation {
   readonly #client: ReadonlyMap<string, ModelTool>;
   #server: ReadonlyMap<string, Tool> = new Map();
   #messages: ModelMessage[] = [];
+  #past: Past | undefined;
 
   constructor({ host, turnId, options, items }: TurnConversationOptions) {
     this.#host = host;
@@ -82,12 +84,12 @@ export class TurnConversation {
       );
     if (!this.#canCompact()) return;
     tell('compacting', 'The conversation has become long; older turns are being summarised.');
-    const earlier = store.compaction(threadId);
+    const { turns, compaction: earlier } = this.#earlier();
     const before = this.tokens;
     const done = await compact({
       provider: await provider(),
       model: this.#options.model ?? this.#host.config.model,
-      turns: this.#turns(),
+      turns,
       earlier,
       keep: settings.compaction.keepRecentTurns - 1,
       signal,
@@ -95,6 +97,7 @@ export class TurnConversation {
     signal.throwIfAborted();
     if (!done) return;
     store.putCompaction(threadId, done);
+    this.#past = undefined;
     this.#gather();
     const text = `Older turns were summarised: about ${before} tokens became ${this.tokens}.`;
     this.#items.add({ type: 'systemNotice', kind: 'contextCompacted', text });
@@ -131,21 +134,28 @@ export class TurnConversation {
 
   /** Only what we keep ourselves can be summarised. */
   #canCompact(): boolean {
-    return (
-      this.#options.history === undefined && this.#turns().length >= this.#host.settings.compaction.keepRecentTurns
-    );
+    if (this.#options.history !== undefined) return false;
+    return this.#earlier().turns.length >= this.#host.settings.compaction.keepRecentTurns;
   }
 
-  /** Earlier turns that no summary stands for. */
-  #turns() {
+  /** Read once: nobody changes them while this turn runs. */
+  #earlier(): Past {
     const { store, threadId } = this.#host;
-    return store
-      .turnsSince(threadId, store.compaction(threadId)?.throughTurnId)
-      .filter(({ id }) => id !== this.#turnId);
+    if (!this.#past) {
+      const compaction = store.compaction(threadId);
+      const turns = store.turnsSince(threadId, compaction?.throughTurnId).filter(({ id }) => id !== this.#turnId);
+      this.#past = { compaction, turns };
+    }
+    return this.#past;
+  }
+
+  #conversationUpTo(now: Pick<Turn, 'items'>): ModelMessage[] {
+    const { compaction, turns } = this.#earlier();
+    return conversationOf(compaction, [...turns, now]);
   }
 
   #gather(): void {
-    const { workspacePath, settings, config, store, threadId } = this.#host;
+    const { workspacePath, settings, config } = this.#host;
     const { history, instructions = [] } = this.#options;
     const text = systemPrompt({
       workspacePath,
@@ -155,9 +165,15 @@ export class TurnConversation {
     const now = { items: this.#items.snapshot() };
     const conversation = history
       ? [...history, ...messagesOf(now.items.filter(({ type }) => type === 'userMessage'))]
-      : conversationOf(store.compaction(threadId), [...this.#turns(), now]);
+      : this.#conversationUpTo(now);
     this.#messages = [{ role: 'system', text }, ...conversation];
   }
+}
+
+/** Earlier turns that no summary stands for, and the summary of those before them. */
+interface Past {
+  readonly compaction: Compaction | undefined;
+  readonly turns: readonly Turn[];
 }
 
 /** Made once per tool: providers know a tool again by its identity. */

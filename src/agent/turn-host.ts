@@ -49,6 +49,8 @@ export interface TurnHost {
   readonly spawnSubagent: (task: string, label: string | undefined, signal: AbortSignal) => Promise<ToolResult>;
   /** It runs, waits for somebody, or waits no longer. */
   readonly onChange: () => void;
+  /** Notes when the thread was last active; part of what is written at the end of the turn. */
+  readonly touch: (at: string) => void;
   /** Called once, after the turn's last event. */
   readonly onEnd: (turn: Turn) => void;
   /** Logs what is nobody's fault but ours and returns its id. */

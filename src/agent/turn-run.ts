@@ -325,15 +325,20 @@ export class TurnRun implements TurnWork {
     this.#calls.withdraw();
     this.#items.closeAll();
     this.#end = end;
-    this.#completedAt = timestamp();
-    const { journal, store, publish, tracer, onEnd } = this.#host;
+    const completedAt = timestamp();
+    this.#completedAt = completedAt;
+    const { journal, store, publish, tracer, touch, onEnd } = this.#host;
     const turn = this.snapshot();
     tracer?.turnEnded(turn);
     const tell = () => {
       publish(this.#endEvent(turn));
       onEnd(turn);
     };
-    if (isKept) journal.add(this, () => store.putTurn(this.#stored()), tell);
+    const write = () => {
+      store.putTurn(this.#stored());
+      touch(completedAt);
+    };
+    if (isKept) journal.add(this, write, tell);
     else tell();
   }
 

@@ -34,6 +34,8 @@ export interface TurnsOptions {
   readonly clean: (text: string) => string;
   readonly onBug: (error: unknown) => string;
   readonly observe: ((actor: AnyActorRef, threadId: string, turnId: string) => void) | undefined;
+  /** Notes when a thread was last active. */
+  readonly touch: (threadId: string, at: string) => void;
   readonly onEnd: (thread: StoredThread, turn: Turn) => void;
 }
 
@@ -161,6 +163,7 @@ export class Turns {
         lasts === 'always' ? mainStore.putGrant(null, scopeKey) : store.putGrant(id, scopeKey),
       spawnSubagent: (task, label, signal) => this.#spawn(id, task, label, signal),
       onChange: () => this.#tellRuntime(id),
+      touch: (at) => this.#options.touch(id, at),
       onEnd: (turn) => this.#ended(turn),
       onBug,
     };

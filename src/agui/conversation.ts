@@ -2,6 +2,7 @@ import type { ModelMessage } from '../agent/index.ts';
 import { HttpError } from '../http/index.ts';
 import type { InputPart, Turn } from '../protocol/index.ts';
 import type { Content, Message, Part } from './input.ts';
+import { hasSeen } from './messages.ts';
 
 /** The answer of a frontend to a call that the last turn has left to it. */
 export interface ClientResult {
@@ -65,11 +66,6 @@ function startOf(turn: Turn | undefined): InputPart[] {
 }
 
 const isSame = (one: InputPart, other: InputPart | undefined): boolean => JSON.stringify(one) === JSON.stringify(other);
-
-function hasSeen(messages: readonly Message[], turn: Turn): boolean {
-  const ids = new Set(turn.items.map(({ id }) => id));
-  return messages.some(({ id }) => ids.has(id));
-}
 
 /** Calls that were left to the client: of the last turn; without one, those of the conversation that nobody has answered. */
 function openCalls(messages: readonly Message[], last: Turn | undefined): ReadonlySet<string> {

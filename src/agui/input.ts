@@ -3,9 +3,9 @@
  * so is null where a field may be absent: clients older than 1.0 send it.
  */
 import * as v from 'valibot';
-import { limits } from './limits.ts';
+import { defaults } from '../protocol/index.ts';
 
-const id = v.pipe(v.string('a string'), v.nonEmpty('a string'), v.maxLength(limits.idChars, 'a shorter id'));
+const id = v.pipe(v.string('a string'), v.nonEmpty('a string'), v.maxLength(defaults.agui.idChars, 'a shorter id'));
 const text = v.string('a string');
 
 // Loose: what a client has put there is given back to it when its messages are restated.
@@ -70,17 +70,20 @@ export const RunInput = v.object({
   protocolVersion: v.nullish(text),
   parentRunId: v.nullish(text),
   state: v.optional(v.unknown()),
-  messages: v.pipe(v.array(Message), v.maxLength(limits.messages, 'fewer messages')),
+  messages: v.pipe(v.array(Message), v.maxLength(defaults.chat.maxMessages, 'fewer messages')),
   tools: v.nullish(
     v.pipe(
       v.array(Tool),
-      v.maxLength(limits.tools, 'fewer tools'),
+      v.maxLength(defaults.agui.maxTools, 'fewer tools'),
       v.check((tools) => distinct(tools.map(({ name }) => name)), 'tools of different names'),
     ),
     [],
   ),
   context: v.nullish(
-    v.pipe(v.array(v.object({ description: text, value: text })), v.maxLength(limits.contextEntries, 'fewer entries')),
+    v.pipe(
+      v.array(v.object({ description: text, value: text })),
+      v.maxLength(defaults.agui.maxContextEntries, 'fewer entries'),
+    ),
     [],
   ),
   resume: v.nullish(v.array(Resume), []),

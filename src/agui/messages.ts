@@ -1,4 +1,4 @@
-import type { Item } from '../protocol/index.ts';
+import type { Item, Turn } from '../protocol/index.ts';
 import type { AguiMessage } from './events.ts';
 import type { Message } from './input.ts';
 
@@ -7,19 +7,33 @@ type Assistant = Extract<AguiMessage, { role: 'assistant' }>;
 /** After one of these an assistant begins a new message. */
 const separators: ReadonlySet<Item['type']> = new Set(['userMessage', 'reasoningContent', 'toolResult']);
 
+/** Before the id of a message that begins with a call. */
+const callPrefix = (turnId: string): string => `${turnId}:call:`;
+
 /**
  * Which assistant message a tool call belongs to: the one whose text comes right before it, else one that begins with the
- * call itself. Fed with items in order.
+ * call itself, and has its name from it: while the model writes the call there is no item. Fed with items in order.
  */
 export class CallParents {
   #parent: string | undefined;
 
   /** Notes an item; returns the message of a tool call. */
-  of(item: Pick<Item, 'id' | 'type'>): string {
-    if (item.type === 'agentMessage') this.#parent = item.id;
-    else if (item.type === 'toolCall') this.#parent ??= item.id;
-    else if (separators.has(item.type)) this.#parent = undefined;
+  of(item: Item): string {
+    if (item.type === 'toolCall') return this.ofCall(item.turnId, item.callId);
+    this.follow(item.type, item.id);
     return this.#parent ?? item.id;
+  }
+
+  /** The message of a call that the model has begun to write. */
+  ofCall(turnId: string, callId: string): string {
+    this.#parent ??= callPrefix(turnId) + callId;
+    return this.#parent;
+  }
+
+  /** Notes an item that is no call. */
+  follow(type: Item['type'], id: string): void {
+    if (type === 'agentMessage') this.#parent = id;
+    else if (separators.has(type)) this.#parent = undefined;
   }
 }
 
@@ -61,8 +75,17 @@ export function messagesOf(items: readonly Item[]): AguiMessage[] {
   return messages;
 }
 
-/** What the client has sent, with everything of these items as it stands now: in its place, or at the end. */
-export function restated(sent: readonly Message[], items: readonly Item[]): AguiMessage[] {
+/** Whether the client has been told something of a turn. */
+export function hasSeen(messages: readonly Message[], { id: turnId, items }: Pick<Turn, 'id' | 'items'>): boolean {
+  const ids = new Set(items.map(({ id }) => id));
+  return messages.some(({ id }) => ids.has(id) || id.startsWith(callPrefix(turnId)));
+}
+
+/**
+ * What the client has sent, with everything of these items of the turn as it stands now: in its place, or at the end. A call
+ * that is not among them was only begun.
+ */
+export function restated(sent: readonly Message[], turnId: string, items: readonly Item[]): AguiMessage[] {
   const own = new Map(messagesOf(items).map((message) => [message.id, message]));
   const known = new Set(sent.map(({ id }) => id));
   // Results that the client gave itself are among its own messages.
@@ -71,5 +94,6 @@ export function restated(sent: readonly Message[], items: readonly Item[]): Agui
     (message) => !known.has(message.id) && (message.role !== 'tool' || !answered.has(message.toolCallId)),
   );
   // The schema of what a client sends is the protocol's, and looser in nothing but names that the protocol leaves open.
-  return [...sent.map((message) => own.get(message.id) ?? (message as AguiMessage)), ...told];
+  const kept = sent.filter(({ id }) => own.has(id) || !id.startsWith(callPrefix(turnId)));
+  return [...kept.map((message) => own.get(message.id) ?? (message as AguiMessage)), ...told];
 }

@@ -1,8 +1,8 @@
 import type { Runtime } from '../agent/index.ts';
 import { type AnyRoute, bearer, HttpError, json, type RequestContext, sse } from '../http/index.ts';
+import { defaults } from '../protocol/index.ts';
 import { RunInput } from './input.ts';
 import { ApprovalAnswer } from './interrupts.ts';
-import { limits } from './limits.ts';
 import { AguiService } from './service.ts';
 
 export interface AguiOptions {
@@ -28,7 +28,7 @@ export function aguiRoutes({ runtime, path, apiKey, graceMs }: AguiOptions): Any
       ...auth,
       method: 'POST',
       path,
-      bodyLimit: limits.bodyBytes,
+      bodyLimit: defaults.http.chatBodyBytes,
       async handler(context: RequestContext) {
         const { signal } = context;
         const stream = service.run(await context.json(RunInput));

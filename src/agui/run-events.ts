@@ -1,5 +1,6 @@
 import type { ThreadEvent } from '../agent/index.ts';
 import type { ApprovalRequest, Item, ItemOf, TokenUsage, Turn } from '../protocol/index.ts';
+import { CallEvents } from './call-events.ts';
 import { type AguiEvent, type AguiInterrupt, type AguiOutcome, type AguiUsage, aguiVersion } from './events.ts';
 import type { RunInput } from './input.ts';
 import { approvalAnswer } from './interrupts.ts';
@@ -26,8 +27,7 @@ export class RunEvents {
   readonly #options: RunEventsOptions;
   readonly #open = new Map<string, Open>();
   readonly #done = new Set<string>();
-  readonly #steps = new Map<string, string>();
-  readonly #calls = new Set<string>();
+  readonly #calls = new CallEvents((event) => this.#emit(event));
   readonly #parents = new CallParents();
   readonly #usage = { inputTokens: 0, outputTokens: 0, totalTokens: 0 };
   /** The first messages of a turn are the client's own. */
@@ -49,11 +49,12 @@ export class RunEvents {
   }
 
   /** The turn was under way before: the client is given all its messages as they stand. What follows continues them. */
-  restate(items: readonly Item[]): void {
-    this.#emit({ type: 'MESSAGES_SNAPSHOT', messages: restated(this.#options.input.messages, items) });
+  restate(turn: Pick<Turn, 'id' | 'items'>): void {
+    const { items } = turn;
+    this.#tellMessages(turn);
+    this.#calls.restate(items.flatMap((item) => (item.type === 'toolCall' ? [item.callId] : [])));
     for (const item of items) {
       this.#parents.of(item);
-      if (item.type === 'toolCall') this.#calls.add(item.callId);
       this.#isBegun ||= item.type !== 'userMessage' && item.type !== 'toolResult';
       const isGrowing =
         item.status !== 'completed' && (item.type === 'agentMessage' || item.type === 'reasoningContent');
@@ -77,6 +78,12 @@ export class RunEvents {
       case 'item/reasoning/delta':
         this.#grow(this.#openReasoning(event.params.itemId), event.params.itemId, event.params.delta);
         return;
+      case 'item/toolCall/argumentsDelta': {
+        this.#isBegun = true;
+        const { turnId, itemId } = event.params;
+        this.#calls.write(event.params, () => this.#parents.ofCall(turnId, itemId));
+        return;
+      }
       case 'item/commandExecution/outputDelta':
         this.#custom('oratorio.commandOutput', { itemId: event.params.itemId, delta: event.params.delta });
         return;
@@ -100,6 +107,7 @@ export class RunEvents {
   end(turn: Turn): void {
     for (const item of turn.items) if (!this.#done.has(item.id)) this.#completed(item);
     this.#close();
+    if (this.#calls.isAstray) this.#tellMessages(turn);
     const usage = this.#usageOf();
     if (turn.status === 'failed') {
       const { code, message } = turn.error ?? { code: 'internalError', message: 'The turn failed.' };
@@ -148,10 +156,11 @@ export class RunEvents {
         this.#closeItem(item.id);
         return;
       case 'toolCall':
-        this.#toolCall(item, parentMessageId);
+        this.#isBegun = true;
+        this.#calls.complete(item, parentMessageId);
         return;
       case 'toolResult':
-        this.#toolResult(item);
+        if (!this.#options.answeredCalls.has(item.callId)) this.#calls.result(item);
         return;
       case 'systemNotice':
         this.#custom('oratorio.notice', { kind: item.kind, text: item.text });
@@ -167,37 +176,11 @@ export class RunEvents {
     this.#closeItem(item.id);
   }
 
-  #toolCall({ callId, tool, source, arguments: args }: ItemOf<'toolCall'>, parentMessageId: string): void {
-    this.#isBegun = true;
-    this.#calls.add(callId);
-    this.#emit({ type: 'TOOL_CALL_START', toolCallId: callId, toolCallName: tool, parentMessageId });
-    if (args !== '') this.#emit({ type: 'TOOL_CALL_ARGS', toolCallId: callId, delta: args });
-    this.#emit({ type: 'TOOL_CALL_END', toolCallId: callId });
-    if (source === 'client' || this.#steps.has(callId)) return;
-    const stepName = `${tool} ${callId}`;
-    this.#steps.set(callId, stepName);
-    this.#emit({ type: 'STEP_STARTED', stepName });
-  }
-
-  #toolResult({ id, callId, text, outcome, durationMs }: ItemOf<'toolResult'>): void {
-    if (this.#options.answeredCalls.has(callId)) return;
-    const metadata = { oratorio: { outcome, ...(durationMs !== undefined && { durationMs }) } };
-    this.#emit({ type: 'TOOL_CALL_RESULT', messageId: id, toolCallId: callId, content: text, role: 'tool', metadata });
-    this.#finishStep(callId);
-  }
-
-  #finishStep(callId: string): void {
-    const stepName = this.#steps.get(callId);
-    if (stepName === undefined) return;
-    this.#steps.delete(callId);
-    this.#emit({ type: 'STEP_FINISHED', stepName });
-  }
-
   #openText(messageId: string, role: 'assistant' | 'user'): Open {
     const known = this.#open.get(messageId);
     if (known) return known;
     this.#isBegun = true;
-    this.#parents.of({ id: messageId, type: role === 'assistant' ? 'agentMessage' : 'userMessage' });
+    this.#parents.follow(role === 'assistant' ? 'agentMessage' : 'userMessage', messageId);
     this.#emit({ type: 'TEXT_MESSAGE_START', messageId, role });
     return this.#remember(messageId, 'text');
   }
@@ -206,7 +189,7 @@ export class RunEvents {
     const known = this.#open.get(messageId);
     if (known) return known;
     this.#isBegun = true;
-    this.#parents.of({ id: messageId, type: 'reasoningContent' });
+    this.#parents.follow('reasoningContent', messageId);
     this.#emit({ type: 'REASONING_START', messageId });
     this.#emit({ type: 'REASONING_MESSAGE_START', messageId, role: 'reasoning' });
     return this.#remember(messageId, 'reasoning');
@@ -244,7 +227,7 @@ export class RunEvents {
   /** Nothing may be open when a run ends. */
   #close(): void {
     for (const id of [...this.#open.keys()]) this.#closeItem(id);
-    for (const callId of [...this.#steps.keys()]) this.#finishStep(callId);
+    this.#calls.close();
   }
 
   #count({ inputTokens, outputTokens, totalTokens }: TokenUsage): void {
@@ -275,6 +258,11 @@ export class RunEvents {
       expiresAt,
       metadata: { oratorio: request },
     };
+  }
+
+  /** Everything of the turn as it stands, in the place of what the client has of it. */
+  #tellMessages({ id, items }: Pick<Turn, 'id' | 'items'>): void {
+    this.#emit({ type: 'MESSAGES_SNAPSHOT', messages: restated(this.#options.input.messages, id, items) });
   }
 
   #custom(name: string, value: unknown): void {

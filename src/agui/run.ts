@@ -59,7 +59,7 @@ export class Run {
 
   /** Tells of a turn that is over. */
   recall(turn: Turn): void {
-    this.#events.restate(turn.items);
+    this.#events.restate(turn);
     this.#finish(() => this.#events.end(turn));
   }
 
@@ -68,7 +68,7 @@ export class Run {
     switch (event.method) {
       case 'turn/started':
         // As it stands: what has happened in it until now is part of that.
-        if (this.#stage === 'joining') this.#events.restate(event.params.turn.items);
+        if (this.#stage === 'joining') this.#events.restate(event.params.turn);
         return;
       case 'turn/completed':
       case 'turn/failed':

@@ -1,13 +1,12 @@
 import { createHash } from 'node:crypto';
 import { AgentError, type Runtime, type TurnOptions } from '../agent/index.ts';
 import { HttpError } from '../http/index.ts';
-import type { ApprovalDecision, ApprovalRequest, Thread, Turn } from '../protocol/index.ts';
+import { type ApprovalDecision, type ApprovalRequest, defaults, type Thread, type Turn } from '../protocol/index.ts';
 import { readConversation, type Said } from './conversation.ts';
 import { refused } from './errors.ts';
 import type { RunInput } from './input.ts';
 import { instructionsOf } from './instructions.ts';
 import { decisionOf } from './interrupts.ts';
-import { limits } from './limits.ts';
 import { Run } from './run.ts';
 import type { RunStream } from './run-stream.ts';
 
@@ -40,7 +39,7 @@ export class AguiService {
   readonly #read = new Map<string, Set<Run>>();
   readonly #graces = new Map<string, NodeJS.Timeout>();
 
-  constructor({ runtime, graceMs = limits.disconnectGraceMs }: AguiServiceOptions) {
+  constructor({ runtime, graceMs = defaults.agui.disconnectGraceMs }: AguiServiceOptions) {
     this.#runtime = runtime;
     this.#graceMs = graceMs;
   }

@@ -4,6 +4,8 @@ import {
   ApprovalRequest,
   clientNotifications,
   DynamicTool,
+  Identity,
+  InputPart,
   Item,
   McpServerConfig,
   McpServerStatus,
@@ -28,6 +30,8 @@ type Json = Readonly<Record<string, unknown>>;
 const named: Readonly<Record<string, AnySchema>> = {
   ApprovalRequest,
   DynamicTool,
+  Identity,
+  InputPart,
   Item,
   McpServerConfig,
   McpServerStatus,

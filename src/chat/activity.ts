@@ -1,5 +1,4 @@
-import type { ApprovalRequest, Item, ItemOf } from '../protocol/index.ts';
-import { limits } from './options.ts';
+import { type ApprovalRequest, defaults, type ItemOf } from '../protocol/index.ts';
 
 /** What happens beside the words of an answer: field `x_agent` of a chunk. Events are open: readers tolerate unknown ones. */
 export interface Activity {
@@ -40,7 +39,9 @@ export interface Step {
 
 /** A surrogate pair is never cut in two. */
 function preview(text: string): string {
-  return text.length <= limits.previewChars ? text : `${text.slice(0, limits.previewChars).toWellFormed()}…`;
+  return text.length <= defaults.chat.previewChars
+    ? text
+    : `${text.slice(0, defaults.chat.previewChars).toWellFormed()}…`;
 }
 
 export function toolStarted({ callId, tool, arguments: given }: ItemOf<'toolCall'>): Activity {
@@ -121,7 +122,3 @@ export function stepsOf(activities: readonly Activity[]): Step[] {
   }
   return [...steps.values()];
 }
-
-/** The caller is to run this one. */
-export const isClientCall = (item: Item): item is ItemOf<'toolCall'> =>
-  item.type === 'toolCall' && item.source === 'client';

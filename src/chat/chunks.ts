@@ -1,7 +1,8 @@
 import type { TokenUsage } from '../protocol/index.ts';
 import type { Activity } from './activity.ts';
+import type { CallPiece } from './client-calls.ts';
 import { type ErrorObject, errorObjectOf } from './errors.ts';
-import type { ChatTurn, ClientCall, Outcome } from './turn.ts';
+import type { ChatTurn, Outcome } from './turn.ts';
 
 /** Names of the wire for why an answer ended. */
 export const finishReasons = {
@@ -52,9 +53,11 @@ export class Chunks {
     return `${this.#reasoning}${JSON.stringify(text)}},"finish_reason":null}]}\n\n`;
   }
 
-  /** One whole call: `index` and `type` are needed, `arguments` is a string, and nothing of it is repeated. */
-  call({ id, name, arguments: given }: ClientCall, index: number): string {
-    const call = { index, id, type: 'function', function: { name, arguments: given } };
+  /** A piece of a call: `index` is needed in each, and `arguments` is a string; nothing else is said twice. */
+  call({ index, begins, arguments: given }: CallPiece): string {
+    const call = begins
+      ? { index, id: begins.id, type: 'function', function: { name: begins.name, arguments: given } }
+      : { index, function: { arguments: given } };
     return this.#delta(JSON.stringify({ tool_calls: [call] }));
   }
 

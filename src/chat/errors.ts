@@ -1,6 +1,6 @@
 import { AgentError, ModelError } from '../agent/index.ts';
 import { type ErrorBody, type Header, HttpError } from '../http/index.ts';
-import type { TurnError } from '../protocol/index.ts';
+import { defaults, type TurnError } from '../protocol/index.ts';
 
 type ErrorType = 'invalid_request_error' | 'rate_limit_error' | 'upstream_error' | 'server_error';
 
@@ -147,7 +147,11 @@ export function explained(error: unknown): unknown {
     const name = agentErrors[error.reason];
     if (!name) return error;
     const detail = error.detail === undefined ? '' : `: ${error.detail}`;
-    return chatError(name, `${error.message}${detail}.`, name === 'shuttingDown' ? { retryAfterMs: 1_000 } : {});
+    return chatError(
+      name,
+      `${error.message}${detail}.`,
+      name === 'shuttingDown' ? { retryAfterMs: defaults.chat.retryAfterMs } : {},
+    );
   }
   if (error instanceof ModelError) return turnFailure(error);
   return error;

@@ -1,5 +1,5 @@
+import { defaults } from '../protocol/index.ts';
 import { chatError } from './errors.ts';
-import { limits } from './options.ts';
 
 /** One session takes one turn after the other: who comes while another is served waits, in the order of arrival. */
 export class Lines {
@@ -16,7 +16,7 @@ export class Lines {
       this.#waiting.set(sessionId, []);
       return () => this.#leave(sessionId);
     }
-    if (line.length >= limits.waitingPerSession) {
+    if (line.length >= defaults.chat.waitingPerSession) {
       throw chatError('sessionBusy', `${line.length} requests wait for session ${sessionId} already.`);
     }
     await new Promise<void>((resolve, reject) => {

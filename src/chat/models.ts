@@ -1,5 +1,5 @@
 import type { Runtime } from '../agent/index.ts';
-import { limits } from './options.ts';
+import { defaults } from '../protocol/index.ts';
 
 /** One entry of `GET /v1/models`. */
 export interface ListedModel {
@@ -22,7 +22,7 @@ export class Models {
   /** Never empty: a provider that lists none has the configured one. @throws ModelError */
   list(): Promise<readonly ListedModel[]> {
     const now = performance.now();
-    if (!this.#listed || now - this.#listedAt > limits.modelsMs) {
+    if (!this.#listed || now - this.#listedAt > defaults.chat.modelsMs) {
       this.#listedAt = now;
       const listed = this.#ask();
       this.#listed = listed;

@@ -26,20 +26,3 @@ export type ChatTiming = Readonly<
 export function timingOf({ timing }: Pick<ChatOptions, 'timing'>): ChatTiming {
   return { ...defaults.chat, ...timing };
 }
-
-/** Limits of the chat API that belong to nobody else. */
-export const limits = {
-  /** Requests that wait for one session; more are answered 429. */
-  waitingPerSession: 16,
-  tools: 512,
-  stopSequences: 4,
-  /** Of JSON that is passed on as it is: schemas of tools and of answers. */
-  jsonDepth: 200,
-  sessionIdChars: 512,
-  idempotencyKeyChars: 255,
-  /** Of finished answers that are kept for retries, all together. */
-  replayChars: 64 * 1_048_576,
-  /** Of arguments and output that an activity event shows. */
-  previewChars: 500,
-  modelsMs: 60_000,
-} as const;

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { ModelTool, Sampling, ToolChoice, TurnOptions } from '../agent/index.ts';
+import { defaults } from '../protocol/index.ts';
 import { chatError, invalidParameter } from './errors.ts';
 import { type Conversation, conversationOf } from './messages.ts';
-import { limits } from './options.ts';
 import { type ChatRequest, samplingNames } from './request.ts';
 
 /** What a request comes to, before anything has happened. */
@@ -84,10 +84,11 @@ const sessionName = /^[\x21-\x7e]+$/;
 
 function namedSession(value: unknown, param: string): string | undefined {
   if (value === undefined || value === null || value === '') return undefined;
-  if (typeof value === 'string' && sessionName.test(value) && value.length <= limits.sessionIdChars) return value;
+  if (typeof value === 'string' && sessionName.test(value) && value.length <= defaults.chat.sessionIdChars)
+    return value;
   throw chatError(
     'invalidParameter',
-    `${param} must be 1 to ${limits.sessionIdChars} printable ASCII characters without spaces.`,
+    `${param} must be 1 to ${defaults.chat.sessionIdChars} printable ASCII characters without spaces.`,
     { param },
   );
 }

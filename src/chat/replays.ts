@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
+import { defaults } from '../protocol/index.ts';
 import { chatError } from './errors.ts';
-import { type ChatTiming, limits } from './options.ts';
+import type { ChatTiming } from './options.ts';
 import type { ChatTurn } from './turn.ts';
 
 /** What a request says of itself that lets a repetition of it be recognised. */
@@ -33,10 +34,10 @@ export function repetitionOf(
 ): Repetition {
   const key = header('idempotency-key');
   const tries = header('x-stainless-retry-count');
-  if (key !== undefined && (!keyPattern.test(key) || key.length > limits.idempotencyKeyChars)) {
+  if (key !== undefined && (!keyPattern.test(key) || key.length > defaults.chat.idempotencyKeyChars)) {
     throw chatError(
       'invalidParameter',
-      `Idempotency-Key must be 1 to ${limits.idempotencyKeyChars} printable ASCII characters.`,
+      `Idempotency-Key must be 1 to ${defaults.chat.idempotencyKeyChars} printable ASCII characters.`,
       { param: 'Idempotency-Key' },
     );
   }
@@ -99,7 +100,7 @@ export class Replays {
     const due = performance.now() - this.#timing.idempotencyMs;
     for (const [name, { endedAt }] of this.#finished) {
       const isTooMuch =
-        this.#finished.size > this.#timing.idempotencyEntries || this.#finishedChars > limits.replayChars;
+        this.#finished.size > this.#timing.idempotencyEntries || this.#finishedChars > defaults.chat.replayChars;
       if (endedAt > due && !isTooMuch) return;
       this.#drop(name);
     }

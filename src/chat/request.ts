@@ -2,7 +2,6 @@ import * as v from 'valibot';
 import { defaults } from '../protocol/index.ts';
 import { chatError, invalidParameter } from './errors.ts';
 import { isDeeperThan } from './json-depth.ts';
-import { limits } from './options.ts';
 
 /*
  * What a request may look like. Lenient where clients differ: every optional field may be null, unknown fields are
@@ -14,7 +13,10 @@ const flag = v.nullish(v.boolean('true or false'));
 const count = v.nullish(v.pipe(v.number('a whole number'), v.integer('a whole number'), v.minValue(1, 'at least 1')));
 const json = v.pipe(
   v.record(v.string(), v.unknown(), 'an object'),
-  v.check((value) => !isDeeperThan(value, limits.jsonDepth), `nested ${limits.jsonDepth} levels deep at most`),
+  v.check(
+    (value) => !isDeeperThan(value, defaults.chat.jsonDepth),
+    `nested ${defaults.chat.jsonDepth} levels deep at most`,
+  ),
 );
 const required = v.pipe(v.string('a string'), v.nonEmpty('a string that is not empty'));
 
@@ -116,9 +118,12 @@ const sampling = {
     v.union(
       [
         v.string(),
-        v.pipe(v.array(v.string()), v.maxLength(limits.stopSequences, `at most ${limits.stopSequences} strings`)),
+        v.pipe(
+          v.array(v.string()),
+          v.maxLength(defaults.chat.maxStopSequences, `at most ${defaults.chat.maxStopSequences} strings`),
+        ),
       ],
-      `a string, or a list of at most ${limits.stopSequences} strings`,
+      `a string, or a list of at most ${defaults.chat.maxStopSequences} strings`,
     ),
   ),
   logit_bias: v.nullish(v.record(v.string(), v.pipe(v.number('numbers'), v.finite('numbers')), 'an object')),
@@ -150,7 +155,10 @@ export const ChatRequest = v.object({
   stream: flag,
   stream_options: v.nullish(v.object({ include_usage: flag }, 'an object')),
   tools: v.nullish(
-    v.pipe(v.array(Tool, 'a list of tools'), v.maxLength(limits.tools, `a list of at most ${limits.tools} tools`)),
+    v.pipe(
+      v.array(Tool, 'a list of tools'),
+      v.maxLength(defaults.chat.maxTools, `a list of at most ${defaults.chat.maxTools} tools`),
+    ),
   ),
   tool_choice: v.nullish(ToolChoice),
   response_format: v.nullish(ResponseFormat),

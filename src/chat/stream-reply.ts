@@ -1,8 +1,9 @@
 import type { ReplyStream } from '../http/index.ts';
 import type { Activity } from './activity.ts';
 import { Chunks, doneFrame } from './chunks.ts';
+import type { CallPiece } from './client-calls.ts';
 import type { Ticker, Ticking } from './ticker.ts';
-import type { ChatTurn, ClientCall, Outcome, Watcher } from './turn.ts';
+import type { ChatTurn, Outcome, Watcher } from './turn.ts';
 
 export interface StreamReplyOptions {
   readonly turn: ChatTurn;
@@ -66,8 +67,8 @@ export class StreamReply implements Watcher, Ticking {
     this.#write(this.#chunks.reasoning(text));
   }
 
-  onCall(call: ClientCall, index: number): void {
-    this.#write(this.#chunks.call(call, index));
+  onCall(piece: CallPiece): void {
+    this.#write(this.#chunks.call(piece));
   }
 
   onActivity(activity: Activity, line: string): void {
@@ -99,7 +100,7 @@ export class StreamReply implements Watcher, Ticking {
       ...activities.map((activity) => this.#chunks.activity(activity, '')),
       reasoning === '' ? '' : this.#chunks.reasoning(reasoning),
       textSoFar === '' ? '' : this.#chunks.text(textSoFar),
-      ...calls.map((call, index) => this.#chunks.call(call, index)),
+      ...calls.map((call, index) => this.#chunks.call({ index, begins: call, arguments: call.arguments })),
     ].join('');
   }
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { AgentError, type Runtime, type TurnOptions } from '../agent/index.ts';
 import type { Config } from '../config/index.ts';
-import type { InputPart, Thread, ThreadConfig } from '../protocol/index.ts';
+import { defaults, type InputPart, type Thread, type ThreadConfig } from '../protocol/index.ts';
 import type { Plan } from './plan.ts';
 
 /** A thread that is ready for the turn of a request. */
@@ -12,9 +12,6 @@ export interface OpenThread {
   /** Call when the turn is over. */
   readonly close: () => Promise<void>;
 }
-
-/** How many of a thread's newest turns are looked at to find out whether it has heard of the conversation. */
-const lookBack = 20;
 
 /** The thread of a session: the same one for the same name, also after a restart. */
 export function threadIdOf(sessionId: string): string {
@@ -74,7 +71,7 @@ export class Threads {
 
   #find(threadId: string): Thread | undefined {
     try {
-      return this.#runtime.read(threadId, { includeTurns: true, turnLimit: lookBack });
+      return this.#runtime.read(threadId, { includeTurns: true, turnLimit: defaults.chat.lookBackTurns });
     } catch (error) {
       if (error instanceof AgentError && error.reason === 'threadNotFound') return undefined;
       throw error;

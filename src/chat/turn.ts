@@ -6,20 +6,13 @@ import {
   type Activity,
   approvalRequested,
   approvalResolved,
-  isClientCall,
   lineOf,
   notice,
   toolEnded,
   toolStarted,
 } from './activity.ts';
+import { type CallPiece, type ClientCall, ClientCalls } from './client-calls.ts';
 import { chatError, turnFailure, withoutRetry } from './errors.ts';
-
-/** A call that the caller is to run. */
-export interface ClientCall {
-  readonly id: string;
-  readonly name: string;
-  readonly arguments: string;
-}
 
 /** How a turn ended; `error` is there when it did not end well. */
 export interface Outcome {
@@ -32,7 +25,8 @@ export interface Outcome {
 export interface Watcher {
   onText(text: string): void;
   onReasoning(text: string): void;
-  onCall(call: ClientCall, index: number): void;
+  /** A piece of a call of one of the caller's tools. */
+  onCall(piece: CallPiece): void;
   /** `line` is the same for people; it is part of the thinking, and empty when activity is not shown there. */
   onActivity(activity: Activity, line: string): void;
   /** The last call. */
@@ -44,6 +38,8 @@ export interface ChatTurnOptions {
   readonly sessionId: string | undefined;
   readonly showsActivity: boolean;
   readonly onlyFinalText: boolean;
+  /** Names of the tools that the caller runs. */
+  readonly callerTools: ReadonlySet<string>;
   /** Nobody watches any more, and it has not ended. */
   readonly onDeserted: (turn: ChatTurn) => void;
 }
@@ -61,7 +57,6 @@ export class ChatTurn {
   hasWayBack: boolean;
   text = '';
   reasoning = '';
-  readonly calls: ClientCall[] = [];
   readonly activities: Activity[] = [];
   /** Approvals that it waits for, by id; those of its sub-agents too. */
   readonly approvals = new Map<string, ApprovalRequest>();
@@ -71,6 +66,7 @@ export class ChatTurn {
   readonly ended: Promise<void>;
   readonly #options: ChatTurnOptions;
   readonly #watchers = new Set<Watcher>();
+  readonly #calls: ClientCalls;
   #resolveEnded: () => void = () => {};
   #stop: (() => void) | undefined;
   #isStopped = false;
@@ -84,9 +80,17 @@ export class ChatTurn {
     this.model = options.model;
     this.sessionId = options.sessionId;
     this.hasWayBack = options.sessionId !== undefined;
+    this.#calls = new ClientCalls(options.callerTools, (piece) => {
+      for (const watcher of this.#watchers) watcher.onCall(piece);
+    });
     this.ended = new Promise((resolve) => {
       this.#resolveEnded = resolve;
     });
+  }
+
+  /** Calls that the caller is to run; the last ones may not be whole before the end. */
+  get calls(): readonly ClientCall[] {
+    return this.#calls.all;
   }
 
   /** Something of an answer is there. */
@@ -141,6 +145,9 @@ export class ChatTurn {
         if (event.params.itemId !== this.#reasoningId) this.#beginReasoning(event.params.itemId);
         this.#think(event.params.delta);
         return;
+      case 'item/toolCall/argumentsDelta':
+        this.#calls.write(event.params);
+        return;
       case 'item/completed':
         this.#completed(event.params.item);
         return;
@@ -182,8 +189,8 @@ export class ChatTurn {
         this.#seen = item.text.length;
         return;
       case 'toolCall':
-        if (isClientCall(item)) this.#call({ id: item.callId, name: item.tool, arguments: item.arguments });
-        else {
+        this.#calls.complete(item);
+        if (item.source !== 'client') {
           this.hasRunTools = true;
           this.#act(toolStarted(item));
         }
@@ -228,11 +235,6 @@ export class ChatTurn {
     for (const watcher of this.#watchers) watcher.onReasoning(text);
   }
 
-  #call(call: ClientCall): void {
-    const index = this.calls.push(call) - 1;
-    for (const watcher of this.#watchers) watcher.onCall(call, index);
-  }
-
   #act(activity: Activity): void {
     this.activities.push(activity);
     const line = this.#options.showsActivity ? this.#asThought(lineOf(activity)) : '';
@@ -252,6 +254,7 @@ export class ChatTurn {
   #end(outcome: Outcome): void {
     if (this.outcome) return;
     this.outcome = outcome;
+    this.#calls.end();
     if (this.#options.onlyFinalText && this.text !== '')
       for (const watcher of this.#watchers) watcher.onText(this.text);
     for (const watcher of this.#watchers) watcher.onEnd(outcome);

@@ -2,7 +2,7 @@ import { AgentError, type Listener, type Runtime } from '../agent/index.ts';
 import type { Config } from '../config/index.ts';
 import { HttpError } from '../http/index.ts';
 import type { Logger } from '../log/index.ts';
-import type { ApprovalRequest } from '../protocol/index.ts';
+import { type ApprovalRequest, defaults } from '../protocol/index.ts';
 import { chatError, explained } from './errors.ts';
 import { Lines } from './lines.ts';
 import type { Plan } from './plan.ts';
@@ -16,7 +16,6 @@ export interface ChatTurnsOptions {
 }
 
 const nothing = () => {};
-const retryAfterMs = 1_000;
 
 /** The turns that this API has asked for: begins them, bounds them, and ends those that nobody waits for any more. */
 export class ChatTurns {
@@ -49,13 +48,16 @@ export class ChatTurns {
   begin(plan: Plan, models: { readonly used: string; readonly asked: string | undefined }, isNamed: boolean): ChatTurn {
     const { MaxConcurrentTurns, ShowToolActivity } = this.#options.api;
     if (this.#running.size >= MaxConcurrentTurns) {
-      throw chatError('concurrencyLimit', `${MaxConcurrentTurns} turns run already.`, { retryAfterMs });
+      throw chatError('concurrencyLimit', `${MaxConcurrentTurns} turns run already.`, {
+        retryAfterMs: defaults.chat.retryAfterMs,
+      });
     }
     const options: ChatTurnOptions = {
       model: models.used,
       sessionId: plan.sessionId,
       showsActivity: plan.showsActivity ?? ShowToolActivity,
       onlyFinalText: plan.onlyFinalText,
+      callerTools: new Set(plan.options.clientTools?.map(({ name }) => name)),
       onDeserted: (deserted) => this.#deserted(deserted),
     };
     const turn = new ChatTurn(options);

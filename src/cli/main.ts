@@ -28,6 +28,9 @@ function endUnwritten(error: NodeJS.ErrnoException): void {
   process.exit(exitCodes.failure.code);
 }
 
+/** A server that has ended does not wait longer than this for somebody who does not read what it said. */
+const flushDeadlineMs = 1_000;
+
 /** Nobody presses twice within this time: it is one Ctrl-C, sent by the terminal and passed on by the launcher. */
 const oneKeystrokeMs = 200;
 
@@ -57,6 +60,7 @@ stdout.on('error', endUnwritten);
 // Whoever does not look at standard error misses nothing but explanations.
 stderr.on('error', () => undefined);
 const exitCode = await runCommandLine(argv, { stdout, stderr, env, cwd: process.cwd(), interruption });
+if (isServer) setTimeout(() => process.exit(exitCode), flushDeadlineMs).unref();
 // What is written is flushed first; a keep-alive connection that is still open must not hold the process.
 stdout.write('', (error) => {
   if (error) endUnwritten(error);

@@ -1,12 +1,11 @@
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { McpServerFacts } from '../../machines/index.ts';
-import { type McpServerSettings, version } from '../protocol/index.ts';
+import { defaults, type McpServerSettings, version } from '../protocol/index.ts';
 import { childEnvironment, markerVariable } from '../supervise/index.ts';
 import { type FailureCode, failureOf, McpFailure } from './failure.ts';
 import { openHttpLink } from './http-link.ts';
 import { type CallToolResult, type Client, loadLibrary, type Tool } from './library.ts';
-import { limits } from './limits.ts';
 import type { Link } from './link.ts';
 import { openStdioLink } from './stdio-link.ts';
 import { plainText } from './text-tail.ts';
@@ -169,7 +168,7 @@ export class Connection {
     const { settings } = this.#options;
     const timeout = settings.startupTimeoutSec * 1000;
     // Silence of a server on pipes means that it is of the older era; of one on the network, that it is not there.
-    const probeMs = settings.transport === 'stdio' ? Math.min(limits.probeMs, timeout / 2) : timeout;
+    const probeMs = settings.transport === 'stdio' ? Math.min(defaults.mcp.probeMs, timeout / 2) : timeout;
     const link = await this.#openLink(library);
     this.#link = link;
     if (link.pid !== null) this.#options.onSpawned(link.pid);
@@ -216,7 +215,7 @@ export class Connection {
         env: childEnvironment(env, { pass: envVars, add: settings.env }),
         parentMarker: env[markerVariable],
       },
-      new library.ReadBuffer({ maxBufferSize: 2 * limits.messageBytes }),
+      new library.ReadBuffer({ maxBufferSize: 2 * defaults.mcp.messageBytes }),
     );
   }
 
@@ -232,10 +231,13 @@ export class Connection {
     const byName = new Map(tools.map((tool) => [tool.name, tool]));
     // Those that need the task extension cannot be called by us.
     const callable = [...byName.values()].filter(({ execution }) => execution?.taskSupport !== 'required');
-    if (callable.length > limits.tools) {
-      this.#options.onTrouble('too many tools', new Error(`${callable.length}, the first ${limits.tools} are used`));
+    if (callable.length > defaults.mcp.maxTools) {
+      this.#options.onTrouble(
+        'too many tools',
+        new Error(`${callable.length}, the first ${defaults.mcp.maxTools} are used`),
+      );
     }
-    this.#tools = callable.slice(0, limits.tools);
+    this.#tools = callable.slice(0, defaults.mcp.maxTools);
   }
 
   #onToolsChanged(error: Error | null, tools: readonly Tool[] | null): void {
@@ -274,7 +276,7 @@ export class Connection {
   async #resubscribe(client: Client, how: 'local' | 'graceful' | 'remote'): Promise<void> {
     if (how === 'local' || !this.#isReady || this.#wish) return;
     try {
-      await sleep(limits.resubscribeMs, undefined, { signal: this.#over.signal });
+      await sleep(defaults.mcp.resubscribeMs, undefined, { signal: this.#over.signal });
       const subscription = await client.listen({ toolsListChanged: true });
       void subscription.closed.then((next) => this.#resubscribe(client, next));
       await this.#listTools(client);

@@ -1,8 +1,7 @@
-import type { McpServerSettings } from '../protocol/index.ts';
+import { defaults, type McpServerSettings } from '../protocol/index.ts';
 import { boundedFetch } from './bounded-fetch.ts';
 import { failureOf, McpFailure, networkCode } from './failure.ts';
 import type { JSONRPCMessage, StreamableHTTPClientTransport, Transport, TransportSendOptions } from './library.ts';
-import { limits } from './limits.ts';
 import type { Link, LinkEnd } from './link.ts';
 
 type HttpSettings = McpServerSettings & { readonly transport: 'streamableHttp' };
@@ -140,7 +139,7 @@ export function openHttpLink(settings: HttpSettings, env: Environment, makeTrans
   const { url, headers } = addressOf(settings, env);
   checkHeaders(headers);
   const { promise: gone, resolve } = Promise.withResolvers<LinkEnd | undefined>();
-  const inner = makeTransport(url, { requestInit: { headers }, fetch: boundedFetch(limits.messageBytes) });
+  const inner = makeTransport(url, { requestInit: { headers }, fetch: boundedFetch(defaults.mcp.messageBytes) });
   const transport = new WatchedTransport(inner, end);
   function end(how?: LinkEnd): void {
     void transport.close().finally(() => resolve(how));

@@ -12,7 +12,6 @@ import {
   type McpTestResult,
 } from '../protocol/index.ts';
 import type { Environment } from './connection.ts';
-import { limits } from './limits.ts';
 import { maskSettings } from './secrets.ts';
 import { type Clock, McpServer } from './server.ts';
 import { checkSettings, SettingsFiles } from './settings-files.ts';
@@ -187,13 +186,13 @@ export class McpServers {
 
   #create(name: string, settings: McpServerSettings, observe: McpServersOptions['observe'], isTest = false): McpServer {
     const { workspacePath, env, logger, clock, restartPolicy = usualPolicy } = this.#options;
-    const { closeGraceMs, gracefulStopMs, killVerifyMs } = limits;
+    const { closeGraceMs, gracefulStopMs } = defaults.mcp;
     const policy: Omit<McpServerPolicy, 'startupTimeoutMs'> = {
       ...restartPolicy,
       ...(isTest && { restart: 'never' as const }),
       closeGraceMs,
       gracefulStopMs,
-      killVerifyMs,
+      killVerifyMs: defaults.supervise.killVerifyMs,
     };
     const server: McpServer = new McpServer({
       name,

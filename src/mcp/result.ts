@@ -1,6 +1,6 @@
 import type { ToolResult } from '../agent/index.ts';
+import { defaults } from '../protocol/index.ts';
 import type { CallToolResult, ContentBlock } from './library.ts';
-import { limits } from './limits.ts';
 
 type Image = NonNullable<ToolResult['images']>[number];
 
@@ -10,7 +10,7 @@ export function toToolResult(result: CallToolResult, clean: (text: string) => st
   let imageChars = 0;
   const takeImage = (data: string, mimeType: string): string | undefined => {
     if (!/^image\/[\w.+-]+$/.test(mimeType)) return '[an image of an unknown kind: not shown]';
-    if (images.length >= limits.images || imageChars + data.length > limits.imageChars) {
+    if (images.length >= defaults.mcp.images || imageChars + data.length > defaults.mcp.imageChars) {
       return `[image, ${mimeType}: left out, the result has too many or too large images]`;
     }
     imageChars += data.length;
@@ -61,10 +61,10 @@ function resourceText(
 
 const bytesOf = (base64: string): number => Buffer.byteLength(base64, 'base64');
 
-/** At most `limits.resultChars`, with a notice that says what to do about it. */
+/** At most `defaults.mcp.resultChars`, with a notice that says what to do about it. */
 function bounded(text: string): string {
-  if (text.length <= limits.resultChars) return text;
-  const kept = text.slice(0, limits.resultChars).replace(/[\uD800-\uDBFF]$/, '');
+  if (text.length <= defaults.mcp.resultChars) return text;
+  const kept = text.slice(0, defaults.mcp.resultChars).replace(/[\uD800-\uDBFF]$/, '');
   const left = text.length - kept.length;
   return `${kept}\n[The first ${kept.length} characters of the result; ${left} more were left out. Ask for less: a filter, a range, a smaller page.]`;
 }

@@ -3,9 +3,9 @@ import { randomUUID } from 'node:crypto';
 import { statSync } from 'node:fs';
 import type { Readable, Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { defaults } from '../protocol/index.ts';
 import { killGroupVerified, killMarked, markerVariable, monotonicMs, readIdentity } from '../supervise/index.ts';
 import { McpFailure } from './failure.ts';
-import { limits } from './limits.ts';
 import { TextTail } from './text-tail.ts';
 
 export interface ServerProcessOptions {
@@ -79,7 +79,7 @@ export class ServerProcess {
       const { pid } = child;
       if (pid === undefined) throw await new Promise((resolve) => child.once('error', resolve));
       child.on('error', () => {});
-      const stderr = new TextTail(limits.stderrBytes);
+      const stderr = new TextTail(defaults.mcp.stderrBytes);
       child.stderr.on('data', (chunk: Buffer) => stderr.write(chunk)).on('error', () => {});
       return new ServerProcess(child, pid, marker, stderr);
     } catch (error) {
@@ -89,7 +89,7 @@ export class ServerProcess {
 
   /** The end of what it wrote to standard error. */
   get stderr(): string {
-    return this.#stderr.read(limits.quotedStderrChars);
+    return this.#stderr.read(defaults.mcp.quotedStderrChars);
   }
 
   /** SIGTERM to the group. Does nothing once the process has ended: then its group is being swept. */
@@ -124,7 +124,7 @@ function signalGroup(leader: number, signal: NodeJS.Signals | 0): boolean {
 
 /** The number of a group that has members is given to nobody else: whoever is in it when its leader has just died is ours. */
 async function sweepGroup(leader: number): Promise<void> {
-  const deadline = monotonicMs() + limits.sweepGraceMs;
+  const deadline = monotonicMs() + defaults.mcp.sweepGraceMs;
   let isThere = signalGroup(leader, 'SIGTERM');
   while (isThere && monotonicMs() < deadline) {
     await sleep(10);

@@ -7,12 +7,11 @@ import {
   mcpServerMachine,
 } from '../../machines/index.ts';
 import type { Logger } from '../log/index.ts';
-import { type McpServerSettings, type McpServerStatus, mcpStartupStates } from '../protocol/index.ts';
+import { defaults, type McpServerSettings, type McpServerStatus, mcpStartupStates } from '../protocol/index.ts';
 import { monotonicMs } from '../supervise/index.ts';
 import { Connection, type Environment } from './connection.ts';
 import type { FailureCode } from './failure.ts';
 import type { Tool as ServerTool } from './library.ts';
-import { limits } from './limits.ts';
 import { type ServerSecrets, secretsOf } from './secrets.ts';
 import { plainText } from './text-tail.ts';
 
@@ -190,4 +189,5 @@ export class McpServer {
 }
 
 /** Words of a server or of the system, short, without secrets and without control characters. */
-const sayable = (text: string, { clean }: ServerSecrets): string => clean(plainText(text)).slice(0, limits.errorChars);
+const sayable = (text: string, { clean }: ServerSecrets): string =>
+  clean(plainText(text)).slice(0, defaults.mcp.errorChars);

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { defaults } from '../protocol/index.ts';
 import type { JSONRPCMessage, ReadBuffer, Transport } from './library.ts';
-import { limits } from './limits.ts';
 import { Lines } from './lines.ts';
 import type { Link, LinkEnd } from './link.ts';
 import { type Exit, ServerProcess, type ServerProcessOptions } from './server-process.ts';
@@ -19,7 +19,7 @@ class StdioTransport implements Transport {
   readonly stderr = null;
   readonly #process: ServerProcess;
   readonly #parser: ReadBuffer;
-  readonly #lines = new Lines(limits.messageBytes);
+  readonly #lines = new Lines(defaults.mcp.messageBytes);
   readonly #onFlood: (problem: string) => void;
   #isClosed = false;
 
@@ -54,7 +54,7 @@ class StdioTransport implements Transport {
   #read(chunk: Buffer): void {
     if (this.#isClosed) return;
     const lines = this.#lines.push(chunk);
-    if (!lines) this.#onFlood(`It sent a message of more than ${limits.messageBytes / 1_048_576} MiB.`);
+    if (!lines) this.#onFlood(`It sent a message of more than ${defaults.mcp.messageBytes / 1_048_576} MiB.`);
     for (const line of lines ?? []) this.#take(line);
   }
 
@@ -89,7 +89,7 @@ export async function openStdioLink(options: ServerProcessOptions, parser: ReadB
 
   /** A process that cannot hear or answer any more is of no use, even if it lives. */
   const breakOff = (stream: string) => async () => {
-    await sleep(limits.drainMs);
+    await sleep(defaults.mcp.drainMs);
     fail({ code: 'exited', message: `It closed its standard ${stream}.`, isRetriable: true });
   };
   process.output.once('end', breakOff('output'));
@@ -99,7 +99,7 @@ export async function openStdioLink(options: ServerProcessOptions, parser: ReadB
     const exit = await process.exited;
     const end = isAsked ? undefined : (failed ?? endOf(exit));
     // What it said last may still be in the pipe; a child that holds the other end must not keep us.
-    await Promise.race([once(process.output, 'end').catch(() => {}), sleep(limits.drainMs)]);
+    await Promise.race([once(process.output, 'end').catch(() => {}), sleep(defaults.mcp.drainMs)]);
     await transport.close();
     await process.gone;
     return end;

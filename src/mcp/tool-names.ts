@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
+import { defaults } from '../protocol/index.ts';
 
-const longest = 64;
+const longest = defaults.mcp.toolNameChars;
 
 /** Makes names for the tools of MCP servers: `mcp__<server>__<tool>`, as models allow them, no two alike. */
 export class ToolNames {

@@ -1,8 +1,8 @@
 import type { Tool, ToolContext, ToolResult } from '../agent/index.ts';
+import { defaults } from '../protocol/index.ts';
 import type { Connection } from './connection.ts';
 import { failureOf } from './failure.ts';
 import type { CallToolResult, Tool as ServerTool } from './library.ts';
-import { limits } from './limits.ts';
 import { toToolResult } from './result.ts';
 import { plainText } from './text-tail.ts';
 
@@ -49,7 +49,7 @@ export function createTool(name: string, tool: ServerTool, host: ToolHost): Tool
 function descriptionOf(tool: ServerTool, serverName: string): string {
   const text = plainText(tool.description ?? tool.title ?? tool.annotations?.title ?? '').trim();
   if (text === '') return `The tool ${tool.name} of the MCP server ${serverName}.`;
-  return text.length <= limits.descriptionChars ? text : `${text.slice(0, limits.descriptionChars - 1)}…`;
+  return text.length <= defaults.mcp.descriptionChars ? text : `${text.slice(0, defaults.mcp.descriptionChars - 1)}…`;
 }
 
 type Arguments = Readonly<Record<string, unknown>>;
@@ -99,8 +99,8 @@ function problemOf(error: unknown, tool: ServerTool, { serverName, toolTimeoutSe
   if (code === 'CONNECTION_CLOSED' || code === 'NOT_CONNECTED') {
     return `the MCP server ${serverName} went away during the call and is being restarted. Whether the call had an effect is unknown: check before you repeat it.`;
   }
-  const message = error instanceof Error ? error.message.slice(0, limits.errorChars) : String(error);
+  const message = error instanceof Error ? error.message.slice(0, defaults.mcp.errorChars) : String(error);
   // A JSON-RPC error of the server is meant for whoever called.
   if (typeof code === 'number') return `${who} answered with error ${code}: ${plainText(message)}`;
-  return `${who} failed: ${plainText(failureOf(error).message.slice(0, limits.errorChars))}`;
+  return `${who} failed: ${plainText(failureOf(error).message.slice(0, defaults.mcp.errorChars))}`;
 }

@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import type { McpServer } from '@agentclientprotocol/sdk';
 import t from 'tap';
 import { AppServerClient } from '../../src/client/index.ts';
 import { calls, hangs, says, scripted } from '../agui/model.ts';
@@ -380,4 +381,21 @@ t.test('what somebody else began in the thread is seen, and can be cancelled', a
   });
   await editor.agent.notify('session/cancel', { sessionId });
   t.equal(await ended, 'turn/cancelled');
+});
+
+t.test('MCP servers of the editor are not used: that is said where people look, and the session works', async (t) => {
+  const where = await surroundings(t, scripted(says('hello')));
+  const editor = attach(t, where);
+  await introduce(editor);
+  const mcpServers: McpServer[] = [
+    { name: 'notes', command: '/bin/false', args: [], env: [{ name: 'TOKEN', value: 'hush-hush' }] },
+  ];
+  const { sessionId } = await editor.agent.request('session/new', { cwd: where.workspace, mcpServers });
+  const prompt = [{ type: 'text' as const, text: 'hi' }];
+  t.match(await editor.agent.request('session/prompt', { sessionId, prompt }), { stopReason: 'end_turn' });
+  t.match(
+    editor.log.filter((line) => line.includes('"level":"warn"')),
+    [/notes/],
+  );
+  t.notMatch(editor.log.join(''), /hush-hush/);
 });

@@ -2,8 +2,8 @@ import { createServer as createTcpServer } from 'node:net';
 import { inspect } from 'node:util';
 import t, { type Test } from 'tap';
 import type { ModelEvent } from '../../src/agent/model.ts';
-import { limits } from '../../src/agent/providers/upstream/limits.ts';
 import type { RetryClock } from '../../src/agent/providers/upstream/retry.ts';
+import { defaults } from '../../src/protocol/index.ts';
 import {
   type Action,
   answered,
@@ -76,7 +76,10 @@ t.test('pauses have a bound, and chance decides below it', async (t) => {
   t.match(await rejection(collect(provider)), { code: 'upstreamFailed', message: 'The upstream answered 503: busy.' });
   t.equal(waits.length, 8);
   for (const [attempt, ms] of waits.entries()) {
-    t.equal(ms, Math.floor(0.999 * Math.min(limits.backoffCapMs, limits.backoffBaseMs * 2 ** attempt)));
+    t.equal(
+      ms,
+      Math.floor(0.999 * Math.min(defaults.upstream.backoffCapMs, defaults.upstream.backoffBaseMs * 2 ** attempt)),
+    );
   }
 });
 

@@ -6,10 +6,10 @@ import t, { type Test } from 'tap';
 import * as v from 'valibot';
 import type { ModelError, ModelMessage, ModelToolCall } from '../../src/agent/model.ts';
 import { DemoProvider } from '../../src/agent/providers/demo.ts';
-import { limits } from '../../src/agent/providers/upstream/limits.ts';
 import type { Tool, ToolContext, ToolResult } from '../../src/agent/tool.ts';
 import { createBuiltinTools } from '../../src/agent/tools/index.ts';
 import { Config } from '../../src/config/index.ts';
+import { defaults } from '../../src/protocol/index.ts';
 import { collect, told, user } from './provider-helpers.ts';
 
 const page = readFileSync(join(import.meta.dirname, '../../docs/providers.md'), 'utf8');
@@ -129,13 +129,13 @@ t.test('the page names every setting with its default, every error, and the paus
   t.match(page, new RegExp(`\`UpstreamIdleMs\` \\|.*\\| ${UpstreamIdleMs / 1000} 000 \\|`));
   t.match(page, new RegExp(`\`UpstreamRetries\` \\|.*\\| ${UpstreamRetries} \\|`));
   t.match(page, new RegExp(`\`StreamUpstream\` \\|.*\\| \`${StreamUpstream}\` \\|`));
-  t.equal(limits.retries, UpstreamRetries);
-  t.equal(limits.idleMs, UpstreamIdleMs);
+  t.equal(defaults.upstream.retries, UpstreamRetries);
+  t.equal(defaults.upstream.idleMs, UpstreamIdleMs);
   const pauses = [0, 1, 2, 3, 4, 5].map((attempt) =>
-    Math.min(limits.backoffCapMs, limits.backoffBaseMs * 2 ** attempt),
+    Math.min(defaults.upstream.backoffCapMs, defaults.upstream.backoffBaseMs * 2 ** attempt),
   );
   t.same(pauses, [500, 1000, 2000, 4000, 8000, 8000]);
-  t.equal(limits.retryAfterCapMs, 60_000);
+  t.equal(defaults.upstream.retryAfterCapMs, 60_000);
   const codes: Readonly<Record<ModelError['code'], true>> = {
     upstreamUnreachable: true,
     upstreamUnauthorized: true,

@@ -41,6 +41,23 @@ export const calls =
     emit({ type: 'finish', reason: 'toolCalls' });
   };
 
+/** Writes one call piece by piece, as models do. */
+export const writes =
+  (call: { readonly callId: string; readonly name: string }, ...pieces: readonly string[]): Script =>
+  (_, emit) => {
+    for (const argumentsDelta of pieces) emit({ type: 'toolCallDelta', index: 0, ...call, argumentsDelta });
+    emit({ type: 'toolCall', call: { ...call, arguments: pieces.join('') } });
+    emit({ type: 'finish', reason: 'toolCalls' });
+  };
+
+/** Begins to write a call, then nothing until it is interrupted. */
+export const hangsInCall =
+  (call: { readonly callId: string; readonly name: string }, piece: string): Script =>
+  (request, emit, signal) => {
+    emit({ type: 'toolCallDelta', index: 0, ...call, argumentsDelta: piece });
+    return hangs('')(request, () => undefined, signal);
+  };
+
 /** Says something, then nothing until it is interrupted. */
 export const hangs =
   (said = 'let me see'): Script =>

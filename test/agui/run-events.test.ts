@@ -10,7 +10,13 @@ import { RunEvents } from '../../src/agui/run-events.ts';
 import type { Item, Turn } from '../../src/protocol/index.ts';
 
 type Spoken = { readonly type: 'agentMessage' | 'reasoningContent'; readonly pieces: readonly string[] };
-type Called = { readonly type: 'call'; readonly args: string; readonly result: string };
+type Called = {
+  readonly type: 'call';
+  readonly args: string;
+  /** Where the pieces end in which the model wrote the arguments; none: they came whole. */
+  readonly cuts: readonly number[];
+  readonly result: string;
+};
 
 const steps = fc.array(
   fc.oneof(
@@ -18,12 +24,23 @@ const steps = fc.array(
       type: fc.constantFrom('agentMessage' as const, 'reasoningContent' as const),
       pieces: fc.array(fc.string({ minLength: 1 }), { minLength: 1, maxLength: 4 }),
     }),
-    fc.record({ type: fc.constant('call' as const), args: fc.json(), result: fc.string() }),
+    fc.record({
+      type: fc.constant('call' as const),
+      args: fc.json(),
+      cuts: fc.array(fc.nat(20), { maxLength: 3 }),
+      result: fc.string(),
+    }),
   ),
   { maxLength: 8 },
 );
 
 const about = { threadId: 'thread', turnId: 'turn' };
+
+/** The model has written a piece of a call. */
+const written = ({ callId, tool }: { readonly callId: string; readonly tool: string }, delta: string): ThreadEvent => ({
+  method: 'item/toolCall/argumentsDelta',
+  params: { ...about, itemId: callId, deltaKind: 'toolCallArguments', delta, tool },
+});
 
 /** The items of a turn, and everything that is told of them as they come. */
 function happen(what: readonly (Spoken | Called)[]): { items: Item[]; events: ThreadEvent[] } {
@@ -39,6 +56,11 @@ function happen(what: readonly (Spoken | Called)[]): { items: Item[]; events: Th
   for (const [index, step] of what.entries()) {
     if (step.type === 'call') {
       const call = { callId: `call_${index}`, tool: 'Look' };
+      const ends = [...step.cuts.toSorted((one, other) => one - other), step.args.length];
+      for (const [nth, end] of step.cuts.length > 0 ? ends.entries() : []) {
+        const delta = step.args.slice(nth === 0 ? 0 : ends[nth - 1], end);
+        if (delta !== '') events.push(written(call, delta));
+      }
       whole({ ...base(), ...call, type: 'toolCall', source: 'builtin', arguments: step.args });
       whole({ ...base(), ...call, type: 'toolResult', outcome: 'completed', text: step.result });
       continue;
@@ -83,11 +105,11 @@ const input: RunInput = {
 };
 
 /** What the protocol's client holds after these events; it throws when they break a rule. */
-async function heard(events: readonly AguiEvent[]): Promise<Message[]> {
+async function heard(events: readonly AguiEvent[], before: readonly Message[] = [user]): Promise<Message[]> {
   const body = Buffer.concat(events.map(frameOf));
   const headers = { 'content-type': 'text/event-stream' };
   const agent = new HttpAgent({ url: 'http://unused', fetch: async () => new Response(body, { headers }) });
-  agent.setMessages([user]);
+  agent.setMessages([...before]);
   await agent.runAgent();
   return agent.messages;
 }
@@ -111,7 +133,7 @@ t.test('the client ends up with what was said, from wherever it listens', async 
       const told: AguiEvent[] = [];
       const run = new RunEvents({ input, answeredCalls: new Set(), emit: (event) => told.push(event) });
       run.start();
-      if (cut > 0) run.restate(standing(events.slice(0, cut)));
+      if (cut > 0) run.restate({ id: 'turn', items: standing(events.slice(0, cut)) });
       for (const event of events.slice(cut)) run.hear(event);
       run.end(ended(items));
       t.strictSame(shape(await heard(told)), shape([user, ...messagesOf(items)]));
@@ -132,4 +154,62 @@ t.test('what was missed altogether is told at the end', async (t) => {
     }),
     { numRuns: 30 },
   );
+});
+
+t.test('a client that was cut off in the middle ends up with the same, in another run', async (t) => {
+  await fc.assert(
+    fc.asyncProperty(steps, fc.nat(), async (what, seed) => {
+      const { items, events } = happen(what);
+      const cut = 2 + (seed % (events.length - 1));
+      const before = events.slice(0, cut);
+      const first: AguiEvent[] = [];
+      const lost = new RunEvents({ input, answeredCalls: new Set(), emit: (event) => first.push(event) });
+      lost.start();
+      for (const event of before) lost.hear(event);
+      const messages = await heard(first);
+      const told: AguiEvent[] = [];
+      const run = new RunEvents({
+        input: { ...input, messages: messages as RunInput['messages'] },
+        answeredCalls: new Set(),
+        emit: (event) => told.push(event),
+      });
+      run.start();
+      run.restate({ id: 'turn', items: standing(before) });
+      for (const event of events.slice(cut)) run.hear(event);
+      run.end(ended(items));
+      t.strictSame(shape(await heard(told, messages)), shape([user, ...messagesOf(items)]));
+    }),
+    { numRuns: 60 },
+  );
+});
+
+t.test('a call that is never finished is taken back when the turn ends', async (t) => {
+  const { items, events } = happen([
+    { type: 'agentMessage', pieces: ['I will look.'] },
+    { type: 'call', args: '{"a":1}', cuts: [3], result: 'seen' },
+  ]);
+  for (const status of ['cancelled', 'completed'] as const) {
+    const told: AguiEvent[] = [];
+    const run = new RunEvents({ input, answeredCalls: new Set(), emit: (event) => told.push(event) });
+    run.start();
+    for (const event of [...events, written({ callId: 'call_9', tool: 'Change' }, '{"pa')]) run.hear(event);
+    run.end({ ...ended(items), status });
+    t.match(told.slice(-4), [
+      { type: 'TOOL_CALL_ARGS', toolCallId: 'call_9', delta: '{"pa' },
+      { type: 'TOOL_CALL_END', toolCallId: 'call_9' },
+      { type: 'MESSAGES_SNAPSHOT' },
+      { type: 'RUN_FINISHED' },
+    ]);
+    t.strictSame(shape(await heard(told)), shape([user, ...messagesOf(items)]));
+  }
+});
+
+t.test('a call that turns out to be another is set right when the turn ends', async (t) => {
+  const { items, events } = happen([{ type: 'call', args: '{"a":1}', cuts: [], result: 'seen' }]);
+  const told: AguiEvent[] = [];
+  const run = new RunEvents({ input, answeredCalls: new Set(), emit: (event) => told.push(event) });
+  run.start();
+  for (const event of [written({ callId: 'call_0', tool: 'Lo' }, '{"a'), ...events]) run.hear(event);
+  run.end(ended(items));
+  t.strictSame(shape(await heard(told)), shape([user, ...messagesOf(items)]));
 });

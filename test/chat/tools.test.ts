@@ -100,17 +100,23 @@ t.test('a call without words has no content', async (t) => {
   t.equal((await ask('weather?', { tools: [weather] })).body.choices[0].message.content, null);
 });
 
-t.test('calls of the caller’s tools in a stream have index, id, type, name and arguments once', async (t) => {
-  const provider = script([callTool('get_weather', { city: 'Oslo' }, 'a'), callTool('get_weather', '{"city":', 'b')]);
-  const { post } = await chat(t, provider);
-  const chunks = chunksOf(await (await post({ messages: [user('?')], tools: [weather], stream: true })).text());
-  const calls = chunks.flatMap(({ choices }) => choices[0].delta.tool_calls ?? []);
-  t.strictSame(calls, [
-    { index: 0, id: 'a', type: 'function', function: { name: 'get_weather', arguments: '{"city":"Oslo"}' } },
-    { index: 1, id: 'b', type: 'function', function: { name: 'get_weather', arguments: '{"city":' } },
-  ]);
-  t.equal(chunks.at(-1).choices[0].finish_reason, 'tool_calls');
-});
+t.test(
+  'calls of the caller’s tools in a stream have id, type and name once, and their arguments in pieces',
+  async (t) => {
+    const provider = script([callTool('get_weather', { city: 'Oslo' }, 'a'), callTool('get_weather', '{"city":', 'b')]);
+    const { post } = await chat(t, provider);
+    const chunks = chunksOf(await (await post({ messages: [user('?')], tools: [weather], stream: true })).text());
+    const calls = chunks.flatMap(({ choices }) => choices[0].delta.tool_calls ?? []);
+    t.strictSame(calls, [
+      { index: 0, id: 'a', type: 'function', function: { name: 'get_weather', arguments: '' } },
+      { index: 0, function: { arguments: '{"city":' } },
+      { index: 0, function: { arguments: '"Oslo"}' } },
+      { index: 1, id: 'b', type: 'function', function: { name: 'get_weather', arguments: '' } },
+      { index: 1, function: { arguments: '{"city":' } },
+    ]);
+    t.equal(chunks.at(-1).choices[0].finish_reason, 'tool_calls');
+  },
+);
 
 t.test('in a session the results of the caller’s tools answer the calls of the turn before', async (t) => {
   const provider = script(

@@ -44,6 +44,8 @@ t.test('AG-UI: its own client has a file written, read and run, and allows each 
   const results = agent.messages.filter(({ role }) => role === 'tool').map(({ content }) => String(content));
   t.match(results, [/hello\.sh/, /made of \$\(\(6/, /made of 42/]);
   t.match(callsOf(asked, written, ended), ['WriteFile', 'ReadFile', 'Exec']);
+  const pieces = asked.events.filter(({ type }) => type === 'TOOL_CALL_ARGS').length;
+  t.ok(pieces > 1, 'arguments come as the model writes them');
   t.match(agent.messages.at(-1), { role: 'assistant', content: /Demo model/ });
   await hub.shutdown();
 });
@@ -104,6 +106,15 @@ t.test('ACP: an editor has a file written, read and run, and loads the session i
     first.asked.map(({ toolCall }) => toolCall.name),
     ['WriteFile', 'Exec'],
     'what only reads is not asked for',
+  );
+  t.match(
+    first.of('tool_call').map(({ title, status }) => [title, status]),
+    [
+      ['Write', 'pending'],
+      ['Read', 'pending'],
+      ['Exec', 'pending'],
+    ],
+    'each is told when the model begins to write it',
   );
   t.match(finished(first.of), [
     { status: 'completed', content: [{ type: 'diff', path: join(workspace, 'hello.sh') }] },
@@ -184,6 +195,14 @@ t.test('MCP: the tools of two servers are called, a killed server is revived, an
     t.match(await ask(echo('over HTTP')), /over HTTP/);
     t.match(await ask('call mcp__files__read_text_file {"path": "notes.txt"}'), /the notes of the workspace/);
     t.match(await ask('call mcp__files__read_text_file {"path": "/etc/passwd"}'), /[Aa]ccess denied/);
+    const stream = client.chat.completions.stream({
+      model: '',
+      messages: [{ role: 'user', content: echo('piece by piece') }],
+    });
+    t.match((await stream.finalChatCompletion()).choices[0], {
+      finish_reason: 'stop',
+      message: { content: /piece by piece/ },
+    });
   });
 
   const pidOf = (program: string) => processesUnder(place.root).find(({ argv }) => argv.includes(program))?.pid;

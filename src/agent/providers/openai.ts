@@ -1,11 +1,11 @@
 import * as v from 'valibot';
+import { defaults } from '../../protocol/index.ts';
 import { estimateTokens } from '../history.ts';
 import { ModelError, type ModelEvent, type ModelInfo, type ModelProvider, type ModelRequest } from '../model.ts';
 import { AnswerBody, TextBody } from './upstream/answer-body.ts';
 import { ChatAnswer } from './upstream/chat-answer.ts';
 import { type Exchange, Upstream } from './upstream/connection.ts';
 import { refusedFault, UpstreamFault } from './upstream/errors.ts';
-import { limits } from './upstream/limits.ts';
 import { bodyOf } from './upstream/request-body.ts';
 import { pauseBefore, type RetryClock, systemClock } from './upstream/retry.ts';
 
@@ -42,9 +42,13 @@ export class OpenAiProvider implements ModelProvider {
     this.model = model;
     this.#apiKey = apiKey.trim();
     this.#isStreaming = options.streamUpstream ?? true;
-    this.#retries = options.retries ?? limits.retries;
+    this.#retries = options.retries ?? defaults.upstream.retries;
     this.#clock = options.clock ?? systemClock;
-    this.#upstream = new Upstream({ endPoint, apiKey: this.#apiKey, idleMs: options.idleMs ?? limits.idleMs });
+    this.#upstream = new Upstream({
+      endPoint,
+      apiKey: this.#apiKey,
+      idleMs: options.idleMs ?? defaults.upstream.idleMs,
+    });
   }
 
   async stream(request: ModelRequest, emit: (event: ModelEvent) => void, signal: AbortSignal): Promise<void> {
@@ -61,7 +65,7 @@ export class OpenAiProvider implements ModelProvider {
 
   async listModels(signal: AbortSignal): Promise<readonly ModelInfo[]> {
     const ask = async () => {
-      const body = new TextBody(limits.answerBytes);
+      const body = new TextBody(defaults.upstream.answerBytes);
       await this.#exchange({ method: 'GET', path: '/models', accept: jsonType, signal }, body);
       return body.text;
     };
@@ -117,7 +121,7 @@ export class OpenAiProvider implements ModelProvider {
   /** Asks, and pushes a successful answer into `body`. @returns as `Upstream.run` */
   async #exchange(question: Question, body: { push(chunk: Buffer): boolean }): Promise<boolean> {
     let refusal: ((text: string) => UpstreamFault) | undefined;
-    const reason = new TextBody(limits.errorBytes);
+    const reason = new TextBody(defaults.upstream.errorBytes);
     const { now } = this.#clock;
     try {
       const isMarked = await this.#upstream.run({

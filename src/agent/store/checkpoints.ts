@@ -1,14 +1,9 @@
 import { Worker } from 'node:worker_threads';
-
-/** About as many pages as SQLite lets gather before it moves them itself. */
-const pagesBetween = 1_000;
+import { defaults } from '../../protocol/index.ts';
 
 /** A little statement changes a page of the table and one of its index, and often pages that the one before changed. */
 const pagesPerStatement = 1.5;
 const charsPerPage = 3_000;
-
-/** How long `close` waits for a checkpoint that is under way; after that the next start finishes it. */
-const closeMs = 5_000;
 
 /**
  * Moves pages from the log to the database on a thread of its own: it flushes twice to disk, which takes tens of milliseconds
@@ -31,7 +26,7 @@ export class Checkpoints {
   wrote(values: readonly unknown[]): void {
     this.#pages += pagesPerStatement;
     for (const value of values) if (typeof value === 'string') this.#pages += value.length / charsPerPage;
-    if (this.#pages >= pagesBetween) this.#begin();
+    if (this.#pages >= defaults.agent.checkpointPages) this.#begin();
   }
 
   /** Waits until the thread has let go of the database. */
@@ -40,7 +35,8 @@ export class Checkpoints {
     if (!this.#worker) return;
     this.#worker.postMessage('close');
     while (Atomics.load(this.#state, 0) !== 2) {
-      if (Atomics.wait(this.#state, 0, Atomics.load(this.#state, 0), closeMs) === 'timed-out') break;
+      if (Atomics.wait(this.#state, 0, Atomics.load(this.#state, 0), defaults.agent.checkpointCloseMs) === 'timed-out')
+        break;
     }
     void this.#worker.terminate();
     this.#worker = undefined;

@@ -1,21 +1,13 @@
 import { accessSync, chmodSync, closeSync, constants, mkdirSync, openSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { DatabaseSync, SQLInputValue, SQLOutputValue, StatementSync } from 'node:sqlite';
+import { defaults } from '../../protocol/index.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { storageError } from './errors.ts';
 import { migrate } from './migrations.ts';
 import { loadSqlite } from './sqlite.ts';
 
 export type Row = Readonly<Record<string, SQLOutputValue>>;
-
-/** How long to wait for somebody else who is writing. There should be none: the workspace's lock is ours. */
-const busyMs = 500;
-
-/** Pages in the log at which SQLite itself moves them to the database, in the way of a commit: `Checkpoints` comes long before. */
-const inlineCheckpointPages = 8_192;
-
-/** What is left of the log's file after a burst of writing. */
-const logBytes = 16 * 1_048_576;
 
 /**
  * One SQLite database, its prepared statements, and errors in our terms. Everything that throws, throws StorageError
@@ -125,14 +117,17 @@ export class Database {
  * word of a model. What SQLite notes to take one statement back goes to memory: in a file it doubles the cost of a write.
  */
 function open(file: string): DatabaseSync {
-  const sqlite = new (loadSqlite().DatabaseSync)(file, { timeout: busyMs, enableForeignKeyConstraints: true });
+  const sqlite = new (loadSqlite().DatabaseSync)(file, {
+    timeout: defaults.agent.storeBusyMs,
+    enableForeignKeyConstraints: true,
+  });
   try {
     sqlite.exec(`
       PRAGMA journal_mode = WAL;
       PRAGMA synchronous = NORMAL;
       PRAGMA temp_store = MEMORY;
-      PRAGMA wal_autocheckpoint = ${inlineCheckpointPages};
-      PRAGMA journal_size_limit = ${logBytes};
+      PRAGMA wal_autocheckpoint = ${defaults.agent.inlineCheckpointPages};
+      PRAGMA journal_size_limit = ${defaults.agent.storeLogBytes};
     `);
     migrate(sqlite, file);
     return sqlite;

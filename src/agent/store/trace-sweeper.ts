@@ -1,9 +1,6 @@
+import { defaults } from '../../protocol/index.ts';
 import type { Database } from './database.ts';
 import type { TraceTable } from './trace-table.ts';
-
-/** Some milliseconds' work, and a pause in which others have the event loop. */
-const eventsPerStep = 500;
-const pauseMs = 10;
 
 /** Takes the events of deleted sessions off the disk, little by little: a long session's would block everybody for seconds. */
 export class TraceSweeper {
@@ -22,7 +19,7 @@ export class TraceSweeper {
 
   /** What is left when the process ends, or when the disk refuses, is for the next start. */
   start(): void {
-    this.#timer ??= setTimeout(() => this.#step(), pauseMs).unref();
+    this.#timer ??= setTimeout(() => this.#step(), defaults.agent.traceSweepPauseMs).unref();
   }
 
   stop(): void {
@@ -33,7 +30,7 @@ export class TraceSweeper {
   #step(): void {
     this.#timer = undefined;
     try {
-      if (this.#database.together(() => this.#table.sweep(eventsPerStep))) this.start();
+      if (this.#database.together(() => this.#table.sweep(defaults.agent.traceSweepEvents))) this.start();
     } catch (error) {
       this.#onFault(error);
     }

@@ -7,12 +7,6 @@ import { cutTexts } from './trace-text.ts';
 
 type Listener = (events: readonly TraceEvent[]) => void;
 
-/** What one transaction writes at most: some milliseconds' work, between which the event loop turns. */
-const slice = { events: 1_000, chars: 1_048_576 } as const;
-
-/** How long to leave a disk alone that did not take it. */
-const retryMs = 1_000;
-
 export interface TracesOptions {
   readonly database: Database;
   /** Called by `close`: the database may serve others still. */
@@ -130,7 +124,8 @@ export class SqliteTraces implements TraceStore {
   /** Soon, or at once when there is a slice full; later when the disk refused. The process does not stay alive for it. */
   #schedule(): void {
     if (this.#buffer.length === 0 || this.#immediate) return;
-    const isFull = this.#buffer.length >= slice.events || this.#chars >= slice.chars;
+    const isFull =
+      this.#buffer.length >= defaults.agent.traceSliceEvents || this.#chars >= defaults.agent.traceSliceChars;
     if (isFull && !this.#isRefused) {
       this.#immediate = setImmediate(() => {
         this.#immediate = undefined;
@@ -145,7 +140,7 @@ export class SqliteTraces implements TraceStore {
         this.#writeSlice();
         this.#schedule();
       },
-      this.#isRefused ? retryMs : defaults.agent.traceFlushMs,
+      this.#isRefused ? defaults.agent.traceRetryMs : defaults.agent.traceFlushMs,
     ).unref();
   }
 
@@ -189,7 +184,7 @@ export class SqliteTraces implements TraceStore {
     let length = 0;
     for (const { json } of this.#buffer) {
       chars += json.length;
-      if (length === slice.events || (length > 0 && chars > slice.chars)) break;
+      if (length === defaults.agent.traceSliceEvents || (length > 0 && chars > defaults.agent.traceSliceChars)) break;
       length += 1;
     }
     return length;

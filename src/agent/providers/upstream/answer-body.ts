@@ -1,7 +1,7 @@
+import { defaults } from '../../../protocol/index.ts';
 import { ModelError } from '../../model.ts';
 import { type ChatAnswer, notACompletion } from './chat-answer.ts';
 import { cutFault } from './errors.ts';
-import { limits } from './limits.ts';
 import { SseLines } from './sse-lines.ts';
 import { TextTemplate } from './text-template.ts';
 
@@ -82,7 +82,7 @@ export class AnswerBody {
   #begin(chunk: Buffer): boolean {
     const first = chunk.find((byte) => byte > 0x20);
     if (first === undefined) return false;
-    if (first === 0x7b || first === 0x5b) this.#whole = new TextBody(limits.answerBytes);
+    if (first === 0x7b || first === 0x5b) this.#whole = new TextBody(defaults.upstream.answerBytes);
     return true;
   }
 

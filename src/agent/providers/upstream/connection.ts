@@ -1,8 +1,8 @@
 import type { Agent, ClientRequest, IncomingHttpHeaders, IncomingMessage, RequestOptions } from 'node:http';
 import { urlToHttpOptions } from 'node:url';
+import { defaults } from '../../../protocol/index.ts';
 import { ModelError } from '../../model.ts';
 import { brokenFault, cutFault, silentFault, UpstreamFault } from './errors.ts';
-import { limits } from './limits.ts';
 
 /** `import … from 'node:http'` would evaluate its `WebSocket` getter, and with it load 10 MiB of a client nobody uses here. */
 const http = process.getBuiltinModule('node:http');
@@ -55,7 +55,7 @@ export class Upstream {
     this.#prefix = this.#url.pathname.replace(/\/+$/, '').replace(/\/chat\/completions$/, '');
     this.address = this.#url.port ? this.#url.host : `${this.#url.hostname}:${isTls(this.#url) ? 443 : 80}`;
     this.#module = isTls(this.#url) ? process.getBuiltinModule('node:https') : http;
-    this.#agent = new this.#module.Agent({ keepAlive: true, timeout: limits.keptConnectionMs });
+    this.#agent = new this.#module.Agent({ keepAlive: true, timeout: defaults.upstream.keptConnectionMs });
     this.#base = { ...urlToHttpOptions(this.#url), timeout: options.idleMs };
     this.#headers = {
       // Some gateways turn away who does not say what it is.
@@ -185,12 +185,12 @@ class Attempt {
   /** An upstream that talks on and on is cut short. */
   #drain(chunk: Buffer): void {
     this.#drained += chunk.length;
-    if (this.#drained > limits.errorBytes) this.#request.destroy();
+    if (this.#drained > defaults.upstream.errorBytes) this.#request.destroy();
   }
 
   /** What has arrived already is still read: some upstreams count tokens after their last word. */
   #finishEarly(): void {
-    this.#request.setTimeout(limits.drainMs);
+    this.#request.setTimeout(defaults.upstream.drainMs);
     setImmediate(() => this.#succeed(true));
   }
 

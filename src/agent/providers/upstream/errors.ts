@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
+import { defaults } from '../../../protocol/index.ts';
 import { ModelError, type ModelErrorCode } from '../../model.ts';
 import { isRecord, type Json, wordOf } from './json.ts';
-import { limits } from './limits.ts';
 import { retryAfterMs } from './retry.ts';
 
 /** A failed try: what to say about it, and whether another one may go better. */
@@ -120,7 +120,7 @@ function reasonFor(status: number, reason: string): string {
 
 /** One line without a full stop. */
 const shortened = (text: string): string =>
-  text.replace(/\s+/g, ' ').trim().slice(0, limits.reasonChars).replace(/\.$/, '');
+  text.replace(/\s+/g, ' ').trim().slice(0, defaults.upstream.reasonChars).replace(/\.$/, '');
 
 function parsed(text: string): unknown {
   try {

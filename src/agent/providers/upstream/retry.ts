@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { limits } from './limits.ts';
+import { defaults } from '../../../protocol/index.ts';
 
 /** Time and chance, so that tests can have their own. */
 export interface RetryClock {
@@ -24,9 +24,11 @@ export const systemClock: RetryClock = {
  */
 export function pauseBefore(attempt: number, asked: number | undefined, clock: RetryClock): number | undefined {
   if (asked === undefined) {
-    return Math.floor(clock.random() * Math.min(limits.backoffCapMs, limits.backoffBaseMs * 2 ** attempt));
+    return Math.floor(
+      clock.random() * Math.min(defaults.upstream.backoffCapMs, defaults.upstream.backoffBaseMs * 2 ** attempt),
+    );
   }
-  return asked > limits.retryAfterCapMs ? undefined : asked;
+  return asked > defaults.upstream.retryAfterCapMs ? undefined : asked;
 }
 
 /** `Retry-After` in seconds or as a date (RFC 9110 §10.2.3), and the exacter `retry-after-ms` of some upstreams, in milliseconds. */

@@ -1,5 +1,5 @@
+import { defaults } from '../../../protocol/index.ts';
 import { ModelError } from '../../model.ts';
-import { limits } from './limits.ts';
 
 const lf = 0x0a;
 const cr = 0x0d;
@@ -110,7 +110,7 @@ export class SseLines {
   }
 
   #refuseTooLong(size: number): void {
-    if (size <= limits.eventBytes) return;
+    if (size <= defaults.upstream.eventBytes) return;
     throw new ModelError('upstreamProtocol', 'The upstream sent an event of more than 4 MiB.');
   }
 }

@@ -1,0 +1,48 @@
+import { join } from 'node:path';
+import { openStore, type Store } from '../src/agent/index.ts';
+
+const at = '2026-01-01T00:00:00.000Z';
+const base = { status: 'completed', createdAt: at } as const;
+
+function putTurn({ threads }: Store, threadId: string, number: number): void {
+  const digits = String(number).padStart(3, '0');
+  const turnId = `turn_${digits}`;
+  const tokenUsage = { inputTokens: 1_200, outputTokens: 80, totalTokens: 1_280 };
+  threads.putTurn({ id: turnId, threadId, startedAt: at, completedAt: at, status: 'completed', tokenUsage });
+  const own = { ...base, turnId };
+  const id = (place: number) => `item_${String(number * 4 + place).padStart(3, '0')}`;
+  const call = { callId: `call_${digits}`, tool: 'ReadFile' };
+  threads.putItem(threadId, { ...own, id: id(0), type: 'userMessage', input: [{ type: 'text', text: 'Read on.' }] });
+  threads.putItem(threadId, {
+    ...own,
+    id: id(1),
+    type: 'toolCall',
+    ...call,
+    source: 'builtin',
+    arguments: '{"path":"a"}',
+  });
+  threads.putItem(threadId, {
+    ...{ ...own, id: id(2), type: 'toolResult', ...call, outcome: 'completed', durationMs: 2 },
+    text: 'a line of a file that somebody has read\n'.repeat(20),
+  });
+  threads.putItem(threadId, {
+    ...own,
+    id: id(3),
+    type: 'agentMessage',
+    text: 'There are twenty lines in it. '.repeat(8),
+  });
+}
+
+/** Puts a thread of `turns` turns into a workspace in which no server runs. Gives back its id. */
+export function makeLongThread(workspacePath: string, turns: number): string {
+  const threadId = 'thread_20260101_longer';
+  const store = openStore(join(workspacePath, '.oratorio'));
+  store.threads.putThread({ id: threadId, workspacePath, status: 'active', createdAt: at, lastActiveAt: at });
+  for (let from = 1; from <= turns; from += 500) {
+    store.threads.transaction(() => {
+      for (let number = from; number < Math.min(from + 500, turns + 1); number += 1) putTurn(store, threadId, number);
+    });
+  }
+  store.close();
+  return threadId;
+}

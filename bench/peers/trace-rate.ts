@@ -1,0 +1,65 @@
+/**
+ * Trace events through the store of a workspace: `trace-rate.ts DIRECTORY EVENTS_PER_SECOND SECONDS`. First at a steady
+ * rate, then as many as it takes. Prints one JSON line; every event is on the disk by then.
+ */
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { setImmediate as turn } from 'node:timers/promises';
+import { openStore, type Store } from '../../src/agent/index.ts';
+import type { NewTraceEvent } from '../../src/protocol/index.ts';
+
+const [directory = '', rate = '100000', seconds = '2'] = process.argv.slice(2);
+const sessions = 20;
+const tickMs = 1;
+
+let made = 0;
+function nextEvent(at: string): NewTraceEvent {
+  made += 1;
+  const data = { text: 'The agent has read the file, and says in a sentence or two what it has found in there.' };
+  return { type: 'response', sessionKey: `thread_${made % sessions}`, at, turnId: 'turn_001', durationMs: 12, data };
+}
+
+function append(store: Store, count: number): void {
+  const at = new Date().toISOString();
+  for (let index = 0; index < count; index += 1) store.traces.append(nextEvent(at));
+}
+
+/** As many as are due, in every turn of the event loop. */
+async function steadily(store: Store, perSecond: number, ms: number): Promise<number> {
+  const from = performance.now();
+  let done = 0;
+  for (let elapsed = 0; elapsed < ms; elapsed = performance.now() - from) {
+    const due = Math.min(Math.floor((elapsed * perSecond) / 1000) - done, (perSecond * tickMs * 10) / 1000);
+    append(store, due);
+    done += due;
+    await turn();
+  }
+  store.traces.flush();
+  return done / ((performance.now() - from) / 1000);
+}
+
+/** A thousand in every turn of the event loop: a full slice of the store. */
+async function flatOut(store: Store, ms: number): Promise<number> {
+  const from = performance.now();
+  let done = 0;
+  for (; performance.now() - from < ms; done += 1_000) {
+    append(store, 1_000);
+    await turn();
+  }
+  store.traces.flush();
+  return done / ((performance.now() - from) / 1000);
+}
+
+const store = openStore(directory);
+const ms = Number(seconds) * 1000;
+await flatOut(store, 500);
+const delay = monitorEventLoopDelay({ resolution: 1 });
+delay.enable();
+const steady = await steadily(store, Number(rate), ms);
+delay.disable();
+const most = await flatOut(store, ms);
+const kept = store.traces.sessions({ limit: sessions }).reduce((sum, { eventCount }) => sum + eventCount, 0);
+const { dropped } = store.traces;
+if (kept + dropped !== made) throw new Error(`${made} events were traced, ${kept} are there, ${dropped} were dropped`);
+store.close();
+console.log(JSON.stringify({ steady, most, dropped, longestBlockMs: delay.max / 1e6 }));
+process.exit(0);

@@ -1,0 +1,237 @@
+/** Any parameters for any method, and any answers to the server's own questions: results, exact errors, never a bug. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import fc from 'fast-check';
+import t from 'tap';
+import * as v from 'valibot';
+import type { ModelProvider } from '../../src/agent/index.ts';
+import {
+  approvalDecisions,
+  approvalPolicies,
+  type RpcMethod,
+  rpcErrors,
+  rpcMethods,
+} from '../../src/protocol/index.ts';
+import { call, scripted } from '../agent/helpers.ts';
+import { Client, type Message, startServer, words } from './harness.ts';
+
+const tool = { name: 'probe', description: 'A tool of the client.', inputSchema: { type: 'object' } };
+/** `$kind n`: one of the ids of this kind that the server has given so far. */
+const known = (kind: string) => fc.nat({ max: 2 }).map((number) => `$${kind} ${number}`);
+const text = fc.string({ unit: 'grapheme', maxLength: 20 });
+const part = fc.oneof(
+  fc.record({ type: fc.constant('text'), text }),
+  fc.record({ type: fc.constant('image'), url: text }),
+  fc.record({ type: fc.constant('localImage'), path: text }),
+  fc.record({ type: fc.constant('fileRef'), path: text }),
+  fc.record({ type: fc.constant('skillRef'), name: text }),
+  fc.record({ type: fc.constant('commandRef'), name: text, argsText: text }),
+);
+const identity = fc.record({ channelName: text, userId: text }, { requiredKeys: [] });
+const threadConfig = fc.record(
+  {
+    model: text,
+    approvalPolicy: fc.constantFrom(...approvalPolicies),
+    agentInstructions: text,
+    enabledTools: fc.array(fc.constantFrom('Exec', 'ReadFile', 'nope'), { maxLength: 2 }),
+  },
+  { requiredKeys: [] },
+);
+const settings = fc.oneof(
+  fc.record({ transport: fc.constant('stdio'), command: fc.constant('/bin/false'), enabled: fc.constant(false) }),
+  fc.record({ transport: fc.constant('streamableHttp'), url: fc.webUrl(), enabled: fc.constant(false) }),
+);
+
+/** What a parameter of this name should be. */
+const good: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
+  threadId: known('thread'),
+  turnId: known('turn'),
+  expectedTurnId: known('turn'),
+  beforeTurnId: known('turn'),
+  queuedInputId: known('queued'),
+  requestId: known('request'),
+  decision: fc.constantFrom(...approvalDecisions),
+  input: fc.array(part, { minLength: 1, maxLength: 3 }),
+  identity,
+  config: threadConfig,
+  dynamicTools: fc.array(fc.constant(tool), { maxLength: 2 }),
+  displayName: text,
+  sender: text,
+  channelName: text,
+  historyMode: fc.constant('server'),
+  includeTurns: fc.boolean(),
+  includeArchived: fc.boolean(),
+  replayRecent: fc.boolean(),
+  turnLimit: fc.integer({ min: 1, max: 3 }),
+  numTurns: fc.integer({ min: 1, max: 3 }),
+  name: fc.constantFrom('one', 'two'),
+  settings,
+  clientInfo: fc.constant({ name: 'fuzz', version: '1' }),
+};
+
+function paramsOf(method: RpcMethod): fc.Arbitrary<Record<string, unknown>> {
+  const fields = Object.keys(rpcMethods[method].params.entries).map((name) => {
+    const right = good[name] ?? fc.jsonValue();
+    return [name, fc.oneof({ weight: 12, arbitrary: right }, { weight: 1, arbitrary: fc.jsonValue() })] as const;
+  });
+  const required = fields
+    .map(([name]) => name)
+    .filter((name) => /Id$|^input$|^decision$|^name$/.test(name))
+    .filter((name) => method !== 'turn/steer' || name !== 'queuedInputId');
+  return fc.record(Object.fromEntries(fields), { requiredKeys: required });
+}
+
+// `mcp/test` starts what it is told to: its parameters are fuzzed without any that could.
+const methods = (Object.keys(rpcMethods) as RpcMethod[]).filter((method) => method !== 'initialize');
+const weights: Partial<Record<RpcMethod, number>> = {
+  'turn/start': 12,
+  'turn/enqueue': 4,
+  'turn/steer': 4,
+  'turn/interrupt': 3,
+  'turn/queue/remove': 4,
+  'approval/respond': 4,
+};
+const request = fc.oneof(
+  ...methods.map((method) => ({
+    weight: weights[method] ?? 1,
+    arbitrary: fc.tuple(
+      fc.constant(method),
+      method === 'mcp/test' ? fc.record({ name: fc.jsonValue() }) : paramsOf(method),
+    ),
+  })),
+);
+
+/** How a client answers what it is asked. */
+const answers = fc.constantFrom(
+  'accept',
+  'decline',
+  'toolResult',
+  'garbage',
+  'error',
+  'brokenError',
+  'twice',
+  'wrongId',
+  'nothing',
+);
+type Answer = typeof answers extends fc.Arbitrary<infer A> ? A : never;
+
+function framesFor(answer: Answer, id: unknown, garbage: unknown): unknown[] {
+  const result = (value: unknown, to = id) => ({ jsonrpc: '2.0', id: to, result: value });
+  switch (answer) {
+    case 'accept':
+    case 'decline':
+      return [result({ decision: answer })];
+    case 'toolResult':
+      return [result({ success: true, contentItems: [] })];
+    case 'garbage':
+      return [result(garbage)];
+    case 'error':
+      return [{ jsonrpc: '2.0', id, error: { code: -1, message: 'no', data: garbage } }];
+    case 'brokenError':
+      return [{ jsonrpc: '2.0', id, error: garbage }, result(garbage)];
+    case 'twice':
+      return [result({ decision: 'accept' }), result({ decision: 'cancel' }), result(garbage)];
+    case 'wrongId':
+      return [result(garbage, 'server-0'), result(garbage, null), result(garbage, 10), result({ decision: 'decline' })];
+    default:
+      return [];
+  }
+}
+
+/** Talks, asks for approval, and calls the tool of the client, by turns. */
+function busyModel(): ModelProvider {
+  let round = 0;
+  return scripted(async function* ({ messages, tools = [] }) {
+    round += 1;
+    await sleep((round % 4) * 10);
+    yield { type: 'text', text: `answer ${round}` };
+    if (messages.at(-1)?.role === 'tool') return;
+    const has = (name: string) => tools.some((offered) => offered.name === name);
+    if (round % 3 === 0 && has('probe')) yield call(`call-${round}`, 'probe', {});
+    else if (has('Exec')) yield call(`call-${round}`, 'Exec', { command: 'true' });
+  });
+}
+
+const codes = new Set(Object.values(rpcErrors).map(({ code }) => code));
+const ids: Record<string, Set<string>> = { thread: new Set(), turn: new Set(), queued: new Set(), request: new Set() };
+
+/** Puts real ids in the place of `$kind n`. */
+function resolve(value: unknown): unknown {
+  if (typeof value !== 'string') return value;
+  const [, kind = '', number = ''] = /^\$(\w+) (\d)$/.exec(value) ?? [];
+  return [...(ids[kind] ?? [])].at(-1 - Number(number)) ?? value;
+}
+
+function learn({ method, result, params }: Message): void {
+  const found = {
+    thread: result?.turn?.threadId ?? result?.thread?.id,
+    turn: result?.turn?.id,
+    queued: result?.queuedInput?.id,
+    request: method === 'item/approval/request' ? params.requestId : undefined,
+  };
+  for (const [kind, id] of Object.entries(found)) {
+    // The latest is the last, also when it was known before.
+    ids[kind]?.delete(id);
+    if (id !== undefined) ids[kind]?.add(id);
+  }
+}
+
+t.test('any parameters, any answers', async (t) => {
+  const { server, log } = await startServer(t, busyModel());
+  const client = await Client.ready(t, server.webSocketUrl);
+  const succeeded = new Set<string>();
+  const refusals = new Set<number>();
+  let asked = 0;
+  /** Learns from all that was heard, answers all that was asked, and forgets it. */
+  const attend = (kinds: readonly (readonly [Answer, unknown])[]) => {
+    for (const message of client.messages.splice(0)) {
+      learn(message);
+      if (message.method === undefined || message.id === undefined) continue;
+      const [kind, garbage] = kinds[asked % kinds.length] ?? ['nothing', null];
+      asked += 1;
+      for (const frame of framesFor(kind, message.id, garbage)) client.send(frame);
+    }
+  };
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(request, { minLength: 1, maxLength: 12 }),
+      fc.array(fc.tuple(answers, fc.jsonValue()), { minLength: 4, maxLength: 4 }),
+      async (requests, kinds) => {
+        attend(kinds);
+        // Something to work on: a new thread, and a turn that runs in it.
+        const { thread } = await client.call('thread/start', { dynamicTools: [tool] });
+        const { turn } = await client.call('turn/start', { threadId: thread.id, input: words('go') });
+        learn({ result: { turn } });
+        const replies = requests.map(([method, params]) => {
+          const real = Object.fromEntries(Object.entries(params).map(([name, value]) => [name, resolve(value)]));
+          return client.ask(method, real).then((reply) => ({ method, reply }));
+        });
+        for (const { method, reply } of await Promise.all(replies)) {
+          learn(reply);
+          if (reply.error) {
+            refusals.add(reply.error.code);
+            if (!codes.has(reply.error.code) || reply.error.code === rpcErrors.internalError.code) return false;
+          } else {
+            succeeded.add(method);
+            v.assert(rpcMethods[method].result, reply.result);
+          }
+        }
+        attend(kinds);
+        const { error } = await client.ask('thread/read', { threadId: 'nobody' });
+        return error.code === rpcErrors.threadNotFound.code;
+      },
+    ),
+    { numRuns: 150 },
+  );
+  t.same(
+    methods.filter((method) => !succeeded.has(method) && method !== 'mcp/test'),
+    [],
+    'every method has succeeded at least once',
+  );
+  t.ok(refusals.size > 8, `refused with ${[...refusals].join(' ')}`);
+  t.ok(asked > 20, `asked ${asked} questions`);
+  t.same(
+    log.filter((line) => line.includes('"level":"error"')),
+    [],
+    'no bug was logged',
+  );
+});
