@@ -154,7 +154,11 @@ export const commands: readonly CommandSpec[] = [
   {
     name: 'machines',
     describe: ['Print the statecharts everything runs on.', 'Without a name: a list of them.'],
-    argument: { name: 'name', choices: ['hub', 'agent-server', 'api-proxy', 'turn', 'mcp-server'], completes: 'choices' },
+    argument: {
+      name: 'name',
+      choices: ['hub', 'agent-server', 'api-proxy', 'turn', 'mcp-server'],
+      completes: 'choices',
+    },
     options: [
       {
         name: 'format',

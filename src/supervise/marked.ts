@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { defaults } from '../protocol/index.ts';
+import { defaults, type ProcessIdentity } from '../protocol/index.ts';
 import { monotonicMs } from './clock.ts';
-import { identityOf } from './identity.ts';
+import { identityOf, isAlive } from './identity.ts';
 import { carries, scanProcesses } from './scan.ts';
 import { signalProcess } from './signals.ts';
 
 /**
- * Ends every process that carries `marker`, or one below it, by SIGKILL, until none is found: for a Hub that crashed after
+ * Ends every process that carries `marker`, or one below it, by SIGKILL, until none is left: for a Hub that crashed after
  * it had written down its intention to spawn and before it knew whom, and for what an agent server that crashed has left.
  * Only Linux shows environments; elsewhere nothing is found.
  *
@@ -14,13 +14,16 @@ import { signalProcess } from './signals.ts';
  */
 export async function killMarked(marker: string): Promise<number> {
   const deadline = monotonicMs() + defaults.supervise.killVerifyMs;
-  const ended = new Set<number>();
+  const ended = new Map<number, ProcessIdentity>();
   while (monotonicMs() < deadline) {
     const carriers = (await scanProcesses()).filter((entry) => !entry.zombie && carries(entry, marker));
-    if (carriers.length === 0) break;
+    // A process that dies shows its environment no more while its threads still hold what it held.
+    const isDying = [...ended.values()].some((identity) => isAlive(identity) === 'alive');
+    if (carriers.length === 0 && !isDying) break;
     for (const entry of carriers) {
-      signalProcess(identityOf(entry), 'SIGKILL');
-      ended.add(entry.pid);
+      const identity = identityOf(entry);
+      signalProcess(identity, 'SIGKILL');
+      ended.set(entry.pid, identity);
     }
     await sleep(5);
   }
