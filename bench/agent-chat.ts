@@ -39,10 +39,12 @@ const streamLoads = (quick: boolean): Load[] =>
     ...{ warmMs: connections === 500 ? 1_500 : 300, measureMs: quick ? 800 : 1_200 },
   }));
 
+const pacedModels = { 1: 'brief', 16: 'short', 128: 'paced' } as const;
+
 const firstLoads = (quick: boolean): Load[] =>
   atOnce.first.map((connections) => ({
-    ...{ model: connections === 1 ? 'brief' : 'paced', isStream: true, connections },
-    ...{ warmMs: 200, measureMs: quick ? 1_000 : 1_600 },
+    ...{ model: pacedModels[connections], isStream: true, connections },
+    ...{ warmMs: 200, measureMs: quick ? 1_200 : 2_000 },
   }));
 
 async function compare(

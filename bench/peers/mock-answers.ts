@@ -13,9 +13,9 @@ export const mockAnswers = {
   instant: { chunks: 16, paceMs: 0, atOnce: 16 },
   /** One write per piece, as models do, but without any thinking. */
   burst: { chunks: 200, paceMs: 0, atOnce: 1 },
-  /** For the time to the first piece while others stream. */
-  paced: { chunks: 25, paceMs: 20, atOnce: 1 },
-  /** The same with one stream at a time: shorter, so that there are enough of them. */
+  /** For the time to the first piece while others stream: a model's pace. The fewer at once, the shorter: there must be enough. */
+  paced: { chunks: 50, paceMs: 20, atOnce: 1 },
+  short: { chunks: 10, paceMs: 20, atOnce: 1 },
   brief: { chunks: 4, paceMs: 10, atOnce: 1 },
 } as const satisfies Record<string, MockAnswer>;
 

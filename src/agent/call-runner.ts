@@ -17,6 +17,8 @@ export interface RunCallsOptions {
   readonly contextOf: (reviewed: ReviewedCall) => ToolContext;
   /** Calls side by side, at most. */
   readonly concurrency: number;
+  /** Takes secrets out, before anything is cut: half a secret would not be known for one. */
+  readonly clean: (text: string) => string;
   readonly onStart: (reviewed: ReviewedCall) => void;
   readonly onEnd: (result: CallResult) => void;
   /** Told of what a tool threw; gives the id under which the log has it. */
@@ -58,7 +60,7 @@ async function runCall(reviewed: ReviewedCall, options: RunCallsOptions): Promis
     onEnd({
       reviewed,
       outcome,
-      text: bounded(text ?? ''),
+      text: bounded(options.clean(text ?? '')),
       images,
       exitCode,
       durationMs: Math.round(performance.now() - began),

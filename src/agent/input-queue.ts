@@ -49,16 +49,17 @@ export class InputQueue {
     return queued;
   }
 
+  /** Who put it there, while we live. */
+  askerOf(queuedInputId: string): Listener | undefined {
+    return this.#askers.get(queuedInputId);
+  }
+
   /** Takes it out of the line. @throws AgentError threadNotFound, queuedInputNotFound */
-  take(
-    threadId: string,
-    queuedInputId: string,
-  ): { readonly queued: QueuedInput; readonly asker: Listener | undefined } {
+  take(threadId: string, queuedInputId: string): QueuedInput {
     const queued = this.peek(threadId, queuedInputId);
     this.#registry.storeOf(threadId).deleteQueued(threadId, queuedInputId);
-    const asker = this.#askers.get(queuedInputId);
     this.#askers.delete(queuedInputId);
-    return { queued, asker };
+    return queued;
   }
 
   tell(threadId: string): void {

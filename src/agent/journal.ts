@@ -86,15 +86,19 @@ export class DurableJournal implements Journal {
         for (const { write } of entries) write?.();
       });
     } catch (error) {
-      for (const owner of new Set(entries.map((entry) => entry.owner))) owner.onStorageFault(error);
+      const owners = new Set(entries.map(({ owner }) => owner));
+      for (const owner of owners) this.#safely(() => owner.onStorageFault(error));
       return;
     }
-    for (const { tell } of entries) {
-      try {
-        tell?.();
-      } catch (error) {
-        this.#onBug(error);
-      }
+    for (const { tell } of entries) if (tell) this.#safely(tell);
+  }
+
+  /** One that fails keeps the others from nothing. */
+  #safely(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      this.#onBug(error);
     }
   }
 }

@@ -49,10 +49,13 @@ export class ThreadRegistry {
     this.storeOf(threadId).putThread({ ...this.get(threadId), ...change });
   }
 
-  newId(now: string): string {
+  /** Those of threads in memory are not read out by anybody, and too long to meet again: the disk need not be asked. */
+  newId(now: string, isEphemeral: boolean): string {
+    const start = `thread_${now.slice(0, 10).replaceAll('-', '')}_`;
+    if (isEphemeral) return `${start}${letters()}${letters()}`;
     for (;;) {
-      const id = `thread_${now.slice(0, 10).replaceAll('-', '')}_${letters()}`;
-      if (!this.durable.store.thread(id) && !this.isEphemeral(id)) return id;
+      const id = start + letters();
+      if (!this.durable.store.thread(id)) return id;
     }
   }
 }

@@ -11,6 +11,7 @@ import {
   type ThreadSummary,
   type Turn,
 } from '../protocol/index.ts';
+import { timestamp } from './clock.ts';
 import { compactThread } from './compact-thread.ts';
 import { AgentError } from './errors.ts';
 import { Feed, type Listener } from './feed.ts';
@@ -103,9 +104,9 @@ export class ThreadService implements Runtime {
   }
 
   start({ identity, displayName, config, dynamicTools, isEphemeral = false, threadId }: StartThread) {
-    const now = new Date().toISOString();
+    const now = timestamp();
     const thread: StoredThread = {
-      id: threadId ?? this.#registry.newId(now),
+      id: threadId ?? this.#registry.newId(now, isEphemeral),
       workspacePath: this.#options.workspacePath,
       status: 'active',
       ...(displayName !== undefined && { displayName }),
@@ -139,9 +140,8 @@ export class ThreadService implements Runtime {
     const queuedInputs = [...store.queue(threadId)];
     if (!includeTurns) return { ...thread, queuedInputs };
     journal.flush();
-    const run = this.#turns.of(threadId)?.snapshot();
     const turns = store.turns(threadId, { limit: turnLimit + 1, before: beforeTurnId });
-    const page = turns.slice(-turnLimit).map((turn) => (turn.id === run?.id ? run : turn));
+    const page = turns.slice(-turnLimit).map((turn) => this.#turns.asItIs(turn));
     return {
       ...thread,
       queuedInputs,
@@ -320,6 +320,7 @@ export class ThreadService implements Runtime {
     this.#turns.interruptAll();
     await this.#turns.idle();
     this.#registry.durable.journal.flush();
+    this.#turns.keepEnds();
   }
 
   #touch(threadId: string, lastActiveAt: string): void {
@@ -338,9 +339,17 @@ export class ThreadService implements Runtime {
   #startNext(threadId: string): void {
     const [next] = this.#queue.list(threadId);
     if (!next) return;
-    const { asker } = this.#queue.take(threadId, next.id);
-    this.#queue.tell(threadId);
-    this.startTurn(threadId, next.input, asker, { sender: next.sender }).begin();
+    try {
+      const { begin } = this.startTurn(threadId, next.input, this.#queue.askerOf(next.id), { sender: next.sender });
+      // Not before it is certain that it runs: what waits is lost by nothing.
+      this.#queue.take(threadId, next.id);
+      this.#queue.tell(threadId);
+      begin();
+    } catch (error) {
+      if (!(error instanceof AgentError)) throw error;
+      const message = `What waits in the queue could not be begun: ${error.detail ?? error.message}`;
+      this.feed.publish(threadId, { method: 'system/event', params: { threadId, kind: 'queueBlocked', message } });
+    }
   }
 
   #tellApprovals(threadId: string, listener: Listener): void {
@@ -348,16 +357,17 @@ export class ThreadService implements Runtime {
   }
 
   #startChild(parent: StoredThread, label: string | undefined): StoredThread {
-    const now = new Date().toISOString();
+    const now = timestamp();
+    const isEphemeral = this.#registry.isEphemeral(parent.id);
     const child: StoredThread = {
       ...parent,
-      id: this.#registry.newId(now),
+      id: this.#registry.newId(now, isEphemeral),
       displayName: label ?? `sub-agent of ${parent.displayName ?? parent.id}`,
       parentThreadId: parent.id,
       createdAt: now,
       lastActiveAt: now,
     };
-    this.#registry.add(child, this.#registry.isEphemeral(parent.id));
+    this.#registry.add(child, isEphemeral);
     this.#tracer?.sessionStarted(child);
     return child;
   }

@@ -84,8 +84,9 @@ export class Tracer {
   }
 
   #text(text: string): string {
-    const cut = text.length > traceTextChars ? `${text.slice(0, traceTextChars)}… (${text.length} characters)` : text;
-    return this.#clean(cut);
+    // Before it is cut: half a secret would not be known for one.
+    const clean = this.#clean(text);
+    return clean.length > traceTextChars ? `${clean.slice(0, traceTextChars)}… (${clean.length} characters)` : clean;
   }
 
   #cleaned(data: { readonly text: string } | Readonly<Record<string, string>>): Record<string, string> {

@@ -130,13 +130,13 @@ export class TurnCalls {
       concurrency: readersAtOnce,
       contextOf: (reviewed) => this.#contextOf(reviewed, signal),
       onBug: host.onBug,
+      clean: host.clean,
       onStart: (reviewed) => this.#start(reviewed),
       onEnd: (result) => {
-        const told = { ...result, text: host.clean(result.text) };
-        results.set(result.reviewed, told);
-        this.#endCommand(told);
+        results.set(result.reviewed, result);
+        this.#endCommand(result);
         const { callId, name } = result.reviewed.call;
-        const { outcome, text, durationMs } = told;
+        const { outcome, text, durationMs } = result;
         items.add({ type: 'toolResult', callId, tool: name, outcome, text, durationMs });
       },
     });

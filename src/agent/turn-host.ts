@@ -51,8 +51,8 @@ export interface TurnHost {
   readonly onChange: () => void;
   /** Notes when the thread was last active; part of what is written at the end of the turn. */
   readonly touch: (at: string) => void;
-  /** Called once, after the turn's last event. */
-  readonly onEnd: (turn: Turn) => void;
+  /** Called once, after the turn's last event. `isKept`: its end is in the store. */
+  readonly onEnd: (turn: Turn, isKept: boolean) => void;
   /** Logs what is nobody's fault but ours and returns its id. */
   readonly onBug: (error: unknown) => string;
 }

@@ -42,6 +42,8 @@ export class TurnRun implements TurnWork {
   readonly #unwritten = new Map<string, string>();
   #status: Turn['status'] = 'running';
   #end: Ending | undefined;
+  /** Its end has been told. */
+  #isOver = false;
   #completedAt: string | undefined;
   #tokens = { inputTokens: 0, outputTokens: 0 };
   #rounds = 0;
@@ -120,9 +122,11 @@ export class TurnRun implements TurnWork {
   }
 
   onStorageFault(error: unknown): void {
+    if (this.#isOver) return;
     const message = error instanceof StorageError ? error.message : 'The turn could not be kept.';
     if (!(error instanceof StorageError)) this.#host.onBug(error);
-    this.#calls.withdraw();
+    // An end that was not kept is none.
+    this.#end = undefined;
     this.#finish({ status: 'failed', error: { code: 'storageFailed', message } }, { isKept: false });
     this.interrupt('shutdown');
   }
@@ -162,8 +166,8 @@ export class TurnRun implements TurnWork {
 
   /** What has no code of its own is a bug: the log gets it whole, clients only where to look. */
   #typed(error: unknown): unknown {
-    const isKnown = error instanceof ModelError || error instanceof StorageError;
-    if (isKnown || this.#interrupter !== undefined || this.#end) return error;
+    if (error instanceof StorageError) return { code: 'storageFailed', message: error.message };
+    if (error instanceof ModelError || this.#interrupter !== undefined || this.#end) return error;
     const errorId = this.#host.onBug(error);
     return { code: 'internalError', message: `The turn failed because of a bug; the log has it as ${errorId}.` };
   }
@@ -322,6 +326,8 @@ export class TurnRun implements TurnWork {
   /** A turn ends once, whatever comes later. */
   #finish(end: Ending, { isKept = true } = {}): void {
     if (this.#end) return;
+    // What the disk does not take is not told piece by piece: the turn as a whole is.
+    if (!isKept) this.#end = end;
     this.#calls.withdraw();
     this.#items.closeAll();
     this.#end = end;
@@ -329,10 +335,11 @@ export class TurnRun implements TurnWork {
     this.#completedAt = completedAt;
     const { journal, store, publish, tracer, touch, onEnd } = this.#host;
     const turn = this.snapshot();
-    tracer?.turnEnded(turn);
     const tell = () => {
+      this.#isOver = true;
+      tracer?.turnEnded(turn);
       publish(this.#endEvent(turn));
-      onEnd(turn);
+      onEnd(turn, isKept);
     };
     const write = () => {
       store.putTurn(this.#stored());

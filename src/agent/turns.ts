@@ -12,6 +12,7 @@ import type { Tool, ToolResult } from './tool.ts';
 import type { Tracer } from './tracer.ts';
 import type { RuntimeSettings, TurnHost } from './turn-host.ts';
 import { TurnRun } from './turn-run.ts';
+import { UnkeptEnds } from './unkept-ends.ts';
 
 /** Where a thread is kept: on disk, or in memory when it is ephemeral. */
 export interface Keeping {
@@ -58,6 +59,7 @@ export class Turns {
   readonly #running = new Map<string, Running>();
   readonly #whenIdle = new Set<() => void>();
   readonly #expired = new Set<string>();
+  readonly #unkept = new UnkeptEnds();
 
   constructor(options: TurnsOptions) {
     this.#options = options;
@@ -108,6 +110,7 @@ export class Turns {
     if (this.#running.has(id)) throw new AgentError('turnInProgress', { threadId: id });
     const { store, journal } = keepingOf(id);
     journal.flush();
+    this.#keepEnd(id);
     const turnId = `turn_${String(store.nextTurnNumber(id)).padStart(3, '0')}`;
     const maxRounds = depth > 0 ? settings.subAgent.maxToolCallRounds : settings.maxToolCallRounds;
     const run = new TurnRun({
@@ -118,18 +121,33 @@ export class Turns {
       observe: observe && ((actor) => observe(actor, id, turnId)),
     });
     const { items: _, ...turn } = run.snapshot();
-    try {
+    inStore(id, () =>
       store.transaction(() => {
         store.putTurn(turn);
         store.putThread({ ...thread, lastActiveAt: turn.startedAt });
-      });
-    } catch (error) {
-      if (error instanceof StorageError) throw new AgentError('storageFailed', { threadId: id }, error.message);
-      throw error;
-    }
+      }),
+    );
     const subagents = new Semaphore(settings.subAgent.maxConcurrency);
     this.#running.set(id, { run, thread, asker, options, depth, subagents });
     return run;
+  }
+
+  /** A stored turn as it is now: one that runs, or whose end the disk did not take, is not what the store says. */
+  asItIs(turn: Turn): Turn {
+    const run = this.of(turn.threadId);
+    return run?.turnId === turn.id ? run.snapshot() : this.#unkept.endOf(turn);
+  }
+
+  /** A last try to write what the disk did not take. What it still does not take is marked as crashed at the next start. */
+  keepEnds(): void {
+    for (const threadId of this.#unkept.threadIds) {
+      try {
+        this.#keepEnd(threadId);
+      } catch (error) {
+        // Still no room, which is no bug.
+        if (!(error instanceof AgentError)) this.#options.onBug(error);
+      }
+    }
   }
 
   /** Resolves when no turn runs any more. */
@@ -139,6 +157,12 @@ export class Turns {
 
   interruptAll(): void {
     for (const { run } of this.#running.values()) run.interrupt('shutdown');
+  }
+
+  /** @throws AgentError storageFailed */
+  #keepEnd(threadId: string): void {
+    const { store } = this.#options.keepingOf(threadId);
+    inStore(threadId, () => this.#unkept.write(threadId, store));
   }
 
   #hostOf(thread: StoredThread, maxRounds: number, depth: number): TurnHost {
@@ -164,7 +188,7 @@ export class Turns {
       spawnSubagent: (task, label, signal) => this.#spawn(id, task, label, signal),
       onChange: () => this.#tellRuntime(id),
       touch: (at) => this.#options.touch(id, at),
-      onEnd: (turn) => this.#ended(turn),
+      onEnd: (turn, isKept) => this.#ended(turn, isKept),
       onBug,
     };
   }
@@ -201,7 +225,8 @@ export class Turns {
     });
   }
 
-  #ended(turn: Turn): void {
+  #ended(turn: Turn, isKept: boolean): void {
+    if (!isKept) this.#unkept.add(turn);
     const running = this.#running.get(turn.threadId);
     this.#running.delete(turn.threadId);
     this.#tellRuntime(turn.threadId);
@@ -235,6 +260,16 @@ export class Turns {
       signal.throwIfAborted();
       return resultOf(turn);
     });
+  }
+}
+
+/** @throws AgentError storageFailed, when `work` throws a StorageError */
+function inStore(threadId: string, work: () => void): void {
+  try {
+    work();
+  } catch (error) {
+    if (error instanceof StorageError) throw new AgentError('storageFailed', { threadId }, error.message);
+    throw error;
   }
 }
 

@@ -41,6 +41,8 @@ export async function runAppServer(options: RunOptions): Promise<RunOutcome> {
   }
 }
 
+const ignore = () => undefined;
+
 /** Resolves with the first signal that asks this process to end. */
 function stopSignal() {
   let isAsked = false;
@@ -54,12 +56,15 @@ function stopSignal() {
   };
   process.on('SIGTERM', onSignal);
   process.on('SIGINT', onSignal);
+  // A limit on the size of files is then told to who writes, as a full disk is.
+  process.on('SIGXFSZ', ignore);
   return {
     asked,
     isAsked: () => isAsked,
     release() {
       process.off('SIGTERM', onSignal);
       process.off('SIGINT', onSignal);
+      process.off('SIGXFSZ', ignore);
     },
   };
 }

@@ -23,14 +23,19 @@ function ownAgentServer() {
   return { command: process.execPath, args: ['--disable-warning=ExperimentalWarning', entry] };
 }
 
+const ignore = () => undefined;
+
 /** SIGTERM and SIGINT do what `POST /v1/shutdown` does (DESIGN §5); they are let go of when the Hub has ended. */
 function obeySignals(hub: Hub): () => void {
   const stop = () => hub.shutdown('stop');
   process.on('SIGTERM', stop);
   process.on('SIGINT', stop);
+  // A limit on the size of files is then told to who writes, as a full disk is.
+  process.on('SIGXFSZ', ignore);
   return () => {
     process.off('SIGTERM', stop);
     process.off('SIGINT', stop);
+    process.off('SIGXFSZ', ignore);
   };
 }
 

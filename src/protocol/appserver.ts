@@ -276,7 +276,7 @@ export const rpcNotifications = {
   }),
   /** Of one request to the model. */
   'item/usage/delta': v.object({ threadId: id, turnId: id, usage: TokenUsage }),
-  /** Kinds are open: compacting, compacted, compactFailed, steered, callLimitReached, repeatedCall, queueEvicted. */
+  /** Kinds are open: compacting, compacted, compactFailed, steered, callLimitReached, repeatedCall, queueBlocked. */
   'system/event': v.object({
     threadId: v.optional(id),
     turnId: v.optional(id),

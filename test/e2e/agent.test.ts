@@ -1,0 +1,263 @@
+/**
+ * A coding task from beginning to end, in the product as it is installed: a file is created, changed, searched and run, and
+ * the outcome is reported – by the demo model and by an upstream that behaves as real ones do, through every way in.
+ */
+import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import type { Item } from '../../src/protocol/index.ts';
+import { carries, scanProcesses } from '../../src/supervise/scan.ts';
+import { Session } from '../appserver/session.ts';
+import { answered, startMockUpstream, type UpstreamRequest } from '../fixtures/upstream/mock-upstream.ts';
+import { eventually, isAlive, type TestConfig } from '../hub/harness.ts';
+import { command, makePlace, oratorio, type Place, startHub } from './harness.ts';
+
+const key = 'sk-a-key-of-the-tests';
+const prompt = [
+  '1. write greet.sh:',
+  '```sh',
+  'who=world',
+  'echo "Hello, $who: $((6 * 7))"',
+  '```',
+  '2. replace "world" with "Oratorio" in greet.sh',
+  '3. grep "Oratorio" in greet.sh',
+  '4. run: sh greet.sh',
+].join('\n');
+const script = 'who=Oratorio\necho "Hello, $who: $((6 * 7))"\n';
+
+/** The calls that a real model makes of such a task, one answer after the other. */
+const calls = [
+  { name: 'WriteFile', arguments: { path: 'greet.sh', content: script.replace('Oratorio', 'world') } },
+  { name: 'EditFile', arguments: { path: 'greet.sh', oldText: 'who=world', newText: 'who=Oratorio' } },
+  { name: 'GrepFiles', arguments: { pattern: 'Oratorio', path: 'greet.sh' } },
+  { name: 'Exec', arguments: { command: 'sh greet.sh' } },
+];
+
+/** Goes on where the conversation is, and reports what the last tool has said. Arguments come in pieces of seven letters. */
+function model(request: UpstreamRequest) {
+  const messages: { role: string; content: string }[] = request.body.messages;
+  const since = messages.slice(messages.findLastIndex(({ role }) => role === 'user') + 1);
+  const results = since.filter(({ role }) => role === 'tool');
+  const call = calls[results.length];
+  if (!call) return answered(request, { text: `It printed: ${results.at(-1)?.content}` });
+  return answered(request, {
+    reasoning: `Step ${results.length + 1}.`,
+    toolCalls: [{ id: `call_${results.length}`, ...call }],
+  });
+}
+
+/** The two models, each as the configuration of a workspace. */
+async function models(t: Test): Promise<readonly (readonly [string, TestConfig])[]> {
+  const upstream = await startMockUpstream(t, model);
+  const config = { EndPoint: upstream.url, ApiKey: 'key-of-the-upstream', Model: 'mock-model', UpstreamRetries: 0 };
+  return [
+    ['demo', {}],
+    ['upstream', config],
+  ];
+}
+
+/** The outcome of the task in a workspace, whoever did it. */
+function isDone(t: Test, workspace: string, report: string): void {
+  t.equal(readFileSync(join(workspace, 'greet.sh'), 'utf8'), script);
+  t.match(report, /Hello, Oratorio: 42/);
+}
+
+const tools = ['WriteFile', 'EditFile', 'GrepFiles', 'Exec'];
+
+t.test('through oratorio chat', async (t) => {
+  const place = makePlace(t);
+  for (const [name, config] of await models(t)) {
+    const workspace = place.workspace(name, config);
+    const { code, stdout, stderr } = await oratorio(place, ['chat', '--yes', '--workspace', workspace, prompt]);
+    t.equal(code, 0, stderr);
+    isDone(t, workspace, stdout);
+  }
+  await oratorio(place, ['hub', 'stop']);
+});
+
+t.test('through oratorio chat, with nobody there to allow it: nothing is done, and it is said why', async (t) => {
+  const place = makePlace(t);
+  const workspace = place.workspace('site');
+  const { code, stdout } = await oratorio(place, ['chat', '--workspace', workspace, 'run: touch made']);
+  t.equal(code, 0);
+  t.match(stdout, /declined/);
+  t.throws(() => readFileSync(join(workspace, 'made')), { code: 'ENOENT' });
+  await oratorio(place, ['hub', 'stop']);
+});
+
+t.test('through the chat API of a server that a Hub manages', async (t) => {
+  const place = makePlace(t);
+  const hub = await startHub(place);
+  for (const [name, config] of await models(t)) {
+    const workspace = place.workspace(name, { ...config, Api: { Enabled: true, ApiKey: key } });
+    const { serviceStatus } = await hub.client.ensure({ workspacePath: workspace });
+    const answer = await fetch(`${serviceStatus['api']?.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: '', messages: [{ role: 'user', content: prompt }] }),
+    });
+    t.equal(answer.status, 200);
+    const { choices } = await answer.json();
+    t.equal(choices[0].finish_reason, 'stop');
+    isDone(t, workspace, choices[0].message.content);
+  }
+  await hub.shutdown();
+});
+
+t.test('through JSON-RPC of a server that a Hub manages, each change allowed', async (t) => {
+  const place = makePlace(t);
+  const hub = await startHub(place);
+  for (const [name, config] of await models(t)) {
+    const workspace = place.workspace(name, config);
+    const { endpoints } = await hub.client.ensure({ workspacePath: workspace });
+    const session = await Session.open(t, endpoints['appServerWebSocket'] ?? '', {
+      onApproval: () => ({ decision: 'accept' }),
+    });
+    const { threadId } = await session.begin(prompt);
+    const { turn } = await session.until('turn/completed');
+    t.match(
+      session.approvals.map(({ tool }) => tool),
+      ['WriteFile', 'EditFile', 'Exec'],
+    );
+    const of = (type: Item['type']) => turn.items.filter((item) => item.type === type);
+    t.match(
+      of('toolCall'),
+      tools.map((tool) => ({ tool })),
+    );
+    t.match(
+      of('toolResult'),
+      tools.map((tool) => ({ tool, outcome: 'completed' })),
+    );
+    t.match(of('commandExecution'), [{ command: 'sh greet.sh', output: 'Hello, Oratorio: 42\n', exitCode: 0 }]);
+    const pieces = session.heard.filter(({ method }) => method === 'item/toolCall/argumentsDelta');
+    t.ok(pieces.length > tools.length, `${pieces.length} pieces of arguments`);
+    const report = turn.items.at(-1);
+    isDone(t, workspace, report?.type === 'agentMessage' ? report.text : '');
+    t.same((await session.call('thread/read', { threadId, includeTurns: true })).thread.turns, [turn]);
+    t.same(session.faults, []);
+  }
+  await hub.shutdown();
+});
+
+/** Runs `oratorio api` or `gateway` until its banner is whole. */
+async function serveByHand(t: Test, place: Place, mode: string, workspace: string) {
+  const child = spawn(process.execPath, [command, mode, '--workspace', workspace], { cwd: place.root, env: place.env });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+    });
+  }
+  t.teardown(() => child.kill('SIGKILL'));
+  const [, url] = await eventually(
+    () => /POST (http:\S+)\/v1\/chat\/completions[\s\S]*Ctrl-C/.exec(output) ?? undefined,
+    () => `the banner: ${output}`,
+  );
+  return { banner: output, health: await (await fetch(`${url}/v1/health`)).json() };
+}
+
+t.test('the banner and the health of oratorio api and gateway: model, provider, nine tools', async (t) => {
+  const place = makePlace(t);
+  const Api = { Port: 0 };
+  const nine = [
+    'ReadFile',
+    'WriteFile',
+    'EditFile',
+    'GrepFiles',
+    'FindFiles',
+    'Exec',
+    'WebFetch',
+    'WebSearch',
+    'SpawnSubagent',
+  ];
+  const demo = await serveByHand(t, place, 'api', place.workspace('demo', { Api }));
+  t.match(demo.banner, /model +demo \(demo provider: offline, no AI/);
+  t.match(demo.banner, /tools +9 \(all tools enabled\)/);
+  t.match(demo.health, { status: 'ok', mode: 'api', model: 'demo', provider: 'demo', tools: { enabled: 9 } });
+  t.same(demo.health.tools.names.sort(), nine.sort());
+
+  const config = {
+    Api,
+    EndPoint: 'http://127.0.0.1:9/v1',
+    ApiKey: 'k',
+    Model: 'big',
+    EnabledTools: ['readfile', 'EXEC'],
+  };
+  const other = await serveByHand(t, place, 'gateway', place.workspace('other', config));
+  t.match(other.banner, /model +big \(provider: openai\)/);
+  t.match(other.banner, /tools +2 \(tools: ReadFile, Exec\)/);
+  t.match(other.health, { mode: 'gateway', model: 'big', provider: 'openai', tools: { enabled: 2 } });
+});
+
+t.test('the services of a managed server: allocated, then running; the others disabled, with the reason', async (t) => {
+  const place = makePlace(t);
+  const hub = await startHub(place);
+  const workspace = place.workspace('site', {
+    Api: { Enabled: true },
+    AgUi: { Enabled: true },
+    DashBoard: { Enabled: false },
+  });
+  const seen: string[] = [];
+  let isRunning = false;
+  const watching = (async () => {
+    while (!isRunning) {
+      const [record] = await hub.client.list();
+      const { api, agui } = record?.serviceStatus ?? {};
+      const now = `${api?.state} ${agui?.state}`;
+      if (api && seen.at(-1) !== now) seen.push(now);
+    }
+  })();
+  const record = await hub.client.ensure({ workspacePath: workspace });
+  isRunning = true;
+  await watching;
+  t.match(seen, ['allocated allocated']);
+  const { serviceStatus } = record;
+  t.match(serviceStatus, {
+    api: { state: 'running', url: /^http:\/\/127\.0\.0\.1:\d+$/, reason: null },
+    agui: { state: 'running', url: /^http:\/\/127\.0\.0\.1:\d+\/ag-ui$/, reason: null },
+    dashboard: { state: 'disabled', url: null, reason: 'DashBoard is disabled.' },
+  });
+  const health = await (await fetch(`${serviceStatus['api']?.url}/v1/health`)).json();
+  t.match(health, { mode: 'managed', tools: { enabled: 9 } });
+
+  const plain = await hub.client.ensure({ workspacePath: place.workspace('plain') });
+  t.match(plain.serviceStatus, {
+    api: { state: 'disabled', url: null, reason: 'Api is disabled.' },
+    agui: { state: 'disabled', url: null, reason: 'AgUi is disabled.' },
+  });
+  await hub.shutdown();
+});
+
+t.test(
+  'kill -9 of a managed server: its commands die with it, the Hub starts it again, the thread goes on',
+  async (t) => {
+    const place = makePlace(t);
+    const workspace = place.workspace('site', { Supervision: { BackoffBaseMs: 20 } });
+    const hub = await startHub(place);
+    const first = await hub.client.ensure({ workspacePath: workspace });
+    const session = await Session.open(t, first.endpoints['appServerWebSocket'] ?? '');
+    const forks = 'sleep 3001 & setsid sleep 3002 & echo started; wait';
+    const { threadId, turnId } = await session.begin(`run: ${forks}`, { config: { approvalPolicy: 'autoApprove' } });
+    await session.until('item/commandExecution/outputDelta');
+    const lock = JSON.parse(readFileSync(join(workspace, '.oratorio', 'appserver.lock'), 'utf8'));
+    const carriers = async () =>
+      (await scanProcesses())
+        .filter((entry) => !entry.zombie && carries(entry, lock.incarnation))
+        .map(({ pid }) => pid);
+    t.ok((await carriers()).length >= 4, 'the server and three processes of its command carry its marker');
+    process.kill(first.pid ?? 0, 'SIGKILL');
+    const second = await eventually(async () => {
+      const record = await hub.client.byWorkspace(workspace);
+      return record.state === 'running' && record.pid !== first.pid ? record : undefined;
+    }, 'the Hub starts it again');
+    t.same(await carriers(), []);
+    t.notOk(isAlive(first.pid ?? 0));
+    const next = await Session.open(t, second.endpoints['appServerWebSocket'] ?? '');
+    const { thread } = await next.call('thread/resume', { threadId });
+    t.match(thread.turns, [{ id: turnId, status: 'cancelled', interruptedBy: 'crash' }]);
+    await next.say(threadId, 'echo on we go');
+    t.match((await next.until('turn/completed')).turn.items.at(-1), { type: 'agentMessage', text: /on we go/ });
+    await hub.shutdown();
+  },
+);
