@@ -4,6 +4,7 @@ import { HttpError } from '../http/index.ts';
 const statuses: Partial<Record<AgentErrorName, number>> = {
   threadNotFound: 404,
   approvalNotFound: 404,
+  approvalTimeout: 404,
   threadNotActive: 409,
   turnInProgress: 409,
   turnNotRunning: 409,

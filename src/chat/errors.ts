@@ -136,6 +136,7 @@ const agentErrors: Partial<Record<AgentError['reason'], ChatErrorName>> = {
   threadNotActive: 'sessionArchived',
   turnInProgress: 'sessionBusy',
   approvalNotFound: 'approvalNotFound',
+  approvalTimeout: 'approvalNotFound',
 };
 
 /**

@@ -250,7 +250,7 @@ const turnEvent = v.object({ threadId: id, turn: Turn });
 const itemEvent = v.object({ threadId: id, turnId: id, item: Item });
 const delta = v.object({ threadId: id, turnId: id, itemId: id, deltaKind: v.string(), delta: v.string() });
 
-/** Server to client. `thread/…` go to every connection, the others to who started the turn and who subscribed. */
+/** Server to client. `thread/…` but `resumed` and `queue/updated` go to every connection, the others to who started the turn and who subscribed. */
 export const rpcNotifications = {
   'thread/started': v.object({ thread: Thread }),
   'thread/resumed': v.object({ thread: Thread }),

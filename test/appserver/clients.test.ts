@@ -1,9 +1,11 @@
 /** Clients of one server side by side, with `vscode-jsonrpc`: what they hear of one thread, and the tools they bring. */
+import { once } from 'node:events';
 import t from 'tap';
 import { ErrorCodes, ResponseError } from 'vscode-jsonrpc/node';
+import { WebSocket } from 'ws';
 import type { DynamicTool, Item, Turn } from '../../src/protocol/index.ts';
-import { words } from './harness.ts';
-import { type Session, type SessionOptions, scenario } from './session.ts';
+import { eventually, startServer, words } from './harness.ts';
+import { Session, type SessionOptions, scenario } from './session.ts';
 
 const accept = () => ({ decision: 'accept' });
 const results = (items: readonly Item[]) => items.filter((item) => item.type === 'toolResult');
@@ -225,4 +227,26 @@ scenario(t, 'names of tools must be free, and nothing changes when they are not'
     name: 'invalidParams',
     data: { path: 'dynamicTools.0.name' },
   });
+});
+
+t.test('a client that never reads is let go; the others are served', async (t) => {
+  const { server } = await startServer(t);
+  const deaf = new WebSocket(server.webSocketUrl);
+  await once(deaf, 'open');
+  const closed = once(deaf, 'close');
+  const ask = (id: number, method: string, params: unknown) =>
+    deaf.send(JSON.stringify({ jsonrpc: '2.0', id, method, params }));
+  ask(0, 'initialize', { clientInfo: { name: 'deaf', version: '1' } });
+  ask(1, 'thread/start', { displayName: 'x'.repeat(1_048_576) });
+  await once(deaf, 'message');
+  deaf.pause();
+  for (let id = 2; id < 60; id += 1) ask(id, 'thread/list', {});
+  const other = await Session.open(t, server.webSocketUrl);
+  await other.begin('echo well');
+  await other.until('turn/completed');
+  const health = async () => (await fetch(`${server.baseUrl}/healthz`)).json();
+  await eventually(async () => ((await health()).connections === 1 ? true : undefined), 'it is let go');
+  deaf.resume();
+  const [code] = await closed;
+  t.ok(code === 1013 || code === 1006, `closed with ${code}`);
 });

@@ -1,7 +1,12 @@
+import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import t from 'tap';
-import { probeLock } from '../../src/supervise/index.ts';
+import t, { type Test } from 'tap';
+import type { AppServerLock } from '../../src/protocol/index.ts';
+import { ownIdentity, probeLock } from '../../src/supervise/index.ts';
+import { scanProcesses } from '../../src/supervise/scan.ts';
 import {
   Client,
   eventually,
@@ -10,6 +15,7 @@ import {
   readLock,
   serving,
   spawnServer,
+  startServer,
   temporaryDirectory,
 } from './harness.ts';
 
@@ -121,4 +127,60 @@ t.test('a signal while it starts ends it too', async (t) => {
   waiting.child.kill('SIGTERM');
   t.equal(await waiting.ended, 0);
   t.notOk(readLock(path));
+});
+
+/** A process that carries `marker`, as a command of an agent server does. */
+function marked(t: Test, marker: string) {
+  const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], {
+    env: { ...process.env, ORATORIO_INCARNATION: marker },
+    stdio: 'ignore',
+  });
+  const ended = once(child, 'exit');
+  t.teardown(() => child.kill('SIGKILL'));
+  return { isAlive: () => child.exitCode === null && child.signalCode === null, ended };
+}
+
+t.test('what a dead server has left running is ended; while it may live, nothing of it is touched', async (t) => {
+  const own = ownIdentity();
+  for (const [identity, isTouched] of [
+    [{ ...own, startedTicks: '1' }, true],
+    [own, false],
+    [{ ...own, pidNamespace: '1' }, false],
+  ] as const) {
+    const { path, home } = makeWorkspace(t);
+    const incarnation = `startup-test-${process.pid}-${randomUUID()}`;
+    const address: AppServerLock = {
+      version: 1,
+      pid: identity.pid,
+      identity,
+      workspacePath: path,
+      managedByHub: false,
+      incarnation,
+      adoptionProof: null,
+      startedAt: new Date(0).toISOString(),
+      serverVersion: '0',
+      endpoints: { appServerWebSocket: 'ws://127.0.0.1:9/ws' },
+    };
+    const [command, stranger] = [marked(t, `${incarnation}/command`), marked(t, `${incarnation}-other`)];
+    await eventually(async () => {
+      const found = (await scanProcesses()).filter(
+        ({ marker }) => typeof marker === 'object' && marker.value.startsWith(incarnation),
+      );
+      return found.length === 2 ? true : undefined;
+    }, 'both run');
+    writeFileSync(join(path, '.oratorio', 'appserver.lock'), JSON.stringify(address));
+    const { log } = await startServer(t, undefined, { workspacePath: path, env: { ORATORIO_HOME: home } });
+    t.match(log.join(''), isTouched ? /"processes":1/ : /may still live/);
+    if (isTouched) await command.ended;
+    else t.ok(command.isAlive());
+    t.ok(stranger.isAlive());
+    t.not(readLock(path)?.incarnation, incarnation, 'each start has a name of its own');
+  }
+});
+
+t.test('a server inside of another one’s command has a name below that one’s', async (t) => {
+  const { path, home } = makeWorkspace(t);
+  const env = { ORATORIO_HOME: home, ORATORIO_INCARNATION: 'outer/command' };
+  await startServer(t, undefined, { workspacePath: path, env });
+  t.match(readLock(path)?.incarnation, /^outer\/command\/[0-9a-f-]{36}$/);
 });
