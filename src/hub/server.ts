@@ -1,9 +1,5 @@
-import { existsSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
-import { bearer, createServer, type HttpServer, loopbackHosts, staticFiles } from '../http/index.ts';
-
-import { loadCharts } from '../inspect/index.ts';
-
+import { bearer, createServer, type HttpServer, loopbackHosts } from '../http/index.ts';
+import { loadCharts, pageRoutes } from '../inspect/index.ts';
 import type { Logger } from '../log/index.ts';
 import { defaults, type HubStatus } from '../protocol/index.ts';
 import { notifierAuth } from './auth.ts';
@@ -61,7 +57,12 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
   });
   const server: HttpServer = await createServer(
     {
-      routes: [...routes, ...userInterface(logger)],
+      routes: [
+        ...routes,
+        ...pageRoutes((directory) =>
+          logger.warn('the inspector page has not been built; run: npm run build', { directory }),
+        ),
+      ],
       hostAllowed: loopbackHosts(),
       errorBody: hubErrorBody,
       onBug: (error, errorId) => logger.error('a request failed because of a bug', { errorId, error }),
@@ -79,18 +80,4 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
   const bound = await server.listen({ host: options.host, port: options.port });
   options.onListening(`http://${bound.host}:${bound.port}`);
   return server;
-}
-
-/** A checkout that has not been built serves the API all the same. */
-function userInterface(logger: Logger) {
-  const directory = uiDirectory();
-  if (existsSync(directory)) return staticFiles(directory);
-  logger.warn('the inspector page has not been built; run: npm run build', { directory });
-  return [];
-}
-
-/** `dist/ui`, seen from `src/hub` and from a bundle one directory below `dist` alike. */
-function uiDirectory(): string {
-  const isSource = import.meta.url.endsWith('.ts');
-  return fileURLToPath(new URL(isSource ? '../../dist/ui/' : '../ui/', import.meta.url));
 }

@@ -37,3 +37,4 @@ export { redact, redacted } from './redact.ts';
 export { markerVariable } from './scan.ts';
 export type { SignalResult } from './signals.ts';
 export { logFiles, SpawnError, type SpawnOptions, spawnManaged } from './spawn.ts';
+export { loadSqlite } from './sqlite.ts';

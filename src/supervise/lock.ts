@@ -1,5 +1,6 @@
 import { chmodSync, closeSync, openSync, statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
+import { loadSqlite } from './sqlite.ts';
 
 /** A lock held by this process until `release()` or its end, however it ends. */
 export interface Lock {
@@ -95,23 +96,4 @@ function createPrivate(file: string): void {
 function isBusy(error: unknown): boolean {
   const code = Number((error as { errcode?: number }).errcode) & 0xff;
   return code === 5 || code === 6;
-}
-
-let sqlite: typeof import('node:sqlite') | undefined;
-
-/** Loads `node:sqlite` on first use. It announces itself as experimental while it loads: that one warning is left out. */
-function loadSqlite(): typeof import('node:sqlite') {
-  if (sqlite) return sqlite;
-  const emitWarning = process.emitWarning;
-  process.emitWarning = ((warning: string | Error, ...rest: unknown[]) => {
-    if (rest[0] === 'ExperimentalWarning' && String(warning).startsWith('SQLite')) return;
-    Reflect.apply(emitWarning, process, [warning, ...rest]);
-  }) as typeof process.emitWarning;
-  try {
-    sqlite = process.getBuiltinModule('node:sqlite');
-    if (!sqlite) throw new Error(`Node ${process.version} has no node:sqlite, which Node 22.13 and later have`);
-  } finally {
-    process.emitWarning = emitWarning;
-  }
-  return sqlite;
 }

@@ -2,10 +2,10 @@ import { accessSync, chmodSync, closeSync, constants, mkdirSync, openSync, statS
 import { dirname } from 'node:path';
 import type { DatabaseSync, SQLInputValue, SQLOutputValue, StatementSync } from 'node:sqlite';
 import { defaults } from '../../protocol/index.ts';
+import { loadSqlite } from '../../supervise/index.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { storageError } from './errors.ts';
 import { migrate } from './migrations.ts';
-import { loadSqlite } from './sqlite.ts';
 
 export type Row = Readonly<Record<string, SQLOutputValue>>;
 
