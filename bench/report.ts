@@ -32,6 +32,8 @@ export interface Context {
   readonly quick: boolean;
   /** Interleaved rounds; medians are taken over them. */
   readonly rounds: number;
+  /** What goes on for a minute goes on for ten. */
+  readonly long?: boolean;
 }
 
 export interface Benchmark {

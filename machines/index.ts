@@ -5,17 +5,21 @@
 import type { AnyStateMachine } from 'xstate';
 import { agentServerMachine } from './agent-server.ts';
 import { apiProxyMachine } from './api-proxy.ts';
+import { automationMachine } from './automation.ts';
 import { hubMachine } from './hub.ts';
 import { mcpServerMachine } from './mcp-server.ts';
+import { schedulerMachine } from './scheduler.ts';
 import { turnMachine } from './turn.ts';
 
 export * from './agent-server.ts';
 export * from './agent-server-types.ts';
 export * from './api-proxy.ts';
+export * from './automation.ts';
 export * from './hub.ts';
 export * from './mcp-server.ts';
 export * from './process-events.ts';
 export * from './restart-policy.ts';
+export * from './scheduler.ts';
 export * from './turn.ts';
 
 /** Every machine by the name it has in documents, in `oratorio machines` and on the wire. */
@@ -25,4 +29,6 @@ export const catalogue: Readonly<Record<string, AnyStateMachine>> = {
   'api-proxy': apiProxyMachine,
   turn: turnMachine,
   'mcp-server': mcpServerMachine,
+  scheduler: schedulerMachine,
+  automation: automationMachine,
 };

@@ -41,7 +41,11 @@ export function exceedsIntensity(failures: readonly number[], policy: RestartPol
  *
  * @param dice uniform in [0, 1)
  */
-export function backoffDelay(attempt: number, policy: RestartPolicy, dice: number): number {
+export function backoffDelay(
+  attempt: number,
+  policy: Pick<RestartPolicy, 'backoffBaseMs' | 'backoffCapMs'>,
+  dice: number,
+): number {
   const doublings = Math.min(attempt - 1, 30);
   const ceiling = Math.min(policy.backoffCapMs, policy.backoffBaseMs * 2 ** doublings);
   return Math.round(ceiling * (0.5 + dice / 2));

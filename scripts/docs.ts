@@ -8,6 +8,7 @@ import { appServerDocument } from './appserver-docs.ts';
 import { configDocument } from './config-docs.ts';
 import { hubApiDocument } from './hub-api-docs.ts';
 import { machineDocuments } from './machine-docs.ts';
+import { observabilityDocument } from './metrics-docs.ts';
 import { root } from './toolchain.mjs';
 
 const documents = new Map([
@@ -15,6 +16,7 @@ const documents = new Map([
   ['docs/hub-api.md', hubApiDocument()],
   ['docs/app-server-protocol.md', appServerDocument()],
   ['docs/configuration.md', await configDocument()],
+  ['docs/observability.md', observabilityDocument()],
 ]);
 const strays = globSync('docs/machines/*.md', { cwd: root })
   .map((file) => file.split(sep).join('/'))

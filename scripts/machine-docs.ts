@@ -47,6 +47,11 @@ const delayMeanings: Readonly<Record<string, readonly [meaning: string, length: 
     'Nobody has answered: what is undecided is declined.',
     '300,000 ms (`Permissions.ApprovalTimeoutSeconds`, in the chat API `Api.ApprovalTimeoutSeconds`)',
   ],
+  turnTimeout: [
+    'A run that takes longer is ended, and counts as failed.',
+    '1,800,000 ms (`Automations.TurnTimeoutMinutes`)',
+  ],
+  recoverRetry: ['Rows that could not be read or written are tried again.', milliseconds(30_000)],
   drainDeadline: [
     'How long a shutdown waits for agent servers.',
     `${milliseconds(supervise.gracefulStopMs + supervise.killVerifyMs + 2_000)}`,

@@ -1,13 +1,14 @@
 /**
- * What the tests use of the system besides Node: a browser and curl. On a Debian machine where we are root they are
+ * What the tests use of the system besides Node: a browser, curl and PostgreSQL. On a Debian machine where we are root they are
  * installed when they are missing; elsewhere the tests that need them say what to install.
  */
 import { spawnSync } from 'node:child_process';
 
-/** Package to install by the names under which its program may be found. */
+/** Package to install by the names or paths under which its program may be found. */
 const wanted = new Map([
   ['chromium', ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']],
   ['curl', ['curl']],
+  ['postgresql', ['postgres', '/usr/lib/postgresql/*/bin/postgres']],
 ]);
 
 const isInstalled = (program) => spawnSync('sh', ['-c', `command -v ${program}`], { stdio: 'ignore' }).status === 0;

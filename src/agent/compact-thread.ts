@@ -29,9 +29,18 @@ export async function compactThread({
   const turns = store.turnsSince(id, earlier?.throughTurnId);
   const before = estimateTokens(conversationOf(earlier, turns));
   const signal = AbortSignal.timeout(defaults.agent.compactionMs);
+  const began = performance.now();
   let done: Compaction | undefined;
   try {
-    done = await compact({ provider: await provider(), model: config?.model, turns, earlier, keep, signal });
+    done = await compact({
+      provider: await provider(),
+      model: config?.model,
+      turns,
+      earlier,
+      keep,
+      signal,
+      onUsed: (use) => tracer?.tokensUsed({ threadId: id }, use, 'compaction'),
+    });
   } catch (error) {
     return tell('compactFailed', modelFailure(error, defaults.agent.compactionMs).message);
   }
@@ -40,6 +49,6 @@ export async function compactThread({
   if (!done || !stands) return tell('compactSkipped', 'There is nothing old enough to be summarised.');
   store.putCompaction(id, done);
   const after = estimateTokens(conversationOf(done, store.turnsSince(id, done.throughTurnId)));
-  tracer?.contextCompacted(id, undefined, before, after);
+  tracer?.contextCompacted({ threadId: id }, performance.now() - began, before, after);
   tell('compacted', `Older turns were summarised: about ${before} tokens became ${after}.`);
 }

@@ -1,6 +1,7 @@
 import type { Turn } from '../protocol/index.ts';
 import { historyOf } from './history.ts';
 import { ModelError, type ModelMessage, type ModelProvider } from './model.ts';
+import { type ModelUse, streamCounted } from './model-call.ts';
 import type { Compaction } from './thread-store.ts';
 
 /** Characters of the conversation that the summariser is shown: what is older than that is in the summary before. */
@@ -20,6 +21,7 @@ export interface CompactOptions {
   /** Newest turns that stay as they are. */
   readonly keep: number;
   readonly signal: AbortSignal;
+  readonly onUsed: (use: ModelUse) => void;
 }
 
 /**
@@ -28,7 +30,7 @@ export interface CompactOptions {
  * @throws ModelError
  */
 export async function compact(options: CompactOptions): Promise<Compaction | undefined> {
-  const { turns, earlier, keep, provider, model, signal } = options;
+  const { turns, earlier, keep, provider, model, signal, onUsed } = options;
   const old = turns.slice(0, Math.max(0, turns.length - keep));
   const last = old.at(-1);
   if (!last) return undefined;
@@ -36,12 +38,14 @@ export async function compact(options: CompactOptions): Promise<Compaction | und
     '\n\n',
   );
   let summary = '';
-  await provider.stream(
+  await streamCounted(
+    provider,
     { model, messages: [{ role: 'user', content: [{ type: 'text', text: question }] }] },
     (event) => {
       if (event.type === 'text') summary += event.text;
     },
     signal,
+    onUsed,
   );
   if (summary.trim() === '') throw new ModelError('upstreamProtocol', 'The model gave no summary of the conversation.');
   return { throughTurnId: last.id, summary: summary.trim(), at: new Date().toISOString() };

@@ -17,6 +17,10 @@ export type AgentErrorName = Extract<
   | 'mcpServerNotFound'
   | 'mcpServerInvalid'
   | 'mcpServerReadOnly'
+  | 'automationNotFound'
+  | 'automationInvalid'
+  | 'automationConflict'
+  | 'automationsDisabled'
 >;
 
 /** A request that cannot be met as things are. Nothing has changed. */

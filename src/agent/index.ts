@@ -8,7 +8,15 @@ export { Feed, type Listener, type ThreadEvent } from './feed.ts';
 export * from './model.ts';
 export { type ProviderSettings, providerSource } from './providers/choose.ts';
 export type * from './runtime.ts';
-export { MemoryStore, openStore, type Store } from './store/index.ts';
+export type * from './schedule-store.ts';
+export {
+  MemoryStore,
+  openScheduleReader,
+  openStore,
+  openTraceReader,
+  type Store,
+  TraceRetention,
+} from './store/index.ts';
 export { ThreadService, type ThreadServiceOptions } from './thread-service.ts';
 export * from './thread-store.ts';
 export type * from './tool.ts';

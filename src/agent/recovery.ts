@@ -1,12 +1,12 @@
-import type { Item, Turn } from '../protocol/index.ts';
-import type { ThreadStore } from './thread-store.ts';
+import { defaults, type Item, type TraceSession } from '../protocol/index.ts';
+import type { StoredTurn, ThreadStore, TraceStore } from './thread-store.ts';
 import type { Tracer } from './tracer.ts';
 
 /**
  * Turns that a process left behind which is no more are marked as interrupted by its crash; what was said in them stays,
  * and their threads can go on.
  */
-export function markCrashed(store: ThreadStore, tracer: Tracer | undefined): void {
+export function markCrashed(store: ThreadStore): void {
   const unfinished = store.unfinishedTurns();
   if (unfinished.length === 0) return;
   const completedAt = new Date().toISOString();
@@ -16,15 +16,35 @@ export function markCrashed(store: ThreadStore, tracer: Tracer | undefined): voi
       store.putTurn({ ...turn, status: 'cancelled', interruptedBy: 'crash', completedAt });
     }
   });
-  for (const turn of unfinished) tracer?.turnEnded(ended(turn, completedAt));
 }
 
-const ended = (turn: Turn, completedAt: string): Turn => ({
-  ...turn,
-  status: 'cancelled',
-  interruptedBy: 'crash',
-  completedAt,
-});
+/**
+ * Ends in the traces the turns that ended with a process which is no more: a session that runs there while no turn does. Goes
+ * by the traces and not by the threads, for each is written at its own time: what was not traced to its end is ended
+ * once, also after a crash in the middle of this. Call it after `markCrashed`, before any turn.
+ */
+export function endCrashedTraces(traces: TraceStore, store: ThreadStore, tracer: Tracer): void {
+  const limit = defaults.dashboard.maxSessionsPerPage;
+  let page: readonly TraceSession[];
+  let before: string | undefined;
+  do {
+    page = traces.sessions({ limit, before, status: 'running' });
+    for (const session of page) endTrace(session, traces, store, tracer);
+    before = page.at(-1)?.sessionKey;
+  } while (page.length === limit);
+}
+
+function endTrace(session: TraceSession, traces: TraceStore, store: ThreadStore, tracer: Tracer): void {
+  const { sessionKey: threadId, lastActivityAt } = session;
+  const [started] = traces.events(threadId, { types: ['turn.started'], order: 'desc', limit: 1 }).events;
+  const turn = started?.turnId === undefined ? undefined : store.turn(threadId, started.turnId);
+  // What the thread knows of its end was not lost but here. Threads in memory have gone with their process.
+  if (turn && hasEnded(turn)) tracer.turnEnded(turn);
+  else tracer.turnCrashed({ threadId, turnId: started?.turnId }, started?.at ?? lastActivityAt, lastActivityAt);
+}
+
+const hasEnded = ({ completedAt, interruptedBy }: StoredTurn): boolean =>
+  completedAt !== undefined && interruptedBy !== 'crash';
 
 function completed(item: Item): Item {
   if (item.type === 'commandExecution') return { ...item, status: 'completed', outcome: 'cancelled' };

@@ -17,7 +17,7 @@ import { AgentError } from './errors.ts';
 import { Feed, type Listener } from './feed.ts';
 import { InputQueue } from './input-queue.ts';
 import { type ModelProvider, modelFailure } from './model.ts';
-import { markCrashed } from './recovery.ts';
+import { endCrashedTraces, markCrashed } from './recovery.ts';
 import type { DynamicTools, ListThreads, ReadThread, Runtime, StartThread, TurnOptions } from './runtime.ts';
 import { ThreadRegistry } from './thread-registry.ts';
 import type { StoredThread, ThreadStore, TraceStore } from './thread-store.ts';
@@ -33,6 +33,8 @@ export interface ThreadServiceOptions {
   readonly store: ThreadStore;
   /** Absent: nothing is traced. */
   readonly traces?: TraceStore | undefined;
+  /** False: nothing new is traced, what there is stays until its thread is deleted. Default true. */
+  readonly isTracing?: boolean;
   /** See `providerSource`. */
   readonly provider: () => Promise<ModelProvider>;
   /** Everything that can be called, MCP tools included, by the time of the call. */
@@ -64,10 +66,12 @@ export class ThreadService implements Runtime {
   #isClosing = false;
 
   constructor(options: ThreadServiceOptions) {
-    const { workspacePath, store, traces, provider, settings, onBug, observe, clean = (text) => text } = options;
+    const { workspacePath, store, traces, isTracing = true, provider, settings, onBug, observe } = options;
+    const { clean = (text) => text } = options;
+    const tracer = traces && new Tracer(traces, clean);
     this.#options = options;
     this.feed = new Feed(onBug);
-    this.#tracer = traces && new Tracer(traces, clean);
+    this.#tracer = isTracing ? tracer : undefined;
     this.#registry = new ThreadRegistry(store, onBug);
     this.#queue = new InputQueue(this.#registry, this.feed, settings.maxSessionQueueSize);
     this.#tools = new ThreadTools({
@@ -91,7 +95,8 @@ export class ThreadService implements Runtime {
       touch: (threadId, at) => this.#touch(threadId, at),
       onEnd: (thread, turn) => this.#ended(thread, turn),
     });
-    markCrashed(store, this.#tracer);
+    markCrashed(store);
+    if (tracer && traces) endCrashedTraces(traces, store, tracer);
   }
 
   get activeTurns(): number {

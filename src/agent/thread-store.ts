@@ -1,4 +1,13 @@
-import type { Item, NewTraceEvent, QueuedInput, Thread, TraceEvent, TraceSession, Turn } from '../protocol/index.ts';
+import type {
+  Item,
+  NewTraceEvent,
+  QueuedInput,
+  Thread,
+  TraceEvent,
+  TraceSession,
+  TraceTotals,
+  Turn,
+} from '../protocol/index.ts';
 
 /** A thread as it is kept: without what is kept beside it. */
 export type StoredThread = Omit<Thread, 'turns' | 'hasOlderTurns' | 'queuedInputs' | 'contextUsage'>;
@@ -71,35 +80,69 @@ export interface ThreadStore {
   close(): void;
 }
 
-/** Page of trace events, oldest first. `next` is the cursor of the following page. */
+/**
+ * Page of trace events. `next` is the cursor of the following page. A page found by tool, turn or text may hold fewer than
+ * `limit`, even none, and still have a `next`: one call looks at a bounded number of events, so that it holds nobody up.
+ */
 export interface TracePage {
   readonly events: readonly TraceEvent[];
   readonly next: number | undefined;
 }
 
+/** Which events of a session. */
+export interface EventRange {
+  /** Cursor: the last id of the page before. */
+  readonly after?: number | undefined;
+  readonly limit: number;
+  /** `desc`: newest first, and `after` goes back in time. Default `asc`. */
+  readonly order?: 'asc' | 'desc' | undefined;
+  readonly types?: readonly string[] | undefined;
+  readonly tool?: string | undefined;
+  readonly turnId?: string | undefined;
+  /** Found anywhere in the event's texts, in any case. */
+  readonly text?: string | undefined;
+}
+
+/** Which sessions: most recently active first. */
+export interface SessionRange {
+  readonly limit: number;
+  /** Key of the last session of the page before. */
+  readonly before?: string | undefined;
+  /** In keys, names and first inputs, in any case. */
+  readonly text?: string | undefined;
+  readonly status?: 'running' | 'failed' | undefined;
+}
+
+/** What was recorded, for who looks at it. Nothing here changes anything. */
+export interface TraceReader {
+  /** Of all sessions; does not get slower with the number of events. */
+  totals(): TraceTotals;
+  sessions(range: SessionRange): readonly TraceSession[];
+  session(sessionKey: string): TraceSession | undefined;
+  events(sessionKey: string, range: EventRange): TracePage;
+  event(sessionKey: string, id: number): TraceEvent | undefined;
+  /** The newest of all sessions, newest first. */
+  recent(limit: number): readonly TraceEvent[];
+  /** All sessions' events after an id, oldest first: for readers of the stream who were away. */
+  since(id: number, limit: number): readonly TraceEvent[];
+  /** Highest id so far; 0 when there is none. */
+  readonly newestId: number;
+}
+
 /** Where traces are kept: in the same database, written in batches off the hot path. */
-export interface TraceStore {
+export interface TraceStore extends TraceReader {
   /** Buffers, and writes soon in one transaction (bounded; when the disk does not take it, the oldest are dropped and counted). */
   append(event: NewTraceEvent): void;
   /** Writes what is buffered, now. */
   flush(): void;
   /** Called with every event once it is stored. Returns what ends that. */
   subscribe(listener: (events: readonly TraceEvent[]) => void): () => void;
-  /** Most recently active first. */
-  sessions(range: { readonly limit: number; readonly before?: string | undefined }): readonly TraceSession[];
-  session(sessionKey: string): TraceSession | undefined;
-  events(
-    sessionKey: string,
-    range: {
-      readonly after?: number | undefined;
-      readonly limit: number;
-      readonly types?: readonly string[] | undefined;
-    },
-  ): TracePage;
   /** How many were lost because the disk did not take them. */
   readonly dropped: number;
+  /** Out of sight at once; the disk gets its room back little by little. */
   deleteSession(sessionKey: string): boolean;
-  deleteAllSessions(): number;
+  /** All but `keep`. @returns how many */
+  deleteAllSessions(keep?: readonly string[]): number;
   close(): void;
 }
 

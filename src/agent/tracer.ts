@@ -1,8 +1,34 @@
-import { defaults, type Item, type NewTraceEvent, type TraceType, type Turn } from '../protocol/index.ts';
+import {
+  defaults,
+  type InputPart,
+  type Item,
+  type ItemOf,
+  type NewTraceEvent,
+  type ToolSource,
+  type TraceType,
+  type Turn,
+} from '../protocol/index.ts';
 import { timestamp } from './clock.ts';
-import type { StoredThread, TraceStore } from './thread-store.ts';
+import { textOf } from './history.ts';
+import type { ModelUse } from './model-call.ts';
+import type { StoredThread, StoredTurn, TraceStore } from './thread-store.ts';
 
-const { traceTextChars } = defaults.agent;
+/** Of what somebody said: enough to know it again by. */
+const inputChars = 500;
+
+/** Which turn an event is of. `turnId` is absent when it is of none. */
+interface Place {
+  readonly threadId: string;
+  readonly turnId?: string | undefined;
+}
+
+/** A call of a tool, as the model made it. */
+interface TracedCall {
+  readonly callId: string;
+  readonly tool: string;
+  readonly arguments: string;
+  readonly source: ToolSource | undefined;
+}
 
 /**
  * Writes down what a session does, segment by segment (specification §2.8): one event for a whole stretch of thinking or of
@@ -20,77 +46,131 @@ export class Tracer {
 
   sessionStarted({ id, createdAt, displayName, identity, parentThreadId }: StoredThread): void {
     const data = { displayName, channelName: identity?.channelName, parentThreadId };
-    this.#append('session.started', id, { at: createdAt, data });
+    this.#append('session.started', { threadId: id }, { at: createdAt, data });
   }
 
-  sessionCompleted(sessionKey: string, reason: 'archived' | 'ended'): void {
-    this.#append('session.completed', sessionKey, { data: { reason } });
+  sessionCompleted(threadId: string, reason: 'archived' | 'ended'): void {
+    this.#append('session.completed', { threadId }, { data: { reason } });
   }
 
-  turnStarted({ threadId, id, startedAt }: Turn): void {
-    this.#append('turn.started', threadId, { at: startedAt, turnId: id, data: {} });
+  /** @param input what the turn was begun with; of pictures and files only that they were there */
+  turnStarted({ threadId, id: turnId, startedAt }: StoredTurn, input: readonly InputPart[]): void {
+    const text = this.#text(textOf(input), inputChars);
+    this.#append('turn.started', { threadId, turnId }, { at: startedAt, data: text === '' ? {} : { text } });
   }
 
-  turnEnded({ threadId, id, status, error, finishReason, startedAt, completedAt, interruptedBy }: Turn): void {
-    const durationMs = completedAt === undefined ? 0 : Date.parse(completedAt) - Date.parse(startedAt);
-    if (error)
-      this.#append('error', threadId, { turnId: id, data: { code: error.code, text: this.#text(error.message) } });
-    this.#append('turn.completed', threadId, { turnId: id, durationMs, data: { status, finishReason, interruptedBy } });
+  turnEnded({
+    threadId,
+    id: turnId,
+    status,
+    error,
+    finishReason,
+    startedAt,
+    completedAt,
+    interruptedBy,
+  }: StoredTurn): void {
+    const at = completedAt ?? timestamp();
+    if (error) this.#failed({ threadId, turnId }, at, error);
+    const durationMs = elapsed(startedAt, at);
+    this.#append(
+      'turn.completed',
+      { threadId, turnId },
+      { at, durationMs, data: { status, finishReason, interruptedBy } },
+    );
   }
 
-  tokensUsed(threadId: string, turnId: string, inputTokens: number, outputTokens: number): void {
-    this.#append('tokens.used', threadId, { turnId, data: { inputTokens, outputTokens } });
+  /** The process died in the turn. `at`: the last that is known of it, for how long it lay there says nothing. */
+  turnCrashed(place: Place, startedAt: string, at: string): void {
+    this.#failed(place, at, { code: 'crashed', message: 'The agent server ended while this turn ran.' });
+    const data = { status: 'failed', interruptedBy: 'crash' };
+    this.#append('turn.completed', place, { at, durationMs: elapsed(startedAt, at), data });
   }
 
-  toolStarted(threadId: string, turnId: string, callId: string, tool: string, args: string): void {
-    this.#append('tool.started', threadId, { turnId, callId, tool, data: { arguments: this.#text(args) } });
+  /** One request to a model. @param purpose absent: the turn's own answer */
+  tokensUsed(place: Place, { durationMs, isEstimated, ...use }: ModelUse, purpose?: 'compaction'): void {
+    const data = { ...use, ...(isEstimated && { isEstimated }), ...(purpose && { purpose }) };
+    this.#append('tokens.used', place, { durationMs, data });
   }
 
-  approvalRequested(threadId: string, turnId: string, callId: string, data: Readonly<Record<string, string>>): void {
-    this.#append('approval.requested', threadId, { turnId, callId, data: this.#cleaned(data) });
+  toolStarted(place: Place, { callId, tool, arguments: args, source }: TracedCall): void {
+    this.#append('tool.started', place, { callId, tool, data: { arguments: this.#text(args), source } });
   }
 
-  approvalCompleted(threadId: string, turnId: string, callId: string, decision: string, decidedBy: string): void {
-    this.#append('approval.completed', threadId, { turnId, callId, data: { decision, decidedBy } });
+  /** Of a call that a client ran nobody knows how long it took. */
+  toolEnded(threadId: string, item: ItemOf<'toolResult'>): void {
+    const { turnId, id: itemId, callId, tool, outcome, text, durationMs } = item;
+    this.#append(
+      outcome === 'completed' ? 'tool.completed' : 'tool.failed',
+      { threadId, turnId },
+      {
+        itemId,
+        callId,
+        tool,
+        ...(durationMs !== undefined && { durationMs }),
+        data: { outcome, result: this.#text(text) },
+      },
+    );
   }
 
-  contextCompacted(threadId: string, turnId: string | undefined, before: number, after: number): void {
-    const data = { tokensBefore: before, tokensAfter: after };
-    this.#append('context.compacted', threadId, { ...(turnId !== undefined && { turnId }), data });
+  approvalRequested(place: Place, callId: string, data: Readonly<Record<string, string>>): void {
+    const clean = Object.entries(data).map(([key, value]) => [key, this.#text(value)]);
+    this.#append('approval.requested', place, { callId, data: Object.fromEntries(clean) });
   }
 
-  /** What the items of a turn tell by themselves, once they are whole. */
-  item(threadId: string, item: Item, durationMs: number): void {
-    const about = { turnId: item.turnId, itemId: item.id, durationMs: Math.round(durationMs) };
-    if (item.type === 'reasoningContent') this.#append('thinking', threadId, { ...about, data: this.#cleaned(item) });
-    else if (item.type === 'agentMessage') this.#append('response', threadId, { ...about, data: this.#cleaned(item) });
-    else if (item.type === 'toolResult') {
-      this.#append(item.outcome === 'completed' ? 'tool.completed' : 'tool.failed', threadId, {
-        ...about,
-        callId: item.callId,
-        tool: item.tool,
-        durationMs: item.durationMs ?? 0,
-        data: { outcome: item.outcome, result: this.#text(item.text) },
-      });
-    }
+  /** @param waitedMs since it was requested */
+  approvalCompleted(place: Place, callId: string, waitedMs: number, decision: string, decidedBy: string): void {
+    this.#append('approval.completed', place, {
+      callId,
+      durationMs: Math.round(waitedMs),
+      data: { decision, decidedBy },
+    });
+  }
+
+  contextCompacted(place: Place, durationMs: number, tokensBefore: number, tokensAfter: number): void {
+    const data = { tokensBefore, tokensAfter };
+    this.#append('context.compacted', place, { durationMs: Math.round(durationMs), data });
+  }
+
+  /** A stretch of thinking or of answer that is whole; other items are told of where they come from. */
+  segment(threadId: string, item: Item, durationMs: number): void {
+    if (item.type !== 'reasoningContent' && item.type !== 'agentMessage') return;
+    const { id: itemId, turnId } = item;
+    this.#append(
+      item.type === 'agentMessage' ? 'response' : 'thinking',
+      { threadId, turnId },
+      { itemId, durationMs: Math.round(durationMs), data: { text: this.#text(item.text) } },
+    );
+  }
+
+  #failed(place: Place, at: string, { code, message }: NonNullable<Turn['error']>): void {
+    this.#append('error', place, { at, data: { code, text: this.#text(message) } });
   }
 
   #append(
     type: TraceType,
-    sessionKey: string,
-    event: Omit<NewTraceEvent, 'type' | 'sessionKey' | 'at'> & { at?: string },
+    { threadId, turnId }: Place,
+    event: Omit<NewTraceEvent, 'type' | 'sessionKey' | 'turnId' | 'at'> & { at?: string },
   ): void {
-    this.#store.append({ at: timestamp(), ...event, type, sessionKey });
+    this.#store.append({
+      at: timestamp(),
+      ...(turnId !== undefined && { turnId }),
+      ...event,
+      data: known(event.data),
+      type,
+      sessionKey: threadId,
+    });
   }
 
-  #text(text: string): string {
+  #text(text: string, limit: number = defaults.agent.traceTextChars): string {
     // Before it is cut: half a secret would not be known for one.
     const clean = this.#clean(text);
-    return clean.length > traceTextChars ? `${clean.slice(0, traceTextChars)}… (${clean.length} characters)` : clean;
-  }
-
-  #cleaned(data: { readonly text: string } | Readonly<Record<string, string>>): Record<string, string> {
-    if ('text' in data && typeof data.text === 'string') return { text: this.#text(data.text) };
-    return Object.fromEntries(Object.entries(data).map(([key, value]) => [key, this.#text(value)]));
+    return clean.length > limit ? `${clean.slice(0, limit)}… (${clean.length} characters)` : clean;
   }
 }
+
+/** Without what is undefined: the disk does not keep that, and who is told hears the same as who reads. */
+const known = (data: NewTraceEvent['data']): NewTraceEvent['data'] =>
+  Object.fromEntries(Object.entries(data).filter(([, value]) => value !== undefined));
+
+/** A clock that was set back meanwhile took no time away. */
+const elapsed = (from: string, to: string): number => Math.max(0, Date.parse(to) - Date.parse(from));

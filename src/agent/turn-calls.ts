@@ -32,6 +32,10 @@ export class TurnCalls {
   #toolOf: (name: string) => Tool | undefined = () => undefined;
   #toolNames: readonly string[] = [];
   #reviewed: ReviewedCall[] = [];
+  /** When somebody's word was first needed. */
+  readonly #requestedAt = new WeakMap<ReviewedCall, number>();
+  /** Calls that were not begun when the turn ended are not traced: what was never begun cannot fail. */
+  readonly #begun = new WeakSet<ReviewedCall>();
   #last = '';
   #repeats = 0;
 
@@ -65,7 +69,7 @@ export class TurnCalls {
     );
     for (const reviewed of this.#reviewed) {
       this.#noteRepetition(reviewed);
-      if (reviewed.need) this.#traceRequest(reviewed);
+      if (reviewed.decision || reviewed.refusal === undefined) this.#traceRequest(reviewed);
       if (reviewed.decision) this.#traceDecision(reviewed);
     }
     const undecided = this.#reviewed.filter(
@@ -137,7 +141,8 @@ export class TurnCalls {
         this.#endCommand(result);
         const { callId, name } = result.reviewed.call;
         const { outcome, text, durationMs } = result;
-        items.add({ type: 'toolResult', callId, tool: name, outcome, text, durationMs });
+        const item = items.add<'toolResult'>({ type: 'toolResult', callId, tool: name, outcome, text, durationMs });
+        if (this.#begun.has(result.reviewed)) host.tracer?.toolEnded(host.threadId, item);
       },
     });
     signal.throwIfAborted();
@@ -173,21 +178,33 @@ export class TurnCalls {
     host.onChange();
   }
 
-  #traceRequest({ call, need }: ReviewedCall): void {
+  #traceRequest(reviewed: ReviewedCall): void {
+    const { call, need } = reviewed;
     if (!need) return;
-    const { tracer, threadId } = this.#options.host;
     const { kind, operation, target } = need;
-    tracer?.approvalRequested(threadId, this.#options.turnId, call.callId, { kind, operation, target });
+    this.#requestedAt.set(reviewed, performance.now());
+    this.#options.host.tracer?.approvalRequested(this.#place, call.callId, { kind, operation, target });
   }
 
-  #traceDecision({ call, decision }: ReviewedCall): void {
-    const { tracer, threadId } = this.#options.host;
-    if (decision) tracer?.approvalCompleted(threadId, this.#options.turnId, call.callId, decision.word, decision.by);
+  #traceDecision(reviewed: ReviewedCall): void {
+    const { call, decision } = reviewed;
+    const requestedAt = this.#requestedAt.get(reviewed);
+    if (!decision || requestedAt === undefined) return;
+    const waitedMs = performance.now() - requestedAt;
+    const { tracer } = this.#options.host;
+    tracer?.approvalCompleted(this.#place, call.callId, waitedMs, decision.word, decision.by);
   }
 
-  #start({ call, refusal, tool, args }: ReviewedCall): void {
-    const { host, turnId, items } = this.#options;
-    host.tracer?.toolStarted(host.threadId, turnId, call.callId, call.name, call.arguments);
+  get #place() {
+    return { threadId: this.#options.host.threadId, turnId: this.#options.turnId };
+  }
+
+  #start(reviewed: ReviewedCall): void {
+    const { call, refusal, tool, args } = reviewed;
+    const { host, items } = this.#options;
+    this.#begun.add(reviewed);
+    const { callId, name, arguments: text } = call;
+    host.tracer?.toolStarted(this.#place, { callId, tool: name, arguments: text, source: tool?.source });
     if (refusal !== undefined || tool?.name !== 'Exec' || tool.source !== 'builtin') return;
     const { command } = args as { readonly command: string };
     this.#commands.set(call.callId, { command: items.beginCommand(call.callId, host.clean(command)), length: 0 });

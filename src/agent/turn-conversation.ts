@@ -86,6 +86,8 @@ export class TurnConversation {
     tell('compacting', 'The conversation has become long; older turns are being summarised.');
     const { turns, compaction: earlier } = this.#earlier();
     const before = this.tokens;
+    const began = performance.now();
+    const place = { threadId, turnId: this.#turnId };
     const done = await compact({
       provider: await provider(),
       model: this.#options.model ?? this.#host.config.model,
@@ -93,6 +95,7 @@ export class TurnConversation {
       earlier,
       keep: settings.compaction.keepRecentTurns - 1,
       signal,
+      onUsed: (use) => tracer?.tokensUsed(place, use, 'compaction'),
     });
     signal.throwIfAborted();
     if (!done) return;
@@ -101,7 +104,7 @@ export class TurnConversation {
     this.#gather();
     const text = `Older turns were summarised: about ${before} tokens became ${this.tokens}.`;
     this.#items.add({ type: 'systemNotice', kind: 'contextCompacted', text });
-    tracer?.contextCompacted(threadId, this.#turnId, before, this.tokens);
+    tracer?.contextCompacted(place, performance.now() - began, before, this.tokens);
     tell('compacted', text);
   }
 

@@ -5,6 +5,7 @@ import type { DecidedBy } from './call-review.ts';
 import { timestamp } from './clock.ts';
 import type { ThreadEvent } from './feed.ts';
 import { ModelError, type ModelEvent, type ModelToolCall, type ToolChoice } from './model.ts';
+import { streamCounted } from './model-call.ts';
 import type { TurnOptions } from './runtime.ts';
 import { StorageError, type StoredTurn } from './thread-store.ts';
 import type { startTurnActor as StartTurnActor, TurnWork } from './turn-actor.ts';
@@ -64,7 +65,7 @@ export class TurnRun implements TurnWork {
       turn: { threadId: host.threadId, id: turnId },
       firstNumber: host.store.nextItemNumber(host.threadId),
       keep: (write, event) => this.#keep(write, event),
-      onCompleted: (item, durationMs) => host.tracer?.item(host.threadId, item, durationMs),
+      onCompleted: (item, durationMs) => host.tracer?.segment(host.threadId, item, durationMs),
     });
     this.#conversation = new TurnConversation({ host, turnId, options, items: this.#items });
     this.#calls = new TurnCalls({
@@ -92,12 +93,14 @@ export class TurnRun implements TurnWork {
   begin(): void {
     const { threadId, journal, publish, tracer, onChange } = this.#host;
     const turn = this.snapshot();
-    tracer?.turnStarted(turn);
+    tracer?.turnStarted(turn, this.#input);
     onChange();
     journal.add(this, undefined, () => publish({ method: 'turn/started', params: { threadId, turn } }));
     for (const { callId, text, isError } of this.#options.toolResults ?? []) {
       const tool = this.#conversation.nameOfCall(callId);
-      this.#items.add({ type: 'toolResult', callId, tool, outcome: isError ? 'failed' : 'completed', text });
+      const outcome = isError ? 'failed' : 'completed';
+      const item = this.#items.add<'toolResult'>({ type: 'toolResult', callId, tool, outcome, text });
+      tracer?.toolEnded(threadId, item);
     }
     if (this.#input.length > 0) this.#items.addUserMessage(this.#input);
     this.#drive().catch((error: unknown) => this.#fault(error));
@@ -200,7 +203,12 @@ export class TurnRun implements TurnWork {
     const provider = await this.#host.provider();
     const request = this.#conversation.request(this.#toolChoice());
     this.#rounds += 1;
-    await provider.stream(request, (event) => this.#take(event, answer, signal), signal);
+    const take = (event: ModelEvent) => this.#take(event, answer, signal);
+    await streamCounted(provider, request, take, signal, (use) => {
+      // What was said comes before what it took.
+      this.#items.close();
+      this.#host.tracer?.tokensUsed(this.#place, use);
+    });
     signal.throwIfAborted();
     this.#items.close();
     const { calls, finish, tokens } = answer;
@@ -239,15 +247,20 @@ export class TurnRun implements TurnWork {
         this.#items.append('reasoningContent', event.text);
         return;
       case 'toolCallDelta':
+        // A call ends what was being said when it begins, not when it is whole.
+        this.#items.close();
         if (event.argumentsDelta !== '') this.#items.tellArguments(event.callId, event.name, event.argumentsDelta);
         return;
       case 'toolCall': {
         const { callId, name, arguments: args } = event.call;
+        const { tracer } = this.#host;
         answer.calls.push(event.call);
         const source = this.#conversation.isClientTool(name)
           ? 'client'
           : (this.#conversation.toolOf(name)?.source ?? 'builtin');
         this.#items.add({ type: 'toolCall', callId, tool: name, source, arguments: args });
+        // Ours are begun later, when somebody has allowed them.
+        if (source === 'client') tracer?.toolStarted(this.#place, { callId, tool: name, arguments: args, source });
         return;
       }
       case 'usage':
@@ -258,10 +271,13 @@ export class TurnRun implements TurnWork {
     }
   }
 
+  get #place() {
+    return { threadId: this.#host.threadId, turnId: this.turnId };
+  }
+
   #count({ inputTokens, outputTokens }: Extract<ModelEvent, { type: 'usage' }>, answer: Answer): void {
-    const { threadId, tracer } = this.#host;
+    const { threadId } = this.#host;
     answer.tokens = { inputTokens, outputTokens };
-    tracer?.tokensUsed(threadId, this.turnId, inputTokens, outputTokens);
     const usage = { inputTokens, outputTokens, totalTokens: inputTokens + outputTokens };
     this.#keep(undefined, { method: 'item/usage/delta', params: { threadId, turnId: this.turnId, usage } });
   }

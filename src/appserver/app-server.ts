@@ -1,12 +1,12 @@
 import type { Readable, Writable } from 'node:stream';
 import type { ModelProvider } from '../agent/index.ts';
 import { type Config, ConfigError, homeDirectory, loadConfig } from '../config/index.ts';
-import type { Logger } from '../log/index.ts';
-import type { LaunchDocument } from '../protocol/index.ts';
+import { type Logger, RecentLog } from '../log/index.ts';
+import { defaults, type LaunchDocument } from '../protocol/index.ts';
 import type { ListenAddress } from './arguments.ts';
 import { endLeftovers } from './incarnation.ts';
 import { RunningServer } from './running-server.ts';
-import type { Mode } from './services.ts';
+import type { Mode, ServiceKey } from './services.ts';
 import { StartupError } from './startup-error.ts';
 import { type HeldWorkspace, holdWorkspace } from './workspace.ts';
 
@@ -32,7 +32,9 @@ export interface AppServer {
   /** Without one; `/healthz` and `/readyz` are there. */
   readonly baseUrl: string;
   /** Where the other services answer. */
-  readonly endpoints: Readonly<Partial<Record<'api' | 'agui', string>>>;
+  readonly endpoints: Readonly<Partial<Record<ServiceKey, string>>>;
+  /** Opens the dashboard; absent where there is none. A secret: for the terminal of who started it. */
+  readonly dashboardToken: string | undefined;
   /** Speaks JSON-RPC on these two instead of a socket; resolves when the input ends. */
   serveStdio(input: Readable, output: Writable): Promise<void>;
   /** What answers, and with which tools: for people. */
@@ -48,6 +50,8 @@ export interface AppServer {
  */
 export async function startAppServer(options: AppServerOptions): Promise<AppServer> {
   const workspace = holdWorkspace(options.workspacePath);
+  const recentLog = new RecentLog(defaults.dashboard.logLines);
+  const untap = options.logger.tap(recentLog.add);
   try {
     const { launch } = options;
     if (launch && launch.workspacePath !== workspace.path) {
@@ -55,8 +59,9 @@ export async function startAppServer(options: AppServerOptions): Promise<AppServ
     }
     const config = await readConfig(workspace, options);
     await endLeftovers(workspace.predecessor, options.logger);
-    return await RunningServer.start(workspace, config, options);
+    return await RunningServer.start(workspace, config, options, { recentLog, untap });
   } catch (error) {
+    untap();
     workspace.lock.release();
     throw error;
   }

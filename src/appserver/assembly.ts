@@ -14,10 +14,14 @@ import {
   sandboxStatus,
   selectTools,
   ThreadService,
+  TraceRetention,
+  type TraceStore,
 } from '../agent/index.ts';
+import { Automations, type AutomationsSettings } from '../automations/index.ts';
 import { type Config, directoryName, homeDirectory } from '../config/index.ts';
 import { type Logger, Secrets } from '../log/index.ts';
 import { defaults, type LaunchDocument, type Turn } from '../protocol/index.ts';
+import { startTelemetry, type Telemetry } from '../telemetry/index.ts';
 import { McpRoom } from './mcp.ts';
 import type { Observable } from './observatory.ts';
 import { StartupError } from './startup-error.ts';
@@ -35,7 +39,7 @@ export interface AssemblyOptions {
   readonly logger: Logger;
   /** Another model provider than the configured one. */
   readonly provider: (() => Promise<ModelProvider>) | undefined;
-  /** Sees the root actor of every turn and MCP server before it starts. */
+  /** Sees the root actor of every turn, MCP server and automation before it starts. */
   readonly observe: (actor: AnyActorRef, observable: Observable) => void;
   readonly onTurnEnd: (thread: StoredThread, turn: Turn) => void;
 }
@@ -44,9 +48,12 @@ export interface AssemblyOptions {
 export interface Assembly {
   readonly threads: ThreadService;
   readonly mcp: McpRoom;
+  readonly automations: Automations;
+  readonly traces: TraceStore;
+  readonly telemetry: Telemetry;
   /** For health: how things are besides the threads. */
   readonly describe: () => Readonly<Record<string, unknown>>;
-  /** Ends turns, tools and MCP servers; the database last. */
+  /** Ends automations, turns, tools and MCP servers; the database last. */
   close(): Promise<void>;
 }
 
@@ -61,6 +68,13 @@ export function assemble(options: AssemblyOptions): Assembly {
   for (const secret of secrets) cleaner.protect(secret);
   const onBug = (error: unknown) => logger.bug(error);
   const store = open(workspacePath, logger);
+  const telemetry = startTelemetry({
+    settings: config.Telemetry,
+    workspacePath,
+    traces: store.traces,
+    describe: () => threads.describe(),
+    logger,
+  });
   const mcp = new McpRoom(
     {
       workspacePath,
@@ -91,7 +105,7 @@ export function assemble(options: AssemblyOptions): Assembly {
   const threads = new ThreadService({
     workspacePath,
     store: store.threads,
-    traces: store.traces,
+    traces: config.Tracing.Enabled ? store.traces : undefined,
     provider,
     tools: () => [...enabled, ...mcp.tools()],
     settings: settingsOf(config),
@@ -102,6 +116,20 @@ export function assemble(options: AssemblyOptions): Assembly {
     },
     onTurnEnd,
   });
+  if (!config.Tracing.Enabled) {
+    // What was recorded before goes with its conversation all the same.
+    threads.feed.join(({ method, params }) => {
+      if (method === 'thread/deleted') store.traces.deleteSession(params.threadId);
+    });
+  }
+  const automations = automationsOf(options, store, threads, telemetry);
+  const retention = new TraceRetention({
+    traces: store.traces,
+    days: config.Tracing.RetentionDays,
+    maxEvents: config.Tracing.MaxEvents,
+    onFault: faultOf(logger, 'old traces cannot be deleted'),
+  });
+  retention.start();
   let sandbox: SandboxStatus = { mode: config.Tools.Shell.Sandbox, available: false, reason: 'not looked for yet' };
   void sandboxStatus(config.Tools.Shell.Sandbox, env).then((status) => {
     sandbox = status;
@@ -109,25 +137,36 @@ export function assemble(options: AssemblyOptions): Assembly {
   return {
     threads,
     mcp,
-    describe: () => ({ sandbox, mcp: mcp.describe() }),
+    automations,
+    traces: store.traces,
+    telemetry,
+    describe: () => ({ sandbox, mcp: mcp.describe(), automations: automations.describe() }),
     async close() {
+      // Begins nothing more, and is over when the turns are.
+      const ended = automations.close();
       await threads.close();
+      await ended;
       await mcp.close();
       (await asked?.catch(() => undefined))?.close();
+      retention.stop();
       store.close();
+      // It has heard the last traces now.
+      await telemetry.stop();
     },
+  };
+}
+
+/** A disk that is full is no bug: turns go on, and what is to be written waits. */
+function faultOf(logger: Logger, what: string): (error: unknown) => void {
+  return (error) => {
+    if (error instanceof StorageError) logger.warn(what, { reason: error.message });
+    else logger.bug(error);
   };
 }
 
 function open(workspacePath: string, logger: Logger): Store {
   try {
-    return openStore(join(workspacePath, directoryName), {
-      onFault(error) {
-        // A disk that is full is no bug; turns go on, their traces wait.
-        if (error instanceof StorageError) logger.warn('traces cannot be written', { reason: error.message });
-        else logger.bug(error);
-      },
-    });
+    return openStore(join(workspacePath, directoryName), { onFault: faultOf(logger, 'traces cannot be written') });
   } catch (error) {
     if (error instanceof StorageError) throw new StartupError('config', error.message, { cause: error });
     throw error;
@@ -155,6 +194,34 @@ function restartPolicyOf({ Supervision }: Config): RestartPolicy {
     backoffCapMs: Supervision.BackoffCapMs,
     stableAfterMs: defaults.supervise.stableAfterMs,
   };
+}
+
+function automationsOf(
+  { workspacePath, config, logger, observe }: AssemblyOptions,
+  { schedules }: Store,
+  threads: ThreadService,
+  telemetry: Telemetry,
+): Automations {
+  const { Automations: wanted } = config;
+  const settings: AutomationsSettings = {
+    isEnabled: wanted.Enabled,
+    maxConcurrentRuns: wanted.MaxConcurrentRuns,
+    turnTimeoutMs: wanted.TurnTimeoutMinutes * 60_000,
+    maxRetries: wanted.MaxRetries,
+    retryInitialDelayMs: wanted.RetryInitialDelayMs,
+    retryMaxDelayMs: wanted.RetryMaxDelayMs,
+  };
+  const onFault = faultOf(logger, 'automations cannot be kept');
+  const automations = new Automations({ workspacePath, schedules, threads, settings, onFault, observe });
+  automations.subscribe(({ automation, removed }) => {
+    telemetry.noteAutomation(automation, removed);
+    if (automation.kind === 'cron') {
+      threads.feed.broadcast({ method: 'cron/stateChanged', params: { job: automation, removed } });
+    } else {
+      threads.feed.broadcast({ method: 'automation/task/updated', params: { task: automation, removed } });
+    }
+  });
+  return automations;
 }
 
 function settingsOf(config: Config): RuntimeSettings {

@@ -1,10 +1,9 @@
-import { type AnyRoute, type Authenticate, json, sse } from '../http/index.ts';
-import { loadCharts, pageRoutes } from '../inspect/index.ts';
-import type { Logger } from '../log/index.ts';
+import { type AnyRoute, type Authenticate, HttpError, json, sse, type WebSocketRoute } from '../http/index.ts';
+import { loadCharts } from '../inspect/index.ts';
 import type { Observatory } from './observatory.ts';
 
-/** What the page of the Hub asks for, here about the turns and MCP servers of one agent server. */
-export function inspectionRoutes(observatory: Observatory, auth: Authenticate<unknown>, logger: Logger): AnyRoute[] {
+/** The actors of this process for who has the token of its WebSocket. The dashboard shows them on its own listener. */
+export function inspectionRoutes(observatory: Observatory, auth: Authenticate<unknown>): AnyRoute[] {
   return [
     { method: 'GET', path: '/v1/machines', auth, handler: async () => json(200, await loadCharts()) },
     {
@@ -14,11 +13,16 @@ export function inspectionRoutes(observatory: Observatory, auth: Authenticate<un
       deadlineMs: 0,
       async handler(context) {
         const lastEventId = context.header('last-event-id') ?? context.query.get('lastEventId') ?? undefined;
-        return sse(await observatory.source(), lastEventId);
+        const format = context.query.get('format');
+        if (format !== null && format !== 'stately') {
+          throw new HttpError(400, 'invalidRequest', 'format must be stately, or absent.', null);
+        }
+        return sse(await (format === null ? observatory.source() : observatory.stately()), lastEventId);
       },
     },
-    ...pageRoutes((directory) =>
-      logger.warn('the inspector page has not been built; run: npm run build', { directory }),
-    ),
   ];
 }
+
+/** The same for Stately's tools, which read a WebSocket. */
+export const inspectionSocket = (observatory: Observatory, auth: Authenticate<unknown>): WebSocketRoute =>
+  observatory.statelySocket('/v1/inspect/stately', auth);

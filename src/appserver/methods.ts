@@ -1,5 +1,6 @@
 import type * as v from 'valibot';
 import type { DynamicTools, Listener, Runtime } from '../agent/index.ts';
+import type { Automations } from '../automations/index.ts';
 import { protocolVersion, type RpcMethod, type RpcResult, type rpcMethods, version } from '../protocol/index.ts';
 import type { McpRoom } from './mcp.ts';
 
@@ -26,7 +27,7 @@ const capabilities: RpcResult<'initialize'>['capabilities'] = {
   approvalFlow: true,
   modeSwitch: false,
   configOverride: true,
-  cronManagement: false,
+  cronManagement: true,
   heartbeatManagement: false,
   skillsManagement: false,
   pluginManagement: false,
@@ -50,8 +51,14 @@ function toolsOf(tools: DynamicTools['tools'] | undefined, { callTool }: Asker):
 }
 
 /** Every method onto the runtime. That `initialize` comes first, and once, is the connection's business. */
-export function methodsOf(threads: Runtime, mcp: McpRoom): Methods {
-  return { ...threadMethods(threads), ...turnMethods(threads), ...mcpMethods(mcp) };
+export function methodsOf(threads: Runtime, mcp: McpRoom, automations: Automations): Methods {
+  return {
+    ...threadMethods(threads),
+    ...turnMethods(threads),
+    ...mcpMethods(mcp),
+    ...cronMethods(automations),
+    ...automationMethods(automations),
+  };
 }
 
 type Some<Prefix extends string> = Pick<Methods, Extract<RpcMethod, Prefix>>;
@@ -131,5 +138,39 @@ function mcpMethods(mcp: McpRoom): Some<`mcp/${string}`> {
     },
     'mcp/status/list': async () => ({ result: { data: [...(await mcp.status())] } }),
     'mcp/test': async ({ name, settings }) => ({ result: await mcp.test(settings ?? name ?? '', name) }),
+  };
+}
+
+function cronMethods(automations: Automations): Some<`cron/${string}`> {
+  return {
+    'cron/list': async ({ includeDisabled }) => {
+      const jobs = await automations.list('cron');
+      return { result: { jobs: jobs.filter(({ enabled }) => enabled || includeDisabled) } };
+    },
+    'cron/add': async (input) => ({ result: { job: await automations.add('cron', input) } }),
+    'cron/remove': async ({ jobId }) => ({ result: { removed: await automations.remove(jobId) } }),
+    'cron/enable': async ({ jobId, enabled }) => ({ result: { job: await automations.setEnabled(jobId, enabled) } }),
+    'cron/run': async ({ jobId }) => ({ result: { job: await automations.run(jobId) } }),
+  };
+}
+
+function automationMethods(automations: Automations): Some<`automation/${string}`> {
+  return {
+    'automation/state': async () => ({ result: await automations.state() }),
+    'automation/task/list': async () => ({ result: { tasks: [...(await automations.list('task'))] } }),
+    'automation/task/create': async (input) => ({ result: { task: await automations.add('task', input) } }),
+    'automation/read': async ({ automationId }) => ({ result: { automation: await automations.read(automationId) } }),
+    'automation/update': async ({ automationId, version, change }) => ({
+      result: { automation: await automations.update(automationId, change, version) },
+    }),
+    'automation/run': async ({ automationId }) => ({ result: { automation: await automations.run(automationId) } }),
+    'automation/cancel': async ({ automationId }) => ({
+      result: { automation: await automations.cancel(automationId) },
+    }),
+    'automation/delete': async ({ automationId }) => ({ result: { removed: await automations.remove(automationId) } }),
+    'automation/runs': async ({ automationId, limit, before }) => {
+      const { data, next } = await automations.runs(automationId, { limit, before });
+      return { result: { data: [...data], ...(next !== undefined && { next }) } };
+    },
   };
 }

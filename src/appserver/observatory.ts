@@ -1,61 +1,79 @@
 import type { AnyActorRef } from 'xstate';
-import type { SseSource } from '../http/index.ts';
+import type { Authenticate, SseSource, WebSocketRoute } from '../http/index.ts';
+import { createRecorder, projections, type Recorder, statelySocket } from '../inspect/index.ts';
 import type { Logger } from '../log/index.ts';
 
 /** An actor that somebody may want to watch. */
 export interface Observable {
   /** Unique while it lives. */
   readonly id: string;
-  readonly machine: 'turn' | 'mcp-server';
+  /** Name of its chart. */
+  readonly machine: string;
   readonly title: string;
+  /** Id of the actor it is shown under; absent: of none. */
+  readonly parent?: string;
 }
 
 /**
- * The actors of this process for whoever watches them. They are only counted while nobody does: a turn must not pay for an
- * inspector that is not there, and the recorder is not even loaded.
+ * The actors of this process for whoever watches them. Every turn is recorded from its first step, bounded and at a
+ * microsecond or two each: who asks why something is as it is comes when it has happened already. What makes a stream of
+ * it is loaded for the first viewer.
  */
 export class Observatory {
   readonly #logger: Logger;
-  readonly #living = new Map<AnyActorRef, Observable>();
-  #watching: Promise<SseSource> | undefined;
-  #observe: ((actor: AnyActorRef, observable: Observable) => void) | undefined;
-  #end: (() => void) | undefined;
+  readonly recorder: Recorder;
+  #source: Promise<SseSource> | undefined;
+  #stately: Promise<SseSource> | undefined;
 
   constructor(logger: Logger) {
     this.#logger = logger;
+    this.recorder = createRecorder({
+      projections,
+      onFault: (error) => logger.error('the inspector has failed; the actors go on', { error }),
+    });
   }
 
-  /** Called with an actor before it starts. Its end is noticed by itself. */
+  /** Called with an actor before it starts. Its end is noticed by itself. Never throws: nothing depends on being seen. */
   readonly add = (actor: AnyActorRef, observable: Observable): void => {
-    this.#living.set(actor, observable);
-    const gone = () => this.#living.delete(actor);
-    actor.subscribe({ complete: gone, error: gone });
-    this.#observe?.(actor, observable);
+    try {
+      this.recorder.observe(actor, { parent: null, ...observable });
+    } catch (error) {
+      this.#logger.error('an actor cannot be inspected', { actor: observable.id, error });
+    }
   };
 
-  /** The stream for viewers; watching begins with the first who asks. */
+  /** The stream for viewers. */
   source(): Promise<SseSource> {
-    this.#watching ??= this.#watch();
-    return this.#watching;
+    this.#source ??= import('../inspect/index.ts').then(({ createInspectionSource }) =>
+      createInspectionSource(this.recorder),
+    );
+    return this.#source;
+  }
+
+  /** The same for Stately's tools. */
+  stately(): Promise<SseSource> {
+    this.#stately ??= this.#createStately();
+    return this.#stately;
+  }
+
+  /** A WebSocket for them. */
+  statelySocket(path: string, auth: Authenticate<unknown>): WebSocketRoute {
+    const onFault = (error: unknown) => this.#logger.error('an inspection stream has failed', { error });
+    return statelySocket({ path, auth, recorder: async () => this.recorder, machines: loadMachines, onFault });
   }
 
   close(): void {
-    this.#end?.();
+    this.recorder.close();
   }
 
-  async #watch(): Promise<SseSource> {
-    const [{ createInspectionSource, createRecorder, projections }, { catalogue }] = await Promise.all([
-      import('../inspect/index.ts'),
-      import('../../machines/index.ts'),
-    ]);
-    const recorder = createRecorder({
-      machines: catalogue,
-      projections,
-      onFault: (error) => this.#logger.error('the inspector has failed; the actors go on', { error }),
-    });
-    this.#observe = (actor, observable) => void recorder.observe(actor, { ...observable, parent: null });
-    this.#end = () => recorder.close();
-    for (const [actor, observable] of this.#living) this.#observe(actor, observable);
-    return createInspectionSource(recorder);
+  async #createStately(): Promise<SseSource> {
+    const [{ createStatelySource }, machines] = await Promise.all([import('../inspect/index.ts'), loadMachines()]);
+    return createStatelySource(this.recorder, machines);
   }
+}
+
+/** Every machine by the name of its chart. */
+async function loadMachines() {
+  const { catalogue } = await import('../../machines/index.ts');
+  return catalogue;
 }

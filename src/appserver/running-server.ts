@@ -2,24 +2,35 @@ import type { Readable, Writable } from 'node:stream';
 import type { StoredThread } from '../agent/index.ts';
 import { type Config, isLoopback } from '../config/index.ts';
 import type { HttpServer } from '../http/index.ts';
+import type { RecentLog } from '../log/index.ts';
 import { defaults, type Turn, version } from '../protocol/index.ts';
 import { ownIdentity } from '../supervise/index.ts';
+import { ActiveSessions } from './active-sessions.ts';
 import { Activity } from './activity.ts';
 import { addressOf, type ServingAddress, urlHost } from './address.ts';
 import type { AppServer, AppServerOptions } from './app-server.ts';
 import { type Assembly, assemble } from './assembly.ts';
 import type { ConnectionOptions } from './connection.ts';
+import { openDashboard } from './dashboard.ts';
+import { homeOf, tokenSource } from './dashboard-access.ts';
 import { incarnationOf, withIncarnation } from './incarnation.ts';
-import { inspectionRoutes } from './inspection.ts';
-import { methodsOf } from './methods.ts';
+import { inspectionRoutes, inspectionSocket } from './inspection.ts';
+import { type Methods, methodsOf } from './methods.ts';
+import { metricsText } from './metrics.ts';
 import { Observatory } from './observatory.ts';
 import { secretsOf } from './secrets.ts';
 import { listen, openServer } from './server.ts';
-import { openServices, type Services } from './services.ts';
+import { openServices, type Services, type ServicesOptions, wantsDashboard } from './services.ts';
 import { StartupError } from './startup-error.ts';
 import { serveStdio } from './stdio.ts';
 import { notificationOf, tellHub } from './tell-hub.ts';
 import type { HeldWorkspace } from './workspace.ts';
+
+/** What the server's own log is kept in for who looks at it, and what ends that. */
+export interface KeptLog {
+  readonly recentLog: RecentLog;
+  readonly untap: () => void;
+}
 
 /** One workspace being served: the runtime, the listeners in front of it, and the order in which they come and go. */
 export class RunningServer implements AppServer {
@@ -29,6 +40,10 @@ export class RunningServer implements AppServer {
   readonly #options: AppServerOptions;
   readonly #address: ServingAddress;
   readonly #incarnation: string;
+  readonly #log: KeptLog;
+  readonly #startedAt = new Date().toISOString();
+  readonly #active = new ActiveSessions();
+  readonly #dashboardToken: (() => string) | undefined;
   readonly #observatory: Observatory;
   readonly #activity: Activity;
   readonly #assembly: Assembly;
@@ -40,7 +55,7 @@ export class RunningServer implements AppServer {
   #closing: Promise<void> | undefined;
 
   /** @throws StartupError (config) */
-  private constructor(workspace: HeldWorkspace, config: Config, options: AppServerOptions) {
+  private constructor(workspace: HeldWorkspace, config: Config, options: AppServerOptions, log: KeptLog) {
     const { launch, logger, env, provider } = options;
     this.workspacePath = workspace.path;
     this.#workspace = workspace;
@@ -48,7 +63,10 @@ export class RunningServer implements AppServer {
     this.#options = options;
     this.#address = addressOf(config, options);
     this.#incarnation = incarnationOf(launch, env);
-    const secrets = secretsOf(config, launch, this.#address.token);
+    this.#log = log;
+    const isShown = wantsDashboard({ mode: this.#mode, config, launch });
+    this.#dashboardToken = isShown ? tokenSource(homeOf(launch, env), logger) : undefined;
+    const secrets = secretsOf(config, launch, [this.#address.token, this.#dashboardToken?.() ?? '']);
     for (const secret of secrets) logger.protect(secret);
     this.#observatory = new Observatory(logger);
     this.#assembly = assemble({
@@ -59,13 +77,17 @@ export class RunningServer implements AppServer {
       secrets,
       logger,
       provider,
-      observe: this.#observatory.add,
+      observe: (actor, observable) => {
+        this.#active.observe(actor, observable);
+        this.#observatory.add(actor, observable);
+      },
       onTurnEnd: (thread, turn) => this.#noteTurnEnd(thread, turn),
     });
-    const { threads, mcp } = this.#assembly;
-    this.#activity = new Activity(() => threads.activeTurns > 0);
+    const { threads, mcp, automations } = this.#assembly;
+    threads.feed.join(this.#active.hear);
+    this.#activity = new Activity(() => threads.activeTurns > 0 || automations.isExpecting);
     this.#connection = {
-      methods: methodsOf(threads, mcp),
+      methods: this.#introduced(methodsOf(threads, mcp, automations)),
       feed: threads.feed,
       respond: threads.respond.bind(threads),
       onWork: this.#activity.note,
@@ -78,8 +100,13 @@ export class RunningServer implements AppServer {
    *
    * @throws StartupError config, system
    */
-  static async start(workspace: HeldWorkspace, config: Config, options: AppServerOptions): Promise<RunningServer> {
-    const running = new RunningServer(workspace, config, options);
+  static async start(
+    workspace: HeldWorkspace,
+    config: Config,
+    options: AppServerOptions,
+    log: KeptLog,
+  ): Promise<RunningServer> {
+    const running = new RunningServer(workspace, config, options, log);
     try {
       await running.#open();
       return running;
@@ -95,6 +122,10 @@ export class RunningServer implements AppServer {
 
   get baseUrl(): string {
     return `http://${this.#authority}`;
+  }
+
+  get dashboardToken(): string | undefined {
+    return this.#dashboardToken?.();
   }
 
   get endpoints(): AppServer['endpoints'] {
@@ -116,14 +147,15 @@ export class RunningServer implements AppServer {
   }
 
   async #open(): Promise<void> {
-    const { launch, logger, mode = 'appServer' } = this.#options;
+    const { launch, logger } = this.#options;
     this.#server = await this.#createServer();
     this.#services = await openServices({
-      mode: launch ? 'managed' : mode,
+      mode: this.#mode,
       config: this.#config,
       launch,
       runtime: this.#assembly.threads,
       health: this.#assembly.describe,
+      dashboard: (ownsListener) => this.#openDashboard(ownsListener),
       logger,
     });
     const { host, port } = await this.#listen(this.#server);
@@ -133,6 +165,53 @@ export class RunningServer implements AppServer {
     logger.info('serving', { workspacePath: this.workspacePath, address: this.#authority });
     // Loading their client takes a while: nobody who waits for this server waits for that.
     this.#assembly.mcp.start().catch((error: unknown) => logger.bug(error));
+    this.#assembly.automations.start().catch((error: unknown) => logger.bug(error));
+  }
+
+  get #mode(): ServicesOptions['mode'] {
+    const { launch, mode = 'appServer' } = this.#options;
+    return launch ? 'managed' : mode;
+  }
+
+  /** A client is told where to look at what it does. */
+  #introduced(methods: Methods): Methods {
+    const { initialize } = methods;
+    const endpoint = () => this.endpoints.dashboard;
+    return {
+      ...methods,
+      async initialize(params, asker) {
+        const handled = await initialize(params, asker);
+        const dashboardUrl = endpoint();
+        return dashboardUrl === undefined ? handled : { ...handled, result: { ...handled.result, dashboardUrl } };
+      },
+    };
+  }
+
+  #openDashboard(ownsListener: boolean) {
+    const { launch, env, logger } = this.#options;
+    return openDashboard(
+      {
+        workspacePath: this.workspacePath,
+        home: homeOf(launch, env),
+        env,
+        config: this.#config,
+        token: () => this.#dashboardToken?.() ?? '',
+        assembly: this.#assembly,
+        active: this.#active,
+        observatory: this.#observatory,
+        recentLog: this.#log.recentLog,
+        startedAt: this.#startedAt,
+        endpoints: () => this.endpoints,
+        metrics: () => metricsText(this.#assembly, this.#stats()),
+        logger,
+      },
+      ownsListener,
+    );
+  }
+
+  /** What all listeners of this process have open. */
+  #stats(): ReturnType<HttpServer['stats']>[] {
+    return [...(this.#services?.stats() ?? []), ...(this.#server ? [this.#server.stats()] : [])];
   }
 
   #createServer(): Promise<HttpServer> {
@@ -141,7 +220,8 @@ export class RunningServer implements AppServer {
       token: this.#address.token,
       isPublic: !isLoopback(this.#address.host),
       connection: this.#connection,
-      inspection: (auth) => inspectionRoutes(this.#observatory, auth, logger),
+      inspection: (auth) => inspectionRoutes(this.#observatory, auth),
+      inspectionSocket: (auth) => inspectionSocket(this.#observatory, auth),
       health: {
         incarnation: this.#incarnation,
         threads: this.#assembly.threads,
@@ -173,7 +253,7 @@ export class RunningServer implements AppServer {
         managedByHub: launch !== undefined,
         incarnation: this.#incarnation,
         adoptionProof: launch?.adoptionProof ?? null,
-        startedAt: new Date().toISOString(),
+        startedAt: this.#startedAt,
         serverVersion: version,
         endpoints: { appServerWebSocket: this.webSocketUrl, ...this.endpoints },
       });
@@ -198,6 +278,7 @@ export class RunningServer implements AppServer {
       this.#observatory.close();
       await Promise.all([this.#services?.close(), this.#server?.close(graceMs)]);
     } finally {
+      this.#log.untap();
       this.#workspace.lock.release();
     }
   }

@@ -2,6 +2,9 @@ import { type JsonSchema, toJsonSchemaDefs } from '@valibot/to-json-schema';
 import type * as v from 'valibot';
 import {
   ApprovalRequest,
+  Automation,
+  AutomationRun,
+  AutomationsState,
   clientNotifications,
   DynamicTool,
   Identity,
@@ -14,8 +17,10 @@ import {
   rpcErrors,
   rpcMethods,
   rpcNotifications,
+  Schedule,
   serverRequests,
   Thread,
+  ThreadBinding,
   ThreadConfig,
   ThreadSummary,
   TokenUsage,
@@ -29,6 +34,9 @@ type Json = Readonly<Record<string, unknown>>;
 /** Shapes that others are made of; each is written down once. */
 const named: Readonly<Record<string, AnySchema>> = {
   ApprovalRequest,
+  Automation,
+  AutomationRun,
+  AutomationsState,
   DynamicTool,
   Identity,
   InputPart,
@@ -36,7 +44,9 @@ const named: Readonly<Record<string, AnySchema>> = {
   McpServerConfig,
   McpServerStatus,
   QueuedInput,
+  Schedule,
   Thread,
+  ThreadBinding,
   ThreadConfig,
   ThreadSummary,
   TokenUsage,
@@ -48,7 +58,7 @@ function schemasOf(definitions: Readonly<Record<string, AnySchema>>, typeMode: '
     { ...named, ...definitions },
     {
       typeMode,
-      ignoreActions: ['trim'],
+      ignoreActions: ['trim', 'check'],
       overrideRef: ({ referenceId }) => `#/components/schemas/${referenceId}`,
     },
   ) as Readonly<Record<string, JsonSchema>>;

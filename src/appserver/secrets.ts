@@ -1,13 +1,19 @@
 import type { Config } from '../config/index.ts';
 import type { LaunchDocument } from '../protocol/index.ts';
 
-/** What no log, tool, trace or prompt may hold. @param token of our WebSocket */
-export function secretsOf(config: Config, launch: LaunchDocument | undefined, token: string): string[] {
+/**
+ * What no log, tool, trace or prompt may hold.
+ *
+ * @param tokens of our WebSocket and our dashboard
+ */
+export function secretsOf(config: Config, launch: LaunchDocument | undefined, tokens: readonly string[]): string[] {
   return [
-    token,
+    ...tokens,
     config.ApiKey,
     config.Api.ApiKey,
     config.AgUi.ApiKey,
+    config.DashBoard.Password,
+    ...Object.values(config.Telemetry.Headers),
     config.AppServer.WebSocket.Token,
     config.Tools.Web.SearchApiKey,
     launch?.notificationToken ?? '',

@@ -24,6 +24,7 @@ export interface ServerOptions {
   readonly connection: Omit<ConnectionOptions, 'wire'>;
   readonly health: Omit<HealthOptions, 'connections' | 'connection'>;
   readonly inspection: (auth: Authenticate<undefined>) => readonly AnyRoute[];
+  readonly inspectionSocket: (auth: Authenticate<undefined>) => WebSocketRoute;
   readonly isReady: () => boolean;
   readonly logger: Logger;
 }
@@ -50,7 +51,10 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
         },
         ...options.inspection((request) => authenticate(request, token)),
       ],
-      webSockets: [webSocket(token, connection, isReady)],
+      webSockets: [
+        webSocket(token, connection, isReady),
+        options.inspectionSocket((request) => authenticate(request, token)),
+      ],
       hostAllowed: isPublic ? () => true : loopbackHosts(),
       errorBody: ({ code, message, details }) => ({ error: { code, message, details } }),
       onBug: (error, errorId) => logger.error('a request failed because of a bug', { errorId, error }),

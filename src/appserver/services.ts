@@ -1,8 +1,16 @@
 import type { Runtime } from '../agent/index.ts';
 import { type Config, isLoopback } from '../config/index.ts';
-import { type AnyRoute, createServer, type HttpServer, loopbackHosts, type ServerOptions } from '../http/index.ts';
+import type { Dashboard } from '../dashboard/index.ts';
+import {
+  type AnyRoute,
+  createServer,
+  type HttpServer,
+  knownHosts,
+  loopbackHosts,
+  type ServerOptions,
+} from '../http/index.ts';
 import type { Logger } from '../log/index.ts';
-import { defaults, type LaunchDocument, version } from '../protocol/index.ts';
+import { dashboardPaths, defaults, type LaunchDocument, version } from '../protocol/index.ts';
 import { urlHost } from './address.ts';
 import type { ListenAddress } from './arguments.ts';
 import { listen } from './server.ts';
@@ -17,57 +25,74 @@ export interface ServicesOptions {
   readonly launch: LaunchDocument | undefined;
   readonly runtime: Runtime;
   readonly health: () => Readonly<Record<string, unknown>>;
+  /** Makes the dashboard; called when it is wanted. @param ownsListener nothing else is served at its address */
+  readonly dashboard: (ownsListener: boolean) => Promise<Dashboard>;
   readonly logger: Logger;
 }
 
+export type ServiceKey = 'api' | 'agui' | 'dashboard';
+
 /** One of the HTTP services, where it is to listen. */
 interface Planned {
-  readonly name: 'api' | 'agui';
+  readonly name: ServiceKey;
   readonly address: ListenAddress;
   readonly path: string;
-  /** Rather another port than none: the Hub reads the real one from the lock file. */
+  /** Rather another port than none: the lock file tells the real one, to the Hub and to everybody. */
   readonly takesAnyPort: boolean;
 }
 
 export interface Services {
   /** By service: where it answers. */
-  readonly endpoints: Readonly<Partial<Record<'api' | 'agui', string>>>;
+  readonly endpoints: Readonly<Partial<Record<ServiceKey, string>>>;
+  /** What each of their listeners has open. */
+  stats(): ReturnType<HttpServer['stats']>[];
   close(): Promise<void>;
 }
 
 /**
- * Opens the HTTP services that the mode and the configuration ask for: chat completions and AG-UI. Services with the same
- * address share one server.
+ * Opens the HTTP services that the mode and the configuration ask for: chat completions, AG-UI and the dashboard. Services
+ * with the same address share one server (specification §1).
  *
  * @throws StartupError config (others could reach it and nothing protects it), system (the port cannot be had)
  */
 export async function openServices(options: ServicesOptions): Promise<Services> {
   const servers: HttpServer[] = [];
-  const endpoints: Partial<Record<'api' | 'agui', string>> = {};
+  const dashboards: Dashboard[] = [];
+  const endpoints: Partial<Record<ServiceKey, string>> = {};
   const close = async () => {
+    for (const dashboard of dashboards) dashboard.close();
     await Promise.all(servers.map((server) => server.close(defaults.http.closeGraceMs)));
   };
   try {
     for (const group of groupsOf(planOf(options))) {
-      const server = await open(group, options);
+      const { server, dashboard } = await open(group, options);
       servers.push(server);
+      if (dashboard) dashboards.push(dashboard);
       const bound = await bind(server, group, options.logger);
       for (const { name, path } of group) endpoints[name] = `http://${urlHost(bound.host)}:${bound.port}${path}`;
     }
-    return { endpoints, close };
+    return { endpoints, stats: () => servers.map((server) => server.stats()), close };
   } catch (error) {
     await close();
     throw error;
   }
 }
 
-function planOf({ mode, config, launch }: ServicesOptions): Planned[] {
-  const { Api, AgUi } = config;
+/** Whether this server offers a dashboard at all. */
+export function wantsDashboard({ mode, config, launch }: Pick<ServicesOptions, 'mode' | 'config' | 'launch'>): boolean {
+  return mode === 'managed' ? launch?.services.dashboard !== undefined : mode !== 'api' && config.DashBoard.Enabled;
+}
+
+function planOf(options: ServicesOptions): Planned[] {
+  const { mode, config, launch } = options;
+  const { Api, AgUi, DashBoard } = config;
+  const page = { name: 'dashboard', path: dashboardPaths.page, takesAnyPort: true } as const;
   if (mode === 'managed') {
-    const { api, agui } = launch?.services ?? {};
+    const { api, agui, dashboard } = launch?.services ?? {};
     return [
       ...(api ? [{ name: 'api', address: api, path: '', takesAnyPort: true } as const] : []),
       ...(agui ? [{ name: 'agui', address: agui, path: agui.path, takesAnyPort: true } as const] : []),
+      ...(dashboard ? [{ ...page, address: dashboard }] : []),
     ];
   }
   const wantsApi = mode === 'api' || mode === 'gateway' || Api.Enabled;
@@ -78,6 +103,7 @@ function planOf({ mode, config, launch }: ServicesOptions): Planned[] {
     ...(AgUi.Enabled && mode !== 'api'
       ? [{ name: 'agui', address: { host: AgUi.Host, port: AgUi.Port }, path: AgUi.Path, takesAnyPort: false } as const]
       : []),
+    ...(wantsDashboard(options) ? [{ ...page, address: { host: DashBoard.Host, port: DashBoard.Port } }] : []),
   ];
 }
 
@@ -92,38 +118,72 @@ function groupsOf(planned: readonly Planned[]): Planned[][] {
   return [...groups.values()];
 }
 
-async function open(group: readonly Planned[], options: ServicesOptions): Promise<HttpServer> {
+/** What one service brings to the server that carries it. */
+interface Face {
+  readonly routes: readonly AnyRoute[];
+  /** Whether it answers for a path, known or not. Absent: for what no other answers for. */
+  readonly owns?: (path: string | undefined) => boolean;
+  readonly guard?: ServerOptions['guard'];
+  readonly headers?: ServerOptions['headers'];
+  readonly errorBody?: ServerOptions['errorBody'];
+  readonly dashboard?: Dashboard;
+}
+
+const faces: { readonly [K in ServiceKey]: (planned: Planned, group: Group) => Promise<Face> } = {
+  async agui({ path }, { options: { runtime, config } }) {
+    const { aguiRoutes } = await import('../agui/index.ts');
+    return { routes: aguiRoutes({ runtime, path, apiKey: config.AgUi.ApiKey }), owns: (asked) => asked === path };
+  },
+  async api(_planned, { isPublic, options }) {
+    const { chatErrorBody, chatGuard, chatRoutes, isChatPath } = await import('../chat/index.ts');
+    const { config, mode, runtime, health, logger } = options;
+    return {
+      routes: chatRoutes({ runtime, api: config.Api, isPublic, version, mode, logger, health }),
+      owns: isChatPath,
+      guard: chatGuard({ api: config.Api }),
+      errorBody: chatErrorBody,
+    };
+  },
+  async dashboard(_planned, { members, options }) {
+    const [{ dashboardGuard, dashboardHeaders }, dashboard] = await Promise.all([
+      import('../dashboard/index.ts'),
+      options.dashboard(members.length === 1),
+    ]);
+    return { routes: dashboard.routes, guard: dashboardGuard, headers: dashboardHeaders, dashboard };
+  },
+};
+
+/** Services that share an address. */
+interface Group {
+  readonly members: readonly Planned[];
+  readonly isPublic: boolean;
+  readonly options: ServicesOptions;
+}
+
+async function open(members: readonly Planned[], options: ServicesOptions) {
   const { config, logger } = options;
-  const host = group[0]?.address.host ?? '';
-  const isPublic = !isLoopback(host);
-  for (const { name } of group) requireKey(name, host, isPublic, config);
-  const routes: AnyRoute[] = [];
-  let guard: ServerOptions['guard'];
-  let errorBody: ServerOptions['errorBody'] = ({ code, message, details }) => ({ error: { code, message, details } });
-  for (const { name, path } of group) {
-    if (name === 'agui') {
-      const { aguiRoutes } = await import('../agui/index.ts');
-      routes.push(...aguiRoutes({ runtime: options.runtime, path, apiKey: config.AgUi.ApiKey }));
-    } else {
-      const { chatErrorBody, chatGuard, chatRoutes, isChatPath } = await import('../chat/index.ts');
-      const { mode, runtime, health } = options;
-      routes.push(...chatRoutes({ runtime, api: config.Api, isPublic, version, mode, logger, health }));
-      guard = chatGuard({ api: config.Api });
-      const elsewhere = errorBody;
-      errorBody = (error) => (isChatPath(error.path) ? chatErrorBody(error) : elsewhere(error));
-    }
-  }
-  return createServer(
+  const host = members[0]?.address.host ?? '';
+  const group: Group = { members, isPublic: !isLoopback(host), options };
+  if (group.isPublic) for (const { name } of members) requireProtection(name, host, config);
+  const carried = await Promise.all(members.map((planned) => faces[planned.name](planned, group)));
+  const faceOf = (path: string | undefined) =>
+    carried.find(({ owns }) => owns?.(path)) ?? carried.find(({ owns }) => owns === undefined);
+  const dashboard = carried.find((face) => face.dashboard)?.dashboard;
+  const server = await createServer(
     {
-      routes,
-      ...(guard && { guard }),
-      hostAllowed: isPublic ? () => true : loopbackHosts(),
-      errorBody,
+      routes: carried.flatMap(({ routes }) => routes),
+      guard: (request) => faceOf(request.path)?.guard?.(request),
+      headers: (path) => faceOf(path)?.headers?.(path) ?? [],
+      hostAllowed: hostRule(group, dashboard !== undefined),
+      errorBody: (error) =>
+        faceOf(error.path)?.errorBody?.(error) ?? {
+          error: { code: error.code, message: error.message, details: error.details },
+        },
       onBug: (error, errorId) => logger.error('a request failed because of a bug', { errorId, error }),
       limits: {
         bodyBytes: defaults.http.hubBodyBytes,
         deadlineMs: defaults.http.requestDeadlineMs,
-        sseBufferBytes: defaults.sse.bufferBytes,
+        sseBufferBytes: dashboard ? defaults.dashboard.streamBufferBytes : defaults.sse.bufferBytes,
         sseHeartbeatMs: defaults.sse.heartbeatMs,
         sseRetryMs: defaults.sse.retryMs,
       },
@@ -131,26 +191,50 @@ async function open(group: readonly Planned[], options: ServicesOptions): Promis
     'auto',
     (reason) => logger.warn('uWebSockets.js does not load here; serving on node:http instead', { reason }),
   );
+  return { server, dashboard };
 }
 
-/** An agent that runs commands is not left open to the network. @throws StartupError (config) */
-function requireKey(name: 'api' | 'agui', host: string, isPublic: boolean, config: Config): void {
-  const [key, setting] = name === 'api' ? [config.Api.ApiKey, 'Api.ApiKey'] : [config.AgUi.ApiKey, 'AgUi.ApiKey'];
-  if (isPublic && key === '') {
-    throw new StartupError('config', `${setting} must be set to listen on ${host}, which others can reach`);
-  }
+/** A listener with the dashboard on it is asked by browsers: whatever shares it goes by the stricter rule. */
+function hostRule({ isPublic, options: { config } }: Group, hasDashboard: boolean): ServerOptions['hostAllowed'] {
+  if (hasDashboard) return knownHosts({ isPublic, names: config.DashBoard.AllowedHosts });
+  return isPublic ? () => true : loopbackHosts();
 }
+
+/** An agent that runs commands is not left open to the network, nor is what it said and read. @throws StartupError (config) */
+function requireProtection(name: ServiceKey, host: string, config: Config): void {
+  const { Api, AgUi, DashBoard } = config;
+  const missing: Readonly<Record<ServiceKey, string | undefined>> = {
+    api: Api.ApiKey === '' ? 'Api.ApiKey' : undefined,
+    agui: AgUi.ApiKey === '' ? 'AgUi.ApiKey' : undefined,
+    dashboard:
+      DashBoard.Username === '' || DashBoard.Password === ''
+        ? 'DashBoard.Username and DashBoard.Password'
+        : DashBoard.Auth === 'none'
+          ? 'DashBoard.Auth ("token")'
+          : undefined,
+  };
+  if (missing[name] === undefined) return;
+  throw new StartupError('config', `${missing[name]} must be set to listen on ${host}, which others can reach`);
+}
+
+const portSettings: Readonly<Record<ServiceKey, string>> = {
+  api: 'Api.Port',
+  agui: 'AgUi.Port',
+  dashboard: 'DashBoard.Port',
+};
 
 async function bind(server: HttpServer, group: readonly Planned[], logger: Logger): Promise<ListenAddress> {
   const [first] = group;
   if (!first) throw new TypeError('a group of services has one at least');
+  // Who was told a port finds nothing at another: one such service is enough.
+  const takesAnyPort = group.every((service) => service.takesAnyPort);
   try {
-    return await (first.takesAnyPort ? listen(server, first.address, logger) : server.listen(first.address));
+    return await (takesAnyPort ? listen(server, first.address, logger) : server.listen(first.address));
   } catch (error) {
     const { host, port } = first.address;
     const reason =
       (error as NodeJS.ErrnoException).code === 'EADDRINUSE' ? 'the port is taken' : (error as Error).message;
-    const setting = first.name === 'api' ? 'Api.Port' : 'AgUi.Port';
-    throw new StartupError('system', `cannot listen on ${host}:${port}: ${reason}; see ${setting}`, { cause: error });
+    const message = `cannot listen on ${host}:${port}: ${reason}; see ${portSettings[first.name]}`;
+    throw new StartupError('system', message, { cause: error });
   }
 }

@@ -14,6 +14,39 @@ const thread: OptionSpec = {
   describe: 'Go on with this conversation; default: a new one',
 };
 const workspace: ArgumentSpec = { name: 'workspace', completes: 'directories' };
+const inWorkspace: OptionSpec = {
+  name: 'workspace',
+  value: 'dir',
+  describe: 'Workspace directory; default: the current one',
+};
+const automation: ArgumentSpec = { name: 'id', completes: 'nothing' };
+const wait: OptionSpec = {
+  name: 'wait',
+  describe: 'Wait for its end and print the answer; exit code 1 when it failed',
+};
+/** What `cron add` and `task add` share. */
+const automationOptions: readonly OptionSpec[] = [
+  { name: 'every', value: 'duration', describe: 'Again and again, e.g. 15m, 2h, 1d; a minute at least' },
+  { name: 'at', value: 'moment', describe: 'Once: 2026-12-24T18:00 (local, or with a zone), or from now: +30m' },
+  { name: 'daily', value: 'time', describe: 'Every day at a time of the day, e.g. 07:30' },
+  { name: 'cron', value: 'expression', describe: 'Five fields: minute, hour, day of month, month, day of week' },
+  {
+    name: 'tz',
+    value: 'zone',
+    describe: 'Time zone of --daily and --cron, e.g. Europe/Berlin; default: of this machine',
+  },
+  { name: 'name', value: 'name', describe: 'Default: the beginning of the prompt' },
+  {
+    name: 'thread',
+    value: 'id',
+    describe: 'In this conversation, or "own": always the same; default: a new one each time',
+  },
+  { name: 'model', value: 'model', describe: 'Another model than the configured one' },
+  { name: 'once', describe: 'Remove it when it has completed (one-offs)' },
+  { name: 'disabled', describe: 'Do not switch it on yet' },
+  { name: 'ask', describe: 'What needs approval waits for somebody to answer; default: it is declined' },
+  { ...yes, describe: 'Allow everything it asks for, shell commands included' },
+];
 
 export const commands: readonly CommandSpec[] = [
   {
@@ -91,7 +124,7 @@ export const commands: readonly CommandSpec[] = [
     name: 'inspect',
     describe: [
       'Show one workspace, or open the live statechart page.',
-      'With a workspace: prints its record; with --open, opens the page of its turns and MCP servers. Without: opens the page of the Hub. The access token is printed on a terminal only, or with --print-url.',
+      'With a workspace: prints its record; with --open, opens its dashboard at the statecharts of its actors. Without: opens the page of the Hub. The access token is printed on a terminal only, or with --print-url.',
     ],
     argument: workspace,
     options: [
@@ -152,11 +185,100 @@ export const commands: readonly CommandSpec[] = [
     load: () => import('./commands/logs.ts'),
   },
   {
+    name: 'cron list',
+    describe: ['List the jobs of a workspace, the next one first.'],
+    options: [inWorkspace, noStart, json],
+    examples: ['cron list', 'cron list --workspace ~/projects/site --json'],
+    load: async () => ({ run: (await import('./commands/cron.ts')).list }),
+  },
+  {
+    name: 'cron add',
+    describe: [
+      'Say something to the agent of a workspace again and again.',
+      'Runs for as long as the agent server does. What was due meanwhile is made up for, once. The prompt may be piped.',
+    ],
+    argument: { name: 'prompt', completes: 'nothing' },
+    options: [inWorkspace, ...automationOptions, noStart, json],
+    examples: [
+      'cron add --daily 07:30 "What has changed since yesterday?"',
+      'cron add --every 15m --thread own "Is the build green?"',
+      'cron add --cron "0 9 * * MON-FRI" --tz Europe/Berlin --name standup "Write the stand-up notes"',
+      'cron add --at +30m --once "Remind me of the deployment"',
+    ],
+    load: async () => ({ run: (await import('./commands/cron.ts')).add }),
+  },
+  {
+    name: 'cron show',
+    describe: ['Show a job or task: when it is due, and what became of its runs.'],
+    argument: automation,
+    options: [inWorkspace, noStart, json],
+    examples: ['cron show standup', 'cron show job_1f0c5e2a9b3d --json'],
+    load: async () => ({ run: (await import('./commands/cron.ts')).show }),
+  },
+  {
+    name: 'cron run',
+    describe: ['Run a job or task now, besides its schedule.'],
+    argument: automation,
+    options: [inWorkspace, wait, noStart, json],
+    examples: ['cron run standup', 'cron run standup --wait'],
+    load: async () => ({ run: (await import('./commands/cron.ts')).run }),
+  },
+  {
+    name: 'cron cancel',
+    describe: ['End the run of a job or task that is under way or waits for a retry.', 'Its schedule goes on.'],
+    argument: automation,
+    options: [inWorkspace, noStart, json],
+    examples: ['cron cancel standup'],
+    load: async () => ({ run: (await import('./commands/cron.ts')).cancel }),
+  },
+  {
+    name: 'cron enable',
+    describe: ['Switch a job or task on.', 'What was due while it was off is not made up for.'],
+    argument: automation,
+    options: [inWorkspace, noStart, json],
+    examples: ['cron enable standup'],
+    load: async () => ({ run: (await import('./commands/cron.ts')).enable }),
+  },
+  {
+    name: 'cron disable',
+    describe: ['Switch a job or task off.', 'A run that is under way goes on.'],
+    argument: automation,
+    options: [inWorkspace, noStart, json],
+    examples: ['cron disable standup'],
+    load: async () => ({ run: (await import('./commands/cron.ts')).disable }),
+  },
+  {
+    name: 'cron remove',
+    describe: ['Remove a job or task and its history.', 'A run that is under way is ended.'],
+    argument: automation,
+    options: [inWorkspace, noStart, json],
+    examples: ['cron remove standup'],
+    load: async () => ({ run: (await import('./commands/cron.ts')).remove }),
+  },
+  {
+    name: 'task list',
+    describe: ['List the local tasks of a workspace.', 'All of `cron` but `list` and `add` work for tasks too.'],
+    options: [inWorkspace, noStart, json],
+    examples: ['task list'],
+    load: async () => ({ run: (await import('./commands/cron.ts')).listTasks }),
+  },
+  {
+    name: 'task add',
+    describe: [
+      'Give the agent of a workspace a piece of work.',
+      'Without a schedule it runs once, as soon as there is room. The prompt may be piped.',
+    ],
+    argument: { name: 'prompt', completes: 'nothing' },
+    options: [inWorkspace, ...automationOptions, wait, noStart, json],
+    examples: ['task add "Tidy up the imports"', 'task add --at 2026-12-24T18:00 "Write the release notes"'],
+    load: async () => ({ run: (await import('./commands/cron.ts')).addTask }),
+  },
+  {
     name: 'machines',
     describe: ['Print the statecharts everything runs on.', 'Without a name: a list of them.'],
     argument: {
       name: 'name',
-      choices: ['hub', 'agent-server', 'api-proxy', 'turn', 'mcp-server'],
+      choices: ['hub', 'agent-server', 'api-proxy', 'turn', 'mcp-server', 'scheduler', 'automation'],
       completes: 'choices',
     },
     options: [
@@ -224,12 +346,29 @@ export const commands: readonly CommandSpec[] = [
     name: 'gateway',
     describe: [
       'Serve all HTTP services of a workspace.',
-      'The chat API always, AG-UI when AgUi.Enabled is set. Services that are configured for the same address share its port.',
+      'The chat API always, AG-UI when AgUi.Enabled is set, the dashboard unless DashBoard.Enabled is false. Services that are configured for the same address share its port.',
     ],
     options: [{ name: 'workspace', value: 'dir', describe: 'Workspace directory; default: the current one' }],
     examples: ['gateway', 'gateway --workspace ~/projects/site'],
     servesForeground: true,
     load: () => import('./commands/gateway.ts'),
+  },
+  {
+    name: 'dashboard',
+    describe: [
+      'Look at what a workspace has recorded.',
+      'A read-only viewer that needs no agent server and works beside one. A running agent server has a dashboard of its own: oratorio inspect <workspace> --open.',
+      'The access token is printed on a terminal only, or with --print-url.',
+    ],
+    options: [
+      { name: 'workspace', value: 'dir', describe: 'Workspace directory; default: the current one' },
+      { name: 'port', value: 'port', describe: 'Listen here or nowhere; default: DashBoard.Port, or another free one' },
+      { name: 'open', describe: 'Open the page in a browser' },
+      { name: 'print-url', describe: 'Print the address with its access token' },
+      { name: 'new-token', describe: 'Make a new access token for all dashboards of this user, and leave' },
+    ],
+    examples: ['dashboard', 'dashboard --workspace ~/projects/site --open', 'dashboard --new-token'],
+    load: () => import('./commands/dashboard.ts'),
   },
   {
     name: 'acp',

@@ -60,7 +60,7 @@ export function parse(argv: readonly string[]): Parsed {
   if (first === 'help') return { kind: 'help', command: findCommand(argv.slice(1)) };
   if (first.startsWith('-')) throw usageError(`Options go after the command: ${first}`);
   const command = findCommand(argv);
-  if (!command) throw usageError(`There is no command ${first}.${suggestion(first)}`);
+  if (!command) throw unknownCommand(first);
   const words = command.name.split(' ').length;
   const rest = argv.slice(words);
   const beforeDashes = rest.includes('--') ? rest.slice(0, rest.indexOf('--')) : rest;
@@ -129,6 +129,13 @@ function check(
     throw usageError(`--${option.name} must be one of ${option.choices.join(', ')}.`, command.name);
   }
   return value;
+}
+
+/** A first word may need a second one. */
+function unknownCommand(first: string) {
+  const seconds = commands.flatMap(({ name }) => (name.startsWith(`${first} `) ? [name.slice(first.length + 1)] : []));
+  if (seconds.length > 0) return usageError(`oratorio ${first} goes on with one of: ${seconds.join(', ')}.`);
+  return usageError(`There is no command ${first}.${suggestion(first)}`);
 }
 
 /** The command somebody probably meant: at most two letters off. */

@@ -1,7 +1,53 @@
-import { Config } from './schema.ts';
+import { userOnlySections } from './layers.ts';
+import { isJsonObject, type JsonObject } from './parse.ts';
+import { Config, secretKeyPaths } from './schema.ts';
 
-/** The configuration file as JSON Schema (draft 7), for editors and the dashboard: what a user may write. */
+/** The configuration file as JSON Schema (draft 7), for editors: what a user may write. */
 export async function configJsonSchema(): Promise<Record<string, unknown>> {
   const { toJsonSchema } = await import('@valibot/to-json-schema');
   return { ...toJsonSchema(Config, { typeMode: 'input', errorMode: 'ignore' }), title: 'Oratorio configuration' };
+}
+
+/** Settings whose change is applied to a server that runs. The rest holds from its next start on. */
+const liveKeyPaths: ReadonlySet<string> = new Set();
+
+/** Not changed by a form: MCP servers have methods of their own, which keep their secrets; the rest is not the workspace's. */
+const readOnlyKeyPaths: ReadonlySet<string> = new Set(['McpServers', ...userOnlySections]);
+
+/** Whether a setting is written by a form of settings. */
+export const isWritable = (keyPath: string): boolean => !readOnlyKeyPaths.has(keyPath.split('.')[0] ?? '');
+
+/** Whether a change of this setting waits for a restart. */
+export const needsRestart = (keyPath: string): boolean => !liveKeyPaths.has(keyPath);
+
+/**
+ * The same for a form: every setting has a `title`, `x-restart` when it needs a restart, `writeOnly` when its value is a
+ * secret that nobody is shown, `readOnly` when it is changed elsewhere.
+ */
+export async function settingsJsonSchema(): Promise<JsonObject> {
+  return annotated(await configJsonSchema(), '');
+}
+
+function annotated(schema: JsonObject, path: string): JsonObject {
+  const { properties } = schema;
+  if (!isJsonObject(properties)) return { ...schema, ...annotationsOf(path) };
+  const inner = Object.entries(properties).map(([key, property]) => {
+    const keyPath = path === '' ? key : `${path}.${key}`;
+    return [key, isJsonObject(property) ? { title: titleOf(key), ...annotated(property, keyPath) } : property];
+  });
+  return { ...schema, properties: Object.fromEntries(inner) };
+}
+
+function annotationsOf(keyPath: string): JsonObject {
+  return {
+    ...(needsRestart(keyPath) && { 'x-restart': true }),
+    ...(secretKeyPaths.has(keyPath) && { writeOnly: true }),
+    ...(!isWritable(keyPath) && { readOnly: true }),
+  };
+}
+
+/** `ApprovalTimeoutSeconds` → `Approval timeout seconds`. Names in capitals stay: `ApiKey` → `Api key`, `UI` → `UI`. */
+function titleOf(key: string): string {
+  const words = key.replace(/([a-z0-9])([A-Z])/g, '$1 $2').split(' ');
+  return words.map((word, index) => (index === 0 || /^[A-Z]{2,}$/.test(word) ? word : word.toLowerCase())).join(' ');
 }

@@ -6,13 +6,18 @@ import { Config } from './schema.ts';
 export interface Layer {
   readonly file: string;
   readonly settings: JsonObject;
+  /** It came with whatever is in the workspace, a cloned repository for example. */
+  readonly isOfWorkspace?: boolean;
 }
+
+/** What only the user decides: where a record of everything that is said is sent to is no business of a repository. */
+export const userOnlySections: ReadonlySet<string> = new Set(['Telemetry']);
 
 /** Keys a file may have that are no settings: editors read them. */
 const ignored = new Set(['$schema']);
 
 /** The schemas of an object's keys, or undefined when the schema is of no object. Looks through `optional` and `pipe`. */
-function entriesOf(schema: unknown): Readonly<Record<string, unknown>> | undefined {
+export function entriesOf(schema: unknown): Readonly<Record<string, unknown>> | undefined {
   const node = schema as { entries?: Record<string, unknown>; wrapped?: unknown; pipe?: readonly unknown[] };
   if (node.entries) return node.entries;
   if (node.wrapped) return entriesOf(node.wrapped);
@@ -40,6 +45,10 @@ export function canonical(layer: Layer, warn: (warning: string) => void): Layer 
       }
       if (seen.has(key)) warn(`${layer.file}: ${path}${key} is there twice; the last one holds`);
       seen.add(key);
+      if (path === '' && layer.isOfWorkspace && userOnlySections.has(key)) {
+        warn(`${layer.file}: ${key} is not read here; it belongs into your own config.json`);
+        continue;
+      }
       const inner = entriesOf(entries[key]);
       renamed.push([key, inner && isJsonObject(value) ? canonicalObject(value, inner, `${path}${key}.`) : value]);
     }

@@ -41,7 +41,7 @@ export function loadConfig({ home, workspace, env }: LoadOptions): LoadedConfig 
     (file, index) => files.findIndex((other) => resolve(other) === resolve(file)) === index,
   );
   return resolveConfig(
-    different.map(readLayer).filter((layer) => layer !== undefined),
+    different.map((file, index) => readLayer(file, index > 0)).filter((layer) => layer !== undefined),
     env,
   );
 }
@@ -53,7 +53,7 @@ export function referencedVariables(files: readonly string[]): string[] {
 
 function readableLayer(file: string): Layer | undefined {
   try {
-    return readLayer(file);
+    return readLayer(file, false);
   } catch {
     // Whoever needs the settings of this file is told what is wrong with it; it names no variable.
     return undefined;
@@ -61,9 +61,9 @@ function readableLayer(file: string): Layer | undefined {
 }
 
 /** Two small files, read at starts only: blocking for them is simpler than everything that would have to wait. */
-function readLayer(file: string): Layer | undefined {
+function readLayer(file: string, isOfWorkspace: boolean): Layer | undefined {
   try {
-    return { file, settings: parseConfig(file, readFileSync(file, 'utf8')) };
+    return { file, settings: parseConfig(file, readFileSync(file, 'utf8')), isOfWorkspace };
   } catch (error) {
     if (error instanceof ConfigError) throw error;
     const { code } = error as NodeJS.ErrnoException;
@@ -74,6 +74,27 @@ function readLayer(file: string): Layer | undefined {
 
 /** As `loadConfig`, for layers that are read already, the weakest first. */
 export function resolveConfig(layers: readonly Layer[], env: Environment): LoadedConfig {
+  const { canonicalLayers, merged, expanded, warnings } = mergeLayers(layers, env);
+  const checked = v.safeParse(Config, expanded, { abortEarly: true });
+  if (!checked.success) throw problemOf(checked.issues[0], canonicalLayers, merged);
+  const files = layers.map(({ file }) => file);
+  return { config: checked.output, warnings, referencedVariables: variablesIn(merged), files };
+}
+
+/** Everything that makes these layers no valid configuration: key paths, and what each must be. Never a value. */
+export function configIssues(layers: readonly Layer[], env: Environment): { path: string; message: string }[] {
+  try {
+    const { expanded } = mergeLayers(layers, env);
+    const { issues = [] } = v.safeParse(Config, expanded);
+    return issues.map((issue) => ({ path: pathOf(issue).join('.'), message: `must be ${expectedBy(issue)}` }));
+  } catch (error) {
+    if (error instanceof ConfigError) return [{ path: error.keyPath, message: `must be ${error.expected}` }];
+    throw error;
+  }
+}
+
+/** @throws ConfigError for a list in place of a section, and for a variable that is not set */
+function mergeLayers(layers: readonly Layer[], env: Environment) {
   const warnings: string[] = [];
   const canonicalLayers = layers.map((layer) => canonical(layer, (warning) => warnings.push(warning)));
   const merged = canonicalLayers.reduce<JsonObject>((under, { settings }) => mergeDeep(under, settings), {});
@@ -90,11 +111,11 @@ export function resolveConfig(layers: readonly Layer[], env: Environment): Loade
       received: `a reference to the environment variable ${name}, which is not set`,
     });
   });
-  const checked = v.safeParse(Config, expanded, { abortEarly: true });
-  if (!checked.success) throw problemOf(checked.issues[0], canonicalLayers, merged);
-  const files = layers.map(({ file }) => file);
-  return { config: checked.output, warnings, referencedVariables: variablesIn(merged), files };
+  return { canonicalLayers, merged, expanded, warnings };
 }
+
+const expectedBy = ({ message }: v.BaseIssue<unknown>): string =>
+  message.startsWith('Invalid type') ? 'an object' : message;
 
 function problemOf(issue: v.BaseIssue<unknown>, layers: readonly Layer[], merged: JsonObject): ConfigError {
   const path = pathOf(issue);
@@ -103,7 +124,7 @@ function problemOf(issue: v.BaseIssue<unknown>, layers: readonly Layer[], merged
   return new ConfigError({
     file: fileOf(layers, path),
     keyPath,
-    expected: issue.message.startsWith('Invalid type') ? 'an object' : issue.message,
+    expected: expectedBy(issue),
     received: isPrivate ? `${kindOf(issue.input)} that is not shown` : describe(issue.input),
   });
 }

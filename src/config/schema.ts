@@ -92,9 +92,60 @@ const DashBoard = v.pipe(
     ),
     Host: hostName('127.0.0.1', 'Listen address.'),
     Port: port(8080, 'Listen port. A managed agent server takes its port from the Hub instead.'),
+    Auth: v.pipe(
+      v.optional(v.picklist(['token', 'none'], '"token" or "none"'), 'token'),
+      v.description(
+        'token: whoever asks needs the token of this user, or a log-in. none: nobody is asked, on loopback only.',
+      ),
+    ),
+    Username: text('', 'Name to log in with, for hosts that are shared; needs Password.'),
+    Password: text('', 'Password to log in with.'),
+    AllowedHosts: v.pipe(
+      v.optional(v.array(v.pipe(v.string(), v.nonEmpty()), 'a list of host names'), []),
+      v.description('Host names it is reached by besides localhost and plain addresses.'),
+    ),
   }),
   v.transform((settings) => ({ ...settings, Enabled: settings.Enabled ?? isLoopback(settings.Host) })),
 );
+
+const Automations = v.object({
+  Enabled: flag(true, 'Runs cron jobs and local tasks.'),
+  MaxConcurrentRuns: whole(3, 1, 1_000, 'Runs at once; more wait.'),
+  TurnTimeoutMinutes: whole(30, 1, 1_440, 'A run that takes longer is ended.'),
+  MaxRetries: whole(3, 0, 100, 'Times a failed run is tried again.'),
+  RetryInitialDelayMs: duration(30_000, 0, 'Before the first retry; doubled with each.'),
+  RetryMaxDelayMs: duration(600_000, 0, 'Longest pause before a retry.'),
+});
+
+const Tracing = v.object({
+  Enabled: flag(true, 'Records what sessions do, for the Dashboard.'),
+  RetentionDays: whole(30, 0, 36_500, 'Sessions that were not active for so long are deleted; 0 keeps them.'),
+  MaxEvents: whole(
+    1_000_000,
+    0,
+    1_000_000_000,
+    'Oldest sessions are deleted beyond this many events; 0 sets no limit.',
+  ),
+});
+
+const Telemetry = v.object({
+  Enabled: flag(false, 'Exports turns, tools, model calls and supervised transitions as OpenTelemetry traces.'),
+  Endpoint: v.pipe(
+    v.optional(
+      v.pipe(
+        v.string(urlOrEmpty),
+        v.check((value) => value === '' || isHttpUrl(value), urlOrEmpty),
+      ),
+      '',
+    ),
+    v.description('OTLP/HTTP endpoint for traces; empty: http://127.0.0.1:4318/v1/traces.'),
+  ),
+  Headers: v.pipe(
+    v.optional(v.record(v.string(), v.string('a text')), {}),
+    v.description('Headers of an export, e.g. Authorization; values are secret.'),
+  ),
+  IncludeContent: flag(false, 'Also exports what was said and what tools got and gave.'),
+});
 
 const AgUi = v.object({
   Enabled: flag(false, 'Serves the AG-UI protocol.'),
@@ -274,6 +325,9 @@ export const Config = v.object({
   Api: v.optional(Api, {}),
   DashBoard: v.optional(DashBoard, {}),
   AgUi: v.optional(AgUi, {}),
+  Automations: v.optional(Automations, {}),
+  Tracing: v.optional(Tracing, {}),
+  Telemetry: v.optional(Telemetry, {}),
   Hub: v.optional(Hub, {}),
   AppServer: v.optional(v.object({ WebSocket: v.optional(WebSocketListener, {}) }), {}),
   Supervision: v.optional(Supervision, {}),
@@ -285,6 +339,7 @@ export const secretKeyPaths: ReadonlySet<string> = new Set([
   'ApiKey',
   'Api.ApiKey',
   'AgUi.ApiKey',
+  'DashBoard.Password',
   'AppServer.WebSocket.Token',
   'Tools.Web.SearchApiKey',
 ]);

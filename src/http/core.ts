@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { type Exchange, tooLarge } from './exchange.ts';
 import { isForeign } from './hosts.ts';
-import { HttpError } from './http-error.ts';
+import { type Header, HttpError } from './http-error.ts';
 import { json } from './reply.ts';
 import { type AnyRoute, type AnyWebSocketRoute, noParams, type Resource, Router } from './router.ts';
 import { Sockets } from './sockets.ts';
@@ -182,6 +182,13 @@ export class Core {
       this.bug(nested);
       return json(500, { error: { code: 'internalError', message: 'Internal error.', details: {} } });
     }
+  }
+
+  /** The headers of an answer, and those that every answer to this path has. */
+  withHeaders(own: readonly Header[], path: string | undefined): readonly Header[] {
+    const common = this.options.headers?.(path);
+    if (common === undefined || common.length === 0) return own;
+    return [...own, ...common.filter(([name]) => !own.some(([each]) => each === name))];
   }
 
   /** An answer begins that ends with `streamHost.onOver`. */

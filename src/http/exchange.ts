@@ -1,7 +1,8 @@
 import { Body, parseJson } from './body.ts';
 import type { Core } from './core.ts';
-import { HttpError } from './http-error.ts';
+import { type Header, HttpError } from './http-error.ts';
 import { noParams, type Params } from './router.ts';
+import { sseHeaders } from './sse.ts';
 import type { Method, Reply, RequestContext, Schema, SseSource } from './types.ts';
 
 export type BytesReply = Extract<Reply, { kind: 'bytes' }>;
@@ -47,7 +48,7 @@ export abstract class Exchange implements RequestContext<never> {
   /** Writes the answer; this or `stream` is called at most once, never after the client has gone. */
   protected abstract transmit(reply: BytesReply, lastOnConnection: boolean): void;
   /** Writes the head of an event stream and adds a reader that begins with `history`. */
-  protected abstract stream(source: SseSource, history: readonly Uint8Array[]): void;
+  protected abstract stream(source: SseSource, history: readonly Uint8Array[], headers: readonly Header[]): void;
   /** Writes the head of an answer and lets it be written. */
   protected abstract openStream(reply: StreamReply): void;
   /** Cuts the connection: the answer could not be written to its end. */
@@ -98,9 +99,12 @@ export abstract class Exchange implements RequestContext<never> {
     if (this.#isWriting) this.core.streamOpened();
     this.core.release(this);
     try {
-      if (reply.kind === 'sse') this.stream(reply.source, history);
-      else if (reply.kind === 'stream') this.openStream(reply);
-      else this.transmit(reply, this.core.draining);
+      if (reply.kind === 'sse') this.stream(reply.source, history, this.core.withHeaders(sseHeaders, this.path));
+      else {
+        const headers = this.core.withHeaders(reply.headers, this.path);
+        if (reply.kind === 'stream') this.openStream({ ...reply, headers });
+        else this.transmit(headers === reply.headers ? reply : { ...reply, headers }, this.core.draining);
+      }
     } catch (error) {
       this.abandon();
       this.core.bug(error);

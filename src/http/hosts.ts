@@ -8,6 +8,35 @@ export function loopbackHosts(): (host: string) => boolean {
   return (host) => loopback.test(host);
 }
 
+/** Which Host headers are served. */
+export interface HostRules {
+  /** Others than this machine can connect: plain addresses are served too, which no page of a foreign name can be on. */
+  readonly isPublic: boolean;
+  /** Further host names, without a port. */
+  readonly names: readonly string[];
+}
+
+const authority = /^(\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::\d{1,5})?$/;
+
+/** An IPv4 address in its usual spelling, or an IPv6 one in brackets. */
+const isAddress = (name: string): boolean =>
+  name.startsWith('[') ? URL.canParse(`http://${name}/`) : /^(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.|$)){4}$/.test(name);
+
+/**
+ * Host header values of this machine's loopback addresses, of `names` and, when others can connect, of plain addresses; with
+ * any port, and with the dot at the end that makes a name absolute. What a DNS-rebinding page can choose is a name, and that
+ * must be listed.
+ */
+export function knownHosts({ isPublic, names }: HostRules): (host: string) => boolean {
+  const known = new Set(['localhost', ...names.map((name) => name.trim().toLowerCase().replace(/\.$/, ''))]);
+  return (host) => {
+    const name = authority.exec(host)?.[1]?.replace(/\.$/, '');
+    if (name === undefined) return false;
+    if (known.has(name)) return true;
+    return isAddress(name) && (isPublic || name === '[::1]' || name.startsWith('127.'));
+  };
+}
+
 /**
  * Does a page of another origin send this request? Browsers set `Sec-Fetch-Site` themselves (a page cannot forge it);
  * those without it send `Origin`, which must then name the very host that was asked. Clients that are no browser send neither.

@@ -10,8 +10,8 @@
  */
 export { bearer, bearerToken, sameSecret } from './auth.ts';
 export { createServer } from './create-server.ts';
-export { isForeign, loopbackHosts } from './hosts.ts';
+export { type HostRules, isForeign, knownHosts, loopbackHosts } from './hosts.ts';
 export { type Header, HttpError } from './http-error.ts';
 export { bytes, empty, json, jsonBytes, sse, stream, text } from './reply.ts';
-export { staticFiles } from './static-files.ts';
+export { securityHeaders, staticFiles } from './static-files.ts';
 export type * from './types.ts';

@@ -2,8 +2,9 @@ import type { IncomingMessage, OutgoingHttpHeader, ServerResponse } from 'node:h
 import type { Body } from './body.ts';
 import type { Core } from './core.ts';
 import { type BytesReply, Exchange, type StreamReply } from './exchange.ts';
+import type { Header } from './http-error.ts';
 import { methods } from './methods.ts';
-import { SseReader, sseHeaders } from './sse.ts';
+import { SseReader } from './sse.ts';
 import { isBodiless, statusLine } from './status.ts';
 import { type StreamHost, StreamWriter } from './stream.ts';
 import type { SseSource } from './types.ts';
@@ -93,9 +94,9 @@ export class NodeExchange extends Exchange {
     this.#req.resume();
   }
 
-  protected stream(source: SseSource, history: readonly Uint8Array[]): void {
+  protected stream(source: SseSource, history: readonly Uint8Array[], headers: readonly Header[]): void {
     const res = this.#res;
-    res.writeHead(200, sseHeaders.flat());
+    res.writeHead(200, headers.flat());
     if (this.head) {
       res.end();
       return;

@@ -96,7 +96,9 @@ export class NodeServer implements HttpServer {
       socket.destroy();
       return;
     }
-    const { status, headers, body } = this.#core.errorReply(refusalOf(error), undefined);
+    const reply = this.#core.errorReply(refusalOf(error), undefined);
+    const { status, body } = reply;
+    const headers = this.#core.withHeaders(reply.headers, undefined);
     const lines = [`HTTP/1.1 ${statusLine(status)}`, ...headers.map(([name, value]) => `${name}: ${value}`)];
     lines.push(`content-length: ${Buffer.byteLength(body as string)}`, 'connection: close', '', '');
     socket.end(lines.join('\r\n') + String(body));

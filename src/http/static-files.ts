@@ -27,7 +27,16 @@ const compressible = /^(?:text\/|application\/(?:json|manifest)|image\/svg)/;
 /** Nothing from anywhere but this server, no inline code, no frame around it. */
 export const contentSecurityPolicy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
-  "font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+  "font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'";
+
+/** What every answer says to a browser that got it: it is no page of others, and nothing of others. */
+export const securityHeaders: readonly Header[] = [
+  ['content-security-policy', contentSecurityPolicy],
+  ['x-content-type-options', 'nosniff'],
+  ['referrer-policy', 'no-referrer'],
+  ['cross-origin-opener-policy', 'same-origin'],
+  ['cross-origin-resource-policy', 'same-origin'],
+];
 
 /** `name-<8 or more of hash>.ext`, as bundlers write it: such a file never changes under its name. */
 const hashed = /[-.](?=[\w-]*\d)[\w-]{8,}\.\w+$/;
@@ -50,10 +59,7 @@ class StaticFile {
     this.#compressible = compressible.test(this.#type) && body.byteLength > 1024;
     this.#headers = [
       ['cache-control', hashed.test(path) ? 'public, max-age=31536000, immutable' : 'no-cache'],
-      ['content-security-policy', contentSecurityPolicy],
-      ['x-content-type-options', 'nosniff'],
-      ['referrer-policy', 'no-referrer'],
-      ['cross-origin-resource-policy', 'same-origin'],
+      ...securityHeaders,
       ['vary', 'accept-encoding'],
     ];
     // Weak: the same tag stands for every content coding (RFC 9110 §8.8.1).

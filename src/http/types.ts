@@ -82,6 +82,8 @@ export interface Route<P = unknown> {
   readonly method: Method;
   /** `/v1/things/:id`, `/assets/*`, or a literal path. */
   readonly path: string;
+  /** Its literal segments are matched in any case; values of `:name` and `*` keep theirs. */
+  readonly ignoreCase?: boolean;
   /** Absent: open to everybody. */
   readonly auth?: Authenticate<P>;
   /** Bytes; default `ServerOptions.limits.bodyBytes`. */
@@ -113,6 +115,9 @@ export interface WebSocketRoute<P = unknown> {
   readonly close: (socket: Socket<P>, code: number, reason: string) => void;
 }
 
+/** What answers a request of somebody nobody has asked who it is. */
+export type Handler = (context: RequestContext<never>) => Reply | Promise<Reply>;
+
 /** A route whatever its principal: what a list of them holds. */
 export type AnyRoute = Omit<Route<never>, 'auth'> & { readonly auth?: Authenticate<unknown> };
 export type AnyWebSocketRoute = Omit<WebSocketRoute<never>, 'auth'> & { readonly auth: Authenticate<unknown> };
@@ -137,6 +142,11 @@ export interface ServerOptions {
   readonly hostAllowed: (host: string) => boolean;
   /** Called after the Host header was judged, for everything but WebSockets. */
   readonly guard?: Guard;
+  /**
+   * Headers of every answer to a path, refusals and event streams included; one that the answer has already is left as it
+   * is. The path is undefined for what never became a request. Build them once: this is called for every answer.
+   */
+  readonly headers?: (path: string | undefined) => readonly (readonly [string, string])[];
   readonly errorBody: ErrorBody;
   /** A handler threw something that is not an `HttpError`: it is answered 500 with `errorId`, and reported here. */
   readonly onBug: (error: unknown, errorId: string) => void;

@@ -2,7 +2,7 @@ import type { HttpRequest, HttpResponse } from 'uWebSockets.js';
 import type { Body } from './body.ts';
 import type { Core } from './core.ts';
 import { type BytesReply, Exchange, type StreamReply } from './exchange.ts';
-import { sseHeaders } from './sse.ts';
+import type { Header } from './http-error.ts';
 import { isBodiless, statusLine } from './status.ts';
 import type { Method, SseSource } from './types.ts';
 import { UwsReader, watchReader } from './uws-sse.ts';
@@ -114,9 +114,9 @@ export class UwsExchange extends Exchange {
     else this.#res.cork(() => this.#write(reply, lastOnConnection));
   }
 
-  protected stream(source: SseSource, history: readonly Uint8Array[]): void {
-    if (this.#req !== undefined) this.#stream(source, history);
-    else this.#res.cork(() => this.#stream(source, history));
+  protected stream(source: SseSource, history: readonly Uint8Array[], headers: readonly Header[]): void {
+    if (this.#req !== undefined) this.#stream(source, history, headers);
+    else this.#res.cork(() => this.#stream(source, history, headers));
   }
 
   protected openStream(reply: StreamReply): void {
@@ -143,9 +143,9 @@ export class UwsExchange extends Exchange {
     } else res.end(reply.body, last);
   }
 
-  #stream(source: SseSource, history: readonly Uint8Array[]): void {
+  #stream(source: SseSource, history: readonly Uint8Array[], headers: readonly Header[]): void {
     const res = this.#res;
-    for (const [name, value] of sseHeaders) res.writeHeader(name, value);
+    for (const [name, value] of headers) res.writeHeader(name, value);
     if (this.head) {
       res.endWithoutBody();
       return;

@@ -26,7 +26,10 @@ export function createEvents(logger: Logger): HubEvents {
   const log = new EventLog<AnyRecord>({
     maxEvents: defaults.sse.ringEvents,
     maxBytes: defaults.sse.ringBytes,
-    gap: (gap) => ({ kind: 'hub.gap', at: new Date().toISOString(), workspacePath: null, data: gap }),
+    gap(gap) {
+      counts.set('hub.gap', (counts.get('hub.gap') ?? 0) + 1);
+      return { kind: 'hub.gap', at: new Date().toISOString(), workspacePath: null, data: gap };
+    },
     onSubscriberError: (error) => logger.error('an event subscriber failed', { error }),
   });
   return {

@@ -5,6 +5,7 @@ import { type ActorRefFrom, createActor, fromPromise } from 'xstate';
 import { hubMachine } from '../../machines/index.ts';
 import type { Config } from '../config/index.ts';
 import type { HttpServer } from '../http/index.ts';
+import { projections } from '../inspect/index.ts';
 import type { Logger } from '../log/index.ts';
 import { defaults, HubLock, type HubStatus } from '../protocol/index.ts';
 import {
@@ -16,6 +17,7 @@ import {
   removeStaleTemps,
   writeFileAtomicAsync,
 } from '../supervise/index.ts';
+import { type HubTelemetry, startHubTelemetry } from '../telemetry/index.ts';
 import { configuredPolicy, policyOf } from './actors/plan-launch.ts';
 import { endLeftovers } from './actors/prepare.ts';
 import { type Credentials, createToken, loadCredentials } from './credentials.ts';
@@ -74,6 +76,7 @@ interface Held {
   readonly credentials: Credentials;
   readonly events: HubEvents;
   readonly inspection: Inspection;
+  readonly telemetry: HubTelemetry;
   readonly registry: Registry;
   readonly store: WorkspaceStore;
   recoveries: readonly Promise<boolean>[];
@@ -90,6 +93,7 @@ export function startHub(options: HubOptions): Hub {
   const statePath = join(home, 'hub');
   const lockFile = join(statePath, 'hub.lock');
   const inspection = createInspection(logger);
+  const telemetry = startHubTelemetry({ settings: options.config.Telemetry, projections, logger });
   let held: Held | null = null;
 
   function claimed(): Held {
@@ -120,7 +124,10 @@ export function startHub(options: HubOptions): Hub {
       resolvePath: createPathResolver(),
       policyOf: (path) => configuredPolicy(services, path) ?? policyOf(options.config, policy),
       seed: () => randomBytes(4).readInt32LE(),
-      observe: inspection.observeWorkspace,
+      observe(actor, path) {
+        inspection.observeWorkspace(actor, path);
+        telemetry.observe(actor, 'agent-server', path);
+      },
     });
     const startedAt = new Date().toISOString();
     return {
@@ -130,6 +137,7 @@ export function startHub(options: HubOptions): Hub {
       credentials,
       events,
       inspection,
+      telemetry,
       registry,
       store,
       recoveries: [],
@@ -167,6 +175,7 @@ export function startHub(options: HubOptions): Hub {
           registry: mine.registry,
           events: mine.events,
           inspection: mine.inspection,
+          telemetry: mine.telemetry,
           status,
           isStopping: () => ['draining', 'closing', 'stopped'].includes(String(actor.getSnapshot().value)),
           shutdown,
@@ -204,6 +213,7 @@ export function startHub(options: HubOptions): Hub {
 
   const { serving, outcome } = follow(actor, () => readPublished(lockFile));
   inspection.observeHub(actor);
+  telemetry.observe(actor, 'hub');
   actor.start();
   return { serving, outcome, shutdown };
 }
@@ -272,6 +282,7 @@ async function close(mine: Held, lockFile: string): Promise<void> {
   mine.inspection.end();
   await mine.server?.close(defaults.http.closeGraceMs);
   await mine.store.flush();
+  await mine.telemetry.stop();
   const published = readPublished(lockFile);
   if (published?.pid === process.pid && published.startedAt === mine.startedAt) rmSync(lockFile, { force: true });
   mine.lock.release();

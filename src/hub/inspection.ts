@@ -1,33 +1,47 @@
 import type { AnyActorRef } from 'xstate';
 import { catalogue } from '../../machines/index.ts';
-import type { SseSource } from '../http/index.ts';
-import { createInspectionSource, createRecorder, projections } from '../inspect/index.ts';
+import type { Authenticate, SseSource, WebSocketRoute } from '../http/index.ts';
+import {
+  createInspectionSource,
+  createRecorder,
+  createStatelySource,
+  projections,
+  statelySocket,
+} from '../inspect/index.ts';
 import type { Logger } from '../log/index.ts';
 
 /** The Hub's actors as a viewer sees them: the Hub on top, every workspace below it (DESIGN §3). */
 export interface Inspection {
   readonly source: SseSource;
+  /** The same for Stately's tools. */
+  readonly stately: SseSource;
   readonly viewers: () => number;
   observeHub(actor: AnyActorRef): void;
   /** Called before the actor starts. Its end is noticed by itself. */
   observeWorkspace(actor: AnyActorRef, path: string): void;
+  /** A WebSocket for Stately's tools. */
+  statelySocket(path: string, auth: Authenticate<unknown>): WebSocketRoute;
   end(): void;
 }
 
 const hubId = 'hub';
 
+/**
+ * Records from the start, whether somebody watches or not: who asks why a workspace is as it is comes when it has happened
+ * already.
+ */
 export function createInspection(logger: Logger): Inspection {
-  const recorder = createRecorder({
-    machines: catalogue,
-    projections,
-    onFault: (error) => logger.error('the inspector has failed; the actors go on', { error }),
-  });
+  const onFault = (error: unknown) => logger.error('the inspector has failed; the actors go on', { error });
+  const recorder = createRecorder({ machines: catalogue, projections, onFault });
   return {
     source: createInspectionSource(recorder),
+    stately: createStatelySource(recorder, catalogue),
     viewers: () => recorder.viewers,
     observeHub: (actor) => recorder.observe(actor, { id: hubId, parent: null, machine: 'hub', title: 'Hub' }),
     observeWorkspace: (actor, path) =>
       recorder.observe(actor, { id: path, parent: hubId, machine: 'agent-server', title: path }),
+    statelySocket: (path, auth) =>
+      statelySocket({ path, auth, recorder: async () => recorder, machines: async () => catalogue, onFault }),
     end: () => recorder.close(),
   };
 }

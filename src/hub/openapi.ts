@@ -90,7 +90,8 @@ const streams = {
   },
   inspection: {
     schema: 'SuperJsonInspectionRecord',
-    description: 'Server-Sent Events named `actor`, `transition`, `gone` and `dropped`; every known actor comes first.',
+    description:
+      'Server-Sent Events named `actor`, `transition`, `deadLetter`, `gone` and `dropped`; every known actor comes first.',
   },
 } as const;
 
@@ -224,6 +225,8 @@ const responseExamples: Readonly<Record<string, unknown>> = {
   stopAppServer: { ...exampleRecord, state: 'stopped', phase: 'stopped', pid: null, endpoints: {}, serviceStatus: {} },
   restartAppServer: { ...exampleRecord, incarnation: 2 },
   requestNotification: { accepted: true },
+  getPage: { kind: 'hub', version: '0.1.0', views: ['overview', 'actors', 'events', 'logs'] },
+  getDashboardLink: { url: 'http://127.0.0.1:41236/DashBoard#token=<DASHBOARD_TOKEN>' },
 };
 
 /**

@@ -1,7 +1,10 @@
-import { bearer, createServer, type HttpServer, loopbackHosts } from '../http/index.ts';
+import { dirname } from 'node:path';
+import { type Authenticate, bearer, createServer, type HttpServer, loopbackHosts } from '../http/index.ts';
 import { loadCharts, pageRoutes } from '../inspect/index.ts';
 import type { Logger } from '../log/index.ts';
 import { defaults, type HubStatus } from '../protocol/index.ts';
+import { dashboardToken } from '../supervise/index.ts';
+import type { HubTelemetry } from '../telemetry/index.ts';
 import { notifierAuth } from './auth.ts';
 import type { Credentials } from './credentials.ts';
 import { hubErrorBody } from './errors.ts';
@@ -20,6 +23,7 @@ export interface ServerOptions {
   readonly registry: Registry;
   readonly events: HubEvents;
   readonly inspection: Inspection;
+  readonly telemetry: HubTelemetry;
   readonly status: () => HubStatus;
   readonly isStopping: () => boolean;
   readonly shutdown: (mode: 'stop' | 'detach') => void;
@@ -29,13 +33,16 @@ export interface ServerOptions {
 
 /** Makes and binds the Hub's HTTP server. */
 export async function openServer(options: ServerOptions): Promise<HttpServer> {
-  const { logger, registry, events, inspection } = options;
+  const { logger, registry, events, inspection, telemetry } = options;
   const auth = bearer(options.token);
   const routes = bindRoutes({
     registry,
     status: options.status,
     events: events.source,
     inspection: inspection.source,
+    stately: inspection.stately,
+    // The Hub's state directory lies in the home of its user.
+    dashboardToken: () => dashboardToken(dirname(options.status().statePath)),
     auth,
     notifierAuth: notifierAuth(auth, options.credentials),
     isStopping: options.isStopping,
@@ -52,7 +59,7 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
     charts: loadCharts,
     metrics: async () => {
       const { renderMetrics } = await import('./metrics.ts');
-      return renderMetrics({ registry, events, inspection, server, status: options.status() });
+      return renderMetrics({ registry, events, inspection, server, telemetry, status: options.status() });
     },
   });
   const server: HttpServer = await createServer(
@@ -63,6 +70,7 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
           logger.warn('the inspector page has not been built; run: npm run build', { directory }),
         ),
       ],
+      webSockets: [inspection.statelySocket('/v1/inspect/stately', byAddress(auth))],
       hostAllowed: loopbackHosts(),
       errorBody: hubErrorBody,
       onBug: (error, errorId) => logger.error('a request failed because of a bug', { errorId, error }),
@@ -80,4 +88,15 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
   const bound = await server.listen({ host: options.host, port: options.port });
   options.onListening(`http://${bound.host}:${bound.port}`);
   return server;
+}
+
+/** The token in the address as well: clients of a WebSocket in a browser cannot send a header. */
+function byAddress(auth: Authenticate<unknown>): Authenticate<unknown> {
+  return (request) => {
+    const { query, path, method } = request;
+    const token = query.get('token');
+    const header = (name: string) =>
+      token !== null && name === 'authorization' ? `Bearer ${token}` : request.header(name);
+    return auth({ header, query, path, method });
+  };
 }

@@ -1,3 +1,4 @@
 /** The face of this room for the page in the browser: drawing only, nothing that needs Node or a machine. */
-export { boxLines, chartFont } from './measure.ts';
-export { pathOf } from './svg.ts';
+export { boxLines, causeOf, chartFont } from './measure.ts';
+export { mermaidOf } from './mermaid.ts';
+export { pathOf, svgOf } from './svg.ts';

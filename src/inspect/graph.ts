@@ -55,17 +55,39 @@ export function isOurs(action: unknown): boolean {
   return type !== 'xstate.raise' && type !== 'xstate.cancel';
 }
 
+const edgeId = (source: AnyStateNode, position: number, branch: number): string =>
+  `${nodeId(source)}:${position}:${branch}`;
+
+/** Ids of the edges that a chart draws for a transition: one for each target, or one that stays where it is. */
+export function transitionIds(transition: AnyTransitionDefinition): string[] {
+  const { source, target } = transition;
+  const position = transitionsOf(source).indexOf(transition);
+  if (position < 0) return [];
+  return (target ?? [source]).map((_, branch) => edgeId(source, position, branch));
+}
+
 function edgesOf(node: AnyStateNode): GraphEdge[] {
   const source = nodeId(node);
-  return transitionsOf(node).flatMap((transition, position) =>
-    (transition.target ?? [node]).map((target, branch) => ({
-      id: `${source}:${position}:${branch}`,
+  return transitionsOf(node).flatMap((transition, position) => {
+    const delayMs = delayOf(node, transition);
+    return (transition.target ?? [node]).map((target, branch) => ({
+      id: edgeId(node, position, branch),
       source,
       target: nodeId(target),
       event: eventName(transition),
       guard: guardName(transition.guard),
       actions: transition.actions.map(actionName),
+      ...(delayMs !== undefined && { delayMs }),
       internal: transition.target === undefined,
-    })),
-  );
+    }));
+  });
+}
+
+/** How long a delayed transition waits, where the machine itself says so; undefined when its context decides. */
+function delayOf(
+  node: AnyStateNode,
+  { delay }: AnyTransitionDefinition & { readonly delay?: unknown },
+): number | undefined {
+  const given: unknown = typeof delay === 'string' ? node.machine.implementations.delays[delay] : delay;
+  return typeof given === 'number' ? given : undefined;
 }

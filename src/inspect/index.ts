@@ -5,19 +5,15 @@
  */
 export { chartOf } from './chart.ts';
 export { chartsFile, loadCharts } from './charts.ts';
+export { type Projection, withoutCredentials } from './facts.ts';
 export { type GraphEdge, type GraphNode, graphOf, type MachineGraph } from './graph.ts';
+export type { NumberedRecord, RecorderClock } from './journal.ts';
 export { mermaidOf } from './mermaid.ts';
 export { pageRoutes } from './page.ts';
-export { projections, withoutCredentials } from './projections.ts';
-export {
-  createRecorder,
-  type NumberedRecord,
-  type Observation,
-  type Projection,
-  type Recorder,
-  type RecorderClock,
-  type RecorderOptions,
-} from './recorder.ts';
-export { createInspectionSource } from './sse.ts';
+export { projections } from './projections.ts';
+export { createRecorder, type Observation, type Recorder, type RecorderOptions } from './recorder.ts';
+export { createInspectionSource, createStatelySource } from './sse.ts';
+export { type StatelyMessage, type StatelyOptions, statelyMessages } from './stately.ts';
+export { type StatelySocketOptions, statelySocket } from './stately-socket.ts';
 export { svgOf } from './svg.ts';
 export { statesTableOf, tableOf } from './table.ts';

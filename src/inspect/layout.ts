@@ -136,7 +136,7 @@ class Drawing {
           : (above.find((id) => this.#ancestors(target).includes(id)) ?? canvasId);
 
     const ids: string[] = [];
-    let from = isInward ? this.#port(source, bundle.id, 'in') : this.#end(source, bundle, 'out');
+    let from = isInward ? this.#port(source, bundle.id, 'inward') : this.#end(source, bundle, 'out');
     for (const border of isInward ? [] : above.slice(0, above.indexOf(home))) {
       const port = this.#port(border, bundle.id, 'out');
       ids.push(this.#piece(border, bundle.id, from, port));
@@ -162,11 +162,17 @@ class Drawing {
     return isCompound && bundle.source !== bundle.target ? this.#port(node, bundle.id, way) : elkId(node);
   }
 
-  /** A place on the border of a compound state where a line passes or ends. */
-  #port(node: string, bundle: string, way: 'in' | 'out'): string {
+  /**
+   * A place on the border of a compound state where a line passes or ends. One that leads from the state itself to a state
+   * inside begins on the right: it would cross what is written at the top.
+   */
+  #port(node: string, bundle: string, way: 'in' | 'out' | 'inward'): string {
     const ports = this.#ports.get(node) ?? [];
     const flow = this.#direction(this.#ancestors(node).length);
-    const side = flow === 'RIGHT' ? { in: 'WEST', out: 'EAST' } : { in: 'NORTH', out: 'SOUTH' };
+    const side = {
+      inward: 'EAST',
+      ...(flow === 'RIGHT' ? { in: 'WEST', out: 'EAST' } : { in: 'NORTH', out: 'SOUTH' }),
+    };
     const id = `p:${node}:${bundle}`;
     ports.push({ id, width: 0, height: 0, layoutOptions: { 'elk.port.side': side[way] } });
     this.#ports.set(node, ports);

@@ -4,7 +4,12 @@ import type { GraphEdge, GraphNode } from './graph.ts';
  * Sizes of text in a chart, in CSS pixels. The drawing (`svg.ts`, the page) uses the same sizes, so boxes and labels
  * have room for what is written in them. Small text is monospaced: its width follows from its length in every font.
  */
-export const chartFont = { title: 20, line: 14, pad: 10, titleCharacter: 7.8, character: 6.4 } as const;
+export const chartFont = { title: 20, line: 14, pad: 10, titleCharacter: 7.8, character: 6.65 } as const;
+
+/** Longest line of a label that is not one long word, in characters. */
+const lineLength = 26;
+/** Between what takes a transition and what it does, as in UML. */
+const actionMark = '/ ';
 
 /** What a box says below its name: what runs while the state is active, then what happens on the way in and out. */
 export function boxLines(node: Pick<GraphNode, 'invokes' | 'entry' | 'exit'>): string[] {
@@ -15,18 +20,53 @@ export function boxLines(node: Pick<GraphNode, 'invokes' | 'entry' | 'exit'>): s
   ];
 }
 
-/** What an arrow says: event and guard, on two lines when one would be long. Actions are told on demand. */
-export function edgeLines(edge: Pick<GraphEdge, 'event' | 'guard'>): string[] {
-  if (edge.guard === null) return [edge.event];
-  const guard = `[${edge.guard}]`;
-  const oneLine = `${edge.event} ${guard}`;
-  return oneLine.length <= 26 ? [oneLine] : [edge.event, guard];
+type EdgeText = Pick<GraphEdge, 'event' | 'guard' | 'actions' | 'delayMs'>;
+
+/** What an arrow says: event and guard, on two lines when one would be long, then what it does, as few lines as hold it. */
+export function edgeLines(edge: EdgeText): string[] {
+  return [...causeLines(edge), ...actionLines(edge.actions)];
+}
+
+/** What takes a transition, without its guard; a delay with its length, where the machine itself knows it. */
+export function causeOf({ event, delayMs }: Pick<EdgeText, 'event' | 'delayMs'>): string {
+  return delayMs === undefined ? event : delayed(event, delayMs);
+}
+
+function causeLines(edge: EdgeText): string[] {
+  const { guard } = edge;
+  const cause = causeOf(edge);
+  if (guard === null) return [cause];
+  const condition = `[${guard}]`;
+  const oneLine = `${cause} ${condition}`;
+  return oneLine.length <= lineLength ? [oneLine] : [cause, condition];
+}
+
+/** `after(approvalTimeout)` with what the machine says that is: `after(approvalTimeout 5 min)`. */
+function delayed(event: string, delayMs: number): string {
+  const name = event.replace(/^after\((.*)\)$/, '$1');
+  return Number(name) === delayMs ? `after(${duration(delayMs)})` : `after(${name} ${duration(delayMs)})`;
+}
+
+/** Milliseconds in the largest unit that needs no fraction. */
+function duration(milliseconds: number): string {
+  if (milliseconds === 0 || milliseconds % 1_000 !== 0) return `${milliseconds} ms`;
+  return milliseconds % 60_000 === 0 ? `${milliseconds / 60_000} min` : `${milliseconds / 1_000} s`;
+}
+
+function actionLines(actions: readonly string[]): string[] {
+  const lines: string[] = [];
+  for (const action of actions) {
+    const longer = lines.length === 0 ? undefined : `${lines.at(-1)}, ${action}`;
+    if (longer !== undefined && longer.length <= lineLength) lines[lines.length - 1] = longer;
+    else lines.push(`${actionMark}${action}`);
+  }
+  return lines;
 }
 
 /** Room for lines of small text. */
 export function linesSize(lines: readonly string[]): { width: number; height: number } {
   const longest = Math.max(0, ...lines.map((line) => line.length));
-  return { width: Math.ceil(longest * chartFont.character) + 6, height: lines.length * chartFont.line };
+  return { width: Math.ceil(longest * chartFont.character) + 10, height: lines.length * chartFont.line };
 }
 
 /** Room for a box without children: its name, its lines, its internal transitions. */

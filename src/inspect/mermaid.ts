@@ -1,4 +1,5 @@
 import type { GraphEdge, GraphNode, MachineGraph } from './graph.ts';
+import { boxLines, causeOf } from './measure.ts';
 
 /** Mermaid keeps `:`, `;`, `#`, quotes and angle brackets for itself; entity codes stand for them in a label. */
 function label(text: string): string {
@@ -8,15 +9,22 @@ function label(text: string): string {
 /** `end`, `state` and the like are words of mermaid, so every identifier gets a prefix that none of them has. */
 const identifier = (id: string): string => `s_${id.replace(/\W/g, '_')}`;
 
+export interface MermaidOptions {
+  /** Writes down what is run and done as well: on entry, on exit, on the way, while a state is active. */
+  readonly actions?: boolean;
+}
+
 /**
  * The machine as a mermaid `stateDiagram-v2`, which GitHub renders: compound states nested, events with guards on the
- * arrows, and what a state means in its box. Actions are left to the transition table: they would bury the picture.
+ * arrows, and what a state means in its box. Without `actions` those are left to the transition table.
  */
-export function mermaidOf(graph: MachineGraph): string {
+export function mermaidOf(graph: MachineGraph, { actions = false }: MermaidOptions = {}): string {
   const root = graph.nodes.find((node) => node.parent === null);
   const lines = ['stateDiagram-v2'];
   if (root) {
+    const edgeLabel = actions ? fullLabel : plainLabel;
     writeChildren(graph, root, lines, 1);
+    if (actions) for (const node of graph.nodes) if (node !== root) writeWork(node, lines);
     for (const edge of graph.edges) {
       if (edge.source !== root.id)
         lines.push(`  ${identifier(edge.source)} --> ${identifier(edge.target)} : ${edgeLabel(edge)}`);
@@ -24,8 +32,9 @@ export function mermaidOf(graph: MachineGraph): string {
     // The root has no box of its own, so its transitions are told beside its first state.
     const everywhere = graph.edges.filter((edge) => edge.source === root.id);
     const first = graph.nodes.find((node) => node.parent === root.id);
-    if (first && everywhere.length > 0) {
-      lines.push(`  note right of ${identifier(first.id)}`, '    in every state');
+    const work = actions ? boxLines(root).map(label) : [];
+    if (first && everywhere.length + work.length > 0) {
+      lines.push(`  note right of ${identifier(first.id)}`, '    in every state', ...work.map((line) => `    ${line}`));
       for (const edge of everywhere) {
         lines.push(`    ${edgeLabel(edge)}${edge.internal ? '' : ` → ${label(edge.target)}`}`);
       }
@@ -35,8 +44,22 @@ export function mermaidOf(graph: MachineGraph): string {
   return `${lines.join('\n')}\n`;
 }
 
-function edgeLabel(edge: GraphEdge): string {
-  return label(edge.guard ? `${edge.event} [${edge.guard}]` : edge.event);
+const plainLabel = (edge: GraphEdge): string => label(edge.guard ? `${edge.event} [${edge.guard}]` : edge.event);
+
+function fullLabel(edge: GraphEdge): string {
+  const cause = causeOf(edge);
+  const does = edge.actions.length > 0 ? ` / ${edge.actions.join(', ')}` : '';
+  return label(`${edge.guard ? `${cause} [${edge.guard}]` : cause}${does}`);
+}
+
+/** In the box of a simple state; beside that of one that holds others, which has no room for it. */
+function writeWork(node: GraphNode, lines: string[]): void {
+  const work = boxLines(node).map(label);
+  const id = identifier(node.id);
+  if (work.length === 0) return;
+  if (node.kind === 'compound' || node.kind === 'parallel') {
+    lines.push(`  note right of ${id}`, ...work.map((line) => `    ${line}`), '  end note');
+  } else lines.push(...work.map((line) => `  ${id} : ${line}`));
 }
 
 function writeChildren(graph: MachineGraph, parent: GraphNode, lines: string[], depth: number): void {

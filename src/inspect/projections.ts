@@ -1,11 +1,13 @@
 import type {
   AgentServerContext,
   ApiProxyContext,
+  AutomationContext,
   HubContext,
   McpServerContext,
+  SchedulerContext,
   TurnContext,
 } from '../../machines/index.ts';
-import type { Projection } from './recorder.ts';
+import { type Projection, withoutCredentials } from './facts.ts';
 
 /**
  * What of a machine's context may be seen, per machine: numbers, words of ours, and error texts with credentials taken
@@ -52,6 +54,29 @@ export const projections: Readonly<Record<string, (context: never) => Projection
     failures: context.failures.length,
     lastError: withoutCredentials(context.lastError),
   }),
+  scheduler: (context: SchedulerContext) => ({
+    recovered: context.recovered,
+    ticks: context.ticks,
+    lastTickAt: dateOf(context.lastTickAt),
+    setBacks: context.setBacks,
+    lastError: withoutCredentials(context.lastError),
+  }),
+  automation: (context: AutomationContext) => ({
+    automationId: context.automationId,
+    kind: context.kind,
+    isEnabled: context.isEnabled,
+    scheduledFor: dateOf(context.work?.scheduledFor ?? context.due?.scheduledFor ?? null),
+    attempt: context.work?.attempt ?? null,
+    trigger: context.work?.trigger ?? null,
+    coalesced: context.due?.count ?? context.covers?.count ?? null,
+    failures: context.failures,
+    delayMs: context.delayMs,
+    retryAt: dateOf(context.retryAt),
+    threadId: context.threadId,
+    turnId: context.turnId,
+    stopReason: context.stopReason,
+    lastError: withoutCredentials(context.lastError),
+  }),
   turn: (context: TurnContext) => ({
     threadId: context.threadId,
     turnId: context.turnId,
@@ -67,10 +92,4 @@ export const projections: Readonly<Record<string, (context: never) => Projection
   }),
 };
 
-/** Error texts may quote a URL or a header: what follows `token=`, `key=` or `Bearer` is cut out. */
-export function withoutCredentials(text: string | null): string | null {
-  if (text === null) return null;
-  return text
-    .replace(/\b((?:access_|api_?)?(?:token|key)|secret|password)=[^\s&"']+/gi, '$1=…')
-    .replace(/\bBearer\s+[^\s"']+/gi, 'Bearer …');
-}
+const dateOf = (at: number | null): Date | null => (at === null ? null : new Date(at));

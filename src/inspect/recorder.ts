@@ -1,33 +1,19 @@
-import {
-  type AnyActorRef,
-  type AnyMachineSnapshot,
-  type AnyStateMachine,
-  type AnyStateNode,
-  type AnyTransitionDefinition,
-  type InspectionEvent,
-  isMachineSnapshot,
-} from 'xstate';
+import type { AnyActorRef, AnyMachineSnapshot, AnyStateMachine, InspectionEvent } from 'xstate';
 import { type ActorRecord, defaults, type InspectionRecord, type TransitionRecord } from '../protocol/index.ts';
-import { Ring } from './ring.ts';
-import { StateLists, Steps } from './steps.ts';
-
-export type Projection = ActorRecord['projection'];
-
-/** Time as the recorder sees it. */
-export interface RecorderClock {
-  /** Milliseconds since the Unix epoch. */
-  now(): number;
-  setTimeout(callback: () => void, milliseconds: number): unknown;
-  clearTimeout(timer: unknown): void;
-}
+import { errorText, type Facts, type Projection } from './facts.ts';
+import { Journal, type NumberedRecord, type RecorderClock, systemClock } from './journal.ts';
+import { MachineKnowledge } from './steps.ts';
+import { Watched } from './watched.ts';
 
 export interface RecorderOptions {
   readonly clock?: RecorderClock;
   /** Records kept for viewers that join or come back; default `defaults.inspect.ringRecords`. */
   readonly ringRecords?: number;
-  /** Transitions kept of each actor, whatever the others do; default 64. */
+  /** Transitions kept of each actor, whatever the others do; default `defaults.inspect.actorRingRecords`. */
   readonly actorRingRecords?: number;
-  /** Machines by chart name: tells which chart a child machine has. */
+  /** Actors that have ended and are still shown; default `endedActors`. */
+  readonly endedActors?: number;
+  /** Machines by chart name: tells which chart a child machine has. Absent: the chart is named like the machine. */
   readonly machines?: Readonly<Record<string, AnyStateMachine>>;
   /** What of the context may be seen, by chart name. A machine without one shows nothing of its context. */
   readonly projections?: Readonly<Record<string, (context: never) => Projection>>;
@@ -48,27 +34,26 @@ export interface Observation {
   readonly project?: (context: never) => Projection;
 }
 
-/** A record with its position among all records of this recorder, from 1. */
-export interface NumberedRecord {
-  readonly sequence: number;
-  readonly record: InspectionRecord;
-}
-
 export interface Recorder {
   /**
    * Watches a root actor and every machine below it; its own record is made at once. Returns a function that ends the
-   * watch. Best called between `createActor` and `start`: transitions taken before are not in the history.
+   * watch. Best called between `createActor` and `start`: transitions taken before are not in the history. Throws
+   * TypeError when the actor has no statechart, and nothing else. As any observer of its errors does, this one keeps XState from throwing
+   * them at the process: whoever makes a root observes them too.
    */
   observe(actor: AnyActorRef, observation: Observation): () => void;
   /** Calls `listener` with the records made from now on, gathered for 16 ms. Returns a function that ends it. */
   subscribe(listener: (records: readonly NumberedRecord[]) => void, onEnd?: () => void): () => void;
   /**
-   * What a new viewer must know: every living actor, then the transitions that are still held. Records that wait to be
+   * What a new viewer must know: every living actor and those that have ended lately, each as it is now, then what is
+   * still held of their transitions, dead letters and ends, in the order in which they happened. Records that wait to be
    * told are told first, so `snapshot` followed by `subscribe` in the same turn misses and repeats nothing.
    */
   snapshot(): InspectionRecord[];
   /** Records made after `sequence`; undefined when some of them are no longer held. Tells waiting records first. */
   since(sequence: number): NumberedRecord[] | undefined;
+  /** One actor as it is now, or as it ended. */
+  actor(id: string): ActorRecord | undefined;
   /** The last transitions of one actor, oldest first: why it is in the state it is in. */
   history(id: string): readonly TransitionRecord[];
   /** Sequence number of the last record. */
@@ -78,31 +63,12 @@ export interface Recorder {
   close(): void;
 }
 
-interface Watched {
-  readonly ref: AnyActorRef;
-  readonly id: string;
-  readonly parent: string | null;
-  readonly machine: string;
-  readonly title: string;
-  readonly project: ((context: never) => Projection) | undefined;
-  readonly history: Ring<TransitionRecord>;
-  readonly lists: StateLists;
-  nodes: readonly AnyStateNode[];
-  states: string[];
-  context: unknown;
-  projection: Projection;
-  step: number;
-  readonly createdAt: Date;
-}
+/** As XState's own, which would load XState into a process that may not need it yet. */
+const isMachineSnapshot = (value: unknown): value is AnyMachineSnapshot =>
+  typeof value === 'object' && value !== null && 'machine' in value && 'value' in value;
 
-const systemClock: RecorderClock = {
-  now: () => Date.now(),
-  setTimeout: (callback, milliseconds) => setTimeout(callback, milliseconds).unref(),
-  clearTimeout: (timer) => clearTimeout(timer as NodeJS.Timeout),
-};
-
-/** Longest text of a projection, in characters. */
-const textLimit = 1024;
+/** A turn that has just ended is what somebody wants to look at; after this many others it is history. */
+const { endedActors } = defaults.inspect;
 
 /**
  * Turns what XState tells its inspectors into records that may leave the process: states, event names and action names
@@ -110,252 +76,249 @@ const textLimit = 1024;
  * A fault in here never reaches the actor: an inspector that throws would wedge it for ever.
  */
 export function createRecorder(options: RecorderOptions = {}): Recorder {
-  const clock = options.clock ?? systemClock;
-  const ring = new Ring<NumberedRecord>(options.ringRecords ?? defaults.inspect.ringRecords);
-  const charts = new Map(Object.entries(options.machines ?? {}).map(([name, machine]) => [machine.config, name]));
-  const actors = new Map<string, Watched>();
-  /** What is known of an actor reference; null: it is not a machine and never reported. */
-  const known = new WeakMap<object, Watched | null>();
-  const lists = new WeakMap<object, StateLists>();
-  const steps = new Steps();
-  const listeners = new Map<(records: readonly NumberedRecord[]) => void, (() => void) | undefined>();
-  const watches = new Set<() => void>();
-  let waiting: NumberedRecord[] = [];
-  let timer: unknown;
-  let sequence = 0;
+  return new InspectionRecorder(options);
+}
 
-  function fault(error: unknown): void {
+class InspectionRecorder implements Recorder {
+  readonly #options: RecorderOptions;
+  readonly #clock: RecorderClock;
+  readonly #journal: Journal;
+  /** Charts by the definition of their machine: `provide` makes a new machine of the same definition. */
+  readonly #charts: ReadonlyMap<unknown, string>;
+  readonly #knowledge = new WeakMap<object, MachineKnowledge>();
+  /** What is known of an actor reference; null: it is not a machine, or not watched any more, and never reported. */
+  readonly #known = new WeakMap<object, Watched | null>();
+  readonly #watches = new Set<() => void>();
+  #admitted = 0;
+  #isClosed = false;
+
+  constructor(options: RecorderOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    this.#charts = new Map(Object.entries(options.machines ?? {}).map(([name, machine]) => [machine.config, name]));
+    this.#journal = new Journal({
+      clock: this.#clock,
+      records: options.ringRecords ?? defaults.inspect.ringRecords,
+      ended: options.endedActors ?? endedActors,
+      onFault: (error) => this.#fault(error),
+    });
+  }
+
+  observe(actor: AnyActorRef, observation: Observation): () => void {
+    const snapshot: unknown = actor.getSnapshot();
+    if (!isMachineSnapshot(snapshot)) throw new TypeError(`Actor ${observation.id} has no statechart.`);
     try {
-      options.onFault?.(error);
+      return this.#watch(actor, observation, snapshot);
+    } catch (error) {
+      this.#fault(error);
+      return () => {};
+    }
+  }
+
+  #watch(actor: AnyActorRef, observation: Observation, snapshot: AnyMachineSnapshot): () => void {
+    const root = this.#admit(actor, observation, snapshot);
+    const inspection = actor.system.inspect((event: InspectionEvent) => {
+      try {
+        this.#inspect(event, root);
+      } catch (error) {
+        this.#fault(error);
+      }
+    });
+    const finish = (error?: unknown) => {
+      this.#watches.delete(end);
+      this.#guarded(() => this.#dismiss(root, error));
+    };
+    const end = () => {
+      inspection.unsubscribe();
+      subscription.unsubscribe();
+      finish();
+      this.#known.set(actor, null);
+    };
+    this.#watches.add(end);
+    // A root that fails announces no last snapshot; only its observers hear of it. The inspection of one that has ended
+    // goes on: it is all there is to notice an event that comes too late.
+    const subscription = actor.subscribe({
+      error: (error: unknown) => finish(new Failure(error)),
+      complete: () => finish(),
+    });
+    return end;
+  }
+
+  subscribe(listener: (records: readonly NumberedRecord[]) => void, onEnd?: () => void): () => void {
+    return this.#journal.subscribe(listener, onEnd);
+  }
+
+  snapshot(): InspectionRecord[] {
+    return this.#journal.snapshot();
+  }
+
+  since(sequence: number): NumberedRecord[] | undefined {
+    return this.#journal.since(sequence);
+  }
+
+  history(id: string): readonly TransitionRecord[] {
+    return this.#journal.historyOf(id);
+  }
+
+  actor(id: string): ActorRecord | undefined {
+    return this.#journal.find(id)?.record();
+  }
+
+  get sequence(): number {
+    return this.#journal.sequence;
+  }
+
+  get viewers(): number {
+    return this.#journal.viewers;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    for (const end of [...this.#watches]) end();
+    this.#journal.close();
+  }
+
+  #fault(error: unknown): void {
+    try {
+      this.#options.onFault?.(error);
     } catch {
       // Whoever reports faults has one itself; there is nobody left to tell.
     }
   }
 
-  function append(record: InspectionRecord): void {
-    const numbered = { sequence: ++sequence, record };
-    ring.push(numbered);
-    if (listeners.size === 0) return;
-    waiting.push(numbered);
-    timer ??= clock.setTimeout(flush, defaults.inspect.coalesceMs);
-  }
-
-  function flush(): void {
-    if (timer !== undefined) clock.clearTimeout(timer);
-    timer = undefined;
-    if (waiting.length === 0) return;
-    const batch = waiting;
-    waiting = [];
-    for (const listener of [...listeners.keys()]) {
-      try {
-        listener(batch);
-      } catch (error) {
-        fault(error);
-      }
-    }
-  }
-
-  function projectionOf(watched: Watched, context: unknown): Projection {
-    // A context is immutable: the same object has the same projection.
-    if (context === watched.context) return watched.projection;
-    watched.context = context;
-    if (!watched.project) return {};
+  #guarded(work: () => void): void {
     try {
-      return plainFacts(watched.project(context as never));
+      work();
     } catch (error) {
-      fault(error);
-      return {};
+      this.#fault(error);
     }
   }
 
-  function listsOf(ref: AnyActorRef): StateLists {
-    const { config } = (ref as AnyActorRef & { readonly logic: AnyStateMachine }).logic;
-    const found = lists.get(config) ?? new StateLists();
-    lists.set(config, found);
-    return found;
+  #looker(project: Observation['project']): (context: unknown, facts: Facts) => void {
+    if (!project) return () => {};
+    return (context, facts) => {
+      try {
+        facts.read(project(context as never));
+      } catch (error) {
+        facts.clear();
+        this.#fault(error);
+      }
+    };
   }
 
-  function admit(ref: AnyActorRef, about: Observation, snapshot: AnyMachineSnapshot): Watched {
-    const former = actors.get(about.id);
-    if (former) dismiss(former);
-    const stateLists = listsOf(ref);
-    const watched: Watched = {
+  #admit(ref: AnyActorRef, about: Observation, snapshot: AnyMachineSnapshot): Watched {
+    const former = this.#journal.find(about.id);
+    // Whoever lives on under a name that another one has now is not reported any more.
+    if (former?.ref) this.#known.set(former.ref, null);
+    if (former) this.#dismiss(former);
+    const { machine } = snapshot;
+    const knowledge = this.#knowledge.get(machine.config) ?? new MachineKnowledge(machine);
+    this.#knowledge.set(machine.config, knowledge);
+    this.#admitted += 1;
+    const watched = new Watched({
       ref,
       id: about.id,
       parent: about.parent,
       machine: about.machine,
       title: about.title,
-      project: about.project ?? options.projections?.[about.machine],
-      history: new Ring(options.actorRingRecords ?? 64),
-      lists: stateLists,
-      nodes: snapshot._nodes,
-      states: stateLists.of(snapshot._nodes),
-      context: undefined,
-      projection: {},
-      step: 0,
-      createdAt: new Date(clock.now()),
-    };
-    watched.projection = projectionOf(watched, snapshot.context);
-    known.set(ref, watched);
-    actors.set(about.id, watched);
-    append(actorRecord(watched));
+      knowledge,
+      snapshot,
+      look: this.#looker(about.project ?? this.#options.projections?.[about.machine]),
+      history: this.#options.actorRingRecords ?? defaults.inspect.actorRingRecords,
+      at: this.#clock.now(),
+      restarts: former ? former.restarts + 1 : 0,
+      position: this.#admitted,
+    });
+    this.#known.set(ref, watched);
+    this.#journal.admit(watched);
     return watched;
   }
 
-  function dismiss(watched: Watched): void {
-    if (actors.get(watched.id) !== watched) return;
-    for (const below of [...actors.values()]) if (below.parent === watched.id && below.ref._parent) dismiss(below);
-    actors.delete(watched.id);
-    known.set(watched.ref, null);
-    append({ type: 'gone', id: watched.id, at: new Date(clock.now()) });
+  #dismiss(watched: Watched, failure?: unknown): void {
+    if (watched.hasEnded) return;
+    for (const below of this.#journal.childrenOf(watched)) this.#dismiss(below);
+    const at = this.#clock.now();
+    watched.end(at);
+    const error = failure instanceof Failure ? { error: errorText(failure.cause) } : {};
+    this.#journal.dismiss(watched, { type: 'gone', id: watched.id, at: new Date(at), ...error });
   }
 
   /** A machine below a watched root is admitted when it first shows a snapshot. */
-  function admitChild(ref: AnyActorRef, root: Watched): Watched | null {
+  #admitChild(ref: AnyActorRef, root: Watched): Watched | null {
     const snapshot: unknown = ref.getSnapshot();
-    if (!isMachineSnapshot(snapshot)) {
-      known.set(ref, null);
+    if (root.hasEnded || !isMachineSnapshot(snapshot)) {
+      this.#known.set(ref, null);
       return null;
     }
-    const above = ref._parent && known.get(ref._parent);
-    const parent = above || root;
-    const machine = charts.get(snapshot.machine.config) ?? snapshot.machine.id;
-    return admit(ref, { id: `${parent.id}/${ref.id}`, parent: parent.id, machine, title: ref.id }, snapshot);
+    const parent = (ref._parent && this.#known.get(ref._parent)) || root;
+    const machine = this.#charts.get(snapshot.machine.config) ?? snapshot.machine.id;
+    return this.#admit(ref, { id: `${parent.id}/${ref.id}`, parent: parent.id, machine, title: ref.id }, snapshot);
   }
 
-  function take(
+  #inspect(event: InspectionEvent, root: Watched): void {
+    if (this.#isClosed) return;
+    switch (event.type) {
+      case '@xstate.event':
+        this.#sent(event.event, event.sourceRef, event.actorRef);
+        break;
+      case '@xstate.microstep':
+      case '@xstate.snapshot': {
+        const ref = event.actorRef as AnyActorRef;
+        let watched = this.#known.get(ref);
+        if (watched === undefined) watched = this.#admitChild(ref, root);
+        if (watched === null || watched.hasEnded) return;
+        const snapshot: unknown = event.snapshot;
+        if (!isMachineSnapshot(snapshot)) return;
+        if (event.type === '@xstate.microstep') this.#stepped(watched, snapshot, event);
+        else if (snapshot.status !== 'active') {
+          this.#dismiss(watched, snapshot.status === 'error' ? new Failure(snapshot.error) : undefined);
+        }
+      }
+    }
+  }
+
+  #stepped(
     watched: Watched,
     snapshot: AnyMachineSnapshot,
-    transitions: readonly AnyTransitionDefinition[] | undefined,
-    fallbackEvent: string,
+    event: Extract<InspectionEvent, { type: '@xstate.microstep' }>,
   ): void {
+    const source = watched.senderOf(event.event);
     // `_transitions` is private to XState. Without it the states still tell what happened.
-    if (transitions?.length === 0 || (!transitions && snapshot._nodes === watched.nodes)) return;
-    const from = watched.states;
-    const before = watched.nodes;
-    if (snapshot._nodes !== before) {
-      watched.nodes = snapshot._nodes;
-      watched.states = watched.lists.of(snapshot._nodes);
-    }
-    const key = `${from.at(-1)}>${watched.states.at(-1)}:${from.length}:${watched.states.length}`;
-    const step = transitions
-      ? steps.of(transitions, before, watched.nodes, key)
-      : { event: fallbackEvent, actions: [] };
-    watched.projection = projectionOf(watched, snapshot.context);
-    watched.step += 1;
-    const record: TransitionRecord = {
-      type: 'transition',
-      id: watched.id,
-      step: watched.step,
-      at: new Date(clock.now()),
-      event: step.event,
-      from,
-      to: watched.states,
-      actions: step.actions,
-      projection: watched.projection,
-    };
-    watched.history.push(record);
-    append(record);
+    const transitions = Array.isArray(event._transitions) ? event._transitions : undefined;
+    if (transitions ? transitions.length === 0 : !watched.hasMoved(snapshot)) return;
+    this.#journal.appendStep(watched.take(snapshot, transitions, source, this.#clock.now()));
   }
 
-  function inspect(event: InspectionEvent, root: Watched): void {
-    if (event.type !== '@xstate.microstep' && event.type !== '@xstate.snapshot') return;
-    const ref = event.actorRef as AnyActorRef;
-    let watched = known.get(ref);
-    if (watched === undefined) watched = admitChild(ref, root);
-    if (watched === null) return;
-    const snapshot: unknown = event.snapshot;
-    if (!isMachineSnapshot(snapshot)) return;
-    if (event.type === '@xstate.microstep') {
-      take(watched, snapshot, event._transitions, 'transition');
-    } else if (snapshot.status !== 'active') {
-      dismiss(watched);
+  /** An event is on its way to an actor: from whom, and whether anybody is there to get it. */
+  #sent(
+    event: { readonly type: string; readonly error?: unknown },
+    sourceRef: object | undefined,
+    target: object,
+  ): void {
+    const source = sourceRef && sourceRef !== target ? this.#known.get(sourceRef) : undefined;
+    // A child that fails announces no snapshot either: its parent is sent the error.
+    if (source && !source.hasEnded && event.type.startsWith('xstate.error.actor.')) {
+      this.#dismiss(source, new Failure(event.error));
     }
+    const watched = this.#known.get(target);
+    if (!watched) return;
+    if (watched.hasEnded) {
+      this.#journal.append(watched, {
+        type: 'deadLetter',
+        id: watched.id,
+        at: new Date(this.#clock.now()),
+        event: watched.knowledge.eventName(event.type),
+        source: source?.id ?? null,
+      });
+    } else if (source) watched.expect(event, source.id);
   }
-
-  return {
-    observe(actor, observation) {
-      const snapshot: unknown = actor.getSnapshot();
-      if (!isMachineSnapshot(snapshot)) throw new TypeError(`Actor ${observation.id} has no statechart.`);
-      const root = admit(actor, observation, snapshot);
-      const inspection = actor.system.inspect((event: InspectionEvent) => {
-        try {
-          inspect(event, root);
-        } catch (error) {
-          fault(error);
-        }
-      });
-      const end = () => {
-        watches.delete(end);
-        inspection.unsubscribe();
-        subscription.unsubscribe();
-        dismiss(root);
-      };
-      watches.add(end);
-      // A root that fails announces no last snapshot; only its observers hear of it.
-      const subscription = actor.subscribe({
-        error: (error: unknown) => {
-          fault(error);
-          end();
-        },
-        complete: () => end(),
-      });
-      return end;
-    },
-    subscribe(listener, onEnd) {
-      flush();
-      listeners.set(listener, onEnd);
-      return () => {
-        listeners.delete(listener);
-      };
-    },
-    snapshot() {
-      flush();
-      const held = ring.toArray().map(({ record }) => record);
-      const transitions = held.filter((record) => record.type === 'transition' && actors.has(record.id));
-      const missing = ring.dropped;
-      return [
-        ...(missing > 0 ? [{ type: 'dropped' as const, count: missing, at: new Date(clock.now()) }] : []),
-        ...[...actors.values()].map(actorRecord),
-        ...transitions,
-      ];
-    },
-    since(after) {
-      flush();
-      const oldest = sequence - ring.size + 1;
-      if (after > sequence || after < oldest - 1) return undefined;
-      return ring.toArray().filter((numbered) => numbered.sequence > after);
-    },
-    history: (id) => actors.get(id)?.history.toArray() ?? [],
-    get sequence() {
-      return sequence;
-    },
-    get viewers() {
-      return listeners.size;
-    },
-    close() {
-      for (const end of [...watches]) end();
-      flush();
-      for (const onEnd of [...listeners.values()]) onEnd?.();
-      listeners.clear();
-    },
-  };
 }
 
-function actorRecord(watched: Watched): ActorRecord {
-  const { id, parent, machine, title, states, projection, createdAt } = watched;
-  return { type: 'actor', id, parent, machine, title, states, projection, at: createdAt };
-}
+/** An actor ended by this: `undefined` can be thrown as well. */
+class Failure {
+  readonly cause: unknown;
 
-/** Lets through plain values only: an object in a projection could carry anything. */
-function plainFacts(projection: Projection): Projection {
-  const facts: Projection = {};
-  for (const name in projection) {
-    const value: unknown = projection[name];
-    if (typeof value === 'string') facts[name] = value.length > textLimit ? `${value.slice(0, textLimit)}…` : value;
-    else if (typeof value === 'number' || typeof value === 'boolean' || value === null || value instanceof Date) {
-      facts[name] = value;
-    }
+  constructor(cause: unknown) {
+    this.cause = cause;
   }
-  return facts;
 }

@@ -1,19 +1,38 @@
 import { randomBytes } from 'node:crypto';
-import superjson from 'superjson';
 import type { SseSource } from '../http/index.ts';
 import type { InspectionRecord } from '../protocol/index.ts';
-import type { NumberedRecord, Recorder } from './recorder.ts';
+import type { NumberedRecord } from './journal.ts';
+import type { Recorder } from './recorder.ts';
+import { type StatelyOptions, statelyMessages } from './stately.ts';
+import { wireOf } from './wire.ts';
+
+/** The lines of the SSE events that tell a record, without their id. None: this reader is not told of it. */
+type Telling = (record: InspectionRecord) => readonly string[];
 
 /**
  * The inspection stream: one SSE event per record, named by its type, its data superjson. Nothing is serialised while
  * nobody watches, and once for all who do. A viewer that comes back with the id it saw last gets what it missed; when
  * that is no longer held (or the viewer was cut off for being slow) it gets a `dropped` record and everything anew:
- * after `dropped` a viewer forgets its actors, because an `actor` record for each living one follows.
+ * after `dropped` a viewer forgets its actors, because an `actor` record for each one follows.
  */
 export function createInspectionSource(recorder: Recorder): SseSource {
+  return createSource(recorder, (record) => [`event: ${record.type}\ndata: ${wireOf(record)}`]);
+}
+
+/** The same stream as Stately's tools read it: unnamed events, each the JSON of one `@statelyai/inspect` message. */
+export function createStatelySource(recorder: Recorder, machines: StatelyOptions['machines']): SseSource {
+  const messages = statelyMessages({ machines, actorOf: (id) => recorder.actor(id) });
+  return createSource(recorder, (record) => messages(record).map((message) => `data: ${JSON.stringify(message)}`));
+}
+
+function createSource(recorder: Recorder, tell: Telling): SseSource {
   const epoch = randomBytes(6).toString('base64url');
-  const frame = ({ sequence, record }: NumberedRecord): string =>
-    `id: ${epoch}-${sequence}\nevent: ${record.type}\ndata: ${superjson.stringify(record)}\n\n`;
+  const frames = (numbered: readonly NumberedRecord[]): Buffer =>
+    Buffer.from(
+      numbered
+        .flatMap(({ sequence, record }) => tell(record).map((lines) => `id: ${epoch}-${sequence}\n${lines}\n\n`))
+        .join(''),
+    );
 
   /** All records of a snapshot carry the last id: resuming after any of them repeats some, and loses nothing. */
   function everything(lastEventId: string | undefined): Buffer[] {
@@ -23,39 +42,38 @@ export function createInspectionSource(recorder: Recorder): SseSource {
       records.unshift(unknown);
     }
     const { sequence } = recorder;
-    return [Buffer.from(records.map((record) => frame({ sequence, record })).join(''))];
+    return [frames(records.map((record) => ({ sequence, record })))];
   }
+
+  /** One listener at the recorder for all viewers, so that a batch is serialised once. */
+  const viewers = new Set<{ readonly listener: (batch: Uint8Array) => void; readonly onEnd: () => void }>();
+  let unsubscribe: (() => void) | undefined;
 
   return {
     replay(lastEventId) {
       const sequence = lastEventId?.startsWith(`${epoch}-`) ? Number(lastEventId.slice(epoch.length + 1)) : Number.NaN;
       const missed = Number.isSafeInteger(sequence) ? recorder.since(sequence) : undefined;
       if (!missed) return everything(lastEventId);
-      return missed.length === 0 ? [] : [Buffer.from(missed.map(frame).join(''))];
+      return missed.length === 0 ? [] : [frames(missed)];
     },
-    subscribe: (() => {
-      // One listener at the recorder for all viewers, so that a batch is serialised once.
-      const viewers = new Map<object, { listener: (batch: Uint8Array) => void; onEnd: () => void }>();
-      let unsubscribe: (() => void) | undefined;
-      return (listener: (batch: Uint8Array) => void, onEnd: () => void) => {
-        const viewer = { listener, onEnd };
-        viewers.set(viewer, viewer);
-        unsubscribe ??= recorder.subscribe(
-          (records) => {
-            const batch = Buffer.from(records.map(frame).join(''));
-            for (const each of [...viewers.values()]) each.listener(batch);
-          },
-          () => {
-            for (const each of [...viewers.values()]) each.onEnd();
-          },
-        );
-        return () => {
-          viewers.delete(viewer);
-          if (viewers.size > 0) return;
-          unsubscribe?.();
-          unsubscribe = undefined;
-        };
+    subscribe(listener, onEnd) {
+      const viewer = { listener, onEnd };
+      viewers.add(viewer);
+      unsubscribe ??= recorder.subscribe(
+        (records) => {
+          const batch = frames(records);
+          for (const each of [...viewers]) each.listener(batch);
+        },
+        () => {
+          for (const each of [...viewers]) each.onEnd();
+        },
+      );
+      return () => {
+        viewers.delete(viewer);
+        if (viewers.size > 0) return;
+        unsubscribe?.();
+        unsubscribe = undefined;
       };
-    })(),
+    },
   };
 }

@@ -1,56 +1,113 @@
-import type { AnyStateNode, AnyTransitionDefinition } from 'xstate';
-import { isOurs } from './graph.ts';
+import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate';
+import { isOurs, transitionIds, withDescendants } from './graph.ts';
 import { actionName, eventName, nodeId } from './names.ts';
 
-/** Ids of active states, ancestors first, without the root. The same set gives the same array: records share it. */
-export class StateLists {
-  readonly #lists = new Map<string, string[]>();
-
-  of(nodes: readonly AnyStateNode[]): string[] {
-    let key = '';
-    for (const node of nodes) key += `${node.order},`;
-    const known = this.#lists.get(key);
-    if (known) return known;
-    const list = nodes
-      .filter((node) => node.parent)
-      .sort((a, b) => a.order - b.order)
-      .map(nodeId);
-    this.#lists.set(key, list);
-    return list;
-  }
+/** A set of active states. The same set is the same object, so that records share it. */
+export interface Configuration {
+  readonly index: number;
+  /** Ids, ancestors first, without the root. */
+  readonly states: string[];
+  /** The same states as XState numbers them. */
+  readonly orders: readonly number[];
 }
 
-/** What is told of a step: the event as the machine names it, and the actions in the order in which they ran. */
+/** What is told of a step, whichever actor took it: everything in it comes from the machine's definition. */
 export interface Step {
   readonly event: string;
+  /** Ids of the chart's edges. */
+  readonly edges: string[];
+  /** Names, in the order in which the actions ran. */
   readonly actions: string[];
+  /** Numbers of the states that were entered, those that were left and entered again included. */
+  readonly entered: readonly number[];
 }
 
-/** Works out steps from transition definitions, once for each pair of transition and states. */
-export class Steps {
-  readonly #known = new WeakMap<AnyTransitionDefinition, Map<string, Step>>();
+/** What is known of one transition: the last step it made, and those before it. */
+interface Known {
+  readonly steps: Map<number, Step>;
+  from: Configuration | undefined;
+  to: Configuration | undefined;
+  last: Step | undefined;
+}
 
-  of(
+const unknownStep: Step = { event: '', edges: [], actions: [], entered: [] };
+
+/** A machine as the recorder reads it, worked out once for each definition, whatever implementations it is provided with. */
+export class MachineKnowledge {
+  /** Ids by number of the state. */
+  readonly ids: readonly string[];
+  readonly #configurations = new Map<string, Configuration>();
+  readonly #transitions = new WeakMap<AnyTransitionDefinition, Known>();
+  /** Events by type, as people read them. */
+  readonly #events: ReadonlyMap<string, string>;
+
+  constructor(machine: AnyStateMachine) {
+    const nodes = withDescendants(machine.root);
+    const ids: string[] = [];
+    const events = new Map<string, string>();
+    for (const node of nodes) {
+      ids[node.order] = nodeId(node);
+      for (const transition of [...node.transitions.values()].flat()) {
+        events.set(transition.eventType, eventName(transition));
+      }
+    }
+    this.ids = ids;
+    this.#events = events;
+  }
+
+  /** Name of an event that was received. One that the machine does not know could say anything: it is not repeated. */
+  eventName(type: string): string {
+    return this.#events.get(type) ?? '(unknown)';
+  }
+
+  configurationOf(nodes: readonly AnyStateNode[]): Configuration {
+    let key = '';
+    for (const node of nodes) key += `${node.order},`;
+    const known = this.#configurations.get(key);
+    if (known) return known;
+    const inOrder = nodes.filter((node) => node.parent).sort((a, b) => a.order - b.order);
+    const made: Configuration = {
+      index: this.#configurations.size,
+      states: inOrder.map(nodeId),
+      orders: inOrder.map((node) => node.order),
+    };
+    this.#configurations.set(key, made);
+    return made;
+  }
+
+  stepOf(
     transitions: readonly AnyTransitionDefinition[],
-    from: readonly AnyStateNode[],
-    to: readonly AnyStateNode[],
-    key: string,
+    before: readonly AnyStateNode[],
+    after: readonly AnyStateNode[],
+    from: Configuration,
+    to: Configuration,
   ): Step {
     const [first] = transitions;
-    if (!first) return { event: '', actions: [] };
+    if (!first) return unknownStep;
     // Transitions of parallel regions combine freely: those are worked out each time.
-    if (transitions.length > 1) return describe(transitions, from, to);
-    let byStates = this.#known.get(first);
-    if (!byStates) {
-      byStates = new Map();
-      this.#known.set(first, byStates);
+    if (transitions.length > 1) return describe(transitions, before, after);
+    let known = this.#transitions.get(first);
+    if (!known) {
+      known = { steps: new Map(), from: undefined, to: undefined, last: undefined };
+      this.#transitions.set(first, known);
     }
-    let step = byStates.get(key);
-    if (!step) {
-      step = describe(transitions, from, to);
-      byStates.set(key, step);
-    }
+    if (known.last && known.from === from && known.to === to) return known.last;
+    const key = from.index * 65_536 + to.index;
+    const step = known.steps.get(key) ?? describe(transitions, before, after);
+    known.steps.set(key, step);
+    known.from = from;
+    known.to = to;
+    known.last = step;
     return step;
+  }
+
+  /** Without XState's private list of transitions: the states tell that something happened, not how. */
+  unexplained(from: Configuration, to: Configuration): Step {
+    return {
+      ...unknownStep,
+      event: 'transition',
+      entered: to.orders.filter((order) => !from.orders.includes(order)),
+    };
   }
 }
 
@@ -67,13 +124,19 @@ function describe(
     for (const node of from) if (isBelow(node, domain)) left.add(node);
     for (const node of to) if (isBelow(node, domain)) entered.add(node);
   }
+  const enteredInOrder = [...entered].sort((a, b) => a.order - b.order);
   const actions = [
     ...[...left].sort((a, b) => b.order - a.order).flatMap((node) => node.exit),
     ...transitions.flatMap((transition) => transition.actions),
-    ...[...entered].sort((a, b) => a.order - b.order).flatMap((node) => node.entry),
+    ...enteredInOrder.flatMap((node) => node.entry),
   ];
   const [first] = transitions;
-  return { event: first ? eventName(first) : '', actions: actions.filter(isOurs).map(actionName) };
+  return {
+    event: first ? eventName(first) : '',
+    edges: transitions.flatMap(transitionIds),
+    actions: actions.filter(isOurs).map(actionName),
+    entered: enteredInOrder.filter((node) => node.parent).map((node) => node.order),
+  };
 }
 
 /**

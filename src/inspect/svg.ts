@@ -120,6 +120,5 @@ function labelOf(edge: ChartEdge): string {
     (line, index) =>
       `<text${index === 0 ? ' class="event"' : ''} x="${round(x + 2)}" y="${round(y + index * font.line + 10.5)}">${escapeXml(line)}</text>`,
   );
-  const does = edge.actions.length ? ` / ${edge.actions.join(', ')}` : '';
-  return `<g><title>${escapeXml(edge.label.replaceAll('\n', ' ') + does)}</title>${halo}${texts.join('')}</g>`;
+  return `<g><title>${escapeXml(edge.label.replaceAll('\n', ' '))}</title>${halo}${texts.join('')}</g>`;
 }

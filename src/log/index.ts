@@ -12,4 +12,5 @@ export {
   levelOf,
   logLevels,
 } from './logger.ts';
+export { type LogRecord, type NumberedLogRecord, RecentLog } from './recent.ts';
 export { Secrets } from './redact.ts';

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { fstatSync, writeSync } from 'node:fs';
 import { prettyLine } from './pretty.ts';
+import type { LogRecord } from './recent.ts';
 import { Secrets } from './redact.ts';
 
 export const logLevels = ['silent', 'error', 'warn', 'info', 'debug'] as const;
@@ -17,6 +18,8 @@ export interface Logger {
   bug(error: unknown, fields?: Fields): string;
   /** A logger that adds `fields` to every line and knows the same secrets. */
   child(fields: Fields): Logger;
+  /** Hands `listener` every record that this logger, its parents and its children write. Returns what ends that. */
+  tap(listener: (record: LogRecord) => void): () => void;
   /** `secret` is taken out of everything this logger, its parents and its children write from now on. */
   protect(secret: string): void;
 }
@@ -51,7 +54,7 @@ export function levelOf(env: Readonly<Record<string, string | undefined>>): LogL
 export function createLogger(options: LoggerOptions): Logger {
   const { name, level = levelOf(process.env), stream = standardError() } = options;
   const isPretty = options.pretty ?? stream.isTTY === true;
-  return new LineLogger({ name, level, stream, isPretty, secrets: new Secrets() }, {});
+  return new LineLogger({ name, level, stream, isPretty, secrets: new Secrets(), taps: new Set() }, {});
 }
 
 const stderrDescriptor = 2;
@@ -83,6 +86,7 @@ interface Output {
   readonly stream: LogStream;
   readonly isPretty: boolean;
   readonly secrets: Secrets;
+  readonly taps: Set<(record: LogRecord) => void>;
 }
 
 type Spoken = Exclude<LogLevel, 'silent'>;
@@ -126,17 +130,26 @@ class LineLogger implements Logger {
     return new LineLogger(this.#output, { ...this.#fields, ...fields });
   }
 
+  tap(listener: (record: LogRecord) => void): () => void {
+    const { taps } = this.#output;
+    taps.add(listener);
+    return () => {
+      taps.delete(listener);
+    };
+  }
+
   protect(secret: string): void {
     this.#output.secrets.protect(secret);
   }
 
   #write(level: Spoken, message: string, fields: Fields = {}): void {
-    const { name, stream, isPretty, secrets } = this.#output;
+    const { name, stream, isPretty, secrets, taps } = this.#output;
     if (logLevels.indexOf(level) > logLevels.indexOf(this.#output.level)) return;
     try {
       const at = new Date().toISOString();
       const safe = secrets.redact({ ...this.#fields, ...fields }) as Fields;
       const record = { at, level, name, msg: secrets.clean(message) };
+      for (const tap of taps) tap({ ...record, fields: safe });
       stream.write(`${isPretty ? prettyLine(record, safe) : JSON.stringify({ ...record, ...safe, ...record })}\n`);
     } catch {
       // A full disk, a closed pipe or a getter that throws must not end what is being logged.

@@ -7,13 +7,13 @@ import {
   type Layer,
   mergeDeep,
   resolveConfig,
+  setMember,
   userConfigFile,
   workspaceConfigFile,
 } from '../config/index.ts';
 import { McpServerName, McpServerSettings } from '../protocol/index.ts';
 import { writeFileAtomicAsync } from '../supervise/index.ts';
 import type { Environment } from './connection.ts';
-import { setMember } from './json-edit.ts';
 import { unmaskSettings } from './secrets.ts';
 
 export interface SettingsFilesOptions {

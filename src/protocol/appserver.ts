@@ -3,6 +3,7 @@
  * unknown fields, times are ISO 8601 in UTC, what is not known is left out rather than null.
  */
 import * as v from 'valibot';
+import { Automation, AutomationInput, AutomationRun, AutomationsState } from './automations.ts';
 import { McpServerConfig, McpServerName, McpServerSettings, McpServerStatus, McpTestResult } from './mcp.ts';
 import {
   Identity,
@@ -232,6 +233,84 @@ export const rpcMethods = {
     params: v.object({ name: v.optional(McpServerName), settings: v.optional(McpServerSettings) }),
     result: McpTestResult,
   },
+  'cron/list': {
+    summary: 'The cron jobs of the workspace, the next one first.',
+    params: v.object({ includeDisabled: v.optional(v.boolean(), true) }),
+    result: v.object({ jobs: v.array(Automation) }),
+  },
+  'cron/add': {
+    summary: 'Makes a job; its schedule is required.',
+    params: AutomationInput,
+    result: v.object({ job: Automation }),
+  },
+  'cron/remove': {
+    summary: 'Removes a job and its history. A run that is under way is cancelled.',
+    params: v.object({ jobId: id }),
+    result: v.object({ removed: v.boolean() }),
+  },
+  'cron/enable': {
+    summary: 'Switches a job on or off. A run that is under way goes on.',
+    params: v.object({ jobId: id, enabled: v.boolean() }),
+    result: v.object({ job: Automation }),
+  },
+  'cron/run': {
+    summary: 'Runs a job now, besides its schedule.',
+    params: v.object({ jobId: id }),
+    result: v.object({ job: Automation }),
+  },
+  'automation/state': {
+    summary: 'All jobs and tasks at once.',
+    params: empty,
+    result: AutomationsState,
+  },
+  'automation/task/list': {
+    summary: 'The local tasks of the workspace.',
+    params: empty,
+    result: v.object({ tasks: v.array(Automation) }),
+  },
+  'automation/task/create': {
+    summary: 'Makes a task; without a schedule it runs once, as soon as there is room.',
+    params: AutomationInput,
+    result: v.object({ task: Automation }),
+  },
+  'automation/read': {
+    summary: 'One job or task.',
+    params: v.object({ automationId: id }),
+    result: v.object({ automation: Automation }),
+  },
+  'automation/update': {
+    summary: 'Changes a job or task; fields that are absent stay. `version` guards against an older view.',
+    params: v.object({
+      automationId: id,
+      version: v.optional(v.number()),
+      change: v.partial(AutomationInput),
+    }),
+    result: v.object({ automation: Automation }),
+  },
+  'automation/run': {
+    summary: 'Runs a job or task now.',
+    params: v.object({ automationId: id }),
+    result: v.object({ automation: Automation }),
+  },
+  'automation/cancel': {
+    summary: 'Ends the run that is under way or waits for a retry; the schedule goes on.',
+    params: v.object({ automationId: id }),
+    result: v.object({ automation: Automation }),
+  },
+  'automation/delete': {
+    summary: 'Removes a job or task and its history.',
+    params: v.object({ automationId: id }),
+    result: v.object({ removed: v.boolean() }),
+  },
+  'automation/runs': {
+    summary: 'The history of a job or task, newest first; `before` is a runId.',
+    params: v.object({
+      automationId: id,
+      limit: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(500)), 50),
+      before: v.optional(id),
+    }),
+    result: v.object({ data: v.array(AutomationRun), next: v.optional(v.string()) }),
+  },
   'model/list': {
     summary: 'The models of the provider.',
     params: empty,
@@ -284,6 +363,9 @@ export const rpcNotifications = {
     message: v.string(),
   }),
   'mcp/status/updated': v.object({ server: McpServerStatus }),
+  /** To every connection: a job was added, changed, run or removed. */
+  'cron/stateChanged': v.object({ job: Automation, removed: v.boolean() }),
+  'automation/task/updated': v.object({ task: Automation, removed: v.boolean() }),
   'turn/completed': v.object({ threadId: id, turn: Turn, tokenUsage: TokenUsage }),
   'turn/failed': v.object({ threadId: id, turn: Turn, error: TurnError }),
   'turn/cancelled': turnEvent,

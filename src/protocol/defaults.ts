@@ -177,5 +177,47 @@ export const defaults = {
     /** Of all images of one result, as they come: in base64. */
     imageChars: 8 * mebibyte,
   },
-  inspect: { ringRecords: 512, coalesceMs: 16 },
+  inspect: { ringRecords: 4_096, actorRingRecords: 64, endedActors: 100, coalesceMs: 16 },
+  dashboard: {
+    sessionsPerPage: 100,
+    maxSessionsPerPage: 500,
+    eventsPerPage: 1_000,
+    maxEventsPerPage: 5_000,
+    recentEvents: 20,
+    /** Of a text in a list of events; the whole is fetched when somebody looks at it. */
+    shortTextChars: 200,
+    /** What a stream can be resumed from; the rest is in the database. */
+    ringEvents: 16_384,
+    ringBytes: 16 * mebibyte,
+    streamBufferBytes: 4 * mebibyte,
+    /** Frames of one moment go out together. */
+    coalesceMs: 16,
+    logLines: 2_000,
+    loginTtlMs: 43_200_000,
+    logins: 100,
+    /** Wrong passwords in a row after which everybody has to wait, and how long at first and at most. */
+    loginFailures: 5,
+    loginPauseMs: 1_000,
+    loginPauseMaxMs: 60_000,
+    configBytes: 262_144,
+  },
+  automations: {
+    /** The wall clock is looked at that often, so that sleep, a changed clock or daylight saving cannot hide a due time. */
+    tickMs: 30_000,
+    /** Due times right after each other are taken together. */
+    slackMs: 5,
+    maxAutomations: 20_000,
+    runsPerAutomation: 200,
+    recentRuns: 20,
+    upcoming: 5,
+    resultChars: 500,
+    /** A run that a killed process left behind is tried again when it is not older than this. */
+    resumeWithinMs: 3_600_000,
+  },
+  tracing: {
+    sweepEveryMs: 3_600_000,
+    /** Pages of the database that are given back to the file system at a time. */
+    vacuumPages: 256,
+  },
+  telemetry: { flushMs: 800, queueSpans: 2_048, batchSpans: 512, delayMs: 2_000, exportTimeoutMs: 10_000 },
 } as const;

@@ -3,6 +3,9 @@
  * Never here: behaviour, I/O, or a type written by hand beside a schema that says the same.
  */
 export * from './appserver.ts';
+export * from './automations.ts';
+export * from './browser.ts';
+export * from './dashboard.ts';
 export * from './defaults.ts';
 export * from './hub.ts';
 export * from './hub-errors.ts';
@@ -11,6 +14,7 @@ export * from './inspection.ts';
 export * from './jsonrpc.ts';
 export * from './launch.ts';
 export * from './mcp.ts';
+export * from './review.ts';
 export * from './threads.ts';
 export * from './tools.ts';
 export * from './traces.ts';

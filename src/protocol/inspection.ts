@@ -3,6 +3,13 @@ import * as v from 'valibot';
 /** Allow-listed facts about an actor: plain values only, chosen per machine in `src/inspect/projections.ts`. */
 export const Projection = v.record(v.string(), v.union([v.string(), v.number(), v.boolean(), v.null(), v.date()]));
 
+/**
+ * How often a state was entered since the actor was made, and how long it was active until `ActorRecord.since`, in
+ * milliseconds: a state that is active now has been so for `now - since` longer. Of an actor that has ended: until then.
+ */
+export const StateStatistics = v.object({ visits: v.number(), ms: v.number() });
+export type StateStatistics = v.InferOutput<typeof StateStatistics>;
+
 /** An actor exists. Sent for every actor when a viewer connects, later when one is created. */
 export const ActorRecord = v.object({
   type: v.literal('actor'),
@@ -18,6 +25,18 @@ export const ActorRecord = v.object({
   states: v.array(v.string()),
   at: v.date(),
   projection: Projection,
+  /** Transitions before this record, and what they left: a viewer goes on counting from here. By state id. */
+  steps: v.number(),
+  /** When it got into its present state. */
+  since: v.date(),
+  statistics: v.record(v.string(), StateStatistics),
+  /**
+   * When it ended. Told to a viewer that connects later: actors that have ended lately are still shown, each followed by
+   * its last transitions and its `gone` record.
+   */
+  endedAt: v.optional(v.date()),
+  /** How many actors this one has followed under the same id; absent: none. */
+  restarts: v.optional(v.number()),
 });
 
 /** An actor took a transition. */
@@ -29,22 +48,50 @@ export const TransitionRecord = v.object({
   at: v.date(),
   /** Event type only; payloads may hold secrets. */
   event: v.string(),
+  /** Id of the actor that sent the event; null: it came from outside, or from the actor itself (timers, raised events). */
+  source: v.nullable(v.string()),
+  /** Ids of the chart's edges that were taken; empty when that is not known. */
+  edges: v.array(v.string()),
   from: v.array(v.string()),
   to: v.array(v.string()),
+  /** Of `to`, the states that were entered: those that were left and entered again included. */
+  entered: v.optional(v.array(v.string())),
   /** Names of the actions that ran. */
   actions: v.array(v.string()),
   projection: Projection,
 });
 
-/** An actor was stopped for good. */
-export const GoneRecord = v.object({ type: v.literal('gone'), id: v.string(), at: v.date() });
+/** An event that nobody will ever handle: its actor has ended. A name that the machine does not know is `(unknown)`. */
+export const DeadLetterRecord = v.object({
+  type: v.literal('deadLetter'),
+  id: v.string(),
+  at: v.date(),
+  event: v.string(),
+  source: v.nullable(v.string()),
+});
+
+/** An actor was stopped for good; with `error` it failed: something in it threw. Credentials are taken out of the text. */
+export const GoneRecord = v.object({
+  type: v.literal('gone'),
+  id: v.string(),
+  at: v.date(),
+  error: v.optional(v.string()),
+});
 
 /** The viewer was too slow, or joined late: this many records of the ring are missing here. */
 export const DroppedRecord = v.object({ type: v.literal('dropped'), count: v.number(), at: v.date() });
 
-export const InspectionRecord = v.variant('type', [ActorRecord, TransitionRecord, GoneRecord, DroppedRecord]);
+export const InspectionRecord = v.variant('type', [
+  ActorRecord,
+  TransitionRecord,
+  DeadLetterRecord,
+  GoneRecord,
+  DroppedRecord,
+]);
 export type InspectionRecord = v.InferOutput<typeof InspectionRecord>;
 export type ActorRecord = v.InferOutput<typeof ActorRecord>;
+export type DeadLetterRecord = v.InferOutput<typeof DeadLetterRecord>;
+export type GoneRecord = v.InferOutput<typeof GoneRecord>;
 export type TransitionRecord = v.InferOutput<typeof TransitionRecord>;
 
 const Point = v.object({ x: v.number(), y: v.number() });
@@ -76,6 +123,8 @@ export const ChartEdge = v.object({
   event: v.string(),
   guard: v.nullable(v.string()),
   actions: v.array(v.string()),
+  /** How long a delayed transition waits, in milliseconds; absent when it is not delayed or its context decides. */
+  delayMs: v.optional(v.number()),
   /** What is written on the edge, its lines parted by line breaks, e.g. `PROBE.FAILED [isLastStraw]`. */
   label: v.string(),
   /** Upper left corner of the label. */
@@ -96,3 +145,7 @@ export const Chart = v.object({
 export type Chart = v.InferOutput<typeof Chart>;
 export type ChartNode = v.InferOutput<typeof ChartNode>;
 export type ChartEdge = v.InferOutput<typeof ChartEdge>;
+
+/** `GET /v1/appservers/dashboard`: opens the dashboard of a workspace. The token is in the fragment, which browsers keep to themselves. */
+export const DashboardLink = v.object({ url: v.string() });
+export type DashboardLink = v.InferOutput<typeof DashboardLink>;

@@ -41,6 +41,22 @@ export const rpcErrors = {
   },
   approvalTimeout: { code: -32020, message: 'Approval timeout', when: 'Nobody decided in time; it was declined.' },
   approvalNotFound: { code: -32021, message: 'Approval not found', when: 'It was decided already, or never asked.' },
+  automationNotFound: { code: -32031, message: 'Automation not found', when: 'There is no job or task with this id.' },
+  automationInvalid: {
+    code: -32052,
+    message: 'Automation invalid',
+    when: 'Its schedule can never come, or its state does not allow this; `data` says why.',
+  },
+  automationConflict: {
+    code: -32054,
+    message: 'Automation changed',
+    when: 'Somebody changed it meanwhile: read it again. `data.version` is the newest.',
+  },
+  automationsDisabled: {
+    code: -32056,
+    message: 'Automations are disabled',
+    when: 'Automations.Enabled is false in the configuration.',
+  },
   mcpServerNotFound: { code: -32070, message: 'MCP server not found', when: 'There is no server with this name.' },
   mcpServerInvalid: { code: -32072, message: 'MCP server invalid', when: 'Its settings cannot work; `data` says why.' },
   mcpServerReadOnly: {

@@ -37,22 +37,60 @@ export type TraceEvent = v.InferOutput<typeof TraceEvent>;
 /** What is handed to the store. */
 export type NewTraceEvent = Omit<TraceEvent, 'id'>;
 
-/** Counters of one session; thinking and response count segments, not chunks. */
+/** Counters of one session; thinking and response count segments, not chunks (specification §2.8). */
 export const TraceSession = v.object({
   sessionKey: v.string(),
   startedAt: v.string(),
   lastActivityAt: v.string(),
   displayName: v.optional(v.string()),
+  /** What was said first, shortened: what a session without a name is known by. */
+  firstInput: v.optional(v.string()),
   channelName: v.optional(v.string()),
+  /** The session that this one is a sub-agent of. */
+  parentSessionKey: v.optional(v.string()),
+  /** Of the last request to a model. */
+  model: v.optional(v.string()),
+  /** How the last turn ended; `running` while one runs. */
+  lastStatus: v.optional(v.string()),
   turnCount: v.number(),
+  failedTurnCount: v.number(),
   thinkingCount: v.number(),
   responseCount: v.number(),
   toolCallCount: v.number(),
   toolFailureCount: v.number(),
   approvalCount: v.number(),
+  compactionCount: v.number(),
   errorCount: v.number(),
   inputTokens: v.number(),
   outputTokens: v.number(),
+  /** Sums, in milliseconds. Turns overlap nothing in their own session, so theirs is the time somebody waited for it. */
+  turnDurationMs: v.number(),
+  toolDurationMs: v.number(),
+  maxToolDurationMs: v.number(),
+  /** Time in which the agent waited for a person. */
+  approvalWaitMs: v.number(),
   eventCount: v.number(),
 });
 export type TraceSession = v.InferOutput<typeof TraceSession>;
+
+/** The sums of all sessions: what `TraceSession` counts, and how many there are. */
+export const TraceTotals = v.object({
+  sessionCount: v.number(),
+  turnCount: v.number(),
+  failedTurnCount: v.number(),
+  thinkingCount: v.number(),
+  responseCount: v.number(),
+  toolCallCount: v.number(),
+  toolFailureCount: v.number(),
+  approvalCount: v.number(),
+  compactionCount: v.number(),
+  errorCount: v.number(),
+  inputTokens: v.number(),
+  outputTokens: v.number(),
+  turnDurationMs: v.number(),
+  toolDurationMs: v.number(),
+  maxToolDurationMs: v.number(),
+  approvalWaitMs: v.number(),
+  eventCount: v.number(),
+});
+export type TraceTotals = v.InferOutput<typeof TraceTotals>;

@@ -11,6 +11,7 @@
  */
 export { type AdoptOptions, adoptManaged } from './adopt.ts';
 export { monotonicMs } from './clock.ts';
+export { dashboardToken, dashboardTokenFile, renewDashboardToken, watchedDashboardToken } from './dashboard-token.ts';
 export { ensurePrivateDirectory, PrivateDirectoryError } from './directories.ts';
 export { type ChildEnvironmentOptions, childEnvironment } from './environment.ts';
 export { killGroupVerified, type SweepReport } from './family.ts';

@@ -3,7 +3,7 @@ import { defineConfig } from 'vite';
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
-/** `vite build -c src/ui/vite.config.ts` writes the inspector page to `dist/ui`. */
+/** `vite build -c src/ui/vite.config.ts` writes the page to `dist/ui`. */
 export default defineConfig({
   root: here('.'),
   base: './',
@@ -16,6 +16,8 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
+    // Notices of the libraries that are in the page.
+    license: { fileName: 'licenses.txt' },
     rolldownOptions: {
       output: {
         hashCharacters: 'hex',

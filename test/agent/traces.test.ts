@@ -71,25 +71,27 @@ t.test('a session counts what happened in it', async (t) => {
   traces.append(
     event('a', { type: 'session.started', at: second(1), data: { displayName: 'Talk', channelName: 'cli' } }),
   );
-  traces.append(event('a', { type: 'turn.started', at: second(2) }));
+  traces.append(event('a', { type: 'turn.started', at: second(2), data: { text: 'Go on.' } }));
   traces.append(event('a', { type: 'thinking', at: second(2) }));
   traces.append(event('a', { type: 'thinking', at: second(2) }));
   traces.append(event('a', { type: 'response', at: second(2) }));
   traces.flush();
   traces.append(event('a', { type: 'tool.started', at: second(3) }));
-  traces.append(event('a', { type: 'tool.failed', at: second(3) }));
+  traces.append(event('a', { type: 'tool.failed', at: second(3), durationMs: 40.4 }));
   traces.append(event('a', { type: 'tool.started', at: second(3) }));
-  traces.append(event('a', { type: 'tool.completed', at: second(3) }));
+  traces.append(event('a', { type: 'tool.completed', at: second(3), durationMs: 2 }));
   traces.append(event('a', { type: 'approval.requested', at: second(3) }));
-  traces.append(event('a', { type: 'approval.completed', at: second(3) }));
-  traces.append(event('a', { type: 'tokens.used', at: second(4), data: { inputTokens: 70, outputTokens: 7 } }));
+  traces.append(event('a', { type: 'approval.completed', at: second(3), durationMs: 9 }));
+  traces.append(
+    event('a', { type: 'tokens.used', at: second(4), data: { inputTokens: 70, outputTokens: 7, model: 'small' } }),
+  );
   traces.append(
     event('a', { type: 'tokens.used', at: second(4), data: { inputTokens: 30, outputTokens: Number.NaN } }),
   );
   traces.append(event('a', { type: 'tokens.used', at: second(4), data: { inputTokens: -5, outputTokens: '3' } }));
   traces.append(event('a', { type: 'context.compacted', at: second(5) }));
   traces.append(event('a', { type: 'error', at: second(5) }));
-  traces.append(event('a', { type: 'turn.completed', at: second(4) }));
+  traces.append(event('a', { type: 'turn.completed', at: second(4), durationMs: 2_000, data: { status: 'failed' } }));
   traces.flush();
   const session = {
     sessionKey: 'a',
@@ -97,16 +99,25 @@ t.test('a session counts what happened in it', async (t) => {
     lastActivityAt: second(5),
     displayName: 'Talk',
     channelName: 'cli',
+    firstInput: 'Go on.',
+    model: 'small',
+    lastStatus: 'failed',
     turnCount: 1,
+    failedTurnCount: 1,
     thinkingCount: 2,
     responseCount: 1,
     toolCallCount: 2,
     toolFailureCount: 1,
     approvalCount: 1,
+    compactionCount: 1,
     errorCount: 1,
     inputTokens: 100,
     outputTokens: 7,
+    turnDurationMs: 2_000,
+    toolDurationMs: 42,
+    approvalWaitMs: 9,
     eventCount: 17,
+    maxToolDurationMs: 40,
   };
   t.strictSame(traces.session('a'), session);
   traces.append(event('a', { type: 'session.started', at: second(6), data: { displayName: 'Renamed' } }));

@@ -51,7 +51,15 @@ t.test('specification 2.1: defaults', async (t) => {
   t.same([config.ApiKey, config.Model, config.EndPoint], ['', '', '']);
   t.same(config.Hub, { Host: '127.0.0.1', Port: 0 });
   t.match(config.AgUi, { Enabled: false, Path: '/ag-ui' });
-  t.same(config.DashBoard, { Enabled: true, Host: '127.0.0.1', Port: 8080 });
+  t.same(config.DashBoard, {
+    Enabled: true,
+    Host: '127.0.0.1',
+    Port: 8080,
+    Auth: 'token',
+    Username: '',
+    Password: '',
+    AllowedHosts: [],
+  });
   t.same(config.AppServer, { WebSocket: { Host: '127.0.0.1', Port: 0, Token: '' } });
   t.same(config.Supervision, {
     Restart: 'onFailure',
@@ -269,9 +277,20 @@ t.test('the schema for editors', async (t) => {
     'Api',
     'DashBoard',
     'AgUi',
+    'Automations',
+    'Tracing',
+    'Telemetry',
     'Hub',
     'AppServer',
     'Supervision',
   ]);
   t.equal(toolNames.length, 9);
+});
+
+t.test('where telemetry goes is decided by the user alone', async (t) => {
+  const telemetry = JSON.stringify({ telemetry: { Enabled: true, Endpoint: 'https://collector.example/v1/traces' } });
+  const ofRepository = loadConfig({ ...places(t, undefined, telemetry), env: {} });
+  t.match(ofRepository.config.Telemetry, { Enabled: false, Endpoint: '' });
+  t.match(ofRepository.warnings, [/Telemetry is not read here/]);
+  t.match(loadConfig({ ...places(t, telemetry), env: {} }).config.Telemetry, { Enabled: true });
 });

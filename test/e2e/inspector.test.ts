@@ -41,7 +41,8 @@ function onPage(name: string, play: (t: Test, scene: Scene) => Promise<void>, co
     page.on('pageerror', (error) => complaints.push(String(error)));
     page.on('requestfailed', (request) => {
       // Streams are cut by every reload; nothing else may fail.
-      if (!request.url().endsWith('/v1/inspect')) complaints.push(`${request.url()} ${request.failure()?.errorText}`);
+      if (!/\/v1\/(inspect|events)$/.test(request.url()))
+        complaints.push(`${request.url()} ${request.failure()?.errorText}`);
     });
     page.on('request', (request) => {
       if (!request.url().startsWith(hub.lock.apiBaseUrl)) foreign.push(request.url());
@@ -49,8 +50,9 @@ function onPage(name: string, play: (t: Test, scene: Scene) => Promise<void>, co
     await page.exposeFunction('reportViolation', (text: string) => complaints.push(text));
     await page.addInitScript(watchPage);
     const { stdout } = await oratorio(place, ['inspect', '--print-url']);
-    await page.goto(stdout.trim());
+    await page.goto(`${stdout.trim()}&at=%2Factors`);
     await page.locator('.connection.live').waitFor();
+    await page.locator('.actors').waitFor();
     await play(t, { place, hub, page });
     t.same(complaints, [], 'no script error, no violation of the content security policy, no failed request');
     t.same(foreign, [], 'no request to another origin');
@@ -61,8 +63,9 @@ function onPage(name: string, play: (t: Test, scene: Scene) => Promise<void>, co
 
 /** Runs in the page: notes each state as it lights up, innermost, and what the policy has refused. */
 function watchPage(): void {
-  const page = globalThis as unknown as { lit: string[]; reportViolation(text: string): void };
+  const page = globalThis as unknown as { lit: string[]; flashed: string[]; reportViolation(text: string): void };
   page.lit = [];
+  page.flashed = [];
   addEventListener('securitypolicyviolation', (event) =>
     page.reportViolation(`${event.violatedDirective} ${event.blockedURI}`),
   );
@@ -72,18 +75,27 @@ function watchPage(): void {
     );
     const innermost = active.reduce((longest, state) => (state.length > longest.length ? state : longest), '');
     if (innermost !== '' && innermost !== page.lit.at(-1)) page.lit.push(innermost);
+    for (const label of document.querySelectorAll('.label.fresh .event')) {
+      const event = label.textContent ?? '';
+      if (!page.flashed.includes(event)) page.flashed.push(event);
+    }
   };
   new MutationObserver(look).observe(document, { subtree: true, childList: true, attributeFilter: ['class'] });
 }
 
 const litSoFar = (page: Page) => page.evaluate(() => [...(globalThis as unknown as { lit: string[] }).lit]);
+const flashedSoFar = (page: Page) => page.evaluate(() => [...(globalThis as unknown as { flashed: string[] }).flashed]);
+const eventsOf = (page: Page) => page.locator('.log .step b').allTextContents();
 const forget = (page: Page) =>
   page.evaluate(() => {
-    (globalThis as unknown as { lit: string[] }).lit.length = 0;
+    const scope = globalThis as unknown as { lit: string[]; flashed: string[] };
+    scope.lit.length = 0;
+    scope.flashed.length = 0;
   });
 const isLit = (page: Page, state: string) =>
   page.locator(`.node.active[data-state="${state}"]`).waitFor({ state: 'attached' });
 const select = (page: Page, name: string) => page.locator('[role=treeitem]', { hasText: name }).first().click();
+const tab = (page: Page, name: string) => page.getByRole('tab', { name }).click();
 const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
 
 /** Whether `states` lit up in this order, others between them or not. */
@@ -119,7 +131,36 @@ onPage('states light up: ensure, kill -9, back-off, running again', async (t, { 
   const revived = await hub.client.byWorkspace(workspacePath);
   t.match(await page.locator('.facts').textContent(), `PID${revived.pid}`);
   t.not(revived.pid, pid);
-  t.match((await page.locator('.log li b').allTextContents()).join(' '), /PROCESS\.EXITED.*PROCESS\.SPAWNED/);
+  t.match((await eventsOf(page)).join(' '), /PROCESS\.EXITED.*after\(backoff\).*PROCESS\.SPAWNED.*done\(readiness\)/);
+  const flashed = await flashedSoFar(page);
+  for (const event of ['PROCESS.EXITED', 'PROCESS.SPAWNED', 'done(readiness)']) t.ok(flashed.includes(event), event);
+
+  await page.keyboard.press('c');
+  t.match(await page.locator('[data-count="running"]').textContent(), /^2× /, 'it was up twice');
+  await tab(page, 'Why');
+  await page.locator('.panel > .why li', { hasText: 'PROCESS.EXITED' }).waitFor();
+  const why = (await page.locator('.panel > .why').textContent()) ?? '';
+  t.match(
+    why,
+    /It was running.*PROCESS\.EXITED → exited.*after\(backoff\).*done\(readiness\) → running.*So it is running/s,
+  );
+  await tab(page, 'Events');
+  await forget(page);
+  await page.keyboard.press('[');
+  await page.locator('.banner', { hasText: 'The past' }).waitFor();
+  await page.getByLabel('Moment').fill('0');
+  await isLit(page, 'stopped');
+  const { length } = await page.locator('.log .vrow.later').all();
+  for (let step = 0; step < length; step += 1) {
+    await page.keyboard.press(']');
+    await page.waitForFunction(
+      (wanted) => document.querySelector<HTMLInputElement>('.scrubber input')?.value === wanted,
+      String(step + 1),
+    );
+  }
+  const again = await litSoFar(page);
+  t.ok(inOrder(again, ['starting', 'running', 'exited.backingOff', 'starting', 'running']), again.join(' → '));
+  t.ok(isAlive(revived.pid ?? 0), 'looking back did nothing to it');
 });
 
 onPage('start, restart and stop from the page; a reload keeps the session', async (t, { place, hub, page }) => {
@@ -150,7 +191,7 @@ onPage('start, restart and stop from the page; a reload keeps the session', asyn
   await page.reload();
   await page.locator('.connection.live').waitFor();
   await isLit(page, 'running');
-  t.equal(await page.locator('.details h2').textContent(), 'atelier', 'what was selected still is');
+  t.equal(await page.locator('.actor-head h1').textContent(), 'atelier', 'what was selected still is');
   t.notMatch(await page.content(), hub.lock.token);
 });
 
@@ -241,11 +282,11 @@ onPage(
     t.teardown(() => client.close());
     const turn = await say(client, workspacePath, 'run: echo it is done');
     await isLit(turns, 'awaitingApproval');
-    t.match(await turns.locator('[role=treeitem] b').allTextContents(), [/^turn_001 of thread_/]);
+    t.match((await turns.locator('[role=treeitem] b').allTextContents()).join(), /turn_001 of thread_/);
     t.match(await turns.locator('.facts').textContent(), /pending1/i);
     approve({ decision: 'accept' });
     t.match(await answerOf(turn), /it is done/);
-    await turns.getByText('No turn runs in this workspace').waitFor();
+    await turns.locator('.row.ended .badge', { hasText: 'completed' }).waitFor();
   },
 );
 

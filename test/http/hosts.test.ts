@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import t from 'tap';
 import { isForeign } from '../../src/http/hosts.ts';
-import { loopbackHosts } from '../../src/http/index.ts';
+import { knownHosts, loopbackHosts } from '../../src/http/index.ts';
 
 const allowed = loopbackHosts();
 
@@ -93,5 +93,46 @@ t.test('who is foreign', async (t) => {
     `http://${host}/`,
   ]) {
     t.ok(isForeign(host, undefined, origin), origin);
+  }
+});
+
+t.test('hosts by configuration: loopback, listed names, and plain addresses where others can connect', async (t) => {
+  const own = knownHosts({ isPublic: false, names: ['Box.Example', 'proxy.internal.'] });
+  const open = knownHosts({ isPublic: true, names: ['box.example'] });
+  for (const host of ['localhost', 'localhost.', 'localhost:80', '127.0.0.1', '127.8.9.1:8080', '[::1]', '[::1]:1']) {
+    t.ok(own(host) && open(host), host);
+  }
+  for (const host of ['box.example', 'box.example.:443', 'proxy.internal']) t.ok(own(host), host);
+  for (const host of ['192.168.0.2', '10.1.2.3:8080', '255.255.255.255', '[2001:db8::1]:443', '[::ffff:1.2.3.4]']) {
+    t.notOk(own(host), host);
+    t.ok(open(host), host);
+  }
+  for (const host of [
+    '',
+    '.',
+    ':80',
+    'localhost:',
+    'localhost..',
+    'localhost:123456',
+    'localhost, box.example',
+    'a@localhost',
+    'localhost/',
+    'localhost#',
+    'evil.example',
+    'sub.box.example',
+    '256.1.1.1',
+    '1.2.3',
+    '1.2.3.4.5',
+    '1.2.3.4.evil',
+    '127.0.0.1.evil.example',
+    '::1',
+    '[::1',
+    '[::zz]',
+    '[]',
+    '[1.2.3.4]',
+    'localhost\n',
+  ]) {
+    t.notOk(own(host), JSON.stringify(host));
+    t.notOk(open(host), JSON.stringify(host));
   }
 });

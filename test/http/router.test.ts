@@ -74,3 +74,24 @@ t.test('any path is matched, refused with 400, or unknown: never another error',
   t.equal(Object.hasOwn(Object.prototype, 'value'), false);
   t.equal(({} as Record<string, unknown>)['x'], undefined);
 });
+
+t.test('a route that ignores case: its words in any, its values in theirs, exact spellings first', async (t) => {
+  const anyCase = (path: string) => ({ ...route(path), ignoreCase: true });
+  const router = new Router(
+    [
+      anyCase('/Dash/api/:key/events'),
+      anyCase('/dash/one'),
+      route('/DASH/one'),
+      anyCase('/Dash/*'),
+      route('/exact/:x'),
+    ],
+    [],
+  );
+  t.same(found(router, '/dAsH/API/KeY/Events'), { path: '/Dash/api/:key/events', params: { key: 'KeY' } });
+  t.equal(found(router, '/Dash/One')?.path, '/dash/one');
+  t.equal(found(router, '/DASH/one')?.path, '/DASH/one');
+  t.same(found(router, '/DASH/Any/Thing'), { path: '/Dash/*', params: { '*': 'Any/Thing' } });
+  t.equal(found(router, '/Exact/x'), undefined);
+  t.throws(() => new Router([anyCase('/a'), { ...anyCase('/A') }], []), /two routes/);
+  t.throws(() => new Router([route('/a'), { ...anyCase('/a'), method: 'POST' }], []), /one case rule/);
+});

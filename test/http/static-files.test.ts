@@ -23,7 +23,7 @@ for (const adapter of ['uws', 'node'] as const) {
     t.equal(page.headers.get('content-type'), 'text/html; charset=utf-8');
     t.match(
       page.headers.get('content-security-policy'),
-      /^default-src 'none'; script-src 'self';.* frame-ancestors 'none'$/,
+      /^default-src 'none'; script-src 'self';.* frame-ancestors 'none'; require-trusted-types-for 'script'$/,
     );
     t.equal(page.headers.get('x-content-type-options'), 'nosniff');
     t.equal(page.headers.get('referrer-policy'), 'no-referrer');

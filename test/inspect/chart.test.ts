@@ -1,22 +1,25 @@
+/** The chart of each machine, in every form it has, is the machine: no state, no transition more or less, and readable. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import type { AnyStateMachine, AnyStateNode } from 'xstate';
+import type { AnyStateMachine } from 'xstate';
 import { catalogue } from '../../machines/index.ts';
-import { chartOf } from '../../src/inspect/index.ts';
-import type { Chart, ChartNode } from '../../src/protocol/inspection.ts';
+import { writeCharts } from '../../scripts/charts.ts';
+import { chartOf, graphOf, mermaidOf, svgOf } from '../../src/inspect/index.ts';
+import { boxLines, chartFont, linesSize } from '../../src/inspect/measure.ts';
+import type { Chart, ChartEdge, ChartNode } from '../../src/protocol/inspection.ts';
+import { type WalkedTransition, walk } from './config-walk.ts';
 import { doorMachine } from './helpers.ts';
 
 const machines: Record<string, AnyStateMachine> = { ...catalogue, door: doorMachine };
 
-/** Walks the machine in its own way, so that the drawing is compared with something else than itself. */
-function statesOf(machine: AnyStateMachine): AnyStateNode[] {
-  return [machine.root, ...below(machine.root)];
+interface Box {
+  readonly x: number;
+  readonly y: number;
+  readonly width: number;
+  readonly height: number;
 }
-function below(node: AnyStateNode): AnyStateNode[] {
-  return Object.values(node.states).flatMap((child) => [child, ...below(child)]);
-}
-const pathOf = (node: AnyStateNode): string => node.path.join('.');
 
-type Box = Pick<ChartNode, 'x' | 'y' | 'width' | 'height'>;
 const contains = (outer: Box, inner: Box): boolean =>
   inner.x >= outer.x - 0.5 &&
   inner.y >= outer.y - 0.5 &&
@@ -35,53 +38,104 @@ const isOnBorder = (box: Box, { x, y }: { x: number; y: number }): boolean => {
   );
 };
 
+const durations: Readonly<Record<number, string>> = {
+  5000: '5 s',
+  30000: '30 s',
+  60000: '1 min',
+  300000: '5 min',
+  3600000: '60 min',
+};
+
+/** What must be written on the arrow of a transition, in this order. */
+function wordsOf({ event, guard, actions, delayMs }: WalkedTransition): string {
+  const length = delayMs === null ? '' : ` ${durations[delayMs] ?? `${delayMs} ms`}`;
+  const cause = event.replace(/\)$/, `${length})`);
+  return [
+    cause,
+    ...(guard === null ? [] : [`[${guard}]`]),
+    ...(actions.length > 0 ? ['/', actions.join(', ')] : []),
+  ].join(' ');
+}
+
+/** A label on one line: an action list that was broken over several lines is put together again. */
+const oneLine = (label: string): string =>
+  label
+    .split('\n')
+    .reduce(
+      (text, line) => `${text}${line.startsWith('/ ') && text.includes(' / ') ? `, ${line.slice(2)}` : ` ${line}`}`,
+    );
+
+/** Drawing takes a while: once is enough for all but the last test. */
+const drawnCharts = new Map<string, Promise<Chart>>(
+  Object.entries(machines).map(([name, machine]) => [name, chartOf(name, machine)]),
+);
+function chartNamed(name: string): Promise<Chart> {
+  const chart = drawnCharts.get(name);
+  if (!chart) throw new Error(`no machine ${name}`);
+  return chart;
+}
+
 for (const [name, machine] of Object.entries(machines)) {
   t.test(`chart of ${name}`, async (t) => {
-    const chart = await chartOf(name, machine);
+    const chart = await chartNamed(name);
+    const { states, transitions } = walk(machine);
     const byId = new Map(chart.nodes.map((node) => [node.id, node]));
 
-    t.same(chart.nodes.map((node) => node.id).sort(), statesOf(machine).map(pathOf).sort(), 'every state is drawn');
-    for (const state of below(machine.root)) {
-      const node = byId.get(pathOf(state));
-      t.equal(node?.parent, state.parent ? pathOf(state.parent) : null);
-      t.equal(node?.kind, state.type);
-      t.equal(node?.description, state.description ?? '');
-    }
-
-    const wanted = statesOf(machine).flatMap((state) =>
-      [...(state.always ?? []), ...[...state.transitions.values()].flat()].flatMap((transition) =>
-        (transition.target ?? [state]).map((target) => `${pathOf(state)}>${pathOf(target)}`),
-      ),
+    t.strictSame(
+      chart.nodes.map(({ id, parent, description, kind, initial, invokes, entry, exit }) => ({
+        path: id,
+        parent,
+        description,
+        kind,
+        isInitial: initial,
+        invokes,
+        entry,
+        exit,
+      })),
+      states,
+      'every state is drawn with all it does, and none besides',
     );
-    t.same(
-      chart.edges.map((edge) => `${edge.source}>${edge.target}`).sort(),
-      wanted.sort(),
-      'every transition is drawn',
-    );
+    const wanted = transitions.map((each) => `${each.source} > ${each.target ?? each.source} : ${wordsOf(each)}`);
+    const drawn = chart.edges.map((edge) => `${edge.source} > ${edge.target} : ${oneLine(edge.label)}`);
+    t.strictSame(drawn.sort(), wanted.sort(), 'every transition is drawn with its event, guard and actions');
     t.equal(new Set(chart.edges.map((edge) => edge.id)).size, chart.edges.length, 'edge ids are unique');
     t.notOk(
-      chart.edges.some((edge) => edge.event.includes('xstate.') || edge.label.includes('inline')),
-      'events and guards are readable',
+      chart.edges.some((edge) => edge.label.includes('xstate.') || edge.label.includes('inline')),
+      'everything has a name',
     );
 
     checkBoxes(t, chart, byId);
     checkLines(t, chart, byId);
+    checkLabels(t, chart);
+    checkSvg(t, chart);
+    checkMermaid(t, name, machine, transitions);
   });
 }
 
 function checkBoxes(t: Test, chart: Chart, byId: ReadonlyMap<string, ChartNode>): void {
+  const problems: string[] = [];
   for (const node of chart.nodes) {
-    t.ok(contains({ x: 0, y: 0, width: chart.width, height: chart.height }, node), `${node.id} is on the page`);
+    if (!contains({ x: 0, y: 0, width: chart.width, height: chart.height }, node))
+      problems.push(`${node.id}: off the page`);
     const parent = node.parent === null ? undefined : byId.get(node.parent);
-    if (parent) t.ok(contains(parent, node), `${node.id} is inside its parent`);
+    if (parent && !contains(parent, node)) problems.push(`${node.id}: not inside its parent`);
     for (const other of chart.nodes) {
-      if (other.id <= node.id || other.parent !== node.parent) continue;
-      t.notOk(overlap(node, other), `${node.id} and ${other.id} do not overlap`);
+      const isNested = isBelow(byId, node.id, other.id) || isBelow(byId, other.id, node.id);
+      if (other.id > node.id && !isNested && overlap(node, other)) problems.push(`${node.id} and ${other.id} overlap`);
     }
   }
+  t.strictSame(problems, [], 'boxes overlap only when one is inside the other');
+}
+
+function isBelow(byId: ReadonlyMap<string, ChartNode>, id: string, ancestor: string): boolean {
+  for (let up = byId.get(id)?.parent ?? null; up !== null; up = byId.get(up)?.parent ?? null) {
+    if (up === ancestor) return true;
+  }
+  return false;
 }
 
 function checkLines(t: Test, chart: Chart, byId: ReadonlyMap<string, ChartNode>): void {
+  const problems: string[] = [];
   for (const edge of chart.edges) {
     const source = byId.get(edge.source);
     const target = byId.get(edge.target);
@@ -89,15 +143,147 @@ function checkLines(t: Test, chart: Chart, byId: ReadonlyMap<string, ChartNode>)
     const [first] = edge.points;
     const last = edge.points.at(-1);
     if (!first || !last) {
-      const at = { ...edge.labelAt, width: 0, height: 0 };
-      t.ok(contains(source, at), `internal ${edge.id} is written in its state`);
+      const label = { ...edge.labelAt, ...linesSize(edge.label.split('\n')) };
+      if (!contains(source, label)) problems.push(`${edge.id}: not written in its state`);
       continue;
     }
-    t.ok(isOnBorder(source, first), `${edge.id} begins at ${edge.source}`);
-    t.ok(isOnBorder(target, last), `${edge.id} ends at ${edge.target}`);
-    for (const [index, point] of edge.points.slice(1).entries()) {
-      const before = edge.points[index] ?? point;
-      t.ok(Math.abs(before.x - point.x) < 1 || Math.abs(before.y - point.y) < 1, `${edge.id} runs square`);
+    if (!isOnBorder(source, first)) problems.push(`${edge.id}: does not begin at ${edge.source}`);
+    if (!isOnBorder(target, last)) problems.push(`${edge.id}: does not end at ${edge.target}`);
+    for (const line of linesOf(edge)) {
+      if (line.width > 2 && line.height > 2) problems.push(`${edge.id}: does not run square`);
+      for (const node of chart.nodes) {
+        const isSimple = !chart.nodes.some(({ parent }) => parent === node.id);
+        const isEnd = node.id === edge.source || node.id === edge.target;
+        if (isSimple && !isEnd && overlap(line, node)) problems.push(`${edge.id}: runs through ${node.id}`);
+      }
     }
   }
+  t.strictSame(problems, [], 'arrows run from state to state, square, and through no other');
 }
+
+/** The pieces of an arrow, a pixel wide. */
+function linesOf({ points }: ChartEdge): Box[] {
+  return points.slice(1).map((point, index) => {
+    const before = points[index] ?? point;
+    return {
+      x: Math.min(before.x, point.x) - 0.6,
+      y: Math.min(before.y, point.y) - 0.6,
+      width: Math.abs(before.x - point.x) + 1.2,
+      height: Math.abs(before.y - point.y) + 1.2,
+    };
+  });
+}
+
+function checkLabels(t: Test, chart: Chart): void {
+  const problems: string[] = [];
+  const page = { x: 0, y: 0, width: chart.width, height: chart.height };
+  const arrows = chart.edges.filter(({ points }) => points.length > 0);
+  const labels = arrows.map((edge) => ({ id: edge.id, ...edge.labelAt, ...linesSize(edge.label.split('\n')) }));
+  const headings = chart.nodes.map((node) => headingOf(chart, node));
+  for (const label of labels) {
+    if (!contains(page, label)) problems.push(`${label.id}: off the page`);
+    for (const node of chart.nodes) {
+      if (overlap(label, node) && !contains(node, label)) problems.push(`${label.id}: over the border of ${node.id}`);
+    }
+    for (const heading of headings) {
+      if (overlap(label, heading)) problems.push(`${label.id}: over what is written in ${heading.id}`);
+    }
+    for (const other of labels) {
+      if (other.id > label.id && overlap(label, other)) problems.push(`${label.id}: over ${other.id}`);
+    }
+    for (const edge of arrows) {
+      const inner = { ...label, x: label.x + 3, width: label.width - 6 };
+      if (linesOf(edge).some((line) => overlap(line, inner))) problems.push(`${label.id}: crossed by ${edge.id}`);
+    }
+  }
+  for (const edge of arrows) {
+    for (const heading of headings) {
+      const isCrossed = linesOf(edge).some((line) => overlap(line, heading));
+      if (isCrossed) problems.push(`${edge.id}: through what is written in ${heading.id}`);
+    }
+  }
+  t.strictSame(problems, [], 'what is written can be read');
+}
+
+/** Where the lines are that a box begins with. */
+function headingOf(chart: Chart, node: ChartNode): Box & { readonly id: string } {
+  const internals = chart.edges.filter(({ source, points }) => source === node.id && points.length === 0);
+  const lines = [...boxLines(node), ...internals.flatMap(({ label }) => label.split('\n'))];
+  const { width, height } = linesSize(lines);
+  const { pad, title, titleCharacter } = chartFont;
+  return {
+    id: node.id,
+    x: node.x + pad,
+    y: node.y + pad,
+    width: Math.max(width, node.label.length * titleCharacter),
+    height: title + height,
+  };
+}
+
+const unescaped = (text: string): string =>
+  text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&quot;', '"').replaceAll('&amp;', '&');
+
+const textsOf = (markup: string): string[] =>
+  [...markup.matchAll(/<text[^>]*>([^<]*)<\/text>/g)].map(([, text = '']) => unescaped(text));
+
+/** What a reader of the picture reads: group by group, a state or a label. */
+function checkSvg(t: Test, chart: Chart): void {
+  const svg = svgOf(chart);
+  const groups = [...svg.matchAll(/<g(?: class="([^"]*)")?><title>([^<]*)<\/title>(.*?)<\/g>/gs)];
+  const states = groups.filter(([, classes]) => classes !== undefined);
+  t.strictSame(
+    states.map(([, , , content = '']) => textsOf(content)),
+    chart.nodes.map((node) => [node.label, ...boxLines(node)]),
+  );
+  t.strictSame(
+    states.map(([, , title = '']) => unescaped(title)),
+    chart.nodes.map(({ description, label }) => description || label),
+  );
+  t.strictSame(
+    groups.filter(([, classes]) => classes === undefined).map(([, , , content = '']) => textsOf(content).join('\n')),
+    chart.edges.map(({ label }) => label),
+  );
+  const lines = new Set(
+    chart.edges.filter(({ points }) => points.length > 0).map(({ points }) => JSON.stringify(points)),
+  );
+  t.equal(svg.match(/<path class="edge"/g)?.length ?? 0, lines.size, 'one line for all arrows between the same two');
+}
+
+/** The arrows and the note of a mermaid text, as the walk tells them. */
+function checkMermaid(t: Test, name: string, machine: AnyStateMachine, transitions: readonly WalkedTransition[]): void {
+  const lines = mermaidOf(graphOf(name, machine), { actions: true })
+    .split('\n')
+    .map((line) => line.trim());
+  const plain = (text: string) => text.replace(/#(\d+);/g, (_, code) => String.fromCodePoint(Number(code)));
+  const id = (path: string) => `s_${path.replace(/\W/g, '_')}`;
+  const arrows = lines.filter((line) => /^s_\w+ --> s_\w+ :/.test(line)).map(plain);
+  const rest = transitions.filter(({ source }) => source !== '');
+  const wanted = rest.map((each) => `${id(each.source)} --> ${id(each.target ?? each.source)} : ${wordsOf(each)}`);
+  t.strictSame(arrows.sort(), wanted.sort(), 'mermaid has every arrow');
+  for (const each of transitions.filter(({ source }) => source === '')) {
+    const line = `${wordsOf(each)}${each.target === null ? '' : ` → ${each.target}`}`;
+    t.ok(lines.map(plain).includes(line), `in every state: ${line}`);
+  }
+}
+
+t.test('charts.json holds the same charts, rounded to a tenth of a pixel', async (t) => {
+  const directory = t.testdir({});
+  const file = await writeCharts(join(directory, 'charts.json'));
+  const charts = JSON.parse(await readFile(file, 'utf8')) as Chart[];
+  t.strictSame(
+    charts.map((chart) => chart.name),
+    Object.keys(catalogue),
+  );
+  for (const chart of charts) {
+    const drawn = await chartNamed(chart.name);
+    t.strictSame(
+      chart.edges.map(({ id, label }) => [id, label]),
+      drawn.edges.map(({ id, label }) => [id, label]),
+    );
+    const moved = chart.nodes.filter(({ id, x, y }) => {
+      const node = drawn.nodes.find((each) => each.id === id);
+      return Math.abs((node?.x ?? Number.NaN) - x) > 0.06 || Math.abs((node?.y ?? Number.NaN) - y) > 0.06;
+    });
+    t.strictSame(moved, [], `${chart.name} is drawn the same every time`);
+  }
+});

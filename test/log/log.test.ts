@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import t from 'tap';
-import { createLogger, type LoggerOptions, levelOf } from '../../src/log/index.ts';
+import { createLogger, type LoggerOptions, levelOf, RecentLog } from '../../src/log/index.ts';
 
 /** A logger and what it has written. */
 function logging(options: Partial<LoggerOptions> = {}) {
@@ -163,4 +163,37 @@ t.test('readable lines on a terminal', async (t) => {
   logger.warn('look', { port: 80, path: 'a b', error: new Error('boom') });
   t.match(chunks.join(''), /warn .*hub look .*port=.*80.*path=.*"a b"/);
   t.match(chunks.join(''), /error=.*\n {2}Error: boom\n\s+at /);
+});
+
+t.test('whoever listens gets every record that is written, without its secrets', async (t) => {
+  const recent = new RecentLog(3);
+  const logger = createLogger({ name: 'x', level: 'info', pretty: false, stream: { write: () => undefined } });
+  const untap = logger.tap(recent.add);
+  logger.protect('the-secret');
+  logger.child({ part: 1 }).warn('it is the-secret', { token: 'hidden', more: ['the-secret'] });
+  logger.debug('not written');
+  t.match(recent.after(undefined, 10), {
+    dropped: 0,
+    lines: [
+      {
+        seq: 1,
+        level: 'warn',
+        name: 'x',
+        msg: 'it is [redacted]',
+        fields: { part: 1, token: '[redacted]', more: ['[redacted]'] },
+      },
+    ],
+  });
+  for (let nth = 2; nth <= 50; nth += 1) logger.info(`line ${nth}`);
+  const seqs = (after: number | undefined, limit: number) => recent.after(after, limit).lines.map(({ seq }) => seq);
+  t.same(seqs(undefined, 10), [48, 49, 50]);
+  t.same(seqs(undefined, 2), [49, 50]);
+  t.same(seqs(48, 10), [49, 50]);
+  t.same(seqs(10, 2), [48, 49]);
+  t.same(seqs(50, 10), []);
+  t.equal(recent.after(10, 10).dropped, 37);
+  t.equal(recent.after(47, 10).dropped, 0);
+  untap();
+  logger.info('nobody listens');
+  t.same(seqs(50, 10), []);
 });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import t from 'tap';
-import { setMember } from '../../src/mcp/json-edit.ts';
+import { setMember } from '../../src/config/json-edit.ts';
 import { Lines } from '../../src/mcp/lines.ts';
 import { toToolResult } from '../../src/mcp/result.ts';
 import { TextTail } from '../../src/mcp/text-tail.ts';

@@ -21,6 +21,7 @@ import {
 } from '../../machines/index.ts';
 import { contentSecurityPolicy } from '../../src/http/static-files.ts';
 import { chartOf, createInspectionSource, createRecorder, projections } from '../../src/inspect/index.ts';
+import type { PageInfo } from '../../src/protocol/index.ts';
 
 export const token = 'test-token-0123456789';
 const types: Record<string, string> = {
@@ -45,6 +46,8 @@ const policy = {
   unhealthyGraceMs: 600_000,
   idleStopMs: 0,
 };
+
+const pageInfo: PageInfo = { kind: 'hub', version: '0.0.0', views: ['overview', 'actors', 'events'] };
 
 const never = () => new Promise<never>(() => {});
 const processLogic = fromCallback<ProcessCommand, ProcessInput>(() => {});
@@ -92,6 +95,7 @@ export async function startBackend(pageDirectory: string) {
   const started: Workspace[] = [];
   const requests: string[] = [];
   const streams = new Set<ServerResponse>();
+  const quiet = new Set<ServerResponse>();
   let refusesStreams = false;
 
   const hub = createActor(
@@ -120,6 +124,9 @@ export async function startBackend(pageDirectory: string) {
     }
     if (url.pathname === '/v1/machines') return json(200, charts);
     if (url.pathname === '/v1/inspect') return serveStream(request, response);
+    if (url.pathname === '/v1/page') return json(200, JSON.stringify(pageInfo));
+    if (url.pathname === '/v1/appservers' && request.method === 'GET') return json(200, '[]');
+    if (url.pathname === '/v1/events') return serveNothing(response);
     const [, action] = /^\/v1\/appservers\/(ensure|restart|stop)$/.exec(url.pathname) ?? [];
     if (!action || request.method !== 'POST')
       return json(404, '{"error":{"code":"notFound","message":"No such route.","details":null}}');
@@ -167,6 +174,18 @@ export async function startBackend(pageDirectory: string) {
     });
   }
 
+  /** The Hub's lifecycle stream, on which nothing happens. */
+  function serveNothing(response: ServerResponse): void {
+    if (refusesStreams) {
+      response.destroy();
+      return;
+    }
+    response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
+    response.write(': connected\n\n');
+    quiet.add(response);
+    response.on('close', () => quiet.delete(response));
+  }
+
   const server = createServer((request, response) => {
     answer(request, response).catch(() => response.destroy());
   });
@@ -195,7 +214,7 @@ export async function startBackend(pageDirectory: string) {
     cut(options: { forget?: boolean; refuse?: boolean } = {}): void {
       refusesStreams = options.refuse ?? false;
       if (options.forget) source = createInspectionSource(recorder);
-      for (const stream of streams) stream.destroy();
+      for (const stream of [...streams, ...quiet]) stream.destroy();
     },
     async close(): Promise<void> {
       recorder.close();

@@ -22,11 +22,30 @@ export class Checkpoints {
     this.#file = file;
   }
 
+  /** Whether the disk is being flushed: what is written meanwhile may have to wait for that. */
+  get isAtWork(): boolean {
+    return this.#isUsable && Atomics.load(this.#state, 0) === 1;
+  }
+
   /** Told of every statement that wrote, with what it was given. */
   wrote(values: readonly unknown[]): void {
-    this.#pages += pagesPerStatement;
-    for (const value of values) if (typeof value === 'string') this.#pages += value.length / charsPerPage;
+    let pages = pagesPerStatement;
+    for (const value of values) if (typeof value === 'string') pages += value.length / charsPerPage;
+    this.wrotePages(pages);
+  }
+
+  /** The same where it is known how much. */
+  wrotePages(pages: number): void {
+    this.#pages += pages;
     if (this.#pages >= defaults.agent.checkpointPages) this.#begin();
+  }
+
+  /** Moves all there is, and makes the file of the log empty. Left undone when somebody else is at the log. */
+  truncate(): void {
+    if (!this.#isUsable) return;
+    this.#worker ??= this.#start();
+    Atomics.store(this.#state, 0, 1);
+    this.#worker.postMessage('truncate');
   }
 
   /** Waits until the thread has let go of the database. */
@@ -77,6 +96,8 @@ function checkpointer(): void {
   const database = new DatabaseSync(file);
   database.exec('PRAGMA synchronous = NORMAL');
   const checkpoint = database.prepare('PRAGMA wal_checkpoint(PASSIVE)');
+  // Holds up whoever writes meanwhile, so it comes when all has been moved but what was written just now.
+  const truncate = database.prepare('PRAGMA wal_checkpoint(TRUNCATE)');
 
   const become = (now: number) => {
     Atomics.store(state, 0, now);
@@ -97,6 +118,7 @@ function checkpointer(): void {
     }
     try {
       moveAll();
+      if (message === 'truncate') truncate.get();
     } catch {
       // A disk that is full or broken tells the next commit as well, which has somebody to tell it to.
     } finally {

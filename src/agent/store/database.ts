@@ -1,23 +1,27 @@
 import { accessSync, chmodSync, closeSync, constants, mkdirSync, openSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import type { DatabaseSync, SQLInputValue, SQLOutputValue, StatementSync } from 'node:sqlite';
+import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
 import { defaults } from '../../protocol/index.ts';
 import { loadSqlite } from '../../supervise/index.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { storageError } from './errors.ts';
 import { migrate } from './migrations.ts';
+import { addFunctions, type Row, type Rows, Statements } from './rows.ts';
+import { beginShrinkable, canShrink, makeShrinkable } from './shrinking.ts';
 
-export type Row = Readonly<Record<string, SQLOutputValue>>;
+export type { Row } from './rows.ts';
 
 /**
  * One SQLite database, its prepared statements, and errors in our terms. Everything that throws, throws StorageError
  * (unless the fault is ours).
  */
-export class Database {
+export class Database implements Rows {
   readonly file: string;
+  /** Whether its file can get smaller: see `vacuum`. */
+  readonly canShrink: boolean;
   readonly #sqlite: DatabaseSync;
   readonly #checkpoints: Checkpoints;
-  readonly #statements = new Map<string, StatementSync>();
+  readonly #statements: Statements;
   #isInTransaction = false;
   #fault: unknown;
 
@@ -27,9 +31,11 @@ export class Database {
     try {
       makePrivate(file);
       this.#sqlite = open(file);
+      this.canShrink = canShrink(this.#sqlite);
     } catch (error) {
       throw storageError(error, file);
     }
+    this.#statements = new Statements(this.#sqlite);
     this.#checkpoints = new Checkpoints(file);
   }
 
@@ -39,27 +45,27 @@ export class Database {
 
   /** Runs one statement that writes. Outside of `transaction` it is a commit of its own. */
   run(sql: string, ...values: SQLInputValue[]): { readonly changes: number; readonly lastKey: number } {
-    const { changes, lastInsertRowid } = this.#guard(() => this.#statement(sql).run(...values));
+    const { changes, lastInsertRowid } = this.#guard(() => this.#statements.of(sql).run(...values));
     this.#checkpoints.wrote(values);
     return { changes: Number(changes), lastKey: Number(lastInsertRowid) };
   }
 
   get(sql: string, ...values: SQLInputValue[]): Row | undefined {
-    return this.#guard(() => this.#statement(sql).get(...values));
+    return this.#guard(() => this.#statements.of(sql).get(...values));
   }
 
   all(sql: string, ...values: SQLInputValue[]): readonly Row[] {
-    return this.#guard(() => this.#statement(sql).all(...values));
+    return this.#guard(() => this.#statements.of(sql).all(...values));
   }
 
   /** All of `work`'s writes or none. What `work` throws is thrown on. After a statement has failed, nothing else is written. */
   transaction<T>(work: () => T): T {
     if (this.#isInTransaction) throw new Error('A transaction cannot begin inside of another');
-    this.#guard(() => this.#statement('BEGIN IMMEDIATE').run());
+    this.#guard(() => this.#statements.of('BEGIN IMMEDIATE').run());
     this.#isInTransaction = true;
     try {
       const result = work();
-      this.#guard(() => this.#statement('COMMIT').run());
+      this.#guard(() => this.#statements.of('COMMIT').run());
       return result;
     } catch (error) {
       this.#rollBack();
@@ -75,20 +81,34 @@ export class Database {
     return this.#isInTransaction ? work() : this.transaction(work);
   }
 
+  /** Whether what is written now may have to wait for the disk. */
+  get isCheckpointing(): boolean {
+    return this.#checkpoints.isAtWork;
+  }
+
+  /** Pages of the file that nothing is on. */
+  get freePages(): number {
+    return Number(this.get('PRAGMA freelist_count')?.['freelist_count']);
+  }
+
+  /** Gives at most `pages` of the free ones back to the file system; the file is shorter after the next checkpoint. */
+  vacuum(pages: number): void {
+    // One row a page: read to its end, else it is one page only.
+    this.all(`PRAGMA incremental_vacuum(${pages})`);
+    this.#checkpoints.wrotePages(pages);
+  }
+
+  /** Moves what is in the log into the database, on the other thread, and makes the file of the log empty. */
+  truncateLog(): void {
+    this.#checkpoints.truncate();
+  }
+
   /** Moves what is in the log into the database and ends. May be called again. */
   close(): void {
     if (!this.#sqlite.isOpen) return;
     this.#checkpoints.close();
     this.#statements.clear();
     this.#guard(() => this.#sqlite.close());
-  }
-
-  #statement(sql: string): StatementSync {
-    const known = this.#statements.get(sql);
-    if (known) return known;
-    const statement = this.#sqlite.prepare(sql);
-    this.#statements.set(sql, statement);
-    return statement;
   }
 
   /** A disk that is full makes SQLite end the transaction by itself: what came after would be written outside of it. */
@@ -107,7 +127,7 @@ export class Database {
     this.#fault = undefined;
     // Undefined before Node 22.16.
     if (this.#sqlite.isTransaction === false) return;
-    this.#guard(() => this.#statement('ROLLBACK').run());
+    this.#guard(() => this.#statements.of('ROLLBACK').run());
   }
 }
 
@@ -122,14 +142,17 @@ function open(file: string): DatabaseSync {
     enableForeignKeyConstraints: true,
   });
   try {
+    beginShrinkable(sqlite);
     sqlite.exec(`
       PRAGMA journal_mode = WAL;
       PRAGMA synchronous = NORMAL;
-      PRAGMA temp_store = MEMORY;
       PRAGMA wal_autocheckpoint = ${defaults.agent.inlineCheckpointPages};
       PRAGMA journal_size_limit = ${defaults.agent.storeLogBytes};
     `);
+    addFunctions(sqlite);
     migrate(sqlite, file);
+    makeShrinkable(sqlite, file);
+    sqlite.exec('PRAGMA temp_store = MEMORY');
     return sqlite;
   } catch (error) {
     sqlite.close();

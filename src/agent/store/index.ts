@@ -5,3 +5,6 @@
  */
 export { MemoryStore } from './memory.ts';
 export { openStore, type Store, type StoreOptions } from './open.ts';
+export { openScheduleReader } from './schedule-reader.ts';
+export { openTraceReader } from './trace-reader.ts';
+export { type RetentionClock, TraceRetention, type TraceRetentionOptions } from './trace-retention.ts';

@@ -122,6 +122,78 @@ export const migrations: readonly string[] = [
   -- Keys of deleted sessions whose events are still to be taken away.
   CREATE TABLE traceRemains (session INTEGER PRIMARY KEY) STRICT;
   `,
+  `
+  ALTER TABLE traceSessions ADD COLUMN firstInput TEXT;
+  ALTER TABLE traceSessions ADD COLUMN parentSessionKey TEXT;
+  ALTER TABLE traceSessions ADD COLUMN model TEXT;
+  ALTER TABLE traceSessions ADD COLUMN lastStatus TEXT;
+  ALTER TABLE traceSessions ADD COLUMN failedTurnCount INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE traceSessions ADD COLUMN compactionCount INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE traceSessions ADD COLUMN turnDurationMs INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE traceSessions ADD COLUMN toolDurationMs INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE traceSessions ADD COLUMN maxToolDurationMs INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE traceSessions ADD COLUMN approvalWaitMs INTEGER NOT NULL DEFAULT 0;
+  CREATE INDEX traceSessionsRunning ON traceSessions (lastActivityAt, key) WHERE lastStatus = 'running';
+  -- What runs in a database that nobody has open has crashed: the next start says so in the traces too.
+  UPDATE traceSessions SET lastStatus = 'running' WHERE sessionKey IN (
+    SELECT threads.id FROM turns JOIN threads ON threads.key = turns.thread
+    WHERE turns.status IN ('running', 'waitingApproval')
+  );
+
+  -- One row: the sums of all sessions, kept with every write, so that nobody has to add them up.
+  CREATE TABLE traceTotals (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    sessionCount INTEGER NOT NULL,
+    turnCount INTEGER NOT NULL,
+    failedTurnCount INTEGER NOT NULL,
+    thinkingCount INTEGER NOT NULL,
+    responseCount INTEGER NOT NULL,
+    toolCallCount INTEGER NOT NULL,
+    toolFailureCount INTEGER NOT NULL,
+    approvalCount INTEGER NOT NULL,
+    compactionCount INTEGER NOT NULL,
+    errorCount INTEGER NOT NULL,
+    inputTokens INTEGER NOT NULL,
+    outputTokens INTEGER NOT NULL,
+    turnDurationMs INTEGER NOT NULL,
+    toolDurationMs INTEGER NOT NULL,
+    maxToolDurationMs INTEGER NOT NULL,
+    approvalWaitMs INTEGER NOT NULL,
+    eventCount INTEGER NOT NULL
+  ) STRICT;
+  INSERT INTO traceTotals SELECT 1, count(*), ifnull(sum(turnCount), 0), 0, ifnull(sum(thinkingCount), 0),
+    ifnull(sum(responseCount), 0), ifnull(sum(toolCallCount), 0), ifnull(sum(toolFailureCount), 0),
+    ifnull(sum(approvalCount), 0), 0, ifnull(sum(errorCount), 0), ifnull(sum(inputTokens), 0),
+    ifnull(sum(outputTokens), 0), 0, 0, 0, 0, ifnull(sum(eventCount), 0) FROM traceSessions;
+
+  -- Jobs and tasks. Times are milliseconds since the epoch. The JSON is what a user decided.
+  CREATE TABLE automations (
+    key INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    kind TEXT NOT NULL,
+    enabled INTEGER NOT NULL,
+    nextAt INTEGER,
+    version INTEGER NOT NULL,
+    createdAt INTEGER NOT NULL,
+    updatedAt INTEGER NOT NULL,
+    -- Facts that the scheduler keeps: last due time, failures in a row, a retry that waits.
+    progress TEXT NOT NULL,
+    json TEXT NOT NULL
+  ) STRICT;
+  CREATE INDEX automationsByNext ON automations (nextAt) WHERE enabled = 1 AND nextAt IS NOT NULL;
+
+  -- One row for one due time, however often it is tried: a run is begun by inserting it, so none can be begun twice.
+  CREATE TABLE automationRuns (
+    key INTEGER PRIMARY KEY AUTOINCREMENT,
+    automation INTEGER NOT NULL REFERENCES automations (key) ON DELETE CASCADE,
+    scheduledFor INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    json TEXT NOT NULL,
+    UNIQUE (automation, scheduledFor)
+  ) STRICT;
+  CREATE INDEX automationRunsUnfinished ON automationRuns (automation) WHERE status = 'running';
+  `,
 ];
 
 /**
@@ -131,14 +203,29 @@ export const migrations: readonly string[] = [
 export function migrate(sqlite: DatabaseSync, file: string, steps: readonly string[] = migrations): void {
   const version = versionOf(sqlite);
   if (version === steps.length) return;
-  if (version > steps.length) {
-    throw new StorageError(
-      'failed',
-      `${file} was made by a newer version of Oratorio (its schema is ${version}, the newest known here is ${steps.length}): use that version, or move the file aside`,
-    );
-  }
+  if (version > steps.length) throw isNewer(file, version, steps.length);
   sqlite.exec(`BEGIN IMMEDIATE; ${steps.slice(version).join('\n')}; PRAGMA user_version = ${steps.length}; COMMIT`);
 }
+
+/**
+ * Sees whether a database can be read as it is.
+ * @throws StorageError failed, for one that a newer or an older version made
+ */
+export function checkVersion(sqlite: DatabaseSync, file: string): void {
+  const version = versionOf(sqlite);
+  if (version > migrations.length) throw isNewer(file, version, migrations.length);
+  if (version === migrations.length) return;
+  throw new StorageError(
+    'failed',
+    `${file} was made by an older version of Oratorio (its schema is ${version}, here it is ${migrations.length}): start the agent server of this workspace once, which brings it up to date`,
+  );
+}
+
+const isNewer = (file: string, version: number, known: number): StorageError =>
+  new StorageError(
+    'failed',
+    `${file} was made by a newer version of Oratorio (its schema is ${version}, the newest known here is ${known}): use that version, or move the file aside`,
+  );
 
 function versionOf(sqlite: DatabaseSync): number {
   return Number(sqlite.prepare('PRAGMA user_version').get()?.['user_version']);

@@ -1,14 +1,18 @@
 import { join } from 'node:path';
+import type { ScheduleStore } from '../schedule-store.ts';
 import type { ThreadStore, TraceStore } from '../thread-store.ts';
 import { Database } from './database.ts';
+import { SqliteSchedules } from './schedules.ts';
 import { SqliteStore } from './sqlite-store.ts';
+import type { Expirable } from './trace-retention.ts';
 import { SqliteTraces } from './traces.ts';
 
-/** Threads and traces of one workspace. */
+/** Threads, traces and automations of one workspace. */
 export interface Store {
   readonly threads: ThreadStore;
-  readonly traces: TraceStore;
-  /** Closes both: writes the traces that wait, and lets go of the file. */
+  readonly traces: TraceStore & Expirable;
+  readonly schedules: ScheduleStore;
+  /** Closes all: writes the traces that wait, and lets go of the file. */
   close(): void;
 }
 
@@ -34,6 +38,8 @@ export function openStore(directory: string, { onFault = warn }: StoreOptions = 
   return {
     threads,
     traces,
+    // Usable for as long as the others are: nothing of it is held open.
+    schedules: new SqliteSchedules(database),
     close() {
       traces.close();
       threads.close();

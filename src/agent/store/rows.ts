@@ -1,4 +1,44 @@
+import type { DatabaseSync, SQLInputValue, SQLOutputValue, StatementSync } from 'node:sqlite';
 import { StorageError } from '../thread-store.ts';
+
+export type Row = Readonly<Record<string, SQLOutputValue>>;
+
+/** A database to read in. @throws StorageError */
+export interface Rows {
+  readonly file: string;
+  get(sql: string, ...values: SQLInputValue[]): Row | undefined;
+  all(sql: string, ...values: SQLInputValue[]): readonly Row[];
+}
+
+/** The statements of one connection, each prepared once. */
+export class Statements {
+  readonly #sqlite: DatabaseSync;
+  readonly #known = new Map<string, StatementSync>();
+
+  constructor(sqlite: DatabaseSync) {
+    this.#sqlite = sqlite;
+  }
+
+  of(sql: string): StatementSync {
+    const known = this.#known.get(sql);
+    if (known) return known;
+    const statement = this.#sqlite.prepare(sql);
+    this.#known.set(sql, statement);
+    return statement;
+  }
+
+  clear(): void {
+    this.#known.clear();
+  }
+}
+
+/** A text without the difference between capital and small letters: SQLite's own knows only those of ASCII. */
+export const folded = (text: string): string => text.toUpperCase();
+
+/** What our statements call that SQLite has not. */
+export function addFunctions(sqlite: DatabaseSync): void {
+  sqlite.function('folded', { deterministic: true }, (text) => folded(String(text)));
+}
 
 /**
  * Reads what we once wrote as JSON.

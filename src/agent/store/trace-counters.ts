@@ -1,72 +1,119 @@
-import type { NewTraceEvent, TraceSession, TraceType } from '../../protocol/index.ts';
+import type { NewTraceEvent, TraceTotals, TraceType } from '../../protocol/index.ts';
 
-/** What is counted of a session; also the names of its columns. */
-export const counters = [
+/** What is counted of a session and added up for all of them; also the names of the columns. */
+export const sums = [
   'turnCount',
+  'failedTurnCount',
   'thinkingCount',
   'responseCount',
   'toolCallCount',
   'toolFailureCount',
   'approvalCount',
+  'compactionCount',
   'errorCount',
   'inputTokens',
   'outputTokens',
+  'turnDurationMs',
+  'toolDurationMs',
+  'approvalWaitMs',
   'eventCount',
-] as const satisfies readonly (keyof TraceSession)[];
-type Counter = (typeof counters)[number];
+] as const satisfies readonly (keyof TraceTotals)[];
+type Sum = (typeof sums)[number];
 
-const countedBy: Partial<Record<TraceType, Counter>> = {
+/** All numbers of a session. */
+export const counters = [...sums, 'maxToolDurationMs'] as const;
+export type Counts = Record<(typeof counters)[number], number>;
+
+/** What a session is told apart by; unknown until an event tells. */
+export const facts = ['displayName', 'firstInput', 'channelName', 'parentSessionKey', 'model', 'lastStatus'] as const;
+type Facts = Partial<Record<(typeof facts)[number], string>>;
+
+export const noCounts = (): Counts => Object.fromEntries(counters.map((name) => [name, 0])) as Counts;
+
+export function addCounts(counts: Counts, more: Readonly<Counts>): void {
+  for (const name of sums) counts[name] += more[name];
+  counts.maxToolDurationMs = Math.max(counts.maxToolDurationMs, more.maxToolDurationMs);
+}
+
+/** SQL that adds one number to another column by column: the longest of two is the longer. */
+export const plus = (name: (typeof counters)[number], more: string): string =>
+  name === 'maxToolDurationMs' ? `max(${name}, ${more})` : `${name} + ${more}`;
+
+const countedBy: Partial<Record<TraceType, Sum>> = {
   'turn.started': 'turnCount',
   thinking: 'thinkingCount',
   response: 'responseCount',
   'tool.started': 'toolCallCount',
   'tool.failed': 'toolFailureCount',
   'approval.requested': 'approvalCount',
+  'context.compacted': 'compactionCount',
   error: 'errorCount',
+};
+
+const timedBy: Partial<Record<TraceType, Sum>> = {
+  'turn.completed': 'turnDurationMs',
+  'tool.completed': 'toolDurationMs',
+  'tool.failed': 'toolDurationMs',
+  'approval.completed': 'approvalWaitMs',
 };
 
 /** What some events add to the row of their session. */
 export class SessionChange {
-  readonly counts: Record<Counter, number> = {
-    turnCount: 0,
-    thinkingCount: 0,
-    responseCount: 0,
-    toolCallCount: 0,
-    toolFailureCount: 0,
-    approvalCount: 0,
-    errorCount: 0,
-    inputTokens: 0,
-    outputTokens: 0,
-    eventCount: 0,
-  };
+  readonly counts = noCounts();
+  readonly facts: Facts = {};
   startedAt: string;
   lastActivityAt: string;
-  displayName: string | undefined;
-  channelName: string | undefined;
 
   constructor(at: string) {
     this.startedAt = at;
     this.lastActivityAt = at;
   }
 
-  add({ type, at, data }: NewTraceEvent): void {
+  add({ type, at, durationMs, data }: NewTraceEvent): void {
     if (at < this.startedAt) this.startedAt = at;
     if (at > this.lastActivityAt) this.lastActivityAt = at;
     this.counts.eventCount += 1;
     const counter = countedBy[type];
     if (counter) this.counts[counter] += 1;
-    if (type === 'tokens.used') {
-      this.counts.inputTokens += tokens(data['inputTokens']);
-      this.counts.outputTokens += tokens(data['outputTokens']);
-    }
-    if (type === 'session.started') {
-      this.displayName = text(data['displayName']) ?? this.displayName;
-      this.channelName = text(data['channelName']) ?? this.channelName;
-    }
+    const timer = timedBy[type];
+    if (timer) this.#time(timer, whole(durationMs));
+    learned[type]?.(this, data);
+  }
+
+  #time(timer: Sum, ms: number): void {
+    this.counts[timer] += ms;
+    if (timer === 'toolDurationMs') this.counts.maxToolDurationMs = Math.max(this.counts.maxToolDurationMs, ms);
   }
 }
 
-/** What a provider reported is not always a number of tokens. */
-const tokens = (value: unknown): number => (Number.isSafeInteger(value) ? Math.max(0, Number(value)) : 0);
+const learned: Partial<Record<TraceType, (change: SessionChange, data: NewTraceEvent['data']) => void>> = {
+  'session.started'({ facts }, { displayName, channelName, parentThreadId }) {
+    know(facts, 'displayName', displayName);
+    know(facts, 'channelName', channelName);
+    know(facts, 'parentSessionKey', parentThreadId);
+  },
+  'turn.started'({ facts }, { text }) {
+    // The first that says anything: a turn may begin with results of tools only.
+    if (facts.firstInput === undefined) know(facts, 'firstInput', text);
+    facts.lastStatus = 'running';
+  },
+  'turn.completed'({ facts, counts }, { status }) {
+    facts.lastStatus = typeof status === 'string' ? status : 'completed';
+    if (status === 'failed') counts.failedTurnCount += 1;
+  },
+  'tokens.used'({ facts, counts }, { inputTokens, outputTokens, model }) {
+    counts.inputTokens += whole(inputTokens);
+    counts.outputTokens += whole(outputTokens);
+    know(facts, 'model', model);
+  },
+};
 
-const text = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined);
+function know(facts: Facts, fact: keyof Facts, value: unknown): void {
+  if (typeof value === 'string' && value !== '') facts[fact] = value;
+}
+
+/** What a provider or a clock reported is not always a number that can be added up. */
+function whole(value: unknown): number {
+  const rounded = Math.round(Number(value));
+  return typeof value === 'number' && Number.isSafeInteger(rounded) ? Math.max(0, rounded) : 0;
+}

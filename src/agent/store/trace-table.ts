@@ -1,13 +1,20 @@
-import type { NewTraceEvent, TraceEvent, TraceSession } from '../../protocol/index.ts';
-import type { TracePage } from '../thread-store.ts';
-import type { Database, Row } from './database.ts';
-import { parseColumn } from './rows.ts';
-import { counters, SessionChange } from './trace-counters.ts';
+import type { NewTraceEvent, TraceEvent } from '../../protocol/index.ts';
+import type { Database } from './database.ts';
+import type { Row } from './rows.ts';
+import { addCounts, type Counts, counters, facts, noCounts, plus, SessionChange, sums } from './trace-counters.ts';
 
 /** An event that waits to be written, and its JSON text without what is in columns. */
 export interface PendingEvent {
   readonly event: NewTraceEvent;
   readonly json: string;
+}
+
+/** Which sessions may be forgotten. */
+export interface Expiry {
+  /** Not active since; absent: however active. */
+  readonly before?: string | undefined;
+  /** As many as have to go until no more events than this are left. */
+  readonly maxEvents?: number | undefined;
 }
 
 /**
@@ -20,21 +27,27 @@ const insertOf = (rows: number): string =>
 const insertOne = insertOf(1);
 const insertMany = insertOf(rowsPerInsert);
 
+const marks = (names: readonly string[]): string => names.map(() => '?').join(', ');
+
+/** Names may change and the rest becomes known; but what was said first stays. */
 const upsertSession = `
-  INSERT INTO traceSessions (sessionKey, startedAt, lastActivityAt, displayName, channelName, ${counters.join(', ')})
-  VALUES (?, ?, ?, ?, ?, ${counters.map(() => '?').join(', ')})
+  INSERT INTO traceSessions (sessionKey, startedAt, lastActivityAt, ${facts.join(', ')}, ${counters.join(', ')})
+  VALUES (?, ?, ?, ${marks(facts)}, ${marks(counters)})
   ON CONFLICT (sessionKey) DO UPDATE SET
     startedAt = min(startedAt, excluded.startedAt),
     lastActivityAt = max(lastActivityAt, excluded.lastActivityAt),
-    displayName = ifnull(excluded.displayName, displayName),
-    channelName = ifnull(excluded.channelName, channelName),
-    ${counters.map((name) => `${name} = ${name} + excluded.${name}`).join(', ')}
-  RETURNING key`;
+    ${facts.map((name) => `${name} = ${name === 'firstInput' ? 'ifnull(firstInput, excluded.firstInput)' : `ifnull(excluded.${name}, ${name})`}`).join(', ')},
+    ${counters.map((name) => `${name} = ${plus(name, `excluded.${name}`)}`).join(', ')}
+  RETURNING key, eventCount`;
 
-const sessionColumns = `sessionKey, startedAt, lastActivityAt, displayName, channelName, ${counters.join(', ')}`;
-const eventsAfter = `
-  SELECT id, type, json FROM traceEvents
-  WHERE session = (SELECT key FROM traceSessions WHERE sessionKey = ?1) AND id > ?2`;
+const addToTotals = `
+  UPDATE traceTotals SET sessionCount = sessionCount + ?, ${counters.map((name) => `${name} = ${plus(name, '?')}`).join(', ')}`;
+
+/** The longest call of all is looked for only when it may have been one of those. */
+const takeFromTotals = `
+  UPDATE traceTotals SET sessionCount = sessionCount - ?, ${sums.map((name) => `${name} = ${name} - ?`).join(', ')},
+    maxToolDurationMs = CASE WHEN maxToolDurationMs > ? THEN maxToolDurationMs
+      ELSE (SELECT ifnull(max(maxToolDurationMs), 0) FROM traceSessions) END`;
 
 /** The rows of traces. Knows nothing of when they are written. */
 export class TraceTable {
@@ -61,82 +74,44 @@ export class TraceTable {
     });
   }
 
-  /** @param range before: key of a session; those after it in the list */
-  sessions({
-    limit,
-    before,
-  }: {
-    readonly limit: number;
-    readonly before?: string | undefined;
-  }): readonly TraceSession[] {
-    const most = Math.max(0, limit);
-    const order = 'ORDER BY lastActivityAt DESC, key DESC LIMIT ?';
-    const rows =
-      before === undefined
-        ? this.#database.all(`SELECT ${sessionColumns} FROM traceSessions ${order}`, most)
-        : this.#database.all(
-            `SELECT ${sessionColumns} FROM traceSessions
-             WHERE (lastActivityAt, key) < (SELECT lastActivityAt, key FROM traceSessions WHERE sessionKey = ?) ${order}`,
-            before,
-            most,
-          );
-    return rows.map(sessionOf);
-  }
-
-  session(sessionKey: string): TraceSession | undefined {
-    const row = this.#database.get(`SELECT ${sessionColumns} FROM traceSessions WHERE sessionKey = ?`, sessionKey);
-    return row && sessionOf(row);
-  }
-
-  events(
-    sessionKey: string,
-    {
-      after = 0,
-      limit,
-      types,
-    }: { readonly after?: number | undefined; readonly limit: number; readonly types?: readonly string[] | undefined },
-  ): TracePage {
-    const most = Math.max(0, limit);
-    const values = [sessionKey, after, most + 1];
-    const rows = types
-      ? this.#database.all(
-          `${eventsAfter} AND type IN (SELECT value FROM json_each(?4)) ORDER BY id LIMIT ?3`,
-          ...values,
-          JSON.stringify(types),
-        )
-      : this.#database.all(`${eventsAfter} ORDER BY id LIMIT ?3`, ...values);
-    const events = rows.slice(0, most).map((row) => this.#event(sessionKey, row));
-    return { events, next: rows.length > most ? events.at(-1)?.id : undefined };
-  }
-
   /** Its events are out of sight at once, and off the disk when `sweep` was there. */
   deleteSession(sessionKey: string): boolean {
-    const row = this.#database.get('SELECT key FROM traceSessions WHERE sessionKey = ?', sessionKey);
-    if (!row) return false;
-    const key = Number(row['key']);
-    this.#database.together(() => {
-      this.#database.run('INSERT INTO traceRemains (session) VALUES (?)', key);
-      this.#database.run('DELETE FROM traceSessions WHERE key = ?', key);
-    });
-    return true;
+    return this.#forget('sessionKey = ?', sessionKey) > 0;
   }
 
-  /** SQLite empties a table that nothing refers to without looking at its rows. */
-  deleteAllSessions(): number {
-    return this.#database.together(() => {
-      this.#database.run('DELETE FROM traceEvents');
-      this.#database.run('DELETE FROM traceRemains');
-      return this.#database.run('DELETE FROM traceSessions').changes;
-    });
+  /** All but those. @returns how many */
+  deleteAllSessions(keep: readonly string[]): number {
+    return this.#forget('sessionKey NOT IN (SELECT value FROM json_each(?))', JSON.stringify(keep));
   }
 
-  /** Takes away at most `limit` events of deleted sessions. @returns whether there may be more */
+  /**
+   * Deletes the sessions that were not active for the longest time, but none in which a turn runs. The one that was active
+   * last does not go for its length. @returns how many: `limit` when there may be more
+   */
+  expire({ before, maxEvents }: Expiry, limit: number): number {
+    const left = Number(this.#database.get('SELECT eventCount FROM traceTotals')?.['eventCount']);
+    let surplus = maxEvents === undefined ? 0 : left - maxEvents;
+    const gone: number[] = [];
+    for (const { key, eventCount, lastActivityAt, isNewest } of this.#oldest(limit)) {
+      const isOld = before !== undefined && String(lastActivityAt) < before;
+      if (!isOld && (surplus <= 0 || isNewest === 1)) break;
+      gone.push(Number(key));
+      surplus -= Number(eventCount);
+    }
+    return gone.length === 0 ? 0 : this.#forget('key IN (SELECT value FROM json_each(?))', JSON.stringify(gone));
+  }
+
+  hasRemains(): boolean {
+    return this.#database.get('SELECT 1 FROM traceRemains LIMIT 1') !== undefined;
+  }
+
+  /** Takes away at most `limit` events of a deleted session, the newest first. @returns whether there may be more */
   sweep(limit: number): boolean {
     const row = this.#database.get('SELECT session FROM traceRemains LIMIT 1');
     if (!row) return false;
     const key = Number(row['session']);
     const { changes } = this.#database.run(
-      'DELETE FROM traceEvents WHERE id IN (SELECT id FROM traceEvents WHERE session = ? LIMIT ?)',
+      'DELETE FROM traceEvents WHERE id IN (SELECT id FROM traceEvents WHERE session = ? ORDER BY id DESC LIMIT ?)',
       key,
       limit,
     );
@@ -144,7 +119,34 @@ export class TraceTable {
     return true;
   }
 
-  /** Adds to the row of every session that the events are of. @returns the keys of those rows */
+  #oldest(limit: number): readonly Row[] {
+    return this.#database.all(
+      `SELECT key, eventCount, lastActivityAt,
+         key = (SELECT key FROM traceSessions ORDER BY lastActivityAt DESC, key DESC LIMIT 1) AS isNewest
+       FROM traceSessions WHERE lastStatus IS NOT 'running' ORDER BY lastActivityAt, key LIMIT ?`,
+      limit,
+    );
+  }
+
+  /** @returns how many sessions the condition met */
+  #forget(condition: string, value: string): number {
+    return this.#database.together(() => {
+      const gone = this.#database.get(
+        `SELECT count(*) AS sessionCount, ${sums.map((name) => `sum(${name}) AS ${name}`).join(', ')},
+           max(maxToolDurationMs) AS maxToolDurationMs
+         FROM traceSessions WHERE ${condition}`,
+        value,
+      );
+      const count = Number(gone?.['sessionCount']);
+      if (!gone || count === 0) return 0;
+      this.#database.run(`INSERT INTO traceRemains SELECT key FROM traceSessions WHERE ${condition}`, value);
+      this.#database.run(`DELETE FROM traceSessions WHERE ${condition}`, value);
+      this.#database.run(takeFromTotals, count, ...counters.map((name) => gone[name] ?? 0));
+      return count;
+    });
+  }
+
+  /** Adds to the row of every session that the events are of, and to the totals. @returns the keys of those rows */
   #countIn(pending: readonly PendingEvent[]): ReadonlyMap<string, number> {
     const changes = new Map<string, SessionChange>();
     for (const { event } of pending) {
@@ -152,32 +154,31 @@ export class TraceTable {
       change.add(event);
       changes.set(event.sessionKey, change);
     }
-    return new Map([...changes].map(([sessionKey, change]) => [sessionKey, this.#putSession(sessionKey, change)]));
+    const keys = new Map<string, number>();
+    const counts = noCounts();
+    let sessions = 0;
+    for (const [sessionKey, change] of changes) {
+      const { key, isNew } = this.#putSession(sessionKey, change);
+      keys.set(sessionKey, key);
+      addCounts(counts, change.counts);
+      if (isNew) sessions += 1;
+    }
+    this.#database.run(addToTotals, sessions, ...valuesOf(counts));
+    return keys;
   }
 
-  #putSession(sessionKey: string, change: SessionChange): number {
+  #putSession(sessionKey: string, change: SessionChange): { readonly key: number; readonly isNew: boolean } {
     const row = this.#database.get(
       upsertSession,
       sessionKey,
       change.startedAt,
       change.lastActivityAt,
-      change.displayName ?? null,
-      change.channelName ?? null,
-      ...counters.map((name) => change.counts[name]),
+      ...facts.map((name) => change.facts[name] ?? null),
+      ...valuesOf(change.counts),
     );
-    return Number(row?.['key']);
-  }
-
-  #event(sessionKey: string, row: Row): TraceEvent {
-    const rest = parseColumn<Omit<TraceEvent, 'id' | 'sessionKey' | 'type'>>(row['json'], this.#database.file);
-    return { id: Number(row['id']), sessionKey, type: row['type'] as TraceEvent['type'], ...rest };
+    // Every change has an event: a row with no others was not there before.
+    return { key: Number(row?.['key']), isNew: Number(row?.['eventCount']) === change.counts.eventCount };
   }
 }
 
-function sessionOf({ displayName, channelName, ...row }: Row): TraceSession {
-  return {
-    ...(row as Omit<TraceSession, 'displayName' | 'channelName'>),
-    ...(typeof displayName === 'string' && { displayName }),
-    ...(typeof channelName === 'string' && { channelName }),
-  };
-}
+const valuesOf = (counts: Readonly<Counts>): readonly number[] => counters.map((name) => counts[name]);

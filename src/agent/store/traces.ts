@@ -1,8 +1,9 @@
-import { defaults, type NewTraceEvent, type TraceEvent, type TraceSession } from '../../protocol/index.ts';
-import type { TracePage, TraceStore } from '../thread-store.ts';
+import { defaults, type NewTraceEvent, type TraceEvent } from '../../protocol/index.ts';
+import type { TraceStore } from '../thread-store.ts';
 import type { Database } from './database.ts';
+import { TraceQueries } from './trace-queries.ts';
 import { TraceSweeper } from './trace-sweeper.ts';
-import { type PendingEvent, TraceTable } from './trace-table.ts';
+import { type Expiry, type PendingEvent, TraceTable } from './trace-table.ts';
 import { cutTexts } from './trace-text.ts';
 
 type Listener = (events: readonly TraceEvent[]) => void;
@@ -16,7 +17,7 @@ export interface TracesOptions {
 }
 
 /** Traces in the database of a workspace. What is appended is written some milliseconds later, many events at a time. */
-export class SqliteTraces implements TraceStore {
+export class SqliteTraces extends TraceQueries implements TraceStore {
   readonly #database: Database;
   readonly #table: TraceTable;
   readonly #sweeper: TraceSweeper;
@@ -35,6 +36,7 @@ export class SqliteTraces implements TraceStore {
   #dropped = 0;
 
   constructor({ database, release, onFault }: TracesOptions) {
+    super(database);
     this.#database = database;
     this.#table = new TraceTable(database);
     this.#sweeper = new TraceSweeper(database, this.#table, onFault);
@@ -78,33 +80,29 @@ export class SqliteTraces implements TraceStore {
     return () => this.#listeners.delete(own);
   }
 
-  sessions(range: { readonly limit: number; readonly before?: string | undefined }): readonly TraceSession[] {
-    return this.#table.sessions(range);
-  }
-
-  session(sessionKey: string): TraceSession | undefined {
-    return this.#table.session(sessionKey);
-  }
-
-  events(sessionKey: string, range: Parameters<TraceStore['events']>[1]): TracePage {
-    return this.#table.events(sessionKey, range);
-  }
-
   /** Also what is not yet written of it. @throws StorageError */
   deleteSession(sessionKey: string): boolean {
     const isDeleted = this.#table.deleteSession(sessionKey);
-    const rest = this.#buffer.filter(({ event }) => event.sessionKey !== sessionKey);
-    const wasBuffered = rest.length < this.#buffer.length;
-    this.#replaceBuffer(rest);
+    const wasBuffered = this.#forget((key) => key === sessionKey);
     this.#sweeper.start();
     return isDeleted || wasBuffered;
   }
 
   /** Also what is not yet written. @throws StorageError */
-  deleteAllSessions(): number {
+  deleteAllSessions(keep: readonly string[] = []): number {
     this.flush();
-    const count = this.#table.deleteAllSessions();
-    this.#replaceBuffer([]);
+    const count = this.#table.deleteAllSessions(keep);
+    this.#forget((key) => !keep.includes(key));
+    this.#sweeper.start();
+    return count;
+  }
+
+  /** See `TraceTable.expire`. Does nothing while the disk refuses: who knows what runs. @throws StorageError */
+  expire(expiry: Expiry, limit: number): number {
+    this.flush();
+    if (this.#buffer.length > 0) return 0;
+    const count = this.#table.expire(expiry, limit);
+    if (count > 0) this.#sweeper.start();
     return count;
   }
 
@@ -188,6 +186,14 @@ export class SqliteTraces implements TraceStore {
       length += 1;
     }
     return length;
+  }
+
+  /** @returns whether anything of those sessions waited to be written */
+  #forget(isMeant: (sessionKey: string) => boolean): boolean {
+    const rest = this.#buffer.filter(({ event }) => !isMeant(event.sessionKey));
+    const hasForgotten = rest.length < this.#buffer.length;
+    this.#replaceBuffer(rest);
+    return hasForgotten;
   }
 
   #replaceBuffer(buffer: PendingEvent[]): void {

@@ -1,19 +1,20 @@
+import { dashboardToken } from '../../supervise/index.ts';
 import type { CommandContext } from '../command.ts';
-import { CliError } from '../errors.ts';
+import { CliError, quoted } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { withHub } from '../hub.ts';
-import { openPage, pageUrl } from '../page.ts';
+import { type PageAddress, showPage } from '../page.ts';
 import { recordLines } from '../render.ts';
 import { workspacePath } from '../workspace.ts';
 
-/** `oratorio inspect [workspace]`: a record, or the statechart page: of the Hub, or of the turns of one workspace. */
+/** `oratorio inspect [workspace]`: a record, or the statechart page: of the Hub, or of the actors of one workspace. */
 export async function run(context: CommandContext): Promise<number> {
   const { argument, options, output, signal } = context;
   return withHub(context, async (connection) => {
     if (argument !== undefined) {
       const record = await connection.hub.byWorkspace(workspacePath(context, argument), { signal });
       if (options['open'] === true || options['print-url'] === true) {
-        await showPage(context, turnsPage(record));
+        await showPage(context, actorsPage(record, context.home));
         return exitCodes.ok.code;
       }
       if (output.json) output.document(record);
@@ -21,14 +22,9 @@ export async function run(context: CommandContext): Promise<number> {
       return exitCodes.ok.code;
     }
     const { apiBaseUrl, token } = connection.lock;
-    await showPage(context, { address: apiBaseUrl, token });
+    await showPage(context, { address: `${apiBaseUrl.replace(/\/+$/, '')}/`, token });
     return exitCodes.ok.code;
   });
-}
-
-interface PageAddress {
-  readonly address: string;
-  readonly token: string;
 }
 
 interface Served {
@@ -36,34 +32,19 @@ interface Served {
   readonly endpoints: Readonly<Record<string, string>>;
 }
 
-/** Where the agent server of a workspace shows its turns and MCP servers. @throws CliError when it does not run */
-function turnsPage({ endpoints, canonicalWorkspacePath }: Served): PageAddress {
-  const appServerWebSocket = endpoints['appServerWebSocket'];
-  if (appServerWebSocket === undefined) {
+/** Where the agent server of a workspace shows its actors. @throws CliError when it does not run, or has no dashboard */
+function actorsPage({ endpoints, canonicalWorkspacePath }: Served, home: string): PageAddress {
+  if (endpoints['appServerWebSocket'] === undefined) {
     throw new CliError(
       'startFailed',
       `No agent server runs for ${canonicalWorkspacePath}.`,
-      'Start it with: oratorio up',
+      `Start it with: oratorio up ${quoted(canonicalWorkspacePath)}`,
     );
   }
-  const url = new URL(appServerWebSocket);
-  return { address: `http://${url.host}`, token: url.searchParams.get('token') ?? '' };
-}
-
-/** The token is shown to a person at a terminal and to who asks for it; a log or a pipe gets the bare address. */
-async function showPage({ home, options, output }: CommandContext, { address, token }: PageAddress): Promise<void> {
-  const withToken = pageUrl(address, token);
-  if (options['print-url'] === true) {
-    if (output.json) output.document({ url: withToken });
-    else output.line(withToken);
-    return;
+  const address = endpoints['dashboard'];
+  if (address === undefined) {
+    const hint = 'Set DashBoard.Enabled to true in its config.json, then: oratorio restart';
+    throw new CliError('startFailed', `The agent server of ${canonicalWorkspacePath} serves no dashboard.`, hint);
   }
-  if (output.json && options['open'] !== true) return output.document({ url: pageUrl(address) });
-  output.line(output.isTTY ? withToken : pageUrl(address));
-  if (!output.isTTY && options['open'] !== true) {
-    return output.note(
-      'Not a terminal: nothing was opened. Use --open, or --print-url for the address with its token.',
-    );
-  }
-  if (!(await openPage(home, withToken))) output.warn('No browser could be opened: open the address above yourself.');
+  return { address, token: dashboardToken(home), at: '/actors' };
 }

@@ -40,7 +40,7 @@ const firstSentence = (text: string): string => text.split(/(?<=[.!?])\s/)[0] ??
 function diagram(name: string): string {
   const machine = catalogue[name];
   if (!machine) throw unknown(name);
-  const text = mermaidOf(graphOf(name, machine));
+  const text = mermaidOf(graphOf(name, machine), { actions: true });
   return text.endsWith('\n') ? text : `${text}\n`;
 }
 

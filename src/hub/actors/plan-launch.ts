@@ -1,6 +1,12 @@
 import type { SupervisionPolicy } from '../../../machines/index.ts';
 import { type Config, ConfigError, loadConfig } from '../../config/index.ts';
-import { defaults, type LaunchDocument, type ServiceName, type ServiceStatus } from '../../protocol/index.ts';
+import {
+  dashboardPaths,
+  defaults,
+  type LaunchDocument,
+  type ServiceName,
+  type ServiceStatus,
+} from '../../protocol/index.ts';
 import { PortUnavailableError } from '../../supervise/index.ts';
 import { createToken } from '../credentials.ts';
 import type { HubServices, WorkspaceFacts } from '../facts.ts';
@@ -49,7 +55,7 @@ type OptionalService = 'dashboard' | 'api' | 'agui';
 /** The services that the configuration can switch on, with what is said when it does not. */
 function wantedServices(config: Config): Record<OptionalService, { enabled: boolean; off: string; path: string }> {
   return {
-    dashboard: { enabled: config.DashBoard.Enabled, off: 'DashBoard is disabled.', path: '/dashboard' },
+    dashboard: { enabled: config.DashBoard.Enabled, off: 'DashBoard is disabled.', path: dashboardPaths.page },
     api: { enabled: config.Api.Enabled, off: 'Api is disabled.', path: '' },
     agui: { enabled: config.AgUi.Enabled, off: 'AgUi is disabled.', path: config.AgUi.Path },
   };
@@ -91,6 +97,15 @@ async function allocatePort(hub: HubServices): Promise<number> {
 }
 
 /**
+ * The dashboard gets the port it had: a page that is open finds the server again after a restart. Somebody else may have the
+ * port by now; the server then takes another, as with every port.
+ */
+function keptPort(service: OptionalService, { endpoints }: WorkspaceFacts): number | undefined {
+  const last = service === 'dashboard' ? endpoints[service] : undefined;
+  return last === undefined ? undefined : Number(new URL(last).port) || undefined;
+}
+
+/**
  * Plans one start: ports for every enabled service, a fresh WebSocket token, and the launch document. Writes what is
  * secret into `facts` and returns the rest.
  *
@@ -122,7 +137,7 @@ export async function planLaunch(hub: HubServices, facts: WorkspaceFacts, marker
       services[name] = { state: 'disabled', url: null, reason: off };
       continue;
     }
-    const servicePort = await allocatePort(hub);
+    const servicePort = keptPort(name, facts) ?? (await allocatePort(hub));
     const url = `http://${host}:${servicePort}${path}`;
     ports.push({ service: name, port: servicePort });
     endpoints[name] = url;

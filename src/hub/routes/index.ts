@@ -9,12 +9,12 @@ import { hubRoutes } from '../route-table.ts';
 import { appServerRoutes } from './appservers.ts';
 import { binder } from './bind.ts';
 import { logRoute } from './logs.ts';
+import { type PageRoutesOptions, pageApiRoutes } from './page.ts';
 
-export interface RoutesOptions {
+export interface RoutesOptions extends PageRoutesOptions {
   readonly registry: Registry;
   readonly status: () => HubStatus;
   readonly events: SseSource;
-  readonly inspection: SseSource;
   /** Accepts the Hub token. */
   readonly auth: Authenticate<unknown>;
   /** Accepts the Hub token or the scoped token of an agent server. */
@@ -67,7 +67,7 @@ export function bindRoutes(options: RoutesOptions): AnyRoute[] {
     ...appServerRoutes(bind, registry, options.isStopping),
     logRoute(bind, registry),
     bind(hubRoutes.streamEvents, (context) => sse(options.events, lastEventId(context))),
-    bind(hubRoutes.streamInspection, (context) => sse(options.inspection, lastEventId(context))),
+    ...pageApiRoutes(bind, options, lastEventId),
     {
       ...bind(hubRoutes.requestNotification, (context) => notification(options, context)),
       auth: options.notifierAuth,

@@ -1,0 +1,409 @@
+/**
+ * One cron job or local task: something that is said to the agent when it is due. At most one run of it is under way,
+ * whatever happens: due times that come meanwhile wait, and count as one.
+ *
+ * Detailed operation
+ * 1. `DUE` comes from the scheduler, which alone knows the calendar. Here is only what then happens, so no delay of this chart is longer than a day.
+ * 2. A due time waits for a slot, then becomes a run. More due times that come before it has begun are taken together with it; those that come while it runs become one run after it.
+ * 3. A run that failed is tried again after a back-off, as often as the policy says. When it is time the scheduler says `RETRY`. Due times that came meanwhile are covered by that try.
+ * 4. `CANCEL` ends what is under way or waits; the schedule goes on. `DISABLE` ends the schedule; a run that is under way goes on.
+ * 5. A one-off that has had its due time rests in `finished`; it can be run again by hand, or be given another time.
+ */
+import { assign, emit, fromCallback, sendTo, setup } from 'xstate';
+import { backoffDelay, roll } from './restart-policy.ts';
+
+export interface AutomationPolicy {
+  /** Tries after the first. */
+  readonly maxRetries: number;
+  readonly retryInitialMs: number;
+  readonly retryMaxMs: number;
+  readonly turnTimeoutMs: number;
+}
+
+/** Due times that are taken together. Milliseconds since the epoch. */
+export interface Due {
+  readonly first: number;
+  /** The last of them: what the run is called after. */
+  readonly scheduledFor: number;
+  readonly count: number;
+}
+
+/** One run: what is tried until it succeeds or is given up. */
+export interface AutomationWork {
+  readonly scheduledFor: number;
+  /** From 1. */
+  readonly attempt: number;
+  readonly trigger: 'schedule' | 'manual';
+}
+
+export interface AutomationFailure {
+  readonly code: string;
+  readonly message: string;
+  /** Whether trying again may help. */
+  readonly isRetriable: boolean;
+  /** How long to leave the upstream alone, when it said so. */
+  readonly retryAfterMs?: number;
+}
+
+/** How a run ended. `skipped`: it was begun by somebody else, or there is nothing to run any more. */
+export type AutomationOutcome =
+  | { readonly status: 'completed' }
+  | { readonly status: 'failed'; readonly failure: AutomationFailure }
+  | { readonly status: 'cancelled' }
+  | { readonly status: 'skipped' };
+
+/** What the user decided, as far as it matters here. */
+export interface AutomationTerms {
+  /** It is due again and again. */
+  readonly isRecurring: boolean;
+  /** A one-off whose due time has been. */
+  readonly isSpent: boolean;
+  /** A one-off that goes when it has completed. */
+  readonly vanishes: boolean;
+}
+
+export interface AutomationMachineInput extends AutomationTerms {
+  readonly automationId: string;
+  readonly kind: 'cron' | 'task';
+  readonly isEnabled: boolean;
+  readonly policy: AutomationPolicy;
+  /** Seed of the jitter. */
+  readonly seed: number;
+  readonly failures: number;
+  /** A retry that an earlier process was waiting for. */
+  readonly retry: { readonly work: AutomationWork; readonly at: number } | null;
+}
+
+export interface AutomationContext extends AutomationTerms {
+  readonly automationId: string;
+  readonly kind: 'cron' | 'task';
+  readonly isEnabled: boolean;
+  readonly policy: AutomationPolicy;
+  readonly seed: number;
+  readonly work: AutomationWork | null;
+  /** Due times that no run stands for yet. */
+  readonly due: Due | null;
+  /** Of the run that has begun: the due times it stands for. */
+  readonly covers: Due | null;
+  readonly retryAt: number | null;
+  readonly delayMs: number;
+  /** In a row. */
+  readonly failures: number;
+  readonly hasCompleted: boolean;
+  readonly threadId: string | null;
+  readonly turnId: string | null;
+  readonly stopReason: 'cancel' | 'timeout' | null;
+  readonly lastError: string | null;
+}
+
+/** What the driver of a run tells. */
+export type AutomationRunEvent =
+  | { readonly type: 'RUN.STARTED'; readonly threadId: string; readonly turnId: string }
+  | { readonly type: 'RUN.ENDED'; readonly outcome: AutomationOutcome; readonly at: number };
+
+export type AutomationEvent =
+  | { readonly type: 'DUE'; readonly due: Due }
+  /** Somebody wants it now; `at` names the run. */
+  | { readonly type: 'RUN'; readonly at: number }
+  | { readonly type: 'RETRY' }
+  | { readonly type: 'SLOT' }
+  | { readonly type: 'CANCEL' }
+  | { readonly type: 'ENABLE' }
+  | { readonly type: 'DISABLE' }
+  | { readonly type: 'CHANGED'; readonly terms: AutomationTerms }
+  | { readonly type: 'REMOVE' }
+  | AutomationRunEvent;
+
+/** Due times that will have no run. */
+export interface AutomationEmitted {
+  readonly type: 'automation.dropped';
+  readonly due: Due;
+  readonly as: 'missed' | 'cancelled';
+}
+
+/** Asked of the driver of a run. */
+export interface AutomationRunCommand {
+  readonly type: 'INTERRUPT';
+  readonly reason: 'cancel' | 'timeout';
+}
+
+export interface AutomationRunInput {
+  readonly automationId: string;
+  readonly work: AutomationWork;
+  readonly covers: Due | null;
+}
+
+/** Two sets of due times as one. */
+export function mergeDue(one: Due | null, other: Due): Due {
+  if (!one) return other;
+  return {
+    first: Math.min(one.first, other.first),
+    scheduledFor: Math.max(one.scheduledFor, other.scheduledFor),
+    count: one.count + other.count,
+  };
+}
+
+type Failed = Extract<AutomationOutcome, { readonly status: 'failed' }>;
+
+export const automationMachine = setup({
+  types: {
+    input: {} as AutomationMachineInput,
+    context: {} as AutomationContext,
+    events: {} as AutomationEvent,
+    emitted: {} as AutomationEmitted,
+    tags: {} as 'paused' | 'waiting' | 'queued' | 'running' | 'backingOff' | 'finished' | 'atRest',
+  },
+  actors: {
+    /** Says it to the agent. Waits while the thread is busy; ended early by `INTERRUPT`, or by being stopped. */
+    run: fromCallback<AutomationRunCommand, AutomationRunInput>(() => {}),
+  },
+  delays: { turnTimeout: ({ context }) => context.policy.turnTimeoutMs },
+  guards: {
+    isEnabled: ({ context }) => context.isEnabled,
+    isSpent: ({ context }) => context.isSpent,
+    hasDue: ({ context }) => context.isEnabled && context.due !== null,
+    hasRetry: ({ context }) => context.work !== null && context.retryAt !== null,
+    vanishes: ({ context }) => context.isSpent && context.vanishes && context.hasCompleted,
+    isScheduled: ({ context }) => context.work?.trigger !== 'manual',
+    mayRetry: ({ context }, outcome: AutomationOutcome) =>
+      outcome.status === 'failed' &&
+      outcome.failure.isRetriable &&
+      context.work !== null &&
+      context.work.attempt <= context.policy.maxRetries &&
+      (context.isEnabled || context.work.trigger === 'manual'),
+    hasFailed: (_, outcome: AutomationOutcome) => outcome.status === 'failed',
+    hasCompleted: (_, outcome: AutomationOutcome) => outcome.status === 'completed',
+  },
+  actions: {
+    keepDue: assign(({ context, event }) => (event.type === 'DUE' ? { due: mergeDue(context.due, event.due) } : {})),
+    keepManual: assign(({ event }) =>
+      event.type === 'RUN'
+        ? { work: { scheduledFor: event.at, attempt: 1, trigger: 'manual' as const }, retryAt: null }
+        : {},
+    ),
+    keepEnabled: assign({ isEnabled: true }),
+    keepDisabled: assign({ isEnabled: false }),
+    keepTerms: assign(({ event }) => (event.type === 'CHANGED' ? event.terms : {})),
+    /** The host puts it in line. */
+    askForSlot: () => {},
+    /** The slot, or the place in line. */
+    releaseSlot: () => {},
+    beginRun: assign(({ context }) => {
+      const { work, due } = context;
+      const isManual = work?.trigger === 'manual';
+      return {
+        // What is done by hand stands for nothing in the calendar.
+        work: work ?? { scheduledFor: due?.scheduledFor ?? 0, attempt: 1, trigger: 'schedule' as const },
+        covers: isManual ? null : due,
+        due: isManual ? due : null,
+        retryAt: null,
+        isSpent: context.isSpent || (!context.isRecurring && !isManual),
+        hasCompleted: false,
+        threadId: null,
+        turnId: null,
+        stopReason: null,
+      };
+    }),
+    keepTurn: assign(({ event }) =>
+      event.type === 'RUN.STARTED' ? { threadId: event.threadId, turnId: event.turnId } : {},
+    ),
+    interruptRun: sendTo('run', ({ context }) => ({
+      type: 'INTERRUPT' as const,
+      reason: context.stopReason ?? 'cancel',
+    })),
+    noteCancel: assign({ stopReason: 'cancel' }),
+    noteTimeout: assign({ stopReason: 'timeout' }),
+    countFailure: assign(({ context }, outcome: AutomationOutcome) => ({
+      failures: context.failures + 1,
+      lastError: (outcome as Failed).failure.message,
+    })),
+    noteCompleted: assign({ failures: 0, hasCompleted: true, lastError: null }),
+    planRetry: assign(({ context, event }) => {
+      if (event.type !== 'RUN.ENDED' || !context.work) return {};
+      const { retryInitialMs, retryMaxMs } = context.policy;
+      const { dice, seed } = roll(context.seed);
+      const pause = backoffDelay(
+        context.work.attempt,
+        { backoffBaseMs: retryInitialMs, backoffCapMs: retryMaxMs },
+        dice,
+      );
+      const asked = event.outcome.status === 'failed' ? (event.outcome.failure.retryAfterMs ?? 0) : 0;
+      const delayMs = Math.max(pause, asked);
+      return {
+        seed,
+        delayMs,
+        retryAt: event.at + delayMs,
+        work: { ...context.work, attempt: context.work.attempt + 1 },
+        covers: null,
+      };
+    }),
+    endRun: assign({ work: null, covers: null, retryAt: null }),
+    tellCancelled: emit(({ context }) => dropped(context.due, 'cancelled')),
+    tellMissed: emit(({ context }) => dropped(context.due, 'missed')),
+    forgetDue: assign({ due: null }),
+    /** A one-off that was cancelled when its time had come does not come again. */
+    spendDue: assign(({ context }) => ({
+      due: null,
+      isSpent: context.isSpent || (!context.isRecurring && context.due !== null),
+    })),
+  },
+}).createMachine({
+  id: 'automation',
+  description: 'One cron job or local task.',
+  context: ({ input: { retry, ...input } }) => ({
+    ...input,
+    work: retry?.work ?? null,
+    due: null,
+    covers: null,
+    retryAt: retry?.at ?? null,
+    delayMs: 0,
+    hasCompleted: false,
+    threadId: null,
+    turnId: null,
+    stopReason: null,
+    lastError: null,
+  }),
+  initial: 'deciding',
+  on: {
+    DUE: { guard: 'isEnabled', actions: 'keepDue' },
+    ENABLE: { actions: 'keepEnabled' },
+    DISABLE: [{ guard: 'hasDue', actions: ['tellMissed', 'forgetDue', 'keepDisabled'] }, { actions: 'keepDisabled' }],
+    CHANGED: { actions: 'keepTerms' },
+    REMOVE: { target: '.removed' },
+  },
+  states: {
+    deciding: {
+      description: 'What comes next?',
+      always: [
+        { guard: 'hasRetry', target: 'backingOff' },
+        { guard: 'hasDue', target: 'active' },
+        { guard: 'vanishes', target: 'removed' },
+        { guard: 'isSpent', target: 'finished' },
+        { guard: 'isEnabled', target: 'waiting' },
+        { target: 'paused' },
+      ],
+    },
+    paused: {
+      description: 'Switched off; it can still be run by hand.',
+      tags: ['paused', 'atRest'],
+      on: {
+        RUN: { target: 'active', actions: 'keepManual' },
+        ENABLE: { target: 'deciding', actions: 'keepEnabled' },
+        CHANGED: { target: 'deciding', actions: 'keepTerms' },
+      },
+    },
+    waiting: {
+      description: 'For its next due time.',
+      tags: ['waiting', 'atRest'],
+      on: {
+        DUE: { target: 'active', actions: 'keepDue' },
+        RUN: { target: 'active', actions: 'keepManual' },
+        DISABLE: { target: 'deciding', actions: 'keepDisabled' },
+        CHANGED: { target: 'deciding', actions: 'keepTerms' },
+      },
+    },
+    active: {
+      description: 'It is time: in line for a slot, or at work in one.',
+      exit: 'releaseSlot',
+      initial: 'queued',
+      states: {
+        queued: {
+          description: 'Only so many run at once. Due times that come now are taken together.',
+          tags: 'queued',
+          entry: 'askForSlot',
+          on: {
+            SLOT: { target: 'running' },
+            CANCEL: { target: '#automation.deciding', actions: ['tellCancelled', 'spendDue', 'endRun'] },
+            DISABLE: {
+              guard: 'isScheduled',
+              target: '#automation.deciding',
+              actions: ['tellMissed', 'forgetDue', 'endRun', 'keepDisabled'],
+            },
+          },
+        },
+        running: {
+          description: 'What is to be said is said to the agent, in one turn.',
+          tags: 'running',
+          entry: 'beginRun',
+          invoke: {
+            id: 'run',
+            src: 'run',
+            input: ({ context }) => ({
+              automationId: context.automationId,
+              work: context.work ?? { scheduledFor: 0, attempt: 1, trigger: 'manual' },
+              covers: context.covers,
+            }),
+          },
+          initial: 'starting',
+          on: {
+            'RUN.ENDED': [
+              {
+                guard: { type: 'mayRetry', params: ({ event }) => event.outcome },
+                target: '#automation.backingOff',
+                actions: [{ type: 'countFailure', params: ({ event }) => event.outcome }, 'planRetry'],
+              },
+              {
+                guard: { type: 'hasFailed', params: ({ event }) => event.outcome },
+                target: '#automation.deciding',
+                actions: [{ type: 'countFailure', params: ({ event }) => event.outcome }, 'endRun'],
+              },
+              {
+                guard: { type: 'hasCompleted', params: ({ event }) => event.outcome },
+                target: '#automation.deciding',
+                actions: ['noteCompleted', 'endRun'],
+              },
+              { target: '#automation.deciding', actions: 'endRun' },
+            ],
+          },
+          states: {
+            starting: {
+              description: 'The run is written down; its thread may be busy, which is waited for.',
+              on: {
+                'RUN.STARTED': { target: 'working', actions: 'keepTurn' },
+                CANCEL: { target: 'interrupting', actions: 'noteCancel' },
+              },
+            },
+            working: {
+              description: 'The agent is at it.',
+              after: { turnTimeout: { target: 'interrupting', actions: 'noteTimeout' } },
+              on: { CANCEL: { target: 'interrupting', actions: 'noteCancel' } },
+            },
+            interrupting: {
+              description: 'It was told to end; waiting until it has.',
+              entry: 'interruptRun',
+            },
+          },
+        },
+      },
+    },
+    backingOff: {
+      description:
+        'It failed and is tried again when the pause is over; due times that come now are covered by that try.',
+      tags: 'backingOff',
+      on: {
+        RETRY: { target: 'active' },
+        RUN: { target: 'active' },
+        CANCEL: { target: 'deciding', actions: ['tellCancelled', 'spendDue', 'endRun'] },
+        DISABLE: {
+          guard: 'isScheduled',
+          target: 'deciding',
+          actions: ['tellMissed', 'forgetDue', 'endRun', 'keepDisabled'],
+        },
+      },
+    },
+    finished: {
+      description: 'A one-off that has been. It can be run again by hand, or be given another time.',
+      tags: ['finished', 'atRest'],
+      on: {
+        RUN: { target: 'active', actions: 'keepManual' },
+        CHANGED: { target: 'deciding', actions: 'keepTerms' },
+      },
+    },
+    removed: { description: 'Gone, with its history.', type: 'final' },
+  },
+});
+
+/** A count of 0: there was none. */
+function dropped(due: Due | null, as: AutomationEmitted['as']): AutomationEmitted {
+  return { type: 'automation.dropped', due: due ?? { first: 0, scheduledFor: 0, count: 0 }, as };
+}

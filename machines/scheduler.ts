@@ -1,0 +1,121 @@
+/**
+ * Knows when jobs and tasks are due, and says so to their actors. It believes only the wall clock, which it looks at again
+ * and again: a due time cannot be hidden by a laptop's sleep, by daylight saving, or by a timer that takes no longer time.
+ *
+ * Detailed operation
+ * 1. `recover` reads the rows: what a process that is no more left running has failed; due times that passed meanwhile count as one.
+ * 2. `ticker` has one timer, for the next due time but never longer than the tick. Each `TICK` hands out what is due.
+ * 3. A clock that was set back is noticed: due times that were still to come before are found again. One that has had its run has no second.
+ * 4. `STOP` hands out nothing more, and waits for the runs that are under way to end.
+ */
+import { assign, fromCallback, fromPromise, sendTo, setup } from 'xstate';
+
+export interface SchedulerContext {
+  /** Runs that an earlier process left behind. */
+  readonly recovered: number;
+  readonly ticks: number;
+  /** Wall clock of the last look, milliseconds since the epoch. */
+  readonly lastTickAt: number | null;
+  readonly setBacks: number;
+  readonly lastError: string | null;
+}
+
+export type SchedulerEvent =
+  | { readonly type: 'TICK'; readonly at: number; readonly wentBack: boolean }
+  /** Rows have changed, or somebody wants to be sure: look now. */
+  | { readonly type: 'WAKE' }
+  | { readonly type: 'STOP' };
+
+export interface TickerCommand {
+  readonly type: 'LOOK' | 'REARM';
+}
+
+const notProvided = () => Promise.reject(new Error('not provided'));
+
+export const schedulerMachine = setup({
+  types: {
+    context: {} as SchedulerContext,
+    events: {} as SchedulerEvent,
+    tags: {} as 'starting' | 'running' | 'failed' | 'stopped',
+  },
+  actors: {
+    /** Puts the rows in order and the due times in the index. */
+    recover: fromPromise<{ readonly recovered: number }>(notProvided),
+    /** Sends `TICK` when the next due time has come or a tick is over. */
+    ticker: fromCallback<TickerCommand>(() => {}),
+    /** Resolves when no run is under way. */
+    drain: fromPromise<void>(notProvided),
+  },
+  delays: { recoverRetry: 30_000 },
+  guards: { wentBack: ({ event }) => event.type === 'TICK' && event.wentBack },
+  actions: {
+    keepRecovered: assign((_, { recovered }: { readonly recovered: number }) => ({ recovered, lastError: null })),
+    keepError: assign((_, { error }: { readonly error: unknown }) => ({
+      lastError: error instanceof Error ? error.message : String(error),
+    })),
+    noteTick: assign(({ context, event }) =>
+      event.type === 'TICK' ? { ticks: context.ticks + 1, lastTickAt: event.at } : {},
+    ),
+    noteSetBack: assign(({ context }) => ({ setBacks: context.setBacks + 1 })),
+    /** The host finds due times again that a clock set back has brought back. */
+    findAgain: () => {},
+    /** The host tells the actors of all that is due. */
+    handOut: () => {},
+    rearm: sendTo('ticker', { type: 'REARM' }),
+    look: sendTo('ticker', { type: 'LOOK' }),
+  },
+}).createMachine({
+  id: 'scheduler',
+  description: 'Wakes the jobs and tasks of a workspace when they are due.',
+  context: { recovered: 0, ticks: 0, lastTickAt: null, setBacks: 0, lastError: null },
+  initial: 'recovering',
+  states: {
+    recovering: {
+      description: 'What is there, and what did the last process leave half done?',
+      tags: 'starting',
+      invoke: {
+        id: 'recover',
+        src: 'recover',
+        onDone: {
+          target: 'watching',
+          actions: { type: 'keepRecovered', params: ({ event }) => event.output },
+        },
+        onError: { target: 'failed', actions: { type: 'keepError', params: ({ event }) => ({ error: event.error }) } },
+      },
+      on: { STOP: { target: 'stopped' } },
+    },
+    failed: {
+      description: 'The rows could not be read or written. Nothing runs until they can.',
+      tags: 'failed',
+      after: { recoverRetry: { target: 'recovering' } },
+      on: { WAKE: { target: 'recovering' }, STOP: { target: 'stopped' } },
+    },
+    watching: {
+      description: 'Waiting for the next due time.',
+      tags: 'running',
+      invoke: { id: 'ticker', src: 'ticker' },
+      on: {
+        TICK: [
+          { guard: 'wentBack', actions: ['noteTick', 'noteSetBack', 'findAgain', 'handOut', 'rearm'] },
+          { actions: ['noteTick', 'handOut', 'rearm'] },
+        ],
+        WAKE: { actions: 'look' },
+        STOP: { target: 'draining' },
+      },
+    },
+    draining: {
+      description: 'Nothing more is begun; runs that are under way end.',
+      tags: 'stopped',
+      invoke: {
+        id: 'drain',
+        src: 'drain',
+        onDone: { target: 'stopped' },
+        onError: {
+          target: 'stopped',
+          actions: { type: 'keepError', params: ({ event }) => ({ error: event.error }) },
+        },
+      },
+    },
+    stopped: { description: 'Over.', type: 'final' },
+  },
+});

@@ -1,0 +1,105 @@
+import type { AutomationInput, AutomationRun, Schedule } from '../protocol/index.ts';
+
+/** A retry that waits, so that it outlives the process. Times here are milliseconds since the epoch. */
+export interface StoredRetry {
+  readonly scheduledFor: number;
+  /** Of the try to come, from 2. */
+  readonly attempt: number;
+  readonly trigger: AutomationRun['trigger'];
+  readonly at: number;
+}
+
+/** What the scheduler keeps of an automation. */
+export interface AutomationProgress {
+  /** In a row. */
+  readonly failures: number;
+  /** The last due time that became a run or was recorded as missed or cancelled. */
+  readonly lastDueAt: number | null;
+  readonly retry: StoredRetry | null;
+  /** Its own conversation (binding `own`). */
+  readonly threadId: string | null;
+}
+
+/** A job or task as it is kept. */
+export interface StoredAutomation {
+  readonly id: string;
+  readonly kind: 'cron' | 'task';
+  readonly name: string;
+  readonly prompt: string;
+  /** With its time zone. Absent: once, at `createdAt`. */
+  readonly schedule?: Schedule | undefined;
+  readonly scheduleText: string;
+  readonly enabled: boolean;
+  readonly binding: AutomationInput['binding'] & object;
+  readonly approvalPolicy?: AutomationInput['approvalPolicy'];
+  readonly model?: string | undefined;
+  readonly deleteAfterRun: boolean;
+  /** The first due time that no run stands for yet; null: there is none. */
+  readonly nextAt: number | null;
+  readonly version: number;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  /** From when intervals are counted. */
+  readonly anchorAt: number;
+  readonly progress: AutomationProgress;
+}
+
+/** A row of the history. */
+export interface StoredRun {
+  readonly runId: string;
+  readonly automationId: string;
+  readonly scheduledFor: number;
+  readonly attempt: number;
+  readonly status: AutomationRun['status'];
+  readonly trigger: AutomationRun['trigger'];
+  readonly coalesced: number;
+  readonly startedAt?: number | undefined;
+  readonly finishedAt?: number | undefined;
+  readonly threadId?: string | undefined;
+  readonly turnId?: string | undefined;
+  readonly result?: string | undefined;
+  readonly error?: { readonly code: string; readonly message: string } | undefined;
+}
+
+/** Which rows of a history: newest due time first, those before one. */
+export interface RunRange {
+  readonly limit: number;
+  /** A runId. */
+  readonly before?: string | undefined;
+}
+
+/** Jobs, tasks and their history, for who looks at them. Nothing here changes anything. */
+export interface ScheduleReader {
+  count(): number;
+  /** All ids, in the order in which they were made: rows are read one by one, for there may be many. */
+  ids(kind?: StoredAutomation['kind']): readonly string[];
+  automation(id: string): StoredAutomation | undefined;
+  runs(automationId: string, range: RunRange): readonly StoredRun[];
+  run(automationId: string, scheduledFor: number): StoredRun | undefined;
+}
+
+/** Where jobs and tasks are kept: in the database of the workspace. Synchronous, and every method may throw `StorageError`. */
+export interface ScheduleStore extends ScheduleReader {
+  /** All of `work`'s writes or none, in one commit. Not nested. */
+  transaction<T>(work: () => T): T;
+  /** Inserts, or replaces the one with the same id. */
+  put(automation: StoredAutomation): void;
+  /** With its history. @returns false when it is not there */
+  delete(id: string): boolean;
+
+  /** When those that are enabled are due next. */
+  dues(): readonly { readonly id: string; readonly nextAt: number }[];
+  /** Those that wait for a retry, enabled or not. */
+  retrying(): readonly StoredAutomation[];
+  /** Those whose last due time is after `time`: the clock was set back since. */
+  handledAfter(time: number): readonly StoredAutomation[];
+
+  /** @returns undefined when this due time has a row already: whoever made it runs it */
+  insertRun(run: Omit<StoredRun, 'runId'>): StoredRun | undefined;
+  /** Replaces the row with the same due time; without one nothing happens: its automation was removed meanwhile. */
+  updateRun(run: StoredRun): void;
+  /** What says it runs. */
+  unfinishedRuns(): readonly StoredRun[];
+  /** Forgets the oldest beyond `keep`. */
+  trimRuns(automationId: string, keep: number): void;
+}

@@ -1,0 +1,27 @@
+import { join } from 'node:path';
+import type { ScheduleReader } from '../schedule-store.ts';
+import { ScheduleQueries } from './schedules.ts';
+import { ReadOnlyDatabase } from './trace-reader.ts';
+
+/**
+ * Opens the jobs and tasks of `directory` (a workspace's `.oratorio`) to look at, whether or not an agent server runs there.
+ * The database is neither made nor changed.
+ *
+ * @throws StorageError failed (there is none, or another version made it), corrupt, readOnly
+ */
+export function openScheduleReader(directory: string): ScheduleReader & { close(): void } {
+  return new ScheduleView(new ReadOnlyDatabase(join(directory, 'state.db')));
+}
+
+class ScheduleView extends ScheduleQueries {
+  readonly #database: ReadOnlyDatabase;
+
+  constructor(database: ReadOnlyDatabase) {
+    super(database);
+    this.#database = database;
+  }
+
+  close(): void {
+    this.#database.close();
+  }
+}

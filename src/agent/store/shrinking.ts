@@ -1,0 +1,38 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { StorageError } from '../thread-store.ts';
+import { storageError } from './errors.ts';
+
+/** SQLite's number for auto_vacuum = INCREMENTAL. */
+const incremental = 2;
+
+/** To rewrite more than this would hold up the start. */
+const rewritableBytes = 64 * 1_048_576;
+
+/** Whether pages that are free can be given back to the file system. */
+export function canShrink(sqlite: DatabaseSync): boolean {
+  return pragma(sqlite, 'auto_vacuum') === incremental;
+}
+
+/** Makes a database of a file that is empty still one whose file can get smaller: later it is not a matter of a word. */
+export function beginShrinkable(sqlite: DatabaseSync): void {
+  if (pragma(sqlite, 'page_count') === 0) sqlite.exec('PRAGMA auto_vacuum = INCREMENTAL');
+}
+
+/**
+ * Makes a database that an earlier version made one whose file can get smaller, by writing it anew. One that is large stays
+ * as it is: its free pages are used again. So does one for which there is no room to do it.
+ */
+export function makeShrinkable(sqlite: DatabaseSync, file: string): void {
+  if (canShrink(sqlite)) return;
+  if (pragma(sqlite, 'page_count') * pragma(sqlite, 'page_size') >= rewritableBytes) return;
+  try {
+    sqlite.exec('PRAGMA auto_vacuum = INCREMENTAL; VACUUM');
+  } catch (error) {
+    // It is as it was, and what can be read of it can be read. It is tried again at the next start.
+    if (!(storageError(error, file) instanceof StorageError)) throw error;
+  }
+}
+
+function pragma(sqlite: DatabaseSync, name: 'auto_vacuum' | 'page_count' | 'page_size'): number {
+  return Number(sqlite.prepare(`PRAGMA ${name}`).get()?.[name]);
+}

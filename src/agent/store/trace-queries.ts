@@ -1,0 +1,161 @@
+import type { SQLInputValue } from 'node:sqlite';
+import type { TraceEvent, TraceSession, TraceTotals } from '../../protocol/index.ts';
+import type { EventRange, SessionRange, TracePage, TraceReader } from '../thread-store.ts';
+import { folded, parseColumn, type Row, type Rows } from './rows.ts';
+import { counters, facts } from './trace-counters.ts';
+import { type Sieve, sieveOf } from './trace-filter.ts';
+
+const sessionColumns = ['sessionKey', 'startedAt', 'lastActivityAt', ...facts, ...counters].join(', ');
+const totalColumns = ['sessionCount', ...counters].join(', ');
+
+/** What a person remembers of a session. The separator is in none of it. */
+const remembered = `sessionKey || char(31) || ifnull(displayName, '') || char(31) || ifnull(firstInput, '')`;
+
+/** Events with the keys of their sessions; those of deleted sessions are left out. The order of the join is the order given. */
+const allEvents =
+  'SELECT id, sessionKey, type, json FROM traceEvents CROSS JOIN traceSessions ON traceSessions.key = traceEvents.session';
+
+/** Events that are looked at one by one in one go, and in one call: together they hold the event loop up for milliseconds. */
+const rowsPerLook = 1_000;
+const rowsPerCall = 20_000;
+
+/** Reads traces in a database, whoever has it open. */
+export class TraceQueries implements TraceReader {
+  readonly #rows: Rows;
+
+  constructor(rows: Rows) {
+    this.#rows = rows;
+  }
+
+  get newestId(): number {
+    return Number(this.#rows.get("SELECT seq FROM sqlite_sequence WHERE name = 'traceEvents'")?.['seq'] ?? 0);
+  }
+
+  totals(): TraceTotals {
+    return { ...this.#rows.get(`SELECT ${totalColumns} FROM traceTotals`) } as unknown as TraceTotals;
+  }
+
+  sessions({ limit, before, text = '', status }: SessionRange): readonly TraceSession[] {
+    const conditions = ['1'];
+    const values: SQLInputValue[] = [];
+    if (before !== undefined) {
+      conditions.push('(lastActivityAt, key) < (SELECT lastActivityAt, key FROM traceSessions WHERE sessionKey = ?)');
+      values.push(before);
+    }
+    if (status === 'running') conditions.push("lastStatus = 'running'");
+    if (status === 'failed') conditions.push('errorCount > 0');
+    if (text !== '') {
+      conditions.push(`instr(folded(${remembered}), ?) > 0`);
+      values.push(folded(text));
+    }
+    const sql = `SELECT ${sessionColumns} FROM traceSessions WHERE ${conditions.join(' AND ')} ORDER BY lastActivityAt DESC, key DESC LIMIT ?`;
+    return this.#rows.all(sql, ...values, Math.max(0, limit)).map(sessionOf);
+  }
+
+  session(sessionKey: string): TraceSession | undefined {
+    const row = this.#rows.get(`SELECT ${sessionColumns} FROM traceSessions WHERE sessionKey = ?`, sessionKey);
+    return row && sessionOf(row);
+  }
+
+  /**
+   * A filter for a tool, a turn or a text looks at some thousand events and no more: then the page may hold fewer than `limit`,
+   * even none, and still have a `next`.
+   */
+  events(sessionKey: string, range: EventRange): TracePage {
+    const walk = this.#walk(sessionKey, range);
+    const sieve = sieveOf(range);
+    if (!walk) return { events: [], next: undefined };
+    return sieve ? this.#search(walk, sieve) : this.#read(walk);
+  }
+
+  event(sessionKey: string, id: number): TraceEvent | undefined {
+    const row = this.#rows.get(`${allEvents} WHERE id = ? AND sessionKey = ?`, id, sessionKey);
+    return row && this.#event(row);
+  }
+
+  recent(limit: number): readonly TraceEvent[] {
+    return this.#rows.all(`${allEvents} ORDER BY id DESC LIMIT ?`, Math.max(0, limit)).map((row) => this.#event(row));
+  }
+
+  since(id: number, limit: number): readonly TraceEvent[] {
+    const sql = `${allEvents} WHERE id > ? ORDER BY id LIMIT ?`;
+    return this.#rows.all(sql, id, Math.max(0, limit)).map((row) => this.#event(row));
+  }
+
+  #walk(sessionKey: string, { after, limit, order = 'asc', types }: EventRange): Walk | undefined {
+    const key = this.#rows.get('SELECT key FROM traceSessions WHERE sessionKey = ?', sessionKey)?.['key'];
+    if (key === undefined) return undefined;
+    const isDown = order === 'desc';
+    return {
+      sessionKey,
+      where: `session = ? AND id ${isDown ? '<' : '>'} ?${types ? ' AND type IN (SELECT value FROM json_each(?))' : ''}`,
+      order: `ORDER BY id${isDown ? ' DESC' : ''}`,
+      values: (cursor) => [key, cursor, ...(types ? [JSON.stringify(types)] : [])],
+      upTo: `id ${isDown ? '>=' : '<='} ?`,
+      start: after ?? (isDown ? Number.MAX_SAFE_INTEGER : 0),
+      limit: Math.max(0, limit),
+    };
+  }
+
+  #read({ sessionKey, where, order, values, start, limit }: Walk): TracePage {
+    const sql = `SELECT id, type, json FROM traceEvents WHERE ${where} ${order} LIMIT ?`;
+    const rows = this.#rows.all(sql, ...values(start), limit + 1);
+    const events = rows.slice(0, limit).map((row) => this.#event(row, sessionKey));
+    return { events, next: rows.length > limit ? events.at(-1)?.id : undefined };
+  }
+
+  #search(walk: Walk, sieve: Sieve): TracePage {
+    const events: TraceEvent[] = [];
+    let cursor = walk.start;
+    for (let looked = 0; looked < rowsPerCall; looked += rowsPerLook) {
+      const { count, last } = this.#look(walk, cursor);
+      for (const event of this.#sifted(walk, sieve, cursor, last)) {
+        if (events.length >= walk.limit) return { events, next: events.at(-1)?.id };
+        events.push(event);
+      }
+      if (count < rowsPerLook) return { events, next: undefined };
+      cursor = last;
+    }
+    return { events, next: cursor };
+  }
+
+  /** How far the next `rowsPerLook` events reach. */
+  #look({ where, order, values }: Walk, cursor: number): { readonly count: number; readonly last: number } {
+    const edge = order === 'ORDER BY id' ? 'max' : 'min';
+    const row = this.#rows.get(
+      `SELECT count(*) AS count, ${edge}(id) AS last FROM (SELECT id FROM traceEvents WHERE ${where} ${order} LIMIT ${rowsPerLook})`,
+      ...values(cursor),
+    );
+    return { count: Number(row?.['count']), last: Number(row?.['last'] ?? cursor) };
+  }
+
+  #sifted({ sessionKey, where, order, upTo, values }: Walk, sieve: Sieve, from: number, to: number): TraceEvent[] {
+    const sql = `SELECT id, type, json FROM traceEvents WHERE ${where} AND ${upTo} ${sieve.sql} ${order}`;
+    return this.#rows
+      .all(sql, ...values(from), to, ...sieve.values)
+      .map((row) => this.#event(row, sessionKey))
+      .filter(sieve.isMeant);
+  }
+
+  #event({ id, sessionKey, type, json }: Row, knownKey?: string): TraceEvent {
+    const rest = parseColumn<Omit<TraceEvent, 'id' | 'sessionKey' | 'type'>>(json, this.#rows.file);
+    return { id: Number(id), sessionKey: knownKey ?? String(sessionKey), type: type as TraceEvent['type'], ...rest };
+  }
+}
+
+/** A way through the events of one session, in SQL. */
+interface Walk {
+  readonly sessionKey: string;
+  readonly where: string;
+  readonly order: string;
+  /** Ends it at an id, that included. */
+  readonly upTo: string;
+  /** Of `where`, from a cursor on. */
+  readonly values: (cursor: number) => readonly SQLInputValue[];
+  readonly start: number;
+  readonly limit: number;
+}
+
+/** What is not known of a session is not told. */
+const sessionOf = (row: Row): TraceSession =>
+  Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null)) as unknown as TraceSession;

@@ -1,0 +1,35 @@
+import type { AnyActorRef } from 'xstate';
+import type { ThreadEvent } from '../agent/index.ts';
+import type { Observable } from './observatory.ts';
+
+/**
+ * The sessions whose turn runs now. Threads that are kept are told of by the feed, from the moment in which the turn is begun;
+ * those in memory, which the feed does not mention, by their turn's actor.
+ */
+export class ActiveSessions {
+  readonly #told = new Set<string>();
+  readonly #acting = new Map<AnyActorRef, string>();
+
+  /** Called with the actor of every turn before it starts. */
+  readonly observe = (actor: AnyActorRef, { id, machine }: Observable): void => {
+    if (machine !== 'turn') return;
+    this.#acting.set(actor, id.slice(0, id.lastIndexOf('/')));
+    const gone = () => this.#acting.delete(actor);
+    actor.subscribe({ complete: gone, error: gone });
+  };
+
+  /** Called with every broadcast of the feed. */
+  readonly hear = ({ method, params }: ThreadEvent): void => {
+    if (method !== 'thread/runtimeChanged') return;
+    if (params.runtime.running) this.#told.add(params.threadId);
+    else this.#told.delete(params.threadId);
+  };
+
+  has(sessionKey: string): boolean {
+    return this.#told.has(sessionKey) || [...this.#acting.values()].includes(sessionKey);
+  }
+
+  all(): ReadonlySet<string> {
+    return new Set([...this.#told, ...this.#acting.values()]);
+  }
+}

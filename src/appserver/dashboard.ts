@@ -1,0 +1,132 @@
+import { ModelError } from '../agent/index.ts';
+import type { Config } from '../config/index.ts';
+import type { Dashboard, RuntimeStatus } from '../dashboard/index.ts';
+import type { Logger, RecentLog } from '../log/index.ts';
+import type { ModuleState, PageView } from '../protocol/index.ts';
+import type { ActiveSessions } from './active-sessions.ts';
+import type { Assembly } from './assembly.ts';
+import type { Observatory } from './observatory.ts';
+
+export interface DashboardParts {
+  readonly workspacePath: string;
+  readonly home: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly config: Config;
+  readonly token: () => string;
+  readonly assembly: Pick<Assembly, 'threads' | 'traces' | 'mcp' | 'automations'>;
+  readonly active: ActiveSessions;
+  readonly observatory: Observatory;
+  readonly recentLog: RecentLog;
+  readonly startedAt: string;
+  /** Where the services answer, as far as they do. */
+  readonly endpoints: () => Readonly<Record<string, string | undefined>>;
+  readonly metrics: (() => string | Promise<string>) | undefined;
+  readonly logger: Logger;
+}
+
+const views: readonly PageView[] = ['overview', 'sessions', 'actors', 'automations', 'settings', 'events', 'logs'];
+
+/** The dashboard of an agent server that runs. */
+export async function openDashboard(parts: DashboardParts, ownsListener: boolean): Promise<Dashboard> {
+  const { Access, createDashboard } = await import('../dashboard/index.ts');
+  const { workspacePath, home, env, config, token, assembly, active, observatory, logger } = parts;
+  const { traces } = assembly;
+  const { Auth, Username, Password } = config.DashBoard;
+  if (Auth === 'none') {
+    logger.warn('the dashboard asks nobody who they are: everybody on this machine can read it and delete sessions');
+  }
+  return createDashboard(
+    {
+      workspacePath,
+      access: new Access({ token, auth: Auth, username: Username, password: Password }),
+      traces,
+      feed: traces,
+      flush: () => traces.flush(),
+      status: () => statusOf(parts),
+      isRunning: ({ sessionKey }) => active.has(sessionKey),
+      views,
+      config: { home, workspace: workspacePath, env },
+      logger,
+      deletion: {
+        delete: (sessionKey) => traces.deleteSession(sessionKey),
+        deleteAll: (keep) => traces.deleteAllSessions(keep),
+        running: () => active.all(),
+      },
+      onDeleted: (listener) =>
+        assembly.threads.feed.join(({ method, params }) => {
+          if (method === 'thread/deleted') listener(params.threadId);
+        }),
+      automations: assembly.automations,
+      recentLog: parts.recentLog,
+      inspection: () => observatory.source(),
+      metrics: parts.metrics,
+    },
+    ownsListener,
+  );
+}
+
+async function statusOf(parts: DashboardParts): Promise<RuntimeStatus> {
+  const { assembly, startedAt } = parts;
+  const { threads, traces } = assembly;
+  const model = await threads.describe().catch((error: unknown) => {
+    // Not configured rightly: nothing answers, and that is what there is to see.
+    if (error instanceof ModelError) return error;
+    throw error;
+  });
+  const known = model instanceof ModelError ? { provider: '', model: '' } : model;
+  return {
+    pid: process.pid,
+    startedAt,
+    provider: known.provider,
+    model: known.model,
+    activeTurns: threads.activeTurns,
+    pendingApprovals: threads.approvals().length,
+    droppedEvents: traces.dropped,
+    modules: [providerModule(model), ...modulesOf(parts)],
+  };
+}
+
+function providerModule(model: ModelError | { readonly provider: string; readonly model: string }): ModuleState {
+  if (model instanceof ModelError) return { name: 'provider', state: 'failed', reason: model.message };
+  return { name: 'provider', state: 'running', facts: { provider: model.provider, model: model.model } };
+}
+
+function modulesOf({ assembly, config, endpoints }: DashboardParts): ModuleState[] {
+  const { threads, traces, mcp, automations } = assembly;
+  const { api, agui, dashboard } = endpoints();
+  return [
+    { name: 'threads', state: 'running', facts: { activeTurns: threads.activeTurns } },
+    tracesModule(config.Tracing.Enabled, traces.dropped),
+    automationsModule(config.Automations.Enabled, automations.describe()),
+    mcpModule(mcp.describe()),
+    service('api', api, 'Api.Enabled is false.'),
+    service('agui', agui, 'AgUi.Enabled is false.'),
+    service('dashboard', dashboard, 'DashBoard.Enabled is false.'),
+  ];
+}
+
+function automationsModule(isEnabled: boolean, described: Readonly<Record<string, unknown>>): ModuleState {
+  if (!isEnabled) return { name: 'automations', state: 'disabled', reason: 'Automations.Enabled is false.' };
+  const facts = Object.entries(described).flatMap(([key, value]) =>
+    typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? [[key, value] as const] : [],
+  );
+  return { name: 'automations', state: 'running', facts: Object.fromEntries(facts) };
+}
+
+function tracesModule(isEnabled: boolean, dropped: number): ModuleState {
+  if (!isEnabled) return { name: 'traces', state: 'disabled', reason: 'Tracing.Enabled is false.' };
+  if (dropped === 0) return { name: 'traces', state: 'running' };
+  return { name: 'traces', state: 'degraded', reason: 'The disk did not take all of them.', facts: { dropped } };
+}
+
+function mcpModule({ total, byState }: ReturnType<Assembly['mcp']['describe']>): ModuleState {
+  const facts = { total, ...byState };
+  if (total === 0) return { name: 'mcp', state: 'disabled', reason: 'No MCP server is configured.', facts };
+  const failed = byState.failed ?? 0;
+  if (failed === 0) return { name: 'mcp', state: 'running', facts };
+  return { name: 'mcp', state: 'degraded', reason: `${failed} of ${total} servers have failed.`, facts };
+}
+
+function service(name: string, url: string | undefined, off: string): ModuleState {
+  return url === undefined ? { name, state: 'disabled', reason: off } : { name, state: 'running', url };
+}

@@ -1,0 +1,21 @@
+import { version } from '../protocol/index.ts';
+import { renderMetrics, type ServerStats } from '../telemetry/index.ts';
+import type { Assembly } from './assembly.ts';
+
+/** The text of `GET /metrics`. @param servers what the listeners of this process have open */
+export async function metricsText(
+  { threads, traces, mcp, automations, telemetry }: Assembly,
+  servers: readonly ServerStats[],
+): Promise<string> {
+  const { countsByState } = await automations.state();
+  const { text } = await renderMetrics({
+    version,
+    telemetry,
+    runtime: threads,
+    traces,
+    mcpByState: mcp.describe().byState,
+    automationsByState: countsByState,
+    servers,
+  });
+  return text;
+}

@@ -1,0 +1,14 @@
+/** Time as the scheduler sees it. The wall clock and the timers need not agree: a laptop sleeps, somebody sets the clock. */
+export interface Clock {
+  /** Milliseconds since the Unix epoch. */
+  now(): number;
+  setTimeout(callback: () => void, milliseconds: number): unknown;
+  clearTimeout(timer: unknown): void;
+}
+
+/** The process does not stay alive for a due time. */
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  setTimeout: (callback, milliseconds) => setTimeout(callback, milliseconds).unref(),
+  clearTimeout: (timer) => clearTimeout(timer as NodeJS.Timeout),
+};

@@ -1,0 +1,144 @@
+import type { AutomationFailure } from '../../machines/index.ts';
+import { AgentError, type Listener, type Runtime, StorageError, type StoredAutomation } from '../agent/index.ts';
+import { defaults, type Turn } from '../protocol/index.ts';
+
+/** What became of a turn. */
+export type TurnEnd =
+  | { readonly status: 'completed'; readonly result: string | undefined }
+  | { readonly status: 'failed'; readonly failure: AutomationFailure; readonly result: string | undefined }
+  | { readonly status: 'cancelled'; readonly result: string | undefined };
+
+/** Nobody is there to ask: what needs approval is declined, unless the user has chosen otherwise. */
+const unattended = 'interrupt';
+export const channelName = 'automation';
+
+/** Codes of failures that the same request would meet again. */
+const hopeless: readonly string[] = [
+  'threadNotFound',
+  'threadNotActive',
+  'upstreamUnauthorized',
+  'upstreamRejected',
+  'contextTooLong',
+];
+
+const broken = (code: string, message: string, retryAfterMs?: number): AutomationFailure => ({
+  code,
+  message,
+  isRetriable: !hopeless.includes(code),
+  ...(retryAfterMs !== undefined && { retryAfterMs }),
+});
+
+/** What was thrown, as the history tells it. Undefined: a bug, which is for the log. */
+export function failureOf(error: unknown): AutomationFailure | undefined {
+  if (error instanceof AgentError) return broken(error.reason, error.detail ?? error.message);
+  if (error instanceof StorageError) return broken('storageFailed', error.message);
+  return undefined;
+}
+
+/** The thread that a binding names, made when it is to be new. */
+export function threadFor(threads: Runtime, row: StoredAutomation, workspacePath: string): string {
+  const { binding, progress, model, name } = row;
+  if (binding.mode === 'thread') return binding.threadId;
+  if (binding.mode === 'own' && progress.threadId !== null && isKnown(threads, progress.threadId)) {
+    return progress.threadId;
+  }
+  const { thread, announce } = threads.start({
+    displayName: name,
+    identity: { channelName, channelContext: `${channelName}:${row.id}`, workspacePath },
+    config: model === undefined ? undefined : { model },
+  });
+  announce();
+  return thread.id;
+}
+
+export function isKnown(threads: Runtime, threadId: string): boolean {
+  try {
+    threads.read(threadId, { includeTurns: false });
+    return true;
+  } catch (error) {
+    if (error instanceof AgentError && error.reason === 'threadNotFound') return false;
+    throw error;
+  }
+}
+
+/**
+ * Says it in the thread, as soon as that has no turn. Resolves with how the turn ended.
+ *
+ * @param onStarted told the turn's id when it has begun
+ * @throws AgentError, StorageError when it cannot begin; what `signal` aborts with, when that comes before
+ */
+export async function say(
+  threads: Runtime,
+  threadId: string,
+  row: StoredAutomation,
+  { onStarted, signal }: { readonly onStarted: (turnId: string) => void; readonly signal: AbortSignal },
+): Promise<TurnEnd> {
+  const ended = Promise.withResolvers<Turn>();
+  const listener: Listener = (event) => {
+    if (event.method === 'turn/completed' || event.method === 'turn/failed' || event.method === 'turn/cancelled') {
+      ended.resolve(event.params.turn);
+    }
+  };
+  const { turn, begin } = await whenFree(threads, threadId, signal, () =>
+    threads.startTurn(threadId, [{ type: 'text', text: row.prompt }], listener, {
+      model: row.model,
+      approvalPolicy: row.approvalPolicy ?? unattended,
+      sender: channelName,
+    }),
+  );
+  onStarted(turn.id);
+  begin();
+  return endOf(await ended.promise);
+}
+
+/** Tries `work` whenever a turn of the thread has ended, until it is not refused for one. */
+async function whenFree<T>(threads: Runtime, threadId: string, signal: AbortSignal, work: () => T): Promise<T> {
+  for (;;) {
+    signal.throwIfAborted();
+    const free = Promise.withResolvers<void>();
+    const leave = threads.feed.join((event) => {
+      const isOver =
+        (event.method === 'thread/runtimeChanged' && !event.params.runtime.running) ||
+        event.method === 'thread/deleted';
+      // What waits in the thread's own queue was there first: it begins before the loop turns.
+      if (isOver && event.params.threadId === threadId) setImmediate(free.resolve);
+    });
+    const abort = () => free.reject(signal.reason);
+    signal.addEventListener('abort', abort, { once: true });
+    try {
+      return work();
+    } catch (error) {
+      if (!(error instanceof AgentError && error.reason === 'turnInProgress')) throw error;
+      await free.promise;
+    } finally {
+      leave();
+      signal.removeEventListener('abort', abort);
+    }
+  }
+}
+
+function endOf(turn: Turn): TurnEnd {
+  const result = resultOf(turn);
+  switch (turn.status) {
+    case 'completed':
+      return { status: 'completed', result };
+    case 'cancelled':
+      // The server that is shutting down has ended it, not a user.
+      if (turn.interruptedBy !== 'shutdown') return { status: 'cancelled', result };
+      return { status: 'failed', failure: broken('shutdown', 'The agent server was stopped.'), result };
+    default: {
+      const { code, message, retryAfterMs } = turn.error ?? { code: 'internalError', message: 'The turn failed.' };
+      return { status: 'failed', failure: broken(code, message, retryAfterMs), result };
+    }
+  }
+}
+
+/** What the agent said last, shortened. */
+function resultOf(turn: Turn): string | undefined {
+  const said = turn.items.findLast((item) => item.type === 'agentMessage');
+  const text = said?.type === 'agentMessage' ? said.text.trim() : '';
+  if (text === '') return undefined;
+  const most = defaults.automations.resultChars;
+  // Whole characters, not halves of them.
+  return text.length > most ? `${[...text.slice(0, most - 1)].join('').trimEnd()}…` : text;
+}

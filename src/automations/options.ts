@@ -1,0 +1,41 @@
+import type { AnyActorRef } from 'xstate';
+import type { Runtime, ScheduleStore } from '../agent/index.ts';
+import type { Automation } from '../protocol/index.ts';
+import type { Clock } from './clock.ts';
+
+export interface AutomationsSettings {
+  readonly isEnabled: boolean;
+  readonly maxConcurrentRuns: number;
+  readonly turnTimeoutMs: number;
+  /** Tries after the first. */
+  readonly maxRetries: number;
+  readonly retryInitialDelayMs: number;
+  readonly retryMaxDelayMs: number;
+}
+
+/** An actor for who watches. */
+export interface ObservableAutomation {
+  readonly id: string;
+  readonly machine: 'automation' | 'scheduler';
+  readonly title: string;
+}
+
+export interface AutomationsOptions {
+  readonly workspacePath: string;
+  readonly schedules: ScheduleStore;
+  readonly threads: Runtime;
+  readonly settings: AutomationsSettings;
+  /** Told of what goes wrong where nobody waits. */
+  readonly onFault: (error: unknown) => void;
+  /** Sees the scheduler, and every automation that lives, before it starts. */
+  readonly observe?: ((actor: AnyActorRef, observable: ObservableAutomation) => void) | undefined;
+  readonly clock?: Clock | undefined;
+  /** Actors of automations that wait are kept up to this many automations; beyond, only those that do something live. */
+  readonly keepActors?: number | undefined;
+}
+
+/** An automation as it is now, or as it was before it went. */
+export interface AutomationsChange {
+  readonly automation: Automation;
+  readonly removed: boolean;
+}

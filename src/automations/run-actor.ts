@@ -1,0 +1,152 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { fromCallback } from 'xstate';
+import type {
+  AutomationFailure,
+  AutomationOutcome,
+  AutomationRunCommand,
+  AutomationRunEvent,
+  AutomationRunInput,
+} from '../../machines/index.ts';
+import type { StoredRun } from '../agent/index.ts';
+import type { Clock } from './clock.ts';
+import { failureOf, say, type TurnEnd, threadFor } from './conversation.ts';
+import type { BegunRun, Ledger } from './ledger.ts';
+import type { AutomationsOptions } from './options.ts';
+
+export interface RunHost extends Pick<AutomationsOptions, 'threads' | 'schedules' | 'workspacePath' | 'onFault'> {
+  readonly ledger: Ledger;
+  readonly clock: Clock;
+  readonly turnTimeoutMs: number;
+  /** A run has begun, or ended; `undefined` resolves when all there is to do for it is done. */
+  readonly track: (work: Promise<void>) => void;
+  /** The row that is to be written with the machine's next state. */
+  readonly ended: (run: StoredRun) => void;
+  /** What a run learned on its way. */
+  readonly progressed: (run: StoredRun) => void;
+}
+
+/** Why we interrupted it. */
+class Interrupted extends Error {
+  readonly reason: AutomationRunCommand['reason'] | 'removed';
+
+  constructor(reason: Interrupted['reason']) {
+    super(reason);
+    this.reason = reason;
+  }
+}
+
+/** The driver of one try: writes it down, says it, waits for the end. It tells `RUN.ENDED` exactly once, whatever happens. */
+export const runActor = (host: RunHost) =>
+  fromCallback<AutomationRunCommand, AutomationRunInput>(({ input, sendBack, receive }) => {
+    const interruption = new AbortController();
+    receive(({ reason }) => interruption.abort(new Interrupted(reason)));
+    const tell = (event: AutomationRunEvent) => sendBack(event);
+    const one = new Run(host, input, interruption.signal, tell);
+    // Not before the answer to the request that caused it: that comes first.
+    host.track(nextTurn().then(() => one.drive()));
+    return () => {
+      if (!one.isOver) interruption.abort(new Interrupted('removed'));
+    };
+  });
+
+class Run {
+  readonly #host: RunHost;
+  readonly #input: AutomationRunInput;
+  readonly #signal: AbortSignal;
+  readonly #tell: (event: AutomationRunEvent) => void;
+  #begun: BegunRun | undefined;
+  isOver = false;
+
+  constructor(
+    host: RunHost,
+    input: AutomationRunInput,
+    signal: AbortSignal,
+    tell: (event: AutomationRunEvent) => void,
+  ) {
+    this.#host = host;
+    this.#input = input;
+    this.#signal = signal;
+    this.#tell = tell;
+  }
+
+  async drive(): Promise<void> {
+    const end = await this.#attempt().catch((error: unknown) => this.#failed(error));
+    this.isOver = true;
+    const at = this.#host.clock.now();
+    if (this.#begun && end) this.#host.ended({ ...this.#begun.run, ...rowOf(end), finishedAt: at });
+    this.#tell({ type: 'RUN.ENDED', outcome: outcomeOf(end), at });
+  }
+
+  /** @returns undefined when it is not ours to run */
+  async #attempt(): Promise<TurnEnd | undefined> {
+    const { threads, ledger, clock, workspacePath } = this.#host;
+    this.#begun = ledger.begin(this.#input, clock.now());
+    if (!this.#begun) return undefined;
+    const { row } = this.#begun;
+    const threadId = threadFor(threads, row, workspacePath);
+    if (row.binding.mode === 'own' && threadId !== row.progress.threadId) this.#keepThread(threadId);
+    const onStarted = (turnId: string) => this.#started(threadId, turnId);
+    const end = await say(threads, threadId, row, { onStarted, signal: this.#signal });
+    return end.status === 'cancelled' ? this.#interrupted(end.result) : end;
+  }
+
+  #started(threadId: string, turnId: string): void {
+    if (!this.#begun) return;
+    this.#begun = { ...this.#begun, run: { ...this.#begun.run, threadId, turnId } };
+    this.#host.progressed(this.#begun.run);
+    this.#tell({ type: 'RUN.STARTED', threadId, turnId });
+    const stop = () => this.#stop(threadId, turnId);
+    if (this.#signal.aborted) setImmediate(stop);
+    else this.#signal.addEventListener('abort', stop, { once: true });
+  }
+
+  #stop(threadId: string, turnId: string): void {
+    const { threads, onFault } = this.#host;
+    try {
+      threads.interrupt(threadId, turnId)();
+    } catch (error) {
+      // It has ended meanwhile, or its thread is gone: then there is nothing to stop.
+      if (!failureOf(error)) onFault(error);
+    }
+  }
+
+  #keepThread(threadId: string): void {
+    const { schedules } = this.#host;
+    const row = schedules.automation(this.#input.automationId);
+    if (row) schedules.put({ ...row, progress: { ...row.progress, threadId } });
+  }
+
+  /** A turn that ended early, or a wait for it: by us, and then we know why; or by somebody in the conversation. */
+  #interrupted(result?: string): TurnEnd {
+    const { reason } = this.#signal;
+    if (!(reason instanceof Interrupted) || reason.reason !== 'timeout') return { status: 'cancelled', result };
+    const minutes = Math.round(this.#host.turnTimeoutMs / 60_000);
+    const message = `It took longer than ${minutes} minutes (Automations.TurnTimeoutMinutes).`;
+    return { status: 'failed', failure: { code: 'timeout', message, isRetriable: true }, result };
+  }
+
+  #failed(error: unknown): TurnEnd {
+    if (error instanceof Interrupted) return this.#interrupted();
+    const known = failureOf(error);
+    if (!known) this.#host.onFault(error);
+    const failure: AutomationFailure = known ?? {
+      code: 'internalError',
+      message: 'It failed because of a bug, which is in the log.',
+      isRetriable: false,
+    };
+    return { status: 'failed', failure, result: undefined };
+  }
+}
+
+function rowOf(end: TurnEnd): Pick<StoredRun, 'status' | 'result' | 'error'> {
+  const { status, result } = end;
+  const kept = { status, ...(result !== undefined && { result }) };
+  if (end.status !== 'failed') return kept;
+  const { code, message } = end.failure;
+  return { ...kept, error: { code, message } };
+}
+
+function outcomeOf(end: TurnEnd | undefined): AutomationOutcome {
+  if (!end) return { status: 'skipped' };
+  return end.status === 'failed' ? { status: 'failed', failure: end.failure } : { status: end.status };
+}

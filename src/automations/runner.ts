@@ -1,0 +1,323 @@
+import { type Actor, createActor, fromPromise } from 'xstate';
+import { type AutomationEmitted, schedulerMachine } from '../../machines/index.ts';
+import type { ScheduleStore, StoredAutomation, StoredRetry, StoredRun } from '../agent/index.ts';
+import type { Automation } from '../protocol/index.ts';
+import { AutomationActors, type AutomationSnapshot, termsOf } from './actors.ts';
+import { type Clock, systemClock } from './clock.ts';
+import { DueIndex } from './due-index.ts';
+import { Ledger } from './ledger.ts';
+import type { AutomationsOptions } from './options.ts';
+import { runActor } from './run-actor.ts';
+import { Slots } from './slots.ts';
+import { setBackMs, tickerOf } from './ticker.ts';
+import { type Living, restOf } from './views.ts';
+
+/** Due automations that are told in one go, before the event loop gets its turn. */
+const handOutAtOnce = 25;
+const keepActorsUpTo = 256;
+/** What could not be read or written is tried again after this time. */
+const storageRetryMs = 30_000;
+
+export interface RunnerOptions extends AutomationsOptions {
+  /** Something of this automation has changed. */
+  readonly onChange: (id: string) => void;
+  /** A one-off has completed that was to go then. */
+  readonly onVanished: (id: string) => void;
+}
+
+/** Makes automations run: the scheduler's actor and its index of due times, the actors of automations, the slots. */
+export class Runner {
+  readonly #options: RunnerOptions;
+  readonly #schedules: ScheduleStore;
+  readonly #clock: Clock;
+  readonly #ledger: Ledger;
+  readonly #dues = new DueIndex();
+  readonly #retries = new DueIndex();
+  readonly #slots: Slots;
+  readonly #actors: AutomationActors;
+  readonly #scheduler: Actor<typeof schedulerMachine>;
+  readonly #underWay = new Set<Promise<void>>();
+  /** Ends of runs, written together with the state that follows. They stay here while the disk does not take them. */
+  readonly #ends = new Map<string, StoredRun>();
+  /** Due times whose rows could not be read, by automation. */
+  readonly #held = new Map<string, { readonly at: number; readonly until: number }>();
+  #count = 0;
+
+  constructor(options: RunnerOptions) {
+    const { schedules, settings, clock = systemClock } = options;
+    this.#options = options;
+    this.#schedules = schedules;
+    this.#clock = clock;
+    this.#ledger = new Ledger(schedules);
+    this.#slots = new Slots(settings.maxConcurrentRuns);
+    this.#actors = this.#createActors();
+    this.#scheduler = this.#createScheduler();
+  }
+
+  /** Resolves when due times are watched, or when that has failed and is tried again later. */
+  async start(): Promise<void> {
+    const settled = Promise.withResolvers<void>();
+    this.#scheduler.subscribe({
+      next: (snapshot) => {
+        if (!snapshot.hasTag('starting')) settled.resolve();
+      },
+      // Without this observer an error of the machine would end the process.
+      error: (error) => {
+        this.#options.onFault(error);
+        settled.resolve();
+      },
+    });
+    this.#options.observe?.(this.#scheduler, { id: 'scheduler', machine: 'scheduler', title: 'scheduler' });
+    this.#scheduler.start();
+    await settled.promise;
+  }
+
+  get isRunning(): boolean {
+    return this.#scheduler.getSnapshot().hasTag('running');
+  }
+
+  /** Something will be due by itself, or is under way. */
+  get isExpecting(): boolean {
+    return this.#dues.size > 0 || this.#retries.size > 0 || this.#slots.busy > 0;
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  describe(): Readonly<Record<string, unknown>> {
+    const { value, context } = this.#scheduler.getSnapshot();
+    const next = this.#dues.next();
+    return {
+      scheduler: value,
+      automations: this.#count,
+      actors: this.#actors.size,
+      runs: this.#slots.busy,
+      ...(next !== null && { nextRunAt: new Date(next).toISOString() }),
+      ...(context.lastError !== null && { lastError: context.lastError }),
+    };
+  }
+
+  /** How an automation is, beside what its row says. */
+  livingOf(row: StoredAutomation): Living {
+    const state = this.#actors.stateOf(row.id) ?? restOf(row).state;
+    return { state, nextAt: this.#dues.get(row.id) ?? null };
+  }
+
+  stateOf(id: string): Automation['state'] | undefined {
+    return this.#actors.stateOf(id);
+  }
+
+  /** Looks at the rows and the clock anew. */
+  refresh(): void {
+    this.#index();
+    this.#scheduler.send({ type: 'WAKE' });
+  }
+
+  /** A row is new. */
+  added(row: StoredAutomation): void {
+    this.#count += 1;
+    if (this.#keepsResting()) this.#actors.wake(row.id);
+    this.#expect(row, row.nextAt);
+  }
+
+  /** A user has changed a row. Due times that were handed out already stay so, unless the schedule is another. */
+  changed(before: StoredAutomation, row: StoredAutomation): void {
+    const isRescheduled = row.nextAt !== before.nextAt || (row.enabled && !before.enabled);
+    const nextAt = isRescheduled ? row.nextAt : (this.#dues.get(row.id) ?? row.nextAt);
+    this.#actors.tell(row.id, { type: 'CHANGED', terms: termsOf(row) });
+    if (row.enabled !== before.enabled) this.#actors.tell(row.id, { type: row.enabled ? 'ENABLE' : 'DISABLE' });
+    this.#expect(row, nextAt);
+  }
+
+  removed(id: string): void {
+    this.#count -= 1;
+    this.#dues.set(id, null);
+    this.#retries.set(id, null);
+    this.#held.delete(id);
+    this.#ends.delete(id);
+    this.#actors.tell(id, { type: 'REMOVE' });
+  }
+
+  /** @param at names the run; no run of this automation has this time yet */
+  run(id: string, at: number): void {
+    this.#actors.send(id, { type: 'RUN', at });
+  }
+
+  cancel(id: string): void {
+    this.#actors.send(id, { type: 'CANCEL' });
+  }
+
+  /** Begins nothing more. Resolves when every run has ended, which somebody else sees to: turns are the runtime's. */
+  async close(): Promise<void> {
+    this.#slots.close();
+    const stopped = Promise.withResolvers<void>();
+    this.#scheduler.subscribe({ complete: stopped.resolve, error: () => stopped.resolve() });
+    this.#scheduler.send({ type: 'STOP' });
+    await stopped.promise;
+    this.#actors.stop();
+  }
+
+  #createScheduler() {
+    const machine = schedulerMachine.provide({
+      actors: {
+        recover: fromPromise(async () => ({ recovered: this.#recover() })),
+        ticker: tickerOf(this.#clock, () => this.#nextAt()),
+        drain: fromPromise(async () => {
+          while (this.#underWay.size > 0) await Promise.allSettled(this.#underWay);
+        }),
+      },
+      actions: {
+        findAgain: () => this.#safely(() => this.#findAgain()),
+        handOut: () => this.#safely(() => this.#handOut()),
+      },
+    });
+    return createActor(machine, { id: 'scheduler', clock: this.#clock });
+  }
+
+  #createActors(): AutomationActors {
+    const { threads, workspacePath, settings, observe, onFault } = this.#options;
+    const run = runActor({
+      threads,
+      schedules: this.#schedules,
+      workspacePath,
+      onFault,
+      ledger: this.#ledger,
+      clock: this.#clock,
+      turnTimeoutMs: settings.turnTimeoutMs,
+      track: (work) => this.#track(work),
+      progressed: (begun) => this.#safely(() => this.#schedules.updateRun(begun)),
+      ended: (ended) => this.#ends.set(ended.automationId, ended),
+    });
+    return new AutomationActors(
+      {
+        settings,
+        observe,
+        onFault,
+        clock: this.#clock,
+        row: (id) => this.#schedules.automation(id),
+        askForSlot: (id) => this.#slots.ask(id, () => this.#actors.tell(id, { type: 'SLOT' })),
+        releaseSlot: (id) => this.#slots.release(id),
+        changed: (id, snapshot) => this.#safely(() => this.#moved(id, snapshot)),
+        dropped: (id, event) => this.#safely(() => this.#dropped(id, event)),
+        keepsResting: () => this.#keepsResting(),
+      },
+      run,
+    );
+  }
+
+  #track(work: Promise<void>): void {
+    const tracked = work
+      .catch((error: unknown) => this.#options.onFault(error))
+      .finally(() => this.#underWay.delete(tracked));
+    this.#underWay.add(tracked);
+  }
+
+  /** What is not there on disk is nobody's fault here, and must not end an actor. */
+  #safely(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      this.#options.onFault(error);
+    }
+  }
+
+  #keepsResting(): boolean {
+    return this.#count <= (this.#options.keepActors ?? keepActorsUpTo);
+  }
+
+  #nextAt(): number | null {
+    const [due, retry] = [this.#dues.next(), this.#retries.next()];
+    return due === null || retry === null ? (due ?? retry) : Math.min(due, retry);
+  }
+
+  #expect(row: StoredAutomation, nextAt: number | null): void {
+    this.#dues.set(row.id, row.enabled ? nextAt : null);
+    this.#scheduler.send({ type: 'WAKE' });
+  }
+
+  /** @throws StorageError */
+  #recover(): number {
+    const now = this.#clock.now();
+    const recovered = this.#ledger.recover(now, this.#options.settings.maxRetries);
+    this.#ledger.findAgain(now + setBackMs);
+    this.#index();
+    for (const { id, progress } of this.#ledger.freshRetries(now)) this.#retries.set(id, progress.retry?.at ?? null);
+    if (this.#keepsResting()) for (const id of this.#schedules.ids()) this.#actors.wake(id);
+    return recovered;
+  }
+
+  #findAgain(): void {
+    this.#ledger.findAgain(this.#clock.now() + setBackMs);
+    this.#index();
+  }
+
+  /** Due times from the rows. Those that an actor has been told of already are not told again. */
+  #index(): void {
+    this.#count = this.#schedules.count();
+    this.#dues.clear();
+    this.#held.clear();
+    for (const { id, nextAt } of this.#schedules.dues()) {
+      const told = this.#actors.toldOf(id);
+      const row = told !== undefined && nextAt <= told ? this.#schedules.automation(id) : undefined;
+      this.#dues.set(id, row && told !== undefined ? this.#ledger.nextAfter(row, told) : nextAt);
+    }
+  }
+
+  /** What is due now, a limited number at a time: the next tick follows at once while there is more. */
+  #handOut(): void {
+    const now = this.#clock.now();
+    for (const [id] of this.#ends) this.#safely(() => this.#moved(id, this.#actors.snapshotOf(id)));
+    for (const [id, { at, until }] of this.#held) if (until <= now && this.#held.delete(id)) this.#dues.set(id, at);
+    for (const { id } of this.#retries.take(now, handOutAtOnce)) this.#actors.send(id, { type: 'RETRY' });
+    for (const { id, at } of this.#dues.take(now, handOutAtOnce)) {
+      try {
+        this.#tellDue(id, at, now);
+      } catch (error) {
+        this.#held.set(id, { at, until: now + storageRetryMs });
+        this.#options.onFault(error);
+      }
+    }
+  }
+
+  #tellDue(id: string, first: number, now: number): void {
+    const row = this.#schedules.automation(id);
+    if (!row?.enabled) return;
+    const { due, next } = this.#ledger.duesOf(row, first, now);
+    this.#actors.send(id, { type: 'DUE', due });
+    this.#dues.set(id, next);
+  }
+
+  #dropped(id: string, { due, as }: AutomationEmitted): void {
+    if (due.count > 0) this.#ledger.drop(id, due, as, this.#clock.now());
+  }
+
+  /** After every transition: what must outlive the process is written, at once with the end of the run that led there. */
+  #moved(id: string, snapshot: AutomationSnapshot | undefined): void {
+    if (snapshot?.status === 'done') {
+      this.#options.onVanished(id);
+      return;
+    }
+    const row = this.#schedules.automation(id);
+    if (!row) return;
+    // That a retry has begun is written with its run.
+    const retry = snapshot && !snapshot.hasTag('running') ? retryOf(snapshot) : row.progress.retry;
+    const failures = snapshot?.context.failures ?? row.progress.failures;
+    const end = this.#ends.get(id);
+    this.#retries.set(id, snapshot?.hasTag('backingOff') ? (retry?.at ?? null) : null);
+    if (end || failures !== row.progress.failures || retry?.at !== row.progress.retry?.at) {
+      this.#schedules.transaction(() => {
+        if (end) this.#ledger.end(end);
+        this.#schedules.put({ ...row, progress: { ...row.progress, failures, retry } });
+      });
+      this.#ends.delete(id);
+    }
+    this.#options.onChange(id);
+  }
+}
+
+/** The retry that this automation waits for, in its pause or in line. */
+function retryOf({ context }: AutomationSnapshot): StoredRetry | null {
+  const { work, retryAt } = context;
+  return work && retryAt !== null ? { ...work, at: retryAt } : null;
+}

@@ -1,0 +1,82 @@
+import { type Config, ConfigError, loadConfig } from '../../config/index.ts';
+import { openViewer, type Viewer, ViewerError } from '../../dashboard/index.ts';
+import { createLogger } from '../../log/index.ts';
+import { dashboardPaths } from '../../protocol/index.ts';
+import { dashboardToken, renewDashboardToken, watchedDashboardToken } from '../../supervise/index.ts';
+import type { CommandContext } from '../command.ts';
+import { CliError, quoted } from '../errors.ts';
+import { exitCodes } from '../exit-codes.ts';
+import { showPage } from '../page.ts';
+import { portOf } from '../serve.ts';
+import { canonical, isWorkspace, workspacePath } from '../workspace.ts';
+
+/** `oratorio dashboard`: the read-only viewer of one workspace, until it is told to stop; or a new token. */
+export async function run(context: CommandContext): Promise<number> {
+  const { options, output, home, signal } = context;
+  if (options['new-token'] === true) {
+    renewDashboardToken(home);
+    output.line('Made a new dashboard token: pages that are open ask for it, old addresses open nothing any more.');
+    return exitCodes.ok.code;
+  }
+  const path = canonical(workspacePath(context, options['workspace']));
+  if (!isWorkspace(path)) {
+    throw new CliError(
+      'workspaceNotFound',
+      `${path} is not a workspace.`,
+      `To make it one: oratorio init ${quoted(path)}`,
+    );
+  }
+  const viewer = await open(context, path);
+  try {
+    const address = `http://${viewer.host.includes(':') ? `[${viewer.host}]` : viewer.host}:${viewer.port}`;
+    output.line(`Showing ${output.colors.bold(path)} (read-only)`);
+    await showPage(
+      context,
+      { address: `${address}${dashboardPaths.page}`, token: dashboardToken(home) },
+      {
+        opensByItself: false,
+      },
+    );
+    output.line(output.colors.dim('Ctrl-C stops it.'));
+    if (!signal.aborted) {
+      await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+    }
+    return exitCodes.ok.code;
+  } finally {
+    await viewer.close();
+  }
+}
+
+async function open({ options, home, env }: CommandContext, path: string): Promise<Viewer> {
+  const config = configOf(home, path, env);
+  const asked = options['port'];
+  const port = typeof asked === 'string' ? portOf(asked, 'dashboard') : config.DashBoard.Port;
+  const logger = createLogger({ name: 'dashboard' });
+  const token = watchedDashboardToken(home);
+  logger.protect(token());
+  try {
+    return await openViewer({
+      workspacePath: path,
+      home,
+      env,
+      config,
+      token,
+      address: { host: config.DashBoard.Host, port },
+      takesAnyPort: asked === undefined,
+      logger,
+    });
+  } catch (error) {
+    if (error instanceof ViewerError) throw new CliError('startFailed', error.message);
+    throw error;
+  }
+}
+
+function configOf(home: string, workspace: string, env: CommandContext['env']): Config {
+  try {
+    return loadConfig({ home, workspace, env }).config;
+  } catch (error) {
+    if (error instanceof ConfigError)
+      throw new CliError('startFailed', error.message, 'Correct the file that is named.');
+    throw error;
+  }
+}

@@ -1,0 +1,110 @@
+import { ConfigChangeError, type ConfigPlace, userLayer, workspaceSource } from './change.ts';
+import { ConfigError } from './error.ts';
+import { workspaceConfigFile } from './home.ts';
+import { canonical, type Layer } from './layers.ts';
+import { resolveConfig } from './load.ts';
+import { isJsonObject, type JsonObject, parseConfig } from './parse.ts';
+import { secretKeyPaths } from './schema.ts';
+
+/** A configuration to be looked at: no secret is in it, only whether there is one. */
+export interface ShownConfig {
+  /** Of the workspace's own file, see `ConfigSource`. */
+  readonly revision: string;
+  /** Of the workspace's own file. */
+  readonly path: string;
+  /** What holds: both files and the defaults. Empty when they do not make a valid configuration. */
+  readonly effective: JsonObject;
+  readonly workspace: JsonObject;
+  readonly user: JsonObject;
+  readonly warnings: readonly string[];
+  /** Why the workspace's file cannot be changed by a form: it is no JSON object. */
+  readonly problem: string | undefined;
+}
+
+/** What the files of a workspace say now, which need not be what a server was started with. */
+export function showConfig(place: ConfigPlace): ShownConfig {
+  const file = workspaceConfigFile(place.workspace);
+  const source = attempt(() => workspaceSource(place.workspace));
+  const own = attempt(() => layersOf(file, source.value?.text));
+  const user = attempt(() => userLayer(place.home));
+  const whole = attempt(() => resolveConfig([...(user.value ?? []), ...(own.value ?? [])], place.env));
+  const problems = [source, own, user, whole].flatMap(({ problem }) => (problem === undefined ? [] : [problem]));
+  return {
+    revision: source.value?.revision ?? '',
+    path: file,
+    effective: withoutSecrets((whole.value?.config ?? {}) as JsonObject),
+    workspace: withoutSecrets(settingsOf(own.value)),
+    user: withoutSecrets(settingsOf(user.value)),
+    warnings: [...new Set([...problems, ...(whole.value?.warnings ?? [])])],
+    problem: source.problem ?? own.problem,
+  };
+}
+
+const layersOf = (file: string, text: string | undefined): Layer[] =>
+  text === undefined ? [] : [{ file, settings: parseConfig(file, text), isOfWorkspace: true }];
+
+function attempt<T>(work: () => T): { readonly value?: T; readonly problem?: string } {
+  try {
+    return { value: work() };
+  } catch (error) {
+    if (error instanceof ConfigError || error instanceof ConfigChangeError) return { problem: error.message };
+    throw error;
+  }
+}
+
+/** Keys as the schema spells them, so that a form finds its values; unknown ones are left as they are. */
+function settingsOf(layers: readonly Layer[] | undefined): JsonObject {
+  const [layer] = layers ?? [];
+  return layer === undefined ? {} : canonical(layer, () => undefined).settings;
+}
+
+/** Tables whose values are secret, whatever they are called. */
+const secretTables: ReadonlySet<string> = new Set(['Telemetry.Headers']);
+/** What of an MCP server may be shown: arguments, variables and headers hold keys. */
+const shownOfServer: ReadonlySet<string> = new Set([
+  'transport',
+  'command',
+  'url',
+  'enabled',
+  'trusted',
+  'startupTimeoutSec',
+  'toolTimeoutSec',
+]);
+
+/** `{set: true}` stands for a secret, `{set: false}` for an empty one; addresses lose what opens them. */
+export function withoutSecrets(settings: JsonObject): JsonObject {
+  return copied(settings, '') as JsonObject;
+}
+
+function copied(value: unknown, path: string): unknown {
+  if (secretKeyPaths.has(path)) return { set: value !== '' && value !== null };
+  if (typeof value === 'string') return withoutCredentials(value);
+  if (Array.isArray(value)) return value.map((each) => copied(each, `${path}[]`));
+  if (!isJsonObject(value)) return value;
+  if (path === 'McpServers') return mapValues(value, serverOf);
+  if (secretTables.has(path)) return mapValues(value, () => ({ set: true }));
+  return mapValues(value, (each, key) => copied(each, path === '' ? key : `${path}.${key}`));
+}
+
+function serverOf(server: unknown): unknown {
+  if (!isJsonObject(server)) return { set: true };
+  return mapValues(server, (each, key) => {
+    if (shownOfServer.has(key)) return copied(each, '[]');
+    return { set: true };
+  });
+}
+
+function mapValues(object: JsonObject, change: (value: unknown, key: string) => unknown): JsonObject {
+  return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, change(value, key)]));
+}
+
+/** An address may carry a name, a password, or a key in its query. */
+function withoutCredentials(text: string): string {
+  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(text) || !URL.canParse(text)) return text;
+  const url = new URL(text);
+  if (url.username === '' && url.password === '' && url.search === '') return text;
+  if (url.username !== '') url.username = '…';
+  if (url.password !== '') url.password = '…';
+  if (url.search !== '') url.search = '?…';
+  return url.href.replaceAll(encodeURIComponent('…'), '…');
+}

@@ -1,0 +1,122 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { type Authenticate, bearerToken, HttpError, sameSecret } from '../http/index.ts';
+import { type AuthMethods, defaults, type LoginInput, type LoginResult } from '../protocol/index.ts';
+
+const { loginTtlMs, logins, loginFailures, loginPauseMs, loginPauseMaxMs } = defaults.dashboard;
+
+/** How somebody got in; for the log. */
+export type Caller = 'nobody' | 'token' | 'login';
+
+export interface AccessOptions {
+  /** The token of the user's dashboards as it is now. */
+  readonly token: () => string;
+  /** `none`: nobody is asked. Only for listeners that nobody else can reach. */
+  readonly auth: 'token' | 'none';
+  /** Both, or no log-in. */
+  readonly username: string;
+  readonly password: string;
+  /** Milliseconds, monotonic and on the wall clock; for tests. */
+  readonly now?: () => number;
+  readonly wallClock?: () => number;
+}
+
+/**
+ * Who may ask: whoever has the token of this user (a file that only the user can read), or has logged in. No cookies: they are
+ * sent to every port of a host, and by every page. What log-ins got is kept in memory, hashed, and bounded.
+ */
+export class Access {
+  readonly #options: AccessOptions;
+  readonly #now: () => number;
+  readonly #wallClock: () => number;
+  /** Digest of a token → when it ends. Oldest first. */
+  readonly #sessions = new Map<string, number>();
+  #failures = 0;
+  #pausedUntil = 0;
+
+  constructor(options: AccessOptions) {
+    this.#options = options;
+    this.#now = options.now ?? (() => performance.now());
+    this.#wallClock = options.wallClock ?? Date.now;
+  }
+
+  get methods(): AuthMethods['methods'] {
+    if (this.#options.auth === 'none') return ['none'];
+    return this.#hasLogin ? ['token', 'password'] : ['token'];
+  }
+
+  /** Throws HttpError 401. The answer never says which of both was expected. */
+  readonly authenticate: Authenticate<Caller> = (request) => {
+    const given = bearerToken(request.header('authorization'));
+    if (given !== undefined) {
+      if (sameSecret(given, this.#options.token())) return 'token';
+      if (this.#isLoggedIn(given)) return 'login';
+    }
+    if (this.#options.auth === 'none') return 'nobody';
+    throw unauthorized('The dashboard token is missing or wrong.', given !== undefined);
+  };
+
+  /** Throws HttpError 401 for a wrong name or password, 429 while everybody has to wait, 403 when nobody can log in. */
+  login({ username, password }: { readonly [K in keyof typeof LoginInput.entries]: string }): LoginResult {
+    if (!this.#hasLogin) throw new HttpError(403, 'loginDisabled', 'Nobody can log in here: use the dashboard token.');
+    this.#requirePatience();
+    // Both are compared whatever the first gives: how long it takes tells nothing.
+    const isRight = [sameSecret(username, this.#options.username), sameSecret(password, this.#options.password)].every(
+      Boolean,
+    );
+    if (!isRight) {
+      this.#failures += 1;
+      const doublings = this.#failures - loginFailures;
+      if (doublings >= 0) this.#pausedUntil = this.#now() + Math.min(loginPauseMs * 2 ** doublings, loginPauseMaxMs);
+      throw unauthorized('The name or the password is wrong.', true);
+    }
+    this.#failures = 0;
+    return this.#begin();
+  }
+
+  /** What this header opened, if a log-in got it, opens nothing any more. */
+  logout(authorization: string | undefined): void {
+    const given = bearerToken(authorization);
+    if (given !== undefined) this.#sessions.delete(digest(given));
+  }
+
+  get #hasLogin(): boolean {
+    return this.#options.username !== '' && this.#options.password !== '';
+  }
+
+  #requirePatience(): void {
+    const waitMs = this.#pausedUntil - this.#now();
+    if (waitMs <= 0) return;
+    const seconds = Math.ceil(waitMs / 1_000);
+    throw new HttpError(429, 'tooManyAttempts', `Too many wrong passwords: try again in ${seconds} s.`, { seconds }, [
+      ['retry-after', String(seconds)],
+    ]);
+  }
+
+  #begin(): LoginResult {
+    const token = randomBytes(32).toString('base64url');
+    const expiresAt = this.#wallClock() + loginTtlMs;
+    this.#sessions.set(digest(token), expiresAt);
+    for (const oldest of this.#sessions.keys()) {
+      if (this.#sessions.size <= logins) break;
+      this.#sessions.delete(oldest);
+    }
+    return { token, expiresAt: new Date(expiresAt).toISOString() };
+  }
+
+  #isLoggedIn(token: string): boolean {
+    const key = digest(token);
+    const expiresAt = this.#sessions.get(key);
+    if (expiresAt === undefined) return false;
+    if (expiresAt > this.#wallClock()) return true;
+    this.#sessions.delete(key);
+    return false;
+  }
+}
+
+const digest = (token: string): string => createHash('sha256').update(token).digest('base64');
+
+function unauthorized(message: string, isWrong: boolean): HttpError {
+  return new HttpError(401, 'unauthorized', message, null, [
+    ['www-authenticate', isWrong ? 'Bearer error="invalid_token"' : 'Bearer'],
+  ]);
+}

@@ -1,0 +1,100 @@
+import * as v from 'valibot';
+import { AgentError, type AgentErrorName } from '../agent/index.ts';
+import { type AnyRoute, HttpError, json, type Reply, type RequestContext } from '../http/index.ts';
+import { type AutomationsState, dashboardPaths } from '../protocol/index.ts';
+import type { Automations, DashboardOptions } from './options.ts';
+import { parseQuery, shortText, wholeNumber } from './query.ts';
+
+/** What there is to tell where automations are switched off. */
+const nothing = (): AutomationsState => ({
+  revision: 0,
+  generatedAt: new Date().toISOString(),
+  isRunning: false,
+  tasks: [],
+  cron: [],
+  countsByState: {},
+});
+
+/** Statuses of what automations refuse; anything else is the caller's mistake. */
+const statuses: Readonly<Partial<Record<AgentErrorName, number>>> = {
+  automationNotFound: 404,
+  automationConflict: 409,
+  automationInvalid: 409,
+  automationsDisabled: 409,
+  overloaded: 503,
+  storageFailed: 503,
+};
+
+/** Runs `work`; what automations refuse becomes an HTTP error with the same name. */
+async function answered(work: () => unknown, status = 200): Promise<Reply> {
+  try {
+    return json(status, await work());
+  } catch (error) {
+    if (!(error instanceof AgentError)) throw error;
+    const { reason, message, detail, data } = error;
+    throw new HttpError(statuses[reason] ?? 400, reason, detail ?? message, data);
+  }
+}
+
+const EnableInput = v.object({ enabled: v.boolean() });
+const runsLimit = 500;
+const runsQuery = { limit: v.optional(wholeNumber(1, runsLimit), '50'), before: v.optional(shortText) };
+
+/** State and buttons of automations. Bodies and answers are those of the JSON-RPC methods `automation/*`. */
+export function automationRoutes({ automations, readOnly }: DashboardOptions): Omit<AnyRoute, 'auth'>[] {
+  function existing(): Automations {
+    if (automations) return automations;
+    throw new HttpError(409, 'automationsDisabled', 'Automations are switched off.', null);
+  }
+  function changeable(): Automations {
+    if (readOnly !== undefined) throw new HttpError(403, 'readOnly', readOnly, null);
+    return existing();
+  }
+  const idOf = ({ params }: RequestContext) => params['id'] ?? '';
+
+  return [
+    {
+      method: 'GET',
+      path: dashboardPaths.automationsState,
+      handler: () => answered(() => automations?.state() ?? nothing()),
+    },
+    {
+      method: 'POST',
+      path: dashboardPaths.automationsRefresh,
+      handler: () =>
+        answered(async () => {
+          const { revision } = (await automations?.refresh()) ?? nothing();
+          return { triggered: automations !== undefined, name: 'automations', revision };
+        }, 202),
+    },
+    {
+      method: 'GET',
+      path: dashboardPaths.automation,
+      handler: (context) => answered(async () => ({ automation: await existing().read(idOf(context)) })),
+    },
+    {
+      method: 'DELETE',
+      path: dashboardPaths.automation,
+      handler: (context) => answered(async () => ({ removed: await changeable().remove(idOf(context)) })),
+    },
+    {
+      method: 'GET',
+      path: dashboardPaths.automationRuns,
+      handler: (context) => answered(() => existing().runs(idOf(context), parseQuery(context.query, runsQuery))),
+    },
+    {
+      method: 'POST',
+      path: dashboardPaths.automationRun,
+      handler: (context) => answered(async () => ({ automation: await changeable().run(idOf(context)) })),
+    },
+    {
+      method: 'POST',
+      path: dashboardPaths.automationEnable,
+      handler: (context) =>
+        answered(async () => {
+          const { enabled } = await context.json(EnableInput);
+          return { automation: await changeable().setEnabled(idOf(context), enabled) };
+        }),
+    },
+  ];
+}

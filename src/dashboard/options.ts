@@ -1,0 +1,88 @@
+import type { TraceReader } from '../agent/index.ts';
+import type { ConfigPlace } from '../config/index.ts';
+import type { SseSource } from '../http/index.ts';
+import type { Logger, RecentLog } from '../log/index.ts';
+import type {
+  Automation,
+  AutomationRun,
+  AutomationsState,
+  ModuleState,
+  PageView,
+  TraceEvent,
+  TraceSession,
+} from '../protocol/index.ts';
+import type { Access } from './access.ts';
+
+/** What the dashboard asks of automations. Errors are `AgentError`, named by the table of the protocol. */
+export interface Automations {
+  state(): Promise<AutomationsState>;
+  /** Looks at everything anew. @returns what is there then */
+  refresh(): Promise<AutomationsState>;
+  /** @throws AgentError automationNotFound */
+  read(id: string): Promise<Automation>;
+  run(id: string): Promise<Automation>;
+  setEnabled(id: string, enabled: boolean): Promise<Automation>;
+  /** Whether there was one. */
+  remove(id: string): Promise<boolean>;
+  /** Newest first; `before` is a runId. */
+  runs(
+    id: string,
+    range: { readonly limit: number; readonly before?: string | undefined },
+  ): Promise<{ readonly data: readonly AutomationRun[]; readonly next?: string | undefined }>;
+  /** Called after every change. Returns what ends that. */
+  subscribe(listener: () => void): () => void;
+}
+
+/** What is going on now, besides what is stored. */
+export interface RuntimeStatus {
+  readonly pid: number;
+  readonly startedAt: string;
+  readonly provider: string;
+  readonly model: string;
+  readonly activeTurns: number;
+  readonly pendingApprovals: number;
+  readonly droppedEvents: number;
+  readonly modules: readonly ModuleState[];
+}
+
+/** Where the stream hears of new events: those stored from now on, in order. */
+export interface TraceFeed {
+  subscribe(listener: (events: readonly TraceEvent[]) => void): () => void;
+}
+
+/** Deleting what was recorded. The conversations themselves stay. */
+export interface SessionDeletion {
+  /** Whether there was one. @throws StorageError */
+  delete(sessionKey: string): boolean;
+  /** All but `keep`. @returns how many. @throws StorageError */
+  deleteAll(keep: readonly string[]): number;
+  /** Sessions whose turn runs: they are not deleted. */
+  running(): ReadonlySet<string>;
+}
+
+/** Everything one dashboard shows, handed in by who has it. */
+export interface DashboardOptions {
+  readonly workspacePath: string;
+  readonly access: Access;
+  readonly traces: TraceReader;
+  readonly feed: TraceFeed;
+  /** Has everything that has happened written down: what is read next is as it is. */
+  readonly flush?: (() => void) | undefined;
+  readonly status: () => RuntimeStatus | Promise<RuntimeStatus>;
+  readonly isRunning: (session: TraceSession) => boolean;
+  readonly views: readonly PageView[];
+  readonly config: ConfigPlace;
+  readonly logger: Logger;
+  /** Why nothing can be changed here; absent when it can. */
+  readonly readOnly?: string | undefined;
+  /** Absent: nothing can be deleted. */
+  readonly deletion?: SessionDeletion | undefined;
+  /** Tells of sessions that are deleted elsewhere. Returns what ends that. */
+  readonly onDeleted?: ((listener: (sessionKey: string) => void) => () => void) | undefined;
+  readonly automations?: Automations | undefined;
+  readonly recentLog?: RecentLog | undefined;
+  /** The stream of actors. */
+  readonly inspection?: (() => Promise<SseSource>) | undefined;
+  /** Metrics in Prometheus' text format. */
+  readonly metrics?: (() => string | Promise<string>) | undefined;
+}

@@ -1,0 +1,33 @@
+import type { TraceReader } from '../agent/index.ts';
+import type { TraceEvent } from '../protocol/index.ts';
+import type { TraceFeed } from './options.ts';
+
+const pollMs = 500;
+/** Read at a time: what fills a page soon, and does not hold the event loop. */
+const batchEvents = 1_000;
+
+/** New events of a database that another process writes: looked for while somebody listens. */
+export function polledFeed(
+  traces: Pick<TraceReader, 'since' | 'newestId'>,
+  onFault: (error: unknown) => void,
+  everyMs = pollMs,
+): TraceFeed {
+  return {
+    subscribe(listener: (events: readonly TraceEvent[]) => void) {
+      let seen = traces.newestId;
+      const look = () => {
+        try {
+          const events = traces.since(seen, batchEvents);
+          const last = events.at(-1);
+          if (!last) return;
+          seen = last.id;
+          listener(events);
+        } catch (error) {
+          onFault(error);
+        }
+      };
+      const timer = setInterval(look, everyMs);
+      return () => clearInterval(timer);
+    },
+  };
+}

@@ -1,0 +1,209 @@
+import * as v from 'valibot';
+import { StorageError } from '../agent/index.ts';
+import {
+  type AnyRoute,
+  bytes,
+  empty,
+  type Handler,
+  HttpError,
+  json,
+  type Method,
+  type Reply,
+  type RequestContext,
+  sse,
+} from '../http/index.ts';
+import { loadCharts } from '../inspect/index.ts';
+import type { Logger } from '../log/index.ts';
+import { type AuthMethods, dashboardPaths, defaults, LoginInput, type PageInfo, version } from '../protocol/index.ts';
+import { automationRoutes } from './automations.ts';
+import { eventPage, singleEvent } from './events.ts';
+import type { Automations, DashboardOptions } from './options.ts';
+import { pageAndAssets } from './page.ts';
+import { parseQuery, wholeNumber } from './query.ts';
+import { sessionDeletion, sessionList } from './sessions.ts';
+import { configSchema, settings } from './settings.ts';
+import { EventStream } from './stream.ts';
+import { summary } from './summary.ts';
+
+/** Any route, whatever its handler wants to know of who asks: all of these ask the same `auth`. */
+type ApiRoute = Omit<AnyRoute, 'auth'>;
+
+const logQuery = {
+  after: v.optional(wholeNumber(0, Number.MAX_SAFE_INTEGER)),
+  limit: v.optional(wholeNumber(1, defaults.dashboard.logLines), String(defaults.dashboard.logLines)),
+};
+
+const lastEventIdOf = (context: Pick<RequestContext, 'header' | 'query'>) =>
+  context.header('last-event-id') ?? context.query.get('lastEventId') ?? undefined;
+
+/** The routes of one dashboard, and what has to be closed with its server. */
+export interface Dashboard {
+  readonly routes: readonly AnyRoute[];
+  /** Ends the streams. */
+  close(): void;
+}
+
+/**
+ * Every route of specification §4.3 and of `dashboardPaths`. What begins with `/dashboard/` is matched in any case; the three
+ * paths that the specification lists without it are there with it too. Everything but the page, `auth` and `login` asks who it is.
+ *
+ * @param ownsListener nothing else is served at this address
+ */
+export function createDashboard(options: DashboardOptions, ownsListener: boolean): Dashboard {
+  const { access, automations } = options;
+  const stream = new EventStream(options);
+  const subscriptions = [
+    automations && followAutomations(automations, stream, options.logger),
+    options.onDeleted?.((sessionKey) => stream.deleted(sessionKey)),
+  ];
+  const guarded = apiRoutes(options, stream).flatMap(spelled);
+  return {
+    routes: [
+      ...pageAndAssets(ownsListener),
+      ...openRoutes(options).flatMap(spelled),
+      ...guarded.map((route) => ({ ...route, handler: explained(route.handler), auth: access.authenticate })),
+    ],
+    close() {
+      for (const unsubscribe of subscriptions) unsubscribe?.();
+      stream.close();
+    },
+  };
+}
+
+/** A disk that is full or a database that cannot be read is no bug of ours, and says what it is. */
+function explained(handler: Handler): Handler {
+  const explain = (error: unknown): never => {
+    if (error instanceof StorageError) throw new HttpError(503, 'storageFailed', error.message, { code: error.code });
+    throw error;
+  };
+  return (context) => {
+    try {
+      const reply = handler(context);
+      return reply instanceof Promise ? reply.catch(explain) : reply;
+    } catch (error) {
+      return explain(error);
+    }
+  };
+}
+
+/** Changes come in bursts, and to know the newest revision everything has to be looked at. */
+const announceMs = 250;
+
+/** Tells the readers of the stream that automations have changed. Returns what ends that. */
+function followAutomations(automations: Automations, stream: EventStream, logger: Logger): () => void {
+  let timer: NodeJS.Timeout | undefined;
+  const announce = () => {
+    timer = undefined;
+    automations.state().then(
+      ({ revision }) => stream.automationsChanged(revision),
+      (error: unknown) => logger.warn('automations cannot be read', { error }),
+    );
+  };
+  const unsubscribe = automations.subscribe(() => {
+    // Who is not there is told to look at everything when it comes back.
+    if (!stream.isRead) stream.automationsChanged(0);
+    else timer ??= setTimeout(announce, announceMs).unref();
+  });
+  return () => {
+    unsubscribe();
+    clearTimeout(timer);
+  };
+}
+
+/** A path without the prefix exists with it as well, except for Prometheus'. */
+function spelled(route: ApiRoute): ApiRoute[] {
+  if (/^\/dashboard\//i.test(route.path)) return [{ ...route, ignoreCase: true }];
+  if (!route.path.startsWith('/api/')) return [route];
+  return [route, { ...route, path: `/dashboard${route.path}`, ignoreCase: true }];
+}
+
+/** How to get in: who asks has not got in yet. */
+function openRoutes({ access }: DashboardOptions): ApiRoute[] {
+  return [
+    {
+      method: 'GET',
+      path: dashboardPaths.auth,
+      handler: () => json(200, { methods: access.methods } satisfies AuthMethods),
+    },
+    {
+      method: 'POST',
+      path: dashboardPaths.login,
+      bodyLimit: 4_096,
+      handler: async (context: RequestContext) => json(200, access.login(await context.json(LoginInput))),
+    },
+  ];
+}
+
+function apiRoutes(options: DashboardOptions, stream: EventStream): ApiRoute[] {
+  const { access } = options;
+  const deletion = sessionDeletion(options, stream);
+  const config = settings(options);
+  const get = (path: string, handler: ApiRoute['handler']): ApiRoute => on('GET', path, handler);
+  return [
+    get(dashboardPaths.pageInfo, () => json(200, pageInfo(options))),
+    on('POST', dashboardPaths.logout, (context) => {
+      access.logout(context.header('authorization'));
+      return empty(204);
+    }),
+    get(dashboardPaths.summary, summary(options)),
+    get(dashboardPaths.sessions, sessionList(options)),
+    get(dashboardPaths.sessionEvents, eventPage(options)),
+    get(dashboardPaths.sessionEvent, singleEvent(options)),
+    ...automationRoutes(options),
+    get(dashboardPaths.configSchema, configSchema),
+    get(dashboardPaths.config, config.show),
+    { ...on('PUT', dashboardPaths.config, config.change), bodyLimit: defaults.dashboard.configBytes },
+    get(dashboardPaths.machines, machines),
+    on('DELETE', dashboardPaths.deleteSession, deletion.one),
+    on('DELETE', dashboardPaths.deleteSessions, deletion.all),
+    { ...get(dashboardPaths.eventStream, (context) => sse(stream, lastEventIdOf(context))), deadlineMs: 0 },
+    ...optionalRoutes(options),
+  ];
+}
+
+/** The charts of all machines; a checkout that has not been built has none. */
+async function machines(): Promise<Reply> {
+  const charts = await loadCharts().catch((error: Error) => {
+    throw new HttpError(503, 'notBuilt', error.message, null);
+  });
+  return json(200, charts);
+}
+
+/** What only a server has that runs the agent. */
+function optionalRoutes({ recentLog, inspection, metrics }: DashboardOptions): ApiRoute[] {
+  const routes: ApiRoute[] = [];
+  if (recentLog) {
+    routes.push(
+      on('GET', dashboardPaths.logs, ({ query }) => {
+        const { after, limit } = parseQuery(query, logQuery);
+        return json(200, recentLog.after(after, limit));
+      }),
+    );
+  }
+  if (inspection) {
+    const handler: ApiRoute['handler'] = async (context) => sse(await inspection(), lastEventIdOf(context));
+    routes.push({ ...on('GET', dashboardPaths.inspect, handler), deadlineMs: 0 });
+  }
+  if (metrics) {
+    routes.push(
+      on('GET', dashboardPaths.metrics, async () =>
+        bytes(200, 'text/plain; version=0.0.4; charset=utf-8', await metrics()),
+      ),
+    );
+  }
+  return routes;
+}
+
+function on(method: Method, path: string, handler: ApiRoute['handler']): ApiRoute {
+  return { method, path, handler };
+}
+
+function pageInfo({ workspacePath, readOnly, views }: DashboardOptions): PageInfo {
+  return {
+    kind: 'workspace',
+    version,
+    workspacePath,
+    ...(readOnly !== undefined && { readOnly }),
+    views: [...views],
+  };
+}

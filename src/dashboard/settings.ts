@@ -1,0 +1,94 @@
+import {
+  ConfigChangeError,
+  ConfigError,
+  type ConfigSource,
+  planChange,
+  settingsJsonSchema,
+  showConfig,
+  workspaceSource,
+} from '../config/index.ts';
+import { HttpError, json, type Reply, type RequestContext } from '../http/index.ts';
+import { ConfigChange, type ConfigView } from '../protocol/index.ts';
+import { writeFileAtomic } from '../supervise/index.ts';
+import type { Caller } from './access.ts';
+import type { DashboardOptions } from './options.ts';
+
+let schema: Promise<unknown> | undefined;
+
+/** `GET /dashboard/api/config/schema`: made from the schema that the configuration is checked with. */
+export async function configSchema(): Promise<Reply> {
+  schema ??= settingsJsonSchema();
+  return json(200, await schema);
+}
+
+/** What the files say, and changing the workspace's own. A server that runs keeps what it was started with. */
+export function settings({ config, readOnly, logger }: DashboardOptions) {
+  /** `GET /dashboard/api/config`. */
+  function show(): Reply {
+    const { problem, warnings, effective, workspace, user, ...place } = showConfig(config);
+    const reason = readOnly ?? problem;
+    const view: ConfigView = {
+      ...place,
+      effective: { ...effective },
+      workspace: { ...workspace },
+      user: { ...user },
+      warnings: [...warnings],
+      ...(reason !== undefined && { readOnly: reason }),
+    };
+    return json(200, view);
+  }
+
+  /** `PUT /dashboard/api/config`, with the revision that was looked at in `If-Match`. */
+  async function change(context: RequestContext<Caller>): Promise<Reply> {
+    if (readOnly !== undefined) throw new HttpError(403, 'readOnly', readOnly, null);
+    const wanted = context.header('if-match')?.replace(/^(?:W\/)?"(.*)"$/, '$1');
+    if (wanted === undefined) {
+      throw new HttpError(428, 'revisionRequired', 'Say which revision you have looked at, in If-Match.', null);
+    }
+    const { set } = await context.json(ConfigChange);
+    // From here to the write in one turn of the event loop: nobody else of this process comes in between.
+    const source = read();
+    if (wanted !== source.revision) {
+      const message = 'The file has changed meanwhile: read it again.';
+      throw new HttpError(412, 'revisionStale', message, { revision: source.revision });
+    }
+    const planned = plan(source, set);
+    write(source.file, planned.text);
+    const keys = Object.keys(set);
+    logger.info('settings changed', { keys, by: context.principal, remoteAddress: context.remoteAddress });
+    const { revision } = read();
+    return json(200, { revision, restartNeededFor: planned.restartNeededFor });
+  }
+
+  function read(): ConfigSource {
+    try {
+      return workspaceSource(config.workspace);
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      throw new HttpError(503, 'storageFailed', error.message, null);
+    }
+  }
+
+  function plan(source: ConfigSource, set: Readonly<Record<string, unknown>>) {
+    try {
+      return planChange(config, source, set);
+    } catch (error) {
+      if (error instanceof ConfigChangeError) {
+        throw new HttpError(400, 'invalidConfig', error.message, { issues: error.issues });
+      }
+      if (error instanceof ConfigError) throw new HttpError(503, 'storageFailed', error.message, null);
+      throw error;
+    }
+  }
+
+  function write(file: string, text: string): void {
+    try {
+      writeFileAtomic(file, text);
+    } catch (error) {
+      const { code = 'unknown' } = error as NodeJS.ErrnoException;
+      throw new HttpError(503, 'storageFailed', `The file cannot be written (${code}).`, { code });
+    }
+  }
+
+  return { show, change };
+}

@@ -1,0 +1,270 @@
+import { randomBytes } from 'node:crypto';
+import type { TraceReader } from '../agent/index.ts';
+import type { SseSource } from '../http/index.ts';
+import { defaults, streamEvents, type TraceEvent } from '../protocol/index.ts';
+import { summaryOf } from './events.ts';
+import type { TraceFeed } from './options.ts';
+
+/** Where in the stream something is: after this trace event, and the how-manieth of the others that follow it. */
+interface Position {
+  readonly event: number;
+  readonly extra: number;
+}
+
+interface Entry extends Position {
+  readonly frame: Buffer;
+}
+
+interface Reader {
+  readonly listener: (batch: Uint8Array) => void;
+  readonly onEnd: () => void;
+}
+
+export interface EventStreamOptions {
+  readonly traces: Pick<TraceReader, 'since' | 'newestId'>;
+  readonly feed: TraceFeed;
+  /** What it keeps for readers that come back; default `defaults.dashboard`. */
+  readonly ringEvents?: number;
+  readonly ringBytes?: number;
+}
+
+/**
+ * The events of all sessions as an event stream: every reader gets every event, each serialised once. Ids are
+ * `<boot>-<trace event>`, with `.<n>` for records that are no trace events. Trace events are numbered through the life of the
+ * workspace, so a reader can resume from the ring, or from the database, also after a restart. When that cannot be done
+ * without a loss it is told `stream.gap`. Nothing is serialised while nobody reads.
+ */
+export class EventStream implements SseSource {
+  readonly bootId = randomBytes(6).toString('hex');
+  readonly #traces: EventStreamOptions['traces'];
+  readonly #feed: TraceFeed;
+  readonly #ring: FrameRing;
+  readonly #ringEvents: number;
+  readonly #readers = new Set<Reader>();
+  /** What came last; while nobody reads the database knows better. */
+  #position: Position = { event: 0, extra: 0 };
+  #unsubscribe: (() => void) | undefined;
+  #pending: Buffer[] = [];
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  constructor({ traces, feed, ringEvents, ringBytes }: EventStreamOptions) {
+    this.#traces = traces;
+    this.#feed = feed;
+    this.#ringEvents = ringEvents ?? defaults.dashboard.ringEvents;
+    this.#ring = new FrameRing(this.#ringEvents, ringBytes ?? defaults.dashboard.ringBytes);
+  }
+
+  /** A session was deleted; null: all that could be. */
+  deleted(sessionKey: string | null): void {
+    this.#tell(streamEvents.deleted, { sessionKey });
+  }
+
+  automationsChanged(revision: number): void {
+    this.#tell(streamEvents.automations, { revision });
+  }
+
+  /** Whether anybody hears what is told now. */
+  get isRead(): boolean {
+    return this.#unsubscribe !== undefined;
+  }
+
+  /** See `SseSource.replay`. */
+  replay(lastEventId: string | undefined): readonly Uint8Array[] {
+    this.#deliver();
+    const now = this.#now();
+    const hello = (id: string) => this.#frame(id, streamEvents.hello, { bootId: this.bootId, newest: now.event });
+    if (lastEventId === undefined) return [hello(this.#id(now))];
+    const missed = this.#missed(lastEventId, now);
+    // Who is cut off between these two must come back with what it had, not with what it was about to get.
+    if (missed) return [hello(lastEventId), ...missed];
+    return [hello(this.#id(now)), this.#frame(this.#id(now), streamEvents.gap, {})];
+  }
+
+  /** See `SseSource.subscribe`. */
+  subscribe(listener: (batch: Uint8Array) => void, onEnd: () => void): () => void {
+    const reader = { listener, onEnd };
+    if (this.#isClosed) {
+      queueMicrotask(onEnd);
+      return () => {};
+    }
+    this.#deliver();
+    this.#readers.add(reader);
+    if (!this.#unsubscribe) this.#listen();
+    return () => {
+      this.#readers.delete(reader);
+      if (this.#readers.size === 0) this.#stopListening();
+    };
+  }
+
+  /** Ends every reader's stream after what it has coming. */
+  close(): void {
+    if (this.#isClosed) return;
+    this.#deliver();
+    this.#isClosed = true;
+    for (const { onEnd } of [...this.#readers]) onEnd();
+    this.#readers.clear();
+    this.#stopListening();
+  }
+
+  #now(): Position {
+    if (this.#unsubscribe) return this.#position;
+    const { newestId } = this.#traces;
+    return newestId > this.#position.event ? { event: newestId, extra: 0 } : this.#position;
+  }
+
+  #listen(): void {
+    this.#position = this.#now();
+    this.#ring.begin(this.#position);
+    this.#unsubscribe = this.#feed.subscribe((events) => this.#take(events));
+  }
+
+  #stopListening(): void {
+    this.#unsubscribe?.();
+    this.#unsubscribe = undefined;
+    this.#ring.forget();
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#pending = [];
+  }
+
+  #take(events: readonly TraceEvent[]): void {
+    for (const event of events) {
+      if (event.id <= this.#position.event) continue;
+      this.#push({ event: event.id, extra: 0 }, event.type, summaryOf(event, 'short'));
+    }
+  }
+
+  #tell(kind: string, data: unknown): void {
+    const { event, extra } = this.#now();
+    const position = { event, extra: extra + 1 };
+    if (this.#unsubscribe) {
+      this.#push(position, kind, data);
+      return;
+    }
+    // Nobody hears it: who comes back to a place before this has to look at everything anew.
+    this.#position = position;
+    this.#ring.lost(event);
+  }
+
+  #push(position: Position, kind: string, data: unknown): void {
+    const frame = this.#frame(this.#id(position), kind, data);
+    this.#position = position;
+    this.#ring.push({ ...position, frame });
+    this.#pending.push(frame);
+    this.#timer ??= setTimeout(() => this.#deliver(), defaults.dashboard.coalesceMs).unref();
+  }
+
+  #deliver(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (this.#pending.length === 0) return;
+    const batch = Buffer.concat(this.#pending);
+    this.#pending = [];
+    for (const { listener } of [...this.#readers]) listener(batch);
+  }
+
+  /** Frames after `lastEventId`, oldest first; undefined when some of them cannot be had. */
+  #missed(lastEventId: string, now: Position): Buffer[] | undefined {
+    const match = /^([0-9a-f]{12})-(\d{1,15})(?:\.(\d{1,9}))?$/.exec(lastEventId);
+    const seen = { event: Number(match?.[2]), extra: Number(match?.[3] ?? 0) };
+    if (!match || seen.event > now.event) return undefined;
+    const isOurs = match[1] === this.bootId;
+    if (isOurs && this.#ring.holdsAfter(seen)) return this.#ring.after(seen);
+    if (this.#ring.hasLostAfter(seen.event)) return undefined;
+    const stored = this.#traces.since(seen.event, this.#ringEvents + 1).filter(({ id }) => id <= now.event);
+    if (stored.length > this.#ringEvents) return undefined;
+    // What the ring holds is told from there: records that are no trace events are nowhere else.
+    const from = this.#ring.start;
+    const before = from === undefined ? stored : stored.filter(({ id }) => id <= from.event);
+    const frames = before.map((event) =>
+      this.#frame(this.#id({ event: event.id, extra: 0 }), event.type, summaryOf(event, 'short')),
+    );
+    return from === undefined ? frames : [...frames, ...this.#ring.after(from)];
+  }
+
+  #id({ event, extra }: Position): string {
+    return `${this.bootId}-${event}${extra > 0 ? `.${extra}` : ''}`;
+  }
+
+  #frame(id: string, kind: string, data: unknown): Buffer {
+    return Buffer.from(`id: ${id}\nevent: ${kind}\ndata: ${JSON.stringify(data)}\n\n`);
+  }
+}
+
+const isAfter = (a: Position, b: Position): boolean => a.event > b.event || (a.event === b.event && a.extra > b.extra);
+
+/** The last frames, bounded by count and bytes. */
+class FrameRing {
+  readonly #maxEntries: number;
+  readonly #maxBytes: number;
+  #entries: Entry[] = [];
+  /** Index of the oldest entry that is held. */
+  #first = 0;
+  #bytes = 0;
+  #start: Position | undefined;
+  /** Records that are no trace events, and that are held no more, came after at most this trace event. */
+  #lostAt = -1;
+
+  constructor(maxEntries: number, maxBytes: number) {
+    this.#maxEntries = maxEntries;
+    this.#maxBytes = maxBytes;
+  }
+
+  /** Everything after this is held; undefined: nothing is. */
+  get start(): Position | undefined {
+    return this.#start;
+  }
+
+  begin(at: Position): void {
+    this.#start = at;
+  }
+
+  forget(): void {
+    for (let index = this.#first; index < this.#entries.length; index += 1) this.#noteLoss(this.#entries[index]);
+    this.#entries = [];
+    this.#first = 0;
+    this.#bytes = 0;
+    this.#start = undefined;
+  }
+
+  lost(at: number): void {
+    this.#lostAt = Math.max(this.#lostAt, at);
+  }
+
+  hasLostAfter(event: number): boolean {
+    return this.#lostAt >= event;
+  }
+
+  push(entry: Entry): void {
+    this.#entries.push(entry);
+    this.#bytes += entry.frame.byteLength;
+    while (this.#entries.length - this.#first > this.#maxEntries || this.#bytes > this.#maxBytes) this.#evict();
+    // Cut rarely: to shift a long list costs its length.
+    if (this.#first > this.#maxEntries) {
+      this.#entries = this.#entries.slice(this.#first);
+      this.#first = 0;
+    }
+  }
+
+  holdsAfter(position: Position): boolean {
+    return this.#start !== undefined && !isAfter(this.#start, position);
+  }
+
+  after(position: Position): Buffer[] {
+    return this.#entries.slice(this.#first).flatMap((entry) => (isAfter(entry, position) ? [entry.frame] : []));
+  }
+
+  #evict(): void {
+    const entry = this.#entries[this.#first];
+    this.#first += 1;
+    if (!entry) return;
+    this.#noteLoss(entry);
+    this.#bytes -= entry.frame.byteLength;
+    this.#start = entry;
+  }
+
+  #noteLoss(entry: Entry | undefined): void {
+    if (entry && entry.extra > 0) this.lost(entry.event);
+  }
+}

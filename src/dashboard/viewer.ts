@@ -1,0 +1,164 @@
+import { join } from 'node:path';
+import { openTraceReader, StorageError, type TraceReader } from '../agent/index.ts';
+import { type Config, directoryName, isLoopback } from '../config/index.ts';
+import { createServer, type HttpServer, knownHosts } from '../http/index.ts';
+import type { Logger } from '../log/index.ts';
+import { AppServerLock, defaults, type ModuleState, type PageView } from '../protocol/index.ts';
+import { probeLock, readJson } from '../supervise/index.ts';
+import { Access } from './access.ts';
+import { dashboardGuard, dashboardHeaders } from './guard.ts';
+import type { Automations, RuntimeStatus } from './options.ts';
+import { polledFeed } from './poll.ts';
+import { createDashboard } from './routes.ts';
+
+export interface ViewerOptions {
+  /** Canonical. */
+  readonly workspacePath: string;
+  /** The user's home of Oratorio. */
+  readonly home: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly config: Config;
+  readonly token: () => string;
+  readonly address: { readonly host: string; readonly port: number };
+  /** Rather another port than none. */
+  readonly takesAnyPort: boolean;
+  readonly logger: Logger;
+  /** What the database says of automations; absent: nothing is shown of them. */
+  readonly automations?: Automations | undefined;
+}
+
+/** A viewer that answers. */
+export interface Viewer {
+  readonly host: string;
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+/** A viewer that cannot be opened; the message is for people. */
+export class ViewerError extends Error {
+  override readonly name = 'ViewerError';
+}
+
+const readOnly = 'This is the read-only viewer: it shows what is recorded. The agent server can change things.';
+const views: readonly PageView[] = ['overview', 'sessions', 'automations', 'settings', 'events'];
+
+/**
+ * Shows what is recorded of a workspace, whether or not an agent server runs there. It holds no lock and writes nothing; new
+ * events are looked for in the database.
+ *
+ * @throws ViewerError when there is nothing to show, others could reach it unprotected, or the address cannot be had
+ */
+export async function openViewer(options: ViewerOptions): Promise<Viewer> {
+  const { workspacePath, home, env, config, address, logger } = options;
+  const { Auth, Username, Password, AllowedHosts } = config.DashBoard;
+  const isPublic = !isLoopback(address.host);
+  if (isPublic && (Username === '' || Password === '' || Auth === 'none')) {
+    throw new ViewerError(
+      `DashBoard.Username and DashBoard.Password must be set, and Auth be "token", to listen on ${address.host}, which others can reach`,
+    );
+  }
+  if (Auth === 'none') logger.warn('the viewer asks nobody who they are: everybody on this machine can read it');
+  const traces = open(join(workspacePath, directoryName));
+  const dashboard = createDashboard(
+    {
+      workspacePath,
+      access: new Access({ token: options.token, auth: Auth, username: Username, password: Password }),
+      traces,
+      feed: polledFeed(traces, (error) => logger.warn('the traces cannot be read', { error })),
+      status: statusOf(options, traces),
+      isRunning: ({ lastStatus }) => lastStatus === 'running' && ownerOf(workspacePath) !== undefined,
+      views,
+      config: { home, workspace: workspacePath, env },
+      logger,
+      readOnly,
+      automations: options.automations,
+    },
+    true,
+  );
+  const server = await createServer(
+    {
+      routes: dashboard.routes,
+      guard: dashboardGuard,
+      headers: dashboardHeaders,
+      hostAllowed: knownHosts({ isPublic, names: AllowedHosts }),
+      errorBody: ({ code, message, details }) => ({ error: { code, message, details } }),
+      onBug: (error, errorId) => logger.error('a request failed because of a bug', { errorId, error }),
+      limits: {
+        bodyBytes: defaults.http.hubBodyBytes,
+        deadlineMs: defaults.http.requestDeadlineMs,
+        sseBufferBytes: defaults.dashboard.streamBufferBytes,
+        sseHeartbeatMs: defaults.sse.heartbeatMs,
+        sseRetryMs: defaults.sse.retryMs,
+      },
+    },
+    'auto',
+    (reason) => logger.warn('uWebSockets.js does not load here; serving on node:http instead', { reason }),
+  );
+  const close = async () => {
+    dashboard.close();
+    await server.close(defaults.http.closeGraceMs);
+    traces.close();
+  };
+  try {
+    return { ...(await bind(server, options)), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+function open(directory: string): TraceReader & { close(): void } {
+  try {
+    return openTraceReader(directory);
+  } catch (error) {
+    if (error instanceof StorageError) throw new ViewerError(error.message, { cause: error });
+    throw error;
+  }
+}
+
+async function bind(server: HttpServer, { address, takesAnyPort, logger }: ViewerOptions) {
+  try {
+    return await server.listen(address);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const isTaken = code === 'EADDRINUSE' || code === 'EACCES';
+    if (!takesAnyPort || !isTaken || address.port === 0) {
+      const reason = code === 'EADDRINUSE' ? 'the port is taken' : (error as Error).message;
+      throw new ViewerError(`cannot listen on ${address.host}:${address.port}: ${reason}`, { cause: error });
+    }
+    logger.warn('the port cannot be had; taking a free one', { ...address, code });
+    return server.listen({ host: address.host, port: 0 });
+  }
+}
+
+/** The agent server that holds the workspace now, as it has published itself. */
+function ownerOf(workspacePath: string): AppServerLock | undefined {
+  const directory = join(workspacePath, directoryName);
+  if (probeLock(join(directory, 'appserver.mutex')) !== 'held') return undefined;
+  const lock = readJson(join(directory, 'appserver.lock'), AppServerLock);
+  return lock.kind === 'ok' ? lock.value : undefined;
+}
+
+function statusOf({ workspacePath, config }: ViewerOptions, traces: TraceReader): () => RuntimeStatus {
+  const startedAt = new Date().toISOString();
+  return () => {
+    const owner = ownerOf(workspacePath);
+    const running = owner ? traces.sessions({ limit: defaults.dashboard.maxSessionsPerPage, status: 'running' }) : [];
+    return {
+      pid: process.pid,
+      startedAt,
+      provider: '',
+      model: config.Model,
+      activeTurns: running.length,
+      pendingApprovals: 0,
+      droppedEvents: 0,
+      modules: [agentServerModule(owner), { name: 'dashboard', state: 'running', reason: readOnly }],
+    };
+  };
+}
+
+function agentServerModule(owner: AppServerLock | undefined): ModuleState {
+  if (!owner) return { name: 'agentServer', state: 'disabled', reason: 'No agent server runs in this workspace.' };
+  const url = owner.endpoints['dashboard'];
+  return { name: 'agentServer', state: 'running', ...(url !== undefined && { url }), facts: { pid: owner.pid } };
+}

@@ -1,0 +1,54 @@
+import { type AnyRoute, json, type RequestContext, type SseSource, sse } from '../../http/index.ts';
+import { type DashboardLink, dashboardPaths, type PageInfo, version } from '../../protocol/index.ts';
+import { hubError } from '../errors.ts';
+import type { Registry } from '../registry.ts';
+import { hubRoutes } from '../route-table.ts';
+import type { Bind } from './bind.ts';
+
+export interface PageRoutesOptions {
+  readonly registry: Registry;
+  readonly inspection: SseSource;
+  /** The same for Stately's tools. */
+  readonly stately: SseSource;
+  /** The token of this user's dashboards. */
+  readonly dashboardToken: () => string;
+}
+
+const page: PageInfo = { kind: 'hub', version, views: ['overview', 'actors', 'events', 'logs'] };
+
+/** What the page in the browser asks for besides what everybody asks for. */
+export function pageApiRoutes(bind: Bind, options: PageRoutesOptions, lastEventId: LastEventId): AnyRoute[] {
+  return [
+    bind(hubRoutes.getPage, () => json(200, page)),
+    bind(hubRoutes.getDashboardLink, async ({ query }) =>
+      json(200, await dashboardLink(options, query.get('path') ?? undefined), [['cache-control', 'no-store']]),
+    ),
+    bind(hubRoutes.streamInspection, (context) => {
+      const format = context.query.get('format');
+      if (format !== null && format !== 'stately')
+        throw hubError('invalidRequest', 'format must be stately, or absent.');
+      return sse(format === null ? options.inspection : options.stately, lastEventId(context));
+    }),
+  ];
+}
+
+type LastEventId = (context: RequestContext<never>) => string | undefined;
+
+/** The token goes into the fragment: it is never sent, neither to a server nor in a Referer. */
+async function dashboardLink(
+  { registry, dashboardToken }: PageRoutesOptions,
+  path: string | undefined,
+): Promise<DashboardLink> {
+  const { endpoints, serviceStatus, state } = await registry.inspect(path);
+  const endpoint = endpoints['dashboard'];
+  if (endpoint === undefined || (state !== 'running' && state !== 'unhealthy')) {
+    const reason = serviceStatus['dashboard']?.reason ?? null;
+    throw hubError('notFound', `The workspace has no dashboard now: ${reason ?? `its agent server is ${state}.`}`, {
+      state,
+      reason,
+    });
+  }
+  const url = new URL(dashboardPaths.page, endpoint);
+  url.hash = `token=${dashboardToken()}`;
+  return { url: url.href };
+}

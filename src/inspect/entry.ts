@@ -1,0 +1,77 @@
+import type { ActorRecord, InspectionRecord } from '../protocol/index.ts';
+import type { PlainFact } from './facts.ts';
+import type { Configuration, Step } from './steps.ts';
+import type { Watched } from './watched.ts';
+
+/**
+ * A place in a ring for one thing that happened: references to what is there anyway, and numbers. The record that leaves
+ * the process is made when somebody reads it.
+ */
+export class Entry {
+  /** Position among all entries of a recorder, from 1. */
+  sequence = 0;
+  watched: Watched | undefined;
+  /** The record of everything but a transition, which is rare enough to be made at once. */
+  made: InspectionRecord | undefined;
+  number = 0;
+  /** Milliseconds since the Unix epoch. */
+  at = 0;
+  source: string | null = null;
+  step: Step | undefined;
+  from: Configuration | undefined;
+  to: Configuration | undefined;
+  names: readonly string[] = [];
+  readonly values: PlainFact[] = [];
+
+  get type(): InspectionRecord['type'] {
+    return this.made?.type ?? 'transition';
+  }
+
+  takeFacts(names: readonly string[], values: readonly PlainFact[]): void {
+    this.names = names;
+    for (let index = 0; index < names.length; index += 1) this.values[index] = values[index] ?? null;
+  }
+
+  /** Copies a transition: places are not shared among rings, each is written over in its own time. */
+  copy(other: Entry): void {
+    this.sequence = other.sequence;
+    this.watched = other.watched;
+    this.made = undefined;
+    this.number = other.number;
+    this.at = other.at;
+    this.source = other.source;
+    this.step = other.step;
+    this.from = other.from;
+    this.to = other.to;
+    this.takeFacts(other.names, other.values);
+  }
+
+  record(): InspectionRecord {
+    return this.made ?? this.#transition();
+  }
+
+  #transition(): InspectionRecord {
+    const { step, watched } = this;
+    const ids = watched?.knowledge.ids ?? [];
+    return {
+      type: 'transition',
+      id: watched?.id ?? '',
+      step: this.number,
+      at: new Date(this.at),
+      event: step?.event ?? '',
+      source: this.source,
+      edges: step?.edges ?? [],
+      from: this.from?.states ?? [],
+      to: this.to?.states ?? [],
+      entered: (step?.entered ?? []).map((order) => ids[order] ?? ''),
+      actions: step?.actions ?? [],
+      projection: factsOf(this.names, this.values),
+    };
+  }
+}
+
+export function factsOf(names: readonly string[], values: readonly PlainFact[]): ActorRecord['projection'] {
+  const projection: ActorRecord['projection'] = {};
+  for (const [index, name] of names.entries()) projection[name] = values[index] ?? null;
+  return projection;
+}

@@ -1,0 +1,198 @@
+import { defaults, type GoneRecord, type InspectionRecord, type TransitionRecord } from '../protocol/index.ts';
+import { Entry } from './entry.ts';
+import { Ring } from './ring.ts';
+import type { Watched } from './watched.ts';
+
+/** Time as the recorder sees it. */
+export interface RecorderClock {
+  /** Milliseconds since the Unix epoch. */
+  now(): number;
+  setTimeout(callback: () => void, milliseconds: number): unknown;
+  clearTimeout(timer: unknown): void;
+}
+
+export const systemClock: RecorderClock = {
+  now: () => Date.now(),
+  setTimeout: (callback, milliseconds) => setTimeout(callback, milliseconds).unref(),
+  clearTimeout: (timer) => clearTimeout(timer as NodeJS.Timeout),
+};
+
+/** A record with its position among all records of this recorder, from 1. */
+export interface NumberedRecord {
+  readonly sequence: number;
+  readonly record: InspectionRecord;
+}
+
+type Listener = (records: readonly NumberedRecord[]) => void;
+
+export interface JournalOptions {
+  readonly clock: RecorderClock;
+  /** Entries that are held. */
+  readonly records: number;
+  /** Actors that have ended and are still told of. */
+  readonly ended: number;
+  readonly onFault: (error: unknown) => void;
+}
+
+/** What has been recorded, bounded, and who is told: the last entries of all, and the actors they are about. */
+export class Journal {
+  readonly #options: JournalOptions;
+  readonly #ring: Ring<Entry>;
+  readonly #living = new Map<string, Watched>();
+  /** The first is the one that ended first. */
+  readonly #ended = new Map<string, Watched>();
+  readonly #listeners = new Map<Listener, (() => void) | undefined>();
+  #timer: unknown;
+  #sequence = 0;
+  /** Sequence of the last entry that the listeners were told. */
+  #told = 0;
+
+  constructor(options: JournalOptions) {
+    this.#options = options;
+    this.#ring = new Ring(options.records, () => new Entry());
+  }
+
+  get sequence(): number {
+    return this.#sequence;
+  }
+
+  get viewers(): number {
+    return this.#listeners.size;
+  }
+
+  find(id: string): Watched | undefined {
+    return this.#living.get(id) ?? this.#ended.get(id);
+  }
+
+  /** Living actors that XState keeps below this one. Roots that are only shown below it are not among them. */
+  childrenOf(watched: Watched): Watched[] {
+    return [...this.#living.values()].filter(({ parent, ref }) => parent === watched.id && ref?._parent !== undefined);
+  }
+
+  admit(watched: Watched): void {
+    this.#ended.delete(watched.id);
+    this.#living.set(watched.id, watched);
+    this.append(watched, watched.record());
+  }
+
+  dismiss(watched: Watched, gone: GoneRecord): void {
+    if (this.#living.get(watched.id) === watched) {
+      this.#living.delete(watched.id);
+      this.#ended.set(watched.id, watched);
+      for (const [id] of this.#ended) {
+        if (this.#ended.size <= this.#options.ended) break;
+        this.#ended.delete(id);
+      }
+    }
+    watched.gone = { sequence: this.append(watched, gone), record: gone };
+  }
+
+  /** Appends what is no transition. Returns its sequence number. */
+  append(watched: Watched, record: InspectionRecord): number {
+    const entry = this.#ring.claim();
+    this.#sequence += 1;
+    entry.sequence = this.#sequence;
+    entry.watched = watched;
+    entry.made = record;
+    this.#announce();
+    return entry.sequence;
+  }
+
+  appendStep(step: Entry): void {
+    this.#sequence += 1;
+    step.sequence = this.#sequence;
+    this.#ring.claim().copy(step);
+    this.#announce();
+  }
+
+  /** What one moment brings is told together. */
+  #announce(): void {
+    if (this.#listeners.size === 0 || this.#timer !== undefined) return;
+    this.#timer = this.#options.clock.setTimeout(() => this.#guarded(() => this.flush()), defaults.inspect.coalesceMs);
+  }
+
+  historyOf(id: string): TransitionRecord[] {
+    const entries = this.find(id)?.history.last() ?? [];
+    return entries.map((entry) => entry.record()).filter((record) => record.type === 'transition');
+  }
+
+  /** Tells the listeners what they have not been told. When that is more than is held, they are told everything anew. */
+  flush(): void {
+    if (this.#timer !== undefined) this.#options.clock.clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const after = this.#told;
+    this.#told = this.#sequence;
+    if (this.#listeners.size === 0 || after === this.#sequence) return;
+    const { sequence } = this;
+    const batch = this.#after(after) ?? this.#everything().map((record) => ({ sequence, record }));
+    for (const listener of [...this.#listeners.keys()]) this.#guarded(() => listener(batch));
+  }
+
+  subscribe(listener: Listener, onEnd: (() => void) | undefined): () => void {
+    this.flush();
+    this.#listeners.set(listener, onEnd);
+    return () => {
+      this.#listeners.delete(listener);
+    };
+  }
+
+  snapshot(): InspectionRecord[] {
+    this.flush();
+    return this.#everything();
+  }
+
+  since(sequence: number): NumberedRecord[] | undefined {
+    this.flush();
+    return this.#after(sequence);
+  }
+
+  close(): void {
+    this.#guarded(() => this.flush());
+    for (const onEnd of [...this.#listeners.values()]) this.#guarded(() => onEnd?.());
+    this.#listeners.clear();
+  }
+
+  /** A fault of one is not a fault of the others. */
+  #guarded(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      this.#options.onFault(error);
+    }
+  }
+
+  #after(sequence: number): NumberedRecord[] | undefined {
+    const count = this.#sequence - sequence;
+    if (count < 0 || count > this.#ring.size) return undefined;
+    return this.#ring.last(count).map((entry) => ({ sequence: entry.sequence, record: entry.record() }));
+  }
+
+  #everything(): InspectionRecord[] {
+    const actors = [...this.#living.values(), ...this.#ended.values()].sort((a, b) => a.position - b.position);
+    const missing = this.#ring.dropped;
+    return [
+      ...(missing > 0 ? [{ type: 'dropped' as const, count: missing, at: new Date(this.#options.clock.now()) }] : []),
+      ...actors.map((watched) => watched.record()),
+      ...this.#story(actors),
+    ];
+  }
+
+  /** What the ring holds, and of each actor at least some of its own history, however much the others had to tell. */
+  #story(actors: readonly Watched[]): InspectionRecord[] {
+    const shown = new Set<Watched | undefined>(actors);
+    const records = new Map<number, InspectionRecord>();
+    for (const entry of this.#ring.last()) {
+      // Its actors a snapshot has announced already. Whom a dead letter was for need not be shown any more.
+      const isTold = entry.type === 'deadLetter' || (entry.type !== 'actor' && shown.has(entry.watched));
+      if (isTold) records.set(entry.sequence, entry.record());
+    }
+    const share = Math.max(1, Math.floor(this.#options.records / Math.max(1, actors.length)));
+    for (const { history, gone } of actors) {
+      for (const entry of history.last(share)) {
+        if (!records.has(entry.sequence)) records.set(entry.sequence, entry.record());
+      }
+      if (gone) records.set(gone.sequence, gone.record);
+    }
+    return [...records].sort(([a], [b]) => a - b).map(([, record]) => record);
+  }
+}

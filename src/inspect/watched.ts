@@ -1,0 +1,186 @@
+import type { AnyActorRef, AnyMachineSnapshot, AnyStateNode } from 'xstate';
+import type { ActorRecord, GoneRecord } from '../protocol/index.ts';
+import { Entry, factsOf } from './entry.ts';
+import { Facts } from './facts.ts';
+import { Ring } from './ring.ts';
+import type { Configuration, MachineKnowledge, Step } from './steps.ts';
+
+export interface WatchedOptions {
+  readonly ref: AnyActorRef;
+  readonly id: string;
+  readonly parent: string | null;
+  readonly machine: string;
+  readonly title: string;
+  readonly knowledge: MachineKnowledge;
+  readonly snapshot: AnyMachineSnapshot;
+  /** Reads what may be seen of a context. Never throws. */
+  readonly look: (context: unknown, facts: Facts) => void;
+  readonly history: number;
+  /** Milliseconds since the Unix epoch. */
+  readonly at: number;
+  readonly restarts: number;
+  /** Position among all actors of a recorder: those below come after those above. */
+  readonly position: number;
+}
+
+/** Most events that may wait in an actor's mailbox while we remember who sent them. */
+const inboxLimit = 256;
+
+/** One actor that is recorded: where it is, how it got there, how long it was where. */
+export class Watched {
+  readonly id: string;
+  readonly parent: string | null;
+  readonly machine: string;
+  readonly title: string;
+  readonly position: number;
+  readonly restarts: number;
+  readonly knowledge: MachineKnowledge;
+  readonly history: Ring<Entry>;
+  /** Undefined once it has ended: nobody who has ended is kept from being collected. */
+  ref: AnyActorRef | undefined;
+  /** How it ended, when it has. */
+  gone: { readonly sequence: number; readonly record: GoneRecord } | undefined;
+  readonly #createdAt: number;
+  #endedAt: number | undefined;
+  #configuration: Configuration;
+  #nodes: readonly AnyStateNode[];
+  #context: unknown;
+  #steps = 0;
+  #since: number;
+  readonly #visits: number[];
+  readonly #milliseconds: number[];
+  readonly #look: WatchedOptions['look'];
+  readonly #facts = new Facts();
+  readonly #inbox: { readonly event: unknown; readonly source: string }[] = [];
+
+  constructor(options: WatchedOptions) {
+    const { ref, knowledge, snapshot, at } = options;
+    this.id = options.id;
+    this.parent = options.parent;
+    this.machine = options.machine;
+    this.title = options.title;
+    this.position = options.position;
+    this.restarts = options.restarts;
+    this.knowledge = knowledge;
+    this.history = new Ring(options.history, () => new Entry());
+    this.ref = ref;
+    this.#createdAt = at;
+    this.#configuration = knowledge.configurationOf(snapshot._nodes);
+    this.#nodes = snapshot._nodes;
+    this.#since = at;
+    this.#visits = knowledge.ids.map(() => 0);
+    this.#milliseconds = knowledge.ids.map(() => 0);
+    for (const order of this.#configuration.orders) this.#visits[order] = 1;
+    this.#look = options.look;
+    this.#see(snapshot.context);
+  }
+
+  get hasEnded(): boolean {
+    return this.#endedAt !== undefined;
+  }
+
+  /** A context is never changed in place: the same one shows the same. */
+  #see(context: unknown): void {
+    if (context === this.#context) return;
+    this.#context = context;
+    this.#look(context, this.#facts);
+  }
+
+  /** Notes who sent an event that is on its way; other events come from outside. */
+  expect(event: unknown, source: string): void {
+    if (this.#inbox.length >= inboxLimit) this.#inbox.shift();
+    this.#inbox.push({ event, source });
+  }
+
+  /** Who sent this event: asked once, when the actor takes it out of its mailbox. */
+  senderOf(event: unknown): string | null {
+    if (this.#inbox.length === 0) return null;
+    const position = this.#inbox.findIndex((letter) => letter.event === event);
+    if (position < 0) return null;
+    return this.#inbox.splice(0, position + 1)[position]?.source ?? null;
+  }
+
+  hasMoved(snapshot: AnyMachineSnapshot): boolean {
+    return snapshot._nodes !== this.#nodes;
+  }
+
+  /** A transition was taken. `transitions` is undefined when XState did not tell which. */
+  take(
+    snapshot: AnyMachineSnapshot,
+    transitions: Parameters<MachineKnowledge['stepOf']>[0] | undefined,
+    source: string | null,
+    at: number,
+  ): Entry {
+    const { knowledge } = this;
+    const from = this.#configuration;
+    const before = this.#nodes;
+    const after = snapshot._nodes;
+    const to = after === before ? from : knowledge.configurationOf(after);
+    const step = transitions ? knowledge.stepOf(transitions, before, after, from, to) : knowledge.unexplained(from, to);
+    this.#configuration = to;
+    this.#nodes = after;
+    if (to !== from || step.entered.length > 0) this.#move(from, step, at);
+    this.#see(snapshot.context);
+    this.#steps += 1;
+    const entry = this.history.claim();
+    entry.watched = this;
+    entry.number = this.#steps;
+    entry.at = at;
+    entry.source = source;
+    entry.step = step;
+    entry.from = from;
+    entry.to = to;
+    entry.takeFacts(this.#facts.names, this.#facts.values);
+    return entry;
+  }
+
+  #move(from: Configuration, step: Step, at: number): void {
+    this.#count(from, at);
+    this.#since = at;
+    for (const order of step.entered) this.#visits[order] = (this.#visits[order] ?? 0) + 1;
+  }
+
+  #count(active: Configuration, until: number): void {
+    const milliseconds = until - this.#since;
+    if (milliseconds <= 0) return;
+    for (const order of active.orders) this.#milliseconds[order] = (this.#milliseconds[order] ?? 0) + milliseconds;
+  }
+
+  /** Counts what is left to count, and lets go of everything but what is told of an actor that has ended. */
+  end(at: number): void {
+    this.#count(this.#configuration, at);
+    this.#endedAt = at;
+    this.#context = undefined;
+    this.#nodes = [];
+    this.#inbox.length = 0;
+    this.ref = undefined;
+  }
+
+  record(): ActorRecord {
+    const { id, parent, machine, title, restarts } = this;
+    return {
+      type: 'actor',
+      id,
+      parent,
+      machine,
+      title,
+      states: this.#configuration.states,
+      at: new Date(this.#createdAt),
+      projection: factsOf(this.#facts.names, this.#facts.values),
+      steps: this.#steps,
+      since: new Date(this.#since),
+      statistics: this.#statistics(),
+      ...(this.#endedAt !== undefined && { endedAt: new Date(this.#endedAt) }),
+      ...(restarts > 0 && { restarts }),
+    };
+  }
+
+  #statistics(): ActorRecord['statistics'] {
+    const statistics: ActorRecord['statistics'] = {};
+    for (const [order, id] of this.knowledge.ids.entries()) {
+      const visits = this.#visits[order] ?? 0;
+      if (id !== '' && visits > 0) statistics[id] = { visits, ms: this.#milliseconds[order] ?? 0 };
+    }
+    return statistics;
+  }
+}

@@ -1,0 +1,48 @@
+import type { LogLevel } from './logger.ts';
+
+/** One record as it was written: secrets are out of it. */
+export interface LogRecord {
+  readonly at: string;
+  readonly level: Exclude<LogLevel, 'silent'>;
+  readonly name: string;
+  readonly msg: string;
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+export interface NumberedLogRecord extends LogRecord {
+  /** Counts up from 1. */
+  readonly seq: number;
+}
+
+/** The last records of a logger (`logger.tap(recent.add)`), for whoever wants to look at them without a file. */
+export class RecentLog {
+  readonly #capacity: number;
+  #records: NumberedLogRecord[] = [];
+  #next = 1;
+
+  /** @param capacity how many are kept; older ones are dropped */
+  constructor(capacity: number) {
+    this.#capacity = capacity;
+  }
+
+  readonly add = (record: LogRecord): void => {
+    this.#records.push({ seq: this.#next, ...record });
+    this.#next += 1;
+    // Cut rarely, so that a record costs the same whether or not the list is full.
+    if (this.#records.length >= 2 * this.#capacity) this.#records = this.#records.slice(-this.#capacity);
+  };
+
+  /**
+   * Records numbered above `seq`, oldest first: the first `limit` of them, or without `seq` the last `limit`.
+   * `dropped` tells how many after `seq` are no longer held.
+   */
+  after(
+    seq: number | undefined,
+    limit: number,
+  ): { readonly lines: readonly NumberedLogRecord[]; readonly dropped: number } {
+    const held = this.#records.slice(-this.#capacity);
+    if (seq === undefined) return { lines: held.slice(Math.max(0, held.length - limit)), dropped: 0 };
+    const first = held[0]?.seq ?? this.#next;
+    return { lines: held.filter((each) => each.seq > seq).slice(0, limit), dropped: Math.max(0, first - 1 - seq) };
+  }
+}

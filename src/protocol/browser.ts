@@ -1,0 +1,47 @@
+/** Names that the page in the browser needs as values: no schema, so that no validator is shipped to it. */
+
+/** Pages of the one page. A server tells which it has. */
+export const pageViews = ['overview', 'sessions', 'actors', 'automations', 'settings', 'events', 'logs'] as const;
+export type PageView = (typeof pageViews)[number];
+
+/** The event stream: `event:` is the trace type, `data:` an EventSummary. Others are prefixed with a dot's owner. */
+export const streamEvents = {
+  /** First of every connection: `{bootId, newest}`. */
+  hello: 'stream.hello',
+  /** Something is missing here: fetch anew what is shown. `{}` */
+  gap: 'stream.gap',
+  /** A session was deleted: `{sessionKey}`; all: `{sessionKey: null}`. */
+  deleted: 'session.deleted',
+  /** Automations have changed: `{revision}`. */
+  automations: 'automations.changed',
+} as const;
+
+/** Route patterns. The first spelling is the specification's; `/dashboard/…` is matched in any case. */
+export const dashboardPaths = {
+  page: '/DashBoard',
+  pageInfo: '/dashboard/api/page',
+  auth: '/dashboard/api/auth',
+  login: '/dashboard/api/login',
+  logout: '/dashboard/api/logout',
+  summary: '/DashBoard/api/summary',
+  sessions: '/DashBoard/api/sessions',
+  sessionEvents: '/DashBoard/api/sessions/:sessionKey/events',
+  sessionEvent: '/DashBoard/api/sessions/:sessionKey/events/:id',
+  automationsState: '/dashboard/api/orchestrators/automations/state',
+  automationsRefresh: '/dashboard/api/orchestrators/automations/refresh',
+  /** Ours: what the buttons of the page do. Bodies and answers as the JSON-RPC method of the same name. */
+  automation: '/dashboard/api/automations/:id',
+  automationRuns: '/dashboard/api/automations/:id/runs',
+  automationRun: '/dashboard/api/automations/:id/run',
+  automationEnable: '/dashboard/api/automations/:id/enable',
+  configSchema: '/dashboard/api/config/schema',
+  config: '/dashboard/api/config',
+  logs: '/dashboard/api/logs',
+  machines: '/dashboard/api/machines',
+  inspect: '/dashboard/api/inspect',
+  /** Also without the prefix, as the specification lists them. */
+  deleteSession: '/api/sessions/:sessionKey',
+  deleteSessions: '/api/sessions',
+  eventStream: '/api/events/stream',
+  metrics: '/metrics',
+} as const;

@@ -1,0 +1,39 @@
+import { type Automation, runStatuses } from '../protocol/index.ts';
+import type { Family } from './metric.ts';
+import { Counter } from './numbers.ts';
+import { agentMetrics } from './table.ts';
+
+const ends = runStatuses.filter((status) => status !== 'running');
+
+/** How runs of automations ended since the process started: told from what an automation shows of its newest runs. */
+export class RunNumbers {
+  readonly #runs = new Counter(
+    agentMetrics.automationRuns,
+    ends.map((status) => ({ status })),
+  );
+  readonly #since: string;
+  /** By automation: when the last run ended that was counted. */
+  readonly #counted = new Map<string, string>();
+
+  /** @param since what ended before is none of this process */
+  constructor(since = new Date().toISOString()) {
+    this.#since = since;
+  }
+
+  /** To be called with every change, at once: what was removed says for the last time what it did. */
+  note({ id, recentRuns }: Pick<Automation, 'id' | 'recentRuns'>, isRemoved: boolean): void {
+    const last = this.#counted.get(id) ?? this.#since;
+    let newest = last;
+    for (const { status, finishedAt } of recentRuns) {
+      if (status === 'running' || finishedAt === undefined || finishedAt <= last) continue;
+      this.#runs.add({ status });
+      if (finishedAt > newest) newest = finishedAt;
+    }
+    if (isRemoved) this.#counted.delete(id);
+    else if (newest !== last) this.#counted.set(id, newest);
+  }
+
+  families(): Family[] {
+    return [this.#runs.family()];
+  }
+}

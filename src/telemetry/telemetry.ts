@@ -1,0 +1,57 @@
+import type { TraceStore } from '../agent/index.ts';
+import type { Config } from '../config/index.ts';
+import type { Logger } from '../log/index.ts';
+import type { Automation } from '../protocol/index.ts';
+import type { Described } from './gen-ai.ts';
+import type { Family } from './metric.ts';
+import { RunNumbers } from './run-numbers.ts';
+import { TurnExport } from './turn-export.ts';
+import { TurnFollower } from './turn-follower.ts';
+import { TurnNumbers } from './turn-numbers.ts';
+
+export interface TelemetryOptions {
+  readonly settings: Config['Telemetry'];
+  /** Canonical; it leaves the process only with `IncludeContent`. */
+  readonly workspacePath: string;
+  readonly traces: Pick<TraceStore, 'subscribe'>;
+  /** See `Runtime.describe`; asked once, if anything is exported, and not before this function has returned. */
+  readonly describe: () => Promise<Described>;
+  readonly logger: Logger;
+  /** See `SpanExportOptions`. */
+  readonly flushMs?: number | undefined;
+}
+
+/** The numbers of an agent server, and its spans on their way out. */
+export interface Telemetry {
+  /** For `renderMetrics`. */
+  families(): readonly Family[];
+  /** What has become of an automation, each time that it changes. */
+  noteAutomation(automation: Pick<Automation, 'id' | 'recentRuns'>, isRemoved: boolean): void;
+  /** Counts no more; sends what waits, for a short while. To be called when the last trace has been told. Never rejects. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Counts what turns do from now on and, when the settings say so, exports them as OpenTelemetry traces. Neither can disturb
+ * a turn: both hear of it when its trace is stored. The SDK is loaded only for an export.
+ */
+export function startTelemetry({ traces, ...options }: TelemetryOptions): Telemetry {
+  const numbers = new TurnNumbers();
+  const runs = new RunNumbers();
+  const counting = new TurnFollower([numbers]);
+  const exporting = options.settings.Enabled ? new TurnExport(options) : undefined;
+  const unsubscribe = traces.subscribe((events) => {
+    for (const event of events) {
+      counting.take(event);
+      exporting?.take(event);
+    }
+  });
+  return {
+    families: () => [...numbers.families(), ...runs.families(), ...(exporting?.families() ?? [])],
+    noteAutomation: (automation, isRemoved) => runs.note(automation, isRemoved),
+    async stop() {
+      unsubscribe();
+      await exporting?.stop();
+    },
+  };
+}

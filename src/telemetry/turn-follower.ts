@@ -1,0 +1,177 @@
+import { defaults, type TraceEvent } from '../protocol/index.ts';
+
+/** A turn that runs, as far as its trace has been heard. Times are milliseconds since the Unix epoch. */
+export interface OpenTurn {
+  readonly sessionKey: string;
+  readonly turnId: string;
+  readonly startedAt: number;
+}
+
+/** One request to the model. */
+export interface ModelCall {
+  readonly startedAt: number;
+  readonly endedAt: number;
+  /** When the first piece of thinking or answer came; absent when there was none. */
+  readonly firstAt: number | undefined;
+  /** Absent when the provider had not counted before it ended. */
+  readonly tokens: { readonly input: number; readonly output: number } | undefined;
+  /** As it was named in the request; absent when the trace does not tell. */
+  readonly model: string | undefined;
+  readonly outcome: 'completed' | 'failed' | 'cancelled';
+  /** Code of the error that it failed of. */
+  readonly errorCode: string | undefined;
+  readonly finishReason: string | undefined;
+  /** It made a summary of older turns. */
+  readonly isCompaction: boolean;
+  readonly segments: readonly Segment[];
+}
+
+/** A stretch of thinking or of answer. */
+interface Segment {
+  readonly type: 'thinking' | 'response';
+  readonly text: string;
+  readonly startedAt: number;
+}
+
+/** Hears what happens in turns, in order. */
+export interface TurnListener {
+  /** Every event. `turn` is absent when it is of none, or of one whose beginning was not heard. */
+  onEvent(event: TraceEvent, turn: OpenTurn | undefined): void;
+  onModelCall(call: ModelCall, turn: OpenTurn): void;
+  /** After everything else of this turn. */
+  onTurnEnd(event: TraceEvent, turn: OpenTurn | undefined): void;
+  /** Its end will not be heard: the process ends, another turn has begun in its session, or there are too many. */
+  onTurnLost(turn: OpenTurn): void;
+}
+
+interface Followed extends OpenTurn {
+  /** What the model has said in the request that is under way. */
+  segments: Segment[];
+  /** When something was last heard that the model did not say: it cannot have been asked before. */
+  quietSince: number;
+  /** Of the last error. */
+  errorCode: string | undefined;
+}
+
+/** Turns whose beginning was heard and whose end was not. More than this are not followed. */
+const maxTurns = defaults.telemetry.queueSpans;
+
+/** Follows turns by their traces and puts the requests to the model together, of which a trace tells piece by piece. */
+export class TurnFollower {
+  readonly #turns = new Map<string, Followed>();
+  readonly #listeners: readonly TurnListener[];
+
+  constructor(listeners: readonly TurnListener[]) {
+    this.#listeners = listeners;
+  }
+
+  take(event: TraceEvent): void {
+    if (event.type === 'turn.started') this.#begin(event);
+    const turn = this.#turnOf(event);
+    for (const listener of this.#listeners) listener.onEvent(event, turn);
+    if (turn) this.#follow(turn, event);
+    if (event.type === 'turn.completed') this.#end(turn, event);
+  }
+
+  /** Everything that has begun and not ended is lost. */
+  close(): void {
+    for (const turn of [...this.#turns.values()]) this.#lose(turn);
+  }
+
+  #begin({ sessionKey, turnId = '', at }: TraceEvent): void {
+    const former = this.#turns.get(sessionKey);
+    if (former) this.#lose(former);
+    const [oldest] = this.#turns.values();
+    if (oldest && this.#turns.size >= maxTurns) this.#lose(oldest);
+    const startedAt = Date.parse(at);
+    const turn = { sessionKey, turnId, startedAt, segments: [], quietSince: startedAt, errorCode: undefined };
+    this.#turns.set(sessionKey, turn);
+  }
+
+  #turnOf({ sessionKey, turnId }: TraceEvent): Followed | undefined {
+    const turn = this.#turns.get(sessionKey);
+    return turn?.turnId === turnId ? turn : undefined;
+  }
+
+  #follow(turn: Followed, event: TraceEvent): void {
+    const { type, at, durationMs = 0, data } = event;
+    const endedAt = Date.parse(at);
+    if (type === 'thinking' || type === 'response') {
+      turn.segments.push({ type, text: textOf(data['text']) ?? '', startedAt: endedAt - durationMs });
+      return;
+    }
+    if (type === 'tokens.used') this.#tell(turn, countedCall(turn, event));
+    if (type === 'error') turn.errorCode = textOf(data['code']);
+    else if (type !== 'turn.completed') turn.quietSince = endedAt;
+  }
+
+  #tell(turn: Followed, call: ModelCall): void {
+    if (!call.isCompaction) turn.segments = [];
+    for (const listener of this.#listeners) listener.onModelCall(call, turn);
+  }
+
+  #end(turn: Followed | undefined, event: TraceEvent): void {
+    const unanswered = turn && unansweredCall(turn, event);
+    if (turn && unanswered) this.#tell(turn, unanswered);
+    for (const listener of this.#listeners) listener.onTurnEnd(event, turn);
+    if (turn) this.#turns.delete(turn.sessionKey);
+  }
+
+  #lose(turn: Followed): void {
+    this.#turns.delete(turn.sessionKey);
+    for (const listener of this.#listeners) listener.onTurnLost(turn);
+  }
+}
+
+/** A request whose tokens were counted: it is told of when it has ended. */
+function countedCall(turn: Followed, { at, durationMs = 0, data }: TraceEvent): ModelCall {
+  const isCompaction = data['purpose'] === 'compaction';
+  const segments = isCompaction ? [] : turn.segments;
+  const endedAt = Date.parse(at);
+  const startedAt = endedAt - durationMs;
+  const finishReason = textOf(data['finishReason']);
+  return {
+    startedAt,
+    endedAt,
+    firstAt: firstOf(segments, startedAt),
+    tokens: { input: tokensOf(data['inputTokens']), output: tokensOf(data['outputTokens']) },
+    model: textOf(data['model']),
+    // An answer that was cut off gives no reason for its end.
+    outcome: finishReason === undefined ? 'cancelled' : 'completed',
+    errorCode: undefined,
+    finishReason,
+    isCompaction,
+    segments,
+  };
+}
+
+/** A request that ended with its turn before anything was counted; undefined when there was none. */
+function unansweredCall(turn: Followed, { at, data }: TraceEvent): ModelCall | undefined {
+  const { segments, quietSince: startedAt, errorCode } = turn;
+  const hasFailed = data['status'] === 'failed' && errorCode !== undefined && isModelError(errorCode);
+  if (!hasFailed && segments.length === 0) return undefined;
+  return {
+    startedAt,
+    endedAt: Math.max(startedAt, Date.parse(at)),
+    firstAt: firstOf(segments, startedAt),
+    tokens: undefined,
+    model: undefined,
+    outcome: hasFailed ? 'failed' : data['status'] === 'completed' ? 'completed' : 'cancelled',
+    errorCode: hasFailed ? errorCode : undefined,
+    finishReason: undefined,
+    isCompaction: false,
+    segments,
+  };
+}
+
+/** Rounding must not make it come before the request. */
+const firstOf = ([first]: readonly Segment[], startedAt: number): number | undefined =>
+  first && Math.max(first.startedAt, startedAt);
+
+/** `ModelErrorCode` of the agent: what a turn fails of when its provider does. */
+const isModelError = (code: string): boolean => code.startsWith('upstream') || code === 'contextTooLong';
+
+export const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
+
+/** What a provider reported is not always a number of tokens. */
+export const tokensOf = (value: unknown): number => (Number.isSafeInteger(value) ? Math.max(0, Number(value)) : 0);

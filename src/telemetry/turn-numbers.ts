@@ -1,0 +1,102 @@
+import { approvalDecisions, type TraceEvent, toolOutcomes, traceTypes } from '../protocol/index.ts';
+import { knownOr, toolLabel } from './known-labels.ts';
+import type { Family } from './metric.ts';
+import { Counter, Histogram } from './numbers.ts';
+import { agentMetrics } from './table.ts';
+import { type ModelCall, type OpenTurn, type TurnListener, tokensOf } from './turn-follower.ts';
+
+const turnStatuses = ['completed', 'failed', 'cancelled', 'crashed'] as const;
+const modelOutcomes = ['completed', 'failed', 'cancelled'] as const;
+const deciders = ['user', 'policy', 'timeout'] as const;
+const directions = ['input', 'output'] as const;
+const second = 1_000;
+
+/** What turns have done since the process started: counted from their traces, some additions for each event. */
+export class TurnNumbers implements TurnListener {
+  readonly #turns = new Counter(
+    agentMetrics.turns,
+    turnStatuses.map((status) => ({ status })),
+  );
+  readonly #turnDuration = new Histogram(agentMetrics.turnDuration, [{}]);
+  readonly #modelCalls = new Counter(
+    agentMetrics.modelCalls,
+    modelOutcomes.map((outcome) => ({ outcome })),
+  );
+  readonly #modelCallDuration = new Histogram(agentMetrics.modelCallDuration, [{}]);
+  readonly #firstSegment = new Histogram(agentMetrics.firstSegment, [{}]);
+  readonly #tokens = new Counter(
+    agentMetrics.tokens,
+    directions.map((direction) => ({ direction })),
+  );
+  readonly #toolCalls = new Counter(agentMetrics.toolCalls);
+  readonly #toolDuration = new Histogram(agentMetrics.toolDuration);
+  readonly #approvals = new Counter(agentMetrics.approvals);
+  readonly #approvalWait = new Histogram(agentMetrics.approvalWait, [{}]);
+  readonly #traceEvents = new Counter(
+    agentMetrics.traceEvents,
+    traceTypes.map((type) => ({ type })),
+  );
+
+  onEvent(event: TraceEvent): void {
+    this.#traceEvents.add({ type: event.type });
+    switch (event.type) {
+      case 'tokens.used':
+        this.#tokens.add({ direction: 'input' }, tokensOf(event.data['inputTokens']));
+        this.#tokens.add({ direction: 'output' }, tokensOf(event.data['outputTokens']));
+        return;
+      case 'tool.completed':
+      case 'tool.failed':
+        this.#countTool(event);
+        return;
+      case 'approval.completed':
+        this.#countApproval(event);
+    }
+  }
+
+  onModelCall({ startedAt, endedAt, firstAt, outcome }: ModelCall): void {
+    this.#modelCalls.add({ outcome });
+    this.#modelCallDuration.observe({}, (endedAt - startedAt) / second);
+    if (firstAt !== undefined) this.#firstSegment.observe({}, (firstAt - startedAt) / second);
+  }
+
+  onTurnEnd({ data, durationMs }: TraceEvent): void {
+    // Nobody knows how long it ran.
+    const hasCrashed = data['interruptedBy'] === 'crash';
+    const status = hasCrashed ? 'crashed' : knownOr(turnStatuses, data['status']);
+    this.#turns.add({ status });
+    if (!hasCrashed && durationMs !== undefined) this.#turnDuration.observe({}, durationMs / second);
+  }
+
+  onTurnLost(_turn: OpenTurn): void {
+    // Its end was dropped with other events, which are counted where they are dropped.
+  }
+
+  families(): Family[] {
+    return [
+      this.#turns,
+      this.#turnDuration,
+      this.#modelCalls,
+      this.#modelCallDuration,
+      this.#firstSegment,
+      this.#tokens,
+      this.#toolCalls,
+      this.#toolDuration,
+      this.#approvals,
+      this.#approvalWait,
+      this.#traceEvents,
+    ].map((numbers) => numbers.family());
+  }
+
+  #countTool({ tool: name, durationMs, data }: TraceEvent): void {
+    const tool = toolLabel(name);
+    this.#toolCalls.add({ tool, outcome: knownOr(toolOutcomes, data['outcome']) });
+    if (durationMs !== undefined) this.#toolDuration.observe({ tool }, durationMs / second);
+  }
+
+  #countApproval({ durationMs, data }: TraceEvent): void {
+    const decidedBy = knownOr(deciders, data['decidedBy']);
+    this.#approvals.add({ decision: knownOr(approvalDecisions, data['decision']), decided_by: decidedBy });
+    // What a policy decides waits for nobody.
+    if (decidedBy !== 'policy' && durationMs !== undefined) this.#approvalWait.observe({}, durationMs / second);
+  }
+}

@@ -1,0 +1,85 @@
+/** Requests to the server that served this page. */
+export interface Api {
+  /** JSON of `path` (from the root). Rejects with `ApiError` when it is refused, or is not answered. */
+  get<T>(path: string, signal?: AbortSignal): Promise<T>;
+  /** Text of `path`. */
+  text(path: string, signal?: AbortSignal): Promise<string>;
+  send<T>(
+    method: 'POST' | 'PUT' | 'DELETE',
+    path: string,
+    body?: unknown,
+    headers?: Readonly<Record<string, string>>,
+  ): Promise<T>;
+  /** A shell command that makes the same request; the token is left to the environment. */
+  curl(path: string): string;
+}
+
+/** A refusal in the server's own words; `status` 0: it could not be reached. */
+export class ApiError extends Error {
+  override readonly name = 'ApiError';
+  readonly status: number;
+  readonly code: string;
+  /** What else the server said about it, e.g. `{issues: [{keyPath, expected}]}`. */
+  readonly details: Readonly<Record<string, unknown>>;
+
+  constructor(status: number, code: string, message: string, details: Readonly<Record<string, unknown>> = {}) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.details = details;
+  }
+}
+
+interface ErrorBody {
+  readonly error?: {
+    readonly code?: string;
+    readonly message?: string;
+    readonly details?: Record<string, unknown> | null;
+  };
+}
+
+async function refusal(response: Response): Promise<ApiError> {
+  const answer = (await response.json().catch(() => null)) as ErrorBody | null;
+  const { code = 'unknown', message = `The server answered ${response.status}.`, details } = answer?.error ?? {};
+  return new ApiError(response.status, code, message, details ?? {});
+}
+
+/** @param onRefused called when the server does not accept the token (any more) */
+export function createApi(token: () => string | null, onRefused: () => void): Api {
+  async function request(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers: Readonly<Record<string, string>> = {},
+    signal?: AbortSignal,
+  ): Promise<Response> {
+    const bearer = token();
+    const response = await fetch(path, {
+      method,
+      headers: {
+        ...(bearer !== null && { authorization: `Bearer ${bearer}` }),
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+      ...(signal && { signal }),
+    }).catch((error: unknown) => {
+      if (signal?.aborted) throw error;
+      throw new ApiError(0, 'unreachable', 'The server cannot be reached.');
+    });
+    if (response.ok) return response;
+    if (response.status === 401) onRefused();
+    throw await refusal(response);
+  }
+
+  return {
+    get: async (path, signal) => (await request('GET', path, undefined, {}, signal)).json(),
+    text: async (path, signal) => (await request('GET', path, undefined, {}, signal)).text(),
+    send: async (method, path, body, headers) => {
+      const text = await (await request(method, path, body, headers)).text();
+      return text === '' ? null : JSON.parse(text);
+    },
+    curl: (path) =>
+      `curl -H "authorization: Bearer $ORATORIO_TOKEN" '${new URL(path, location.origin).href.replaceAll("'", '%27')}'`,
+  };
+}

@@ -1,0 +1,156 @@
+import { type ReadonlySignal, type Signal, signal } from '@preact/signals';
+import { dashboardPaths } from '../../protocol/browser.ts';
+import type { PageInfo } from '../../protocol/index.ts';
+import { type Api, ApiError, createApi } from './api.ts';
+import { type Commands, createCommands } from './commands.ts';
+import { createLive, type Live } from './live.ts';
+import { createPreferences, type Preferences } from './preferences.ts';
+import { words } from './resource.ts';
+import { createRouter, type Router } from './router.ts';
+import { forgetToken, keepToken, takeToken } from './token.ts';
+
+/** Told at the foot of the page; with `undo` it can be taken back for `ms`. */
+export interface Toast {
+  readonly text: string;
+  readonly tone?: 'neutral' | 'danger';
+  readonly undo?: () => void;
+  readonly ms?: number;
+}
+
+/** How far the page has come in getting to know its server. */
+export type Entry = 'knocking' | 'open' | 'refused' | 'unreachable';
+
+/** Everything a view may use: the one thing that is handed to each. One per page. */
+export interface App {
+  readonly page: ReadonlySignal<PageInfo | null>;
+  /** The server does not accept our token, or we have none: the gate is shown. */
+  readonly isRefused: ReadonlySignal<boolean>;
+  readonly entry: ReadonlySignal<Entry>;
+  /** Why the page info could not be fetched, in the server's words, while it cannot. */
+  readonly trouble: ReadonlySignal<string | null>;
+  readonly api: Api;
+  readonly live: Live;
+  readonly router: Router;
+  readonly commands: Commands;
+  readonly preferences: Preferences;
+  /** What the view is about just now, for the title of the page: the name of a session. Emptied when the view changes. */
+  readonly subject: Signal<string | null>;
+  /** Milliseconds since the epoch, each second. */
+  readonly now: ReadonlySignal<number>;
+  readonly toasts: ReadonlySignal<readonly Toast[]>;
+  /** Returns what takes it away. */
+  toast(toast: Toast): () => void;
+  /** A token that somebody typed or logged in for. */
+  enter(token: string): void;
+  /** Forgets the token of this tab, at the server too when it came from a log-in. */
+  leave(): void;
+  /** Whether the token came from a log-in, so that there is something to leave. */
+  readonly isLoggedIn: ReadonlySignal<boolean>;
+  /** Logs in at an agent server. Rejects with `ApiError`. */
+  logIn(username: string, password: string): Promise<void>;
+}
+
+/** A page under `/DashBoard` was served by an agent server; any other by the Hub. */
+export const isWorkspacePage = (): boolean => /^\/dashboard(\/|$)/i.test(location.pathname);
+
+const retryMs = 1_000;
+const toastMs = 6_000;
+const maxToasts = 4;
+
+export function createApp(): App {
+  const token = signal(takeToken());
+  const isRefused = signal(false);
+  const entry = signal<Entry>('knocking');
+  const trouble = signal<string | null>(null);
+  const page = signal<PageInfo | null>(null);
+  const isLoggedIn = signal(token.peek()?.startsWith(loginMark) ?? false);
+  const now = signal(Date.now());
+  const toasts = signal<readonly Toast[]>([]);
+  const ofWorkspace = isWorkspacePage();
+  const refuse = () => {
+    forgetToken();
+    isRefused.value = true;
+    entry.value = 'refused';
+  };
+  const api = createApi(() => plain(token.peek()), refuse);
+  const live = createLive({
+    paths: ofWorkspace
+      ? { events: `/dashboard${dashboardPaths.eventStream}`, inspect: dashboardPaths.inspect }
+      : { events: '/v1/events', inspect: '/v1/inspect' },
+    token: () => plain(token.peek()),
+    onRefused: refuse,
+  });
+  setInterval(() => {
+    now.value = Date.now();
+  }, 1000);
+
+  const load = () => {
+    api.get<PageInfo>(ofWorkspace ? dashboardPaths.pageInfo : '/v1/page').then(
+      (info) => {
+        page.value = info;
+        trouble.value = null;
+        isRefused.value = false;
+        entry.value = 'open';
+      },
+      (error: unknown) => {
+        const status = error instanceof ApiError ? error.status : 0;
+        // What a 401 means the gate says better than the server.
+        trouble.value = status === 401 ? null : words(error);
+        if (status === 401 || status === 403) return refuse();
+        entry.value = 'unreachable';
+        setTimeout(load, retryMs);
+      },
+    );
+  };
+  load();
+
+  const use = (given: string) => {
+    keepToken(given);
+    token.value = given;
+    isLoggedIn.value = given.startsWith(loginMark);
+    entry.value = 'knocking';
+    load();
+  };
+  const drop = (toast: Toast) => {
+    toasts.value = toasts.peek().filter((each) => each !== toast);
+  };
+  return {
+    page,
+    isRefused,
+    entry,
+    trouble,
+    api,
+    live,
+    router: createRouter(),
+    commands: createCommands(),
+    preferences: createPreferences(),
+    subject: signal<string | null>(null),
+    now,
+    toasts,
+    isLoggedIn,
+    toast(given) {
+      const { undo } = given;
+      const takeBack = () => {
+        drop(toast);
+        undo?.();
+      };
+      const toast: Toast = undo ? { ...given, undo: takeBack } : given;
+      toasts.value = [...toasts.peek(), toast].slice(-maxToasts);
+      setTimeout(() => drop(toast), toast.ms ?? toastMs);
+      return () => drop(toast);
+    },
+    enter: use,
+    leave() {
+      if (isLoggedIn.peek()) api.send('POST', dashboardPaths.logout).catch(() => {});
+      refuse();
+    },
+    async logIn(username, password) {
+      const result = await api.send<{ token: string }>('POST', dashboardPaths.login, { username, password });
+      use(`${loginMark}${result.token}`);
+    },
+  };
+}
+
+/** Before a token that a log-in gave, as it is kept in this tab. */
+const loginMark = 'login:';
+const plain = (token: string | null): string | null => token?.replace(loginMark, '') ?? null;

@@ -1,0 +1,66 @@
+import { type ReadonlySignal, signal } from '@preact/signals';
+
+/** Something a person can do: a key does it, and the palette finds it. */
+export interface Command {
+  /** Unique, e.g. `sessions.deleteAll`. */
+  readonly id: string;
+  /** Begins with a verb: `Go to sessions`. */
+  readonly title: string;
+  /** Heading in the palette and in the help. */
+  readonly group: string;
+  /** `j`, `Shift+J`, `Escape`, `ArrowDown`, `Mod+k` (Ctrl, or Cmd), or a sequence: `g s`. */
+  readonly keys?: readonly string[];
+  /** Absent: always. */
+  readonly isEnabled?: () => boolean;
+  readonly run: () => void;
+}
+
+/** Something the palette has found that is no command: a session, an actor, a setting. */
+export interface Finding {
+  /** Unique among all findings, e.g. `session:thread_1`. */
+  readonly id: string;
+  readonly title: string;
+  readonly detail?: string;
+  readonly run: () => void;
+}
+
+/** Finds things by what somebody types into the palette. */
+export interface Finder {
+  /** Unique, e.g. `sessions`. */
+  readonly id: string;
+  /** What its findings are, in one word: `Session`. */
+  readonly group: string;
+  /** At most a handful, best first. `query` is not empty. A rejection counts as nothing found. */
+  find(query: string, signal: AbortSignal): readonly Finding[] | Promise<readonly Finding[]>;
+}
+
+export interface Commands {
+  /** The last registered first: a view wins over the shell. */
+  readonly all: ReadonlySignal<readonly Command[]>;
+  readonly finders: ReadonlySignal<readonly Finder[]>;
+  /** Returns what takes them back: call it in the clean-up of an effect. */
+  register(commands: readonly Command[]): () => void;
+  /** As `register`; a finder of the same id takes the place of one that is there. */
+  provide(finder: Finder): () => void;
+}
+
+export function createCommands(): Commands {
+  const all = signal<readonly Command[]>([]);
+  const finders = signal<readonly Finder[]>([]);
+  return {
+    all,
+    finders,
+    register(commands) {
+      all.value = [...commands, ...all.peek()];
+      return () => {
+        all.value = all.peek().filter((command) => !commands.includes(command));
+      };
+    },
+    provide(finder) {
+      finders.value = [finder, ...finders.peek()];
+      return () => {
+        finders.value = finders.peek().filter((each) => each !== finder);
+      };
+    },
+  };
+}

@@ -1,0 +1,132 @@
+import { type ReadonlySignal, signal } from '@preact/signals';
+import { streamEvents } from '../../protocol/browser.ts';
+import { type SharedStream, type SharedStreamOptions, shareStream } from './shared-stream.ts';
+import { type Connection, readStream, type StreamEvent } from './stream.ts';
+
+export type { Connection, StreamEvent } from './stream.ts';
+
+/** The streams a server has: what happens (traces of a workspace, lifecycle of the Hub), and its actors. */
+export type StreamName = 'events' | 'inspect';
+
+export interface StreamListener {
+  /** Records in order, several at a time. */
+  readonly onEvents: (events: readonly StreamEvent[]) => void;
+  /** The stream begins anew: what was learnt from it before may have gaps. Called before its first events. */
+  readonly onReset?: () => void;
+}
+
+/**
+ * Live streams for the views: connected while somebody listens, and again for ever when the connection is lost. All tabs
+ * of a browser share one connection per stream: see shared-stream.ts.
+ */
+export interface Live {
+  /** Of each stream, while somebody listens to it. */
+  readonly connections: Readonly<Record<StreamName, ReadonlySignal<Connection>>>;
+  /** The streams that somebody listens to. */
+  readonly listened: ReadonlySignal<readonly StreamName[]>;
+  /**
+   * Returns what ends it. A listener that joins a stream which is connected already gets `onReset`, then what a new
+   * connection would be told: of `inspect` every actor and its last transitions; of `events` the `stream.hello` of the
+   * connection, whose `newest` may have been passed since: fetch what is shown after `onReset`.
+   */
+  listen(name: StreamName, listener: StreamListener): () => void;
+}
+
+export interface LiveOptions {
+  readonly paths: Readonly<Record<StreamName, string>>;
+  readonly token: () => string | null;
+  readonly onRefused: () => void;
+}
+
+/** What a listener must know that comes late. The Hub's lifecycle stream begins with nothing. */
+const retains: Readonly<Record<StreamName, SharedStreamOptions['retain']>> = {
+  events: ({ event }) => (event === streamEvents.hello ? 'afresh' : 'no'),
+  // Behind `dropped` every actor is told again.
+  inspect: ({ event }) => (event === 'dropped' ? 'afresh' : 'yes'),
+};
+
+interface Tuned {
+  /** Listeners, also those that are not caught up yet. */
+  users: number;
+  readonly listeners: Set<StreamListener>;
+  readonly stream: SharedStream;
+  readonly abort: AbortController;
+}
+
+export function createLive({ paths, token, onRefused }: LiveOptions): Live {
+  const connections = {
+    events: signal<Connection>({ state: 'connecting' }),
+    inspect: signal<Connection>({ state: 'connecting' }),
+  };
+  const listened = signal<readonly StreamName[]>([]);
+  const tuned = new Map<StreamName, Tuned>();
+
+  function tune(name: StreamName): Tuned {
+    const listeners = new Set<StreamListener>();
+    const abort = new AbortController();
+    const stream = shareStream({
+      name: paths[name],
+      signal: abort.signal,
+      // Only secure contexts have them, whatever the types say.
+      locks: typeof BroadcastChannel === 'undefined' ? undefined : navigator.locks,
+      retain: retains[name],
+      read: (options) => readStream({ ...options, url: paths[name], token: token() ?? '' }),
+      onEvents: (events) => {
+        for (const listener of [...listeners]) listener.onEvents(events);
+      },
+      onReset: () => {
+        for (const listener of [...listeners]) listener.onReset?.();
+      },
+      onConnection: (next) => {
+        connections[name].value = next;
+        if (next.state === 'refused') onRefused();
+      },
+    });
+    return { users: 0, listeners, stream, abort };
+  }
+
+  function turnOff(name: StreamName, { abort }: Tuned): void {
+    abort.abort();
+    tuned.delete(name);
+    listened.value = [...tuned.keys()];
+    connections[name].value = { state: 'connecting' };
+  }
+
+  return {
+    connections,
+    listened,
+    listen(name, listener) {
+      const known = tuned.get(name);
+      const station = known ?? tune(name);
+      station.users += 1;
+      let isEnded = false;
+      if (known) {
+        queueMicrotask(() => {
+          if (!isEnded) catchUp(station, listener);
+        });
+      } else {
+        station.listeners.add(listener);
+        tuned.set(name, station);
+        listened.value = [...tuned.keys()];
+      }
+      return () => {
+        if (isEnded) return;
+        isEnded = true;
+        station.users -= 1;
+        station.listeners.delete(listener);
+        // A view that takes the place of another one listens in the same moment.
+        queueMicrotask(() => {
+          if (station.users === 0 && tuned.get(name) === station) turnOff(name, station);
+        });
+      };
+    },
+  };
+}
+
+function catchUp({ stream, listeners }: Tuned, listener: StreamListener): void {
+  const events = stream.catchUp();
+  listeners.add(listener);
+  if (events === null) return;
+  listener.onReset?.();
+  if (events.length > 0) listener.onEvents(events);
+}

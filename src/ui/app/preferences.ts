@@ -1,0 +1,63 @@
+import { effect, type Signal, signal } from '@preact/signals';
+
+export const themes = ['system', 'light', 'dark'] as const;
+export type Theme = (typeof themes)[number];
+export const densities = ['compact', 'comfortable'] as const;
+export type Density = (typeof densities)[number];
+
+/** What a person chose for this browser; kept in its local storage, shared by all tabs of this origin. */
+export interface Preferences {
+  readonly theme: Signal<Theme>;
+  readonly density: Signal<Density>;
+  /** Whether single letters are shortcuts: somebody who dictates has to be able to switch them off (WCAG 2.1.4). */
+  readonly letterKeys: Signal<boolean>;
+}
+
+/** The same key again is read before the first paint, by `public/assets/theme.js`. */
+const keyOf = (name: string): string => `oratorio.${name}`;
+
+export function createPreferences(): Preferences {
+  const { dataset } = document.documentElement;
+  const theme = kept('theme', themes, 'system');
+  const density = kept('density', densities, 'compact');
+  const letters = kept('letterKeys', ['on', 'off'] as const, 'on');
+  const letterKeys = signal(letters.peek() === 'on');
+  effect(() => {
+    dataset['theme'] = theme.value;
+  });
+  effect(() => {
+    dataset['density'] = density.value;
+  });
+  effect(() => {
+    letters.value = letterKeys.value ? 'on' : 'off';
+  });
+  return { theme, density, letterKeys };
+}
+
+/** A choice that outlives the tab. What another tab chooses holds here too. */
+function kept<T extends string>(name: string, choices: readonly T[], otherwise: T): Signal<T> {
+  const known = (text: string | null): T => choices.find((choice) => choice === text) ?? otherwise;
+  const choice = signal<T>(known(read(keyOf(name))));
+  effect(() => write(keyOf(name), choice.value));
+  addEventListener('storage', (event) => {
+    if (event.key === keyOf(name)) choice.value = known(event.newValue);
+  });
+  return choice;
+}
+
+/** Text of the local storage; null when there is none, or a browser keeps none. */
+export function read(key: string): string | null {
+  try {
+    return localStorage.getItem(key);
+  } catch {
+    return null;
+  }
+}
+
+export function write(key: string, text: string): void {
+  try {
+    localStorage.setItem(key, text);
+  } catch {
+    // Storage is full or switched off: the choice holds for this tab.
+  }
+}

@@ -1,0 +1,54 @@
+import { type ReadonlySignal, type Signal, useSignal } from '@preact/signals';
+import { useCallback, useEffect, useRef } from 'preact/hooks';
+
+/** What was fetched, and how it stands. Data stays while newer data is fetched, or cannot be. */
+export interface Resource<T> {
+  readonly data: Signal<T | null>;
+  /** Of the last try; null when it worked. */
+  readonly error: ReadonlySignal<string | null>;
+  /** When `data` was fetched, in milliseconds since the epoch. */
+  readonly at: ReadonlySignal<number | null>;
+  /** Fetches again; what is under way is given up. */
+  readonly reload: () => void;
+}
+
+/**
+ * Fetches when the component appears, and again when `inputs` change or `reload` is called. Only the answer to the last
+ * request counts.
+ */
+export function useResource<T>(
+  load: (signal: AbortSignal) => Promise<T>,
+  inputs: readonly unknown[] = [],
+): Resource<T> {
+  const data = useSignal<T | null>(null);
+  const error = useSignal<string | null>(null);
+  const at = useSignal<number | null>(null);
+  const latest = useRef(load);
+  latest.current = load;
+  const underWay = useRef<AbortController | null>(null);
+
+  const reload = useCallback(() => {
+    underWay.current?.abort();
+    const abort = new AbortController();
+    underWay.current = abort;
+    latest.current(abort.signal).then(
+      (value) => {
+        if (abort.signal.aborted) return;
+        data.value = value;
+        error.value = null;
+        at.value = Date.now();
+      },
+      (fault: unknown) => {
+        if (!abort.signal.aborted) error.value = words(fault);
+      },
+    );
+  }, []);
+  useEffect(() => {
+    reload();
+    return () => underWay.current?.abort();
+  }, inputs);
+  return { data, error, at, reload };
+}
+
+/** An error as a person reads it. */
+export const words = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -1,0 +1,78 @@
+import { type ReadonlySignal, signal } from '@preact/signals';
+import { type PageView, pageViews } from '../../protocol/browser.ts';
+
+/**
+ * Where this tab is: everything a link must bring back. It is in the fragment, `#/sessions/thread_1?event=7`, which no
+ * server is told.
+ */
+export interface Route {
+  readonly view: PageView;
+  /** Segments behind the view, decoded. */
+  readonly path: readonly string[];
+  readonly query: Readonly<Record<string, string>>;
+}
+
+export interface Router {
+  readonly route: ReadonlySignal<Route>;
+  /** Goes somewhere; `replace` leaves no step behind for the back button (typing in a filter, moving a selection). */
+  go(route: To, replace?: boolean): void;
+  /** Changes some of the query; undefined and '' take a name out. Replaces the present step of history. */
+  set(query: Readonly<Record<string, string | undefined>>): void;
+  close(): void;
+}
+
+/** A route as a caller writes it. */
+export interface To {
+  readonly view: PageView;
+  readonly path?: readonly string[];
+  readonly query?: Readonly<Record<string, string | undefined>>;
+}
+
+/** The address of a route, for `href`. */
+export function href({ view, path = [], query = {} }: To): string {
+  const search = new URLSearchParams(
+    Object.entries(query).flatMap(([name, value]) => (value === undefined || value === '' ? [] : [[name, value]])),
+  ).toString();
+  return `#/${[view, ...path].map(encodeURIComponent).join('/')}${search && `?${search}`}`;
+}
+
+/** Anything that is no route of ours is the overview. */
+export function routeOf(hash: string): Route {
+  const [before = '', search = ''] = hash.replace(/^#\/?/, '').split('?', 2);
+  const [first = '', ...rest] = before.split('/').map(decoded);
+  const view = pageViews.find((each) => each === first) ?? 'overview';
+  return { view, path: rest.filter((each) => each !== ''), query: Object.fromEntries(new URLSearchParams(search)) };
+}
+
+function decoded(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return segment;
+  }
+}
+
+export function createRouter(): Router {
+  const route = signal(routeOf(location.hash));
+  const follow = () => {
+    route.value = routeOf(location.hash);
+  };
+  addEventListener('hashchange', follow);
+  addEventListener('popstate', follow);
+  return {
+    route,
+    go(to, replace = false) {
+      history[replace ? 'replaceState' : 'pushState'](null, '', href(to));
+      follow();
+    },
+    set(query) {
+      const { view, path, query: present } = route.peek();
+      history.replaceState(null, '', href({ view, path, query: { ...present, ...query } }));
+      follow();
+    },
+    close() {
+      removeEventListener('hashchange', follow);
+      removeEventListener('popstate', follow);
+    },
+  };
+}

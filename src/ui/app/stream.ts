@@ -1,0 +1,174 @@
+/** One record of a server-sent event stream. */
+export interface StreamEvent {
+  readonly id: string;
+  readonly event: string;
+  readonly data: string;
+}
+
+export type Connection =
+  | { readonly state: 'connecting' }
+  | { readonly state: 'live' }
+  | {
+      readonly state: 'reconnecting';
+      readonly attempt: number;
+      readonly error: string;
+      /** When it is tried again, in milliseconds since the epoch. */
+      readonly retryAt: number;
+      /** When the server was last heard, if ever: what is shown is that old. */
+      readonly since: number | null;
+    }
+  | { readonly state: 'refused' }
+  /** This server has no such stream. */
+  | { readonly state: 'absent' };
+
+export interface StreamOptions {
+  readonly url: string;
+  readonly token: string;
+  readonly signal: AbortSignal;
+  /** Goes on behind this event, instead of from the beginning. */
+  readonly lastEventId?: string | undefined;
+  /** Everything that one read from the network completed; nothing for a heartbeat. */
+  readonly onEvents: (events: readonly StreamEvent[]) => void;
+  /** A connection was made; `resumed` when it continues after an id, false when everything is told anew. */
+  readonly onOpen: (resumed: boolean) => void;
+  readonly onConnection: (connection: Connection) => void;
+}
+
+/** Silence (the server sends a heartbeat every 15 s) after which a connection is taken for dead. */
+const silenceMs = 40_000;
+const firstPauseMs = 300;
+const longestPauseMs = 5_000;
+
+/** Answers after which it makes no sense to try again. */
+const verdicts: Readonly<Record<number, Connection>> = {
+  401: { state: 'refused' },
+  403: { state: 'refused' },
+  404: { state: 'absent' },
+};
+
+/**
+ * Reads server-sent events with `fetch`, because a browser's EventSource cannot send an Authorization header.
+ * Reconnects for ever, after growing pauses, resuming behind the last id; ends when `signal` aborts, or when the server
+ * refuses the token or has no such stream.
+ */
+export async function readStream(options: StreamOptions): Promise<void> {
+  let { lastEventId } = options;
+  let attempt = 0;
+  let heardAt: number | null = null;
+  options.onConnection({ state: 'connecting' });
+  while (!options.signal.aborted) {
+    try {
+      for await (const events of connect(options, lastEventId)) {
+        attempt = 0;
+        heardAt = Date.now();
+        lastEventId = events.at(-1)?.id || lastEventId;
+        options.onEvents(events);
+      }
+      throw new Error('The stream ended.');
+    } catch (error) {
+      if (options.signal.aborted) return;
+      if (error instanceof Verdict) {
+        options.onConnection(error.connection);
+        return;
+      }
+      attempt += 1;
+      const wait = pauseBefore(attempt);
+      const message = error instanceof Error ? error.message : String(error);
+      options.onConnection({
+        state: 'reconnecting',
+        attempt,
+        error: message,
+        retryAt: Date.now() + wait,
+        since: heardAt,
+      });
+      await pause(wait, options.signal);
+    }
+  }
+}
+
+/** Doubles up to the longest; spread, so that many tabs do not all come back at once. */
+const pauseBefore = (attempt: number): number =>
+  Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(attempt - 1, 5)) * (0.75 + Math.random() / 2);
+
+class Verdict extends Error {
+  readonly connection: Connection;
+
+  constructor(connection: Connection) {
+    super(connection.state);
+    this.connection = connection;
+  }
+}
+
+async function* connect(options: StreamOptions, lastEventId: string | undefined): AsyncGenerator<StreamEvent[]> {
+  const abort = new AbortController();
+  const end = () => abort.abort();
+  options.signal.addEventListener('abort', end, { once: true });
+  let watchdog = setTimeout(end, silenceMs);
+  try {
+    const response = await fetch(options.url, {
+      headers: {
+        accept: 'text/event-stream',
+        authorization: `Bearer ${options.token}`,
+        ...(lastEventId !== undefined && { 'last-event-id': lastEventId }),
+      },
+      cache: 'no-store',
+      signal: abort.signal,
+    });
+    const verdict = verdicts[response.status];
+    if (verdict) throw new Verdict(verdict);
+    if (!response.ok || !response.body) throw new Error(`The server answered ${response.status}.`);
+    options.onOpen(lastEventId !== undefined);
+    options.onConnection({ state: 'live' });
+    const parser = new SseParser();
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      clearTimeout(watchdog);
+      watchdog = setTimeout(end, silenceMs);
+      yield parser.push(value);
+    }
+  } finally {
+    clearTimeout(watchdog);
+    options.signal.removeEventListener('abort', end);
+    abort.abort();
+  }
+}
+
+/** Parses the event stream format of the HTML standard, fed with text in any pieces. */
+export class SseParser {
+  #rest = '';
+
+  /** Events that `text` completes. */
+  push(text: string): StreamEvent[] {
+    const blocks = (this.#rest + text).replaceAll('\r\n', '\n').split('\n\n');
+    this.#rest = blocks.pop() ?? '';
+    return blocks.flatMap(parseBlock);
+  }
+}
+
+function parseBlock(block: string): StreamEvent[] {
+  let id = '';
+  let event = 'message';
+  const data: string[] = [];
+  for (const line of block.split('\n')) {
+    const colon = line.indexOf(':');
+    const field = colon < 0 ? line : line.slice(0, colon);
+    const value = colon < 0 ? '' : line.slice(colon + 1).replace(/^ /, '');
+    if (field === 'id') id = value;
+    else if (field === 'event') event = value;
+    else if (field === 'data') data.push(value);
+  }
+  return data.length > 0 ? [{ id, event, data: data.join('\n') }] : [];
+}
+
+function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, milliseconds);
+    const end = () => {
+      clearTimeout(timer);
+      resolve();
+    };
+    signal.addEventListener('abort', end, { once: true });
+  });
+}

@@ -1,0 +1,25 @@
+const key = 'oratorio.token';
+
+/**
+ * The token this tab was opened with. It comes in the fragment (`#token=…`), which browsers send to nobody; it is moved
+ * to the tab's session storage at once, so that it is in no history entry, bookmark or screenshot of the address bar.
+ * What follows it (`#token=…&at=/sessions/x`) is where to go.
+ */
+export function takeToken(): string | null {
+  const fragment = new URLSearchParams(location.hash.slice(1));
+  const given = fragment.get('token');
+  if (!given) return sessionStorage.getItem(key);
+  keepToken(given);
+  const at = fragment.get('at') ?? '';
+  history.replaceState(null, '', `${location.pathname}${location.search}${at ? `#${at}` : ''}`);
+  return given;
+}
+
+export function keepToken(token: string): void {
+  sessionStorage.setItem(key, token);
+}
+
+/** The server does not accept it (any more). */
+export function forgetToken(): void {
+  sessionStorage.removeItem(key);
+}

@@ -1,0 +1,80 @@
+import type { ComponentChildren } from 'preact';
+import { useEffect, useId, useRef } from 'preact/hooks';
+import { Glyph } from './glyphs.tsx';
+
+/** A modal dialog while it is rendered; the browser keeps the focus inside, Esc and a click beside it close it. */
+export function Dialog({
+  title,
+  label,
+  onClose,
+  children,
+  class: more = '',
+}: {
+  /** Its heading; absent: none is shown, and `label` names it. */
+  readonly title?: string;
+  readonly label?: string;
+  readonly onClose: () => void;
+  readonly children: ComponentChildren;
+  readonly class?: string;
+}) {
+  const element = useRef<HTMLDialogElement>(null);
+  const heading = useId();
+  useEffect(() => {
+    const dialog = element.current;
+    if (dialog && !dialog.open) dialog.showModal();
+  }, []);
+  return (
+    // biome-ignore lint/a11y/useKeyWithClickEvents: Esc does with the keyboard what a click beside it does
+    <dialog
+      ref={element}
+      class={`dialog ${more}`}
+      {...(title === undefined ? { 'aria-label': label } : { 'aria-labelledby': heading })}
+      onClose={onClose}
+      onClick={(event) => {
+        if (event.target === element.current) element.current?.close();
+      }}
+    >
+      {title !== undefined && (
+        <header>
+          <h2 id={heading}>{title}</h2>
+          <button type="button" class="bare" aria-label="Close" onClick={() => element.current?.close()}>
+            <Glyph name="close" />
+          </button>
+        </header>
+      )}
+      {children}
+    </dialog>
+  );
+}
+
+/** Asks before something that cannot be taken back; says what is lost and what stays. */
+export function Confirm({
+  title,
+  action,
+  onConfirm,
+  onClose,
+  children,
+}: {
+  readonly title: string;
+  /** The words on the button: `Delete job`. */
+  readonly action: string;
+  readonly onConfirm: () => void;
+  readonly onClose: () => void;
+  readonly children: ComponentChildren;
+}) {
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <div class="inside">
+        {children}
+        <footer>
+          <button type="button" onClick={onClose}>
+            Keep it
+          </button>
+          <button type="button" class="danger" onClick={onConfirm}>
+            {action}
+          </button>
+        </footer>
+      </div>
+    </Dialog>
+  );
+}

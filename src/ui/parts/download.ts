@@ -1,0 +1,16 @@
+/** Hands a text over as a file that the browser saves. */
+export function download(name: string, text: string, type = 'text/plain'): void {
+  const url = URL.createObjectURL(new Blob([text], { type }));
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = name;
+  link.click();
+  // The browser has to have begun by then.
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}
+
+/** A name for a file that tells when it was made: `events-20261121-140702.jsonl`. */
+export function fileName(what: string, extension: string): string {
+  const at = new Date().toISOString().replace(/[-:]/g, '').replace('T', '-').slice(0, 15);
+  return `${what}-${at}.${extension}`;
+}

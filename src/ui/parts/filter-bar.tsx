@@ -1,0 +1,97 @@
+import type { ComponentChildren } from 'preact';
+import { useId } from 'preact/hooks';
+import './filter-bar.css';
+import { Glyph } from './glyphs.tsx';
+
+/** Something to filter by that one press puts on and takes off. */
+export interface Pill {
+  readonly key: string;
+  readonly label: string;
+  readonly title?: string;
+  readonly isOn: boolean;
+  readonly toggle: () => void;
+}
+
+/** A condition that holds; pressing it takes it away. */
+export interface Chip {
+  readonly key: string;
+  readonly label: string;
+  readonly remove: () => void;
+}
+
+export interface FilterBarProps {
+  /** Name of the box for assistive technology. */
+  readonly label: string;
+  readonly placeholder: string;
+  /** What is in the box. */
+  readonly text: string;
+  /** With each letter. */
+  readonly onText: (text: string) => void;
+  /** Enter: what was typed is to become a condition. */
+  readonly onCommit?: () => void;
+  readonly chips?: readonly Chip[];
+  readonly pills?: readonly Pill[];
+  /** What could not be understood. */
+  readonly fault?: string | undefined;
+  /** How many match: `12 of 3 410`. */
+  readonly summary?: string | undefined;
+  /** Where `/` puts the focus. */
+  readonly box?: { current: HTMLInputElement | null };
+  /** More tools at the end. */
+  readonly children?: ComponentChildren;
+}
+
+/** Finds among many: a box, the conditions that hold as chips, and the usual ones as buttons. Esc empties the box. */
+export function FilterBar(props: FilterBarProps) {
+  const { chips = [], pills = [], fault } = props;
+  const faultId = useId();
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key === 'Enter' && props.onCommit) props.onCommit();
+    else if (event.key === 'Backspace' && props.text === '' && chips.length > 0) chips.at(-1)?.remove();
+    else if (event.key === 'Escape' && event.currentTarget instanceof HTMLElement) {
+      if (props.text === '') event.currentTarget.blur();
+      else props.onText('');
+    } else return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  return (
+    <search class="filter-bar">
+      <div class="filter-box">
+        <Glyph name="search" />
+        {chips.map(({ key, label, remove }) => (
+          <button key={key} type="button" class="chip" aria-label={`Remove filter ${label}`} onClick={remove}>
+            <span class="cut">{label}</span>
+            <Glyph name="close" />
+          </button>
+        ))}
+        <input
+          ref={props.box ?? null}
+          type="text"
+          spellcheck={false}
+          autocomplete="off"
+          aria-label={props.label}
+          aria-invalid={fault !== undefined}
+          aria-describedby={fault === undefined ? undefined : faultId}
+          placeholder={chips.length === 0 ? props.placeholder : ''}
+          value={props.text}
+          onInput={(event) => props.onText(event.currentTarget.value)}
+          onKeyDown={onKeyDown}
+        />
+        <kbd>/</kbd>
+      </div>
+      {pills.map(({ key, label, title, isOn, toggle }) => (
+        <button key={key} type="button" class="pill-button" title={title} aria-pressed={isOn} onClick={toggle}>
+          {label}
+        </button>
+      ))}
+      {props.summary !== undefined && <span class="quiet count">{props.summary}</span>}
+      {props.children}
+      {fault !== undefined && (
+        <p id={faultId} class="fault danger" role="alert">
+          {fault}
+        </p>
+      )}
+    </search>
+  );
+}

@@ -1,0 +1,89 @@
+import { useState } from 'preact/hooks';
+import './json-tree.css';
+
+/** Entries of one object or list that are shown before somebody asks for more. */
+const first = 100;
+/** Of a text, likewise. */
+const firstChars = 2_000;
+/** Objects within objects that are open from the beginning. */
+const openDepth = 2;
+
+/** A JSON value to look into: objects and lists open and close, long ones come a piece at a time. Text nodes only. */
+export function JsonTree({ value, label }: { readonly value: unknown; readonly label: string }) {
+  return (
+    <section class="json" aria-label={label}>
+      <Value value={value} depth={0} />
+    </section>
+  );
+}
+
+interface NodeProps {
+  readonly name?: string | undefined;
+  readonly value: unknown;
+  readonly depth: number;
+}
+
+function Value({ name, value, depth }: NodeProps) {
+  if (typeof value === 'object' && value !== null) return <Branch name={name} value={value} depth={depth} />;
+  return (
+    <div class="json-leaf">
+      <Name name={name} />
+      {typeof value === 'string' ? <Text text={value} /> : <span class={typeof value}>{String(value)}</span>}
+    </div>
+  );
+}
+
+const Name = ({ name }: { readonly name?: string | undefined }) =>
+  name === undefined ? null : (
+    <>
+      <span class="json-name">{name}</span>:{' '}
+    </>
+  );
+
+function Branch({ name, value, depth }: NodeProps & { readonly value: object }) {
+  const [isOpen, setOpen] = useState(depth < openDepth);
+  const [most, setMost] = useState(first);
+  const entries = Object.entries(value);
+  const isList = Array.isArray(value);
+  const size = isList ? `[${entries.length}]` : `{${entries.length}}`;
+  if (entries.length === 0) {
+    return (
+      <div class="json-leaf">
+        <Name name={name} />
+        {isList ? '[]' : '{}'}
+      </div>
+    );
+  }
+  return (
+    <details open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>
+        <Name name={name} />
+        <span class="quiet">{size}</span>
+      </summary>
+      {/* What is closed is not made: a value may be nested as deeply as it likes. */}
+      {isOpen &&
+        entries.slice(0, most).map(([key, each]) => <Value key={key} name={key} value={each} depth={depth + 1} />)}
+      {isOpen && entries.length > most && (
+        <button type="button" class="bare" onClick={() => setMost(most + first * 10)}>
+          {entries.length - most} more
+        </button>
+      )}
+    </details>
+  );
+}
+
+function Text({ text }: { readonly text: string }) {
+  const [isWhole, setWhole] = useState(text.length <= firstChars);
+  return (
+    <span class="string">
+      "{isWhole ? text : text.slice(0, firstChars)}
+      {isWhole ? (
+        '"'
+      ) : (
+        <button type="button" class="bare" onClick={() => setWhole(true)}>
+          {text.length - firstChars} more characters
+        </button>
+      )}
+    </span>
+  );
+}

@@ -1,0 +1,47 @@
+import type { ComponentChildren } from 'preact';
+import { Glyph } from './glyphs.tsx';
+import { clockTime } from './time.ts';
+
+/** A line above a view about all that is in it; `danger` and `warn` are read out. */
+export function Banner({
+  tone,
+  children,
+}: {
+  readonly tone: 'neutral' | 'warn' | 'danger';
+  readonly children: ComponentChildren;
+}) {
+  return (
+    <div class={`banner ${tone}`} role={tone === 'neutral' ? 'note' : 'alert'}>
+      {tone !== 'neutral' && <Glyph name="warning" />}
+      {children}
+    </div>
+  );
+}
+
+/** A fetch that failed: why, how old what is shown is, and the way out. Nothing when it worked. */
+export function FaultBanner({
+  error,
+  at,
+  retry,
+}: {
+  readonly error: string | null;
+  /** When what is shown was fetched; null: nothing is shown. */
+  readonly at: number | null;
+  /** Absent: it is tried again by itself. */
+  readonly retry?: () => void;
+}) {
+  if (error === null) return null;
+  return (
+    <Banner tone="danger">
+      <p>
+        {error}
+        {at !== null && <span class="quiet"> Shown: as of {clockTime(at)}.</span>}
+      </p>
+      {retry && (
+        <button type="button" onClick={retry}>
+          Try again
+        </button>
+      )}
+    </Banner>
+  );
+}

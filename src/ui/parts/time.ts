@@ -1,0 +1,42 @@
+const clock = new Intl.DateTimeFormat(undefined, {
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  hourCycle: 'h23',
+});
+const whole = new Intl.DateTimeFormat(undefined, {
+  weekday: 'short',
+  year: 'numeric',
+  month: 'short',
+  day: 'numeric',
+  hour: '2-digit',
+  minute: '2-digit',
+  hourCycle: 'h23',
+});
+const units = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['min', 60_000],
+  ['s', 1_000],
+] as const;
+
+/** `14:02:07`, on the wall clock of whoever looks. @param at milliseconds since the epoch */
+export const clockTime = (at: number): string => clock.format(at);
+
+/** Day and time to the minute, on the wall clock of whoever looks. */
+export const dayTime = (at: number): string => whole.format(at);
+
+/** The same moment here and in UTC: for titles of times that are told relatively. */
+export const bothTimes = (at: number): string => `${whole.format(at)} (${zone()})\n${new Date(at).toISOString()}`;
+
+/** Name of the time zone of whoever looks. */
+export const zone = (): string => Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+/** How far away a moment is, in its largest unit: `in 3 h`, `12 s ago`, `now`. */
+export function distance(at: number, now: number): string {
+  const away = Math.abs(at - now);
+  const [name, ms] = units.find(([, unit]) => away >= unit) ?? ['', 0];
+  if (ms === 0) return 'now';
+  const text = `${Math.floor(away / ms)} ${name}`;
+  return at > now ? `in ${text}` : `${text} ago`;
+}

@@ -1,0 +1,96 @@
+/** How a state is shown: a shape and a colour, so that neither has to be told apart alone. */
+export type Tone = 'neutral' | 'progress' | 'ok' | 'warn' | 'danger';
+export type Shape = 'ring' | 'arc' | 'disc' | 'triangle' | 'square' | 'cross' | 'diamond';
+
+export interface Look {
+  readonly tone: Tone;
+  readonly shape: Shape;
+}
+
+/** What of an actor decides how it looks. */
+export interface Looked {
+  readonly states: readonly string[];
+  readonly projection: Readonly<Record<string, unknown>>;
+}
+
+/** What a tone means for people, where it stands alone (filters, counts). */
+export const toneWords: Readonly<Record<Tone, string>> = {
+  ok: 'up',
+  progress: 'changing',
+  warn: 'waiting or unwell',
+  danger: 'down',
+  neutral: 'at rest',
+};
+
+const rest: Look = { tone: 'neutral', shape: 'ring' };
+const moving: Look = { tone: 'progress', shape: 'arc' };
+const well: Look = { tone: 'ok', shape: 'disc' };
+const attention: Look = { tone: 'warn', shape: 'triangle' };
+const broken: Look = { tone: 'danger', shape: 'cross' };
+const finished: Look = { tone: 'neutral', shape: 'square' };
+
+/** By outermost state, of all machines: one word means one thing everywhere. */
+const looks: Readonly<Record<string, Look>> = {
+  stopped: rest,
+  starting: moving,
+  running: well,
+  unhealthy: attention,
+  stopping: moving,
+  exited: broken,
+  booting: moving,
+  claiming: moving,
+  listening: moving,
+  serving: well,
+  draining: moving,
+  closing: moving,
+  yielded: rest,
+  failed: broken,
+  // Turns.
+  preparing: moving,
+  compacting: moving,
+  inferring: moving,
+  reviewing: moving,
+  awaitingApproval: attention,
+  runningTools: moving,
+  cancelling: moving,
+  completed: finished,
+  cancelled: finished,
+  // Servers of tools.
+  disabled: rest,
+  ready: well,
+  clearing: moving,
+  down: broken,
+  // Automations, and who keeps them.
+  deciding: moving,
+  paused: rest,
+  waiting: rest,
+  active: moving,
+  backingOff: attention,
+  finished,
+  removed: rest,
+  recovering: moving,
+  watching: well,
+};
+const unknown: Look = { tone: 'neutral', shape: 'diamond' };
+
+/** The public state of an actor: its outermost active state. */
+export const publicState = (states: readonly string[]): string => states[0] ?? '–';
+
+/** The innermost active states: one, or one of each region side by side. */
+export const leavesOf = (states: readonly string[]): string[] =>
+  states.filter((state) => !states.some((other) => other.startsWith(`${state}.`)));
+
+/** The state in full: `starting · probing`; regions side by side are joined by a comma. */
+export function fullState(states: readonly string[]): string {
+  return (
+    leavesOf(states)
+      .map((leaf) => leaf.split('.').join(' · '))
+      .join(', ') || '–'
+  );
+}
+
+export function lookOf({ states, projection }: Looked): Look {
+  const state = publicState(states);
+  const isAtRest = state === 'exited' && projection['exitCode'] === 0;
+  return isAtRest ? finished : (looks[state] ?? unknown);
+}

@@ -1,0 +1,106 @@
+import { type Signal, useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import type { PageInfo } from '../../protocol/index.ts';
+import type { App } from '../app/app.ts';
+import { href } from '../app/router.ts';
+import { splitPath } from '../parts/format.ts';
+import { Glyph } from '../parts/glyphs.tsx';
+import { Gate } from './gate.tsx';
+import { Header } from './header.tsx';
+import { KeySheet } from './key-sheet.tsx';
+import { useKeys } from './keys.ts';
+import { Outlet } from './outlet.tsx';
+import { Palette } from './palette.tsx';
+import { shellCommands, shellFinders } from './shell-commands.ts';
+import { Toasts } from './toasts.tsx';
+import { views } from './views.ts';
+
+/** What the shell shows over the views. */
+export type Overlay = 'none' | 'palette' | 'keys';
+
+/**
+ * Around every view: where one is and can go, how the connection is. The view itself is inside the one `<main>` and gives
+ * no landmark of that kind itself.
+ */
+export function Frame({ app }: { readonly app: App }) {
+  const page = app.page.value;
+  if (app.isRefused.value || !page) return <Gate app={app} />;
+  return <Inside app={app} page={page} />;
+}
+
+function Inside({ app, page }: { readonly app: App; readonly page: PageInfo }) {
+  const overlay = useSignal<Overlay>('none');
+  const { view } = app.router.route.value;
+  useShell(app, page, overlay);
+  useTitle(app, page);
+  const main = useFocusOnArrival(view);
+  return (
+    <div class="frame">
+      <button type="button" class="skip" onClick={() => main.current?.focus()}>
+        Skip to {views[view].title}
+      </button>
+      <Header app={app} page={page} overlay={overlay} />
+      <nav class="rail" aria-label="Views">
+        {page.views.map((name) => (
+          <a
+            key={name}
+            href={href({ view: name })}
+            aria-current={view === name ? 'page' : undefined}
+            title={`${views[name].title} (${views[name].keys})`}
+          >
+            <Glyph name={name} />
+            <span class="cut">{views[name].title}</span>
+          </a>
+        ))}
+      </nav>
+      <main class="outlet" ref={main} tabIndex={-1} aria-label={views[view].title}>
+        <Outlet key={view} app={app} view={view} isThere={page.views.includes(view)} />
+      </main>
+      {overlay.value === 'palette' && <Palette app={app} onClose={() => closeOverlay(overlay, 'palette')} />}
+      {overlay.value === 'keys' && <KeySheet app={app} onClose={() => closeOverlay(overlay, 'keys')} />}
+      <Toasts app={app} />
+    </div>
+  );
+}
+
+/** What was opened meanwhile stays. */
+function closeOverlay(overlay: Signal<Overlay>, which: Overlay): void {
+  if (overlay.peek() === which) overlay.value = 'none';
+}
+
+/** Keys and commands that hold everywhere, and a connection that tells how the server is whatever is looked at. */
+function useShell(app: App, page: PageInfo, overlay: Signal<Overlay>): void {
+  useKeys(app);
+  useEffect(() => app.commands.register(shellCommands(app, page, overlay)), [app, page, overlay]);
+  useEffect(() => {
+    const takeBack = shellFinders(app, page).map((finder) => app.commands.provide(finder));
+    return () => {
+      for (const each of takeBack) each();
+    };
+  }, [app, page]);
+  useEffect(() => app.live.listen('events', { onEvents: () => {} }), [app]);
+}
+
+/** `fugue · Sessions · demo · Oratorio`, the most particular first: tabs are narrow. */
+function useTitle(app: App, page: PageInfo): void {
+  const { view } = app.router.route.value;
+  const subject = app.subject.value;
+  useEffect(() => {
+    app.subject.value = null;
+  }, [view]);
+  useEffect(() => {
+    const where = page.workspacePath === undefined ? 'Hub' : splitPath(page.workspacePath).tail.replace(/^[/\\]/, '');
+    document.title = [subject, views[view].title, where, 'Oratorio'].filter((part) => part !== null).join(' · ');
+  }, [view, subject, page]);
+}
+
+/** Whoever goes to another view arrives in it, also with the keyboard and a screen reader; not when the page opens. */
+function useFocusOnArrival(view: string) {
+  const main = useRef<HTMLElement>(null);
+  const isFirst = useRef(true);
+  useEffect(() => {
+    if (isFirst.current) isFirst.current = false;
+    else main.current?.focus({ preventScroll: true });
+  }, [view]);
+  return main;
+}

@@ -1,0 +1,127 @@
+import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import { dashboardPaths } from '../../protocol/browser.ts';
+import type { AuthMethods } from '../../protocol/index.ts';
+import { type App, isWorkspacePage } from '../app/app.ts';
+import { words } from '../app/resource.ts';
+import { CommandLine } from '../parts/copy.tsx';
+import { Skeleton } from '../parts/empty.tsx';
+import { Logo } from '../parts/icons.tsx';
+
+/** Before the views: whoever has no token learns how to get one; whoever waits learns for what. */
+export function Gate({ app }: { readonly app: App }) {
+  const entry = app.entry.value;
+  if (entry === 'refused') return <Refused app={app} />;
+  if (entry === 'unreachable') return <Unreachable app={app} />;
+  return (
+    <main class="gate">
+      <Skeleton rows={4} />
+    </main>
+  );
+}
+
+function Unreachable({ app }: { readonly app: App }) {
+  return (
+    <main class="gate">
+      <Logo />
+      <h1>The server does not answer</h1>
+      <p role="alert">{app.trouble.value}</p>
+      <p class="quiet">
+        This page tries again every second and opens by itself. If nothing happens, see what runs on this machine:
+      </p>
+      <CommandLine text="oratorio list" />
+    </main>
+  );
+}
+
+function Refused({ app }: { readonly app: App }) {
+  const methods = useSignal<AuthMethods['methods']>([]);
+  const ofWorkspace = isWorkspacePage();
+  useEffect(() => {
+    document.title = 'Oratorio';
+    if (!ofWorkspace) return;
+    const abort = new AbortController();
+    app.api.get<AuthMethods>(dashboardPaths.auth, abort.signal).then(
+      (answer) => {
+        methods.value = answer.methods;
+      },
+      () => {
+        // Then the way by the terminal is told alone.
+      },
+    );
+    return () => abort.abort();
+  }, [app, ofWorkspace]);
+  return (
+    <main class="gate">
+      <Logo />
+      <h1>Open this page from a terminal</h1>
+      {app.trouble.value !== null && <p role="alert">{app.trouble.value}</p>}
+      <p>
+        The server did not accept this tab: it has no token, or one that holds no longer. This command opens the page
+        with the right one:
+      </p>
+      <CommandLine text={ofWorkspace ? 'oratorio dashboard --open' : 'oratorio inspect'} />
+      {methods.value.includes('password') && <LogIn app={app} />}
+      <TokenForm app={app} />
+    </main>
+  );
+}
+
+function TokenForm({ app }: { readonly app: App }) {
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        const token = new FormData(event.currentTarget).get('token');
+        if (typeof token === 'string' && token.trim() !== '') app.enter(token.trim());
+      }}
+    >
+      <label>
+        Token
+        <input name="token" type="password" autocomplete="off" spellcheck={false} required />
+      </label>
+      <button type="submit">Enter</button>
+    </form>
+  );
+}
+
+function LogIn({ app }: { readonly app: App }) {
+  const fault = useSignal<string | null>(null);
+  const isBusy = useSignal(false);
+  const submit = async (form: FormData) => {
+    isBusy.value = true;
+    fault.value = null;
+    try {
+      await app.logIn(String(form.get('username') ?? ''), String(form.get('password') ?? ''));
+    } catch (error) {
+      fault.value = words(error);
+    } finally {
+      isBusy.value = false;
+    }
+  };
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        void submit(new FormData(event.currentTarget));
+      }}
+    >
+      <label>
+        User name
+        <input name="username" autocomplete="username" required />
+      </label>
+      <label>
+        Password
+        <input name="password" type="password" autocomplete="current-password" required />
+      </label>
+      {fault.value !== null && (
+        <p class="danger" role="alert">
+          {fault.value}
+        </p>
+      )}
+      <button type="submit" class="main" disabled={isBusy.value}>
+        Log in
+      </button>
+    </form>
+  );
+}

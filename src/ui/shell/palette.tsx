@@ -1,0 +1,164 @@
+import { useSignal } from '@preact/signals';
+import { useEffect, useId } from 'preact/hooks';
+import type { App } from '../app/app.ts';
+import type { Command, Finder } from '../app/commands.ts';
+import { read, write } from '../app/preferences.ts';
+import { Dialog } from '../parts/dialog.tsx';
+import { fit } from './fuzzy.ts';
+import { Keys } from './key-sheet.tsx';
+
+/** One line of the palette: a command, or something that was found. */
+interface Line {
+  readonly id: string;
+  readonly group: string;
+  readonly title: string;
+  readonly detail?: string | undefined;
+  readonly command?: Command;
+  readonly run: () => void;
+}
+
+const recentKey = 'oratorio.recentCommands';
+const maxRecent = 8;
+const maxLines = 50;
+/** How long somebody must stop typing before servers are asked. */
+const restMs = 120;
+
+/** Everything one can do or look at here, by typing a few of its letters. */
+export function Palette({ app, onClose }: { readonly app: App; readonly onClose: () => void }) {
+  const query = useSignal('');
+  const chosen = useSignal(0);
+  const found = useFound(app, query.value);
+  const list = useId();
+  const lines = [...commandLines(app.commands.all.value, query.value), ...found].slice(0, maxLines);
+  const at = Math.min(chosen.value, lines.length - 1);
+
+  const take = (line: Line | undefined) => {
+    if (!line) return;
+    if (line.command) remember(line.id);
+    // The dialog gives the focus back first; then the command may move it.
+    onClose();
+    queueMicrotask(line.run);
+  };
+  const move = (by: number) => {
+    chosen.value = lines.length === 0 ? 0 : (at + by + lines.length) % lines.length;
+    document.getElementById(`${list}-${chosen.value}`)?.scrollIntoView({ block: 'nearest' });
+  };
+  const keys: Readonly<Record<string, () => void>> = {
+    ArrowDown: () => move(1),
+    ArrowUp: () => move(-1),
+    Enter: () => take(lines[at]),
+  };
+  return (
+    <Dialog class="palette" label="Search and commands" onClose={onClose}>
+      <input
+        class="ask"
+        type="text"
+        role="combobox"
+        aria-expanded="true"
+        aria-controls={list}
+        aria-autocomplete="list"
+        aria-activedescendant={at >= 0 ? `${list}-${at}` : undefined}
+        aria-label="Search commands, sessions and actors"
+        placeholder="Search commands, sessions, actors"
+        spellcheck={false}
+        value={query.value}
+        onInput={(event) => {
+          query.value = event.currentTarget.value;
+          chosen.value = 0;
+        }}
+        onKeyDown={(event) => {
+          const act = event.isComposing ? undefined : keys[event.key];
+          if (!act) return;
+          event.preventDefault();
+          act();
+        }}
+      />
+      <div class="lines" id={list} role="listbox" aria-label="Found">
+        {lines.map((line, index) => (
+          // biome-ignore lint/a11y/useKeyWithClickEvents: the text field has the focus and takes the keys
+          // biome-ignore lint/a11y/useFocusableInteractive: as above
+          <div
+            key={line.id}
+            id={`${list}-${index}`}
+            role="option"
+            aria-selected={index === at}
+            onClick={() => take(line)}
+          >
+            <span class="quiet cut">{line.group}</span>
+            <span class="title cut">
+              {line.title} {line.detail !== undefined && <span class="quiet">{line.detail}</span>}
+            </span>
+            {line.command && <Keys command={line.command} />}
+          </div>
+        ))}
+      </div>
+      {lines.length === 0 && (
+        <p class="none" role="status">
+          Nothing fits.
+        </p>
+      )}
+    </Dialog>
+  );
+}
+
+/** Commands that fit, best first; without a query those used last come first. */
+function commandLines(commands: readonly Command[], query: string): Line[] {
+  const recent = recentIds();
+  const rank = ({ id }: Command) => (recent.includes(id) ? recent.indexOf(id) : maxRecent);
+  const scored = commands
+    .filter((command) => command.isEnabled?.() !== false)
+    .flatMap((command) => {
+      const score = query === '' ? -rank(command) : fit(query, `${command.title} ${command.group}`);
+      return score === null ? [] : [{ command, score }];
+    });
+  return scored.sort((a, b) => b.score - a.score).map(({ command }) => ({ ...pick(command), command }));
+}
+
+const pick = ({ id, group, title, run }: Command) => ({ id, group, title, run });
+
+/** What the finders have found for a query, in the order in which they answer. */
+function useFound(app: App, query: string): readonly Line[] {
+  const found = useSignal<{ readonly query: string; readonly lines: readonly Line[] }>({ query: '', lines: [] });
+  useEffect(() => {
+    const asked = query.trim();
+    if (asked === '') {
+      found.value = { query: '', lines: [] };
+      return;
+    }
+    const abort = new AbortController();
+    const timer = setTimeout(() => {
+      for (const finder of unlike(app.commands.finders.peek())) {
+        void ask(finder, asked, abort.signal).then((lines) => {
+          if (abort.signal.aborted) return;
+          const before = found.peek().query === asked ? found.peek().lines : [];
+          found.value = { query: asked, lines: [...before, ...lines] };
+        });
+      }
+    }, restMs);
+    return () => {
+      clearTimeout(timer);
+      abort.abort();
+    };
+  }, [app, query]);
+  return query.trim() === '' ? [] : found.value.lines;
+}
+
+const unlike = (finders: readonly Finder[]): readonly Finder[] => [
+  ...new Map([...finders].reverse().map((finder) => [finder.id, finder])).values(),
+];
+
+async function ask(finder: Finder, query: string, signal: AbortSignal): Promise<Line[]> {
+  try {
+    const findings = await finder.find(query, signal);
+    return findings.map((finding) => ({ ...finding, group: finder.group }));
+  } catch {
+    // A finder whose server does not answer finds nothing.
+    return [];
+  }
+}
+
+const recentIds = (): readonly string[] => (read(recentKey) ?? '').split(' ').filter((id) => id !== '');
+
+function remember(id: string): void {
+  write(recentKey, [id, ...recentIds().filter((each) => each !== id)].slice(0, maxRecent).join(' '));
+}

@@ -1,0 +1,97 @@
+import type { Signal } from '@preact/signals';
+import { dashboardPaths } from '../../protocol/browser.ts';
+import type { AppServerRecord, PageInfo, SessionPage } from '../../protocol/index.ts';
+import type { App } from '../app/app.ts';
+import type { Command, Finder, Finding } from '../app/commands.ts';
+import { densities, themes } from '../app/preferences.ts';
+import { copyText } from '../parts/copy.tsx';
+import type { Overlay } from './frame.tsx';
+import { views } from './views.ts';
+
+const findingsPerFinder = 8;
+
+/** What can be done whatever is looked at. */
+export function shellCommands(app: App, page: PageInfo, overlay: Signal<Overlay>): readonly Command[] {
+  const { preferences } = app;
+  const toggle = (which: Overlay) => () => {
+    overlay.value = overlay.peek() === which ? 'none' : which;
+  };
+  return [
+    ...page.views.map((view) => ({
+      id: `go.${view}`,
+      title: `Go to ${views[view].title.toLowerCase()}`,
+      group: 'Views',
+      keys: [views[view].keys],
+      run: () => app.router.go({ view }),
+    })),
+    { id: 'palette', title: 'Search and run commands', group: 'Page', keys: ['Mod+k'], run: toggle('palette') },
+    { id: 'keys', title: 'Show the keys', group: 'Page', keys: ['?'], run: toggle('keys') },
+    {
+      id: 'theme',
+      title: 'Switch the theme: system, light, dark',
+      group: 'Page',
+      run: () => {
+        preferences.theme.value = next(themes, preferences.theme.peek());
+        app.toast({ text: `Theme: ${preferences.theme.peek()}`, ms: 2_500 });
+      },
+    },
+    {
+      id: 'density',
+      title: 'Switch the density: compact, comfortable',
+      group: 'Page',
+      run: () => {
+        preferences.density.value = next(densities, preferences.density.peek());
+      },
+    },
+    {
+      id: 'letterKeys',
+      title: 'Switch single-letter shortcuts on or off',
+      group: 'Page',
+      run: () => {
+        preferences.letterKeys.value = !preferences.letterKeys.peek();
+        app.toast({ text: `Single-letter shortcuts are ${preferences.letterKeys.peek() ? 'on' : 'off'}.` });
+      },
+    },
+    {
+      id: 'copyLink',
+      title: 'Copy a link to what is shown',
+      group: 'Page',
+      run: () => copyText(app, location.href, 'Link'),
+    },
+  ];
+}
+
+const next = <T>(choices: readonly T[], present: T): T =>
+  choices[(choices.indexOf(present) + 1) % choices.length] ?? present;
+
+/** What the palette finds whatever is looked at: sessions of a workspace, workspaces of a Hub. */
+export function shellFinders(app: App, page: PageInfo): readonly Finder[] {
+  if (page.kind === 'hub') {
+    return [{ id: 'workspaces', group: 'Workspace', find: (query, signal) => findWorkspaces(app, query, signal) }];
+  }
+  return [{ id: 'sessions', group: 'Session', find: (query, signal) => findSessions(app, query, signal) }];
+}
+
+async function findSessions(app: App, query: string, signal: AbortSignal): Promise<readonly Finding[]> {
+  const search = new URLSearchParams({ q: query, limit: String(findingsPerFinder) });
+  const { sessions } = await app.api.get<SessionPage>(`${dashboardPaths.sessions}?${search}`, signal);
+  return sessions.map(({ sessionKey, displayName, firstInput }) => ({
+    id: `session:${sessionKey}`,
+    title: displayName ?? firstInput ?? sessionKey,
+    detail: sessionKey,
+    run: () => app.router.go({ view: 'sessions', path: [sessionKey] }),
+  }));
+}
+
+async function findWorkspaces(app: App, query: string, signal: AbortSignal): Promise<readonly Finding[]> {
+  const records = await app.api.get<readonly AppServerRecord[]>('/v1/appservers', signal);
+  return records
+    .filter(({ canonicalWorkspacePath }) => canonicalWorkspacePath.toLowerCase().includes(query.toLowerCase()))
+    .slice(0, findingsPerFinder)
+    .map(({ canonicalWorkspacePath, displayName }) => ({
+      id: `workspace:${canonicalWorkspacePath}`,
+      title: displayName,
+      detail: canonicalWorkspacePath,
+      run: () => app.router.go({ view: 'actors', path: [canonicalWorkspacePath] }),
+    }));
+}

@@ -1,0 +1,20 @@
+import type { ComponentType } from 'preact';
+import type { PageView } from '../../protocol/browser.ts';
+import type { App } from '../app/app.ts';
+
+interface ViewModule {
+  readonly default: ComponentType<{ readonly app: App }>;
+}
+
+/** The pages of the page: each is fetched when it is first looked at. */
+export const views: Readonly<
+  Record<PageView, { readonly title: string; readonly keys: string; readonly load: () => Promise<ViewModule> }>
+> = {
+  overview: { title: 'Overview', keys: 'g o', load: () => import('../views/overview/index.tsx') },
+  sessions: { title: 'Sessions', keys: 'g s', load: () => import('../views/sessions/index.tsx') },
+  actors: { title: 'Actors', keys: 'g a', load: () => import('../views/actors/index.tsx') },
+  automations: { title: 'Automations', keys: 'g t', load: () => import('../views/automations/index.tsx') },
+  settings: { title: 'Settings', keys: 'g ,', load: () => import('../views/settings/index.tsx') },
+  events: { title: 'Events', keys: 'g e', load: () => import('../views/events/index.tsx') },
+  logs: { title: 'Logs', keys: 'g l', load: () => import('../views/logs/index.tsx') },
+};

@@ -1,0 +1,232 @@
+import { useSignal } from '@preact/signals';
+import { useLayoutEffect, useRef } from 'preact/hooks';
+import type { Chart } from '../../../protocol/index.ts';
+import { fullState } from '../../parts/tone.ts';
+import { type Camera, fitChart, followStates, type Size, zoomAt } from './camera.ts';
+import { Drawing } from './drawing.tsx';
+import { Minimap } from './minimap.tsx';
+import type { Actor } from './model.ts';
+import { possibleEvents } from './states.ts';
+import type { Store } from './store.ts';
+import { useCommands } from './use-commands.ts';
+
+type Mode = 'fit' | 'follow' | 'free';
+
+/** Below this scale of the whole chart its text cannot be read: the active state is followed instead. */
+const legible = 0.6;
+/** Below this one only the names of states are shown, and larger. */
+const far = 0.42;
+/** A press that moves further than this drags the chart; it is no click. In CSS pixels. */
+const dragSlack = 4;
+
+interface ChartProps {
+  readonly store: Store;
+  readonly actor: Actor;
+  readonly chart: Chart;
+}
+
+/** The chart of an actor's machine, live: what is active is lit, what was taken flashes. */
+export function ChartView({ store, actor, chart }: ChartProps) {
+  const pane = useRef<HTMLDivElement>(null);
+  const size = useSignal<Size>({ width: 0, height: 0 });
+  const mode = useSignal<Mode>('fit');
+  const free = useSignal<Camera>({ x: 0, y: 0, scale: 1 });
+
+  useLayoutEffect(() => {
+    const element = pane.current;
+    if (!element) return;
+    const measure = () => {
+      size.value = { width: element.clientWidth, height: element.clientHeight };
+    };
+    measure();
+    if (fitChart(chart, size.value).scale < legible) mode.value = 'follow';
+    const observer = new ResizeObserver(measure);
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, [chart, size, mode]);
+
+  const camera = cameraOf(mode.value, chart, actor, size.value, free.value);
+  const latest = useRef(camera);
+  latest.current = camera;
+  const look = (next: Camera) => {
+    free.value = next;
+    mode.value = 'free';
+  };
+  const zoom = (factor: number) => look(zoomAt(latest.current, factor, size.value.width / 2, size.value.height / 2));
+  const setMode = (next: Mode) => {
+    mode.value = next;
+  };
+  const pan = (x: number, y: number) => look({ ...latest.current, x: latest.current.x + x, y: latest.current.y + y });
+  useChartCommands(store, zoom, setMode, pan);
+  const { isDragging, ...gestures } = useGestures(pane, latest, look, (target) => pickAt(store, target));
+
+  const move = { transform: `translate(${camera.x}px, ${camera.y}px) scale(${camera.scale})` };
+  const events = possibleEvents(chart, actor.states);
+  return (
+    <div class="chart">
+      <div ref={pane} class={`pane ${isDragging ? 'dragging' : mode.value}`} {...gestures}>
+        <svg
+          role="img"
+          aria-label={`Statechart ${chart.name}. Active: ${fullState(actor.states)}. Possible events: ${events.join(', ') || 'none'}.`}
+        >
+          <Arrows />
+          <g key={String(size.value.width > 0)} class={`scene ${camera.scale < far ? 'far' : ''}`} style={move}>
+            {/* Not before its place is known: it would come flying in. */}
+            {size.value.width > 0 && <Drawing store={store} actor={actor} chart={chart} />}
+          </g>
+        </svg>
+      </div>
+      <Tools store={store} mode={mode.value} setMode={setMode} zoom={zoom} scale={camera.scale} />
+      <p class="legend">
+        <b>{chart.name}</b> {chart.description}{' '}
+        <span class="quiet">
+          {chart.nodes.length - 1} states, {chart.edges.length} transitions
+        </span>
+      </p>
+      {mode.value !== 'fit' && <Minimap chart={chart} actor={actor} camera={camera} size={size.value} look={look} />}
+    </div>
+  );
+}
+
+function cameraOf(mode: Mode, chart: Chart, actor: Actor, size: Size, free: Camera): Camera {
+  if (mode === 'fit') return fitChart(chart, size);
+  return mode === 'follow' ? followStates(chart, actor.states, size) : free;
+}
+
+/** What was pressed is told more of; a press on nothing lets go of it. */
+function pickAt(store: Store, target: EventTarget | null): void {
+  const element = target instanceof Element ? target.closest('[data-edge], [data-state]') : null;
+  const edge = element?.getAttribute('data-edge');
+  const state = element?.getAttribute('data-state');
+  if (edge != null) store.setPick({ kind: 'edge', id: edge });
+  else if (state != null && state !== '') store.setPick({ kind: 'state', id: state });
+  else store.setPick(null);
+}
+
+function useGestures(
+  pane: { readonly current: HTMLDivElement | null },
+  latest: { readonly current: Camera },
+  look: (camera: Camera) => void,
+  press: (target: EventTarget | null) => void,
+) {
+  const isDragging = useSignal(false);
+  const start = useRef<{ readonly x: number; readonly y: number; readonly target: EventTarget | null } | null>(null);
+  const end = () => {
+    isDragging.value = false;
+    start.current = null;
+  };
+  return {
+    isDragging: isDragging.value,
+    onWheel: (event: WheelEvent) => {
+      event.preventDefault();
+      const box = pane.current?.getBoundingClientRect();
+      if (!box) return;
+      const factor = Math.exp(-event.deltaY * (event.deltaMode === 1 ? 0.05 : 0.0015));
+      look(zoomAt(latest.current, factor, event.clientX - box.left, event.clientY - box.top));
+    },
+    onPointerDown: (event: PointerEvent) => {
+      if (event.button === 0) start.current = { x: event.clientX, y: event.clientY, target: event.target };
+    },
+    onPointerMove: (event: PointerEvent) => {
+      if (!start.current) return;
+      const { x, y, scale } = latest.current;
+      if (!isDragging.value) {
+        if (Math.hypot(event.clientX - start.current.x, event.clientY - start.current.y) < dragSlack) return;
+        pane.current?.setPointerCapture(event.pointerId);
+        isDragging.value = true;
+      }
+      look({ scale, x: x + event.movementX, y: y + event.movementY });
+    },
+    onPointerUp: () => {
+      if (start.current && !isDragging.value) press(start.current.target);
+      end();
+    },
+    onPointerCancel: end,
+    onPointerLeave: () => {
+      if (!isDragging.value) start.current = null;
+    },
+  };
+}
+
+function useChartCommands(
+  store: Store,
+  zoom: (factor: number) => void,
+  setMode: (mode: Mode) => void,
+  pan: (x: number, y: number) => void,
+): void {
+  const chart = (id: string, title: string, keys: readonly string[], run: () => void) => ({
+    id: `actors.${id}`,
+    title,
+    group: 'Statechart',
+    keys,
+    run,
+  });
+  useCommands(store.app, [
+    chart('fit', 'Show the whole chart', ['f'], () => setMode('fit')),
+    chart('follow', 'Follow the active state', ['o'], () => setMode('follow')),
+    chart('zoomIn', 'Zoom in', ['+', '='], () => zoom(1.25)),
+    chart('zoomOut', 'Zoom out', ['-'], () => zoom(0.8)),
+    chart('panLeft', 'Move the chart to the right', ['a'], () => pan(80, 0)),
+    chart('panRight', 'Move the chart to the left', ['d'], () => pan(-80, 0)),
+    chart('panUp', 'Move the chart down', ['w'], () => pan(0, 80)),
+    chart('panDown', 'Move the chart up', ['s'], () => pan(0, -80)),
+    chart('counts', 'Show visits and time of each state', ['c'], () => store.toggle('counts')),
+    chart('heat', 'Colour states by the time spent in them', ['h'], () => store.toggle('heat')),
+  ]);
+}
+
+interface ToolsProps {
+  readonly store: Store;
+  readonly mode: Mode;
+  readonly setMode: (mode: Mode) => void;
+  readonly zoom: (factor: number) => void;
+  readonly scale: number;
+}
+
+function Tools({ store, mode, setMode, zoom, scale }: ToolsProps) {
+  const { counts, heat } = store.shows.value;
+  return (
+    <fieldset class="tools" aria-label="View">
+      <button
+        type="button"
+        aria-pressed={counts}
+        title="Visits and time of each state"
+        onClick={() => store.toggle('counts')}
+      >
+        Counts <kbd>c</kbd>
+      </button>
+      <button type="button" aria-pressed={heat} title="Colour by time" onClick={() => store.toggle('heat')}>
+        Heat <kbd>h</kbd>
+      </button>
+      <button type="button" aria-pressed={mode === 'follow'} onClick={() => setMode('follow')}>
+        Follow <kbd>o</kbd>
+      </button>
+      <button type="button" aria-pressed={mode === 'fit'} onClick={() => setMode('fit')}>
+        Fit <kbd>f</kbd>
+      </button>
+      <button type="button" aria-label="Zoom out" onClick={() => zoom(0.8)}>
+        −
+      </button>
+      <output>{Math.round(scale * 100)} %</output>
+      <button type="button" aria-label="Zoom in" onClick={() => zoom(1.25)}>
+        +
+      </button>
+    </fieldset>
+  );
+}
+
+function Arrows() {
+  return (
+    <defs>
+      <marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">
+        <path class="arrow" d="M0 .8 7.5 4 0 7.2z" />
+      </marker>
+      <marker id="arrow-taken" viewBox="0 0 8 8" refX="6" refY="4" markerWidth="5" markerHeight="5" orient="auto">
+        <path class="arrow taken" d="M0 .8 7.5 4 0 7.2z" />
+      </marker>
+      <marker id="arrow-fresh" viewBox="0 0 8 8" refX="5" refY="4" markerWidth="2.6" markerHeight="2.6" orient="auto">
+        <path class="arrow taken" d="M0 .8 7.5 4 0 7.2z" />
+      </marker>
+    </defs>
+  );
+}

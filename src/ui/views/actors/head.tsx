@@ -1,0 +1,115 @@
+import { useState } from 'preact/hooks';
+import { age, duration, humanName, splitPath } from '../../parts/format.ts';
+import { Mark } from '../../parts/icons.tsx';
+import { Banner } from '../../parts/state-banner.tsx';
+import { fullState, lookOf } from '../../parts/tone.ts';
+import type { Fact } from './diff.ts';
+import { factText } from './facts.ts';
+import type { Actor } from './model.ts';
+import type { Action, Store } from './store.ts';
+
+/** Who is looked at: name, state, how long, whose child, what is known of it, and what can be done. */
+export function Head({ store, actor }: { readonly store: Store; readonly actor: Actor }) {
+  const { tone, shape } = lookOf(actor);
+  const { head, tail } = splitPath(actor.title);
+  const leaf = store.chart.value?.nodes.findLast((node) => actor.states.includes(node.id) && node.description !== '');
+  const parent = actor.parent === null ? undefined : store.travel.shown.value.byId.get(actor.parent);
+  const isPresent = store.travel.moment.value === null && store.opened.value === null;
+  return (
+    <header class="actor-head">
+      <div class="who">
+        <h1 title={actor.title}>{tail}</h1>
+        <p class="quiet cut" title={actor.title}>
+          {head && `${head} · `}
+          {actor.machine}
+          {parent && (
+            <>
+              {' below '}
+              <button type="button" class="link" onClick={() => store.select(parent.id)}>
+                {parent.title}
+              </button>
+            </>
+          )}
+        </p>
+      </div>
+      <p class={`state ${tone}`}>
+        <Mark tone={tone} shape={shape} />
+        <b>{fullState(actor.states)}</b>
+        <span class="age" title={`since ${actor.since.toLocaleString()}`}>
+          {actor.ending
+            ? `ended after ${duration(actor.ending.at - actor.createdAt.getTime())}`
+            : age(store.clock.value - actor.since.getTime())}
+        </span>
+      </p>
+      {leaf && <p class="meaning">{leaf.description}</p>}
+      {actor.machine === 'agent-server' && actor.ending === null && isPresent && (
+        <Actions key={actor.id} store={store} actor={actor} />
+      )}
+      {actor.ending?.error != null && <p class="crash danger">It crashed: {actor.ending.error}</p>}
+      <Facts actor={actor} />
+      {store.notice.value !== null && (
+        <Banner tone="danger">
+          <p>{store.notice.value}</p>
+          <button type="button" class="plain" aria-label="Dismiss" onClick={() => store.dismiss()}>
+            ×
+          </button>
+        </Banner>
+      )}
+    </header>
+  );
+}
+
+function Actions({ store, actor }: { readonly store: Store; readonly actor: Actor }) {
+  const [asks, setAsks] = useState(false);
+  const busy = store.busy.value;
+  const isDown = ['stopped', 'exited'].includes(actor.states[0] ?? '');
+  const act = (action: Action) => {
+    setAsks(false);
+    void store.act(action, actor.id, actor.title);
+  };
+  const button = (action: Action, words: string, onClick: () => void, isOff: boolean) => (
+    <button type="button" disabled={isOff || busy !== null} aria-busy={busy?.action === action} onClick={onClick}>
+      {words}
+    </button>
+  );
+  if (asks) {
+    return (
+      <fieldset class="doings asks" aria-label="Confirm stop">
+        <span>Stop this agent server?</span>
+        <button type="button" class="danger" onClick={() => act('stop')}>
+          Stop it
+        </button>
+        <button type="button" ref={(element) => element?.focus()} onClick={() => setAsks(false)}>
+          Keep it
+        </button>
+      </fieldset>
+    );
+  }
+  return (
+    <div class="doings">
+      {button('ensure', 'Start', () => act('ensure'), !isDown)}
+      {button('restart', 'Restart', () => act('restart'), false)}
+      {button('stop', 'Stop', () => setAsks(true), actor.states[0] === 'stopped')}
+    </div>
+  );
+}
+
+function Facts({ actor }: { readonly actor: Actor }) {
+  const facts = Object.entries(actor.projection).filter(
+    ([name, value]) => !isNothing(value) || (name === 'exitCode' && value === 0),
+  );
+  if (facts.length === 0) return null;
+  return (
+    <dl class="facts" aria-label="Facts">
+      {facts.map(([name, value]) => (
+        <div key={name}>
+          <dt>{humanName(name)}</dt>
+          <dd title={factText(name, value)}>{factText(name, value)}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+/** Counters at zero and things that are not there would only hide the facts that matter. */
+const isNothing = (value: Fact): boolean => value === null || value === '' || value === 0 || value === 'none';

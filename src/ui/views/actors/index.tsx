@@ -1,0 +1,135 @@
+/** The actors of this server: who lives below whom, in which state each is, how it got there, and how it was before. */
+import { useEffect, useState } from 'preact/hooks';
+import type { App } from '../../app/app.ts';
+import { Empty, Skeleton } from '../../parts/empty.tsx';
+import './actors.css';
+import { ChartView } from './chart.tsx';
+import { ExportMenu } from './exports.tsx';
+import { FilterBar } from './filter.tsx';
+import { Head } from './head.tsx';
+import { Panels } from './panels/panel.tsx';
+import { PastBanner, Scrubber } from './scrubber.tsx';
+import { createStore, type Store } from './store.ts';
+import { Tree } from './tree.tsx';
+import { endedId } from './tree-rows.ts';
+
+export default function ActorsView({ app }: { readonly app: App }) {
+  const [store, setStore] = useState<Store | null>(null);
+  useEffect(() => {
+    const made = createStore(app);
+    setStore(made);
+    const takeBack = app.commands.provide(finderOf(made));
+    return () => {
+      takeBack();
+      made.close();
+    };
+  }, [app]);
+  return store ? <Actors store={store} /> : null;
+}
+
+/** The palette finds actors by name, machine and state. */
+function finderOf(store: Store) {
+  return {
+    id: 'actors',
+    group: 'Actor',
+    find(query: string) {
+      const words = query.toLowerCase();
+      const found = [...store.travel.shown.peek().byId.values()].filter(({ title, machine, states }) =>
+        `${title} ${machine} ${states.join(' ')}`.toLowerCase().includes(words),
+      );
+      return found.slice(0, 8).map(({ id, title, machine }) => ({
+        id: `actor:${id}`,
+        title,
+        detail: machine,
+        run: () => store.select(id),
+      }));
+    },
+  };
+}
+
+function Actors({ store }: { readonly store: Store }) {
+  const { app } = store;
+  const actor = store.selected.value;
+  const whole = store.whole.value;
+  const title = whole?.title ?? null;
+  useEffect(() => {
+    app.subject.value = title;
+  }, [app, title]);
+  return (
+    <div class="actors">
+      <nav class="side" aria-label="Actors">
+        <FilterBar store={store} />
+        <Tree store={store} />
+        <Hint store={store} />
+        <footer class="side-foot">
+          <span class="quiet">
+            {store.counts.value.living} living
+            {store.counts.value.ended > 0 && `, ${store.counts.value.ended} ended`}
+            {store.live.value.dropped > 0 && `, ${store.live.value.dropped} older records not held`}
+          </span>
+          <ExportMenu store={store} />
+        </footer>
+      </nav>
+      <section class={`about ${store.travel.moment.value === null ? '' : 'past'}`} aria-label="Selected actor">
+        <PastBanner store={store} />
+        {actor && whole ? (
+          <>
+            <Head store={store} actor={actor} />
+            <div class="centre">
+              <Chart store={store} />
+            </div>
+            <div class="beside">
+              <Panels store={store} actor={actor} whole={whole} />
+            </div>
+          </>
+        ) : (
+          <>
+            <h1 class="unseen">Actors</h1>
+            <Nobody store={store} />
+          </>
+        )}
+        <Scrubber store={store} />
+      </section>
+    </div>
+  );
+}
+
+function Chart({ store }: { readonly store: Store }) {
+  const actor = store.selected.value;
+  const chart = store.chart.value;
+  if (!actor) return null;
+  if (chart) return <ChartView key={`${actor.id}:${chart.name}`} store={store} actor={actor} chart={chart} />;
+  if (store.charts.value.size === 0 && store.notice.value === null) return <Skeleton />;
+  return <p class="nobody">There is no chart of {actor.machine}: its states are in the tab beside.</p>;
+}
+
+/** Why nobody is shown. */
+function Nobody({ store }: { readonly store: Store }) {
+  const id = store.selectedId.value;
+  const { byId } = store.travel.base.value;
+  if (!store.isTold.value) return <Skeleton />;
+  if (id === endedId)
+    return <p class="nobody">{store.counts.value.ended} actors have ended lately. They are listed below it.</p>;
+  if (id !== null && byId.has(id)) return <p class="nobody">It did not exist yet at this moment.</p>;
+  if (id !== null && byId.size > 0) return <p class="nobody">There is no actor {id} (any more).</p>;
+  if (store.app.page.value?.kind === 'hub') return <p class="nobody">No actor lives.</p>;
+  return (
+    <Empty title="No turn runs in this workspace" command='oratorio chat "hello"'>
+      <p>Turns, tool servers and automations are shown here while they live, and for a while after. Say something:</p>
+    </Empty>
+  );
+}
+
+/** How to get a first workspace. */
+function Hint({ store }: { readonly store: Store }) {
+  const isHub = store.app.page.value?.kind === 'hub';
+  if (!isHub || store.opened.value || !store.isTold.value) return null;
+  if ([...store.live.value.byId.values()].some((actor) => actor.machine === 'agent-server')) return null;
+  return (
+    <div class="hint">
+      <Empty title="No workspace yet" command="oratorio up <dir>">
+        <p>Start an agent server for one:</p>
+      </Empty>
+    </div>
+  );
+}

@@ -1,0 +1,114 @@
+/**
+ * A recording: a JSON file with everything this page holds, for a bug report. Whoever opens one looks at it in their own
+ * browser only. A file may come from anybody, so it is checked through and through before anything of it is shown.
+ */
+import type { ActorRecord, Chart, InspectionRecord } from '../../../protocol/index.ts';
+import { type Actor, type Actors, apply, noActors } from './model.ts';
+import { checkChart, checkRecord, Refusal } from './recording-checks.ts';
+
+export interface Recording {
+  /** Of whom: version of the server, its workspace. */
+  readonly about: Readonly<Record<string, string>>;
+  readonly recordedAt: Date;
+  readonly charts: readonly Chart[];
+  readonly records: readonly InspectionRecord[];
+}
+
+export const recordingLimits = { bytes: 32 * 1024 * 1024, records: 50_000, charts: 100 } as const;
+
+const format = 'oratorio-recording';
+const version = 1;
+
+/** Everything that is held, in the order in which a viewer may be told it. */
+export function recordsOf(actors: Actors): InspectionRecord[] {
+  const all = [...actors.byId.values()];
+  const told = [
+    ...all.flatMap((actor) => actor.log.map(({ at, n, record }) => ({ at, n, record: record as InspectionRecord }))),
+    ...actors.deadLetters.map(({ at, n, record }) => ({ at, n, record: record as InspectionRecord })),
+    ...all.flatMap(({ id, ending }) => {
+      if (!ending) return [];
+      const { at, n, error } = ending;
+      const record: InspectionRecord = { type: 'gone', id, at: new Date(at), ...(error !== null && { error }) };
+      return [{ at, n, record }];
+    }),
+  ].sort((a, b) => a.at - b.at || a.n - b.n);
+  return [...all.map(actorRecord), ...told.map(({ record }) => record)];
+}
+
+function actorRecord(actor: Actor): ActorRecord {
+  const { id, parent, machine, title, states, projection, steps, since, statistics, createdAt, ending, restarts } =
+    actor;
+  return {
+    type: 'actor',
+    id,
+    parent,
+    machine,
+    title,
+    states: [...states],
+    at: createdAt,
+    projection,
+    steps,
+    since,
+    statistics,
+    ...(ending && { endedAt: new Date(ending.at) }),
+    ...(restarts > 0 && { restarts }),
+  };
+}
+
+/** The text of a recording. Dates of facts are told apart from texts by a list of where they are. */
+export function writeRecording(recording: Recording): string {
+  const { about, recordedAt, charts, records } = recording;
+  const dates: [number, string][] = [];
+  for (const [index, record] of records.entries()) {
+    if (!('projection' in record)) continue;
+    for (const [name, value] of Object.entries(record.projection)) if (value instanceof Date) dates.push([index, name]);
+  }
+  return `${JSON.stringify({ format, version, about, recordedAt, charts, records, dates })}\n`;
+}
+
+/** Reads a recording. Throws an Error that says, for people, what is wrong with it. */
+export function readRecording(text: string): Recording {
+  if (text.length > recordingLimits.bytes) throw new Refusal('it is larger than 32 MiB');
+  const file = parsed(text);
+  if (file['format'] !== format) throw new Refusal('it is no recording of this page');
+  if (file['version'] !== version)
+    throw new Refusal(`its version is ${String(file['version'])}, this page reads ${version}`);
+  const recordedAt = new Date(String(file['recordedAt']));
+  if (Number.isNaN(recordedAt.getTime())) throw new Refusal('it does not tell when it was made');
+  const dates = new Set(listOf(file, 'dates', recordingLimits.records).map((place) => String(place)));
+  return {
+    about: aboutOf(file['about']),
+    recordedAt,
+    charts: listOf(file, 'charts', recordingLimits.charts).map((chart, index) => checkChart(chart, `charts[${index}]`)),
+    records: listOf(file, 'records', recordingLimits.records).map((record, index) =>
+      checkRecord(record, `records[${index}]`, (name) => dates.has(`${index},${name}`)),
+    ),
+  };
+}
+
+/** The actors of a recording, as they were when it was made. */
+export const actorsOf = ({ records }: Recording): Actors => apply(noActors, records, 0);
+
+function parsed(text: string): Record<string, unknown> {
+  let file: unknown;
+  try {
+    file = JSON.parse(text);
+  } catch {
+    throw new Refusal('it is not JSON');
+  }
+  if (typeof file !== 'object' || file === null || Array.isArray(file)) throw new Refusal('it is no object');
+  return file as Record<string, unknown>;
+}
+
+function listOf(file: Record<string, unknown>, name: string, most: number): unknown[] {
+  const list = file[name];
+  if (!Array.isArray(list)) throw new Refusal(`${name} is no list`);
+  if (list.length > most) throw new Refusal(`${name} has more than ${most} entries`);
+  return list;
+}
+
+function aboutOf(about: unknown): Record<string, string> {
+  if (typeof about !== 'object' || about === null) return {};
+  const texts = Object.entries(about).filter((entry): entry is [string, string] => typeof entry[1] === 'string');
+  return Object.fromEntries(texts.slice(0, 20).map(([name, text]) => [name.slice(0, 100), text.slice(0, 1000)]));
+}

@@ -1,0 +1,77 @@
+import type { Actor, Actors, Moment } from './model.ts';
+import { isAfter } from './moments.ts';
+
+/** A column of the sequence view. `outside` stands for whatever is no actor: people, processes, sockets. */
+export interface Lane {
+  readonly id: string;
+  readonly title: string;
+  readonly kind: 'outside' | 'parent' | 'self' | 'child' | 'other';
+}
+
+/** An event on its way from one lane to another; within one lane: a timer, or the actor's own doing. */
+export interface Message extends Moment {
+  readonly from: string;
+  readonly to: string;
+  readonly event: string;
+  /** What came of it: the receiver's states, null for an event that nobody handled. */
+  readonly states: readonly string[] | null;
+  /** Step of the receiver; null for an event that nobody handled. */
+  readonly step: number | null;
+}
+
+export interface Sequence {
+  readonly lanes: readonly Lane[];
+  readonly messages: readonly Message[];
+}
+
+export const outside = '(outside)';
+const others = '(others)';
+/** More lanes could not be told apart. */
+const mostLanes = 8;
+
+/** Events that an actor raises itself: its timers, and the ends of what it has invoked. */
+const isOwn = (event: string): boolean => /^(always$|after\(|done\(|error\(|snapshot\()/.test(event);
+
+/** What an actor got and gave, in order: its own records, and those of others whose events it sent. */
+export function sequenceOf(actors: Actors, actor: Actor): Sequence {
+  const messages: Message[] = [];
+  for (const each of actors.byId.values()) {
+    for (const { at, n, record } of each.log) {
+      if (record.id !== actor.id && record.source !== actor.id) continue;
+      const from = record.source ?? (isOwn(record.event) ? record.id : outside);
+      messages.push({ at, n, from, to: record.id, event: record.event, states: record.to, step: record.step });
+    }
+  }
+  for (const { at, n, record } of actors.deadLetters) {
+    if (record.id !== actor.id && record.source !== actor.id) continue;
+    const from = record.source ?? outside;
+    messages.push({ at, n, from, to: record.id, event: record.event, states: null, step: null });
+  }
+  messages.sort((a, b) => (isAfter(a, b) ? 1 : -1));
+  const lanes = lanesOf(actors, actor, messages);
+  const shown = new Set(lanes.map(({ id }) => id));
+  if (!shown.has(others)) return { lanes, messages };
+  const laneOf = (id: string) => (shown.has(id) ? id : others);
+  return { lanes, messages: messages.map((each) => ({ ...each, from: laneOf(each.from), to: laneOf(each.to) })) };
+}
+
+function lanesOf(actors: Actors, actor: Actor, messages: readonly Message[]): Lane[] {
+  const titleOf = (id: string) => actors.byId.get(id)?.title ?? id;
+  const lanes: Lane[] = [
+    { id: outside, title: 'outside', kind: 'outside' },
+    ...(actor.parent === null ? [] : [{ id: actor.parent, title: titleOf(actor.parent), kind: 'parent' as const }]),
+    { id: actor.id, title: actor.title, kind: 'self' },
+  ];
+  const known = new Set(lanes.map(({ id }) => id));
+  // Who spoke last stands first: of a thousand children only those that matter now get a lane.
+  const partners = new Set([...messages].reverse().flatMap(({ from, to }) => [from, to]));
+  for (const each of actors.byId.values()) if (each.parent === actor.id && each.ending === null) partners.add(each.id);
+  const rest = [...partners].filter((id) => !known.has(id));
+  const room = mostLanes - lanes.length;
+  const chosen = rest.length <= room ? rest : rest.slice(0, room - 1);
+  for (const id of chosen) {
+    lanes.push({ id, title: titleOf(id), kind: actors.byId.get(id)?.parent === actor.id ? 'child' : 'other' });
+  }
+  const left = rest.length - chosen.length;
+  return left === 0 ? lanes : [...lanes, { id: others, title: `${left} others`, kind: 'other' }];
+}

@@ -1,0 +1,207 @@
+import { batch, computed, effect, type ReadonlySignal, signal } from '@preact/signals';
+import type { Chart } from '../../../protocol/index.ts';
+import { type App, isWorkspacePage } from '../../app/app.ts';
+import { words } from '../../app/resource.ts';
+import { createFeed } from './feed.ts';
+import { followLink, type Picked, type Tab } from './link.ts';
+import type { Actor, Actors } from './model.ts';
+import { actorsOf, type Recording, readRecording, recordsOf, writeRecording } from './recording.ts';
+import { createTravel, type Travel } from './travel.ts';
+import { type Counts, countsOf, everything, type Filter, type TreeRow, TreeRows } from './tree-rows.ts';
+
+/** What the chart can show besides: visits and times, times as colour. */
+export type Extra = 'counts' | 'heat';
+
+export type Action = 'ensure' | 'restart' | 'stop';
+
+/** Something opened from a file: it is shown in place of the server's actors. */
+export interface Opened {
+  readonly name: string;
+  readonly recording: Recording;
+  readonly actors: Actors;
+}
+
+/** Everything this view shows, and what a person can do to it. */
+export interface Store {
+  readonly app: App;
+  readonly travel: Travel;
+  readonly charts: ReadonlySignal<ReadonlyMap<string, Chart>>;
+  readonly isTold: ReadonlySignal<boolean>;
+  /** The present, whatever is looked at: of the server. */
+  readonly live: ReadonlySignal<Actors>;
+  readonly rows: ReadonlySignal<readonly TreeRow[]>;
+  readonly counts: ReadonlySignal<Counts>;
+  readonly filter: ReadonlySignal<Filter>;
+  readonly closed: ReadonlySignal<ReadonlySet<string>>;
+  readonly selectedId: ReadonlySignal<string | null>;
+  /** As it is shown; null: it did not exist then, or nothing exists. */
+  readonly selected: ReadonlySignal<Actor | null>;
+  /** With all that is held of it. */
+  readonly whole: ReadonlySignal<Actor | null>;
+  readonly chart: ReadonlySignal<Chart | undefined>;
+  readonly tab: ReadonlySignal<Tab>;
+  readonly pick: ReadonlySignal<Picked | null>;
+  readonly opened: ReadonlySignal<Opened | null>;
+  readonly busy: ReadonlySignal<{ readonly id: string; readonly action: Action } | null>;
+  readonly notice: ReadonlySignal<string | null>;
+  /** Milliseconds since the epoch: the present, the moment that is looked at, or when the recording was made. */
+  readonly clock: ReadonlySignal<number>;
+  /** What the chart shows besides. */
+  readonly shows: ReadonlySignal<Readonly<Record<Extra, boolean>>>;
+  /** Steps to compare; null: the last one before. */
+  readonly compared: ReadonlySignal<{ readonly a: number | null; readonly b: number | null }>;
+  select(id: string): void;
+  setFilter(change: Partial<Filter>): void;
+  setTab(tab: Tab): void;
+  setPick(pick: Picked | null): void;
+  setOpen(id: string, isOpen: boolean): void;
+  toggle(extra: Extra): void;
+  compare(change: { readonly a?: number | null; readonly b?: number | null }): void;
+  dismiss(): void;
+  act(action: Action, id: string, workspacePath: string): Promise<void>;
+  /** Text of a recording of everything that is held. */
+  record(): string;
+  open(file: File): Promise<void>;
+  closeRecording(): void;
+  close(): void;
+}
+
+export function createStore(app: App): Store {
+  const feed = createFeed(app.live);
+  const fetched = signal<ReadonlyMap<string, Chart>>(new Map());
+  const opened = signal<Opened | null>(null);
+  const busy = signal<{ readonly id: string; readonly action: Action } | null>(null);
+  const notice = signal<string | null>(null);
+  const closed = signal<ReadonlySet<string>>(new Set());
+  const shows = signal<Readonly<Record<Extra, boolean>>>({ counts: false, heat: false });
+  const compared = signal<{ readonly a: number | null; readonly b: number | null }>({ a: null, b: null });
+
+  const present = computed(() => opened.value?.actors ?? feed.actors.value);
+  const link = followLink(app.router);
+  const selectedId = computed(() => link.actor.value ?? firstOf(present.value));
+  const travel = createTravel({ present, selectedId });
+  const charts = computed(() =>
+    opened.value ? new Map(opened.value.recording.charts.map((chart) => [chart.name, chart])) : fetched.value,
+  );
+  const isTold = computed(() => opened.value !== null || feed.isTold.value);
+  const of = (actors: Actors) => (selectedId.value === null ? null : (actors.byId.get(selectedId.value) ?? null));
+  const selected = computed(() => of(travel.shown.value));
+  const whole = computed(() => of(travel.base.value));
+  const machine = computed(() => whole.value?.machine ?? '');
+  const treeRows = new TreeRows();
+
+  async function loadCharts(): Promise<void> {
+    try {
+      const list = await app.api.get<Chart[]>(isWorkspacePage() ? '/dashboard/api/machines' : '/v1/machines');
+      fetched.value = new Map(list.map((chart) => [chart.name, chart]));
+    } catch (error) {
+      notice.value = `The charts could not be loaded: ${words(error)}`;
+    }
+  }
+  // Again when the server comes back after it could not be reached.
+  const stopCharts = effect(() => {
+    if (feed.isTold.value && fetched.peek().size === 0) void loadCharts();
+  });
+  const stopLink = link.travelWith(travel, isTold, whole);
+
+  return {
+    app,
+    travel,
+    charts,
+    isTold,
+    live: feed.actors,
+    rows: computed(() => treeRows.of(travel.shown.value, link.filter.value, closed.value)),
+    counts: computed(() => countsOf(travel.shown.value)),
+    filter: link.filter,
+    closed,
+    selectedId,
+    selected,
+    whole,
+    chart: computed(() => charts.value.get(machine.value)),
+    tab: link.tab,
+    pick: link.pick,
+    opened,
+    busy,
+    notice,
+    clock: computed(() => travel.moment.value?.at ?? opened.value?.recording.recordedAt.getTime() ?? app.now.value),
+    shows,
+    compared,
+    select(id) {
+      batch(() => {
+        compared.value = { a: null, b: null };
+        link.select(id);
+      });
+    },
+    setFilter: (change) => link.setFilter({ ...everything, ...link.filter.peek(), ...change }),
+    setTab: (tab) => link.set({ tab }),
+    setPick: (pick) => link.set({ pick: pick ? `${pick.kind}:${pick.id}` : undefined, ...(pick && { tab: 'states' }) }),
+    setOpen(id, isOpen) {
+      const next = new Set(closed.peek());
+      if (isOpen) next.delete(id);
+      else next.add(id);
+      closed.value = next;
+    },
+    toggle(extra) {
+      shows.value = { ...shows.peek(), [extra]: !shows.peek()[extra] };
+    },
+    compare(change) {
+      compared.value = { ...compared.peek(), ...change };
+    },
+    dismiss() {
+      notice.value = null;
+    },
+    /** Asks the Hub; what happens then is told by the stream. */
+    async act(action, id, workspacePath) {
+      busy.value = { id, action };
+      notice.value = null;
+      try {
+        await app.api.send('POST', `/v1/appservers/${action}`, { workspacePath });
+      } catch (error) {
+        notice.value = words(error);
+      } finally {
+        busy.value = null;
+      }
+    },
+    record() {
+      const { kind, version, workspacePath } = app.page.peek() ?? { kind: 'hub', version: '' };
+      const about = opened.peek()?.recording.about ?? { kind, version, ...(workspacePath && { workspacePath }) };
+      const records = recordsOf(travel.base.peek());
+      return writeRecording({ about, recordedAt: new Date(), charts: [...charts.peek().values()], records });
+    },
+    async open(file) {
+      try {
+        const recording = readRecording(await file.text());
+        batch(() => {
+          travel.leave();
+          opened.value = { name: file.name, recording, actors: actorsOf(recording) };
+          notice.value = null;
+        });
+      } catch (error) {
+        notice.value = words(error);
+      }
+    },
+    closeRecording() {
+      batch(() => {
+        travel.leave();
+        opened.value = null;
+      });
+    },
+    close() {
+      travel.pause();
+      stopLink();
+      stopCharts();
+      feed.close();
+    },
+  };
+}
+
+/** Who is looked at before somebody was chosen. */
+function firstOf({ byId }: Actors): string | null {
+  let first: string | null = null;
+  for (const { id, machine, ending } of byId.values()) {
+    if (ending) continue;
+    if (machine === 'agent-server') return id;
+    first ??= id;
+  }
+  return first ?? byId.keys().next().value ?? null;
+}

@@ -1,0 +1,174 @@
+import { lookOf, publicState, type Tone } from '../../parts/tone.ts';
+import type { Actor, Actors } from './model.ts';
+
+export type Order = 'name' | 'time' | 'failures';
+
+/** What of the tree is shown. */
+export interface Filter {
+  /** Words, all of which must be in the title, the machine or a state. */
+  readonly text: string;
+  readonly tone: Tone | null;
+  readonly machine: string | null;
+  readonly isInTrouble: boolean;
+  readonly order: Order;
+}
+
+export const everything: Filter = { text: '', tone: null, machine: null, isInTrouble: false, order: 'name' };
+
+export interface TreeRow {
+  /** Null: the heading above those that have ended. */
+  readonly actor: Actor | null;
+  readonly id: string;
+  readonly level: number;
+  readonly position: number;
+  readonly siblings: number;
+  /** Undefined: nothing hangs below it. */
+  readonly isOpen: boolean | undefined;
+}
+
+/** Id of the row above those that have ended. */
+export const endedId = '(ended)';
+
+const number = (value: unknown): number => (typeof value === 'number' ? value : 0);
+
+/** How much went wrong: failures, restarts, failed probes, lost events. Zero: nothing that is known. */
+export function troublesOf(actor: Actor): number {
+  const { failures, attempt, probeFailures } = actor.projection;
+  const counted = number(failures) + number(attempt) + number(probeFailures) + actor.restarts + actor.deadLetters;
+  return counted + (actor.ending?.error == null ? 0 : 1);
+}
+
+/** It needs somebody to look at it, or did a short while ago. */
+export function isInTrouble(actor: Actor): boolean {
+  const { tone } = lookOf(actor);
+  return tone === 'danger' || tone === 'warn' || troublesOf(actor) > 0;
+}
+
+const byName = new Intl.Collator(undefined, { numeric: true });
+const orders: Readonly<Record<Order, (a: Actor, b: Actor) => number>> = {
+  name: () => 0,
+  time: (a, b) => b.since.getTime() - a.since.getTime(),
+  failures: (a, b) => troublesOf(b) - troublesOf(a),
+};
+
+/** Living actors below their parents, by name; those that have ended, the last first. */
+interface Family {
+  readonly generation: number;
+  readonly children: ReadonlyMap<string | null, readonly string[]>;
+  readonly ended: readonly string[];
+}
+
+/** Works out rows; what depends on the family only is kept until the family changes. */
+export class TreeRows {
+  #family: Family | undefined;
+
+  of(actors: Actors, filter: Filter, closed: ReadonlySet<string>): TreeRow[] {
+    const family = this.#familyOf(actors);
+    const isWanted = matcher(filter);
+    const living = rowsBelow(actors, family, null, 1, { filter, isWanted, closed });
+    const ended = family.ended.flatMap((id) => actors.byId.get(id) ?? []).filter(isWanted);
+    if (ended.length === 0) return living;
+    const isOpen = !closed.has(endedId);
+    const top = living.filter((row) => row.level === 1).length + 1;
+    const heading: TreeRow = { actor: null, id: endedId, level: 1, position: top, siblings: top, isOpen };
+    const rows = ended.map((actor, index): TreeRow => {
+      const place = { position: index + 1, siblings: ended.length };
+      return { actor, id: actor.id, level: 2, ...place, isOpen: undefined };
+    });
+    return [
+      ...living.map((row) => (row.level === 1 ? { ...row, siblings: top } : row)),
+      heading,
+      ...(isOpen ? rows : []),
+    ];
+  }
+
+  #familyOf(actors: Actors): Family {
+    if (this.#family?.generation === actors.generation) return this.#family;
+    this.#family = familyOf(actors);
+    return this.#family;
+  }
+}
+
+function familyOf(actors: Actors): Family {
+  const children = new Map<string | null, Actor[]>();
+  const ended: Actor[] = [];
+  for (const actor of actors.byId.values()) {
+    if (actor.ending) {
+      ended.push(actor);
+      continue;
+    }
+    const parent = actor.parent !== null && actors.byId.get(actor.parent)?.ending === null ? actor.parent : null;
+    const siblings = children.get(parent);
+    if (siblings) siblings.push(actor);
+    else children.set(parent, [actor]);
+  }
+  for (const siblings of children.values()) siblings.sort((a, b) => byName.compare(a.title, b.title));
+  ended.sort((a, b) => (b.ending?.at ?? 0) - (a.ending?.at ?? 0));
+  return {
+    generation: actors.generation,
+    children: new Map([...children].map(([parent, list]) => [parent, list.map(({ id }) => id)])),
+    ended: ended.map(({ id }) => id),
+  };
+}
+
+function matcher(filter: Filter): (actor: Actor) => boolean {
+  const words = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
+  return (actor) => {
+    if (filter.tone !== null && lookOf(actor).tone !== filter.tone) return false;
+    if (filter.machine !== null && actor.machine !== filter.machine) return false;
+    if (filter.isInTrouble && !isInTrouble(actor)) return false;
+    if (words.length === 0) return true;
+    const text = `${actor.title} ${actor.machine} ${actor.states.join(' ')}`.toLowerCase();
+    return words.every((word) => text.includes(word));
+  };
+}
+
+interface Choice {
+  readonly filter: Filter;
+  readonly isWanted: (actor: Actor) => boolean;
+  readonly closed: ReadonlySet<string>;
+}
+
+/** Rows that match, and what they hang below: that stays open while something below it is looked for. */
+function rowsBelow(actors: Actors, family: Family, parent: string | null, level: number, choice: Choice): TreeRow[] {
+  const siblings = (family.children.get(parent) ?? []).flatMap((id) => actors.byId.get(id) ?? []);
+  if (choice.filter.order !== 'name') siblings.sort(orders[choice.filter.order]);
+  const groups = siblings.flatMap((actor) => {
+    const below = rowsBelow(actors, family, actor.id, level + 1, choice);
+    return below.length > 0 || choice.isWanted(actor) ? [{ actor, below }] : [];
+  });
+  return groups.flatMap(({ actor, below }, index) => {
+    const isOpen = below.length === 0 ? undefined : !choice.closed.has(actor.id);
+    const place = { level, position: index + 1, siblings: groups.length };
+    return [{ actor, id: actor.id, ...place, isOpen }, ...(isOpen === true ? below : [])];
+  });
+}
+
+export interface Counts {
+  readonly tones: ReadonlyMap<Tone, number>;
+  readonly machines: ReadonlyMap<string, number>;
+  readonly inTrouble: number;
+  readonly living: number;
+  readonly ended: number;
+}
+
+/** How many there are of each, of those that live. */
+export function countsOf(actors: Actors): Counts {
+  const tones = new Map<Tone, number>();
+  const machines = new Map<string, number>();
+  let inTrouble = 0;
+  let living = 0;
+  for (const actor of actors.byId.values()) {
+    if (actor.ending) continue;
+    living += 1;
+    const { tone } = lookOf(actor);
+    tones.set(tone, (tones.get(tone) ?? 0) + 1);
+    machines.set(actor.machine, (machines.get(actor.machine) ?? 0) + 1);
+    if (isInTrouble(actor)) inTrouble += 1;
+  }
+  return { tones, machines, inTrouble, living, ended: actors.byId.size - living };
+}
+
+/** State, for a list: of those that have ended, the one they ended in. */
+export const stateWord = (actor: Actor): string =>
+  actor.ending?.error == null ? publicState(actor.states) : 'crashed';

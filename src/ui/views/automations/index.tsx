@@ -1,0 +1,195 @@
+/** Automations: what runs by itself, when it comes next, and what became of the last runs. */
+import { useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import { streamEvents } from '../../../protocol/browser.ts';
+import type { Automation, AutomationsState } from '../../../protocol/index.ts';
+import type { App } from '../../app/app.ts';
+import { useResource } from '../../app/resource.ts';
+import { Confirm } from '../../parts/dialog.tsx';
+import { Empty, Skeleton } from '../../parts/empty.tsx';
+import { FilterBar } from '../../parts/filter-bar.tsx';
+import { Glyph } from '../../parts/glyphs.tsx';
+import { Banner, FaultBanner } from '../../parts/state-banner.tsx';
+import { zone } from '../../parts/time.ts';
+import { automationActions, readState } from './actions.ts';
+import './automations.css';
+import { History } from './history.tsx';
+import { AutomationTable } from './table.tsx';
+
+/** Changes that come together are fetched together. */
+const gatherMs = 150;
+
+export default function AutomationsView({ app }: { readonly app: App }) {
+  const { data, error, at, reload } = useResource((signal) => readState(app, signal));
+  useChanges(app, reload);
+  const box = useRef<HTMLInputElement>(null);
+  const doomed = useSignal<Automation | null>(null);
+  const { path, query } = app.router.route.value;
+  const text = query['q'] ?? '';
+  const state = data.value;
+  const actions = automationActions(app, reload);
+  const readOnly = app.page.value?.readOnly ?? (state && !state.isRunning ? notRunning : undefined);
+  const all = state ? [...state.cron, ...state.tasks] : [];
+  const chosen = all.find(({ id }) => id === path[0]);
+  const close = () => app.router.go({ view: 'automations', query });
+  useAutomationKeys(app, { focusFilter: () => box.current?.focus(), refresh: () => void actions.refresh(), close });
+
+  return (
+    <div class="view automations">
+      <div class="strip">
+        <h1>Automations</h1>
+        {state && <Counts state={state} />}
+        <FilterBar
+          label="Filter automations"
+          placeholder="Filter by name, prompt or state"
+          text={text}
+          onText={(q) => app.router.set({ q })}
+          box={box}
+        />
+        <span class="quiet">{zone()}</span>
+        <button type="button" onClick={() => void actions.refresh()} title="Look at all schedules anew (r)">
+          <Glyph name="refresh" />
+          Refresh
+        </button>
+      </div>
+      <FaultBanner error={error.value} at={at.value} retry={reload} />
+      {state && readOnly !== undefined && (
+        <Banner tone="neutral">
+          <p>{readOnly}</p>
+        </Banner>
+      )}
+      {!state && error.value === null && <Skeleton />}
+      {state && all.length === 0 && <None />}
+      {state && all.length > 0 && (
+        <div class={chosen ? 'both' : 'alone'}>
+          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable (WCAG 2.1.1) */}
+          <section class={`scroll ${error.value === null ? '' : 'stale'}`} aria-label="All automations" tabIndex={0}>
+            <AutomationTable
+              groups={[
+                { title: 'Cron jobs', automations: state.cron.filter(matching(text)) },
+                { title: 'Local tasks', automations: state.tasks.filter(matching(text)) },
+              ]}
+              context={{
+                app,
+                actions,
+                readOnly,
+                chosen: chosen?.id,
+                askToDelete: (automation) => {
+                  doomed.value = automation;
+                },
+              }}
+            />
+          </section>
+          {chosen && <History app={app} automation={chosen} onClose={close} />}
+        </div>
+      )}
+      {doomed.value && (
+        <Confirm
+          title={`Delete “${doomed.value.name}”?`}
+          action="Delete it"
+          onClose={() => {
+            doomed.value = null;
+          }}
+          onConfirm={() => {
+            const automation = doomed.value;
+            doomed.value = null;
+            if (automation) void actions.remove(automation);
+          }}
+        >
+          <p>
+            Its schedule and the history of its runs are deleted for good. The sessions of its runs stay under Sessions.
+          </p>
+        </Confirm>
+      )}
+    </div>
+  );
+}
+
+const notRunning = 'Nobody runs these here: automations are switched off (Automations.Enabled), or this is a viewer.';
+
+const matching =
+  (text: string) =>
+  ({ name, prompt, state, scheduleText }: Automation): boolean =>
+    `${name}\n${prompt}\n${state}\n${scheduleText}`.toLowerCase().includes(text.trim().toLowerCase());
+
+function Counts({ state }: { readonly state: AutomationsState }) {
+  const { running = 0, backingOff = 0 } = state.countsByState;
+  const all = state.cron.length + state.tasks.length;
+  return (
+    <span class="quiet">
+      {all.toLocaleString()} in all, {running} running{backingOff > 0 && `, ${backingOff} retrying`}
+    </span>
+  );
+}
+
+function None() {
+  return (
+    <Empty
+      title="Nothing runs by itself yet"
+      command={'oratorio cron add --daily 07:30 "What changed since yesterday?"'}
+    >
+      <p>A cron job says something to the agent again and again. Add one from a terminal in this workspace:</p>
+    </Empty>
+  );
+}
+
+/** Fetches anew when the server says that something has changed, or the stream begins anew. */
+function useChanges(app: App, reload: () => void): void {
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const soon = () => {
+      timer ??= setTimeout(() => {
+        timer = undefined;
+        reload();
+      }, gatherMs);
+    };
+    const stop = app.live.listen('events', {
+      onReset: soon,
+      onEvents: (events) => {
+        if (events.some(({ event }) => event === streamEvents.automations || event === streamEvents.gap)) soon();
+      },
+    });
+    return () => {
+      stop();
+      clearTimeout(timer);
+    };
+  }, [app, reload]);
+}
+
+interface Actions {
+  readonly focusFilter: () => void;
+  readonly refresh: () => void;
+  readonly close: () => void;
+}
+
+function useAutomationKeys(app: App, actions: Actions): void {
+  const latest = useRef(actions);
+  latest.current = actions;
+  useEffect(() => {
+    const group = 'Automations';
+    return app.commands.register([
+      {
+        id: 'automations.filter',
+        title: 'Filter automations',
+        group,
+        keys: ['/'],
+        run: () => latest.current.focusFilter(),
+      },
+      {
+        id: 'automations.refresh',
+        title: 'Look at all schedules anew',
+        group,
+        keys: ['r'],
+        run: () => latest.current.refresh(),
+      },
+      {
+        id: 'automations.close',
+        title: 'Close the history',
+        group,
+        keys: ['Escape'],
+        isEnabled: () => app.router.route.peek().path.length > 0,
+        run: () => latest.current.close(),
+      },
+    ]);
+  }, [app]);
+}

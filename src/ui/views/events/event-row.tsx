@@ -1,0 +1,128 @@
+import { dashboardPaths } from '../../../protocol/browser.ts';
+import type { App } from '../../app/app.ts';
+import { href } from '../../app/router.ts';
+import { copyText } from '../../parts/copy.tsx';
+import { timeOfDay } from '../../parts/format.ts';
+import { Glyph } from '../../parts/glyphs.tsx';
+import { Mark } from '../../parts/icons.tsx';
+import { JsonTree } from '../../parts/json-tree.tsx';
+import { bothTimes } from '../../parts/time.ts';
+import type { Look } from '../../parts/tone.ts';
+import type { Entry } from './firehose.ts';
+
+/** By how a type ends or what it is; the first that fits. */
+const looks: readonly (readonly [pattern: RegExp, look: Look])[] = [
+  [/failed|error|unhealthy/, { tone: 'danger', shape: 'cross' }],
+  [/exited|gap|requested/, { tone: 'warn', shape: 'triangle' }],
+  [/started|starting|stopping/, { tone: 'progress', shape: 'arc' }],
+  [/completed|running|recovered/, { tone: 'ok', shape: 'disc' }],
+];
+const plain: Look = { tone: 'neutral', shape: 'ring' };
+
+const lookOfType = (type: string): Look => looks.find(([pattern]) => pattern.test(type))?.[1] ?? plain;
+
+/** One event in a line: when, what, whose, and the beginning of its data. */
+export function EventRow({ entry }: { readonly entry: Entry }) {
+  if (entry.isGap) return <div class="event gap warn">{gapText(entry)}</div>;
+  const { tone, shape } = lookOfType(entry.type);
+  return (
+    <div class="event">
+      <time class="mono quiet" dateTime={new Date(entry.at).toISOString()}>
+        {timeOfDay(new Date(entry.at))}
+      </time>
+      <span class={`kind ${tone} cut`}>
+        <Mark tone={tone} shape={shape} />
+        {entry.type}
+      </span>
+      <span class="whose cut">{subjectOf(entry)}</span>
+      <code class="quiet cut">{gistOf(entry)}</code>
+    </div>
+  );
+}
+
+const gapText = ({ type, data }: Entry): string =>
+  type === 'gap' ? data : 'The server no longer holds what happened here: events are missing.';
+
+/** Whose event it is: tool and session of a trace, workspace of the Hub's. */
+function subjectOf({ fields }: Entry): string {
+  const { tool, sessionKey, workspacePath } = fields as Readonly<Record<string, unknown>> & {
+    readonly tool?: unknown;
+    readonly sessionKey?: unknown;
+    readonly workspacePath?: unknown;
+  };
+  if (typeof workspacePath === 'string') return workspacePath.split(/[/\\]/).filter(Boolean).at(-1) ?? workspacePath;
+  return [tool, sessionKey].filter((each) => typeof each === 'string').join(' · ');
+}
+
+/** The beginning of what is particular about it: when and whose it is stands beside. */
+function gistOf({ fields, data }: Entry): string {
+  const inner = fields['data'];
+  return (inner === undefined ? data : JSON.stringify(inner)).slice(0, 300);
+}
+
+/** The event as it was sent, indented. */
+export function jsonOf({ data, fields }: Entry): string {
+  return Object.keys(fields).length > 0 ? JSON.stringify(fields, null, 2) : data;
+}
+
+/** All of one event, beside the list. */
+export function EventDetails({
+  app,
+  entry,
+  onClose,
+}: {
+  readonly app: App;
+  readonly entry: Entry;
+  readonly onClose: () => void;
+}) {
+  const { sessionKey, id } = entry.fields as { readonly sessionKey?: unknown; readonly id?: unknown };
+  const isTrace = typeof sessionKey === 'string';
+  return (
+    <aside class="drawer" aria-label="Selected event">
+      <header>
+        <h2>{entry.type}</h2>
+        <button type="button" class="bare" aria-label="Close" title="Close (Esc)" onClick={onClose}>
+          <Glyph name="close" />
+        </button>
+      </header>
+      <div class="scroll inside">
+        <p class="quiet">{bothTimes(entry.at)}</p>
+        <p class="tools">
+          <button type="button" onClick={() => copyText(app, jsonOf(entry), 'Event')}>
+            Copy JSON
+          </button>
+          {isTrace && (
+            <button
+              type="button"
+              onClick={() => copyText(app, app.api.curl(eventPath(sessionKey, String(id))), 'Command')}
+            >
+              Copy as curl
+            </button>
+          )}
+          {isTrace && (
+            <a
+              class="button"
+              href={href({
+                view: 'sessions',
+                path: [sessionKey],
+                query: { event: typeof id === 'number' ? String(id) : '' },
+              })}
+            >
+              Show in its session
+            </a>
+          )}
+        </p>
+        {Object.keys(entry.fields).length > 0 ? (
+          <JsonTree value={entry.fields} label="Data of the event" />
+        ) : (
+          <pre>{entry.data}</pre>
+        )}
+      </div>
+    </aside>
+  );
+}
+
+const eventPath = (sessionKey: string, id: string): string =>
+  dashboardPaths.sessionEvent
+    .replace(':sessionKey', encodeURIComponent(sessionKey))
+    .replace(':id', encodeURIComponent(id));

@@ -1,0 +1,149 @@
+import { streamEvents } from '../../../protocol/browser.ts';
+import type { StreamEvent } from '../../app/live.ts';
+import { type Filter, matches } from './filter.ts';
+
+/** One line of the firehose: an event, or the place where some are missing. */
+export interface Entry {
+  /** Position since the view was opened, from 1; 0 and less: before. What a row is known by. */
+  readonly seq: number;
+  /** As the server numbered it; '' when it has no number. */
+  readonly id: string;
+  readonly type: string;
+  /** When it happened, in milliseconds since the epoch. */
+  readonly at: number;
+  /** As it was sent. */
+  readonly data: string;
+  readonly fields: Readonly<Record<string, unknown>>;
+  readonly isGap: boolean;
+}
+
+/**
+ * The last events, bounded; what matches the filter is kept up to date as they come. Pausing fixes what is shown, while
+ * what comes is kept: nothing is lost that the bound allows, and what it does not is counted.
+ */
+export class Firehose {
+  readonly #bound: number;
+  #entries: Entry[] = [];
+  #shown: Entry[] = [];
+  #filter: Filter = { types: [], fields: [], texts: [], without: [] };
+  #paused: readonly Entry[] | null = null;
+  /** The last event of what is shown while it is paused. */
+  #pausedAt = 0;
+  #unseen = 0;
+  #seq = 0;
+  #evicted = 0;
+
+  /** @param bound most events that are kept */
+  constructor(bound: number) {
+    this.#bound = bound;
+  }
+
+  /** What is to be seen, oldest first. */
+  get shown(): readonly Entry[] {
+    return this.#paused ?? this.#shown;
+  }
+
+  /** How many are kept, whether they match or not. */
+  get size(): number {
+    return this.#entries.length;
+  }
+
+  /** How many were let go because of the bound. */
+  get evicted(): number {
+    return this.#evicted;
+  }
+
+  get isPaused(): boolean {
+    return this.#paused !== null;
+  }
+
+  /** Matching events that came since it was paused. */
+  get unseen(): number {
+    return this.#unseen;
+  }
+
+  push(events: readonly StreamEvent[]): readonly Entry[] {
+    const told = events.filter(({ event }) => event !== streamEvents.hello);
+    return this.#append(told.map((event) => ({ ...entryOf(event), seq: ++this.#seq })));
+  }
+
+  /** The events before the stream was joined, oldest first; what the stream has told already is left out. */
+  begin(events: readonly StreamEvent[]): void {
+    const known = new Set(this.#entries.map(({ fields }) => fields['id']));
+    const earlier = events
+      .map((event, index) => ({ ...entryOf(event), seq: index + 1 - events.length }))
+      .filter(({ fields }) => fields['id'] === undefined || !known.has(fields['id']));
+    this.#entries.unshift(...earlier);
+    this.#shown.unshift(...earlier.filter((entry) => this.#isWanted(entry)));
+  }
+
+  /** Events are missing here, as far as is known. */
+  gap(reason: string): void {
+    if (this.#entries.length === 0 || this.#entries.at(-1)?.isGap) return;
+    this.#append([{ seq: ++this.#seq, id: '', type: 'gap', at: Date.now(), data: reason, fields: {}, isGap: true }]);
+  }
+
+  find(filter: Filter): void {
+    this.#filter = filter;
+    this.#shown = this.#entries.filter((entry) => this.#isWanted(entry));
+    if (this.#paused) this.#paused = this.#shown.filter(({ seq }) => seq <= this.#pausedAt);
+  }
+
+  pause(): void {
+    this.#paused = [...this.#shown];
+    this.#pausedAt = this.#seq;
+    this.#unseen = 0;
+  }
+
+  resume(): void {
+    this.#paused = null;
+    this.#unseen = 0;
+  }
+
+  clear(): void {
+    this.#entries = [];
+    this.#shown = [];
+    this.#evicted = 0;
+    this.resume();
+  }
+
+  #append(entries: readonly Entry[]): readonly Entry[] {
+    const wanted = entries.filter((entry) => this.#isWanted(entry));
+    for (const entry of entries) this.#entries.push(entry);
+    for (const entry of wanted) this.#shown.push(entry);
+    if (this.#paused) this.#unseen += wanted.length;
+    this.#evict();
+    return wanted;
+  }
+
+  /** In large steps: shifting an array of thousands for each event would cost more than all the rest. */
+  #evict(): void {
+    const excess = this.#entries.length - this.#bound;
+    if (excess <= this.#bound / 10) return;
+    this.#evicted += excess;
+    this.#entries = this.#entries.slice(excess);
+    const oldest = this.#entries[0]?.seq ?? 0;
+    const first = this.#shown.findIndex(({ seq }) => seq >= oldest);
+    this.#shown = first < 0 ? [] : this.#shown.slice(first);
+  }
+
+  #isWanted(entry: Entry): boolean {
+    return entry.isGap || matches(this.#filter, entry);
+  }
+}
+
+function entryOf({ id, event, data }: StreamEvent): Omit<Entry, 'seq'> {
+  const fields = fieldsOf(data);
+  const at = typeof fields['at'] === 'string' ? Date.parse(fields['at']) : Number.NaN;
+  const isGap = event === streamEvents.gap || event === 'hub.gap';
+  return { id, type: event, at: Number.isNaN(at) ? Date.now() : at, data, fields, isGap };
+}
+
+function fieldsOf(data: string): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(data);
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}

@@ -1,0 +1,255 @@
+/** The firehose: every event of the server as it is sent, to look at, filter, hold, copy and keep. */
+import { useSignal } from '@preact/signals';
+import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
+import { dashboardPaths } from '../../../protocol/browser.ts';
+import type { DashboardSummary } from '../../../protocol/index.ts';
+import type { App } from '../../app/app.ts';
+import { useAnnouncer } from '../../parts/announce.ts';
+import { copyText } from '../../parts/copy.tsx';
+import { download, fileName } from '../../parts/download.ts';
+import { Empty } from '../../parts/empty.tsx';
+import { FilterBar } from '../../parts/filter-bar.tsx';
+import { Glyph } from '../../parts/glyphs.tsx';
+import { type ListHandle, VirtualList } from '../../parts/virtual-list.tsx';
+import { EventDetails, EventRow } from './event-row.tsx';
+import './events.css';
+import { parseFilter } from './filter.ts';
+import { type Entry, Firehose } from './firehose.ts';
+import { useEventKeys } from './keys.ts';
+
+/** Events that are kept while the view is open. */
+const bound = 10_000;
+const rowHeights = { compact: 28, comfortable: 36 } as const;
+
+export default function EventsView({ app }: { readonly app: App }) {
+  const { firehose, said, redraw } = useFirehose(app);
+  const route = app.router.route.value;
+  const filter = route.query['q'] ?? '';
+  const box = useRef<HTMLInputElement>(null);
+  const list = useRef<ListHandle | null>(null);
+  const chosen = useSignal<Entry | null>(null);
+  const isAtEnd = useSignal(true);
+  const seenUpTo = useSignal(0);
+  useMemo(() => firehose.find(parseFilter(filter)), [firehose, filter]);
+
+  const { shown } = firehose;
+  const selected = chosen.value ? indexOf(shown, chosen.value.seq) : -1;
+  const newer = isAtEnd.value ? 0 : shown.length - 1 - lastIndexUpTo(shown, seenUpTo.value);
+  const select = (index: number) => {
+    chosen.value = shown[index] ?? null;
+  };
+  const togglePause = () => {
+    if (firehose.isPaused) firehose.resume();
+    else firehose.pause();
+    redraw();
+  };
+  const exportLines = () =>
+    download(fileName('events', 'jsonl'), shown.map((entry) => `${entry.data}\n`).join(''), 'application/jsonl');
+  useEventKeys(app, {
+    focusFilter: () => box.current?.focus(),
+    togglePause,
+    move: (by) => select(Math.min(shown.length - 1, Math.max(0, selected + by))),
+    exportLines,
+    chosen: () => chosen.peek(),
+    close: () => {
+      chosen.value = null;
+      list.current?.focus();
+    },
+  });
+
+  return (
+    <div class="view events">
+      <div class="strip">
+        <h1>Events</h1>
+        <FilterBar
+          label="Filter events"
+          placeholder="type:tool. tool:Exec &quot;no such file&quot; -retry"
+          text={filter}
+          onText={(q) => app.router.set({ q })}
+          box={box}
+          summary={`${shown.length.toLocaleString()} of ${firehose.size.toLocaleString()}`}
+        />
+        <button type="button" aria-pressed={firehose.isPaused} onClick={togglePause} title="Pause or go on (p)">
+          <Glyph name={firehose.isPaused ? 'play' : 'pause'} />
+          {firehose.isPaused ? `Paused · ${firehose.unseen.toLocaleString()} waiting` : 'Pause'}
+        </button>
+        <button type="button" onClick={exportLines} disabled={shown.length === 0} title="Save what is shown (x)">
+          <Glyph name="save" />
+          JSON lines
+        </button>
+        <button
+          type="button"
+          class="bare"
+          onClick={() => copyText(app, streamCurl(app), 'Command')}
+          title="Copy as curl"
+        >
+          <Glyph name="copy" />
+          curl
+        </button>
+      </div>
+      {firehose.evicted > 0 && (
+        <p class="banner neutral">
+          {firehose.evicted.toLocaleString()} earlier events were let go: this page keeps the last{' '}
+          {bound.toLocaleString()}.
+        </p>
+      )}
+      <div class={chosen.value ? 'both' : 'alone'}>
+        {shown.length === 0 ? (
+          <NothingYet app={app} isFiltered={filter !== ''} />
+        ) : (
+          <div class="tail">
+            <VirtualList
+              label="Events, oldest first"
+              count={shown.length}
+              rowHeight={rowHeights[app.preferences.density.value]}
+              rowKey={(index) => shown[index]?.seq ?? index}
+              renderRow={(index) => {
+                const entry = shown[index];
+                return entry && <EventRow entry={entry} />;
+              }}
+              selected={selected}
+              onSelect={select}
+              followsTail={!firehose.isPaused}
+              onAtEnd={(atEnd) => {
+                isAtEnd.value = atEnd;
+                seenUpTo.value = shown.at(-1)?.seq ?? 0;
+              }}
+              handle={list}
+            />
+            {newer > 0 && (
+              <button type="button" class="main newer" onClick={() => list.current?.scrollToEnd()}>
+                <Glyph name="down" />
+                {newer.toLocaleString()} new
+              </button>
+            )}
+          </div>
+        )}
+        {chosen.value && (
+          <EventDetails
+            app={app}
+            entry={chosen.value}
+            onClose={() => {
+              chosen.value = null;
+            }}
+          />
+        )}
+      </div>
+      <p class="unseen" role="status">
+        {said}
+      </p>
+    </div>
+  );
+}
+
+/** The events since the view was opened, redrawn at most once a frame however fast they come. */
+function useFirehose(app: App) {
+  const firehose = useMemo(() => new Firehose(bound), []);
+  const version = useSignal(0);
+  const announcer = useAnnouncer(sentence);
+  const redraw = () => {
+    version.value += 1;
+  };
+  // With the first sight of the view, not after it: nothing may come in between.
+  useLayoutEffect(() => {
+    let frame = 0;
+    const redrawSoon = () => {
+      frame ||= requestAnimationFrame(() => {
+        frame = 0;
+        redraw();
+      });
+    };
+    const abort = new AbortController();
+    const stop = app.live.listen('events', {
+      onReset: () => {
+        firehose.gap('The connection began anew: events may be missing here.');
+        redrawSoon();
+      },
+      onEvents: (events) => {
+        const added = firehose.push(events);
+        announcer.note('new', added.length);
+        announcer.note('failed', added.filter(({ type }) => isFailure(type)).length);
+        redrawSoon();
+      },
+    });
+    void recent(app, abort.signal).then((events) => {
+      firehose.begin(events);
+      redrawSoon();
+    });
+    return () => {
+      abort.abort();
+      stop();
+      cancelAnimationFrame(frame);
+    };
+  }, [app, firehose]);
+  // Read here, so that whoever uses this is drawn again.
+  version.value;
+  return { firehose, said: announcer.said, redraw };
+}
+
+const isFailure = (type: string): boolean => /failed|error|exited|unhealthy/.test(type);
+
+function sentence(counts: ReadonlyMap<string, number>): string {
+  const fresh = counts.get('new') ?? 0;
+  const failed = counts.get('failed') ?? 0;
+  return `${fresh} new ${fresh === 1 ? 'event' : 'events'}${failed > 0 ? `, ${failed} failed` : ''}`;
+}
+
+/** The last events of a workspace, oldest first, so that the view does not begin empty. A Hub has none to tell. */
+async function recent(app: App, signal: AbortSignal) {
+  if (app.page.peek()?.kind !== 'workspace') return [];
+  try {
+    const { recentEvents } = await app.api.get<DashboardSummary>(dashboardPaths.summary, signal);
+    return [...recentEvents]
+      .reverse()
+      .map((event) => ({ id: String(event.id), event: event.type, data: JSON.stringify(event) }));
+  } catch {
+    // The stream tells whether the server can be reached.
+    return [];
+  }
+}
+
+function NothingYet({ app, isFiltered }: { readonly app: App; readonly isFiltered: boolean }) {
+  if (isFiltered) {
+    return (
+      <Empty title="No event fits the filter">
+        <p>New ones are shown as they come.</p>
+        <button type="button" onClick={() => app.router.set({ q: '' })}>
+          Remove the filter
+        </button>
+      </Empty>
+    );
+  }
+  const isHub = app.page.value?.kind === 'hub';
+  return (
+    <Empty title="Nothing has happened yet" command={isHub ? 'oratorio up <dir>' : 'oratorio exec "What is in here?"'}>
+      <p>
+        {isHub
+          ? 'Events of agent servers are shown here as they happen. Start one:'
+          : 'What agents do is shown here as it happens. Ask one something:'}
+      </p>
+    </Empty>
+  );
+}
+
+const streamCurl = (app: App): string => {
+  const path = app.page.peek()?.kind === 'workspace' ? `/dashboard${dashboardPaths.eventStream}` : '/v1/events';
+  return app.api.curl(path).replace('curl ', 'curl -N ');
+};
+
+/** Where the entry with this number is; -1: not shown. */
+function indexOf(entries: readonly Entry[], seq: number): number {
+  const at = lastIndexUpTo(entries, seq);
+  return entries[at]?.seq === seq ? at : -1;
+}
+
+/** The last entry whose number is not beyond `seq`; numbers rise, so half of what is left is left out each time. */
+function lastIndexUpTo(entries: readonly Entry[], seq: number): number {
+  let low = 0;
+  let high = entries.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((entries[middle]?.seq ?? 0) <= seq) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+}

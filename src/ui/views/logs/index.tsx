@@ -1,0 +1,267 @@
+/** Logs: what the agent server says, or, on the page of the Hub, what the processes of any workspace have written. */
+import { useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import type { AppServerRecord } from '../../../protocol/index.ts';
+import type { App } from '../../app/app.ts';
+import { useResource } from '../../app/resource.ts';
+import { copyText } from '../../parts/copy.tsx';
+import { download, fileName } from '../../parts/download.ts';
+import { Empty, Skeleton } from '../../parts/empty.tsx';
+import { FilterBar } from '../../parts/filter-bar.tsx';
+import { timeOfDay } from '../../parts/format.ts';
+import { Glyph } from '../../parts/glyphs.tsx';
+import { FaultBanner } from '../../parts/state-banner.tsx';
+import { bothTimes } from '../../parts/time.ts';
+import { type ListHandle, VirtualList } from '../../parts/virtual-list.tsx';
+import { type Level, levels, type Row, search, textOf } from './lines.ts';
+import './logs.css';
+import { type Output, useTail } from './source.ts';
+
+const rowHeight = 22;
+
+export default function LogsView({ app }: { readonly app: App }) {
+  return app.page.value?.kind === 'hub' ? <HubLogs app={app} /> : <Log app={app} output={null} />;
+}
+
+/** Which workspace, which process, which of its outputs. */
+function HubLogs({ app }: { readonly app: App }) {
+  const { data, error, at, reload } = useResource((signal) =>
+    app.api.get<readonly AppServerRecord[]>('/v1/appservers', signal),
+  );
+  const { query } = app.router.route.value;
+  if (!data.value) {
+    return (
+      <div class="view">
+        <FaultBanner error={error.value} at={at.value} retry={reload} />
+        {error.value === null && <Skeleton />}
+      </div>
+    );
+  }
+  const paths = data.value.map(({ canonicalWorkspacePath }) => canonicalWorkspacePath);
+  const path = paths.find((each) => each === query['path']) ?? paths[0];
+  if (path === undefined) {
+    return (
+      <Empty title="No workspace, so no log" command="oratorio up <dir>">
+        <p>Each agent server writes its own log. Start one:</p>
+      </Empty>
+    );
+  }
+  const output: Output = {
+    path,
+    process: query['process'] === 'sidecar' ? 'sidecar' : 'server',
+    stream: query['stream'] === 'stdout' ? 'stdout' : 'stderr',
+  };
+  return (
+    <Log app={app} output={output}>
+      <Pick label="Workspace" value={path} choices={paths} onPick={(chosen) => app.router.set({ path: chosen })} />
+      <Pick
+        label="Process"
+        value={output.process}
+        choices={['server', 'sidecar']}
+        onPick={(chosen) => app.router.set({ process: chosen })}
+      />
+      <Pick
+        label="Output"
+        value={output.stream}
+        choices={['stderr', 'stdout']}
+        onPick={(chosen) => app.router.set({ stream: chosen })}
+      />
+    </Log>
+  );
+}
+
+function Pick({
+  label,
+  value,
+  choices,
+  onPick,
+}: {
+  readonly label: string;
+  readonly value: string;
+  readonly choices: readonly string[];
+  readonly onPick: (choice: string) => void;
+}) {
+  return (
+    <select aria-label={label} value={value} onChange={(event) => onPick(event.currentTarget.value)}>
+      {choices.map((choice) => (
+        <option key={choice} value={choice}>
+          {choice}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+function Log({
+  app,
+  output,
+  children,
+}: {
+  readonly app: App;
+  readonly output: Output | null;
+  readonly children?: preact.ComponentChildren;
+}) {
+  const tail = useTail(app, output);
+  const { query } = app.router.route.value;
+  const text = query['q'] ?? '';
+  const level = levels.find((each) => each === query['level']) ?? levels[0];
+  const wraps = useSignal(false);
+  const follows = useSignal(true);
+  const list = useRef<ListHandle | null>(null);
+  const box = useRef<HTMLInputElement>(null);
+  const rows = search(tail.rows.value, level, text);
+  const all = () => rows.map((row) => `${textOf(row)}\n`).join('');
+  const toggleFollow = () => {
+    follows.value = !follows.peek();
+    if (follows.peek()) list.current?.scrollToEnd();
+  };
+  useLogKeys(app, {
+    focusFilter: () => box.current?.focus(),
+    toggleFollow,
+    toggleWrap: () => {
+      wraps.value = !wraps.peek();
+    },
+  });
+  const missing = tail.missing.value;
+  return (
+    <div class="view logs">
+      <div class="strip">
+        <h1>Logs</h1>
+        {children}
+        <FilterBar
+          label="Search the log"
+          placeholder="Search the log"
+          text={text}
+          onText={(q) => app.router.set({ q })}
+          box={box}
+          summary={`${rows.length.toLocaleString()} of ${tail.rows.value.length.toLocaleString()}`}
+        />
+        <Pick
+          label="Lowest level"
+          value={level}
+          choices={levels}
+          onPick={(chosen) => app.router.set({ level: chosen === levels[0] ? undefined : chosen })}
+        />
+        <button type="button" aria-pressed={follows.value} title="Stay at the end (f)" onClick={toggleFollow}>
+          <Glyph name="down" />
+          Follow
+        </button>
+        <button
+          type="button"
+          aria-pressed={wraps.value}
+          title="Break long lines (w)"
+          onClick={() => {
+            wraps.value = !wraps.value;
+          }}
+        >
+          Wrap
+        </button>
+        <button type="button" class="bare" disabled={rows.length === 0} onClick={() => copyText(app, all(), 'Log')}>
+          <Glyph name="copy" />
+          Copy
+        </button>
+        <button
+          type="button"
+          class="bare"
+          disabled={rows.length === 0}
+          onClick={() => download(fileName('log', 'txt'), all())}
+        >
+          <Glyph name="save" />
+          Save
+        </button>
+      </div>
+      <FaultBanner error={tail.error.value} at={tail.at.value} />
+      {missing > 0 && <p class="banner neutral">{missing.toLocaleString()} earlier lines are no longer held.</p>}
+      <Lines tail={tail} rows={rows} wraps={wraps.value} follows={follows.value} list={list} />
+    </div>
+  );
+}
+
+function Lines({
+  tail,
+  rows,
+  wraps,
+  follows,
+  list,
+}: {
+  readonly tail: ReturnType<typeof useTail>;
+  readonly rows: readonly Row[];
+  readonly wraps: boolean;
+  readonly follows: boolean;
+  readonly list: { current: ListHandle | null };
+}) {
+  if (rows.length > 0) {
+    return (
+      <VirtualList
+        key={String(wraps)}
+        class={wraps ? 'wraps' : 'runs'}
+        label="Lines of the log, oldest first"
+        count={rows.length}
+        rowHeight={rowHeight}
+        isMeasured={wraps}
+        rowKey={(index) => rows[index]?.key ?? index}
+        renderRow={(index) => {
+          const row = rows[index];
+          return row && <Line row={row} />;
+        }}
+        followsTail={follows}
+        handle={list}
+      />
+    );
+  }
+  if (tail.at.value === null) return tail.error.value === null ? <Skeleton /> : null;
+  if (tail.rows.value.length > 0)
+    return (
+      <Empty title="No line fits">
+        <p>Search for less, or at a lower level.</p>
+      </Empty>
+    );
+  return (
+    <Empty title="Nothing was written yet">
+      <p>Lines are shown here as they are written.</p>
+    </Empty>
+  );
+}
+
+const tones: Readonly<Record<Level, string>> = {
+  debug: 'quiet',
+  info: 'neutral',
+  warn: 'warn',
+  error: 'danger',
+};
+
+function Line({ row }: { readonly row: Row }) {
+  const { at, level, name, text } = row;
+  const moment = at === undefined ? Number.NaN : Date.parse(at);
+  return (
+    <div class="line">
+      {!Number.isNaN(moment) && (
+        <time class="quiet" dateTime={at} title={bothTimes(moment)}>
+          {timeOfDay(new Date(moment))}
+        </time>
+      )}
+      {level !== undefined && <b class={tones[level]}>{level}</b>}
+      {name !== undefined && <span class="quiet who cut">{name}</span>}
+      <span class="said">{text}</span>
+    </div>
+  );
+}
+
+interface Actions {
+  readonly focusFilter: () => void;
+  readonly toggleFollow: () => void;
+  readonly toggleWrap: () => void;
+}
+
+function useLogKeys(app: App, actions: Actions): void {
+  const latest = useRef(actions);
+  latest.current = actions;
+  useEffect(() => {
+    const group = 'Logs';
+    return app.commands.register([
+      { id: 'logs.filter', title: 'Search the log', group, keys: ['/'], run: () => latest.current.focusFilter() },
+      { id: 'logs.follow', title: 'Follow the end', group, keys: ['f'], run: () => latest.current.toggleFollow() },
+      { id: 'logs.wrap', title: 'Wrap long lines', group, keys: ['w'], run: () => latest.current.toggleWrap() },
+    ]);
+  }, [app]);
+}

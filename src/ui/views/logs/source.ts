@@ -1,0 +1,111 @@
+import { type Signal, useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import { dashboardPaths } from '../../../protocol/browser.ts';
+import type { LogPage } from '../../../protocol/index.ts';
+import type { App } from '../../app/app.ts';
+import { words } from '../../app/resource.ts';
+import { type Row, rowOfLine, rowsOfText } from './lines.ts';
+
+/** Lines that are kept while the view is open. */
+const bound = 10_000;
+const pageLines = 1_000;
+const everyMs = 1_500;
+
+/** Whose output of which process of the Hub's is read. */
+export interface Output {
+  readonly path: string;
+  readonly process: 'server' | 'sidecar';
+  readonly stream: 'stderr' | 'stdout';
+}
+
+/** A log that goes on. */
+export interface Tail {
+  readonly rows: Signal<readonly Row[]>;
+  /** Lines that are missing in the beginning, because nobody keeps them any more. */
+  readonly missing: Signal<number>;
+  readonly error: Signal<string | null>;
+  /** When it was read last, in milliseconds since the epoch; null: never. */
+  readonly at: Signal<number | null>;
+}
+
+/**
+ * Reads a log, and again and again what came to it, while the component is there.
+ * @param output of the Hub; null: the log of this agent server
+ */
+export function useTail(app: App, output: Output | null): Tail {
+  const rows = useSignal<readonly Row[]>([]);
+  const missing = useSignal(0);
+  const error = useSignal<string | null>(null);
+  const at = useSignal<number | null>(null);
+  useEffect(() => {
+    rows.value = [];
+    missing.value = 0;
+    at.value = null;
+    error.value = null;
+    const abort = new AbortController();
+    const read = output ? readText(app, output, rows) : readLines(app, rows, missing);
+    void poll(read, { error, at }, abort.signal);
+    return () => abort.abort();
+  }, [app, output?.path, output?.process, output?.stream]);
+  return { rows, missing, error, at };
+}
+
+/** True: there is more to read at once. */
+type Read = (signal: AbortSignal) => Promise<boolean>;
+
+async function poll(read: Read, { error, at }: Pick<Tail, 'error' | 'at'>, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    let isMore = false;
+    try {
+      isMore = await read(signal);
+      error.value = null;
+      at.value = Date.now();
+    } catch (fault) {
+      if (signal.aborted) return;
+      error.value = words(fault);
+    }
+    if (!isMore) await pause(everyMs, signal);
+  }
+}
+
+/** The log of an agent server: by number, so that only what is new is sent. */
+function readLines(app: App, rows: Signal<readonly Row[]>, missing: Signal<number>): Read {
+  let after: number | undefined;
+  return async (signal) => {
+    const query = new URLSearchParams({
+      limit: String(pageLines),
+      ...(after !== undefined && { after: String(after) }),
+    });
+    const page = await app.api.get<LogPage>(`${dashboardPaths.logs}?${query}`, signal);
+    if (signal.aborted || page.lines.length === 0) return false;
+    after = page.lines.at(-1)?.seq ?? after;
+    missing.value += page.dropped;
+    const all = [...rows.peek(), ...page.lines.map(rowOfLine)];
+    missing.value += Math.max(0, all.length - bound);
+    rows.value = all.slice(-bound);
+    return page.lines.length >= pageLines;
+  };
+}
+
+/** The end of what a process has written. */
+function readText(app: App, { path, process, stream }: Output, rows: Signal<readonly Row[]>): Read {
+  const query = new URLSearchParams({ path, process, stream, bytes: '1048576' });
+  let before: string | undefined;
+  return async (signal) => {
+    const text = await app.api.text(`/v1/appservers/logs?${query}`, signal);
+    if (signal.aborted || text === before) return false;
+    before = text;
+    rows.value = rowsOfText(text).slice(-bound);
+    return false;
+  };
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener('abort', () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}

@@ -1,0 +1,37 @@
+import type { Action, Workspace, Workspaces } from './workspaces.ts';
+
+interface ActsProps {
+  readonly store: Workspaces;
+  readonly workspace: Workspace;
+  readonly tabIndex: 0 | -1;
+  readonly act: (action: Action, path: string) => void;
+}
+
+/** What can be done to a workspace in the state it is in. */
+export function Acts({ store, workspace: { path, state }, tabIndex, act }: ActsProps) {
+  const busy = store.busy.value.get(path);
+  const isUp = state === 'running' || state === 'unhealthy';
+  const isDown = state === 'stopped' || state === 'exited';
+  const button = (label: string, run: () => void, isEnabled = true) => (
+    <button
+      type="button"
+      class="bare"
+      tabIndex={tabIndex}
+      disabled={busy !== undefined || !isEnabled}
+      onClick={(event) => {
+        event.stopPropagation();
+        run();
+      }}
+    >
+      {label}
+    </button>
+  );
+  return (
+    <>
+      {isDown && button(busy === 'ensure' ? 'Starting…' : 'Start', () => act('ensure', path))}
+      {!isDown && button(busy === 'restart' ? 'Restarting…' : 'Restart', () => act('restart', path), isUp)}
+      {!isDown && button(busy === 'stop' ? 'Stopping…' : 'Stop', () => act('stop', path), state !== 'stopping')}
+      {isUp && button('Dashboard', () => void store.openDashboard(path))}
+    </>
+  );
+}

@@ -1,0 +1,112 @@
+import type { AppServerRecord } from '../../../protocol/index.ts';
+import type { App } from '../../app/app.ts';
+import { href } from '../../app/router.ts';
+import { Fact, FactList } from '../../parts/fact-list.tsx';
+import { Glyph } from '../../parts/glyphs.tsx';
+import { Mark } from '../../parts/icons.tsx';
+import { bothTimes, dayTime, distance } from '../../parts/time.ts';
+import { fullState } from '../../parts/tone.ts';
+import { Acts } from './acts.tsx';
+import { withoutSecret } from './workspace.tsx';
+import { type Action, troubleOf, type Workspace, type Workspaces } from './workspaces.ts';
+
+interface FactsProps {
+  readonly app: App;
+  readonly store: Workspaces;
+  readonly workspace: Workspace;
+  readonly act: (action: Action, path: string) => void;
+  readonly onClose: () => void;
+}
+
+/** All that the Hub knows of one workspace, and what to do about it. */
+export function Facts({ app, store, workspace, act, onClose }: FactsProps) {
+  const { path, look, states } = workspace;
+  const record = store.factsOf(path);
+  const trouble = troubleOf(workspace);
+  return (
+    <aside class="drawer" aria-label={`Workspace ${path}`}>
+      <header>
+        <h2 class="cut">{record?.displayName ?? path}</h2>
+        <button type="button" class="bare" aria-label="Close the facts" onClick={onClose}>
+          <Glyph name="close" />
+        </button>
+      </header>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable (WCAG 2.1.1) */}
+      <section class="scroll" tabIndex={0} aria-label="Facts">
+        <div class="strip">
+          <span class={`pill ${look.tone}`}>
+            <Mark tone={look.tone} shape={look.shape} /> {fullState(states)}
+          </span>
+          <Acts store={store} workspace={workspace} tabIndex={0} act={act} />
+        </div>
+        {trouble !== '' && (
+          <p class={`trouble ${look.tone}`} role="status">
+            {trouble}
+          </p>
+        )}
+        <FactList>
+          <Fact name="Path">{path}</Fact>
+          <Fact name="Process">{workspace.pid ?? '–'}</Fact>
+          <Fact name="Version">{workspace.version ?? record?.serverVersion ?? '–'}</Fact>
+          {record && (
+            <>
+              <Fact name="Restarts">
+                {record.restartCount}
+                {record.nextAttemptAt !== null && `, next ${distance(Date.parse(record.nextAttemptAt), app.now.value)}`}
+              </Fact>
+              <Fact name="Started">
+                {record.startedByHub ? (record.adopted ? 'by an earlier Hub' : 'by this Hub') : 'by hand'}
+              </Fact>
+              <Moment name="Last start" at={record.lastStartedAt} />
+              <Moment name="Last exit" at={record.lastExitedAt} />
+            </>
+          )}
+          <Fact name="Chart">
+            <a href={href({ view: 'actors', path: [path] })}>Show its state chart</a>
+          </Fact>
+        </FactList>
+        {record && <Services record={record} />}
+        {record?.recentStderr && (
+          <section class="whole" aria-label="What it wrote last">
+            <h3>What it wrote last</h3>
+            <pre>{record.recentStderr}</pre>
+          </section>
+        )}
+      </section>
+    </aside>
+  );
+}
+
+function Moment({ name, at }: { readonly name: string; readonly at: string | null }) {
+  if (at === null) return null;
+  return (
+    <Fact name={name}>
+      <time title={bothTimes(Date.parse(at))}>{dayTime(Date.parse(at))}</time>
+    </Fact>
+  );
+}
+
+function Services({ record }: { readonly record: AppServerRecord }) {
+  const services = Object.entries(record.serviceStatus);
+  if (services.length === 0) return null;
+  return (
+    <table class="table">
+      <thead>
+        <tr>
+          <th>Service</th>
+          <th>State</th>
+          <th>Address, or why not</th>
+        </tr>
+      </thead>
+      <tbody>
+        {services.map(([name, { state, url, reason }]) => (
+          <tr key={name}>
+            <td>{name}</td>
+            <td>{state}</td>
+            <td class="quiet">{reason ?? (url === null ? '' : withoutSecret(url))}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}

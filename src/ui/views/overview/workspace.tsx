@@ -1,0 +1,282 @@
+import type { ComponentChildren } from 'preact';
+import { useEffect, useMemo } from 'preact/hooks';
+import type { DashboardSession, DashboardSummary, EventSummary, ModuleState } from '../../../protocol/index.ts';
+import type { App } from '../../app/app.ts';
+import { href } from '../../app/router.ts';
+import { CommandLine } from '../../parts/copy.tsx';
+import { Skeleton } from '../../parts/empty.tsx';
+import { age, humanName } from '../../parts/format.ts';
+import { Mark } from '../../parts/icons.tsx';
+import { Sparkline } from '../../parts/sparkline.tsx';
+import { Banner, FaultBanner } from '../../parts/state-banner.tsx';
+import { bothTimes, clockTime, distance } from '../../parts/time.ts';
+import type { Shape, Tone } from '../../parts/tone.ts';
+import { entryOf } from '../sessions/trace/entry.ts';
+import { amount, counted, notReported, segments, span, stateOf, titleOf } from '../sessions/words.ts';
+import { createSummary } from './summary-store.ts';
+
+/** How the agent server of this workspace is, what it has done, and what it does. */
+export function WorkspaceOverview({ app }: { readonly app: App }) {
+  const store = useMemo(() => createSummary(app), [app]);
+  useEffect(() => store.start(), [store]);
+  const summary = store.summary.value;
+  return (
+    <div class="view home">
+      <FaultBanner error={store.fault.value} at={store.fetchedAt.value} retry={() => void store.refresh()} />
+      {summary ? (
+        <>
+          <Status app={app} summary={summary} activity={store.activity.value} />
+          <Losses summary={summary} />
+          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable (WCAG 2.1.1) */}
+          <section class="scroll parts" tabIndex={0} aria-label="Overview">
+            <Sessions app={app} sessions={store.sessions.value} />
+            <Modules modules={summary.modules} />
+            <Counters summary={summary} />
+            <Events events={store.events.value} />
+          </section>
+        </>
+      ) : (
+        store.fault.value === null && <Skeleton rows={10} />
+      )}
+    </div>
+  );
+}
+
+interface StatusProps {
+  readonly app: App;
+  readonly summary: DashboardSummary;
+  readonly activity: readonly number[];
+}
+
+/** One line that says whether all is well. */
+function Status({ app, summary, activity }: StatusProps) {
+  const { activeTurns, pendingApprovals, provider, model } = summary;
+  const sum = activity.reduce((a, b) => a + b, 0);
+  const tone: Tone = pendingApprovals > 0 ? 'warn' : activeTurns > 0 ? 'progress' : 'ok';
+  const shape: Shape = pendingApprovals > 0 ? 'triangle' : activeTurns > 0 ? 'arc' : 'disc';
+  return (
+    <div class="strip status">
+      <h1 class="unseen">Overview</h1>
+      <p class={`pill ${tone}`} role="status">
+        <Mark tone={tone} shape={shape} />
+        {pendingApprovals > 0
+          ? `${counted(pendingApprovals, 'approval')} pending`
+          : activeTurns > 0
+            ? `${counted(activeTurns, 'turn')} running`
+            : 'Ready'}
+      </p>
+      {pendingApprovals > 0 && <span>{counted(activeTurns, 'turn')} running</span>}
+      {activeTurns > 0 && <a href={href({ view: 'sessions', query: { status: 'running' } })}>Show what runs</a>}
+      <span>
+        <span class="quiet">Model</span> <b>{model || 'none'}</b> <span class="quiet">from {provider || 'nobody'}</span>
+      </span>
+      <span class="push">
+        <Sparkline values={activity} label={`${counted(sum, 'event')} in the last minute`} />{' '}
+        <span class="quiet">{amount(sum)} events/min</span>
+      </span>
+      <span class="quiet" title={`Process ${summary.pid}, since ${bothTimes(Date.parse(summary.startedAt))}`}>
+        {summary.version} · up {age(app.now.value - Date.parse(summary.startedAt))}
+      </span>
+    </div>
+  );
+}
+
+function Losses({ summary: { droppedEvents } }: { readonly summary: DashboardSummary }) {
+  if (droppedEvents === 0) return null;
+  return (
+    <Banner tone="warn">
+      <p>
+        {counted(droppedEvents, 'trace event')} could not be written, because the disk did not take them. Make room on
+        the disk of the workspace; conversations are not affected.
+      </p>
+    </Banner>
+  );
+}
+
+const looks: Readonly<Record<string, readonly [Tone, Shape]>> = {
+  running: ['ok', 'disc'],
+  disabled: ['neutral', 'ring'],
+  degraded: ['warn', 'triangle'],
+  failed: ['danger', 'cross'],
+};
+
+function Modules({ modules }: { readonly modules: readonly ModuleState[] }) {
+  return (
+    <Part title="Modules">
+      <table class="table">
+        <thead>
+          <tr>
+            <th>Module</th>
+            <th>State</th>
+            <th>Facts</th>
+          </tr>
+        </thead>
+        <tbody>
+          {modules.map(({ name, state, reason, url, facts = {} }) => {
+            const [tone, shape] = looks[state] ?? ['neutral', 'diamond'];
+            return (
+              <tr key={name}>
+                <td>{name}</td>
+                <td>
+                  <span class={`pill ${tone}`}>
+                    <Mark tone={tone} shape={shape} />
+                    {humanName(state)}
+                  </span>
+                </td>
+                <td>
+                  {reason !== undefined && <p>{reason}</p>}
+                  <span class="quiet mono">
+                    {[
+                      ...Object.entries(facts).map(([key, value]) => `${humanName(key)} ${String(value)}`),
+                      ...(url === undefined ? [] : [withoutSecret(url)]),
+                    ].join(' · ')}
+                  </span>
+                </td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </Part>
+  );
+}
+
+/** An address may carry its key in the query: that is nobody's business here. */
+export const withoutSecret = (url: string): string => url.replace(/[?#].*$/, '');
+
+function Counters({ summary }: { readonly summary: DashboardSummary }) {
+  const rows: readonly (readonly [string, string, boolean?])[] = [
+    ['Sessions', amount(summary.sessionCount)],
+    ['Turns', amount(summary.turnCount)],
+    ['Failed turns', amount(summary.failedTurnCount), summary.failedTurnCount > 0],
+    ['Segments', segments(summary)],
+    ['Tool calls', amount(summary.toolCallCount)],
+    ['Failed tool calls', amount(summary.toolFailureCount), summary.toolFailureCount > 0],
+    ['Errors', amount(summary.errorCount), summary.errorCount > 0],
+    ['Approvals', amount(summary.approvalCount)],
+    ['Compactions', amount(summary.compactionCount)],
+    [
+      'Tokens',
+      summary.totalTokens === 0
+        ? notReported
+        : `${amount(summary.inputTokens)} in · ${amount(summary.outputTokens)} out`,
+    ],
+    ['Worked', span(summary.turnDurationMs)],
+    ['In tools', span(summary.toolDurationMs)],
+    ['Longest tool call', span(summary.maxToolDurationMs)],
+    ['Waited for a person', span(summary.approvalWaitMs)],
+    ['Events kept', amount(summary.eventCount)],
+  ];
+  return (
+    <Part title="Since the first trace">
+      <dl class="counters">
+        {rows.map(([name, value, isBad]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd class={isBad ? 'danger' : ''}>{value}</dd>
+          </div>
+        ))}
+      </dl>
+    </Part>
+  );
+}
+
+function Sessions({ app, sessions }: { readonly app: App; readonly sessions: readonly DashboardSession[] }) {
+  return (
+    <Part title="Recent sessions" more={<a href={href({ view: 'sessions' })}>All sessions</a>}>
+      {sessions.length === 0 ? (
+        <NothingYet />
+      ) : (
+        <table class="table">
+          <thead>
+            <tr>
+              <th>Session</th>
+              <th>State</th>
+              <th class="number">Turns</th>
+              <th class="number">Last activity</th>
+            </tr>
+          </thead>
+          <tbody>
+            {sessions.map((session) => {
+              const { word, tone, shape } = stateOf(session);
+              return (
+                <tr key={session.sessionKey}>
+                  <td class="name">
+                    <a href={href({ view: 'sessions', path: [session.sessionKey] })}>{titleOf(session)}</a>
+                  </td>
+                  <td>
+                    <span class={`pill ${tone}`}>
+                      <Mark tone={tone} shape={shape} />
+                      {word}
+                    </span>
+                  </td>
+                  <td class="number">{amount(session.turnCount)}</td>
+                  <td class="number" title={bothTimes(Date.parse(session.lastActivityAt))}>
+                    {distance(Date.parse(session.lastActivityAt), app.now.value)}
+                  </td>
+                </tr>
+              );
+            })}
+          </tbody>
+        </table>
+      )}
+    </Part>
+  );
+}
+
+function NothingYet() {
+  return (
+    <div class="nothing">
+      <p class="quiet">No session yet. This begins one:</p>
+      <CommandLine text='oratorio chat "hello"' />
+    </div>
+  );
+}
+
+function Events({ events }: { readonly events: readonly EventSummary[] }) {
+  return (
+    <Part title="Recent events" more={<a href={href({ view: 'events' })}>All events</a>}>
+      {events.length === 0 ? (
+        <p class="nothing quiet">Nothing has happened yet.</p>
+      ) : (
+        <ol class="recent-events">
+          {events.map((event) => (
+            <li key={event.id}>
+              <EventLine event={event} />
+            </li>
+          ))}
+        </ol>
+      )}
+    </Part>
+  );
+}
+
+function EventLine({ event }: { readonly event: EventSummary }) {
+  const { type, tool, text, id, at } = entryOf(event);
+  const isBad = type === 'error' || type.endsWith('.failed');
+  return (
+    <a href={href({ view: 'sessions', path: [event.sessionKey], query: { event: String(id) } })}>
+      <time class="quiet mono" title={bothTimes(at)}>
+        {clockTime(at)}
+      </time>{' '}
+      <code class={isBad ? 'danger' : ''}>{type}</code> {tool !== undefined && <b>{tool}</b>}{' '}
+      <span class="quiet">{text}</span>
+    </a>
+  );
+}
+
+interface PartProps {
+  readonly title: string;
+  readonly more?: ComponentChildren;
+  readonly children: ComponentChildren;
+}
+
+const Part = ({ title, more, children }: PartProps) => (
+  <section class="part" aria-label={title}>
+    <header>
+      <h2>{title}</h2>
+      {more}
+    </header>
+    {children}
+  </section>
+);

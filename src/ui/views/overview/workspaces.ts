@@ -1,0 +1,211 @@
+import { batch, computed, type ReadonlySignal, signal } from '@preact/signals';
+import superjson from 'superjson';
+import type { AppServerRecord, HubStatus, InspectionRecord } from '../../../protocol/index.ts';
+import type { App } from '../../app/app.ts';
+import { words } from '../../app/resource.ts';
+import type { StreamEvent } from '../../app/stream.ts';
+import { type Look, lookOf, publicState } from '../../parts/tone.ts';
+
+const machine = 'agent-server';
+/** Facts that no transition tells are fetched again after one, together. */
+const factsMs = 500;
+/** A Hub with many workspaces tells of all of them in several pieces: they are drawn together. */
+const drawMs = 30;
+
+/** The agent server of a workspace as the Hub tells of it, live. */
+export interface Workspace {
+  readonly path: string;
+  readonly states: readonly string[];
+  readonly state: string;
+  readonly look: Look;
+  readonly since: number;
+  readonly pid: number | null;
+  readonly version: string | null;
+  readonly exitCode: number | null;
+  readonly signal: string | null;
+  readonly lastError: string | null;
+  readonly attempt: number;
+}
+
+export type Action = 'ensure' | 'restart' | 'stop';
+
+/** All workspaces of a Hub, and what can be done to them. */
+export function createWorkspaces(app: App) {
+  const byId = new Map<string, Workspace>();
+  const version = signal(0);
+  const isTold = signal(false);
+  const status = signal<HubStatus | null>(null);
+  const facts = signal<ReadonlyMap<string, AppServerRecord>>(new Map());
+  const fault = signal<string | null>(null);
+  const busy = signal<ReadonlyMap<string, Action>>(new Map());
+  const abort = new AbortController();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let drawTimer: ReturnType<typeof setTimeout> | undefined;
+
+  const all = computed(() => {
+    version.value;
+    const live = [...byId.values()];
+    const told = new Set(live.map(({ path }) => path));
+    // A workspace that has not moved since this Hub began may be known only from the list.
+    const rest = [...facts.value.values()].filter(({ canonicalWorkspacePath }) => !told.has(canonicalWorkspacePath));
+    return [...live, ...rest.map(fromRecord)].sort(inOrder);
+  });
+
+  function onEvents(events: readonly StreamEvent[]): void {
+    for (const { data } of events) take(superjson.parse<InspectionRecord>(data));
+    drawTimer ??= setTimeout(draw, drawMs);
+    timer ??= setTimeout(refreshFacts, factsMs);
+  }
+
+  function draw(): void {
+    drawTimer = undefined;
+    batch(() => {
+      version.value += 1;
+      isTold.value = true;
+    });
+  }
+
+  function take(record: InspectionRecord): void {
+    if (record.type === 'actor' && record.machine === machine) {
+      if (record.endedAt === undefined) byId.set(record.id, fromActor(record));
+    } else if (record.type === 'transition') {
+      const known = byId.get(record.id);
+      if (known) byId.set(record.id, fromTransition(known, record));
+    } else if (record.type === 'gone') byId.delete(record.id);
+    else if (record.type === 'dropped') byId.clear();
+  }
+
+  async function refreshFacts(): Promise<void> {
+    timer = undefined;
+    try {
+      const [told, records] = await Promise.all([
+        status.peek() ?? app.api.get<HubStatus>('/v1/status', abort.signal),
+        app.api.get<readonly AppServerRecord[]>('/v1/appservers', abort.signal),
+      ]);
+      batch(() => {
+        status.value = told;
+        facts.value = new Map(records.map((record) => [record.canonicalWorkspacePath, record]));
+        fault.value = null;
+        isTold.value = true;
+      });
+    } catch (error) {
+      if (!abort.signal.aborted) fault.value = words(error);
+    }
+  }
+
+  const mark = (path: string, action: Action | undefined) => {
+    const next = new Map(busy.peek());
+    if (action) next.set(path, action);
+    else next.delete(path);
+    busy.value = next;
+  };
+
+  return {
+    all,
+    status: status as ReadonlySignal<HubStatus | null>,
+    fault: fault as ReadonlySignal<string | null>,
+    /** Whether everything there is has been told once. */
+    isTold: isTold as ReadonlySignal<boolean>,
+    busy: busy as ReadonlySignal<ReadonlyMap<string, Action>>,
+    factsOf: (path: string): AppServerRecord | undefined => facts.value.get(path),
+    refresh: () => void refreshFacts(),
+
+    start(): () => void {
+      const stop = app.live.listen('inspect', {
+        onEvents,
+        onReset: () => {
+          byId.clear();
+          version.value += 1;
+          timer ??= setTimeout(refreshFacts, factsMs);
+        },
+      });
+      void refreshFacts();
+      return () => {
+        stop();
+        abort.abort();
+        clearTimeout(timer);
+        clearTimeout(drawTimer);
+      };
+    },
+
+    /** Asks the Hub; what happens then is told by the stream. */
+    async act(action: Action, path: string): Promise<void> {
+      mark(path, action);
+      try {
+        await app.api.send('POST', `/v1/appservers/${action}`, { workspacePath: path });
+      } catch (error) {
+        app.toast({ text: words(error), tone: 'danger', ms: 10_000 });
+      } finally {
+        mark(path, undefined);
+      }
+    },
+
+    /** Opens the Dashboard of a workspace in a tab of its own. Its address holds a token, so it is asked for only now. */
+    async openDashboard(path: string): Promise<void> {
+      try {
+        const { url } = await app.api.get<{ url: string }>(`/v1/appservers/dashboard?${new URLSearchParams({ path })}`);
+        open(url, '_blank', 'noopener,noreferrer');
+      } catch (error) {
+        app.toast({ text: `The Dashboard cannot be opened: ${words(error)}`, tone: 'danger' });
+      }
+    },
+  };
+}
+
+export type Workspaces = ReturnType<typeof createWorkspaces>;
+
+type Actor = Extract<InspectionRecord, { type: 'actor' }>;
+type Transition = Extract<InspectionRecord, { type: 'transition' }>;
+
+const text = (value: unknown): string | null => (typeof value === 'string' && value !== '' ? value : null);
+const number = (value: unknown): number | null => (typeof value === 'number' ? value : null);
+
+function fromProjection(path: string, states: readonly string[], projection: Actor['projection'], since: number) {
+  return {
+    path,
+    states,
+    state: publicState(states),
+    look: lookOf({ states, projection }),
+    since,
+    pid: number(projection['pid']),
+    version: text(projection['serverVersion']),
+    exitCode: number(projection['exitCode']),
+    signal: text(projection['signal']),
+    lastError: text(projection['lastError']),
+    attempt: number(projection['attempt']) ?? 0,
+  };
+}
+
+function fromActor({ title, states, projection, since, at }: Actor): Workspace {
+  return fromProjection(title, states, projection, (since ?? at).getTime());
+}
+
+function fromTransition(known: Workspace, { to, projection, at }: Transition): Workspace {
+  const isMoved = to.join() !== known.states.join();
+  return fromProjection(known.path, to, projection, isMoved ? at.getTime() : known.since);
+}
+
+function fromRecord(record: AppServerRecord): Workspace {
+  const { state, phase, pid, serverVersion, exitCode, lastError, lastStartedAt, lastExitedAt } = record;
+  const states = [state, ...(phase === state ? [] : [phase])];
+  const since = Date.parse((state === 'exited' ? lastExitedAt : lastStartedAt) ?? '');
+  return {
+    path: record.canonicalWorkspacePath,
+    ...{ states, state, look: lookOf({ states, projection: { exitCode } }), since, pid },
+    ...{ version: serverVersion, exitCode, signal: null, lastError, attempt: record.restartCount },
+  };
+}
+
+/** Who needs a person comes first. */
+const ranks: Readonly<Record<Look['tone'], number>> = { danger: 0, warn: 1, progress: 2, ok: 3, neutral: 4 };
+const inOrder = (a: Workspace, b: Workspace): number =>
+  ranks[a.look.tone] - ranks[b.look.tone] || (a.path < b.path ? -1 : 1);
+
+/** What is wrong, in a few words; empty when nothing is. */
+export function troubleOf({ state, exitCode, signal: by, lastError }: Workspace): string {
+  if (state === 'exited') {
+    const how = by !== null ? `ended by ${by}` : exitCode === null ? 'exited' : `exit code ${exitCode}`;
+    return lastError === null ? how : `${how}: ${lastError}`;
+  }
+  return state === 'running' || state === 'stopped' ? '' : (lastError ?? '');
+}

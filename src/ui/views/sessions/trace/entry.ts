@@ -1,0 +1,80 @@
+import type { EventSummary } from '../../../../protocol/index.ts';
+
+/** What the page keeps of an event: enough to draw and to search it. The whole is fetched when somebody looks at it. */
+export interface Entry {
+  readonly id: number;
+  /** One of `traceTypes`, or one that this page does not know yet. */
+  readonly type: string;
+  /** Milliseconds since the epoch. Of a segment or a result: when it ended. */
+  readonly at: number;
+  readonly turnId: string | undefined;
+  readonly callId: string | undefined;
+  readonly tool: string | undefined;
+  readonly durationMs: number | undefined;
+  /** What it says, in one piece, at most `textChars` long. */
+  readonly text: string;
+  /** There is more than `text`. */
+  readonly isShortened: boolean;
+  /** How the turn ended, what was decided: the one word that some types carry. */
+  readonly status: string | undefined;
+  /** Tokens of `tokens.used`. */
+  readonly tokens: number;
+}
+
+export const textChars = 200;
+
+/** @param event as the server tells it in a list or on the stream */
+export function entryOf(event: EventSummary): Entry {
+  const { id, type, turnId, callId, tool, durationMs, data } = event;
+  const text = textOf(type, data);
+  return {
+    id,
+    type,
+    at: Date.parse(event.at),
+    turnId,
+    callId,
+    tool,
+    durationMs,
+    text: text.length > textChars ? `${text.slice(0, textChars)}…` : text,
+    isShortened: event.isShortened === true || text.length > textChars,
+    status: word(data['status']) ?? word(data['decision']) ?? word(data['outcome']),
+    tokens: type === 'tokens.used' ? number(data['inputTokens']) + number(data['outputTokens']) : 0,
+  };
+}
+
+type Data = Readonly<Record<string, unknown>>;
+
+/** What an event says, as one text. Of a type nobody here knows: its data as JSON. */
+export function textOf(type: string, data: Data): string {
+  const known = texts[type];
+  return known ? known(data) : Object.keys(data).length === 0 ? '' : JSON.stringify(data);
+}
+
+const words = (data: Data, ...names: readonly string[]): string =>
+  names.flatMap((name) => word(data[name]) ?? []).join(' · ');
+
+const texts: Readonly<Record<string, (data: Data) => string>> = {
+  'session.started': (data) => words(data, 'displayName', 'channelName'),
+  'session.completed': (data) => words(data, 'reason'),
+  'turn.started': (data) => words(data, 'text', 'input'),
+  'turn.completed': (data) => words(data, 'status', 'finishReason'),
+  thinking: (data) => words(data, 'text'),
+  response: (data) => words(data, 'text'),
+  'tool.started': (data) => words(data, 'arguments'),
+  'tool.completed': (data) => words(data, 'result'),
+  'tool.failed': (data) => words(data, 'result', 'error'),
+  'approval.requested': (data) => Object.values(data).flatMap(listed).join(' · '),
+  'approval.completed': (data) =>
+    [word(data['decision']), data['decidedBy'] === undefined ? undefined : `by ${String(data['decidedBy'])}`]
+      .filter((each) => each !== undefined)
+      .join(' '),
+  'tokens.used': (data) => `${number(data['inputTokens'])} in · ${number(data['outputTokens'])} out`,
+  'context.compacted': (data) => `${number(data['tokensBefore'])} → ${number(data['tokensAfter'])} tokens`,
+  error: (data) => words(data, 'code', 'text'),
+};
+
+const word = (value: unknown): string | undefined =>
+  value === undefined || value === null || value === '' ? undefined : typeof value === 'string' ? value : spell(value);
+const spell = (value: unknown): string => JSON.stringify(value) ?? '';
+const listed = (value: unknown): string[] => [word(value) ?? ''].filter((each) => each !== '');
+const number = (value: unknown): number => (typeof value === 'number' && Number.isFinite(value) ? value : 0);

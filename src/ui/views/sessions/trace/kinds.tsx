@@ -1,0 +1,38 @@
+import type { Span, SpanKind } from './model.ts';
+
+/** The words for a bar. */
+export const kindWords: Readonly<Record<SpanKind, string>> = {
+  turn: 'Turn',
+  thinking: 'Thinking',
+  response: 'Response',
+  tool: 'Tool',
+  approval: 'Approval',
+  moment: 'Event',
+};
+
+export function nameOf(span: Span): string {
+  if (span.kind === 'tool') return span.tool ?? 'Tool';
+  if (span.kind === 'approval') return span.end === undefined ? 'Waiting for approval' : `Approval: ${span.label}`;
+  return span.kind === 'turn' || span.kind === 'moment' ? span.label : kindWords[span.kind];
+}
+
+/** The texture of a kind in small: the same as that of its bars, so that no colour has to be told apart. */
+export function KindMark({ span }: { readonly span: Pick<Span, 'kind' | 'state'> }) {
+  return <i class={`kind ${span.kind} ${span.state}`} aria-hidden="true" />;
+}
+
+/** What the textures stand for. */
+export function Legend() {
+  return (
+    <p class="legend" aria-hidden="true">
+      {(['thinking', 'response', 'tool', 'approval'] as const).map((kind) => (
+        <span key={kind}>
+          <KindMark span={{ kind, state: 'done' }} /> {kind === 'approval' ? 'waiting for a person' : kind}
+        </span>
+      ))}
+      <span>
+        <KindMark span={{ kind: 'tool', state: 'failed' }} /> failed
+      </span>
+    </p>
+  );
+}

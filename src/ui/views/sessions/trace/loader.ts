@@ -1,0 +1,230 @@
+import { batch, type ReadonlySignal, signal } from '@preact/signals';
+import { streamEvents } from '../../../../protocol/browser.ts';
+import type { DashboardSession, EventPage, EventSummary } from '../../../../protocol/index.ts';
+import type { App } from '../../../app/app.ts';
+import type { StreamEvent } from '../../../app/stream.ts';
+import { firstEventsPage, maxEventsPerPage, paths } from '../paths.ts';
+import { type Entry, entryOf } from './entry.ts';
+import { TraceModel } from './model.ts';
+
+/** Events that the page holds; the older half is let go when more come. */
+const maxEntries = 200_000;
+/** New events are drawn together that often: smooth to the eye, and half of the time is left for everything else. */
+const drawMs = 150;
+const sessionMs = 1_000;
+/** Kept while somebody has paused; more are fetched again when they go on. */
+const maxWaiting = 20_000;
+const retryMs = 2_000;
+
+export type LoadState =
+  | { readonly is: 'loading' }
+  | { readonly is: 'ready' }
+  | { readonly is: 'missing' }
+  | { readonly is: 'deleted' }
+  | { readonly is: 'failed'; readonly message: string };
+
+/**
+ * Brings the events of a session, a page after the other, and then every new one as it happens. Nothing is told twice and
+ * nothing is left out: what the stream could not tell is fetched.
+ */
+export function createLoader(app: App, sessionKey: string) {
+  const model = signal(new TraceModel());
+  /** Counts up when the model has grown: it is changed in place. */
+  const version = signal(0);
+  const session = signal<DashboardSession | undefined>(undefined);
+  const state = signal<LoadState>({ is: 'loading' });
+  const isPaused = signal(false);
+  /** New events that are not shown because somebody has paused. */
+  const waitingCount = signal(0);
+  /** Whether older events were let go, or never fetched; and whether newer ones wait to be fetched. */
+  const omits = signal({ before: false, after: false });
+
+  let abort = new AbortController();
+  let waiting: Entry[] = [];
+  /** The stream, or the buffer, has left something out. */
+  let hasGap = false;
+  let isFetching = false;
+  let drawTimer: ReturnType<typeof setTimeout> | undefined;
+  let sessionTimer: ReturnType<typeof setTimeout> | undefined;
+  let retryTimer: ReturnType<typeof setTimeout> | undefined;
+
+  function add(entries: readonly Entry[]): void {
+    const before = model.peek();
+    before.append(entries);
+    if (before.entries.length > maxEntries) {
+      const shorter = new TraceModel(true);
+      shorter.append(before.entries.slice(-maxEntries / 2));
+      model.value = shorter;
+      omits.value = { ...omits.peek(), before: true };
+    }
+    version.value += 1;
+  }
+
+  const page = (query: Record<string, string | number | undefined>) =>
+    app.api.get<EventPage>(paths.events(sessionKey, { bodies: 'short', ...query }), abort.signal);
+
+  /** Everything after what the page has, until the end or until it is enough. */
+  async function fetchOn(most = maxEntries): Promise<void> {
+    let left = most;
+    for (;;) {
+      const isFirst = version.peek() === 0;
+      const limit = Math.min(left, isFirst ? firstEventsPage : maxEventsPerPage);
+      const { session: told, events, next } = await page({ after: model.peek().lastId || undefined, limit });
+      // A session that nobody knows has no events.
+      const isMissing = !told && events.length === 0 && model.peek().entries.length === 0;
+      batch(() => {
+        if (told) session.value = told;
+        add(events.map(entryOf));
+        state.value = { is: isMissing ? 'missing' : 'ready' };
+      });
+      left -= events.length;
+      if (next === undefined || events.length === 0) return;
+      if (left <= 0) {
+        omits.value = { ...omits.peek(), after: true };
+        return;
+      }
+    }
+  }
+
+  /** One fetch at a time. A fault is told, and tried again: what is shown stays. */
+  async function fetching(work: () => Promise<void>): Promise<void> {
+    if (isFetching) {
+      hasGap = true;
+      return;
+    }
+    isFetching = true;
+    hasGap = false;
+    try {
+      await work();
+      isFetching = false;
+      if (hasGap) await fetching(() => fetchOn());
+      else draw();
+    } catch (error) {
+      isFetching = false;
+      if (abort.signal.aborted) return;
+      state.value = { is: 'failed', message: error instanceof Error ? error.message : String(error) };
+      retryTimer = setTimeout(() => void fetching(work), retryMs);
+    }
+  }
+
+  function draw(): void {
+    clearTimeout(drawTimer);
+    drawTimer = undefined;
+    if (isFetching) return;
+    if (isPaused.peek() || omits.peek().after) {
+      if (waiting.length > maxWaiting) {
+        waiting = [];
+        hasGap = true;
+      }
+      return;
+    }
+    if (hasGap) {
+      waiting = [];
+      void fetching(() => fetchOn());
+      return;
+    }
+    if (waiting.length === 0) return;
+    const entries = waiting;
+    waiting = [];
+    batch(() => {
+      waitingCount.value = 0;
+      add(entries);
+      // What was not there a moment ago has just begun.
+      if (state.peek().is === 'missing') state.value = { is: 'ready' };
+    });
+  }
+
+  /** The stream begins anew, or has left something out. */
+  function fillGap(): void {
+    hasGap = true;
+    draw();
+  }
+
+  function onEvents(events: readonly StreamEvent[]): void {
+    for (const event of events) take(event);
+    if (waiting.length > 0) {
+      drawTimer ??= setTimeout(draw, drawMs);
+      sessionTimer ??= setTimeout(refreshSession, sessionMs);
+    }
+  }
+
+  function take({ event, data }: StreamEvent): void {
+    if (event === streamEvents.gap) {
+      fillGap();
+    } else if (event === streamEvents.deleted) {
+      const { sessionKey: key } = JSON.parse(data) as { sessionKey: string | null };
+      if (key === sessionKey || key === null) refreshSession();
+    } else if (data.includes(sessionKey)) {
+      const summary = JSON.parse(data) as EventSummary;
+      if (summary.sessionKey !== sessionKey || typeof summary.id !== 'number') return;
+      waiting.push(entryOf(summary));
+      if (isPaused.peek()) waitingCount.value += 1;
+    }
+  }
+
+  function refreshSession(): void {
+    clearTimeout(sessionTimer);
+    sessionTimer = undefined;
+    page({ limit: 1, bodies: 'none' }).then(
+      ({ session: told }) => {
+        if (told) session.value = told;
+        else if (model.peek().entries.length > 0) state.value = { is: 'deleted' };
+      },
+      () => {
+        // The next event asks again, and the frame of the page tells that the server is away.
+      },
+    );
+  }
+
+  return {
+    model: model as ReadonlySignal<TraceModel>,
+    version: version as ReadonlySignal<number>,
+    session: session as ReadonlySignal<DashboardSession | undefined>,
+    state: state as ReadonlySignal<LoadState>,
+    isPaused: isPaused as ReadonlySignal<boolean>,
+    waitingCount: waitingCount as ReadonlySignal<number>,
+    omits: omits as ReadonlySignal<{ readonly before: boolean; readonly after: boolean }>,
+
+    start(): () => void {
+      abort = new AbortController();
+      const stopListening = app.live.listen('events', {
+        onEvents,
+        onReset: fillGap,
+      });
+      void fetching(() => fetchOn());
+      return () => {
+        stopListening();
+        abort.abort();
+        for (const timer of [drawTimer, sessionTimer, retryTimer]) clearTimeout(timer);
+      };
+    },
+
+    pause(next: boolean): void {
+      isPaused.value = next;
+      if (!next) {
+        waitingCount.value = 0;
+        draw();
+      }
+    },
+
+    /** Goes on where the page had enough. */
+    more(): void {
+      omits.value = { ...omits.peek(), after: false };
+      void fetching(() => fetchOn(maxEntries / 2));
+    },
+
+    /** The newest events instead of the oldest. */
+    toEnd(): void {
+      void fetching(async () => {
+        const { events } = await page({ order: 'desc', limit: maxEventsPerPage });
+        const newest = new TraceModel(true);
+        newest.append(events.map(entryOf).reverse());
+        batch(() => {
+          model.value = newest;
+          omits.value = { before: true, after: false };
+          version.value += 1;
+        });
+      });
+    },
+  };
+}

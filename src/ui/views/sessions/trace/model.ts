@@ -1,0 +1,257 @@
+import type { Entry } from './entry.ts';
+
+/** What a bar stands for. `moment`: something that has a time and no length. */
+export type SpanKind = 'turn' | 'thinking' | 'response' | 'tool' | 'approval' | 'moment';
+/** `open`: it began, and its end has not been told. */
+export type SpanState = 'open' | 'done' | 'failed';
+
+/** One bar: what began, went on and ended, told by one event or two. */
+export interface Span {
+  readonly kind: SpanKind;
+  /** Id of the event that began it: what a link to it names. Below zero: its beginning was never told. */
+  readonly id: number;
+  /** Of the event that ended it. */
+  endId: number | undefined;
+  readonly turn: Turn | undefined;
+  /** Of a moment: its event type. Of an approval: what was decided. */
+  label: string;
+  readonly tool: string | undefined;
+  /** Milliseconds since the epoch. */
+  start: number;
+  end: number | undefined;
+  state: SpanState;
+  /** What it began with (arguments, question), or the text of a segment. */
+  text: string;
+  /** What came of it: a result, a decision. */
+  outcome: string;
+  isShortened: boolean;
+  /** Its place among the rows shown; -1: it is not shown. */
+  row: number;
+}
+
+export interface Turn extends Span {
+  readonly kind: 'turn';
+  readonly turnId: string;
+  readonly children: Span[];
+  readonly approvals: Span[];
+  thinking: number;
+  responses: number;
+  tools: number;
+  failures: number;
+  tokens: number;
+}
+
+/**
+ * A session as bars: turns, in them segments, tool calls and approvals. Events are added in the order of their ids, as
+ * many at a time as come; each costs the same, however many there are. Bars are changed in place.
+ */
+export class TraceModel {
+  /** Every event, oldest first. */
+  readonly entries: Entry[] = [];
+  /** Turns, and what belongs to none. */
+  readonly roots: Span[] = [];
+  start = Number.POSITIVE_INFINITY;
+  end = Number.NEGATIVE_INFINITY;
+  /** A recorder of before did not tell segments and calls apart: bars stand for more than one. */
+  isCoarse = false;
+  readonly #isCut: boolean;
+  readonly #turns = new Map<string, Turn>();
+  readonly #open = new Map<string, Span>();
+  readonly #byEvent = new Map<number, Span>();
+  #unnamed = 0;
+
+  /** @param isCut begins somewhere in the middle: what is missing before says nothing about the recorder */
+  constructor(isCut = false) {
+    this.#isCut = isCut;
+  }
+
+  get lastId(): number {
+    return this.entries.at(-1)?.id ?? 0;
+  }
+
+  turnCount = 0;
+  failures = 0;
+
+  /** Adds what is newer than everything before; the rest is known already. @returns how many were new */
+  append(entries: readonly Entry[]): number {
+    let count = 0;
+    for (const entry of entries) {
+      if (entry.id <= this.lastId) continue;
+      this.entries.push(entry);
+      this.#extend(entry.at - (entry.durationMs ?? 0), entry.at);
+      (steps[entry.type] ?? steps['moment'])?.(this.#builder, entry);
+      count += 1;
+    }
+    return count;
+  }
+
+  /** The bar that an event belongs to. */
+  spanOf(id: number): Span | undefined {
+    return this.#byEvent.get(id);
+  }
+
+  #extend(from: number, to: number): void {
+    if (from < this.start) this.start = from;
+    if (to > this.end) this.end = to;
+  }
+
+  readonly #builder: Builder = {
+    turn: (entry) => this.#turn(entry),
+    begin: (kind, entry) => {
+      const span = this.#add(kind, entry, entry.at, undefined, 'open');
+      this.#open.set(keyOf(kind, entry), span);
+      return span;
+    },
+    end: (kind, entry, state) => {
+      const key = keyOf(kind, entry);
+      let span = this.#open.get(key);
+      this.#open.delete(key);
+      if (!span) {
+        this.isCoarse ||= kind === 'tool' && !this.#isCut;
+        span = this.#add(kind, entry, entry.at - (entry.durationMs ?? 0), undefined, 'open');
+        span.text = '';
+      }
+      this.#byEvent.set(entry.id, span);
+      Object.assign(span, { endId: entry.id, end: entry.at, state, outcome: entry.text });
+      span.isShortened ||= entry.isShortened;
+      return span;
+    },
+    whole: (kind, entry, state) => {
+      if (kind !== 'moment' && entry.durationMs === undefined) this.isCoarse = true;
+      return this.#add(kind, entry, entry.at - (entry.durationMs ?? 0), entry.at, state);
+    },
+    file: (entry, span) => this.#byEvent.set(entry.id, span),
+    failed: (turn) => {
+      this.failures += 1;
+      if (turn) turn.failures += 1;
+    },
+  };
+
+  #add(kind: Exclude<SpanKind, 'turn'>, entry: Entry, start: number, end: number | undefined, state: SpanState): Span {
+    const turn = entry.turnId === undefined ? undefined : this.#turn(entry);
+    const { id, tool, text, isShortened, type: label } = entry;
+    const span: Span = {
+      ...{ kind, id, endId: undefined, turn, label, tool, start, end, state },
+      ...{ text, outcome: '', isShortened, row: -1 },
+    };
+    this.#byEvent.set(id, span);
+    (turn?.children ?? this.roots).push(span);
+    if (kind === 'approval') turn?.approvals.push(span);
+    return span;
+  }
+
+  /** The turn of an event; one whose beginning was never told begins with what is known of it first. */
+  #turn({ turnId = '', at, durationMs = 0, id, type, text, isShortened }: Entry): Turn {
+    const known = this.#turns.get(turnId);
+    if (known) return known;
+    const isTold = type === 'turn.started';
+    if (!isTold) {
+      this.isCoarse ||= !this.#isCut;
+      this.#unnamed += 1;
+    }
+    const turn: Turn = {
+      ...{ kind: 'turn', id: isTold ? id : -this.#unnamed, turnId, endId: undefined, turn: undefined, label: turnId },
+      ...{ tool: undefined, start: at - (isTold ? 0 : durationMs), end: undefined, state: 'open', row: -1 },
+      ...{ text: isTold ? text : '', outcome: '', isShortened, children: [], approvals: [] },
+      ...{ thinking: 0, responses: 0, tools: 0, failures: 0, tokens: 0 },
+    };
+    this.#turns.set(turnId, turn);
+    this.roots.push(turn);
+    this.turnCount += 1;
+    return turn;
+  }
+}
+
+const keyOf = (kind: SpanKind, { turnId, callId, tool }: Entry): string => `${kind} ${turnId} ${callId ?? tool}`;
+
+/** What a step may do to the model. */
+interface Builder {
+  turn(entry: Entry): Turn;
+  begin(kind: 'tool' | 'approval', entry: Entry): Span;
+  end(kind: 'tool' | 'approval', entry: Entry, state: SpanState): Span;
+  whole(kind: 'thinking' | 'response' | 'moment', entry: Entry, state: SpanState): Span;
+  file(entry: Entry, span: Span): void;
+  failed(turn: Turn | undefined): void;
+}
+
+/** A turn ends with one of these words. */
+const isFailure = (status: string | undefined): boolean => status === 'failed' || status === 'error';
+
+/** What each type of event adds. One that is not here is a moment of its own. */
+const steps: Readonly<Record<string, (builder: Builder, entry: Entry) => void>> = {
+  'turn.started': (builder, entry) => builder.file(entry, builder.turn(entry)),
+  'turn.completed': (builder, entry) => {
+    const turn = builder.turn(entry);
+    const state = isFailure(entry.status) ? 'failed' : 'done';
+    const start = turn.id < 0 ? entry.at - (entry.durationMs ?? 0) : turn.start;
+    Object.assign(turn, { endId: entry.id, end: entry.at, start: Math.min(start, turn.start), state });
+    turn.outcome = entry.text;
+    if (state === 'failed') builder.failed(turn);
+    builder.file(entry, turn);
+    closeOpen(turn);
+  },
+  thinking: (builder, entry) => {
+    const { turn } = builder.whole('thinking', entry, 'done');
+    if (turn) turn.thinking += 1;
+  },
+  response: (builder, entry) => {
+    const { turn } = builder.whole('response', entry, 'done');
+    if (turn) turn.responses += 1;
+  },
+  'tool.started': (builder, entry) => countTool(builder.begin('tool', entry)),
+  'tool.completed': (builder, entry) => countTool(builder.end('tool', entry, 'done')),
+  'tool.failed': (builder, entry) => {
+    const span = builder.end('tool', entry, 'failed');
+    countTool(span);
+    builder.failed(span.turn);
+  },
+  'approval.requested': (builder, entry) => {
+    builder.begin('approval', entry).label = 'waiting';
+  },
+  'approval.completed': (builder, entry) => {
+    const span = builder.end('approval', entry, 'done');
+    span.label = entry.status ?? 'decided';
+  },
+  'tokens.used': (builder, entry) => {
+    if (entry.turnId === undefined) builder.whole('moment', entry, 'done');
+    else {
+      const turn = builder.turn(entry);
+      turn.tokens += entry.tokens;
+      builder.file(entry, turn);
+    }
+  },
+  error: (builder, entry) => builder.failed(builder.whole('moment', entry, 'failed').turn),
+  moment: (builder, entry) => {
+    builder.whole('moment', entry, 'done');
+  },
+};
+
+/** Once for every call, whichever of its events came first. */
+function countTool(span: Span): void {
+  const isFirst = span.endId === undefined || span.endId === span.id;
+  if (isFirst && span.turn) span.turn.tools += 1;
+}
+
+/** What a turn began and never ended was ended with it. */
+function closeOpen(turn: Turn): void {
+  for (const span of turn.children) if (span.end === undefined) span.end = turn.end;
+}
+
+export const isTurn = (span: Span): span is Turn => span.kind === 'turn';
+
+/** How long a bar is, or has been going on at `now`. */
+export function lengthOf(span: Span, now: number): number {
+  return Math.max(0, (span.end ?? now) - span.start);
+}
+
+/** Milliseconds of a turn in which it waited for a person: waits that overlap count once. */
+export function humanMs(turn: Turn, now: number): number {
+  const waits = turn.approvals.map((span) => [span.start, span.end ?? turn.end ?? now] as const);
+  let sum = 0;
+  let until = Number.NEGATIVE_INFINITY;
+  for (const [from, to] of waits.sort(([a], [b]) => a - b)) {
+    sum += Math.max(0, to - Math.max(from, until));
+    until = Math.max(until, to);
+  }
+  return sum;
+}

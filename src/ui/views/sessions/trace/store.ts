@@ -1,0 +1,144 @@
+import { computed, effect, type ReadonlySignal, signal } from '@preact/signals';
+import type { App } from '../../../app/app.ts';
+import { parseFilter } from './filter.ts';
+import { createLoader } from './loader.ts';
+import { isTurn, type Span } from './model.ts';
+import { entryRows, type Showing, spanRows } from './rows.ts';
+import { parseZoom, type Range, spellZoom } from './scale.ts';
+import { createSearch } from './search.ts';
+
+export const traceViews = ['waterfall', 'log', 'list'] as const;
+export type TraceView = (typeof traceViews)[number];
+
+/** A browser refuses addresses that change too often. */
+const addressMs = 200;
+
+/** Everything one session's page shows, and what a person can do to it. */
+export function createTrace(app: App, sessionKey: string) {
+  const loader = createLoader(app, sessionKey);
+  const { query } = app.router.route.peek();
+  const view = signal<TraceView>(viewOf(query['view']));
+  const filterText = signal(query['q'] ?? '');
+  const selectedId = signal<number | undefined>(idOf(query['event']));
+  const zoomText = signal(query['zoom']);
+  const folded = signal<ReadonlySet<string>>(new Set());
+  const isDimmed = signal(false);
+  const withoutHuman = signal(false);
+  /** Bars of the log that are open in full, by id. */
+  const expanded = signal<ReadonlySet<number>>(new Set());
+
+  const filter = computed(() => parseFilter(filterText.value));
+  const search = createSearch(app, sessionKey, filter);
+  const isLive = computed(() => loader.session.value?.isRunning === true);
+  /** The time up to which what runs has run. It stands still where nothing runs: nothing has to be drawn anew then. */
+  const now = computed(() => (isLive.value ? Math.max(app.now.value, loader.model.value.end) : loader.model.value.end));
+  const showing = computed<Showing>(() => ({
+    terms: filter.value.terms,
+    found: search.found.value,
+    isDimmed: isDimmed.value,
+    folded: folded.value,
+    now: now.peek(),
+  }));
+  const spans = computed(() => {
+    loader.version.value;
+    return spanRows(loader.model.value, showing.value);
+  });
+  const entries = computed(() => {
+    loader.version.value;
+    return entryRows(loader.model.value, showing.value);
+  });
+  const bounds = computed<Range>(() => {
+    loader.version.value;
+    const { start } = loader.model.value;
+    return Number.isFinite(start) ? { from: start, to: Math.max(now.value, start + 1) } : { from: 0, to: 1 };
+  });
+  const zoom = computed(() => parseZoom(zoomText.value, bounds.value.from));
+  const range = computed(() => zoom.value ?? bounds.value);
+  const selected: ReadonlySignal<Span | undefined> = computed(() => {
+    loader.version.value;
+    return selectedId.value === undefined ? undefined : loader.model.value.spanOf(selectedId.value);
+  });
+
+  const address = computed(() => ({
+    view: view.value === 'waterfall' ? undefined : view.value,
+    event: selectedId.value === undefined ? undefined : String(selectedId.value),
+    q: filterText.value,
+    zoom: zoomText.value,
+  }));
+
+  function select(span: Span | undefined): void {
+    if (span?.turn && folded.peek().has(span.turn.turnId)) fold(span.turn.turnId, false);
+    selectedId.value = span && (span.id > 0 ? span.id : span.endId);
+  }
+
+  function fold(turnId: string, isFolded = !folded.peek().has(turnId)): void {
+    const next = new Set(folded.peek());
+    if (isFolded) next.add(turnId);
+    else next.delete(turnId);
+    folded.value = next;
+  }
+
+  return {
+    ...loader,
+    ...{ sessionKey, view, filterText, filter, search, selectedId, selected, zoom, range, bounds, zoomText },
+    ...{ folded, isDimmed, withoutHuman, expanded, spans, entries, now, isLive, select, fold },
+
+    /** Loads, follows what happens, and keeps the address up to date. @returns what ends that */
+    start(): () => void {
+      const stops = [loader.start(), search.start(), followAddress()];
+      return () => {
+        for (const stop of stops) stop();
+      };
+    },
+
+    zoomTo(next: Range | undefined): void {
+      zoomText.value = spellZoom(next, bounds.peek().from);
+    },
+
+    foldAll(isFolded: boolean): void {
+      const turns = loader.model.peek().roots.filter(isTurn);
+      folded.value = new Set(isFolded ? turns.map(({ turnId }) => turnId) : []);
+    },
+
+    toggleBody(id: number): void {
+      const next = new Set(expanded.peek());
+      if (!next.delete(id)) next.add(id);
+      expanded.value = next;
+    },
+  };
+
+  function followAddress(): () => void {
+    let written = '';
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const write = effect(() => {
+      const next = address.value;
+      clearTimeout(timer);
+      timer = setTimeout(() => {
+        written = JSON.stringify(next);
+        app.router.set(next);
+      }, addressMs);
+    });
+    const read = effect(() => {
+      const { path, query } = app.router.route.value;
+      const { view: name, event, q, zoom: wanted } = query;
+      const given = { view: name === 'waterfall' ? undefined : name, event, q: q ?? '', zoom: wanted };
+      if (path[0] !== sessionKey || JSON.stringify(given) === written) return;
+      written = JSON.stringify(given);
+      view.value = viewOf(name);
+      selectedId.value = idOf(event);
+      filterText.value = q ?? '';
+      zoomText.value = wanted;
+    });
+    return () => {
+      clearTimeout(timer);
+      write();
+      read();
+    };
+  }
+}
+
+export type Trace = ReturnType<typeof createTrace>;
+
+const viewOf = (name: string | undefined): TraceView => traceViews.find((each) => each === name) ?? 'waterfall';
+const idOf = (text: string | undefined): number | undefined =>
+  text !== undefined && /^\d+$/.test(text) ? Number(text) : undefined;

@@ -1,0 +1,199 @@
+import { useEffect, useRef } from 'preact/hooks';
+import type { App } from '../../../app/app.ts';
+import { Cell, ColumnHeader, HeaderRow } from '../../../parts/grid.tsx';
+import { clockTime } from '../../../parts/time.ts';
+import { VirtualList } from '../../../parts/virtual-list.tsx';
+import { moment, span as spell } from '../words.ts';
+import { useBrush } from './brush.tsx';
+import { KindMark, nameOf } from './kinds.tsx';
+import { Minimap } from './minimap.tsx';
+import { humanMs, isTurn, lengthOf, type Span, type Turn } from './model.ts';
+import { placeIn, type Range, ticks, zoomed } from './scale.ts';
+import type { Trace } from './store.ts';
+import { useTail } from './tail.tsx';
+
+/** Every bar in a row of its own, over one axis of time. */
+export function Waterfall({ app, trace }: { readonly app: App; readonly trace: Trace }) {
+  const { rows, matching } = trace.spans.value;
+  const range = trace.range.value;
+  const now = trace.now.value;
+  const selected = trace.selected.value?.row ?? -1;
+  const tail = useTail(trace, rows.length);
+  const box = useWheelZoom(trace);
+  const isComfortable = app.preferences.density.value === 'comfortable';
+  return (
+    <div class="waterfall" ref={box}>
+      <Minimap trace={trace} />
+      <VirtualList
+        {...tail.props}
+        label="Turns, segments and calls"
+        role="treegrid"
+        class="bars"
+        recycles
+        count={rows.length}
+        rowHeight={isComfortable ? 32 : 26}
+        header={<Axis trace={trace} range={range} />}
+        selected={selected}
+        onSelect={(index) => trace.select(rows[index])}
+        onOpen={(index) => foldOf(trace, rows[index])}
+        onKey={(event, index) => foldKey(trace, event, rows, index)}
+        rowKey={(index) => rows[index]?.id ?? index}
+        rowProps={(index) => {
+          const span = rows[index];
+          if (!span) return {};
+          return {
+            'aria-level': span.turn ? 2 : 1,
+            'aria-expanded': isTurn(span) && span.children.length > 0 ? !isFolded(trace, span) : undefined,
+            class: `bar-row ${span.state} ${matching && !matching.has(span) ? 'dim' : ''}`,
+          };
+        }}
+        renderRow={(index) => {
+          const span = rows[index];
+          return span ? <Row trace={trace} span={span} range={range} now={now} /> : null;
+        }}
+      />
+      {tail.button}
+    </div>
+  );
+}
+
+const isFolded = (trace: Trace, turn: Turn): boolean => trace.folded.value.has(turn.turnId);
+
+function foldOf(trace: Trace, span: Span | undefined): void {
+  if (span && isTurn(span)) trace.fold(span.turnId);
+}
+
+/** Left and right, as in every tree: fold, unfold, to the turn. */
+function foldKey(trace: Trace, event: KeyboardEvent, rows: readonly Span[], index: number): boolean {
+  const span = rows[index];
+  if (!span || (event.key !== 'ArrowLeft' && event.key !== 'ArrowRight')) return false;
+  const isLeft = event.key === 'ArrowLeft';
+  if (isTurn(span)) trace.fold(span.turnId, isLeft);
+  else if (isLeft) trace.select(span.turn);
+  return true;
+}
+
+interface RowProps {
+  readonly trace: Trace;
+  readonly span: Span;
+  readonly range: Range;
+  readonly now: number;
+}
+
+function Row({ trace, span, range, now }: RowProps) {
+  const start = trace.bounds.value.from;
+  const length = lengthOf(span, now);
+  return (
+    <>
+      <Cell class={`what cut ${span.turn ? 'inner' : ''}`}>
+        {isTurn(span) && <Twisty trace={trace} turn={span} />}
+        <KindMark span={span} />
+        <b>{nameOf(span)}</b> <span class="quiet">{isTurn(span) ? turnWords(span) : span.text || span.outcome}</span>
+      </Cell>
+      <Cell class="number mono">{span.kind === 'moment' ? '' : spell(shownLength(trace, span, length, now))}</Cell>
+      <Cell
+        class="track"
+        aria-label={`begins at ${spell(span.start - start)}${span.end === undefined ? ', running' : ''}`}
+        title={`${moment(span.start)}\n+${spell(span.start - start)}`}
+      >
+        <Bar span={span} range={range} now={now} />
+      </Cell>
+    </>
+  );
+}
+
+/** Of a turn without the time in which it waited for a person, when that is what one wants to see. */
+function shownLength(trace: Trace, span: Span, length: number, now: number): number {
+  return isTurn(span) && trace.withoutHuman.value ? Math.max(0, length - humanMs(span, now)) : length;
+}
+
+function turnWords({ thinking, responses, tools, failures, tokens, text }: Turn): string {
+  return [
+    `${thinking} thinking · ${responses} response · ${tools} tools`,
+    failures > 0 ? `${failures} failed` : '',
+    tokens > 0 ? `${tokens} tokens` : '',
+    text,
+  ]
+    .filter((part) => part !== '')
+    .join(' · ');
+}
+
+function Twisty({ trace, turn }: { readonly trace: Trace; readonly turn: Turn }) {
+  const isOpen = !isFolded(trace, turn);
+  return (
+    <button
+      type="button"
+      class="twisty"
+      tabIndex={-1}
+      aria-label={isOpen ? 'Fold this turn' : 'Unfold this turn'}
+      onClick={(event) => {
+        event.stopPropagation();
+        trace.fold(turn.turnId);
+      }}
+    >
+      {isOpen ? '▾' : '▸'}
+    </button>
+  );
+}
+
+function Bar({ span, range, now }: { readonly span: Span; readonly range: Range; readonly now: number }) {
+  const from = placeIn(range, span.start);
+  const to = placeIn(range, span.end ?? Math.max(now, span.start));
+  if (to < 0 || from > 1) return <i class={`beyond ${to < 0 ? 'before' : 'after'}`} aria-hidden="true" />;
+  const left = Math.max(0, from);
+  const width = Math.max(0, Math.min(1, to) - left);
+  return (
+    <i
+      class={`bar ${span.kind} ${span.state} ${span.end === undefined ? 'ghost' : ''}`}
+      style={{ left: `${(left * 100).toFixed(3)}%`, width: `${(width * 100).toFixed(3)}%` }}
+      aria-hidden="true"
+    />
+  );
+}
+
+/** The header: names of the columns, and moments. Drawing over it shows that stretch of time. */
+function Axis({ trace, range }: { readonly trace: Trace; readonly range: Range }) {
+  const { brush, handlers } = useBrush(range, (next) => trace.zoomTo(next));
+  const start = trace.bounds.value.from;
+  return (
+    <HeaderRow class="bar-row axis-row">
+      <ColumnHeader>What</ColumnHeader>
+      <ColumnHeader class="number">Took</ColumnHeader>
+      <ColumnHeader class="axis" {...handlers}>
+        <span class="unseen">When</span>
+        {ticks(range, start, 6).map((at) => (
+          <span
+            key={at}
+            class="tick"
+            aria-hidden="true"
+            style={{ left: `${placeIn(range, at) * 100}%` }}
+            title={moment(at)}
+          >
+            <b>+{spell(at - start)}</b> <small>{clockTime(at)}</small>
+          </span>
+        ))}
+        {brush}
+      </ColumnHeader>
+    </HeaderRow>
+  );
+}
+
+/** The wheel with Ctrl (or a pinch) zooms where the pointer is. */
+function useWheelZoom(trace: Trace) {
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const onWheel = (event: WheelEvent) => {
+      const axis = box.current?.querySelector('.axis')?.getBoundingClientRect();
+      if (!event.ctrlKey || !axis || axis.width === 0) return;
+      event.preventDefault();
+      const range = trace.range.peek();
+      const place = Math.min(1, Math.max(0, (event.clientX - axis.left) / axis.width));
+      const at = range.from + place * (range.to - range.from);
+      trace.zoomTo(zoomed(trace.bounds.peek(), range, event.deltaY < 0 ? 0.8 : 1.25, at));
+    };
+    const element = box.current;
+    element?.addEventListener('wheel', onWheel, { passive: false });
+    return () => element?.removeEventListener('wheel', onWheel);
+  }, []);
+  return box;
+}

@@ -1,0 +1,57 @@
+import type { DashboardSession } from '../../../protocol/index.ts';
+import { duration } from '../../parts/format.ts';
+import { dayTime, zone } from '../../parts/time.ts';
+import type { Shape, Tone } from '../../parts/tone.ts';
+
+const grouped = new Intl.NumberFormat('en', { useGrouping: true });
+const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
+
+/** `12 345`, with blanks that do not break. */
+export const amount = (value: number): string => grouped.format(value).replaceAll(',', ' ');
+
+/** `12.3K`: where the exact number is in a title. */
+export const roughly = (value: number): string => compact.format(value);
+
+/** `1 turn`, `3 turns`. */
+export const counted = (value: number, one: string, many = `${one}s`): string =>
+  `${amount(value)} ${value === 1 ? one : many}`;
+
+/** A length of time in three digits: `842 ms`, `1.24 s`, `12.4 s`, `3 m 08 s`. */
+export function span(milliseconds: number): string {
+  if (milliseconds < 1_000 || milliseconds >= 60_000) return duration(milliseconds);
+  return `${(milliseconds / 1000).toFixed(milliseconds < 10_000 ? 2 : 1)} s`;
+}
+
+const zoneName = zone();
+/** A moment in full, here and in UTC: for titles. Cheap enough for every row of a list. */
+export const moment = (at: number): string => `${dayTime(at)} (${zoneName})\n${new Date(at).toISOString()}`;
+
+/** `3 thinking · 5 response`: segments, not pieces. */
+export const segments = ({ thinkingCount, responseCount }: { thinkingCount: number; responseCount: number }): string =>
+  `${amount(thinkingCount)} thinking · ${amount(responseCount)} response`;
+
+/** Nobody told how many it were: that is not none. */
+export const notReported = 'not reported';
+
+/** What a session is called by people. */
+export const titleOf = ({ displayName, firstInput, sessionKey }: DashboardSession): string =>
+  displayName || firstInput || sessionKey;
+
+/** The word for how a session stands, and how that looks. */
+export function stateOf(session: DashboardSession): {
+  readonly word: string;
+  readonly tone: Tone;
+  readonly shape: Shape;
+} {
+  if (session.lastStatus === 'waitingApproval') return { word: 'Waiting for you', tone: 'warn', shape: 'triangle' };
+  if (session.isRunning) return { word: 'Running', tone: 'progress', shape: 'arc' };
+  const known = session.lastStatus === undefined ? undefined : states[session.lastStatus];
+  return known ?? { word: session.turnCount === 0 ? 'New' : 'Idle', tone: 'neutral', shape: 'ring' };
+}
+
+const states: Readonly<Record<string, ReturnType<typeof stateOf>>> = {
+  completed: { word: 'Completed', tone: 'ok', shape: 'disc' },
+  failed: { word: 'Failed', tone: 'danger', shape: 'cross' },
+  cancelled: { word: 'Cancelled', tone: 'neutral', shape: 'square' },
+  interrupted: { word: 'Interrupted', tone: 'neutral', shape: 'square' },
+};

@@ -1,0 +1,232 @@
+import { useSignal } from '@preact/signals';
+import type { JSX } from 'preact';
+import { Glyph } from '../../parts/glyphs.tsx';
+import type { FieldKind, Setting } from './model.ts';
+
+export interface ControlProps {
+  readonly setting: Setting;
+  /** What holds, or is going to hold. */
+  readonly value: unknown;
+  readonly isFixed: boolean;
+  readonly id: string;
+  /** Ids of what describes it. */
+  readonly describedBy: string;
+  readonly isWrong: boolean;
+  /** `keyPath`: of one entry of a table; absent: of the setting. */
+  readonly onChange: (value: unknown, keyPath?: string) => void;
+  /** What is going to be changed in a table, by key path. */
+  readonly edits: ReadonlyMap<string, unknown>;
+}
+
+/** The control for each kind of setting. */
+export const controls: Readonly<Record<FieldKind, (props: ControlProps) => JSX.Element>> = {
+  text: TextControl,
+  secret: SecretControl,
+  choice: ChoiceControl,
+  number: NumberControl,
+  flag: FlagControl,
+  list: ListControl,
+  secretTable: SecretTableControl,
+  other: OtherControl,
+};
+
+const common = ({ id, describedBy, isFixed, isWrong }: ControlProps) => ({
+  id,
+  'aria-describedby': describedBy,
+  'aria-invalid': isWrong,
+  disabled: isFixed,
+});
+
+function TextControl(props: ControlProps) {
+  const value = typeof props.value === 'string' ? props.value : '';
+  const isLong = value.includes('\n') || props.setting.keyPath.endsWith('Prompt');
+  if (isLong) {
+    return (
+      <textarea
+        {...common(props)}
+        rows={3}
+        value={value}
+        onInput={(event) => props.onChange(event.currentTarget.value)}
+      />
+    );
+  }
+  return (
+    <input
+      {...common(props)}
+      type="text"
+      spellcheck={false}
+      value={value}
+      onInput={(event) => props.onChange(event.currentTarget.value)}
+    />
+  );
+}
+
+function NumberControl(props: ControlProps) {
+  const { minimum, maximum, type } = props.setting.schema;
+  return (
+    <input
+      {...common(props)}
+      type="number"
+      inputmode="numeric"
+      min={minimum}
+      max={maximum}
+      step={type === 'integer' ? 1 : 'any'}
+      value={typeof props.value === 'number' ? props.value : ''}
+      onInput={(event) => props.onChange(event.currentTarget.valueAsNumber)}
+    />
+  );
+}
+
+function FlagControl(props: ControlProps) {
+  return (
+    <input
+      {...common(props)}
+      type="checkbox"
+      checked={props.value === true}
+      onChange={(event) => props.onChange(event.currentTarget.checked)}
+    />
+  );
+}
+
+function ChoiceControl(props: ControlProps) {
+  const choices = (props.setting.schema.enum ?? []).map(String);
+  return (
+    <select
+      {...common(props)}
+      value={String(props.value ?? '')}
+      onChange={(event) => props.onChange(event.currentTarget.value)}
+    >
+      {choices.map((choice) => (
+        <option key={choice} value={choice}>
+          {choice}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+/** One entry per line; empty lines are none. What is typed stays as it is typed until the field is left. */
+function ListControl(props: ControlProps) {
+  const entries = Array.isArray(props.value) ? props.value.map(String) : [];
+  const draft = useSignal<string | null>(null);
+  return (
+    <textarea
+      {...common(props)}
+      rows={Math.min(8, Math.max(2, entries.length + 1))}
+      spellcheck={false}
+      placeholder="One per line"
+      value={draft.value ?? entries.join('\n')}
+      onInput={(event) => {
+        draft.value = event.currentTarget.value;
+        props.onChange(
+          draft.value
+            .split('\n')
+            .map((line) => line.trim())
+            .filter((line) => line !== ''),
+        );
+      }}
+      onBlur={() => {
+        draft.value = null;
+      }}
+    />
+  );
+}
+
+const isSet = (value: unknown): boolean =>
+  typeof value === 'object' && value !== null && (value as { readonly set?: unknown }).set === true;
+
+/** The server never tells a secret: only whether there is one. */
+function SecretControl(props: ControlProps) {
+  const isReplaced = typeof props.value === 'string';
+  return (
+    <span class="secret">
+      <input
+        {...common(props)}
+        type="password"
+        autocomplete="new-password"
+        placeholder={isSet(props.value) ? '•••••••• (set)' : 'not set'}
+        value={isReplaced ? String(props.value) : ''}
+        onInput={(event) => props.onChange(event.currentTarget.value === '' ? undefined : event.currentTarget.value)}
+      />
+      {isSet(props.value) && (
+        <button type="button" disabled={props.isFixed} onClick={() => props.onChange(null)}>
+          Clear
+        </button>
+      )}
+    </span>
+  );
+}
+
+/** Names with secret values: each can be replaced or taken out, others added. */
+function SecretTableControl(props: ControlProps) {
+  const { setting, value, edits, isFixed, onChange } = props;
+  const name = useSignal('');
+  const text = useSignal('');
+  const known = Object.keys(typeof value === 'object' && value !== null ? value : {});
+  const pathOf = (each: string) => `${setting.keyPath}.${each}`;
+  const added = [...edits.keys()]
+    .filter((path) => path.startsWith(`${setting.keyPath}.`))
+    .map((path) => path.slice(setting.keyPath.length + 1));
+  const names = [...new Set([...known, ...added])].filter((each) => edits.get(pathOf(each)) !== null);
+  return (
+    <fieldset class="secrets" id={props.id} aria-label={setting.title}>
+      {names.map((each) => (
+        <p key={each}>
+          <code>{each}</code> <span class="quiet">{edits.has(pathOf(each)) ? 'new value' : 'set'}</span>
+          <button
+            type="button"
+            class="bare"
+            aria-label={`Remove ${each}`}
+            disabled={isFixed}
+            onClick={() => onChange(known.includes(each) ? null : undefined, pathOf(each))}
+          >
+            <Glyph name="bin" />
+          </button>
+        </p>
+      ))}
+      {!isFixed && (
+        <p>
+          <input
+            aria-label={`${setting.title}: name`}
+            placeholder="Name"
+            value={name.value}
+            onInput={(event) => {
+              name.value = event.currentTarget.value;
+            }}
+          />
+          <input
+            aria-label={`${setting.title}: value`}
+            type="password"
+            autocomplete="new-password"
+            placeholder="Value"
+            value={text.value}
+            onInput={(event) => {
+              text.value = event.currentTarget.value;
+            }}
+          />
+          <button
+            type="button"
+            disabled={name.value.trim() === '' || text.value === ''}
+            onClick={() => {
+              onChange(text.value, pathOf(name.value.trim()));
+              name.value = '';
+              text.value = '';
+            }}
+          >
+            Set
+          </button>
+        </p>
+      )}
+    </fieldset>
+  );
+}
+
+function OtherControl({ value, id, setting }: ControlProps) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable (WCAG 2.1.1)
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset holds controls, this holds none
+    <pre id={id} tabIndex={0} role="group" aria-label={setting.title}>
+      {value === undefined ? '–' : JSON.stringify(value, null, 2)}
+    </pre>
+  );
+}

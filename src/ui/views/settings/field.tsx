@@ -1,0 +1,87 @@
+import type { ConfigView } from '../../../protocol/index.ts';
+import { controls } from './control.tsx';
+import { type Edits, faultOf, originOf, presentValue, type Setting, valueAt } from './model.ts';
+
+export interface FieldProps {
+  readonly setting: Setting;
+  readonly config: ConfigView;
+  readonly edits: Edits;
+  /** Nothing can be changed. */
+  readonly isFixed: boolean;
+  /** What the server said against the value that was sent. */
+  readonly issue: string | undefined;
+  /** `undefined` takes the edit back. */
+  readonly onEdit: (keyPath: string, value: unknown) => void;
+}
+
+const origins = { workspace: 'this workspace', user: 'your settings', default: 'default' } as const;
+
+/** One setting in a row: what it is, its value, and where the value comes from. */
+export function Field(props: FieldProps) {
+  const { setting, config, edits, isFixed, onEdit } = props;
+  const { keyPath, title, schema, kind } = setting;
+  const isEdited = edits.has(keyPath);
+  const origin = originOf(config, keyPath);
+  const value = valueShown(props);
+  const fault = props.issue ?? (isEdited ? faultOf(setting, edits.get(keyPath)) : undefined);
+  const id = `setting-${keyPath}`;
+  const Control = controls[kind];
+  const isGrouped = kind === 'other' || kind === 'secretTable';
+  return (
+    <div class={`field ${isEdited ? 'edited' : ''}`}>
+      <div class="named">
+        {isGrouped ? <span>{title}</span> : <label for={id}>{title}</label>}
+        <code class="quiet cut" title={keyPath}>
+          {keyPath}
+        </code>
+      </div>
+      <div class="value">
+        <Control
+          setting={setting}
+          value={value}
+          isFixed={isFixed}
+          id={id}
+          describedBy={`${id}-about`}
+          isWrong={fault !== undefined}
+          edits={edits}
+          onChange={(next, path = keyPath) => onEdit(path, next)}
+        />
+        <p id={`${id}-about`} class="quiet">
+          {schema.description}
+          {schema.readOnly === true && ' Changed elsewhere, not in this form.'}
+          {fault !== undefined && <strong class="danger"> {fault}</strong>}
+        </p>
+      </div>
+      <p class="origin quiet">
+        {isEdited ? <b>changed</b> : origins[origin]}
+        {schema['x-restart'] !== undefined && schema['x-restart'] !== false && (
+          <span title="Holds from the next start of the agent server on"> · after restart</span>
+        )}
+        {isEdited && (
+          <button type="button" class="bare" onClick={() => onEdit(keyPath, undefined)}>
+            Undo
+          </button>
+        )}
+        {!isEdited && origin === 'workspace' && !isFixed && !isGrouped && (
+          <button
+            type="button"
+            class="bare"
+            title="Take it out of the workspace's file"
+            onClick={() => onEdit(keyPath, null)}
+          >
+            Reset
+          </button>
+        )}
+      </p>
+    </div>
+  );
+}
+
+/** What the control shows: the edit; for a setting that is to be taken out, what will hold without it. */
+function valueShown({ setting, config, edits }: FieldProps): unknown {
+  const { keyPath, schema, kind } = setting;
+  if (!edits.has(keyPath)) return presentValue(config, setting);
+  const edit = edits.get(keyPath);
+  if (edit !== null) return edit;
+  return kind === 'secret' ? { set: false } : (valueAt(config.user, keyPath) ?? schema.default);
+}

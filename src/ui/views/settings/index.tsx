@@ -1,0 +1,230 @@
+/** Settings: a form made from the schema that the configuration is checked with. It writes the workspace's own file. */
+import { useSignal } from '@preact/signals';
+import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { dashboardPaths } from '../../../protocol/browser.ts';
+import type { ConfigView } from '../../../protocol/index.ts';
+import { ApiError } from '../../app/api.ts';
+import type { App } from '../../app/app.ts';
+import { type Resource, useResource, words } from '../../app/resource.ts';
+import { Empty, Skeleton } from '../../parts/empty.tsx';
+import { FilterBar } from '../../parts/filter-bar.tsx';
+import { Banner, FaultBanner } from '../../parts/state-banner.tsx';
+import { Field } from './field.tsx';
+import { type Edits, faultOf, issuesOf, type Schema, type Section, search, sectionsOf } from './model.ts';
+import './settings.css';
+
+interface Loaded {
+  readonly sections: readonly Section[];
+  readonly config: ConfigView;
+}
+
+export default function SettingsView({ app }: { readonly app: App }) {
+  const resource = useResource<Loaded>(async (signal) => {
+    const [schema, config] = await Promise.all([
+      app.api.get<Schema>(dashboardPaths.configSchema, signal),
+      app.api.get<ConfigView>(dashboardPaths.config, signal),
+    ]);
+    return { sections: sectionsOf(schema), config };
+  });
+  const { data, error, at, reload } = resource;
+  if (!data.value) {
+    return (
+      <div class="view">
+        <FaultBanner error={error.value} at={at.value} retry={reload} />
+        {error.value === null && <Skeleton />}
+      </div>
+    );
+  }
+  return <Form app={app} resource={resource} loaded={data.value} />;
+}
+
+const noIssues = { byPath: new Map<string, string>(), rest: [] as readonly string[] };
+
+function Form({
+  app,
+  resource,
+  loaded: { sections, config },
+}: {
+  readonly app: App;
+  readonly resource: Resource<Loaded>;
+  readonly loaded: Loaded;
+}) {
+  const editing = useEditing(app, resource, sections);
+  const { edits, issues, fault, isBusy, restartFor, edit, discard, save, readAgain } = editing;
+  const text = app.router.route.value.query['q'] ?? '';
+  const box = useRef<HTMLInputElement>(null);
+  const shown = useMemo(() => search(sections, text), [sections, text]);
+  const readOnly = app.page.value?.readOnly ?? config.readOnly;
+  const isWrong = sections.some(({ settings }) =>
+    settings.some((setting) => edits.value.has(setting.keyPath) && faultOf(setting, edits.value.get(setting.keyPath))),
+  );
+  useSettingKeys(app, { focusFilter: () => box.current?.focus(), save, hasEdits: () => edits.peek().size > 0 });
+  return (
+    <div class="view settings">
+      <div class="strip">
+        <h1>Settings</h1>
+        <FilterBar
+          label="Search settings"
+          placeholder="Search settings"
+          text={text}
+          onText={(q) => app.router.set({ q })}
+          box={box}
+        />
+        <code class="quiet cut" title="The file that is written">
+          {config.path}
+        </code>
+        {edits.value.size > 0 && (
+          <span class="push saving">
+            <button type="button" onClick={discard} disabled={isBusy.value}>
+              Discard
+            </button>
+            <button type="button" class="main" onClick={save} disabled={isBusy.value || isWrong}>
+              Save {edits.value.size} {edits.value.size === 1 ? 'change' : 'changes'}
+            </button>
+          </span>
+        )}
+      </div>
+      {readOnly !== undefined && (
+        <Banner tone="neutral">
+          <p>These settings cannot be changed here: {readOnly}</p>
+        </Banner>
+      )}
+      <FaultBanner error={resource.error.value} at={resource.at.value} retry={resource.reload} />
+      {fault.value !== null && (
+        <Banner tone="danger">
+          <p>{[fault.value, ...issues.value.rest].join(' ')}</p>
+          <button type="button" onClick={readAgain}>
+            Read the file again
+          </button>
+        </Banner>
+      )}
+      {config.warnings.map((warning) => (
+        <Banner key={warning} tone="warn">
+          <p>{warning}</p>
+        </Banner>
+      ))}
+      {restartFor.value.length > 0 && (
+        <Banner tone="warn">
+          <p>
+            Saved. It holds once the agent server has been started again: <code>{restartFor.value.join(', ')}</code>
+          </p>
+        </Banner>
+      )}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable (WCAG 2.1.1) */}
+      <section class="scroll" aria-label="All settings" tabIndex={0}>
+        {shown.map(({ title, settings }) => (
+          <section key={title} aria-label={title}>
+            <h2>{title}</h2>
+            {settings.map((setting) => (
+              <Field
+                key={setting.keyPath}
+                setting={setting}
+                config={config}
+                edits={edits.value}
+                isFixed={readOnly !== undefined}
+                issue={issues.value.byPath.get(setting.keyPath)}
+                onEdit={edit}
+              />
+            ))}
+          </section>
+        ))}
+        {shown.length === 0 && (
+          <Empty title="No setting fits">
+            <p>The search looks at names and descriptions.</p>
+          </Empty>
+        )}
+      </section>
+    </div>
+  );
+}
+
+/** What a person is about to change, and what the server says to it. */
+function useEditing(app: App, resource: Resource<Loaded>, sections: readonly Section[]) {
+  const edits = useSignal<Edits>(new Map());
+  const issues = useSignal(noIssues);
+  const fault = useSignal<string | null>(null);
+  const isBusy = useSignal(false);
+  const restartFor = useSignal<readonly string[]>([]);
+  useWarning(edits.value.size > 0);
+
+  const forgive = () => {
+    fault.value = null;
+    issues.value = noIssues;
+  };
+  const edit = (keyPath: string, value: unknown) => {
+    const next = new Map(edits.peek());
+    if (value === undefined) next.delete(keyPath);
+    else next.set(keyPath, value);
+    edits.value = next;
+    forgive();
+  };
+  const discard = () => {
+    edits.value = new Map();
+    forgive();
+  };
+  const readAgain = () => {
+    forgive();
+    resource.reload();
+  };
+  const send = async (config: ConfigView) => {
+    isBusy.value = true;
+    try {
+      const { restartNeededFor } = await app.api.send<{ readonly restartNeededFor: readonly string[] }>(
+        'PUT',
+        dashboardPaths.config,
+        { set: Object.fromEntries(edits.peek()) },
+        { 'if-match': `"${config.revision}"` },
+      );
+      discard();
+      restartFor.value = [...new Set([...restartFor.peek(), ...restartNeededFor])];
+      app.toast({ text: 'Settings saved.', ms: 3_000 });
+      resource.reload();
+    } catch (error) {
+      fault.value = words(error);
+      const paths = sections.flatMap(({ settings }) => settings.map(({ keyPath }) => keyPath));
+      if (error instanceof ApiError) issues.value = issuesOf(error.details, paths);
+    } finally {
+      isBusy.value = false;
+    }
+  };
+  const save = () => {
+    const { config } = resource.data.peek() ?? {};
+    if (config && edits.peek().size > 0 && !isBusy.peek()) void send(config);
+  };
+  return { edits, issues, fault, isBusy, restartFor, edit, discard, save, readAgain };
+}
+
+/** The browser asks before a tab is closed whose changes were not saved. */
+function useWarning(hasEdits: boolean): void {
+  useEffect(() => {
+    if (!hasEdits) return;
+    const warn = (event: BeforeUnloadEvent) => event.preventDefault();
+    addEventListener('beforeunload', warn);
+    return () => removeEventListener('beforeunload', warn);
+  }, [hasEdits]);
+}
+
+interface Actions {
+  readonly focusFilter: () => void;
+  readonly save: () => void;
+  readonly hasEdits: () => boolean;
+}
+
+function useSettingKeys(app: App, actions: Actions): void {
+  const latest = useRef(actions);
+  latest.current = actions;
+  useEffect(() => {
+    const group = 'Settings';
+    return app.commands.register([
+      { id: 'settings.search', title: 'Search settings', group, keys: ['/'], run: () => latest.current.focusFilter() },
+      {
+        id: 'settings.save',
+        title: 'Save the changes',
+        group,
+        keys: ['Mod+s'],
+        isEnabled: () => latest.current.hasEdits(),
+        run: () => latest.current.save(),
+      },
+    ]);
+  }, [app]);
+}

@@ -1,0 +1,271 @@
+/** The token, log-ins, and who may listen where. */
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { Access } from '../../src/dashboard/index.ts';
+import type { HttpError } from '../../src/http/index.ts';
+import { defaults } from '../../src/protocol/index.ts';
+import {
+  dashboardToken,
+  dashboardTokenFile,
+  renewDashboardToken,
+  watchedDashboardToken,
+} from '../../src/supervise/index.ts';
+import { launchDocument, startServer, temporaryDirectory } from '../appserver/harness.ts';
+import { scene } from './harness.ts';
+
+t.test('one token for each user, made once, 0600, of 32 random bytes', async (t) => {
+  const home = join(temporaryDirectory(t), 'not', 'there', 'yet');
+  const tokens = new Set(Array.from({ length: 10 }, () => dashboardToken(home)));
+  t.equal(tokens.size, 1);
+  const [token = ''] = tokens;
+  t.match(token, /^[\w-]{43}$/);
+  t.equal(Buffer.from(token, 'base64url').byteLength, 32);
+  const mode = () => statSync(dashboardTokenFile(home)).mode & 0o777;
+  t.equal(mode(), 0o600);
+  chmodSync(dashboardTokenFile(home), 0o644);
+  t.equal(dashboardToken(home), token);
+  t.equal(mode(), 0o600, 'opened by accident, closed again');
+  t.not(renewDashboardToken(home), token);
+  t.equal(mode(), 0o600);
+  for (const nonsense of ['', 'short', `${token}\n${token}`, 'ü'.repeat(43)]) {
+    writeFileSync(dashboardTokenFile(home), nonsense);
+    const made = dashboardToken(home);
+    t.match(made, /^[\w-]{43}$/, 'what is no token is replaced');
+    t.equal(dashboardToken(home), made);
+  }
+  const watched = watchedDashboardToken(home);
+  t.equal(watched(), dashboardToken(home));
+  const renewed = renewDashboardToken(home);
+  t.equal(watched(), renewed);
+  rmSync(dashboardTokenFile(home));
+  t.match(watched(), /^[\w-]{43}$/);
+  t.equal(watched(), dashboardToken(home));
+});
+
+t.test('servers of one user share the token; a renewed one holds at once', async (t) => {
+  const { ask, home, token } = await scene(t);
+  t.equal((await ask('/DashBoard/api/summary')).status, 200);
+  const renewed = renewDashboardToken(home);
+  t.equal((await ask('/DashBoard/api/summary')).status, 401, 'the old one opens nothing');
+  t.equal((await ask('/DashBoard/api/summary', { token: renewed })).status, 200);
+  t.not(token, renewed);
+});
+
+t.test('where the token cannot be kept, the server has one of its own and says so', async (t) => {
+  const home = temporaryDirectory(t);
+  mkdirSync(dashboardTokenFile(home));
+  const { server, log } = await startServer(t, undefined, {
+    env: { ORATORIO_HOME: home },
+    config: { DashBoard: { Port: 0 } },
+  });
+  t.match(log.join(''), /the dashboard token cannot be kept.*"code":"EISDIR"/);
+  const url = `${new URL(server.endpoints.dashboard ?? '').origin}/DashBoard/api/summary`;
+  const authorization = `Bearer ${server.dashboardToken}`;
+  t.equal((await fetch(url, { headers: { authorization } })).status, 200);
+  t.equal((await fetch(url)).status, 401);
+  t.notMatch(log.join(''), server.dashboardToken);
+});
+
+t.test('a managed server takes the token from the home of its Hub', async (t) => {
+  const home = temporaryDirectory(t);
+  const { server, path } = await startServer(t);
+  await server.close();
+  const document = launchDocument(path, join(home, 'hub'));
+  const launch = { ...document, services: { ...document.services, dashboard: { host: '127.0.0.1', port: 0 } } };
+  const { startAppServer } = await import('../../src/appserver/index.ts');
+  const { createLogger } = await import('../../src/log/index.ts');
+  const logger = createLogger({ name: 'test', pretty: false, stream: { write: () => undefined } });
+  const managed = await startAppServer({ workspacePath: path, env: {}, logger, launch });
+  t.teardown(() => managed.close());
+  t.equal(managed.dashboardToken, readFileSync(join(home, 'dashboard.token'), 'utf8').trim());
+  const url = `${new URL(managed.endpoints.dashboard ?? '').origin}/DashBoard/api/summary`;
+  const authorization = `Bearer ${managed.dashboardToken}`;
+  t.equal((await fetch(url, { headers: { authorization } })).status, 200);
+});
+
+t.test('a managed server without a dashboard makes no token', async (t) => {
+  const home = temporaryDirectory(t);
+  const { server, path } = await startServer(t);
+  await server.close();
+  const { startAppServer } = await import('../../src/appserver/index.ts');
+  const { createLogger } = await import('../../src/log/index.ts');
+  const logger = createLogger({ name: 'test', pretty: false, stream: { write: () => undefined } });
+  const launch = launchDocument(path, join(home, 'hub'));
+  const managed = await startAppServer({ workspacePath: path, env: {}, logger, launch });
+  t.teardown(() => managed.close());
+  t.notOk(existsSync(join(home, 'dashboard.token')));
+});
+
+const credentials = { Username: 'ada', Password: 'correct horse battery' };
+const login = (body: unknown) => ({ method: 'POST', body, token: null });
+
+t.test('logging in and out', async (t) => {
+  const { ask, log } = await scene(t, { DashBoard: credentials });
+  t.same((await ask('/dashboard/api/auth', { token: null })).body, { methods: ['token', 'password'] });
+  const answer = await ask('/dashboard/api/login', login({ username: 'ada', password: credentials.Password }));
+  t.match(answer, { status: 200, body: { token: /^[\w-]{43}$/, expiresAt: /Z$/ } });
+  t.notOk(answer.headers.has('set-cookie'));
+  const { token } = answer.body;
+  t.equal((await ask('/Dashboard/API/Summary', { token })).status, 200);
+  t.equal((await ask('/dashboard/api/logout', { method: 'POST', token })).status, 204);
+  t.equal((await ask('/DashBoard/api/summary', { token })).status, 401);
+  t.equal((await ask('/DashBoard/api/summary')).status, 200, 'the token of the user is not logged out');
+  for (const body of [
+    { username: 'ada', password: 'wrong' },
+    { username: 'eve', password: credentials.Password },
+    { username: '', password: '' },
+  ]) {
+    t.match(await ask('/dashboard/api/login', login(body)), {
+      status: 401,
+      body: { error: { code: 'unauthorized', message: 'The name or the password is wrong.' } },
+    });
+  }
+  for (const body of [undefined, 'nonsense', {}, { username: 'ada' }, { username: 1, password: 2 }, []]) {
+    t.match(await ask('/dashboard/api/login', login(body)), { status: 400 });
+  }
+  t.equal((await ask('/dashboard/api/login', login({ username: 'x'.repeat(10_000), password: '' }))).status, 413);
+  t.notMatch(log.join(''), credentials.Password);
+  t.notMatch(JSON.stringify((await ask('/dashboard/api/config')).body), credentials.Password);
+});
+
+t.test('nobody can log in where no name and password are set', async (t) => {
+  const { ask } = await scene(t);
+  t.match(await ask('/dashboard/api/login', login({ username: '', password: '' })), {
+    status: 403,
+    body: { error: { code: 'loginDisabled' } },
+  });
+});
+
+function access(more: Partial<ConstructorParameters<typeof Access>[0]> = {}) {
+  let now = 0;
+  const made = new Access({
+    token: () => 'token',
+    auth: 'token',
+    username: 'ada',
+    password: 'right',
+    now: () => now,
+    wallClock: () => now,
+    ...more,
+  });
+  const asks = (token: string) => {
+    try {
+      made.authenticate({ header: () => `Bearer ${token}`, query: new URLSearchParams(), path: '/', method: 'GET' });
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  const attempt = (password: string): number | string => {
+    try {
+      return made.login({ username: 'ada', password }).token;
+    } catch (error) {
+      return (error as { status: number }).status;
+    }
+  };
+  return {
+    made,
+    asks,
+    attempt,
+    pass(ms: number) {
+      now += ms;
+    },
+  };
+}
+
+t.test('wrong passwords slow everybody down, more and more, up to a limit', async (t) => {
+  const { attempt, pass, made } = access();
+  const { loginFailures, loginPauseMs, loginPauseMaxMs } = defaults.dashboard;
+  for (let nth = 1; nth <= loginFailures; nth += 1) t.equal(attempt('wrong'), 401);
+  t.equal(attempt('wrong'), 429);
+  t.equal(attempt('right'), 429, 'the right one too');
+  try {
+    made.login({ username: 'ada', password: 'x' });
+    t.fail('it was let in');
+  } catch (error) {
+    t.same((error as HttpError).headers, [['retry-after', '1']]);
+  }
+  let pause: number = loginPauseMs;
+  for (let nth = 0; nth < 10; nth += 1) {
+    pass(pause - 1);
+    t.equal(attempt('wrong'), 429);
+    pass(1);
+    t.equal(attempt('wrong'), 401);
+    pause = Math.min(pause * 2, loginPauseMaxMs);
+  }
+  t.equal(pause, loginPauseMaxMs);
+  pass(pause);
+  t.type(attempt('right'), 'string');
+  t.equal(attempt('wrong'), 401, 'and all is forgiven');
+});
+
+t.test('log-ins end, and are bounded', async (t) => {
+  const { attempt, asks, pass } = access();
+  const first = String(attempt('right'));
+  t.ok(asks(first));
+  pass(defaults.dashboard.loginTtlMs - 1);
+  t.ok(asks(first));
+  pass(1);
+  t.notOk(asks(first));
+  const many = Array.from({ length: defaults.dashboard.logins + 1 }, () => String(attempt('right')));
+  t.notOk(asks(many[0] ?? ''), 'the oldest gives way');
+  t.ok(many.slice(1).every(asks));
+  t.notOk(asks(''));
+});
+
+t.test(
+  'without authentication everybody on this machine gets in, with a warning; pages of others do not',
+  async (t) => {
+    const { ask, log, port } = await scene(t, { DashBoard: { Auth: 'none' } });
+    t.same((await ask('/dashboard/api/auth', { token: null })).body, { methods: ['none'] });
+    t.equal((await ask('/DashBoard/api/summary', { token: null })).status, 200);
+    t.equal((await ask('/DashBoard/api/summary', { token: 'anything' })).status, 200);
+    for (const headers of [
+      { origin: 'http://evil.example' },
+      { origin: `http://localhost:${port}` },
+      { 'sec-fetch-site': 'same-site' },
+    ]) {
+      t.equal((await ask('/api/sessions', { method: 'DELETE', token: null, headers })).status, 403);
+    }
+    t.match(log.join(''), 'asks nobody who they are');
+  },
+);
+
+t.test('others can reach it: only with a name and a password', async (t) => {
+  for (const DashBoard of [
+    { Enabled: true, Host: '0.0.0.0', Port: 0 },
+    { Enabled: true, Host: '0.0.0.0', Port: 0, Username: 'ada' },
+    { Enabled: true, Host: '0.0.0.0', Port: 0, Password: 'x' },
+    { Enabled: true, Host: '0.0.0.0', Port: 0, ...credentials, Auth: 'none' },
+    { Enabled: true, Host: '::', Port: 0 },
+  ]) {
+    await t.rejects(startServer(t, undefined, { config: { DashBoard } }), {
+      name: 'StartupError',
+      message: /DashBoard\.\S+ .*must be set to listen on (0\.0\.0\.0|::), which others can reach/,
+    });
+  }
+  const { server } = await startServer(t, undefined, { config: { DashBoard: { Host: '0.0.0.0' } } });
+  t.equal(server.endpoints.dashboard, undefined, 'switched off unless it is switched on');
+
+  const { ask, port } = await scene(t, {
+    DashBoard: { Enabled: true, Host: '0.0.0.0', ...credentials, AllowedHosts: ['Box.Example'] },
+  });
+  const { exchange, rawRequest } = await import('../http/support.ts');
+  const statusFor = async (Host: string) => (await exchange(t, port, rawRequest('GET', '/DashBoard', { Host }))).status;
+  for (const host of [
+    '192.168.1.10',
+    `10.0.0.1:${port}`,
+    '[2001:db8::1]:80',
+    'box.example',
+    'BOX.example.:80',
+    'localhost',
+  ]) {
+    t.equal(await statusFor(host), 200, host);
+  }
+  for (const host of ['evil.example', 'sub.box.example', 'box.example.evil', '999.1.1.1', '1.2.3.4.5', '[::zz]']) {
+    t.equal(await statusFor(host), 403, host);
+  }
+  // By its plain address, as `fetch` has it.
+  t.equal((await ask('/DashBoard/api/summary')).status, 200);
+  t.equal((await ask('/DashBoard/api/summary', { token: null })).status, 401);
+});

@@ -1,0 +1,71 @@
+/** Dashboards of agent servers that a Hub manages. */
+import t from 'tap';
+import { dashboardToken } from '../../src/supervise/index.ts';
+import { eventually, makeWorkspace, quick, startTestHub } from '../hub/harness.ts';
+import { oratorio, request } from './harness.ts';
+
+t.test('the Hub tells where it is, and that it runs; its port stays the same', async (t) => {
+  const hub = await startTestHub(t);
+  const workspace = makeWorkspace(t, quick);
+  const first = await hub.ensure(workspace);
+  const url = first.endpoints['dashboard'] ?? '';
+  t.match(url, /^http:\/\/127\.0\.0\.1:\d+\/DashBoard$/);
+  t.match(first.serviceStatus['dashboard'], { state: 'running', url, reason: null });
+  const token = dashboardToken(hub.home);
+  const { origin } = new URL(url);
+  const pidOf = async () => (await request(origin, '/DashBoard/api/summary', { token })).body.pid;
+  t.equal(await pidOf(), first.pid);
+  t.equal((await request(origin, '/DashBoard/api/summary', { token: hub.lock.token })).status, 401, 'another audience');
+
+  const restarted = await hub.call('POST', '/v1/appservers/restart', { workspacePath: workspace });
+  if (restarted.status !== 200) throw new Error(`${JSON.stringify(restarted.body)} ${hub.output()}`);
+  const second = restarted.body;
+  t.equal(second.endpoints.dashboard, url);
+  t.not(second.pid, first.pid);
+  t.equal(await pidOf(), second.pid);
+
+  process.kill(second.pid, 'SIGKILL');
+  const third = await eventually(async () => {
+    const record = await hub.record(workspace);
+    return record.state === 'running' && record.pid !== second.pid ? record : undefined;
+  }, 'the Hub starts it again');
+  t.equal(third.endpoints['dashboard'], url, 'after a crash too: an open page finds it again');
+  t.equal(await pidOf(), third.pid);
+
+  const other = makeWorkspace(t, quick);
+  const { endpoints } = await hub.ensure(other);
+  t.not(endpoints['dashboard'], url);
+  t.equal(
+    (await request(new URL(endpoints['dashboard'] ?? '').origin, '/DashBoard/api/summary', { token })).status,
+    200,
+  );
+  t.notMatch(hub.output(), token);
+  await hub.shutdown();
+});
+
+t.test('a workspace without one has none', async (t) => {
+  const hub = await startTestHub(t);
+  const workspace = makeWorkspace(t, { DashBoard: { Enabled: false } });
+  const { endpoints, serviceStatus } = await hub.ensure(workspace);
+  t.notOk('dashboard' in endpoints);
+  t.match(serviceStatus['dashboard'], { state: 'disabled', url: null, reason: 'DashBoard is disabled.' });
+  await hub.shutdown();
+});
+
+t.test('inspect: the address of the actors, with the token of the dashboard', async (t) => {
+  const hub = await startTestHub(t);
+  const workspace = makeWorkspace(t, quick);
+  const none = makeWorkspace(t, { ...quick, DashBoard: { Enabled: false } });
+  const stopped = await oratorio(t, hub.home, 'inspect', workspace, '--print-url').ended;
+  t.match(stopped, { code: 6, text: /No agent server runs for/ });
+  const { endpoints } = await hub.ensure(workspace);
+  const url = `${endpoints['dashboard']}#token=${dashboardToken(hub.home)}&at=/actors`;
+  t.match(await oratorio(t, hub.home, 'inspect', workspace, '--print-url').ended, { code: 0, text: `${url}\n` });
+  t.match(JSON.parse((await oratorio(t, hub.home, 'inspect', workspace, '--print-url', '--json').ended).text), { url });
+  const record = await oratorio(t, hub.home, 'inspect', workspace).ended;
+  t.match(record, { code: 0, text: `${endpoints['dashboard']}` });
+  t.notMatch(record.text, dashboardToken(hub.home));
+  await hub.ensure(none);
+  t.match(await oratorio(t, hub.home, 'inspect', none, '--print-url').ended, { code: 6, text: /serves no dashboard/ });
+  await hub.shutdown();
+});

@@ -1,0 +1,145 @@
+/** What a record looks like on its way out, and what a viewer gets that is slow, late, or one of very many actors' own. */
+import fc from 'fast-check';
+import superjson from 'superjson';
+import t from 'tap';
+import * as v from 'valibot';
+import { createActor } from 'xstate';
+import { createInspectionSource, createRecorder, type NumberedRecord } from '../../src/inspect/index.ts';
+import { wireOf } from '../../src/inspect/wire.ts';
+import { InspectionRecord } from '../../src/protocol/inspection.ts';
+import { HandClock } from './hand-clock.ts';
+import { doorMachine, lampMachine } from './helpers.ts';
+
+const machines = { door: doorMachine, lamp: lampMachine };
+
+const text = fc.oneof(fc.string(), fc.constantFrom('a.b', 'a\\b', '__proto__x', '“”\u2028', ''));
+const date = fc.date({ noInvalidDate: true });
+const fact = fc.oneof(text, fc.double(), fc.integer(), fc.boolean(), fc.constant(null), date);
+// superjson refuses what could change a prototype; a projection is made by us and has no such name.
+const projection = fc.dictionary(
+  text.filter((name) => !['__proto__', 'constructor', 'prototype'].includes(name)),
+  fact,
+  { noNullPrototype: true },
+);
+const texts = fc.array(text, { maxLength: 3 });
+const optional = <T>(name: string, value: fc.Arbitrary<T>) =>
+  fc.option(value).map((made) => (made === null ? {} : { [name]: made }));
+
+const record: fc.Arbitrary<InspectionRecord> = fc.oneof(
+  fc
+    .tuple(
+      fc.record({
+        type: fc.constant('actor' as const),
+        id: text,
+        parent: fc.option(text),
+        machine: text,
+        title: text,
+        states: texts,
+        at: date,
+        projection,
+        steps: fc.nat(),
+        since: date,
+        statistics: fc.dictionary(
+          text.filter((name) => name !== '__proto__'),
+          fc.record({ visits: fc.nat(), ms: fc.nat() }),
+          { noNullPrototype: true },
+        ),
+      }),
+      optional('endedAt', date),
+      optional('restarts', fc.nat()),
+    )
+    .map(([actor, ended, restarts]) => ({ ...actor, ...ended, ...restarts })),
+  fc.record({
+    type: fc.constant('transition' as const),
+    id: text,
+    step: fc.nat(),
+    at: date,
+    event: text,
+    source: fc.option(text),
+    edges: texts,
+    from: texts,
+    to: texts,
+    entered: texts,
+    actions: texts,
+    projection,
+  }),
+  fc.record({ type: fc.constant('deadLetter' as const), id: text, at: date, event: text, source: fc.option(text) }),
+  fc
+    .tuple(fc.record({ type: fc.constant('gone' as const), id: text, at: date }), optional('error', text))
+    .map(([gone, error]) => ({ ...gone, ...error })),
+  fc.record({ type: fc.constant('dropped' as const), count: fc.nat(), at: date }),
+);
+
+t.test('a record is written as superjson would, and read by superjson as it was', async (t) => {
+  fc.assert(
+    fc.property(record, (made) => {
+      const written = wireOf(made);
+      t.strictSame(JSON.parse(written), JSON.parse(superjson.stringify(made)));
+      return JSON.stringify(superjson.parse(written)) === JSON.stringify(superjson.parse(superjson.stringify(made)));
+    }),
+    { numRuns: 300 },
+  );
+});
+
+t.test('a viewer that the ring has run away from is told so, and everything anew', async (t) => {
+  const clock = new HandClock();
+  const recorder = createRecorder({ clock, machines, ringRecords: 10 });
+  const door = createActor(doorMachine, { input: {} });
+  recorder.observe(door, { id: 'd', parent: null, machine: 'door', title: 'd' });
+  door.start();
+  const batches: (readonly NumberedRecord[])[] = [];
+  recorder.subscribe((batch) => batches.push(batch));
+  // All in one moment: more than is held.
+  for (let count = 0; count < 50; count += 1) door.send({ type: 'KNOCK' });
+  clock.pass(16);
+  t.equal(batches.length, 1);
+  const told = batches[0]?.map(({ record }) => record.type);
+  t.same(told?.slice(0, 3), ['dropped', 'actor', 'actor']);
+  t.same(told?.filter((type) => type === 'transition').length, 10);
+  t.ok(batches[0]?.every(({ sequence }) => sequence === recorder.sequence));
+  door.send({ type: 'KNOCK' });
+  clock.pass(16);
+  t.match(batches[1], [{ record: { type: 'transition', step: 51 } }], 'and it goes on as usual');
+  recorder.close();
+  door.stop();
+});
+
+t.test('history outlives its viewers', async (t) => {
+  const clock = new HandClock();
+  const recorder = createRecorder({ clock, machines });
+  const source = createInspectionSource(recorder);
+  const door = createActor(doorMachine, { input: {} });
+  recorder.observe(door, { id: 'd', parent: null, machine: 'door', title: 'd' });
+  door.start();
+  const leave = source.subscribe(
+    () => {},
+    () => {},
+  );
+  door.send({ type: 'KNOCK' });
+  clock.pass(16);
+  leave();
+  t.equal(recorder.viewers, 0);
+  door.send({ type: 'KNOCK' });
+  const told = Buffer.concat(source.replay(undefined) as Uint8Array[]).toString();
+  t.equal(told.match(/^event: transition$/gm)?.length, 2);
+  recorder.close();
+  door.stop();
+});
+
+t.test('of a thousand actors each has its own story, and the whole stays bounded', async (t) => {
+  const recorder = createRecorder({ machines, ringRecords: 256 });
+  const doors = Array.from({ length: 1_000 }, (_, index) => {
+    const door = createActor(doorMachine, { input: {} });
+    recorder.observe(door, { id: `d${index}`, parent: null, machine: 'door', title: 'd' });
+    return door.start();
+  });
+  for (let round = 0; round < 3; round += 1) for (const door of doors) door.send({ type: 'KNOCK' });
+  const records = recorder.snapshot();
+  for (const each of records) v.assert(InspectionRecord, each);
+  const last = new Map(records.flatMap((each) => (each.type === 'transition' ? [[each.id, each.step]] : [])));
+  t.equal(last.size, 1_000);
+  t.ok([...last.values()].every((step) => step === 3));
+  t.ok(records.length <= 1 + 2_000 + 2_000 + 256, `${records.length} records`);
+  recorder.close();
+  for (const door of doors) door.stop();
+});

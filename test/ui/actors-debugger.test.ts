@@ -1,0 +1,450 @@
+/** The debugger of actors in a real browser, over real actors: chart, tabs, time travel, recordings. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Browser, Page } from 'playwright-core';
+import t, { type Test } from 'tap';
+import { assign, createActor, createMachine } from 'xstate';
+import { launchBrowser } from '../browser.ts';
+import { buildPage, demo, lit, playScene, type Scene, type SceneOptions, select, showTab } from './actors-scene.ts';
+import { bringUp, type Workspace } from './backend.ts';
+import { axe, overflowsAt, smallTargets } from './scene.ts';
+
+const directory = t.testdir();
+await buildPage(directory);
+const files = t.testdirName;
+
+let browser: Browser;
+t.before(async () => {
+  browser = await launchBrowser();
+});
+
+function onPage(name: string, play: (t: Test, scene: Scene) => Promise<void>, options: SceneOptions = {}): void {
+  t.test(name, (t) => playScene(t, { browser, directory }, (scene) => play(t, scene), options));
+}
+
+const path = encodeURIComponent(demo);
+const eventsOf = (page: Page) => page.locator('.log .step b').allTextContents();
+const state = (page: Page) => page.locator('.actor-head .state b').textContent();
+const isGone = (page: Page, selector: string) => page.locator(selector).first().waitFor({ state: 'detached' });
+const failProbes = (workspace: Workspace) => {
+  for (const error of ['no answer', 'no answer', 'still no answer']) {
+    workspace.send({ type: 'PROBE.FAILED', incarnation: workspace.getSnapshot().context.incarnation, error });
+  }
+};
+/** Started, up, and unhealthy: nine transitions, before anybody looks. */
+const unhealthy: SceneOptions['prepare'] = async (_, [workspace]) => {
+  if (!workspace) return;
+  await bringUp(workspace);
+  failProbes(workspace);
+};
+
+onPage('edges flash when they are taken, and are still again', async (t, { page, workspace }) => {
+  await select(page, 'demo');
+  await lit(page, 'stopped');
+  t.equal(await page.locator('.edge.fresh').count(), 0, 'what was before does not flash');
+  await bringUp(workspace);
+  const fresh = page.locator('.edge.fresh');
+  await fresh.first().waitFor({ state: 'attached' });
+  t.ok((await fresh.count()) >= 4, 'each of the edges, not the last alone');
+  const animations = await page.evaluate(() => document.getAnimations().length);
+  t.equal(animations, 0, 'thick, and nothing moves, for whoever wants no motion');
+  t.equal(await page.locator('.label.fresh', { hasText: 'done(readiness)' }).count(), 1);
+  await isGone(page, '.edge.fresh');
+  t.equal(await page.locator('.edge.taken').count(), 1, 'the last one stays marked');
+});
+
+onPage(
+  'where motion is wanted a flash fades',
+  async (t, { page, workspace }) => {
+    await select(page, 'demo');
+    await lit(page, 'stopped');
+    workspace.send({ type: 'ENSURE' });
+    await page.locator('.edge.fresh').first().waitFor({ state: 'attached' });
+    const name = await page.evaluate(() => {
+      const edge = document.querySelector('.edge.fresh');
+      return edge && getComputedStyle(edge).animationName;
+    });
+    t.equal(name ?? 'flash', 'flash');
+  },
+  { context: { reducedMotion: 'no-preference' } },
+);
+
+onPage(
+  'visits and times stand at the states, and colour them',
+  async (t, { page, workspace }) => {
+    await page.locator('.chart').waitFor();
+    await page.keyboard.press('c');
+    t.match(await page.locator('[data-count="running"]').textContent(), /^1× /);
+    workspace.send({ type: 'PROBE.PASSED', incarnation: 1, idleMs: 0 });
+    await page.locator('[data-count="running"]', { hasText: /^2× / }).waitFor({ state: 'attached' });
+    t.equal(await page.locator('[data-count="exited"]').count(), 0, 'nothing where it never was');
+    await page.keyboard.press('h');
+    const heat = await page
+      .locator('.node.heat[data-state="stopped"], .node.heat[data-state="running"]')
+      .first()
+      .evaluate((node) => (node as SVGElement).style.getPropertyValue('--heat'));
+    t.match(heat, /^\d+%$/);
+    await showTab(page, 'States');
+    const row = page.locator('.states tbody tr', { hasText: 'running' }).first();
+    t.match(await row.locator('td').first().textContent(), '2', 'the table says the same');
+  },
+  { at: `/actors/${path}`, prepare: unhealthy },
+);
+
+onPage(
+  'a state or an arrow that is clicked tells of itself, and so does the list for the keyboard',
+  async (t, { page }) => {
+    await page.locator('.node[data-state="unhealthy"] > .name').click({ force: true });
+    const card = page.locator('.picked-card');
+    await card.waitFor();
+    t.match(await card.textContent(), /unhealthy.*Alive but not answering.*liveness.*announceUnhealthy/s);
+    t.match(page.url(), 'pick=state%3Aunhealthy');
+    await card.getByRole('button', { name: /PROBE.FAILED \[isLastStraw\]/ }).click();
+    t.match(await card.textContent(), /running.*→.*unhealthy.*isLastStraw.*noteUnhealthy.*1 times of what is held/s);
+    t.equal(await page.locator('.label.picked').count(), 1);
+    await card.getByRole('button', { name: /PROBE.FAILED$/ }).click();
+    await page.locator('.banner', { hasText: 'The past' }).waitFor();
+    await page.keyboard.press('l');
+    await card.getByRole('button', { name: 'Close' }).click();
+    await isGone(page, '.picked-card');
+    const possible = await page.locator('.states .edges').first().textContent();
+    t.match(possible, /PROBE.PASSED.*→ running/s, 'what can happen now');
+    const label = await page.locator('.pane svg').getAttribute('aria-label');
+    t.match(label, /^Statechart agent-server\. Active: unhealthy\. Possible events: .*PROBE\.PASSED/);
+  },
+  { at: `/actors/${path}`, prepare: unhealthy },
+);
+
+onPage('events: filter, and what was done; a sender is named', async (t, { page, workspace }) => {
+  await select(page, 'demo');
+  await bringUp(workspace, { proxy: 'keep' });
+  await lit(page, 'running');
+  await page.getByLabel('Filter events').fill('spawn');
+  t.same(await eventsOf(page), ['PROXY.RUNNING', 'PROCESS.SPAWNED'], 'by state, action or event');
+  await page.getByLabel('Filter events').fill('');
+  await showTab(page, 'Sequence');
+  t.same(await page.locator('.lane').allTextContents(), ['outside', 'Hub', 'demo', 'apiProxy']);
+  t.equal(await page.locator('.sequence [role=option]').count(), 6);
+  t.match(await page.locator('.sequence [role=option]').first().textContent(), /outside to .*demo: .*ENSURE/);
+  // The parent tells its sidecar to stop: a message from lane to lane.
+  workspace.send({ type: 'STOP', reason: 'user' });
+  workspace.send({ type: 'PROCESS.EXITED', incarnation: 1, exitCode: 0, signal: null, at: 5 });
+  await page.locator('.sequence [role=option]', { hasText: 'demo to apiProxy' }).first().waitFor();
+});
+
+onPage(
+  'snapshot, diff and why',
+  async (t, { page, workspace }) => {
+    await showTab(page, 'Snapshot');
+    t.match(await page.locator('.snapshot table').textContent(), /Probe failures3number/);
+    t.equal(await page.locator('.state-tree .leaf').textContent(), 'unhealthy');
+    await showTab(page, 'Diff');
+    const changes = () => page.locator('.changes li').allInnerTexts();
+    t.match((await changes()).join('|'), /−.*running\|\+.*unhealthy/s);
+    t.match(await page.locator('.diff tr.changed', { hasText: 'Probe failures' }).textContent(), /23$/);
+    await page.getByLabel('From step').fill('1');
+    await page.getByLabel('From step').press('Enter');
+    await page.locator('.diff tr.added', { hasText: 'PID' }).waitFor();
+    t.match(await page.locator('.diff tr.added', { hasText: 'PID' }).textContent(), /added.*4242/s);
+    await page.getByRole('button', { name: 'Follow', exact: true }).last().click();
+    await showTab(page, 'Why');
+    const why = () => page.locator('.panel > .why').textContent();
+    t.match(await why(), /It was running .*PROBE\.FAILED \(3rd in a row\) → unhealthy because isLastStraw/);
+    workspace.send({ type: 'PROCESS.EXITED', incarnation: 1, exitCode: null, signal: 'SIGKILL', at: 5 });
+    await page.locator('.why li', { hasText: 'PROCESS.EXITED' }).waitFor();
+    t.match(await why(), /unhealthy.*PROCESS\.EXITED → exited · deciding.*So it is exited · backingOff/s);
+  },
+  { at: `/actors/${path}`, prepare: unhealthy },
+);
+
+onPage(
+  'an event for an actor that has ended is a dead letter, and a crash says why',
+  async (t, { page, backend, workspace }) => {
+    await select(page, 'demo');
+    workspace.stop();
+    await page.locator('.row.ended', { hasText: 'demo' }).waitFor();
+    workspace.send({ type: 'ENSURE' });
+    await page.locator('[role=tab] .count-of', { hasText: '1' }).waitFor();
+    await showTab(page, 'Dead letters');
+    t.match(await page.locator('.letters tbody tr').textContent(), /ENSURE.*demo.*outside/s);
+
+    const failing = createActor(
+      createMachine({
+        id: 'fragile',
+        initial: 'whole',
+        states: {
+          whole: {
+            on: {
+              PUSH: {
+                actions: assign(() => {
+                  throw new Error('it broke, token=sk-secret');
+                }),
+              },
+            },
+          },
+        },
+      }),
+    );
+    failing.subscribe({ error: () => {} });
+    backend.recorder.observe(failing, { id: 'fragile', parent: 'hub', machine: 'fragile', title: 'fragile' });
+    failing.start();
+    await select(page, 'fragile');
+    await page.locator('.nobody', { hasText: 'There is no chart of fragile' }).waitFor();
+    failing.send({ type: 'PUSH' });
+    await page.locator('.crash').waitFor();
+    t.match(await page.locator('.crash').textContent(), /it broke/);
+    t.notMatch(await page.content(), 'sk-secret');
+    await page.locator('.row.ended', { hasText: 'fragile' }).locator('.badge', { hasText: 'crashed' }).waitFor();
+  },
+);
+
+onPage(
+  'time travel: back and forth by key, slider and click; nothing is sent, nothing is lost',
+  async (t, { page, backend, workspace }) => {
+    t.equal(await state(page), 'unhealthy');
+    await page.locator('.node.active[data-state="unhealthy"]').waitFor({ state: 'attached' });
+    const before = backend.requests.filter((request) => !request.startsWith('GET')).length;
+    await page.keyboard.press('ArrowLeft');
+    await page.locator('.banner', { hasText: 'The past' }).waitFor();
+    await lit(page, 'running');
+    t.equal(await page.locator('.doings').count(), 0, 'the past cannot be acted on');
+    for (let step = 0; step < 4; step += 1) await page.keyboard.press('[');
+    await lit(page, 'starting.spawning');
+    t.equal(await page.locator('[role=treeitem][aria-selected=true] .badge').textContent(), 'starting', 'the tree too');
+    await showTab(page, 'Snapshot');
+    t.notMatch(await page.locator('.snapshot table').textContent(), '4242', 'it had no process yet');
+    await showTab(page, 'Events');
+    t.equal(await page.locator('.vrow.later').count(), 5, 'what came after is dim');
+    t.equal(await page.locator('.edge.fresh').count(), 1, 'the step that led here flashes');
+
+    workspace.send({ type: 'PROCESS.EXITED', incarnation: 1, exitCode: null, signal: 'SIGKILL', at: 5 });
+    await page.locator('.banner', { hasText: /records have come since/ }).waitFor();
+    t.equal(await state(page), 'starting · spawning', 'the present does not break in');
+    await page.keyboard.press(']');
+    await lit(page, 'starting.probing');
+    await page.getByLabel('Moment').fill('0');
+    await lit(page, 'stopped');
+    t.equal(await page.getByRole('button', { name: 'Step back' }).isDisabled(), true);
+    await page.locator('.log .vrow', { hasText: 'done(prepare)' }).click();
+    await lit(page, 'starting.spawning');
+    await page.keyboard.press('p');
+    await page.getByRole('button', { name: 'Pause' }).waitFor();
+    await lit(page, 'unhealthy');
+    await page.getByRole('button', { name: 'Play' }).waitFor();
+    await page.getByRole('button', { name: 'Live' }).click();
+    await isGone(page, '.banner');
+    await lit(page, 'exited.backingOff');
+    t.match((await eventsOf(page)).join(), 'PROCESS.EXITED');
+    const after = backend.requests.filter((request) => !request.startsWith('GET')).length;
+    t.equal(after, before, 'not one request but reads');
+  },
+  { at: `/actors/${path}`, prepare: unhealthy },
+);
+
+onPage(
+  'time travel of all actors: the whole tree at one moment',
+  async (t, { page, workspaces }) => {
+    const badge = (name: string) => page.locator('[role=treeitem]', { hasText: name }).locator('.badge').textContent();
+    const [alpha, beta] = workspaces;
+    if (!alpha || !beta) throw new Error('two are needed');
+    await bringUp(alpha);
+    await page.locator('[role=treeitem]', { hasText: 'alpha' }).locator('.badge', { hasText: 'running' }).waitFor();
+    await bringUp(beta);
+    await page.locator('[role=treeitem]', { hasText: 'beta' }).locator('.badge', { hasText: 'running' }).waitFor();
+    await page.getByRole('button', { name: 'All actors' }).click();
+    await page.locator('.banner', { hasText: 'The whole tree' }).waitFor();
+    const slider = page.getByLabel('Moment');
+    for (let step = 0; step < 40 && (await badge('beta')) !== 'stopped'; step += 1)
+      await page.keyboard.press('ArrowLeft');
+    t.equal(await badge('beta'), 'stopped');
+    t.equal(await badge('alpha'), 'running');
+    t.match(await slider.getAttribute('aria-valuetext'), /\d\d:\d\d:\d\d.* alpha done\(readiness\)/);
+    await page.waitForURL(/at=\d+/);
+    await page.keyboard.press('Escape');
+    await page.locator('[role=treeitem]', { hasText: 'beta' }).locator('.badge', { hasText: 'running' }).waitFor();
+    await page.waitForURL((url) => !url.hash.includes('at='));
+  },
+  { workspaces: ['/w/alpha', '/w/beta'] },
+);
+
+onPage(
+  'a link leads to actor, tab, step and state; back after a reload',
+  async (t, { page }) => {
+    await page.locator('.picked-card', { hasText: 'done(prepare)' }).waitFor();
+    await lit(page, 'starting.spawning');
+    t.match(await page.locator('.banner').textContent(), 'The past');
+    await page.reload();
+    await lit(page, 'starting.spawning');
+    await page.locator('.picked-card').waitFor();
+    await page.keyboard.press('l');
+    await lit(page, 'unhealthy');
+    await page.waitForURL((url) => !url.hash.includes('step='));
+    await page.keyboard.press('1');
+    await page.keyboard.press('ArrowLeft');
+    await page.waitForURL(/step=7/);
+    t.match(page.url(), /#\/actors\/%2Fhome%2Fada%2Fprojects%2Fdemo\?tab=events&pick=[^&]+&step=7$/);
+  },
+  { at: `/actors/${path}?tab=states&step=3&pick=state:starting.preparing`, prepare: unhealthy },
+);
+
+onPage(
+  'a recording is saved, opened, travelled through and closed; a bad file is refused',
+  async (t, { page, workspace }) => {
+    await lit(page, 'unhealthy');
+    const log = await eventsOf(page);
+    t.equal(log.length, 8);
+    await page.locator('summary', { hasText: 'Export' }).click();
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Save everything as a recording' }).click(),
+    ]);
+    t.match(download.suggestedFilename(), /^recording-\d{8}-\d{6}\.json$/);
+    const saved = join(files, 'saved.json');
+    await download.saveAs(saved);
+    workspace.send({ type: 'STOP', reason: 'user' });
+    await lit(page, 'stopping');
+
+    const open = (file: string) => page.locator('input[type=file]').setInputFiles(file);
+    await open(saved);
+    await page.locator('.banner', { hasText: 'Recording' }).waitFor();
+    await lit(page, 'unhealthy');
+    t.same(await eventsOf(page), log);
+    t.equal(await page.locator('.doings').count(), 0, 'a recording cannot be acted on');
+    await page.keyboard.press('ArrowLeft');
+    await lit(page, 'running');
+    await page.getByRole('button', { name: 'End' }).click();
+    await lit(page, 'unhealthy');
+    await page.getByRole('button', { name: 'Close the recording' }).click();
+    await lit(page, 'stopping');
+
+    const bad = join(files, 'bad.json');
+    const text = JSON.parse(readFileSync(saved, 'utf8')) as { charts: { width: unknown }[] };
+    for (const chart of text.charts) chart.width = '<b>';
+    writeFileSync(bad, JSON.stringify(text));
+    await open(bad);
+    t.match(await page.getByRole('alert').textContent(), /cannot be opened: charts\[0\]\.width is no number/);
+    await lit(page, 'stopping');
+  },
+  { at: `/actors/${path}`, prepare: unhealthy },
+);
+
+onPage(
+  'the chart is copied as Mermaid with the present state marked, and as SVG',
+  async (t, { page }) => {
+    const copied = async (name: string) => {
+      await page.locator('summary', { hasText: 'Export' }).click();
+      await page.getByRole('button', { name }).click();
+      await page
+        .getByText(/copied\.$/)
+        .first()
+        .waitFor();
+      return page.evaluate(() => navigator.clipboard.readText());
+    };
+    const mermaid = await copied('Copy the chart as Mermaid');
+    t.match(mermaid, /^stateDiagram-v2/);
+    const [, marked = ''] = /^ {2}class (\S+) active$/m.exec(mermaid) ?? [];
+    t.equal(marked, 's_unhealthy');
+    t.match(mermaid, `as ${marked}\n`, 'a state that is in the diagram');
+    const svg = await copied('Copy the chart as SVG');
+    t.match(svg, /^<svg xmlns=/);
+    t.match(svg, /class="atomic active"><title>Alive but not answering/);
+    const records = JSON.parse(await copied('Copy the records of this actor as JSON')) as { type: string }[];
+    t.same(
+      records.map(({ type }) => type),
+      ['actor', ...Array.from({ length: 8 }, () => 'transition')],
+    );
+    t.match(
+      await copied('Copy the stream of records as curl'),
+      /^curl -H "authorization: Bearer \$ORATORIO_TOKEN" .*inspect/,
+    );
+  },
+  {
+    at: `/actors/${path}`,
+    prepare: unhealthy,
+    context: { permissions: ['clipboard-read', 'clipboard-write'] },
+  },
+);
+
+onPage(
+  'with the keyboard alone: tree, tabs, chart, time; the palette and the help know the keys',
+  async (t, { page }) => {
+    const focusOn = async (selector: string) => {
+      for (let press = 0; press < 60; press += 1) {
+        await page.keyboard.press('Tab');
+        if (await page.evaluate((wanted) => document.activeElement?.matches(wanted), selector)) return;
+      }
+      throw new Error(`${selector} cannot be reached with Tab`);
+    };
+    const current = () =>
+      page.evaluate(() => {
+        const id = document.querySelector('[role=tree]')?.getAttribute('aria-activedescendant');
+        return document.getElementById(id ?? '')?.querySelector('b')?.textContent;
+      });
+    await focusOn('[role=tree]');
+    await page.keyboard.press('Home');
+    t.equal(await current(), 'Hub');
+    await page.keyboard.press('ArrowLeft');
+    t.equal(await page.locator('[role=treeitem]').count(), 1, 'closed');
+    await page.keyboard.press('ArrowRight');
+    await page.keyboard.press('ArrowRight');
+    t.equal(await current(), 'demo');
+    await lit(page, 'unhealthy');
+    await focusOn('[role=tab]');
+    await page.keyboard.press('ArrowRight');
+    await page.locator('.sequence').waitFor();
+    await page.keyboard.press('End');
+    await page.locator('.letters').waitFor();
+    await focusOn('[role=tabpanel]');
+    await focusOn('[aria-label="Step back"]');
+    await page.keyboard.press('Enter');
+    await lit(page, 'running');
+    await focusOn('[aria-label="Moment"]');
+    await page.keyboard.press('ArrowRight');
+    await page.keyboard.press('ArrowRight');
+    await lit(page, 'unhealthy');
+    await page.keyboard.press('b');
+    await page.locator('.diff').waitFor();
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('whole chart');
+    await page.keyboard.press('Enter');
+    await page.locator('.tools button[aria-pressed=true]', { hasText: 'Fit' }).waitFor();
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('demo');
+    await page.locator('.palette [role=option]', { hasText: 'Actor' }).first().waitFor();
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('?');
+    const help = (await page.locator('dialog').textContent()) ?? '';
+    for (const words of ['Step back', 'Follow the active state', 'Return to the present', 'Show why of the actor']) {
+      t.match(help, words);
+    }
+  },
+  { at: `/actors/${path}`, prepare: unhealthy },
+);
+
+onPage(
+  'axe finds no fault in any tab, live, in the past and in a menu, in both themes; targets are large enough',
+  async (t, { page }) => {
+    for (const name of ['Events', 'Sequence', 'States', 'Snapshot', 'Diff', 'Why', 'Dead letters']) {
+      await showTab(page, name);
+      t.same(await axe(page), [], name);
+      t.same(await smallTargets(page), [], name);
+    }
+    await page.emulateMedia({ colorScheme: 'light' });
+    await page.keyboard.press('c');
+    await page.keyboard.press('h');
+    await page.keyboard.press('[');
+    await page.locator('.banner').waitFor();
+    await page.locator('summary', { hasText: 'Export' }).click();
+    t.same(await axe(page), [], 'the past, counts, heat, the menu');
+    for (const width of [1000, 760, 360, 320]) {
+      t.notOk(await overflowsAt(page, width), `nothing is pushed sideways at ${width} px`);
+    }
+    await page.keyboard.press('l');
+    await page.locator('.pane svg').scrollIntoViewIfNeeded();
+    t.ok(await page.locator('.pane svg').isVisible(), 'the chart can be reached on a phone');
+  },
+  { at: `/actors/${path}`, prepare: unhealthy },
+);
+
+// The root test ends with the process, and an open browser keeps the process alive: so this is a test, the last one.
+t.test('the browser closes', () => browser.close());

@@ -1,0 +1,106 @@
+/** Many actors and many records: what is in the document has a bound, and nothing is lost. */
+import type { Browser } from 'playwright-core';
+import t, { type Test } from 'tap';
+import { launchBrowser } from '../browser.ts';
+import { buildPage, demo, lit, playScene, type Scene, type SceneOptions, showTab } from './actors-scene.ts';
+import { bringUp } from './backend.ts';
+import { axe } from './scene.ts';
+
+const directory = t.testdir();
+await buildPage(directory);
+
+let browser: Browser;
+t.before(async () => {
+  browser = await launchBrowser();
+});
+
+function onPage(name: string, play: (t: Test, scene: Scene) => Promise<void>, options: SceneOptions = {}): void {
+  t.test(name, (t) => playScene(t, { browser, directory }, (scene) => play(t, scene), options));
+}
+
+const many = Array.from({ length: 1000 }, (_, index) => `/srv/crowd/workspace-${String(index).padStart(4, '0')}`);
+
+onPage(
+  'a thousand workspaces: the tree holds what can be seen, finds each, and follows all',
+  async (t, { page, backend, workspaces }) => {
+    const items = page.locator('[role=treeitem]');
+    await page.locator('.side-foot', { hasText: '1001 living' }).waitFor();
+    t.ok((await items.count()) < 80, `${await items.count()} rows are in the document`);
+    t.equal(await items.nth(1).getAttribute('aria-setsize'), '1000');
+    await page.getByRole('tree').focus();
+    await page.keyboard.press('End');
+    await items.filter({ hasText: 'workspace-0999' }).waitFor();
+    await page.locator('.actor-head h1', { hasText: 'workspace-0999' }).waitFor();
+    t.ok((await items.count()) < 80);
+
+    for (const workspace of workspaces.slice(100, 400)) workspace.send({ type: 'ENSURE' });
+    await page.locator('.filter-pill.progress b', { hasText: /^300$/ }).waitFor();
+    await page.locator('.filter-pill.progress').click();
+    await items.nth(1).filter({ hasText: 'workspace-0100' }).waitFor();
+    t.equal(await items.nth(1).getAttribute('aria-setsize'), '300');
+    await page.getByLabel('Filter actors').fill('0250');
+    await items.nth(1).filter({ hasText: 'workspace-0250' }).waitFor();
+    t.equal(await items.count(), 2);
+    await page.keyboard.press('Escape');
+    await page.locator('.filter-pill.progress').click();
+    await page.getByLabel('Order of actors').selectOption('time');
+    await items
+      .nth(1)
+      .filter({ hasText: /workspace-0[123]/ })
+      .waitFor();
+    backend.workspaces.get(many[7] ?? '')?.stop();
+    await page.locator('.side-foot', { hasText: '1000 living, 1 ended' }).waitFor();
+    await page.getByRole('button', { name: 'All actors' }).click();
+    await page.locator('.banner', { hasText: 'The whole tree' }).waitFor();
+    await page.getByLabel('Moment').fill('500');
+    await page.locator('.side-foot', { hasText: /^4\d\d living/ }).waitFor();
+    t.notOk(await page.locator('.filter-pill.progress').isVisible(), 'none was starting then');
+    t.same(await axe(page), []);
+  },
+  { workspaces: many },
+);
+
+onPage(
+  'thousands of records: every step is counted, the log has a bound, a burst is drawn a few times',
+  async (t, { page, workspace }) => {
+    await bringUp(workspace);
+    await lit(page, 'running');
+    await page.evaluate(() => {
+      const scope = globalThis as unknown as { draws: number };
+      scope.draws = 0;
+      const head = document.querySelector('.log .panel-tools');
+      if (head) {
+        new MutationObserver(() => {
+          scope.draws += 1;
+        }).observe(head, { subtree: true, childList: true, characterData: true });
+      }
+    });
+    const burst = 1500;
+    for (let sent = 0; sent < burst; sent += 1) workspace.send({ type: 'PROBE.PASSED', incarnation: 1, idleMs: 0 });
+    const total = burst + 5;
+    await page.locator('.log .panel-tools', { hasText: `500 of ${total}` }).waitFor();
+    const draws = await page.evaluate(() => (globalThis as unknown as { draws: number }).draws);
+    t.ok(draws < burst / 10, `${draws} draws for ${burst} records`);
+    t.ok((await page.locator('.log .vrow').count()) < 80, 'rows in the document');
+    await page.getByText(`${total - 500} older not held`).waitFor();
+    await page.locator('.log .vrow .number', { hasText: String(total) }).waitFor();
+    await showTab(page, 'Sequence');
+    t.ok((await page.locator('.sequence .vrow').count()) < 80);
+
+    // Two hundred a second, a while: looked back at meanwhile, nothing moves; then all is there.
+    await page.keyboard.press('[');
+    await page.locator('.banner', { hasText: 'The past' }).waitFor();
+    for (let tick = 0; tick < 30; tick += 1) {
+      for (let sent = 0; sent < 20; sent += 1) workspace.send({ type: 'PROBE.PASSED', incarnation: 1, idleMs: 0 });
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    await page.locator('.banner', { hasText: '600 records have come since' }).waitFor();
+    await page.keyboard.press('l');
+    await showTab(page, 'Events');
+    await page.locator('.log .panel-tools', { hasText: `500 of ${total + 600}` }).waitFor();
+  },
+  { at: `/actors/${encodeURIComponent(demo)}` },
+);
+
+// The root test ends with the process, and an open browser keeps the process alive: so this is a test, the last one.
+t.test('the browser closes', () => browser.close());

@@ -1,0 +1,186 @@
+/** The automations view: what runs by itself, when, what became of it, and the buttons. */
+import type { Page } from 'playwright-core';
+import t from 'tap';
+import type { Automation, AutomationRun } from '../../src/protocol/index.ts';
+import { axe, stage } from './scene.ts';
+import type { WorkspaceBackend } from './workspace-backend.ts';
+
+const scene = await stage();
+
+const run = (runId: string, status: AutomationRun['status'], more: Partial<AutomationRun> = {}): AutomationRun => ({
+  runId,
+  automationId: 'a1',
+  scheduledFor: '2026-11-21T06:30:00.000Z',
+  startedAt: '2026-11-21T06:30:01.000Z',
+  status,
+  trigger: 'schedule',
+  attempt: 1,
+  coalesced: 1,
+  durationMs: 42_000,
+  ...more,
+});
+
+const automation = (id: string, name: string, more: Partial<Automation> = {}): Automation => ({
+  id,
+  kind: 'cron',
+  name,
+  prompt: `Please look at ${name}.`,
+  schedule: { kind: 'daily', time: '07:30', timeZone: 'Asia/Tokyo' },
+  scheduleText: 'Every day at 07:30',
+  enabled: true,
+  binding: { mode: 'new' },
+  deleteAfterRun: false,
+  state: 'waiting',
+  nextRunAt: new Date(Date.now() + 3 * 3_600_000 + 60_000).toISOString(),
+  upcoming: [1, 2, 3, 4, 5].map((day) => new Date(Date.now() + day * 86_400_000).toISOString()),
+  failures: 0,
+  recentRuns: [],
+  createdAt: '2026-11-01T00:00:00.000Z',
+  updatedAt: '2026-11-01T00:00:00.000Z',
+  version: 1,
+  ...more,
+});
+
+const runs = [
+  run('r3', 'failed', { error: { code: 'turnFailed', message: 'The provider is not reachable.' }, attempt: 2 }),
+  run('r2', 'completed', { threadId: 'thread_9', turnId: 'turn_4', result: 'All is well.' }),
+  run('r1', 'missed', { coalesced: 3 }),
+];
+
+function fill(backend: WorkspaceBackend): void {
+  backend.state.runs = runs;
+  backend.state.automations = {
+    ...backend.state.automations,
+    cron: [
+      automation('a1', 'morning report', { recentRuns: runs }),
+      automation('a2', 'weekly review', { enabled: false, state: 'paused' }),
+    ],
+    tasks: [automation('b1', 'tidy up', { kind: 'task', state: 'running', recentRuns: [run('r9', 'running')] })],
+    countsByState: { running: 1, waiting: 1, paused: 1 },
+  };
+}
+
+const row = (page: Page, name: string) => page.getByRole('row').filter({ has: page.getByRole('link', { name }) });
+
+scene(
+  'jobs and tasks with state, schedule, next run, last runs and fault',
+  { at: '/automations', prepare: fill },
+  async (t, { page }) => {
+    const first = row(page, 'morning report');
+    await first.waitFor();
+    t.same(await axe(page), []);
+    const text = await first.textContent();
+    t.match(text, 'Waiting');
+    t.match(text, 'Every day at 07:30');
+    t.match(text, 'in 3 h');
+    t.match(text, 'GMT+9', 'in the zone of the schedule');
+    t.match(text, 'The provider is not reachable.');
+    await first.getByRole('img', { name: '3 runs: 1 failed, 1 completed, 1 missed' }).waitFor();
+    t.match(await row(page, 'weekly review').textContent(), 'Off');
+    t.match(await row(page, 'tidy up').textContent(), 'Running');
+    await page.getByText('3 in all, 1 running').waitFor();
+    await page.keyboard.press('/');
+    await page.keyboard.type('weekly');
+    await first.waitFor({ state: 'detached' });
+  },
+);
+
+scene(
+  'the history of one: its prompt, what comes next, each run with its session',
+  { at: '/automations/a1', prepare: fill },
+  async (t, { page }) => {
+    const drawer = page.getByRole('complementary', { name: 'Selected automation' });
+    await drawer.getByText('Please look at morning report.').waitFor();
+    t.equal(await drawer.locator('.upcoming li').count(), 5);
+    await drawer.getByText('The provider is not reachable.').waitFor();
+    t.match(await drawer.textContent(), 'attempt 2');
+    t.match(await drawer.textContent(), 'stands for 3 due times');
+    t.equal(
+      await drawer.getByRole('link', { name: 'Session' }).getAttribute('href'),
+      '#/sessions/thread_9?turn=turn_4',
+    );
+    t.same(await axe(page), []);
+    await page.keyboard.press('Escape');
+    await drawer.waitFor({ state: 'detached' });
+    t.match(page.url(), /#\/automations$/);
+  },
+);
+
+scene(
+  'run, switch off, refresh; delete only when confirmed',
+  { at: '/automations', prepare: fill },
+  async (t, { page, backend }) => {
+    await page.getByRole('button', { name: 'Run “morning report” now' }).click();
+    await row(page, 'morning report').getByText('Running').waitFor();
+    await page.getByRole('button', { name: 'Switch “weekly review” on' }).click();
+    await row(page, 'weekly review').getByText('Waiting').waitFor();
+    t.match(backend.bodies.at(-1), { path: '/dashboard/api/automations/a2/enable', body: { enabled: true } });
+    await page.keyboard.press('r');
+    await page.getByText('Schedules were looked at anew.').waitFor();
+
+    await page.getByRole('button', { name: 'Delete “weekly review”' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Delete “weekly review”?' });
+    t.match(await dialog.textContent(), 'stay under Sessions', 'it says what is kept');
+    t.same(await axe(page), []);
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'detached' });
+    t.notOk(backend.requests.some((request) => request.startsWith('DELETE')));
+    await page.getByRole('button', { name: 'Delete “weekly review”' }).click();
+    await dialog.getByRole('button', { name: 'Delete it' }).click();
+    await row(page, 'weekly review').waitFor({ state: 'detached' });
+    t.ok(backend.requests.includes('DELETE /dashboard/api/automations/a2'));
+  },
+);
+
+scene(
+  'a refusal is told in the server’s words, and nothing is shown as done',
+  { at: '/automations', prepare: fill },
+  async (t, { page, backend }) => {
+    await row(page, 'morning report').waitFor();
+    backend.state.failWith = 503;
+    await page.getByRole('button', { name: 'Run “morning report” now' }).click();
+    await page.locator('.toasts').getByText('The disk is full.').waitFor();
+    await page.locator('.banner').getByText('The disk is full.').waitFor();
+    t.match(await row(page, 'morning report').textContent(), 'Waiting', 'what was known stays');
+    backend.state.failWith = undefined;
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.locator('.banner').waitFor({ state: 'detached' });
+  },
+);
+
+scene('none yet: the command that adds one', { at: '/automations' }, async (t, { page }) => {
+  await page.getByRole('heading', { name: 'Nothing runs by itself yet' }).waitFor();
+  t.match(await page.locator('main').textContent(), 'oratorio cron add');
+  t.same(await axe(page), []);
+});
+
+scene(
+  'a viewer changes nothing, and says why',
+  { at: '/automations', readOnly: 'This is a viewer.', prepare: fill },
+  async (t, { page }) => {
+    await row(page, 'morning report').waitFor();
+    await page.getByText('This is a viewer.').waitFor();
+    t.equal(await page.getByRole('button', { name: 'Run “morning report” now' }).isDisabled(), true);
+    t.equal(await page.getByRole('button', { name: 'Delete “morning report”' }).isDisabled(), true);
+  },
+);
+
+scene(
+  'thousands of schedules: a table that stays usable',
+  {
+    at: '/automations',
+    prepare: (backend) => {
+      const cron = Array.from({ length: 5_000 }, (_, index) => automation(`a${index}`, `job ${index}`));
+      backend.state.automations = { ...backend.state.automations, cron };
+    },
+  },
+  async (t, { page }) => {
+    await row(page, 'job 199').waitFor();
+    t.equal(await page.getByRole('link', { name: 'job 200', exact: true }).count(), 0);
+    await page.keyboard.press('/');
+    await page.keyboard.type('job 4999');
+    await row(page, 'job 4999').waitFor();
+  },
+);
+
+t.end();

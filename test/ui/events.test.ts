@@ -1,0 +1,218 @@
+/** The events view: everything as it comes, filtered, held, copied and saved; and its parts by themselves. */
+import { readFile } from 'node:fs/promises';
+import fc from 'fast-check';
+import type { Page } from 'playwright-core';
+import t from 'tap';
+import type { EventSummary } from '../../src/protocol/index.ts';
+import { matches, parseFilter } from '../../src/ui/views/events/filter.ts';
+import { Firehose } from '../../src/ui/views/events/firehose.ts';
+import { axe, stage } from './scene.ts';
+
+const scene = await stage();
+
+const rows = (page: Page) => page.locator('.events [role=option]');
+/** Connected, and the view listens. */
+const live = async (page: Page) => {
+  await page.getByRole('heading', { name: 'Events', exact: true }).waitFor();
+  await page.locator('.connection.live').waitFor();
+};
+const summary = (page: Page, text: string) => page.locator('.events .count', { hasText: text }).waitFor();
+const event = (
+  id: number,
+  type: EventSummary['type'] = 'tool.completed',
+  more: Partial<EventSummary> = {},
+): EventSummary => ({
+  id,
+  sessionKey: 'thread_1',
+  type,
+  at: '2026-11-21T12:00:00.000Z',
+  tool: 'Exec',
+  data: { result: `done ${id}` },
+  ...more,
+});
+const frame = (id: number, event = 'tool.completed', data: unknown = { id }) => ({
+  id: `b-${id}`,
+  event,
+  data: JSON.stringify(data),
+});
+
+t.test('a filter reads types, fields, words, quoted words and what is not wanted', async (t) => {
+  t.same(parseFilter('type:tool. tool:Exec "No such file" -Retry done'), {
+    types: ['tool.'],
+    fields: [['tool', 'exec']],
+    texts: ['no such file', 'done'],
+    without: ['retry'],
+  });
+  const record = { type: 'tool.failed', data: '{"text":"No such file"}', fields: { tool: 'Exec', data: { code: 2 } } };
+  for (const text of ['', 'type:tool', 'tool:exec', 'code:2', '"no such"', 'such -other', 'type:turn type:tool']) {
+    t.equal(matches(parseFilter(text), record), true, text);
+  }
+  for (const text of ['type:turn', 'tool:Read', 'code:3', 'other', '-such', 'nofield:1']) {
+    t.equal(matches(parseFilter(text), record), false, text);
+  }
+});
+
+t.test('any text is a filter', async () => {
+  fc.assert(
+    fc.property(
+      fc.string(),
+      fc.string(),
+      (text, data) => typeof matches(parseFilter(text), { type: 't', data, fields: {} }) === 'boolean',
+    ),
+  );
+});
+
+t.test('the firehose keeps what its bound allows, in order, and counts the rest', async () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.integer({ min: 1, max: 40 }), { maxLength: 30 }),
+      fc.integer({ min: 10, max: 60 }),
+      (batches, bound) => {
+        const firehose = new Firehose(bound);
+        let sent = 0;
+        for (const size of batches) firehose.push(Array.from({ length: size }, () => frame(++sent)));
+        const ids = firehose.shown.map(({ seq }) => seq);
+        const isGapless = ids.every((id, index) => id === sent - ids.length + 1 + index);
+        return isGapless && firehose.size + firehose.evicted === sent && firehose.size <= bound * 1.1 + 1;
+      },
+    ),
+  );
+});
+
+t.test('pausing fixes what is shown, also while the filter changes, and loses nothing', async (t) => {
+  const firehose = new Firehose(100);
+  firehose.push([frame(1), frame(2, 'turn.started')]);
+  firehose.pause();
+  firehose.push([frame(3), frame(4)]);
+  t.equal(firehose.shown.length, 2);
+  t.equal(firehose.unseen, 2);
+  firehose.find(parseFilter('type:turn'));
+  t.same(
+    firehose.shown.map(({ type }) => type),
+    ['turn.started'],
+  );
+  firehose.find(parseFilter(''));
+  t.equal(firehose.shown.length, 2);
+  firehose.resume();
+  t.equal(firehose.shown.length, 4);
+});
+
+t.test('what was there before is put first, and not told twice', async (t) => {
+  const firehose = new Firehose(100);
+  firehose.push([frame(3, 'response', { id: 3 })]);
+  firehose.begin([frame(2, 'thinking', { id: 2 }), frame(3, 'response', { id: 3 })]);
+  t.same(
+    firehose.shown.map(({ type }) => type),
+    ['thinking', 'response'],
+  );
+  t.ok((firehose.shown[0]?.seq ?? 1) < (firehose.shown[1]?.seq ?? 0));
+});
+
+scene(
+  'events come live, are filtered, looked at, copied and linked',
+  {
+    at: '/events',
+    context: { permissions: ['clipboard-read', 'clipboard-write'] },
+  },
+  async (t, { page, backend }) => {
+    await live(page);
+    t.match(await page.locator('main').textContent(), 'oratorio exec', 'empty: the command that fills it');
+    t.same(await axe(page), []);
+    for (let id = 1; id <= 50; id += 1) backend.trace(event(id, id % 10 === 0 ? 'tool.failed' : 'tool.completed'));
+    await summary(page, '50 of 50');
+    t.same(await axe(page), []);
+    await page.keyboard.press('/');
+    await page.keyboard.type('type:tool.failed');
+    await summary(page, '5 of 50');
+    t.match(decodeURIComponent(page.url()), 'q=type:tool.failed', 'the filter is in the address');
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('Escape');
+    await summary(page, '50 of 50');
+
+    await page.keyboard.press('j');
+    const drawer = page.getByRole('complementary', { name: 'Selected event' });
+    await drawer.waitFor();
+    t.same(await axe(page), []);
+    await page.keyboard.press('c');
+    await page.getByText('Event copied.').waitFor();
+    const copied = JSON.parse(await page.evaluate(() => navigator.clipboard.readText()));
+    t.match(copied, { sessionKey: 'thread_1', tool: 'Exec' });
+    await drawer.getByRole('button', { name: 'Copy as curl' }).click();
+    t.match(
+      await page.evaluate(() => navigator.clipboard.readText()),
+      /^curl -H "authorization: Bearer \$ORATORIO_TOKEN" 'http:.*\/sessions\/thread_1\/events\/\d+'$/,
+    );
+    t.equal(await drawer.getByRole('link').getAttribute('href'), `#/sessions/thread_1?event=${copied.id}`);
+    await page.keyboard.press('Escape');
+    await drawer.waitFor({ state: 'detached' });
+  },
+);
+
+scene(
+  'a pause holds what is shown and drops nothing; what is shown can be saved',
+  { at: '/events' },
+  async (t, { page, backend }) => {
+    await live(page);
+    backend.trace(event(1));
+    await summary(page, '1 of 1');
+    await page.keyboard.press('p');
+    await page.getByRole('button', { name: 'Paused' }).waitFor();
+    for (let id = 2; id <= 20; id += 1) backend.trace(event(id));
+    await page.getByText('19 waiting').waitFor();
+    t.equal(await rows(page).count(), 1);
+    await page.keyboard.press('p');
+    await summary(page, '20 of 20');
+    const [file] = await Promise.all([page.waitForEvent('download'), page.keyboard.press('x')]);
+    t.match(file.suggestedFilename(), /^events-\d{8}-\d{6}\.jsonl$/);
+    const lines = (await readFile(await file.path(), 'utf8')).trimEnd().split('\n');
+    t.same(
+      lines.map((line) => JSON.parse(line).id),
+      Array.from({ length: 20 }, (_, index) => index + 1),
+    );
+  },
+);
+
+scene(
+  'it follows the end while one is there, and else says how many are new',
+  { at: '/events' },
+  async (t, { page, backend }) => {
+    await live(page);
+    for (let id = 1; id <= 200; id += 1) backend.trace(event(id));
+    await summary(page, '200 of 200');
+    await rows(page).getByText('done 200').waitFor();
+    await page.locator('.events .vlist').evaluate((list) => list.scrollTo({ top: 0 }));
+    await rows(page).getByText('"done 1"').waitFor();
+    backend.trace(event(201));
+    backend.trace(event(202));
+    await page.getByRole('button', { name: '2 new' }).click();
+    await rows(page).getByText('done 202').waitFor();
+    await page.getByRole('button', { name: '2 new' }).waitFor({ state: 'detached' });
+    t.ok((await rows(page).count()) < 100, 'only what can be seen is in the document');
+  },
+);
+
+scene(
+  'more than it keeps: the oldest go, and it says so; a screen reader gets summaries',
+  { at: '/events' },
+  async (t, { page, backend }) => {
+    await live(page);
+    for (let id = 1; id <= 12_500; id += 1) backend.events.send('tool.completed', event(id));
+    await page.getByText(/2,500 earlier events were let go|1,\d{3} earlier events were let go/).waitFor();
+    await page.locator('.events > [role=status]', { hasText: /new events/ }).waitFor({ state: 'attached' });
+    t.ok((await rows(page).count()) < 100);
+  },
+);
+
+scene('the Hub tells its own events', { kind: 'hub', at: '/events' }, async (t, { page, backend }) => {
+  await live(page);
+  t.match(await page.locator('main').textContent(), 'oratorio up <dir>');
+  backend.events.send('appserver.running', {
+    kind: 'appserver.running',
+    at: '2026-11-21T12:00:00Z',
+    workspacePath: '/w/fugue',
+    data: { pid: 7 },
+  });
+  t.match(await rows(page).first().textContent(), /appserver\.running.*fugue/);
+});
+
+t.end();

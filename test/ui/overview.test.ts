@@ -1,0 +1,256 @@
+/** The first view in a real browser: of one workspace, and of a Hub with as many workspaces as somebody may have. */
+import type { Locator, Page } from 'playwright-core';
+import type { AppServerRecord } from '../../src/protocol/index.ts';
+import { axe, overflowsAt, smallTargets } from './scene.ts';
+import { type Backend, story } from './sessions-backend.ts';
+import { stage } from './sessions-scene.ts';
+
+const scene = await stage();
+const minute = 60_000;
+const ago = (ms: number): number => Date.now() - ms;
+const row = (page: Page, text: string): Locator => page.locator('.vrow', { hasText: text });
+const part = (page: Page, name: string): Locator => page.getByRole('region', { name, exact: true });
+
+const fill = (backend: Backend) => {
+  backend.seed('thread_a', { displayName: 'Alpha', model: 'gpt-test' }, story(ago(10 * minute), 3, 2));
+  backend.state.modules = [
+    { name: 'threads', state: 'running' },
+    { name: 'mcp', state: 'degraded', reason: 'One of two servers is down.', facts: { servers: 2 } },
+    { name: 'api', state: 'running', url: 'http://127.0.0.1:9/v1?token=of-the-api' },
+    { name: 'agui', state: 'disabled', reason: 'Switched off in the settings.' },
+    { name: 'provider', state: 'failed', reason: 'No key. Set Provider.ApiKey.' },
+  ];
+};
+
+scene(
+  'a workspace at a glance: modules, sums, sessions, events, and what waits for a person',
+  { at: '/overview', prepare: fill },
+  async (t, { page, backend }) => {
+    await part(page, 'Modules').waitFor();
+    const modules = await part(page, 'Modules').textContent();
+    t.match(modules, /mcpDegradedOne of two servers is down\.Servers 2/);
+    t.match(modules, /providerFailedNo key\. Set Provider\.ApiKey\./);
+    t.notMatch(modules, 'of-the-api', 'addresses without their key');
+    const sums = await part(page, 'Since the first trace').textContent();
+    t.match(sums, /Segments6 thinking · 6 response/);
+    t.match(sums, /Tokens600 in · 120 out/);
+    t.match(await page.locator('.status .pill').textContent(), 'Ready');
+    t.match(await page.locator('.status').textContent(), /Model gpt-test from openai/);
+    await page.locator('.connection.live').waitFor();
+
+    const summaries = () => backend.requests.filter((request) => request.includes('/summary')).length;
+    const before = summaries();
+    backend.state.activeTurns = 2;
+    backend.state.pendingApprovals = 1;
+    backend.seed('thread_b', { displayName: 'Beta' }, []);
+    backend.tell('thread_b', [
+      { type: 'session.started' },
+      { type: 'response', durationMs: 3, data: { text: 'A fresh word.' } },
+    ]);
+    await part(page, 'Recent events').getByText('A fresh word.').waitFor();
+    await page.getByText('1 approval pending').waitFor();
+    t.match(await page.locator('.status').textContent(), '2 turns running');
+    await part(page, 'Recent sessions').getByText('Beta').waitFor();
+    for (let index = 0; index < 50; index += 1) backend.tell('thread_b', [{ type: 'thinking', durationMs: 1 }]);
+    await part(page, 'Since the first trace').getByText('56 thinking · 7 response').waitFor();
+    t.ok(summaries() - before <= 4, `many events, few requests: ${summaries() - before}`);
+    await part(page, 'Recent events').getByText('A fresh word.').waitFor({ state: 'detached' });
+    await page.getByRole('link', { name: 'Show what runs' }).click();
+    await page.waitForURL(/#\/sessions\?status=running/);
+  },
+);
+
+scene('an event leads to its place in its session', { at: '/overview', prepare: fill }, async (t, { page }) => {
+  const link = part(page, 'Recent events')
+    .getByRole('link', { name: /turn\.completed/ })
+    .first();
+  await link.click();
+  await page.waitForURL(/#\/sessions\/thread_a\?event=\d+/);
+  await page.locator('.detail').waitFor();
+  t.match(await page.locator('.detail h2').textContent(), 'turn_003');
+});
+
+scene('a workspace in which nothing has happened says how to begin', { at: '/overview' }, async (t, { page }) => {
+  await page.getByText('No session yet').waitFor();
+  t.equal(await part(page, 'Recent sessions').locator('code').textContent(), 'oratorio chat "hello"');
+  t.match(await part(page, 'Since the first trace').textContent(), /Tokensnot reported/);
+});
+
+scene(
+  'a disk that did not take traces, and a server that does not answer, are told',
+  { at: '/overview', prepare: (backend) => Object.assign(backend.state, { droppedEvents: 3 }) },
+  async (t, { page, backend }) => {
+    await page.getByText('3 trace events could not be written').waitFor();
+    await page.locator('.connection.live').waitFor();
+    const path = 'GET /dashboard/api/summary';
+    backend.state.failures.set(path, { status: 500, code: 'storageFailed', message: 'The database cannot be read.' });
+    backend.tell('thread_b', [{ type: 'session.started' }]);
+    await page.getByText('The database cannot be read.').waitFor();
+    t.ok(await part(page, 'Modules').isVisible(), 'what is known stays');
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.getByText('The database cannot be read.').waitFor({ state: 'detached' });
+  },
+);
+
+function recordOf(path: string, more: Partial<AppServerRecord> = {}): AppServerRecord {
+  return {
+    ...{ workspacePath: path, canonicalWorkspacePath: path, state: 'running', pid: 4242 },
+    endpoints: { appServerWebSocket: 'ws://127.0.0.1:1/?token=secret-of-it' },
+    serviceStatus: {
+      appServerWebSocket: { state: 'running', url: 'ws://127.0.0.1:1/?token=secret-of-it', reason: null },
+      dashboard: { state: 'disabled', url: null, reason: 'Switched off in the settings.' },
+    },
+    ...{ serverVersion: '0.1.0', startedByHub: true, exitCode: null, lastError: null, recentStderr: null },
+    ...{ displayName: path.split('/').at(-1) ?? '', phase: 'running', adopted: false, incarnation: 1, restartCount: 0 },
+    ...{ nextAttemptAt: null, lastStartedAt: new Date(ago(minute)).toISOString(), lastExitedAt: null },
+    ...more,
+  };
+}
+
+const few = (backend: Backend) => {
+  backend.actor('/w/alpha', ['running'], { pid: 4242, serverVersion: '0.1.0' });
+  backend.actor('/w/beta', ['exited'], { exitCode: 137, lastError: 'It was killed.', signal: null });
+  backend.actor('/w/gamma', ['stopped']);
+  backend.state.records = [
+    recordOf('/w/alpha'),
+    recordOf('/w/beta', {
+      state: 'exited',
+      pid: null,
+      exitCode: 137,
+      recentStderr: 'Out of memory, again.',
+      restartCount: 5,
+    }),
+    recordOf('/w/known', { state: 'stopped', phase: 'stopped', pid: null }),
+  ];
+};
+
+scene(
+  'a Hub: every workspace with its state, who is in trouble first',
+  { kind: 'hub', at: '/overview', prepare: few },
+  async (t, { page, backend }) => {
+    await row(page, 'alpha').waitFor();
+    await row(page, 'known').waitFor();
+    const names = () => page.locator('.vrow b').allTextContents();
+    t.same(await names(), ['beta', 'alpha', 'gamma', 'known'], 'also one that only the list tells of');
+    t.match(await row(page, 'beta').textContent(), 'exit code 137: It was killed.');
+    t.match(await page.locator('.status').textContent(), /Hub 0\.1\.0 · process 77/);
+
+    await row(page, 'beta').getByRole('button', { name: 'Start' }).click();
+    await page.waitForFunction(() => true);
+    t.ok(backend.requests.includes('POST /v1/appservers/ensure'));
+    t.same(backend.bodies, [{ workspacePath: '/w/beta' }]);
+    backend.actor('/w/beta', ['starting', 'starting.spawning'], {});
+    await row(page, 'beta').getByText('Starting · spawning').waitFor();
+    backend.actor('/w/beta', ['running'], { pid: 99 });
+    await row(page, 'beta').getByText('99').waitFor();
+
+    await row(page, 'alpha').getByRole('button', { name: 'Stop' }).click();
+    await page.getByRole('button', { name: 'Keep it' }).click();
+    t.notOk(backend.requests.includes('POST /v1/appservers/stop'));
+    await row(page, 'alpha').getByRole('button', { name: 'Stop' }).click();
+    const asked = page.waitForRequest(/\/stop$/);
+    await page.getByRole('button', { name: 'Stop it' }).click();
+    await asked;
+    await row(page, 'alpha').getByRole('button', { name: 'Restart' }).click();
+    backend.state.failures.set('POST /v1/appservers/restart', {
+      status: 409,
+      code: 'busy',
+      message: 'It is being stopped.',
+    });
+    await row(page, 'beta').getByRole('button', { name: 'Restart' }).click();
+    await page.getByText('It is being stopped.').waitFor();
+  },
+);
+
+scene(
+  'the Dashboard of a workspace opens in a tab of its own that knows nothing of this one',
+  { kind: 'hub', at: '/overview', prepare: few },
+  async (t, { page, backend, context }) => {
+    const [tab] = await Promise.all([
+      context.waitForEvent('page'),
+      row(page, 'alpha').getByRole('button', { name: 'Dashboard' }).click(),
+    ]);
+    await tab.waitForURL(/opened/);
+    t.equal(tab.url(), `${backend.origin}/opened?path=%2Fw%2Falpha#token=of-the-workspace`);
+    t.equal(await tab.evaluate(() => window.opener), null);
+    await tab.close();
+  },
+);
+
+scene(
+  'all that is known of a workspace, by the keyboard and by its address; no secret among it',
+  { kind: 'hub', at: '/overview', prepare: few },
+  async (t, { page, open }) => {
+    await row(page, 'alpha').waitFor();
+    await page.keyboard.press('j');
+    const facts = page.locator('.drawer');
+    await facts.getByText('Out of memory, again.').waitFor();
+    t.match(await facts.textContent(), /exit code 137: It was killed/);
+    await page.keyboard.press('j');
+    await facts.getByText('Switched off in the settings.').waitFor();
+    t.notMatch(await facts.textContent(), 'secret-of-it');
+    t.match(await facts.textContent(), 'ws://127.0.0.1:1/');
+    t.ok(await facts.getByRole('link', { name: 'Show its state chart' }).isVisible());
+    await page.waitForURL(/workspace=%2Fw%2Falpha/);
+    await page.keyboard.press('Escape');
+    await facts.waitFor({ state: 'detached' });
+    await open('/overview?workspace=/w/beta&state=exited');
+    await facts.getByText('Out of memory, again.').waitFor();
+    t.same(await page.locator('.vrow b').allTextContents(), ['beta']);
+    await page.getByRole('button', { name: /^Exited/ }).click();
+    await row(page, 'alpha').waitFor();
+    await page.keyboard.press('/');
+    await page.keyboard.type('gam');
+    await row(page, 'alpha').waitFor({ state: 'detached' });
+    await page.keyboard.type('zzz');
+    await page.getByText('No workspace matches').waitFor();
+  },
+);
+
+scene('a Hub without workspaces says how to get one', { kind: 'hub', at: '/overview' }, async (t, { page }) => {
+  await page.getByText('No workspace yet').waitFor();
+  t.equal(await page.locator('.empty code').textContent(), 'oratorio up <dir>');
+});
+
+scene(
+  'a thousand workspaces: few rows in the document, all of them reachable, live',
+  {
+    kind: 'hub',
+    at: '/overview',
+    prepare: (backend) => {
+      for (let index = 0; index < 1_000; index += 1) {
+        backend.actor(`/w/project-${String(index).padStart(4, '0')}`, [index % 10 === 0 ? 'stopped' : 'running'], {
+          pid: 1_000 + index,
+        });
+      }
+    },
+  },
+  async (t, { page, backend }) => {
+    await page.waitForFunction(() => document.querySelector('[role=grid]')?.getAttribute('aria-rowcount') === '1001');
+    t.ok((await page.locator('.vrow').count()) < 60);
+    t.match(await page.locator('.filter-bar').textContent(), 'Running 900');
+    await page.getByRole('grid').focus();
+    await page.keyboard.press('End');
+    await row(page, 'project-0990').waitFor();
+    backend.actor('/w/project-0990', ['unhealthy'], { lastError: 'It does not answer.' });
+    await page.keyboard.press('Home');
+    await row(page, 'project-0990').getByText('Unhealthy').waitFor();
+  },
+);
+
+for (const kind of ['workspace', 'hub'] as const) {
+  scene(
+    `the overview of a ${kind}: nothing for axe to find, in light and dark, and it fits a telephone`,
+    { kind, at: kind === 'hub' ? '/overview?workspace=/w/beta' : '/overview', prepare: kind === 'hub' ? few : fill },
+    async (t, { page }) => {
+      await page
+        .locator(kind === 'hub' ? '.drawer' : '.part')
+        .first()
+        .waitFor();
+      t.same(await axe(page), []);
+      t.same(await smallTargets(page), []);
+      t.notOk(await overflowsAt(page, 360));
+      t.same(await axe(page), []);
+    },
+  );
+}

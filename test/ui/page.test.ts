@@ -1,0 +1,52 @@
+/** The page as it is built: what it weighs, whom it names, what it may never do. */
+import { globSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { build } from 'vite';
+import { budget, faultsOf, weighPage } from '../../scripts/page-budget.ts';
+
+const directory = t.testdir();
+await build({
+  configFile: 'src/ui/vite.config.ts',
+  logLevel: 'error',
+  build: { outDir: directory, emptyOutDir: true },
+});
+
+t.test('it weighs what it may weigh, and names no other origin', async (t) => {
+  const weight = weighPage(directory);
+  t.same(faultsOf(weight), []);
+  t.ok(weight.initialScripts > 5_000, 'the scripts that come first were found');
+  t.ok(weight.everything > weight.initialScripts);
+});
+
+t.test('a page that is too heavy, or names another origin, is found', async (t) => {
+  const weight = weighPage(directory);
+  const heavy = { ...weight, initialScripts: budget.initialScripts + 1, everything: budget.everything + 1 };
+  t.equal(faultsOf(heavy).length, 2);
+  const other = t.testdir({
+    'index.html': '<script src="a.js"></script>',
+    'a.js': 'fetch("https://cdn.example.com/x.js")',
+  });
+  t.match(faultsOf(weighPage(other)), [/a\.js: https:\/\/cdn\.example\.com/]);
+  writeFileSync(join(other, 'a.js'), 'document.createElementNS("http://www.w3.org/2000/svg", "g")');
+  t.same(faultsOf(weighPage(other)), []);
+});
+
+t.test('each view comes in a script of its own, and the notices of the libraries are beside it', async (t) => {
+  const names = [...weighPage(directory).files.keys()];
+  for (const view of ['overview', 'sessions', 'actors', 'automations', 'settings', 'events', 'logs']) {
+    t.ok(
+      names.some((name) => name.startsWith(join('assets', `${view}-`)) && name.endsWith('.js')),
+      view,
+    );
+  }
+  const notices = readFileSync(join(directory, 'licenses.txt'), 'utf8');
+  for (const library of ['preact', '@preact/signals', '@tanstack/virtual-core', 'superjson']) t.match(notices, library);
+});
+
+t.test('nothing in it makes HTML, scripts or styles from text', async (t) => {
+  const forbidden =
+    /innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|EventSource\(|srcdoc/i;
+  const guilty = globSync('src/ui/**/*.{ts,tsx}').filter((file) => forbidden.test(readFileSync(file, 'utf8')));
+  t.same(guilty, []);
+});

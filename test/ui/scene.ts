@@ -1,0 +1,141 @@
+/** A page of the built UI over a fake backend, in a real browser, that must neither complain nor call anybody else. */
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
+import t, { type Test } from 'tap';
+import { build } from 'vite';
+import { launchBrowser } from '../browser.ts';
+import { type BackendOptions, startWorkspaceBackend, token, type WorkspaceBackend } from './workspace-backend.ts';
+
+export interface Scene {
+  readonly backend: WorkspaceBackend;
+  readonly context: BrowserContext;
+  readonly page: Page;
+}
+
+export interface SceneOptions extends BackendOptions {
+  readonly context?: BrowserContextOptions;
+  /** Where the page is opened: `/events?q=x`. */
+  readonly at?: string;
+  /** Opened without a token. */
+  readonly isStranger?: boolean;
+  /** Complaints of the page that the test brings about. */
+  readonly complains?: RegExp;
+  /** Called before the page is opened. */
+  readonly prepare?: (backend: WorkspaceBackend) => void;
+}
+
+/** Builds the page once for a test file, and starts a browser for it. */
+export async function stage() {
+  const pageDirectory = t.testdir();
+  await build({
+    configFile: 'src/ui/vite.config.ts',
+    logLevel: 'error',
+    build: { outDir: pageDirectory, emptyOutDir: true },
+  });
+  let browser: Browser | undefined;
+  t.before(async () => {
+    browser = await launchBrowser();
+  });
+  t.teardown(() => browser?.close());
+
+  return function scene(name: string, options: SceneOptions, play: (t: Test, scene: Scene) => Promise<void>): void {
+    t.test(name, async (t) => {
+      if (!browser) throw new Error('the browser has not started');
+      const backend = await startWorkspaceBackend(pageDirectory, options);
+      t.teardown(() => backend.close());
+      options.prepare?.(backend);
+      const context = await browser.newContext({
+        viewport: { width: 1280, height: 800 },
+        reducedMotion: 'reduce',
+        colorScheme: 'light',
+        locale: 'en-GB',
+        timezoneId: 'Europe/Berlin',
+        ...options.context,
+      });
+      t.teardown(() => context.close());
+      context.setDefaultTimeout(120_000);
+      const complaints: string[] = [];
+      const foreign: string[] = [];
+      watch(context, backend, complaints, foreign);
+      const page = await context.newPage();
+      await page.goto(options.isStranger ? backend.url : entrance(backend, options.at));
+      await play(t, { backend, context, page });
+      const unexpected = complaints.filter((text) => !options.complains?.test(text));
+      t.same(unexpected, [], 'no script error, no violation of the content security policy');
+      t.same(foreign, [], 'no request to another origin');
+    });
+  };
+}
+
+/** The address that opens the page with its token. */
+export const entrance = (backend: WorkspaceBackend, at = ''): string =>
+  `${backend.url}#${new URLSearchParams({ token, ...(at !== '' && { at }) })}`;
+
+function watch(context: BrowserContext, backend: WorkspaceBackend, complaints: string[], foreign: string[]): void {
+  context.on('console', (message) => {
+    // An answer that a test refuses or cuts is reported by the browser itself; everything else is a fault of the page.
+    const isRefused = /Failed to load resource|net::ERR/.test(message.text());
+    if (message.type() === 'error' && !isRefused) complaints.push(message.text());
+  });
+  context.on('weberror', (error) => complaints.push(String(error.error())));
+  context.on('request', (request) => {
+    const url = request.url();
+    if (!url.startsWith(backend.origin) && !url.startsWith('blob:')) foreign.push(url);
+  });
+}
+
+const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
+
+/** What axe-core has to say about the page as it is, in light and in dark. Empty: nothing. */
+export async function axe(page: Page): Promise<string[]> {
+  const found: string[] = [];
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme });
+    // By the debugger: a script element would be against the content security policy.
+    await page.evaluate(axeSource);
+    const violations = await page.evaluate(
+      (runOnly) =>
+        (
+          globalThis as unknown as {
+            axe: {
+              run(
+                options: unknown,
+              ): Promise<{ violations: { id: string; nodes: { html: string; failureSummary: string }[] }[] }>;
+            };
+          }
+        ).axe
+          .run({ runOnly, resultTypes: ['violations'] })
+          .then(({ violations }) =>
+            violations.flatMap(({ id, nodes }) =>
+              nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 160)} — ${failureSummary}`),
+            ),
+          ),
+      tags,
+    );
+    found.push(...violations.map((violation) => `${colorScheme}: ${violation}`));
+  }
+  return found;
+}
+
+/** Whether everything fits a screen of this width without being pushed sideways. */
+export async function overflowsAt(page: Page, width: number): Promise<boolean> {
+  await page.setViewportSize({ width, height: 700 });
+  return page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
+}
+
+/** Targets smaller than 24 by 24 CSS pixels (WCAG 2.5.8), of those that can be seen. Links within sentences are exempt. */
+export function smallTargets(page: Page): Promise<string[]> {
+  return page.evaluate(() =>
+    [...document.querySelectorAll('button, select, input, textarea, nav a, a.button')]
+      .filter((element) => (element as HTMLElement).checkVisibility({ visibilityProperty: true }))
+      .filter((element) => {
+        const own = element.getBoundingClientRect();
+        const label = element.closest('label') ?? (element as HTMLInputElement).labels?.[0];
+        const box = label?.getBoundingClientRect() ?? own;
+        return own.width > 0 && (Math.max(own.width, box.width) < 23.5 || Math.max(own.height, box.height) < 23.5);
+      })
+      .map((element) => element.outerHTML.slice(0, 120)),
+  );
+}

@@ -1,0 +1,561 @@
+/**
+ * A stand-in for an agent server with traces, or for a Hub with workspaces, as the page sees them: every answer is checked
+ * against the schema of its route, sessions are counted as the recorder counts them, and streams can be cut and resumed.
+ * Tests and the page's benchmark fill it and make things happen in it.
+ */
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { extname, join } from 'node:path';
+import { brotliCompressSync } from 'node:zlib';
+import superjson from 'superjson';
+import * as v from 'valibot';
+import { contentSecurityPolicy } from '../../src/http/static-files.ts';
+import {
+  AppServerRecord,
+  type DashboardSession,
+  DashboardSummary,
+  EventPage,
+  EventSummary,
+  HubStatus,
+  type InspectionRecord,
+  type ModuleState,
+  PageInfo,
+  SessionDeleted,
+  SessionPage,
+  SessionsCleared,
+} from '../../src/protocol/index.ts';
+
+export const token = 'test-token-0123456789';
+const shortChars = 200;
+
+const types: Record<string, string> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+};
+
+/** An event as a test writes it; types that this version does not know are allowed. */
+export interface Told {
+  readonly type: string;
+  /** Milliseconds since the epoch; default now. */
+  readonly at?: number;
+  readonly turnId?: string;
+  readonly callId?: string;
+  readonly tool?: string;
+  readonly durationMs?: number;
+  readonly data?: Record<string, unknown>;
+}
+
+const counters: Readonly<Record<string, keyof DashboardSession>> = {
+  'turn.started': 'turnCount',
+  thinking: 'thinkingCount',
+  response: 'responseCount',
+  'tool.started': 'toolCallCount',
+  'tool.failed': 'toolFailureCount',
+  'approval.requested': 'approvalCount',
+  'context.compacted': 'compactionCount',
+  error: 'errorCount',
+};
+
+/** One session: its events and what they add up to. */
+class Session {
+  readonly events: EventSummary[] = [];
+  readonly record: { -readonly [K in keyof DashboardSession]: DashboardSession[K] };
+
+  constructor(sessionKey: string, facts: Partial<DashboardSession>) {
+    const at = new Date().toISOString();
+    this.record = {
+      ...{ sessionKey, startedAt: at, lastActivityAt: at, durationMs: 0, totalTokens: 0, isRunning: false },
+      ...{ turnCount: 0, failedTurnCount: 0, thinkingCount: 0, responseCount: 0, toolCallCount: 0 },
+      ...{ toolFailureCount: 0, approvalCount: 0, compactionCount: 0, errorCount: 0, inputTokens: 0, outputTokens: 0 },
+      ...{ turnDurationMs: 0, toolDurationMs: 0, maxToolDurationMs: 0, approvalWaitMs: 0, eventCount: 0 },
+      ...facts,
+    };
+  }
+
+  add(event: EventSummary): void {
+    const { record } = this;
+    if (this.events.length === 0) record.startedAt = event.at;
+    this.events.push(event);
+    record.eventCount += 1;
+    record.lastActivityAt = event.at;
+    record.durationMs = Math.max(0, Date.parse(event.at) - Date.parse(record.startedAt));
+    const counter = counters[event.type];
+    if (counter !== undefined) (record[counter] as number) += 1;
+    this.#addTimes(event);
+  }
+
+  #addTimes({ type, durationMs = 0, data }: EventSummary): void {
+    const { record } = this;
+    if (type === ('turn.started' as string)) record.isRunning = true;
+    if (type === 'turn.completed') {
+      record.isRunning = false;
+      record.lastStatus = String(data['status']);
+      record.turnDurationMs += durationMs;
+      if (data['status'] === 'failed') record.failedTurnCount += 1;
+    }
+    if (type === 'tool.completed' || type === 'tool.failed') {
+      record.toolDurationMs += durationMs;
+      record.maxToolDurationMs = Math.max(record.maxToolDurationMs, durationMs);
+    }
+    if (type === 'approval.completed') record.approvalWaitMs += durationMs;
+    if (type === 'tokens.used') {
+      record.inputTokens += Number(data['inputTokens']);
+      record.outputTokens += Number(data['outputTokens']);
+      record.totalTokens = record.inputTokens + record.outputTokens;
+    }
+  }
+}
+
+/** One event stream: numbered, kept, resumed by id. */
+class Stream {
+  readonly readers = new Set<ServerResponse>();
+  refuses = false;
+  /** What a new connection is told first. */
+  begin: () => readonly string[] = () => [];
+  #boot = 'a';
+  #count = 0;
+  #kept: { readonly id: string; readonly frame: string }[] = [];
+
+  /** Sends records together, as a server does. */
+  send(records: readonly (readonly [event: string, data: string])[]): void {
+    const frames = records.map(([event, data]) => {
+      this.#count += 1;
+      const id = `${this.#boot}-${this.#count}`;
+      const frame = `id: ${id}\nevent: ${event}\ndata: ${data}\n\n`;
+      this.#kept.push({ id, frame });
+      return frame;
+    });
+    if (this.#kept.length > 20_000) this.#kept = this.#kept.slice(-10_000);
+    for (const reader of this.readers) reader.write(frames.join(''));
+  }
+
+  serve(request: IncomingMessage, response: ServerResponse): void {
+    if (this.refuses) {
+      response.destroy();
+      return;
+    }
+    response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
+    const last = request.headers['last-event-id'];
+    const at = this.#kept.findIndex(({ id }) => id === last);
+    response.write(':\n\n');
+    if (last === undefined) for (const frame of this.begin()) response.write(frame);
+    else if (at >= 0) for (const { frame } of this.#kept.slice(at + 1)) response.write(frame);
+    else response.write(`id: ${this.#boot}-${this.#count}\nevent: stream.gap\ndata: {}\n\n`);
+    this.readers.add(response);
+    response.on('close', () => this.readers.delete(response));
+  }
+
+  /** Cuts every connection; `forget` also makes ids of before unknown, as after a restart. */
+  cut({ forget = false, refuse = false } = {}): void {
+    this.refuses = refuse;
+    if (forget) {
+      this.#boot += 'a';
+      this.#kept = [];
+    }
+    for (const reader of this.readers) reader.destroy();
+  }
+}
+
+function shortened(value: unknown, limit: number, mark: () => void): unknown {
+  if (typeof value === 'string' && value.length > limit) {
+    mark();
+    return limit < shortChars ? '' : `${value.slice(0, limit)}…`;
+  }
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map((each) => shortened(each, limit, mark));
+  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, shortened(each, limit, mark)]));
+}
+
+/** As the API tells events in lists: short texts, none, or whole ones. */
+function listed(event: EventSummary, bodies: string): EventSummary {
+  if (bodies === 'full') return event;
+  let isShortened = false as boolean;
+  const data = shortened(event.data, bodies === 'none' ? 32 : shortChars, () => {
+    isShortened = true;
+  });
+  return { ...event, data: data as EventSummary['data'], ...(isShortened && { isShortened: true as const }) };
+}
+
+export interface BackendOptions {
+  readonly kind?: 'workspace' | 'hub';
+  readonly readOnly?: string;
+  /** Whether every answer is held against its schema; default true. */
+  readonly checks?: boolean;
+}
+
+/** @param pageDirectory where the page was built to */
+export async function startBackend(
+  pageDirectory: string,
+  { kind = 'workspace', readOnly, checks = true }: BackendOptions = {},
+) {
+  const sessions = new Map<string, Session>();
+  const events = new Stream();
+  const inspect = new Stream();
+  const requests: string[] = [];
+  const bodies: unknown[] = [];
+  const actors = new Map<string, InspectionRecord & { type: 'actor' }>();
+  const state = {
+    modules: [] as ModuleState[],
+    provider: 'openai',
+    model: 'gpt-test',
+    activeTurns: 0,
+    pendingApprovals: 0,
+    droppedEvents: 0,
+    records: [] as AppServerRecord[],
+    /** The next request to such a path is answered with this error. */
+    failures: new Map<string, { readonly status: number; readonly code: string; readonly message: string }>(),
+    /** Requests to such a path are answered when this is resolved. */
+    held: new Map<string, Promise<void>>(),
+  };
+  let newestId = 0;
+
+  const helloFrame = () =>
+    `id: hello\nevent: stream.hello\ndata: ${JSON.stringify({ bootId: 'a', newest: newestId })}\n\n`;
+  events.begin = () => (kind === 'workspace' ? [helloFrame()] : []);
+  inspect.begin = () =>
+    [...actors.values()].map(
+      (record, index) => `id: i-${index}\nevent: actor\ndata: ${superjson.stringify(record)}\n\n`,
+    );
+
+  const page = (): PageInfo => ({
+    kind,
+    version: '0.1.0',
+    ...(kind === 'workspace' && { workspacePath: '/home/ada/projects/demo' }),
+    ...(readOnly !== undefined && { readOnly }),
+    views:
+      kind === 'hub' ? ['overview', 'actors', 'events', 'logs'] : ['overview', 'sessions', 'actors', 'events', 'logs'],
+  });
+
+  function summary(): DashboardSummary {
+    const records = [...sessions.values()].map(({ record }) => record);
+    const sum = (of: (record: DashboardSession) => number) => records.reduce((total, record) => total + of(record), 0);
+    const all = [...sessions.values()].flatMap((session) => session.events.slice(-20));
+    return {
+      ...{ kind: 'workspace', workspacePath: '/home/ada/projects/demo', version: '0.1.0', pid: 4242 },
+      startedAt: new Date(Date.now() - 3_600_000).toISOString(),
+      ...{ provider: state.provider, model: state.model, sessionCount: sessions.size },
+      ...{ turnCount: sum((r) => r.turnCount), failedTurnCount: sum((r) => r.failedTurnCount) },
+      ...{ thinkingCount: sum((r) => r.thinkingCount), responseCount: sum((r) => r.responseCount) },
+      ...{ toolCallCount: sum((r) => r.toolCallCount), toolFailureCount: sum((r) => r.toolFailureCount) },
+      ...{ approvalCount: sum((r) => r.approvalCount), compactionCount: sum((r) => r.compactionCount) },
+      ...{ errorCount: sum((r) => r.errorCount), inputTokens: sum((r) => r.inputTokens) },
+      ...{ outputTokens: sum((r) => r.outputTokens), turnDurationMs: sum((r) => r.turnDurationMs) },
+      ...{ toolDurationMs: sum((r) => r.toolDurationMs), approvalWaitMs: sum((r) => r.approvalWaitMs) },
+      maxToolDurationMs: Math.max(0, ...records.map((r) => r.maxToolDurationMs)),
+      ...{ eventCount: sum((r) => r.eventCount), totalTokens: sum((r) => r.totalTokens) },
+      ...{ activeTurns: state.activeTurns, pendingApprovals: state.pendingApprovals },
+      ...{ droppedEvents: state.droppedEvents, modules: state.modules },
+      recentEvents: all
+        .sort((a, b) => b.id - a.id)
+        .slice(0, 20)
+        .map((event) => listed(event, 'short')),
+    };
+  }
+
+  function sessionPage(query: URLSearchParams): SessionPage {
+    const text = (query.get('q') ?? '').toLowerCase();
+    const status = query.get('status');
+    const limit = Number(query.get('limit') ?? 100);
+    const found = [...sessions.values()]
+      .map(({ record }) => record)
+      .filter(({ displayName = '', firstInput = '', sessionKey }) =>
+        `${displayName} ${firstInput} ${sessionKey}`.toLowerCase().includes(text),
+      )
+      .filter(({ isRunning, errorCount, failedTurnCount, toolFailureCount }) => {
+        if (status === 'running') return isRunning;
+        return status !== 'failed' || errorCount + failedTurnCount + toolFailureCount > 0;
+      })
+      .sort((a, b) => b.lastActivityAt.localeCompare(a.lastActivityAt) || b.sessionKey.localeCompare(a.sessionKey));
+    const cursor = query.get('cursor');
+    const from = cursor === null ? 0 : found.findIndex(({ sessionKey }) => sessionKey === cursor) + 1;
+    const part = found.slice(from, from + limit);
+    const last = part.at(-1);
+    return { sessions: part, ...(from + limit < found.length && last && { next: last.sessionKey }) };
+  }
+
+  function eventPage(sessionKey: string, query: URLSearchParams): EventPage {
+    const session = sessions.get(sessionKey);
+    const all = session?.events ?? [];
+    const limit = Number(query.get('limit') ?? 1_000);
+    const text = query.get('q')?.toLowerCase();
+    const isDescending = query.get('order') === 'desc';
+    const after = Number(query.get('after') ?? 0);
+    const wanted =
+      text === undefined ? all : all.filter(({ data }) => JSON.stringify(data).toLowerCase().includes(text));
+    const start = after === 0 ? 0 : firstAfter(wanted, after);
+    const found = isDescending ? wanted.slice(-limit).reverse() : wanted.slice(start, start + limit);
+    const last = found.at(-1);
+    const hasMore = isDescending ? wanted.length > limit : start + limit < wanted.length;
+    return {
+      ...(session && { session: session.record }),
+      events: found.map((event) => listed(event, query.get('bodies') ?? 'short')),
+      ...(hasMore && last && { next: last.id }),
+    };
+  }
+
+  type Answer = readonly [status: number, body: unknown, schema?: v.GenericSchema];
+  const fault = (status: number, code: string, message: string): Answer => [
+    status,
+    { error: { code, message, details: null } },
+  ];
+
+  function remove(sessionKey: string): Answer {
+    const session = sessions.get(sessionKey);
+    if (!session) return fault(404, 'sessionNotFound', 'There is no such session.');
+    if (session.record.isRunning) return fault(409, 'sessionActive', 'A turn of this session is running.');
+    sessions.delete(sessionKey);
+    events.send([['session.deleted', JSON.stringify({ sessionKey })]]);
+    return [200, { deleted: true, sessionKey }, SessionDeleted];
+  }
+
+  function removeAll(): Answer {
+    const kept = [...sessions.values()].filter(({ record }) => record.isRunning).map(({ record }) => record.sessionKey);
+    const deleted = sessions.size - kept.length;
+    for (const key of sessions.keys()) if (!kept.includes(key)) sessions.delete(key);
+    events.send([['session.deleted', JSON.stringify({ sessionKey: null })]]);
+    return [200, { deleted, kept }, SessionsCleared];
+  }
+
+  /** Answers by method and path; what is in brackets is handed on, decoded. */
+  const routes: readonly (readonly [
+    RegExp,
+    (parts: readonly string[], query: URLSearchParams, body: unknown) => Answer,
+  ])[] = [
+    [/^GET \/(?:dashboard\/api|v1)\/page$/, () => [200, page(), PageInfo]],
+    [/^GET \/dashboard\/api\/summary$/, () => [200, summary(), summarySchema]],
+    [/^GET \/dashboard\/api\/sessions$/, (_, query) => [200, sessionPage(query), SessionPage]],
+    [
+      /^GET \/dashboard\/api\/sessions\/([^/]+)\/events$/,
+      ([key = ''], query) => [200, eventPage(key, query), eventPageSchema],
+    ],
+    [
+      /^GET \/dashboard\/api\/sessions\/([^/]+)\/events\/(\d+)$/,
+      ([key = '', id]) => {
+        const event = sessions.get(key)?.events.find((each) => each.id === Number(id));
+        return event ? [200, event, anyEvent] : fault(404, 'eventNotFound', 'This session has no such event.');
+      },
+    ],
+    [/^DELETE \/api\/sessions\/([^/]+)$/, ([key = '']) => remove(key)],
+    [/^DELETE \/api\/sessions$/, removeAll],
+    [
+      /^GET \/v1\/status$/,
+      () => [
+        200,
+        {
+          ...{ hubVersion: '0.1.0', pid: 77, startedAt: new Date(Date.now() - 60_000).toISOString() },
+          ...{ statePath: '/home/ada/.oratorio/hub', apiBaseUrl: 'http://127.0.0.1:1' },
+          capabilities: {
+            appServerManagement: true,
+            portManagement: true,
+            events: true,
+            notifications: true,
+            tray: false,
+          },
+        },
+        HubStatus,
+      ],
+    ],
+    [/^GET \/v1\/appservers$/, () => [200, state.records, v.array(AppServerRecord)]],
+    [
+      /^GET \/v1\/appservers\/dashboard$/,
+      (_, query) => [200, { url: `${origin}/opened?${query}#token=of-the-workspace` }],
+    ],
+    [
+      /^POST \/v1\/appservers\/(ensure|restart|stop)$/,
+      (_, __, body) => {
+        bodies.push(body);
+        return [200, {}];
+      },
+    ],
+  ];
+
+  function apiAnswer(method: string, url: URL, body: unknown): Answer {
+    const path = url.pathname.replace(/^\/dashboard/i, '/dashboard');
+    const failure = state.failures.get(`${method} ${path}`);
+    if (failure) {
+      state.failures.delete(`${method} ${path}`);
+      return fault(failure.status, failure.code, failure.message);
+    }
+    for (const [pattern, run] of routes) {
+      const match = pattern.exec(`${method} ${path}`);
+      if (match) return run(match.slice(1).map(decodeURIComponent), url.searchParams, body);
+    }
+    return fault(404, 'notFound', 'There is no such route.');
+  }
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method = 'GET' } = request;
+    const url = new URL(request.url ?? '/', 'http://localhost');
+    const path = url.pathname;
+    requests.push(`${method} ${path}${url.search}`);
+    if (!/^\/(dashboard\/)?(api|v1)\//i.test(path)) return servePage(path, response);
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    if (request.headers.authorization !== `Bearer ${token}`) {
+      response.writeHead(401, { 'content-type': 'application/json' });
+      response.end('{"error":{"code":"unauthorized","message":"Missing or wrong token.","details":null}}');
+      return;
+    }
+    if (path === '/dashboard/api/events/stream' || path === '/v1/events') return events.serve(request, response);
+    if (path === '/dashboard/api/inspect' || path === '/v1/inspect') return inspect.serve(request, response);
+    await state.held.get(path.replace(/^\/dashboard/i, '/dashboard'));
+    const text = Buffer.concat(chunks).toString();
+    const [status, content, schema] = apiAnswer(method, url, text === '' ? undefined : JSON.parse(text));
+    if (checks && schema) v.parse(schema, content);
+    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(content));
+  }
+
+  async function servePage(path: string, response: ServerResponse): Promise<void> {
+    if (path === '/opened') {
+      response.writeHead(200, { 'content-type': 'text/plain' }).end('Another server is here.');
+      return;
+    }
+    const file = /^\/(dashboard\/?)?$/i.test(path) ? 'index.html' : path.replace(/^\/dashboard\//i, '/').slice(1);
+    try {
+      const content = brotliCompressSync(await readFile(join(pageDirectory, file)));
+      const type = types[extname(file)] ?? 'application/octet-stream';
+      response
+        .writeHead(200, {
+          ...{ 'content-type': type, 'content-encoding': 'br', 'cache-control': 'no-cache' },
+          'content-security-policy': contentSecurityPolicy,
+        })
+        .end(content);
+    } catch {
+      response.writeHead(404).end();
+    }
+  }
+
+  const failed: unknown[] = [];
+  const server = createServer((request, response) => {
+    answer(request, response).catch((error: unknown) => {
+      failed.push(error);
+      response.destroy();
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const origin = `http://127.0.0.1:${port}`;
+
+  function record(sessionKey: string, told: readonly Told[]): EventSummary[] {
+    const session = sessions.get(sessionKey) ?? new Session(sessionKey, {});
+    sessions.set(sessionKey, session);
+    return told.map(({ at, data = {}, ...rest }) => {
+      newestId += 1;
+      const event = { ...rest, id: newestId, sessionKey, at: new Date(at ?? Date.now()).toISOString(), data };
+      // A type that this version does not know is what some tests are about.
+      session.add(event as EventSummary);
+      return event as EventSummary;
+    });
+  }
+
+  return {
+    origin,
+    url: `${origin}/${kind === 'hub' ? '' : 'DashBoard'}`,
+    token,
+    sessions,
+    events,
+    inspect,
+    requests,
+    bodies,
+    state,
+    /** What went wrong in here: an answer that is against its schema. */
+    failed,
+
+    /** A session, with what was recorded of it before anybody looks. */
+    seed(sessionKey: string, facts: Partial<DashboardSession>, told: readonly Told[]): void {
+      sessions.set(sessionKey, new Session(sessionKey, facts));
+      record(sessionKey, told);
+      Object.assign(sessions.get(sessionKey)?.record ?? {}, facts);
+    },
+
+    /** Something happens: it is recorded and told on the stream. */
+    tell(sessionKey: string, told: readonly Told[]): EventSummary[] {
+      const added = record(sessionKey, told);
+      events.send(added.map((event) => [event.type, JSON.stringify(listed(event, 'short'))]));
+      return added;
+    },
+
+    /** Something happens that the stream does not tell. */
+    record,
+
+    /** An actor of the Hub: an agent server exists, or has moved. */
+    actor(
+      path: string,
+      states: readonly string[],
+      projection: Record<string, string | number | boolean | null> = {},
+    ): void {
+      const at = new Date();
+      const told: InspectionRecord & { type: 'actor' } = {
+        ...{ type: 'actor', id: path, parent: 'hub', machine: 'agent-server', title: path, states: [...states] },
+        ...{ at, projection, steps: 0, since: at, statistics: {} },
+      };
+      actors.set(path, told);
+      inspect.send([['actor', superjson.stringify(told)]]);
+    },
+
+    async close(): Promise<void> {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+export type Backend = Awaited<ReturnType<typeof startBackend>>;
+
+/** As `EventSummary`, also with a type that a newer server may tell. */
+const anyEvent = v.object({ ...EventSummary.entries, type: v.string() });
+const summarySchema = v.object({ ...DashboardSummary.entries, recentEvents: v.array(anyEvent) });
+const eventPageSchema = v.object({ ...EventPage.entries, events: v.array(anyEvent) });
+
+function firstAfter(events: readonly EventSummary[], id: number): number {
+  let low = 0;
+  let high = events.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((events[middle]?.id ?? 0) <= id) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** Events of a session of `turns` turns, each with `steps` thoughts, calls and answers, from `start` on. */
+export function story(start: number, turns: number, steps: number): Told[] {
+  const told: Told[] = [{ type: 'session.started', at: start, data: { displayName: 'A long story' } }];
+  let at = start;
+  for (let turn = 1; turn <= turns; turn += 1) {
+    const turnId = `turn_${String(turn).padStart(3, '0')}`;
+    const begun = at;
+    told.push({ type: 'turn.started', at, turnId });
+    for (let step = 1; step <= steps; step += 1) {
+      const callId = `call_${turn}_${step}`;
+      const isFailed = (turn * 31 + step) % 17 === 0;
+      const tool = step % 3 === 0 ? 'ReadFile' : 'Exec';
+      at += 400;
+      told.push({ type: 'thinking', at, turnId, durationMs: 380, data: { text: `Thought ${step} of ${turnId}.` } });
+      told.push({ type: 'tool.started', at, turnId, callId, tool, data: { arguments: `{"command":"step ${step}"}` } });
+      at += 250;
+      const type = isFailed ? 'tool.failed' : 'tool.completed';
+      told.push({
+        type,
+        at,
+        turnId,
+        callId,
+        tool,
+        durationMs: 250,
+        data: { result: `Result ${step}`, outcome: type.slice(5) },
+      });
+      at += 300;
+      told.push({ type: 'response', at, turnId, durationMs: 290, data: { text: `Answer ${step} of ${turnId}.` } });
+      told.push({ type: 'tokens.used', at, turnId, data: { inputTokens: 100, outputTokens: 20 } });
+    }
+    told.push({ type: 'turn.completed', at, turnId, durationMs: at - begun, data: { status: 'completed' } });
+    at += 1_000;
+  }
+  return told;
+}

@@ -1,0 +1,85 @@
+/** A page of the built UI over the backend with traces, in a real browser, that must neither complain nor call anybody else. */
+import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
+import t, { type Test } from 'tap';
+import { build } from 'vite';
+import { launchBrowser } from '../browser.ts';
+import { type Backend, type BackendOptions, startBackend, token } from './sessions-backend.ts';
+
+export interface Scene {
+  readonly backend: Backend;
+  readonly context: BrowserContext;
+  readonly page: Page;
+  /** Opens another place of the page, as from a link in a terminal. */
+  readonly open: (at: string) => Promise<void>;
+}
+
+export interface SceneOptions extends BackendOptions {
+  readonly context?: BrowserContextOptions;
+  /** Where the page is opened: `/sessions?q=x`. */
+  readonly at: string;
+  /** The clock of the page can be moved on. */
+  readonly hasClock?: boolean;
+  /** Fills the backend before the page is opened. */
+  readonly prepare?: (backend: Backend) => void;
+}
+
+/** Builds the page once for a test file, and starts a browser for it. */
+export async function stage() {
+  const pageDirectory = t.testdir();
+  await build({
+    configFile: 'src/ui/vite.config.ts',
+    logLevel: 'error',
+    build: { outDir: pageDirectory, emptyOutDir: true },
+  });
+  let browser: Browser | undefined;
+  t.before(async () => {
+    browser = await launchBrowser();
+  });
+  t.teardown(() => browser?.close());
+
+  return function scene(name: string, options: SceneOptions, play: (t: Test, scene: Scene) => Promise<void>): void {
+    t.test(name, async (t) => {
+      if (!browser) throw new Error('the browser has not started');
+      const backend = await startBackend(pageDirectory, options);
+      t.teardown(() => backend.close());
+      options.prepare?.(backend);
+      const context = await browser.newContext({
+        ...{ viewport: { width: 1280, height: 800 }, reducedMotion: 'reduce', colorScheme: 'light' },
+        ...{ locale: 'en-GB', timezoneId: 'Europe/Berlin', permissions: ['clipboard-read', 'clipboard-write'] },
+        ...options.context,
+      });
+      t.teardown(() => context.close());
+      context.setDefaultTimeout(120_000);
+      const complaints: string[] = [];
+      const foreign: string[] = [];
+      watch(context, backend, complaints, foreign);
+      const page = await context.newPage();
+      if (options.hasClock) await page.clock.install();
+      const open = async (at: string) => {
+        await page.goto('about:blank');
+        await page.goto(`${backend.url}#${new URLSearchParams({ token, at })}`);
+      };
+      await open(options.at);
+      await play(t, { backend, context, page, open });
+      t.same(complaints, [], 'no script error, no violation of the content security policy');
+      t.same(foreign, [], 'no request to another origin');
+      t.same(backend.failed, [], 'every answer is what its schema says');
+    });
+  };
+}
+
+function watch(context: BrowserContext, backend: Backend, complaints: string[], foreign: string[]): void {
+  context.on('console', (message) => {
+    // An answer that a test refuses or cuts is reported by the browser itself; everything else is a fault of the page.
+    const isRefused = /Failed to load resource|net::ERR/.test(message.text());
+    if (message.type() === 'error' && !isRefused) complaints.push(message.text());
+  });
+  context.on('weberror', (error) => complaints.push(String(error.error())));
+  context.on('request', (request) => {
+    const url = request.url();
+    if (!url.startsWith(backend.origin) && !url.startsWith('blob:') && url !== 'about:blank') foreign.push(url);
+  });
+}
+
+/** What somebody has copied. */
+export const clipboard = (page: Page): Promise<string> => page.evaluate(() => navigator.clipboard.readText());

@@ -1,0 +1,198 @@
+/** The settings view: a form over the real schema of the configuration. */
+import type { Page } from 'playwright-core';
+import t from 'tap';
+import { settingsJsonSchema } from '../../src/config/index.ts';
+import { faultOf, issuesOf, kindOf, type Schema, search, sectionsOf } from '../../src/ui/views/settings/model.ts';
+import { axe, stage } from './scene.ts';
+import type { WorkspaceBackend } from './workspace-backend.ts';
+
+const scene = await stage();
+
+const field = (page: Page, keyPath: string) =>
+  page.locator('.field', { has: page.getByTitle(keyPath, { exact: true }) });
+const control = (page: Page, keyPath: string) => page.locator(`[id="setting-${keyPath}"]`);
+
+function fill({ state }: WorkspaceBackend): void {
+  state.config = {
+    ...state.config,
+    effective: {
+      Model: 'gpt-x',
+      ApiKey: { set: true },
+      MaxToolCallRounds: 50,
+      StreamUpstream: true,
+      Tools: { Web: { AllowedHosts: ['docs.internal'] } },
+      Telemetry: { Headers: { Authorization: { set: true } } },
+      McpServers: { files: { transport: 'stdio', command: 'files' } },
+    },
+    workspace: { MaxToolCallRounds: 50 },
+    user: { Model: 'gpt-x' },
+  };
+}
+
+t.test('the form has a control for every setting of the real schema, and knows what it cannot edit', async (t) => {
+  const sections = sectionsOf((await settingsJsonSchema()) as Schema);
+  const settings = sections.flatMap((section) => section.settings);
+  t.equal(sections[0]?.title, 'General');
+  t.ok(sections.some(({ title }) => title === 'Tools › Shell'));
+  t.ok(settings.length > 60);
+  t.same(
+    settings.filter(({ kind }) => kind === 'other').map(({ keyPath }) => keyPath),
+    ['McpServers'],
+  );
+  t.same(
+    settings.filter(({ kind }) => kind === 'secretTable').map(({ keyPath }) => keyPath),
+    ['Telemetry.Headers'],
+  );
+  t.equal(new Set(settings.map(({ keyPath }) => keyPath)).size, settings.length);
+  t.ok(search(sections, 'sandbox bubblewrap').flatMap((section) => section.settings).length === 1);
+});
+
+t.test('kinds and cheap checks', async (t) => {
+  t.equal(kindOf({ type: 'string', writeOnly: true }), 'secret');
+  t.equal(kindOf({ enum: ['a', 'b'], type: 'string' }), 'choice');
+  t.equal(kindOf({ type: 'array', items: { type: 'object' } }), 'other');
+  t.equal(kindOf({}), 'other');
+  const setting = {
+    keyPath: 'A',
+    title: 'A',
+    kind: 'number' as const,
+    schema: { type: 'integer', minimum: 1, maximum: 9 },
+  };
+  t.equal(faultOf(setting, 5), undefined);
+  t.equal(faultOf(setting, null), undefined, 'taking it out is always possible');
+  t.match(faultOf(setting, 10), '1 to 9');
+  t.match(faultOf(setting, 1.5), 'whole');
+  t.match(faultOf(setting, Number.NaN), 'number');
+  const { byPath, rest } = issuesOf(
+    {
+      issues: [
+        { path: 'api.port', message: 'must be less' },
+        { path: 'X', message: 'no' },
+      ],
+    },
+    ['Api.Port'],
+  );
+  t.equal(byPath.get('Api.Port'), 'must be less');
+  t.same(rest, ['X: no']);
+  t.same(issuesOf({}, []).rest, []);
+});
+
+scene(
+  'every kind of setting is shown with its value and where it comes from, and saved',
+  { at: '/settings', prepare: fill },
+  async (t, { page, backend }) => {
+    await control(page, 'Model').waitFor();
+    t.same(await axe(page), []);
+    t.equal(await control(page, 'Model').inputValue(), 'gpt-x');
+    t.match(await field(page, 'Model').textContent(), 'your settings');
+    t.match(await field(page, 'MaxToolCallRounds').textContent(), 'this workspace');
+    t.match(await field(page, 'Tools.Shell.TimeoutMs').textContent(), 'default · after restart');
+    t.equal(await control(page, 'Tools.Shell.TimeoutMs').inputValue(), '120000');
+    t.equal(await control(page, 'ApiKey').inputValue(), '', 'a secret is never shown');
+    t.match(await control(page, 'ApiKey').getAttribute('placeholder'), 'set');
+    t.match(await control(page, 'McpServers').textContent(), '"stdio"');
+
+    await control(page, 'Model').fill('gpt-y');
+    await control(page, 'MaxToolCallRounds').fill('60');
+    await control(page, 'StreamUpstream').uncheck();
+    await control(page, 'Tools.Shell.Sandbox').selectOption('auto');
+    await control(page, 'Tools.Web.AllowedHosts').fill('docs.internal\n\n 127.0.0.1:8000 ');
+    await control(page, 'ApiKey').fill('secret-1');
+    await page.getByLabel('Headers: name').fill('X-Team.Name');
+    await page.getByLabel('Headers: value').fill('secret-2');
+    await page.getByRole('button', { name: 'Set', exact: true }).click();
+    await page.getByRole('button', { name: 'Remove Authorization' }).click();
+    await page.getByRole('button', { name: 'Save 8 changes' }).waitFor();
+    await page.keyboard.press('Control+s');
+    await page.getByText('Settings saved.').waitFor();
+    t.same(backend.bodies, [
+      {
+        method: 'PUT',
+        path: '/dashboard/api/config',
+        ifMatch: '"r1"',
+        body: {
+          set: {
+            Model: 'gpt-y',
+            MaxToolCallRounds: 60,
+            StreamUpstream: false,
+            'Tools.Shell.Sandbox': 'auto',
+            'Tools.Web.AllowedHosts': ['docs.internal', '127.0.0.1:8000'],
+            ApiKey: 'secret-1',
+            'Telemetry.Headers.X-Team.Name': 'secret-2',
+            'Telemetry.Headers.Authorization': null,
+          },
+        },
+      },
+    ]);
+    await page.locator('.banner', { hasText: 'once the agent server has been started again' }).waitFor();
+    t.match(await field(page, 'Model').textContent(), 'this workspace');
+  },
+);
+
+scene(
+  'a fault the form sees stops the save; one the server sees is shown at its field',
+  { at: '/settings', prepare: fill },
+  async (t, { page, backend }) => {
+    await control(page, 'MaxToolCallRounds').fill('0');
+    t.match(await field(page, 'MaxToolCallRounds').textContent(), 'This must be 1 to 10000.');
+    t.equal(await page.getByRole('button', { name: 'Save 1 change' }).isDisabled(), true);
+    await field(page, 'MaxToolCallRounds').getByRole('button', { name: 'Undo' }).click();
+    backend.state.configIssues = [{ path: 'EndPoint', message: 'must be an http or https URL' }];
+    await control(page, 'EndPoint').fill('nonsense');
+    await page.getByRole('button', { name: 'Save 1 change' }).click();
+    await field(page, 'EndPoint').getByText('must be an http or https URL').waitFor();
+    t.equal(await control(page, 'EndPoint').getAttribute('aria-invalid'), 'true');
+    t.same(await axe(page), []);
+    t.equal(await control(page, 'EndPoint').inputValue(), 'nonsense', 'what was typed stays');
+  },
+);
+
+scene(
+  'somebody else changed the file: told, nothing is overwritten, and one can go on',
+  { at: '/settings', prepare: fill },
+  async (t, { page, backend }) => {
+    await control(page, 'Model').fill('gpt-z');
+    backend.state.config = { ...backend.state.config, revision: 'r2' };
+    await page.getByRole('button', { name: 'Save 1 change' }).click();
+    await page.getByRole('alert').getByText('The file has changed meanwhile').waitFor();
+    await page.getByRole('button', { name: 'Read the file again' }).click();
+    await page.getByRole('alert').waitFor({ state: 'detached' });
+    t.equal(await control(page, 'Model').inputValue(), 'gpt-z');
+    await page.getByRole('button', { name: 'Save 1 change' }).click();
+    await page.getByText('Settings saved.').waitFor();
+  },
+);
+
+scene(
+  'a setting of the workspace can be taken out of its file',
+  { at: '/settings', prepare: fill },
+  async (t, { page, backend }) => {
+    await field(page, 'MaxToolCallRounds').getByRole('button', { name: 'Reset' }).click();
+    t.equal(await control(page, 'MaxToolCallRounds').inputValue(), '100', 'what will hold without it');
+    await page.getByRole('button', { name: 'Save 1 change' }).click();
+    await page.getByText('Settings saved.').waitFor();
+    t.match(backend.bodies.at(-1)?.body, { set: { MaxToolCallRounds: null } });
+  },
+);
+
+scene(
+  'read-only settings can be read, searched, and say why',
+  {
+    at: '/settings',
+    prepare: (backend) => {
+      fill(backend);
+      backend.state.config = { ...backend.state.config, readOnly: 'the file is no JSON object' };
+    },
+  },
+  async (t, { page }) => {
+    await page.getByText('the file is no JSON object').waitFor();
+    t.equal(await control(page, 'Model').isDisabled(), true);
+    await page.keyboard.press('/');
+    await page.keyboard.type('compaction context');
+    await control(page, 'Model').waitFor({ state: 'detached' });
+    t.equal(await control(page, 'Compaction.ContextWindow').inputValue(), '128000');
+    t.same(await axe(page), []);
+  },
+);
+
+t.end();

@@ -1,0 +1,241 @@
+/** One connection for many tabs: leading, following, joining late, taking over. Locks and channel behave as a browser's. */
+import t from 'tap';
+import { type SharedStreamOptions, shareStream } from '../../src/ui/app/shared-stream.ts';
+import type { Connection, StreamEvent, StreamOptions } from '../../src/ui/app/stream.ts';
+
+type ReadOptions = Omit<StreamOptions, 'url' | 'token'>;
+
+/** The Web Locks API as far as it is used: exclusive locks of one name, waiting in order, given up and stolen. */
+function createLocks(): LockManager {
+  interface Held {
+    readonly steal: () => void;
+  }
+  let held: Held | null = null;
+  const waiting: (() => void)[] = [];
+  const next = () => {
+    held = null;
+    waiting.shift()?.();
+  };
+  const hold = (callback: () => Promise<unknown>): Promise<unknown> =>
+    new Promise((resolve, reject) => {
+      const mine: Held = { steal: () => reject(new DOMException('stolen', 'AbortError')) };
+      held = mine;
+      callback().then(
+        (value) => {
+          resolve(value);
+          if (held === mine) next();
+        },
+        (error) => {
+          reject(error);
+          if (held === mine) next();
+        },
+      );
+    });
+  const request = (_name: string, options: LockOptions, callback: () => Promise<unknown>): Promise<unknown> => {
+    if (options.steal) {
+      held?.steal();
+      return hold(callback);
+    }
+    if (!held && waiting.length === 0) return hold(callback);
+    return new Promise((resolve, reject) => {
+      const start = () => hold(callback).then(resolve, reject);
+      waiting.push(start);
+      options.signal?.addEventListener('abort', () => {
+        const at = waiting.indexOf(start);
+        if (at < 0) return;
+        waiting.splice(at, 1);
+        reject(options.signal?.reason);
+      });
+    });
+  };
+  return { request, query: async () => ({}) } as unknown as LockManager;
+}
+
+/** A server whose one stream tells everything it has to each new connection. */
+function createServer() {
+  const readers = new Set<ReadOptions>();
+  const log: StreamEvent[] = [];
+  const connections: (string | undefined)[] = [];
+  return {
+    readers,
+    connections,
+    say(...texts: string[]): void {
+      const events = texts.map((text) => {
+        const event = { id: String(log.length + 1), event: 'fact', data: text };
+        log.push(event);
+        return event;
+      });
+      for (const reader of readers) reader.onEvents(events);
+    },
+    read: (options: ReadOptions): Promise<void> =>
+      new Promise((resolve) => {
+        connections.push(options.lastEventId);
+        readers.add(options);
+        options.onConnection({ state: 'connecting' });
+        options.signal.addEventListener('abort', () => {
+          readers.delete(options);
+          resolve();
+        });
+        options.onOpen(options.lastEventId !== undefined);
+        options.onConnection({ state: 'live' });
+        const missed = log.slice(Number(options.lastEventId ?? 0));
+        if (missed.length > 0) options.onEvents(missed);
+      }),
+  };
+}
+
+let names = 0;
+
+function stage() {
+  const locks = createLocks();
+  const server = createServer();
+  names += 1;
+  const name = `stream-${process.pid}-${names}`;
+  return {
+    server,
+    open(more: Partial<SharedStreamOptions> = {}) {
+      const abort = new AbortController();
+      const told: string[] = [];
+      const waiters = new Set<() => void>();
+      let resets = 0;
+      const wake = () => {
+        for (const waiter of waiters) waiter();
+      };
+      const connections: Connection['state'][] = [];
+      const stream = shareStream({
+        name,
+        locks,
+        signal: abort.signal,
+        read: server.read,
+        retain: () => 'yes',
+        onEvents: (events) => {
+          told.push(...events.map(({ data }) => data));
+          wake();
+        },
+        onReset: () => {
+          resets += 1;
+          told.length = 0;
+        },
+        onConnection: ({ state }) => {
+          connections.push(state);
+          wake();
+        },
+        ...more,
+      });
+      t.teardown(() => abort.abort());
+      return {
+        stream,
+        told,
+        connections,
+        get resets() {
+          return resets;
+        },
+        close: () => abort.abort(),
+        /** Resolves when exactly this was told since the last reset. */
+        knows: (...texts: string[]) =>
+          new Promise<void>((resolve) => {
+            const look = () => {
+              if (JSON.stringify(told) !== JSON.stringify(texts)) return;
+              waiters.delete(look);
+              resolve();
+            };
+            waiters.add(look);
+            look();
+          }),
+      };
+    },
+  };
+}
+
+t.test('the first tab reads; the others are told, also what was told before they came', async (t) => {
+  const { server, open } = stage();
+  const first = open();
+  server.say('a', 'b');
+  await first.knows('a', 'b');
+  const second = open();
+  await second.knows('a', 'b');
+  server.say('c');
+  await Promise.all([first.knows('a', 'b', 'c'), second.knows('a', 'b', 'c')]);
+  t.equal(server.connections.length, 1);
+  t.equal(second.connections.at(-1), 'live');
+  t.same(
+    second.stream.catchUp()?.map(({ data }) => data),
+    ['a', 'b', 'c'],
+    'a listener that comes late in a tab',
+  );
+});
+
+t.test(
+  'when the reader closes, the next one resumes behind what it was told: nothing lost, nothing twice',
+  async (t) => {
+    const { server, open } = stage();
+    const first = open();
+    const second = open();
+    const third = open();
+    server.say('a');
+    await Promise.all([first, second, third].map((tab) => tab.knows('a')));
+    first.close();
+    server.say('b');
+    await Promise.all([second, third].map((tab) => tab.knows('a', 'b')));
+    second.close();
+    server.say('c');
+    await third.knows('a', 'b', 'c');
+    t.same(server.connections, [undefined, '1', '2']);
+    t.equal(third.resets, 1, 'only when it joined');
+    const late = open();
+    await late.knows('a', 'b', 'c');
+  },
+);
+
+t.test('more than is held for late tabs: the reader begins anew, and everybody gets everything', async (t) => {
+  const { server, open } = stage();
+  const first = open();
+  const many = Array.from({ length: 20_001 }, (_, index) => String(index));
+  server.say(...many);
+  await first.knows(...many);
+  const second = open();
+  await Promise.all([first.knows(...many), second.knows(...many)]);
+  t.same(server.connections, [undefined, undefined]);
+  t.equal(server.readers.size, 1);
+});
+
+t.test('a reader that is silent loses the lock to one that waits', async (t) => {
+  const { server, open } = stage();
+  const frozen = open({ read: () => new Promise(() => {}) });
+  const second = open({ patience: { answerMs: 50, silenceMs: 50 } });
+  server.say('a');
+  await second.knows('a');
+  t.same(frozen.told, []);
+});
+
+t.test('a refused token is a matter of its own tab: the next one reads with its own', async (t) => {
+  const { server, open } = stage();
+  const refused = open({
+    read: async ({ onConnection }) => onConnection({ state: 'refused' }),
+  });
+  const second = open();
+  server.say('a');
+  await second.knows('a');
+  t.same(refused.connections, ['refused']);
+  t.notOk(second.connections.includes('refused'));
+});
+
+t.test('without locks each tab reads for itself', async (t) => {
+  const { server, open } = stage();
+  const tabs = [open({ locks: undefined }), open({ locks: undefined })];
+  server.say('a');
+  await Promise.all(tabs.map((tab) => tab.knows('a')));
+  t.equal(server.connections.length, 2);
+});
+
+t.test('what need not be told late is not held; what begins anew replaces what was before', async (t) => {
+  const { server, open } = stage();
+  const retain = ({ data }: StreamEvent) => (data === 'no' ? 'no' : data === 'afresh' ? 'afresh' : 'yes');
+  const first = open({ retain });
+  server.say('a', 'no', 'afresh', 'b', 'no');
+  await first.knows('a', 'no', 'afresh', 'b', 'no');
+  t.same(
+    first.stream.catchUp()?.map(({ data }) => data),
+    ['afresh', 'b'],
+  );
+});

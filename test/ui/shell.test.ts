@@ -1,0 +1,290 @@
+/** What is around the views, in a real browser: the gate, the palette, keys, appearance, and streams that tabs share. */
+import type { Page } from 'playwright-core';
+import t from 'tap';
+import type { EventSummary } from '../../src/protocol/index.ts';
+import { axe, entrance, overflowsAt, smallTargets, stage } from './scene.ts';
+import { sessionOf, token } from './workspace-backend.ts';
+
+const scene = await stage();
+
+const live = (page: Page) => page.locator('.connection.live').waitFor();
+const rows = (page: Page) => page.locator('.events [role=option]');
+const event = (id: number): EventSummary => ({
+  id,
+  sessionKey: 'thread_1',
+  type: 'tool.completed',
+  at: '2026-11-21T12:00:00.000Z',
+  tool: 'Exec',
+  data: {},
+});
+
+scene(
+  'a tab without a token learns the command, and a token opens it',
+  { isStranger: true },
+  async (t, { page, backend }) => {
+    const main = page.locator('main');
+    await main.getByRole('heading', { name: 'Open this page from a terminal' }).waitFor();
+    t.match(await main.textContent(), 'oratorio dashboard --open');
+    t.equal(await page.getByLabel('Password').count(), 0, 'no log-in where there is none');
+    t.same(await axe(page), []);
+    await page.getByLabel('Token').fill('wrong');
+    await page.getByRole('button', { name: 'Enter' }).click();
+    await main.getByRole('heading', { name: 'Open this page from a terminal' }).waitFor();
+    await page.getByLabel('Token').fill(token);
+    await page.getByRole('button', { name: 'Enter' }).click();
+    await live(page);
+    t.notMatch(page.url(), token, 'the token is in no address');
+    await page.reload();
+    await live(page);
+    backend.tokens.clear();
+    backend.events.cut();
+    await main.getByRole('heading', { name: 'Open this page from a terminal' }).waitFor();
+    t.notOk(backend.requests.some((request) => request.includes(token)));
+  },
+);
+
+scene(
+  'a log-in by name and password is offered where the server has it, and can be left',
+  { isStranger: true, auth: ['token', 'password'] },
+  async (t, { page, backend }) => {
+    await page.getByLabel('User name').fill('ada');
+    await page.getByLabel('Password').fill('babbage');
+    await page.getByRole('button', { name: 'Log in' }).click();
+    t.match(await page.getByRole('alert').textContent(), 'Wrong name or password.');
+    await page.getByLabel('Password').fill('lovelace');
+    await page.getByRole('button', { name: 'Log in' }).click();
+    await live(page);
+    await page.getByRole('button', { name: 'Appearance and keys' }).click();
+    await page.getByRole('button', { name: 'Log out' }).click();
+    await page.getByLabel('User name').waitFor();
+    t.ok(backend.requests.includes('POST /dashboard/api/logout'));
+  },
+);
+
+scene(
+  'a server that does not answer is told, never a spinner for ever',
+  { at: '/events' },
+  async (t, { page, backend }) => {
+    await live(page);
+    backend.state.failWith = 503;
+    await page.reload();
+    await page.getByRole('heading', { name: 'The server does not answer' }).waitFor();
+    t.match(await page.getByRole('alert').textContent(), 'The disk is full.');
+    backend.state.failWith = undefined;
+    await live(page);
+  },
+);
+
+scene('the palette finds commands by a few letters, and sessions', { at: '/events' }, async (t, { page, backend }) => {
+  await live(page);
+  backend.state.sessions = [sessionOf('thread_7', 'fugue in d minor')];
+  await page.keyboard.press('Control+k');
+  const palette = page.getByRole('dialog', { name: 'Search and commands' });
+  await palette.waitFor();
+  t.same(await axe(page), []);
+  await page.keyboard.type('goaut');
+  const first = palette.getByRole('option').first();
+  t.match(await first.textContent(), /Go to automations.*gt/);
+  await page.keyboard.press('Enter');
+  await palette.waitFor({ state: 'detached' });
+  await page.getByRole('heading', { name: 'Automations' }).waitFor();
+  t.match(page.url(), '#/automations');
+  t.match(await page.title(), /^Automations · demo · Oratorio$/);
+
+  await page.keyboard.press('Control+k');
+  t.match(
+    await palette.getByRole('option').first().textContent(),
+    'Go to automations',
+    'what was used last comes first',
+  );
+  await page.keyboard.type('fugue');
+  await palette.getByRole('option', { name: 'fugue in d minor' }).waitFor();
+  await page.keyboard.press('ArrowUp');
+  await page.keyboard.press('Enter');
+  await palette.waitFor({ state: 'detached' });
+  t.match(page.url(), '#/sessions/thread_7');
+
+  await page.keyboard.press('Control+k');
+  await page.keyboard.type('qqqq');
+  await palette.getByText('Nothing fits.').waitFor();
+  await page.keyboard.press('Escape');
+  await palette.waitFor({ state: 'detached' });
+});
+
+scene('keys: sequences, the sheet, none while typing, letters switched off', { at: '/events' }, async (t, { page }) => {
+  await page.getByRole('heading', { name: 'Events', exact: true }).waitFor();
+  await page.keyboard.press('g');
+  await page.keyboard.press('l');
+  await page.getByRole('heading', { name: 'Logs' }).waitFor();
+  await page.keyboard.press('/');
+  await page.keyboard.type('g e?');
+  t.equal(await page.getByLabel('Search the log').inputValue(), 'g e?', 'what is typed is text');
+  t.equal(await page.getByRole('dialog').count(), 0);
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('?');
+  const sheet = page.getByRole('dialog', { name: 'Keys' });
+  await sheet.waitFor();
+  t.match(await sheet.textContent(), /Go to logs/);
+  t.match(await sheet.textContent(), /Wrap long lines/, 'keys of the view are in it');
+  t.same(await axe(page), []);
+  await sheet.getByLabel('Single letters are shortcuts').uncheck();
+  await page.keyboard.press('Escape');
+  await sheet.waitFor({ state: 'detached' });
+  await page.keyboard.press('g');
+  await page.keyboard.press('e');
+  await page.keyboard.press('?');
+  t.match(page.url(), '#/logs');
+  t.equal(await page.getByRole('dialog').count(), 0);
+  await page.keyboard.press('Control+k');
+  await page.getByRole('dialog', { name: 'Search and commands' }).waitFor();
+});
+
+scene(
+  'theme and density hold from the first paint on, in every tab',
+  { at: '/events' },
+  async (t, { page, context, backend }) => {
+    await live(page);
+    const background = (of: Page) => of.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    t.equal(await background(page), 'rgb(245, 247, 249)');
+    await page.getByRole('button', { name: 'Appearance and keys' }).click();
+    await page.getByLabel('Dark').check();
+    await page.getByLabel('Comfortable').check();
+    t.equal(await background(page), 'rgb(15, 18, 22)');
+    await page.keyboard.press('Escape');
+    const other = await context.newPage();
+    const painted = other.evaluate(() => document.documentElement.dataset['theme']);
+    await painted;
+    await other.goto(entrance(backend, '/logs'), { waitUntil: 'commit' });
+    await other.waitForSelector('#app', { state: 'attached' });
+    t.equal(await other.evaluate(() => document.documentElement.dataset['theme']), 'dark');
+    await other.getByRole('heading', { name: 'Logs' }).waitFor();
+    await other.keyboard.press('Control+k');
+    await other.keyboard.type('theme');
+    await other.keyboard.press('Enter');
+    t.equal(await background(page), 'rgb(245, 247, 249)', 'what one tab chooses, the others show');
+  },
+);
+
+scene(
+  'six tabs share one stream; the next one takes over when its reader closes',
+  { at: '/events' },
+  async (t, { page, context, backend }) => {
+    await live(page);
+    const tabs = [page];
+    for (let tab = 1; tab < 6; tab += 1) {
+      const next = await context.newPage();
+      await next.goto(entrance(backend, '/events'));
+      await live(next);
+      tabs.push(next);
+    }
+    t.equal(backend.events.readers.size, 1);
+    t.equal(backend.events.opened, 1);
+    backend.trace(event(1));
+    for (const tab of tabs) await rows(tab).first().waitFor();
+    await page.close();
+    const others = tabs.slice(1);
+    backend.trace(event(2));
+    for (const tab of others) await rows(tab).nth(1).waitFor();
+    backend.trace(event(3));
+    for (const tab of others) {
+      await rows(tab).nth(2).waitFor();
+      t.equal(await rows(tab).count(), 3, 'nothing lost, nothing twice');
+    }
+    t.equal(backend.events.readers.size, 1);
+  },
+);
+
+scene(
+  'a cut stream is resumed; a restarted server begins it anew, and both are told',
+  { at: '/events' },
+  async (t, { page, backend }) => {
+    await live(page);
+    backend.trace(event(1));
+    await rows(page).first().waitFor();
+    backend.events.cut({ refuse: true });
+    await page.locator('.connection.reconnecting').first().waitFor();
+    await page.getByText(/data from \d\d:\d\d:\d\d/).waitFor();
+    backend.trace(event(2));
+    backend.events.cut();
+    await rows(page).nth(1).waitFor();
+    await live(page);
+    t.equal(await rows(page).count(), 2);
+    backend.events.cut({ forget: true });
+    await page.locator('.event.gap').waitFor();
+    backend.trace(event(3));
+    await rows(page).nth(3).waitFor();
+  },
+);
+
+scene(
+  'every view is a landmark apart, fits 320 px, and has targets of 24 px',
+  { at: '/overview' },
+  async (t, { page }) => {
+    await live(page);
+    t.equal(await page.locator('main').count(), 1);
+    await page.keyboard.press('Tab');
+    t.equal(await page.evaluate(() => document.activeElement?.textContent), 'Skip to Overview');
+    await page.keyboard.press('Enter');
+    t.equal(await page.evaluate(() => document.activeElement?.tagName), 'MAIN');
+    for (const view of ['events', 'logs', 'automations', 'settings']) {
+      await page.setViewportSize({ width: 1280, height: 800 });
+      await page.locator(`.rail a[href="#/${view}"]`).click();
+      await page.locator(`.rail a[href="#/${view}"][aria-current=page]`).waitFor();
+      await page.locator('main h1').waitFor();
+      t.equal(await page.evaluate(() => document.activeElement?.tagName), 'MAIN', `${view}: the focus arrives`);
+      t.same(await smallTargets(page), [], view);
+      t.equal(await overflowsAt(page, 320), false, `${view} at 320 px`);
+      t.ok(await page.locator('.rail').isVisible());
+    }
+  },
+);
+
+scene(
+  'reduced motion: nothing moves; forced colours: it can still be read',
+  { at: '/events', context: { forcedColors: 'active' } },
+  async (t, { page, backend }) => {
+    await live(page);
+    backend.trace(event(1));
+    await rows(page).first().waitFor();
+    t.equal(
+      await page.evaluate(() => document.getAnimations().filter(({ playState }) => playState === 'running').length),
+      0,
+    );
+    t.same(await axe(page), []);
+  },
+);
+
+scene(
+  'a page of the Hub has its own views, and says where the others are',
+  { kind: 'hub', at: '/settings' },
+  async (t, { page }) => {
+    await page.getByRole('heading', { name: 'Settings: not on this page' }).waitFor();
+    t.match(await page.locator('main').textContent(), 'oratorio dashboard --open');
+    t.same(await page.locator('.rail a').allTextContents(), ['Overview', 'Actors', 'Events', 'Logs']);
+    t.match(await page.title(), 'Hub');
+  },
+);
+
+scene(
+  'a view that fails, or cannot be fetched, leaves the rest of the page as it is',
+  { at: '/events', complains: /is not iterable|Cannot read|null/ },
+  async (t, { page, context, backend }) => {
+    await live(page);
+    backend.state.automations = { ...backend.state.automations, cron: null as never };
+    await page.locator('.rail a[href="#/automations"]').click();
+    await page.getByRole('heading', { name: 'This view has failed' }).waitFor();
+    backend.state.automations = { ...backend.state.automations, cron: [] };
+    await page.getByRole('button', { name: 'Show it again' }).click();
+    await page.getByRole('heading', { name: 'Nothing runs by itself yet' }).waitFor();
+
+    await context.route('**/assets/logs-*.js', (route) => route.abort());
+    await page.locator('.rail a[href="#/logs"]').click();
+    await page.getByRole('heading', { name: 'This view could not be fetched' }).waitFor();
+    await page.locator('.rail a[href="#/events"]').click();
+    await page.getByRole('heading', { name: 'Events', exact: true }).waitFor();
+    t.ok(await page.locator('.connection.live').isVisible());
+  },
+);
+
+t.end();

@@ -1,0 +1,336 @@
+/** What the page makes of events, without a page: bars, rows, filters, stretches of time, exports. */
+import fc from 'fast-check';
+import t from 'tap';
+import { defaults, type EventSummary, traceTypes } from '../../src/protocol/index.ts';
+import { maxEventsPerPage } from '../../src/ui/views/sessions/paths.ts';
+import { entryOf, textChars } from '../../src/ui/views/sessions/trace/entry.ts';
+import { type ChromeEvent, toChromeTrace, toJsonLines } from '../../src/ui/views/sessions/trace/export.ts';
+import {
+  parseFilter,
+  spellFilter,
+  spellTerm,
+  type Term,
+  toggleTerm,
+} from '../../src/ui/views/sessions/trace/filter.ts';
+import { humanMs, isTurn, type Span, TraceModel, type Turn } from '../../src/ui/views/sessions/trace/model.ts';
+import { entryRows, type Showing, spanRows } from '../../src/ui/views/sessions/trace/rows.ts';
+import { moved, parseZoom, spellZoom, ticks, within, zoomed } from '../../src/ui/views/sessions/trace/scale.ts';
+import { story, type Told } from './sessions-backend.ts';
+
+const day = Date.parse('2026-11-21T12:00:00Z');
+
+/** Events as the API tells them, numbered from 1. */
+const events = (told: readonly Told[]): EventSummary[] =>
+  told.map(({ at = day, data = {}, ...rest }, index) => {
+    const event = { ...rest, id: index + 1, sessionKey: 's', at: new Date(at).toISOString(), data };
+    // A newer server may tell types that this version does not know.
+    return event as EventSummary;
+  });
+
+function modelOf(told: readonly Told[]): TraceModel {
+  const model = new TraceModel();
+  model.append(events(told).map(entryOf));
+  return model;
+}
+
+const turnOf = (model: TraceModel, index = 0): Turn => {
+  const turn = model.roots.filter(isTurn)[index];
+  if (!turn) throw new Error(`There is no turn ${index}.`);
+  return turn;
+};
+
+const everything: Showing = { terms: [], found: new Map(), isDimmed: false, folded: new Set(), now: day };
+const asked = (text: string, more: Partial<Showing> = {}): Showing => ({
+  ...everything,
+  terms: parseFilter(text).terms,
+  ...more,
+});
+
+const turnId = 'turn_001';
+const oneTurn: readonly Told[] = [
+  { type: 'turn.started', at: day, turnId },
+  { type: 'thinking', at: day + 900, turnId, durationMs: 800, data: { text: 'Hm.' } },
+  { type: 'approval.requested', at: day + 1_000, turnId, callId: 'a', data: { kind: 'exec', summary: 'rm -rf build' } },
+  { type: 'approval.completed', at: day + 6_000, turnId, callId: 'a', data: { decision: 'accept', decidedBy: 'user' } },
+  { type: 'tool.started', at: day + 6_000, turnId, callId: 'a', tool: 'Exec', data: { arguments: '{"command":"x"}' } },
+  {
+    type: 'tool.failed',
+    at: day + 7_000,
+    turnId,
+    callId: 'a',
+    tool: 'Exec',
+    durationMs: 1_000,
+    data: { result: 'no' },
+  },
+  { type: 'response', at: day + 8_000, turnId, durationMs: 900, data: { text: 'It failed.' } },
+  { type: 'tokens.used', at: day + 8_000, turnId, data: { inputTokens: 10, outputTokens: 5 } },
+  { type: 'turn.completed', at: day + 8_000, turnId, durationMs: 8_000, data: { status: 'completed' } },
+];
+
+t.test('a pair of events is one bar, a segment is one bar, and a turn holds them', async (t) => {
+  const turn = turnOf(modelOf(oneTurn));
+  const told = turn.children.map(({ kind, start, end, state }) => [kind, start - day, (end ?? 0) - day, state]);
+  t.strictSame(told, [
+    ['thinking', 100, 900, 'done'],
+    ['approval', 1_000, 6_000, 'done'],
+    ['tool', 6_000, 7_000, 'failed'],
+    ['response', 7_100, 8_000, 'done'],
+  ]);
+  t.match(turn, { state: 'done', thinking: 1, responses: 1, tools: 1, failures: 1, tokens: 15 });
+  t.equal(humanMs(turn, day), 5_000, 'what was waited for a person');
+});
+
+t.test('every event is kept, and leads to the bar that it belongs to', async (t) => {
+  const model = modelOf([...oneTurn, { type: 'weather.changed', at: day + 9_000, data: { sun: true } }]);
+  t.equal(model.entries.length, oneTurn.length + 1);
+  for (const { id } of model.entries) t.ok(model.spanOf(id), `event ${id}`);
+  t.equal(model.spanOf(6), model.spanOf(5), 'both ends of a call');
+  t.match(model.roots.at(-1), { kind: 'moment', label: 'weather.changed', text: '{"sun":true}' });
+});
+
+t.test('what has no end is open until its turn ends', async (t) => {
+  const model = modelOf(oneTurn.slice(0, 5));
+  const turn = turnOf(model);
+  t.equal(turn.end, undefined);
+  t.match(turn.children.at(-1), { kind: 'tool', state: 'open', end: undefined });
+  model.append([...events(oneTurn.slice(0, 5)), { ...events(oneTurn)[8], id: 6 } as EventSummary].map(entryOf));
+  t.equal(turn.children.at(-1)?.end, day + 8_000, 'it was cut off');
+});
+
+t.test('waits for a person that overlap count once', async (t) => {
+  const wait = (callId: string, from: number, to: number): Told[] => [
+    { type: 'approval.requested', at: day + from, turnId, callId },
+    { type: 'approval.completed', at: day + to, turnId, callId, data: { decision: 'accept' } },
+  ];
+  const told = [...wait('a', 0, 1_000), ...wait('b', 500, 2_000), ...wait('c', 3_000, 3_500)];
+  told.sort((a, b) => (a.at ?? 0) - (b.at ?? 0));
+  t.equal(humanMs(turnOf(modelOf([{ type: 'turn.started', at: day, turnId }, ...told])), day), 2_500);
+});
+
+t.test('a trace of an older recorder says so: no beginnings, no lengths', async (t) => {
+  t.notOk(modelOf(oneTurn).isCoarse);
+  t.ok(modelOf([{ type: 'response', turnId, data: { text: 'all of it' } }]).isCoarse);
+  t.ok(modelOf([oneTurn[0] as Told, { type: 'tool.completed', turnId, callId: 'a', tool: 'Exec' }]).isCoarse);
+  const cut = new TraceModel(true);
+  cut.append(events(oneTurn.slice(5)).map(entryOf));
+  t.notOk(cut.isCoarse, 'what was let go on purpose says nothing about the recorder');
+});
+
+t.test('in whatever pieces events come, the bars are the same, and nothing counts twice', async (t) => {
+  const told = events(story(day, 3, 5)).map(entryOf);
+  const plain = (span: Span): unknown => {
+    const { turn: _, children, approvals: __, ...rest } = span as Turn;
+    return { ...rest, children: (children ?? []).map(plain) };
+  };
+  const whole = new TraceModel();
+  whole.append(told);
+  fc.assert(
+    fc.property(fc.array(fc.integer({ min: 1, max: 20 }), { maxLength: 40 }), fc.nat(10), (sizes, again) => {
+      const model = new TraceModel();
+      let from = 0;
+      for (const size of sizes) {
+        // A page may begin with what the stream has told already.
+        model.append(told.slice(Math.max(0, from - again), from + size));
+        from += size;
+      }
+      model.append(told.slice(from));
+      t.equal(model.entries.length, told.length);
+      t.strictSame(model.roots.map(plain), whole.roots.map(plain));
+    }),
+    { numRuns: 30 },
+  );
+});
+
+t.test('every trace type of the protocol has its words', async (t) => {
+  const data = {
+    ...{ text: 'words', status: 'completed', arguments: 'words', result: 'words', decision: 'accept' },
+    ...{ inputTokens: 1, outputTokens: 2, tokensBefore: 3, tokensAfter: 4, reason: 'words', displayName: 'words' },
+  };
+  for (const type of traceTypes) {
+    const [event] = events([{ type, data }]);
+    t.not(event && entryOf(event).text, '', type);
+  }
+  const [long] = events([{ type: 'response', data: { text: 'x'.repeat(10_000) } }]);
+  t.ok(long && entryOf(long).text.length <= textChars + 1 && entryOf(long).isShortened, 'long texts are not kept');
+});
+
+t.test('rows: turns before what they hold, folded, filtered, dimmed', async (t) => {
+  const model = modelOf([...oneTurn, ...oneTurn.map((told) => ({ ...told, turnId: 'turn_002' }))]);
+  const names = (showing: Showing) =>
+    spanRows(model, showing).rows.map(({ kind, label, tool }) => tool ?? (kind === 'turn' ? label : kind));
+  t.equal(spanRows(model, everything).rows.length, 10);
+  t.strictSame(names({ ...everything, folded: new Set(['turn_001']) }).slice(0, 2), ['turn_001', 'turn_002']);
+  t.strictSame(names(asked('tool:exec turn:turn_002')), ['turn_002', 'Exec'], 'with the turn around it');
+  t.equal(spanRows(model, asked('tool:Exec')).matchCount, 2);
+  const dimmed = spanRows(model, asked('tool:Exec', { isDimmed: true }));
+  t.strictSame([dimmed.rows.length, dimmed.matchCount], [10, 2]);
+  t.equal(model.spanOf(5)?.row, 3, 'each bar knows its row');
+  t.strictSame(
+    entryRows(model, asked('type:tool')).rows.map(({ id }) => id),
+    [5, 6, 14, 15],
+  );
+});
+
+t.test('filters: alternatives of one name, all of different ones, exclusions, durations, texts', async (t) => {
+  const model = modelOf(oneTurn);
+  const ids = (text: string, found: Showing['found'] = new Map()) =>
+    spanRows(model, asked(text, { found }))
+      .rows.filter((span) => span.kind !== 'turn')
+      .map(({ id }) => id);
+  t.strictSame(ids('type:thinking type:response'), [2, 7]);
+  t.strictSame(ids('type:tool.failed tool:Exec'), [5]);
+  t.strictSame(ids('type:tool.failed tool:Read'), []);
+  t.strictSame(ids('type:tool'), [5], 'a type stands for all below it');
+  t.strictSame(ids('-type:thinking -type:tool turn:turn_001'), [3, 7]);
+  t.strictSame(ids('dur>2s'), [3]);
+  t.strictSame(ids('dur>850ms dur<3s'), [5, 7]);
+  t.strictSame(ids('is:failed'), [5]);
+  t.strictSame(ids('"It failed"'), [7]);
+  t.strictSame(ids('RM'), [3], 'texts in any case');
+  t.strictSame(ids('hidden', new Map([['hidden', new Set([6])]])), [5], 'what the server found in the whole text');
+  t.equal(parseFilter('dur=2').fault, 'A duration is written dur>2s or dur<500ms, not dur=2.');
+  t.match(parseFilter('is:nice').fault, 'failed, running, waiting');
+});
+
+const text = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 });
+const anyTerm: fc.Arbitrary<Term> = fc.oneof(
+  fc.record({
+    name: fc.constantFrom('type' as const, 'tool' as const, 'turn' as const, 'text' as const),
+    value: text,
+    isExcluded: fc.boolean(),
+  }),
+  fc
+    .record({
+      isLonger: fc.boolean(),
+      amount: fc.nat(9999),
+      unit: fc.constantFrom(['ms', 1], ['s', 1000], ['m', 60_000]),
+      isExcluded: fc.boolean(),
+    })
+    .map(({ isLonger, amount, unit: [unit, ms], isExcluded }) => ({
+      ...{ name: 'dur' as const, isLonger, isExcluded, ms: amount * Number(ms) },
+      value: `${isLonger ? '>' : '<'}${amount}${unit}`,
+    })),
+);
+
+t.test('what a filter is spelt as is read as the same filter, whatever is in it', async (t) => {
+  fc.assert(
+    fc.property(fc.array(anyTerm, { maxLength: 5 }), (terms) => {
+      const { terms: read, fault } = parseFilter(spellFilter(terms));
+      t.equal(fault, undefined);
+      t.strictSame(
+        read,
+        terms.map((term) => ({ ...term })),
+      );
+    }),
+  );
+  fc.assert(
+    fc.property(fc.string(), (typed) => {
+      t.ok(parseFilter(typed).terms.length >= 0, 'nothing that is typed throws');
+    }),
+  );
+  const term: Term = { name: 'tool', value: 'Exec', isExcluded: false };
+  t.equal(toggleTerm('type:tool', term), 'type:tool tool:Exec');
+  t.equal(toggleTerm('type:tool tool:Exec', term), 'type:tool');
+  t.equal(spellTerm({ name: 'tool', value: 'my tool', isExcluded: true }), '-tool:"my tool"');
+});
+
+t.test('stretches of time stay within the session, and what is pointed at stays where it is', async (t) => {
+  const bounds = { from: 0, to: 100_000 };
+  const inside = fc
+    .tuple(fc.nat(100_000), fc.nat(100_000))
+    .map(([a, b]) => within(bounds, { from: Math.min(a, b), to: Math.max(a, b) }));
+  fc.assert(
+    fc.property(
+      inside,
+      fc.double({ min: 0.01, max: 20, noNaN: true }),
+      fc.double({ min: -3, max: 3, noNaN: true }),
+      (range, factor, share) => {
+        for (const next of [zoomed(bounds, range, factor), moved(bounds, range, share)]) {
+          t.ok(next.from >= -1e-6 && next.to <= bounds.to + 1e-6 && next.to > next.from);
+        }
+        t.ok(ticks(range, 0, 6).length <= 7);
+      },
+    ),
+  );
+  const near = zoomed(bounds, { from: 20_000, to: 60_000 }, 0.5, 30_000);
+  t.strictSame(near, { from: 25_000, to: 45_000 });
+  t.equal(spellZoom({ from: 1_200, to: 3_400 }, 1_000), '200-2400');
+  t.strictSame(parseZoom('200-2400', 1_000), { from: 1_200, to: 3_400 });
+  for (const bad of ['', 'x', '5-5', '9-1', '-1-5', undefined]) t.equal(parseZoom(bad, 0), undefined);
+});
+
+t.test('JSON lines: an event a line, as it was told', async (t) => {
+  const told = events(oneTurn);
+  const lines = toJsonLines(told).trimEnd().split('\n');
+  t.strictSame(
+    lines.map((line) => JSON.parse(line)),
+    told,
+  );
+  t.equal(toJsonLines([]), '');
+});
+
+t.test('Chrome trace: the structure that Perfetto and DevTools read', async (t) => {
+  const { traceEvents, displayTimeUnit, otherData } = toChromeTrace(
+    { sessionKey: 's', displayName: 'Mine' },
+    events(oneTurn),
+    day,
+  );
+  t.equal(displayTimeUnit, 'ms');
+  t.match(otherData, { sessionKey: 's' });
+  for (const event of traceEvents) {
+    t.match(event, { name: String, cat: String, ph: /^[XiM]$/, ts: Number, pid: Number, tid: Number });
+    t.ok(Number.isInteger(event.tid) && event.ts >= 0);
+    if (event.ph === 'X') t.ok(event.dur !== undefined && event.dur >= 0, event.name);
+    if (event.ph === 'i') t.equal(event.s, 't');
+  }
+  const call = traceEvents.find(({ name }) => name === 'Exec');
+  t.match(call, { ph: 'X', ts: (day + 6_000) * 1_000, dur: 1_000_000, cat: 'tool,failed' });
+  t.match(call?.args, { arguments: '{"command":"x"}', result: 'no', event: 5 }, 'both events, with whole texts');
+  t.match(traceEvents.find(({ ph, name }) => ph === 'M' && name === 'process_name')?.args, { name: 'Mine' });
+  const threads = traceEvents.filter(({ name }) => name === 'thread_name').map(({ args }) => args['name']);
+  t.strictSame(threads, ['Turns', 'Thinking', 'Waiting for a person', 'Tools', 'Response']);
+});
+
+/** Slices of one track may contain each other; two that only overlap are drawn wrongly. */
+function overlaps(events: readonly ChromeEvent[]): ChromeEvent[][] {
+  const byTrack = Map.groupBy(
+    events.filter(({ ph }) => ph === 'X'),
+    ({ tid }) => tid,
+  );
+  return [...byTrack.values()].flatMap((track) => {
+    const sorted = [...track].sort((a, b) => a.ts - b.ts);
+    return sorted.flatMap((event, index) => {
+      const next = sorted[index + 1];
+      return next && next.ts < event.ts + (event.dur ?? 0) ? [[event, next]] : [];
+    });
+  });
+}
+
+t.test('Chrome trace: calls side by side are on tracks of their own', async (t) => {
+  const call = fc.tuple(fc.nat(5_000), fc.nat(5_000));
+  fc.assert(
+    fc.property(fc.array(call, { maxLength: 12 }), (calls) => {
+      const told = calls
+        .flatMap(([from, length], index): Told[] => [
+          { type: 'tool.started', at: day + from, turnId, callId: `c${index}`, tool: 'Exec' },
+          {
+            type: 'tool.completed',
+            at: day + from + length,
+            turnId,
+            callId: `c${index}`,
+            tool: 'Exec',
+            durationMs: length,
+          },
+        ])
+        .sort((a, b) => (a.at ?? 0) - (b.at ?? 0) || a.type.localeCompare(b.type) * -1);
+      const { traceEvents } = toChromeTrace({ sessionKey: 's' }, events(told), day + 10_000);
+      t.strictSame(overlaps(traceEvents.filter(({ cat }) => cat === 'tool')), []);
+      const names = new Set(traceEvents.filter(({ ph }) => ph === 'M').map(({ tid }) => tid));
+      for (const { tid, ph } of traceEvents) if (ph !== 'M') t.ok(names.has(tid), 'every track has a name');
+    }),
+  );
+});
+
+t.test('the page asks for as many events at once as the server gives', async (t) => {
+  t.equal(maxEventsPerPage, defaults.dashboard.maxEventsPerPage);
+});
