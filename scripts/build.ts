@@ -105,6 +105,7 @@ await step('bundles', bundles);
 if (existsSync(at('scripts/charts.ts'))) await step('charts', () => tool('scripts/charts.ts', []));
 if (existsSync(at('src/ui/vite.config.ts'))) {
   await step('page', () => tool('vite', ['build', '-c', at('src/ui/vite.config.ts'), '--logLevel', 'warn']));
+  await step('budget', () => tool('scripts/page-budget.ts', []));
 }
 await step('types', writeTypes);
 markBuilt(hash);

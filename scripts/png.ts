@@ -132,7 +132,7 @@ function meanOf(box: readonly Counted[]): number {
   const [most, count] = box.reduce((best, each) => (each[1] > best[1] ? each : best));
   const all = box.reduce((sum, [, each]) => sum + each, 0);
   if (count * 2 > all) return most;
-  return shifts.reduce((colour, shift) => {
+  return shifts.reduce<number>((colour, shift) => {
     const sum = box.reduce((total, [each, times]) => total + channelOf(each, shift) * times, 0);
     return colour | (Math.round(sum / all) << shift);
   }, 0);

@@ -91,7 +91,7 @@ async function furnish(t: Teardown, place: Place, hub: HubClient) {
 }
 
 const jobs: readonly (readonly string[])[] = [
-  ['--daily', '07:30', '--tz', 'Europe/Berlin', '--name', 'digest', conversations.digest.ask],
+  ['--daily', '07:30', '--tz', 'Europe/Berlin', '--yes', '--name', 'digest', conversations.digest.ask],
   ['--cron', '0 9 * * MON-FRI', '--tz', 'Europe/Berlin', '--name', 'stand-up', conversations.notes.ask],
   ['--every', '6h', '--name', 'archive', conversations.refused.ask],
   ['--every', '15m', '--name', 'stock', '--disabled', conversations.thought.ask],
@@ -165,7 +165,7 @@ const picturesOf = (sessionId: string): readonly Picture[] => [
   },
   { name: 'settings', at: '/settings', prepare: (page) => page.getByText('Model', { exact: true }).first().waitFor() },
   { name: 'events', at: '/events', prepare: (page) => page.getByText('tool.completed').first().waitFor() },
-  { name: 'logs', at: '/logs', prepare: (page) => page.locator('main [role=row], main li').first().waitFor() },
+  { name: 'logs', at: '/logs', prepare: (page) => page.locator('.line').first().waitFor() },
 ];
 
 async function lookAtFailure(page: Page): Promise<void> {

@@ -3,8 +3,8 @@ import { type AutomationEmitted, schedulerMachine } from '../../machines/index.t
 import type { ScheduleStore, StoredAutomation, StoredRetry, StoredRun } from '../agent/index.ts';
 import type { Automation } from '../protocol/index.ts';
 import { AutomationActors, type AutomationSnapshot, termsOf } from './actors.ts';
+import { Calendar } from './calendar.ts';
 import { type Clock, systemClock } from './clock.ts';
-import { DueIndex } from './due-index.ts';
 import { Ledger } from './ledger.ts';
 import type { AutomationsOptions } from './options.ts';
 import { runActor } from './run-actor.ts';
@@ -12,11 +12,8 @@ import { Slots } from './slots.ts';
 import { setBackMs, tickerOf } from './ticker.ts';
 import { type Living, restOf } from './views.ts';
 
-/** Due automations that are told in one go, before the event loop gets its turn. */
-const handOutAtOnce = 25;
+/** Up to so many automations each has an actor, for who watches; of more only those that do something. */
 const keepActorsUpTo = 256;
-/** What could not be read or written is tried again after this time. */
-const storageRetryMs = 30_000;
 
 export interface RunnerOptions extends AutomationsOptions {
   /** Something of this automation has changed. */
@@ -31,16 +28,13 @@ export class Runner {
   readonly #schedules: ScheduleStore;
   readonly #clock: Clock;
   readonly #ledger: Ledger;
-  readonly #dues = new DueIndex();
-  readonly #retries = new DueIndex();
+  readonly #calendar = new Calendar();
   readonly #slots: Slots;
   readonly #actors: AutomationActors;
   readonly #scheduler: Actor<typeof schedulerMachine>;
   readonly #underWay = new Set<Promise<void>>();
   /** Ends of runs, written together with the state that follows. They stay here while the disk does not take them. */
   readonly #ends = new Map<string, StoredRun>();
-  /** Due times whose rows could not be read, by automation. */
-  readonly #held = new Map<string, { readonly at: number; readonly until: number }>();
   #count = 0;
 
   constructor(options: RunnerOptions) {
@@ -78,7 +72,7 @@ export class Runner {
 
   /** Something will be due by itself, or is under way. */
   get isExpecting(): boolean {
-    return this.#dues.size > 0 || this.#retries.size > 0 || this.#slots.busy > 0;
+    return !this.#calendar.isEmpty || this.#slots.busy > 0;
   }
 
   get count(): number {
@@ -87,7 +81,7 @@ export class Runner {
 
   describe(): Readonly<Record<string, unknown>> {
     const { value, context } = this.#scheduler.getSnapshot();
-    const next = this.#dues.next();
+    const next = this.#calendar.nextDue;
     return {
       scheduler: value,
       automations: this.#count,
@@ -101,7 +95,7 @@ export class Runner {
   /** How an automation is, beside what its row says. */
   livingOf(row: StoredAutomation): Living {
     const state = this.#actors.stateOf(row.id) ?? restOf(row).state;
-    return { state, nextAt: this.#dues.get(row.id) ?? null };
+    return { state, nextAt: this.#calendar.dueOf(row.id) };
   }
 
   stateOf(id: string): Automation['state'] | undefined {
@@ -124,7 +118,7 @@ export class Runner {
   /** A user has changed a row. Due times that were handed out already stay so, unless the schedule is another. */
   changed(before: StoredAutomation, row: StoredAutomation): void {
     const isRescheduled = row.nextAt !== before.nextAt || (row.enabled && !before.enabled);
-    const nextAt = isRescheduled ? row.nextAt : (this.#dues.get(row.id) ?? row.nextAt);
+    const nextAt = isRescheduled ? row.nextAt : (this.#calendar.dueOf(row.id) ?? row.nextAt);
     this.#actors.tell(row.id, { type: 'CHANGED', terms: termsOf(row) });
     if (row.enabled !== before.enabled) this.#actors.tell(row.id, { type: row.enabled ? 'ENABLE' : 'DISABLE' });
     this.#expect(row, nextAt);
@@ -132,9 +126,7 @@ export class Runner {
 
   removed(id: string): void {
     this.#count -= 1;
-    this.#dues.set(id, null);
-    this.#retries.set(id, null);
-    this.#held.delete(id);
+    this.#calendar.remove(id);
     this.#ends.delete(id);
     this.#actors.tell(id, { type: 'REMOVE' });
   }
@@ -162,7 +154,7 @@ export class Runner {
     const machine = schedulerMachine.provide({
       actors: {
         recover: fromPromise(async () => ({ recovered: this.#recover() })),
-        ticker: tickerOf(this.#clock, () => this.#nextAt()),
+        ticker: tickerOf(this.#clock, () => this.#calendar.next()),
         drain: fromPromise(async () => {
           while (this.#underWay.size > 0) await Promise.allSettled(this.#underWay);
         }),
@@ -226,13 +218,8 @@ export class Runner {
     return this.#count <= (this.#options.keepActors ?? keepActorsUpTo);
   }
 
-  #nextAt(): number | null {
-    const [due, retry] = [this.#dues.next(), this.#retries.next()];
-    return due === null || retry === null ? (due ?? retry) : Math.min(due, retry);
-  }
-
   #expect(row: StoredAutomation, nextAt: number | null): void {
-    this.#dues.set(row.id, row.enabled ? nextAt : null);
+    this.#calendar.setDue(row.id, row.enabled ? nextAt : null);
     this.#scheduler.send({ type: 'WAKE' });
   }
 
@@ -242,7 +229,9 @@ export class Runner {
     const recovered = this.#ledger.recover(now, this.#options.settings.maxRetries);
     this.#ledger.findAgain(now + setBackMs);
     this.#index();
-    for (const { id, progress } of this.#ledger.freshRetries(now)) this.#retries.set(id, progress.retry?.at ?? null);
+    for (const { id, progress } of this.#ledger.freshRetries(now)) {
+      this.#calendar.setRetry(id, progress.retry?.at ?? null);
+    }
     if (this.#keepsResting()) for (const id of this.#schedules.ids()) this.#actors.wake(id);
     return recovered;
   }
@@ -255,37 +244,31 @@ export class Runner {
   /** Due times from the rows. Those that an actor has been told of already are not told again. */
   #index(): void {
     this.#count = this.#schedules.count();
-    this.#dues.clear();
-    this.#held.clear();
+    this.#calendar.clearDues();
     for (const { id, nextAt } of this.#schedules.dues()) {
       const told = this.#actors.toldOf(id);
       const row = told !== undefined && nextAt <= told ? this.#schedules.automation(id) : undefined;
-      this.#dues.set(id, row && told !== undefined ? this.#ledger.nextAfter(row, told) : nextAt);
+      this.#calendar.setDue(id, row && told !== undefined ? this.#ledger.nextAfter(row, told) : nextAt);
     }
   }
 
-  /** What is due now, a limited number at a time: the next tick follows at once while there is more. */
   #handOut(): void {
-    const now = this.#clock.now();
     for (const [id] of this.#ends) this.#safely(() => this.#moved(id, this.#actors.snapshotOf(id)));
-    for (const [id, { at, until }] of this.#held) if (until <= now && this.#held.delete(id)) this.#dues.set(id, at);
-    for (const { id } of this.#retries.take(now, handOutAtOnce)) this.#actors.send(id, { type: 'RETRY' });
-    for (const { id, at } of this.#dues.take(now, handOutAtOnce)) {
-      try {
-        this.#tellDue(id, at, now);
-      } catch (error) {
-        this.#held.set(id, { at, until: now + storageRetryMs });
-        this.#options.onFault(error);
-      }
-    }
+    const now = this.#clock.now();
+    this.#calendar.handOut(now, {
+      retry: (id) => this.#actors.send(id, { type: 'RETRY' }),
+      due: (id, at) => this.#tellDue(id, at, now),
+      onFault: this.#options.onFault,
+    });
   }
 
-  #tellDue(id: string, first: number, now: number): void {
+  /** @returns the next due time */
+  #tellDue(id: string, first: number, now: number): number | null {
     const row = this.#schedules.automation(id);
-    if (!row?.enabled) return;
+    if (!row?.enabled) return null;
     const { due, next } = this.#ledger.duesOf(row, first, now);
     this.#actors.send(id, { type: 'DUE', due });
-    this.#dues.set(id, next);
+    return next;
   }
 
   #dropped(id: string, { due, as }: AutomationEmitted): void {
@@ -304,7 +287,7 @@ export class Runner {
     const retry = snapshot && !snapshot.hasTag('running') ? retryOf(snapshot) : row.progress.retry;
     const failures = snapshot?.context.failures ?? row.progress.failures;
     const end = this.#ends.get(id);
-    this.#retries.set(id, snapshot?.hasTag('backingOff') ? (retry?.at ?? null) : null);
+    this.#calendar.setRetry(id, snapshot?.hasTag('backingOff') ? (retry?.at ?? null) : null);
     if (end || failures !== row.progress.failures || retry?.at !== row.progress.retry?.at) {
       this.#schedules.transaction(() => {
         if (end) this.#ledger.end(end);

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
-import { openTraceReader, StorageError, type TraceReader } from '../agent/index.ts';
+import { openScheduleReader, openTraceReader, StorageError } from '../agent/index.ts';
+import { StoredAutomations } from '../automations/index.ts';
 import { type Config, directoryName, isLoopback } from '../config/index.ts';
 import { createServer, type HttpServer, knownHosts } from '../http/index.ts';
 import type { Logger } from '../log/index.ts';
@@ -7,7 +8,7 @@ import { AppServerLock, defaults, type ModuleState, type PageView } from '../pro
 import { probeLock, readJson } from '../supervise/index.ts';
 import { Access } from './access.ts';
 import { dashboardGuard, dashboardHeaders } from './guard.ts';
-import type { Automations, RuntimeStatus } from './options.ts';
+import type { RuntimeStatus } from './options.ts';
 import { polledFeed } from './poll.ts';
 import { createDashboard } from './routes.ts';
 
@@ -23,8 +24,6 @@ export interface ViewerOptions {
   /** Rather another port than none. */
   readonly takesAnyPort: boolean;
   readonly logger: Logger;
-  /** What the database says of automations; absent: nothing is shown of them. */
-  readonly automations?: Automations | undefined;
 }
 
 /** A viewer that answers. */
@@ -58,7 +57,9 @@ export async function openViewer(options: ViewerOptions): Promise<Viewer> {
     );
   }
   if (Auth === 'none') logger.warn('the viewer asks nobody who they are: everybody on this machine can read it');
-  const traces = open(join(workspacePath, directoryName));
+  const directory = join(workspacePath, directoryName);
+  const traces = open(() => openTraceReader(directory));
+  const schedules = open(() => openScheduleReader(directory));
   const dashboard = createDashboard(
     {
       workspacePath,
@@ -71,7 +72,7 @@ export async function openViewer(options: ViewerOptions): Promise<Viewer> {
       config: { home, workspace: workspacePath, env },
       logger,
       readOnly,
-      automations: options.automations,
+      automations: new StoredAutomations(schedules),
     },
     true,
   );
@@ -98,6 +99,7 @@ export async function openViewer(options: ViewerOptions): Promise<Viewer> {
     dashboard.close();
     await server.close(defaults.http.closeGraceMs);
     traces.close();
+    schedules.close();
   };
   try {
     return { ...(await bind(server, options)), close };
@@ -107,9 +109,10 @@ export async function openViewer(options: ViewerOptions): Promise<Viewer> {
   }
 }
 
-function open(directory: string): TraceReader & { close(): void } {
+/** @throws ViewerError when there is no database, or none that can be read */
+function open<T>(read: () => T): T {
   try {
-    return openTraceReader(directory);
+    return read();
   } catch (error) {
     if (error instanceof StorageError) throw new ViewerError(error.message, { cause: error });
     throw error;
@@ -139,7 +142,10 @@ function ownerOf(workspacePath: string): AppServerLock | undefined {
   return lock.kind === 'ok' ? lock.value : undefined;
 }
 
-function statusOf({ workspacePath, config }: ViewerOptions, traces: TraceReader): () => RuntimeStatus {
+function statusOf(
+  { workspacePath, config }: ViewerOptions,
+  traces: ReturnType<typeof openTraceReader>,
+): () => RuntimeStatus {
   const startedAt = new Date().toISOString();
   return () => {
     const owner = ownerOf(workspacePath);

@@ -277,6 +277,44 @@ t.test('a database that cannot be written', async (t) => {
   );
 });
 
+scenario(t, 'jobs and tasks: made, changed, run, looked at, removed', {}, async (t, { open }) => {
+  const session = await open({ ledger });
+  const schedule = { kind: 'daily', time: '00:00', timeZone: 'Europe/Berlin' } as const;
+  const { job } = await session.call('cron/add', { prompt: 'echo tick', schedule, name: 'nightly' });
+  const { id: jobId } = job;
+  t.match(job, { state: 'waiting', scheduleText: 'Every day at 00:00 (Europe/Berlin)' });
+  t.match((await session.until('cron/stateChanged')).job, { id: jobId });
+  t.match(await session.call('cron/list', {}), { jobs: [{ id: jobId }] });
+  t.match(await session.call('cron/enable', { jobId, enabled: false }), { job: { state: 'paused' } });
+  t.match(await session.call('cron/run', { jobId }), { job: { state: 'running' } });
+  await session.until('cron/stateChanged', (told) => told.job.recentRuns[0]?.status === 'completed');
+
+  const { task } = await session.call('automation/task/create', { prompt: 'echo once', enabled: false });
+  const { id: automationId } = task;
+  t.match(await session.call('automation/task/list', {}), { tasks: [{ id: automationId, state: 'paused' }] });
+  const renamed = await session.call('automation/update', { automationId, version: 1, change: { name: 'renamed' } });
+  t.match(renamed.automation, { name: 'renamed', version: 2 });
+  await session.call('automation/run', { automationId });
+  t.match(await session.call('automation/cancel', { automationId }), { automation: { id: automationId } });
+  await session.until('automation/task/updated', (told) => told.task.recentRuns[0]?.status === 'cancelled');
+  t.match(await session.call('automation/read', { automationId }), { automation: { id: automationId } });
+  t.match(await session.call('automation/runs', { automationId, limit: 1 }), { data: [{ status: 'cancelled' }] });
+  t.match(await session.call('automation/state', {}), { isRunning: true, countsByState: { paused: 2 } });
+
+  t.equal((await session.refused('cron/run', { jobId: 'job_none' })).name, 'automationNotFound');
+  t.equal((await session.refused('cron/add', { prompt: 'x' })).name, 'automationInvalid');
+  const stale = { automationId, version: 1, change: {} };
+  t.match(await session.refused('automation/update', stale), { name: 'automationConflict', data: { version: 2 } });
+  t.same(await session.call('automation/delete', { automationId }), { removed: true });
+  t.same(await session.call('cron/remove', { jobId }), { removed: true });
+  t.match(await session.until('cron/stateChanged', ({ removed }) => removed), { job: { id: jobId } });
+});
+
+scenario(t, 'jobs and tasks switched off', { Automations: { Enabled: false } }, async (t, { open }) => {
+  const session = await open({ ledger });
+  t.equal((await session.refused('automation/task/create', { prompt: 'x' })).name, 'automationsDisabled');
+});
+
 t.test('frames that are none, too much at once, and a bug', async (t) => {
   const models = deferred<never>();
   const { server } = await startServer(t, { ...says('x'), listModels: () => models.promise });

@@ -41,6 +41,13 @@ const settings = fc.oneof(
   fc.record({ transport: fc.constant('streamableHttp'), url: fc.webUrl(), enabled: fc.constant(false) }),
 );
 
+const schedule = fc.oneof(
+  fc.record({ kind: fc.constant('every'), everyMs: fc.integer({ min: 60_000, max: 86_400_000 }) }),
+  fc.record({ kind: fc.constant('at'), at: fc.constantFrom('2099-01-01T00:00:00Z', '2001-01-01T00:00:00Z') }),
+  fc.record({ kind: fc.constant('daily'), time: fc.constantFrom('07:30', '23:59') }),
+  fc.record({ kind: fc.constant('cron'), expression: fc.constantFrom('0 9 * * 1', '*/7 * * * *', '0 0 30 2 *', 'x') }),
+);
+
 /** What a parameter of this name should be. */
 const good: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   threadId: known('thread'),
@@ -66,6 +73,20 @@ const good: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   name: fc.constantFrom('one', 'two'),
   settings,
   clientInfo: fc.constant({ name: 'fuzz', version: '1' }),
+  prompt: fc.constantFrom('look around', 'tidy up'),
+  schedule,
+  enabled: fc.boolean(),
+  binding: fc.oneof(fc.constant({ mode: 'new' }), fc.constant({ mode: 'own' })),
+  approvalPolicy: fc.constantFrom(...approvalPolicies),
+  model: fc.constant('another'),
+  deleteAfterRun: fc.boolean(),
+  includeDisabled: fc.boolean(),
+  jobId: known('job'),
+  automationId: known('automation'),
+  version: fc.constantFrom(1, 2),
+  change: fc.record({ name: fc.constant('renamed'), schedule, enabled: fc.boolean() }, { requiredKeys: [] }),
+  limit: fc.integer({ min: 1, max: 500 }),
+  before: fc.constantFrom('run_1', 'run_9'),
 };
 
 function paramsOf(method: RpcMethod): fc.Arbitrary<Record<string, unknown>> {
@@ -75,7 +96,7 @@ function paramsOf(method: RpcMethod): fc.Arbitrary<Record<string, unknown>> {
   });
   const required = fields
     .map(([name]) => name)
-    .filter((name) => /Id$|^input$|^decision$|^name$/.test(name))
+    .filter((name) => /Id$|^input$|^decision$|^name$|^prompt$|^schedule$|^change$/.test(name))
     .filter((name) => method !== 'turn/steer' || name !== 'queuedInputId');
   return fc.record(Object.fromEntries(fields), { requiredKeys: required });
 }
@@ -152,7 +173,8 @@ function busyModel(): ModelProvider {
 }
 
 const codes = new Set(Object.values(rpcErrors).map(({ code }) => code));
-const ids: Record<string, Set<string>> = { thread: new Set(), turn: new Set(), queued: new Set(), request: new Set() };
+const kinds = ['thread', 'turn', 'queued', 'request', 'job', 'automation'] as const;
+const ids: Record<string, Set<string>> = Object.fromEntries(kinds.map((kind) => [kind, new Set<string>()]));
 
 /** Puts real ids in the place of `$kind n`. */
 function resolve(value: unknown): unknown {
@@ -167,6 +189,8 @@ function learn({ method, result, params }: Message): void {
     turn: result?.turn?.id,
     queued: result?.queuedInput?.id,
     request: method === 'item/approval/request' ? params.requestId : undefined,
+    job: result?.job?.id,
+    automation: (result?.job ?? result?.task ?? result?.automation)?.id,
   };
   for (const [kind, id] of Object.entries(found)) {
     // The latest is the last, also when it was known before.

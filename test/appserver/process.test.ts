@@ -39,7 +39,11 @@ t.test(
         incarnation: /^[0-9a-f-]{36}$/,
         adoptionProof: null,
       });
-      t.same(Object.keys(lock.endpoints), ['appServerWebSocket', 'dashboard'], 'no service is named that is not served');
+      t.same(
+        Object.keys(lock.endpoints),
+        ['appServerWebSocket', 'dashboard'],
+        'no service is named that is not served',
+      );
       if (process.platform !== 'win32') t.equal(statSync(lockFile(path)).mode & 0o777, 0o600);
       t.equal(probeLock(mutex(path)), 'held');
       const client = await Client.ready(t, lock.endpoints.appServerWebSocket);

@@ -115,7 +115,7 @@ export const conversations = {
 /** @param paceMs between two pieces of an answer */
 function play(request: UpstreamRequest, paceMs: number): Script {
   const { words, answers } = lastWords(request);
-  const found = Object.values(conversations).find(({ ask }) => words.includes(ask));
+  const found = Object.values(conversations).find(({ ask }) => words.trim() === ask);
   const rounds = found?.rounds();
   if (rounds === 'refused') {
     return refusal(400, { message: 'The request exceeds the context of this model.', code: 'context_length_exceeded' });

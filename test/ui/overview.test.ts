@@ -2,13 +2,11 @@
 import type { Locator, Page } from 'playwright-core';
 import type { AppServerRecord } from '../../src/protocol/index.ts';
 import { axe, overflowsAt, smallTargets } from './scene.ts';
-import { type Backend, story } from './sessions-backend.ts';
+import type { Backend } from './sessions-backend.ts';
 import { stage } from './sessions-scene.ts';
+import { ago, minute, row, story } from './stories.ts';
 
 const scene = await stage();
-const minute = 60_000;
-const ago = (ms: number): number => Date.now() - ms;
-const row = (page: Page, text: string): Locator => page.locator('.vrow', { hasText: text });
 const part = (page: Page, name: string): Locator => page.getByRole('region', { name, exact: true });
 
 const fill = (backend: Backend) => {
@@ -135,8 +133,9 @@ scene(
     t.match(await row(page, 'beta').textContent(), 'exit code 137: It was killed.');
     t.match(await page.locator('.status').textContent(), /Hub 0\.1\.0 · process 77/);
 
+    const started = page.waitForResponse(/\/ensure$/);
     await row(page, 'beta').getByRole('button', { name: 'Start' }).click();
-    await page.waitForFunction(() => true);
+    await started;
     t.ok(backend.requests.includes('POST /v1/appservers/ensure'));
     t.same(backend.bodies, [{ workspacePath: '/w/beta' }]);
     backend.actor('/w/beta', ['starting', 'starting.spawning'], {});

@@ -15,7 +15,8 @@ import {
 import { humanMs, isTurn, type Span, TraceModel, type Turn } from '../../src/ui/views/sessions/trace/model.ts';
 import { entryRows, type Showing, spanRows } from '../../src/ui/views/sessions/trace/rows.ts';
 import { moved, parseZoom, spellZoom, ticks, within, zoomed } from '../../src/ui/views/sessions/trace/scale.ts';
-import { story, type Told } from './sessions-backend.ts';
+import type { Told } from './sessions-backend.ts';
+import { story } from './stories.ts';
 
 const day = Date.parse('2026-11-21T12:00:00Z');
 

@@ -38,19 +38,23 @@ export const fitChart = (chart: Chart, pane: Size): Camera => fitBox({ x: 0, y: 
 
 const size = ({ width, height }: Size): Size => ({ width, height });
 
+/** The overview lies over the foot of a pane that is high enough: what is followed must not be below it. */
+const foot = 140;
+
 /** The camera that shows the active states legibly, with what is around them. */
-export function followStates(chart: Chart, states: readonly string[], pane: Size): Camera {
+export function followStates(chart: Chart, states: readonly string[], whole: Size): Camera {
+  const pane = { width: whole.width, height: whole.height > 3 * foot ? whole.height - foot : whole.height };
   const leaves = chart.nodes.filter(
     (node) => states.includes(node.id) && !states.some((other) => other.startsWith(`${node.id}.`)),
   );
   const [first] = leaves;
-  const whole = fitChart(chart, pane);
-  if (!first) return whole;
+  const fitted = fitChart(chart, whole);
+  if (!first) return fitted;
   const left = Math.min(...leaves.map((node) => node.x));
   const top = Math.min(...leaves.map((node) => node.y));
   const width = Math.max(...leaves.map((node) => node.x + node.width)) - left;
   const height = Math.max(...leaves.map((node) => node.y + node.height)) - top;
-  const scale = Math.max(whole.scale, 0.8);
+  const scale = Math.max(fitted.scale, 0.8);
   const camera = fitBox({ x: left, y: top, width, height }, pane, scale);
   return keepInside(camera, chart, pane);
 }

@@ -78,9 +78,9 @@ interface Place {
 
 /** Keeps the moment and the address the same: `step` of the actor, or `at` for all. Returns what ends that. */
 function travelWith({ query, set, travel, isTold, whole }: Place): () => void {
-  let written = '';
-  let timer: ReturnType<typeof setTimeout> | undefined;
   const textOf = ({ step, at }: { step?: string | undefined; at?: string | undefined }) => `${step ?? ''}@${at ?? ''}`;
+  let written = textOf({});
+  let timer: ReturnType<typeof setTimeout> | undefined;
 
   const stopReading = effect(() => {
     const { step, at } = query.value;

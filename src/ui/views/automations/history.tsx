@@ -38,7 +38,7 @@ export function History({
           <p class="prompt">{automation.prompt}</p>
           <p class="quiet">
             {automation.scheduleText}
-            {zone !== undefined && ` · ${zone}`} · {bindingText(automation)}
+            {zone !== undefined && !automation.scheduleText.includes(zone) && ` · ${zone}`} · {bindingText(automation)}
           </p>
         </section>
         <section>

@@ -11,7 +11,7 @@ import { Sparkline } from '../../parts/sparkline.tsx';
 import { Banner, FaultBanner } from '../../parts/state-banner.tsx';
 import { bothTimes, clockTime, distance } from '../../parts/time.ts';
 import type { Shape, Tone } from '../../parts/tone.ts';
-import { entryOf } from '../sessions/trace/entry.ts';
+import { entryOf, isFailed } from '../sessions/trace/entry.ts';
 import { amount, counted, notReported, segments, span, stateOf, titleOf } from '../sessions/words.ts';
 import { createSummary } from './summary-store.ts';
 
@@ -252,14 +252,14 @@ function Events({ events }: { readonly events: readonly EventSummary[] }) {
 }
 
 function EventLine({ event }: { readonly event: EventSummary }) {
-  const { type, tool, text, id, at } = entryOf(event);
-  const isBad = type === 'error' || type.endsWith('.failed');
+  const entry = entryOf(event);
+  const { type, tool, text, id, at } = entry;
   return (
     <a href={href({ view: 'sessions', path: [event.sessionKey], query: { event: String(id) } })}>
       <time class="quiet mono" title={bothTimes(at)}>
         {clockTime(at)}
       </time>{' '}
-      <code class={isBad ? 'danger' : ''}>{type}</code> {tool !== undefined && <b>{tool}</b>}{' '}
+      <code class={isFailed(entry) ? 'danger' : ''}>{type}</code> {tool !== undefined && <b>{tool}</b>}{' '}
       <span class="quiet">{text}</span>
     </a>
   );

@@ -42,6 +42,10 @@ export function entryOf(event: EventSummary): Entry {
   };
 }
 
+/** Whether an event tells of something that went wrong. */
+export const isFailed = ({ type, status }: Pick<Entry, 'type' | 'status'>): boolean =>
+  type === 'error' || type.endsWith('.failed') || (type === 'turn.completed' && status === 'failed');
+
 type Data = Readonly<Record<string, unknown>>;
 
 /** What an event says, as one text. Of a type nobody here knows: its data as JSON. */

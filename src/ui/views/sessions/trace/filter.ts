@@ -1,4 +1,4 @@
-import type { Entry } from './entry.ts';
+import { type Entry, isFailed } from './entry.ts';
 import { lengthOf, type Span } from './model.ts';
 
 /**
@@ -101,9 +101,7 @@ export type Found = ReadonlyMap<string, ReadonlySet<number>>;
 
 export function matchesEntry(terms: readonly Term[], entry: Entry, found: Found): boolean {
   const { type, tool, turnId, durationMs, text, id } = entry;
-  const isFailed =
-    type === 'error' || type.endsWith('.failed') || (type === 'turn.completed' && entry.status === 'failed');
-  const state = isFailed ? 'failed' : type === 'approval.requested' ? 'waiting' : '';
+  const state = isFailed(entry) ? 'failed' : type === 'approval.requested' ? 'waiting' : '';
   return matches(terms, { types: [type], tool, turnId, durationMs, state, texts: [text], ids: [id] }, found);
 }
 

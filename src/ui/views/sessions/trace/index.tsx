@@ -3,6 +3,7 @@ import type { App } from '../../../app/app.ts';
 import { Empty, Skeleton } from '../../../parts/empty.tsx';
 import { Banner } from '../../../parts/state-banner.tsx';
 import { amount, titleOf } from '../words.ts';
+import { Announcer } from './announcer.tsx';
 import { createBodies } from './bodies.ts';
 import { traceCommands } from './commands.ts';
 import { Detail } from './detail.tsx';
@@ -11,6 +12,8 @@ import { List } from './list.tsx';
 import { Log } from './log.tsx';
 import { createTrace, type Trace } from './store.ts';
 import { Toolbar } from './toolbar.tsx';
+import './bars.css';
+import './reading.css';
 import './trace.css';
 import { Waterfall } from './waterfall.tsx';
 
@@ -42,6 +45,7 @@ export function TracePage({ app, sessionKey }: { readonly app: App; readonly ses
       <Header app={app} trace={trace} />
       <Toolbar trace={trace} box={box} />
       <Banners trace={trace} />
+      <Announcer trace={trace} />
       <div class={`trace-body ${trace.selectedId.value === undefined ? '' : 'with-detail'}`}>
         {state.is === 'loading' ? <Skeleton rows={14} /> : <View app={app} trace={trace} bodies={bodies} />}
         <Detail app={app} trace={trace} bodies={bodies} />

@@ -2,7 +2,7 @@ import type { App } from '../../../app/app.ts';
 import { Cell, ColumnHeader, HeaderRow } from '../../../parts/grid.tsx';
 import { VirtualList } from '../../../parts/virtual-list.tsx';
 import { moment, span as spell } from '../words.ts';
-import type { Entry } from './entry.ts';
+import { type Entry, isFailed } from './entry.ts';
 import { toggleTerm } from './filter.ts';
 import type { Trace } from './store.ts';
 import { useTail } from './tail.tsx';
@@ -78,12 +78,7 @@ function Cells({ trace, entry, start }: { readonly trace: Trace; readonly entry:
         +{spell(at - start)}
       </Cell>
       <Cell class="cut">
-        <Value
-          trace={trace}
-          name="type"
-          value={type}
-          class={type.endsWith('failed') || type === 'error' ? 'danger' : ''}
-        />
+        <Value trace={trace} name="type" value={type} class={isFailed(entry) ? 'danger' : ''} />
       </Cell>
       <Cell class="cut">
         <Value trace={trace} name="turn" value={turnId} />

@@ -7,8 +7,8 @@ import { firstEventsPage, maxEventsPerPage, paths } from '../paths.ts';
 import { type Entry, entryOf } from './entry.ts';
 import { TraceModel } from './model.ts';
 
-/** Events that the page holds; the older half is let go when more come. */
-const maxEntries = 200_000;
+/** Events that the page holds, some 35 MB; when more come the older half is let go. */
+const maxEntries = 60_000;
 /** New events are drawn together that often: smooth to the eye, and half of the time is left for everything else. */
 const drawMs = 150;
 const sessionMs = 1_000;

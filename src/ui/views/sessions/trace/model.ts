@@ -1,4 +1,4 @@
-import type { Entry } from './entry.ts';
+import { type Entry, isFailed } from './entry.ts';
 
 /** What a bar stands for. `moment`: something that has a time and no length. */
 export type SpanKind = 'turn' | 'thinking' | 'response' | 'tool' | 'approval' | 'moment';
@@ -174,15 +174,12 @@ interface Builder {
   failed(turn: Turn | undefined): void;
 }
 
-/** A turn ends with one of these words. */
-const isFailure = (status: string | undefined): boolean => status === 'failed' || status === 'error';
-
 /** What each type of event adds. One that is not here is a moment of its own. */
 const steps: Readonly<Record<string, (builder: Builder, entry: Entry) => void>> = {
   'turn.started': (builder, entry) => builder.file(entry, builder.turn(entry)),
   'turn.completed': (builder, entry) => {
     const turn = builder.turn(entry);
-    const state = isFailure(entry.status) ? 'failed' : 'done';
+    const state = isFailed(entry) ? 'failed' : 'done';
     const start = turn.id < 0 ? entry.at - (entry.durationMs ?? 0) : turn.start;
     Object.assign(turn, { endId: entry.id, end: entry.at, start: Math.min(start, turn.start), state });
     turn.outcome = entry.text;

@@ -1,0 +1,152 @@
+/** What the pages do when servers die and come back, and everything that begins outside of them. */
+import { spawn } from 'node:child_process';
+import type { Page } from 'playwright-core';
+import { dashboardToken } from '../../src/supervise/index.ts';
+import { eventually } from '../hub/harness.ts';
+import { approver, runTurn } from './agent-server.ts';
+import { begin, clientOf, conversations } from './bookshop.ts';
+import { sessionRow, theatre } from './dashboard-scene.ts';
+import { command, oratorio, oratorioJson } from './harness.ts';
+
+const { scene, end } = theatre();
+
+const names = (page: Page) => page.locator('.c-name a').allTextContents();
+
+scene('two tabs outlive `kill -9` of the agent server: same address, nothing twice', {}, async (t, stage) => {
+  const { connect, workspacePath, open, hub } = stage;
+  const client = await connect(approver('accept'));
+  await runTurn(client, await begin(client, workspacePath, 'Before'), conversations.thought.ask);
+  const tabs = [await open('/sessions'), await open('/sessions')];
+  for (const tab of tabs) await sessionRow(tab, 'Before').waitFor();
+  const address = tabs[0]?.url();
+
+  const { pid } = await hub.client.byWorkspace(workspacePath);
+  process.kill(pid ?? 0, 'SIGKILL');
+  for (const tab of tabs) await tab.locator('.connection.reconnecting').first().waitFor();
+  for (const tab of tabs) await tab.locator('.connection.live').waitFor();
+  const revived = await hub.client.byWorkspace(workspacePath);
+  t.not(revived.pid, pid);
+
+  const again = await clientOf(t, hub.client, workspacePath, approver('accept'));
+  await runTurn(again, await begin(again, workspacePath, 'After'), conversations.thought.ask);
+  for (const tab of tabs) {
+    await sessionRow(tab, 'After').getByText('Completed').waitFor();
+    t.same((await names(tab)).sort(), ['After', 'Before'], 'each once');
+    t.equal(tab.url(), address);
+  }
+});
+
+scene('the Hub page lights up the states of ensure, kill and recovery in their order', {}, async (t, stage) => {
+  const { place, hub, context, workspacePath } = stage;
+  const page = await context.newPage();
+  const { stdout } = await oratorio(place, ['inspect', '--print-url']);
+  await page.goto(`${stdout.trim()}&at=/actors`);
+  await page.locator('[role=treeitem]', { hasText: 'bookshop' }).first().click();
+  const isLit = (state: string) => page.locator(`.node.active[data-state="${state}"]`).waitFor({ state: 'attached' });
+  await isLit('running');
+  const { pid } = await hub.client.byWorkspace(workspacePath);
+  process.kill(pid ?? 0, 'SIGKILL');
+  const log = page.getByRole('tabpanel');
+  await log.getByText('PROCESS.EXITED').first().waitFor();
+  await eventually(
+    async () => (await hub.client.byWorkspace(workspacePath)).state === 'running' || undefined,
+    'the Hub has revived it',
+  );
+  await isLit('running');
+  const told = await log.textContent();
+  const steps = ['PROCESS.EXITED', 'PROCESS.SPAWNED'].map((event) => (told ?? '').lastIndexOf(event));
+  t.ok(
+    steps.every((at) => at >= 0),
+    told ?? '',
+  );
+  t.equal(steps.join(), [...steps].sort((a, b) => a - b).join(), 'in this order');
+  await page.getByRole('link', { name: 'Overview' }).click();
+  await page.getByText('bookshop').first().waitFor();
+});
+
+scene('a job that the CLI made runs from the page, and its result leads to its trace', {}, async (t, stage) => {
+  const { place, workspacePath, open } = stage;
+  const page = await open('/automations');
+  await page.locator('.connection.live').waitFor();
+  const made = ['cron', 'add', '--workspace', workspacePath, '--daily', '07:30', '--yes', '--name', 'digest'];
+  await oratorioJson(place, ...made, conversations.digest.ask);
+  await page.getByRole('link', { name: 'digest' }).click();
+  await page.getByRole('button', { name: 'Run “digest” now' }).click();
+  const drawer = page.getByRole('complementary', { name: 'Selected automation' });
+  await drawer.getByText('Since yesterday').waitFor();
+  await drawer.getByRole('link', { name: 'Session' }).click();
+  await page.getByRole('heading', { name: 'digest' }).waitFor();
+  await page.locator('.bar-row', { hasText: 'Exec' }).first().waitFor();
+  t.match(page.url(), '#/sessions/');
+});
+
+scene('settings are saved into the file, and the page says when they hold', {}, async (t, stage) => {
+  const { open, ask } = stage;
+  const page = await open('/settings');
+  await page.locator('[id="setting-MaxToolCallRounds"]').fill('77');
+  await page.getByRole('button', { name: 'Save 1 change' }).click();
+  await page.locator('.banner', { hasText: 'once the agent server has been started again' }).waitFor();
+  const { workspace } = (await (await ask('/dashboard/api/config')).json()) as { workspace: object };
+  t.match(workspace, { MaxToolCallRounds: 77 });
+  t.notMatch(await page.content(), 'sk-of-the-bookshop', 'no secret is in the page');
+});
+
+const login = { DashBoard: { Username: 'margaret', Password: 'correct horse' } };
+
+scene('name and password open the dashboard, a wrong one does not', login, async (t, stage) => {
+  const { context, hub, workspacePath } = stage;
+  const { endpoints } = await hub.client.byWorkspace(workspacePath);
+  const page = await context.newPage();
+  await page.goto(endpoints['dashboard'] ?? '');
+  await page.getByLabel('Name').fill('margaret');
+  const password = page.getByLabel('Password');
+  await password.fill('wrong');
+  await password.press('Enter');
+  await page.getByText('The name or the password is wrong.').waitFor();
+  await password.fill('correct horse');
+  await password.press('Enter');
+  await page.locator('.connection.live').waitFor();
+  t.equal(await page.locator('input[type=password]').count(), 0);
+});
+
+scene(
+  'the viewer shows a workspace whose server is dead, and changes nothing',
+  { Supervision: { Restart: 'never' } },
+  async (t, stage) => {
+    const { place, hub, connect, context, workspacePath } = stage;
+    const client = await connect(approver('accept'));
+    await runTurn(client, await begin(client, workspacePath, 'Long ago'), conversations.thought.ask);
+    const { pid } = await hub.client.byWorkspace(workspacePath);
+    process.kill(pid ?? 0, 'SIGKILL');
+    await eventually(
+      async () => (await hub.client.byWorkspace(workspacePath)).state === 'exited' || undefined,
+      'the Hub has seen it end',
+    );
+    const viewer = spawn(process.execPath, [command, 'dashboard', '--workspace', workspacePath, '--port', '0'], {
+      cwd: place.root,
+      env: place.env,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    let output = '';
+    viewer.stdout.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+    });
+    const [address] = await eventually(
+      () => /http:\/\/\S+/.exec(output) ?? undefined,
+      () => `its address: ${output}`,
+    );
+    const page = await context.newPage();
+    await page.goto(`${address}#token=${dashboardToken(place.home)}&at=/sessions`);
+    await sessionRow(page, 'Long ago').getByText('Completed').waitFor();
+    t.ok(await page.getByRole('button', { name: 'Delete all…' }).isDisabled());
+    const headers = { authorization: `Bearer ${dashboardToken(place.home)}` };
+    const refused = await fetch(new URL('/api/sessions', address), { method: 'DELETE', headers });
+    t.ok(refused.status >= 400, `${refused.status}`);
+    await page.close();
+    viewer.kill('SIGTERM');
+    await eventually(() => viewer.exitCode ?? undefined, 'the viewer ends');
+    t.equal(viewer.exitCode, 0);
+  },
+);
+
+end();

@@ -1,0 +1,133 @@
+/** The pages of a real Hub and a real agent server in a real browser; whatever is done, they must not complain nor call anybody else. */
+import type { Browser, BrowserContext, Page } from 'playwright-core';
+import t, { type Test } from 'tap';
+import type { AppServerClientOptions } from '../../src/client/index.ts';
+import type { EventPage, TraceEvent } from '../../src/protocol/index.ts';
+import { dashboardToken } from '../../src/supervise/index.ts';
+import { launchBrowser } from '../browser.ts';
+import { type Bookshop, clientOf, dashboardUrl, makeBookshop } from './bookshop.ts';
+import { type BuiltHub, makePlace, type Place, startHub } from './harness.ts';
+
+export interface DashboardScene extends Bookshop {
+  readonly place: Place;
+  readonly hub: BuiltHub;
+  readonly context: BrowserContext;
+  /** Opens the dashboard in a tab of its own, at this view. */
+  open(at?: string): Promise<Page>;
+  connect(options?: AppServerClientOptions): ReturnType<typeof clientOf>;
+  /** Asks the agent server's dashboard, as its page does. */
+  ask(path: string, init?: RequestInit): Promise<Response>;
+}
+
+/** Starts the browser of a test file; its last test must be `end()`, because an open browser keeps the process alive. */
+export function theatre() {
+  let browser: Browser;
+  t.before(async () => {
+    browser = await launchBrowser();
+  });
+  return {
+    scene(
+      name: string,
+      config: Parameters<Place['workspace']>[1],
+      play: (t: Test, scene: DashboardScene) => Promise<void>,
+    ) {
+      t.test(name, async (t) => {
+        const place = makePlace(t, 'dashboard-');
+        const shop = await makeBookshop(t, place, { config: { Supervision: { BackoffBaseMs: 200 }, ...config } });
+        const { workspacePath } = shop;
+        const hub = await startHub(place);
+        await hub.client.ensure({ workspacePath });
+        const context = await browser.newContext({
+          viewport: { width: 1280, height: 800 },
+          reducedMotion: 'reduce',
+          locale: 'en-GB',
+        });
+        t.teardown(() => context.close());
+        context.setDefaultTimeout(180_000);
+        const complaints = await watch(context);
+        const open = async (at = '') => {
+          const page = await context.newPage();
+          await page.goto(await dashboardUrl(place, hub.client, workspacePath, at));
+          return page;
+        };
+        const connect = (options?: AppServerClientOptions) => clientOf(t, hub.client, workspacePath, options);
+        const ask = async (path: string, init: RequestInit = {}) => {
+          const { origin } = new URL(await dashboardUrl(place, hub.client, workspacePath));
+          return fetch(`${origin}${path}`, {
+            ...init,
+            headers: { authorization: `Bearer ${dashboardToken(place.home)}` },
+          });
+        };
+        await play(t, { ...shop, place, hub, context, open, connect, ask });
+        t.same(complaints, [], 'no script error, no violation of the policy, no request to another origin');
+        await context.close();
+        await hub.shutdown();
+      });
+    },
+    end: () => t.test('the browser closes', () => browser.close()),
+  };
+}
+
+async function watch(context: BrowserContext): Promise<string[]> {
+  const complaints: string[] = [];
+  context.on('console', (message) => {
+    // What a server refuses, or cuts when it dies, the browser reports by itself.
+    const isOfNetwork = /Failed to load resource|net::ERR/.test(message.text());
+    if (message.type() === 'error' && !isOfNetwork) complaints.push(message.text());
+  });
+  context.on('weberror', (error) => complaints.push(String(error.error())));
+  context.on('request', (request) => {
+    if (!/^(http:\/\/127\.0\.0\.1:\d+\/|blob:|about:)/.test(request.url()))
+      complaints.push(`foreign: ${request.url()}`);
+  });
+  await context.exposeFunction('reportViolation', (text: string) => complaints.push(text));
+  await context.addInitScript(() => {
+    addEventListener('securitypolicyviolation', (event) => {
+      (globalThis as unknown as { reportViolation(text: string): void }).reportViolation(
+        `${event.violatedDirective} ${event.blockedURI}`,
+      );
+    });
+  });
+  return complaints;
+}
+
+/** All events of a session, as the dashboard's API has them. */
+export async function eventsOf({ ask }: DashboardScene, sessionKey: string): Promise<EventPage> {
+  const answer = await ask(`/DashBoard/api/sessions/${encodeURIComponent(sessionKey)}/events?limit=500`);
+  if (!answer.ok) throw new Error(`${answer.status}: ${await answer.text()}`);
+  return (await answer.json()) as EventPage;
+}
+
+/** Reads the event stream from now on. `until` resolves with all traces when they fit. */
+export async function followTraces(t: Test, { ask }: DashboardScene) {
+  const abort = new AbortController();
+  t.teardown(() => abort.abort());
+  const answer = await ask('/api/events/stream', { signal: abort.signal });
+  const body = answer.body?.pipeThrough(new TextDecoderStream());
+  if (!answer.ok || !body) throw new Error(`the stream was answered ${answer.status}`);
+  const reader = body.getReader();
+  let text = '';
+  const seen: TraceEvent[] = [];
+  return {
+    seen,
+    async until(fits: (seen: readonly TraceEvent[]) => boolean): Promise<readonly TraceEvent[]> {
+      while (!fits(seen)) {
+        const { value, done } = await reader.read();
+        if (done) throw new Error(`the stream has ended; seen: ${seen.map(({ type }) => type)}`);
+        const blocks = `${text}${value}`.split('\n\n');
+        text = blocks.pop() ?? '';
+        seen.push(...blocks.flatMap(traceIn));
+      }
+      return seen;
+    },
+  };
+}
+
+function traceIn(block: string): TraceEvent[] {
+  const data = block.split('\n').flatMap((line) => (line.startsWith('data:') ? [line.slice(5)] : []));
+  const parsed = data.length === 0 ? {} : JSON.parse(data.join('\n'));
+  return 'sessionKey' in parsed && 'type' in parsed ? [parsed] : [];
+}
+
+/** The row of a session in the table. */
+export const sessionRow = (page: Page, name: string) => page.locator('.session-row', { hasText: name });

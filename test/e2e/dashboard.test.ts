@@ -1,0 +1,143 @@
+/** The dashboard of a real agent server: what real turns leave behind is in its stream, its API and its page. */
+import { traceTypes } from '../../src/protocol/index.ts';
+import { axe } from '../ui/scene.ts';
+import { approver, runTurn } from './agent-server.ts';
+import { begin, conversations } from './bookshop.ts';
+import { eventsOf, followTraces, sessionRow, theatre } from './dashboard-scene.ts';
+
+const { scene, end } = theatre();
+
+scene(
+  'every type of trace is in the stream, the API and the page',
+  { Compaction: { KeepRecentTurns: 1 } },
+  async (t, stage) => {
+    const { connect, workspacePath, open } = stage;
+    const stream = await followTraces(t, stage);
+    const page = await open('/sessions');
+    await page.getByText('No session yet').waitFor();
+    const client = await connect(approver('accept'));
+    const key = await begin(client, workspacePath, 'Everything');
+    await sessionRow(page, 'Everything').waitFor();
+    t.pass('the table is live');
+    for (const each of ['voucher', 'missing', 'refused'] as const) {
+      await runTurn(client, key, conversations[each].ask);
+    }
+    await client.request('thread/compact', { threadId: key });
+    await client.request('thread/archive', { threadId: key });
+
+    const seen = await stream.until((events) => events.some(({ type }) => type === 'session.completed'));
+    const types = (events: readonly { readonly type: string }[]) => [...new Set(events.map(({ type }) => type))].sort();
+    t.same(types(seen), [...traceTypes].sort(), 'in the stream');
+    const { events, session } = await eventsOf(stage, key);
+    t.same(types(events), [...traceTypes].sort(), 'in the API');
+    t.same(
+      events.map(({ id }) => id),
+      seen.map(({ id }) => id),
+      'the same events in the same order',
+    );
+    t.match(session, { thinkingCount: 3, responseCount: 3, turnCount: 3, failedTurnCount: 1, compactionCount: 1 });
+    t.match(session, { toolCallCount: 6, toolFailureCount: 2, errorCount: 1, displayName: 'Everything' });
+
+    await page.close();
+    const tab = await open(`/sessions/${key}?view=list`);
+    await tab.getByRole('heading', { name: 'Everything' }).waitFor();
+    const shown = tab.locator('main .value');
+    for (const type of traceTypes) {
+      await tab.evaluate((hash) => location.assign(hash), `#/sessions?of=${type}`);
+      await tab.getByRole('grid', { name: 'Sessions' }).waitFor();
+      await tab.evaluate((hash) => location.assign(hash), `#/sessions/${key}?view=list&q=type:${type}`);
+      await shown.filter({ hasText: type }).first().waitFor();
+    }
+    t.pass('in the page');
+  },
+);
+
+scene('each view opens by its address, by keys, and axe-core finds nothing in it', {}, async (t, stage) => {
+  const { connect, workspacePath, open } = stage;
+  const client = await connect(approver('accept'));
+  const key = await begin(client, workspacePath, 'The missing cent');
+  await runTurn(client, key, conversations.voucher.ask);
+  await client.request('cron/add', {
+    name: 'digest',
+    prompt: conversations.digest.ask,
+    schedule: { kind: 'daily', time: '07:30', timeZone: 'Europe/Berlin' },
+  });
+  const views: readonly (readonly [at: string, shows: string])[] = [
+    ['/overview', 'The missing cent'],
+    ['/sessions', 'The missing cent'],
+    [`/sessions/${key}`, 'turn_001'],
+    [`/sessions/${key}?view=log`, 'cent'],
+    [`/sessions/${key}?view=list`, 'tool.failed'],
+    ['/actors', 'turn_001'],
+    ['/automations', 'digest'],
+    ['/settings', 'Max tool call rounds'],
+    ['/events', 'turn.completed'],
+    ['/logs', 'Logs'],
+  ];
+  for (const [at, shows] of views) {
+    const page = await open(at);
+    await page.locator('main').getByText(shows).first().waitFor();
+    t.match(page.url(), at.split('?')[0] ?? '', 'the address stays');
+    t.notMatch(page.url(), 'token=', 'without the token');
+    t.same(await axe(page), [], at);
+    await page.close();
+  }
+  const page = await open('/overview');
+  await page.locator('main').getByText('The missing cent').first().waitFor();
+  await page.keyboard.press('g');
+  await page.keyboard.press('s');
+  await page.getByRole('grid', { name: 'Sessions' }).waitFor();
+  await page.keyboard.press('j');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'The missing cent' }).waitFor();
+  await page.keyboard.press('g');
+  await page.keyboard.press('t');
+  await page.getByRole('link', { name: 'digest' }).waitFor();
+  await page.keyboard.press('Control+k');
+  await page.keyboard.type('missing');
+  await page.getByRole('option', { name: 'The missing cent' }).waitFor();
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'The missing cent' }).waitFor();
+  t.pass('the keyboard is enough');
+});
+
+scene(
+  'traces are deleted with a confirmation, can be taken back, and are kept while a turn runs',
+  {},
+  async (t, stage) => {
+    const { connect, workspacePath, open, ask } = stage;
+    let answer: (decision: unknown) => void = () => undefined;
+    const answered = new Promise((resolve) => {
+      answer = resolve;
+    });
+    const client = await connect({ onRequest: () => answered });
+    const done = await begin(client, workspacePath, 'Stock list');
+    await runTurn(client, done, conversations.thought.ask);
+    const running = await begin(client, workspacePath, 'Publish');
+    const over = runTurn(client, running, conversations.publish.ask);
+    const page = await open('/sessions');
+    await sessionRow(page, 'Publish').getByText('Running').waitFor();
+    t.equal((await ask(`/api/sessions/${running}`, { method: 'DELETE' })).status, 409);
+
+    await sessionRow(page, 'Stock list').locator('.c-segments').click();
+    await page.locator('.peek').getByRole('button', { name: 'Delete…' }).click();
+    await page.getByRole('button', { name: 'Delete trace' }).click();
+    await sessionRow(page, 'Stock list').waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await sessionRow(page, 'Stock list').waitFor();
+    t.ok((await eventsOf(stage, done)).events.length > 0, 'nothing was deleted');
+
+    await page.getByRole('button', { name: 'Delete all…' }).click();
+    await page.getByRole('textbox', { name: 'Type 2' }).fill('2');
+    await page.getByRole('button', { name: 'Delete all traces' }).click();
+    await page.getByText('1 session kept, because a turn runs').waitFor();
+    await sessionRow(page, 'Stock list').waitFor({ state: 'detached' });
+    t.equal((await ask(`/DashBoard/api/sessions/${done}/events`)).status, 404);
+    answer({ decision: 'decline' });
+    await over;
+    await sessionRow(page, 'Publish').getByText('Completed').waitFor();
+    t.pass('the one that ran is still there, and live');
+  },
+);
+
+end();

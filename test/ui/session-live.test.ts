@@ -1,0 +1,234 @@
+/** One session in a real browser: what runs, what comes, what was lost, what is hostile, what is huge, what is taken along. */
+import { readFileSync } from 'node:fs';
+import type { Backend, Told } from './sessions-backend.ts';
+import { clipboard, stage } from './sessions-scene.ts';
+import { ago, bar, minute, oneTurn, prepareThree, row, rows, story, turnId } from './stories.ts';
+
+const scene = await stage();
+
+const hostile =
+  '<img src="https://evil.example/x.png" onerror="window.stolen=1"><script>window.stolen=1</script>[a](https://evil.example)';
+scene(
+  'what a model or a tool writes is text, whatever it looks like',
+  {
+    at: '/sessions',
+    prepare: (backend) =>
+      backend.seed('thread_x', { displayName: hostile, model: hostile }, [
+        { type: 'session.started', at: ago(minute), data: { displayName: hostile } },
+        { type: 'turn.started', at: ago(minute), turnId: hostile },
+        { type: 'response', at: ago(minute), turnId: hostile, durationMs: 5, data: { text: hostile } },
+        {
+          type: 'tool.started',
+          at: ago(minute),
+          turnId: hostile,
+          callId: hostile,
+          tool: hostile,
+          data: { arguments: hostile },
+        },
+        { type: hostile, at: ago(minute), data: { [hostile]: hostile } },
+      ]),
+  },
+  async (t, { page, open }) => {
+    await row(page, 'evil.example').waitFor();
+    for (const at of [
+      '/sessions?peek=thread_x',
+      '/sessions/thread_x',
+      '/sessions/thread_x?view=log',
+      '/sessions/thread_x?view=list',
+      '/overview',
+    ]) {
+      await open(at);
+      await page.getByText('evil.example').first().waitFor();
+      if (at.includes('thread_x?') || at.endsWith('thread_x')) {
+        await rows(page).last().click();
+        await page.locator('.drawer').first().waitFor();
+      }
+      t.equal(await page.locator('img, iframe, object, embed, .vlist script, a[href*=evil]').count(), 0, at);
+      t.equal(await page.evaluate(() => (window as unknown as { stolen?: number }).stolen), undefined);
+    }
+  },
+);
+
+const live = (backend: Backend) =>
+  backend.seed('thread_l', { displayName: 'Live' }, [...story(ago(10 * minute), 6, 6), ...begun()]);
+const begun = (): Told[] => [
+  { type: 'turn.started', at: ago(5_000), turnId: 'turn_100' },
+  { type: 'tool.started', at: ago(4_000), turnId: 'turn_100', callId: 'run', tool: 'Exec', data: { arguments: '{}' } },
+];
+const thought = (text: string): Told => ({ type: 'thinking', turnId: 'turn_100', durationMs: 10, data: { text } });
+
+scene(
+  'what runs is a ghost until its end comes; new events follow only who looks at the end',
+  { at: '/sessions/thread_l', prepare: live },
+  async (t, { page, backend }) => {
+    await page.locator('.connection.live').waitFor();
+    await bar(page, 'turn_100').locator('.bar.ghost').waitFor();
+    t.match(await page.locator('.vrow .bar.tool.ghost').count(), 1);
+    const first = await bar(page, 'turn_100').locator('.number').textContent();
+    await page.waitForFunction(
+      (before) =>
+        [...document.querySelectorAll('.vrow')].some(
+          (each) => each.textContent?.includes('turn_100') && !each.textContent.includes(before ?? ''),
+        ),
+      first,
+    );
+    backend.tell('thread_l', [
+      {
+        type: 'tool.completed',
+        turnId: 'turn_100',
+        callId: 'run',
+        tool: 'Exec',
+        durationMs: 4_000,
+        data: { result: 'done' },
+      },
+    ]);
+    await page.locator('.bar.tool.ghost').waitFor({ state: 'detached' });
+    backend.tell('thread_l', [thought('the newest thought')]);
+    await row(page, 'the newest thought').waitFor();
+
+    await page.locator('.bars').evaluate((list) => list.scrollTo(0, 0));
+    await bar(page, 'turn_001').waitFor();
+    backend.tell('thread_l', [thought('one'), thought('two'), thought('three')]);
+    const button = page.getByRole('button', { name: '3 new events' });
+    await button.waitFor();
+    t.equal(await page.locator('.bars').evaluate((list) => list.scrollTop), 0, 'who reads is left in peace');
+    await button.click();
+    await row(page, 'three').waitFor();
+    await button.waitFor({ state: 'detached' });
+    await page
+      .getByRole('status')
+      .filter({ hasText: /new events?/ })
+      .waitFor({ state: 'attached' });
+  },
+);
+
+scene(
+  'paused, nothing moves and nothing is lost; a gap in the stream is filled',
+  { at: '/sessions/thread_l?view=list', prepare: live },
+  async (t, { page, backend }) => {
+    await page.locator('.connection.live').waitFor();
+    await row(page, 'turn_100').first().waitFor();
+    await page.keyboard.press('p');
+    await page.getByRole('button', { name: /^Go on/ }).waitFor();
+    backend.tell('thread_l', [thought('while paused 1'), thought('while paused 2')]);
+    await page.getByRole('button', { name: 'Go on (2 events waiting)' }).waitFor();
+    t.equal(await row(page, 'while paused').count(), 0);
+    await page.keyboard.press('p');
+    await row(page, 'while paused 2').waitFor();
+
+    backend.events.cut({ refuse: true });
+    await page.locator('.connection.reconnecting').waitFor();
+    backend.record('thread_l', [thought('while cut off')]);
+    backend.events.cut({ forget: true });
+    await row(page, 'while cut off').waitFor();
+    backend.tell('thread_l', [thought('after it')]);
+    await row(page, 'after it').waitFor();
+    const count = Number((await page.getByRole('grid').getAttribute('aria-rowcount')) ?? 0) - 1;
+    t.equal(count, backend.sessions.get('thread_l')?.events.length, 'each once');
+  },
+);
+
+scene(
+  'exports: JSON lines and a Chrome trace with whole texts, made of the same API',
+  { at: '/sessions/thread_b', prepare: prepareThree },
+  async (t, { page, backend }) => {
+    await bar(page, 'Exec').waitFor();
+    const saved = async (name: string) => {
+      await page.locator('.menu summary').click();
+      const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name }).click()]);
+      await page.locator('.menu summary').click();
+      return { name: download.suggestedFilename(), text: readFileSync(await download.path(), 'utf8') };
+    };
+    const lines = await saved('Save as JSON lines');
+    t.equal(lines.name, 'thread_b.jsonl');
+    t.same(
+      lines.text
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line)),
+      backend.sessions.get('thread_b')?.events,
+    );
+    const chrome = await saved('Save as Chrome trace');
+    t.equal(chrome.name, 'thread_b.trace.json');
+    const { traceEvents } = JSON.parse(chrome.text) as {
+      traceEvents: { name: string; ph: string; args: { result?: string } }[];
+    };
+    t.match(
+      traceEvents.find(({ name }) => name === 'Exec'),
+      { ph: 'X', args: { result: /The needle/ } },
+    );
+    await page.locator('.menu summary').click();
+    await page.getByRole('button', { name: 'Copy as curl' }).click();
+    await page.getByText('Command copied.').waitFor();
+    t.notMatch(await clipboard(page), backend.token);
+    await page.getByRole('button', { name: 'Copy as JSON' }).click();
+    await page.getByText('9 events copied.').waitFor();
+    t.equal((JSON.parse(await clipboard(page)) as unknown[]).length, 9);
+  },
+);
+
+scene(
+  'relatives, older recorders, events of tomorrow, sessions that are not there',
+  {
+    at: '/sessions/child',
+    prepare: (backend) => {
+      backend.seed('parent', { displayName: 'Parent' }, oneTurn(ago(minute)));
+      backend.seed('child', { displayName: 'Child', parentSessionKey: 'parent' }, [
+        { type: 'response', at: ago(minute), turnId, data: { text: 'All that was said.' } },
+        { type: 'weather.changed', at: ago(minute), data: { sun: true } },
+      ]);
+    },
+  },
+  async (t, { page, backend, open }) => {
+    await row(page, 'weather.changed').waitFor();
+    t.match(await row(page, 'weather.changed').textContent(), '{"sun":true}');
+    await page.getByText('coarse trace').waitFor();
+    await page.getByRole('link', { name: 'Sub-agent of parent' }).click();
+    await page.locator('h1', { hasText: 'Parent' }).waitFor();
+    await page.getByRole('link', { name: 'Sub-agent: Child' }).click();
+    await page.locator('h1', { hasText: 'Child' }).waitFor();
+    await open('/sessions/nobody');
+    await page.getByText('There is no trace of this session').waitFor();
+    backend.seed('nobody', {}, []);
+    await page.locator('.connection.live').waitFor();
+    backend.tell('nobody', [{ type: 'session.started' }]);
+    await bar(page, 'session.started').waitFor();
+    backend.sessions.delete('nobody');
+    backend.events.send([['session.deleted', JSON.stringify({ sessionKey: 'nobody' })]]);
+    await page.getByText('This trace has just been deleted').waitFor();
+    t.equal(await rows(page).count(), 1, 'what is shown stays');
+  },
+);
+
+scene(
+  'fifty thousand events: the first rows at once, all of them in the end, few nodes in the document',
+  {
+    at: '/sessions/huge',
+    checks: false,
+    prepare: (backend) => backend.seed('huge', { displayName: 'Huge' }, story(ago(60 * minute), 100, 100)),
+  },
+  async (t, { page, backend }) => {
+    const count = backend.sessions.get('huge')?.events.length ?? 0;
+    t.ok(count > 50_000);
+    await bar(page, 'turn_001').waitFor();
+    await page.getByRole('button', { name: 'List' }).click();
+    await page.waitForFunction(
+      (all) => document.querySelector('[role=grid]')?.getAttribute('aria-rowcount') === String(all + 1),
+      count,
+    );
+    await page.getByRole('grid').focus();
+    await page.keyboard.press('End');
+    await page.waitForFunction(() => document.querySelector('[aria-selected=true]')?.textContent?.includes('turn_100'));
+    t.ok((await page.evaluate(() => document.querySelectorAll('*').length)) < 1_500);
+
+    await page.locator('.connection.live').waitFor();
+    const more = Array.from(
+      { length: 2_000 },
+      (_, index): Told => ({ type: 'thinking', durationMs: 1, data: { index } }),
+    );
+    for (let batch = 0; batch < 5; batch += 1) backend.tell('huge', more);
+    await page.getByText(/The newest .* events are shown; older ones were let go/).waitFor();
+    const kept = Number(await page.getByRole('grid').getAttribute('aria-rowcount'));
+    t.ok(kept > 30_000 && kept < 60_000, `${kept} are kept`);
+  },
+);

@@ -1,0 +1,252 @@
+/** One session in a real browser: its three views, keys, links, filters, details. */
+import { axe, overflowsAt, smallTargets } from './scene.ts';
+import { clipboard, stage } from './sessions-scene.ts';
+import { ago, bar, minute, prepareThree, row, rows, selectedText, story } from './stories.ts';
+
+const scene = await stage();
+
+scene(
+  'the waterfall: pairs are one bar, each kind has its texture, a turn tells its sums',
+  { at: '/sessions/thread_b', prepare: prepareThree },
+  async (t, { page }) => {
+    await bar(page, 'Exec').waitFor();
+    const names = await page.locator('.what b').allTextContents();
+    t.same(names, ['session.started', 'turn_001', 'Thinking', 'Approval: accept', 'Exec', 'Response']);
+    t.match(await bar(page, 'turn_001').textContent(), '1 thinking · 1 response · 1 tools · 1 failed');
+    const grid = page.getByRole('treegrid');
+    t.ok(await grid.isVisible());
+    t.match(await bar(page, 'turn_001').getAttribute('aria-expanded'), 'true');
+    t.equal(await bar(page, 'Thinking').getAttribute('aria-level'), '2');
+    t.equal(await bar(page, 'Exec').locator('.bar.tool.failed').count(), 1);
+    const styles = await page.locator('.bar').evaluateAll((bars) =>
+      bars.map((bar) => {
+        const { backgroundImage, backgroundColor, clipPath } = getComputedStyle(bar);
+        return [bar.className.split(' ')[1], backgroundImage !== 'none', backgroundColor, clipPath !== 'none'];
+      }),
+    );
+    const looks = Object.fromEntries(styles.map(([kind, ...look]) => [kind, look.join()]));
+    t.equal(new Set(['thinking', 'response', 'tool', 'approval'].map((kind) => looks[kind])).size, 4);
+    const [left, width] = await bar(page, 'Approval')
+      .locator('.bar')
+      .evaluate((bar) => {
+        const { style } = bar as HTMLElement;
+        return [Number.parseFloat(style.left), Number.parseFloat(style.width)];
+      });
+    t.ok(Math.abs((left ?? 0) - 100 / 9) < 0.5 && Math.abs((width ?? 0) - 500 / 9) < 0.5, 'it lies where it was');
+    t.match(await page.locator('.totals').textContent(), /Worked9\.00 s/);
+    await page.getByRole('button', { name: 'without waiting for a person (5.00 s)' }).click();
+    t.match(await page.locator('.totals').textContent(), /Worked4\.00 s/);
+    t.match(await bar(page, 'turn_001').textContent(), '4.00 s');
+    t.match(await page.locator('.totals').textContent(), /Tokensnot reported/);
+  },
+);
+
+scene(
+  'the keyboard walks, folds, finds failures and turns, zooms; the address brings it all back',
+  {
+    at: '/sessions/thread_a',
+    prepare: (backend) => backend.seed('thread_a', { displayName: 'Alpha' }, story(ago(minute), 9, 4)),
+  },
+  async (t, { page, open }) => {
+    await bar(page, 'turn_001').waitFor();
+    const key = (name: string) => page.keyboard.press(name);
+    await key('j');
+    await key('j');
+    t.match(await selectedText(page), 'turn_001');
+    await key('k');
+    t.match(await selectedText(page), 'session.started');
+    await key('e');
+    const failed = await selectedText(page);
+    t.match(failed, 'command');
+    t.equal(await page.locator('.vrow[aria-selected=true] .bar.failed').count(), 1);
+    await key('e');
+    t.not(await selectedText(page), failed);
+    await key('Shift+E');
+    t.equal(await selectedText(page), failed);
+    await key(']');
+    t.match(await selectedText(page), 'turn_00');
+    await key('[');
+    await key('o');
+    t.equal(await page.locator('.vrow[aria-selected=true]').getAttribute('aria-expanded'), 'false');
+    await key('ArrowRight');
+    t.equal(await page.locator('.vrow[aria-selected=true]').getAttribute('aria-expanded'), 'true');
+    await key('ArrowDown');
+    t.match(await selectedText(page), 'Thinking');
+    await key('w');
+    await page.waitForURL(/zoom=\d+-\d+/);
+    const zoomed = page.url();
+    await key('f');
+    await page.waitForURL((url) => url.href !== zoomed);
+    await key('d');
+    await key('s');
+    await page.waitForFunction(() => {
+      const id = document.querySelector('.vrow[aria-selected=true]')?.id.split('-').at(-1);
+      return new URLSearchParams(location.hash.split('?')[1]).get('event') === id;
+    });
+    const address = page.url().replace(/^.*#/, '');
+    await open(address);
+    await page.locator('.vrow[aria-selected=true]').waitFor();
+    t.match(await selectedText(page), 'Thinking');
+    t.ok(page.url().endsWith(address), 'a link is what one sees');
+    await key('f');
+    await key('f');
+    await page.waitForURL((url) => !url.href.includes('zoom='));
+    await key('2');
+    await page.getByRole('grid', { name: 'What was thought' }).waitFor();
+    await key('3');
+    await page.getByRole('grid', { name: 'Events' }).waitFor();
+    await page.waitForURL(/view=list/);
+    t.match(await selectedText(page), 'thinking', 'the same event is selected in every view');
+    await key('Escape');
+    await page.locator('.detail').waitFor({ state: 'detached' });
+  },
+);
+
+scene(
+  'drawing over the map or the axis shows that stretch; a double click shows everything again',
+  { at: '/sessions/thread_b', prepare: prepareThree },
+  async (t, { page }) => {
+    await bar(page, 'Exec').waitFor();
+    const draw = async (selector: string, from: number, to: number) => {
+      const box = await page.locator(selector).boundingBox();
+      if (!box) throw new Error(`no ${selector}`);
+      await page.mouse.move(box.x + box.width * from, box.y + box.height / 2);
+      await page.mouse.down();
+      await page.mouse.move(box.x + box.width * ((from + to) / 2), box.y + box.height / 2);
+      await page.locator('.brush').waitFor();
+      await page.mouse.move(box.x + box.width * to, box.y + box.height / 2);
+      await page.mouse.up();
+    };
+    await draw('.minimap', 0.5, 0.9);
+    await page.waitForURL(/zoom=4\d{3}-8\d{3}/);
+    t.equal(await bar(page, 'Thinking').locator('.beyond.before').count(), 1, 'what is not in sight says where it is');
+    await draw('.axis', 0.5, 1);
+    await page.waitForURL(/zoom=6\d{3}-8\d{3}/);
+    await page.locator('.minimap').dblclick();
+    await page.waitForURL((url) => !url.href.includes('zoom='));
+    t.equal(await page.locator('.beyond').count(), 0);
+  },
+);
+
+scene(
+  'filters: typed, pressed, taken away, dimmed; texts are found also where only the server has them',
+  { at: '/sessions/thread_b', prepare: prepareThree },
+  async (t, { page, open }) => {
+    const names = () => page.locator('.what b').allTextContents();
+    await bar(page, 'Exec').waitFor();
+    await page.keyboard.press('/');
+    await page.keyboard.type('type:tool.failed');
+    await page.keyboard.press('Enter');
+    await bar(page, 'Response').waitFor({ state: 'detached' });
+    t.same(await names(), ['turn_001', 'Exec'], 'with the turn it belongs to');
+    t.match(await page.locator('.filter-bar .count').textContent(), '1 match');
+    await page.getByRole('button', { name: 'Dim others' }).click();
+    await bar(page, 'Response').waitFor();
+    t.ok(await bar(page, 'Response').evaluate((element) => element.classList.contains('dim')));
+    await page.getByRole('button', { name: 'Dim others' }).click();
+    await page.getByRole('textbox', { name: 'Filter this session' }).focus();
+    await page.keyboard.press('Backspace');
+    await bar(page, 'Response').waitFor();
+
+    await page.getByRole('textbox').fill('dur=1');
+    await page.keyboard.press('Enter');
+    t.match(await page.getByRole('alert').textContent(), 'dur>2s');
+    await page.getByRole('textbox').fill('"the needle"');
+    await page.keyboard.press('Enter');
+    await bar(page, 'Response').waitFor({ state: 'detached' });
+    await bar(page, 'Exec').waitFor();
+    t.same(await names(), ['turn_001', 'Exec'], 'the page itself has only the beginning of that text');
+    await page.getByRole('button', { name: 'Remove filter "the needle"' }).click();
+    await page.getByRole('button', { name: 'Slow' }).click();
+    await bar(page, 'Exec').waitFor({ state: 'detached' });
+    t.match(await names(), ['turn_001', 'Approval: accept']);
+    await page.waitForURL(/q=dur/);
+
+    await open('/sessions/thread_b?view=list');
+    await row(page, 'tool.started').getByRole('button', { name: 'Exec' }).click();
+    await row(page, 'turn.started').waitFor({ state: 'detached' });
+    t.equal(await rows(page).count(), 2);
+    await row(page, 'tool.failed').locator('.number').first().click();
+    await page.locator('.detail').getByRole('button', { name: 'Filter by type:tool.failed' }).click();
+    await row(page, 'tool.started').waitFor({ state: 'detached' });
+    t.match(decodeURIComponent(page.url()), /q=tool:Exec|view=list/);
+  },
+);
+
+scene(
+  'details: whole texts, the event as it was recorded, copies without the token',
+  { at: '/sessions/thread_b', prepare: prepareThree },
+  async (t, { page, backend }) => {
+    await bar(page, 'Exec').locator('.what').click();
+    await page.locator('.detail pre', { hasText: 'The needle.' }).waitFor();
+    t.match(await page.locator('.detail .fact-list').textContent(), /Took1\.00 s.*TypeTool|Took1\.00 s/);
+    t.same(
+      await page.locator('.whole h3 code').allTextContents(),
+      ['tool.started', 'tool.failed'],
+      'both ends of the call',
+    );
+    await page.locator('.whole').first().getByText('As it was recorded').click();
+    await page.locator('.json').first().getByText('arguments').waitFor();
+    await page.locator('.whole').last().getByRole('button', { name: 'JSON' }).click();
+    await page.getByText('Event copied.').waitFor();
+    const copied = JSON.parse(await clipboard(page)) as { type: string; data: { result: string } };
+    t.match(copied, { type: 'tool.failed', data: { result: /needle/ } });
+    await page.locator('.whole').last().getByRole('button', { name: 'curl' }).click();
+    await page.getByText('Command copied.').waitFor();
+    const command = await clipboard(page);
+    t.match(command, `${backend.origin}/DashBoard/api/sessions/thread_b/events/`);
+    t.notMatch(command, backend.token);
+    await page.locator('.whole').last().getByRole('button', { name: 'Link' }).click();
+    await page.getByText('Link copied.').waitFor();
+    t.match(await clipboard(page), /#\/sessions\/thread_b\?.*event=\d+/);
+
+    const path = `GET /dashboard/api/sessions/thread_b/events/${backend.sessions.get('thread_b')?.events[2]?.id}`;
+    backend.state.failures.set(path, { status: 500, code: 'storageFailed', message: 'The disk cannot be read.' });
+    await bar(page, 'Thinking').locator('.what').click();
+    await page.getByText('This event could not be fetched: The disk cannot be read.').waitFor();
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.locator('.detail pre', { hasText: 'I should look first.' }).waitFor();
+  },
+);
+
+scene(
+  'the log reads from top to bottom, long answers whole, calls opened on demand',
+  { at: '/sessions/thread_b?view=log', prepare: prepareThree },
+  async (t, { page }) => {
+    await page.getByText('That is the end.').waitFor();
+    t.equal(await page.getByText('The needle.').count(), 0);
+    await bar(page, 'Exec').getByRole('button', { name: 'All of it' }).click();
+    await page.getByText('The needle.').waitFor();
+    await bar(page, 'Exec').getByRole('button', { name: 'Less' }).click();
+    t.equal(await page.getByText('The needle.').count(), 0);
+    t.match(await bar(page, 'Approval').textContent(), /exec · rm -rf build\s*accept by user/);
+    const heights = await rows(page).evaluateAll((all) => all.map((each) => each.getBoundingClientRect()));
+    for (const [index, box] of heights.entries()) {
+      const next = heights[index + 1];
+      if (next) t.ok(Math.abs(next.top - box.bottom) < 2, 'rows of different heights do not overlap');
+    }
+    await bar(page, 'Response').click();
+    t.equal(await bar(page, 'Response').getAttribute('aria-selected'), 'true');
+    t.equal(await page.getByRole('grid').getAttribute('aria-rowcount'), '6');
+  },
+);
+
+for (const [name, at, ready] of [
+  ['the waterfall', '/sessions/thread_b?event=EVENT', '.detail pre'],
+  ['the log', '/sessions/thread_b?view=log&event=EVENT', '.detail pre'],
+  ['the list', '/sessions/thread_b?view=list&q=type:tool&event=EVENT', '.detail pre'],
+] as const) {
+  scene(
+    `${name}: nothing for axe to find, in light and dark, and it fits a telephone`,
+    { at: '/sessions', prepare: prepareThree },
+    async (t, { page, backend, open }) => {
+      const id = backend.sessions.get('thread_b')?.events.find(({ type }) => type === 'tool.failed')?.id;
+      await open(at.replace('EVENT', String(id)));
+      await page.locator(ready).first().waitFor();
+      t.same(await axe(page), []);
+      t.same(await smallTargets(page), []);
+      t.notOk(await overflowsAt(page, 360));
+      t.same(await axe(page), []);
+    },
+  );
+}
