@@ -112,7 +112,11 @@ export function assemble(options: AssemblyOptions): Assembly {
     clean: (text) => cleaner.clean(text),
     onBug,
     observe(actor, threadId, turnId) {
-      observe(actor, { id: `${threadId}/${turnId}`, machine: 'turn', title: `${turnId} of ${threadId}` });
+      observe(actor, {
+        id: `${threadId}/${turnId}`,
+        machine: 'turn',
+        title: `${turnId} · ${threadId.replace(/^thread_(\d+_)?/, '')}`,
+      });
     },
     onTurnEnd,
   });

@@ -265,6 +265,10 @@ export class RunningServer implements AppServer {
   #noteTurnEnd(thread: StoredThread, turn: Turn): void {
     const { launch, logger } = this.#options;
     this.#activity.note();
+    const { status, error } = turn;
+    const about = { threadId: thread.id, turnId: turn.id, status };
+    if (error) logger.warn('a turn has failed', { ...about, code: error.code, reason: error.message });
+    else logger.debug('a turn has ended', about);
     const notification = launch && this.#isServing ? notificationOf(thread, turn) : undefined;
     if (launch && notification) void tellHub(launch, notification, logger);
   }

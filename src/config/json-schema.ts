@@ -46,8 +46,16 @@ function annotationsOf(keyPath: string): JsonObject {
   };
 }
 
-/** `ApprovalTimeoutSeconds` → `Approval timeout seconds`. Names in capitals stay: `ApiKey` → `Api key`, `UI` → `UI`. */
+/** Words that people write in capitals. */
+const initials: ReadonlySet<string> = new Set(['api', 'mcp', 'url', 'ui']);
+
+/** `ApprovalTimeoutSeconds` → `Approval timeout seconds`, `ApiKey` → `API key`. */
 function titleOf(key: string): string {
   const words = key.replace(/([a-z0-9])([A-Z])/g, '$1 $2').split(' ');
-  return words.map((word, index) => (index === 0 || /^[A-Z]{2,}$/.test(word) ? word : word.toLowerCase())).join(' ');
+  return words
+    .map((word, index) => {
+      if (initials.has(word.toLowerCase())) return word.toUpperCase();
+      return index === 0 ? word : word.toLowerCase();
+    })
+    .join(' ');
 }

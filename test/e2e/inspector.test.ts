@@ -282,7 +282,7 @@ onPage(
     t.teardown(() => client.close());
     const turn = await say(client, workspacePath, 'run: echo it is done');
     await isLit(turns, 'awaitingApproval');
-    t.match((await turns.locator('[role=treeitem] b').allTextContents()).join(), /turn_001 of thread_/);
+    t.match((await turns.locator('[role=treeitem] b').allTextContents()).join(), /turn_001 · /);
     t.match(await turns.locator('.facts').textContent(), /pending1/i);
     approve({ decision: 'accept' });
     t.match(await answerOf(turn), /it is done/);

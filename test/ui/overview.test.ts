@@ -26,8 +26,8 @@ scene(
   async (t, { page, backend }) => {
     await part(page, 'Modules').waitFor();
     const modules = await part(page, 'Modules').textContent();
-    t.match(modules, /mcpDegradedOne of two servers is down\.Servers 2/);
-    t.match(modules, /providerFailedNo key\. Set Provider\.ApiKey\./);
+    t.match(modules, /mcpDegradedOne of two servers is down\.Servers 2/i);
+    t.match(modules, /providerFailedNo key\. Set Provider\.ApiKey\./i);
     t.notMatch(modules, 'of-the-api', 'addresses without their key');
     const sums = await part(page, 'Since the first trace').textContent();
     t.match(sums, /Segments6 thinking · 6 response/);

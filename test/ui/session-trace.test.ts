@@ -12,7 +12,7 @@ scene(
     await bar(page, 'Exec').waitFor();
     const names = await page.locator('.what b').allTextContents();
     t.same(names, ['session.started', 'turn_001', 'Thinking', 'Approval: accept', 'Exec', 'Response']);
-    t.match(await bar(page, 'turn_001').textContent(), '1 thinking · 1 response · 1 tools · 1 failed');
+    t.match(await bar(page, 'turn_001').textContent(), '1 thinking · 1 response · 1 tool · 1 failed');
     const grid = page.getByRole('treegrid');
     t.ok(await grid.isVisible());
     t.match(await bar(page, 'turn_001').getAttribute('aria-expanded'), 'true');
@@ -77,12 +77,13 @@ scene(
     const zoomed = page.url();
     await key('f');
     await page.waitForURL((url) => url.href !== zoomed);
+    const fitted = page.url();
     await key('d');
     await key('s');
-    await page.waitForFunction(() => {
+    await page.waitForFunction((before) => {
       const id = document.querySelector('.vrow[aria-selected=true]')?.id.split('-').at(-1);
-      return new URLSearchParams(location.hash.split('?')[1]).get('event') === id;
-    });
+      return location.href !== before && new URLSearchParams(location.hash.split('?')[1]).get('event') === id;
+    }, fitted);
     const address = page.url().replace(/^.*#/, '');
     await open(address);
     await page.locator('.vrow[aria-selected=true]').waitFor();

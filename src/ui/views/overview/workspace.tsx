@@ -81,6 +81,10 @@ function Status({ app, summary, activity }: StatusProps) {
   );
 }
 
+/** Times are told as times of this clock. */
+const factText = (value: string | number | boolean): string =>
+  typeof value === 'string' && /^\d{4}-\d\d-\d\dT/.test(value) ? bothTimes(Date.parse(value)) : String(value);
+
 function Losses({ summary: { droppedEvents } }: { readonly summary: DashboardSummary }) {
   if (droppedEvents === 0) return null;
   return (
@@ -116,7 +120,7 @@ function Modules({ modules }: { readonly modules: readonly ModuleState[] }) {
             const [tone, shape] = looks[state] ?? ['neutral', 'diamond'];
             return (
               <tr key={name}>
-                <td>{name}</td>
+                <td class="name-of-module">{humanName(name)}</td>
                 <td>
                   <span class={`pill ${tone}`}>
                     <Mark tone={tone} shape={shape} />
@@ -127,7 +131,7 @@ function Modules({ modules }: { readonly modules: readonly ModuleState[] }) {
                   {reason !== undefined && <p>{reason}</p>}
                   <span class="quiet mono">
                     {[
-                      ...Object.entries(facts).map(([key, value]) => `${humanName(key)} ${String(value)}`),
+                      ...Object.entries(facts).map(([key, value]) => `${humanName(key)} ${factText(value)}`),
                       ...(url === undefined ? [] : [withoutSecret(url)]),
                     ].join(' · ')}
                   </span>

@@ -5,7 +5,7 @@ import { Cell, ColumnHeader, HeaderRow } from '../../parts/grid.tsx';
 import { Mark } from '../../parts/icons.tsx';
 import { distance } from '../../parts/time.ts';
 import type { Table } from './table-store.ts';
-import { amount, moment, notReported, roughly, segments, span, stateOf, titleOf } from './words.ts';
+import { amount, counted, moment, notReported, roughly, segments, span, stateOf, titleOf } from './words.ts';
 
 /** Columns of the table of sessions; their widths and who gives way on a narrow screen are in the style sheet. */
 const columns: readonly (readonly [name: string, title: string])[] = [
@@ -73,7 +73,7 @@ export function SessionCells({ table, session, now }: CellsProps) {
           <span class="danger">
             {' '}
             <Filter
-              label={toolFailureCount > 0 ? `${amount(toolFailureCount)} failed` : `${amount(errorCount)} errors`}
+              label={toolFailureCount > 0 ? `${amount(toolFailureCount)} failed` : counted(errorCount, 'error')}
               run={() => table.filter('failed')}
             />
           </span>

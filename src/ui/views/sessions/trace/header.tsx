@@ -127,7 +127,7 @@ function Totals({ app, trace, session }: TotalsProps) {
           : `${amount(session.inputTokens)} in · ${amount(session.outputTokens)} out`}
       </Total>
       <Total name="Worked">
-        {spell(Math.max(0, worked))}
+        {spell(Math.max(0, worked))}{' '}
         {session.approvalWaitMs > 0 && (
           <button
             type="button"

@@ -3,7 +3,7 @@ import type { App } from '../../../app/app.ts';
 import { Cell, ColumnHeader, HeaderRow } from '../../../parts/grid.tsx';
 import { clockTime } from '../../../parts/time.ts';
 import { VirtualList } from '../../../parts/virtual-list.tsx';
-import { moment, span as spell } from '../words.ts';
+import { counted, moment, span as spell } from '../words.ts';
 import { useBrush } from './brush.tsx';
 import { KindMark, nameOf } from './kinds.tsx';
 import { Minimap } from './minimap.tsx';
@@ -109,7 +109,7 @@ function shownLength(trace: Trace, span: Span, length: number, now: number): num
 
 function turnWords({ thinking, responses, tools, failures, tokens, text }: Turn): string {
   return [
-    `${thinking} thinking · ${responses} response · ${tools} tools`,
+    `${thinking} thinking · ${responses} response · ${counted(tools, 'tool')}`,
     failures > 0 ? `${failures} failed` : '',
     tokens > 0 ? `${tokens} tokens` : '',
     text,
