@@ -14,7 +14,6 @@ export * from './inspection.ts';
 export * from './jsonrpc.ts';
 export * from './launch.ts';
 export * from './mcp.ts';
-export * from './review.ts';
 export * from './threads.ts';
 export * from './tools.ts';
 export * from './traces.ts';
