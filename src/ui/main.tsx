@@ -11,11 +11,31 @@ import './styles/shell.css';
 import { createApp } from './app/app.ts';
 import { Frame } from './shell/frame.tsx';
 
-const root = document.getElementById('app');
-if (root) {
+/** No frame comes in a tab that nobody sees, so that is not waited for for long. */
+const noFrameMs = 100;
+
+/** Runs once what the document came with has been painted: there is something to see before the work begins. */
+function afterFirstPaint(run: () => void): void {
+  const timer = setTimeout(begin, noFrameMs);
+  const frame = requestAnimationFrame(() => setTimeout(begin));
+  let hasBegun = false;
+  function begin(): void {
+    clearTimeout(timer);
+    cancelAnimationFrame(frame);
+    if (!hasBegun) run();
+    hasBegun = true;
+  }
+}
+
+function start(root: HTMLElement): void {
+  // Preact would keep and reuse what the document came with; the page is drawn anew.
+  root.replaceChildren();
   render(<Frame app={createApp()} />, root);
   // A link with a token that is pasted into this tab only changes the fragment: start over with it.
   addEventListener('hashchange', () => {
     if (location.hash.includes('token=')) location.reload();
   });
 }
+
+const root = document.getElementById('app');
+if (root) afterFirstPaint(() => start(root));

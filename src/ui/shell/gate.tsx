@@ -14,9 +14,17 @@ export function Gate({ app }: { readonly app: App }) {
   if (entry === 'refused') return <Refused app={app} />;
   if (entry === 'unreachable') return <Unreachable app={app} />;
   return (
-    <main class="gate">
-      <Skeleton rows={4} />
-    </main>
+    <div class="frame">
+      <header class="head">
+        <Logo />
+        <p class="where">
+          <b>Oratorio</b>
+        </p>
+      </header>
+      <main class="outlet">
+        <Skeleton rows={4} />
+      </main>
+    </div>
   );
 }
 
