@@ -30,7 +30,8 @@ export const dayTime = (at: number): string => whole.format(at);
 export const bothTimes = (at: number): string => `${whole.format(at)} (${zone()})\n${new Date(at).toISOString()}`;
 
 /** Name of the time zone of whoever looks. */
-export const zone = (): string => Intl.DateTimeFormat().resolvedOptions().timeZone;
+const zoneOfThisClock = Intl.DateTimeFormat().resolvedOptions().timeZone;
+export const zone = (): string => zoneOfThisClock;
 
 /** How far away a moment is, in its largest unit: `in 3 h`, `12 s ago`, `now`. */
 export function distance(at: number, now: number): string {
