@@ -5,10 +5,17 @@
 import { parseArgs } from 'node:util';
 import { agentChat } from './agent-chat.ts';
 import { agentRuntime } from './agent-runtime.ts';
+import { automations } from './automations.ts';
 import { type Benchmark, type Context, isMet, machine, publish, render, save, stopAll } from './harness.ts';
 import { hubLifecycle } from './hub-lifecycle.ts';
 import { hubRequests } from './hub-requests.ts';
+import { inspection } from './inspection.ts';
+import { page } from './page.ts';
+import { reviewIntake } from './review-intake.ts';
+import { reviewQueue } from './review-queue.ts';
+import { reviewSync } from './review-sync.ts';
 import { sseFanout } from './sse-fanout.ts';
+import { traces } from './traces.ts';
 import { transitionToWire } from './transition-to-wire.ts';
 
 const benchmarks: readonly Benchmark[] = [
@@ -16,8 +23,15 @@ const benchmarks: readonly Benchmark[] = [
   hubRequests,
   hubLifecycle,
   transitionToWire,
+  inspection,
   agentChat,
   agentRuntime,
+  automations,
+  traces,
+  page,
+  reviewIntake,
+  reviewQueue,
+  reviewSync,
 ];
 
 const { values, positionals } = parseArgs({
@@ -25,6 +39,7 @@ const { values, positionals } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
     rounds: { type: 'string' },
+    long: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
 });
@@ -32,11 +47,11 @@ const { values, positionals } = parseArgs({
 function help(): string {
   const names = benchmarks.map(({ name, title }) => `  ${name.padEnd(20)} ${title}`);
   return [
-    'npm run bench -- [--quick] [--rounds N] [name…]',
+    'npm run bench -- [--quick] [--long] [--rounds N] [name…]',
     '',
     ...names,
     '',
-    'Without a name: all. --quick: one short round, results in bench/results/*.local.json.',
+    'Without a name: all. --quick: one short round, results in bench/results/*.local.json. --long: the page is watched for ten minutes.',
   ].join('\n');
 }
 
@@ -51,7 +66,11 @@ async function main(): Promise<number> {
     console.log(help());
     return 0;
   }
-  const context: Context = { quick: values.quick, rounds: Number(values.rounds ?? (values.quick ? 1 : 5)) };
+  const context: Context = {
+    quick: values.quick,
+    long: values.long,
+    rounds: Number(values.rounds ?? (values.quick ? 1 : 5)),
+  };
   const isPartial = context.quick || context.rounds < 5;
   let failures = 0;
   let short = 0;

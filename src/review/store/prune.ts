@@ -1,0 +1,82 @@
+import { sql } from 'kysely';
+import type { Database, Rows } from './database.ts';
+import { limits } from './limits.ts';
+import type { ReviewStore } from './types.ts';
+
+type Before = Parameters<ReviewStore['prune']>[0];
+
+/** Deletes what is old, some rows at a time. @returns how many rows */
+export async function prune(database: Database, before: Before): Promise<number> {
+  const slices: readonly ((rows: Rows) => Promise<number>)[] = [
+    (rows) => deliveries(rows, before.deliveries),
+    (rows) => deadJobs(rows, before.deliveries),
+    (rows) => events(rows, before.events),
+    (rows) => runs(rows, before.runs),
+  ];
+  let all = 0;
+  for (const slice of slices) {
+    for (let gone = 1; gone > 0; all += gone) gone = await database.write(slice);
+  }
+  return all;
+}
+
+const count = ({ numDeletedRows }: { readonly numDeletedRows: bigint }) => Number(numDeletedRows);
+
+const deliveries = async (rows: Rows, before: number) =>
+  count(
+    await rows
+      .deleteFrom('deliveries')
+      .where('key', 'in', (all) =>
+        all.selectFrom('deliveries').select('key').where('receivedAt', '<', before).limit(limits.pruneSlice),
+      )
+      .executeTakeFirstOrThrow(),
+  );
+
+const deadJobs = async (rows: Rows, before: number) =>
+  count(
+    await rows
+      .deleteFrom('deadJobs')
+      .where('jobId', 'in', (all) =>
+        all.selectFrom('deadJobs').select('jobId').where('diedAt', '<', before).limit(limits.pruneSlice),
+      )
+      .executeTakeFirstOrThrow(),
+  );
+
+/** The newest stays: it is where readers go on. */
+const events = async (rows: Rows, before: number) =>
+  count(
+    await rows
+      .deleteFrom('events')
+      .where('seq', 'in', (all) =>
+        all
+          .selectFrom('events')
+          .select('seq')
+          .where('at', '<', before)
+          .where(sql<boolean>`"seq" < (select max("seq") from "events")`)
+          .limit(limits.pruneSlice),
+      )
+      .executeTakeFirstOrThrow(),
+  );
+
+/** With what was told on an open item goes the knowledge of it, and it would be told again. */
+async function runs(rows: Rows, before: number): Promise<number> {
+  const old = await rows
+    .selectFrom('runs')
+    .select('runId')
+    .where('finishedAt', '<', before)
+    .where(
+      sql<boolean>`not exists (select 1 from "drafts" join "findings" on "findings"."draftId" = "drafts"."draftId"
+        join "items" on "items"."itemId" = "drafts"."itemId"
+        where "drafts"."runId" = "runs"."runId" and "items"."state" = 'open'
+        and "findings"."isPublished" = 1 and "findings"."isResolved" = 0)`,
+    )
+    .orderBy('finishedAt')
+    .limit(limits.pruneSlice)
+    .execute();
+  const runIds = old.map(({ runId }) => runId);
+  if (runIds.length === 0) return 0;
+  let gone = 0;
+  for (const table of ['drafts', 'writes', 'runs'] as const)
+    gone += count(await rows.deleteFrom(table).where('runId', 'in', runIds).executeTakeFirstOrThrow());
+  return gone;
+}

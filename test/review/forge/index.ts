@@ -1,0 +1,8 @@
+/**
+ * A GitHub for tests: the App, its installations and tokens, pull requests and all that is written to them, webhooks, git over
+ * HTTP. Every answer is held against GitHub's own description (`mistakes` must stay empty). Never here: anything of `src`.
+ */
+export { type Fault, rateLimits } from './faults.ts';
+export { Forge, type ForgeOptions } from './forge.ts';
+export { commitFiles, git } from './git.ts';
+export { type ForgeFile, type ForgePull, ForgeRepository, shaOf } from './model.ts';
