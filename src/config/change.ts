@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { ConfigError } from './error.ts';
 import { userConfigFile, workspaceConfigFile } from './home.ts';
 import { setMember } from './json-edit.ts';
-import { isWritable, needsRestart } from './json-schema.ts';
+import { needsRestart, whyReadOnly } from './json-schema.ts';
 import { entriesOf, type Layer } from './layers.ts';
 import { configIssues, resolveConfig } from './load.ts';
 import { isJsonObject, parseConfig } from './parse.ts';
@@ -145,7 +145,7 @@ function effectiveOf(layers: readonly Layer[], env: Environment): unknown {
 
 type SettingPath = { readonly keys: readonly string[] } | { readonly issue: ConfigIssue };
 
-/** The keys of one setting in the spelling of the schema. What follows a table of names is one name, dots and all. */
+/** The keys of one setting in the spelling of the schema. */
 function settingPath(given: string): SettingPath {
   const keys: string[] = [];
   let entries = entriesOf(Config);
@@ -158,17 +158,12 @@ function settingPath(given: string): SettingPath {
     entries = entriesOf(entries[key]);
     if (entries !== undefined && rest.length === 0) return refuse(given, 'this is a section: name one of its settings');
   }
-  if (!isWritable(keys.join('.')))
-    return refuse(given, 'this is not changed here: MCP servers have methods of their own');
-  if (rest.length === 0) return { keys };
-  const name = rest.join('.');
-  if (!isTable(keys) || name === '') return refuse(given, 'there is no such setting');
-  return { keys: [...keys, name] };
+  const reason = whyReadOnly(keys.join('.'));
+  if (reason !== undefined) return refuse(given, `this is not changed here: ${reason}`);
+  return rest.length === 0 ? { keys } : refuse(given, 'there is no such setting');
 }
 
 const refuse = (path: string, message: string): SettingPath => ({ issue: { path, message } });
-
-const isTable = (keys: readonly string[]): boolean => keys.join('.') === 'Telemetry.Headers';
 
 /** The same keys as the file spells them; of two that differ in case only, the later one holds. */
 function spelledIn(settings: unknown, keys: readonly string[]): string[] {

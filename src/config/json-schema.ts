@@ -11,18 +11,21 @@ export async function configJsonSchema(): Promise<Record<string, unknown>> {
 /** Settings whose change is applied to a server that runs. The rest holds from its next start on. */
 const liveKeyPaths: ReadonlySet<string> = new Set();
 
-/** Not changed by a form: MCP servers have methods of their own, which keep their secrets; the rest is not the workspace's. */
-const readOnlyKeyPaths: ReadonlySet<string> = new Set(['McpServers', ...userOnlySections]);
+/** Sections that no form of a workspace's settings writes, and why. */
+const readOnlySections: ReadonlyMap<string, string> = new Map([
+  ['McpServers', 'MCP servers have methods of their own, which keep their secrets'],
+  ...[...userOnlySections].map((key) => [key, 'only your own config.json decides it'] as const),
+]);
 
-/** Whether a setting is written by a form of settings. */
-export const isWritable = (keyPath: string): boolean => !readOnlyKeyPaths.has(keyPath.split('.')[0] ?? '');
+/** Why a form of a workspace's settings does not write this one; undefined: it does. */
+export const whyReadOnly = (keyPath: string): string | undefined => readOnlySections.get(keyPath.split('.')[0] ?? '');
 
 /** Whether a change of this setting waits for a restart. */
 export const needsRestart = (keyPath: string): boolean => !liveKeyPaths.has(keyPath);
 
 /**
  * The same for a form: every setting has a `title`, `x-restart` when it needs a restart, `writeOnly` when its value is a
- * secret that nobody is shown, `readOnly` when it is changed elsewhere.
+ * secret that nobody is shown, `readOnly` (and why: `x-read-only`) when it is changed elsewhere.
  */
 export async function settingsJsonSchema(): Promise<JsonObject> {
   return annotated(await configJsonSchema(), '');
@@ -42,7 +45,7 @@ function annotationsOf(keyPath: string): JsonObject {
   return {
     ...(needsRestart(keyPath) && { 'x-restart': true }),
     ...(secretKeyPaths.has(keyPath) && { writeOnly: true }),
-    ...(!isWritable(keyPath) && { readOnly: true }),
+    ...(whyReadOnly(keyPath) !== undefined && { readOnly: true, 'x-read-only': whyReadOnly(keyPath) }),
   };
 }
 

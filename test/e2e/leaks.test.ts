@@ -76,7 +76,7 @@ t.test(`${rounds} rounds of kill -9 at varying moments leave nothing behind and 
   t.match(await oratorio(place, ['chat', 'hello', '--workspace', workspace]), { code: 0, stdout: /Demo model/ });
   const inUse = takeInventory(place);
   t.equal(inUse.processes.length, 2, 'one Hub, one agent server');
-  t.equal(inUse.sockets.length, 2, 'each listens on one port');
+  t.equal(inUse.sockets.length, 3, 'the Hub, the agent server and its dashboard listen');
   t.same(mutexes(inUse), ['home/hub/hub.mutex', 'site/.oratorio/appserver.mutex']);
   t.match(await oratorio(place, ['stop', workspace]), { code: 0 });
   t.match(await oratorio(place, ['hub', 'stop']), { code: 0 });
@@ -85,6 +85,7 @@ t.test(`${rounds} rounds of kill -9 at varying moments leave nothing behind and 
   t.same(
     before.files.filter((file) => !/^home\/hub\/logs\/[0-9a-f]{24}\/std(out|err)\.log$/.test(file)),
     [
+      'home/dashboard.token',
       'home/hub/adoption.key',
       'home/hub/appservers.json',
       'home/hub/hub.log',
@@ -119,7 +120,7 @@ t.test(`${rounds} rounds of kill -9 at varying moments leave nothing behind and 
     for (const socket of now.sockets) everListened.add(socket);
     t.same(
       [now.processes.length, now.sockets.length, mutexes(now).length],
-      [2, 2, 2],
+      [2, 3, 2],
       `round ${round}: each thing once`,
     );
     if (round % 2 === 0) await second.client.stop(workspace);

@@ -37,11 +37,7 @@ t.test('the form has a control for every setting of the real schema, and knows w
   t.ok(settings.length > 60);
   t.same(
     settings.filter(({ kind }) => kind === 'other').map(({ keyPath }) => keyPath),
-    ['McpServers'],
-  );
-  t.same(
-    settings.filter(({ kind }) => kind === 'secretTable').map(({ keyPath }) => keyPath),
-    ['Telemetry.Headers'],
+    ['McpServers', 'Telemetry.Enabled', 'Telemetry.Endpoint', 'Telemetry.Headers', 'Telemetry.IncludeContent'],
   );
   t.equal(new Set(settings.map(({ keyPath }) => keyPath)).size, settings.length);
   t.ok(search(sections, 'sandbox bubblewrap').flatMap((section) => section.settings).length === 1);
@@ -98,11 +94,8 @@ scene(
     await control(page, 'Tools.Shell.Sandbox').selectOption('auto');
     await control(page, 'Tools.Web.AllowedHosts').fill('docs.internal\n\n 127.0.0.1:8000 ');
     await control(page, 'ApiKey').fill('secret-1');
-    await page.getByLabel('Headers: name').fill('X-Team.Name');
-    await page.getByLabel('Headers: value').fill('secret-2');
-    await page.getByRole('button', { name: 'Set', exact: true }).click();
-    await page.getByRole('button', { name: 'Remove Authorization' }).click();
-    await page.getByRole('button', { name: 'Save 8 changes' }).waitFor();
+    t.match(await field(page, 'Telemetry.Headers').textContent(), 'only your own config.json decides it');
+    await page.getByRole('button', { name: 'Save 6 changes' }).waitFor();
     await page.keyboard.press('Control+s');
     await page.getByText('Settings saved.').waitFor();
     t.same(backend.bodies, [
@@ -118,8 +111,6 @@ scene(
             'Tools.Shell.Sandbox': 'auto',
             'Tools.Web.AllowedHosts': ['docs.internal', '127.0.0.1:8000'],
             ApiKey: 'secret-1',
-            'Telemetry.Headers.X-Team.Name': 'secret-2',
-            'Telemetry.Headers.Authorization': null,
           },
         },
       },

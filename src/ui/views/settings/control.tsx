@@ -1,6 +1,5 @@
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
-import { Glyph } from '../../parts/glyphs.tsx';
 import type { FieldKind, Setting } from './model.ts';
 
 export interface ControlProps {
@@ -12,10 +11,7 @@ export interface ControlProps {
   /** Ids of what describes it. */
   readonly describedBy: string;
   readonly isWrong: boolean;
-  /** `keyPath`: of one entry of a table; absent: of the setting. */
-  readonly onChange: (value: unknown, keyPath?: string) => void;
-  /** What is going to be changed in a table, by key path. */
-  readonly edits: ReadonlyMap<string, unknown>;
+  readonly onChange: (value: unknown) => void;
 }
 
 /** The control for each kind of setting. */
@@ -26,7 +22,6 @@ export const controls: Readonly<Record<FieldKind, (props: ControlProps) => JSX.E
   number: NumberControl,
   flag: FlagControl,
   list: ListControl,
-  secretTable: SecretTableControl,
   other: OtherControl,
 };
 
@@ -154,70 +149,6 @@ function SecretControl(props: ControlProps) {
         </button>
       )}
     </span>
-  );
-}
-
-/** Names with secret values: each can be replaced or taken out, others added. */
-function SecretTableControl(props: ControlProps) {
-  const { setting, value, edits, isFixed, onChange } = props;
-  const name = useSignal('');
-  const text = useSignal('');
-  const known = Object.keys(typeof value === 'object' && value !== null ? value : {});
-  const pathOf = (each: string) => `${setting.keyPath}.${each}`;
-  const added = [...edits.keys()]
-    .filter((path) => path.startsWith(`${setting.keyPath}.`))
-    .map((path) => path.slice(setting.keyPath.length + 1));
-  const names = [...new Set([...known, ...added])].filter((each) => edits.get(pathOf(each)) !== null);
-  return (
-    <fieldset class="secrets" id={props.id} aria-label={setting.title}>
-      {names.map((each) => (
-        <p key={each}>
-          <code>{each}</code> <span class="quiet">{edits.has(pathOf(each)) ? 'new value' : 'set'}</span>
-          <button
-            type="button"
-            class="bare"
-            aria-label={`Remove ${each}`}
-            disabled={isFixed}
-            onClick={() => onChange(known.includes(each) ? null : undefined, pathOf(each))}
-          >
-            <Glyph name="bin" />
-          </button>
-        </p>
-      ))}
-      {!isFixed && (
-        <p>
-          <input
-            aria-label={`${setting.title}: name`}
-            placeholder="Name"
-            value={name.value}
-            onInput={(event) => {
-              name.value = event.currentTarget.value;
-            }}
-          />
-          <input
-            aria-label={`${setting.title}: value`}
-            type="password"
-            autocomplete="new-password"
-            placeholder="Value"
-            value={text.value}
-            onInput={(event) => {
-              text.value = event.currentTarget.value;
-            }}
-          />
-          <button
-            type="button"
-            disabled={name.value.trim() === '' || text.value === ''}
-            onClick={() => {
-              onChange(text.value, pathOf(name.value.trim()));
-              name.value = '';
-              text.value = '';
-            }}
-          >
-            Set
-          </button>
-        </p>
-      )}
-    </fieldset>
   );
 }
 

@@ -26,11 +26,11 @@ export function Field(props: FieldProps) {
   const fault = props.issue ?? (isEdited ? faultOf(setting, edits.get(keyPath)) : undefined);
   const id = `setting-${keyPath}`;
   const Control = controls[kind];
-  const isGrouped = kind === 'other' || kind === 'secretTable';
+  const isShownOnly = kind === 'other';
   return (
     <div class={`field ${isEdited ? 'edited' : ''}`}>
       <div class="named">
-        {isGrouped ? <span>{title}</span> : <label for={id}>{title}</label>}
+        {isShownOnly ? <span>{title}</span> : <label for={id}>{title}</label>}
         <code class="quiet cut" title={keyPath}>
           {keyPath}
         </code>
@@ -43,12 +43,11 @@ export function Field(props: FieldProps) {
           id={id}
           describedBy={`${id}-about`}
           isWrong={fault !== undefined}
-          edits={edits}
-          onChange={(next, path = keyPath) => onEdit(path, next)}
+          onChange={(next) => onEdit(keyPath, next)}
         />
         <p id={`${id}-about`} class="quiet">
           {schema.description}
-          {schema.readOnly === true && ' Changed elsewhere, not in this form.'}
+          {schema.readOnly === true && ` Not changed in this form: ${schema['x-read-only'] ?? 'it is read-only'}.`}
           {fault !== undefined && <strong class="danger"> {fault}</strong>}
         </p>
       </div>
@@ -62,7 +61,7 @@ export function Field(props: FieldProps) {
             Undo
           </button>
         )}
-        {!isEdited && origin === 'workspace' && !isFixed && !isGrouped && (
+        {!isEdited && origin === 'workspace' && !isFixed && !isShownOnly && (
           <button
             type="button"
             class="bare"

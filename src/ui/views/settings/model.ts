@@ -7,7 +7,6 @@ export interface Schema {
   readonly description?: string;
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly items?: Schema;
-  readonly additionalProperties?: Schema | boolean;
   readonly enum?: readonly unknown[];
   readonly default?: unknown;
   readonly minimum?: number;
@@ -15,9 +14,11 @@ export interface Schema {
   readonly writeOnly?: boolean;
   readonly readOnly?: boolean;
   readonly 'x-restart'?: boolean | string;
+  /** Why it is `readOnly`. */
+  readonly 'x-read-only'?: string;
 }
 
-export type FieldKind = 'text' | 'secret' | 'choice' | 'number' | 'flag' | 'list' | 'secretTable' | 'other';
+export type FieldKind = 'text' | 'secret' | 'choice' | 'number' | 'flag' | 'list' | 'other';
 
 /** One setting of the form. */
 export interface Setting {
@@ -68,11 +69,6 @@ const kinds: readonly (readonly [kind: FieldKind, fits: (schema: Schema) => bool
   ['flag', ({ type }) => type === 'boolean'],
   ['number', ({ type }) => type === 'integer' || type === 'number'],
   ['list', ({ type, items }) => type === 'array' && items?.type === 'string'],
-  [
-    'secretTable',
-    ({ type, additionalProperties }) =>
-      type === 'object' && typeof additionalProperties === 'object' && additionalProperties.type === 'string',
-  ],
   ['text', ({ type }) => type === 'string'],
 ];
 
