@@ -11,10 +11,13 @@ import { drain } from './review-queue.ts';
 const owner = `replica ${process.pid}`;
 const logger = createLogger({ name: 'bench', level: 'warn' });
 const store = await openReviewStore({ connectionString: process.argv[2] ?? '', owner, logger });
-const go = once(createInterface({ input: process.stdin }), 'line');
+const input = createInterface({ input: process.stdin });
+const go = once(input, 'line');
 console.log('ready');
 await go;
 const done = await drain(store, owner, 2);
-console.log(JSON.stringify(done));
 await store.close();
-process.exit(0);
+// It ends by itself when all of this has been read: a pipe takes only so much at once.
+input.close();
+process.stdin.destroy();
+console.log(JSON.stringify(done));

@@ -278,7 +278,7 @@ export const commands: readonly CommandSpec[] = [
     describe: ['Print the statecharts everything runs on.', 'Without a name: a list of them.'],
     argument: {
       name: 'name',
-      choices: ['hub', 'agent-server', 'api-proxy', 'turn', 'mcp-server', 'scheduler', 'automation'],
+      choices: ['hub', 'agent-server', 'api-proxy', 'turn', 'mcp-server', 'scheduler', 'automation', 'review-run'],
       completes: 'choices',
     },
     options: [
@@ -369,6 +369,42 @@ export const commands: readonly CommandSpec[] = [
     ],
     examples: ['dashboard', 'dashboard --workspace ~/projects/site --open', 'dashboard --new-token'],
     load: () => import('./commands/dashboard.ts'),
+  },
+  {
+    name: 'backend',
+    describe: [
+      'Run the review backend in the foreground.',
+      'Takes webhooks of GitHub, has pull requests reviewed by the agent servers of their workspaces, and writes back what you allow. Settings are in oratorio.config.json.',
+      'The API asks for the token in service.token of the state directory.',
+    ],
+    options: [
+      {
+        name: 'config',
+        value: 'file',
+        describe: 'The settings; default: oratorio.config.json in the state directory',
+      },
+      {
+        name: 'state',
+        value: 'dir',
+        describe: 'Where it keeps everything; default: $ORATORIO_STATE_ROOT, or backend in the home',
+      },
+      { name: 'port', value: 'port', describe: 'Default: Server.Port of the settings (5087); 0: any free one' },
+      { name: 'host', value: 'host', describe: 'Default: Server.Host of the settings (127.0.0.1)' },
+      {
+        name: 'role',
+        value: 'role',
+        choices: ['all', 'web', 'worker'],
+        describe: 'web: webhook and API only; worker: reviews only; default: Server.Role of the settings (all)',
+      },
+      json,
+    ],
+    examples: [
+      'backend',
+      'backend --config ./oratorio.config.json --state ./state',
+      'backend --role worker --port 0 --json',
+    ],
+    servesForeground: true,
+    load: () => import('./commands/backend.ts'),
   },
   {
     name: 'acp',

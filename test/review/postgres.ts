@@ -3,13 +3,16 @@
  * an unprivileged user when we are root, which PostgreSQL refuses. It ends, and takes its directory with it, when it is stopped
  * or when this process is gone, however that came.
  */
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcessByStdio, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { accessSync, chmodSync, chownSync, constants, existsSync, globSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, chownSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { delimiter, dirname, join } from 'node:path';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Readable, Writable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
+import { findPostgres, type User } from './postgres-binaries.ts';
 
 export interface Postgres {
   /** Makes an empty database. @returns its connection string */
@@ -31,29 +34,19 @@ export interface PostgresOptions {
 
 /** Starts one. @throws Error that says what to install */
 export async function startPostgres({ isDurable = false }: PostgresOptions = {}): Promise<Postgres> {
-  const binaries = findPostgres();
   const user = unprivileged();
   // Short: the path of a Unix socket has about a hundred characters at most.
   const directory = mkdtempSync(join(tmpdir(), 'pg-'));
-  if (user) chownSync(directory, user.uid, user.gid);
-  chmodSync(directory, 0o700);
-  const remove = () => rmSync(directory, { recursive: true, force: true });
-  // Also when it ends while the server is down.
-  process.on('exit', remove);
-  const cluster = new Cluster({ binaries, directory, user, isDurable });
   try {
-    initialise(binaries, directory, user);
+    if (user) chownSync(directory, user.uid, user.gid);
+    chmodSync(directory, 0o700);
+    const cluster = new Cluster({ binaries: findPostgres(directory, user), directory, user, isDurable });
     await cluster.start();
     return cluster;
   } catch (error) {
-    await cluster.stop();
+    rmSync(directory, { recursive: true, force: true });
     throw error;
   }
-}
-
-interface User {
-  readonly uid: number;
-  readonly gid: number;
 }
 
 interface ClusterOptions {
@@ -64,10 +57,51 @@ interface ClusterOptions {
 }
 
 const role = 'oratorio';
+const locale = process.platform === 'darwin' ? 'en_US.UTF-8' : 'C.UTF-8';
+
+/**
+ * Makes the cluster when there is none yet, runs the server, says when it has ended and how. Its input names the signal that
+ * is to end it, then `leave`; when the input ends without that we are gone or want no more: it ends what runs, and removes the
+ * directory.
+ */
+const guard = `
+directory=$1 binaries=$2 role=$3 locale=$4; shift 4
+data=$directory/data
+exec 3<&0
+trap : TERM
+(
+  [ -f "$data/PG_VERSION" ] || "$binaries/initdb" --pgdata="$data" --username="$role" --locale="$locale" \
+    --auth=trust --encoding=UTF8 --no-sync || exit
+  exec "$binaries/postgres" -D "$data" "$@"
+) </dev/null >/dev/null 3<&- & server=$!
+(
+  if read -r how <&3; then
+    kill -"$how" $server
+    read -r leave <&3 && exit
+  fi
+  kill -QUIT $server 2>/dev/null
+  trap '' TERM
+  kill -TERM 0
+  for try in 1 2 3 4 5 6 7 8 9; do
+    rm -rf "$directory" 2>/dev/null && exit
+    sleep 0.2
+  done
+) >/dev/null & tidy=$!
+wait $server
+echo "ended with $?"
+wait $tidy
+while kill -0 $tidy 2>/dev/null; do wait $tidy; done
+`;
+
+interface Running {
+  readonly child: ChildProcessByStdio<Writable, Readable, null>;
+  /** When the server has ended, and how. */
+  readonly ended: Promise<string>;
+}
 
 class Cluster implements Postgres {
   readonly #options: ClusterOptions;
-  #process: ChildProcess | undefined;
+  #running: Running | undefined;
   #databases = 0;
 
   constructor(options: ClusterOptions) {
@@ -105,42 +139,50 @@ class Cluster implements Postgres {
       ...(!isDurable && { fsync: 'off', full_page_writes: 'off' }),
     };
     const options = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-    // The shell outlives us by a moment: its input ends when we do, and then it ends the server.
-    const script =
-      'data=$1; shift; "$@" </dev/null & server=$!; read -r how; kill -"${how:-QUIT}" $server; wait $server; [ -n "$how" ] || rm -rf "$data"';
-    const child = spawn(
-      'sh',
-      ['-c', script, 'sh', directory, join(binaries, 'postgres'), '-D', join(directory, 'data'), ...options],
-      {
-        stdio: ['pipe', 'ignore', 'inherit'],
-        // In a group of its own: whoever kills ours does not kill the one who tidies up.
-        detached: true,
-        ...user,
-        cwd: directory,
-      },
-    );
-    this.#process = child;
-    await this.#answers(child);
+    const child = spawn('sh', ['-c', guard, 'sh', directory, binaries, role, locale, ...options], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+      // In a group of its own: whoever kills ours does not kill the one who tidies up.
+      detached: true,
+      ...user,
+      cwd: directory,
+    });
+    child.stdin.on('error', () => {});
+    const before = this.#running;
+    const ended = once(createInterface({ input: child.stdout }), 'line').then(([line]) => String(line));
+    this.#running = { child, ended };
+    before?.child.stdin.end('leave\n');
+    try {
+      await this.#answers(ended);
+    } catch (error) {
+      await this.stop();
+      throw error;
+    }
   }
 
   async halt(how: 'fast' | 'immediate'): Promise<void> {
-    const child = this.#process;
-    if (!child?.stdin || child.exitCode !== null) return;
-    const gone = once(child, 'exit');
-    child.stdin.end(how === 'fast' ? 'INT\n' : 'QUIT\n');
-    await gone;
-    this.#process = undefined;
+    this.#running?.child.stdin.write(how === 'fast' ? 'INT\n' : 'QUIT\n');
+    await this.#running?.ended;
   }
 
   async stop(): Promise<void> {
-    await this.halt('immediate');
+    const child = this.#running?.child;
+    this.#running = undefined;
+    if (child && child.exitCode === null) {
+      const gone = once(child, 'exit');
+      child.stdin.end();
+      await gone;
+    }
     rmSync(this.#options.directory, { recursive: true, force: true });
   }
 
-  async #answers(child: ChildProcess): Promise<void> {
-    for (const deadline = performance.now() + 60_000; ; ) {
-      if (performance.now() > deadline) throw new Error('PostgreSQL was not ready within a minute');
-      if (child.exitCode !== null) throw new Error(`PostgreSQL ended with ${child.exitCode} before it was ready`);
+  async #answers(ended: Promise<string>): Promise<void> {
+    let end: string | undefined;
+    void ended.then((line) => {
+      end = line;
+    });
+    for (const deadline = performance.now() + 120_000; ; ) {
+      if (performance.now() > deadline) throw new Error('PostgreSQL was not ready within two minutes');
+      if (end !== undefined) throw new Error(`PostgreSQL ${end} before it was ready; why is said above`);
       const client = new pg.Client(this.adminUrl);
       try {
         await client.connect();
@@ -155,36 +197,6 @@ class Cluster implements Postgres {
 
   #url(database: string): string {
     return `postgresql://${role}@${encodeURIComponent(this.#options.directory)}/${database}`;
-  }
-}
-
-function initialise(binaries: string, directory: string, user: User | undefined): void {
-  const locale = process.platform === 'darwin' ? 'en_US.UTF-8' : 'C.UTF-8';
-  const args = [
-    `--pgdata=${join(directory, 'data')}`,
-    `--username=${role}`,
-    `--locale=${locale}`,
-    ...['--auth=trust', '--encoding=UTF8', '--no-sync'],
-  ];
-  const { status, stderr } = spawnSync(join(binaries, 'initdb'), args, { ...user, cwd: directory, encoding: 'utf8' });
-  if (status !== 0) throw new Error(`initdb failed: ${stderr}`);
-}
-
-/** Directory of `postgres` and `initdb`. */
-function findPostgres(): string {
-  const onPath = (process.env['PATH'] ?? '').split(delimiter).map((directory) => join(directory, 'postgres'));
-  const debian = globSync('/usr/lib/postgresql/*/bin/postgres').sort().reverse();
-  const found = [...onPath, ...debian].find((path) => isExecutable(path) && existsSync(join(dirname(path), 'initdb')));
-  if (found) return dirname(found);
-  throw new Error('These tests need a PostgreSQL and found none. Install it: "apt-get install postgresql"');
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
   }
 }
 

@@ -1,7 +1,8 @@
 import type { DiffFile, DiffHunk, DiffLine } from './diff-types.ts';
 import { quotedLength, unquotePath } from './quoted-path.ts';
 
-const hunkHeader = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/;
+/** No file has more lines than nine digits count; longer numbers would not even be exact. */
+const hunkHeader = /^@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@/;
 const submoduleMode = '160000';
 const symlinkMode = '120000';
 
@@ -11,6 +12,7 @@ interface Draft {
   newName: string | null;
   renamedFrom: string | null;
   renamedTo: string | null;
+  copiedTo: string | null;
   isNew: boolean;
   isDeleted: boolean;
   isBinary: boolean;
@@ -19,11 +21,16 @@ interface Draft {
 }
 
 /**
- * Reads what `git diff` printed. Lines are parted at line feeds only: a carriage return belongs to its line, as it does for
- * git. What a hunk holds is counted by its header, so that a removed line `-- x` is not taken for the name of a file.
+ * Reads what `git diff` printed (git-diff(1), "Generating patch text with -p"). Lines are parted at line feeds only: a carriage
+ * return belongs to its line, as it does for git. What a hunk holds is counted by its header, so that a removed line `-- x` is
+ * not taken for the name of a file. Never throws: what is no diff has no files, and a hunk that was cut off ends where it does.
+ * Takes time in proportion to the text.
  */
 export function parseDiff(text: string): DiffFile[] {
   const lines = text.split('\n');
+  // What the last line feed leaves is no line: an empty one would be taken for context of a hunk that was cut off.
+  const isWhole = lines.at(-1) === '';
+  if (isWhole) lines.pop();
   const files: DiffFile[] = [];
   let draft: Draft | undefined;
   let at = 0;
@@ -34,11 +41,12 @@ export function parseDiff(text: string): DiffFile[] {
       draft = newDraft(line.slice('diff --git '.length));
       at += 1;
     } else if (draft && hunkHeader.test(line)) {
-      const { hunk, next } = readHunk(lines, at);
+      const { hunk, next } = readHunk(lines, at, isWhole);
       draft.hunks.push(hunk);
       at = next;
     } else {
-      if (draft) readHeader(draft, line);
+      // Behind a hunk nothing names the file any more, whatever it looks like.
+      if (draft && draft.hunks.length === 0) readHeader(draft, line);
       at += 1;
     }
   }
@@ -53,6 +61,7 @@ function newDraft(header: string): Draft {
     newName: null,
     renamedFrom: null,
     renamedTo: null,
+    copiedTo: null,
     isNew: false,
     isDeleted: false,
     isBinary: false,
@@ -63,7 +72,7 @@ function newDraft(header: string): Draft {
 
 function readHeader(draft: Draft, line: string): void {
   const [, word = '', rest = ''] =
-    /^(--- |\+\+\+ |rename from |rename to |new file mode |deleted file mode |old mode |new mode |index )(.*)$/s.exec(
+    /^(--- |\+\+\+ |rename from |rename to |copy to |new file mode |deleted file mode |old mode |new mode |index )(.*)$/s.exec(
       line,
     ) ?? [];
   switch (word.trim()) {
@@ -78,6 +87,9 @@ function readHeader(draft: Draft, line: string): void {
       break;
     case 'rename to':
       draft.renamedTo = unquotePath(rest);
+      break;
+    case 'copy to':
+      draft.copiedTo = unquotePath(rest);
       break;
     case 'new file mode':
       draft.isNew = true;
@@ -114,9 +126,10 @@ function nameInHeader(header: string): string {
 }
 
 function fileOf(draft: Draft): DiffFile {
-  const { renamedFrom, renamedTo, isNew, isDeleted, isBinary, modes, hunks } = draft;
-  const path = renamedTo ?? draft.newName ?? draft.oldName ?? nameInHeader(draft.header);
-  const status = isNew ? 'added' : isDeleted ? 'deleted' : renamedFrom === null ? 'modified' : 'renamed';
+  const { renamedFrom, renamedTo, copiedTo, isNew, isDeleted, isBinary, modes, hunks } = draft;
+  const path = renamedTo ?? copiedTo ?? draft.newName ?? draft.oldName ?? nameInHeader(draft.header);
+  const status =
+    isNew || copiedTo !== null ? 'added' : isDeleted ? 'deleted' : renamedFrom === null ? 'modified' : 'renamed';
   return {
     path,
     oldPath: renamedFrom,
@@ -128,7 +141,12 @@ function fileOf(draft: Draft): DiffFile {
   };
 }
 
-function readHunk(lines: readonly string[], start: number): { readonly hunk: DiffHunk; readonly next: number } {
+/** Lines of a hunk, as many as its header counts; fewer when the text ends before. */
+function readHunk(
+  lines: readonly string[],
+  start: number,
+  isWhole: boolean,
+): { readonly hunk: DiffHunk; readonly next: number } {
   const [, oldStart = '0', oldCount = '1', newStart = '0', newCount = '1'] = hunkHeader.exec(lines[start] ?? '') ?? [];
   let oldLine = Number(oldStart);
   let newLine = Number(newStart);
@@ -146,5 +164,7 @@ function readHunk(lines: readonly string[], start: number): { readonly hunk: Dif
       read.push({ kind: 'context', text, oldLine: oldLine++, newLine: newLine++ });
     } else if (!line.startsWith('\\')) break;
   }
+  // The text ends within this hunk, and perhaps within this line.
+  if (!isWhole && at === lines.length && (oldLine < oldEnd || newLine < newEnd)) read.pop();
   return { hunk: { oldStart: Number(oldStart), newStart: Number(newStart), lines: read }, next: at };
 }

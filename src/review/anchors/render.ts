@@ -1,5 +1,7 @@
 import type { Severity } from '../../protocol/index.ts';
 import type { Anchor } from './anchor.ts';
+import { closeFences } from './markdown.ts';
+import { codeSpan, cut, fence } from './render-text.ts';
 import type { SkipReason } from './select-files.ts';
 
 /** Hidden in what is published: by it a write that was made already is found again. */
@@ -20,6 +22,7 @@ const labels: Readonly<Record<Severity, string>> = {
   note: '⬜ **Note**',
 };
 
+/** A finding as it is told. Title and body went through `scanOutput`, the replacement through `scanCode`. */
 export interface RenderedFinding {
   readonly findingId: string;
   readonly severity: Severity;
@@ -29,22 +32,29 @@ export interface RenderedFinding {
   readonly anchor: Anchor;
 }
 
-/** A fence that is longer than any run of back-ticks in what it holds. */
-export function fence(text: string): string {
-  const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([run]) => run.length));
-  return '`'.repeat(longest + 1);
+/**
+ * Text of one comment: how bad it is in a word, what it is, why, and where there is one the change that GitHub can apply
+ * (GitHub Docs, "Incorporating feedback in your pull request").
+ */
+export function renderComment({ findingId, severity, title, body, anchor }: RenderedFinding): string {
+  const mark = markers.finding(findingId);
+  const suggestion = suggestionOf(anchor);
+  const head = `${labels[severity]}: ${oneLine(title)}`;
+  const room = longestBody - head.length - mark.length - suggestion.length - 6;
+  // A suggestion is whole or not there.
+  if (room < 0) return `${head}\n\n${cut(closeFences(body), longestBody - head.length - mark.length - 4)}\n\n${mark}`;
+  return joined([head, cut(closeFences(body), room), suggestion, mark]);
 }
 
-/** Text of one comment. */
-export function renderComment({ findingId, severity, title, body, anchor }: RenderedFinding): string {
-  const parts = [`${labels[severity]}: ${title}`, body];
-  if (anchor.placement === 'inline' && anchor.replacement !== undefined) {
-    const mark = fence(anchor.replacement);
-    // An empty suggestion removes the lines; with a line end it would leave an empty one.
-    parts.push(`${mark}suggestion\n${anchor.replacement === '' ? '' : `${anchor.replacement}\n`}${mark}`);
-  }
-  return cut(parts.join('\n\n'), markers.finding(findingId));
+function suggestionOf(anchor: Anchor): string {
+  if (anchor.placement !== 'inline' || anchor.replacement === undefined) return '';
+  const mark = fence(anchor.replacement);
+  // An empty suggestion removes the lines; with a line end it would leave an empty one.
+  return `${mark}suggestion\n${anchor.replacement === '' ? '' : `${anchor.replacement}\n`}${mark}`;
 }
+
+const joined = (parts: readonly string[]): string => parts.filter((part) => part !== '').join('\n\n');
+const oneLine = (text: string): string => text.replace(/\s+/g, ' ').trim();
 
 export interface SummaryFacts {
   readonly itemId: string;
@@ -62,34 +72,34 @@ export interface SummaryFacts {
   readonly sinceSha: string | null;
 }
 
+/** Files that are named; how many more there are is said. */
 const shownFiles = 30;
+/** For the model's own words, so that there is room for findings. */
+const longestSummary = 10_000;
 
 /** The summary that is edited in place: what was looked at, how it stands, and what has no place in the diff. */
 export function renderSummary(facts: SummaryFacts): string {
-  const { inline, listed, stillOpen, resolved, reviewedFiles, totalFiles, skipped, sinceSha, headSha } = facts;
+  const { headSha, sinceSha, summary, listed, skipped, itemId } = facts;
+  const since = sinceSha === null ? '' : ` (changes since ${sinceSha.slice(0, 7)})`;
+  const mark = markers.summary(itemId);
+  const before = [
+    `### Review of ${headSha.slice(0, 7)}${since}`,
+    cut(closeFences(summary), longestSummary),
+    countsOf(facts),
+  ];
+  const after = [skippedList(skipped), mark];
+  const room = longestBody - joined([...before, ...after]).length - 2;
+  return joined([...before, findingList(listed, room), ...after]);
+}
+
+function countsOf({ inline, listed, stillOpen, resolved, reviewedFiles, totalFiles }: SummaryFacts): string {
   const found = inline + listed.length;
-  const counts = [
+  return [
     found === 0 ? 'No new findings.' : `${found} new finding${found === 1 ? '' : 's'}.`,
     ...(stillOpen > 0 ? [`${stillOpen} of before still open.`] : []),
     ...(resolved > 0 ? [`${resolved} resolved.`] : []),
-  ];
-  const since = sinceSha === null ? '' : ` (changes since ${sinceSha.slice(0, 7)})`;
-  const parts = [
-    `### Review of ${headSha.slice(0, 7)}${since}`,
-    ...(facts.summary === '' ? [] : [facts.summary]),
-    `${counts.join(' ')} Reviewed ${reviewedFiles} of ${totalFiles} changed file${totalFiles === 1 ? '' : 's'}.`,
-    ...(listed.length > 0 ? [listed.map(listItem).join('\n')] : []),
-    ...(skipped.length > 0
-      ? [
-          details(
-            `Not reviewed: ${skipped.length}`,
-            skipped.slice(0, shownFiles).map(({ path, reason }) => `- ${codeSpan(path)}: ${reasonText[reason]}`),
-            skipped.length - shownFiles,
-          ),
-        ]
-      : []),
-  ];
-  return cut(parts.join('\n\n'), markers.summary(facts.itemId));
+    `Reviewed ${reviewedFiles} of ${totalFiles} changed file${totalFiles === 1 ? '' : 's'}.`,
+  ].join(' ');
 }
 
 const reasonText: Readonly<Record<SkipReason, string>> = {
@@ -103,25 +113,32 @@ const reasonText: Readonly<Record<SkipReason, string>> = {
   tooMany: 'beyond the number of files that one review looks at',
 };
 
-const listItem = ({ severity, title, body, path }: RenderedFinding): string =>
-  `- ${labels[severity]}: ${title} (${codeSpan(path)})\n${body.replace(/^/gm, '  ')}`;
-
-/** Text as code, whatever back-ticks are in it (CommonMark §6.1). */
-export function codeSpan(text: string): string {
-  const plain = text.replace(/\s+/g, ' ');
-  const longest = Math.max(0, ...[...plain.matchAll(/`+/g)].map(([run]) => run.length));
-  const mark = '`'.repeat(longest + 1);
-  const pad = plain.startsWith('`') || plain.endsWith('`') ? ' ' : '';
-  return `${mark}${pad}${plain}${pad}${mark}`;
+function skippedList(skipped: SummaryFacts['skipped']): string {
+  if (skipped.length === 0) return '';
+  const lines = skipped
+    .slice(0, shownFiles)
+    .map(({ path, reason }) => `- ${codeSpan(path.slice(0, 500))}: ${reasonText[reason]}`);
+  const more = skipped.length > shownFiles ? [`- and ${skipped.length - shownFiles} more`] : [];
+  return `<details><summary>Not reviewed: ${skipped.length}</summary>\n\n${[...lines, ...more].join('\n')}\n\n</details>`;
 }
 
-function details(title: string, lines: readonly string[], more: number): string {
-  const rest = more > 0 ? [`- and ${more} more`] : [];
-  return `<details><summary>${title}</summary>\n\n${[...lines, ...rest].join('\n')}\n\n</details>`;
+/** Findings as long as there is room: first with all they say, then by their titles, then by their number. */
+function findingList(findings: readonly RenderedFinding[], room: number): string {
+  const items: string[] = [];
+  let left = room - 40;
+  for (const [index, finding] of findings.entries()) {
+    const title = itemTitle(finding);
+    const whole = `${title}\n${closeFences(finding.body).replace(/^(?=.)/gm, '  ')}`;
+    const item = [whole, title].find((each) => each.length < left);
+    if (item === undefined) {
+      items.push(`- and ${findings.length - index} more`);
+      break;
+    }
+    items.push(item);
+    left -= item.length + 1;
+  }
+  return items.join('\n');
 }
 
-/** Whole within GitHub's limit; the mark at the end is never cut off. */
-function cut(text: string, mark: string): string {
-  const room = longestBody - mark.length;
-  return `${text.length > room ? `${text.slice(0, room)}…` : text}\n\n${mark}`;
-}
+const itemTitle = ({ severity, title, path }: RenderedFinding): string =>
+  `- ${labels[severity]}: ${oneLine(title)} (${codeSpan(path)})`;

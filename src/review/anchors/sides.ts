@@ -11,11 +11,18 @@ export function sideRuns(file: DiffFile, side: Side): NumberedLine[][] {
     .map(({ lines }) =>
       lines.flatMap(({ text, oldLine, newLine }) => {
         const line = side === 'RIGHT' ? newLine : oldLine;
-        return line === null ? [] : [{ text: text.replace(/\r$/, ''), line }];
+        return line === null ? [] : [{ text: text.endsWith('\r') ? text.slice(0, -1) : text, line }];
       }),
     )
     .filter((run) => run.length > 0);
 }
+
+/** The lines of a whole file, counted from 1; a carriage return before the line feed is part of the line end. */
+export const numberedLines = (text: string): NumberedLine[] =>
+  text
+    .replaceAll('\r\n', '\n')
+    .split('\n')
+    .map((each, index) => ({ text: each, line: index + 1 }));
 
 /** First and last line of each hunk on a side. */
 export function commentableRanges(file: DiffFile, side: Side): (readonly [from: number, to: number])[] {

@@ -10,4 +10,7 @@ export const limits = {
   eventsAtOnce: 500,
   /** A reader who is further behind is told that there is a gap. */
   maxReplay: 10_000,
+  /** The database has so long to answer before it counts as not reachable, and the answer holds so long. */
+  healthMs: 2_000,
+  healthCacheMs: 500,
 } as const;

@@ -34,6 +34,13 @@ function success({ response, headers }: ReviewRoute): OpenApiObject {
     }
     case 'document':
       return { description: 'The document.', content: { 'application/json': { schema: { type: 'object' } } } };
+    case 'metrics':
+      return { description: 'The numbers.', content: { 'text/plain': { schema: { type: 'string' } } } };
+    case 'inspection':
+      return {
+        description: 'Server-Sent Events: one record each, named by its type; see `docs/inspector.md`.',
+        content: { 'text/event-stream': { schema: { type: 'string' } } },
+      };
     case 'events':
       return {
         description: `Server-Sent Events: \`id\`, \`event\` (the kind) and \`data\`. Kinds: ${reviewEventKinds.join(', ')}; \`stream.gap\` tells that some were missed.`,

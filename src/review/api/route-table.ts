@@ -17,6 +17,10 @@ export interface QueryParameter {
 export type RouteResponse =
   | { readonly kind: 'json'; readonly schema: keyof typeof responseSchemas; readonly array?: true }
   | { readonly kind: 'document' }
+  /** Prometheus' exposition format. */
+  | { readonly kind: 'metrics' }
+  /** The stream of the inspector. */
+  | { readonly kind: 'inspection' }
   | { readonly kind: 'events' };
 
 export interface ReviewRoute {
@@ -56,7 +60,7 @@ export const reviewRoutes = {
     ...get,
     auth: 'none',
     path: '/health',
-    summary: 'Whether the backend serves.',
+    summary: 'Whether the backend serves; 503 with the same body while its database cannot be reached.',
     response: page('Health'),
     errors: [],
   },
@@ -314,6 +318,39 @@ export const reviewRoutes = {
       },
     ],
     response: { kind: 'events' },
+    errors: ['invalidRequest'],
+  },
+  listDeadJobs: {
+    ...get,
+    path: `${v1}/dead-jobs`,
+    summary: 'Work that was given up, the newest first.',
+    query: [{ name: 'limit', description: 'How many, 1 to 200; 50 when absent.' }],
+    response: { kind: 'json', schema: 'DeadJob', array: true },
+    errors: [],
+  },
+  getMetrics: {
+    ...get,
+    path: `${v1}/metrics`,
+    summary: 'Numbers for Prometheus.',
+    response: { kind: 'metrics' },
+    errors: [],
+  },
+  listMachines: {
+    ...get,
+    path: `${v1}/machines`,
+    summary: 'The statecharts as the inspector draws them.',
+    response: { kind: 'document' },
+    errors: [],
+  },
+  streamInspection: {
+    ...get,
+    path: `${v1}/inspect`,
+    summary: 'The reviews of this process as running statecharts; resumable by id.',
+    query: [
+      { name: 'format', description: '`stately` for the tools of Stately.', values: ['stately'] },
+      { name: 'lastEventId', description: 'Same as the header Last-Event-ID.' },
+    ],
+    response: { kind: 'inspection' },
     errors: ['invalidRequest'],
   },
   getOpenApi: {

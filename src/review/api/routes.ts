@@ -1,37 +1,51 @@
-import { type AnyRoute, bearer, HttpError, type Reply } from '../../http/index.ts';
+import { type AnyRoute, type Authenticate, bearer, HttpError, type Reply } from '../../http/index.ts';
 import { ReviewStoreError, type ReviewStoreErrorCode } from '../store/index.ts';
 import { draftHandlers } from './drafts.ts';
 import { apiError, ReviewApiError, reviewErrors } from './errors.ts';
 import type { ApiHandler } from './handlers.ts';
 import { itemHandlers } from './items.ts';
 import { limits } from './limits.ts';
+import type { ObservedOperation } from './observation.ts';
 import { type ReviewOperation, type ReviewRoute, reviewRoutes } from './route-table.ts';
 import type { ReviewApiOptions } from './service.ts';
 import { sourceHandlers } from './sources.ts';
 import type { EventFeed } from './stream.ts';
 import { systemHandlers } from './system.ts';
 
-/** Every route of the table but the webhook, with its handler. */
+/** Routes that are made elsewhere. */
+type Elsewhere = 'takeWebhook' | ObservedOperation;
+
+/** Every route of the table but the webhook and what shows this process, with its handler. */
 export function apiRoutes(options: ReviewApiOptions, feed: EventFeed): AnyRoute[] {
   const auth = bearer(options.token);
-  const handlers: Readonly<Record<Exclude<ReviewOperation, 'takeWebhook'>, ApiHandler>> = {
+  const handlers: Readonly<Record<Exclude<ReviewOperation, Elsewhere>, ApiHandler>> = {
     ...itemHandlers(options),
     ...draftHandlers(options),
     ...sourceHandlers(options),
     ...systemHandlers(options),
     streamEvents: (context) => feed.reply(context),
   };
-  return Object.entries(handlers).map(([operation, handler]): AnyRoute => {
-    const route: ReviewRoute = reviewRoutes[operation as ReviewOperation];
-    return {
-      method: route.method,
-      path: route.path,
-      bodyLimit: limits.bodyBytes,
-      deadlineMs: route.response.kind === 'events' ? 0 : limits.deadlineMs,
-      ...(route.auth === 'token' && { auth }),
-      handler: answered(handler),
-    };
-  });
+  return Object.entries(handlers).map(([operation, handler]) =>
+    bound(reviewRoutes[operation as ReviewOperation], auth, handler),
+  );
+}
+
+/** Of a process that takes nothing in: only whether it lives. */
+export function healthRoute(options: ReviewApiOptions): AnyRoute {
+  return bound(reviewRoutes.getHealth, undefined, systemHandlers(options).getHealth);
+}
+
+/** An entry of the table with its handler. */
+export function bound(route: ReviewRoute, auth: Authenticate<unknown> | undefined, handler: ApiHandler): AnyRoute {
+  const isStream = route.response.kind === 'events' || route.response.kind === 'inspection';
+  return {
+    method: route.method,
+    path: route.path,
+    bodyLimit: limits.bodyBytes,
+    deadlineMs: isStream ? 0 : limits.deadlineMs,
+    ...(route.auth === 'token' && auth && { auth }),
+    handler: answered(handler),
+  };
 }
 
 /** Codes of the store that a caller can do something about; any other means that it cannot be used now. */

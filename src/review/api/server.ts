@@ -2,13 +2,15 @@ import { type AnyRoute, createServer, type HttpServer, knownHosts, securityHeade
 import { defaults } from '../../protocol/index.ts';
 import { errorBody } from './errors.ts';
 import { limits } from './limits.ts';
-import { apiRoutes } from './routes.ts';
+import { apiRoutes, healthRoute } from './routes.ts';
 import type { ReviewApiOptions } from './service.ts';
 import { EventFeed } from './stream.ts';
 
 export interface ReviewServerOptions extends ReviewApiOptions {
-  /** Further routes: the webhook, the page. */
+  /** Further routes: the webhook, the page, the inspection. */
   readonly more: readonly AnyRoute[];
+  /** The process works and takes nothing in: of the API only the health is served. */
+  readonly isHealthOnly?: boolean;
 }
 
 /** The server of a backend, made and not bound yet. */
@@ -25,12 +27,12 @@ const isApi = (path: string | undefined): boolean =>
 
 /** Makes the HTTP server of the review backend. */
 export async function createReviewServer(options: ReviewServerOptions): Promise<ReviewServer> {
-  const { store, settings, logger, more } = options;
+  const { store, settings, logger, more, isHealthOnly = false } = options;
   const { Host, AllowedHosts } = settings.current.Server;
   const feed = await EventFeed.open(store, logger);
   const http = await createServer(
     {
-      routes: [...apiRoutes(options, feed), ...more],
+      routes: [...(isHealthOnly ? [healthRoute(options)] : apiRoutes(options, feed)), ...more],
       hostAllowed: knownHosts({ isPublic: !loopback.has(Host), names: AllowedHosts }),
       headers: (path) => (isApi(path) ? apiHeaders : securityHeaders),
       errorBody,

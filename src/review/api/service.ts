@@ -34,4 +34,16 @@ export interface ReviewApiOptions {
   /** Names this process among the replicas. */
   readonly node: string;
   readonly version: string;
+  /** What else the status tells of this process. */
+  readonly about?: () => BackendFacts;
+}
+
+/** What the assembly knows of itself. */
+export interface BackendFacts {
+  readonly role: 'all' | 'web' | 'worker';
+  readonly source: {
+    readonly state: 'ready' | 'notConfigured' | 'failed';
+    readonly code?: string;
+    readonly message?: string;
+  };
 }

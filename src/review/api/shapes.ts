@@ -44,7 +44,8 @@ const page = <const T extends v.GenericSchema>(row: T) =>
   v.object({ rows: v.array(row), next: v.optional(v.string()) });
 export const Health = v.object({
   service: v.literal('oratorio'),
-  status: v.literal('ok'),
+  /** `unavailable` (503): the database cannot be reached, so nothing can be taken in. */
+  status: v.picklist(['ok', 'unavailable']),
   node: v.string(),
   time: v.string(),
 });
@@ -58,6 +59,25 @@ export const BackendStatus = v.object({
   settingsProblem: v.nullable(v.string()),
   repositories: v.number(),
   newestEvent: v.number(),
+  role: v.optional(v.picklist(['all', 'web', 'worker'])),
+  /** Whether the forge can be asked with the App's credentials. */
+  source: v.optional(
+    v.object({
+      state: v.picklist(['ready', 'notConfigured', 'failed']),
+      code: v.optional(v.string()),
+      message: v.optional(v.string()),
+    }),
+  ),
+  /** Work that was given up and is kept to be seen, up to 200. */
+  deadJobs: v.number(),
+});
+export const DeadJob = v.object({
+  jobId: v.number(),
+  kind: v.string(),
+  key: v.string(),
+  attempt: v.number(),
+  error: v.string(),
+  diedAt: v.string(),
 });
 export const ItemDetail = v.object({ item: ReviewItem, runs: v.array(ReviewRun), drafts: v.array(ReviewDraft) });
 export const DispatchResult = v.object({ run: ReviewRun, isNew: v.boolean() });
@@ -112,6 +132,7 @@ export const responseSchemas = {
   ReviewFinding,
   Repository,
   SyncJob,
+  DeadJob,
   DeliveryPage: page(Delivery),
   SourceWrite,
   WritePage: page(SourceWrite),

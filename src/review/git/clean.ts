@@ -143,5 +143,5 @@ async function removeOldRefs(context: StoreContext, gitDir: string, numbers: Rea
 async function repack({ git, limits }: StoreContext, gitDir: string): Promise<void> {
   const config = [`gc.auto=${tidyLimits.looseObjects}`, `gc.autoPackLimit=${tidyLimits.packs}`, 'gc.autoDetach=false'];
   const args = [...config.flatMap((entry) => ['-c', entry]), 'gc', '--auto', '--quiet'];
-  await git.run({ gitDir, args, timeoutMs: limits.fetchMs });
+  await git.run({ gitDir, args, timeoutMs: limits.fetchMs, memoryBytes: limits.fetchMemoryBytes });
 }

@@ -49,6 +49,9 @@ export function gitEnvironment(options: EnvironmentOptions): Record<string, stri
     GIT_OPTIONAL_LOCKS: '0',
     GIT_LITERAL_PATHSPECS: '1',
     GIT_CEILING_DIRECTORIES: dirname(emptyDirectory),
+    // What later versions of git would choose otherwise: refs are read as files, names are SHA-1.
+    GIT_DEFAULT_REF_FORMAT: 'files',
+    GIT_DEFAULT_HASH: 'sha1',
     [marker.name]: marker.value,
     ...extra,
     ...commandConfig([...hardening(options), ...config]),
@@ -65,6 +68,10 @@ function commandConfig(entries: readonly (readonly [string, string])[]): Record<
   return variables;
 }
 
+/** Of a pack, mapped at a time; of blobs, looked at for deltas by one thread. */
+const packWindowBytes = 32 * 1_024 * 1_024;
+const deltaWindowBytes = 64 * 1_024 * 1_024;
+
 function hardening({ emptyDirectory, limits }: EnvironmentOptions): [string, string][] {
   return [
     ['core.hooksPath', emptyDirectory],
@@ -79,6 +86,11 @@ function hardening({ emptyDirectory, limits }: EnvironmentOptions): [string, str
     ['core.protectHFS', 'true'],
     ['core.protectNTFS', 'true'],
     ['core.bigFileThreshold', String(limits.bigFileBytes)],
+    // Mapped packs are no heap, but memory all the same.
+    ['core.packedGitLimit', String(limits.memoryBytes)],
+    ['core.packedGitWindowSize', String(packWindowBytes)],
+    ['pack.windowMemory', String(deltaWindowBytes)],
+    ['pack.threads', '2'],
     ['credential.helper', ''],
     ['submodule.recurse', 'false'],
     ['fetch.recurseSubmodules', 'false'],

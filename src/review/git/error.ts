@@ -21,6 +21,8 @@ export const gitErrorCodes = [
   'worktreeDirty',
   'gitCommandFailed',
   'gitTimedOut',
+  /** Git needed more memory than it may have: with the same repository it will again. */
+  'gitMemoryExceeded',
   'gitMissing',
 ] as const;
 export type GitErrorCode = (typeof gitErrorCodes)[number];

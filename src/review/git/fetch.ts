@@ -1,6 +1,7 @@
 import { GitError } from './error.ts';
 import type { GitLimits } from './limits.ts';
 import { shortHash } from './paths.ts';
+import { readRef } from './refs.ts';
 import { fetchFailure, type Remotes } from './remote.ts';
 import { failureText, type GitRunner } from './runner.ts';
 import { type ObjectStore, remoteName } from './store.ts';
@@ -83,11 +84,12 @@ export async function ancestry(
   }
 }
 
-async function tipsOf({ git, store }: FetchContext, { number, baseRef, signal }: ReviewTarget): Promise<Tips> {
-  const args = ['for-each-ref', '--format=%(refname) %(objectname)', refs.pull(number), refs.base(baseRef)];
-  const listing = await git.text({ gitDir: store.gitDir, args, signal });
-  const names = new Map(listing.split('\n').map((line) => [line.slice(0, -41), line.slice(-40)] as const));
-  return { head: names.get(refs.pull(number)) ?? null, base: names.get(refs.base(baseRef)) ?? null };
+async function tipsOf({ store }: FetchContext, { number, baseRef }: ReviewTarget): Promise<Tips> {
+  const [head, base] = await Promise.all([
+    readRef(store.gitDir, refs.pull(number)),
+    readRef(store.gitDir, refs.base(baseRef)),
+  ]);
+  return { head, base };
 }
 
 async function fetchRefs(
@@ -103,6 +105,7 @@ async function fetchRefs(
     args: [...fetchArgs, '--atomic', ...filter, '--', remoteName, ...wanted],
     network: remotes.access(store.url, token),
     timeoutMs: limits.fetchMs,
+    memoryBytes: limits.fetchMemoryBytes,
     signal,
   });
 }
@@ -130,6 +133,7 @@ export async function fetchMissing(
         stdin: `${missing.join('\n')}\n`,
         network: remotes.access(store.url, await token()),
         timeoutMs: limits.fetchMs,
+        memoryBytes: limits.fetchMemoryBytes,
         signal,
       });
     } catch (error) {

@@ -15,6 +15,10 @@ export interface GitLimits {
   readonly lockMs: number;
   /** One pack that a remote may send. */
   readonly packBytes: number;
+  /** Heap of one git process. What needs more fails, whatever a blob, a tree or a delta pretends to be. */
+  readonly memoryBytes: number;
+  /** The same of a fetch and of tidying, which hold something of every object. */
+  readonly fetchMemoryBytes: number;
   /** What is read of a command's standard output where nothing else is said. */
   readonly outputBytes: number;
   /** A listing of a tree, which bounds the number of its files. */
@@ -30,6 +34,8 @@ export interface GitLimits {
   readonly bigFileBytes: number;
   /** A larger file is not read for the model or the anchors. */
   readonly readBytes: number;
+  /** All files of one reading together. */
+  readonly readAllBytes: number;
   /** Pairs of files looked at for renames: `-l`. */
   readonly renameLimit: number;
   /** A longer path, or part of one, does not fit into every file system. */
@@ -46,14 +52,17 @@ export const defaultGitLimits: GitLimits = {
   lowSpeedBytes: 1_000,
   lockMs: 900_000,
   packBytes: 4 * GiB,
+  memoryBytes: 1 * GiB,
+  fetchMemoryBytes: 2 * GiB,
   outputBytes: 1 * MiB,
-  listingBytes: 128 * MiB,
-  diffBytes: 64 * MiB,
+  listingBytes: 64 * MiB,
+  diffBytes: 16 * MiB,
   treeFiles: 500_000,
   treeBytes: 8 * GiB,
   worktreeFileBytes: 32 * MiB,
   bigFileBytes: 4 * MiB,
   readBytes: 4 * MiB,
+  readAllBytes: 64 * MiB,
   renameLimit: 1_000,
   pathBytes: 3_000,
   nameBytes: 255,

@@ -1,4 +1,4 @@
-import { readdir } from 'node:fs/promises';
+import { readdir, rm } from 'node:fs/promises';
 import * as v from 'valibot';
 import { type JsonFile, readJson, writeFileAtomicAsync } from '../../supervise/index.ts';
 import { insideRoot, isKey, makeKey, shortHash } from './paths.ts';
@@ -35,6 +35,11 @@ export function readRecord(root: string, key: string): JsonFile<WorktreeRecord> 
 
 export async function writeRecord(root: string, key: string, record: WorktreeRecord): Promise<void> {
   await writeFileAtomicAsync(insideRoot(root, key, '.json'), JSON.stringify(record));
+}
+
+/** Nothing there is fine. */
+export async function dropRecord(root: string, key: string): Promise<void> {
+  await rm(insideRoot(root, key, '.json'), { force: true });
 }
 
 /** The keys of all records below `root`, readable or not. */

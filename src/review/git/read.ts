@@ -2,7 +2,7 @@ import { GitError } from './error.ts';
 import { checkRepositoryPath } from './paths.ts';
 import { parseTree, type TreeContext } from './tree.ts';
 
-/** Read at once, so that neither the list of arguments nor our memory grows with what is asked. */
+/** Named at once: a list of arguments is bounded by the system. */
 const batchFiles = 64;
 
 /** A file of a commit, by name. */
@@ -26,16 +26,22 @@ export async function readCommitted(context: TreeContext, sha: string, path: str
   return (await readBlobs(context, [blob])).get(path) ?? null;
 }
 
-/** Many files of a commit; those that are too large are null. Every path has an answer. */
+/** Many files of a commit; those that are too large, alone or with those before them, are null. Every path has an answer. */
 export async function readManyCommitted(
   context: TreeContext,
   sha: string,
   paths: readonly string[],
 ): Promise<ReadonlyMap<string, string | null>> {
   const texts = new Map<string, string | null>(paths.map((path) => [path, null]));
+  const { readBytes, readAllBytes } = context.limits;
+  let room = readAllBytes;
   for (let at = 0; at < paths.length; at += batchFiles) {
     const blobs = await findBlobs(context, sha, paths.slice(at, at + batchFiles));
-    const readable = blobs.filter(({ bytes }) => bytes <= context.limits.readBytes);
+    const readable = blobs.filter(({ bytes }) => {
+      const fits = bytes <= Math.min(readBytes, room);
+      if (fits) room -= bytes;
+      return fits;
+    });
     for (const [path, text] of await readBlobs(context, readable)) texts.set(path, text);
   }
   return texts;

@@ -93,6 +93,7 @@ const failures: readonly { readonly sign: RegExp; readonly reason: string; reado
   { sign: /transport '.*' not allowed/, reason: 'the address of the remote is not allowed', isRetryable: false },
   { sign: /mismatched algorithms/, reason: 'the remote uses other object names', isRetryable: false },
   { sign: /file too large/i, reason: 'the pack is too large', isRetryable: false },
+  { sign: /out of memory|cannot allocate memory/i, reason: 'its objects need too much memory', isRetryable: false },
 ];
 
 /** Turns the failure of a fetch into one that says what the remote did. */

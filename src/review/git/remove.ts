@@ -4,12 +4,9 @@ import { lstat, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { GitError } from './error.ts';
 
-/**
- * Changes the permissions of a whole tree. Links in it are neither followed nor changed.
- * @param mode as chmod(1) takes it: `a-w`, `u+rwX`
- */
-export async function chmodTree(path: string, mode: string): Promise<void> {
-  const child = spawn('chmod', ['-R', '--', mode, path], {
+/** Gives us every right to a whole tree. Links in it are neither followed nor changed. */
+async function makeWritable(path: string): Promise<void> {
+  const child = spawn('chmod', ['-R', '--', 'u+rwX', path], {
     stdio: ['ignore', 'ignore', 'pipe'],
     env: { PATH: process.env['PATH'] ?? '', LC_ALL: 'C' },
   });
@@ -18,7 +15,7 @@ export async function chmodTree(path: string, mode: string): Promise<void> {
     said = `${said}${chunk}`.slice(0, 500);
   });
   const [code] = (await once(child, 'close')) as [number | null];
-  if (code !== 0) throw new GitError('gitCommandFailed', `chmod ${mode} failed: ${said.trim()}`);
+  if (code !== 0) throw new GitError('gitCommandFailed', `chmod failed: ${said.trim()}`);
 }
 
 /** Removes a file or a tree, read-only or not; nothing there is fine. Links are removed, not followed. */
@@ -29,7 +26,7 @@ export async function removeTree(path: string): Promise<void> {
   try {
     await rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
   } catch {
-    await chmodTree(path, 'u+rwX');
+    await makeWritable(path);
     await rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
   }
 }

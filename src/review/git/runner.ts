@@ -13,12 +13,16 @@ export interface GitCall {
   readonly gitDir?: string;
   readonly workTree?: string;
   readonly indexFile?: string;
+  /** Paths in `args` are patterns; otherwise they are names. */
+  readonly hasPathspecMagic?: boolean;
   readonly stdin?: string | Uint8Array;
   /** Of standard output. */
   readonly maxBytes?: number;
   /** Too much output is an error unless it may be cut; the command is ended either way. */
   readonly mayCut?: boolean;
   readonly timeoutMs?: number;
+  /** Of its heap. */
+  readonly memoryBytes?: number;
   readonly signal?: AbortSignal | undefined;
   /** Exit codes that are answers, not failures. */
   readonly answers?: readonly number[];
@@ -33,6 +37,12 @@ export interface NetworkAccess {
   readonly secrets: readonly string[];
   /** Largest file that may be written. */
   readonly fileBytes: number;
+}
+
+/** What the system holds a process to. */
+interface ProcessLimits {
+  readonly memoryBytes: number;
+  readonly fileBytes?: number | undefined;
 }
 
 export interface GitResult {
@@ -68,11 +78,11 @@ export interface GitRunnerOptions {
   readonly limits: GitLimits;
 }
 
-/** A shell sets the limit, since Node cannot; `ulimit -f` counts blocks of 512 bytes (POSIX). Without the signal, git says what is wrong. */
-const limitedShell = ['-c', 'trap "" XFSZ; ulimit -f "$0" && exec git "$@"'];
 /** The machine lacks something that it may have later. */
-const lackSigns =
-  /No space left on device|Resource temporarily unavailable|Cannot allocate memory|Out of memory|Too many open files/i;
+const lackSigns = /No space left on device|Resource temporarily unavailable|Too many open files/i;
+const memorySigns = /(?:fatal|error): .*(?:Out of memory|Cannot allocate memory)/i;
+/** Of the shell, when there is no program of that name. */
+const notFound = 127;
 /** For pipes that somebody holds open after git has ended. */
 const lingerMs = 2_000;
 
@@ -119,7 +129,8 @@ export class GitRunner {
     await Promise.allSettled(this.#running.values());
   }
 
-  #spawn({ args, gitDir, workTree, indexFile, stdin, network }: GitCall): ChildProcess {
+  #spawn(call: GitCall): ChildProcess {
+    const { args, gitDir, workTree, indexFile, stdin, memoryBytes, network } = call;
     const { path, emptyDirectory, limits } = this.#options;
     const env = gitEnvironment({
       path,
@@ -132,12 +143,11 @@ export class GitRunner {
         ...(gitDir !== undefined && { GIT_DIR: gitDir }),
         ...(workTree !== undefined && { GIT_WORK_TREE: workTree }),
         ...(indexFile !== undefined && { GIT_INDEX_FILE: indexFile }),
+        ...(call.hasPathspecMagic && { GIT_LITERAL_PATHSPECS: '0' }),
       },
     });
-    const [command, commandArgs] = network
-      ? ['sh', [...limitedShell, String(Math.ceil(network.fileBytes / 512)), ...args]]
-      : ['git', args];
-    const child = spawn(command, commandArgs, {
+    const script = limitedGit({ memoryBytes: memoryBytes ?? limits.memoryBytes, fileBytes: network?.fileBytes });
+    const child = spawn('sh', ['-c', script, 'git', ...args], {
       cwd: emptyDirectory,
       env,
       detached: true,
@@ -171,11 +181,7 @@ export class GitRunner {
       const isAnswer = exitCode !== null && (exitCode === 0 || call.answers?.includes(exitCode));
       // With objects missing, git complains, does as if they did not exist, and answers all the same.
       if (isAnswer && !/(^| )error: /.test(said)) return { exitCode, stdout: output.bytes(), isCut: false };
-      const failure = new CommandFailure(exitCode, signal, said);
-      throw new GitError('gitCommandFailed', `git ${name} failed: ${failure.stderr || failure.message}`, {
-        cause: failure,
-        isRetryable: signal !== null || lackSigns.test(said),
-      });
+      throw failureOf(name, new CommandFailure(exitCode, signal, said));
     } finally {
       clearTimeout(timer);
       call.signal?.removeEventListener('abort', onAbort);
@@ -186,6 +192,31 @@ export class GitRunner {
     if (mayCut) return { exitCode: 0, stdout, isCut: true };
     throw new GitError('gitCommandFailed', `git ${args[0]} printed more than ${stdout.length} bytes`);
   }
+}
+
+/**
+ * A shell sets the limits, since Node cannot; `ulimit` counts memory in KiB and files in blocks of 512 bytes. The data segment
+ * is limited, not the address space, in which large packs are mapped. Without its signal, git says that a file is too large.
+ */
+function limitedGit({ memoryBytes, fileBytes }: ProcessLimits): string {
+  const memory = `ulimit -d ${Math.ceil(memoryBytes / 1_024)}`;
+  const file = fileBytes === undefined ? '' : `trap "" XFSZ; ulimit -f ${Math.ceil(fileBytes / 512)} && `;
+  return `${file}${memory} && exec git "$@"`;
+}
+
+function failureOf(name: string, failure: CommandFailure): GitError {
+  const { exitCode, signal, stderr } = failure;
+  if (exitCode === notFound && /not found/.test(stderr)) {
+    return new GitError('gitMissing', 'git cannot be started (it was not found)', { cause: failure });
+  }
+  if (memorySigns.test(stderr)) {
+    return new GitError('gitMemoryExceeded', `git ${name} needed more memory than it may have`, { cause: failure });
+  }
+  return new GitError('gitCommandFailed', `git ${name} failed: ${stderr || failure.message}`, {
+    cause: failure,
+    // A crash of its own would come again; being killed from outside may not.
+    isRetryable: signal === 'SIGKILL' || signal === 'SIGTERM' || lackSigns.test(stderr),
+  });
 }
 
 /** Ends a child that has not been reaped, and all its children, at once. */

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { mkdir, readFile, rename, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as v from 'valibot';
@@ -16,7 +17,7 @@ import type { RepositoryName } from './types.ts';
 export const remoteName = 'oratorio';
 
 /** Written last: a store without it was never finished. */
-const Passport = v.object({ version: v.literal(1), url: v.string(), isPartial: v.boolean() });
+const Passport = v.object({ version: v.literal(1), url: v.string(), isPartial: v.boolean(), generation: v.string() });
 const passportName = 'oratorio.json';
 
 /** A bare repository of ours that borrows the objects of a checkout. */
@@ -81,14 +82,17 @@ async function recover(busy: string, directory: string): Promise<void> {
   await removeStaleLocks(directory);
 }
 
-/** Makes the store unless it is there. To be called within `withStore`. */
-export async function ensureStore(context: StoreContext, store: ObjectStore, borrowed: Borrowed): Promise<void> {
+/**
+ * Makes the store unless it is there. To be called within `withStore`.
+ * @returns its generation: a store that is made anew has another
+ */
+export async function ensureStore(context: StoreContext, store: ObjectStore, borrowed: Borrowed): Promise<string> {
   const { layout, git } = context;
   const passport = readJson(join(store.gitDir, passportName), Passport);
   if (passport.kind === 'ok' && passport.value.url === store.url && passport.value.isPartial === store.isPartial) {
     const now = new Date();
     await utimes(join(store.gitDir, passportName), now, now);
-    return;
+    return passport.value.generation;
   }
   await discardStore(context, store);
   const fresh = unfinishedDirectory(layout, store.key);
@@ -103,8 +107,16 @@ export async function ensureStore(context: StoreContext, store: ObjectStore, bor
     await writeFile(join(fresh, 'objects', 'info', 'alternates'), `${borrowed.objectsPath}\n`);
   }
   const { url, isPartial } = store;
-  await writeFileAtomicAsync(join(fresh, passportName), JSON.stringify({ version: 1, url, isPartial }));
+  const generation = randomUUID();
+  await writeFileAtomicAsync(join(fresh, passportName), JSON.stringify({ version: 1, url, isPartial, generation }));
   await rename(fresh, store.gitDir);
+  return generation;
+}
+
+/** Takes a broken store away, unless somebody else has made it anew meanwhile. To be called within `withStore`. */
+export async function discardGeneration(context: StoreContext, store: ObjectStore, generation: string): Promise<void> {
+  const passport = readJson(join(store.gitDir, passportName), Passport);
+  if (passport.kind === 'ok' && passport.value.generation === generation) await discardStore(context, store);
 }
 
 /** When a run last used the store; null when it was never finished. */
@@ -130,7 +142,8 @@ export async function discardStore({ layout }: StoreContext, { gitDir }: Pick<Ob
  * still needed. The store must be made anew.
  */
 export function looksBroken(error: unknown): boolean {
-  return brokenSigns.test(failureText(error));
+  const isLack = error instanceof GitError && error.code === 'gitMemoryExceeded';
+  return !isLack && brokenSigns.test(failureText(error));
 }
 
 const brokenSigns = new RegExp(

@@ -1,6 +1,6 @@
-import { splitAtNul } from './change.ts';
 import { GitError } from './error.ts';
 import type { GitLimits } from './limits.ts';
+import { splitAtNul } from './listing.ts';
 import type { GitRunner } from './runner.ts';
 import type { OmittedFile } from './types.ts';
 

@@ -81,7 +81,7 @@ export interface PreparedReview extends Change {
   baseFiles(path: string): Promise<string | null>;
   /** The same of the head. */
   readHead(path: string): Promise<string | null>;
-  /** Many files of the head at once; those that are too large are null like those that are not there. */
+  /** Many files of the head at once; those that are too large, or too many, are null like those that are not there. */
   readHeadFiles(paths: readonly string[]): Promise<ReadonlyMap<string, string | null>>;
 }
 

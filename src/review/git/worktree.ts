@@ -1,14 +1,16 @@
 import { randomBytes } from 'node:crypto';
-import { lstat, readFile, rename } from 'node:fs/promises';
+import { lstat, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { splitAtNul } from './change.ts';
 import { GitError } from './error.ts';
 import { trashPath } from './layout.ts';
+import { splitAtNul } from './listing.ts';
 import { readRecord } from './metadata.ts';
 import { insideRoot } from './paths.ts';
-import { chmodTree, removeTree } from './remove.ts';
+import { makeReadOnly } from './read-only.ts';
+import { removeTree } from './remove.ts';
 import { failureText } from './runner.ts';
 import { type StoreContext, storeDirectory } from './store.ts';
+import { together } from './together.ts';
 import { planTree, type TreePlan } from './tree.ts';
 
 /** A worktree and the store it belongs to. */
@@ -20,14 +22,27 @@ export interface WorktreePlace {
 const gitDirOf = (context: StoreContext, { key, storeKey }: WorktreePlace): string =>
   join(storeDirectory(context.layout, storeKey), 'worktrees', key);
 
-/** Makes the worktree known to its store, still without files: its commit is kept from now on. Within `withStore`. */
+/**
+ * Makes the worktree known to its store, still without files: its commit is kept from now on. Within `withStore`.
+ *
+ * These are the files of gitrepository-layout(5), written without `git worktree add`, which starts two processes for them.
+ * @throws GitError `pathOutside` when something is in the way
+ */
 export async function addWorktree(context: StoreContext, place: WorktreePlace, sha: string): Promise<void> {
-  const { git, layout } = context;
-  const gitDir = storeDirectory(layout, place.storeKey);
-  const path = insideRoot(layout.root, place.key);
-  await git.run({ gitDir, args: ['worktree', 'add', '--detach', '--no-checkout', '--', path, sha] });
-  const isOurs = (await pointerOf(path)) === pointerTo(gitDirOf(context, place));
-  if (!isOurs) throw new GitError('gitCommandFailed', 'git has put the worktree elsewhere', { isRetryable: true });
+  const path = insideRoot(context.layout.root, place.key);
+  await mkdir(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'EEXIST') throw new GitError('pathOutside', `Something that is not ours is at ${path}`);
+    throw error;
+  });
+  const gitDir = gitDirOf(context, place);
+  await removeTree(gitDir);
+  await mkdir(gitDir, { recursive: true });
+  await together([
+    writeFile(join(gitDir, 'commondir'), '../..\n'),
+    writeFile(join(gitDir, 'gitdir'), `${join(path, '.git')}\n`),
+    writeFile(join(gitDir, 'HEAD'), `${sha}\n`),
+    writeFile(join(path, '.git'), pointerTo(gitDir)),
+  ]);
 }
 
 /** Writes the files and takes the right to write away. @throws GitError `treeUnsafe` */
@@ -53,7 +68,7 @@ export async function fillWorktree(
     if (!/invalid path/i.test(failureText(error))) throw error;
     throw new GitError('treeUnsafe', `The commit has names that git refuses: ${failureText(error)}`, { cause: error });
   }
-  await chmodTree(workTree, 'a-w');
+  await makeReadOnly(workTree, signal);
 }
 
 /**

@@ -12,6 +12,8 @@ export interface GitHubLimits {
   readonly retries: number;
   /** What one second of back-off takes, in milliseconds. */
   readonly secondMs: number;
+  /** When to look for a write of which nobody knows whether it happened: lists of GitHub lag behind. In seconds. */
+  readonly lookAfterSeconds: readonly number[];
   /** A token is not used any more when it has less than this left. */
   readonly tokenMarginMs: number;
   readonly cachedTokens: number;
@@ -35,6 +37,7 @@ export const githubLimits: GitHubLimits = {
   longestWaitSeconds: 10,
   retries: 2,
   secondMs: 1_000,
+  lookAfterSeconds: [0, 1, 3],
   tokenMarginMs: 5 * 60_000,
   cachedTokens: 5_000,
   installationCacheMs: 60 * 60_000,

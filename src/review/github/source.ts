@@ -155,7 +155,8 @@ export class GitHubSource {
   async send(write: StoredWrite): Promise<Response> {
     const api = await this.#api(repositoryOf(write.request), 'write');
     const app = await this.#appOnce();
-    return sendWrite({ api, app, limits: this.#limits, runId: write.runId, dedupeKey: write.dedupeKey }, write);
+    const { runId, dedupeKey, attempts } = write;
+    return sendWrite({ api, app, limits: this.#limits, runId, dedupeKey, wasTried: attempts > 0 }, write);
   }
 
   /** Shows who asked that it was heard: 👀 on the comment. */
@@ -163,7 +164,8 @@ export class GitHubSource {
     const { owner, name } = repository;
     const write = { kind: 'reaction', request: { owner, name, commentId, content: 'eyes' } } as const;
     const api = await this.#api(repository, 'write');
-    await sendWrite({ api, app: await this.#appOnce(), limits: this.#limits, runId: null, dedupeKey: '' }, write);
+    const target = { api, app: await this.#appOnce(), limits: this.#limits, runId: null, dedupeKey: '' };
+    await sendWrite({ ...target, wasTried: false }, write);
   }
 
   /** Who we are, for diagnostics: asked anew. */

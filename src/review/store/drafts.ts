@@ -4,7 +4,7 @@ import { isTold } from './items.ts';
 import { isHeldRun, lost } from './leases.ts';
 import { pageOf, pageSize, positionOf } from './paging.ts';
 import { draftRow, findingRow } from './tables.ts';
-import type { ReviewStore, StoredDraft } from './types.ts';
+import type { ReviewStore, StoredDraft, StoredFinding } from './types.ts';
 
 type Methods = Pick<
   ReviewStore,
@@ -53,16 +53,8 @@ export function drafts(database: Database): Methods {
         return draft;
       }),
 
-    updateFinding: (findingId, change) =>
-      database.statement(async (rows) => {
-        const row = await rows
-          .updateTable('findings')
-          .set({ ...findingRow.change(change), findingId })
-          .where('findingId', '=', findingId)
-          .returningAll()
-          .executeTakeFirst();
-        return row && findingRow.decode(row);
-      }),
+    updateFinding: (findingId, change, draftVersion) =>
+      database.write((rows) => updateFinding(rows, findingId, change, draftVersion)),
 
     finding: (findingId) =>
       database.read(async (rows) => {
@@ -82,6 +74,42 @@ export function drafts(database: Database): Methods {
         return found.map(findingRow.decode);
       }),
   };
+}
+
+/** What people edit before it is told; the rest is what became of it. */
+const edited: ReadonlySet<string> = new Set([
+  'severity',
+  'kind',
+  'title',
+  'body',
+  'oldText',
+  'newText',
+  'status',
+] satisfies (keyof StoredFinding)[]);
+
+/** The draft before the finding, as whoever replaces a draft does: nobody waits for one who waits. */
+async function updateFinding(
+  rows: Rows,
+  findingId: string,
+  change: Partial<StoredFinding>,
+  draftVersion: number | undefined,
+): Promise<StoredFinding | undefined> {
+  if (draftVersion !== undefined || Object.keys(change).some((name) => edited.has(name))) {
+    let draft = rows
+      .updateTable('drafts')
+      .set(({ eb }) => ({ version: eb('version', '+', 1) }))
+      .where('draftId', '=', (all) => all.selectFrom('findings').select('draftId').where('findingId', '=', findingId));
+    if (draftVersion !== undefined) draft = draft.where('version', '=', draftVersion);
+    const { numUpdatedRows } = await draft.executeTakeFirstOrThrow();
+    if (numUpdatedRows === 0n) return undefined;
+  }
+  const row = await rows
+    .updateTable('findings')
+    .set({ ...findingRow.change(change), findingId })
+    .where('findingId', '=', findingId)
+    .returningAll()
+    .executeTakeFirst();
+  return row && findingRow.decode(row);
 }
 
 async function put(database: Database, rows: Rows, { findings, ...draft }: NewDraft): Promise<StoredDraft> {

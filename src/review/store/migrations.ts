@@ -85,11 +85,12 @@ export const migrations: readonly ((words: Words) => readonly string[])[] = [
       "verb" text NOT NULL, "focus" text, "status" text NOT NULL, "errorCode" text, "runId" text,
       "createdAt" ${whole} NOT NULL
     )${table}`,
+    // `dedupe` first: an index that begins with the kind tempts SQLite to read a whole queue for the few jobs that come next.
     `CREATE TABLE "jobs" (
       "jobId" ${key}, "kind" text NOT NULL, "key" text NOT NULL, "payload" text NOT NULL, "dedupe" text,
       "dueAt" ${whole} NOT NULL, "attempt" ${whole} NOT NULL, "again" ${whole} NOT NULL, "lastError" text,
       "createdAt" ${whole} NOT NULL, "leaseOwner" text, "leaseToken" ${whole} NOT NULL,
-      UNIQUE ("kind", "dedupe")
+      UNIQUE ("dedupe", "kind")
     )${table}`,
     `CREATE INDEX "jobsDue" ON "jobs" ("dueAt", "jobId")`,
     `CREATE INDEX "jobsByKey" ON "jobs" ("key", "jobId")`,

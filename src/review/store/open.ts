@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import type { Logger } from '../../log/index.ts';
+import { backlog } from './backlog.ts';
 import type { Database } from './database.ts';
 import { deliveries } from './deliveries.ts';
 import { drafts } from './drafts.ts';
@@ -49,6 +50,7 @@ function storeOn(database: Database, wakes: Wakes): ReviewStore {
     ...drafts(database),
     ...deliveries(database, wakes),
     ...jobs(database, wakes),
+    ...backlog(database),
     ...writes(database, wakes),
     ...singles(database),
     ...events(database, wakes),

@@ -10,8 +10,11 @@ export async function prune(database: Database, before: Before): Promise<number>
   const slices: readonly ((rows: Rows) => Promise<number>)[] = [
     (rows) => deliveries(rows, before.deliveries),
     (rows) => deadJobs(rows, before.deliveries),
+    (rows) => syncJobs(rows, before.deliveries),
     (rows) => events(rows, before.events),
     (rows) => runs(rows, before.runs),
+    (rows) => runlessWrites(rows, before.runs),
+    (rows) => commands(rows, before.runs),
   ];
   let all = 0;
   for (const slice of slices) {
@@ -38,6 +41,52 @@ const deadJobs = async (rows: Rows, before: number) =>
       .deleteFrom('deadJobs')
       .where('jobId', 'in', (all) =>
         all.selectFrom('deadJobs').select('jobId').where('diedAt', '<', before).limit(limits.pruneSlice),
+      )
+      .executeTakeFirstOrThrow(),
+  );
+
+const syncJobs = async (rows: Rows, before: number) =>
+  count(
+    await rows
+      .deleteFrom('syncJobs')
+      .where('key', 'in', (all) =>
+        all.selectFrom('syncJobs').select('key').where('createdAt', '<', before).limit(limits.pruneSlice),
+      )
+      .executeTakeFirstOrThrow(),
+  );
+
+/** Replies to commands, and drafts that people have published. */
+const runlessWrites = async (rows: Rows, before: number) =>
+  count(
+    await rows
+      .deleteFrom('writes')
+      .where('key', 'in', (all) =>
+        all
+          .selectFrom('writes')
+          .select('key')
+          .where('runId', 'is', null)
+          .where('createdAt', '<', before)
+          .where('status', '<>', 'pending')
+          .limit(limits.pruneSlice),
+      )
+      .executeTakeFirstOrThrow(),
+  );
+
+/** One on an item that is open stays: its comment may be edited, and is not obeyed twice. */
+const commands = async (rows: Rows, before: number) =>
+  count(
+    await rows
+      .deleteFrom('commands')
+      .where('commentId', 'in', (all) =>
+        all
+          .selectFrom('commands')
+          .select('commentId')
+          .where('createdAt', '<', before)
+          .where(
+            sql<boolean>`not exists (select 1 from "items" where "items"."repositoryKey" = "commands"."repositoryKey"
+              and "items"."number" = "commands"."number" and "items"."state" = 'open')`,
+          )
+          .limit(limits.pruneSlice),
       )
       .executeTakeFirstOrThrow(),
   );

@@ -157,7 +157,6 @@ function checkRun(payload: unknown, rules: IntakeRules, reason: string): Decisio
     kind: 'delivery',
     key,
     payload: { repositoryKey: known.repositoryKey, number, reason, headSha, externalId },
-    dedupe: `check:${key}`,
   };
   return { kind: 'queued', job, number, command: null };
 }
@@ -170,7 +169,6 @@ function installation(payload: unknown, rules: IntakeRules, reason: string): Dec
     kind: 'sync',
     key: `owner:${rules.instance}/${owner}`,
     payload: { trigger: 'webhook', owner, installationId: id, reason },
-    dedupe: `owner:${rules.instance}/${owner}:${reason}`,
   };
   return { kind: 'queued', job, number: null, command: null };
 }
@@ -183,7 +181,6 @@ function repositoryChange(payload: unknown, rules: IntakeRules, reason: string):
     kind: 'sync',
     key: repositoryKey,
     payload: { trigger: 'webhook', repositoryKey, reason },
-    dedupe: `repository:${repositoryKey}`,
   };
   return { kind: 'queued', job, number: null, command: null };
 }

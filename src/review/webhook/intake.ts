@@ -59,6 +59,8 @@ export class WebhookIntake {
   readonly #wrong: WrongSignatures;
   readonly #news: News;
   #inFlight = 0;
+  /** Answers since the start, by what came of the delivery. */
+  readonly counts = new Map<string, number>();
 
   constructor(options: IntakeOptions) {
     this.#options = options;
@@ -68,6 +70,13 @@ export class WebhookIntake {
 
   /** Answers by the table of the webhook. Throws only what `request.bytes` throws (too large, gone) and bugs. */
   async take(request: WebhookRequest): Promise<WebhookAnswer> {
+    const answer = await this.#take(request);
+    const outcome = answer.status < 300 ? String(answer.body['status']) : 'refused';
+    this.counts.set(outcome, (this.counts.get(outcome) ?? 0) + 1);
+    return answer;
+  }
+
+  async #take(request: WebhookRequest): Promise<WebhookAnswer> {
     const from = performance.now();
     if (this.#inFlight >= limits.inFlight) return unavailable('Too many deliveries are being taken in.').answer;
     this.#inFlight += 1;
@@ -103,7 +112,7 @@ export class WebhookIntake {
       action: envelope.action ?? null,
       repositoryKey: (envelope.repository && repositoryOf(envelope.repository, rules)) ?? null,
       sender: envelope.sender?.login ?? null,
-      ...recordOf(decision),
+      ...recordOf(decision, id),
     };
     return this.#keep(delivery, decision, from);
   }
@@ -171,18 +180,26 @@ function decided(event: string, envelope: Envelope, payload: unknown, rules: Int
 }
 
 /** What is kept of a decision. */
-function recordOf(decision: Decision): Pick<NewDelivery, 'outcome' | 'reason' | 'number' | 'job' | 'command'> {
+function recordOf(
+  decision: Decision,
+  deliveryId: string,
+): Pick<NewDelivery, 'outcome' | 'reason' | 'number' | 'job' | 'command'> {
   switch (decision.kind) {
     case 'ignored':
       return { outcome: 'ignored', reason: decision.reason, number: null, job: null, command: null };
     case 'queued':
-      return { outcome: 'queued', reason: null, ...pick(decision) };
+      return { outcome: 'queued', reason: null, ...pick(decision, deliveryId) };
     case 'rejected':
-      return { outcome: 'rejected', reason: decision.errorCode, ...pick(decision) };
+      return { outcome: 'rejected', reason: decision.errorCode, ...pick(decision, deliveryId) };
   }
 }
 
-const pick = ({ number, job, command }: Exclude<Decision, { kind: 'ignored' }>) => ({ number, job, command });
+/** The job knows its delivery: whoever does it tells what came of it. */
+const pick = ({ number, job, command }: Exclude<Decision, { kind: 'ignored' }>, deliveryId: string) => ({
+  number,
+  job: job && { ...job, payload: { ...job.payload, deliveryId } },
+  command,
+});
 
 /** What GitHub's log of deliveries shows. */
 function told(decision: Decision): Readonly<Record<string, unknown>> {

@@ -5,8 +5,10 @@ import { join } from 'node:path';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import t, { type Test } from 'tap';
 import * as v from 'valibot';
+import { createInspectionSource, createRecorder, createStatelySource } from '../../../src/inspect/index.ts';
 import {
   createReviewServer,
+  observationRoutes,
   type ReviewActions,
   ReviewApiError,
   type ReviewRoute,
@@ -78,7 +80,7 @@ async function scene(t: Test, adapter: Adapter = 'uws') {
   t.teardown(() => delete process.env['ORATORIO_HTTP_ADAPTER']);
   const server = await createReviewServer({
     ...{ store, settings, actions, logger: quiet, token: () => token, node: 'one', version: '1.2.3' },
-    more: [webhookRoute(intake)],
+    more: [webhookRoute(intake), ...observation(t)],
   });
   t.equal(server.http.adapter, adapter);
   const { port } = await server.http.listen({ host: '127.0.0.1', port: 0 });
@@ -97,6 +99,19 @@ async function scene(t: Test, adapter: Adapter = 'uws') {
   };
   const post = (path: string, body: unknown = {}) => ask(path, { method: 'POST', body });
   return { store, settings, item, port, ask, post, server };
+}
+
+/** What shows the process: there is nothing to be seen in these tests but that it is served. */
+function observation(t: Test) {
+  const recorder = createRecorder();
+  t.teardown(() => recorder.close());
+  return observationRoutes({
+    token: () => token,
+    inspection: createInspectionSource(recorder),
+    stately: createStatelySource(recorder, {}),
+    charts: async () => [],
+    metrics: async () => ({ contentType: 'text/plain', text: 'none 0\n' }),
+  });
 }
 
 const routes: [string, ReviewRoute][] = Object.entries(reviewRoutes);
@@ -285,6 +300,37 @@ t.test('the event stream: each event once and in order, from wherever a reader l
   await store.prune({ deliveries: 0, events: Date.now() + 60_000, runs: 0 });
   t.match((await eventsOf(port, 1, '2')).text, /event: stream\.gap/, 'what is kept no more');
   t.match(await ask('/api/v1/events?lastEventId=x'), { status: 400, body: { error: { code: 'invalidRequest' } } });
+});
+
+t.test('health says whether the database answers, and asks it once for all who ask', async (t) => {
+  const { ask, store } = await scene(t);
+  t.match(await ask('/health'), { status: 200, body: { service: 'oratorio', status: 'ok' } });
+  await new Promise((resolve) => setTimeout(resolve, 600));
+  let asked = 0;
+  const { now } = store;
+  Object.assign(store, {
+    now: async () => {
+      asked += 1;
+      throw new Error('the database is gone');
+    },
+  });
+  const answers = await Promise.all(Array.from({ length: 20 }, () => ask('/health')));
+  for (const each of answers) t.match(each, { status: 503, body: { service: 'oratorio', status: 'unavailable' } });
+  t.ok(asked < 20, `${asked} questions`);
+  Object.assign(store, { now });
+});
+
+t.test('work that was given up is shown, without its payload', async (t) => {
+  const { ask, store } = await scene(t);
+  await store.enqueueJob({ kind: 'write', key: 'k', payload: { writeId: 'of nobody' } });
+  const [job] = await store.claimJobs('one', ['write'], 1, 60_000);
+  if (!job) throw new Error('There is no job');
+  await store.failJob(job, 'forbidden: GitHub answered 403', 'dead');
+  const { status, body } = await ask('/api/v1/dead-jobs');
+  t.equal(status, 200);
+  t.match(body, [{ kind: 'write', key: 'k', attempt: 1, error: /^forbidden/, diedAt: String }]);
+  t.notOk('payload' in body[0]);
+  t.match(await ask('/api/v1/status'), { body: { deadJobs: 1 } });
 });
 
 for (const adapter of ['uws', 'node'] satisfies Adapter[]) {

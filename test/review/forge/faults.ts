@@ -10,6 +10,7 @@ export interface Fault {
    * `status`: this answer and nothing done. `cutBefore`, `cutAfter`: the connection ends, before or after it was done.
    * `cutBody`: in the middle of the answer. `hang`: no answer, nothing done. `hangAfter`: no answer, but done.
    * `statusAfter`: done, and this answer. `nonsense`: 200 with no JSON. `slow`: the answer comes late.
+   * `holdBefore`, `holdAfter`: until `until`, before it is done (never, when whoever asked has gone) or before it is answered.
    */
   readonly kind:
     | 'status'
@@ -20,22 +21,58 @@ export interface Fault {
     | 'hang'
     | 'hangAfter'
     | 'nonsense'
-    | 'slow';
+    | 'slow'
+    | 'holdBefore'
+    | 'holdAfter';
   readonly status?: number;
   readonly message?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly delayMs?: number;
+  readonly until?: Promise<unknown>;
+  /** Called when a request has come to the place where it is held. */
+  readonly onHeld?: () => void;
+}
+
+/** A request that is kept waiting. */
+export interface Hold {
+  /** Resolves when one is there. */
+  readonly reached: Promise<void>;
+  release(): void;
 }
 
 /** Faults in the order in which they were asked for; each is used up. */
 export class Faults {
   readonly #waiting: Fault[] = [];
+  readonly #held = new Set<() => void>();
 
   add(fault: Fault): void {
     this.#waiting.push({ ...fault });
   }
 
+  /** Keeps the next such request, and all that come while it waits, until it is let go. */
+  hold(matches: NonNullable<Fault['matches']>, when: 'before' | 'after' = 'before'): Hold {
+    const reached = Promise.withResolvers<void>();
+    const until = Promise.withResolvers<void>();
+    const fault: Fault = {
+      kind: when === 'before' ? 'holdBefore' : 'holdAfter',
+      matches,
+      times: Number.POSITIVE_INFINITY,
+      until: until.promise,
+      onHeld: reached.resolve,
+    };
+    this.#waiting.push(fault);
+    const release = () => {
+      const at = this.#waiting.indexOf(fault);
+      if (at >= 0) this.#waiting.splice(at, 1);
+      this.#held.delete(release);
+      until.resolve();
+    };
+    this.#held.add(release);
+    return { reached: reached.promise, release };
+  }
+
   clear(): void {
+    for (const release of this.#held) release();
     this.#waiting.length = 0;
   }
 
@@ -51,7 +88,7 @@ export class Faults {
 }
 
 export const happensFirst = ({ kind }: Fault): boolean =>
-  ['statusAfter', 'cutAfter', 'cutBody', 'hangAfter', 'slow'].includes(kind);
+  ['statusAfter', 'cutAfter', 'cutBody', 'hangAfter', 'slow', 'holdAfter'].includes(kind);
 
 /** Primary: nothing left until `resetAt`. Both as GitHub words them. */
 export const rateLimits = {
@@ -70,7 +107,7 @@ export const rateLimits = {
 };
 
 /** Acts on the connection. @returns whether the answer is settled */
-export function act(fault: Fault, response: ServerResponse, body: string): boolean {
+export async function act(fault: Fault, response: ServerResponse, body: string): Promise<boolean> {
   switch (fault.kind) {
     case 'status':
     case 'statusAfter': {
@@ -95,6 +132,12 @@ export function act(fault: Fault, response: ServerResponse, body: string): boole
     case 'hangAfter':
       return true;
     case 'slow':
-      return false;
+      await new Promise((resolve) => setTimeout(resolve, fault.delayMs));
+      return response.destroyed;
+    case 'holdBefore':
+    case 'holdAfter':
+      fault.onHeld?.();
+      await fault.until;
+      return response.destroyed;
   }
 }

@@ -180,5 +180,8 @@ function passOn(output: NodeJS.ReadableStream, response: ServerResponse): void {
     response.write(head.subarray(end + 4));
     head = undefined;
   });
-  output.on('end', () => response.end());
+  output.on('end', () => {
+    if (head !== undefined) response.writeHead(500);
+    response.end();
+  });
 }

@@ -16,11 +16,12 @@ export function graphql(forge: Forge, token: ForgeToken, { query, variables }: J
   const { owner, name, number, after, threadId } = (variables ?? {}) as Json;
   if (String(query).includes('resolveReviewThread')) return { data: resolve(forge, token, String(threadId)) };
   const repo = forge.repository(String(owner), String(name));
-  if (!repo || (token.repositories && !token.repositories.includes(repo.id))) {
+  if (repo?.installationId !== token.installationId || token.repositories?.includes(repo.id) === false) {
     return { data: null, errors: [{ type: 'NOT_FOUND', message: 'Could not resolve to a Repository' }] };
   }
   if (!repo.pulls.has(Number(number))) return { data: { repository: { pullRequest: null } } };
-  const all = repo.reviewComments.filter((each) => each.number === number);
+  const pending = new Set(repo.reviews.filter(({ state }) => state === 'PENDING').map(({ id }) => id));
+  const all = repo.reviewComments.filter((each) => each.number === number && !pending.has(each.reviewId));
   const from = Number(after ?? 0);
   const pageInfo = { hasNextPage: all.length > from + size, endCursor: String(from + size) };
   const nodes = all.slice(from, from + size).map(thread);

@@ -34,6 +34,7 @@ export interface ForgeReview {
   readonly body: string;
   readonly commitId: string;
   readonly state: 'PENDING' | 'COMMENTED';
+  readonly createdAt: number;
 }
 export interface ForgeReviewComment {
   readonly id: number;
@@ -48,12 +49,18 @@ export interface ForgeReviewComment {
   readonly startLine: number | null;
   readonly subjectType: 'line' | 'file';
   isResolved: boolean;
+  readonly createdAt: number;
 }
 export interface ForgeComment {
   readonly id: number;
   readonly number: number;
   readonly author: string;
+  /** What the author is to the repository, as far as the App may see. */
+  readonly association: string;
   body: string;
+  /** How often it was changed. */
+  edits: number;
+  readonly createdAt: number;
   readonly reactions: { readonly id: number; readonly user: string; readonly content: string }[];
 }
 export interface ForgeCheckRun {
@@ -65,6 +72,7 @@ export interface ForgeCheckRun {
   conclusion: string | null;
   title: string;
   summary: string;
+  readonly createdAt: number;
 }
 export interface ForgeDelivery {
   readonly id: bigint;
@@ -81,7 +89,7 @@ export class ForgeRepository {
   readonly id: number;
   readonly owner: string;
   readonly name: string;
-  readonly installationId: number;
+  installationId: number;
   /** A bare repository, when there is git behind it. */
   readonly gitDirectory: string | undefined;
   readonly pulls = new Map<number, ForgePull>();

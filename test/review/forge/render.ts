@@ -10,12 +10,14 @@ import type {
 } from './model.ts';
 import { type Json, resource } from './schema.ts';
 
-const web = 'https://github.test';
 const iso = (ms: number): string => new Date(ms).toISOString().replace(/\.\d{3}Z$/, 'Z');
 const link = (href: string) => ({ href });
 
 export const user = (login: string): Json =>
   resource('simple-user', { login, id: 1, type: login.endsWith('[bot]') ? 'Bot' : 'User' });
+
+const webOf = (forge: Forge, { owner, name }: Pick<ForgeRepository, 'owner' | 'name'>): string =>
+  `${forge.url}/${owner}/${name}`;
 
 export function repository(forge: Forge, repo: ForgeRepository, schema = 'repository'): Json {
   const { id, owner, name, defaultBranch } = repo;
@@ -26,14 +28,17 @@ export function repository(forge: Forge, repo: ForgeRepository, schema = 'reposi
     owner: user(owner),
     default_branch: defaultBranch,
     clone_url: `${forge.url}/${owner}/${name}.git`,
-    html_url: `${web}/${owner}/${name}`,
+    html_url: webOf(forge, repo),
   });
 }
 
+const pullUrl = (forge: Forge, repo: ForgeRepository, { number }: { readonly number: number }): string =>
+  `${webOf(forge, repo)}/pull/${number}`;
+
 export function pull(forge: Forge, repo: ForgeRepository, of: ForgePull, schema = 'pull-request-simple'): Json {
-  const { owner, name } = repo;
+  const { owner } = repo;
   const own = repository(forge, repo);
-  const at = `${web}/${owner}/${name}/pull/${of.number}`;
+  const at = pullUrl(forge, repo, of);
   const links = ['comments', 'commits', 'statuses', 'html', 'issue', 'review_comments', 'review_comment', 'self'];
   return resource(schema, {
     id: repo.id * 100_000 + of.number,
@@ -69,8 +74,8 @@ export function pull(forge: Forge, repo: ForgeRepository, of: ForgePull, schema 
   });
 }
 
-export const review = (repo: ForgeRepository, of: ForgeReview): Json => {
-  const at = `${web}/${repo.owner}/${repo.name}/pull/${of.number}`;
+export const review = (forge: Forge, repo: ForgeRepository, of: ForgeReview): Json => {
+  const at = pullUrl(forge, repo, of);
   return resource('pull-request-review', {
     id: of.id,
     user: user(of.author),
@@ -83,8 +88,8 @@ export const review = (repo: ForgeRepository, of: ForgeReview): Json => {
   });
 };
 
-export const reviewComment = (repo: ForgeRepository, of: ForgeReviewComment): Json => {
-  const at = `${web}/${repo.owner}/${repo.name}/pull/${of.number}`;
+export const reviewComment = (forge: Forge, repo: ForgeRepository, of: ForgeReviewComment): Json => {
+  const at = pullUrl(forge, repo, of);
   return resource('pull-request-review-comment', {
     id: of.id,
     pull_request_review_id: of.reviewId,
@@ -102,12 +107,13 @@ export const reviewComment = (repo: ForgeRepository, of: ForgeReviewComment): Js
   });
 };
 
-export const comment = (repo: ForgeRepository, of: ForgeComment): Json =>
+export const comment = (forge: Forge, repo: ForgeRepository, of: ForgeComment): Json =>
   resource('issue-comment', {
     id: of.id,
     user: user(of.author),
+    author_association: of.association,
     body: of.body,
-    html_url: `${web}/${repo.owner}/${repo.name}/pull/${of.number}#issuecomment-${of.id}`,
+    html_url: `${pullUrl(forge, repo, of)}#issuecomment-${of.id}`,
   });
 
 export const reaction = (of: { readonly id: number; readonly user: string; readonly content: string }): Json =>
@@ -121,8 +127,14 @@ export const checkRun = (forge: Forge, repo: ForgeRepository, of: ForgeCheckRun)
     name: of.name,
     status: of.status,
     conclusion: of.conclusion,
-    html_url: `${web}/${repo.owner}/${repo.name}/runs/${of.id}`,
-    output: { title: of.title, summary: of.summary, text: null, annotations_count: 0, annotations_url: web },
+    html_url: `${webOf(forge, repo)}/runs/${of.id}`,
+    output: {
+      title: of.title,
+      summary: of.summary,
+      text: null,
+      annotations_count: 0,
+      annotations_url: webOf(forge, repo),
+    },
     app: app(forge),
   });
 
@@ -132,13 +144,12 @@ export const app = (forge: Forge): Json =>
     slug: forge.app.slug,
     name: 'Oratorio test',
     owner: user('acme'),
-    html_url: `${web}/apps/${forge.app.slug}`,
+    html_url: `${forge.url}/apps/${forge.app.slug}`,
     permissions: forge.app.permissions,
     events: forge.app.events,
   });
 
-export const installation = (forge: Forge, id: number): Json => {
-  const of = forge.installations.get(id);
+export const installation = (forge: Forge, id: number, of = forge.installations.get(id)): Json => {
   return resource('installation', {
     id,
     app_id: forge.app.id,

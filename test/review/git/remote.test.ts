@@ -1,10 +1,11 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { GitError, gitEndpointOf, openReviewGit, type ReviewGit } from '../../../src/review/git/index.ts';
-import { git, Lab, type Story } from './helpers.ts';
+import { GitError, type ReviewGit } from '../../../src/review/git/index.ts';
+import { Lab, put, type Story } from './helpers.ts';
 import { HttpRemote } from './http-remote.ts';
 
 const token = 'ghs_S3cretTokenThatMustNotBeSeen0123456789';
@@ -91,6 +92,44 @@ t.test('a private repository is fetched with a token that is seen nowhere', asyn
   t.equal(found.headSha, story.head);
   t.equal(remote.seen.at(-1)?.authorization, `basic ${encoded}`);
   t.strictSame(filesWithSecret(lab.directory), [], 'no file holds the token');
+});
+
+t.test('only the fetch knows the token, and a second review of what is there starts four processes', async (t) => {
+  const { lab, remote, story } = await scene(t);
+  remote.token = token;
+  const seen = join(lab.directory, 'seen');
+  const real = execFileSync('sh', ['-c', 'command -v git']).toString().trim();
+  const script = `#!/bin/sh\n{ echo "$@"; env; } > ${seen}/$$\nexec ${real} "$@"\n`;
+  put(join(lab.directory, 'bin', 'git'), script, 0o755);
+  mkdirSync(seen);
+  const path = `${join(lab.directory, 'bin')}:${process.env['PATH']}`;
+  const reviews = await lab.open({ gitEndpoint: remote.endpoint, path });
+  /** What each process was told since the last look, by its command. */
+  const look = () =>
+    readdirSync(seen).map((name) => {
+      const told = readFileSync(join(seen, name), 'utf8');
+      rmSync(join(seen, name));
+      return [told.split(' ', 1)[0] ?? '', told.includes(token) || told.includes(encoded)] as const;
+    });
+  await reviews.prepare(lab.target(story, withToken));
+  const first = look();
+  t.ok(first.length > 4);
+  t.strictSame(
+    first.filter(([, hasToken]) => hasToken).map(([command]) => command),
+    ['fetch'],
+  );
+  const { worktreePath } = await reviews.prepare(lab.target(story, { ...withToken, runId: 'run-2' }));
+  t.strictSame(
+    look()
+      .map(([command]) => command)
+      .sort(),
+    ['diff-tree', 'ls-tree', 'merge-base', 'read-tree'],
+  );
+  await reviews.verifyClean(worktreePath);
+  t.strictSame(
+    look().filter(([, hasToken]) => hasToken),
+    [],
+  );
 });
 
 t.test('a wrong token is a failure that may pass, without a prompt', async (t) => {
@@ -233,65 +272,4 @@ t.test('what a blobless checkout lacks is fetched over HTTP, with the token', as
   await reviews.verifyClean(found.worktreePath);
   t.equal(remote.seen.length, before, 'reading asks the remote nothing');
   t.strictSame(filesWithSecret(lab.directory), []);
-});
-
-t.test('variables of our own environment do not reach git', async (t) => {
-  const { lab, story, reviews } = await scene(t);
-  const canary = join(lab.directory, 'canary');
-  const planted: Record<string, string> = {
-    GIT_DIR: '/nonexistent',
-    GIT_WORK_TREE: '/nonexistent',
-    GIT_TRACE: join(lab.directory, 'trace'),
-    GIT_TRACE_CURL: join(lab.directory, 'trace-curl'),
-    GIT_SSH_COMMAND: `touch ${canary}`,
-    GIT_EXTERNAL_DIFF: `touch ${canary}`,
-    GIT_CONFIG_COUNT: '1',
-    GIT_CONFIG_KEY_0: 'core.fsmonitor',
-    GIT_CONFIG_VALUE_0: `touch ${canary}`,
-    GIT_CONFIG_PARAMETERS: `'core.fsmonitor=touch ${canary}'`,
-    GIT_EXEC_PATH: lab.directory,
-    GIT_TEMPLATE_DIR: lab.directory,
-    GIT_ASKPASS: `touch ${canary}`,
-    GIT_ALTERNATE_OBJECT_DIRECTORIES: '/nonexistent',
-    https_proxy: 'http://127.0.0.1:1',
-    http_proxy: 'http://127.0.0.1:1',
-  };
-  const before = { ...process.env };
-  Object.assign(process.env, planted);
-  t.teardown(() => {
-    for (const name of Object.keys(planted)) delete process.env[name];
-    Object.assign(process.env, before);
-  });
-  const found = await reviews.prepare(lab.target(story, withToken));
-  t.equal(found.headSha, story.head);
-  t.strictSame(readdirSync(lab.directory).sort(), ['forge', 'workspace', 'worktrees']);
-});
-
-t.test('endpoints', async (t) => {
-  const lab = new Lab(t);
-  const open = (gitEndpoint: string, allowFileProtocol = false) =>
-    openReviewGit({
-      worktreeRoot: lab.root,
-      gitEndpoint,
-      allowFileProtocol,
-      retention: { succeededMs: 0, failedMs: 0 },
-    });
-  for (const refused of [
-    'http://github.com',
-    'ssh://git@github.com',
-    'git://github.com',
-    'ext::sh -c x',
-    'file:///srv',
-    'https://user:pass@github.com',
-    'https://github.com?x',
-    'nonsense',
-  ]) {
-    await t.rejects(open(refused), TypeError, refused);
-  }
-  await (await open('https://github.com/')).close();
-  await (await open('http://localhost:3000')).close();
-  t.equal(gitEndpointOf('https://api.github.com'), 'https://github.com');
-  t.equal(gitEndpointOf('https://ghe.example.com/api/v3'), 'https://ghe.example.com');
-  t.equal(gitEndpointOf('https://api.github.com', 'https://git.example.com'), 'https://git.example.com');
-  t.throws(() => git(lab.directory, ['rev-parse']), 'the test itself runs in no repository');
 });

@@ -1,46 +1,18 @@
 import { createHmac } from 'node:crypto';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import t, { type Test } from 'tap';
+import t from 'tap';
 import { newReconcileState } from '../../../src/review/github/index.ts';
-import { type World, world } from './harness.ts';
+import { receiveHooks } from '../forge/receiver.ts';
+import { world } from './harness.ts';
 
 const minute = 60_000;
-
-/** Takes webhooks, or does not. */
-async function receiver(t: Test, { forge }: World) {
-  const seen: { guid: string; signature: string; body: string }[] = [];
-  const state = { status: 503 };
-  const server = createServer((request, response) => {
-    let body = '';
-    request.on('data', (chunk) => {
-      body += String(chunk);
-    });
-    request.on('end', () => {
-      const { 'x-github-delivery': guid, 'x-hub-signature-256': signature } = request.headers;
-      seen.push({ guid: String(guid), signature: String(signature), body });
-      response.writeHead(state.status).end();
-    });
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  forge.app.hook = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
-    secret: 'hush',
-    contentType: 'json',
-  };
-  return { seen, state };
-}
 
 t.test('deliveries that were missed are asked for again until they arrive', async (t) => {
   const all = await world(t);
   const { forge, source } = all;
-  const { seen, state } = await receiver(t, all);
+  const receiver = await receiveHooks(t, forge, 503);
+  const { seen } = receiver;
   await forge.deliver('pull_request', { action: 'opened' }, { guid: 'one' });
-  state.status = 202;
+  receiver.status = 202;
   await forge.deliver('pull_request', { action: 'closed' }, { guid: 'two' });
   const failed = await source.listFailedDeliveries(0);
   t.match(failed, [{ guid: 'one', id: '9007199254740994', event: 'pull_request', action: 'opened', statusCode: 503 }]);
@@ -58,7 +30,7 @@ t.test('deliveries that were missed are asked for again until they arrive', asyn
 t.test('redeliveries are few at a time, with growing pauses, and end', async (t) => {
   const all = await world(t, { redeliveries: 3, redeliveryAttempts: 2 });
   const { forge, source } = all;
-  const { state: hook } = await receiver(t, all);
+  await receiveHooks(t, forge, 503);
   for (let at = 0; at < 5; at += 1) await forge.deliver('ping', { at }, { guid: `g${at}` });
   let now = Date.now();
   let { state, ...result } = await source.reconcile(newReconcileState, now);
@@ -83,12 +55,11 @@ t.test('redeliveries are few at a time, with growing pauses, and end', async (t)
     }
   }
   t.equal(lost.size, 5);
-  hook.status = 200;
 });
 
 t.test('a delivery that GitHub does not know any more is given up', async (t) => {
   const all = await world(t);
-  await receiver(t, all);
+  await receiveHooks(t, all.forge, 503);
   await all.forge.deliver('ping', {}, { guid: 'old' });
   t.equal(await all.source.redeliver('12345'), false);
   all.forge.faults.add({

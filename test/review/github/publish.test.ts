@@ -162,6 +162,7 @@ t.test('a review of ours that was begun and not sent does not stand in the way',
     body: '',
     commitId: pull.headSha,
     state: 'PENDING',
+    createdAt: 0,
   } as const;
   repo.reviews.push(pending);
   await source.send(reviewOf(all, []));
@@ -253,6 +254,41 @@ t.test('writes of an installation go out one after the other', async (t) => {
   await Promise.all([1, 2, 3].map(reply));
   t.equal(repo.comments.length, 3);
   t.equal(new Set(repo.comments.map(({ body }) => body)).size, 3);
+});
+
+t.test('what was written but is not in the lists yet is waited for, and not written again', async (t) => {
+  const all = await world(t, { lookAfterSeconds: [0, 400, 400] });
+  const { forge, another, repo, pull } = all;
+  forge.listLagMs = 300;
+  const asked = markers.reply(1);
+  const writes = [
+    reviewOf(all, [comment('f1', 2)]),
+    write('summary', { number: pull.number, itemId: 'item-1', body: 'All in all.' }),
+    write('reply', { number: pull.number, body: 'No.', marker: asked }),
+  ];
+  for (const one of writes) {
+    forge.faults.add({ kind: 'cutAfter', matches: (method, path) => method === 'POST' && path.startsWith('/repos') });
+    await another().send(one);
+    // Another process, which only knows that it was tried, a moment after it happened.
+    await another().send({ ...one, attempts: 1 });
+  }
+  t.equal(told(all).length, 1);
+  t.equal(repo.comments.length, 2);
+});
+
+t.test('a thread is found and resolved wherever it is among hundreds', async (t) => {
+  const all = await world(t);
+  const { source, repo, pull } = all;
+  const many = Array.from({ length: 230 }, (_, at) => comment(`f${at}`, 2));
+  await source.send(reviewOf(all, many));
+  for (const findingId of ['f0', 'f150', 'f229']) {
+    const resolve = write('resolveThread', { number: pull.number, findingId });
+    t.match(await source.send(resolve), { threadNodeId: /^PRRT_/, wasResolved: false });
+    t.match(await source.send(resolve), { wasResolved: true });
+  }
+  t.equal(repo.reviewComments.filter(({ isResolved }) => isResolved).length, 3);
+  const gone = write('resolveThread', { number: pull.number, findingId: 'never-told' });
+  t.match(await source.send(gone), { threadNodeId: null });
 });
 
 const faultKinds: readonly Fault['kind'][] = [

@@ -32,7 +32,7 @@ t.test('a pull request is read with all that decides about its review', async (t
     baseSha: pull.baseSha,
     headRef: 'change',
     headSha: pull.headSha,
-    url: 'https://github.test/acme/shop/pull/8',
+    url: `${forge.url}/acme/shop/pull/8`,
     updatedAt: 1_700_000_000_000,
   });
   forge.touch(repo, 8, { state: 'closed', isMerged: true });

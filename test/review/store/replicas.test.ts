@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
-import { setImmediate as turn } from 'node:timers/promises';
+import { setTimeout as pause, setImmediate as turn } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import type { Job, ReviewStore } from '../../../src/review/store/index.ts';
-import { facts, many, onBoth, type Subject, stopPostgres, wanted, wishFor } from './databases.ts';
+import { facts, many, onBoth, type Subject, stopPostgres, wanted, wishFor, withItem } from './databases.ts';
 import type { WorkerOrder } from './store-worker.ts';
 
 t.teardown(stopPostgres);
@@ -13,10 +13,10 @@ t.teardown(stopPostgres);
 const hour = 3_600_000;
 const worker = fileURLToPath(new URL('./store-worker.ts', import.meta.url));
 
-function startWorker(t: Test, { where }: Subject, owner: string, mode: WorkerOrder['mode']): ChildProcess {
-  const order: WorkerOrder = { where, owner, mode };
+function startWorker(t: Test, { where }: Subject, rest: Omit<WorkerOrder, 'where'>): ChildProcess {
+  const order: WorkerOrder = { where, ...rest };
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', worker, JSON.stringify(order)], {
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['pipe', 'pipe', 'inherit'],
   });
   t.teardown(() => child.kill('SIGKILL'));
   return child;
@@ -115,7 +115,7 @@ onBoth(t, 'wishes of several replicas for one item come to one run', async (t, s
 });
 
 onBoth(t, 'kill -9 loses nothing that was accepted', async (t, subject) => {
-  const children = ['first', 'second'].map((owner) => startWorker(t, subject, owner, 'intake'));
+  const children = ['first', 'second'].map((owner) => startWorker(t, subject, { owner, mode: 'intake' }));
   const said = await Promise.all(children.map((child) => heard(child, 20 + Math.floor(Math.random() * 200))));
   for (const child of children) t.equal(child.signalCode, 'SIGKILL', 'it did not end by itself');
   const accepted = said.flat();
@@ -133,7 +133,7 @@ onBoth(t, 'kill -9 in the middle of work: all is done, nothing after its complet
   const store = await subject.open();
   const count = 300;
   await fill(store, count, count);
-  const children = ['a', 'b'].map((owner) => startWorker(t, subject, owner, 'work'));
+  const children = ['a', 'b'].map((owner) => startWorker(t, subject, { owner, mode: 'work' }));
   const said = await Promise.all(children.map((child) => heard(child, 10 + Math.floor(Math.random() * 150))));
   // Nobody is left who could hold one.
   await subject.sql('UPDATE "jobs" SET "dueAt" = 1');
@@ -157,4 +157,67 @@ onBoth(t, 'kill -9 in the middle of work: all is done, nothing after its complet
   t.strictSame(faults, []);
   t.equal(begun.size, count);
   t.ok([...begun.values()].filter((times) => times > 1).length <= 2 * 5, 'only what was under way was begun again');
+});
+
+/** A job and a run, and another process that has taken them for a moment and waits for a line of input. */
+async function heldByAnother(t: Test, subject: Subject) {
+  const { store, item } = await withItem(subject);
+  await store.enqueueRun(wishFor(item));
+  await store.enqueueJob({ kind: 'delivery', key: 'k', payload: { number: 1 } });
+  const holder = startWorker(t, subject, { owner: 'holder', mode: 'hold', leaseMs: 400 });
+  if (!holder.stdout) throw new Error('standard output is not a pipe');
+  const lines = createInterface({ input: holder.stdout });
+  const [first] = await once(lines, 'line');
+  t.equal(first, 'holds');
+  return { store, holder, lines };
+}
+
+/** Waits until the leases have run out by the database's clock. */
+async function takenOver(t: Test, store: ReviewStore) {
+  let job: Job | undefined;
+  while (!job) {
+    [job] = await store.claimJobs('heir', ['delivery'], 1, hour);
+    if (!job) await pause(20);
+  }
+  let claim = await store.claimRun('heir', hour, many);
+  while (!claim) {
+    await pause(20);
+    claim = await store.claimRun('heir', hour, many);
+  }
+  t.match(job, { attempt: 2, lease: { owner: 'heir', token: 2 } });
+  t.match(claim, { run: { attempt: 2 }, lease: { owner: 'heir', token: 2 } });
+  return { job, claim };
+}
+
+onBoth(t, 'the leases of one that was killed run out, and another goes on', async (t, subject) => {
+  const { store, holder } = await heldByAnother(t, subject);
+  const gone = once(holder, 'exit');
+  holder.kill('SIGKILL');
+  await gone;
+  const { job, claim } = await takenOver(t, store);
+  t.equal(await store.completeJob(job), true);
+  t.match(await store.updateRun(claim.run.runId, claim.lease, { state: 'done' }), { state: 'done' });
+});
+
+onBoth(t, 'one that slept past its leases changes nothing when it wakes', async (t, subject) => {
+  const { store, holder, lines } = await heldByAnother(t, subject);
+  holder.kill('SIGSTOP');
+  const { job, claim } = await takenOver(t, store);
+  const said: string[] = [];
+  lines.on('line', (line) => said.push(line));
+  const closed = once(holder, 'close');
+  holder.stdin?.end('go\n');
+  holder.kill('SIGCONT');
+  await closed;
+  t.strictSame(said, ['job false', 'run LeaseLostError']);
+  t.match(await store.run(claim.run.runId), { state: 'queued', attempt: 2, finishedAt: null });
+  t.equal(await store.completeJob(job), true, 'its heir still has it');
+  t.match(await store.updateRun(claim.run.runId, claim.lease, { state: 'done' }), { state: 'done' });
+});
+
+onBoth(t, 'processes that start at once make the tables once', async (t, subject) => {
+  const children = ['a', 'b', 'c'].map((owner) => startWorker(t, subject, { owner, mode: 'work' }));
+  const codes = await Promise.all(children.map((child) => once(child, 'exit').then(([code]) => code)));
+  t.strictSame(codes, [0, 0, 0]);
+  t.equal((await subject.sql('SELECT * FROM "schemaVersion"')).length, 1);
 });

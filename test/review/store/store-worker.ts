@@ -1,16 +1,20 @@
 /**
  * Works on a store until it is killed, and says in one line what has happened after each step. Its argument is JSON:
  * `{where, owner, mode}`. `intake`: takes deliveries, says the id of each that was accepted. `work`: claims jobs and completes
- * them; says `begin` and `done` with the number in the payload, and ends when there are none.
+ * them; says `begin` and `done` with the number in the payload, and ends when there are none. `hold`: takes a job and a run for
+ * `leaseMs`, says `holds`, tries to end both when its input has a line, and says what came of it.
  */
+import { once } from 'node:events';
 import { writeSync } from 'node:fs';
+import { createInterface } from 'node:readline';
 import { createLogger } from '../../../src/log/index.ts';
 import { openReviewStore, type ReviewStore } from '../../../src/review/store/index.ts';
 
 export interface WorkerOrder {
   readonly where: { readonly connectionString: string } | { readonly directory: string };
   readonly owner: string;
-  readonly mode: 'intake' | 'work';
+  readonly mode: 'intake' | 'work' | 'hold';
+  readonly leaseMs?: number;
 }
 
 /** A pipe whose reader is slow may ask to be tried again. */
@@ -52,8 +56,21 @@ async function work(store: ReviewStore, owner: string): Promise<void> {
   }
 }
 
-const { where, owner, mode } = JSON.parse(process.argv[2] ?? '') as WorkerOrder;
+async function hold(store: ReviewStore, owner: string, leaseMs: number): Promise<void> {
+  const [job] = await store.claimJobs(owner, ['delivery'], 1, leaseMs);
+  const claim = await store.claimRun(owner, leaseMs, { global: 9, perRepository: 9, perSource: 9 });
+  if (!job || !claim) throw new Error('There is nothing to take');
+  const input = createInterface({ input: process.stdin });
+  const told = once(input, 'line');
+  say('holds');
+  await told;
+  input.close();
+  say(`job ${await store.completeJob(job)}`);
+  const end = await store.updateRun(claim.run.runId, claim.lease, { state: 'done' }).catch((error: Error) => error);
+  say(`run ${end instanceof Error ? end.name : end.state}`);
+}
+
+const { where, owner, mode, leaseMs = 3_600_000 } = JSON.parse(process.argv[2] ?? '') as WorkerOrder;
 const store = await openReviewStore({ ...where, owner, logger: createLogger({ name: 'worker', level: 'warn' }) });
-if (mode === 'intake') await intake(store, owner);
-await work(store, owner);
+await { intake, work, hold }[mode](store, owner, leaseMs);
 await store.close();

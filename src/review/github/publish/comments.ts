@@ -35,7 +35,7 @@ export async function sendSummary(target: Target, request: v.InferOutput<typeof 
   const marker = markers.summary(request.itemId);
   const body = marked(request.body, marker);
   const find = () => findComment(target, request, marker);
-  const comment = await once(find, () => makeComment(target, request, body));
+  const comment = await once(target, find, () => makeComment(target, request, body));
   if (comment.body === body) return told(comment);
   const { data } = await target.api.write('PATCH /repos/{owner}/{repo}/issues/comments/{comment_id}', {
     comment_id: comment.id,
@@ -48,7 +48,7 @@ export async function sendSummary(target: Target, request: v.InferOutput<typeof 
 export async function sendReply(target: Target, request: v.InferOutput<typeof ReplyRequest>): Promise<Told> {
   const { marker } = request;
   const find = () => findComment(target, request, marker);
-  return told(await once(find, () => makeComment(target, request, marked(request.body, marker))));
+  return told(await once(target, find, () => makeComment(target, request, marked(request.body, marker))));
 }
 
 /** Comments on lines and files, newest first. */
@@ -79,5 +79,5 @@ export async function sendFileComment(
     });
     return parseAnswer(CommentAnswer, data, 'a comment');
   };
-  return told(await once(find, make));
+  return told(await once(target, find, make));
 }

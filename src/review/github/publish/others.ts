@@ -25,7 +25,7 @@ export async function sendCheckRun(
     isNew = true;
     return parseAnswer(CheckRunAnswer, data, 'a check run');
   };
-  const { id, html_url } = await once(() => findCheckRun(target, request), make);
+  const { id, html_url } = await once(target, () => findCheckRun(target, request), make);
   if (!isNew) await api.write('PATCH /repos/{owner}/{repo}/check-runs/{check_run_id}', { ...fields, check_run_id: id });
   return { checkRunId: id, url: html_url ?? null };
 }

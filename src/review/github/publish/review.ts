@@ -4,7 +4,7 @@ import { parseAnswer } from '../client.ts';
 import { SourceError } from '../errors.ts';
 import { reviewComments, sendFileComment } from './comments.ts';
 import { type Isolation, isolate } from './isolate.ts';
-import { once } from './once.ts';
+import { findPatiently, once } from './once.ts';
 import type { ReviewComment, ReviewRequest } from './requests.ts';
 import { isByUs, isOurs, type Target } from './target.ts';
 import { cut, marked } from './text.ts';
@@ -30,8 +30,8 @@ export interface SentReview {
 export async function sendReview(target: Target, request: ReviewRequest): Promise<SentReview> {
   const marker = markers.review(target.runId ?? target.dedupeKey);
   const find = () => findReview(target, request, marker);
-  const review = await once(find, () => publish(target, request, marker));
-  return { reviewId: review.id, url: review.html_url, comments: await placesOf(target, request, review.id) };
+  const review = await once(target, find, () => publish(target, request, marker));
+  return { reviewId: review.id, url: review.html_url, comments: await placesOf(target, request, review) };
 }
 
 const reviewsRoute = '/repos/{owner}/{repo}/pulls/{pull_number}/reviews';
@@ -146,24 +146,34 @@ async function removePending({ api }: Target, number: number, reviewId: number):
 
 export const isRefusal = (error: unknown): error is SourceError => error instanceof SourceError && error.status === 422;
 
-/** Where each finding has come to stand, by its marker. */
-async function placesOf(target: Target, { number, comments }: ReviewRequest, reviewId: number): Promise<SentComment[]> {
+/** Where each finding has come to stand, by its marker: what is not in the text of the review has a comment, sooner or later. */
+async function placesOf(target: Target, request: ReviewRequest, review: ReviewAnswer): Promise<SentComment[]> {
   const places = new Map<string, SentComment>();
-  if (comments.length > 0) {
-    for await (const comment of reviewComments(target, number)) {
-      const finding = comments.find(({ findingId }) => isOurs(target, comment, markers.finding(findingId)));
-      if (!finding || places.has(finding.findingId)) continue;
-      const placement = comment.pull_request_review_id === reviewId ? 'inline' : 'file';
-      places.set(finding.findingId, {
-        findingId: finding.findingId,
-        commentId: comment.id,
-        url: comment.html_url,
-        placement,
-      });
-      if (places.size === comments.length) break;
-    }
+  const awaited = request.comments.filter(({ findingId }) => !review.body?.includes(markers.finding(findingId)));
+  if (awaited.length > 0) {
+    await findPatiently(target.limits, async () => {
+      await findPlaces(target, request.number, { awaited, reviewId: review.id, places });
+      return places.size === awaited.length || undefined;
+    });
   }
-  return comments.map(
+  return request.comments.map(
     ({ findingId }) => places.get(findingId) ?? { findingId, commentId: null, url: null, placement: 'summary' },
   );
+}
+
+interface Search {
+  readonly awaited: readonly ReviewComment[];
+  readonly reviewId: number;
+  readonly places: Map<string, SentComment>;
+}
+
+async function findPlaces(target: Target, number: number, { awaited, reviewId, places }: Search): Promise<void> {
+  for await (const comment of reviewComments(target, number)) {
+    const found = awaited.find(({ findingId }) => isOurs(target, comment, markers.finding(findingId)));
+    if (!found || places.has(found.findingId)) continue;
+    const placement = comment.pull_request_review_id === reviewId ? 'inline' : 'file';
+    const { findingId } = found;
+    places.set(findingId, { findingId, commentId: comment.id, url: comment.html_url, placement });
+    if (places.size === awaited.length) break;
+  }
 }

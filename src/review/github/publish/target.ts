@@ -9,6 +9,8 @@ export interface Target {
   /** Of the write: part of the marker of a review. */
   readonly runId: string | null;
   readonly dedupeKey: string;
+  /** It was sent before, and nobody knows what came of that. */
+  readonly wasTried: boolean;
 }
 
 interface Written {

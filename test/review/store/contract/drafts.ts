@@ -1,6 +1,6 @@
 import t from 'tap';
-import type { StoredDraft, StoredFinding } from '../../../../src/review/store/index.ts';
-import { claimed, facts, onBoth, wishFor, withItem } from '../databases.ts';
+import type { NewDelivery, StoredDraft, StoredFinding } from '../../../../src/review/store/index.ts';
+import { claimed, facts, onBoth, repositoryKey, wishFor, withItem } from '../databases.ts';
 
 const finding = (findingId: string, itemId: string, change: Partial<StoredFinding> = {}): StoredFinding => ({
   findingId,
@@ -96,6 +96,25 @@ onBoth(t, 'findings are changed one by one, and those that are told and open can
   );
 });
 
+onBoth(t, 'whoever edits a finding of a draft that another has changed is told', async (t, subject) => {
+  const { store, item } = await withItem(subject);
+  await store.enqueueRun(wishFor(item));
+  const { run, lease } = await claimed(store);
+  const { draftId, version } = await store.putDraft(lease, draft(run.runId, item.itemId));
+  t.match(await store.updateFinding('f1', { title: 'Two races' }, version), { title: 'Two races' });
+  t.equal(await store.updateFinding('f2', { status: 'skipped' }, version), undefined, 'the version has grown');
+  t.equal(await store.updateDraft(draftId, version, { summary: 'late' }), undefined, 'for the draft as well');
+  const now = await store.draft(draftId);
+  t.match(now, { version: version + 1, summary: 'Fine.', findings: [{ title: 'Two races' }, { status: 'accepted' }] });
+  await store.updateFinding('f2', { severity: 'note' });
+  t.match(await store.draft(draftId), { version: version + 2 }, 'also without one');
+  await store.updateFinding('f2', { isPublished: true, commentId: 5, url: 'u' });
+  t.match(await store.draft(draftId), { version: version + 2 }, 'what became of it is no edit');
+  const both = ['a', 'b'].map((body) => store.updateFinding('f1', { body }, version + 2));
+  t.equal((await Promise.all(both)).filter(Boolean).length, 1, 'of two at once one is refused');
+  t.equal(await store.updateFinding('none', { title: 'x' }), undefined);
+});
+
 onBoth(t, 'drafts are listed with their findings, page by page', async (t, subject) => {
   const { store } = await withItem(subject);
   for (let number = 1; number <= 3; number += 1) {
@@ -115,6 +134,16 @@ onBoth(t, 'drafts are listed with their findings, page by page', async (t, subje
   t.equal((await store.drafts({ limit: 9, status: 'published' })).rows.length, 0);
   t.equal((await store.drafts({ limit: 9, itemId: first.rows[0]?.itemId ?? '' })).rows.length, 1);
   await t.rejects(store.drafts({ limit: 1, cursor: '-' }), { code: 'invalidCursor' });
+});
+
+const reply = { kind: 'reply', repositoryKey, runId: null, request: {} } as const;
+const mention = (number: number): NewDelivery => ({
+  ...{ deliveryId: `mention ${number}`, event: 'issue_comment', action: 'created', repositoryKey, number },
+  ...{ sender: 'alice', outcome: 'rejected', reason: null, tookMs: 1, job: null },
+  command: {
+    ...{ commentId: number, repositoryKey, number, actor: 'alice', verb: 'dance', focus: null },
+    ...{ status: 'rejected', errorCode: 'unknownCommand' },
+  },
 });
 
 onBoth(t, 'what is old is deleted, and what is still needed stays', async (t, subject) => {
@@ -154,4 +183,16 @@ onBoth(t, 'what is old is deleted, and what is still needed stays', async (t, su
   t.equal(await store.prune({ ...never, events: soon }), 1);
   t.match(await store.events(0, 9), [{ data: { n: 2 } }], 'the newest event stays');
   t.equal(await store.oldestEvent(), await store.newestEvent());
+
+  await store
+    .putWrite({ ...reply, dedupeKey: 'sent' })
+    .then(({ writeId }) => store.updateWrite(writeId, { status: 'sent' }));
+  await store.putWrite({ ...reply, dedupeKey: 'pending' });
+  t.equal(await store.prune({ ...never, runs: soon }), 1, 'a write without a run, when it is settled');
+  const counts = { repositories: 1, changedItems: 0, apiCalls: 1, notModified: 1 };
+  await store.putSyncJob({ jobId: 's', trigger: 'startup', status: 'succeeded', ...counts });
+  t.equal(await store.prune({ ...never, deliveries: soon }), 1, 'a sync job');
+  for (const number of [1, 2]) await store.takeDelivery(mention(number));
+  t.equal(await store.prune({ ...never, runs: soon }), 1, 'a command, when its item is closed');
+  t.match([await store.command(1), await store.command(2)], [undefined, { number: 2 }]);
 });

@@ -162,6 +162,31 @@ onBoth(t, 'a lease that ran out is taken over, and its late owner changes nothin
   t.strictSame(await store.deadJobs(9), []);
 });
 
+onBoth(t, 'what there is to do can be asked for', async (t, subject) => {
+  const store = await subject.open();
+  const nothing = {
+    oldestDueAt: null,
+    deadJobs: 0,
+    runs: { waiting: 0, active: 0 },
+    writes: { pending: 0, failed: 0 },
+  };
+  t.strictSame(await store.backlog(), { jobs: new Map(), ...nothing });
+  for (const key of ['a', 'b', 'c']) await store.enqueueJob(job(key));
+  await store.enqueueJob(job('d', { kind: 'sync', delayMs: minute }));
+  const [first, second] = await store.claimJobs('one', ['delivery'], 2, minute);
+  if (!first || !second) return t.fail('no jobs');
+  await store.failJob(second, 'gone', 'dead');
+  await store.putWrite({ kind: 'reply', dedupeKey: 'r', repositoryKey, runId: null, request: {} });
+  const found = await store.backlog();
+  const jobs = new Map([
+    ['delivery', { waiting: 1, taken: 1 }],
+    ['sync', { waiting: 1, taken: 0 }],
+  ]);
+  t.strictSame(found.jobs, jobs);
+  t.match(found, { oldestDueAt: Number, deadJobs: 1, writes: { pending: 1, failed: 0 } });
+  t.ok((found.oldestDueAt ?? 0) <= (await store.now()));
+});
+
 onBoth(t, 'a write to the forge is made once, with the job that sends it', async (t, subject) => {
   const store = await subject.open();
   const write: NewWrite = {
