@@ -11,6 +11,7 @@ import { hubLifecycle } from './hub-lifecycle.ts';
 import { hubRequests } from './hub-requests.ts';
 import { inspection } from './inspection.ts';
 import { page } from './page.ts';
+import { reviewAnchors } from './review-anchors.ts';
 import { reviewIntake } from './review-intake.ts';
 import { reviewQueue } from './review-queue.ts';
 import { reviewSync } from './review-sync.ts';
@@ -29,6 +30,7 @@ const benchmarks: readonly Benchmark[] = [
   automations,
   traces,
   page,
+  reviewAnchors,
   reviewIntake,
   reviewQueue,
   reviewSync,

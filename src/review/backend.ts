@@ -102,7 +102,9 @@ async function openStore(
   logger: Logger,
 ): Promise<ReviewStore> {
   try {
-    return await openReviewStore({ connectionString: Storage.ConnectionString, directory, owner, logger });
+    const { ConnectionString: connectionString } = Storage;
+    // Nobody else has the state directory: what a backend that crashed was working on is taken up at once.
+    return await openReviewStore({ connectionString, directory, owner, isAlone: true, logger });
   } catch (error) {
     if (!(error instanceof ReviewStoreError)) throw error;
     const hint =

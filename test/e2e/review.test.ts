@@ -167,6 +167,9 @@ async function reviewedAgain(t: Test, scene: Scene, first: First): Promise<void>
   t.match(run, { state: 'done', scope: 'incremental', sinceSha: first.headSha });
   t.match(draft, { status: 'published', findings: [{ title: half.title, isPublished: true }] });
   await settled(scene, run);
+  const [, task = ''] = scene.reviewer.tasks(number);
+  t.match(task, /# What is new[\s\S]*\+export const half/, 'what is new is shown');
+  t.match(task, /# The whole change[\s\S]*\+ {2}if \(percent > 100\)/, 'and what it belongs to');
   t.match(reviewsOf(scene), [{ commitId: first.headSha }, { commitId: headSha }]);
   t.match(said(scene, half.title), [
     { path: 'src/discount.ts', line: lineOf(secondChange['src/discount.ts'], half), commitId: headSha },
@@ -251,6 +254,7 @@ async function nothingIsLeft(t: Test, scene: Scene): Promise<void> {
     forge.deliveries.filter(({ statusCode }) => statusCode < 200 || statusCode > 299).map(({ event }) => event),
     [],
   );
+  if (backends.length > 1) await tookEachOnce(t, scene);
   t.match(await api.call('GET', '/status'), { status: 200, body: { deadJobs: 0, webhookReady: true } });
   t.notOk((await api.writes()).some(({ status }) => status === 'failed'));
   const heads = (await api.runs()).map((run) => `${run.number} ${run.headSha} ${run.trigger}`);
@@ -261,6 +265,14 @@ async function nothingIsLeft(t: Test, scene: Scene): Promise<void> {
     [...numbers].sort((one, other) => one - other),
   );
   for (const { log } of backends) t.notMatch(log, /ghs_|BEGIN|secret of the webhook/);
+}
+
+/** Each replica was handed each delivery, and one of them took it. */
+async function tookEachOnce(t: Test, { api, forge }: Scene): Promise<void> {
+  const { body } = await api.call('GET', '/deliveries?limit=200');
+  const { rows } = body as { rows: { deliveryId: string; redeliveries: number }[] };
+  t.strictSame(rows.map(({ deliveryId }) => deliveryId).sort(), forge.deliveries.map(({ guid }) => guid).sort());
+  t.ok(rows.every(({ redeliveries }) => redeliveries > 0));
 }
 
 t.test('a pull request from the installation of the App to an answered mention, on SQLite', (t) => story(t, {}));

@@ -289,7 +289,7 @@ scene(
     const { runId } = await backend.run(item, 'preparing');
     const prepare = fromPromise<Prepared, ReviewRunKey>(() => new Promise(() => {}));
     const machine = reviewRunMachine.provide({ actors: { prepare } });
-    const input = { runId, resumeAt: 'queued', attempt: 1, maxAttempts: 3, isCancelRequested: false } as const;
+    const input = { runId, resumeAt: 'preparing', attempt: 1, maxAttempts: 3, isCancelRequested: false } as const;
     const actor = createActor(machine, { input, inspect: backend.inspect });
     actor.start();
     t.teardown(() => actor.stop());

@@ -148,7 +148,8 @@ function findingText(finding: StoredFinding, limits: AgentLimits): string {
   return `Finding ${findingId} (${severity}, ${place}):\n${fenced('text', text)}`;
 }
 
-function changeOf({ prepared, selection }: ReviewAssignment, budget: number, limits: AgentLimits): string[] {
+function changeOf(assignment: ReviewAssignment, budget: number, limits: AgentLimits): string[] {
+  const { prepared, selection, diffFiles } = assignment;
   const { since, mergeBaseSha } = prepared;
   if (!since) {
     return [`# The change, against ${mergeBaseSha}`, ...diffText(fitDiff(selection.reviewed, budget), limits)];
@@ -156,9 +157,10 @@ function changeOf({ prepared, selection }: ReviewAssignment, budget: number, lim
   const touched = new Set(since.files.map(({ path }) => path));
   const reviewed = new Set(selection.reviewed.map(({ path }) => path));
   const news = parseDiff(since.diff).filter(({ path }) => reviewed.has(path));
-  const [again, before] = [true, false].map((isTouched) =>
-    selection.reviewed.filter(({ path }) => touched.has(path) === isTouched),
-  );
+  const skipped = new Set(selection.skipped.map(({ path }) => path));
+  // The selection may be of what is new only: what it belongs to is in the whole change.
+  const again = diffFiles.filter(({ path }) => touched.has(path) && reviewed.has(path));
+  const before = diffFiles.filter(({ path }) => !touched.has(path) && !skipped.has(path));
   return [
     [
       '# What is new since the last review',
@@ -166,8 +168,8 @@ function changeOf({ prepared, selection }: ReviewAssignment, budget: number, lim
     ].join('\n'),
     ...diffText(fitDiff(news, Math.floor(budget / 2)), limits),
     `# The whole change of these files, against ${mergeBaseSha}`,
-    ...diffText(fitDiff(again ?? [], Math.floor(budget / 2)), limits),
-    ...listText('# Reviewed before and not touched since', before ?? [], limits),
+    ...diffText(fitDiff(again, Math.floor(budget / 2)), limits),
+    ...listText('# Reviewed before and not touched since', before, limits),
   ];
 }
 

@@ -17,7 +17,10 @@ export async function finish(session: RunSession, state: EndState, failure: Revi
   const { context, run } = session;
   if (state === 'done') await keepReviewed(session);
   await endCheckRun(context, run, state);
-  await context.git.release(run.runId, state === 'done' ? 'succeeded' : 'failed');
+  await context.git.release(run.runId, state === 'done' ? 'succeeded' : 'failed').catch((error: unknown) => {
+    // The clean-up takes what was not released, too.
+    context.logger.warn('a worktree could not be released', { runId: run.runId, error: String(error) });
+  });
   if (state === 'cancelled' || state === 'superseded') await forgetNotes(context.store, run.runId);
   await session.update({ state, nextAttemptAt: null, error: failure && errorOf(failure) });
 }

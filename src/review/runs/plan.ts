@@ -28,7 +28,8 @@ export function planOf(facts: PlanFacts): Plan {
   const withRound = ({ dedupeKey, ...write }: PlannedWrite) => ({ ...write, dedupeKey: dedupeKey + suffix });
   const isQuiet = facts.isQuietWhenClean && accepted.length === 0 && item.summaryCommentId === null;
   const writes = [
-    ...resolutions.map(({ finding }) => resolveWrite(finding, number)),
+    // What was told in the summary has no thread.
+    ...resolutions.flatMap(({ finding }) => (finding.commentId === null ? [] : resolveWrite(finding, number))),
     ...accepted.filter(({ placement }) => placement === 'file').map((each) => withRound(fileComment(each, facts))),
     ...(isQuiet ? [] : [withRound(summaryWrite(facts, accepted, resolutions))]),
     ...(accepted.length > 0 ? [withRound(reviewWrite(facts, accepted))] : []),

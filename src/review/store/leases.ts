@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import type { Database } from './database.ts';
 import { type Job, type Lease, LeaseLostError } from './types.ts';
 
 /** Nobody has it. */
@@ -16,3 +17,11 @@ export const isHeldRun = (runId: string, lease: Lease) => sql<boolean>`("runId" 
 export const isHeldJob = ({ jobId, lease }: Job) => sql<boolean>`("jobId" = ${jobId} and ${isHeld(lease)})`;
 
 export const lost = (runId: string) => new LeaseLostError(`The lease of run ${runId} was lost`);
+
+/** Whoever had a lease is gone: everything may be taken at once. A token counts all the same, should one come back. */
+export const endLeases = (database: Database): Promise<void> =>
+  database.write(async (rows) => {
+    await rows.updateTable('runs').set({ leaseUntil: 0 }).where('leaseOwner', 'is not', null).execute();
+    await rows.updateTable('jobs').set({ dueAt: database.now }).where('leaseOwner', 'is not', null).execute();
+    await rows.deleteFrom('roles').execute();
+  });

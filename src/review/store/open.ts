@@ -7,6 +7,7 @@ import { drafts } from './drafts.ts';
 import { events } from './events.ts';
 import { items } from './items.ts';
 import { jobs } from './jobs.ts';
+import { endLeases } from './leases.ts';
 import { openPostgres } from './postgres/open.ts';
 import { prune } from './prune.ts';
 import { repositories } from './repositories.ts';
@@ -24,6 +25,8 @@ export interface ReviewStoreOptions {
   readonly directory?: string;
   /** Names this process among those that share the database. */
   readonly owner: string;
+  /** Of SQLite: no other process has the database open, so nobody has a lease any more. */
+  readonly isAlone?: boolean;
   readonly logger: Logger;
 }
 
@@ -32,13 +35,15 @@ export interface ReviewStoreOptions {
  * @throws ReviewStoreError, also when a newer version made it
  */
 export async function openReviewStore(options: ReviewStoreOptions): Promise<ReviewStore> {
-  const { connectionString, directory, owner, logger } = options;
+  const { connectionString, directory, owner, isAlone = false, logger } = options;
   if (connectionString) {
     const { database, wakes } = await openPostgres({ connectionString, owner, logger });
     return storeOn(database, wakes);
   }
   if (directory === undefined) throw new TypeError('Name a directory or a connection string');
-  return storeOn(await openSqlite(join(directory, 'backend.db')), new Wakes());
+  const database = await openSqlite(join(directory, 'backend.db'));
+  if (isAlone) await endLeases(database);
+  return storeOn(database, new Wakes());
 }
 
 function storeOn(database: Database, wakes: Wakes): ReviewStore {

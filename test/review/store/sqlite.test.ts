@@ -44,6 +44,22 @@ t.test('what cannot be opened is a clear error, and is left as it is', async (t)
   await t.rejects(openReviewStore({ owner: 'one', logger: quiet }), TypeError);
 });
 
+t.test('who has the database alone takes up at once what a process that is gone was working on', async (t) => {
+  const directory = temporaryDirectory(t);
+  const hour = 3_600_000;
+  const gone = await open(directory);
+  await gone.enqueueJob({ kind: 'sync', key: 'a', payload: {} });
+  const [job] = await gone.claimJobs('gone', ['sync'], 1, hour);
+  await gone.takeRole('sync', 'gone', hour);
+  const others = await open(directory);
+  t.strictSame(await others.claimJobs('other', ['sync'], 1, hour), []);
+  const alone = await openReviewStore({ directory, owner: 'new', isAlone: true, logger: quiet });
+  t.ok(await alone.takeRole('sync', 'new', hour));
+  t.match(await alone.claimJobs('new', ['sync'], 1, hour), [{ jobId: job?.jobId, attempt: 2 }]);
+  t.equal(job && (await gone.completeJob(job)), false, 'its token is worth nothing');
+  await Promise.all([gone, others, alone].map((store) => store.close()));
+});
+
 t.test('tables are brought up to date; those of a newer version are refused', async (t) => {
   const directory = temporaryDirectory(t);
   const stores = await Promise.all([open(directory), open(directory)]);
