@@ -1,6 +1,13 @@
 import type { AnyActorRef } from 'xstate';
 import type { Authenticate, SseSource, WebSocketRoute } from '../http/index.ts';
-import { createRecorder, projections, type Recorder, statelySocket } from '../inspect/index.ts';
+import {
+  createInspectionSource,
+  createRecorder,
+  createStatelySource,
+  projections,
+  type Recorder,
+  statelySocket,
+} from '../inspect/index.ts';
 import type { Logger } from '../log/index.ts';
 
 /** An actor that somebody may want to watch. */
@@ -16,8 +23,8 @@ export interface Observable {
 
 /**
  * The actors of this process for whoever watches them. Every turn is recorded from its first step, bounded and at a
- * microsecond or two each: who asks why something is as it is comes when it has happened already. What makes a stream of
- * it is loaded for the first viewer.
+ * microsecond or two each: who asks why something is as it is comes when it has happened already. The charts themselves
+ * are loaded for the first viewer.
  */
 export class Observatory {
   readonly #logger: Logger;
@@ -44,9 +51,7 @@ export class Observatory {
 
   /** The stream for viewers. */
   source(): Promise<SseSource> {
-    this.#source ??= import('../inspect/index.ts').then(({ createInspectionSource }) =>
-      createInspectionSource(this.recorder),
-    );
+    this.#source ??= Promise.resolve(createInspectionSource(this.recorder));
     return this.#source;
   }
 
@@ -67,8 +72,7 @@ export class Observatory {
   }
 
   async #createStately(): Promise<SseSource> {
-    const [{ createStatelySource }, machines] = await Promise.all([import('../inspect/index.ts'), loadMachines()]);
-    return createStatelySource(this.recorder, machines);
+    return createStatelySource(this.recorder, await loadMachines());
   }
 }
 

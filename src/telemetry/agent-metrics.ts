@@ -12,8 +12,6 @@ export interface AgentMetricsSources {
   readonly telemetry: { families(): readonly Family[] };
   readonly runtime: Pick<Runtime, 'activeTurns' | 'approvals'>;
   readonly traces?: Pick<TraceStore, 'totals' | 'dropped'> | undefined;
-  /** Inputs that wait in all threads. */
-  readonly queuedInputs?: number | undefined;
   /** Servers of the Model Context Protocol, how many are in each state. */
   readonly mcpByState?: Readonly<Partial<Record<string, number>>> | undefined;
   /** Cron jobs and tasks, how many are in each state. */
@@ -43,12 +41,11 @@ export async function expose(families: readonly Family[]): Promise<MetricsText> 
 }
 
 function agentFamilies(sources: AgentMetricsSources): Family[] {
-  const { version, telemetry, runtime, traces, queuedInputs, mcpByState, automationsByState, servers } = sources;
+  const { version, telemetry, runtime, traces, mcpByState, automationsByState, servers } = sources;
   return [
     byLabel(agentMetrics.info, 'version', [[version, 1]]),
     plain(agentMetrics.activeTurns, runtime.activeTurns),
     plain(agentMetrics.pendingApprovals, runtime.approvals().length),
-    ...(queuedInputs === undefined ? [] : [plain(agentMetrics.queuedInputs, queuedInputs)]),
     ...telemetry.families(),
     ...(traces ? traceFamilies(traces) : []),
     ...(mcpByState ? [counted(agentMetrics.mcpServers, 'state', mcpStartupStates, mcpByState)] : []),

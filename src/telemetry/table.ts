@@ -15,7 +15,6 @@ export const agentMetrics = {
   info: gauge('oratorio_agent_info', 'Always 1; the version is in the label.', { version: 'of the agent server' }),
   activeTurns: gauge('oratorio_agent_active_turns', 'Turns that run or wait for an approval.'),
   pendingApprovals: gauge('oratorio_agent_pending_approvals', 'Approvals that nobody has given or refused yet.'),
-  queuedInputs: gauge('oratorio_agent_queued_inputs', 'Inputs that wait for the turn before them.'),
   turns: counter('oratorio_agent_turns_total', 'Turns that have ended.', {
     status: '`completed`, `failed`, `cancelled`, `crashed` (left behind by a process that is no more)',
   }),

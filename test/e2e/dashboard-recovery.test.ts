@@ -5,7 +5,7 @@ import { dashboardToken } from '../../src/supervise/index.ts';
 import { eventually } from '../hub/harness.ts';
 import { approver, runTurn } from './agent-server.ts';
 import { begin, clientOf, conversations } from './bookshop.ts';
-import { sessionRow, theatre } from './dashboard-scene.ts';
+import { followTraces, sessionRow, theatre } from './dashboard-scene.ts';
 import { command, oratorio, oratorioJson } from './harness.ts';
 
 const { scene, end } = theatre();
@@ -57,7 +57,7 @@ scene('the Hub page lights up the states of ensure, kill and recovery in their o
   const steps = ['PROCESS.EXITED', 'PROCESS.SPAWNED'].map((event) => (told ?? '').lastIndexOf(event));
   t.ok(
     steps.every((at) => at >= 0),
-    told ?? '',
+    'the log tells of the end and of the new process',
   );
   t.equal(steps.join(), [...steps].sort((a, b) => a - b).join(), 'in this order');
   await page.getByRole('link', { name: 'Overview' }).click();
@@ -115,7 +115,10 @@ scene(
   async (t, stage) => {
     const { place, hub, connect, context, workspacePath } = stage;
     const client = await connect(approver('accept'));
+    const traces = await followTraces(t, stage);
     await runTurn(client, await begin(client, workspacePath, 'Long ago'), conversations.thought.ask);
+    // Traces are written a moment after the turn's own items: what this test kills must have come to its end.
+    await traces.until((seen) => seen.some(({ type }) => type === 'turn.completed'));
     const { pid } = await hub.client.byWorkspace(workspacePath);
     process.kill(pid ?? 0, 'SIGKILL');
     await eventually(

@@ -59,16 +59,20 @@ export class RawClient {
   readonly socket: Socket;
   received = '';
   closed = false;
+  /** Called with every change of what is received. */
+  #changed = () => {};
 
   private constructor(socket: Socket) {
     this.socket = socket;
     socket.setEncoding('latin1');
     socket.on('data', (chunk: string) => {
       this.received += chunk;
+      this.#changed();
     });
     socket.on('error', () => {});
     socket.on('close', () => {
       this.closed = true;
+      this.#changed();
     });
   }
 
@@ -83,18 +87,40 @@ export class RawClient {
     this.socket.write(text, 'latin1');
   }
 
+  /** Resolves once `condition` holds of what has been received. One at a time. */
+  async #when(condition: () => boolean, what: () => string): Promise<void> {
+    if (condition()) return;
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const timer = setTimeout(() => reject(new Error(`never happened: ${what()}`)), patienceMs);
+    this.#changed = () => {
+      if (condition()) resolve();
+    };
+    await promise.finally(() => clearTimeout(timer));
+  }
+
+  /** Waits until so many characters were received, or the connection is closed. */
+  async untilLength(length: number): Promise<void> {
+    await this.#when(
+      () => this.received.length >= length || this.closed,
+      () => `${length} characters`,
+    );
+  }
+
   /** Waits until what was received matches. */
   async until(pattern: RegExp): Promise<string> {
-    await eventually(
+    await this.#when(
       () => pattern.test(this.received) || this.closed,
-      `${pattern} in ${this.received.slice(0, 2_000)}`,
+      () => `${pattern} in ${this.received.slice(0, 2_000)}`,
     );
     if (!pattern.test(this.received)) throw new Error(`closed before ${pattern}: ${this.received.slice(0, 2_000)}`);
     return this.received;
   }
 
   async untilClosed(): Promise<string> {
-    await eventually(() => this.closed, 'the connection closes');
+    await this.#when(
+      () => this.closed,
+      () => 'the connection closes',
+    );
     return this.received;
   }
 }
@@ -118,8 +144,7 @@ export async function exchange(
   const length = Number(/^content-length: (\d+)/im.exec(client.received)?.[1] ?? 0);
   const headEnd = client.received.indexOf('\r\n\r\n') + 4;
   const expectsBody = !request.startsWith('HEAD ') && length > 0;
-  if (expectsBody)
-    await eventually(() => client.received.length >= headEnd + length || client.closed, 'the whole body');
+  if (expectsBody) await client.untilLength(headEnd + length);
   client.socket.destroy();
   const status = Number(/^HTTP\/1\.1 (\d+)/.exec(client.received)?.[1]);
   return { status, head: client.received.slice(0, headEnd), body: client.received.slice(headEnd) };

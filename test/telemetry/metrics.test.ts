@@ -135,7 +135,7 @@ t.test('what a process left behind is a crash, and no duration', async (t) => {
 t.test('optional parts have their metrics when they are there, and none when they are not', async (t) => {
   const { threads, telemetry, store } = runtime(t, neverEnds());
   const least = parse((await renderMetrics({ version: '1', telemetry, runtime: threads })).text);
-  for (const metric of [agentMetrics.mcpServers, agentMetrics.automations, agentMetrics.queuedInputs]) {
+  for (const metric of [agentMetrics.mcpServers, agentMetrics.automations]) {
     t.notOk(least.has(metric.name), metric.name);
   }
   const { text } = await renderMetrics({
@@ -143,7 +143,6 @@ t.test('optional parts have their metrics when they are there, and none when the
     telemetry,
     runtime: threads,
     traces: store.traces,
-    queuedInputs: 3,
     mcpByState: { ready: 2, failed: 1, invented: 7 },
     automationsByState: { waiting: 4 },
     servers: [
@@ -154,7 +153,6 @@ t.test('optional parts have their metrics when they are there, and none when the
   const families = parse(text);
   t.strictSame(lint(families), []);
   t.equal(value(families, `${prefix}info`, { version: '1"\\\n' }), 1, 'labels are escaped');
-  t.equal(value(families, `${prefix}queued_inputs`), 3);
   t.equal(value(families, `${prefix}mcp_servers`, { state: 'ready' }), 2);
   t.equal(value(families, `${prefix}mcp_servers`, { state: 'stopped' }), 0);
   t.equal(value(families, `${prefix}mcp_servers`, { state: 'invented' }), undefined);

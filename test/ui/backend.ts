@@ -20,7 +20,7 @@ import {
   type Readiness,
 } from '../../machines/index.ts';
 import { contentSecurityPolicy } from '../../src/http/static-files.ts';
-import { chartOf, createInspectionSource, createRecorder, projections } from '../../src/inspect/index.ts';
+import { createInspectionSource, createRecorder, loadCharts, projections } from '../../src/inspect/index.ts';
 import type { PageInfo } from '../../src/protocol/index.ts';
 
 export const token = 'test-token-0123456789';
@@ -90,7 +90,7 @@ export function createWorkspace(path: string): Workspace {
 export async function startBackend(pageDirectory: string) {
   const recorder = createRecorder({ machines: catalogue, projections });
   let source = createInspectionSource(recorder);
-  const charts = JSON.stringify(await Promise.all(Object.entries(catalogue).map(([n, m]) => chartOf(n, m))));
+  const charts = JSON.stringify(await loadCharts());
   const workspaces = new Map<string, Workspace>();
   const started: Workspace[] = [];
   const requests: string[] = [];

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { useEffect, useId, useRef } from 'preact/hooks';
+import { useId, useLayoutEffect, useRef } from 'preact/hooks';
 import { Glyph } from './glyphs.tsx';
 
 /** A modal dialog while it is rendered; the browser keeps the focus inside, Esc and a click beside it close it. */
@@ -19,7 +19,8 @@ export function Dialog({
 }) {
   const element = useRef<HTMLDialogElement>(null);
   const heading = useId();
-  useEffect(() => {
+  // Before the next key press arrives: a letter typed right after the one that opened it belongs to the dialog.
+  useLayoutEffect(() => {
     const dialog = element.current;
     if (dialog && !dialog.open) dialog.showModal();
   }, []);
