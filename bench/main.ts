@@ -14,6 +14,7 @@ import { page } from './page.ts';
 import { reviewAnchors } from './review-anchors.ts';
 import { reviewIntake } from './review-intake.ts';
 import { reviewQueue } from './review-queue.ts';
+import { reviewScheduling } from './review-scheduling.ts';
 import { reviewSync } from './review-sync.ts';
 import { sseFanout } from './sse-fanout.ts';
 import { traces } from './traces.ts';
@@ -33,6 +34,7 @@ const benchmarks: readonly Benchmark[] = [
   reviewAnchors,
   reviewIntake,
   reviewQueue,
+  reviewScheduling,
   reviewSync,
 ];
 

@@ -1,10 +1,12 @@
 /** What the pictures of the review backend show: its real API and page over a database as after a morning's work. */
 import { fileURLToPath } from 'node:url';
+import type { FindingHunk } from '../src/protocol/index.ts';
 import type { Teardown } from '../test/e2e/harness.ts';
 import { findingOf, repositoryKey, reviewToken, startReviewBackend } from '../test/ui/review-backend.ts';
 import type { Picture } from './screenshots.ts';
 
 const rounding = {
+  findingId: 'rounding',
   severity: 'critical',
   title: 'A voucher of the whole price leaves a cent to be paid',
   body: 'The tax is rounded before the voucher is taken off, so an order of three books at 9,99 € is not paid in full by a voucher of 29,97 €.\n\nRound once, at the end.',
@@ -14,6 +16,21 @@ const rounding = {
   oldText: 'const tax = round(net * rate);\nconst total = net + tax;\nreturn total - voucher;\n',
   newText: 'const total = net * (1 + rate);\nreturn round(total - voucher);\n',
 } as const;
+const roundingHunk: FindingHunk = {
+  path: rounding.path,
+  ...{ oldStart: 38, newStart: 38 },
+  lines: [
+    { kind: 'context', oldLine: 38, newLine: 38, text: '/** What is left to be paid. */' },
+    { kind: 'removed', oldLine: 39, text: 'export function due(net: number, rate: number): number {' },
+    { kind: 'added', newLine: 39, text: 'export function due(net: number, rate: number, voucher: number): number {' },
+    { kind: 'context', oldLine: 40, newLine: 40, text: '  assertPositive(net);' },
+    { kind: 'context', oldLine: 41, newLine: 41, text: '  const tax = round(net * rate);' },
+    { kind: 'removed', oldLine: 42, text: '  return net + tax;' },
+    { kind: 'added', newLine: 42, text: '  const total = net + tax;' },
+    { kind: 'added', newLine: 43, text: '  return total - voucher;' },
+    { kind: 'context', oldLine: 43, newLine: 44, text: '}' },
+  ],
+};
 const negative = {
   severity: 'major',
   title: 'A voucher that is worth more than the order makes the total negative',
@@ -68,6 +85,7 @@ export async function furnishReviews(t: Teardown, pageDirectory = built) {
     reviewedFiles: 9,
     totalFiles: 10,
     findings: [findingOf(rounding), findingOf(negative), withoutText],
+    hunks: { [rounding.findingId]: roundingHunk },
   });
   await run(await pull(213, { title: 'Newer payment library', author: 'dependabot' }), 'backingOff', { attempt: 2 });
   await run(await pull(209, { title: 'Search by ISBN', author: 'barbara' }), 'publishing');

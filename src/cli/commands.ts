@@ -19,6 +19,16 @@ const inWorkspace: OptionSpec = {
   value: 'dir',
   describe: 'Workspace directory; default: the current one',
 };
+const state: OptionSpec = {
+  name: 'state',
+  value: 'dir',
+  describe: 'Where it keeps everything; default: $ORATORIO_STATE_ROOT, or backend in the home',
+};
+/** Which review backend is asked, and where its token is. */
+const toBackend: readonly OptionSpec[] = [
+  { name: 'url', value: 'url', describe: 'Its address; default: http://127.0.0.1:5087' },
+  state,
+];
 const automation: ArgumentSpec = { name: 'id', completes: 'nothing' };
 const wait: OptionSpec = {
   name: 'wait',
@@ -375,7 +385,7 @@ export const commands: readonly CommandSpec[] = [
     describe: [
       'Run the review backend in the foreground.',
       'Takes webhooks of GitHub, has pull requests reviewed by the agent servers of their workspaces, and writes back what you allow. Settings are in oratorio.config.json.',
-      'The API asks for the token in service.token of the state directory.',
+      'The API asks for the token in service.token of the state directory; the address of the page with it is printed on a terminal only, or with --print-url.',
     ],
     options: [
       {
@@ -383,11 +393,7 @@ export const commands: readonly CommandSpec[] = [
         value: 'file',
         describe: 'The settings; default: oratorio.config.json in the state directory',
       },
-      {
-        name: 'state',
-        value: 'dir',
-        describe: 'Where it keeps everything; default: $ORATORIO_STATE_ROOT, or backend in the home',
-      },
+      state,
       { name: 'port', value: 'port', describe: 'Default: Server.Port of the settings (5087); 0: any free one' },
       { name: 'host', value: 'host', describe: 'Default: Server.Host of the settings (127.0.0.1)' },
       {
@@ -396,6 +402,8 @@ export const commands: readonly CommandSpec[] = [
         choices: ['all', 'web', 'worker'],
         describe: 'web: webhook and API only; worker: reviews only; default: Server.Role of the settings (all)',
       },
+      { name: 'open', describe: 'Open its page in a browser' },
+      { name: 'print-url', describe: 'Print the address of its page with the token that opens it' },
       json,
     ],
     examples: [
@@ -405,6 +413,30 @@ export const commands: readonly CommandSpec[] = [
     ],
     servesForeground: true,
     load: () => import('./commands/backend.ts'),
+  },
+  {
+    name: 'backend status',
+    describe: ['Show what a review backend is, and whether it is ready.'],
+    options: [...toBackend, json],
+    examples: ['backend status', 'backend status --url https://reviews.example --json'],
+    load: () => import('./commands/backend-status.ts'),
+  },
+  {
+    name: 'review',
+    describe: [
+      'Have a pull request reviewed by a review backend that runs.',
+      'What is new since its last review, or all of it. The draft waits on the page to be published.',
+    ],
+    argument: { name: 'owner/name#number', completes: 'nothing' },
+    options: [
+      { name: 'focus', value: 'text', describe: 'What to look at in particular; 500 characters at most' },
+      { name: 'full', describe: 'The whole change, also what was reviewed before' },
+      { name: 'wait', describe: 'Wait for its end and print what was found; exit code 1 when it failed' },
+      ...toBackend,
+      json,
+    ],
+    examples: ['review owner/name#7', 'review owner/name#7 --full --focus "error handling" --wait'],
+    load: () => import('./commands/backend-review.ts'),
   },
   {
     name: 'acp',

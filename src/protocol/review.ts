@@ -152,6 +152,26 @@ export const ReviewDraft = v.object({
 });
 export type ReviewDraft = v.InferOutput<typeof ReviewDraft>;
 
+/** The lines of the diff around a finding, out of one hunk. */
+export const FindingHunk = v.object({
+  path: v.string(),
+  /** Number of the first line, in the old file and in the new one. */
+  oldStart: count,
+  newStart: count,
+  lines: v.array(
+    v.object({
+      kind: v.picklist(['context', 'added', 'removed']),
+      oldLine: v.optional(v.number()),
+      newLine: v.optional(v.number()),
+      text: v.string(),
+    }),
+  ),
+});
+export type FindingHunk = v.InferOutput<typeof FindingHunk>;
+/** By finding; one that has no place in the diff is left out. */
+export const DraftHunks = v.object({ hunks: v.record(v.string(), FindingHunk) });
+export type DraftHunks = v.InferOutput<typeof DraftHunks>;
+
 /** A webhook delivery as it is kept. */
 export const Delivery = v.object({
   deliveryId: id,
@@ -198,6 +218,59 @@ export const SourceWrite = v.object({
   sentAt: v.optional(v.string()),
 });
 export type SourceWrite = v.InferOutput<typeof SourceWrite>;
+
+/** A pull request with its latest runs and drafts, the newest first. */
+export const ItemDetail = v.object({ item: ReviewItem, runs: v.array(ReviewRun), drafts: v.array(ReviewDraft) });
+export type ItemDetail = v.InferOutput<typeof ItemDetail>;
+
+/** What a backend is and whether it is ready. */
+export const BackendStatus = v.object({
+  version: v.string(),
+  node: v.string(),
+  storage: v.picklist(['sqlite', 'postgres']),
+  writesEnabled: v.boolean(),
+  webhookReady: v.boolean(),
+  settingsWritable: v.boolean(),
+  settingsProblem: v.nullable(v.string()),
+  repositories: v.number(),
+  newestEvent: v.number(),
+  role: v.optional(v.picklist(['all', 'web', 'worker'])),
+  /** Whether the forge can be asked with the App's credentials. */
+  source: v.optional(
+    v.object({
+      state: v.picklist(['ready', 'notConfigured', 'failed']),
+      code: v.optional(v.string()),
+      message: v.optional(v.string()),
+    }),
+  ),
+  /** Work that was given up and is kept to be seen, up to 200. */
+  deadJobs: v.number(),
+});
+export type BackendStatus = v.InferOutput<typeof BackendStatus>;
+
+/** Work that was given up, kept to be seen. */
+export const DeadJob = v.object({
+  jobId: v.number(),
+  kind: v.string(),
+  key: v.string(),
+  attempt: v.number(),
+  error: v.string(),
+  diedAt: v.string(),
+});
+export type DeadJob = v.InferOutput<typeof DeadJob>;
+
+/** The settings that hold, without secrets, and what is wrong with them. */
+export const SettingsView = v.object({
+  revision: v.string(),
+  writable: v.boolean(),
+  file: v.string(),
+  settings: v.record(v.string(), v.unknown()),
+  warnings: v.array(v.string()),
+  problem: v.nullable(v.string()),
+  restartNeededFor: v.array(v.string()),
+  fromEnvironment: v.array(v.object({ path: v.string(), variable: v.string() })),
+});
+export type SettingsView = v.InferOutput<typeof SettingsView>;
 
 /** Kinds of the backend's event stream (`GET /api/v1/events`, SSE with ids): `{seq, at, kind, data}`. */
 export const reviewEventKinds = [

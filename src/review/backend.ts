@@ -17,7 +17,7 @@ import { LiveSource, type LiveSourceOptions } from './backend/source.ts';
 import { lockState, openStateDirectory, serviceToken } from './backend/state.ts';
 import type { ReviewGit } from './git/index.ts';
 import { createJobWorker, type JobWorker, Roles, settleChange } from './jobs/index.ts';
-import { reviewPageRoutes } from './page/index.ts';
+import { reviewPagePath, reviewPageRoutes } from './page/index.ts';
 import { createReviewRuns, type ReviewRuns, type ReviewRunsOptions } from './runs/index.ts';
 import type { BackendSettings, Environment, SettingsSource } from './settings/index.ts';
 import { openReviewStore, type ReviewStore, ReviewStoreError } from './store/index.ts';
@@ -43,6 +43,8 @@ export interface BackendOverrides {
 
 export interface Backend {
   readonly url: string;
+  /** Where its page is, without the token; undefined: a process that only works serves none. */
+  readonly pageUrl: string | undefined;
   /** The bearer token of the API. */
   readonly token: () => string;
   /** Names this process among the replicas. */
@@ -92,7 +94,8 @@ async function assemble(options: BackendOptions, closers: Closers): Promise<Back
   closers.add('news', () => store.publish('backend.stopping', { node }));
   parts.start();
   logger.info('the review backend is serving', { url, node, role: settings.current.Server.Role, storage: store.kind });
-  return { url, token, node, close: () => closers.close() };
+  const pageUrl = settings.current.Server.Role === 'worker' ? undefined : `${url}${reviewPagePath}`;
+  return { url, pageUrl, token, node, close: () => closers.close() };
 }
 
 async function openStore(

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createLogger } from '../../src/log/index.ts';
-import type { ReviewEventKind, ReviewRunState, SyncJob } from '../../src/protocol/index.ts';
+import type { FindingHunk, ReviewEventKind, ReviewRunState, SyncJob } from '../../src/protocol/index.ts';
 import {
   createReviewServer,
   observationRoutes,
@@ -14,6 +14,7 @@ import { createInspection } from '../../src/review/backend/inspection.ts';
 import { reviewPagePath, reviewPageRoutes } from '../../src/review/page/index.ts';
 import { SettingsSource } from '../../src/review/settings/index.ts';
 import {
+  hunksFact,
   type ItemFacts,
   openReviewStore,
   type ReviewStore,
@@ -88,6 +89,8 @@ export function findingOf(change: Partial<StoredFinding> = {}): Omit<StoredFindi
 }
 
 type NewDraft = Partial<Omit<StoredDraft, 'findings'>> & {
+  /** The diff around findings, by their ids. */
+  readonly hunks?: Readonly<Record<string, FindingHunk>>;
   readonly findings?: readonly Omit<StoredFinding, 'itemId' | 'draftId'>[];
 };
 
@@ -153,8 +156,12 @@ export async function startReviewBackend(pageDirectory: string, repositories: re
     },
 
     /** A finished review with a draft. */
-    async draft(item: StoredItem, { findings = [findingOf()], ...change }: NewDraft = {}): Promise<StoredDraft> {
+    async draft(
+      item: StoredItem,
+      { findings = [findingOf()], hunks = {}, ...change }: NewDraft = {},
+    ): Promise<StoredDraft> {
       const { run, lease } = await begin(item);
+      await store.setFact(hunksFact(run.runId), JSON.stringify(hunks));
       const draftId = `draft-${run.runId}`;
       const draft = await store.putDraft(lease, {
         ...{ draftId, runId: run.runId, itemId: item.itemId, headSha: item.headSha, status: 'draft' },
@@ -226,6 +233,8 @@ function actionsOn(store: ReviewStore, note: (act: string, given: unknown) => vo
         url: 'https://github.com/octo/bookshop/pull/1',
       });
     },
+    traceUrl: async ({ threadId }) =>
+      threadId === null ? undefined : `http://127.0.0.1:1/dashboard/#token=of-it&at=%2Fsessions%2F${threadId}`,
     async discard(draftId) {
       note('discard', {});
       await change(draftId, { status: 'discarded' });

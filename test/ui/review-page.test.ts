@@ -68,7 +68,7 @@ t.test('what is under way is told before what failed, that before what has to be
 
 t.test('the document has every setting and every route as the sources have them', (t) => {
   const text = readFileSync('docs/review-backend.md', 'utf8');
-  t.equal(text, reviewDocument(text), 'run: node scripts/review-docs.ts');
+  t.equal(text, reviewDocument(), 'run: npm run docs');
   t.end();
 });
 

@@ -3,6 +3,7 @@ import type { Page } from 'playwright-core';
 import t from 'tap';
 import { createActor, fromPromise } from 'xstate';
 import { type Prepared, type ReviewRunKey, reviewRunMachine } from '../../machines/index.ts';
+import type { FindingHunk } from '../../src/protocol/index.ts';
 import { findingOf, type ReviewBackend, repositoryKey } from './review-backend.ts';
 import { type ReviewScene, reviewStage } from './review-scene.ts';
 import { axe, overflowsAt, smallTargets } from './scene.ts';
@@ -62,7 +63,7 @@ scene(
     await page.getByText('package-lock.json').waitFor();
     t.match(await page.getByRole('complementary').textContent(), /octo\/bookshop.*ada.*shop/);
     await page.getByText('Trace of the agent').click();
-    await page.getByText("oratorio inspect '/srv/work/bookshop' --open").waitFor();
+    await page.getByRole('link', { name: 'Open it in the Dashboard' }).waitFor();
     t.equal(
       await page.getByRole('link', { name: 'Vouchers' }).getAttribute('href'),
       'https://github.com/octo/bookshop/pull/1',
@@ -70,6 +71,60 @@ scene(
     t.same(await axe(page), []);
     t.same(await smallTargets(page), []);
     t.match(await page.title(), 'Vouchers');
+  },
+);
+
+const cartHunk: FindingHunk = {
+  path: 'src/shop/cart.ts',
+  ...{ oldStart: 39, newStart: 40 },
+  lines: [
+    { kind: 'context', oldLine: 39, newLine: 40, text: 'export function total(lines: Line[], voucher: number) {' },
+    { kind: 'added', newLine: 41, text: '  const total = sum(lines);' },
+    { kind: 'removed', oldLine: 40, text: '  return sum(lines);' },
+    { kind: 'added', newLine: 42, text: `  return total - voucher - voucher; // ${'long '.repeat(40)}` },
+    { kind: 'context', oldLine: 41, newLine: 43, text: '}' },
+  ],
+};
+async function withHunk({ pull, draft }: ReviewBackend): Promise<string> {
+  const item = await pull(1, { title: 'Vouchers' });
+  const other = withoutSuggestion(findingOf({ findingId: 'other', severity: 'minor', title: 'Not in the diff' }));
+  const same = withoutSuggestion(findingOf({ findingId: 'same', severity: 'note', title: 'Two names', startLine: 41 }));
+  await draft(item, {
+    findings: [findingOf({ findingId: 'cart' }), other, same],
+    hunks: { cart: cartHunk, same: cartHunk },
+  });
+  return `/queue/${item.itemId}`;
+}
+
+scene(
+  'a finding stands under the diff around it, with its own lines marked',
+  { prepare: withHunk },
+  async (t, here) => {
+    const { page } = here;
+    const diff = finding(page, voucher).getByRole('region', { name: 'Diff of src/shop/cart.ts' });
+    await diff.waitFor();
+    const rows = diff.getByRole('row');
+    t.equal(await rows.count(), 1 + 5, 'a heading for those who hear it, and the lines');
+    const cells = await rows.evaluateAll((all) => all.map((row) => [...row.children].map((cell) => cell.textContent)));
+    t.match(cells.slice(1), [
+      ['39', '40', /^\s*$/, /^export function total/],
+      ['', '41', /▸\+added, the finding is about it/, /const total/],
+      ['40', '', /−removed$/, /return sum/],
+      ['', '42', /▸\+added, the finding is about it/, /return total/],
+      ['41', '43', /^\s*$/, '}'],
+    ]);
+    await finding(page, voucher).getByRole('region', { name: 'Suggestion in src/shop/cart.ts' }).waitFor();
+    t.equal(await finding(page, 'Two names').locator('.change').count(), 0, 'what it quotes is in the diff already');
+    t.equal(await finding(page, 'Not in the diff').locator('.hunk').count(), 0);
+    t.match(await finding(page, 'Not in the diff').locator('.change').textContent(), 'return total', 'what it quotes');
+    await page.getByText('Trace of the agent').click();
+    const trace = page.getByRole('link', { name: 'Open it in the Dashboard' });
+    t.match(await trace.getAttribute('href'), '#token=of-it&at=%2Fsessions%2Fthread_review_1');
+    t.match(await trace.getAttribute('rel'), 'noreferrer');
+    t.same(await axe(page), []);
+    t.same(await smallTargets(page), []);
+    t.equal(await overflowsAt(page, 360), false, 'on a phone only the diff scrolls sideways');
+    t.same(await axe(page), []);
   },
 );
 

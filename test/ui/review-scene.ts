@@ -1,8 +1,8 @@
 /** The review backend's page in a real browser, which must neither complain nor call anybody else. */
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import t, { type Test } from 'tap';
-import { build } from 'vite';
 import { launchBrowser } from '../browser.ts';
+import { builtPage } from './built-page.ts';
 import { type ReviewBackend, reviewToken, startReviewBackend } from './review-backend.ts';
 
 export interface ReviewScene {
@@ -21,14 +21,9 @@ interface SceneOptions {
   readonly context?: BrowserContextOptions;
 }
 
-/** Builds the page once for a test file, and starts a browser for it. */
+/** Has the built page at hand, and starts a browser for a test file. */
 export async function reviewStage() {
-  const pageDirectory = t.testdir();
-  await build({
-    configFile: 'src/ui/vite.config.ts',
-    logLevel: 'error',
-    build: { outDir: pageDirectory, emptyOutDir: true },
-  });
+  const pageDirectory = await builtPage(t.testdir());
   let browser: Browser | undefined;
   t.before(async () => {
     browser = await launchBrowser();

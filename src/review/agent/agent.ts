@@ -54,8 +54,9 @@ export function createReviewAgent(options: ReviewAgentOptions): ReviewAgent {
       await endThread(await servers.connect(workspacePath), threadId, limits);
     },
     async traceUrl(workspacePath, threadId) {
-      const { dashboardUrl } = await servers.connect(workspacePath);
-      return dashboardUrl && `${dashboardUrl}#/sessions/${encodeURIComponent(threadId)}`;
+      const dashboard = await servers.dashboard(workspacePath);
+      if (!dashboard) return undefined;
+      return `${dashboard}#/sessions/${encodeURIComponent(threadId)}`;
     },
     status: (workspacePath) => servers.status(workspacePath),
     close: () => servers.close(),

@@ -1,5 +1,5 @@
 import type { SubmittedFinding } from '../../protocol/index.ts';
-import { type AnchorError, type AnchorResult, anchorFinding, fingerprintOf } from '../anchors/index.ts';
+import { type AnchorError, type AnchorResult, anchorFinding, type DiffFile, fingerprintOf } from '../anchors/index.ts';
 import type { AnchoredFinding, ReviewAssignment } from './types.ts';
 import { fromVisible } from './visible.ts';
 
@@ -56,17 +56,23 @@ function unspelled(finding: SubmittedFinding): SubmittedFinding {
 }
 
 function placed({ finding, result }: Try, files: Files): PlacedFinding {
-  if ('anchor' in result) return identified({ ...finding, path: result.file.path }, result.anchor);
+  if ('anchor' in result) return identified(finding, result.anchor, result.file);
   const { error } = result;
   const atFile = anchorFinding(files, { path: finding.path }, () => null);
   if (!('anchor' in atFile)) {
     return { ...identified(finding, { placement: 'summary', reason: 'outsideDiff' }), error };
   }
-  return { ...identified({ ...finding, path: atFile.file.path }, { placement: 'file', reason: 'noText' }), error };
+  return { ...identified(finding, { placement: 'file', reason: 'noText' }, atFile.file), error };
 }
 
-const identified = (finding: SubmittedFinding, anchor: AnchoredFinding['anchor']): AnchoredFinding => ({
-  finding,
-  anchor,
-  fingerprint: fingerprintOf({ path: finding.path, title: finding.title, oldText: finding.oldText }),
-});
+/** Under the name that its file has now; known by the one it had, so that a file that is renamed brings nothing up again. */
+function identified(finding: SubmittedFinding, anchor: AnchoredFinding['anchor'], file?: DiffFile): AnchoredFinding {
+  const { path = finding.path, oldPath = null } = file ?? {};
+  const { title, oldText } = finding;
+  return {
+    finding: { ...finding, path },
+    anchor,
+    fingerprint: fingerprintOf({ path, oldPath, title, oldText }),
+    ...(oldPath !== null && { oldPath }),
+  };
+}

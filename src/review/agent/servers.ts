@@ -46,6 +46,17 @@ export class AgentServers {
     }
   }
 
+  /**
+   * Address of the page of the agent server of a workspace; undefined when it has none, or does not run. Nothing is started.
+   * Without its token: whoever may see reviews may not therefore see, and delete, everything else of that workspace.
+   */
+  async dashboard(workspacePath: string): Promise<string | undefined> {
+    if (this.#configuredUrl() !== undefined) {
+      return (await this.connect(workspacePath).catch(notThere))?.dashboardUrl;
+    }
+    return (await this.#inspect(workspacePath).catch(notThere))?.['dashboard'];
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true;
     const open = [...this.#connections.values()];
@@ -91,11 +102,13 @@ export class AgentServers {
     return url;
   }
 
-  async #inspect(workspacePath: string): Promise<void> {
+  /** @returns where it serves what @throws Error when it does not run */
+  async #inspect(workspacePath: string): Promise<Readonly<Record<string, string>>> {
     const hub = await this.#connectedHub(false);
     const signal = AbortSignal.timeout(this.#options.limits.requestMs);
-    const { state, lastError } = await hub.byWorkspace(workspacePath, { signal });
+    const { state, lastError, endpoints } = await hub.byWorkspace(workspacePath, { signal });
     if (state !== 'running') throw new Error(`it is ${state}${lastError ? `: ${lastError}` : ''}`);
+    return endpoints;
   }
 
   async #connectedHub(autoStart: boolean): Promise<HubClient> {
@@ -106,6 +119,9 @@ export class AgentServers {
     return (await connectHub({ home, autoStart })).hub;
   }
 }
+
+/** Why it cannot be reached is told by `status`. */
+const notThere = (): undefined => undefined;
 
 const abortable = <T>(work: Promise<T>, signal: AbortSignal): Promise<T> =>
   new Promise((resolve, reject) => {

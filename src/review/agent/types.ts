@@ -26,6 +26,8 @@ export interface AnchoredFinding {
   readonly finding: SubmittedFinding;
   readonly anchor: Anchor;
   readonly fingerprint: string;
+  /** What its file was called before, when the change renames it. */
+  readonly oldPath?: string;
 }
 
 /** What the model handed in; the last one of a turn holds. */
@@ -71,7 +73,10 @@ export interface ReviewAgent {
   review(assignment: ReviewAssignment, hooks: ReviewHooks): Promise<ReviewSubmission>;
   /** Ends the turn that is under way in a thread, which another process may have begun. A thread that is gone is fine. */
   interrupt(workspacePath: string, threadId: string): Promise<void>;
-  /** Where a person can watch a thread; undefined when nobody serves it. */
+  /**
+   * Where a person can watch a thread, with what opens it in the fragment when the Dashboard is this user's: never to be logged.
+   * Undefined when nobody serves it; nothing is started for it.
+   */
   traceUrl(workspacePath: string, threadId: string): Promise<string | undefined>;
   /** What `/api/v1/status` tells of the agent server of a workspace. */
   status(workspacePath: string): Promise<{ readonly state: 'reachable' | 'unreachable'; readonly message?: string }>;

@@ -59,5 +59,8 @@ function partnersOf(runs: readonly string[]): (number | undefined)[] {
   return partners;
 }
 
-/** A URL goes on to the next space, back-ticks and all (GFM §6.9). */
-const endsInUrl = (text: string): boolean => /:\/\/|www\.|mailto:|xmpp:/i.test(text.split(/[\s<]/).at(-1) ?? '');
+/**
+ * A URL goes on to the next space, back-ticks and all (GFM §6.9): also past a `<` that will be spelled out, and past a comment
+ * that will be taken out from between the URL and the back-tick.
+ */
+const endsInUrl = (text: string): boolean => /:\/\/|www\.|mailto:|xmpp:|-->/i.test(text.split(/\s/).at(-1) ?? '');

@@ -1,5 +1,7 @@
+import * as v from 'valibot';
 import { json, type RequestContext } from '../../http/index.ts';
-import type { StoredDraft, StoredFinding } from '../store/index.ts';
+import { DraftHunks } from '../../protocol/index.ts';
+import { hunksFact, type StoredDraft, type StoredFinding } from '../store/index.ts';
 import { apiError, noSuch } from './errors.ts';
 import type { ApiHandler, Services } from './handlers.ts';
 import { etagOf, filterOf, parseQuery, pathValue, wantedVersion } from './query.ts';
@@ -7,6 +9,7 @@ import { reviewRoutes } from './route-table.ts';
 import { DraftChange, FindingChange, PublishInput, ResolveInput } from './shapes.ts';
 import { wireDraft, wireFinding } from './wire.ts';
 
+const Hunks = v.pipe(v.string(), v.parseJson(), DraftHunks.entries.hunks);
 const editable: ReadonlySet<StoredDraft['status']> = new Set(['draft', 'publishFailed']);
 
 /** Drafts and their findings. */
@@ -28,6 +31,9 @@ export function draftHandlers({ store, actions }: Services) {
       throw apiError('invalidState', `The draft is ${status} and is not changed any more.`, { draftId, status });
   }
 
+  const stale = ({ version }: StoredDraft) =>
+    apiError('versionStale', 'The draft has changed meanwhile: read it again.', { version });
+
   const shown = (status: number, draft: StoredDraft) => json(status, wireDraft(draft), etagOf(draft.version));
 
   return {
@@ -43,6 +49,13 @@ export function draftHandlers({ store, actions }: Services) {
 
     getDraft: async (context) => shown(200, await draftOf(pathValue(context, 'draftId'))),
 
+    async getDraftHunks(context) {
+      const { runId } = await draftOf(pathValue(context, 'draftId'));
+      const hunks = v.safeParse(Hunks, await store.fact(hunksFact(runId)));
+      // What another version has kept, and is not understood, is as good as nothing: the findings quote their lines.
+      return json(200, { hunks: hunks.success ? hunks.output : {} });
+    },
+
     async editDraft(context) {
       const version = wantedVersion(context);
       const { summary } = await context.json(DraftChange);
@@ -50,8 +63,7 @@ export function draftHandlers({ store, actions }: Services) {
       mustBeEditable(draft);
       const { draftId, itemId } = draft;
       const changed = await store.updateDraft(draftId, version, { summary });
-      if (!changed)
-        throw apiError('versionStale', 'The draft has changed meanwhile: read it again.', { version: draft.version });
+      if (!changed) throw stale(draft);
       await store.publish('draft.changed', { draftId, itemId });
       return shown(200, changed);
     },
@@ -70,21 +82,25 @@ export function draftHandlers({ store, actions }: Services) {
     },
 
     async editFinding(context) {
+      const wanted = context.header('if-match') === undefined ? undefined : wantedVersion(context);
       const { status, severity, title, body, newText } = await context.json(FindingChange);
       const { findingId, draftId, itemId, kind } = await findingOf(context);
-      mustBeEditable(await draftOf(draftId));
+      const draft = await draftOf(draftId);
+      mustBeEditable(draft);
       if (newText !== undefined && kind !== 'suggestion')
         throw apiError('invalidState', 'Only a suggestion has a text to put in place.', { findingId });
-      const changed = await store.updateFinding(findingId, {
+      const version = wanted ?? draft.version;
+      const change = {
         ...(status !== undefined && { status }),
         ...(severity !== undefined && { severity }),
         ...(title !== undefined && { title }),
         ...(body !== undefined && { body }),
         ...(newText !== undefined && { newText }),
-      });
-      if (!changed) throw noSuch('finding');
+      };
+      const changed = await store.updateFinding(findingId, change, version);
+      if (!changed) throw stale(draft);
       await store.publish('draft.changed', { draftId, itemId, findingId });
-      return json(200, wireFinding(changed));
+      return json(200, wireFinding(changed), etagOf(version + 1));
     },
 
     async resolveFinding(context) {

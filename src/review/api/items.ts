@@ -1,6 +1,6 @@
 import { json, type RequestContext } from '../../http/index.ts';
 import type { StoredItem } from '../store/index.ts';
-import { noSuch } from './errors.ts';
+import { apiError, noSuch } from './errors.ts';
 import type { ApiHandler, Services } from './handlers.ts';
 import { filterOf, parseQuery, pathValue } from './query.ts';
 import { reviewRoutes } from './route-table.ts';
@@ -91,6 +91,15 @@ export function itemHandlers({ store, settings, actions }: Services) {
       const run = await store.run(pathValue(context, 'runId'));
       if (!run) throw noSuch('run');
       return json(200, wireRun(run, settings.current));
+    },
+
+    async getRunTrace(context) {
+      const run = await store.run(pathValue(context, 'runId'));
+      if (!run) throw noSuch('run');
+      const url = await actions.traceUrl(run);
+      if (url === undefined)
+        throw apiError('notFound', 'Nobody shows it now: it has not been begun, or its agent server does not run.');
+      return json(200, { url });
     },
 
     async cancelRun(context) {

@@ -137,6 +137,13 @@ export const reviewRoutes = {
     response: page('ReviewRun'),
     errors: ['notFound'],
   },
+  getRunTrace: {
+    ...get,
+    path: `${v1}/runs/:runId/trace`,
+    summary: 'Where every step of the agent is shown: an address that opens the Dashboard of its workspace.',
+    response: page('RunTrace'),
+    errors: ['notFound'],
+  },
   cancelRun: {
     ...post,
     path: `${v1}/runs/:runId/cancel`,
@@ -158,6 +165,13 @@ export const reviewRoutes = {
     path: `${v1}/review-drafts/:draftId`,
     summary: 'One draft with its findings. `ETag` is its version.',
     response: page('ReviewDraft'),
+    errors: ['notFound'],
+  },
+  getDraftHunks: {
+    ...get,
+    path: `${v1}/review-drafts/:draftId/hunks`,
+    summary: 'The lines of the diff around the findings of a draft, by finding.',
+    response: page('DraftHunks'),
     errors: ['notFound'],
   },
   editDraft: {
@@ -190,10 +204,12 @@ export const reviewRoutes = {
     ...get,
     method: 'PATCH',
     path: `${v1}/findings/:findingId`,
-    summary: 'Accepts, skips or rewords a finding of a draft that is not published.',
+    summary:
+      'Accepts, skips or rewords a finding of a draft that is not published. `ETag` is the version of the draft.',
+    headers: [{ ...ifMatch, description: 'The version of the draft that was looked at.', required: false }],
     request: 'FindingChange',
     response: page('ReviewFinding'),
-    errors: ['notFound', 'invalidState'],
+    errors: ['notFound', 'invalidState', 'versionStale'],
   },
   resolveFinding: {
     ...post,

@@ -17,6 +17,8 @@ export interface ReviewActions {
   cancel(runId: string): Promise<StoredRun>;
   /** @param override also when the head has moved on, or something else that may be overridden stands in the way */
   publish(draftId: string, options: { readonly override: boolean }): Promise<void>;
+  /** Where a person can watch a run; undefined when nobody shows it. */
+  traceUrl(run: StoredRun): Promise<string | undefined>;
   discard(draftId: string): Promise<void>;
   resolveFinding(findingId: string, resolution: 'fixed' | 'dismissed', note: string | null): Promise<void>;
   /** @param repositoryKey undefined: all repositories */

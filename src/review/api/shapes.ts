@@ -1,8 +1,13 @@
 /** Bodies of the API, besides those of `src/protocol`. */
 import * as v from 'valibot';
 import {
+  BackendStatus,
+  DashboardLink,
+  DeadJob,
   Delivery,
+  DraftHunks,
   findingSeverities,
+  ItemDetail,
   Repository,
   ReviewDraft,
   ReviewEvent,
@@ -10,6 +15,7 @@ import {
   ReviewItem,
   ReviewRun,
   reviewScopes,
+  SettingsView,
   SourceWrite,
   SyncJob,
 } from '../../protocol/index.ts';
@@ -49,48 +55,7 @@ export const Health = v.object({
   node: v.string(),
   time: v.string(),
 });
-export const BackendStatus = v.object({
-  version: v.string(),
-  node: v.string(),
-  storage: v.picklist(['sqlite', 'postgres']),
-  writesEnabled: v.boolean(),
-  webhookReady: v.boolean(),
-  settingsWritable: v.boolean(),
-  settingsProblem: v.nullable(v.string()),
-  repositories: v.number(),
-  newestEvent: v.number(),
-  role: v.optional(v.picklist(['all', 'web', 'worker'])),
-  /** Whether the forge can be asked with the App's credentials. */
-  source: v.optional(
-    v.object({
-      state: v.picklist(['ready', 'notConfigured', 'failed']),
-      code: v.optional(v.string()),
-      message: v.optional(v.string()),
-    }),
-  ),
-  /** Work that was given up and is kept to be seen, up to 200. */
-  deadJobs: v.number(),
-});
-export const DeadJob = v.object({
-  jobId: v.number(),
-  kind: v.string(),
-  key: v.string(),
-  attempt: v.number(),
-  error: v.string(),
-  diedAt: v.string(),
-});
-export const ItemDetail = v.object({ item: ReviewItem, runs: v.array(ReviewRun), drafts: v.array(ReviewDraft) });
 export const DispatchResult = v.object({ run: ReviewRun, isNew: v.boolean() });
-export const SettingsView = v.object({
-  revision: v.string(),
-  writable: v.boolean(),
-  file: v.string(),
-  settings: v.record(v.string(), v.unknown()),
-  warnings: v.array(v.string()),
-  problem: v.nullable(v.string()),
-  restartNeededFor: v.array(v.string()),
-  fromEnvironment: v.array(v.object({ path: v.string(), variable: v.string() })),
-});
 export const SettingsChangeResult = v.object({
   revision: v.string(),
   changed: v.array(v.string()),
@@ -126,9 +91,11 @@ export const responseSchemas = {
   ItemDetail,
   ReviewRun,
   RunPage: page(ReviewRun),
+  RunTrace: DashboardLink,
   DispatchResult,
   ReviewDraft,
   DraftPage: page(ReviewDraft),
+  DraftHunks,
   ReviewFinding,
   Repository,
   SyncJob,

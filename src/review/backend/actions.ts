@@ -10,6 +10,7 @@ export function createActions(store: ReviewStore, runs: ReviewRuns): ReviewActio
     dispatch: (item, wish) => runs.dispatch(item, { trigger: 'manual', ...wish }),
     cancel: (runId) => runs.cancel(runId),
     publish: (draftId, options) => runs.publish(draftId, options),
+    traceUrl: (run) => runs.traceUrl(run),
     discard: (draftId) => runs.discard(draftId),
     resolveFinding: (findingId, resolution, note) => runs.resolveFinding(findingId, resolution, note),
 

@@ -5,7 +5,7 @@ import { type FetchContext, fetchMissing, fetchTarget } from './fetch.ts';
 import { mergeBaseOf } from './merge-base.ts';
 import { dropRecord, readRecord, worktreeKey, writeRecord } from './metadata.ts';
 import { checkBranchName, checkObjectName, insideRoot } from './paths.ts';
-import { readCommitted, readManyCommitted } from './read.ts';
+import { committedReader, readManyCommitted } from './read.ts';
 import type { Remotes } from './remote.ts';
 import { whyFull } from './scope.ts';
 import {
@@ -38,6 +38,14 @@ interface Survey {
   readonly mergeBaseSha: string;
   readonly fullReason: FullReason | null;
   readonly plan: TreePlan;
+}
+
+/** What is read of the commits once head and base are known. */
+interface Findings {
+  readonly change: Change;
+  readonly since: Change | null;
+  /** By path, of those that were wanted and can be read. */
+  readonly baseTexts: ReadonlyMap<string, string | null>;
 }
 
 /** See `ReviewGit.prepare`. A store that has lost objects is made anew, once. */
@@ -118,12 +126,31 @@ async function finish({ context, store, target, place }: Preparation, survey: Su
   const { mergeBaseSha, fullReason, plan } = survey;
   const reading = { git, gitDir: store.gitDir, limits, signal };
   const earlier = fullReason === null ? sinceSha : null;
-  const [change, since] = await together([
+  const [change, since, , baseTexts] = await together([
     changeBetween(reading, mergeBaseSha, headSha),
     earlier === null ? null : changeBetween(reading, earlier, headSha),
     fillWorktree(context, place, headSha, plan, signal),
+    readAhead(committedReader(reading, survey.baseSha), target.wantedOfBase ?? []),
   ]);
-  return present({ context, store, target, place }, survey, change, since);
+  return present({ context, store, target, place }, survey, { change, since, baseTexts });
+}
+
+/** What whoever reads them is told, later: that one is too large is said then. */
+async function readAhead(
+  read: (path: string) => Promise<string | null>,
+  paths: readonly string[],
+): Promise<ReadonlyMap<string, string | null>> {
+  const texts = new Map<string, string | null>();
+  await together(
+    paths.map(async (path) => {
+      try {
+        texts.set(path, await read(path));
+      } catch (error) {
+        if (!(error instanceof GitError) || error.code !== 'fileTooLarge') throw error;
+      }
+    }),
+  );
+  return texts;
 }
 
 /** What an earlier attempt of the run has left is removed, wherever its objects are. */
@@ -147,12 +174,12 @@ async function noteWorktree({ context, place, target }: Preparation): Promise<vo
 function present(
   { context, store, target, place }: Pick<Preparation, 'context' | 'store' | 'target' | 'place'>,
   { baseSha, mergeBaseSha, fullReason, plan }: Survey,
-  change: Change,
-  since: Change | null,
+  { change, since, baseTexts }: Findings,
 ): PreparedReview {
   const { git, layout, limits } = context;
   const { headSha } = target;
   const reading = { git, gitDir: store.gitDir, limits, signal: undefined };
+  const readBase = committedReader(reading, baseSha);
   return {
     ...change,
     worktreePath: insideRoot(layout.root, place.key),
@@ -163,8 +190,11 @@ function present(
     fullReason,
     since,
     omitted: plan.omitted,
-    baseFiles: (path) => readCommitted(reading, baseSha, path),
-    readHead: (path) => readCommitted(reading, headSha, path),
+    baseFiles: async (path) => {
+      const known = baseTexts.get(path);
+      return known === undefined ? await readBase(path) : known;
+    },
+    readHead: committedReader(reading, headSha),
     readHeadFiles: (paths) => readManyCommitted(reading, headSha, paths),
   };
 }

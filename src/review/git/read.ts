@@ -12,18 +12,48 @@ interface Blob {
   readonly bytes: number;
 }
 
+interface Question {
+  readonly path: string;
+  readonly resolve: (text: string | null) => void;
+  readonly reject: (error: unknown) => void;
+}
+
 /**
- * The text of one file as a commit has it: from the object database, never from a working tree. Null when there is none, or
- * it is a link, a submodule or a directory. Bytes that are no UTF-8 become U+FFFD.
- * @throws GitError `fileTooLarge`, `pathOutside`
+ * Reads single files as a commit has them: from the object database, never from a working tree. Null when there is none, or it
+ * is a link, a submodule or a directory. Bytes that are no UTF-8 become U+FFFD. What is asked for in one turn of the event loop
+ * is read by the same two processes.
+ * @returns what rejects with GitError `fileTooLarge`, `pathOutside`
  */
-export async function readCommitted(context: TreeContext, sha: string, path: string): Promise<string | null> {
-  const [blob] = await findBlobs(context, sha, [path]);
-  if (blob === undefined) return null;
-  if (blob.bytes > context.limits.readBytes) {
-    throw new GitError('fileTooLarge', `The file has more than ${context.limits.readBytes} bytes`);
-  }
-  return (await readBlobs(context, [blob])).get(path) ?? null;
+export function committedReader(context: TreeContext, sha: string): (path: string) => Promise<string | null> {
+  let asked: Question[] = [];
+  const answer = async (questions: readonly Question[]) => {
+    const { readBytes } = context.limits;
+    const blobs = await findBlobs(context, sha, [...new Set(questions.map(({ path }) => path))]);
+    const texts = await readBlobs(
+      context,
+      blobs.filter(({ bytes }) => bytes <= readBytes),
+    );
+    const large = new Set(blobs.filter(({ bytes }) => bytes > readBytes).map(({ path }) => path));
+    for (const { path, resolve, reject } of questions) {
+      if (!large.has(path)) resolve(texts.get(path) ?? null);
+      else reject(new GitError('fileTooLarge', `The file has more than ${readBytes} bytes`));
+    }
+  };
+  const flush = () => {
+    const questions = asked;
+    asked = [];
+    answer(questions).catch((error: unknown) => {
+      for (const { reject } of questions) reject(error);
+    });
+  };
+  return async (path) => {
+    checkRepositoryPath(path);
+    return await new Promise((resolve, reject) => {
+      asked.push({ path, resolve, reject });
+      if (asked.length === 1) setImmediate(() => asked.length > 0 && flush());
+      if (asked.length === batchFiles) flush();
+    });
+  };
 }
 
 /** Many files of a commit; those that are too large, alone or with those before them, are null. Every path has an answer. */
@@ -54,9 +84,12 @@ async function findBlobs({ git, gitDir, signal }: TreeContext, sha: string, path
     args: ['ls-tree', '-l', '-z', '--full-tree', sha, '--', ...paths],
     signal,
   });
-  return parseTree(stdout).flatMap(({ mode, type, sha: name, bytes, path }) =>
-    type === 'blob' && mode !== '120000' ? [{ path: path.toString('utf8'), sha: name, bytes }] : [],
-  );
+  // A directory that was named beside one of its files is listed whole.
+  const named = new Set(paths);
+  return parseTree(stdout).flatMap(({ mode, type, sha: name, bytes, path }) => {
+    const text = path.toString('utf8');
+    return type === 'blob' && mode !== '120000' && named.has(text) ? [{ path: text, sha: name, bytes }] : [];
+  });
 }
 
 async function readBlobs({ git, gitDir, signal }: TreeContext, blobs: readonly Blob[]): Promise<Map<string, string>> {

@@ -23,6 +23,8 @@ export interface ReviewTarget {
   readonly baseSha: string;
   /** Head of the review that this one goes on from; null for a full review. */
   readonly sinceSha: string | null;
+  /** Files of the base commit that will be asked for: read beside everything else, in place of after it. */
+  readonly wantedOfBase?: readonly string[];
   /** Asked when something must be fetched, and only then. Null when the remote wants none. */
   readonly token: () => Promise<string | null>;
   readonly signal?: AbortSignal;

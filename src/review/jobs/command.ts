@@ -5,6 +5,7 @@ import { type CommandVerb, commandVerbs, decideCommand, rulesOf } from '../webho
 import { type Asked, react, reply } from './acknowledge.ts';
 import { helpText, refusalText, statusText } from './command-texts.ts';
 import { enabledRepository, freshItem } from './items.ts';
+import { readable } from './payload.ts';
 import type { JobContext, JobKind, Outcome } from './types.ts';
 
 /** What the intake puts into jobs of this kind (`webhook/decide.ts`). */
@@ -20,7 +21,9 @@ export const command: JobKind = {
     if (deliveryId !== undefined) await context.outcomes.delivery(deliveryId, outcome);
   },
   async giveUp(job, context, { code }) {
-    const { commentId, deliveryId } = v.parse(Payload, job.payload);
+    const payload = readable(Payload, job);
+    if (!payload) return;
+    const { commentId, deliveryId } = payload;
     await context.store.updateCommand(commentId, { status: 'failed', errorCode: code });
     if (deliveryId !== undefined) await context.outcomes.delivery(deliveryId, { outcome: 'failed', reason: code });
   },

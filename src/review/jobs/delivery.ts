@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { ReviewApiError } from '../api/errors.ts';
-import type { Job } from '../store/index.ts';
 import { enabledRepository, freshItem } from './items.ts';
+import { readable } from './payload.ts';
 import type { JobContext, JobKind, Outcome } from './types.ts';
 
 /** What the intake puts into jobs of this kind (`webhook/decide.ts`). */
@@ -24,10 +24,11 @@ export const delivery: JobKind = {
     const payload = v.parse(Payload, job.payload);
     await settle(payload, context, await outcomeOf(payload, context));
   },
-  giveUp: (job, context, { code }) => settle(payloadOf(job), context, { outcome: 'failed', reason: code }),
+  async giveUp(job, context, { code }) {
+    const payload = readable(Payload, job);
+    if (payload) await settle(payload, context, { outcome: 'failed', reason: code });
+  },
 };
-
-const payloadOf = (job: Job): Payload => v.parse(Payload, job.payload);
 
 async function outcomeOf(payload: Payload, context: JobContext): Promise<Outcome> {
   const repository = await enabledRepository(context, payload.repositoryKey);

@@ -37,11 +37,6 @@ export const limits = {
   /** Part of a pause that is left to chance, so that what failed together does not come back together. */
   jitter: 0.2,
   errorCharacters: 500,
-  /** Deliveries that wait, looked through for those that a finished job was about. */
-  settlePage: 1_000,
-  settlePages: 20,
-  /** Jobs that end within this time look through them together. */
-  settleMs: 25,
   /** How often due work of the roles is looked for. */
   roleTickMs: 1_000,
   /** A role is held so long without a word of its holder. */

@@ -2,6 +2,7 @@ import * as v from 'valibot';
 import type { SyncJob } from '../../protocol/index.ts';
 import { SourceError } from '../github/index.ts';
 import type { StoredRepository } from '../store/index.ts';
+import { readable } from './payload.ts';
 import type { JobContext, JobKind, Outcome } from './types.ts';
 
 /** What asks for a look: the intake, the scheduler, the API. */
@@ -53,8 +54,10 @@ export const sync: JobKind = {
     if (first?.isRetryable === true && isTold && repositories.length === 1) throw first;
     await settle(payload, context, first ? { outcome: 'failed', reason: first.code } : processed);
   },
-  giveUp: (job, context, { code }) =>
-    settle(v.parse(Payload, job.payload), context, { outcome: 'failed', reason: code }),
+  async giveUp(job, context, { code }) {
+    const payload = readable(Payload, job);
+    if (payload) await settle(payload, context, { outcome: 'failed', reason: code });
+  },
 };
 
 const none = { changedItems: 0, apiCalls: 0, notModified: 0 } as const;

@@ -1,4 +1,5 @@
 import type { Job } from '../store/index.ts';
+import { News } from '../webhook/index.ts';
 import { command } from './command.ts';
 import { delivery } from './delivery.ts';
 import { cleanup, reconcile } from './housekeeping.ts';
@@ -33,7 +34,9 @@ export function createJobWorker(
     () => runs.tick(),
     (error) => logger.warn('due reviews cannot be looked for', { error }),
   );
-  const context: JobContext = { ...options, outcomes: new DeliveryOutcomes(store), tickSoon: ticker.soon };
+  const news = new News(store, logger);
+  const outcomes = new DeliveryOutcomes(store, news);
+  const context: JobContext = { ...options, outcomes, tickSoon: ticker.soon };
   const all = lanes.map(
     (lane) =>
       new Lane({
@@ -60,6 +63,7 @@ export function createJobWorker(
       unsubscribe?.();
       await Promise.all(all.map((lane) => lane.stop(limits.stopMs)));
       await ticker.stop();
+      await news.close();
     },
     tickSoon: ticker.soon,
     ended: () => ended,

@@ -1,6 +1,7 @@
 import * as v from 'valibot';
 import type { StoredWrite } from '../store/index.ts';
 import { type Failure, failureOf } from './failure.ts';
+import { readable } from './payload.ts';
 import type { JobContext, JobKind } from './types.ts';
 
 const Payload = v.object({
@@ -31,7 +32,8 @@ export const write: JobKind = {
     }
   },
   async giveUp(job, context, failure) {
-    const found = await context.store.write(v.parse(Payload, job.payload).writeId);
+    const payload = readable(Payload, job);
+    const found = payload && (await context.store.write(payload.writeId));
     if (!found || found.status === 'sent') return;
     const lastError = found.lastError ?? lastErrorOf(failure, undefined);
     await context.store.updateWrite(found.writeId, { status: 'failed', lastError });

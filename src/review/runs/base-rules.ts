@@ -1,5 +1,6 @@
 import * as v from 'valibot';
 import { findingSeverities } from '../../protocol/index.ts';
+import type { AttributesFile } from '../anchors/index.ts';
 import type { PreparedReview } from '../git/index.ts';
 import type { BackendSettings } from '../settings/index.ts';
 import { runLimits } from './limits.ts';
@@ -8,6 +9,9 @@ import { runLimits } from './limits.ts';
 export const rulesFile = '.oratorio-review.json';
 /** Written for agents and reviewers; instructions too. */
 const guides = ['REVIEW.md', 'AGENTS.md'] as const;
+const attributesFile = '.gitattributes';
+/** All that is read of the base commit. */
+export const baseRuleFiles = [rulesFile, attributesFile, ...guides] as const;
 
 const names = v.pipe(v.array(v.pipe(v.string(), v.trim(), v.nonEmpty(), v.maxLength(200))), v.maxLength(200));
 export const RepositoryRules = v.strictObject({
@@ -31,6 +35,8 @@ export interface BaseRules {
   /** The settings as they hold for this repository. */
   readonly review: BackendSettings['Review'];
   readonly instructions: readonly string[];
+  /** Which files are generated or vendored. Of the root: those further down are not looked for. */
+  readonly gitAttributes: readonly AttributesFile[];
   readonly warnings: readonly string[];
 }
 
@@ -84,13 +90,18 @@ const merged = (review: BackendSettings['Review'], rules: RepositoryRules): Back
 
 /** The settings and what the base commit adds to them. @throws GitError when git fails */
 export async function readBaseRules(files: BaseFiles, review: BackendSettings['Review']): Promise<BaseRules> {
-  const [rules, ...texts] = await Promise.all([rulesOf(files), ...guides.map((path) => textOf(files, path))]);
+  const [rules, attributes, ...texts] = await Promise.all([
+    rulesOf(files),
+    textOf(files, attributesFile),
+    ...guides.map((path) => textOf(files, path)),
+  ]);
   const instructions = [review.Instructions, rules.value.instructions ?? '', ...texts.map(({ value }) => value ?? '')]
     .map((text) => text.trim().slice(0, runLimits.instructions))
     .filter((text) => text !== '');
   return {
     review: merged(review, rules.value),
     instructions,
-    warnings: [rules, ...texts].flatMap(({ warnings }) => warnings),
+    gitAttributes: attributes.value === null ? [] : [{ directory: '', text: attributes.value }],
+    warnings: [rules, attributes, ...texts].flatMap(({ warnings }) => warnings),
   };
 }

@@ -1,4 +1,4 @@
-import { repeats, scanOutput } from '../anchors/index.ts';
+import { type FindingIdentity, repeats, scanCode, scanOutput } from '../anchors/index.ts';
 import { type StoredFinding, severityRank } from '../store/index.ts';
 import type { ReviewNotes } from './notes.ts';
 
@@ -28,7 +28,8 @@ export function compose(notes: ReviewNotes, facts: ComposeFacts): Composition {
   const findings: Noted[] = [];
   for (const each of bySeverity(notes.findings)) {
     const isSmall = severityRank[each.finding.severity] > severityRank[notes.minSeverity];
-    const isKnown = [...told, ...findings.map(({ finding }) => finding)].some((known) => repeats(each.finding, known));
+    const identity = identityOf(each);
+    const isKnown = [...told, ...findings.map(identityOf)].some((known) => repeats(identity, known));
     if (!isSmall && !isKnown) findings.push(each);
   }
   const scan = new Scan(facts.secrets);
@@ -39,6 +40,11 @@ export function compose(notes: ReviewNotes, facts: ComposeFacts): Composition {
     blockedBy: scan.blockedBy,
   };
 }
+
+const identityOf = ({ finding: { path, title, oldText }, oldPath }: Noted): FindingIdentity => ({
+  ...{ path, title, oldText },
+  ...(oldPath !== undefined && { oldPath }),
+});
 
 const nothingText = ({ totalFiles }: ReviewNotes): string =>
   totalFiles === 0 ? 'Nothing has changed.' : 'None of the changed files is one that is reviewed.';
@@ -98,14 +104,11 @@ class Scan {
 
   /** Code is not changed: what would have to be is not suggested. */
   code(text: string, what: string): string | undefined {
-    const { blockedBy } = scanOutput(text, this.#secrets);
+    const { blockedBy, changes } = scanCode(text, this.#secrets);
     if (blockedBy) this.blockedBy ??= { code: blockedBy.code, message: `In ${what}: ${blockedBy.message}` };
-    return blockedBy || hidden.test(text) ? undefined : text;
+    return blockedBy || changes.length > 0 ? undefined : text;
   }
 }
-/** What a reader of a suggestion would not see (CVE-2021-42574). */
-const hidden =
-  /[\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}]|[^\P{Cc}\n\r\t]/u;
 
 export interface Resolution {
   readonly finding: StoredFinding;
@@ -116,7 +119,7 @@ export interface Resolution {
 /** Which open findings this review closes. One that was found again stays open, whatever else was said of it. */
 export function resolutionsOf(notes: ReviewNotes, open: readonly StoredFinding[]): Resolution[] {
   return open.flatMap((finding) => {
-    if (notes.findings.some((each) => repeats(each.finding, finding))) return [];
+    if (notes.findings.some((each) => repeats(identityOf(each), finding))) return [];
     // A model does not dismiss what was told: the text it reads may talk it into that.
     const said = notes.resolved.find((each) => each.findingId === finding.findingId && each.resolution !== 'dismissed');
     if (said) return [{ finding, resolution: said.resolution === 'fixed' ? 'fixed' : 'outdated', note: said.note }];

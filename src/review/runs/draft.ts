@@ -2,6 +2,7 @@ import type { Drafted } from '../../../machines/index.ts';
 import type { StoredDraft, StoredFinding } from '../store/index.ts';
 import { compose } from './compose.ts';
 import { ReviewRunError } from './errors.ts';
+import { keepHunks } from './hunks.ts';
 import { type ReviewNotes, readNotes } from './notes.ts';
 import { publishesByItself } from './publish-rules.ts';
 import { secretsOf } from './secrets.ts';
@@ -25,6 +26,9 @@ async function makeDraft(session: RunSession): Promise<StoredDraft> {
   // Always the same for a run: a second attempt replaces what the first one left.
   const draftId = `draft-${runId}`;
   const { summary, findings, warnings, blockedBy } = await composeDraft(session, notes, draftId);
+  // Facts are not written under the lease; and before the draft, because that one is not made again.
+  await session.renew();
+  await keepHunks(store, runId, notes, findings, secretsOf(session.context.settings()));
   const { reviewedFiles, totalFiles, skippedFiles } = notes;
   const made = await store.putDraft(session.lease, {
     ...{ draftId, runId, itemId, headSha, status: 'draft', summary, findings },

@@ -1,5 +1,6 @@
 import type { ReviewFailure } from '../../../machines/index.ts';
 import type { ReviewRunState } from '../../protocol/index.ts';
+import type { RunOutcome } from '../git/index.ts';
 import { endCheckRun } from './check-run.ts';
 import { forgetNotes } from './notes.ts';
 import { errorOf, type RunSession } from './session.ts';
@@ -17,12 +18,17 @@ export async function finish(session: RunSession, state: EndState, failure: Revi
   const { context, run } = session;
   if (state === 'done') await keepReviewed(session);
   await endCheckRun(context, run, state);
-  await context.git.release(run.runId, state === 'done' ? 'succeeded' : 'failed').catch((error: unknown) => {
+  await releaseWorktree(session, state === 'done' ? 'succeeded' : 'failed');
+  if (state === 'cancelled' || state === 'superseded') await forgetNotes(context.store, run.runId);
+  await session.update({ state, nextAttemptAt: null, error: failure && errorOf(failure) });
+}
+
+/** Nobody needs it any more: the time for which it is kept begins. */
+export async function releaseWorktree({ context, run }: RunSession, outcome: RunOutcome): Promise<void> {
+  await context.git.release(run.runId, outcome).catch((error: unknown) => {
     // The clean-up takes what was not released, too.
     context.logger.warn('a worktree could not be released', { runId: run.runId, error: String(error) });
   });
-  if (state === 'cancelled' || state === 'superseded') await forgetNotes(context.store, run.runId);
-  await session.update({ state, nextAttemptAt: null, error: failure && errorOf(failure) });
 }
 
 /** The next review looks at what comes after this head. Not when its findings are held back: they would never be told. */

@@ -22,6 +22,12 @@ export const runLimits = {
   autoPage: 100,
   /** Drafts of a pull request that are looked through for what somebody has dismissed. */
   earlierDrafts: 50,
+  /** Lines of the diff that are kept before and after those of a finding. */
+  hunkContext: 12,
+  /** Of them all, per finding; bytes. */
+  hunkBytes: 4_096,
+  /** Of one of them; characters. */
+  hunkLine: 1_000,
   /** A draft that a person edits while it is changed here is read again this often. */
   draftTries: 5,
 } as const;

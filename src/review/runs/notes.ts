@@ -1,6 +1,6 @@
 import * as v from 'valibot';
-import { findingResolutions, SubmittedFinding } from '../../protocol/index.ts';
-import type { ReviewStore } from '../store/index.ts';
+import { FindingHunk, findingResolutions, SubmittedFinding } from '../../protocol/index.ts';
+import { notesFact, type ReviewStore } from '../store/index.ts';
 
 const Anchor = v.variant('placement', [
   v.object({
@@ -29,7 +29,15 @@ export const ReviewNotes = v.object({
   /** In place of a review: why there was nothing to look at. */
   isNothing: v.boolean(),
   findings: v.array(
-    v.object({ findingId: v.string(), finding: SubmittedFinding, anchor: Anchor, fingerprint: v.string() }),
+    v.object({
+      findingId: v.string(),
+      finding: SubmittedFinding,
+      anchor: Anchor,
+      fingerprint: v.string(),
+      oldPath: v.exactOptional(v.string()),
+      /** As the diff has it: looked through for secrets when the draft is made. */
+      hunk: v.exactOptional(FindingHunk),
+    }),
   ),
   resolved: v.array(
     v.object({ findingId: v.string(), resolution: v.picklist(findingResolutions), note: v.nullable(v.string()) }),
@@ -45,23 +53,22 @@ export const ReviewNotes = v.object({
 });
 export type ReviewNotes = v.InferOutput<typeof ReviewNotes>;
 
-const nameOf = (runId: string): string => `reviewNotes:${runId}`;
 type Facts = Pick<ReviewStore, 'fact' | 'setFact'>;
 
 export const keepNotes = (store: Facts, runId: string, notes: ReviewNotes): Promise<void> =>
-  store.setFact(nameOf(runId), JSON.stringify(notes));
+  store.setFact(notesFact(runId), JSON.stringify(notes));
 
 /** @returns undefined when there are none, or none of this head */
 export async function readNotes(
   store: Facts,
   { runId, headSha }: { readonly runId: string; readonly headSha: string },
 ): Promise<ReviewNotes | undefined> {
-  const text = await store.fact(nameOf(runId));
-  if (text === undefined || text === '') return undefined;
+  const text = await store.fact(notesFact(runId));
+  if (text === undefined) return undefined;
   // Notes that another version has written, and that are not understood, are as good as none.
   const { success, output } = v.safeParse(v.pipe(v.string(), v.parseJson(), ReviewNotes), text);
   return success && output.headSha === headSha ? output : undefined;
 }
 
 /** They are not needed any more. */
-export const forgetNotes = (store: Facts, runId: string): Promise<void> => store.setFact(nameOf(runId), '');
+export const forgetNotes = (store: Facts, runId: string): Promise<void> => store.setFact(notesFact(runId), null);

@@ -10,7 +10,7 @@ import type { Publication } from './publication.ts';
 import { enqueueReview, judge, placeOf } from './queue.ts';
 import type { ReviewRuns, RunContext } from './types.ts';
 
-type Actions = Pick<ReviewRuns, 'dispatch' | 'cancel' | 'publish' | 'discard' | 'resolveFinding'>;
+type Actions = Pick<ReviewRuns, 'dispatch' | 'cancel' | 'publish' | 'discard' | 'resolveFinding' | 'traceUrl'>;
 
 const refusals: Readonly<Partial<Record<IneligibleCode, readonly ['repositoryNotRouted' | 'invalidState', string]>>> = {
   repositoryDisabled: ['repositoryNotRouted', 'The repository is not configured.'],
@@ -54,10 +54,17 @@ export function peopleActions(context: RunContext, publication: Publication, dis
       return enqueueReview(context, item, wish);
     },
 
+    async traceUrl({ threadId, repositoryKey }) {
+      const { configured } = await placeOf(context, repositoryKey);
+      if (threadId === null || configured?.workspacePath === undefined) return undefined;
+      return context.agent.traceUrl(configured.workspacePath, threadId);
+    },
+
     async cancel(runId): Promise<StoredRun> {
       const run = await store.requestCancel(runId);
       if (!run) throw new ReviewApiError('notFound', 'There is no such run.', { runId });
       dispatcher.poke(runId);
+      if (run.state === 'cancelled') await forgetNotes(store, runId);
       await endLeftCheckRuns(context, run.itemId);
       await store.publish('run.changed', { runId, itemId: run.itemId, state: run.state });
       return run;

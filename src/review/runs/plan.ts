@@ -1,4 +1,11 @@
-import { type Anchor, type RenderedFinding, renderComment, renderSummary, scanOutput } from '../anchors/index.ts';
+import {
+  type Anchor,
+  type RenderedFinding,
+  renderComment,
+  renderSummary,
+  scanCode,
+  scanOutput,
+} from '../anchors/index.ts';
 import type { StoredDraft, StoredFinding, StoredItem } from '../store/index.ts';
 import { type Resolution, resolutionsOf } from './compose.ts';
 import type { ReviewNotes } from './notes.ts';
@@ -141,13 +148,22 @@ export function leakIn(
   secrets: readonly string[],
 ): { readonly code: string; readonly message: string } | undefined {
   const told = findings.filter(({ status }) => status === 'accepted');
-  const texts = [summary, ...told.flatMap(({ title, body, newText = '', path }) => [title, body, newText, path])];
-  return texts.map((text) => scanOutput(text, secrets).blockedBy).find((blocked) => blocked !== null) ?? undefined;
+  const scanned = [
+    ...[summary, ...told.flatMap(({ title, body, path }) => [title, body, path])].map((text) =>
+      scanOutput(text, secrets),
+    ),
+    ...told.map(({ newText = '' }) => scanCode(newText, secrets)),
+  ];
+  return scanned.find(({ blockedBy }) => blockedBy !== null)?.blockedBy ?? undefined;
 }
 
-/** Made harmless once more: people write mentions too. */
+/** Made harmless once more: people write mentions too, and paste what cannot be seen. */
 export function cleaned(draft: StoredDraft, secrets: readonly string[]): StoredDraft {
   const clean = (text: string) => scanOutput(text, secrets).text;
+  const cleanCode = (text: string) => {
+    const scanned = scanCode(text, secrets);
+    return scanned.changes.length > 0 ? scanned.text : text;
+  };
   return {
     ...draft,
     summary: clean(draft.summary),
@@ -155,6 +171,7 @@ export function cleaned(draft: StoredDraft, secrets: readonly string[]): StoredD
       ...each,
       title: clean(each.title).replace(/\s+/g, ' '),
       body: clean(each.body),
+      ...(each.newText !== undefined && { newText: cleanCode(each.newText) }),
     })),
   };
 }

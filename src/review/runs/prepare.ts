@@ -3,7 +3,7 @@ import { parseDiff, selectFiles } from '../anchors/index.ts';
 import { GitError, type PreparedReview } from '../git/index.ts';
 import type { ConfiguredRepository } from '../settings/index.ts';
 import type { StoredItem } from '../store/index.ts';
-import { readBaseRules } from './base-rules.ts';
+import { baseRuleFiles, readBaseRules } from './base-rules.ts';
 import { beginCheckRun } from './check-run.ts';
 import { ReviewRunError } from './errors.ts';
 import { keepNotes } from './notes.ts';
@@ -40,6 +40,7 @@ export async function prepare(session: RunSession, signal: AbortSignal): Promise
     ignorePaths: rules.review.IgnorePaths,
     maxFiles: rules.review.MaxFiles,
     maxDiffBytes: rules.review.MaxDiffBytes,
+    gitAttributes: rules.gitAttributes,
   });
   const { workspacePath } = configured;
   session.preparation = { item, workspacePath, prepared, diffFiles, selection, rules };
@@ -77,7 +78,10 @@ function fetchTarget(session: RunSession, { item, configured }: Target, signal: 
   const { instance, owner, name, workspacePath } = configured;
   const repository = { instance, owner, name };
   const token = () => source.tokens.read(repository);
-  return git.prepare({ runId, repository, workspacePath, number, headSha, baseRef, baseSha, sinceSha, token, signal });
+  const heads = { headSha, baseRef, baseSha, sinceSha };
+  return git.prepare({
+    ...{ runId, repository, workspacePath, number, ...heads, wantedOfBase: baseRuleFiles, token, signal },
+  });
 }
 
 /** What the forge says now, and whether that is still what this run is about. */

@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import type { ReviewAssignment, ReviewSubmission } from '../agent/index.ts';
+import type { FindingHunk } from '../../protocol/index.ts';
+import type { AnchoredFinding, ReviewAssignment, ReviewSubmission } from '../agent/index.ts';
+import type { DiffFile } from '../anchors/index.ts';
 import type { StoredFinding } from '../store/index.ts';
+import { hunkAround } from './hunks.ts';
 import { keepNotes, type ReviewNotes } from './notes.ts';
 import type { Preparation, RunSession } from './session.ts';
 
@@ -48,14 +51,17 @@ async function assignmentOf({ context, run }: RunSession, preparation: Preparati
   const { item, workspacePath, prepared, diffFiles, selection, rules } = preparation;
   const openFindings = await context.store.openFindings(item.itemId);
   const { instructions } = rules;
-  const maxFindings = rules.review.MaxFindings;
-  return { run, item, workspacePath, prepared, diffFiles, selection, instructions, openFindings, maxFindings };
+  const { MaxFindings: maxFindings, MinSeverity: minSeverity } = rules.review;
+  return {
+    ...{ run, item, workspacePath, prepared, diffFiles, selection },
+    ...{ instructions, openFindings, maxFindings, minSeverity },
+  };
 }
 
 /** All that the later steps need. @param submission null: there was nothing to look at */
 export async function notesOf(
   { context, run }: RunSession,
-  { item, prepared, selection, rules }: Preparation,
+  { item, prepared, diffFiles, selection, rules }: Preparation,
   submission: ReviewSubmission | null,
 ): Promise<ReviewNotes> {
   const changed = prepared.since ?? prepared;
@@ -69,7 +75,11 @@ export async function notesOf(
     sinceSha: prepared.scope === 'incremental' ? run.sinceSha : null,
     summary: submission?.summary ?? '',
     isNothing: submission === null,
-    findings: (submission?.findings ?? []).map((each) => ({ ...each, findingId: randomUUID() })),
+    findings: (submission?.findings ?? []).map((each) => ({
+      ...each,
+      findingId: randomUUID(),
+      ...hunkOf(diffFiles, each),
+    })),
     resolved: [...(submission?.resolved ?? [])],
     goneFindings: await goneOf(prepared, open),
     minSeverity: rules.review.MinSeverity,
@@ -79,6 +89,11 @@ export async function notesOf(
     skippedFiles: [...selection.skipped, ...cut.map(({ path }) => ({ path, reason: 'tooLarge' }))],
     warnings: [...rules.warnings, ...(submission?.warnings ?? [])],
   };
+}
+
+function hunkOf(files: readonly DiffFile[], { finding, anchor }: AnchoredFinding): { readonly hunk?: FindingHunk } {
+  const hunk = hunkAround(files, finding.path, anchor);
+  return hunk ? { hunk } : {};
 }
 
 const plain = (text: string): string => text.replace(/\s+/g, ' ').trim();

@@ -8,6 +8,7 @@ import {
 } from '../../../machines/index.ts';
 import { LeaseLostError, type StoredRun } from '../store/index.ts';
 import { draft } from './draft.ts';
+import { releaseWorktree } from './finish.ts';
 import { readNotes } from './notes.ts';
 import { prepare } from './prepare.ts';
 import type { Publication } from './publication.ts';
@@ -45,7 +46,7 @@ export function runActor(session: RunSession, publication: Publication, resumeAt
           interrupt(session, input.why),
         ),
         giveBack: fromPromise<void, ReviewRunKey & { readonly failure: ReviewFailure | null }>(({ input }) =>
-          session.step(() => session.giveBack(input.failure, pauseOf(session, input.failure)), lost),
+          session.step(() => giveBack(session, input.failure), lost),
         ),
         watch: fromCallback<ReviewRunEvent, ReviewRunKey>(({ sendBack }) => watch(session, sendBack)),
       },
@@ -76,6 +77,12 @@ async function interrupt(session: RunSession, why: keyof typeof shownAs): Promis
   const { configured } = await placeOf(context, repositoryKey);
   if (threadId !== null && configured?.workspacePath !== undefined)
     await context.agent.interrupt(configured.workspacePath, threadId);
+}
+
+/** Another attempt makes a worktree of its own, maybe on another machine; one that publishes needs none. */
+async function giveBack(session: RunSession, failure: ReviewFailure | null): Promise<void> {
+  if (failure && session.run.state !== 'publishing') await releaseWorktree(session, 'failed');
+  await session.giveBack(failure, pauseOf(session, failure));
 }
 
 /** The pause before the next attempt. @param failure null: the writes are waited for */

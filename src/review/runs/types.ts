@@ -24,7 +24,7 @@ export interface RunSource {
 export interface ReviewRunsOptions {
   readonly store: ReviewStore;
   readonly git: Pick<ReviewGit, 'prepare' | 'verifyClean' | 'release'>;
-  readonly agent: Pick<ReviewAgent, 'review' | 'interrupt'>;
+  readonly agent: Pick<ReviewAgent, 'review' | 'interrupt' | 'traceUrl'>;
   readonly source: RunSource;
   /** Asked anew whenever one is needed: settings may change while a review is under way. */
   readonly settings: () => BackendSettings;
@@ -65,6 +65,8 @@ export interface ReviewRuns {
   discard(draftId: string): Promise<void>;
   /** @throws ReviewApiError notFound, invalidState */
   resolveFinding(findingId: string, resolution: 'fixed' | 'dismissed', note: string | null): Promise<void>;
+  /** Where a person can watch the agent at a run; undefined when nobody shows it. */
+  traceUrl(run: StoredRun): Promise<string | undefined>;
   /** A write was sent, or given up: applies what the source said. The same write twice is once. */
   settleWrite(write: StoredWrite): Promise<void>;
   /** Queues every automatic review that is due. @returns how many */

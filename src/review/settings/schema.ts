@@ -33,15 +33,23 @@ const httpUrl = (value: string, text: string) =>
   );
 
 const Route = v.object({
-  /** `github:github.com/owner/repo`, or `owner/repo`. */
-  Project: v.string(),
-  WorkspacePath: v.pipe(v.string(), v.regex(/^\//, 'an absolute path')),
+  Project: v.pipe(v.string(), v.description('`owner/repo`, or `github:HOST/owner/repo`.')),
+  WorkspacePath: v.pipe(
+    v.string(),
+    v.regex(/^\//, 'an absolute path'),
+    v.description('Absolute path of its checkout, the same for the backend and the agent server.'),
+  ),
 });
 const Profile = v.object({
-  Instance: v.optional(v.string(), 'github.com'),
-  Owner: v.string(),
-  InstallationId: v.pipe(v.number(), v.integer(), v.minValue(1)),
-  Source: v.optional(v.string(), 'manual'),
+  Instance: v.pipe(v.optional(v.string(), 'github.com'), v.description('Host of the forge.')),
+  Owner: v.pipe(v.string(), v.description('User or organisation whose repositories it is for.')),
+  InstallationId: v.pipe(
+    v.number(),
+    v.integer(),
+    v.minValue(1),
+    v.description("Number of the App's installation there."),
+  ),
+  Source: v.pipe(v.optional(v.string(), 'manual'), v.description('Who has written this entry.')),
 });
 
 export const BackendSettings = v.object({
@@ -76,10 +84,16 @@ export const BackendSettings = v.object({
     v.object({
       Endpoint: httpUrl('https://api.github.com', 'API base URL; for Enterprise https://HOST/api/v3.'),
       GitEndpoint: words('', 'Base URL of git over https; empty: derived from Endpoint.'),
-      AppId: v.optional(v.union([v.pipe(v.string(), v.nonEmpty()), v.pipe(v.number(), v.integer(), v.minValue(1))])),
+      AppId: v.pipe(
+        v.optional(v.union([v.pipe(v.string(), v.nonEmpty()), v.pipe(v.number(), v.integer(), v.minValue(1))])),
+        v.description("The App's id; without it GitHub cannot be asked."),
+      ),
       PrivateKeyPath: words('', "File with the App's private key."),
       PrivateKey: words('', "The App's private key itself, for the environment."),
-      InstallationProfiles: v.optional(v.array(Profile), []),
+      InstallationProfiles: v.pipe(
+        v.optional(v.array(Profile), []),
+        v.description('Installations that are not looked for: which one is used for an owner.'),
+      ),
       WebhookSecret: words('', 'Secret of the webhook; without it every delivery is answered 503.'),
       WebhookSecretPrevious: words('', 'Also accepted while the secret is being changed.'),
       Repositories: list('owner/name of the repositories to review.'),
@@ -91,7 +105,10 @@ export const BackendSettings = v.object({
   DotCraft: v.optional(v.unknown()),
   AgentServer: v.optional(
     v.object({
-      RepositoryWorkspaceRoutes: v.optional(v.array(Route), []),
+      RepositoryWorkspaceRoutes: v.pipe(
+        v.optional(v.array(Route), []),
+        v.description('Where each repository has its checkout; one without a route is not reviewed.'),
+      ),
       AppServerUrl: words('', 'ws:// address of the agent server; empty: found through the Hub.'),
       AppServerToken: words('', 'Its token.'),
       HubDiscoveryEnabled: flag(true, 'Finds or starts the agent server of a route through the Hub.'),

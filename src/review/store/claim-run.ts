@@ -50,27 +50,28 @@ function candidate(database: Database, rows: Rows, { limits, affinity }: Claim) 
     return sql<number>`(select count(*) from "runs" as "live"
       where "live"."phase" = 'active' and "live"."leaseUntil" > ${now} ${same})`;
   };
-  const isWanted =
-    affinity.length === 0
-      ? sql<number>`1`
-      : sql<number>`case when "repositoryKey" in (${sql.join(affinity)})
-          or "createdAt" < ${now} - ${storeLimits.affinityMs} then 0 else 1 end`;
-  return rows
-    .selectFrom('runs')
-    .select(['key', 'leaseOwner'])
-    .where('phase', 'is not', null)
-    .where('leaseUntil', '<=', now)
-    .where(sql<boolean>`coalesce("nextAttemptAt", 0) <= ${now}`)
-    .where(atWork(), '<', limits.global)
-    .where(atWork('repositoryKey'), '<', limits.perRepository)
-    .where(atWork('source'), '<', limits.perSource)
-    .where(
-      sql<boolean>`("phase" = 'active' or not exists (select 1 from "runs" as "other"
+  const isNear = () => sql<number>`case when "repositoryKey" in (${sql.join(affinity)})
+    or "createdAt" < ${now} - ${storeLimits.affinityMs} then 0 else 1 end`;
+  return (
+    rows
+      .selectFrom('runs')
+      .select(['key', 'leaseOwner'])
+      .where('phase', 'is not', null)
+      .where('leaseUntil', '<=', now)
+      .where(sql<boolean>`coalesce("nextAttemptAt", 0) <= ${now}`)
+      .where(atWork(), '<', limits.global)
+      .where(atWork('repositoryKey'), '<', limits.perRepository)
+      .where(atWork('source'), '<', limits.perSource)
+      .where(
+        sql<boolean>`("phase" = 'active' or not exists (select 1 from "runs" as "other"
         where "other"."itemId" = "runs"."itemId" and "other"."phase" = 'active'))`,
-    )
-    .orderBy(isWanted)
-    .orderBy('key')
-    .limit(1)
-    .$if(locksRows(database), (query) => query.forUpdate().skipLocked())
-    .executeTakeFirst();
+      )
+      .$if(affinity.length > 0, (query) => query.orderBy(isNear()))
+      // First by the time: by the bare key SQLite would read all runs there ever were, because they lie in that order.
+      .orderBy('createdAt')
+      .orderBy('key')
+      .limit(1)
+      .$if(locksRows(database), (query) => query.forUpdate().skipLocked())
+      .executeTakeFirst()
+  );
 }

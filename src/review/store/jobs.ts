@@ -3,6 +3,7 @@ import { type Database, locksRows, type Rows } from './database.ts';
 import { isHeldJob, nobody } from './leases.ts';
 import { limits } from './limits.ts';
 import { pageSize } from './paging.ts';
+import { prepared } from './prepared.ts';
 import { deadJobRow, type Tables } from './tables.ts';
 import { together } from './together.ts';
 import type { Job, NewJob, ReviewStore } from './types.ts';
@@ -73,20 +74,29 @@ export function jobs(database: Database, wakes: Wakes): Methods {
  * committed: nobody who sees a later one misses an earlier one.
  */
 export async function insertJob(database: Database, rows: Rows, job: NewJob): Promise<void> {
-  await database.lock(rows, `job ${job.key}`);
-  const dueAt = sql<number>`${database.now} + ${job.delayMs ?? 0}`;
-  await rows
+  const { kind, key, payload, dedupe = null, delayMs = 0 } = job;
+  await database.lock(rows, `job ${key}`);
+  await insert(database, rows, { kind, key, payload: JSON.stringify(payload), dedupe, delayMs });
+}
+
+interface NewRow {
+  readonly kind: string;
+  readonly key: string;
+  readonly payload: string;
+  readonly dedupe: string | null;
+  readonly delayMs: number;
+}
+
+const insert = prepared(({ now }, rows, { kind, key, payload, dedupe, delayMs }: NewRow) =>
+  rows
     .insertInto('jobs')
     .values({
-      kind: job.kind,
-      key: job.key,
-      payload: JSON.stringify(job.payload),
-      dedupe: job.dedupe ?? null,
-      dueAt,
+      ...{ kind, key, payload, dedupe },
+      dueAt: sql<number>`${now} + ${delayMs}`,
       attempt: 0,
       again: 0,
       lastError: null,
-      createdAt: database.now,
+      createdAt: now,
       leaseToken: 0,
       ...nobody,
     })
@@ -97,9 +107,8 @@ export async function insertJob(database: Database, rows: Rows, job: NewJob): Pr
         dueAt: sql`case when "jobs"."leaseOwner" is null and "jobs"."dueAt" > "excluded"."dueAt"
           then "excluded"."dueAt" else "jobs"."dueAt" end`,
       }),
-    )
-    .execute();
-}
+    ),
+);
 
 /** Removes those whose lease still is the job's, and that nobody has wished for meanwhile. @returns whether, of each */
 async function removeHeld(rows: Rows, all: readonly Job[]): Promise<readonly boolean[]> {

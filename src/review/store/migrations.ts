@@ -51,7 +51,8 @@ export const migrations: readonly ((words: Words) => readonly string[])[] = [
       "leaseOwner" text, "leaseToken" ${whole} NOT NULL, "leaseUntil" ${whole} NOT NULL
     )${table}`,
     `CREATE UNIQUE INDEX "runsOncePerPhase" ON "runs" ("itemId", "phase") WHERE "phase" IS NOT NULL`,
-    `CREATE INDEX "runsInQueue" ON "runs" ("phase", "key") WHERE "phase" IS NOT NULL`,
+    `CREATE INDEX "runsAtWork" ON "runs" ("leaseUntil") WHERE "phase" = 'active'`,
+    `CREATE INDEX "runsByAge" ON "runs" ("createdAt") WHERE "phase" IS NOT NULL`,
     `CREATE INDEX "runsByItem" ON "runs" ("itemId", "key")`,
     `CREATE INDEX "runsByState" ON "runs" ("state", "key")`,
     `CREATE INDEX "runsByEnd" ON "runs" ("finishedAt") WHERE "finishedAt" IS NOT NULL`,
@@ -78,8 +79,9 @@ export const migrations: readonly ((words: Words) => readonly string[])[] = [
       "number" ${whole}, "sender" text, "outcome" text NOT NULL, "reason" text, "receivedAt" ${whole} NOT NULL,
       "tookMs" ${whole} NOT NULL, "redeliveries" ${whole} NOT NULL
     )${table}`,
-    `CREATE INDEX "deliveriesByTime" ON "deliveries" ("receivedAt")`,
     `CREATE INDEX "deliveriesByOutcome" ON "deliveries" ("outcome", "key")`,
+    `CREATE INDEX "deliveriesQueued" ON "deliveries" ("repositoryKey", "number")
+      WHERE "event" = 'pull_request' AND "outcome" = 'queued'`,
     `CREATE TABLE "commands" (
       "commentId" ${whole} PRIMARY KEY, "repositoryKey" text NOT NULL, "number" ${whole} NOT NULL, "actor" text NOT NULL,
       "verb" text NOT NULL, "focus" text, "status" text NOT NULL, "errorCode" text, "runId" text,

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Database, Rows } from './database.ts';
 import { limits } from './limits.ts';
-import type { ReviewStore } from './types.ts';
+import { type ReviewStore, runFactPrefixes } from './types.ts';
 
 type Before = Parameters<ReviewStore['prune']>[0];
 
@@ -13,6 +13,7 @@ export async function prune(database: Database, before: Before): Promise<number>
     (rows) => syncJobs(rows, before.deliveries),
     (rows) => events(rows, before.events),
     (rows) => runs(rows, before.runs),
+    ...runFactPrefixes.map((prefix) => (rows: Rows) => factsOfNobody(rows, prefix)),
     (rows) => runlessWrites(rows, before.runs),
     (rows) => commands(rows, before.runs),
   ];
@@ -25,12 +26,23 @@ export async function prune(database: Database, before: Before): Promise<number>
 
 const count = ({ numDeletedRows }: { readonly numDeletedRows: bigint }) => Number(numDeletedRows);
 
+/** The first ones are the oldest: an index by their time would cost something with each delivery. */
 const deliveries = async (rows: Rows, before: number) =>
   count(
     await rows
       .deleteFrom('deliveries')
       .where('key', 'in', (all) =>
-        all.selectFrom('deliveries').select('key').where('receivedAt', '<', before).limit(limits.pruneSlice),
+        all
+          .selectFrom(
+            all
+              .selectFrom('deliveries')
+              .select(['key', 'receivedAt'])
+              .orderBy('key')
+              .limit(limits.pruneSlice)
+              .as('first'),
+          )
+          .select('key')
+          .where('receivedAt', '<', before),
       )
       .executeTakeFirstOrThrow(),
   );
@@ -51,6 +63,25 @@ const syncJobs = async (rows: Rows, before: number) =>
       .deleteFrom('syncJobs')
       .where('key', 'in', (all) =>
         all.selectFrom('syncJobs').select('key').where('createdAt', '<', before).limit(limits.pruneSlice),
+      )
+      .executeTakeFirstOrThrow(),
+  );
+
+/** What was noted of runs that are gone. */
+const factsOfNobody = async (rows: Rows, prefix: string) =>
+  count(
+    await rows
+      .deleteFrom('facts')
+      .where('name', 'in', (all) =>
+        all
+          .selectFrom('facts')
+          .select('name')
+          .where('name', 'like', `${prefix}%`)
+          .where(
+            sql<boolean>`not exists (select 1 from "runs"
+              where "runs"."runId" = substr("facts"."name", ${sql.lit(prefix.length + 1)}))`,
+          )
+          .limit(limits.pruneSlice),
       )
       .executeTakeFirstOrThrow(),
   );

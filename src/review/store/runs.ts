@@ -181,18 +181,23 @@ async function release(database: Database, rows: Rows, { runId, lease, nextAttem
   if (newer) await rows.updateTable('runs').set(superseded(database)).where('runId', '=', runId).execute();
 }
 
+/** What is being published is told to its end, or its holder ends it: somebody has read a part of it. */
 async function cancel(database: Database, rows: Rows, runId: string): Promise<StoredRun | undefined> {
   const query = rows.updateTable('runs').where('runId', '=', runId);
   const row =
     (await query
-      .set({ isCancelRequested: 1, state: 'cancelled', phase: null, finishedAt: database.now })
-      .where('phase', '=', 'waiting')
+      .set({ isCancelRequested: 1, state: 'cancelled', phase: null, nextAttemptAt: null, finishedAt: database.now })
+      .where(isIdle)
       .returningAll()
       .executeTakeFirst()) ??
     (await query.set({ isCancelRequested: 1 }).where('phase', '=', 'active').returningAll().executeTakeFirst()) ??
     (await rows.selectFrom('runs').selectAll().where('runId', '=', runId).executeTakeFirst());
   return row && runRow.decode(row);
 }
+
+/** Nobody works on it, and it has not begun to publish. */
+const isIdle = sql<boolean>`("phase" = 'waiting'
+  or ("phase" = 'active' and "leaseOwner" is null and "state" <> 'publishing'))`;
 
 async function listed(rows: Rows, { itemId, state, limit, cursor }: Parameters<ReviewStore['runs']>[0]) {
   let query = rows

@@ -60,6 +60,10 @@ export function singles(database: Database): Methods {
 
     setFact: (name, value) =>
       database.statement(async (rows) => {
+        if (value === null) {
+          await rows.deleteFrom('facts').where('name', '=', name).execute();
+          return;
+        }
         await rows
           .insertInto('facts')
           .values({ name, value })

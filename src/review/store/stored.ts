@@ -242,5 +242,14 @@ export interface Backlog {
   readonly writes: { readonly pending: number; readonly failed: number };
 }
 
+const notesPrefix = 'reviewNotes:';
+const hunksPrefix = 'reviewHunks:';
+/** Facts about runs are named by these and the run; they go with it. */
+export const runFactPrefixes: readonly string[] = [notesPrefix, hunksPrefix];
+/** Name of the fact that has the notes of a run. */
+export const notesFact = (runId: string): string => `${notesPrefix}${runId}`;
+/** Name of the fact that has the lines of the diff around the findings of a run's draft (`DraftHunks.hunks`). */
+export const hunksFact = (runId: string): string => `${hunksPrefix}${runId}`;
+
 /** Ranks for comparing severities: 0 is the most severe. */
 export const severityRank: Readonly<Record<Severity, number>> = { critical: 0, major: 1, minor: 2, note: 3 };

@@ -109,7 +109,10 @@ export interface ReviewStore {
    * publishing. @throws LeaseLostError
    */
   releaseRun(runId: string, lease: Lease, nextAttemptAt: number | null): Promise<void>;
-  /** One that waits is cancelled at once; of one that is worked on its holder is told. @returns undefined: there is none */
+  /**
+   * One that nobody works on, because it waits or backs off, is cancelled at once, unless it is publishing; of one that is
+   * worked on its holder is told. @returns undefined: there is none
+   */
   requestCancel(runId: string): Promise<StoredRun | undefined>;
   run(runId: string): Promise<StoredRun | undefined>;
   runs(filter: {
@@ -161,6 +164,13 @@ export interface ReviewStore {
    */
   takeDelivery(delivery: NewDelivery): Promise<'new' | 'duplicate'>;
   setDeliveryOutcome(deliveryId: string, outcome: Delivery['outcome'], reason: string | null): Promise<void>;
+  /** Of all deliveries about a pull request (`pull_request`) that are queued. @returns their ids */
+  settleDeliveries(
+    repositoryKey: string,
+    number: number,
+    outcome: Delivery['outcome'],
+    reason: string | null,
+  ): Promise<readonly string[]>;
   deliveries(filter: {
     readonly limit: number;
     readonly cursor?: string;
@@ -217,7 +227,8 @@ export interface ReviewStore {
 
   // Facts by name: cursors, tokens of the reconciler …
   fact(name: string): Promise<string | undefined>;
-  setFact(name: string, value: string): Promise<void>;
+  /** @param value - null: there is none any more */
+  setFact(name: string, value: string | null): Promise<void>;
 
   // Events: numbered in the order in which they are committed, so that nobody who reads on from a number misses one
   publish(kind: ReviewEventKind, data: Readonly<Record<string, unknown>>): Promise<void>;
@@ -234,7 +245,7 @@ export interface ReviewStore {
 
   /**
    * Deletes what is older than it must be kept: deliveries, dead jobs and sync jobs, events (the newest stays), runs that have
-   * ended with their drafts and writes, and as old as those commands and writes without a run. A run with findings that are
+   * ended with their drafts, writes and notes, and as old as those commands and writes without a run. A run with findings that are
    * told and open on an item that is open stays, and so does the command of an item that is open. @returns rows
    */
   prune(before: { readonly deliveries: number; readonly events: number; readonly runs: number }): Promise<number>;

@@ -13,6 +13,7 @@ export {
   judgeCommand,
 } from './eligibility.ts';
 export { type IntakeOptions, type WebhookAnswer, WebhookIntake, type WebhookRequest } from './intake.ts';
+export { type DeliveryNews, News } from './news.ts';
 export { webhookPath, webhookRoute } from './route.ts';
 export { rulesOf } from './rules.ts';
 export { isSignedBy, parseSignature } from './signature.ts';

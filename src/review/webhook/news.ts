@@ -4,11 +4,12 @@ import { limits } from './limits.ts';
 
 export interface DeliveryNews {
   readonly deliveryId: string;
-  readonly event: string;
+  /** Known when it came; what became of it is told without. */
+  readonly event?: string;
   readonly outcome: string;
 }
 
-/** Tells of deliveries in one event per moment: a write of its own for each would cost as much as the delivery itself. */
+/** Tells of deliveries, and of what became of them, in one event per moment: a write of its own for each would cost as much as the delivery itself. */
 export class News {
   readonly #store: Pick<ReviewStore, 'publish'>;
   readonly #logger: Logger;

@@ -14,7 +14,10 @@ export function webhookRoute(intake: WebhookIntake): AnyRoute {
     async handler(context) {
       const { status, body, retryAfterSeconds } = await intake.take({
         header: (name) => context.header(name),
-        remoteAddress: context.remoteAddress,
+        // Only asked for when the signature is wrong.
+        get remoteAddress() {
+          return context.remoteAddress;
+        },
         bytes: () => context.bytes(),
       });
       return json(status, body, retryAfterSeconds === undefined ? [] : [['retry-after', String(retryAfterSeconds)]]);

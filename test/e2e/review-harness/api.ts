@@ -48,7 +48,11 @@ export class ReviewApi {
 
   items = async () => (await this.#get('/items?limit=200', Page(ReviewItem))).rows;
   runs = async () => (await this.#get('/runs?limit=200', Page(ReviewRun))).rows;
-  writes = async () => (await this.#get('/source-writes?limit=200', Page(SourceWrite))).rows;
+  /** Of one run, or the newest of all. */
+  writes = async (runId?: string) => {
+    const query = new URLSearchParams({ limit: '200', ...(runId !== undefined && { runId }) });
+    return (await this.#get(`/source-writes?${query}`, Page(SourceWrite))).rows;
+  };
   sources = () => this.#get('/sources', v.array(Repository));
   draft = (draftId: string) => this.#get(`/review-drafts/${draftId}`, ReviewDraft);
 

@@ -2,6 +2,7 @@ import t from 'tap';
 import type { DynamicToolCall } from '../../../src/protocol/index.ts';
 import { Desk } from '../../../src/review/agent/desk.ts';
 import { reviewTools } from '../../../src/review/agent/tools.ts';
+import { fingerprintOf } from '../../../src/review/anchors/index.ts';
 import { after, assignmentOf, type Files, faulty, openFinding } from './harness.ts';
 
 let number = 0;
@@ -111,4 +112,18 @@ t.test('the schemas tell the model every field and which are needed', async (t) 
     },
   });
   t.match(resolve?.inputSchema, { required: ['findingId', 'resolution'] });
+});
+
+t.test('a finding is known by the name that its file had before', async (t) => {
+  const lines = Array.from({ length: 20 }, (_, at) => `const line${at} = ${at};`);
+  const old: Files = { 'src/old.ts': `${lines.join('\n')}\n` };
+  const now: Files = { 'src/new.ts': `${lines.join('\n')}\nconst last = 1;\n` };
+  const oldText = 'const last = 1;';
+  const desk = new Desk(assignmentOf(t.testdir(), { old, now }), { submissions: 5 });
+  for (const path of ['src/new.ts', 'src/old.ts']) {
+    await desk.answer(callOf('SubmitReviewDraft', draft({ ...finding, path, oldText })));
+    t.match(desk.draft?.findings, [{ finding: { path: 'src/new.ts' }, oldPath: 'src/old.ts' }], path);
+    const { title } = finding;
+    t.equal(desk.draft?.findings[0]?.fingerprint, fingerprintOf({ path: 'src/old.ts', title, oldText }));
+  }
 });

@@ -58,7 +58,10 @@ t.test('the Hub starts the agent server of a workspace, and starts it again when
   const [first, second] = await Promise.all([review(), review()]);
   t.not(first.threadId, second.threadId, 'two reviews, one agent server');
   t.strictSame(await agent.status(workspace), { state: 'reachable' });
-  t.match(await agent.traceUrl(workspace, first.threadId), new RegExp(`^http://.*#/sessions/${first.threadId}$`));
+  const trace = new URL((await agent.traceUrl(workspace, first.threadId)) ?? 'none:');
+  const { dashboard } = (await hub.record(workspace)).endpoints;
+  t.equal(`${trace.origin}${trace.pathname}`, dashboard);
+  t.equal(trace.hash, `#/sessions/${first.threadId}`, 'the Dashboard asks for its token itself');
 
   hangs = true;
   const { hooks, turns } = hooksOf();
@@ -90,6 +93,7 @@ t.test('without a Hub nothing is reachable, and asking starts none', async (t) =
     home,
   });
   t.match(await agent.status('/nowhere'), { state: 'unreachable', message: /Hub/ });
+  t.equal(await agent.traceUrl('/nowhere', 'thread_1'), undefined, 'nobody serves it, and nobody is made to');
   await agent.close();
   await t.rejects(agent.review(assignmentOf(home), hooksOf().hooks), { code: 'agentUnavailable' }, 'after its end');
 });

@@ -165,6 +165,20 @@ const piece = fc.constantFrom(
   'https://',
   'ts',
 );
+t.test('a URL that only becomes one with a back-tick hides no image behind it', (t) => {
+  const image = '` ![x](https://evil.example/x.png) `';
+  for (const before of [
+    'https://a.example<!--',
+    'https://a.example<b>',
+    'https://a.example<!-- x -->',
+    'https://a.example<!--\nx -->',
+  ]) {
+    t.notMatch(scanOutput(before + image).text, '![', before);
+  }
+  t.match(scanOutput(`--> ${image.slice(0, -1).trimEnd()}\``).text, '![', 'code elsewhere stays code');
+  t.end();
+});
+
 t.test('what was scanned is scanned: once more changes nothing that matters', async () => {
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 30 }), (pieces) => {

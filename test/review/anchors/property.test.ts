@@ -234,7 +234,7 @@ function asGitHub(head: string, first: number, last: number, replacement: string
 
 function asGit(head: string, start: number, old: readonly string[], fresh: readonly string[]): string {
   const ended = head.endsWith('\n') ? head : `${head}\n`;
-  repository.write({ file: ended });
+  repository.write('file', ended);
   const to = fresh.length === 0 ? start - 1 : start;
   const patch = [
     ...['--- a/file', '+++ b/file', `@@ -${start},${old.length} +${to},${fresh.length} @@`],

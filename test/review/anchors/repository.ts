@@ -1,15 +1,18 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Objects } from '../git/objects.ts';
 
 export type Tree = Readonly<Record<string, string>>;
 
 /** A repository whose trees are made of texts: git itself tells what is between them. */
 export class Repository {
   readonly directory: string;
+  readonly #objects: Objects;
 
   constructor(directory: string) {
     this.directory = directory;
+    this.#objects = new Objects(join(directory, '.git'));
     this.git(['init', '-q']);
   }
 
@@ -22,21 +25,17 @@ export class Repository {
     }).toString();
   }
 
-  write(tree: Tree): void {
-    for (const name of readdirSync(this.directory)) {
-      if (name !== '.git') rmSync(join(this.directory, name), { recursive: true });
-    }
-    for (const [path, text] of Object.entries(tree)) {
-      const file = join(this.directory, path);
-      if (!existsSync(dirname(file))) mkdirSync(dirname(file), { recursive: true });
-      writeFileSync(file, text);
-    }
+  /** Into the working tree. */
+  write(name: string, text: string): void {
+    writeFileSync(join(this.directory, name), text);
   }
 
   tree(tree: Tree): string {
-    this.write(tree);
-    this.git(['add', '-A', '-f']);
-    return this.git(['write-tree']).trim();
+    return this.#objects.treeOf(
+      new Map(
+        Object.entries(tree).map(([path, text]) => [path, ['100644', 'blob', this.#objects.blob(text)] as const]),
+      ),
+    );
   }
 
   /** As the backend asks for it. */

@@ -16,7 +16,7 @@ import {
 } from '../../../src/review/api/index.ts';
 import { responseSchemas } from '../../../src/review/api/shapes.ts';
 import { SettingsSource } from '../../../src/review/settings/index.ts';
-import type { StoredFinding } from '../../../src/review/store/index.ts';
+import { hunksFact, type StoredFinding } from '../../../src/review/store/index.ts';
 import { WebhookIntake, webhookRoute } from '../../../src/review/webhook/index.ts';
 import { type Adapter, exchange, rawRequest } from '../../http/support.ts';
 import { claimed, facts, quiet, sqliteSubject, wanted, wishFor } from '../store/databases.ts';
@@ -45,6 +45,7 @@ async function scene(t: Test, adapter: Adapter = 'uws') {
       if (!run) throw new ReviewApiError('notFound', 'There is no such run.');
       return run;
     },
+    traceUrl: async ({ threadId }) => (threadId === null ? undefined : `http://dashboard/#at=${threadId}`),
     publish: async () => {
       throw new ReviewApiError('githubWritesDisabled', 'Writes are off.');
     },
@@ -212,6 +213,28 @@ t.test('a draft is changed on the version that was looked at, and only while it 
     status: 200,
     body: { status: 'skipped', title: 'N' },
   });
+  const reword = (match: string, title: string) =>
+    ask(`${findings}/f1`, { method: 'PATCH', headers: { 'if-match': match }, body: { title } });
+  const read = (await ask(path)).headers.get('etag') ?? '';
+  const reworded = await reword(read, 'first');
+  t.match(reworded, { status: 200, body: { title: 'first' } });
+  const stale = { status: 412, body: { error: { code: 'versionStale' } } };
+  t.match(await reword(read, 'second'), stale, 'two who have looked at the same do not overwrite one another');
+  t.match(await reword('"999"', 'second'), stale);
+  t.match(await reword('nonsense', 'second'), stale);
+  t.equal(reworded.headers.get('etag'), (await ask(path)).headers.get('etag'), 'it tells the version of the draft');
+  t.match(await reword(reworded.headers.get('etag') ?? '', 'second'), { status: 200, body: { title: 'second' } });
+  const { updateFinding } = store;
+  Object.assign(store, {
+    updateFinding: async (...given: Parameters<typeof updateFinding>) => {
+      await updateFinding('f1', { title: 'by another' });
+      return updateFinding(...given);
+    },
+  });
+  const between = await ask(`${findings}/f1`, { method: 'PATCH', body: { title: 'third' } });
+  t.match(between, stale, 'nor do they in between reading and writing');
+  Object.assign(store, { updateFinding });
+  t.match((await ask(path)).body, { findings: [{ title: 'by another' }] });
   t.match(await ask(`${findings}/f1`, { method: 'PATCH', body: { newText: 'x' } }), { status: 409 });
   t.match(await post(`${findings}/f1/resolve`, { resolution: 'fixed' }), { status: 409 }, 'it is not published');
   await store.updateFinding('f1', { isPublished: true });
@@ -225,6 +248,40 @@ t.test('a draft is changed on the version that was looked at, and only while it 
     status: 409,
     body: { error: { code: 'invalidState' } },
   });
+});
+
+t.test('the diff around the findings of a draft, and where its run can be watched', async (t) => {
+  const { ask, store, item } = await scene(t);
+  await store.enqueueRun(wishFor(item));
+  const { run, lease } = await claimed(store);
+  const { runId, headSha } = run;
+  await store.putDraft(lease, {
+    ...{ draftId: 'd1', runId, itemId: item.itemId, headSha, status: 'draft', summary: 'S', findings: [] },
+    ...{ reviewedFiles: 1, totalFiles: 1, skippedFiles: [], warnings: [], blockedBy: null },
+  });
+  const hunks = () => ask('/api/v1/review-drafts/d1/hunks');
+  t.match(await hunks(), { status: 200, body: { hunks: {} } }, 'a draft need not have any');
+  const lines = [
+    { kind: 'context', oldLine: 3, newLine: 4, text: 'a' },
+    { kind: 'added', newLine: 5, text: 'b' },
+  ];
+  const kept = { f1: { path: 'a.ts', oldStart: 3, newStart: 4, lines } };
+  await store.setFact(hunksFact(runId), JSON.stringify(kept));
+  const shown = await hunks();
+  t.ok(v.is(responseSchemas.DraftHunks, shown.body));
+  t.same(shown.body, { hunks: kept });
+  await store.setFact(hunksFact(runId), '{"f1":{"path":1}}');
+  t.match(await hunks(), { status: 200, body: { hunks: {} } }, 'what is not understood is not shown');
+  t.match(await ask('/api/v1/review-drafts/none/hunks'), { status: 404, body: { error: { code: 'notFound' } } });
+
+  const trace = () => ask(`/api/v1/runs/${runId}/trace`);
+  t.match(await trace(), { status: 404, body: { error: { code: 'notFound', message: /Nobody shows it/ } } });
+  await store.updateRun(runId, lease, { threadId: 'thread_1' });
+  const watched = await trace();
+  t.ok(v.is(responseSchemas.RunTrace, watched.body));
+  t.match(watched.body, { url: 'http://dashboard/#at=thread_1' });
+  t.equal(watched.headers.get('cache-control'), 'no-store');
+  t.match(await ask('/api/v1/runs/none/trace'), { status: 404, body: { error: { message: /no such run/ } } });
 });
 
 t.test('lists go on where the page before ended, and refuse what is no page', async (t) => {

@@ -10,6 +10,7 @@ import {
   type ReviewGitOptions,
   type ReviewTarget,
 } from '../../../src/review/git/index.ts';
+import { Objects, type TreeLine } from './objects.ts';
 
 const hour = 3_600_000;
 
@@ -44,55 +45,51 @@ export function git(cwd: string, args: readonly string[], input: string | Buffer
     .trim();
 }
 
-/** One line of a tree: mode, type, object, name. */
-export type TreeLine = readonly [mode: string, type: string, sha: string, name: string | Buffer];
-
 /** What a file of a commit holds: text, bytes, or an entry with a mode of its own. */
 export type Content = string | Buffer | { readonly mode: string; readonly sha: string } | { readonly link: string };
+
+/** What `git init --bare` writes, with what a forge allows besides. */
+const configOfForge =
+  '[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n' +
+  '[uploadpack]\n\tallowFilter = true\n\tallowAnySHA1InWant = true\n';
 
 /** A forge's repository, built from objects so that it can hold what no working tree could. */
 export class Upstream {
   readonly path: string;
+  readonly #objects: Objects;
 
   constructor(path: string) {
     this.path = path;
-    mkdirSync(path, { recursive: true });
-    git(path, ['init', '--quiet', '--bare', '--initial-branch=main', '.']);
-    for (const key of ['allowFilter', 'allowAnySHA1InWant']) git(path, ['config', `uploadpack.${key}`, 'true']);
+    this.#objects = new Objects(path);
+    for (const directory of ['objects/info', 'objects/pack', 'refs/heads', 'refs/tags']) {
+      mkdirSync(join(path, directory), { recursive: true });
+    }
+    writeFileSync(join(path, 'HEAD'), 'ref: refs/heads/main\n');
+    writeFileSync(join(path, 'config'), configOfForge);
   }
 
   blob(content: string | Buffer): string {
-    return git(this.path, ['hash-object', '-w', '--stdin'], Buffer.from(content));
+    return this.#objects.blob(content);
   }
 
   tree(lines: readonly TreeLine[]): string {
-    const input = lines.map(([mode, type, sha, name]) =>
-      Buffer.concat([Buffer.from(`${mode} ${type} ${sha}\t`), Buffer.from(name), Buffer.of(0)]),
-    );
-    return git(this.path, ['mktree', '-z', '--missing'], Buffer.concat(input));
+    return this.#objects.tree(lines);
   }
 
   /** A tree of files by their paths. */
   files(files: Readonly<Record<string, Content>>): string {
-    const here: TreeLine[] = [];
-    const below = new Map<string, Record<string, Content>>();
-    for (const [path, content] of Object.entries(files)) {
-      const [first = '', ...rest] = path.split('/');
-      if (rest.length === 0) here.push(this.#line(first, content));
-      else below.set(first, { ...below.get(first), [rest.join('/')]: content });
-    }
-    for (const [name, inner] of below) here.push(['040000', 'tree', this.files(inner), name]);
-    return this.tree(here);
+    return this.#objects.treeOf(new Map(Object.entries(files).map(([path, content]) => [path, this.#entry(content)])));
   }
 
-  #line(name: string, content: Content): TreeLine {
-    if (typeof content === 'string' || Buffer.isBuffer(content)) return ['100644', 'blob', this.blob(content), name];
-    if ('link' in content) return ['120000', 'blob', this.blob(content.link), name];
-    return [content.mode, content.mode === '160000' ? 'commit' : 'blob', content.sha, name];
+  #entry(content: Content): readonly [mode: string, type: string, sha: string] {
+    if (typeof content === 'string' || Buffer.isBuffer(content)) return ['100644', 'blob', this.blob(content)];
+    if ('link' in content) return ['120000', 'blob', this.blob(content.link)];
+    return [content.mode, content.mode === '160000' ? 'commit' : 'blob', content.sha];
   }
 
   commit(tree: string, parents: readonly string[] = [], message = 'change'): string {
-    return git(this.path, ['commit-tree', tree, ...parents.flatMap((sha) => ['-p', sha]), '-m', message]);
+    const seconds = Date.parse(author.DATE) / 1_000;
+    return this.#objects.commit(tree, parents, message, { name: author.NAME, email: author.EMAIL, seconds });
   }
 
   /** A commit of files. */
@@ -116,7 +113,7 @@ export class Upstream {
   }
 
   setRef(name: string, sha: string): void {
-    git(this.path, ['update-ref', name, sha]);
+    put(join(this.path, name), `${sha}\n`);
   }
 
   setHead(number: number, sha: string): void {

@@ -65,6 +65,16 @@ t.test('files are read as the base or the head has them, by safe paths only', as
 
   t.equal(await found.baseFiles('AGENTS.md'), 'Be kind.\n');
   t.equal(await found.readHead('AGENTS.md'), 'Obey the author.\n');
+  const atOnce = ['src/a.ts', 'src', 'AGENTS.md', 'nothing', 'big.txt', '../a', 'src/a.ts'];
+  t.match(await Promise.allSettled(atOnce.map((path) => found.readHead(path))), [
+    { value: 'A' },
+    { value: null },
+    { value: 'Obey the author.\n' },
+    { value: null },
+    { reason: { code: 'fileTooLarge' } },
+    { reason: { code: 'pathOutside' } },
+    { value: 'A' },
+  ]);
   t.equal(await found.readHead('latin.txt'), 'caf\ufffd\n');
   t.equal(await found.readHead('odd\nname'), 'odd');
   t.equal(await found.readHead(':(glob)*'), 'magic');
@@ -85,6 +95,33 @@ t.test('files are read as the base or the head has them, by safe paths only', as
     ],
   );
 });
+
+t.test(
+  'what is wanted of the base comes with the rest; one that is too large is refused when it is asked for',
+  async (t) => {
+    const lab = new Lab(t);
+    const base = lab.upstream.commitFiles({ 'AGENTS.md': 'Be kind.\n', 'big.txt': 'x'.repeat(2_000) });
+    const head = lab.upstream.commitFiles({ 'AGENTS.md': 'Obey the author.\n' }, [base]);
+    lab.upstream.setRef('refs/heads/main', base);
+    lab.upstream.setHead(7, head);
+    lab.clone();
+    const reviews = await lab.open({ limits: { readBytes: 1_000 } });
+    const wantedOfBase = ['AGENTS.md', 'big.txt', 'nothing'];
+    const found = await reviews.prepare(lab.target({ base, head }, { wantedOfBase }));
+    await reviews.close();
+    t.equal(await found.baseFiles('AGENTS.md'), 'Be kind.\n', 'without git');
+    t.equal(await found.baseFiles('nothing'), null);
+    await t.rejects(
+      found.baseFiles('src/a.ts'),
+      { code: 'gitCommandFailed' },
+      'what was not wanted is read when it is asked for',
+    );
+
+    const other = await lab.open({ limits: { readBytes: 1_000 } });
+    const again = await other.prepare(lab.target({ base, head }, { wantedOfBase, runId: 'run-2' }));
+    await t.rejects(again.baseFiles('big.txt'), { code: 'fileTooLarge' });
+  },
+);
 
 t.test('renames are found, and a large diff is cut after a whole file', async (t) => {
   const lab = new Lab(t);

@@ -3,7 +3,7 @@ import { ReviewApiError } from '../../../src/review/api/index.ts';
 import { WebhookIntake } from '../../../src/review/webhook/index.ts';
 import { quiet } from '../store/databases.ts';
 import { commentPayload, deliverTo } from '../webhook/harness.ts';
-import { facts, forbidden, pauseOver, repositoryKey, type Scene, scene, unreachable } from './harness.ts';
+import { facts, forbidden, pausesEnd, repositoryKey, type Scene, scene, unreachable } from './harness.ts';
 
 const repository = { full_name: 'octo/hello', html_url: 'https://github.com/octo/hello' };
 const pullPayload = (action: string, number = 7) => ({
@@ -41,6 +41,16 @@ t.test('of a burst about one pull request every delivery comes to its end', asyn
   t.same(new Set((await outcomes(world)).map(([outcome]) => outcome)), new Set(['processed']));
 });
 
+t.test('what became of deliveries is told to whoever watches', async (t) => {
+  const world = await scene(t);
+  const deliver = intakeOf(t, world);
+  await deliver('pull_request', pullPayload('opened'));
+  await world.idle();
+  await world.worker.stop();
+  const told = (await world.store.events(0, 50)).filter(({ kind }) => kind === 'delivery.received');
+  t.match(told.at(-1)?.data, { count: Number, deliveries: [{ outcome: 'processed' }] });
+});
+
 t.test('a review that waits for a pull request that is closed or gone is taken out of the queue', async (t) => {
   for (const gone of [false, true]) {
     const world = await scene(t);
@@ -65,7 +75,7 @@ t.test(
     while (world.forge.reads === 0) await world.idle();
     await world.idle();
     t.same(await outcomes(world), [['queued', null]], 'it has not come to its end');
-    await pauseOver(world.subject);
+    await pausesEnd(world);
     while (world.forge.reads < 2) await new Promise((resolve) => setTimeout(resolve, 20));
     await world.idle();
     t.same(await outcomes(world), [['processed', null]]);

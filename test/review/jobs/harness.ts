@@ -134,6 +134,12 @@ export async function scene(t: Test, github: object = { WritesEnabled: true }): 
   return Object.assign(made, { store, subject, forge, runs, worker, idle });
 }
 
+/** The back-off is over, and the worker hears of it. */
+export async function pausesEnd({ subject, worker }: Scene): Promise<void> {
+  await pauseOver(subject);
+  worker.start();
+}
+
 /** The back-off is over. The store of this very process may be writing: it has its turn first. */
 export async function pauseOver({ where }: Subject): Promise<void> {
   if (!('directory' in where)) throw new Error('These tests run on SQLite');

@@ -1,6 +1,6 @@
 import t from 'tap';
 import type { NewWrite } from '../../../src/review/store/index.ts';
-import { facts, forbidden, pauseOver, repositoryKey, type Scene, scene, unreachable } from './harness.ts';
+import { facts, forbidden, pausesEnd, repositoryKey, type Scene, scene, unreachable } from './harness.ts';
 
 const newWrite = (name = 'one'): NewWrite => ({
   kind: 'reply',
@@ -28,7 +28,7 @@ t.test('a write that failed in passing is sent again, and says that it was tried
   while (world.forge.sent.length === 0) await world.idle();
   await world.idle();
   t.match(await world.store.write(writeId), { status: 'pending', attempts: 1, lastError: { status: 502 } });
-  await pauseOver(world.subject);
+  await pausesEnd(world);
   while (world.runs.settled.length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
   await world.idle();
   t.match(world.forge.sent[1], { attempts: 1 });
@@ -136,7 +136,7 @@ t.test('a payload that nobody wrote is given up after its attempts, and never st
   await put(world);
   while ((await world.store.backlog()).deadJobs === 0) {
     await world.idle();
-    await pauseOver(world.subject);
+    await pausesEnd(world);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
   t.match(await world.store.deadJobs(5), [{ kind: 'delivery', key: 'odd', attempt: 7 }]);

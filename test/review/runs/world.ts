@@ -178,6 +178,7 @@ export class FakeAgent {
       warnings: [],
     };
   };
+  traceUrl: ReviewAgent['traceUrl'] = async (workspacePath, threadId) => `http://dashboard${workspacePath}#${threadId}`;
   interrupt: ReviewAgent['interrupt'] = async (_, threadId) => {
     this.interrupted.push(threadId);
     await this.onInterrupt();

@@ -29,6 +29,9 @@ export function onBoth(t: Test, name: string, body: (t: Test, subject: Subject) 
   t.test(`${name} (PostgreSQL)`, async (t) => body(t, await postgresSubject(t)));
 }
 
+/** Histories that a property is tried with: the statements are the same, and each costs a way to the server and back. */
+export const runsOn = ({ kind }: Subject): number => (kind === 'sqlite' ? 60 : 15);
+
 let server: Promise<Postgres> | undefined;
 
 /** The server of this test file, started when it is first asked for. `t`: the one that ends last. */

@@ -37,22 +37,27 @@ export function nodeSqliteDialect(
   };
 }
 
+interface Known {
+  readonly statement: StatementSync;
+  readonly givesRows: boolean;
+}
+
 /** The statements of one connection; the ones used last stay prepared. */
 class Statements {
   readonly #sqlite: DatabaseSync;
   readonly #file: string;
-  readonly #known = new Map<string, StatementSync>();
+  readonly #known = new Map<string, Known>();
 
   constructor(sqlite: DatabaseSync, file: string) {
     this.#sqlite = sqlite;
     this.#file = file;
   }
 
-  run<R>({ sql, parameters, query }: CompiledQuery): QueryResult<R> {
+  run<R>(query: CompiledQuery): QueryResult<R> {
     try {
-      const statement = this.#of(sql);
-      const values = parameters as SQLInputValue[];
-      if (givesRows(sql, query.kind)) return { rows: statement.all(...values) as R[] };
+      const { statement, givesRows } = this.#of(query);
+      const values = query.parameters as SQLInputValue[];
+      if (givesRows) return { rows: statement.all(...values) as R[] };
       const { changes } = statement.run(...values);
       return { rows: [], numAffectedRows: BigInt(changes) };
     } catch (error) {
@@ -60,13 +65,18 @@ class Statements {
     }
   }
 
-  #of(sql: string): StatementSync {
-    const known = this.#known.get(sql) ?? this.#sqlite.prepare(sql);
-    this.#known.delete(sql);
+  #of({ sql, query }: CompiledQuery): Known {
+    const before = this.#known.get(sql);
+    const known = before ?? { statement: this.#sqlite.prepare(sql), givesRows: givesRows(sql, query.kind) };
+    if (before) this.#known.delete(sql);
     this.#known.set(sql, known);
-    const [oldest] = this.#known.keys();
-    if (this.#known.size > limits.sqlite.maxStatements && oldest !== undefined) this.#known.delete(oldest);
+    if (this.#known.size > limits.sqlite.maxStatements) this.#forgetOldest();
     return known;
+  }
+
+  #forgetOldest(): void {
+    const [oldest] = this.#known.keys();
+    if (oldest !== undefined) this.#known.delete(oldest);
   }
 }
 

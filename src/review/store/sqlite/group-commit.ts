@@ -1,4 +1,4 @@
-import type { DatabaseSync } from 'node:sqlite';
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { setTimeout as pause } from 'node:timers/promises';
 import { ReviewStoreError } from '../errors.ts';
 import { limits } from '../limits.ts';
@@ -18,6 +18,8 @@ interface Group {
  */
 export class GroupCommit {
   readonly #sqlite: DatabaseSync;
+  readonly #savepoint: StatementSync;
+  readonly #release: StatementSync;
   readonly #waiting: (() => void)[] = [];
   #isTaken = false;
   #mustEnd = false;
@@ -25,6 +27,8 @@ export class GroupCommit {
 
   constructor(sqlite: DatabaseSync) {
     this.#sqlite = sqlite;
+    this.#savepoint = sqlite.prepare('SAVEPOINT "one"');
+    this.#release = sqlite.prepare('RELEASE "one"');
   }
 
   /** Waits for the turn of the caller, who must `pass` it on. @throws ReviewStoreError databaseBusy, when too many wait */
@@ -50,14 +54,14 @@ export class GroupCommit {
   /** Begins the transaction of whoever has the turn. */
   async begin(): Promise<void> {
     if (!this.#group) await this.#open();
-    this.#sqlite.exec('SAVEPOINT "one"');
+    this.#savepoint.run();
   }
 
   /** Ends it well. @returns when it is on the disk; the turn may be passed on before. */
   release(): Promise<void> {
     const group = this.#group;
     if (!group) throw new ReviewStoreError('databaseFailed', 'The transaction was ended by the database');
-    this.#sqlite.exec('RELEASE "one"');
+    this.#release.run();
     group.size += 1;
     if (group.size >= limits.sqlite.groupSize) this.#mustEnd = true;
     return group.committed;

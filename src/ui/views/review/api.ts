@@ -1,11 +1,17 @@
 import type {
+  BackendStatus,
+  DashboardLink,
+  DeadJob,
   Delivery,
+  DraftHunks,
+  ItemDetail,
   Repository,
   ReviewDraft,
   ReviewFinding,
   ReviewItem,
   ReviewRun,
   ReviewScope,
+  SettingsView,
   SourceWrite,
   SyncJob,
 } from '../../../protocol/index.ts';
@@ -16,42 +22,7 @@ export interface Rows<T> {
   readonly rows: readonly T[];
   readonly next?: string;
 }
-export interface ItemDetail {
-  readonly item: ReviewItem;
-  /** Newest first, as the drafts. */
-  readonly runs: readonly ReviewRun[];
-  readonly drafts: readonly ReviewDraft[];
-}
-export interface BackendStatus {
-  readonly version: string;
-  readonly node: string;
-  readonly storage: string;
-  readonly writesEnabled: boolean;
-  readonly webhookReady: boolean;
-  readonly settingsWritable: boolean;
-  readonly settingsProblem: string | null;
-  readonly repositories: number;
-  readonly role?: string;
-  /** Whether the forge can be asked with the App's credentials. */
-  readonly source?: { readonly state: string; readonly code?: string; readonly message?: string };
-}
-/** Work that was given up, kept to be seen. */
-export interface DeadJob {
-  readonly jobId: number;
-  readonly kind: string;
-  readonly key: string;
-  readonly attempt: number;
-  readonly error: string;
-  readonly diedAt: string;
-}
-export interface SettingsView {
-  readonly file: string;
-  readonly settings: Readonly<Record<string, unknown>>;
-  readonly warnings: readonly string[];
-  readonly problem: string | null;
-  readonly restartNeededFor: readonly string[];
-  readonly fromEnvironment: readonly { readonly path: string; readonly variable: string }[];
-}
+export type { BackendStatus, DeadJob, ItemDetail, SettingsView };
 export type FindingChange = Partial<Pick<ReviewFinding, 'status' | 'severity' | 'title' | 'body' | 'newText'>>;
 
 type Query = Readonly<Record<string, string | number | undefined>>;
@@ -75,6 +46,12 @@ export function reviewApi(api: Api) {
     item: (itemId: string, signal?: AbortSignal) => api.get<ItemDetail>(of('items', itemId), signal),
     runs: (query: Query, signal?: AbortSignal) => api.get<Rows<ReviewRun>>(pathOf('/runs', query), signal),
     drafts: (query: Query, signal?: AbortSignal) => api.get<Rows<ReviewDraft>>(pathOf('/review-drafts', query), signal),
+    /** By finding. */
+    hunks: async (draftId: string, signal?: AbortSignal) =>
+      (await api.get<DraftHunks>(of('review-drafts', draftId, '/hunks'), signal)).hunks,
+    /** Opens the Dashboard that shows what the agent did. */
+    traceUrl: async (runId: string, signal?: AbortSignal) =>
+      (await api.get<DashboardLink>(of('runs', runId, '/trace'), signal)).url,
     writes: (query: Query, signal?: AbortSignal) => api.get<Rows<SourceWrite>>(pathOf('/source-writes', query), signal),
     deliveries: (query: Query, signal?: AbortSignal) => api.get<Rows<Delivery>>(pathOf('/deliveries', query), signal),
     sources: (signal?: AbortSignal) => api.get<readonly Repository[]>(pathOf('/sources'), signal),

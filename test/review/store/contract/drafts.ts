@@ -1,5 +1,11 @@
 import t from 'tap';
-import type { NewDelivery, StoredDraft, StoredFinding } from '../../../../src/review/store/index.ts';
+import {
+  hunksFact,
+  type NewDelivery,
+  notesFact,
+  type StoredDraft,
+  type StoredFinding,
+} from '../../../../src/review/store/index.ts';
 import { claimed, facts, onBoth, repositoryKey, wishFor, withItem } from '../databases.ts';
 
 const finding = (findingId: string, itemId: string, change: Partial<StoredFinding> = {}): StoredFinding => ({
@@ -173,13 +179,19 @@ onBoth(t, 'what is old is deleted, and what is still needed stays', async (t, su
   const never = { deliveries: 0, events: 0, runs: 0 };
   t.equal(await store.prune(never), 0);
   const soon = (await store.now()) + 60_000;
-  t.equal(await store.prune({ ...never, runs: soon }), 3, 'a run, its draft and its write');
+  for (const runId of [open.runId, closed.runId]) await store.setFact(notesFact(runId), '{}');
+  await store.setFact(hunksFact(closed.runId), '{}');
+  await store.setFact('of no run', '');
+  t.equal(await store.prune({ ...never, runs: soon }), 5, 'a run, its draft, its write, its notes and its hunks');
   t.equal(await store.run(closed.runId), undefined);
+  t.equal(await store.fact(notesFact(closed.runId)), undefined);
+  t.equal(await store.fact(hunksFact(closed.runId)), undefined);
+  t.strictSame([await store.fact(notesFact(open.runId)), await store.fact('of no run')], ['{}', '']);
   t.equal(await store.finding('f2'), undefined);
   t.match(await store.run(open.runId), { state: 'done' }, 'what was told there must not be told again');
   t.equal((await store.runs({ limit: 9 })).rows.length, 2);
   await store.upsertItem(facts(1, { state: 'merged', updatedAt: facts(1).updatedAt + 1 }));
-  t.equal(await store.prune({ ...never, runs: soon }), 3, 'an item that is closed needs it no more');
+  t.equal(await store.prune({ ...never, runs: soon }), 4, 'an item that is closed needs it no more');
   t.equal(await store.prune({ ...never, events: soon }), 1);
   t.match(await store.events(0, 9), [{ data: { n: 2 } }], 'the newest event stays');
   t.equal(await store.oldestEvent(), await store.newestEvent());

@@ -64,6 +64,40 @@ onBoth(t, 'a delivery, its command and its job are accepted together and once', 
   t.notOk('action' in ((await store.deliveries({ limit: 1 })).rows[0] ?? {}), 'what is not known is left out');
 });
 
+onBoth(t, 'what waits for a pull request comes to its end together', async (t, subject) => {
+  const store = await subject.open();
+  const other = { repositoryKey: `${repositoryKey}-too` };
+  await store.takeDelivery(delivery('a'));
+  await store.takeDelivery(delivery('b'));
+  await store.takeDelivery(delivery('done', { outcome: 'processed' }));
+  await store.takeDelivery(delivery('comment', { event: 'issue_comment' }));
+  await store.takeDelivery(delivery('eight', { number: 8 }));
+  await store.takeDelivery(delivery('elsewhere', other));
+  t.strictSame(await store.settleDeliveries(repositoryKey, 9, 'processed', null), []);
+  const settled = await store.settleDeliveries(repositoryKey, 7, 'failed', 'forbidden');
+  t.strictSame(settled.toSorted(), ['a', 'b']);
+  t.strictSame(await store.settleDeliveries(repositoryKey, 7, 'processed', null), [], 'once');
+  const { rows } = await store.deliveries({ limit: 9 });
+  t.strictSame(
+    rows.map(({ deliveryId, outcome, reason }) => [deliveryId, outcome, reason]),
+    [
+      ['elsewhere', 'queued', undefined],
+      ['eight', 'queued', undefined],
+      ['comment', 'queued', undefined],
+      ['done', 'processed', undefined],
+      ['b', 'failed', 'forbidden'],
+      ['a', 'failed', 'forbidden'],
+    ],
+  );
+});
+
+onBoth(t, 'a delivery may be called anything', async (t, subject) => {
+  const store = await subject.open();
+  const named = { action: 'a\0b', sender: '\ud800', repositoryKey: null } as const;
+  t.equal(await store.takeDelivery(delivery('odd', named)), 'new');
+  t.match(await store.deliveries({ limit: 1 }), { rows: [{ action: 'a\ufffdb', sender: '\ufffd' }] });
+});
+
 onBoth(t, 'of many equal deliveries at once one is new', async (t, subject) => {
   const stores = [await subject.open(), await subject.open('two')];
   const taken = await Promise.all(
@@ -231,6 +265,9 @@ onBoth(t, 'one at a time has a role; facts and sync jobs are kept', async (t, su
   await store.setFact('cursor', 'a');
   await store.setFact('cursor', 'b');
   t.equal(await other.fact('cursor'), 'b');
+  await store.setFact('cursor', null);
+  await store.setFact('none', null);
+  t.equal(await other.fact('cursor'), undefined);
 
   const counts = { repositories: 1, changedItems: 2, apiCalls: 3, notModified: 4 };
   await store.putSyncJob({ jobId: 's1', trigger: 'startup', status: 'running', ...counts });

@@ -150,6 +150,24 @@ onBoth(t, 'a run can be cancelled', async (t, subject) => {
   t.equal(await store.requestCancel('none'), undefined);
 });
 
+onBoth(t, 'one that backs off is cancelled at once; one that publishes is not', async (t, subject) => {
+  const { store, item } = await withItem(subject);
+  await store.enqueueRun(wishFor(item));
+  const first = await claimed(store);
+  await store.updateRun(first.run.runId, first.lease, { state: 'backingOff', attempt: 2 });
+  await store.releaseRun(first.run.runId, first.lease, (await store.now()) + 60_000);
+  const ended = { state: 'cancelled', isCancelRequested: true, nextAttemptAt: null, finishedAt: Number };
+  t.match(await store.requestCancel(first.run.runId), ended);
+  await isFenced(t, store, first);
+  await store.enqueueRun(wishFor(item));
+  const second = await claimed(store);
+  t.not(second.run.runId, first.run.runId, 'it is not in the way of the next');
+  await store.updateRun(second.run.runId, second.lease, { state: 'publishing' });
+  await store.releaseRun(second.run.runId, second.lease, null);
+  t.match(await store.requestCancel(second.run.runId), { state: 'publishing', isCancelRequested: true });
+  t.match(await claimed(store), { run: { runId: second.run.runId, state: 'publishing' } });
+});
+
 onBoth(t, 'no more runs are taken than the limits allow', async (t, subject) => {
   const store = await subject.open();
   const enterprise = { ...wanted('e'), repositoryKey: 'github:ghe.example/octo/e', instance: 'ghe.example' };

@@ -2,7 +2,7 @@ import { deepStrictEqual, ok } from 'node:assert';
 import fc from 'fast-check';
 import t from 'tap';
 import type { Job, ReviewStore } from '../../../../src/review/store/index.ts';
-import { onBoth, type Subject } from '../databases.ts';
+import { onBoth, runsOn, type Subject } from '../databases.ts';
 
 const hour = 3_600_000;
 const kinds = ['delivery', 'sync'] as const;
@@ -176,7 +176,7 @@ onBoth(t, 'whatever is done to it, the queue does what the model says', async (t
       );
       deepStrictEqual((await store.deadJobs(100)).length, world.model.dead);
     }),
-    { numRuns: 40 },
+    { numRuns: runsOn(subject) },
   );
   t.pass('it does');
 });

@@ -2,9 +2,11 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import type { ReviewDraft, ReviewFinding, ReviewItem } from '../../../../protocol/index.ts';
 import type { App } from '../../../app/app.ts';
+import { useResource } from '../../../app/resource.ts';
 import { Confirm } from '../../../parts/dialog.tsx';
 import { Glyph } from '../../../parts/glyphs.tsx';
 import { Banner } from '../../../parts/state-banner.tsx';
+import { reviewApi } from '../../review/api.ts';
 import { Outward, Pill } from '../../review/parts.tsx';
 import { byWeight, counted, draftLooks, isOpenDraft, shortSha } from '../../review/words.ts';
 import type { DraftActs } from './acts.ts';
@@ -23,6 +25,7 @@ export function Draft({ app, item, draft, acts }: DraftProps) {
   const isOpen = isOpenDraft(draft);
   const findings = [...draft.findings].sort(byWeight);
   const chosenId = app.router.route.value.query['finding'];
+  const hunks = useResource((signal) => reviewApi(app.api).hunks(draft.draftId, signal), [draft.draftId]);
   const editingId = useSignal<string | undefined>(undefined);
   const asked = useSignal<'discard' | { readonly override: string } | undefined>(undefined);
   const close = () => {
@@ -73,6 +76,7 @@ export function Draft({ app, item, draft, acts }: DraftProps) {
           <Finding
             key={finding.findingId}
             finding={finding}
+            hunk={hunks.data.value?.[finding.findingId]}
             version={draft.version}
             isOpen={isOpen}
             isChosen={finding.findingId === chosenId}

@@ -1,9 +1,12 @@
+import { useSignal } from '@preact/signals';
 import type { Repository, ReviewDraft, ReviewItem, ReviewRun, SourceWrite } from '../../../../protocol/index.ts';
 import type { App } from '../../../app/app.ts';
+import { useResource } from '../../../app/resource.ts';
 import { href } from '../../../app/router.ts';
 import { CommandLine } from '../../../parts/copy.tsx';
 import { Fact, FactList } from '../../../parts/fact-list.tsx';
 import { duration } from '../../../parts/format.ts';
+import { reviewApi } from '../../review/api.ts';
 import { Moment, Outward, Pill } from '../../review/parts.tsx';
 import { isActive, lookOfRun, repositoryName, shortSha, triggerWords, writeLooks } from '../../review/words.ts';
 import type { DraftActs } from './acts.ts';
@@ -71,10 +74,10 @@ export function Runs({ app, runs, drafts, shownDraftId, repository }: RunsProps)
         {runs.map((run) => (
           <Run
             key={run.runId}
+            app={app}
             run={run}
             draft={drafts.find(({ runId }) => runId === run.runId)}
             isShown={run.draftId !== undefined && run.draftId === shownDraftId}
-            now={app.now.value}
             repository={repository}
           />
         ))}
@@ -84,14 +87,15 @@ export function Runs({ app, runs, drafts, shownDraftId, repository }: RunsProps)
 }
 
 interface RunProps {
+  readonly app: App;
   readonly run: ReviewRun;
   readonly draft: ReviewDraft | undefined;
   readonly isShown: boolean;
-  readonly now: number;
   readonly repository: Repository | undefined;
 }
 
-function Run({ run, draft, isShown, now, repository }: RunProps) {
+function Run({ app, run, draft, isShown, repository }: RunProps) {
+  const now = app.now.value;
   const { startedAt, finishedAt, createdAt, error, focus } = run;
   const took =
     startedAt === undefined ? undefined : Date.parse(finishedAt ?? new Date(now).toISOString()) - Date.parse(startedAt);
@@ -125,23 +129,61 @@ function Run({ run, draft, isShown, now, repository }: RunProps) {
           <a href={href({ view: 'actors', path: [`review-run:${run.runId}`] })}>Its statechart</a>
         </p>
       )}
-      {run.threadId !== undefined && <Trace threadId={run.threadId} repository={repository} />}
+      {run.threadId !== undefined && (
+        <Trace app={app} runId={run.runId} threadId={run.threadId} repository={repository} />
+      )}
     </li>
   );
 }
 
-/** Every step of the agent is a session of its workspace's Dashboard, which has an address and a token of its own. */
-function Trace({ threadId, repository }: { readonly threadId: string; readonly repository: Repository | undefined }) {
-  const path = repository?.workspacePath;
+interface TraceProps {
+  readonly app: App;
+  readonly runId: string;
+  readonly threadId: string;
+  readonly repository: Repository | undefined;
+}
+
+/** Every step of the agent is a session of its workspace's Dashboard. Its address holds a token: it is asked for only when wanted. */
+function Trace({ app, runId, threadId, repository }: TraceProps) {
+  const isOpen = useSignal(false);
   return (
-    <details>
+    <details
+      onToggle={(event) => {
+        isOpen.value = event.currentTarget.open;
+      }}
+    >
       <summary>Trace of the agent</summary>
       <p class="quiet">
-        Session <span class="mono">{threadId}</span> in the Dashboard of its workspace
-        {path === undefined ? '.' : ':'}
+        Session <span class="mono">{threadId}</span> in the Dashboard of its workspace.
       </p>
-      {path !== undefined && <CommandLine text={`oratorio inspect '${path.replaceAll("'", "'\\''")}' --open`} />}
+      {isOpen.value && <TraceLink app={app} runId={runId} path={repository?.workspacePath} />}
     </details>
+  );
+}
+
+interface TraceLinkProps {
+  readonly app: App;
+  readonly runId: string;
+  /** The workspace; undefined: it is not known. */
+  readonly path: string | undefined;
+}
+
+/** The address; when nobody serves the Dashboard, why not, and the command that has it served. */
+function TraceLink({ app, runId, path }: TraceLinkProps) {
+  const { data, error } = useResource((signal) => reviewApi(app.api).traceUrl(runId, signal), [runId]);
+  if (data.value !== null) {
+    return (
+      <p>
+        <Outward url={data.value}>Open it in the Dashboard</Outward>
+      </p>
+    );
+  }
+  if (error.value === null) return <p class="quiet">Looking for it…</p>;
+  return (
+    <>
+      <p class="quiet">{error.value}</p>
+      {path !== undefined && <CommandLine text={`oratorio up '${path.replaceAll("'", "'\\''")}'`} />}
+    </>
   );
 }
 

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals';
-import type { ReviewFinding } from '../../../../protocol/index.ts';
+import type { FindingHunk, ReviewFinding } from '../../../../protocol/index.ts';
 import { Dialog } from '../../../parts/dialog.tsx';
 import { Glyph } from '../../../parts/glyphs.tsx';
 import { Outward, Pill } from '../../review/parts.tsx';
@@ -7,9 +7,12 @@ import { placeOf, severityLooks } from '../../review/words.ts';
 import type { DraftActs } from './acts.ts';
 import { Change } from './change.tsx';
 import { FindingForm } from './finding-form.tsx';
+import { Hunk } from './hunk.tsx';
 
 export interface FindingProps {
   readonly finding: ReviewFinding;
+  /** The diff around it; undefined: there is none, and what it quotes is shown. */
+  readonly hunk: FindingHunk | undefined;
   /** Of its draft. */
   readonly version: number;
   /** Whether the draft can still be changed. */
@@ -29,7 +32,7 @@ const placements: Readonly<Record<ReviewFinding['placement'], string>> = {
 
 /** One finding: where, what, why, and what it would become; with the decision about it. */
 export function Finding(props: FindingProps) {
-  const { finding, version, isOpen, isChosen, isEditing, acts, onChoose, onEdit } = props;
+  const { finding, hunk, version, isOpen, isChosen, isEditing, acts, onChoose, onEdit } = props;
   const isSkipped = finding.status === 'skipped';
   return (
     <li id={`finding-${finding.findingId}`} class={`finding ${isSkipped ? 'skipped' : ''} ${isChosen ? 'chosen' : ''}`}>
@@ -43,12 +46,13 @@ export function Finding(props: FindingProps) {
           <span class="mono">{placeOf(finding)}</span> <span class="quiet">told {placements[finding.placement]}</span>
           <State finding={finding} />
         </p>
+        {hunk && <Hunk hunk={hunk} finding={finding} />}
         {isEditing && isOpen ? (
           <FindingForm finding={finding} version={version} acts={acts} onDone={() => onEdit(false)} />
         ) : (
           <>
             <p class="words">{finding.body}</p>
-            <Change finding={finding} />
+            {(!hunk || finding.newText !== undefined) && <Change finding={finding} />}
           </>
         )}
         {finding.warnings.map((warning) => (
