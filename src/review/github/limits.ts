@@ -17,6 +17,8 @@ export interface GitHubLimits {
   /** A token is not used any more when it has less than this left. */
   readonly tokenMarginMs: number;
   readonly cachedTokens: number;
+  /** Pull requests whose last answer is kept for who asks again at once. */
+  readonly pullsKept: number;
   readonly installationCacheMs: number;
   /** Entries of one page of a list: the most GitHub gives. */
   readonly pageSize: number;
@@ -40,6 +42,7 @@ export const githubLimits: GitHubLimits = {
   lookAfterSeconds: [0, 1, 3],
   tokenMarginMs: 5 * 60_000,
   cachedTokens: 5_000,
+  pullsKept: 256,
   installationCacheMs: 60 * 60_000,
   pageSize: 100,
   concurrentSyncs: 8,

@@ -51,6 +51,8 @@ export class GitHubSource {
   readonly #clients = new Map<number, GitHubClient>();
   readonly #stop = new AbortController();
   readonly #fetch: Fetch;
+  /** What was read lately; the first is the one that was read first. */
+  readonly #pulls = new Map<string, { readonly at: number; readonly facts: ItemFacts | 'gone' }>();
   #requests = 0;
   #facts: Promise<AppFacts> | undefined;
 
@@ -101,8 +103,25 @@ export class GitHubSource {
     return new RepositoryApi(client, this.tokens, { owner: repository.owner, name: repository.name }, kind);
   }
 
-  /** What GitHub says of a pull request now; `gone`: it is not there, or not for us. */
-  async readPull(repository: RepositoryId, number: number): Promise<ItemFacts | 'gone'> {
+  /**
+   * What GitHub says of a pull request; `gone`: it is not there, or not for us.
+   *
+   * @param maxAgeMs an answer that is no older will do: whoever begins a review was sent by one who has just asked
+   */
+  async readPull(repository: RepositoryId, number: number, maxAgeMs = 0): Promise<ItemFacts | 'gone'> {
+    const key = `${repository.repositoryKey}#${number}`;
+    const known = this.#pulls.get(key);
+    if (known && performance.now() - known.at <= maxAgeMs) return known.facts;
+    const at = performance.now();
+    const facts = await this.#readPull(repository, number);
+    this.#pulls.delete(key);
+    this.#pulls.set(key, { at, facts });
+    const [oldest] = this.#pulls.keys();
+    if (oldest !== undefined && this.#pulls.size > this.#limits.pullsKept) this.#pulls.delete(oldest);
+    return facts;
+  }
+
+  async #readPull(repository: RepositoryId, number: number): Promise<ItemFacts | 'gone'> {
     const api = await this.#api(repository, 'poll');
     try {
       const { data } = await api.read('GET /repos/{owner}/{repo}/pulls/{pull_number}', { pull_number: number });

@@ -122,6 +122,7 @@ export class Dispatcher {
       const snapshot = await waitFor(actor, ({ status }) => status === 'done', { timeout: Number.POSITIVE_INFINITY });
       const { value, context } = snapshot;
       if (isEndState(value)) await finish(session, value, context.failure);
+      await session.idle();
       if (value === 'failed')
         logger.warn('a review failed', { runId, code: context.failure?.code, message: context.failure?.message });
     } catch (error) {

@@ -12,6 +12,8 @@ export const runLimits = {
   stopMs: 10_000,
   /** The head may move on while it is fetched: it is read anew this many times. */
   targetMoves: 3,
+  /** What was read of a pull request so lately need not be read again before a review begins. */
+  pullAgeMs: 2_000,
   /** Of instructions from one place; characters. */
   instructions: 20_000,
   /** Of what is kept of an error; characters. */

@@ -58,9 +58,9 @@ async function fetchHead(
   session: RunSession,
   signal: AbortSignal,
 ): Promise<Leaves | (Target & { readonly prepared: PreparedReview })> {
-  const { targetMoves } = session.context.times;
+  const { targetMoves, pullAgeMs } = session.context.times;
   for (let moves = 0; ; moves += 1) {
-    const target = await readTarget(session);
+    const target = await readTarget(session, moves === 0 ? pullAgeMs : 0);
     if ('outcome' in target) return target;
     try {
       return { ...target, prepared: await fetchTarget(session, target, signal) };
@@ -84,14 +84,14 @@ function fetchTarget(session: RunSession, { item, configured }: Target, signal: 
   });
 }
 
-/** What the forge says now, and whether that is still what this run is about. */
-async function readTarget(session: RunSession): Promise<Leaves | Target> {
+/** What the forge says now, and whether that is still what this run is about. @param maxAgeMs how old its word may be */
+async function readTarget(session: RunSession, maxAgeMs: number): Promise<Leaves | Target> {
   const { context, run } = session;
   const { store, source, settings } = context;
   const place = await placeOf(context, run.repositoryKey);
   const { configured } = place;
   if (!configured) return unwanted('repositoryDisabled', 'The repository is not configured any more.');
-  const facts = await source.readPull(configured, run.number);
+  const facts = await source.readPull(configured, run.number, maxAgeMs);
   if (facts === 'gone') return unwanted('pullRequestGone', 'The pull request is not there any more.');
   const { item, changed } = await store.upsertItem(facts);
   const { itemId } = item;

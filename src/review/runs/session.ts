@@ -28,6 +28,7 @@ export class RunSession {
   /** Looks at once whether somebody wants it ended; the watch provides it. */
   lookNow: () => void = () => {};
   readonly #steps = new Set<Promise<unknown>>();
+  #told: Promise<unknown> = Promise.resolve();
 
   constructor(context: RunContext, run: StoredRun, lease: Lease) {
     this.context = context;
@@ -40,7 +41,17 @@ export class RunSession {
     const { store } = this.context;
     const { runId, itemId } = this.run;
     this.run = await store.updateRun(runId, this.lease, change);
-    await store.publish('run.changed', { runId, itemId, state: this.run.state });
+    this.#tell({ runId, itemId, state: this.run.state });
+  }
+
+  /** Readers of the stream are told in order; the run does not wait until they are. */
+  #tell(change: Readonly<Record<string, unknown>>): void {
+    const { store, logger } = this.context;
+    this.#told = this.#told
+      .then(() => store.publish('run.changed', change))
+      .catch((error: unknown) =>
+        logger.warn('readers of the event stream cannot be told of a run', { error: String(error) }),
+      );
   }
 
   /** The state that people see, and that another process goes on from. */
@@ -70,7 +81,8 @@ export class RunSession {
     }
     const nextAttemptAt = pauseMs > 0 ? (await store.now()) + pauseMs : null;
     await store.releaseRun(runId, this.lease, nextAttemptAt);
-    await store.publish('run.changed', { runId, itemId });
+    this.#tell({ runId, itemId });
+    await this.#told;
   }
 
   /** Does a step, and knows of it until it is over, also when nobody waits for it any more. */
@@ -85,13 +97,12 @@ export class RunSession {
     return step;
   }
 
-  /** Resolves when every step is over, or too late. */
+  /** Resolves when every step is over and told, or too late. */
   async idle(): Promise<void> {
     const { clock, times } = this.context;
-    if (this.#steps.size === 0) return;
     await new Promise<void>((resolve) => {
       const late = clock.setTimeout(resolve, times.stopMs);
-      void Promise.allSettled([...this.#steps]).then(() => {
+      void Promise.allSettled([...this.#steps, this.#told]).then(() => {
         clock.clearTimeout(late);
         resolve();
       });

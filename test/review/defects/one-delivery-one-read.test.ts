@@ -20,7 +20,10 @@ t.test('a delivery about one pull request reads that one, and looks through no r
   await world.idle();
   t.equal(world.forge.reads, 1);
   t.same(world.forge.synced, []);
-  t.same((await world.store.items({ limit: 10 })).rows.map(({ number }) => number), [7]);
+  t.same(
+    (await world.store.items({ limit: 10 })).rows.map(({ number }) => number),
+    [7],
+  );
 });
 
 t.test('a delivery about a repository that is not configured asks the forge for nothing', async (t) => {
