@@ -1,7 +1,4 @@
 /** A job worker on a real store, with stand-ins for the forge and the reviews that tell what they were asked. */
-import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
-import { setImmediate as turn } from 'node:timers/promises';
 import type { Test } from 'tap';
 import { SourceError } from '../../../src/review/github/index.ts';
 import { createJobWorker, type JobRuns, type JobSource, type JobWorker } from '../../../src/review/jobs/index.ts';
@@ -140,21 +137,9 @@ export async function pausesEnd({ subject, worker }: Scene): Promise<void> {
   worker.start();
 }
 
-/** The back-off is over. The store of this very process may be writing: it has its turn first. */
-export async function pauseOver({ where }: Subject): Promise<void> {
-  if (!('directory' in where)) throw new Error('These tests run on SQLite');
-  for (;;) {
-    await turn();
-    const sqlite = new DatabaseSync(join(where.directory, 'backend.db'), { timeout: 0 });
-    try {
-      sqlite.exec('update jobs set dueAt = 1 where leaseOwner is null');
-      return;
-    } catch (error) {
-      if ((error as { errcode?: number }).errcode !== 5) throw error;
-    } finally {
-      sqlite.close();
-    }
-  }
+/** The back-off is over. */
+export async function pauseOver(subject: Subject): Promise<void> {
+  await subject.sql('update jobs set "dueAt" = 1 where "leaseOwner" is null');
 }
 
 export { facts, repositoryKey };

@@ -50,22 +50,30 @@ export function temporaryDirectory(t: Test): string {
   return directory;
 }
 
+const busy = 5;
+
+/** A store of this very process may be writing: it can only end that when the event loop turns. */
+async function pastTheStore(file: string, text: string): Promise<readonly Record<string, unknown>[]> {
+  for (;;) {
+    await turn();
+    const sqlite = new DatabaseSync(file, { timeout: 0 });
+    try {
+      return sqlite.prepare(text).all();
+    } catch (error) {
+      if ((error as { errcode?: number }).errcode !== busy) throw error;
+    } finally {
+      sqlite.close();
+    }
+  }
+}
+
 export function sqliteSubject(t: Test): Subject {
   const directory = temporaryDirectory(t);
   return {
     kind: 'sqlite',
     where: { directory },
     open: (owner = 'one') => opened(t, { directory, owner }),
-    sql: async (text) => {
-      // A commit that is open is closed when the event loop has turned.
-      await turn();
-      const sqlite = new DatabaseSync(join(directory, 'backend.db'), { timeout: 5_000 });
-      try {
-        return sqlite.prepare(text).all();
-      } finally {
-        sqlite.close();
-      }
-    },
+    sql: (text) => pastTheStore(join(directory, 'backend.db'), text),
   };
 }
 
