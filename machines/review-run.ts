@@ -32,6 +32,8 @@ export interface ReviewFailure {
   readonly isRetryable: boolean;
   /** The source asked to be left alone for so long. */
   readonly retryAfterMs?: number;
+  /** What the review stands on is away: it is waited for, also after the last attempt. */
+  readonly isOutage?: boolean;
 }
 
 interface Reason {
@@ -75,12 +77,13 @@ const notProvided = () => Promise.reject(new Error('not provided'));
 
 /** What an error says of itself; anything that was thrown without a code is a bug, and not tried again. */
 export function reviewFailureOf(error: unknown): ReviewFailure {
-  const { code, message, isRetryable, retryAfterMs } = (error ?? {}) as Readonly<Record<string, unknown>>;
+  const { code, message, isRetryable, retryAfterMs, isOutage } = (error ?? {}) as Readonly<Record<string, unknown>>;
   return {
     code: typeof code === 'string' ? code : 'internalError',
     message: typeof message === 'string' ? message : String(error),
     isRetryable: isRetryable === true,
     ...(typeof retryAfterMs === 'number' && { retryAfterMs }),
+    ...(isOutage === true && { isOutage }),
   };
 }
 
@@ -129,7 +132,8 @@ export const reviewRunMachine = setup({
     watch: fromCallback<ReviewRunEvent, ReviewRunKey>(() => {}),
   },
   guards: {
-    mayRetry: ({ context }, failure: ReviewFailure) => failure.isRetryable && context.attempt < context.maxAttempts,
+    mayRetry: ({ context }, failure: ReviewFailure) =>
+      failure.isRetryable && (failure.isOutage === true || context.attempt < context.maxAttempts),
     hasAttempts: ({ context }) => context.attempt < context.maxAttempts,
     isSpent: ({ context }) => context.attempt > context.maxAttempts,
     isCancelRequested: ({ context }) => context.isCancelRequested,

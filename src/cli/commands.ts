@@ -391,7 +391,7 @@ export const commands: readonly CommandSpec[] = [
       {
         name: 'config',
         value: 'file',
-        describe: 'The settings; default: oratorio.config.json in the state directory',
+        describe: 'The settings; default: $ORATORIO_CONFIG_PATH, or oratorio.config.json in the state directory',
       },
       state,
       { name: 'port', value: 'port', describe: 'Default: Server.Port of the settings (5087); 0: any free one' },

@@ -63,7 +63,10 @@ function placesOf(context: CommandContext) {
   const stateDirectory = stateDirectoryOf(context);
   return {
     stateDirectory,
-    configFile: resolve(cwd, given('config') ?? join(stateDirectory, 'oratorio.config.json')),
+    configFile: resolve(
+      cwd,
+      given('config') ?? (env['ORATORIO_CONFIG_PATH'] || join(stateDirectory, 'oratorio.config.json')),
+    ),
     env: { ...env, ...Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined)) },
   };
 }

@@ -9,6 +9,8 @@ interface ErrorKind {
 export const reviewErrors = {
   invalidRequest: { status: 400, when: 'Query or body is not what this route takes.' },
   invalidCursor: { status: 400, when: 'The cursor is none that a page of this list has given out.' },
+  invalidPayload: { status: 400, when: 'The delivery is not JSON, or has not what its event must have.' },
+  missingHeader: { status: 400, when: 'The delivery does not say what it is.' },
   configurationValidationFailed: { status: 400, when: 'The settings would not be valid.' },
   unauthorized: { status: 401, when: 'The bearer token is missing or wrong.' },
   hostNotAllowed: { status: 403, when: 'The Host header names a host this server does not serve.' },

@@ -257,6 +257,8 @@ export const reviewRoutes = {
     request: 'WebhookPayload',
     response: page('WebhookResult'),
     errors: [
+      'invalidPayload',
+      'missingHeader',
       'invalidRequest',
       'invalidSignature',
       'unsupportedMediaType',

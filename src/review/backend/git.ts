@@ -59,8 +59,10 @@ export function createRoutedGit(settings: () => BackendSettings, env: Environmen
       .map(({ workspacePath }) => workspacePath)
       .filter((path) => path !== undefined && existsSync(path));
     const roots = new Set(present.map((path) => worktreeRootOf(settings(), path ?? '')));
-    await Promise.all([...roots].map(at));
-    return Promise.all(opened.values());
+    // One that cannot be used is told to who wants to work there, and keeps nobody else from working.
+    await Promise.allSettled([...roots].map(at));
+    const all = await Promise.allSettled(opened.values());
+    return all.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
   }
 
   return {

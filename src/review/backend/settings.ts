@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Logger } from '../../log/index.ts';
 import {
   type BackendSettings,
@@ -47,21 +48,34 @@ function protect(settings: BackendSettings, logger: Logger): void {
  * @returns what ends that
  */
 export async function followRepositories(
-  settings: SettingsSource,
+  settings: Pick<SettingsSource, 'current' | 'subscribe'>,
   store: Pick<ReviewStore, 'syncRepositories' | 'publish'>,
   logger: Logger,
+  retryMs = 5_000,
 ): Promise<() => Promise<void>> {
   const write = () => store.syncRepositories(configuredRepositories(settings.current));
   await write();
+  const stop = new AbortController();
+  const { signal } = stop;
+  /** The settings change once, and the database may be away just then. */
+  async function follow(changed: readonly string[]): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        await write();
+        return await store.publish('source.changed', { what: 'settings', changed });
+      } catch (error) {
+        logger.error('the repositories cannot be brought up to date; it is tried again', { error });
+        await pause(retryMs, undefined, { signal }).catch(() => undefined);
+      }
+    }
+  }
   let writing: Promise<void> = Promise.resolve();
   const unsubscribe = settings.subscribe(({ changed }) => {
-    writing = writing
-      .then(write)
-      .then(() => store.publish('source.changed', { what: 'settings', changed }))
-      .catch((error: unknown) => logger.error('the repositories cannot be brought up to date', { error }));
+    writing = writing.then(() => follow(changed));
   });
   return async () => {
     unsubscribe();
+    stop.abort();
     await writing;
   };
 }

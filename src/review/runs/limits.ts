@@ -10,6 +10,8 @@ export const runLimits = {
   writesPauseMs: 15_000,
   /** For a step that was told to stop. */
   stopMs: 10_000,
+  /** What a review stands on may be away for so long before the review is given up. */
+  outageMs: 24 * 3_600_000,
   /** The head may move on while it is fetched: it is read anew this many times. */
   targetMoves: 3,
   /** What was read of a pull request so lately need not be read again before a review begins. */

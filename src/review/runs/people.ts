@@ -72,7 +72,8 @@ export function peopleActions(context: RunContext, publication: Publication, dis
 
     async publish(draftId, { override }) {
       const draft = await draftOf(draftId);
-      if (draft.status === 'publishing') return;
+      // Whoever began it may have ended before all of it was in the outbox.
+      if (draft.status === 'publishing') return publication.begin(draft);
       mustBe(draft, publishable);
       if (!settings().GitHub.WritesEnabled)
         throw new ReviewApiError('githubWritesDisabled', 'GitHub.WritesEnabled is off.');

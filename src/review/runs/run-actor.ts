@@ -10,6 +10,7 @@ import { LeaseLostError, type StoredRun } from '../store/index.ts';
 import { draft } from './draft.ts';
 import { releaseWorktree } from './finish.ts';
 import { readNotes } from './notes.ts';
+import { markOutage } from './outage.ts';
 import { prepare } from './prepare.ts';
 import type { Publication } from './publication.ts';
 import { publishRun } from './publish.ts';
@@ -34,7 +35,13 @@ export function runActor(session: RunSession, publication: Publication, resumeAt
   const { runId, attempt, isCancelRequested } = run;
   const id = `review-run:${runId}`;
   const step = <T>(body: (signal: AbortSignal) => Promise<T>) =>
-    fromPromise<T, ReviewRunKey>(({ signal }) => session.step(() => body(signal), lost));
+    fromPromise<T, ReviewRunKey>(({ signal }) =>
+      session
+        .step(() => body(signal), lost)
+        .catch(async (error: unknown) => {
+          throw await markOutage(session, error);
+        }),
+    );
   const actor: ReviewRunActor = createActor(
     reviewRunMachine.provide({
       actors: {
@@ -88,11 +95,13 @@ async function giveBack(session: RunSession, failure: ReviewFailure | null): Pro
 /** The pause before the next attempt. @param failure null: the writes are waited for */
 export function pauseOf(
   { context, run }: Pick<RunSession, 'context' | 'run'>,
-  failure: Pick<ReviewFailure, 'retryAfterMs'> | null,
+  failure: Pick<ReviewFailure, 'retryAfterMs' | 'isOutage'> | null,
 ): number {
   if (!failure) return context.times.writesPauseMs;
-  const { RetryBackoffSeconds, MaxRetryBackoffSeconds } = context.settings().AgentServer;
-  const doubled = Math.min(RetryBackoffSeconds * 2 ** (run.attempt - 1), MaxRetryBackoffSeconds);
+  const { RetryBackoffSeconds, MaxRetryBackoffSeconds, MaxRunAttempts } = context.settings().AgentServer;
+  const isLate = failure.isOutage === true && run.attempt >= MaxRunAttempts;
+  const wanted = isLate ? MaxRetryBackoffSeconds : RetryBackoffSeconds * 2 ** (run.attempt - 1);
+  const doubled = Math.min(wanted, MaxRetryBackoffSeconds);
   return Math.max(doubled * 1_000, failure.retryAfterMs ?? 0);
 }
 

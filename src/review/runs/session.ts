@@ -73,8 +73,11 @@ export class RunSession {
     const { runId, attempt, state, itemId } = this.run;
     if (failure) {
       const isPublishing = state === 'publishing';
+      const { MaxRunAttempts } = this.context.settings().AgentServer;
+      // The last attempt stays the last one, and is there to be used when what was away has come back.
+      const isKept = failure.isOutage === true && attempt >= MaxRunAttempts;
       await this.update({
-        attempt: attempt + 1,
+        attempt: isKept ? attempt : attempt + 1,
         error: errorOf(failure),
         ...(!isPublishing && { state: 'backingOff' }),
       });

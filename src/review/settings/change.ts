@@ -118,6 +118,18 @@ function write(file: string, text: string): void {
   }
 }
 
+/**
+ * Not written by the API: whether it may write, and where credentials go to and come from. Whoever has the service token must
+ * not be able to have the App's credentials sent to a host of his own.
+ */
+const ofDeployment: ReadonlySet<string> = new Set([
+  'Settings.Writable',
+  'GitHub.Endpoint',
+  'GitHub.GitEndpoint',
+  'GitHub.PrivateKeyPath',
+  'AgentServer.AppServerUrl',
+]);
+
 interface Target {
   readonly keys: readonly string[];
   readonly issue?: string;
@@ -138,7 +150,7 @@ function targetOf(path: string): Target {
   const canonicalPath = keys.join('.');
   if (isSecret(canonicalPath))
     return { keys: [], issue: 'secrets are not written by the API: use the environment or a file of their own' };
-  if (canonicalPath === 'Settings.Writable') return { keys: [], issue: 'only the deployment decides about this' };
+  if (ofDeployment.has(canonicalPath)) return { keys: [], issue: 'only the deployment decides about this' };
   return { keys };
 }
 

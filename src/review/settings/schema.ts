@@ -113,7 +113,7 @@ export const BackendSettings = v.object({
       AppServerToken: words('', 'Its token.'),
       HubDiscoveryEnabled: flag(true, 'Finds or starts the agent server of a route through the Hub.'),
       ManagedWorktreesEnabled: flag(true, 'Reviews run in worktrees of their own.'),
-      WorktreeRoot: words('', 'Where worktrees are made; empty: .oratorio/worktrees beside the first route.'),
+      WorktreeRoot: words('', 'Where worktrees are made; empty: .oratorio/worktrees in each workspace.'),
       GlobalMaxActiveRuns: whole(2, 1, 1_000, 'Reviews at once.'),
       MaxActiveRunsPerRepository: whole(1, 1, 1_000, 'Reviews at once in one repository.'),
       MaxActiveRunsPerSource: whole(2, 1, 1_000, 'Reviews at once in one source.'),

@@ -59,6 +59,7 @@ export class WebhookIntake {
   readonly #wrong: WrongSignatures;
   readonly #news: News;
   #inFlight = 0;
+  #bytesInFlight = 0;
   /** Answers since the start, by what came of the delivery. */
   readonly counts = new Map<string, number>();
 
@@ -78,8 +79,11 @@ export class WebhookIntake {
 
   async #take(request: WebhookRequest): Promise<WebhookAnswer> {
     const from = performance.now();
-    if (this.#inFlight >= limits.inFlight) return unavailable('Too many deliveries are being taken in.').answer;
+    const size = announcedSize(request);
+    if (this.#inFlight >= limits.inFlight || this.#bytesInFlight + size > limits.bytesInFlight)
+      return unavailable('Too many deliveries are being taken in.').answer;
     this.#inFlight += 1;
+    this.#bytesInFlight += size;
     try {
       return await this.#judge(request, from);
     } catch (error) {
@@ -87,6 +91,7 @@ export class WebhookIntake {
       throw error;
     } finally {
       this.#inFlight -= 1;
+      this.#bytesInFlight -= size;
     }
   }
 
@@ -146,6 +151,13 @@ export class WebhookIntake {
     this.#news.add({ deliveryId, event, outcome });
     return { status: 202, body: { ...told(decision), deliveryId } };
   }
+}
+
+/** A body in pieces may become as long as any may be. */
+function announcedSize(request: WebhookRequest): number {
+  if (request.header('transfer-encoding') !== undefined) return limits.bodyBytes;
+  const length = Number(request.header('content-length') ?? 0);
+  return Number.isFinite(length) ? length : limits.bodyBytes;
 }
 
 const unavailable = (message: string) => new Refusal(503, 'intakeUnavailable', message, limits.retryAfterSeconds);

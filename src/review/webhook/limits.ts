@@ -6,6 +6,8 @@ export const limits = {
   deadlineMs: 9_000,
   /** Deliveries that are being taken in at once; more are answered 503 and come again. */
   inFlight: 2_000,
+  /** Of their bodies together: whoever has no secret can send bodies too, and they are kept until they are checked. */
+  bytesInFlight: 256 * 1_048_576,
   retryAfterSeconds: 5,
   focusCodePoints: 500,
   /** Wrong signatures of one address in one window before they are answered 429. */

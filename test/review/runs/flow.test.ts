@@ -66,11 +66,11 @@ t.test('the pause before the next attempt doubles, is as long as the source asks
 t.test('after the last attempt it has failed', async (t) => {
   const world = await World.create(t, { AgentServer: { MaxRunAttempts: 2 } });
   world.agent.onReview = () => {
-    throw failure('agentUnavailable', true);
+    throw failure('turnFailed', true);
   };
   world.runs.start();
   const runId = await world.dispatch();
-  t.match(await world.ended(runId), { state: 'failed', attempt: 2, error: { code: 'agentUnavailable' } });
+  t.match(await world.ended(runId), { state: 'failed', attempt: 2, error: { code: 'turnFailed' } });
   t.equal(world.agent.asked.length, 2);
 });
 
