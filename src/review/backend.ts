@@ -84,7 +84,7 @@ async function assemble(options: BackendOptions, closers: Closers): Promise<Back
   const store = await openStore(settings.current, stateDirectory, node, logger);
   closers.add('store', () => store.close());
   closers.add('repositories', await followRepositories(settings, store, logger));
-  const parts = await createParts(options, { settings, store, node, closers });
+  const parts = await createParts(options, { settings, store, node, closers, secrets: kept === '' ? [] : [kept] });
   const intake = new WebhookIntake({ settings: () => settings.current, store, logger });
   const server = await serve({ ...parts, options, settings, store, node, token, intake });
   closers.add('intake', () => intake.close());
@@ -123,7 +123,10 @@ interface Common {
 }
 
 /** Everything that does the work, according to the role of the process. */
-async function createParts(options: BackendOptions, { settings, store, node, closers }: Common & { closers: Closers }) {
+async function createParts(
+  options: BackendOptions,
+  { settings, store, node, closers, secrets }: Common & { closers: Closers; secrets: readonly string[] },
+) {
   const { logger, env, overrides = {} } = options;
   const current = () => settings.current;
   const isWorking = settings.current.Server.Role !== 'web';
@@ -140,7 +143,7 @@ async function createParts(options: BackendOptions, { settings, store, node, clo
   const inspection = createInspection(logger);
   closers.add('inspection', () => inspection.end());
   const runs: ReviewRuns = createReviewRuns({
-    ...{ store, git, agent, source, logger, node, settings: current, inspect: inspection.inspect },
+    ...{ store, git, agent, source, logger, node, settings: current, secrets, inspect: inspection.inspect },
     ...(overrides.runTimes && { times: overrides.runTimes }),
   });
   const worker = isWorking ? createJobWorker({ store, source, runs, settings: current, logger, node }) : undefined;

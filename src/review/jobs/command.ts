@@ -5,6 +5,7 @@ import { type CommandVerb, commandVerbs, decideCommand, rulesOf } from '../webho
 import { type Asked, react, reply } from './acknowledge.ts';
 import { helpText, refusalText, statusText } from './command-texts.ts';
 import { enabledRepository, freshItem } from './items.ts';
+import { limits } from './limits.ts';
 import { readable } from './payload.ts';
 import type { JobContext, JobKind, Outcome } from './types.ts';
 
@@ -17,7 +18,7 @@ export const command: JobKind = {
     const { commentId, association, deliveryId } = v.parse(Payload, job.payload);
     const known = await context.store.command(commentId);
     if (!known) return;
-    const outcome = await outcomeOf(known, association, context);
+    const outcome = await outcomeOf(known, association, context, job.attempt > 1);
     if (deliveryId !== undefined) await context.outcomes.delivery(deliveryId, outcome);
   },
   async giveUp(job, context, { code }) {
@@ -29,7 +30,12 @@ export const command: JobKind = {
   },
 };
 
-async function outcomeOf(known: StoredCommand, association: string, context: JobContext): Promise<Outcome> {
+async function outcomeOf(
+  known: StoredCommand,
+  association: string,
+  context: JobContext,
+  isRepeated: boolean,
+): Promise<Outcome> {
   const done: Outcome = { outcome: 'processed', reason: null };
   // It was done before, and nobody could be told of it.
   if (known.status === 'dispatched') return done;
@@ -52,7 +58,7 @@ async function outcomeOf(known: StoredCommand, association: string, context: Job
   const item = await freshItem(context, repository, known.number);
   if (item?.state !== 'open') return refused(context, known, asked, 'githubCommentCommandTargetInvalid');
   try {
-    const run = await verbs[verbOf(known)]({ context, asked, item, command: known });
+    const run = await verbs[verbOf(known)]({ context, asked, item, command: known, isRepeated });
     await context.store.updateCommand(known.commentId, { status: 'dispatched', runId: run?.runId ?? null });
     return done;
   } catch (error) {
@@ -84,16 +90,31 @@ interface Order {
   readonly asked: Asked;
   readonly item: StoredItem;
   readonly command: StoredCommand;
+  /** Somebody has begun it before, and may have come far. */
+  readonly isRepeated: boolean;
 }
 /** @returns the review that it led to */
 type Verb = (order: Order) => Promise<StoredRun | undefined>;
 
 const reviewing =
   (scope: 'full' | 'incremental'): Verb =>
-  async ({ context, item, command: { focus } }) => {
+  async (order) => {
+    const { context, item, command, isRepeated } = order;
+    const { focus } = command;
+    const before = isRepeated ? await reviewOf(order) : undefined;
+    if (before) return before;
     const { run } = await context.runs.dispatch(item, { trigger: 'mention', scope, focus });
     return run;
   };
+
+/** What an attempt has dispatched that ended before it could say so: the review may be over, and is not made twice. */
+async function reviewOf({ context, item, command }: Order): Promise<StoredRun | undefined> {
+  const { rows } = await context.store.runs({ itemId: item.itemId, limit: limits.runsLookedThrough });
+  return rows.find(
+    ({ trigger, focus, createdAt }) =>
+      trigger === 'mention' && focus === command.focus && createdAt >= command.createdAt,
+  );
+}
 
 /** What a verb changed is in the database; the thumb says so. */
 const quietly =

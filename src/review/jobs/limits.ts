@@ -8,6 +8,7 @@ export interface RetryPolicy {
 
 const second = 1_000;
 const minute = 60 * second;
+const hour = 60 * minute;
 
 /** The back-off table. What GitHub asks for (`Retry-After`) lengthens a pause and never shortens it. */
 export const retryPolicies: Readonly<Record<Job['kind'], RetryPolicy>> = {
@@ -15,7 +16,20 @@ export const retryPolicies: Readonly<Record<Job['kind'], RetryPolicy>> = {
   // Somebody waits for the answer: late is no better than never.
   command: { pausesMs: [5 * second, 30 * second, 2 * minute] },
   sync: { pausesMs: [30 * second, 2 * minute] },
-  write: { pausesMs: [second, 5 * second, 30 * second, 2 * minute, 10 * minute, 30 * minute, 60 * minute] },
+  write: {
+    pausesMs: [
+      second,
+      5 * second,
+      30 * second,
+      2 * minute,
+      10 * minute,
+      30 * minute,
+      60 * minute,
+      3 * hour,
+      8 * hour,
+      12 * hour,
+    ],
+  },
   cleanup: { pausesMs: [minute, 10 * minute] },
   reconcile: { pausesMs: [30 * second, 2 * minute] },
 };
@@ -37,6 +51,8 @@ export const limits = {
   /** Part of a pause that is left to chance, so that what failed together does not come back together. */
   jitter: 0.2,
   errorCharacters: 500,
+  /** Reviews among which that of a command is looked for which was begun before. */
+  runsLookedThrough: 20,
   /** How often due work of the roles is looked for. */
   roleTickMs: 1_000,
   /** A role is held so long without a word of its holder. */

@@ -28,7 +28,7 @@ async function makeDraft(session: RunSession): Promise<StoredDraft> {
   const { summary, findings, warnings, blockedBy } = await composeDraft(session, notes, draftId);
   // Facts are not written under the lease; and before the draft, because that one is not made again.
   await session.renew();
-  await keepHunks(store, runId, notes, findings, secretsOf(session.context.settings()));
+  await keepHunks(store, runId, notes, findings, secretsOf(session.context));
   const { reviewedFiles, totalFiles, skippedFiles } = notes;
   const made = await store.putDraft(session.lease, {
     ...{ draftId, runId, itemId, headSha, status: 'draft', summary, findings },
@@ -40,11 +40,11 @@ async function makeDraft(session: RunSession): Promise<StoredDraft> {
 }
 
 async function composeDraft({ context, run }: RunSession, notes: ReviewNotes, draftId: string) {
-  const { store, settings } = context;
+  const { store } = context;
   const { itemId } = run;
   const open = await store.openFindings(itemId);
   const unwanted = await unwantedFindings(context, itemId);
-  return compose(notes, { itemId, draftId, open, unwanted, secrets: secretsOf(settings()) });
+  return compose(notes, { itemId, draftId, open, unwanted, secrets: secretsOf(context) });
 }
 
 /** What a person has dismissed, or skipped in a draft that was told. */

@@ -37,7 +37,7 @@ export class Publication {
   async begin(draft: StoredDraft): Promise<void> {
     const { store, settings } = this.#context;
     const { draftId, runId, itemId, headSha } = draft;
-    const secrets = secretsOf(settings());
+    const secrets = secretsOf(this.#context);
     const leak = leakIn(draft, secrets);
     if (leak) {
       await this.change(draftId, { blockedBy: leak });

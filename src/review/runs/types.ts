@@ -28,6 +28,8 @@ export interface ReviewRunsOptions {
   readonly source: RunSource;
   /** Asked anew whenever one is needed: settings may change while a review is under way. */
   readonly settings: () => BackendSettings;
+  /** Texts besides the secret settings that must be in no review. */
+  readonly secrets?: readonly string[];
   readonly logger: Logger;
   /** Names this process among the replicas. */
   readonly node: string;

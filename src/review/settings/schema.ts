@@ -112,7 +112,10 @@ export const BackendSettings = v.object({
       AppServerUrl: words('', 'ws:// address of the agent server; empty: found through the Hub.'),
       AppServerToken: words('', 'Its token.'),
       HubDiscoveryEnabled: flag(true, 'Finds or starts the agent server of a route through the Hub.'),
-      ManagedWorktreesEnabled: flag(true, 'Reviews run in worktrees of their own.'),
+      ManagedWorktreesEnabled: flag(
+        true,
+        'Known from earlier configurations; reviews run in worktrees of their own in any case.',
+      ),
       WorktreeRoot: words('', 'Where worktrees are made; empty: .oratorio/worktrees in each workspace.'),
       GlobalMaxActiveRuns: whole(2, 1, 1_000, 'Reviews at once.'),
       MaxActiveRunsPerRepository: whole(1, 1, 1_000, 'Reviews at once in one repository.'),
