@@ -11,6 +11,11 @@ import { hubLifecycle } from './hub-lifecycle.ts';
 import { hubRequests } from './hub-requests.ts';
 import { inspection } from './inspection.ts';
 import { page } from './page.ts';
+import { reviewAnchors } from './review-anchors.ts';
+import { reviewIntake } from './review-intake.ts';
+import { reviewQueue } from './review-queue.ts';
+import { reviewScheduling } from './review-scheduling.ts';
+import { reviewSync } from './review-sync.ts';
 import { sseFanout } from './sse-fanout.ts';
 import { traces } from './traces.ts';
 import { transitionToWire } from './transition-to-wire.ts';
@@ -26,6 +31,11 @@ const benchmarks: readonly Benchmark[] = [
   automations,
   traces,
   page,
+  reviewAnchors,
+  reviewIntake,
+  reviewQueue,
+  reviewScheduling,
+  reviewSync,
 ];
 
 const { values, positionals } = parseArgs({

@@ -8,6 +8,7 @@ import { apiProxyMachine } from './api-proxy.ts';
 import { automationMachine } from './automation.ts';
 import { hubMachine } from './hub.ts';
 import { mcpServerMachine } from './mcp-server.ts';
+import { reviewRunMachine } from './review-run.ts';
 import { schedulerMachine } from './scheduler.ts';
 import { turnMachine } from './turn.ts';
 
@@ -19,6 +20,7 @@ export * from './hub.ts';
 export * from './mcp-server.ts';
 export * from './process-events.ts';
 export * from './restart-policy.ts';
+export * from './review-run.ts';
 export * from './scheduler.ts';
 export * from './turn.ts';
 
@@ -31,4 +33,5 @@ export const catalogue: Readonly<Record<string, AnyStateMachine>> = {
   'mcp-server': mcpServerMachine,
   scheduler: schedulerMachine,
   automation: automationMachine,
+  'review-run': reviewRunMachine,
 };

@@ -42,7 +42,8 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     'client',
     ...lower,
   ],
-  cli: ['hub', 'appserver', 'dashboard', 'acp', 'client', 'agent', 'supervise', 'inspect', ...lower],
+  review: ['client', 'telemetry', 'supervise', 'inspect', ...lower],
+  cli: ['hub', 'appserver', 'review', 'dashboard', 'acp', 'client', 'agent', 'supervise', 'inspect', ...lower],
   // The browser page: bundled on its own, speaks HTTP to the Hub.
   ui: ['protocol', 'inspect'],
 };

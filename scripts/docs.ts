@@ -9,6 +9,7 @@ import { configDocument } from './config-docs.ts';
 import { hubApiDocument } from './hub-api-docs.ts';
 import { machineDocuments } from './machine-docs.ts';
 import { observabilityDocument } from './metrics-docs.ts';
+import { reviewDocument } from './review-docs.ts';
 import { root } from './toolchain.mjs';
 
 const documents = new Map([
@@ -17,6 +18,7 @@ const documents = new Map([
   ['docs/app-server-protocol.md', appServerDocument()],
   ['docs/configuration.md', await configDocument()],
   ['docs/observability.md', observabilityDocument()],
+  ['docs/review-backend.md', reviewDocument()],
 ]);
 const strays = globSync('docs/machines/*.md', { cwd: root })
   .map((file) => file.split(sep).join('/'))

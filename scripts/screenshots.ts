@@ -1,5 +1,6 @@
 /**
- * Takes the pictures of `docs/images/`: a real Hub, real agent servers, a workspace with a history, and a browser.
+ * Takes the pictures of `docs/images/`: a real Hub, real agent servers, a workspace with a history, the API of a review backend,
+ * and a browser.
  *
  *   npm run build && node scripts/screenshots.ts [directory]      default: docs/images
  */
@@ -13,12 +14,13 @@ import { runTurn } from '../test/e2e/agent-server.ts';
 import { begin, type Conversation, clientOf, conversations, dashboardUrl, makeBookshop } from '../test/e2e/bookshop.ts';
 import { makePlace, oratorio, type Place, startHub, type Teardown } from '../test/e2e/harness.ts';
 import { quantised } from './png.ts';
+import { furnishReviews, reviewPictures } from './screenshots-review.ts';
 
 const size = { width: 1440, height: 900 };
 const themes = ['light', 'dark'] as const;
 
 /** Where a picture is taken, and what has to be there first. */
-interface Picture {
+export interface Picture {
   readonly name: string;
   readonly at: string;
   readonly prepare: (page: Page) => Promise<unknown>;
@@ -35,6 +37,7 @@ async function main(directory: string): Promise<void> {
     const hub = await startHub(place);
     const { workspacePath, sessionId } = await furnish(t, place, hub.client);
     const { stdout } = await oratorio(place, ['inspect', '--print-url']);
+    const reviews = await furnishReviews(t);
     for (const colorScheme of themes) {
       const context = await browser.newContext({
         viewport: size,
@@ -48,6 +51,7 @@ async function main(directory: string): Promise<void> {
       for (const { name, at, prepare } of picturesOf(sessionId)) {
         await shoot(name, await dashboardUrl(place, hub.client, workspacePath, at), prepare);
       }
+      for (const { name, at, prepare } of reviewPictures(reviews)) await shoot(name, reviews.address(at), prepare);
       await shoot('hub', `${stdout.trim()}&at=/actors`, lookAtFailure);
       await context.close();
     }

@@ -1,28 +1,46 @@
 /**
  * What the tests use of the system besides Node: a browser, curl and PostgreSQL. On a Debian machine where we are root they are
- * installed when they are missing; elsewhere the tests that need them say what to install.
+ * installed when they are missing; elsewhere it is said what to install, and the tests that need it fail.
  */
 import { spawnSync } from 'node:child_process';
 
-/** Package to install by the names or paths under which its program may be found. */
+/** By package: the names or paths under which its program may be found, and the variable that names another one. */
 const wanted = new Map([
-  ['chromium', ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']],
-  ['curl', ['curl']],
-  ['postgresql', ['postgres', '/usr/lib/postgresql/*/bin/postgres']],
+  [
+    'chromium',
+    {
+      programs: ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'],
+      variable: 'ORATORIO_TEST_BROWSER',
+    },
+  ],
+  ['curl', { programs: ['curl'] }],
+  ['postgresql', { programs: ['postgres', '/usr/lib/postgresql/*/bin/postgres'], variable: 'ORATORIO_TEST_POSTGRES' }],
 ]);
 
 const isInstalled = (program) => spawnSync('sh', ['-c', `command -v ${program}`], { stdio: 'ignore' }).status === 0;
+const isAtHand = ({ programs, variable }) =>
+  (variable !== undefined && process.env[variable]) || programs.some(isInstalled);
+
+/** Stands out among the lines of a long run. */
+function warn(lines) {
+  console.error(['', ...lines.map((line) => `✖ ${line}`), ''].join('\n'));
+}
 
 /** Installs what is missing, where that is possible without asking anybody. */
 export function ensureSystemTools() {
-  if (process.platform !== 'linux' || process.env.ORATORIO_TEST_BROWSER) return;
-  const missing = [...wanted].filter(([, programs]) => !programs.some(isInstalled)).map(([name]) => name);
+  // Where programs are not on the path of a shell, the tests look for them themselves, and say what is missing.
+  if (process.platform !== 'linux') return;
+  const missing = [...wanted].filter(([, tool]) => !isAtHand(tool)).map(([name]) => name);
   if (missing.length === 0) return;
-  const how = `apt-get install ${missing.join(' ')}`;
-  if (process.getuid?.() !== 0 || !isInstalled('apt-get')) {
-    console.error(`Some tests need ${missing.join(' and ')} and will fail without; install them: ${how}`);
-    return;
-  }
+  const advice = [
+    `Not installed: ${missing.join(', ')}. Tests that need it FAIL. Install: apt-get install ${missing.join(' ')}`,
+    ...[...wanted].flatMap(([name, { variable }]) =>
+      variable !== undefined && missing.includes(name)
+        ? [`${name}, when it is somewhere else: name it in ${variable}`]
+        : [],
+    ),
+  ];
+  if (process.getuid?.() !== 0 || !isInstalled('apt-get')) return warn(advice);
   console.error(`Installing for the tests: ${missing.join(', ')} …`);
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
   for (const args of [
@@ -30,6 +48,6 @@ export function ensureSystemTools() {
     ['install', '-y', '-qq', '--no-install-recommends', ...missing],
   ]) {
     const { status } = spawnSync('apt-get', args, { env, stdio: ['ignore', 'ignore', 'inherit'] });
-    if (status !== 0) return void console.error(`✖ apt-get ${args.join(' ')} failed; install them: ${how}`);
+    if (status !== 0) return warn([`apt-get ${args.join(' ')} failed.`, ...advice]);
   }
 }

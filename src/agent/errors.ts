@@ -11,6 +11,7 @@ export type AgentErrorName = Extract<
   | 'queuedInputNotFound'
   | 'toolConflict'
   | 'storageFailed'
+  | 'workspaceOverrideRefused'
   | 'approvalNotFound'
   | 'approvalTimeout'
   | 'overloaded'

@@ -26,10 +26,13 @@ import type { Tool } from './tool.ts';
 import { Tracer } from './tracer.ts';
 import type { RuntimeSettings } from './turn-host.ts';
 import { Turns } from './turns.ts';
+import { findWorktree, requireSamePlace } from './worktree.ts';
 
 export interface ThreadServiceOptions {
   /** Canonical. */
   readonly workspacePath: string;
+  /** Below them a thread may work somewhere else than in the workspace. Absolute; they need not exist. Default: none. */
+  readonly worktreeRoots?: readonly string[];
   readonly store: ThreadStore;
   /** Absent: nothing is traced. */
   readonly traces?: TraceStore | undefined;
@@ -116,7 +119,7 @@ export class ThreadService implements Runtime {
       status: 'active',
       ...(displayName !== undefined && { displayName }),
       ...(identity !== undefined && { identity }),
-      ...configured(config),
+      ...configured(config && this.#placed(config)),
       createdAt: now,
       lastActiveAt: now,
     };
@@ -230,7 +233,9 @@ export class ThreadService implements Runtime {
   }
 
   updateConfig(threadId: string, config: ThreadConfig): ThreadConfig {
-    const merged = { ...this.#registry.get(threadId).config, ...config };
+    const present = this.#registry.get(threadId).config;
+    const merged = { ...present, ...config };
+    requireSamePlace(present, merged);
     this.#registry.update(threadId, configured(merged));
     return merged;
   }
@@ -252,6 +257,8 @@ export class ThreadService implements Runtime {
     const thread = this.#registry.get(threadId);
     if (this.#isClosing) throw new AgentError('overloaded', { threadId }, 'the server is shutting down');
     if (thread.status !== 'active') throw new AgentError('threadNotActive', { threadId, status: thread.status });
+    // It may have gone, or become a link, since the last turn.
+    if (thread.config) requireSamePlace(thread.config, this.#placed(thread.config));
     const run = this.#turns.start(thread, input, asker, options);
     return { turn: run.snapshot(), begin: () => run.begin() };
   }
@@ -326,6 +333,13 @@ export class ThreadService implements Runtime {
     await this.#turns.idle();
     this.#registry.durable.journal.flush();
     this.#turns.keepEnds();
+  }
+
+  /** @throws AgentError workspaceOverrideRefused */
+  #placed(config: ThreadConfig): ThreadConfig {
+    const { workspaceOverride } = config;
+    if (workspaceOverride === undefined) return config;
+    return { ...config, workspaceOverride: findWorktree(workspaceOverride, this.#options.worktreeRoots ?? []) };
   }
 
   #touch(threadId: string, lastActiveAt: string): void {

@@ -31,6 +31,7 @@ export class ThreadTools {
   of({ id, config }: StoredThread, depth: number): readonly Tool[] {
     const wanted = config?.enabledTools && new Set(config.enabledTools.map((name) => name.toLowerCase()));
     const server = this.all()
+      .filter(({ isReadOnly, source }) => !config?.readOnly || (isReadOnly && source === 'builtin'))
       .filter(({ name }) => !wanted || wanted.has(name.toLowerCase()))
       .filter(({ name, source }) => name !== 'SpawnSubagent' || source !== 'builtin' || depth < this.#options.maxDepth);
     const brought = this.#brought.get(id);

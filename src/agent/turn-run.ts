@@ -1,6 +1,6 @@
 import type { AnyActorRef } from 'xstate';
 import type { Inference, ToolRun, TurnEmitted, TurnInterrupter } from '../../machines/index.ts';
-import type { ApprovalDecision, InputPart, Turn, TurnError } from '../protocol/index.ts';
+import type { ApprovalDecision, ApprovalPolicy, InputPart, Turn, TurnError } from '../protocol/index.ts';
 import type { DecidedBy } from './call-review.ts';
 import { timestamp } from './clock.ts';
 import type { ThreadEvent } from './feed.ts';
@@ -72,7 +72,7 @@ export class TurnRun implements TurnWork {
       host,
       turnId,
       items: this.#items,
-      policy: options.approvalPolicy ?? host.config.approvalPolicy ?? host.settings.approvalPolicy,
+      policy: policyOf(host, options),
       expiresInMs: this.approvalTimeoutMs,
       keepTold: (event) => this.#keep(undefined, event),
       onDecided: (requestId) => this.#send?.({ type: 'DECIDED', requestId }),
@@ -419,4 +419,9 @@ interface Answer {
   readonly calls: ModelToolCall[];
   finish: Inference['finish'];
   tokens: { readonly inputTokens: number; readonly outputTokens: number };
+}
+
+/** A thread that may only read asks nobody, whatever its caller would like. */
+function policyOf({ config, settings }: TurnHost, options: TurnOptions): ApprovalPolicy {
+  return config.readOnly ? 'interrupt' : (options.approvalPolicy ?? config.approvalPolicy ?? settings.approvalPolicy);
 }

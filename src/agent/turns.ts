@@ -172,7 +172,7 @@ export class Turns {
     return {
       threadId: id,
       config,
-      workspacePath,
+      workspacePath: config.workspaceOverride ?? workspacePath,
       settings,
       maxRounds,
       store,
@@ -182,7 +182,7 @@ export class Turns {
       tools: () => toolsOf(thread, depth),
       publish: (event) => this.#publish(id, event),
       clean,
-      isGranted: (scopeKey) => store.hasGrant(id, scopeKey) || mainStore.hasGrant(id, scopeKey),
+      isGranted: (scopeKey) => !config.readOnly && (store.hasGrant(id, scopeKey) || mainStore.hasGrant(id, scopeKey)),
       grant: (scopeKey, lasts) =>
         lasts === 'always' ? mainStore.putGrant(null, scopeKey) : store.putGrant(id, scopeKey),
       spawnSubagent: (task, label, signal) => this.#spawn(id, task, label, signal),

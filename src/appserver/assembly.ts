@@ -1,4 +1,4 @@
-import { join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import type { AnyActorRef } from 'xstate';
 import type { RestartPolicy } from '../../machines/index.ts';
 import {
@@ -104,6 +104,7 @@ export function assemble(options: AssemblyOptions): Assembly {
   };
   const threads = new ThreadService({
     workspacePath,
+    worktreeRoots: worktreeRootsOf(workspacePath, config),
     store: store.threads,
     traces: config.Tracing.Enabled ? store.traces : undefined,
     provider,
@@ -226,6 +227,12 @@ function automationsOf(
     }
   });
   return automations;
+}
+
+/** In the workspace, beside it (several workspaces share that one), and where the user wants them. */
+function worktreeRootsOf(workspacePath: string, { Permissions }: Config): string[] {
+  const usual = [workspacePath, dirname(workspacePath)].map((path) => join(path, directoryName, 'worktrees'));
+  return Permissions.WorktreeRoot === '' ? usual : [...usual, resolve(workspacePath, Permissions.WorktreeRoot)];
 }
 
 function settingsOf(config: Config): RuntimeSettings {

@@ -19,6 +19,16 @@ const inWorkspace: OptionSpec = {
   value: 'dir',
   describe: 'Workspace directory; default: the current one',
 };
+const state: OptionSpec = {
+  name: 'state',
+  value: 'dir',
+  describe: 'Where it keeps everything; default: $ORATORIO_STATE_ROOT, or backend in the home',
+};
+/** Which review backend is asked, and where its token is. */
+const toBackend: readonly OptionSpec[] = [
+  { name: 'url', value: 'url', describe: 'Its address; default: http://127.0.0.1:5087' },
+  state,
+];
 const automation: ArgumentSpec = { name: 'id', completes: 'nothing' };
 const wait: OptionSpec = {
   name: 'wait',
@@ -278,7 +288,7 @@ export const commands: readonly CommandSpec[] = [
     describe: ['Print the statecharts everything runs on.', 'Without a name: a list of them.'],
     argument: {
       name: 'name',
-      choices: ['hub', 'agent-server', 'api-proxy', 'turn', 'mcp-server', 'scheduler', 'automation'],
+      choices: ['hub', 'agent-server', 'api-proxy', 'turn', 'mcp-server', 'scheduler', 'automation', 'review-run'],
       completes: 'choices',
     },
     options: [
@@ -369,6 +379,64 @@ export const commands: readonly CommandSpec[] = [
     ],
     examples: ['dashboard', 'dashboard --workspace ~/projects/site --open', 'dashboard --new-token'],
     load: () => import('./commands/dashboard.ts'),
+  },
+  {
+    name: 'backend',
+    describe: [
+      'Run the review backend in the foreground.',
+      'Takes webhooks of GitHub, has pull requests reviewed by the agent servers of their workspaces, and writes back what you allow. Settings are in oratorio.config.json.',
+      'The API asks for the token in service.token of the state directory; the address of the page with it is printed on a terminal only, or with --print-url.',
+    ],
+    options: [
+      {
+        name: 'config',
+        value: 'file',
+        describe: 'The settings; default: $ORATORIO_CONFIG_PATH, or oratorio.config.json in the state directory',
+      },
+      state,
+      { name: 'port', value: 'port', describe: 'Default: Server.Port of the settings (5087); 0: any free one' },
+      { name: 'host', value: 'host', describe: 'Default: Server.Host of the settings (127.0.0.1)' },
+      {
+        name: 'role',
+        value: 'role',
+        choices: ['all', 'web', 'worker'],
+        describe: 'web: webhook and API only; worker: reviews only; default: Server.Role of the settings (all)',
+      },
+      { name: 'open', describe: 'Open its page in a browser' },
+      { name: 'print-url', describe: 'Print the address of its page with the token that opens it' },
+      json,
+    ],
+    examples: [
+      'backend',
+      'backend --config ./oratorio.config.json --state ./state',
+      'backend --role worker --port 0 --json',
+    ],
+    servesForeground: true,
+    load: () => import('./commands/backend.ts'),
+  },
+  {
+    name: 'backend status',
+    describe: ['Show what a review backend is, and whether it is ready.'],
+    options: [...toBackend, json],
+    examples: ['backend status', 'backend status --url https://reviews.example --json'],
+    load: () => import('./commands/backend-status.ts'),
+  },
+  {
+    name: 'review',
+    describe: [
+      'Have a pull request reviewed by a review backend that runs.',
+      'What is new since its last review, or all of it. The draft waits on the page to be published.',
+    ],
+    argument: { name: 'owner/name#number', completes: 'nothing' },
+    options: [
+      { name: 'focus', value: 'text', describe: 'What to look at in particular; 500 characters at most' },
+      { name: 'full', describe: 'The whole change, also what was reviewed before' },
+      { name: 'wait', describe: 'Wait for its end and print what was found; exit code 1 when it failed' },
+      ...toBackend,
+      json,
+    ],
+    examples: ['review owner/name#7', 'review owner/name#7 --full --focus "error handling" --wait'],
+    load: () => import('./commands/backend-review.ts'),
   },
   {
     name: 'acp',

@@ -69,6 +69,11 @@ export async function startHub(home: string, command: Command = hubCommand()): P
   };
 }
 
+/** Settings of a review backend, its keys among them, are not the Hub's: it outlives the backend, and starts agents. */
+const ofBackend = /^oratorio__|^oratorio_(?:service_token|github_webhook_secret)$/i;
+const withoutBackend = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
+  Object.fromEntries(Object.entries(env).filter(([name]) => !ofBackend.test(name)));
+
 function spawnDetached({ command, args }: Command, home: string, log: string): ChildProcess {
   const descriptor = openSync(log, 'a', 0o600);
   try {
@@ -76,7 +81,7 @@ function spawnDetached({ command, args }: Command, home: string, log: string): C
       detached: true,
       // Not the caller's directory, which could then not be removed or unmounted while the Hub lives.
       cwd: home,
-      env: { ...process.env, ORATORIO_HOME: home },
+      env: { ...withoutBackend(process.env), ORATORIO_HOME: home },
       stdio: ['ignore', descriptor, descriptor],
       windowsHide: true,
     });

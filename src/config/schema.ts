@@ -225,6 +225,10 @@ const Permissions = v.object({
     v.optional(v.array(v.pipe(v.string(), v.nonEmpty()), 'a list of paths'), []),
     v.description('Never read nor written by tools, whoever approves. Relative to the workspace, or absolute.'),
   ),
+  WorktreeRoot: text(
+    '',
+    'Directory below which a client may let a conversation work instead of in the workspace, besides .oratorio/worktrees in it and beside it.',
+  ),
 });
 
 const Hub = v.object({

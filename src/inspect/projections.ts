@@ -4,6 +4,7 @@ import type {
   AutomationContext,
   HubContext,
   McpServerContext,
+  ReviewRunContext,
   SchedulerContext,
   TurnContext,
 } from '../../machines/index.ts';
@@ -53,6 +54,13 @@ export const projections: Readonly<Record<string, (context: never) => Projection
     delayMs: context.delayMs,
     failures: context.failures.length,
     lastError: withoutCredentials(context.lastError),
+  }),
+  'review-run': (context: ReviewRunContext) => ({
+    resumeAt: context.resumeAt,
+    attempt: context.attempt,
+    maxAttempts: context.maxAttempts,
+    failure: context.failure?.code ?? null,
+    lastError: withoutCredentials(context.failure?.message ?? null),
   }),
   scheduler: (context: SchedulerContext) => ({
     recovered: context.recovered,

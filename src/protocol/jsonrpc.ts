@@ -39,6 +39,11 @@ export const rpcErrors = {
     message: 'Storage failed',
     when: 'The disk is full or the database cannot be written.',
   },
+  workspaceOverrideRefused: {
+    code: -32018,
+    message: 'Workspace override refused',
+    when: 'It is no directory below a worktree root of this server, or it is to be changed; `data.reason` says which.',
+  },
   approvalTimeout: { code: -32020, message: 'Approval timeout', when: 'Nobody decided in time; it was declined.' },
   approvalNotFound: { code: -32021, message: 'Approval not found', when: 'It was decided already, or never asked.' },
   automationNotFound: { code: -32031, message: 'Automation not found', when: 'There is no job or task with this id.' },

@@ -148,6 +148,18 @@ export const ThreadConfig = v.object({
   /** Names of tools; a subset of what the configuration enables. Absent: all of those. */
   enabledTools: v.optional(v.array(v.string())),
   requireApprovalOutsideWorkspace: v.optional(v.boolean()),
+  workspaceOverride: v.pipe(
+    v.optional(id),
+    v.description(
+      'Directory to work in instead of the workspace: absolute, below a worktree root of the server. Given at thread/start, kept as its real path, never changed.',
+    ),
+  ),
+  readOnly: v.pipe(
+    v.optional(v.boolean()),
+    v.description(
+      'Nothing is changed: of the tools of the server only built-in ones that read are there, and what needs approval is declined, whatever was granted before. Never taken back.',
+    ),
+  ),
 });
 export type ThreadConfig = v.InferOutput<typeof ThreadConfig>;
 

@@ -111,6 +111,37 @@ export const hubMetrics = {
   ),
 } as const satisfies Record<string, Metric<string> | Metric<never>>;
 
+/** Of the review backend: `GET /api/v1/metrics`. What waits is counted in the database, all else in the process. */
+export const reviewMetrics = {
+  info: gauge('oratorio_review_info', 'Always 1; the version is in the label.', { version: 'of the review backend' }),
+  jobs: gauge('oratorio_review_jobs', 'Jobs in the queue.', {
+    kind: '`delivery`, `command`, `sync`, `write`, `cleanup`, `reconcile`',
+    state: '`waiting`, `taken`',
+  }),
+  oldestJob: gauge('oratorio_review_oldest_job_seconds', 'How long the job that is due longest has waited.'),
+  deadJobs: gauge('oratorio_review_dead_jobs', 'Jobs that were given up and are kept.'),
+  jobsRunning: gauge('oratorio_review_jobs_running', 'Jobs under way in this process.'),
+  jobsEnded: counter('oratorio_review_jobs_ended_total', 'Jobs that have ended in this process.', {
+    kind: '`delivery`, `command`, `sync`, `write`, `cleanup`, `reconcile`',
+    result: '`completed`, `failed` (tried again), `dead` (given up), `lost` (another process has it)',
+  }),
+  runs: gauge('oratorio_review_runs', 'Reviews that have not ended.', { phase: '`waiting`, `active`' }),
+  runsHere: gauge('oratorio_review_runs_here', 'Reviews that this process works on.'),
+  writes: gauge('oratorio_review_writes', 'Writes to the forge that were not sent.', {
+    status: '`pending`, `failed`',
+  }),
+  deliveries: counter('oratorio_review_deliveries_total', 'Deliveries that this process has answered.', {
+    outcome: '`queued`, `ignored`, `rejected`, `duplicate`, `pong`, `refused`',
+  }),
+  apiRequests: counter('oratorio_review_api_requests_total', 'Requests to the API of the forge.'),
+  httpConnections: gauge('oratorio_review_http_connections', 'Open connections.'),
+  sseReaders: gauge('oratorio_review_sse_readers', 'Open event streams.'),
+  inspectorActive: gauge(
+    'oratorio_review_inspector_active',
+    'Whether somebody watches the inspection stream (1) or nobody (0).',
+  ),
+} as const satisfies Record<string, Metric<string> | Metric<never>>;
+
 /** Of the export to OpenTelemetry, in both; absent while it is off. */
 export const exportMetrics = {
   spans: counter('oratorio_telemetry_spans_total', 'Spans by what became of them.', {
@@ -135,6 +166,7 @@ export const processMetrics = {
 export const metricTables = {
   agent: agentMetrics,
   hub: hubMetrics,
+  review: reviewMetrics,
   export: exportMetrics,
   process: processMetrics,
 } as const;

@@ -337,6 +337,8 @@ t.test('frames that are none, too much at once, and a bug', async (t) => {
   const introduction = { clientInfo: { name: 'again', version: '1' } };
   t.equal((await session.refused('initialize', introduction)).name, 'alreadyInitialized');
   t.equal((await session.refused('no/such/method', {})).name, 'methodNotFound');
+  const elsewhere = { config: { workspaceOverride: '/' } };
+  t.equal((await session.refused('thread/start', elsewhere)).name, 'workspaceOverrideRefused');
   t.match(await session.refused('thread/read', {}), { name: 'invalidParams', data: { path: 'threadId' } });
   const slow = Array.from({ length: 32 }, () => session.refused('model/list', {}));
   for (const method of ['model/list', 'thread/list', 'turn/start']) {

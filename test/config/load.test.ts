@@ -46,7 +46,12 @@ t.test('specification 2.1: defaults', async (t) => {
     AutoApprove: true,
     EnabledTools: [],
   });
-  t.same(config.Permissions, { DefaultApprovalPolicy: 'default', ApprovalTimeoutSeconds: 300, BlockedPaths: [] });
+  t.same(config.Permissions, {
+    DefaultApprovalPolicy: 'default',
+    ApprovalTimeoutSeconds: 300,
+    BlockedPaths: [],
+    WorktreeRoot: '',
+  });
   t.same([config.EnabledTools, config.McpServers, config.SubAgent.MaxDepth], [[], {}, 1]);
   t.same([config.ApiKey, config.Model, config.EndPoint], ['', '', '']);
   t.same(config.Hub, { Host: '127.0.0.1', Port: 0 });

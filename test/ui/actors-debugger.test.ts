@@ -5,12 +5,12 @@ import type { Browser, Page } from 'playwright-core';
 import t, { type Test } from 'tap';
 import { assign, createActor, createMachine } from 'xstate';
 import { launchBrowser } from '../browser.ts';
-import { buildPage, demo, lit, playScene, type Scene, type SceneOptions, select, showTab } from './actors-scene.ts';
+import { demo, lit, playScene, type Scene, type SceneOptions, select, showTab } from './actors-scene.ts';
 import { bringUp, type Workspace } from './backend.ts';
+import { builtPage } from './built-page.ts';
 import { axe, overflowsAt, smallTargets } from './scene.ts';
 
-const directory = t.testdir();
-await buildPage(directory);
+const directory = await builtPage(t.testdir());
 const files = t.testdirName;
 
 let browser: Browser;

@@ -2,12 +2,12 @@
 import type { Browser } from 'playwright-core';
 import t, { type Test } from 'tap';
 import { launchBrowser } from '../browser.ts';
-import { buildPage, demo, lit, playScene, type Scene, type SceneOptions, showTab } from './actors-scene.ts';
+import { demo, lit, playScene, type Scene, type SceneOptions, showTab } from './actors-scene.ts';
 import { bringUp } from './backend.ts';
+import { builtPage } from './built-page.ts';
 import { axe } from './scene.ts';
 
-const directory = t.testdir();
-await buildPage(directory);
+const directory = await builtPage(t.testdir());
 
 let browser: Browser;
 t.before(async () => {

@@ -1,19 +1,9 @@
 /** The view of actors in a real browser over real actors: what its tests have in common. */
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import type { Test } from 'tap';
-import { build } from 'vite';
 import { createWorkspace, startBackend, token, type Workspace } from './backend.ts';
 
 export const demo = '/home/ada/projects/demo';
-
-/** Builds the page into a directory, as the package's build does. */
-export async function buildPage(directory: string): Promise<void> {
-  await build({
-    configFile: 'src/ui/vite.config.ts',
-    logLevel: 'error',
-    build: { outDir: directory, emptyOutDir: true },
-  });
-}
 
 export type Backend = Awaited<ReturnType<typeof startBackend>>;
 

@@ -6,11 +6,11 @@ import { brotliCompressSync } from 'node:zlib';
 import type { Browser, Page } from 'playwright-core';
 import t, { type Test } from 'tap';
 import { launchBrowser } from '../browser.ts';
-import { buildPage, demo, lit, playScene, type Scene, type SceneOptions, select } from './actors-scene.ts';
+import { demo, lit, playScene, type Scene, type SceneOptions, select } from './actors-scene.ts';
 import { bringUp, token } from './backend.ts';
+import { builtPage } from './built-page.ts';
 
-const directory = t.testdir();
-await buildPage(directory);
+const directory = await builtPage(t.testdir());
 
 let browser: Browser;
 t.before(async () => {

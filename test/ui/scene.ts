@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import t, { type Test } from 'tap';
-import { build } from 'vite';
 import { launchBrowser } from '../browser.ts';
+import { builtPage } from './built-page.ts';
 import { type BackendOptions, startWorkspaceBackend, token, type WorkspaceBackend } from './workspace-backend.ts';
 
 export interface Scene {
@@ -25,14 +25,9 @@ export interface SceneOptions extends BackendOptions {
   readonly prepare?: (backend: WorkspaceBackend) => void;
 }
 
-/** Builds the page once for a test file, and starts a browser for it. */
+/** Has the built page at hand, and starts a browser for a test file. */
 export async function stage() {
-  const pageDirectory = t.testdir();
-  await build({
-    configFile: 'src/ui/vite.config.ts',
-    logLevel: 'error',
-    build: { outDir: pageDirectory, emptyOutDir: true },
-  });
+  const pageDirectory = await builtPage(t.testdir());
   let browser: Browser | undefined;
   t.before(async () => {
     browser = await launchBrowser();

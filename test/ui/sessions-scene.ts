@@ -1,8 +1,8 @@
 /** A page of the built UI over the backend with traces, in a real browser, that must neither complain nor call anybody else. */
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import t, { type Test } from 'tap';
-import { build } from 'vite';
 import { launchBrowser } from '../browser.ts';
+import { builtPage } from './built-page.ts';
 import { type Backend, type BackendOptions, startBackend, token } from './sessions-backend.ts';
 
 export interface Scene {
@@ -23,14 +23,9 @@ export interface SceneOptions extends BackendOptions {
   readonly prepare?: (backend: Backend) => void;
 }
 
-/** Builds the page once for a test file, and starts a browser for it. */
+/** Has the built page at hand, and starts a browser for a test file. */
 export async function stage() {
-  const pageDirectory = t.testdir();
-  await build({
-    configFile: 'src/ui/vite.config.ts',
-    logLevel: 'error',
-    build: { outDir: pageDirectory, emptyOutDir: true },
-  });
+  const pageDirectory = await builtPage(t.testdir());
   let browser: Browser | undefined;
   t.before(async () => {
     browser = await launchBrowser();

@@ -5,7 +5,7 @@ export interface Api {
   /** Text of `path`. */
   text(path: string, signal?: AbortSignal): Promise<string>;
   send<T>(
-    method: 'POST' | 'PUT' | 'DELETE',
+    method: 'POST' | 'PUT' | 'PATCH' | 'DELETE',
     path: string,
     body?: unknown,
     headers?: Readonly<Record<string, string>>,

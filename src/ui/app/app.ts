@@ -1,12 +1,12 @@
 import { type ReadonlySignal, type Signal, signal } from '@preact/signals';
 import { dashboardPaths } from '../../protocol/browser.ts';
-import type { PageInfo } from '../../protocol/index.ts';
 import { type Api, ApiError, createApi } from './api.ts';
 import { type Commands, createCommands } from './commands.ts';
 import { createLive, type Live } from './live.ts';
 import { createPreferences, type Preferences } from './preferences.ts';
 import { words } from './resource.ts';
 import { createRouter, type Router } from './router.ts';
+import { type Page, type Server, serverOf } from './server.ts';
 import { forgetToken, keepToken, takeToken } from './token.ts';
 
 /** Told at the foot of the page; with `undo` it can be taken back for `ms`. */
@@ -22,7 +22,9 @@ export type Entry = 'knocking' | 'open' | 'refused' | 'unreachable';
 
 /** Everything a view may use: the one thing that is handed to each. One per page. */
 export interface App {
-  readonly page: ReadonlySignal<PageInfo | null>;
+  /** Whose page this is. */
+  readonly server: Server;
+  readonly page: ReadonlySignal<Page | null>;
   /** The server does not accept our token, or we have none: the gate is shown. */
   readonly isRefused: ReadonlySignal<boolean>;
   readonly entry: ReadonlySignal<Entry>;
@@ -50,9 +52,6 @@ export interface App {
   logIn(username: string, password: string): Promise<void>;
 }
 
-/** A page under `/DashBoard` was served by an agent server; any other by the Hub. */
-export const isWorkspacePage = (): boolean => /^\/dashboard(\/|$)/i.test(location.pathname);
-
 const retryMs = 1_000;
 const toastMs = 6_000;
 const maxToasts = 4;
@@ -62,11 +61,11 @@ export function createApp(): App {
   const isRefused = signal(false);
   const entry = signal<Entry>('knocking');
   const trouble = signal<string | null>(null);
-  const page = signal<PageInfo | null>(null);
+  const page = signal<Page | null>(null);
   const isLoggedIn = signal(token.peek()?.startsWith(loginMark) ?? false);
   const now = signal(Date.now());
   const toasts = signal<readonly Toast[]>([]);
-  const ofWorkspace = isWorkspacePage();
+  const server = serverOf(location);
   const refuse = () => {
     forgetToken();
     isRefused.value = true;
@@ -74,9 +73,7 @@ export function createApp(): App {
   };
   const api = createApi(() => plain(token.peek()), refuse);
   const live = createLive({
-    paths: ofWorkspace
-      ? { events: `/dashboard${dashboardPaths.eventStream}`, inspect: dashboardPaths.inspect }
-      : { events: '/v1/events', inspect: '/v1/inspect' },
+    paths: server.streams,
     token: () => plain(token.peek()),
     onRefused: refuse,
   });
@@ -85,7 +82,7 @@ export function createApp(): App {
   }, 1000);
 
   const load = () => {
-    api.get<PageInfo>(ofWorkspace ? dashboardPaths.pageInfo : '/v1/page').then(
+    server.readPage(api).then(
       (info) => {
         page.value = info;
         trouble.value = null;
@@ -115,13 +112,14 @@ export function createApp(): App {
     toasts.value = toasts.peek().filter((each) => each !== toast);
   };
   return {
+    server,
     page,
     isRefused,
     entry,
     trouble,
     api,
     live,
-    router: createRouter(),
+    router: createRouter(server.firstView),
     commands: createCommands(),
     preferences: createPreferences(),
     subject: signal<string | null>(null),

@@ -1,12 +1,12 @@
 import { type ReadonlySignal, signal } from '@preact/signals';
-import { type PageView, pageViews } from '../../protocol/browser.ts';
+import { type ViewName, viewNames } from './server.ts';
 
 /**
  * Where this tab is: everything a link must bring back. It is in the fragment, `#/sessions/thread_1?event=7`, which no
  * server is told.
  */
 export interface Route {
-  readonly view: PageView;
+  readonly view: ViewName;
   /** Segments behind the view, decoded. */
   readonly path: readonly string[];
   readonly query: Readonly<Record<string, string>>;
@@ -23,7 +23,7 @@ export interface Router {
 
 /** A route as a caller writes it. */
 export interface To {
-  readonly view: PageView;
+  readonly view: ViewName;
   readonly path?: readonly string[];
   readonly query?: Readonly<Record<string, string | undefined>>;
 }
@@ -36,11 +36,11 @@ export function href({ view, path = [], query = {} }: To): string {
   return `#/${[view, ...path].map(encodeURIComponent).join('/')}${search && `?${search}`}`;
 }
 
-/** Anything that is no route of ours is the overview. */
-export function routeOf(hash: string): Route {
+/** Anything that is no route of ours is the first view. */
+export function routeOf(hash: string, firstView: ViewName): Route {
   const [before = '', search = ''] = hash.replace(/^#\/?/, '').split('?', 2);
   const [first = '', ...rest] = before.split('/').map(decoded);
-  const view = pageViews.find((each) => each === first) ?? 'overview';
+  const view = viewNames.find((each) => each === first) ?? firstView;
   return { view, path: rest.filter((each) => each !== ''), query: Object.fromEntries(new URLSearchParams(search)) };
 }
 
@@ -52,10 +52,10 @@ function decoded(segment: string): string {
   }
 }
 
-export function createRouter(): Router {
-  const route = signal(routeOf(location.hash));
+export function createRouter(firstView: ViewName): Router {
+  const route = signal(routeOf(location.hash, firstView));
   const follow = () => {
-    route.value = routeOf(location.hash);
+    route.value = routeOf(location.hash, firstView);
   };
   addEventListener('hashchange', follow);
   addEventListener('popstate', follow);

@@ -20,6 +20,16 @@ const shapes = {
   settings: <path d="M2 4.5h7M12 4.5h2M2 11.5h2M7 11.5h7M10.5 2.8v3.4M5.5 9.8v3.4" />,
   events: <path d="M1.5 8.5h3l1.8-5 3 9 1.9-5.5.8 1.5h2.5" />,
   logs: <path d="M3 2h7l3 3v9H3zM5.5 7.5h5M5.5 10.5h5M10 2v3h3" />,
+  queue: <path d="M2.5 3.5h2M7 3.5h6.5M2.5 8h2M7 8h6.5M2.5 12.5h2M7 12.5h6.5" />,
+  deliveries: <path d="M2.5 9.5 4.3 3h7.4l1.8 6.5v3.5h-11zM2.5 9.5h3.2l1 1.7h2.6l1-1.7h3.2" />,
+  sources: (
+    <>
+      <circle cx="4.5" cy="3.5" r="1.8" />
+      <circle cx="4.5" cy="12.5" r="1.8" />
+      <circle cx="11.5" cy="6" r="1.8" />
+      <path d="M4.5 5.3v5.4M11.5 7.8c0 2.4-2 2.4-4.4 2.7-1.7.2-2.6.6-2.6.6" />
+    </>
+  ),
   copy: <path d="M5.5 5.5h8v8h-8zM10.5 5.5v-3h-8v8h3" />,
   done: <path d="m3 8.5 3.2 3.2L13 4.8" />,
   close: <path d="m4 4 8 8m0-8-8 8" />,

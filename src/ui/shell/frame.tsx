@@ -1,8 +1,8 @@
 import { type Signal, useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import type { PageInfo } from '../../protocol/index.ts';
 import type { App } from '../app/app.ts';
 import { href } from '../app/router.ts';
+import type { Page } from '../app/server.ts';
 import { splitPath } from '../parts/format.ts';
 import { Glyph } from '../parts/glyphs.tsx';
 import { Gate } from './gate.tsx';
@@ -28,7 +28,7 @@ export function Frame({ app }: { readonly app: App }) {
   return <Inside app={app} page={page} />;
 }
 
-function Inside({ app, page }: { readonly app: App; readonly page: PageInfo }) {
+function Inside({ app, page }: { readonly app: App; readonly page: Page }) {
   const overlay = useSignal<Overlay>('none');
   const { view } = app.router.route.value;
   useShell(app, page, overlay);
@@ -69,7 +69,7 @@ function closeOverlay(overlay: Signal<Overlay>, which: Overlay): void {
 }
 
 /** Keys and commands that hold everywhere, and a connection that tells how the server is whatever is looked at. */
-function useShell(app: App, page: PageInfo, overlay: Signal<Overlay>): void {
+function useShell(app: App, page: Page, overlay: Signal<Overlay>): void {
   useKeys(app);
   useEffect(() => app.commands.register(shellCommands(app, page, overlay)), [app, page, overlay]);
   useEffect(() => {
@@ -82,14 +82,15 @@ function useShell(app: App, page: PageInfo, overlay: Signal<Overlay>): void {
 }
 
 /** `fugue · Sessions · demo · Oratorio`, the most particular first: tabs are narrow. */
-function useTitle(app: App, page: PageInfo): void {
+function useTitle(app: App, page: Page): void {
   const { view } = app.router.route.value;
   const subject = app.subject.value;
   useEffect(() => {
     app.subject.value = null;
   }, [view]);
   useEffect(() => {
-    const where = page.workspacePath === undefined ? 'Hub' : splitPath(page.workspacePath).tail.replace(/^[/\\]/, '');
+    const where =
+      page.workspacePath === undefined ? app.server.name : splitPath(page.workspacePath).tail.replace(/^[/\\]/, '');
     document.title = [subject, views[view].title, where, 'Oratorio'].filter((part) => part !== null).join(' · ');
   }, [view, subject, page]);
 }

@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { dashboardPaths } from '../../protocol/browser.ts';
 import type { AuthMethods } from '../../protocol/index.ts';
-import { type App, isWorkspacePage } from '../app/app.ts';
+import type { App } from '../app/app.ts';
 import { words } from '../app/resource.ts';
 import { CommandLine } from '../parts/copy.tsx';
 import { Skeleton } from '../parts/empty.tsx';
@@ -37,17 +37,17 @@ function Unreachable({ app }: { readonly app: App }) {
       <p class="quiet">
         This page tries again every second and opens by itself. If nothing happens, see what runs on this machine:
       </p>
-      <CommandLine text="oratorio list" />
+      <CommandLine text={app.server.gate.whenSilent} />
     </main>
   );
 }
 
 function Refused({ app }: { readonly app: App }) {
   const methods = useSignal<AuthMethods['methods']>([]);
-  const ofWorkspace = isWorkspacePage();
+  const { kind, gate } = app.server;
   useEffect(() => {
     document.title = 'Oratorio';
-    if (!ofWorkspace) return;
+    if (kind !== 'workspace') return;
     const abort = new AbortController();
     app.api.get<AuthMethods>(dashboardPaths.auth, abort.signal).then(
       (answer) => {
@@ -58,17 +58,14 @@ function Refused({ app }: { readonly app: App }) {
       },
     );
     return () => abort.abort();
-  }, [app, ofWorkspace]);
+  }, [app, kind]);
   return (
     <main class="gate">
       <Logo />
       <h1>Open this page from a terminal</h1>
       {app.trouble.value !== null && <p role="alert">{app.trouble.value}</p>}
-      <p>
-        The server did not accept this tab: it has no token, or one that holds no longer. This command opens the page
-        with the right one:
-      </p>
-      <CommandLine text={ofWorkspace ? 'oratorio dashboard --open' : 'oratorio inspect'} />
+      <p>The server did not accept this tab: it has no token, or one that holds no longer. {gate.hint}</p>
+      <CommandLine text={gate.command} />
       {methods.value.includes('password') && <LogIn app={app} />}
       <TokenForm app={app} />
     </main>

@@ -1,6 +1,6 @@
 import { type Signal, useSignal } from '@preact/signals';
-import type { PageInfo } from '../../protocol/index.ts';
 import type { App } from '../app/app.ts';
+import type { Page } from '../app/server.ts';
 import type { Connection } from '../app/stream.ts';
 import { splitPath } from '../parts/format.ts';
 import { Glyph } from '../parts/glyphs.tsx';
@@ -17,7 +17,7 @@ export function Header({
   overlay,
 }: {
   readonly app: App;
-  readonly page: PageInfo;
+  readonly page: Page;
   readonly overlay: Signal<Overlay>;
 }) {
   const preferencesAreOpen = useSignal(false);
@@ -26,7 +26,7 @@ export function Header({
     <header class="head">
       <Logo />
       <p class="where">
-        <b>{page.workspacePath === undefined ? 'Oratorio Hub' : tail.replace(/^[/\\]/, '')}</b>
+        <b>{page.workspacePath === undefined ? `Oratorio ${app.server.name}` : tail.replace(/^[/\\]/, '')}</b>
         <span class="quiet mono cut" title={page.workspacePath}>
           {head}
         </span>

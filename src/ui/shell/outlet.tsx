@@ -1,7 +1,7 @@
 import { Component, type ComponentChildren, type ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import type { PageView } from '../../protocol/browser.ts';
 import type { App } from '../app/app.ts';
+import type { ViewName } from '../app/server.ts';
 import { Empty, Skeleton } from '../parts/empty.tsx';
 import { views } from './views.ts';
 
@@ -14,7 +14,7 @@ export function Outlet({
   isThere,
 }: {
   readonly app: App;
-  readonly view: PageView;
+  readonly view: ViewName;
   readonly isThere: boolean;
 }) {
   const [loaded, setLoaded] = useState<{ readonly View: View } | null>(null);
@@ -46,7 +46,7 @@ export function Outlet({
   );
 }
 
-function NotHere({ app, view }: { readonly app: App; readonly view: PageView }) {
+function NotHere({ app, view }: { readonly app: App; readonly view: ViewName }) {
   const isHub = app.page.value?.kind === 'hub';
   return (
     <Empty

@@ -1,9 +1,10 @@
 import type { Signal } from '@preact/signals';
 import { dashboardPaths } from '../../protocol/browser.ts';
-import type { AppServerRecord, PageInfo, SessionPage } from '../../protocol/index.ts';
+import type { AppServerRecord, ReviewItem, SessionPage } from '../../protocol/index.ts';
 import type { App } from '../app/app.ts';
 import type { Command, Finder, Finding } from '../app/commands.ts';
 import { densities, themes } from '../app/preferences.ts';
+import type { Page } from '../app/server.ts';
 import { copyText } from '../parts/copy.tsx';
 import type { Overlay } from './frame.tsx';
 import { views } from './views.ts';
@@ -11,7 +12,7 @@ import { views } from './views.ts';
 const findingsPerFinder = 8;
 
 /** What can be done whatever is looked at. */
-export function shellCommands(app: App, page: PageInfo, overlay: Signal<Overlay>): readonly Command[] {
+export function shellCommands(app: App, page: Page, overlay: Signal<Overlay>): readonly Command[] {
   const { preferences } = app;
   const toggle = (which: Overlay) => () => {
     overlay.value = overlay.peek() === which ? 'none' : which;
@@ -64,8 +65,10 @@ export function shellCommands(app: App, page: PageInfo, overlay: Signal<Overlay>
 const next = <T>(choices: readonly T[], present: T): T =>
   choices[(choices.indexOf(present) + 1) % choices.length] ?? present;
 
-/** What the palette finds whatever is looked at: sessions of a workspace, workspaces of a Hub. */
-export function shellFinders(app: App, page: PageInfo): readonly Finder[] {
+/** What the palette finds whatever is looked at: sessions of a workspace, workspaces of a Hub, pull requests. */
+export function shellFinders(app: App, page: Page): readonly Finder[] {
+  if (page.kind === 'review')
+    return [{ id: 'pulls', group: 'Pull', find: (query, signal) => findPulls(app, query, signal) }];
   if (page.kind === 'hub') {
     return [{ id: 'workspaces', group: 'Workspace', find: (query, signal) => findWorkspaces(app, query, signal) }];
   }
@@ -94,4 +97,15 @@ async function findWorkspaces(app: App, query: string, signal: AbortSignal): Pro
       detail: canonicalWorkspacePath,
       run: () => app.router.go({ view: 'actors', path: [canonicalWorkspacePath] }),
     }));
+}
+
+async function findPulls(app: App, query: string, signal: AbortSignal): Promise<readonly Finding[]> {
+  const search = new URLSearchParams({ q: query, limit: String(findingsPerFinder) });
+  const { rows } = await app.api.get<{ readonly rows: readonly ReviewItem[] }>(`/api/v1/items?${search}`, signal);
+  return rows.map(({ itemId, title, number, repositoryKey }) => ({
+    id: `pull:${itemId}`,
+    title,
+    detail: `${repositoryKey.replace(/^[^/]*\//, '')}#${number}`,
+    run: () => app.router.go({ view: 'queue', path: [itemId] }),
+  }));
 }

@@ -1,6 +1,6 @@
 import type { ComponentType } from 'preact';
-import type { PageView } from '../../protocol/browser.ts';
 import type { App } from '../app/app.ts';
+import type { ViewName } from '../app/server.ts';
 
 interface ViewModule {
   readonly default: ComponentType<{ readonly app: App }>;
@@ -8,7 +8,7 @@ interface ViewModule {
 
 /** The pages of the page: each is fetched when it is first looked at. */
 export const views: Readonly<
-  Record<PageView, { readonly title: string; readonly keys: string; readonly load: () => Promise<ViewModule> }>
+  Record<ViewName, { readonly title: string; readonly keys: string; readonly load: () => Promise<ViewModule> }>
 > = {
   overview: { title: 'Overview', keys: 'g o', load: () => import('../views/overview/index.tsx') },
   sessions: { title: 'Sessions', keys: 'g s', load: () => import('../views/sessions/index.tsx') },
@@ -16,5 +16,8 @@ export const views: Readonly<
   automations: { title: 'Automations', keys: 'g t', load: () => import('../views/automations/index.tsx') },
   settings: { title: 'Settings', keys: 'g ,', load: () => import('../views/settings/index.tsx') },
   events: { title: 'Events', keys: 'g e', load: () => import('../views/events/index.tsx') },
+  queue: { title: 'Queue', keys: 'g q', load: () => import('../views/review-queue/index.tsx') },
+  deliveries: { title: 'Deliveries', keys: 'g d', load: () => import('../views/review-deliveries/index.tsx') },
+  sources: { title: 'Sources', keys: 'g r', load: () => import('../views/review-sources/index.tsx') },
   logs: { title: 'Logs', keys: 'g l', load: () => import('../views/logs/index.tsx') },
 };

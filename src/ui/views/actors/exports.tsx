@@ -1,8 +1,6 @@
 import { useRef } from 'preact/hooks';
 import { mermaidOf, svgOf } from '../../../inspect/browser.ts';
-import { dashboardPaths } from '../../../protocol/browser.ts';
 import type { Chart } from '../../../protocol/index.ts';
-import { isWorkspacePage } from '../../app/app.ts';
 import { copyText } from '../../parts/copy.tsx';
 import { download, fileName } from '../../parts/download.ts';
 import { recordsOf } from './recording.ts';
@@ -90,7 +88,7 @@ function doingsOf(store: Store, chooseFile: () => void): readonly Doing[] {
     isEnabled: chart !== undefined,
     run: () => chart && work(chart),
   });
-  const stream = isWorkspacePage() ? dashboardPaths.inspect : '/v1/inspect';
+  const stream = app.server.streams.inspect;
   return [
     ofChart('copyMermaid', 'Copy the chart as Mermaid', (drawn) =>
       copyText(app, mermaidOfChart(drawn, active), 'Mermaid'),

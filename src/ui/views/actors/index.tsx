@@ -112,7 +112,7 @@ function Nobody({ store }: { readonly store: Store }) {
     return <p class="nobody">{store.counts.value.ended} actors have ended lately. They are listed below it.</p>;
   if (id !== null && byId.has(id)) return <p class="nobody">It did not exist yet at this moment.</p>;
   if (id !== null && byId.size > 0) return <p class="nobody">There is no actor {id} (any more).</p>;
-  if (store.app.page.value?.kind === 'hub') return <p class="nobody">No actor lives.</p>;
+  if (store.app.page.value?.kind !== 'workspace') return <p class="nobody">No actor lives.</p>;
   return (
     <Empty title="No turn runs in this workspace" command='oratorio chat "hello"'>
       <p>Turns, tool servers and automations are shown here while they live, and for a while after. Say something:</p>

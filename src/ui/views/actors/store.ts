@@ -1,6 +1,6 @@
 import { batch, computed, effect, type ReadonlySignal, signal } from '@preact/signals';
 import type { Chart } from '../../../protocol/index.ts';
-import { type App, isWorkspacePage } from '../../app/app.ts';
+import type { App } from '../../app/app.ts';
 import { words } from '../../app/resource.ts';
 import { createFeed } from './feed.ts';
 import { followLink, type Picked, type Tab } from './link.ts';
@@ -92,7 +92,7 @@ export function createStore(app: App): Store {
 
   async function loadCharts(): Promise<void> {
     try {
-      const list = await app.api.get<Chart[]>(isWorkspacePage() ? '/dashboard/api/machines' : '/v1/machines');
+      const list = await app.api.get<Chart[]>(app.server.machines);
       fetched.value = new Map(list.map((chart) => [chart.name, chart]));
     } catch (error) {
       notice.value = `The charts could not be loaded: ${words(error)}`;

@@ -1,0 +1,288 @@
+/**
+ * One review of one head of one pull request, from the moment it is taken out of the queue to its end. Every step can be
+ * done again: what it did is in the database, and whoever holds the lease goes on from there. Publishing happens once.
+ *
+ * Detailed operation
+ * 1. The run is entered where an earlier process left it: nothing that was handed in is asked for again, and nothing that is being told is judged again.
+ * 2. `watch` renews the lease as long as the chart lives. It tells of the lease's loss, of a wish to cancel, of an agent's silence, and of the deadline of the agent's turn.
+ * 3. A failure that may pass leads to `backingOff`: the run is given back to the queue with the time of its next attempt, so that the pause outlives this process and holds no place.
+ * 4. Writes that take their time lead to `awaitingWrites`: likewise given back, without counting as an attempt.
+ * 5. `CANCEL` ends anything but publishing, in which half a review would stay.
+ * 6. In `abandoned` nothing is written: another process has the run.
+ */
+import { assign, emit, fromCallback, fromPromise, setup } from 'xstate';
+
+/** Where a run is taken up. */
+export type ReviewResume = 'preparing' | 'drafting' | 'publishing';
+
+export interface ReviewRunInput {
+  readonly runId: string;
+  /** Where to go on: a run that another process left is not begun anew. */
+  readonly resumeAt: ReviewResume;
+  /** From 1. */
+  readonly attempt: number;
+  readonly maxAttempts: number;
+  /** Somebody asked to end it while nobody worked on it. */
+  readonly isCancelRequested: boolean;
+}
+
+export interface ReviewFailure {
+  readonly code: string;
+  readonly message: string;
+  readonly isRetryable: boolean;
+  /** The source asked to be left alone for so long. */
+  readonly retryAfterMs?: number;
+  /** What the review stands on is away: it is waited for, also after the last attempt. */
+  readonly isOutage?: boolean;
+}
+
+interface Reason {
+  readonly code: string;
+  readonly message: string;
+}
+export type Prepared =
+  | { readonly outcome: 'ready' | 'nothingToReview' }
+  /** There is a newer head, or this one was reviewed meanwhile. */
+  | { readonly outcome: 'superseded'; readonly reason: Reason }
+  /** Nobody wants it reviewed any more: closed, gone, or against the rules of its repository. */
+  | { readonly outcome: 'unwanted'; readonly reason: Reason };
+export interface Drafted {
+  /** Whether it may and should be written back by itself. */
+  readonly mustPublish: boolean;
+}
+/** `pending`: the writes have not been sent yet. */
+export interface Published {
+  readonly outcome: 'settled' | 'pending';
+}
+
+export interface ReviewRunContext extends ReviewRunInput {
+  readonly failure: ReviewFailure | null;
+}
+
+export type ReviewRunEvent =
+  /** Somebody asked to end it. */
+  | { readonly type: 'CANCEL' }
+  /** Another process has the lease now. */
+  | { readonly type: 'LEASE.LOST' }
+  /** The agent has been silent, or at work, for too long. */
+  | { readonly type: 'STALLED' }
+  | { readonly type: 'DEADLINE' };
+
+export interface ReviewRunEmitted {
+  readonly type: 'run.failed';
+  readonly failure: ReviewFailure;
+}
+
+const notProvided = () => Promise.reject(new Error('not provided'));
+
+/** What an error says of itself; anything that was thrown without a code is a bug, and not tried again. */
+export function reviewFailureOf(error: unknown): ReviewFailure {
+  const { code, message, isRetryable, retryAfterMs, isOutage } = (error ?? {}) as Readonly<Record<string, unknown>>;
+  return {
+    code: typeof code === 'string' ? code : 'internalError',
+    message: typeof message === 'string' ? message : String(error),
+    isRetryable: isRetryable === true,
+    ...(typeof retryAfterMs === 'number' && { retryAfterMs }),
+    ...(isOutage === true && { isOutage }),
+  };
+}
+
+export interface ReviewRunKey {
+  readonly runId: string;
+  readonly attempt: number;
+}
+const keyOf = ({ context }: { readonly context: ReviewRunContext }): ReviewRunKey => ({
+  runId: context.runId,
+  attempt: context.attempt,
+});
+const failureIn = ({ event }: { readonly event: { readonly error: unknown } }) => reviewFailureOf(event.error);
+const outputIn = <T>({ event }: { readonly event: { readonly output: T } }): T => event.output;
+const onError = [
+  {
+    guard: { type: 'mayRetry', params: failureIn },
+    target: 'backingOff',
+    actions: { type: 'keepFailure', params: failureIn },
+  },
+  { target: 'failed', actions: { type: 'keepFailure', params: failureIn } },
+] as const;
+/** After these the run is another's, or comes back by itself when its lease has run out. */
+const givenBack = { onDone: 'givenBack', onError: 'abandoned' } as const;
+
+export const reviewRunMachine = setup({
+  types: {
+    input: {} as ReviewRunInput,
+    context: {} as ReviewRunContext,
+    events: {} as ReviewRunEvent,
+    emitted: {} as ReviewRunEmitted,
+  },
+  actors: {
+    /** Reads the pull request, fetches its head, makes the worktree, finds out what has changed. */
+    prepare: fromPromise<Prepared, ReviewRunKey>(notProvided),
+    /** One turn of the agent; what it hands in is kept before this ends. */
+    review: fromPromise<void, ReviewRunKey>(notProvided),
+    /** Gates, scans and keeps the draft. */
+    draft: fromPromise<Drafted, ReviewRunKey>(notProvided),
+    /** Puts the writes into the outbox and waits a while until they are sent. */
+    publish: fromPromise<Published, ReviewRunKey>(notProvided),
+    /** Ends the agent's turn. */
+    interrupt: fromPromise<void, ReviewRunKey & { readonly why: 'cancelled' | 'tooLong' }>(notProvided),
+    /** Puts the run back into the queue; with a failure: for its next attempt, after a pause. */
+    giveBack: fromPromise<void, ReviewRunKey & { readonly failure: ReviewFailure | null }>(notProvided),
+    /** Renews the lease; tells of its loss, of a wish to cancel, of silence and of the deadline. */
+    watch: fromCallback<ReviewRunEvent, ReviewRunKey>(() => {}),
+  },
+  guards: {
+    mayRetry: ({ context }, failure: ReviewFailure) =>
+      failure.isRetryable && (failure.isOutage === true || context.attempt < context.maxAttempts),
+    hasAttempts: ({ context }) => context.attempt < context.maxAttempts,
+    isSpent: ({ context }) => context.attempt > context.maxAttempts,
+    isCancelRequested: ({ context }) => context.isCancelRequested,
+    isSuperseded: (_, { outcome }: Prepared) => outcome === 'superseded',
+    isUnwanted: (_, { outcome }: Prepared) => outcome === 'unwanted',
+    isNothing: (_, { outcome }: Prepared) => outcome === 'nothingToReview',
+    mustPublish: (_, { mustPublish }: Drafted) => mustPublish,
+    isPending: (_, { outcome }: Published) => outcome === 'pending',
+    resumesPublishing: ({ context }) => context.resumeAt === 'publishing',
+    resumesDrafting: ({ context }) => context.resumeAt === 'drafting',
+  },
+  actions: {
+    keepFailure: assign((_, failure: ReviewFailure) => ({ failure })),
+    keepReason: assign((_, prepared: Prepared) =>
+      'reason' in prepared ? { failure: { ...prepared.reason, isRetryable: false } } : {},
+    ),
+    keepSpent: assign({
+      failure: {
+        code: 'attemptsExhausted',
+        message: 'Every process that worked on it ended before the review did.',
+        isRetryable: false,
+      },
+    }),
+    keepStall: assign({
+      failure: { code: 'agentStalled', message: 'The agent was silent for too long.', isRetryable: true },
+    }),
+    keepDeadline: assign({ failure: { code: 'runTimedOut', message: 'The review took too long.', isRetryable: true } }),
+    tellFailure: emit(({ context }) => ({
+      type: 'run.failed',
+      failure: context.failure ?? reviewFailureOf(undefined),
+    })),
+  },
+}).createMachine({
+  id: 'review-run',
+  description: 'One review of one head of one pull request.',
+  context: ({ input }) => ({ ...input, failure: null }),
+  invoke: { id: 'watch', src: 'watch', input: keyOf },
+  on: { 'LEASE.LOST': '.abandoned' },
+  initial: 'queued',
+  states: {
+    queued: {
+      description: 'Its turn has come: this process has the lease.',
+      always: [
+        { guard: 'resumesPublishing', target: 'publishing' },
+        { guard: 'isCancelRequested', target: 'cancelling' },
+        { guard: 'isSpent', target: 'failed', actions: 'keepSpent' },
+        { guard: 'resumesDrafting', target: 'drafting' },
+        { target: 'preparing' },
+      ],
+    },
+    preparing: {
+      description: 'The head is fetched into a worktree, and what has changed is found out.',
+      invoke: {
+        id: 'prepare',
+        src: 'prepare',
+        input: keyOf,
+        onDone: [
+          {
+            guard: { type: 'isSuperseded', params: outputIn },
+            target: 'superseded',
+            actions: { type: 'keepReason', params: outputIn },
+          },
+          {
+            guard: { type: 'isUnwanted', params: outputIn },
+            target: 'cancelled',
+            actions: { type: 'keepReason', params: outputIn },
+          },
+          { guard: { type: 'isNothing', params: outputIn }, target: 'drafting' },
+          { target: 'reviewing' },
+        ],
+        onError,
+      },
+      on: { CANCEL: 'cancelling' },
+    },
+    reviewing: {
+      description: 'The agent reads the change and hands in its draft. A newer head waits until it has.',
+      invoke: { id: 'review', src: 'review', input: keyOf, onDone: 'drafting', onError },
+      on: {
+        CANCEL: 'cancelling',
+        STALLED: { target: 'interrupting', actions: 'keepStall' },
+        DEADLINE: { target: 'interrupting', actions: 'keepDeadline' },
+      },
+    },
+    interrupting: {
+      description:
+        'The agent took too long: its turn is ended. Where that fails the next attempt does it before all else.',
+      invoke: {
+        id: 'interrupt',
+        src: 'interrupt',
+        input: ({ context }) => ({ ...keyOf({ context }), why: 'tooLong' }),
+        onDone: [{ guard: 'hasAttempts', target: 'backingOff' }, { target: 'failed' }],
+        onError: [{ guard: 'hasAttempts', target: 'backingOff' }, { target: 'failed' }],
+      },
+      on: { CANCEL: 'cancelling' },
+    },
+    drafting: {
+      description: 'What the agent handed in is checked, cleaned and kept.',
+      invoke: {
+        id: 'draft',
+        src: 'draft',
+        input: keyOf,
+        onDone: [{ guard: { type: 'mustPublish', params: outputIn }, target: 'publishing' }, { target: 'done' }],
+        onError,
+      },
+      on: { CANCEL: 'cancelling' },
+    },
+    publishing: {
+      description: 'The review is written back, each write once.',
+      invoke: {
+        id: 'publish',
+        src: 'publish',
+        input: keyOf,
+        onDone: [{ guard: { type: 'isPending', params: outputIn }, target: 'awaitingWrites' }, { target: 'done' }],
+        onError,
+      },
+    },
+    awaitingWrites: {
+      description: 'The writes wait for the source: the run makes room until then.',
+      invoke: {
+        id: 'giveBack',
+        src: 'giveBack',
+        input: ({ context }) => ({ ...keyOf({ context }), failure: null }),
+        ...givenBack,
+      },
+    },
+    backingOff: {
+      description: 'It failed in a way that may pass: it waits in the queue for its next attempt.',
+      invoke: {
+        id: 'giveBack',
+        src: 'giveBack',
+        input: ({ context }) => ({ ...keyOf({ context }), failure: context.failure }),
+        ...givenBack,
+      },
+    },
+    cancelling: {
+      description: 'Somebody ended it: the agent is stopped first.',
+      invoke: {
+        id: 'interrupt',
+        src: 'interrupt',
+        input: ({ context }) => ({ ...keyOf({ context }), why: 'cancelled' }),
+        onDone: 'cancelled',
+        onError: 'cancelled',
+      },
+    },
+    done: { type: 'final', description: 'Reviewed; published, or kept as a draft.' },
+    failed: { type: 'final', description: 'It cannot be reviewed.', entry: 'tellFailure' },
+    cancelled: { type: 'final', description: 'Ended by somebody, or not wanted any more.' },
+    superseded: { type: 'final', description: 'There is a newer head, or another review of this one.' },
+    givenBack: { type: 'final', description: 'It waits in the queue; whoever takes it goes on.' },
+    abandoned: { type: 'final', description: 'Another process has it, or will; nothing more is written here.' },
+  },
+});

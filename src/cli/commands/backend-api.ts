@@ -1,0 +1,72 @@
+/** What the commands share that ask a review backend which runs. */
+import { readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import * as v from 'valibot';
+import { serviceTokenFile } from '../../review/index.ts';
+import type { CommandContext } from '../command.ts';
+import { CliError, usageError } from '../errors.ts';
+
+/** Where a backend keeps everything. */
+export function stateDirectoryOf({ options, env, cwd, home }: CommandContext): string {
+  const given = options['state'];
+  return resolve(cwd, typeof given === 'string' ? given : env['ORATORIO_STATE_ROOT'] || join(home, 'backend'));
+}
+
+export interface BackendApi {
+  /** @throws CliError with the backend's code and message */
+  get<T extends v.GenericSchema>(path: string, shape: T): Promise<v.InferOutput<T>>;
+  /** @throws CliError with the backend's code and message */
+  post<T extends v.GenericSchema>(path: string, body: unknown, shape: T): Promise<v.InferOutput<T>>;
+}
+
+const ErrorBody = v.object({ error: v.object({ code: v.string(), message: v.string() }) });
+const answerMs = 30_000;
+
+/** The API of the backend at `--url`, with the token of its state directory, or of the environment. */
+export function backendApi(context: CommandContext, command: string): BackendApi {
+  const url = addressOf(context, command);
+  const token = tokenOf(context);
+  async function ask<T extends v.GenericSchema>(path: string, shape: T, init: RequestInit): Promise<v.InferOutput<T>> {
+    const signal = AbortSignal.any([context.signal, AbortSignal.timeout(answerMs)]);
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+    const response = await fetch(`${url}/api/v1${path}`, { ...init, headers, signal, redirect: 'error' }).catch(
+      (error: unknown) => {
+        if (context.signal.aborted) throw error;
+        throw new CliError('failure', `No review backend answers at ${url}.`, 'Start it with: oratorio backend');
+      },
+    );
+    const body: unknown = await response.json().catch(() => undefined);
+    const answer = v.safeParse(shape, body);
+    if (response.ok && answer.success) return answer.output;
+    const refusal = v.safeParse(ErrorBody, body);
+    if (response.ok || !refusal.success)
+      throw new CliError('failure', `What answers at ${url} is no review backend of this version.`);
+    const { code, message } = refusal.output.error;
+    throw new CliError('failure', message, response.status === 401 ? tokenHint : null, code);
+  }
+  return {
+    get: (path, shape) => ask(path, shape, {}),
+    post: (path, body, shape) => ask(path, shape, { method: 'POST', body: JSON.stringify(body) }),
+  };
+}
+
+const tokenHint = 'Name its state directory with --state, or set ORATORIO_SERVICE_TOKEN.';
+
+function addressOf({ options }: CommandContext, command: string): string {
+  const given = options['url'];
+  if (typeof given !== 'string') return 'http://127.0.0.1:5087';
+  if (!URL.canParse(given) || !/^https?:$/.test(new URL(given).protocol))
+    throw usageError(`--url must be an http address, not ${given}.`, command);
+  return given.replace(/\/+$/, '');
+}
+
+function tokenOf(context: CommandContext): string {
+  const given = context.env['ORATORIO_SERVICE_TOKEN'];
+  if (given) return given;
+  const file = serviceTokenFile(stateDirectoryOf(context));
+  try {
+    return readFileSync(file, 'utf8').trim();
+  } catch (error) {
+    throw new CliError('failure', `The service token cannot be read: ${(error as Error).message}`, tokenHint);
+  }
+}

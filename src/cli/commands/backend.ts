@@ -1,0 +1,88 @@
+import { join, resolve } from 'node:path';
+import { createLogger } from '../../log/index.ts';
+import { type Backend, BackendError, startBackend } from '../../review/index.ts';
+import type { CommandContext } from '../command.ts';
+import { CliError } from '../errors.ts';
+import { exitCodes } from '../exit-codes.ts';
+import { showPage } from '../page.ts';
+import { portOf } from '../serve.ts';
+import { stateDirectoryOf } from './backend-api.ts';
+
+/** `oratorio backend`: serves until it is told to stop. */
+export async function run(context: CommandContext): Promise<number> {
+  const { output } = context;
+  const stop = stopSignal(context.signal);
+  try {
+    const backend = await start(context);
+    try {
+      if (output.json) output.jsonLine({ url: backend.url, pid: process.pid });
+      else output.line(`Review backend on ${backend.url}`);
+      await tellPage(context, backend);
+      await stop.asked;
+    } finally {
+      await backend.close();
+    }
+    return exitCodes.ok.code;
+  } finally {
+    stop.letGo();
+  }
+}
+
+/** Where the page is, to a person at a terminal or to who asks for it: the address opens it. */
+async function tellPage(context: CommandContext, { pageUrl, token }: Backend): Promise<void> {
+  const { output, options } = context;
+  const isAsked = options['open'] === true || options['print-url'] === true;
+  const isWatched = output.isTTY && !output.json;
+  if (pageUrl === undefined || !(isAsked || isWatched)) return;
+  await showPage(context, { address: pageUrl, token: token() }, { opensByItself: false });
+  if (isWatched) output.line(output.colors.dim('Ctrl-C stops it.'));
+}
+
+async function start(context: CommandContext): Promise<Backend> {
+  try {
+    return await startBackend({ ...placesOf(context), logger: createLogger({ name: 'backend' }) });
+  } catch (error) {
+    if (!(error instanceof BackendError)) throw error;
+    throw new CliError('failure', error.message, error.hint, error.code);
+  }
+}
+
+/** Where settings and state are. Options of the command line win over the file, as the environment does. */
+function placesOf(context: CommandContext) {
+  const { options, env, cwd } = context;
+  const given = (name: string): string | undefined => {
+    const value = options[name];
+    return typeof value === 'string' ? value : undefined;
+  };
+  const port = given('port');
+  const settings = {
+    Oratorio__Server__Port: port === undefined ? undefined : String(portOf(port, 'backend')),
+    Oratorio__Server__Host: given('host'),
+    Oratorio__Server__Role: given('role'),
+  };
+  const stateDirectory = stateDirectoryOf(context);
+  return {
+    stateDirectory,
+    configFile: resolve(
+      cwd,
+      given('config') ?? (env['ORATORIO_CONFIG_PATH'] || join(stateDirectory, 'oratorio.config.json')),
+    ),
+    env: { ...env, ...Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined)) },
+  };
+}
+
+/** SIGTERM and SIGINT, also before it serves; and whoever runs the command here. */
+function stopSignal(signal: AbortSignal): { readonly asked: Promise<void>; readonly letGo: () => void } {
+  const { promise: asked, resolve: stop } = Promise.withResolvers<void>();
+  const ask = () => stop();
+  for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, ask);
+  signal.addEventListener('abort', ask, { once: true });
+  if (signal.aborted) ask();
+  return {
+    asked,
+    letGo() {
+      signal.removeEventListener('abort', ask);
+      for (const name of ['SIGTERM', 'SIGINT'] as const) process.off(name, ask);
+    },
+  };
+}

@@ -1,0 +1,99 @@
+import * as v from 'valibot';
+import { AppServerClient, type RequestOptions, type RpcNotification } from '../../client/index.ts';
+import { DynamicToolCall, type DynamicToolResult, version } from '../../protocol/index.ts';
+
+/** How the backend introduces itself to Hubs and agent servers. */
+export const backendClient = { name: 'oratorio-backend', version } as const;
+
+/** Who takes part in a thread of ours. */
+export interface Participant {
+  readonly onNotification: (notification: RpcNotification) => void;
+  readonly onTool: (call: DynamicToolCall) => Promise<DynamicToolResult>;
+}
+
+/** One connection to an agent server, for all reviews that it does. */
+export class AgentConnection {
+  /** Resolves with what ended the connection. */
+  readonly closed: Promise<Error>;
+  readonly dashboardUrl: string | undefined;
+  readonly #client: AppServerClient;
+  readonly #participants: Map<string, Participant>;
+  readonly #requestMs: number;
+  readonly #whenLost = new Set<(error: Error) => void>();
+
+  private constructor(client: AppServerClient, participants: Map<string, Participant>, requestMs: number) {
+    this.#client = client;
+    this.#requestMs = requestMs;
+    this.#participants = participants;
+    this.closed = client.closed;
+    void client.closed.then((error) => {
+      for (const tell of [...this.#whenLost]) tell(error);
+    });
+    const { dashboardUrl } = client.server as { readonly dashboardUrl?: unknown };
+    this.dashboardUrl = typeof dashboardUrl === 'string' ? dashboardUrl : undefined;
+    client.onNotification((notification) => {
+      const { threadId } = notification.params;
+      if (typeof threadId === 'string') participants.get(threadId)?.onNotification(notification);
+    });
+  }
+
+  /**
+   * @param connectMs for opening
+   * @param requestMs for every request after that
+   * @throws AppServerConnectionError, JsonRpcError
+   */
+  static async open(url: string, connectMs: number, requestMs: number): Promise<AgentConnection> {
+    const participants = new Map<string, Participant>();
+    const client = await AppServerClient.connect(url, {
+      clientInfo: { ...backendClient, title: 'Oratorio review backend' },
+      onRequest: (method, params) => answer(participants, method, params),
+      timeoutMs: connectMs,
+    });
+    return new AgentConnection(client, participants, requestMs);
+  }
+
+  /** @throws JsonRpcError, AppServerConnectionError */
+  request(method: string, params: Readonly<Record<string, unknown>>, options?: RequestOptions): Promise<unknown> {
+    return this.#client.request(method, params, { timeoutMs: this.#requestMs, ...options });
+  }
+
+  /** From now on `participant` hears of the thread and runs the tools that were brought to it. Returns what ends that. */
+  join(threadId: string, participant: Participant): () => void {
+    this.#participants.set(threadId, participant);
+    return () => this.#participants.delete(threadId);
+  }
+
+  /**
+   * Rejects when the connection ends; `stop` ends the waiting. A connection outlives many reviews: what waits for `closed`
+   * itself would be kept as long as it.
+   */
+  lost(): { readonly promise: Promise<never>; readonly stop: () => void } {
+    const { promise, reject } = Promise.withResolvers<never>();
+    promise.catch(() => undefined);
+    this.#whenLost.add(reject);
+    return { promise, stop: () => this.#whenLost.delete(reject) };
+  }
+
+  /** Every notification of the connection, whatever it is about. Returns what ends that. */
+  listen(listener: (notification: RpcNotification) => void): () => void {
+    return this.#client.onNotification(listener);
+  }
+
+  close(): void {
+    this.#client.close();
+  }
+}
+
+/** A review gives nobody permission for anything. */
+async function answer(
+  participants: ReadonlyMap<string, Participant>,
+  method: string,
+  params: Readonly<Record<string, unknown>>,
+): Promise<unknown> {
+  if (method === 'item/approval/request') return { decision: 'decline' };
+  if (method !== 'item/tool/call') throw new Error(`${method} is not answered by the review backend.`);
+  const call = v.parse(DynamicToolCall, params);
+  const participant = participants.get(call.threadId);
+  if (participant) return participant.onTool(call);
+  return { success: false, errorCode: 'reviewOver', errorMessage: 'This review is over. End your answer.' };
+}

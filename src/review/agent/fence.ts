@@ -1,0 +1,25 @@
+import { visible } from './visible.ts';
+
+/**
+ * A text of strangers as data for a model: between two lines of back-ticks that are longer than any run of them inside, so
+ * that no text can end its own fence.
+ *
+ * @param label what it is; a word of ours
+ */
+export function fenced(label: string, text: string): string {
+  const shown = visible(text);
+  const longest = Math.max(2, ...Array.from(shown.matchAll(/`+/g), ([run]) => run.length));
+  const fence = '`'.repeat(longest + 1);
+  return `${fence}${label}\n${shown}${shown.endsWith('\n') ? '' : '\n'}${fence}`;
+}
+
+/** No more than `limit` characters, and said when there were more. */
+export function bounded(text: string, limit: number): string {
+  if (text.length <= limit) return text;
+  return `${text.slice(0, limit)}\n… (${text.length - limit} more characters were left out)`;
+}
+
+/** A path on a line of ours: as it is when it is plain, as a JSON text otherwise. */
+export function plainPath(path: string): string {
+  return /^[\p{L}\p{N}_.+@/-]+$/u.test(path) ? path : JSON.stringify(visible(path));
+}

@@ -1,0 +1,78 @@
+import type { SubmittedFinding } from '../../protocol/index.ts';
+import { type AnchorError, type AnchorResult, anchorFinding, type DiffFile, fingerprintOf } from '../anchors/index.ts';
+import type { AnchoredFinding, ReviewAssignment } from './types.ts';
+import { fromVisible } from './visible.ts';
+
+/** A finding of a draft with its place, and why it has no better one. */
+export interface PlacedFinding extends AnchoredFinding {
+  readonly error?: AnchorError;
+}
+
+type Files = ReviewAssignment['diffFiles'];
+interface Try {
+  readonly finding: SubmittedFinding;
+  readonly result: AnchorResult;
+}
+
+/** Finds the place of every finding of a draft; one without stands at its file, or in the summary when there is no such file. */
+export async function placeFindings(
+  { diffFiles, prepared }: Pick<ReviewAssignment, 'diffFiles' | 'prepared'>,
+  findings: readonly SubmittedFinding[],
+): Promise<PlacedFinding[]> {
+  const wanted = new Set<string>();
+  // First only to learn which files have to be read: all of them at once.
+  for (const finding of findings) {
+    tryBoth(diffFiles, finding, (path) => {
+      wanted.add(path);
+      return null;
+    });
+  }
+  const heads = wanted.size > 0 ? await prepared.readHeadFiles([...wanted]) : new Map<string, string | null>();
+  return findings.map((finding) =>
+    placed(
+      tryBoth(diffFiles, finding, (path) => heads.get(path) ?? null),
+      diffFiles,
+    ),
+  );
+}
+
+/** As the model wrote it; else with the characters themselves that it was shown spelled out. */
+function tryBoth(files: Files, finding: SubmittedFinding, readHead: (path: string) => string | null): Try {
+  const asWritten = { finding, result: anchorFinding(files, finding, readHead) };
+  if ('anchor' in asWritten.result) return asWritten;
+  const meant = unspelled(finding);
+  const result = anchorFinding(files, meant, readHead);
+  return 'anchor' in result ? { finding: meant, result } : asWritten;
+}
+
+function unspelled(finding: SubmittedFinding): SubmittedFinding {
+  const { path, oldText, newText } = finding;
+  return {
+    ...finding,
+    path: fromVisible(path),
+    ...(oldText !== undefined && { oldText: fromVisible(oldText) }),
+    ...(newText !== undefined && { newText: fromVisible(newText) }),
+  };
+}
+
+function placed({ finding, result }: Try, files: Files): PlacedFinding {
+  if ('anchor' in result) return identified(finding, result.anchor, result.file);
+  const { error } = result;
+  const atFile = anchorFinding(files, { path: finding.path }, () => null);
+  if (!('anchor' in atFile)) {
+    return { ...identified(finding, { placement: 'summary', reason: 'outsideDiff' }), error };
+  }
+  return { ...identified(finding, { placement: 'file', reason: 'noText' }, atFile.file), error };
+}
+
+/** Under the name that its file has now; known by the one it had, so that a file that is renamed brings nothing up again. */
+function identified(finding: SubmittedFinding, anchor: AnchoredFinding['anchor'], file?: DiffFile): AnchoredFinding {
+  const { path = finding.path, oldPath = null } = file ?? {};
+  const { title, oldText } = finding;
+  return {
+    finding: { ...finding, path },
+    anchor,
+    fingerprint: fingerprintOf({ path, oldPath, title, oldText }),
+    ...(oldPath !== null && { oldPath }),
+  };
+}

@@ -1,0 +1,258 @@
+import * as v from 'valibot';
+import { JsonRpcError, type RpcNotification } from '../../client/index.ts';
+import type { Logger } from '../../log/index.ts';
+import { type DynamicToolResult, rpcErrors, ThreadConfig, TokenUsage, Turn } from '../../protocol/index.ts';
+import type { AgentConnection } from './connection.ts';
+import type { Desk } from './desk.ts';
+import { endThread } from './end-thread.ts';
+import { asFailure, ReviewAgentError } from './errors.ts';
+import type { AgentLimits } from './limits.ts';
+import { type ReviewPrompt, reminder } from './prompt.ts';
+import { readingTools, reviewTools } from './tools.ts';
+import type { ReviewHooks, ReviewSubmission } from './types.ts';
+
+export interface SessionOptions {
+  readonly server: AgentConnection;
+  readonly desk: Desk;
+  readonly prompt: ReviewPrompt;
+  readonly hooks: ReviewHooks;
+  readonly limits: AgentLimits;
+  readonly workspacePath: string;
+  readonly worktreePath: string;
+  /** What people see in the list of conversations. */
+  readonly displayName: string;
+  readonly logger: Logger;
+}
+
+const Started = v.looseObject({ thread: v.looseObject({ id: v.string(), config: v.optional(ThreadConfig) }) });
+const Begun = v.looseObject({ turn: v.looseObject({ id: v.string() }) });
+const Ended = v.looseObject({ turn: Turn, tokenUsage: v.optional(TokenUsage) });
+
+const endings = new Set(['turn/completed', 'turn/failed', 'turn/cancelled']);
+
+/**
+ * One review in a thread of its own: asks, answers the tools through the desk, and reminds a model once that ended without
+ * handing in. The thread is archived whatever happens.
+ *
+ * @throws ReviewAgentError; the reason of an aborted signal; what a hook throws
+ */
+export async function runSession(options: SessionOptions): Promise<ReviewSubmission> {
+  const threadId = await startThread(options);
+  const session = new Session(options, threadId);
+  try {
+    return await session.run();
+  } finally {
+    await session.close();
+  }
+}
+
+async function startThread({
+  server,
+  prompt,
+  workspacePath,
+  worktreePath,
+  displayName,
+}: SessionOptions): Promise<string> {
+  const config: ThreadConfig = {
+    approvalPolicy: 'interrupt',
+    workspaceOverride: worktreePath,
+    readOnly: true,
+    enabledTools: [...readingTools],
+    agentInstructions: prompt.instructions,
+  };
+  const channelName = 'oratorio-review';
+  const identity = { channelName, userId: 'backend', channelContext: `${channelName}:${displayName}`, workspacePath };
+  const answer = await server
+    .request('thread/start', { identity, displayName, config, dynamicTools: reviewTools() })
+    .catch((error: unknown) => {
+      throw cannotStart(error, worktreePath);
+    });
+  const { thread } = v.parse(Started, answer);
+  // A server that does not know these would work in the workspace itself.
+  if (thread.config?.workspaceOverride === worktreePath && thread.config.readOnly === true) return thread.id;
+  await server.request('thread/archive', { threadId: thread.id }).catch(() => undefined);
+  throw new ReviewAgentError('agentUnavailable', 'The agent server is too old to work in a worktree, read-only.', {
+    isRetryable: false,
+  });
+}
+
+function cannotStart(error: unknown, worktreePath: string): unknown {
+  if (!(error instanceof JsonRpcError)) return asFailure(error);
+  if (error.code !== rpcErrors.workspaceOverrideRefused.code) return asFailure(error);
+  const message = `The agent server does not work in ${worktreePath} (${error.message}): its Permissions.WorktreeRoot must name the worktree root of the backend.`;
+  return new ReviewAgentError('agentUnavailable', message, { isRetryable: false, cause: error });
+}
+
+class Session {
+  readonly #options: SessionOptions;
+  readonly #threadId: string;
+  readonly #leave: () => void;
+  /** Turns of this thread that have ended, and who waits for one. */
+  readonly #ended = new Map<string, PromiseWithResolvers<v.InferOutput<typeof Ended>>>();
+  readonly #lost: ReturnType<AgentConnection['lost']>;
+  #usage: TokenUsage | undefined;
+
+  constructor(options: SessionOptions, threadId: string) {
+    this.#options = options;
+    this.#threadId = threadId;
+    const { server, desk, hooks } = options;
+    this.#leave = server.join(threadId, {
+      onNotification: (notification) => this.#hear(notification),
+      onTool: (call) => {
+        hooks.onActivity();
+        return desk.answer(call).catch((error: unknown) => notLookedAt(error, options));
+      },
+    });
+    this.#lost = server.lost();
+  }
+
+  async run(): Promise<ReviewSubmission> {
+    const { desk, prompt } = this.#options;
+    const first = await this.#ask(prompt.task);
+    if (desk.draft || first.status !== 'completed') return this.#outcome(first);
+    desk.reopen();
+    return this.#outcome(await this.#ask(reminder));
+  }
+
+  async close(): Promise<void> {
+    this.#leave();
+    this.#lost.stop();
+    const { server, limits } = this.#options;
+    // A thread of a server that has gone is tidied up by nobody, and in nobody's way.
+    await endThread(server, this.#threadId, limits).catch(() => undefined);
+  }
+
+  /** What was handed in holds, also when the turn failed after it. */
+  #outcome(turn: Turn): ReviewSubmission {
+    const { desk } = this.#options;
+    const { draft, resolved } = desk;
+    if (draft) {
+      const usage = this.#usage && { usage: this.#usage };
+      return { threadId: this.#threadId, turnId: turn.id, ...draft, resolved, ...usage };
+    }
+    throw failureOf(turn);
+  }
+
+  /** One turn, to its end. */
+  async #ask(text: string): Promise<Turn> {
+    const { hooks, server } = this.#options;
+    const { signal } = hooks;
+    const threadId = this.#threadId;
+    await hooks.onTurn({ threadId, turnId: null });
+    signal.throwIfAborted();
+    // Not given up half-way: a turn whose id nobody knows could not be ended.
+    const answer = await server
+      .request('turn/start', { threadId, input: [{ type: 'text', text }] })
+      .catch((error: unknown) => {
+        throw asFailure(error);
+      });
+    const turnId = v.parse(Begun, answer).turn.id;
+    const aborted = abortOf(signal);
+    try {
+      hooks.onActivity();
+      const told = hooks.onTurn({ threadId, turnId });
+      const ended = this.#end(turnId).promise;
+      const failing = told.then(() => ended);
+      const { turn, tokenUsage } = await Promise.race([failing, this.#lost.promise, aborted.promise]);
+      this.#addUsage(tokenUsage ?? turn.tokenUsage);
+      return turn;
+    } catch (reason) {
+      await this.#endTurn(turnId);
+      const error = asFailure(reason);
+      const { draft } = this.#options.desk;
+      if (draft && !signal.aborted && error instanceof ReviewAgentError) return lostTurn(threadId, turnId);
+      throw error;
+    } finally {
+      aborted.stop();
+    }
+  }
+
+  /** Interrupts, and waits until the turn is over, but not for ever. */
+  async #endTurn(turnId: string): Promise<void> {
+    const { server, limits } = this.#options;
+    const threadId = this.#threadId;
+    const deadline = AbortSignal.timeout(limits.endTurnMs);
+    const over = abortOf(deadline);
+    try {
+      await server.request('turn/interrupt', { threadId, turnId }, { signal: deadline });
+      await Promise.race([this.#end(turnId).promise, this.#lost.promise, over.promise]);
+    } catch {
+      // It has ended already, or nobody is there any more who could end it.
+    } finally {
+      over.stop();
+    }
+  }
+
+  #hear({ method, params }: RpcNotification): void {
+    this.#options.hooks.onActivity();
+    if (!endings.has(method)) return;
+    const parsed = v.safeParse(Ended, params);
+    if (parsed.success) this.#end(parsed.output.turn.id).resolve(parsed.output);
+  }
+
+  #end(turnId: string): PromiseWithResolvers<v.InferOutput<typeof Ended>> {
+    const known = this.#ended.get(turnId);
+    if (known) return known;
+    const end = Promise.withResolvers<v.InferOutput<typeof Ended>>();
+    this.#ended.set(turnId, end);
+    return end;
+  }
+
+  #addUsage(usage: TokenUsage | undefined): void {
+    if (!usage) return;
+    const before = this.#usage ?? { inputTokens: 0, outputTokens: 0, totalTokens: 0 };
+    this.#usage = {
+      inputTokens: before.inputTokens + usage.inputTokens,
+      outputTokens: before.outputTokens + usage.outputTokens,
+      totalTokens: before.totalTokens + usage.totalTokens,
+    };
+  }
+}
+
+/** The model may try again; if it does not, there is no draft and the whole review is tried again. */
+function notLookedAt(error: unknown, { logger, displayName }: SessionOptions): DynamicToolResult {
+  const reason = error instanceof Error ? error.message : String(error);
+  logger.warn('a draft could not be looked at', { review: displayName, reason });
+  return {
+    success: false,
+    errorCode: 'draftNotRead',
+    errorMessage: 'The draft could not be looked at. Hand it in again.',
+  };
+}
+
+/** A turn of which nobody heard the end. */
+const lostTurn = (threadId: string, id: string): Turn => ({
+  id,
+  threadId,
+  status: 'failed',
+  items: [],
+  startedAt: '',
+});
+
+/** Codes of turns that fail the same way however often they are tried. The next prompt of one that was too long is shorter. */
+const lastingFailures = new Set(['upstreamUnauthorized', 'upstreamRejected']);
+
+function failureOf({ status, error, interruptedBy }: Turn): ReviewAgentError {
+  if (status === 'completed') {
+    return new ReviewAgentError('draftMissing', 'The agent ended twice without handing in a draft.');
+  }
+  if (status === 'cancelled') {
+    return new ReviewAgentError('turnFailed', `The turn was cancelled (${interruptedBy ?? 'nobody said by whom'}).`);
+  }
+  const { code = 'unknown', message = 'The turn failed.', retryAfterMs } = error ?? {};
+  const isRetryable = !lastingFailures.has(code);
+  return new ReviewAgentError('turnFailed', `${message} (${code})`, {
+    isRetryable,
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+  });
+}
+
+/** Rejects when the signal aborts; `stop` ends the listening. */
+function abortOf(signal: AbortSignal): { readonly promise: Promise<never>; readonly stop: () => void } {
+  const { promise, reject } = Promise.withResolvers<never>();
+  promise.catch(() => undefined);
+  const onAbort = () => reject(signal.reason);
+  if (signal.aborted) onAbort();
+  else signal.addEventListener('abort', onAbort, { once: true });
+  return { promise, stop: () => signal.removeEventListener('abort', onAbort) };
+}

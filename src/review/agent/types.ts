@@ -1,0 +1,84 @@
+import type { ReviewFinding, Severity, SubmittedFinding, TokenUsage } from '../../protocol/index.ts';
+import type { Anchor, DiffFile, Selection } from '../anchors/index.ts';
+import type { PreparedReview } from '../git/index.ts';
+import type { StoredFinding, StoredItem, StoredRun } from '../store/index.ts';
+
+/** What the agent is asked to do, and all it is told. */
+export interface ReviewAssignment {
+  readonly run: StoredRun;
+  readonly item: StoredItem;
+  /** The route's workspace: whose agent server does the work. */
+  readonly workspacePath: string;
+  readonly prepared: PreparedReview;
+  /** The whole change, parsed: findings are anchored in it. */
+  readonly diffFiles: readonly DiffFile[];
+  readonly selection: Selection;
+  /** From the settings and from the base commit; never from the head. */
+  readonly instructions: readonly string[];
+  /** Told before and not resolved: not to be said again, to be resolved when fixed. */
+  readonly openFindings: readonly StoredFinding[];
+  readonly maxFindings: number;
+  /** Less severe findings are not asked for. Default: as the settings say. */
+  readonly minSeverity?: Severity;
+}
+
+export interface AnchoredFinding {
+  readonly finding: SubmittedFinding;
+  readonly anchor: Anchor;
+  readonly fingerprint: string;
+  /** What its file was called before, when the change renames it. */
+  readonly oldPath?: string;
+}
+
+/** What the model handed in; the last one of a turn holds. */
+export interface ReviewSubmission {
+  readonly threadId: string;
+  readonly turnId: string;
+  readonly summary: string;
+  readonly findings: readonly AnchoredFinding[];
+  readonly resolved: readonly {
+    readonly findingId: string;
+    readonly resolution: NonNullable<ReviewFinding['resolution']>;
+    readonly note: string | null;
+  }[];
+  /** What people should know: findings that did not anchor and are told in the summary, for example. */
+  readonly warnings: readonly string[];
+  readonly usage?: TokenUsage;
+}
+
+export interface ReviewHooks {
+  /** Aborted: the turn is interrupted and the promise rejects with the reason. */
+  readonly signal: AbortSignal;
+  /** Called before the model is asked; awaited, so that another process knows what to interrupt. */
+  readonly onTurn: (turn: { readonly threadId: string; readonly turnId: string | null }) => Promise<void>;
+  /** Something was heard from the agent: it is not stalled. */
+  readonly onActivity: () => void;
+}
+
+/** Why a review by an agent came to nothing. Codes: agentUnavailable, agentConnectionLost, turnFailed, draftMissing. */
+export interface ReviewAgentFailure {
+  readonly code: string;
+  readonly message: string;
+  readonly isRetryable: boolean;
+  readonly retryAfterMs?: number;
+}
+
+/** Agent servers, as reviews use them. */
+export interface ReviewAgent {
+  /**
+   * One turn in a thread of its own, in the worktree, read-only. Resolves when a draft was handed in and the turn is over.
+   *
+   * @throws ReviewAgentError (a ReviewAgentFailure), or the signal's reason
+   */
+  review(assignment: ReviewAssignment, hooks: ReviewHooks): Promise<ReviewSubmission>;
+  /** Ends the turn that is under way in a thread, which another process may have begun. A thread that is gone is fine. */
+  interrupt(workspacePath: string, threadId: string): Promise<void>;
+  /**
+   * Where a person can watch a thread, with what opens it in the fragment when the Dashboard is this user's: never to be logged.
+   * Undefined when nobody serves it; nothing is started for it.
+   */
+  traceUrl(workspacePath: string, threadId: string): Promise<string | undefined>;
+  /** What `/api/v1/status` tells of the agent server of a workspace. */
+  status(workspacePath: string): Promise<{ readonly state: 'reachable' | 'unreachable'; readonly message?: string }>;
+  close(): Promise<void>;
+}

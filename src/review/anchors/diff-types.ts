@@ -1,0 +1,31 @@
+/** One line of a hunk. A removed line has no place in the new file, an added one none in the old. */
+export interface DiffLine {
+  readonly kind: 'context' | 'added' | 'removed';
+  /** Without the mark in front and without the line end; a carriage return that belongs to the line is kept. */
+  readonly text: string;
+  readonly oldLine: number | null;
+  readonly newLine: number | null;
+}
+
+export interface DiffHunk {
+  readonly oldStart: number;
+  readonly newStart: number;
+  readonly lines: readonly DiffLine[];
+}
+
+/** What a unified diff says of one file. */
+export interface DiffFile {
+  /** As it is called now; a deleted file as it was called. */
+  readonly path: string;
+  /** As it was called before, when that differs. */
+  readonly oldPath: string | null;
+  readonly status: 'added' | 'modified' | 'deleted' | 'renamed';
+  readonly isBinary: boolean;
+  /** A link to another repository: there is nothing to read in it. */
+  readonly isSubmodule: boolean;
+  readonly isSymlink: boolean;
+  readonly hunks: readonly DiffHunk[];
+}
+
+/** The side of a diff that a comment is on (GitHub: RIGHT is the new file). */
+export type Side = 'RIGHT' | 'LEFT';

@@ -1,0 +1,14 @@
+/**
+ * From what a model hands in to what may be published: where each finding stands in the diff, whether it was told before,
+ * which files are worth a look, what must not leave. Pure functions; called by the runs. Never here: git, GitHub, a clock.
+ */
+export { type Anchor, type AnchorResult, anchorFinding } from './anchor.ts';
+export { type AnchorError, anchorErrorCodes } from './anchor-errors.ts';
+export type { DiffFile, DiffHunk, DiffLine, Side } from './diff-types.ts';
+export { type FindingIdentity, fingerprintOf, repeats } from './fingerprint.ts';
+export type { AttributesFile } from './git-attributes.ts';
+export { parseDiff } from './parse-diff.ts';
+export { markers, type RenderedFinding, renderComment, renderSummary, type SummaryFacts } from './render.ts';
+export { type Blocked, type ScannedText, scanCode, scanOutput } from './scan-output.ts';
+export { type Selection, type SelectionRules, type SkipReason, selectFiles } from './select-files.ts';
+export { commentableRanges } from './sides.ts';

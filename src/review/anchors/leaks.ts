@@ -1,0 +1,75 @@
+import { credentialIn } from './credentials.ts';
+import { invisible } from './hidden-text.ts';
+
+/** A secret that is shorter would be found in ordinary words. */
+const shortestSecret = 8;
+/** So many letters and digits in a row of a longer secret are a part of it, and no accident. */
+const partLength = 24;
+
+/**
+ * What must not leave, in words; undefined when nothing is found. Looked for in the text as it is and with white space, marks
+ * and what cannot be seen left out, decoded from percent signs, character references, base64 and hexadecimal digits.
+ *
+ * @param secrets the very texts that this process keeps: whole, or any part of them of 24 letters and digits
+ */
+export function leakIn(text: string, secrets: readonly string[]): string | undefined {
+  const views = viewsOf(text);
+  const known = secrets.filter((secret) => secret.length >= shortestSecret);
+  if (known.length > 0 && hasSecret(views, known)) return 'a secret of this server';
+  for (const view of views) {
+    const found = credentialIn(view);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/** The text as a reader could read it. */
+function viewsOf(text: string): string[] {
+  const plain = text
+    .normalize('NFKC')
+    .replace(invisible, '')
+    .replace(/[\u200c\u200d]/g, '');
+  const decoded = [percentDecoded(plain), referencesDecoded(plain), plain.replaceAll('\\n', '\n')];
+  const hidden = [
+    ...[...plain.matchAll(/[A-Za-z0-9+/_-]{16,}/g)].flatMap(([run]) => decodedFrom(run, 'base64', 4)),
+    ...[...plain.matchAll(/[0-9a-f]{16,}/gi)].flatMap(([run]) => decodedFrom(run, 'hex', 2)),
+  ];
+  return [...new Set([plain, ...decoded, hidden.join('\n')])];
+}
+
+const percentDecoded = (text: string): string =>
+  text.replace(/%([0-9a-f]{2})/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
+
+const referencesDecoded = (text: string): string =>
+  text.replace(/&#(?:x([0-9a-f]{1,6})|(\d{1,7}));/gi, (all: string, hex?: string, decimal?: string) => {
+    const code = hex === undefined ? Number(decimal) : Number.parseInt(hex, 16);
+    return code <= 0x10ffff ? String.fromCodePoint(code) : all;
+  });
+
+/** The text that is encoded may begin anywhere within a run: at one of its first few letters it decodes. */
+function decodedFrom(run: string, encoding: 'base64' | 'hex', shifts: number): string[] {
+  const decoded = Array.from({ length: shifts }, (_, shift) =>
+    Buffer.from(run.slice(shift), encoding).toString('latin1'),
+  );
+  return decoded.flatMap((text) => text.match(/[ -~]{8,}/g) ?? []);
+}
+
+const squashed = (text: string): string => text.replace(/[^\p{L}\p{N}]/gu, '');
+
+function hasSecret(views: readonly string[], secrets: readonly string[]): boolean {
+  const parts = new Set<string>();
+  const wholes = secrets.flatMap((secret) => {
+    const bare = squashed(secret.normalize('NFKC'));
+    for (let at = 0; at + partLength <= bare.length; at += 1) parts.add(bare.slice(at, at + partLength));
+    return bare.length >= 2 * shortestSecret ? [bare] : [];
+  });
+  return views.some((view) => {
+    if (secrets.some((secret) => view.includes(secret))) return true;
+    const bare = squashed(view);
+    if (wholes.some((whole) => bare.includes(whole))) return true;
+    for (let at = 0; parts.size > 0 && at + partLength <= bare.length; at += 1) {
+      if (parts.has(bare.slice(at, at + partLength))) return true;
+    }
+    return false;
+  });
+}

@@ -1,0 +1,37 @@
+import { control, invisible } from './hidden-text.ts';
+import { closeFences } from './markdown.ts';
+
+/** Longest run of back-ticks in a text. */
+function longestRun(text: string): number {
+  let longest = 0;
+  for (const [run] of text.matchAll(/`+/g)) longest = Math.max(longest, run.length);
+  return longest;
+}
+
+/** A fence that is longer than any run of back-ticks in what it holds (CommonMark §4.5). */
+export const fence = (text: string): string => '`'.repeat(Math.max(3, longestRun(text) + 1));
+
+/** Text as code, whatever back-ticks are in it (CommonMark §6.1); what cannot be seen is spelled out. */
+export function codeSpan(text: string): string {
+  const plain = visible(text).replace(/\s+/g, ' ');
+  const mark = '`'.repeat(longestRun(plain) + 1);
+  const pad = plain.startsWith('`') || plain.endsWith('`') ? ' ' : '';
+  return `${mark}${pad}${plain}${pad}${mark}`;
+}
+
+const visible = (text: string): string =>
+  text
+    .replace(invisible, (char) => `\\u{${char.codePointAt(0)?.toString(16)}}`)
+    .replace(control, (char) => `\\u{${char.codePointAt(0)?.toString(16)}}`);
+
+/** The text within `room` characters: ends with a whole line where one is near, with its fences closed. */
+export function cut(text: string, room: number): string {
+  if (text.length <= room) return text;
+  const end = '\n\n…';
+  // Closing a fence takes a few characters more.
+  const most = Math.max(0, room - end.length - 100);
+  const line = text.lastIndexOf('\n', most);
+  const at = line > most / 2 ? line : most - (/[\uD800-\uDBFF]/.test(text[most - 1] ?? '') ? 1 : 0);
+  const closed = closeFences(text.slice(0, at));
+  return (closed.length + end.length <= room ? closed : '') + end;
+}

@@ -1,0 +1,144 @@
+import type { Severity } from '../../protocol/index.ts';
+import type { Anchor } from './anchor.ts';
+import { closeFences } from './markdown.ts';
+import { codeSpan, cut, fence } from './render-text.ts';
+import type { SkipReason } from './select-files.ts';
+
+/** Hidden in what is published: by it a write that was made already is found again. */
+export const markers = {
+  review: (runId: string) => `<!-- oratorio:review:${runId} -->`,
+  finding: (findingId: string) => `<!-- oratorio:finding:${findingId} -->`,
+  summary: (itemId: string) => `<!-- oratorio:summary:${itemId} -->`,
+  reply: (commentId: number) => `<!-- oratorio:reply:${commentId} -->`,
+} as const;
+
+/** GitHub takes 65 536 characters; what is hidden and what is quoted needs some of them. */
+export const longestBody = 60_000;
+
+const labels: Readonly<Record<Severity, string>> = {
+  critical: '🟥 **Critical**',
+  major: '🟧 **Major**',
+  minor: '🟨 **Minor**',
+  note: '⬜ **Note**',
+};
+
+/** A finding as it is told. Title and body went through `scanOutput`, the replacement through `scanCode`. */
+export interface RenderedFinding {
+  readonly findingId: string;
+  readonly severity: Severity;
+  readonly title: string;
+  readonly body: string;
+  readonly path: string;
+  readonly anchor: Anchor;
+}
+
+/**
+ * Text of one comment: how bad it is in a word, what it is, why, and where there is one the change that GitHub can apply
+ * (GitHub Docs, "Incorporating feedback in your pull request").
+ */
+export function renderComment({ findingId, severity, title, body, anchor }: RenderedFinding): string {
+  const mark = markers.finding(findingId);
+  const suggestion = suggestionOf(anchor);
+  const head = `${labels[severity]}: ${oneLine(title)}`;
+  const room = longestBody - head.length - mark.length - suggestion.length - 6;
+  // A suggestion is whole or not there.
+  if (room < 0) return `${head}\n\n${cut(closeFences(body), longestBody - head.length - mark.length - 4)}\n\n${mark}`;
+  return joined([head, cut(closeFences(body), room), suggestion, mark]);
+}
+
+function suggestionOf(anchor: Anchor): string {
+  if (anchor.placement !== 'inline' || anchor.replacement === undefined) return '';
+  const mark = fence(anchor.replacement);
+  // An empty suggestion removes the lines; with a line end it would leave an empty one.
+  return `${mark}suggestion\n${anchor.replacement === '' ? '' : `${anchor.replacement}\n`}${mark}`;
+}
+
+const joined = (parts: readonly string[]): string => parts.filter((part) => part !== '').join('\n\n');
+const oneLine = (text: string): string => text.replace(/\s+/g, ' ').trim();
+
+export interface SummaryFacts {
+  readonly itemId: string;
+  readonly headSha: string;
+  readonly summary: string;
+  /** Told in this review, at their place. */
+  readonly inline: number;
+  /** Told only here: what has no line, and what was too much. */
+  readonly listed: readonly RenderedFinding[];
+  readonly stillOpen: number;
+  readonly resolved: number;
+  readonly reviewedFiles: number;
+  readonly totalFiles: number;
+  readonly skipped: readonly { readonly path: string; readonly reason: SkipReason }[];
+  readonly sinceSha: string | null;
+}
+
+/** Files that are named; how many more there are is said. */
+const shownFiles = 30;
+/** For the model's own words, so that there is room for findings. */
+const longestSummary = 10_000;
+
+/** The summary that is edited in place: what was looked at, how it stands, and what has no place in the diff. */
+export function renderSummary(facts: SummaryFacts): string {
+  const { headSha, sinceSha, summary, listed, skipped, itemId } = facts;
+  const since = sinceSha === null ? '' : ` (changes since ${sinceSha.slice(0, 7)})`;
+  const mark = markers.summary(itemId);
+  const before = [
+    `### Review of ${headSha.slice(0, 7)}${since}`,
+    cut(closeFences(summary), longestSummary),
+    countsOf(facts),
+  ];
+  const after = [skippedList(skipped), mark];
+  const room = longestBody - joined([...before, ...after]).length - 2;
+  return joined([...before, findingList(listed, room), ...after]);
+}
+
+function countsOf({ inline, listed, stillOpen, resolved, reviewedFiles, totalFiles }: SummaryFacts): string {
+  const found = inline + listed.length;
+  return [
+    found === 0 ? 'No new findings.' : `${found} new finding${found === 1 ? '' : 's'}.`,
+    ...(stillOpen > 0 ? [`${stillOpen} of before still open.`] : []),
+    ...(resolved > 0 ? [`${resolved} resolved.`] : []),
+    `Reviewed ${reviewedFiles} of ${totalFiles} changed file${totalFiles === 1 ? '' : 's'}.`,
+  ].join(' ');
+}
+
+const reasonText: Readonly<Record<SkipReason, string>> = {
+  generated: 'generated',
+  lockfile: 'lock file',
+  vendored: 'code of others',
+  binary: 'binary',
+  submodule: 'submodule',
+  ignored: 'ignored by the settings',
+  tooLarge: 'beyond the size that one review looks at',
+  tooMany: 'beyond the number of files that one review looks at',
+};
+
+function skippedList(skipped: SummaryFacts['skipped']): string {
+  if (skipped.length === 0) return '';
+  const lines = skipped
+    .slice(0, shownFiles)
+    .map(({ path, reason }) => `- ${codeSpan(path.slice(0, 500))}: ${reasonText[reason]}`);
+  const more = skipped.length > shownFiles ? [`- and ${skipped.length - shownFiles} more`] : [];
+  return `<details><summary>Not reviewed: ${skipped.length}</summary>\n\n${[...lines, ...more].join('\n')}\n\n</details>`;
+}
+
+/** Findings as long as there is room: first with all they say, then by their titles, then by their number. */
+function findingList(findings: readonly RenderedFinding[], room: number): string {
+  const items: string[] = [];
+  let left = room - 40;
+  for (const [index, finding] of findings.entries()) {
+    const title = itemTitle(finding);
+    const whole = `${title}\n${closeFences(finding.body).replace(/^(?=.)/gm, '  ')}`;
+    const item = [whole, title].find((each) => each.length < left);
+    if (item === undefined) {
+      items.push(`- and ${findings.length - index} more`);
+      break;
+    }
+    items.push(item);
+    left -= item.length + 1;
+  }
+  return items.join('\n');
+}
+
+const itemTitle = ({ severity, title, path }: RenderedFinding): string =>
+  `- ${labels[severity]}: ${oneLine(title)} (${codeSpan(path)})`;

@@ -1,0 +1,38 @@
+import { type AnyRoute, bearer, bytes, json, type SseSource, sse } from '../../http/index.ts';
+import { apiError } from './errors.ts';
+import type { ApiHandler } from './handlers.ts';
+import { type ReviewOperation, reviewRoutes } from './route-table.ts';
+import { bound } from './routes.ts';
+
+export type ObservedOperation = Extract<ReviewOperation, 'streamInspection' | 'listMachines' | 'getMetrics'>;
+
+export interface ObservationOptions {
+  readonly token: () => string;
+  readonly inspection: SseSource;
+  /** The same for Stately's tools. */
+  readonly stately: SseSource;
+  readonly charts: () => Promise<unknown>;
+  readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>;
+}
+
+/** Routes that show what this process does, whatever its role. */
+export function observationRoutes({ token, inspection, stately, charts, metrics }: ObservationOptions): AnyRoute[] {
+  const auth = bearer(token);
+  const handlers: Readonly<Record<ObservedOperation, ApiHandler>> = {
+    streamInspection(context) {
+      const format = context.query.get('format');
+      if (format !== null && format !== 'stately')
+        throw apiError('invalidRequest', 'format must be stately, or absent.');
+      const lastEventId = context.header('last-event-id') ?? context.query.get('lastEventId') ?? undefined;
+      return sse(format === null ? inspection : stately, lastEventId);
+    },
+    listMachines: async () => json(200, await charts()),
+    async getMetrics() {
+      const { contentType, text } = await metrics();
+      return bytes(200, contentType, text);
+    },
+  };
+  return Object.entries(handlers).map(([operation, handler]) =>
+    bound(reviewRoutes[operation as ObservedOperation], auth, handler),
+  );
+}

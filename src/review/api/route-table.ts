@@ -1,0 +1,405 @@
+/**
+ * Every route of the review backend as plain data (study §1.5): the server takes its paths from here and the OpenAPI document
+ * is made from it. Never here: a handler.
+ */
+import type { Method } from '../../http/index.ts';
+import type { reviewErrors } from './errors.ts';
+import type { requestSchemas, responseSchemas } from './shapes.ts';
+
+type Code = keyof typeof reviewErrors;
+
+export interface QueryParameter {
+  readonly name: string;
+  readonly description: string;
+  readonly values?: readonly string[];
+}
+
+export type RouteResponse =
+  | { readonly kind: 'json'; readonly schema: keyof typeof responseSchemas; readonly array?: true }
+  | { readonly kind: 'document' }
+  /** Prometheus' exposition format. */
+  | { readonly kind: 'metrics' }
+  /** The stream of the inspector. */
+  | { readonly kind: 'inspection' }
+  | { readonly kind: 'events' };
+
+export interface ReviewRoute {
+  readonly method: Method;
+  readonly path: string;
+  /** What is asked for: the service token, a signature, or nothing. */
+  readonly auth: 'token' | 'signature' | 'none';
+  readonly summary: string;
+  readonly query?: readonly QueryParameter[];
+  readonly headers?: readonly (QueryParameter & { readonly required: boolean })[];
+  readonly request?: keyof typeof requestSchemas;
+  readonly status: number;
+  readonly response: RouteResponse;
+  readonly errors: readonly Code[];
+}
+
+const v1 = '/api/v1';
+const paging: readonly QueryParameter[] = [
+  { name: 'limit', description: 'Rows of the page, 1 to 200; 50 when absent.' },
+  { name: 'cursor', description: '`next` of the page before.' },
+];
+const byItem = { name: 'itemId', description: 'Only of this item.' } as const;
+const ifMatch = {
+  name: 'If-Match',
+  description: 'The version that was looked at: `ETag` of the answer that showed it.',
+  required: true,
+} as const;
+const item = { kind: 'json', schema: 'ReviewItem' } as const;
+const page = <S extends keyof typeof responseSchemas>(schema: S) => ({ kind: 'json', schema }) as const;
+
+const get = { method: 'GET', auth: 'token', status: 200 } as const;
+const post = { method: 'POST', auth: 'token', status: 200 } as const;
+
+/** The route table, by operation. */
+export const reviewRoutes = {
+  getHealth: {
+    ...get,
+    auth: 'none',
+    path: '/health',
+    summary: 'Whether the backend serves; 503 with the same body while its database cannot be reached.',
+    response: page('Health'),
+    errors: [],
+  },
+  getStatus: {
+    ...get,
+    path: `${v1}/status`,
+    summary: 'What this backend is and whether it is ready.',
+    response: page('BackendStatus'),
+    errors: [],
+  },
+  listItems: {
+    ...get,
+    path: `${v1}/items`,
+    summary: 'Pull requests, the last changed first.',
+    query: [
+      { name: 'repository', description: 'Only of this repository, by its key.' },
+      { name: 'state', description: 'Only in this state.', values: ['open', 'closed', 'merged'] },
+      { name: 'q', description: 'Only those whose title or author has this in it, or with this number.' },
+      ...paging,
+    ],
+    response: page('ItemPage'),
+    errors: ['invalidCursor'],
+  },
+  getItem: {
+    ...get,
+    path: `${v1}/items/:itemId`,
+    summary: 'One pull request with its runs and drafts.',
+    response: page('ItemDetail'),
+    errors: ['notFound'],
+  },
+  dispatchItem: {
+    ...post,
+    path: `${v1}/items/:itemId/dispatch`,
+    status: 202,
+    summary: 'Puts a review into the queue. The same head with the same focus is the same run.',
+    request: 'DispatchInput',
+    response: page('DispatchResult'),
+    errors: ['notFound', 'activeRunExists', 'repositoryNotRouted', 'invalidState'],
+  },
+  pauseItem: {
+    ...post,
+    path: `${v1}/items/:itemId/pause`,
+    summary: 'No automatic reviews of this pull request from now on.',
+    response: item,
+    errors: ['notFound'],
+  },
+  resumeItem: {
+    ...post,
+    path: `${v1}/items/:itemId/resume`,
+    summary: 'Automatic reviews again.',
+    response: item,
+    errors: ['notFound'],
+  },
+  cancelItem: {
+    ...post,
+    path: `${v1}/items/:itemId/cancel`,
+    status: 202,
+    summary: 'Ends what is under way or waits.',
+    response: item,
+    errors: ['notFound', 'invalidState'],
+  },
+  listRuns: {
+    ...get,
+    path: `${v1}/runs`,
+    summary: 'Reviews, the newest first.',
+    query: [byItem, { name: 'state', description: 'Only in this state.' }, ...paging],
+    response: page('RunPage'),
+    errors: ['invalidCursor'],
+  },
+  getRun: {
+    ...get,
+    path: `${v1}/runs/:runId`,
+    summary: 'One review.',
+    response: page('ReviewRun'),
+    errors: ['notFound'],
+  },
+  getRunTrace: {
+    ...get,
+    path: `${v1}/runs/:runId/trace`,
+    summary: 'Where every step of the agent is shown: an address that opens the Dashboard of its workspace.',
+    response: page('RunTrace'),
+    errors: ['notFound'],
+  },
+  cancelRun: {
+    ...post,
+    path: `${v1}/runs/:runId/cancel`,
+    status: 202,
+    summary: 'Ends a review.',
+    response: page('ReviewRun'),
+    errors: ['notFound', 'invalidState'],
+  },
+  listDrafts: {
+    ...get,
+    path: `${v1}/review-drafts`,
+    summary: 'Drafts, the newest first.',
+    query: [byItem, { name: 'status', description: 'Only with this status.' }, ...paging],
+    response: page('DraftPage'),
+    errors: ['invalidCursor'],
+  },
+  getDraft: {
+    ...get,
+    path: `${v1}/review-drafts/:draftId`,
+    summary: 'One draft with its findings. `ETag` is its version.',
+    response: page('ReviewDraft'),
+    errors: ['notFound'],
+  },
+  getDraftHunks: {
+    ...get,
+    path: `${v1}/review-drafts/:draftId/hunks`,
+    summary: 'The lines of the diff around the findings of a draft, by finding.',
+    response: page('DraftHunks'),
+    errors: ['notFound'],
+  },
+  editDraft: {
+    ...get,
+    method: 'PATCH',
+    path: `${v1}/review-drafts/:draftId`,
+    summary: 'Changes the summary of a draft that is not published.',
+    headers: [ifMatch],
+    request: 'DraftChange',
+    response: page('ReviewDraft'),
+    errors: ['notFound', 'invalidState', 'versionRequired', 'versionStale'],
+  },
+  publishDraft: {
+    ...post,
+    path: `${v1}/review-drafts/:draftId/publish`,
+    status: 202,
+    summary: 'Writes the draft to the forge.',
+    request: 'PublishInput',
+    response: page('ReviewDraft'),
+    errors: ['notFound', 'invalidState', 'draftBlocked', 'githubWritesDisabled'],
+  },
+  discardDraft: {
+    ...post,
+    path: `${v1}/review-drafts/:draftId/discard`,
+    summary: 'The draft is not published.',
+    response: page('ReviewDraft'),
+    errors: ['notFound', 'invalidState'],
+  },
+  editFinding: {
+    ...get,
+    method: 'PATCH',
+    path: `${v1}/findings/:findingId`,
+    summary:
+      'Accepts, skips or rewords a finding of a draft that is not published. `ETag` is the version of the draft.',
+    headers: [{ ...ifMatch, description: 'The version of the draft that was looked at.', required: false }],
+    request: 'FindingChange',
+    response: page('ReviewFinding'),
+    errors: ['notFound', 'invalidState', 'versionStale'],
+  },
+  resolveFinding: {
+    ...post,
+    path: `${v1}/findings/:findingId/resolve`,
+    summary: 'A published finding is done with; its thread at the forge is resolved.',
+    request: 'ResolveInput',
+    response: page('ReviewFinding'),
+    errors: ['notFound', 'invalidState'],
+  },
+  listSources: {
+    ...get,
+    path: `${v1}/sources`,
+    summary: 'The repositories and how their last look went.',
+    response: { kind: 'json', schema: 'Repository', array: true },
+    errors: [],
+  },
+  listSyncJobs: {
+    ...get,
+    path: `${v1}/sources/sync-jobs`,
+    summary: 'Looks at the repositories, the newest first.',
+    query: [{ name: 'limit', description: 'How many, 1 to 200; 50 when absent.' }],
+    response: { kind: 'json', schema: 'SyncJob', array: true },
+    errors: [],
+  },
+  startSync: {
+    ...post,
+    path: `${v1}/sources/sync-jobs`,
+    status: 202,
+    summary: 'Looks at one repository, or at all, now.',
+    request: 'SyncInput',
+    response: page('SyncJob'),
+    errors: ['notFound', 'sourceUnavailable'],
+  },
+  takeWebhook: {
+    ...post,
+    auth: 'signature',
+    path: `${v1}/sources/github/webhook`,
+    status: 202,
+    summary: 'Where GitHub delivers. 200 instead of 202 for `pong` and `duplicate`.',
+    headers: [
+      { name: 'X-GitHub-Event', description: 'What it is about.', required: true },
+      { name: 'X-GitHub-Delivery', description: 'Which delivery it is; the same one is taken once.', required: true },
+      { name: 'X-Hub-Signature-256', description: '`sha256=` and the HMAC of the body in hex.', required: true },
+    ],
+    request: 'WebhookPayload',
+    response: page('WebhookResult'),
+    errors: [
+      'invalidPayload',
+      'missingHeader',
+      'invalidRequest',
+      'invalidSignature',
+      'unsupportedMediaType',
+      'tooManyInvalidSignatures',
+      'githubWebhookSecretRequired',
+      'intakeUnavailable',
+    ],
+  },
+  listDeliveries: {
+    ...get,
+    path: `${v1}/deliveries`,
+    summary: 'Deliveries of the webhook, the newest first.',
+    query: [
+      {
+        name: 'outcome',
+        description: 'Only with this outcome.',
+        values: ['queued', 'ignored', 'rejected', 'processed', 'failed'],
+      },
+      ...paging,
+    ],
+    response: page('DeliveryPage'),
+    errors: ['invalidCursor'],
+  },
+  listWrites: {
+    ...get,
+    path: `${v1}/source-writes`,
+    summary: 'Writes to the forge, the newest first.',
+    query: [
+      { name: 'runId', description: 'Only of this run.' },
+      { name: 'status', description: 'Only with this status.', values: ['pending', 'sent', 'failed', 'skipped'] },
+      ...paging,
+    ],
+    response: page('WritePage'),
+    errors: ['invalidCursor'],
+  },
+  retryWrite: {
+    ...post,
+    path: `${v1}/source-writes/:writeId/retry`,
+    status: 202,
+    summary: 'Sends again what failed.',
+    response: page('SourceWrite'),
+    errors: ['notFound', 'invalidState'],
+  },
+  getSettings: {
+    ...get,
+    path: `${v1}/settings/diagnostics`,
+    summary: 'The settings that hold, without secrets, and what is wrong with them.',
+    response: page('SettingsView'),
+    errors: [],
+  },
+  changeSettings: {
+    ...get,
+    method: 'PUT',
+    path: `${v1}/settings/server-configuration`,
+    summary: 'Changes settings in the file. Null takes one out of it.',
+    request: 'SettingsChangeInput',
+    response: page('SettingsChangeResult'),
+    errors: [
+      'configurationValidationFailed',
+      'configWritesForbidden',
+      'configurationRevisionMismatch',
+      'configurationWriteFailed',
+    ],
+  },
+  streamEvents: {
+    ...get,
+    path: `${v1}/events`,
+    summary: 'What changes, as it changes; resumable by id.',
+    query: [{ name: 'lastEventId', description: 'Same as the header Last-Event-ID.' }],
+    headers: [
+      {
+        name: 'Last-Event-ID',
+        description: 'Id of the last event that was read: the stream goes on after it.',
+        required: false,
+      },
+    ],
+    response: { kind: 'events' },
+    errors: ['invalidRequest'],
+  },
+  listDeadJobs: {
+    ...get,
+    path: `${v1}/dead-jobs`,
+    summary: 'Work that was given up, the newest first.',
+    query: [{ name: 'limit', description: 'How many, 1 to 200; 50 when absent.' }],
+    response: { kind: 'json', schema: 'DeadJob', array: true },
+    errors: [],
+  },
+  getMetrics: {
+    ...get,
+    path: `${v1}/metrics`,
+    summary: 'Numbers for Prometheus.',
+    response: { kind: 'metrics' },
+    errors: [],
+  },
+  listMachines: {
+    ...get,
+    path: `${v1}/machines`,
+    summary: 'The statecharts as the inspector draws them.',
+    response: { kind: 'document' },
+    errors: [],
+  },
+  streamInspection: {
+    ...get,
+    path: `${v1}/inspect`,
+    summary: 'The reviews of this process as running statecharts; resumable by id.',
+    query: [
+      { name: 'format', description: '`stately` for the tools of Stately.', values: ['stately'] },
+      { name: 'lastEventId', description: 'Same as the header Last-Event-ID.' },
+    ],
+    response: { kind: 'inspection' },
+    errors: ['invalidRequest'],
+  },
+  getOpenApi: {
+    ...get,
+    path: `${v1}/openapi.json`,
+    summary: 'This API as an OpenAPI 3.1 document.',
+    response: { kind: 'document' },
+    errors: [],
+  },
+} as const satisfies Record<string, ReviewRoute>;
+
+export type ReviewOperation = keyof typeof reviewRoutes;
+
+const everywhere: readonly Code[] = [
+  'hostNotAllowed',
+  'headersTooLarge',
+  'internalError',
+  'storageUnavailable',
+  'deadlineExceeded',
+];
+const withBody: readonly Code[] = ['invalidRequest', 'originNotAllowed', 'requestTimeout', 'payloadTooLarge'];
+
+/** Every error code a route can answer with, its own first; none twice. */
+export function errorCodesOf(route: ReviewRoute): Code[] {
+  return [
+    ...new Set([
+      ...route.errors,
+      ...(route.query === undefined ? [] : (['invalidRequest'] as const)),
+      ...(route.auth === 'token' ? (['unauthorized'] as const) : []),
+      ...(route.method === 'GET' ? [] : withBody),
+      ...everywhere,
+    ]),
+  ];
+}

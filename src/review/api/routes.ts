@@ -1,0 +1,78 @@
+import { type AnyRoute, type Authenticate, bearer, HttpError, type Reply } from '../../http/index.ts';
+import { ReviewStoreError, type ReviewStoreErrorCode } from '../store/index.ts';
+import { draftHandlers } from './drafts.ts';
+import { apiError, ReviewApiError, reviewErrors } from './errors.ts';
+import type { ApiHandler } from './handlers.ts';
+import { itemHandlers } from './items.ts';
+import { limits } from './limits.ts';
+import type { ObservedOperation } from './observation.ts';
+import { type ReviewOperation, type ReviewRoute, reviewRoutes } from './route-table.ts';
+import type { ReviewApiOptions } from './service.ts';
+import { sourceHandlers } from './sources.ts';
+import type { EventFeed } from './stream.ts';
+import { systemHandlers } from './system.ts';
+
+/** Routes that are made elsewhere. */
+type Elsewhere = 'takeWebhook' | ObservedOperation;
+
+/** Every route of the table but the webhook and what shows this process, with its handler. */
+export function apiRoutes(options: ReviewApiOptions, feed: EventFeed): AnyRoute[] {
+  const auth = bearer(options.token);
+  const handlers: Readonly<Record<Exclude<ReviewOperation, Elsewhere>, ApiHandler>> = {
+    ...itemHandlers(options),
+    ...draftHandlers(options),
+    ...sourceHandlers(options),
+    ...systemHandlers(options),
+    streamEvents: (context) => feed.reply(context),
+  };
+  return Object.entries(handlers).map(([operation, handler]) =>
+    bound(reviewRoutes[operation as ReviewOperation], auth, handler),
+  );
+}
+
+/** Of a process that takes nothing in: only whether it lives. */
+export function healthRoute(options: ReviewApiOptions): AnyRoute {
+  return bound(reviewRoutes.getHealth, undefined, systemHandlers(options).getHealth);
+}
+
+/** An entry of the table with its handler. */
+export function bound(route: ReviewRoute, auth: Authenticate<unknown> | undefined, handler: ApiHandler): AnyRoute {
+  const isStream = route.response.kind === 'events' || route.response.kind === 'inspection';
+  return {
+    method: route.method,
+    path: route.path,
+    bodyLimit: limits.bodyBytes,
+    deadlineMs: isStream ? 0 : limits.deadlineMs,
+    ...(route.auth === 'token' && auth && { auth }),
+    handler: answered(handler),
+  };
+}
+
+/** Codes of the store that a caller can do something about; any other means that it cannot be used now. */
+const ofStore: Partial<Record<ReviewStoreErrorCode, keyof typeof reviewErrors>> = {
+  invalidCursor: 'invalidCursor',
+  conflict: 'conflict',
+  notFound: 'notFound',
+};
+
+/** What the parts behind the API refuse becomes an answer; anything else is a bug. */
+function answered(handler: ApiHandler): ApiHandler {
+  return (context) => {
+    try {
+      const reply = handler(context);
+      return reply instanceof Promise ? reply.catch(explain) : reply;
+    } catch (error) {
+      return explain(error);
+    }
+  };
+}
+
+function explain(error: unknown): Reply {
+  if (error instanceof ReviewApiError)
+    throw new HttpError(reviewErrors[error.code].status, error.code, error.message, error.details);
+  if (error instanceof ReviewStoreError) {
+    const code = ofStore[error.code];
+    throw code ? apiError(code, error.message) : apiError('storageUnavailable', error.message, { code: error.code });
+  }
+  throw error;
+}

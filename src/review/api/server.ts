@@ -1,0 +1,58 @@
+import { type AnyRoute, createServer, type HttpServer, knownHosts, securityHeaders } from '../../http/index.ts';
+import { defaults } from '../../protocol/index.ts';
+import { errorBody } from './errors.ts';
+import { limits } from './limits.ts';
+import { apiRoutes, healthRoute } from './routes.ts';
+import type { ReviewApiOptions } from './service.ts';
+import { EventFeed } from './stream.ts';
+
+export interface ReviewServerOptions extends ReviewApiOptions {
+  /** Further routes: the webhook, the page, the inspection. */
+  readonly more: readonly AnyRoute[];
+  /** The process works and takes nothing in: of the API only the health is served. */
+  readonly isHealthOnly?: boolean;
+}
+
+/** The server of a backend, made and not bound yet. */
+export interface ReviewServer {
+  readonly http: HttpServer;
+  /** Answers what is in flight, ends the streams, closes. */
+  close(): Promise<void>;
+}
+
+const loopback: ReadonlySet<string> = new Set(['127.0.0.1', 'localhost', '::1']);
+const apiHeaders = [...securityHeaders, ['cache-control', 'no-store'] as const];
+const isApi = (path: string | undefined): boolean =>
+  path === undefined || path === '/health' || path.startsWith('/api/');
+
+/** Makes the HTTP server of the review backend. */
+export async function createReviewServer(options: ReviewServerOptions): Promise<ReviewServer> {
+  const { store, settings, logger, more, isHealthOnly = false } = options;
+  const { Host, AllowedHosts } = settings.current.Server;
+  const feed = await EventFeed.open(store, logger);
+  const http = await createServer(
+    {
+      routes: [...(isHealthOnly ? [healthRoute(options)] : apiRoutes(options, feed)), ...more],
+      hostAllowed: knownHosts({ isPublic: !loopback.has(Host), names: AllowedHosts }),
+      headers: (path) => (isApi(path) ? apiHeaders : securityHeaders),
+      errorBody,
+      onBug: (error, errorId) => logger.error('a request failed because of a bug', { errorId, error }),
+      limits: {
+        bodyBytes: limits.bodyBytes,
+        deadlineMs: limits.deadlineMs,
+        sseBufferBytes: defaults.sse.bufferBytes,
+        sseHeartbeatMs: defaults.sse.heartbeatMs,
+        sseRetryMs: defaults.sse.retryMs,
+      },
+    },
+    'auto',
+    (reason) => logger.warn('uWebSockets.js does not load here; serving on node:http instead', { reason }),
+  );
+  return {
+    http,
+    async close() {
+      await feed.close();
+      await http.close(defaults.http.closeGraceMs);
+    },
+  };
+}

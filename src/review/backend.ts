@@ -1,0 +1,226 @@
+import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
+import { loadCharts } from '../inspect/index.ts';
+import type { Logger } from '../log/index.ts';
+import { version } from '../protocol/index.ts';
+import { createReviewAgent, type ReviewAgent } from './agent/index.ts';
+import { createReviewServer, observationRoutes, type ReviewServer } from './api/index.ts';
+import { createActions } from './backend/actions.ts';
+import { cleanWorktrees } from './backend/clean.ts';
+import { Closers } from './backend/closers.ts';
+import { BackendError } from './backend/error.ts';
+import { createRoutedGit } from './backend/git.ts';
+import { createInspection } from './backend/inspection.ts';
+import { renderMetrics } from './backend/metrics.ts';
+import { followRepositories, openSettings } from './backend/settings.ts';
+import { LiveSource, type LiveSourceOptions } from './backend/source.ts';
+import { lockState, openStateDirectory, serviceToken } from './backend/state.ts';
+import type { ReviewGit } from './git/index.ts';
+import { createJobWorker, type JobWorker, Roles, settleChange } from './jobs/index.ts';
+import { reviewPagePath, reviewPageRoutes } from './page/index.ts';
+import { createReviewRuns, type ReviewRuns, type ReviewRunsOptions } from './runs/index.ts';
+import type { BackendSettings, Environment, SettingsSource } from './settings/index.ts';
+import { openReviewStore, type ReviewStore, ReviewStoreError } from './store/index.ts';
+import { WebhookIntake, webhookRoute } from './webhook/index.ts';
+
+export interface BackendOptions {
+  /** `oratorio.config.json`; one that is not there counts as empty. */
+  readonly configFile: string;
+  /** Where everything is kept; made if it is missing (0700). */
+  readonly stateDirectory: string;
+  /** The environment: settings in it win over the file. */
+  readonly env: Environment;
+  readonly logger: Logger;
+  /** Parts of another make, for tests and for those who embed the backend. */
+  readonly overrides?: BackendOverrides;
+}
+export interface BackendOverrides {
+  readonly agent?: ReviewAgent;
+  readonly git?: ReviewGit;
+  readonly sourceLimits?: LiveSourceOptions['limits'];
+  readonly runTimes?: ReviewRunsOptions['times'];
+}
+
+export interface Backend {
+  readonly url: string;
+  /** Where its page is, without the token; undefined: a process that only works serves none. */
+  readonly pageUrl: string | undefined;
+  /** The bearer token of the API. */
+  readonly token: () => string;
+  /** Names this process among the replicas. */
+  readonly node: string;
+  /** Answers what is in flight, gives back what it works on, and leaves nothing behind. Twice does no harm. */
+  close(): Promise<void>;
+}
+
+/**
+ * Starts a review backend in this process.
+ * @throws BackendError, saying what to do; nothing of it is left then
+ */
+export async function startBackend(options: BackendOptions): Promise<Backend> {
+  const closers = new Closers(options.logger);
+  try {
+    return await assemble(options, closers);
+  } catch (error) {
+    await closers.close();
+    throw error;
+  }
+}
+
+async function assemble(options: BackendOptions, closers: Closers): Promise<Backend> {
+  const { stateDirectory, logger } = options;
+  openStateDirectory(stateDirectory);
+  const settings = openSettings(options);
+  closers.add('settings', () => settings.close());
+  const isShared = settings.current.Storage.ConnectionString !== '';
+  if (!isShared) {
+    const lock = lockState(stateDirectory);
+    closers.add('lock', () => lock.release());
+  }
+  const kept = settings.current.Server.ServiceToken === '' ? serviceToken(stateDirectory) : '';
+  logger.protect(kept);
+  const token = () => settings.current.Server.ServiceToken || kept;
+  const node = `${hostname()}-${process.pid}-${randomBytes(3).toString('hex')}`;
+  const store = await openStore(settings.current, stateDirectory, node, logger);
+  closers.add('store', () => store.close());
+  closers.add('repositories', await followRepositories(settings, store, logger));
+  const parts = await createParts(options, { settings, store, node, closers, secrets: kept === '' ? [] : [kept] });
+  const intake = new WebhookIntake({ settings: () => settings.current, store, logger });
+  const server = await serve({ ...parts, options, settings, store, node, token, intake });
+  closers.add('intake', () => intake.close());
+  closers.add('server', () => server.close());
+  const url = await listen(server, settings.current);
+  await store.publish('backend.started', { node });
+  closers.add('news', () => store.publish('backend.stopping', { node }));
+  parts.start();
+  logger.info('the review backend is serving', { url, node, role: settings.current.Server.Role, storage: store.kind });
+  const pageUrl = settings.current.Server.Role === 'worker' ? undefined : `${url}${reviewPagePath}`;
+  return { url, pageUrl, token, node, close: () => closers.close() };
+}
+
+async function openStore(
+  { Storage }: BackendSettings,
+  directory: string,
+  owner: string,
+  logger: Logger,
+): Promise<ReviewStore> {
+  try {
+    const { ConnectionString: connectionString } = Storage;
+    // Nobody else has the state directory: what a backend that crashed was working on is taken up at once.
+    return await openReviewStore({ connectionString, directory, owner, isAlone: true, logger });
+  } catch (error) {
+    if (!(error instanceof ReviewStoreError)) throw error;
+    const hint =
+      Storage.ConnectionString === '' ? null : 'See that the database runs and Storage.ConnectionString leads to it.';
+    throw new BackendError('databaseUnusable', error.message, hint, { cause: error });
+  }
+}
+
+interface Common {
+  readonly settings: SettingsSource;
+  readonly store: ReviewStore;
+  readonly node: string;
+}
+
+/** Everything that does the work, according to the role of the process. */
+async function createParts(
+  options: BackendOptions,
+  { settings, store, node, closers, secrets }: Common & { closers: Closers; secrets: readonly string[] },
+) {
+  const { logger, env, overrides = {} } = options;
+  const current = () => settings.current;
+  const isWorking = settings.current.Server.Role !== 'web';
+  const source = new LiveSource({
+    ...{ settings, store, logger },
+    onChange: (item) => settleChange({ store, runs }, item),
+    ...(overrides.sourceLimits && { limits: overrides.sourceLimits }),
+  });
+  closers.add('source', () => source.close());
+  const git = overrides.git ?? createRoutedGit(current, env);
+  closers.add('git', () => git.close());
+  const agent = overrides.agent ?? createReviewAgent({ settings: current, logger, env });
+  closers.add('agent', () => agent.close());
+  const inspection = createInspection(logger);
+  closers.add('inspection', () => inspection.end());
+  const runs: ReviewRuns = createReviewRuns({
+    ...{ store, git, agent, source, logger, node, settings: current, secrets, inspect: inspection.inspect },
+    ...(overrides.runTimes && { times: overrides.runTimes }),
+  });
+  const worker = isWorking ? createJobWorker({ store, source, runs, settings: current, logger, node }) : undefined;
+  const roles = worker
+    ? new Roles({
+        ...{ store, settings: current, node, logger, tick: worker.tickSoon },
+        hasSource: () => source.state.state === 'ready',
+      })
+    : undefined;
+  closers.add('work', async () => {
+    await roles?.stop();
+    await Promise.all([worker?.stop(), runs.stop()]);
+  });
+  if (worker) closers.add('worktrees', cleanWorktrees({ git, store, logger }));
+  function start(): void {
+    if (!worker) return;
+    runs.start();
+    worker.start();
+    roles?.start();
+  }
+  return { source, inspection, runs, worker, start };
+}
+
+interface Serving extends Common {
+  readonly options: BackendOptions;
+  readonly token: () => string;
+  readonly intake: WebhookIntake;
+  readonly source: LiveSource;
+  readonly inspection: ReturnType<typeof createInspection>;
+  readonly runs: ReviewRuns;
+  readonly worker: JobWorker | undefined;
+}
+
+async function serve(parts: Serving): Promise<ReviewServer> {
+  const { options, settings, store, node, token, intake, source, inspection, runs, worker } = parts;
+  const role = settings.current.Server.Role;
+  const isHealthOnly = role === 'worker';
+  const observed = observationRoutes({
+    token,
+    inspection: inspection.source,
+    stately: inspection.stately,
+    charts: loadCharts,
+    metrics: () =>
+      renderMetrics({
+        ...{ store, version, worker, http: server.http, viewers: inspection.viewers },
+        activeRuns: () => runs.active,
+        apiRequests: () => source.requests,
+        deliveries: () => intake.counts,
+      }),
+  });
+  const server: ReviewServer = await createReviewServer({
+    ...{ store, settings, token, node, version, logger: options.logger, isHealthOnly },
+    actions: createActions(store, runs),
+    about: () => ({ role, source: source.state }),
+    more: [...observed, ...(isHealthOnly ? [] : [webhookRoute(intake), ...reviewPageRoutes()])],
+  });
+  return server;
+}
+
+async function listen(server: ReviewServer, { Server: { Host, Port } }: BackendSettings): Promise<string> {
+  try {
+    const { host, port } = await server.http.listen({ host: Host, port: Port });
+    return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === 'EADDRINUSE')
+      throw new BackendError(
+        'addressInUse',
+        `Port ${Port} of ${Host} is taken.`,
+        'Choose another one: --port, or Server.Port; 0 takes any free one.',
+        { cause: error },
+      );
+    throw new BackendError(
+      'addressUnusable',
+      `The backend cannot listen on ${Host}:${Port}: ${message}`,
+      'Choose another address: --host and --port, or Server.Host and Server.Port.',
+      { cause: error },
+    );
+  }
+}

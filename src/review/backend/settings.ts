@@ -1,0 +1,81 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Logger } from '../../log/index.ts';
+import {
+  type BackendSettings,
+  configuredRepositories,
+  type Environment,
+  SettingsError,
+  SettingsSource,
+  secretSettings,
+} from '../settings/index.ts';
+import type { ReviewStore } from '../store/index.ts';
+import { BackendError } from './error.ts';
+
+export interface OpenSettingsOptions {
+  readonly configFile: string;
+  readonly stateDirectory: string;
+  readonly env: Environment;
+  readonly logger: Logger;
+}
+
+/** Reads the settings and follows them; what is secret in them is taken out of the log from then on. @throws BackendError */
+export function openSettings({ configFile, stateDirectory, env, logger }: OpenSettingsOptions): SettingsSource {
+  const source = open({ configFile, stateDirectory, env, logger });
+  protect(source.current, logger);
+  source.subscribe(({ settings }) => protect(settings, logger));
+  return source;
+}
+
+function open({ configFile, stateDirectory, env, logger }: OpenSettingsOptions): SettingsSource {
+  try {
+    return new SettingsSource({ place: { file: configFile, env, stateRoot: stateDirectory }, logger });
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error;
+    const hint = 'Correct what is named, then start again. docs/review-backend.md lists every setting.';
+    throw new BackendError('settingsInvalid', error.message, hint, { cause: error });
+  }
+}
+
+function protect(settings: BackendSettings, logger: Logger): void {
+  for (const path of secretSettings) {
+    const secret = path.split('.').reduce<unknown>((inside, key) => (inside as Record<string, unknown>)[key], settings);
+    if (typeof secret === 'string' && secret !== '') logger.protect(secret);
+  }
+}
+
+/**
+ * Keeps the repositories of the database as the settings have them.
+ * @returns what ends that
+ */
+export async function followRepositories(
+  settings: Pick<SettingsSource, 'current' | 'subscribe'>,
+  store: Pick<ReviewStore, 'syncRepositories' | 'publish'>,
+  logger: Logger,
+  retryMs = 5_000,
+): Promise<() => Promise<void>> {
+  const write = () => store.syncRepositories(configuredRepositories(settings.current));
+  await write();
+  const stop = new AbortController();
+  const { signal } = stop;
+  /** The settings change once, and the database may be away just then. */
+  async function follow(changed: readonly string[]): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        await write();
+        return await store.publish('source.changed', { what: 'settings', changed });
+      } catch (error) {
+        logger.error('the repositories cannot be brought up to date; it is tried again', { error });
+        await pause(retryMs, undefined, { signal }).catch(() => undefined);
+      }
+    }
+  }
+  let writing: Promise<void> = Promise.resolve();
+  const unsubscribe = settings.subscribe(({ changed }) => {
+    writing = writing.then(() => follow(changed));
+  });
+  return async () => {
+    unsubscribe();
+    stop.abort();
+    await writing;
+  };
+}

@@ -1,0 +1,44 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { lstat, readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { GitError } from './error.ts';
+
+/** Gives us every right to a whole tree. Links in it are neither followed nor changed. */
+async function makeWritable(path: string): Promise<void> {
+  const child = spawn('chmod', ['-R', '--', 'u+rwX', path], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    env: { PATH: process.env['PATH'] ?? '', LC_ALL: 'C' },
+  });
+  let said = '';
+  child.stderr.on('data', (chunk: Buffer) => {
+    said = `${said}${chunk}`.slice(0, 500);
+  });
+  const [code] = (await once(child, 'close')) as [number | null];
+  if (code !== 0) throw new GitError('gitCommandFailed', `chmod failed: ${said.trim()}`);
+}
+
+/** Removes a file or a tree, read-only or not; nothing there is fine. Links are removed, not followed. */
+export async function removeTree(path: string): Promise<void> {
+  const found = await lstat(path).catch(() => null);
+  if (found === null) return;
+  if (!found.isDirectory()) return await rm(path, { force: true });
+  try {
+    await rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+  } catch {
+    await makeWritable(path);
+    await rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+  }
+}
+
+/** Lock files and half-written packs that a killed git has left. Only while nobody works on the store. */
+export async function removeStaleLocks(gitDir: string): Promise<void> {
+  const names = await readdir(gitDir, { recursive: true, withFileTypes: true }).catch(() => []);
+  for (const entry of names) {
+    const isPack = entry.parentPath.endsWith('/pack') && /^(tmp_|\.tmp-)/.test(entry.name);
+    const isLoose = entry.name.startsWith('tmp_obj_');
+    if (entry.isFile() && (entry.name.endsWith('.lock') || isPack || isLoose)) {
+      await rm(join(entry.parentPath, entry.name), { force: true });
+    }
+  }
+}

@@ -1,0 +1,250 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { markerVariable } from '../../supervise/index.ts';
+import { gitEnvironment, type Protocol } from './environment.ts';
+import { GitError } from './error.ts';
+import type { GitLimits } from './limits.ts';
+import { cleanText, collectOutput } from './output.ts';
+
+/** One git command. */
+export interface GitCall {
+  readonly args: readonly string[];
+  /** Repository it works on. It is always named, so that git never looks for one. */
+  readonly gitDir?: string;
+  readonly workTree?: string;
+  readonly indexFile?: string;
+  /** Paths in `args` are patterns; otherwise they are names. */
+  readonly hasPathspecMagic?: boolean;
+  readonly stdin?: string | Uint8Array;
+  /** Of standard output. */
+  readonly maxBytes?: number;
+  /** Too much output is an error unless it may be cut; the command is ended either way. */
+  readonly mayCut?: boolean;
+  readonly timeoutMs?: number;
+  /** Of its heap. */
+  readonly memoryBytes?: number;
+  readonly signal?: AbortSignal | undefined;
+  /** Exit codes that are answers, not failures. */
+  readonly answers?: readonly number[];
+  readonly network?: NetworkAccess;
+}
+
+/** What a command may reach, and with what. */
+export interface NetworkAccess {
+  readonly protocol: Exclude<Protocol, 'none'>;
+  readonly config: readonly (readonly [key: string, value: string])[];
+  /** Taken out of every message. */
+  readonly secrets: readonly string[];
+  /** Largest file that may be written. */
+  readonly fileBytes: number;
+}
+
+/** What the system holds a process to. */
+interface ProcessLimits {
+  readonly memoryBytes: number;
+  readonly fileBytes?: number | undefined;
+}
+
+export interface GitResult {
+  readonly exitCode: number;
+  readonly stdout: Buffer;
+  readonly isCut: boolean;
+}
+
+/** How a git command ended that failed: the cause of a `GitError`, to be judged by whoever called. */
+export class CommandFailure extends Error {
+  override readonly name = 'CommandFailure';
+  readonly exitCode: number | null;
+  readonly signal: string | null;
+  /** Cleaned and bounded. */
+  readonly stderr: string;
+
+  constructor(exitCode: number | null, signal: string | null, stderr: string) {
+    super(`exit ${exitCode ?? signal}: ${stderr}`);
+    this.exitCode = exitCode;
+    this.signal = signal;
+    this.stderr = stderr;
+  }
+}
+
+/** What git said when it failed; empty for any other error. */
+export function failureText(error: unknown): string {
+  return error instanceof GitError && error.cause instanceof CommandFailure ? error.cause.stderr : '';
+}
+
+export interface GitRunnerOptions {
+  readonly path: string;
+  readonly emptyDirectory: string;
+  readonly limits: GitLimits;
+}
+
+/** The machine lacks something that it may have later. */
+const lackSigns = /No space left on device|Resource temporarily unavailable|Too many open files/i;
+const memorySigns = /(?:fatal|error): .*(?:Out of memory|Cannot allocate memory)/i;
+/** Of the shell, when there is no program of that name. */
+const notFound = 127;
+/** For pipes that somebody holds open after git has ended. */
+const lingerMs = 2_000;
+
+/** Runs git, and nothing but git, each time in an environment of its own and in a process group of its own. */
+export class GitRunner {
+  /** All our git processes carry it. */
+  readonly marker: string;
+  readonly #options: GitRunnerOptions;
+  readonly #running = new Map<ChildProcess, Promise<unknown>>();
+  #isClosed = false;
+
+  constructor(options: GitRunnerOptions) {
+    this.#options = options;
+    const parent = process.env[markerVariable];
+    this.marker = `${parent ? `${parent}/` : ''}git-${randomBytes(16).toString('hex')}`;
+  }
+
+  /**
+   * Runs one command to its end.
+   * @throws GitError `gitCommandFailed` (its cause is a `CommandFailure`), `gitTimedOut`, `gitMissing`; the reason of an aborted signal
+   */
+  async run(call: GitCall): Promise<GitResult> {
+    call.signal?.throwIfAborted();
+    if (this.#isClosed) throw new GitError('gitCommandFailed', 'Git is shut down', { isRetryable: true });
+    const child = this.#spawn(call);
+    const work = this.#finish(child, call);
+    this.#running.set(child, work);
+    try {
+      return await work;
+    } finally {
+      this.#running.delete(child);
+    }
+  }
+
+  /** Standard output as text. */
+  async text(call: GitCall): Promise<string> {
+    return (await this.run(call)).stdout.toString('utf8');
+  }
+
+  /** Ends every command and waits for their ends; later ones fail. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const child of this.#running.keys()) endGroup(child);
+    await Promise.allSettled(this.#running.values());
+  }
+
+  #spawn(call: GitCall): ChildProcess {
+    const { args, gitDir, workTree, indexFile, stdin, memoryBytes, network } = call;
+    const { path, emptyDirectory, limits } = this.#options;
+    const env = gitEnvironment({
+      path,
+      emptyDirectory,
+      limits,
+      protocol: network?.protocol ?? 'none',
+      marker: { name: markerVariable, value: this.marker },
+      config: network?.config ?? [],
+      extra: {
+        ...(gitDir !== undefined && { GIT_DIR: gitDir }),
+        ...(workTree !== undefined && { GIT_WORK_TREE: workTree }),
+        ...(indexFile !== undefined && { GIT_INDEX_FILE: indexFile }),
+        ...(call.hasPathspecMagic && { GIT_LITERAL_PATHSPECS: '0' }),
+      },
+    });
+    const script = limitedGit({ memoryBytes: memoryBytes ?? limits.memoryBytes, fileBytes: network?.fileBytes });
+    const child = spawn('sh', ['-c', script, 'git', ...args], {
+      cwd: emptyDirectory,
+      env,
+      detached: true,
+      stdio: [stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+    });
+    // A command that has heard enough closes its input; how it ends says whether that was right.
+    child.stdin?.on('error', () => {}).end(stdin);
+    return child;
+  }
+
+  async #finish(child: ChildProcess, call: GitCall): Promise<GitResult> {
+    const { limits } = this.#options;
+    const output = collectOutput(child, call.maxBytes ?? limits.outputBytes, () => endGroup(child));
+    const timeoutMs = call.timeoutMs ?? limits.commandMs;
+    let isLate = false;
+    const timer = setTimeout(() => {
+      isLate = true;
+      endGroup(child);
+    }, timeoutMs);
+    const onAbort = () => endGroup(child);
+    call.signal?.addEventListener('abort', onAbort, { once: true });
+    try {
+      const { exitCode, signal } = await ended(child);
+      call.signal?.throwIfAborted();
+      const name = call.args[0] ?? '';
+      if (isLate) {
+        throw new GitError('gitTimedOut', `git ${name} took longer than ${timeoutMs} ms`, { isRetryable: true });
+      }
+      if (output.isCut) return this.#cut(output.bytes(), call);
+      const said = cleanText(output.errors(), call.network?.secrets);
+      const isAnswer = exitCode !== null && (exitCode === 0 || call.answers?.includes(exitCode));
+      // With objects missing, git complains, does as if they did not exist, and answers all the same.
+      if (isAnswer && !/(^| )error: /.test(said)) return { exitCode, stdout: output.bytes(), isCut: false };
+      throw failureOf(name, new CommandFailure(exitCode, signal, said));
+    } finally {
+      clearTimeout(timer);
+      call.signal?.removeEventListener('abort', onAbort);
+    }
+  }
+
+  #cut(stdout: Buffer, { args, mayCut = false }: GitCall): GitResult {
+    if (mayCut) return { exitCode: 0, stdout, isCut: true };
+    throw new GitError('gitCommandFailed', `git ${args[0]} printed more than ${stdout.length} bytes`);
+  }
+}
+
+/**
+ * A shell sets the limits, since Node cannot; `ulimit` counts memory in KiB and files in blocks of 512 bytes. The data segment
+ * is limited, not the address space, in which large packs are mapped. Without its signal, git says that a file is too large.
+ */
+function limitedGit({ memoryBytes, fileBytes }: ProcessLimits): string {
+  const memory = `ulimit -d ${Math.ceil(memoryBytes / 1_024)}`;
+  const file = fileBytes === undefined ? '' : `trap "" XFSZ; ulimit -f ${Math.ceil(fileBytes / 512)} && `;
+  return `${file}${memory} && exec git "$@"`;
+}
+
+function failureOf(name: string, failure: CommandFailure): GitError {
+  const { exitCode, signal, stderr } = failure;
+  if (exitCode === notFound && /not found/.test(stderr)) {
+    return new GitError('gitMissing', 'git cannot be started (it was not found)', { cause: failure });
+  }
+  if (memorySigns.test(stderr)) {
+    return new GitError('gitMemoryExceeded', `git ${name} needed more memory than it may have`, { cause: failure });
+  }
+  return new GitError('gitCommandFailed', `git ${name} failed: ${stderr || failure.message}`, {
+    cause: failure,
+    // A crash of its own would come again; being killed from outside may not.
+    isRetryable: signal === 'SIGKILL' || signal === 'SIGTERM' || lackSigns.test(stderr),
+  });
+}
+
+/** Ends a child that has not been reaped, and all its children, at once. */
+function endGroup(child: ChildProcess): void {
+  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
+  try {
+    process.kill(-child.pid, 'SIGKILL');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
+
+/** Resolves when the process has ended and its output is read. */
+function ended(child: ChildProcess): Promise<{ exitCode: number | null; signal: string | null }> {
+  return new Promise((resolve, reject) => {
+    let linger: NodeJS.Timeout | undefined;
+    child.once('error', (error: NodeJS.ErrnoException) => {
+      reject(new GitError('gitMissing', `git cannot be started (${error.code ?? error.message})`, { cause: error }));
+    });
+    child.once('exit', () => {
+      linger = setTimeout(() => {
+        child.stdout?.destroy();
+        child.stderr?.destroy();
+      }, lingerMs);
+    });
+    child.once('close', (exitCode, signal) => {
+      clearTimeout(linger);
+      resolve({ exitCode, signal });
+    });
+  });
+}

@@ -1,0 +1,8 @@
+/** As `Promise.all`, but when it rejects nothing of the work still goes on. */
+export async function together<T extends readonly unknown[]>(
+  work: { readonly [K in keyof T]: Promise<T[K]> | T[K] },
+): Promise<T> {
+  const results = await Promise.allSettled(work);
+  for (const result of results) if (result.status === 'rejected') throw result.reason;
+  return (await Promise.all(work)) as unknown as T;
+}

@@ -1,0 +1,121 @@
+import type { GitError } from './error.ts';
+
+/** A repository on the forge. Names are as the forge spells them. */
+export interface RepositoryName {
+  /** Host, with its port if it has one: `github.com`. */
+  readonly instance: string;
+  readonly owner: string;
+  readonly name: string;
+}
+
+/** What is to be reviewed, as the forge told it a moment ago. */
+export interface ReviewTarget {
+  /** Names the worktree: a second `prepare` of the same run takes up, or replaces, what the first one left. */
+  readonly runId: string;
+  readonly repository: RepositoryName;
+  /** The route's checkout (with a working tree, bare, or a linked worktree). Its objects are borrowed; nothing in it is changed or run. */
+  readonly workspacePath: string;
+  readonly number: number;
+  /** Full object name. */
+  readonly headSha: string;
+  /** Branch name without `refs/heads/`. */
+  readonly baseRef: string;
+  readonly baseSha: string;
+  /** Head of the review that this one goes on from; null for a full review. */
+  readonly sinceSha: string | null;
+  /** Files of the base commit that will be asked for: read beside everything else, in place of after it. */
+  readonly wantedOfBase?: readonly string[];
+  /** Asked when something must be fetched, and only then. Null when the remote wants none. */
+  readonly token: () => Promise<string | null>;
+  readonly signal?: AbortSignal;
+}
+
+/** Why everything is looked at although the caller hoped for less. */
+export type FullReason = 'notAsked' | 'forcePushed' | 'baseChanged' | 'objectsMissing' | 'sameHead';
+
+/** One changed file. */
+export interface ChangedFile {
+  /** As it is called now; a deleted file as it was called. Bytes that are no UTF-8 are shown as U+FFFD. */
+  readonly path: string;
+  /** As it was called before, when that differs. */
+  readonly oldPath: string | null;
+  readonly status: 'added' | 'modified' | 'deleted' | 'renamed';
+  readonly isBinary: boolean;
+  readonly isSubmodule: boolean;
+  readonly isSymlink: boolean;
+  /** Null for binary files. */
+  readonly additions: number | null;
+  readonly deletions: number | null;
+  /** The name is no valid UTF-8, so nobody can name this file over JSON: not to be commented on. */
+  readonly isNameBroken: boolean;
+}
+
+/** What has changed between two commits. */
+export interface Change {
+  /** Unified, three lines of context, renames found. */
+  readonly diff: string;
+  /** The diff was longer than the limit and ends after a whole file: `files` is complete all the same. */
+  readonly isDiffCut: boolean;
+  readonly files: readonly ChangedFile[];
+}
+
+/** A file that is in the head but not in the worktree. */
+export interface OmittedFile {
+  readonly path: string;
+  readonly reason: 'tooLarge' | 'nameTooLong';
+}
+
+/** A worktree at the head of a pull request, and what its review needs to know. */
+export interface PreparedReview extends Change {
+  /** Absolute; read-only. */
+  readonly worktreePath: string;
+  readonly headSha: string;
+  /** Tip of the base branch (or the given base commit when the branch is gone): rules are read from it. */
+  readonly baseSha: string;
+  readonly mergeBaseSha: string;
+  readonly scope: 'full' | 'incremental';
+  /** Null when the scope is incremental. */
+  readonly fullReason: FullReason | null;
+  /** What came after `sinceSha`, of the files that differ from the base; null when the scope is full. `diff` and `files` always tell the whole change: anchors are in it. */
+  readonly since: Change | null;
+  readonly omitted: readonly OmittedFile[];
+  /** A file of the base commit, as text. Null when there is none, or it is a link, a submodule or a directory. Throws `fileTooLarge`, `pathOutside`. */
+  baseFiles(path: string): Promise<string | null>;
+  /** The same of the head. */
+  readHead(path: string): Promise<string | null>;
+  /** Many files of the head at once; those that are too large, or too many, are null like those that are not there. */
+  readHeadFiles(paths: readonly string[]): Promise<ReadonlyMap<string, string | null>>;
+}
+
+/** How a run ended: decides how long its worktree is kept. */
+export type RunOutcome = 'succeeded' | 'failed';
+
+/** What a clean-up did. */
+export interface CleanReport {
+  /** Keys of worktrees that are gone. */
+  readonly removed: readonly string[];
+  /** What could not be removed now and will be tried again, with the reason. */
+  readonly failed: readonly { readonly key: string; readonly error: GitError | Error }[];
+}
+
+/** Git for reviews. Every promise may reject with `GitError`, and with the reason of an aborted `signal`. */
+export interface ReviewGit {
+  /**
+   * Fetches the head and the base, compares, diffs and makes the read-only worktree.
+   *
+   * `reviewTargetMoved` carries `actualHead`: read the pull request again, and call again, three times at most.
+   */
+  prepare(target: ReviewTarget): Promise<PreparedReview>;
+  /** Throws `worktreeDirty` unless the worktree is as `prepare` made it. */
+  verifyClean(worktreePath: string): Promise<void>;
+  /** The run is over; its worktree is kept for the time of its outcome, then `clean` takes it. Unknown runs are ignored. */
+  release(runId: string, outcome: RunOutcome): Promise<void>;
+  /**
+   * Removes worktrees whose time is over and everything that crashes have left; tidies the object stores.
+   *
+   * @param isActive whether a run still goes on, for worktrees that were never released: those of dead runs count as failed
+   */
+  clean(now: Date, isActive: (runId: string) => boolean | Promise<boolean>): Promise<CleanReport>;
+  /** Ends every git process of ours. */
+  close(): Promise<void>;
+}

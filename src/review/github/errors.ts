@@ -1,0 +1,168 @@
+/** What can go wrong with a source, for programs. */
+export const sourceErrorCodes = [
+  'appIdMissing',
+  'privateKeyMissing',
+  'privateKeyInvalid',
+  'privateKeyTooShort',
+  /** GitHub does not know the App id, or the key is not the App's. */
+  'appCredentialsInvalid',
+  /** The JWT was refused because the clocks differ. */
+  'clockSkew',
+  'appNotInstalled',
+  'installationSuspended',
+  'unauthorized',
+  'forbidden',
+  'notFound',
+  /** 400, 409 or 422: it will be refused again. */
+  'rejected',
+  'rateLimited',
+  'secondaryRateLimited',
+  'sourceUnavailable',
+  'timedOut',
+  'connectionFailed',
+  /** An answer that is not what GitHub describes. */
+  'invalidAnswer',
+  /** What was to be written is not complete. */
+  'invalidRequest',
+] as const;
+export type SourceErrorCode = (typeof sourceErrorCodes)[number];
+
+const retryable: ReadonlySet<SourceErrorCode> = new Set([
+  'clockSkew',
+  'unauthorized',
+  'rateLimited',
+  'secondaryRateLimited',
+  'sourceUnavailable',
+  'timedOut',
+  'connectionFailed',
+  'invalidAnswer',
+]);
+/** After these nobody knows whether a write has happened. */
+const ambiguous: ReadonlySet<SourceErrorCode> = new Set([
+  'sourceUnavailable',
+  'timedOut',
+  'connectionFailed',
+  'invalidAnswer',
+]);
+
+/** A failure of GitHub or on the way to it. Carries no request: no token is in it. */
+export class SourceError extends Error {
+  override readonly name = 'SourceError';
+  readonly code: SourceErrorCode;
+  /** HTTP status; null when there was no answer. */
+  readonly status: number | null;
+  /** When it makes sense to come again, in milliseconds from now. */
+  readonly retryAfterMs?: number;
+
+  constructor(code: SourceErrorCode, message: string, status: number | null = null, retryAfterMs?: number) {
+    super(message);
+    this.code = code;
+    this.status = status;
+    if (retryAfterMs !== undefined) this.retryAfterMs = retryAfterMs;
+  }
+
+  /** The same call may succeed later, with nothing changed by us. */
+  get isRetryable(): boolean {
+    return retryable.has(this.code);
+  }
+  /** A write may have happened all the same. */
+  get mayHaveHappened(): boolean {
+    return ambiguous.has(this.code);
+  }
+}
+
+/** What our transport says; octokit wraps it. */
+export class TransportError extends Error {
+  override readonly name = 'TransportError';
+  readonly code: SourceErrorCode;
+
+  constructor(code: SourceErrorCode, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** Anything that octokit throws, as what we tell. */
+export function toSourceError(error: unknown): SourceError {
+  if (error instanceof SourceError) return error;
+  if (!isRequestError(error)) return unanswered(error);
+  return error.response ? answered(error, error.response) : unanswered(error.cause);
+}
+
+function unanswered(cause: unknown): SourceError {
+  if (cause instanceof TransportError) return new SourceError(cause.code, cause.message);
+  return new SourceError('connectionFailed', `GitHub could not be asked: ${plain(messageOf(cause))}`);
+}
+
+/** What octokit throws: the class itself is not ours to import. */
+interface RequestError extends Error {
+  readonly status: number;
+  readonly response?: { readonly headers: Readonly<Record<string, unknown>> };
+}
+const isRequestError = (error: unknown): error is RequestError =>
+  error instanceof Error && error.name === 'HttpError' && 'status' in error && typeof error.status === 'number';
+
+function answered(
+  error: RequestError,
+  { headers }: { readonly headers: Readonly<Record<string, unknown>> },
+): SourceError {
+  const { status } = error;
+  const text = plain(error.message);
+  const limited = rateLimitOf(error, headers);
+  if (limited) return limited;
+  const code = skewed.test(error.message) ? 'clockSkew' : (codesByStatus.get(status) ?? codeOfRange(status));
+  return new SourceError(
+    /suspended/i.test(error.message) && status === 403 ? 'installationSuspended' : code,
+    `GitHub answered ${status}: ${text}`,
+    status,
+  );
+}
+
+const skewed = /claim \('(exp|iat)'\)/;
+const codesByStatus = new Map<number, SourceErrorCode>([
+  [401, 'unauthorized'],
+  [403, 'forbidden'],
+  [404, 'notFound'],
+  [408, 'timedOut'],
+  [410, 'notFound'],
+  [451, 'forbidden'],
+]);
+const codeOfRange = (status: number): SourceErrorCode => (status >= 500 ? 'sourceUnavailable' : 'rejected');
+
+/** When GitHub says nothing of how long, it asks for a minute. */
+const defaultPauseMs = 60_000;
+
+function rateLimitOf(
+  { status, message }: RequestError,
+  headers: Readonly<Record<string, unknown>>,
+): SourceError | undefined {
+  if (status !== 403 && status !== 429) return;
+  const isSecondary = /secondary rate|abuse/i.test(message);
+  const isSpent = String(headers['x-ratelimit-remaining']) === '0';
+  if (!(isSecondary || isSpent || status === 429 || headers['retry-after'] !== undefined)) return;
+  const code = isSecondary || !isSpent ? 'secondaryRateLimited' : 'rateLimited';
+  return new SourceError(code, `GitHub answered ${status}: ${plain(message)}`, status, pauseOf(headers, isSpent));
+}
+
+function pauseOf(headers: Readonly<Record<string, unknown>>, isSpent: boolean): number {
+  const seconds = Number(headers['retry-after']);
+  if (Number.isFinite(seconds) && seconds >= 0) return seconds * 1_000;
+  const reset = Number(headers['x-ratelimit-reset']) * 1_000;
+  // By GitHub's own clock: ours may be wrong.
+  const now = Date.parse(String(headers['date'])) || Date.now();
+  return isSpent && Number.isFinite(reset) ? Math.max(0, reset - now) + 1_000 : defaultPauseMs;
+}
+
+const longestMessage = 500;
+const secrets = /gh[opsur]_[\w.-]+|github_pat_\w+|eyJ[\w-]+\.[\w-]+\.[\w-]+|(?<=bearer |token |basic )\S+/gi;
+
+/** Text of others, fit for a log: short, on one line, without anything that looks like a credential. */
+export function plain(text: string): string {
+  return text
+    .replace(/[\p{Cc}\p{Cf}\s]+/gu, ' ')
+    .replace(secrets, '[redacted]')
+    .trim()
+    .slice(0, longestMessage);
+}
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

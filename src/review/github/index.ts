@@ -1,0 +1,28 @@
+/**
+ * GitHub, as an App: who we are there, what has changed, and everything that is written back. Called by the backend's jobs
+ * (sync, deliveries, outbox). Never here: what a review says, what is due, git.
+ */
+export type { AppFacts, HookFacts } from './app-facts.ts';
+export {
+  type FailedDelivery,
+  newReconcileState,
+  type ReconcileResult,
+  ReconcileState,
+} from './deliveries.ts';
+export { SourceError, type SourceErrorCode, sourceErrorCodes } from './errors.ts';
+export type { RepositoryName } from './installations.ts';
+export { type GitHubLimits, githubLimits } from './limits.ts';
+export { loadPrivateKey } from './private-key.ts';
+export {
+  CheckRunRequest,
+  FileCommentRequest,
+  ReactionRequest,
+  ReplyRequest,
+  ResolveThreadRequest,
+  type ReviewComment,
+  ReviewRequest,
+  SummaryRequest,
+} from './publish/requests.ts';
+export type { SentComment, SentReview } from './publish/review.ts';
+export { type GitHubSettings, GitHubSource, type GitHubSourceOptions, type RepositoryId } from './source.ts';
+export type { SyncOutcome, SyncResult } from './sync.ts';

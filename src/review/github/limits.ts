@@ -1,0 +1,58 @@
+/** Limits and times of everything that is asked of GitHub. */
+export interface GitHubLimits {
+  /** For one request with its answer, in milliseconds. */
+  readonly requestTimeoutMs: number;
+  /** Largest answer, in bytes. */
+  readonly answerBytes: number;
+  /** Between the end of one write and the start of the next of an installation: GitHub asks for a second. */
+  readonly writeSpacingMs: number;
+  /** A rate limit that ends later than this is not waited for: the caller is told when to come again. In seconds. */
+  readonly longestWaitSeconds: number;
+  /** Further attempts of what only reads. */
+  readonly retries: number;
+  /** What one second of back-off takes, in milliseconds. */
+  readonly secondMs: number;
+  /** When to look for a write of which nobody knows whether it happened: lists of GitHub lag behind. In seconds. */
+  readonly lookAfterSeconds: readonly number[];
+  /** A token is not used any more when it has less than this left. */
+  readonly tokenMarginMs: number;
+  readonly cachedTokens: number;
+  /** Pull requests whose last answer is kept for who asks again at once. */
+  readonly pullsKept: number;
+  readonly installationCacheMs: number;
+  /** Entries of one page of a list: the most GitHub gives. */
+  readonly pageSize: number;
+  readonly concurrentSyncs: number;
+  /** Attempts to find out which comments of a review GitHub refuses. */
+  readonly probes: number;
+  /** Redeliveries that one look may ask for. */
+  readonly redeliveries: number;
+  readonly redeliveryAttempts: number;
+  /** GitHub keeps deliveries for about three days. */
+  readonly deliveryAgeMs: number;
+}
+
+export const githubLimits: GitHubLimits = {
+  requestTimeoutMs: 30_000,
+  answerBytes: 32 * 1_024 * 1_024,
+  writeSpacingMs: 1_000,
+  longestWaitSeconds: 10,
+  retries: 2,
+  secondMs: 1_000,
+  lookAfterSeconds: [0, 1, 3],
+  tokenMarginMs: 5 * 60_000,
+  cachedTokens: 5_000,
+  pullsKept: 256,
+  installationCacheMs: 60 * 60_000,
+  pageSize: 100,
+  concurrentSyncs: 8,
+  probes: 64,
+  redeliveries: 20,
+  redeliveryAttempts: 5,
+  deliveryAgeMs: 3 * 24 * 60 * 60_000,
+};
+
+/** Version of the REST API that the shapes here are of. */
+export const apiVersion = '2022-11-28';
+/** GitHub takes 65 536 characters in a body; check runs 65 535. */
+export const longestGitHubText = 65_000;

@@ -1,0 +1,118 @@
+import type * as v from 'valibot';
+import { markers } from '../../anchors/index.ts';
+import { CheckRunAnswer, CheckRunList, ReactionAnswer, ThreadsAnswer } from '../answers.ts';
+import { parseAnswer } from '../client.ts';
+import { longestGitHubText } from '../limits.ts';
+import { once } from './once.ts';
+import type { CheckRunRequest, ReactionRequest, ResolveThreadRequest } from './requests.ts';
+import { isByUs, type Target } from './target.ts';
+import { cut } from './text.ts';
+
+/** One check run per `externalId`: made the first time, changed from then on. */
+export async function sendCheckRun(
+  target: Target,
+  request: v.InferOutput<typeof CheckRunRequest>,
+): Promise<{ readonly checkRunId: number; readonly url: string | null }> {
+  const { api } = target;
+  const fields = checkRunFields(request);
+  let isNew = false;
+  const make = async () => {
+    const { data } = await api.write('POST /repos/{owner}/{repo}/check-runs', {
+      ...fields,
+      head_sha: request.headSha,
+      external_id: request.externalId,
+    });
+    isNew = true;
+    return parseAnswer(CheckRunAnswer, data, 'a check run');
+  };
+  const { id, html_url } = await once(target, () => findCheckRun(target, request), make);
+  if (!isNew) await api.write('PATCH /repos/{owner}/{repo}/check-runs/{check_run_id}', { ...fields, check_run_id: id });
+  return { checkRunId: id, url: html_url ?? null };
+}
+
+const longestTitle = 255;
+
+function checkRunFields({
+  name,
+  status,
+  conclusion,
+  title,
+  summary,
+  detailsUrl,
+}: v.InferOutput<typeof CheckRunRequest>) {
+  return {
+    name,
+    status,
+    ...(conclusion && { conclusion }),
+    ...(detailsUrl && { details_url: detailsUrl }),
+    output: { title: cut(title, longestTitle), summary: cut(summary, longestGitHubText) },
+  };
+}
+
+async function findCheckRun(
+  { api, app }: Target,
+  { headSha, externalId, name }: v.InferOutput<typeof CheckRunRequest>,
+): Promise<CheckRunAnswer | undefined> {
+  const route = 'GET /repos/{owner}/{repo}/commits/{ref}/check-runs';
+  for await (const { data } of api.pages(route, { ref: headSha, check_name: name, filter: 'all', app_id: app.id })) {
+    const { check_runs } = parseAnswer(CheckRunList, data, 'check runs');
+    const found = check_runs.find((run) => run.external_id === externalId && run.app?.id === app.id);
+    if (found) return found;
+  }
+}
+
+/** The same reaction twice is one for GitHub. */
+export async function sendReaction(
+  { api }: Target,
+  { commentId, content }: v.InferOutput<typeof ReactionRequest>,
+): Promise<{ readonly reactionId: number }> {
+  const { data } = await api.write('POST /repos/{owner}/{repo}/issues/comments/{comment_id}/reactions', {
+    comment_id: commentId,
+    content,
+  });
+  return { reactionId: parseAnswer(ReactionAnswer, data, 'a reaction').id };
+}
+
+const threadsQuery = `query ($owner: String!, $name: String!, $number: Int!, $after: String) {
+  repository(owner: $owner, name: $name) {
+    pullRequest(number: $number) {
+      reviewThreads(first: 100, after: $after) {
+        pageInfo { hasNextPage endCursor }
+        nodes { id isResolved comments(first: 1) { nodes { body author { login } } } }
+      }
+    }
+  }
+}`;
+const resolveMutation = `mutation ($threadId: ID!) {
+  resolveReviewThread(input: { threadId: $threadId }) { thread { id isResolved } }
+}`;
+
+/** Resolves the thread that our comment on a finding began. Only GraphQL knows of it. Twice does no harm. */
+export async function sendResolveThread(
+  target: Target,
+  { number, findingId }: v.InferOutput<typeof ResolveThreadRequest>,
+): Promise<{ readonly threadNodeId: string | null; readonly wasResolved: boolean }> {
+  const marker = markers.finding(findingId);
+  const { owner, name } = target.api.repository;
+  let after: string | null = null;
+  do {
+    const answer = await target.api.graphql(threadsQuery, { owner, name, number, after });
+    const threads = parseAnswer(ThreadsAnswer, answer, 'threads').repository.pullRequest?.reviewThreads;
+    const thread = threads?.nodes.find(
+      ({
+        comments: {
+          nodes: [first],
+        },
+      }) => {
+        return first !== undefined && isByUs(target.app.slug, first.author?.login) && first.body.includes(marker);
+      },
+    );
+    if (thread) {
+      if (!thread.isResolved) await target.api.graphql(resolveMutation, { threadId: thread.id });
+      return { threadNodeId: thread.id, wasResolved: thread.isResolved };
+    }
+    after = threads?.pageInfo.hasNextPage ? threads.pageInfo.endCursor : null;
+  } while (after !== null);
+  // Told in the summary, or somebody deleted the comment: there is no thread to resolve.
+  return { threadNodeId: null, wasResolved: true };
+}

@@ -1,0 +1,52 @@
+/** What the outbox holds for each kind of write (`StoredWrite.request`). */
+import * as v from 'valibot';
+
+const text = v.pipe(v.string(), v.nonEmpty());
+const number = v.pipe(v.number(), v.integer(), v.minValue(1));
+const side = v.picklist(['LEFT', 'RIGHT']);
+const repository = { owner: text, name: text };
+const pull = { ...repository, number };
+
+const ReviewComment = v.object({
+  path: text,
+  body: text,
+  line: number,
+  side,
+  startLine: v.optional(number),
+  startSide: v.optional(side),
+  findingId: text,
+});
+export type ReviewComment = v.InferOutput<typeof ReviewComment>;
+export const ReviewRequest = v.object({
+  ...pull,
+  /** The head that was looked at, whatever the head is now. */
+  commitId: text,
+  /** May be empty when there are comments. */
+  body: v.string(),
+  comments: v.array(ReviewComment),
+});
+export type ReviewRequest = v.InferOutput<typeof ReviewRequest>;
+
+export const SummaryRequest = v.object({ ...pull, itemId: text, body: text });
+export const CheckRunRequest = v.object({
+  ...repository,
+  headSha: text,
+  externalId: text,
+  name: v.optional(text, 'Oratorio review'),
+  status: v.picklist(['queued', 'in_progress', 'completed']),
+  conclusion: v.optional(
+    v.picklist(['success', 'failure', 'neutral', 'cancelled', 'skipped', 'timed_out', 'action_required']),
+  ),
+  title: text,
+  summary: v.string(),
+  detailsUrl: v.optional(v.pipe(v.string(), v.url())),
+});
+export const ResolveThreadRequest = v.object({ ...pull, findingId: text });
+export const ReactionRequest = v.object({
+  ...repository,
+  /** Of the conversation of the pull request. */
+  commentId: number,
+  content: v.picklist(['+1', '-1', 'laugh', 'confused', 'heart', 'hooray', 'rocket', 'eyes']),
+});
+export const ReplyRequest = v.object({ ...pull, body: text, marker: text });
+export const FileCommentRequest = v.object({ ...pull, commitId: text, path: text, body: text, findingId: text });

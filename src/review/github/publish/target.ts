@@ -1,0 +1,27 @@
+import type { GitHubLimits } from '../limits.ts';
+import type { RepositoryApi } from '../repository-api.ts';
+
+/** Where a write goes, and who we are there. */
+export interface Target {
+  readonly api: RepositoryApi;
+  readonly app: { readonly id: number; readonly slug: string };
+  readonly limits: GitHubLimits;
+  /** Of the write: part of the marker of a review. */
+  readonly runId: string | null;
+  readonly dedupeKey: string;
+  /** It was sent before, and nobody knows what came of that. */
+  readonly wasTried: boolean;
+}
+
+interface Written {
+  readonly user?: { readonly login: string } | null | undefined;
+  readonly body?: string | null | undefined;
+}
+
+/** Made by us and marked: a marker alone can be copied by anybody. */
+export const isOurs = ({ app }: Target, { user, body }: Written, marker: string): boolean =>
+  isByUs(app.slug, user?.login) && (body ?? '').includes(marker);
+
+/** REST calls an App `slug[bot]`, GraphQL `slug`. */
+export const isByUs = (slug: string, login: string | undefined): boolean =>
+  login?.toLowerCase().replace(/\[bot\]$/, '') === slug.toLowerCase();

@@ -1,0 +1,15 @@
+import { longestGitHubText } from '../limits.ts';
+
+/** Text with its marker, which is never cut off; within what GitHub takes. */
+export function marked(text: string, marker: string): string {
+  const plain = text.includes(marker) ? text.replaceAll(marker, '').trimEnd() : text;
+  const end = plain === '' ? marker : `\n\n${marker}`;
+  return cut(plain, longestGitHubText - end.length) + end;
+}
+
+/** At most `most` code units, never through the middle of a character. */
+export function cut(text: string, most: number): string {
+  if (text.length <= most) return text;
+  const end = /[\uD800-\uDBFF]/.test(text[most - 2] ?? '') ? most - 2 : most - 1;
+  return `${text.slice(0, end)}…`;
+}

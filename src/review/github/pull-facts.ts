@@ -1,0 +1,30 @@
+import type { ItemFacts } from '../store/types.ts';
+import type { PullAnswer } from './answers.ts';
+
+/** What GitHub calls an account that is gone. */
+const ghost = 'ghost';
+
+/** A pull request as we keep it. One whose fork was deleted still counts as from a fork. */
+export function factsOf(repositoryKey: string, pull: PullAnswer): ItemFacts {
+  const { base, head, user } = pull;
+  const author = user?.login ?? ghost;
+  return {
+    repositoryKey,
+    number: pull.number,
+    title: pull.title,
+    description: pull.body ?? '',
+    author,
+    authorAssociation: pull.author_association,
+    isBot: user?.type === 'Bot' || author.endsWith('[bot]'),
+    state: pull.merged_at ? 'merged' : pull.state,
+    isDraft: pull.draft,
+    isFork: head.repo?.id !== base.repo.id,
+    labels: pull.labels.map(({ name }) => name),
+    baseRef: base.ref,
+    baseSha: base.sha,
+    headRef: head.ref,
+    headSha: head.sha,
+    url: pull.html_url,
+    updatedAt: Date.parse(pull.updated_at),
+  };
+}

@@ -1,0 +1,61 @@
+import type { Answer, GitHubClient, Parameters } from './client.ts';
+import { SourceError } from './errors.ts';
+import type { RepositoryName } from './installations.ts';
+import type { TokenKind, Tokens } from './tokens.ts';
+
+/** GitHub, as it is asked about one repository with tokens of one kind. */
+export class RepositoryApi {
+  readonly repository: RepositoryName;
+  readonly #client: GitHubClient;
+  readonly #tokens: Tokens;
+  readonly #kind: TokenKind;
+
+  constructor(client: GitHubClient, tokens: Tokens, repository: RepositoryName, kind: TokenKind) {
+    this.#client = client;
+    this.#tokens = tokens;
+    this.repository = repository;
+    this.#kind = kind;
+  }
+
+  read(route: string, parameters: Parameters = {}): Promise<Answer> {
+    return this.#authorized(parameters, (all) => this.#client.read(route, all));
+  }
+
+  write(route: string, parameters: Parameters = {}): Promise<Answer> {
+    return this.#authorized(parameters, (all) => this.#client.write(route, all));
+  }
+
+  async *pages(route: string, parameters: Parameters = {}): AsyncGenerator<Answer, void> {
+    // Looked at first, so that a token that was revoked is found out before the first page.
+    const first = await this.#authorized(parameters, async (all) => {
+      const pages = this.#client.pages(route, all);
+      return { pages, page: await pages.next() };
+    });
+    if (!first.page.done) yield first.page.value;
+    yield* first.pages;
+  }
+
+  graphql(query: string, variables: Parameters): Promise<unknown> {
+    return this.#authorized({}, ({ headers }) => this.#client.graphql(query, variables, headers));
+  }
+
+  /** 401: nothing has happened, and a token may have been revoked early. Once more with a new one. */
+  async #authorized<T>(
+    parameters: Parameters,
+    ask: (parameters: Parameters & { readonly headers: Parameters }) => Promise<T>,
+  ): Promise<T> {
+    const { owner, name } = this.repository;
+    const attempt = async (token: string) => {
+      const headers = { ...(parameters['headers'] as Parameters | undefined), authorization: `token ${token}` };
+      return ask({ owner, repo: name, ...parameters, headers });
+    };
+    const token = await this.#tokens.get(this.repository, this.#kind);
+    try {
+      return await attempt(token);
+    } catch (error) {
+      if (!(error instanceof SourceError) || error.code !== 'unauthorized') throw error;
+      await this.#tokens.forget(this.repository, this.#kind, token);
+      return attempt(await this.#tokens.get(this.repository, this.#kind));
+    }
+  }
+}

@@ -1,0 +1,132 @@
+import { TokenAnswer } from './answers.ts';
+import { type GitHubClient, parseAnswer } from './client.ts';
+import { SourceError } from './errors.ts';
+import { asApp, type Installation, type Installations, notInstalled, type RepositoryName } from './installations.ts';
+import type { GitHubLimits } from './limits.ts';
+
+/** What a token may do. `poll` is good for all repositories of an installation, and only to look at pull requests. */
+export const tokenKinds = ['read', 'write', 'poll'] as const;
+export type TokenKind = (typeof tokenKinds)[number];
+
+const wishes: Readonly<Record<TokenKind, Readonly<Record<string, 'read' | 'write'>>>> = {
+  read: { metadata: 'read', contents: 'read', pull_requests: 'read', issues: 'read' },
+  write: { metadata: 'read', pull_requests: 'write', issues: 'write', checks: 'write' },
+  poll: { metadata: 'read', pull_requests: 'read' },
+};
+/** Without these we do less, but we do: left out where the owner has not granted them. */
+const optional = ['checks', 'issues'];
+
+interface Token {
+  readonly value: string;
+  readonly until: number;
+}
+
+/**
+ * Installation tokens, each narrowed to what it is for and to one repository (but `poll`). Kept until shortly before they
+ * expire; several who want the same one at once get one. They are of any length and are never looked into.
+ */
+export class Tokens {
+  readonly #app: GitHubClient;
+  readonly #installations: Installations;
+  readonly #limits: GitHubLimits;
+  readonly #kept = new Map<string, Promise<Token>>();
+  readonly #minted = new Map<string, Promise<Token>>();
+
+  constructor(app: GitHubClient, installations: Installations, limits: GitHubLimits) {
+    this.#app = app;
+    this.#installations = installations;
+    this.#limits = limits;
+  }
+
+  /** @throws SourceError */
+  read(repository: RepositoryName): Promise<string> {
+    return this.get(repository, 'read');
+  }
+
+  /** @throws SourceError */
+  write(repository: RepositoryName): Promise<string> {
+    return this.get(repository, 'write');
+  }
+
+  /** @throws SourceError */
+  async get(repository: RepositoryName, kind: TokenKind): Promise<string> {
+    const installation = await this.#installations.of(repository);
+    const key = keyOf(installation, repository, kind);
+    const kept = await this.#kept.get(key);
+    if (kept && kept.until > Date.now()) return kept.value;
+    return (await this.#minting(key, installation, repository, kind)).value;
+  }
+
+  /** GitHub does not take it any more. */
+  async forget(repository: RepositoryName, kind: TokenKind, value: string): Promise<void> {
+    const key = keyOf(await this.#installations.of(repository), repository, kind);
+    const kept = await this.#kept.get(key);
+    if (kept?.value === value) this.#kept.delete(key);
+  }
+
+  #minting(key: string, installation: Installation, repository: RepositoryName, kind: TokenKind): Promise<Token> {
+    const running = this.#minted.get(key);
+    if (running) return running;
+    const token = this.#mint(installation, repository, kind).finally(() => this.#minted.delete(key));
+    this.#minted.set(key, token);
+    token.then(
+      () => this.#keep(key, token),
+      () => this.#installations.forget(repository),
+    );
+    return token;
+  }
+
+  #keep(key: string, token: Promise<Token>): void {
+    this.#kept.delete(key);
+    this.#kept.set(key, token);
+    // The oldest goes first: a Map keeps the order of insertion.
+    for (const [oldest] of this.#kept) {
+      if (this.#kept.size <= this.#limits.cachedTokens) break;
+      this.#kept.delete(oldest);
+    }
+  }
+
+  async #mint(installation: Installation, repository: RepositoryName, kind: TokenKind): Promise<Token> {
+    const { owner, name } = repository;
+    let failure: unknown;
+    for (const permissions of permissionSets(kind, installation)) {
+      try {
+        return await this.#ask(installation.id, kind === 'poll' ? null : name, permissions);
+      } catch (error) {
+        failure = error;
+        if (!isNotGranted(error)) break;
+      }
+    }
+    throw failure instanceof SourceError && isNotThere(failure) ? notInstalled(owner, name) : asApp(failure);
+  }
+
+  async #ask(id: number, repository: string | null, permissions: Readonly<Record<string, string>>): Promise<Token> {
+    const { data } = await this.#app.read('POST /app/installations/{installation_id}/access_tokens', {
+      installation_id: id,
+      permissions,
+      ...(repository !== null && { repositories: [repository] }),
+    });
+    const { token, expires_at } = parseAnswer(TokenAnswer, data, 'an installation token');
+    return { value: token, until: Date.parse(expires_at) - this.#limits.tokenMarginMs };
+  }
+}
+
+const keyOf = ({ id }: Installation, { owner, name }: RepositoryName, kind: TokenKind): string =>
+  kind === 'poll' ? `${kind} ${id}` : `${kind} ${id} ${owner}/${name}`.toLowerCase();
+
+/** What to ask for, best first: what was granted when we know it, else all, and then without what may be missing. */
+function permissionSets(kind: TokenKind, { permissions }: Installation): Readonly<Record<string, string>>[] {
+  const wish = wishes[kind];
+  if (permissions) return [pick(wish, (name, level) => !optional.includes(name) || grants(permissions[name], level))];
+  return [wish, pick(wish, (name) => name !== 'checks'), pick(wish, (name) => !optional.includes(name))];
+}
+
+const pick = (wish: Readonly<Record<string, string>>, takes: (name: string, level: string) => boolean) =>
+  Object.fromEntries(Object.entries(wish).filter(([name, level]) => takes(name, level)));
+const grants = (granted: string | undefined, level: string): boolean => granted === level || granted === 'write';
+
+const isNotGranted = (error: unknown): boolean =>
+  error instanceof SourceError && error.status === 422 && /permissions/i.test(error.message);
+/** 404: no such installation. 422: it does not hold this repository. */
+const isNotThere = ({ status, message }: SourceError): boolean =>
+  status === 404 || (status === 422 && /repositor/i.test(message));

@@ -1,0 +1,58 @@
+import * as v from 'valibot';
+import { ReviewApiError } from '../api/errors.ts';
+import { enabledRepository, freshItem } from './items.ts';
+import { readable } from './payload.ts';
+import type { JobContext, JobKind, Outcome } from './types.ts';
+
+/** What the intake puts into jobs of this kind (`webhook/decide.ts`). */
+const Payload = v.object({
+  repositoryKey: v.string(),
+  number: v.nullable(v.number()),
+  reason: v.string(),
+  deliveryId: v.optional(v.string()),
+  /** Only of a check run that was asked for again. */
+  headSha: v.optional(v.string()),
+  externalId: v.nullish(v.string()),
+});
+type Payload = v.InferOutput<typeof Payload>;
+
+const processed: Outcome = { outcome: 'processed', reason: null };
+
+/** A pull request has changed, or its review was asked for again: it is read fresh, and what follows from that begins. */
+export const delivery: JobKind = {
+  async work(job, context) {
+    const payload = v.parse(Payload, job.payload);
+    await settle(payload, context, await outcomeOf(payload, context));
+  },
+  async giveUp(job, context, { code }) {
+    const payload = readable(Payload, job);
+    if (payload) await settle(payload, context, { outcome: 'failed', reason: code });
+  },
+};
+
+async function outcomeOf(payload: Payload, context: JobContext): Promise<Outcome> {
+  const repository = await enabledRepository(context, payload.repositoryKey);
+  if (!repository) return { outcome: 'failed', reason: 'repositoryNotConfigured' };
+  const number = payload.number ?? (await numberOfRun(payload, context));
+  if (number === undefined) return { outcome: 'failed', reason: 'checkRunUnknown' };
+  const item = await freshItem(context, repository, number);
+  context.tickSoon();
+  if (!item || payload.headSha === undefined) return processed;
+  try {
+    await context.runs.dispatch(item, { trigger: 'checkRerequest', scope: 'full', focus: null });
+    return processed;
+  } catch (error) {
+    if (!(error instanceof ReviewApiError)) throw error;
+    return { outcome: 'failed', reason: error.code };
+  }
+}
+
+/** Of a pull request from a fork the forge names no number, but what we called the check run. */
+async function numberOfRun({ externalId }: Payload, { store }: JobContext): Promise<number | undefined> {
+  return externalId ? (await store.run(externalId))?.number : undefined;
+}
+
+async function settle({ repositoryKey, number, deliveryId }: Payload, { outcomes }: JobContext, outcome: Outcome) {
+  if (deliveryId !== undefined) await outcomes.delivery(deliveryId, outcome);
+  if (number !== null) await outcomes.pull(repositoryKey, number, outcome);
+}

@@ -1,0 +1,161 @@
+import type { Logger } from '../../log/index.ts';
+import type { Job, ReviewStore } from '../store/index.ts';
+import { type Failure, failureOf, pauseAfter } from './failure.ts';
+import { limits } from './limits.ts';
+
+export interface LaneOptions {
+  readonly store: Pick<ReviewStore, 'claimJobs' | 'renewJob' | 'completeJob' | 'failJob'>;
+  /** Names the holder of leases. */
+  readonly owner: string;
+  readonly kinds: readonly Job['kind'][];
+  readonly concurrency: number;
+  readonly work: (job: Job, signal: AbortSignal) => Promise<void>;
+  /** Before a job is buried; when it fails the job is tried once more. */
+  readonly giveUp: (job: Job, failure: Failure) => Promise<void>;
+  readonly logger: Logger;
+  readonly onEnd?: (kind: Job['kind'], result: JobResult) => void;
+  readonly leaseMs?: number;
+  readonly renewMs?: number;
+}
+export type JobResult = 'completed' | 'failed' | 'dead' | 'lost';
+
+interface Running {
+  job: Job;
+  readonly lost: AbortController;
+  readonly ended: Promise<void>;
+}
+
+/** Takes jobs of some kinds out of the queue, a bounded number at a time, and sees each to its end. */
+export class Lane {
+  readonly #options: LaneOptions;
+  readonly #running = new Map<number, Running>();
+  readonly #renewal: NodeJS.Timeout;
+  #claiming: Promise<void> | undefined;
+  #isStale = false;
+  #isStopped = false;
+  #hasFailed = false;
+
+  constructor(options: LaneOptions) {
+    this.#options = options;
+    this.#renewal = setInterval(() => this.#renewAll(), options.renewMs ?? limits.renewMs).unref();
+  }
+
+  get running(): number {
+    return this.#running.size;
+  }
+
+  /** There may be something to do. */
+  wake(): void {
+    if (this.#isStopped) return;
+    this.#isStale = true;
+    this.#claiming ??= this.#claim().finally(() => {
+      this.#claiming = undefined;
+      if (this.#isStale && this.#hasRoom) this.wake();
+    });
+  }
+
+  /** Takes nothing more, waits for what is under way, and gives back what does not end in time. */
+  async stop(graceMs: number): Promise<void> {
+    this.#isStopped = true;
+    clearInterval(this.#renewal);
+    await this.#claiming;
+    const all = [...this.#running.values()];
+    const grace = timeout(graceMs);
+    await Promise.race([Promise.all(all.map(({ ended }) => ended)), grace.over]);
+    grace.end();
+    for (const { job, lost } of this.#running.values()) {
+      lost.abort(new Error('the backend is stopping'));
+      await this.#options.store.failJob(job, 'The backend was stopped.', 0).catch(this.#unwritten);
+    }
+  }
+
+  get #hasRoom(): boolean {
+    return !this.#isStopped && this.#running.size < this.#options.concurrency;
+  }
+
+  async #claim(): Promise<void> {
+    const { store, owner, kinds, concurrency, leaseMs = limits.leaseMs } = this.#options;
+    try {
+      while (this.#isStale && this.#hasRoom) {
+        this.#isStale = false;
+        const room = concurrency - this.#running.size;
+        const jobs = await store.claimJobs(owner, kinds, room, leaseMs);
+        if (jobs.length === room) this.#isStale = true;
+        for (const job of jobs) this.#begin(job);
+        this.#hasFailed = false;
+      }
+    } catch (error) {
+      // The store wakes us every two seconds in any case.
+      if (!this.#hasFailed) this.#options.logger.warn('jobs cannot be taken from the queue', { kinds, error });
+      this.#hasFailed = true;
+      this.#isStale = false;
+    }
+  }
+
+  #begin(job: Job): void {
+    const lost = new AbortController();
+    const ended = this.#run(job, lost.signal).finally(() => {
+      this.#running.delete(job.jobId);
+      this.wake();
+    });
+    this.#running.set(job.jobId, { job, lost, ended });
+  }
+
+  async #run(job: Job, signal: AbortSignal): Promise<void> {
+    const { store, work, onEnd } = this.#options;
+    try {
+      await work(job, signal);
+      const isOurs = !signal.aborted && (await store.completeJob(job));
+      onEnd?.(job.kind, isOurs ? 'completed' : 'lost');
+    } catch (error) {
+      const result = signal.aborted ? 'lost' : await this.#failed(job, error);
+      onEnd?.(job.kind, result);
+    }
+  }
+
+  async #failed(job: Job, error: unknown): Promise<JobResult> {
+    const { store, giveUp, logger } = this.#options;
+    const failure = failureOf(error);
+    const { jobId, kind, key, attempt } = job;
+    const about = { jobId, kind, key, attempt, code: failure.code };
+    if (failure.isBug) logger.bug(error, about);
+    const pause = pauseAfter(job, failure);
+    const text = `${failure.code}: ${failure.message}`;
+    try {
+      if (pause === 'dead') await giveUp(job, failure);
+      await store.failJob(job, text, pause);
+    } catch (fault) {
+      this.#unwritten(fault);
+      return 'failed';
+    }
+    if (pause === 'dead') logger.error('a job was given up', { ...about, problem: failure.message });
+    else logger.info('a job is tried again', { ...about, problem: failure.message, pauseMs: pause });
+    return pause === 'dead' ? 'dead' : 'failed';
+  }
+
+  /** Its lease runs out, and then somebody takes it up again. */
+  readonly #unwritten = (error: unknown): void => {
+    this.#options.logger.warn('what became of a job cannot be kept; it will be done again', { error });
+  };
+
+  #renewAll(): void {
+    for (const running of this.#running.values()) void this.#renew(running);
+  }
+
+  async #renew(running: Running): Promise<void> {
+    const { store, leaseMs = limits.leaseMs } = this.#options;
+    try {
+      const job = await store.renewJob(running.job, leaseMs);
+      if (job) running.job = job;
+      else if (this.#running.has(running.job.jobId)) running.lost.abort(new Error('another process has the job'));
+    } catch (error) {
+      this.#options.logger.warn('the lease of a job cannot be renewed', { jobId: running.job.jobId, error });
+    }
+  }
+}
+
+function timeout(ms: number): { readonly over: Promise<void>; readonly end: () => void } {
+  const { promise: over, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  return { over, end: () => clearTimeout(timer) };
+}

@@ -1,0 +1,95 @@
+import * as v from 'valibot';
+import type { SyncJob } from '../../protocol/index.ts';
+import { SourceError } from '../github/index.ts';
+import type { StoredRepository } from '../store/index.ts';
+import { readable } from './payload.ts';
+import type { JobContext, JobKind, Outcome } from './types.ts';
+
+/** What asks for a look: the intake, the scheduler, the API. */
+const Payload = v.object({
+  trigger: v.picklist(['schedule', 'webhook', 'manual', 'startup']),
+  /** One repository; absent: those of `owner`, or all. */
+  repositoryKey: v.optional(v.string()),
+  owner: v.optional(v.string()),
+  /** The row that people look at; absent: it is made when there is something to tell. */
+  syncJobId: v.optional(v.string()),
+  deliveryId: v.optional(v.string()),
+  reason: v.optional(v.string()),
+});
+type Payload = v.InferOutput<typeof Payload>;
+
+interface Totals {
+  changedItems: number;
+  apiCalls: number;
+  notModified: number;
+  failed: SourceError[];
+}
+
+/**
+ * Looks for changes at the forge. What fails is the matter of its repository alone, and is told there; a look by the clock
+ * that failed is not tried again before its time.
+ */
+export const sync: JobKind = {
+  async work(job, context, signal) {
+    const payload = v.parse(Payload, job.payload);
+    if (payload.owner !== undefined) context.source.forget();
+    const repositories = await wanted(payload, context);
+    const syncJobId = payload.syncJobId ?? `sync-${job.jobId}-${job.attempt}`;
+    const about = { jobId: syncJobId, trigger: payload.trigger, repositories: repositories.length };
+    const row = { ...about, ...(payload.repositoryKey !== undefined && { repositoryKey: payload.repositoryKey }) };
+    const isTold = payload.trigger !== 'schedule';
+    if (isTold) await tell(context, { ...row, ...none, status: 'running' });
+    const totals = await look(context, repositories, signal);
+    const [first] = totals.failed;
+    const { failed: _, ...counts } = totals;
+    // Nobody wants to read every five minutes that there was nothing.
+    if (isTold || totals.changedItems > 0)
+      await tell(context, {
+        ...row,
+        ...counts,
+        status: first ? 'failed' : 'succeeded',
+        ...(first && { error: { code: first.code, message: first.message } }),
+      });
+    if (totals.changedItems > 0) context.tickSoon();
+    if (first?.isRetryable === true && isTold && repositories.length === 1) throw first;
+    await settle(payload, context, first ? { outcome: 'failed', reason: first.code } : processed);
+  },
+  async giveUp(job, context, { code }) {
+    const payload = readable(Payload, job);
+    if (payload) await settle(payload, context, { outcome: 'failed', reason: code });
+  },
+};
+
+const none = { changedItems: 0, apiCalls: 0, notModified: 0 } as const;
+const processed: Outcome = { outcome: 'processed', reason: null };
+
+async function settle({ deliveryId }: Payload, { outcomes }: JobContext, outcome: Outcome): Promise<void> {
+  if (deliveryId !== undefined) await outcomes.delivery(deliveryId, outcome);
+}
+
+async function wanted({ repositoryKey, owner }: Payload, { store }: JobContext): Promise<readonly StoredRepository[]> {
+  const enabled = (await store.repositories()).filter(({ isEnabled }) => isEnabled);
+  if (repositoryKey !== undefined) return enabled.filter((each) => each.repositoryKey === repositoryKey);
+  if (owner !== undefined) return enabled.filter((each) => each.owner.toLowerCase() === owner.toLowerCase());
+  return enabled;
+}
+
+async function look(context: JobContext, repositories: readonly StoredRepository[], signal: AbortSignal) {
+  const totals: Totals = { changedItems: 0, apiCalls: 0, notModified: 0, failed: [] };
+  for await (const outcome of context.source.syncAll(repositories)) {
+    signal.throwIfAborted();
+    if ('result' in outcome) {
+      totals.changedItems += outcome.result.changed;
+      totals.apiCalls += outcome.result.apiCalls;
+      totals.notModified += outcome.result.notModified;
+    } else if (outcome.error instanceof SourceError) totals.failed.push(outcome.error);
+    else throw outcome.error;
+    await context.store.publish('source.changed', { repositoryKey: outcome.repository.repositoryKey });
+  }
+  return totals;
+}
+
+async function tell({ store }: JobContext, row: Omit<SyncJob, 'createdAt' | 'finishedAt'>): Promise<void> {
+  await store.putSyncJob(row);
+  await store.publish('sync.changed', { jobId: row.jobId, status: row.status });
+}

@@ -1,0 +1,105 @@
+import type { Job } from '../store/index.ts';
+import { News } from '../webhook/index.ts';
+import { command } from './command.ts';
+import { delivery } from './delivery.ts';
+import { cleanup, reconcile } from './housekeeping.ts';
+import { type JobResult, Lane } from './lane.ts';
+import { lanes, limits } from './limits.ts';
+import { DeliveryOutcomes } from './outcomes.ts';
+import { sync } from './sync.ts';
+import type { JobContext, JobKind, JobWorkerOptions } from './types.ts';
+import { write } from './write.ts';
+
+const kinds: Readonly<Record<Job['kind'], JobKind>> = { delivery, command, sync, write, cleanup, reconcile };
+
+export interface JobWorker {
+  start(): void;
+  /** Ends what is under way within a few seconds, or gives it back. */
+  stop(): Promise<void>;
+  /** Looks soon for reviews that are due by themselves. */
+  tickSoon(): void;
+  /** Jobs that have ended here, by kind and result. */
+  readonly ended: () => ReadonlyMap<Job['kind'], ReadonlyMap<JobResult, number>>;
+  /** Jobs that are under way here. */
+  readonly running: () => number;
+}
+
+/** Works on the jobs of the queue: what deliveries, people and the clock have asked for. */
+export function createJobWorker(
+  options: JobWorkerOptions & { readonly leaseMs?: number; readonly renewMs?: number },
+): JobWorker {
+  const { store, runs, logger, node, leaseMs, renewMs } = options;
+  const ended = new Map<Job['kind'], Map<JobResult, number>>();
+  const ticker = createTicker(
+    () => runs.tick(),
+    (error) => logger.warn('due reviews cannot be looked for', { error }),
+  );
+  const news = new News(store, logger);
+  const outcomes = new DeliveryOutcomes(store, news);
+  const context: JobContext = { ...options, outcomes, tickSoon: ticker.soon };
+  const all = lanes.map(
+    (lane) =>
+      new Lane({
+        ...lane,
+        store,
+        owner: node,
+        logger,
+        work: (job, signal) => kinds[job.kind].work(job, context, signal),
+        giveUp: async (job, failure) => kinds[job.kind].giveUp?.(job, context, failure),
+        onEnd: (kind, result) => count(ended, kind, result),
+        ...(leaseMs !== undefined && { leaseMs }),
+        ...(renewMs !== undefined && { renewMs }),
+      }),
+  );
+  let unsubscribe: (() => void) | undefined;
+  return {
+    start() {
+      unsubscribe ??= store.onWake((what) => {
+        if (what === 'jobs') for (const lane of all) lane.wake();
+      });
+      for (const lane of all) lane.wake();
+    },
+    async stop() {
+      unsubscribe?.();
+      await Promise.all(all.map((lane) => lane.stop(limits.stopMs)));
+      await ticker.stop();
+      await news.close();
+    },
+    tickSoon: ticker.soon,
+    ended: () => ended,
+    running: () => all.reduce((sum, lane) => sum + lane.running, 0),
+  };
+}
+
+function count(counts: Map<Job['kind'], Map<JobResult, number>>, kind: Job['kind'], result: JobResult): void {
+  const ofKind = counts.get(kind) ?? new Map<JobResult, number>();
+  ofKind.set(result, (ofKind.get(result) ?? 0) + 1);
+  counts.set(kind, ofKind);
+}
+
+/** One at a time, and once more when it was asked for meanwhile. */
+function createTicker(tick: () => Promise<unknown>, onError: (error: unknown) => void) {
+  let ticking: Promise<void> | undefined;
+  let isWanted = false;
+  let isStopped = false;
+  async function run(): Promise<void> {
+    while (isWanted && !isStopped) {
+      isWanted = false;
+      await tick().catch(onError);
+    }
+  }
+  function soon(): void {
+    isWanted = true;
+    ticking ??= run().finally(() => {
+      ticking = undefined;
+      if (isWanted && !isStopped) soon();
+    });
+  }
+  return {
+    soon,
+    async stop(): Promise<void> {
+      isStopped = true;
+      await ticking;
+    },
+  };
+}

@@ -1,0 +1,60 @@
+/**
+ * The page of the review backend: the same bundle that the Hub and agent servers serve, under a path that tells it whose page it
+ * is. Called by whoever assembles the backend. Never here: data, a token, a route of the API.
+ */
+import { type AnyRoute, empty, type Handler, HttpError, staticFiles } from '../../http/index.ts';
+import { pageRoutes } from '../../inspect/index.ts';
+
+/** Where the page is: it asks the review backend's API because of this path. */
+export const reviewPagePath = '/review';
+
+export interface ReviewPageOptions {
+  /** A built page; absent: the one that the build made. */
+  readonly directory?: string;
+}
+
+type Files = ReadonlyMap<string, Handler>;
+
+/** Files by path, read when somebody first looks at the page: who only takes deliveries does not wait for them. */
+function filesOf({ directory }: ReviewPageOptions): () => Files {
+  let files: Files | undefined;
+  return () => {
+    if (files) return files;
+    const routes = directory === undefined ? pageRoutes(() => undefined) : staticFiles(directory);
+    const read: Files = new Map(routes.map(({ path, handler }) => [path, handler as Handler]));
+    // A page that has not been built yet may be built meanwhile.
+    if (read.size > 0) files = read;
+    return read;
+  };
+}
+
+/**
+ * Routes of the page and its files, open to everybody: there is no data in them and no token. `/` leads to the page; a browser
+ * takes the fragment with the token along.
+ *
+ * @throws HttpError 503 `pageNotBuilt`, when asked, in a checkout that has not been built
+ */
+export function reviewPageRoutes(options: ReviewPageOptions = {}): AnyRoute[] {
+  const files = filesOf(options);
+  const serve =
+    (pathOf: (params: Readonly<Record<string, string>>) => string): Handler =>
+    (context) => {
+      const known = files();
+      const handler = known.get(pathOf(context.params));
+      if (handler) return handler(context);
+      if (known.size > 0) throw new HttpError(404, 'notFound', 'There is no such file.', null);
+      throw new HttpError(
+        503,
+        'pageNotBuilt',
+        'The page has not been built: run "npm run build" in the checkout.',
+        null,
+      );
+    };
+  const redirect: Handler = () => empty(302, [['location', reviewPagePath]]);
+  return [
+    { method: 'GET', path: reviewPagePath, handler: serve(() => '/index.html') },
+    { method: 'GET', path: `${reviewPagePath}/`, handler: redirect },
+    { method: 'GET', path: '/', handler: redirect },
+    { method: 'GET', path: '/assets/*', handler: serve((params) => `/assets/${params['*'] ?? ''}`) },
+  ];
+}

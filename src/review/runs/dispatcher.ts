@@ -1,0 +1,146 @@
+import { waitFor } from 'xstate';
+import { type Lease, LeaseLostError, type StoredRun } from '../store/index.ts';
+import { finish, isEndState } from './finish.ts';
+import type { Publication } from './publication.ts';
+import { type ReviewRunActor, resumeOf, runActor } from './run-actor.ts';
+import { RunSession } from './session.ts';
+import type { RunContext } from './types.ts';
+
+interface Working {
+  readonly session: RunSession;
+  readonly actor: ReviewRunActor;
+  /** Resolves when nothing of it is left here. */
+  readonly over: Promise<void>;
+}
+
+/** Takes runs from the queue, and works on each until its end. */
+export class Dispatcher {
+  readonly #context: RunContext;
+  readonly #publication: Publication;
+  readonly #working = new Map<string, Working>();
+  /** Repositories that were worked on last. */
+  readonly #affinity = new Set<string>();
+  #unsubscribe: () => void = () => {};
+  #isOn = false;
+  #pump: Promise<void> | undefined;
+  #again = false;
+
+  constructor(context: RunContext, publication: Publication) {
+    this.#context = context;
+    this.#publication = publication;
+  }
+
+  get active(): number {
+    return this.#working.size;
+  }
+
+  start(): void {
+    if (this.#isOn) return;
+    this.#isOn = true;
+    // The store tells every two seconds in any case: a lease runs out without a word.
+    this.#unsubscribe = this.#context.store.onWake((what) => what === 'runs' && this.#look());
+    this.#look();
+  }
+
+  /** Gives everything back. */
+  async stop(): Promise<void> {
+    this.#isOn = false;
+    this.#unsubscribe();
+    this.#again = false;
+    await this.#pump;
+    await Promise.all([...this.#working.values()].map((working) => this.#letGo(working)));
+  }
+
+  /** Somebody wants one ended: here nobody waits for the next renewal. */
+  poke(runId: string): void {
+    this.#working.get(runId)?.session.lookNow();
+  }
+
+  #look(): void {
+    this.#again = true;
+    this.#pump ??= this.#claimAll().finally(() => {
+      this.#pump = undefined;
+    });
+  }
+
+  async #claimAll(): Promise<void> {
+    const { logger } = this.#context;
+    while (this.#again && this.#isOn) {
+      this.#again = false;
+      try {
+        while (this.#isOn && (await this.#claim()));
+      } catch (error) {
+        // The next hint is at most two seconds away.
+        logger.warn('no run could be taken from the queue', { error: String(error) });
+      }
+    }
+  }
+
+  /** @returns whether there was one */
+  async #claim(): Promise<boolean> {
+    const { store, node, times, settings } = this.#context;
+    const { GlobalMaxActiveRuns, MaxActiveRunsPerRepository, MaxActiveRunsPerSource } = settings().AgentServer;
+    const limits = {
+      global: GlobalMaxActiveRuns,
+      perRepository: MaxActiveRunsPerRepository,
+      perSource: MaxActiveRunsPerSource,
+    };
+    const claim = await store.claimRun(node, times.leaseMs, limits, [...this.#affinity]);
+    if (!claim) return false;
+    await this.#begin(claim.run, claim.lease);
+    return true;
+  }
+
+  async #begin(run: StoredRun, lease: Lease): Promise<void> {
+    const context = this.#context;
+    const { runId, repositoryKey } = run;
+    this.#remember(repositoryKey);
+    const session = new RunSession(context, run, lease);
+    const actor = runActor(session, this.#publication, await resumeOf(context, run));
+    // A lease of ours that ran out was taken by us again: what is left of it knows nothing of that yet.
+    const before = this.#working.get(runId);
+    if (before) before.actor.send({ type: 'LEASE.LOST' });
+    const working: Working = { session, actor, over: this.#follow(session, actor) };
+    this.#working.set(runId, working);
+    void working.over.then(() => {
+      if (this.#working.get(runId) === working) this.#working.delete(runId);
+    });
+    actor.start();
+  }
+
+  #remember(repositoryKey: string): void {
+    this.#affinity.delete(repositoryKey);
+    this.#affinity.add(repositoryKey);
+    const [oldest] = this.#affinity;
+    if (oldest !== undefined && this.#affinity.size > this.#context.times.affinity) this.#affinity.delete(oldest);
+  }
+
+  async #follow(session: RunSession, actor: ReviewRunActor): Promise<void> {
+    const { logger } = this.#context;
+    const { runId } = session.run;
+    try {
+      const snapshot = await waitFor(actor, ({ status }) => status === 'done', { timeout: Number.POSITIVE_INFINITY });
+      const { value, context } = snapshot;
+      if (isEndState(value)) await finish(session, value, context.failure);
+      await session.idle();
+      if (value === 'failed')
+        logger.warn('a review failed', { runId, code: context.failure?.code, message: context.failure?.message });
+    } catch (error) {
+      const isLost = error instanceof LeaseLostError || !this.#isOn;
+      // Its lease runs out, and another process does the rest.
+      if (!isLost) logger.bug(error, { runId });
+    }
+  }
+
+  async #letGo({ session, actor, over }: Working): Promise<void> {
+    const { logger } = this.#context;
+    if (actor.getSnapshot().status !== 'active') return over;
+    actor.stop();
+    await over;
+    await session.idle();
+    await session.giveBack(null, 0).catch((error: unknown) => {
+      if (!(error instanceof LeaseLostError))
+        logger.warn('a review could not be given back', { runId: session.run.runId, error: String(error) });
+    });
+  }
+}

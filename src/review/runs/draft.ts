@@ -1,0 +1,69 @@
+import type { Drafted } from '../../../machines/index.ts';
+import type { StoredDraft, StoredFinding } from '../store/index.ts';
+import { compose } from './compose.ts';
+import { ReviewRunError } from './errors.ts';
+import { keepHunks } from './hunks.ts';
+import { type ReviewNotes, readNotes } from './notes.ts';
+import { publishesByItself } from './publish-rules.ts';
+import { secretsOf } from './secrets.ts';
+import type { RunSession } from './session.ts';
+
+/** Third step: what was handed in becomes a draft, once. */
+export async function draft(session: RunSession): Promise<Drafted> {
+  const { store, settings } = session.context;
+  const { runId, trigger, repositoryKey } = session.run;
+  await session.enter('drafting');
+  const kept = (await store.draftOfRun(runId)) ?? (await makeDraft(session));
+  const mayPublish = kept.status === 'draft' && kept.blockedBy === null;
+  return { mustPublish: mayPublish && publishesByItself(settings(), trigger, repositoryKey) };
+}
+
+async function makeDraft(session: RunSession): Promise<StoredDraft> {
+  const { store } = session.context;
+  const { runId, itemId, headSha } = session.run;
+  const notes = await readNotes(store, session.run);
+  if (!notes) throw new ReviewRunError('draftMissing', 'What the agent handed in is not there any more.');
+  // Always the same for a run: a second attempt replaces what the first one left.
+  const draftId = `draft-${runId}`;
+  const { summary, findings, warnings, blockedBy } = await composeDraft(session, notes, draftId);
+  // Facts are not written under the lease; and before the draft, because that one is not made again.
+  await session.renew();
+  await keepHunks(store, runId, notes, findings, secretsOf(session.context));
+  const { reviewedFiles, totalFiles, skippedFiles } = notes;
+  const made = await store.putDraft(session.lease, {
+    ...{ draftId, runId, itemId, headSha, status: 'draft', summary, findings },
+    ...{ reviewedFiles, totalFiles, skippedFiles, warnings },
+    blockedBy: blockedBy ?? (await headMoved(session)),
+  });
+  await store.publish('draft.changed', { draftId, itemId });
+  return made;
+}
+
+async function composeDraft({ context, run }: RunSession, notes: ReviewNotes, draftId: string) {
+  const { store } = context;
+  const { itemId } = run;
+  const open = await store.openFindings(itemId);
+  const unwanted = await unwantedFindings(context, itemId);
+  return compose(notes, { itemId, draftId, open, unwanted, secrets: secretsOf(context) });
+}
+
+/** What a person has dismissed, or skipped in a draft that was told. */
+async function unwantedFindings(
+  { store, times }: RunSession['context'],
+  itemId: string,
+): Promise<readonly StoredFinding[]> {
+  const { rows } = await store.drafts({ itemId, status: 'published', limit: times.earlierDrafts });
+  return rows
+    .flatMap(({ findings }) => findings)
+    .filter(({ status, resolution }) => status === 'skipped' || resolution === 'dismissed');
+}
+
+/** A review that nobody asked for says nothing about a head that is gone: the newer one is reviewed anyway. */
+async function headMoved({ context, run }: RunSession): Promise<StoredDraft['blockedBy']> {
+  const { store, settings } = context;
+  const { trigger, itemId, repositoryKey, headSha } = run;
+  if (trigger !== 'auto' || !publishesByItself(settings(), trigger, repositoryKey)) return null;
+  const item = await store.item(itemId);
+  if (!item || item.headSha === headSha) return null;
+  return { code: 'headMoved', message: `The head is ${item.headSha.slice(0, 7)} now.` };
+}

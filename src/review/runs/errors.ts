@@ -1,0 +1,12 @@
+/** Why a step of a run came to nothing; `reviewFailureOf` of the machine reads it. */
+export class ReviewRunError extends Error {
+  override readonly name = 'ReviewRunError';
+  readonly code: 'reviewTargetMoved' | 'publishFailed' | 'draftMissing' | 'itemMissing';
+  readonly isRetryable: boolean;
+
+  constructor(code: ReviewRunError['code'], message: string, isRetryable = false) {
+    super(message);
+    this.code = code;
+    this.isRetryable = isRetryable;
+  }
+}

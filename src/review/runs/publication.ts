@@ -1,0 +1,180 @@
+import { ReviewApiError } from '../api/errors.ts';
+import type { StoredDraft, StoredItem, StoredWrite } from '../store/index.ts';
+import { ReviewRunError } from './errors.ts';
+import { forgetNotes, readNotes } from './notes.ts';
+import { putWrite } from './outbox.ts';
+import { cleaned, leakIn, plainKey, planOf } from './plan.ts';
+import { secretsOf } from './secrets.ts';
+import { applyWrite } from './settle.ts';
+import type { RunContext } from './types.ts';
+
+type DraftChange = Parameters<RunContext['store']['updateDraft']>[2];
+const allWrites = 1_000;
+const beginnable: ReadonlySet<StoredDraft['status']> = new Set(['draft', 'publishFailed']);
+/** What is told with a draft; a check run says nothing of it. */
+const tells: ReadonlySet<StoredWrite['kind']> = new Set(['review', 'summary', 'fileComment', 'resolveThread']);
+
+/** Drafts on their way to the forge. What is written goes into the outbox; what came of it comes back by `settle`. */
+export class Publication {
+  readonly #context: RunContext;
+  readonly #listeners = new Set<() => void>();
+
+  constructor(context: RunContext) {
+    this.#context = context;
+  }
+
+  /** Told when a write was settled in this process. @returns what ends that */
+  onSettled(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /**
+   * Puts everything that tells a draft into the outbox. Doing it again does no harm.
+   *
+   * @throws ReviewApiError draftBlocked, when it must not leave
+   */
+  async begin(draft: StoredDraft): Promise<void> {
+    const { store, settings } = this.#context;
+    const { draftId, runId, itemId, headSha } = draft;
+    const secrets = secretsOf(this.#context);
+    const leak = leakIn(draft, secrets);
+    if (leak) {
+      await this.change(draftId, { blockedBy: leak });
+      throw new ReviewApiError('draftBlocked', leak.message, { blockedBy: leak, isOverridable: false });
+    }
+    // From here on nobody edits it.
+    const kept = await this.change(draftId, { status: 'publishing' }, ({ status }) => beginnable.has(status));
+    if (kept.status !== 'publishing')
+      throw new ReviewApiError('invalidState', `The draft is ${kept.status}.`, { draftId, status: kept.status });
+    const item = await store.item(itemId);
+    if (!item) throw new ReviewRunError('itemMissing', 'The pull request is not known any more.');
+    const repository = await store.repository(item.repositoryKey);
+    if (!repository) throw new ReviewRunError('itemMissing', 'The repository is not known any more.');
+    const { rows } = await store.writes({ runId, limit: allWrites });
+    const plan = planOf({
+      draft: cleaned(kept, secrets),
+      notes: await readNotes(store, { runId, headSha }),
+      item,
+      open: await store.openFindings(itemId),
+      isQuietWhenClean: settings().Review.QuietWhenClean,
+      round: rows.filter(({ kind, status }) => kind === 'review' && status === 'failed').length,
+    });
+    for (const write of plan.writes) await putWrite(this.#context, { repository, number: item.number }, write, runId);
+    for (const { finding, resolution, note } of plan.resolutions) {
+      const said = note === null ? {} : { resolutionNote: note };
+      await store.updateFinding(finding.findingId, { isResolved: true, resolution, ...said });
+    }
+    await this.#conclude(runId, plan.writes.length === 0);
+  }
+
+  /** Applies what the source made of a write. */
+  async settle(write: StoredWrite): Promise<void> {
+    const { store } = this.#context;
+    const { writeId, kind, status, runId } = write;
+    await applyWrite(store, write);
+    await store.publish('write.changed', { writeId, kind, status });
+    if (runId !== null && tells.has(kind)) await this.#conclude(runId, false);
+    for (const listener of this.#listeners) listener();
+  }
+
+  /** A draft is published, or has failed to be, when nothing of it is on its way any more. */
+  async #conclude(runId: string, isEmpty: boolean): Promise<void> {
+    const { store } = this.#context;
+    const draft = await store.draftOfRun(runId);
+    if (draft?.status !== 'publishing' && draft?.status !== 'publishFailed') return;
+    const writes = await this.#writesOf(draft);
+    const hasFindings = draft.findings.some(({ status }) => status === 'accepted');
+    const deciding = writes.find(({ kind }) => kind === (hasFindings ? 'review' : 'summary'));
+    const isBegun = isEmpty || writes.length > 0;
+    if (!isBegun || (hasFindings && !deciding) || writes.some(({ status }) => status === 'pending')) return;
+    if (deciding?.status === 'failed') return this.#failed(draft);
+    await this.#published(draft, deciding, writes);
+  }
+
+  /** Of each write the last one: what was given up may have been put anew. */
+  async #writesOf({ runId }: StoredDraft): Promise<StoredWrite[]> {
+    const { rows } = await this.#context.store.writes({ runId, limit: allWrites });
+    const last = new Map<string, StoredWrite>();
+    for (const write of rows) {
+      const key = plainKey(write.dedupeKey);
+      if (tells.has(write.kind) && !last.has(key)) last.set(key, write);
+    }
+    return [...last.values()];
+  }
+
+  async #failed({ draftId, status }: StoredDraft): Promise<void> {
+    if (status === 'publishing') await this.change(draftId, { status: 'publishFailed' });
+  }
+
+  async #published(
+    { draftId, runId, itemId, headSha, warnings }: StoredDraft,
+    deciding: StoredWrite | undefined,
+    writes: readonly StoredWrite[],
+  ): Promise<void> {
+    const { store } = this.#context;
+    const url = deciding?.response?.['url'];
+    const lost = writes.filter(({ status }) => status === 'failed').map(({ kind }) => lostText[kind] ?? kind);
+    const isPublished = { status: 'published', publishedAt: await store.now(), blockedBy: null } as const;
+    const item = await store.item(itemId);
+    if (item) await this.#reviewed(item, runId, headSha);
+    await this.change(draftId, {
+      ...isPublished,
+      url: typeof url === 'string' ? url : null,
+      warnings: [...new Set([...warnings, ...lost])],
+    });
+    await forgetNotes(store, runId);
+  }
+
+  /** From this head the next review goes on, unless a newer one was looked at meanwhile. */
+  async #reviewed({ itemId, headSha: present, reviewedHeadSha }: StoredItem, runId: string, headSha: string) {
+    const { store } = this.#context;
+    if (present !== headSha && reviewedHeadSha !== null) return;
+    const run = await store.run(runId);
+    if (!run) return;
+    await store.updateItem(itemId, { reviewedHeadSha: headSha, reviewedBaseSha: run.baseSha });
+    await store.publish('item.changed', { itemId });
+  }
+
+  /**
+   * Changes a draft that others may be changing too.
+   *
+   * @param isWanted whether the change is still to be made
+   */
+  async change(
+    draftId: string,
+    change: DraftChange,
+    isWanted: (draft: StoredDraft) => boolean = () => true,
+  ): Promise<StoredDraft> {
+    const { store, times } = this.#context;
+    for (let tries = 0; tries < times.draftTries; tries += 1) {
+      const draft = await store.draft(draftId);
+      if (!draft) throw new ReviewApiError('notFound', 'There is no such draft.', { draftId });
+      if (!isWanted(draft)) return draft;
+      const changed = await store.updateDraft(draftId, draft.version, change);
+      if (!changed) continue;
+      await store.publish('draft.changed', { draftId, itemId: changed.itemId, status: changed.status });
+      return changed;
+    }
+    throw new ReviewApiError('conflict', 'Others are changing the draft: try again.', { draftId });
+  }
+
+  /** Drafts that somebody published in a process that ended before their writes were in the outbox. */
+  async resume(): Promise<void> {
+    const { store, logger } = this.#context;
+    const { rows } = await store.drafts({ status: 'publishing', limit: 100 });
+    for (const draft of rows) {
+      // A run that is publishing does this itself.
+      if ((await store.run(draft.runId))?.finishedAt === null) continue;
+      await this.begin(draft).catch((error: unknown) =>
+        logger.warn('a draft could not be published', { draftId: draft.draftId, error: String(error) }),
+      );
+    }
+  }
+}
+
+const lostText: Readonly<Partial<Record<StoredWrite['kind'], string>>> = {
+  summary: 'The summary could not be written.',
+  fileComment: 'A finding about a whole file could not be written.',
+  resolveThread: 'A thread could not be resolved.',
+};

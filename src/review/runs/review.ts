@@ -1,0 +1,108 @@
+import { randomUUID } from 'node:crypto';
+import type { FindingHunk } from '../../protocol/index.ts';
+import type { AnchoredFinding, ReviewAssignment, ReviewSubmission } from '../agent/index.ts';
+import type { DiffFile } from '../anchors/index.ts';
+import type { StoredFinding } from '../store/index.ts';
+import { hunkAround } from './hunks.ts';
+import { keepNotes, type ReviewNotes } from './notes.ts';
+import type { Preparation, RunSession } from './session.ts';
+
+/** Second step: one turn of the agent. What it hands in is kept when this resolves. */
+export async function review(session: RunSession, signal: AbortSignal): Promise<void> {
+  const { context, preparation } = session;
+  if (!preparation) throw new Error('a review begins with its preparation');
+  await endEarlierTurn(session, preparation.workspacePath);
+  await session.enter('reviewing');
+  const submission = await askAgent(session, preparation, signal);
+  signal.throwIfAborted();
+  await context.git.verifyClean(preparation.prepared.worktreePath);
+  const notes = await notesOf(session, preparation, submission);
+  // Facts are not written under the lease: whoever has lost it must not get as far as that.
+  await session.renew();
+  await keepNotes(context.store, session.run.runId, notes);
+}
+
+/** A turn that another process began, or an attempt before, must not go on beside ours. */
+async function endEarlierTurn(session: RunSession, workspacePath: string): Promise<void> {
+  const { threadId } = session.run;
+  if (threadId === null) return;
+  await session.context.agent.interrupt(workspacePath, threadId);
+  await session.update({ threadId: null, turnId: null });
+}
+
+async function askAgent(session: RunSession, preparation: Preparation, signal: AbortSignal): Promise<ReviewSubmission> {
+  const { agent, clock } = session.context;
+  const turn = { beganAt: clock.now(), heardAt: clock.now() };
+  session.turn = turn;
+  try {
+    return await agent.review(await assignmentOf(session, preparation), {
+      signal,
+      onTurn: async ({ threadId, turnId }) => session.update({ threadId, turnId }),
+      onActivity: () => {
+        turn.heardAt = clock.now();
+      },
+    });
+  } finally {
+    session.turn = null;
+  }
+}
+
+async function assignmentOf({ context, run }: RunSession, preparation: Preparation): Promise<ReviewAssignment> {
+  const { item, workspacePath, prepared, diffFiles, selection, rules } = preparation;
+  const openFindings = await context.store.openFindings(item.itemId);
+  const { instructions } = rules;
+  const { MaxFindings: maxFindings, MinSeverity: minSeverity } = rules.review;
+  return {
+    ...{ run, item, workspacePath, prepared, diffFiles, selection },
+    ...{ instructions, openFindings, maxFindings, minSeverity },
+  };
+}
+
+/** All that the later steps need. @param submission null: there was nothing to look at */
+export async function notesOf(
+  { context, run }: RunSession,
+  { item, prepared, diffFiles, selection, rules }: Preparation,
+  submission: ReviewSubmission | null,
+): Promise<ReviewNotes> {
+  const changed = prepared.since ?? prepared;
+  const known = new Set([...selection.reviewed, ...selection.skipped].map(({ path }) => path));
+  // The diff was cut: what came after is named all the same.
+  const cut = changed.files.filter(({ path }) => !known.has(path));
+  const open = await context.store.openFindings(item.itemId);
+  return {
+    headSha: run.headSha,
+    baseSha: prepared.baseSha,
+    sinceSha: prepared.scope === 'incremental' ? run.sinceSha : null,
+    summary: submission?.summary ?? '',
+    isNothing: submission === null,
+    findings: (submission?.findings ?? []).map((each) => ({
+      ...each,
+      findingId: randomUUID(),
+      ...hunkOf(diffFiles, each),
+    })),
+    resolved: [...(submission?.resolved ?? [])],
+    goneFindings: await goneOf(prepared, open),
+    minSeverity: rules.review.MinSeverity,
+    maxFindings: rules.review.MaxFindings,
+    reviewedFiles: selection.reviewed.length,
+    totalFiles: known.size + cut.length,
+    skippedFiles: [...selection.skipped, ...cut.map(({ path }) => ({ path, reason: 'tooLarge' }))],
+    warnings: [...rules.warnings, ...(submission?.warnings ?? [])],
+  };
+}
+
+function hunkOf(files: readonly DiffFile[], { finding, anchor }: AnchoredFinding): { readonly hunk?: FindingHunk } {
+  const hunk = hunkAround(files, finding.path, anchor);
+  return hunk ? { hunk } : {};
+}
+
+const plain = (text: string): string => text.replace(/\s+/g, ' ').trim();
+
+/** Findings about a text that the head has nowhere in that file any more. */
+async function goneOf(prepared: Preparation['prepared'], open: readonly StoredFinding[]): Promise<string[]> {
+  const about = open.filter(({ side, oldText }) => side === 'RIGHT' && oldText !== undefined && plain(oldText) !== '');
+  const texts = await prepared.readHeadFiles([...new Set(about.map(({ path }) => path))]);
+  return about
+    .filter(({ path, oldText = '' }) => !plain(texts.get(path) ?? '').includes(plain(oldText)))
+    .map(({ findingId }) => findingId);
+}

@@ -1,0 +1,145 @@
+import { type Actor, createActor, fromCallback, fromPromise } from 'xstate';
+import {
+  type ReviewFailure,
+  type ReviewResume,
+  type ReviewRunEvent,
+  type ReviewRunKey,
+  reviewRunMachine,
+} from '../../../machines/index.ts';
+import { LeaseLostError, type StoredRun } from '../store/index.ts';
+import { draft } from './draft.ts';
+import { releaseWorktree } from './finish.ts';
+import { readNotes } from './notes.ts';
+import { markOutage } from './outage.ts';
+import { prepare } from './prepare.ts';
+import type { Publication } from './publication.ts';
+import { publishRun } from './publish.ts';
+import { placeOf } from './queue.ts';
+import { review } from './review.ts';
+import type { RunSession } from './session.ts';
+import type { RunContext } from './types.ts';
+
+export type ReviewRunActor = Actor<typeof reviewRunMachine>;
+
+/** Where a run that was taken from the queue goes on: nothing that was handed in is asked for again. */
+export async function resumeOf({ store }: RunContext, run: StoredRun): Promise<ReviewResume> {
+  const draft = await store.draftOfRun(run.runId);
+  if (run.state === 'publishing' || draft?.status === 'publishing') return 'publishing';
+  return draft || (await readNotes(store, run)) ? 'drafting' : 'preparing';
+}
+
+/** The actor of one run: the chart, with what it does provided. Not started. */
+export function runActor(session: RunSession, publication: Publication, resumeAt: ReviewResume): ReviewRunActor {
+  const { context, run } = session;
+  const { clock, inspect, settings } = context;
+  const { runId, attempt, isCancelRequested } = run;
+  const id = `review-run:${runId}`;
+  const step = <T>(body: (signal: AbortSignal) => Promise<T>) =>
+    fromPromise<T, ReviewRunKey>(({ signal }) =>
+      session
+        .step(() => body(signal), lost)
+        .catch(async (error: unknown) => {
+          throw await markOutage(session, error);
+        }),
+    );
+  const actor: ReviewRunActor = createActor(
+    reviewRunMachine.provide({
+      actors: {
+        prepare: step((signal) => prepare(session, signal)),
+        review: step((signal) => review(session, signal)),
+        draft: step(() => draft(session)),
+        publish: step((signal) => publishRun(session, publication, signal)),
+        interrupt: fromPromise<void, ReviewRunKey & { readonly why: keyof typeof shownAs }>(({ input }) =>
+          interrupt(session, input.why),
+        ),
+        giveBack: fromPromise<void, ReviewRunKey & { readonly failure: ReviewFailure | null }>(({ input }) =>
+          session.step(() => giveBack(session, input.failure), lost),
+        ),
+        watch: fromCallback<ReviewRunEvent, ReviewRunKey>(({ sendBack }) => watch(session, sendBack)),
+      },
+    }),
+    {
+      id,
+      systemId: id,
+      clock,
+      ...(inspect && { inspect }),
+      input: {
+        ...{ runId, resumeAt, attempt, isCancelRequested },
+        maxAttempts: settings().AgentServer.MaxRunAttempts,
+      },
+    },
+  );
+  const lost = () => actor.send({ type: 'LEASE.LOST' });
+  return actor;
+}
+
+const shownAs = { cancelled: 'cancelling', tooLong: 'reviewing' } as const;
+
+/** Waits until the turn has heard of its end, then makes sure of it: it may be another process's. */
+async function interrupt(session: RunSession, why: keyof typeof shownAs): Promise<void> {
+  const { context } = session;
+  await session.enter(shownAs[why]);
+  await session.idle();
+  const { threadId, repositoryKey } = session.run;
+  const { configured } = await placeOf(context, repositoryKey);
+  if (threadId !== null && configured?.workspacePath !== undefined)
+    await context.agent.interrupt(configured.workspacePath, threadId);
+}
+
+/** Another attempt makes a worktree of its own, maybe on another machine; one that publishes needs none. */
+async function giveBack(session: RunSession, failure: ReviewFailure | null): Promise<void> {
+  if (failure && session.run.state !== 'publishing') await releaseWorktree(session, 'failed');
+  await session.giveBack(failure, pauseOf(session, failure));
+}
+
+/** The pause before the next attempt. @param failure null: the writes are waited for */
+export function pauseOf(
+  { context, run }: Pick<RunSession, 'context' | 'run'>,
+  failure: Pick<ReviewFailure, 'retryAfterMs' | 'isOutage'> | null,
+): number {
+  if (!failure) return context.times.writesPauseMs;
+  const { RetryBackoffSeconds, MaxRetryBackoffSeconds, MaxRunAttempts } = context.settings().AgentServer;
+  const isLate = failure.isOutage === true && run.attempt >= MaxRunAttempts;
+  const wanted = isLate ? MaxRetryBackoffSeconds : RetryBackoffSeconds * 2 ** (run.attempt - 1);
+  const doubled = Math.min(wanted, MaxRetryBackoffSeconds);
+  return Math.max(doubled * 1_000, failure.retryAfterMs ?? 0);
+}
+
+/** Renews the lease and looks at the clock, again and again. @returns what ends it */
+function watch(session: RunSession, tell: (event: ReviewRunEvent) => void): () => void {
+  const { context } = session;
+  const { clock, times, logger } = context;
+  let timer: unknown;
+  let isOver = false;
+  const look = async () => {
+    try {
+      if (await session.renew()) tell({ type: 'CANCEL' });
+    } catch (error) {
+      if (error instanceof LeaseLostError) return tell({ type: 'LEASE.LOST' });
+      // The database may be back in time; until then nothing is written anyway.
+      logger.warn('the lease of a review could not be renewed', { runId: session.run.runId, error: String(error) });
+    }
+    if (isOver) return;
+    for (const type of lateEvents(session)) tell({ type });
+    clock.clearTimeout(timer);
+    timer = clock.setTimeout(look, times.watchMs);
+  };
+  session.lookNow = () => void look();
+  timer = clock.setTimeout(look, times.watchMs);
+  return () => {
+    isOver = true;
+    session.lookNow = () => {};
+    clock.clearTimeout(timer);
+  };
+}
+
+function lateEvents({ context, turn }: RunSession): ('STALLED' | 'DEADLINE')[] {
+  if (!turn) return [];
+  const { StallTimeoutSeconds, RunTimeoutSeconds } = context.settings().AgentServer;
+  const now = context.clock.now();
+  const late = (since: number, seconds: number) => now - since >= seconds * 1_000;
+  return [
+    ...(late(turn.beganAt, RunTimeoutSeconds) ? (['DEADLINE'] as const) : []),
+    ...(late(turn.heardAt, StallTimeoutSeconds) ? (['STALLED'] as const) : []),
+  ];
+}

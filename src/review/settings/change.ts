@@ -1,0 +1,170 @@
+import { setMember } from '../../config/index.ts';
+import type { Logger } from '../../log/index.ts';
+import { writeFileAtomic } from '../../supervise/index.ts';
+import type { ReviewStore } from '../store/index.ts';
+import { changedPaths, needsRestart } from './changes.ts';
+import { SettingsError } from './error.ts';
+import { isJsonObject, type JsonObject, valueAt } from './json.ts';
+import { hashOf, readSettingsFile, rootKey, rootOf, settingsOf } from './load.ts';
+import { isSecret, rootSchema, shapeOf, spelled } from './shape.ts';
+import type { SettingsSource } from './source.ts';
+
+export type SettingsChangeCode =
+  | 'configWritesForbidden'
+  | 'configurationRevisionMismatch'
+  | 'configurationValidationFailed'
+  | 'configurationWriteFailed';
+
+export interface SettingsIssue {
+  readonly path: string;
+  readonly message: string;
+}
+
+/** A change that was not made. */
+export class SettingsChangeError extends Error {
+  override readonly name = 'SettingsChangeError';
+  readonly code: SettingsChangeCode;
+  readonly issues: readonly SettingsIssue[];
+
+  constructor(code: SettingsChangeCode, message: string, issues: readonly SettingsIssue[] = []) {
+    super(message);
+    this.code = code;
+    this.issues = issues;
+  }
+}
+
+export interface SettingsChangeRequest {
+  /** The revision that was looked at. */
+  readonly baseRevision: string;
+  /** Paths (`Review.MaxFindings`, in any case) with their new value; null takes one out of the file. */
+  readonly set: Readonly<Record<string, unknown>>;
+  /** Who asks, for the audit. */
+  readonly address: string;
+}
+
+export interface SettingsChanged {
+  readonly revision: string;
+  readonly changed: readonly string[];
+  readonly restartNeededFor: readonly string[];
+}
+
+/**
+ * Changes the file of the settings, leaving every other character in it as it is, and lets them hold. Everything that is
+ * looked at and written is so in one turn of the event loop: no other change of this process comes in between. Secrets are not
+ * written by this: they belong into files of their own or the environment.
+ *
+ * @throws SettingsChangeError
+ */
+export async function changeSettings(
+  source: SettingsSource,
+  request: SettingsChangeRequest,
+  audit: { readonly store: Pick<ReviewStore, 'publish'>; readonly logger: Logger },
+): Promise<SettingsChanged> {
+  const { current, place } = source;
+  if (!current.Settings.Writable)
+    throw new SettingsChangeError(
+      'configWritesForbidden',
+      'Settings cannot be changed over the API of this deployment.',
+    );
+  const before = readable(() => readSettingsFile(place.file));
+  if (hashOf(before ?? '') !== request.baseRevision)
+    throw new SettingsChangeError(
+      'configurationRevisionMismatch',
+      'The settings have changed meanwhile: read them again.',
+    );
+  readable(() => rootOf(place.file, before));
+  const targets = Object.entries(request.set).map(([path, value]) => ({ path, value, ...targetOf(path) }));
+  const issues = targets.flatMap(({ path, issue }) => (issue === undefined ? [] : [{ path, message: issue }]));
+  if (issues.length > 0) throw invalid(issues);
+  const text = targets.reduce(
+    (edited, { keys, value }) => setMember(edited, spelledIn(edited, keys), value === null ? undefined : value),
+    before === undefined || before.trim() === '' ? '{}\n' : before,
+  );
+  const planned = readable(() => settingsOf(place, text));
+  const changed = changedPaths(current, planned.settings);
+  write(place.file, text);
+  source.reload();
+  audit.logger.info('settings were changed over the API', { changed, by: request.address });
+  const { revision } = planned;
+  await audit.store
+    .publish('source.changed', { what: 'settings', changed, revision, by: request.address })
+    // The change has been made and is in the log: that readers cannot be told does not undo it.
+    .catch((error: unknown) => audit.logger.warn('readers of the event stream cannot be told', { error }));
+  return { revision, changed, restartNeededFor: changed.filter(needsRestart) };
+}
+
+const invalid = (issues: readonly SettingsIssue[]): SettingsChangeError =>
+  new SettingsChangeError(
+    'configurationValidationFailed',
+    issues.map(({ path, message }) => `${path}: ${message}`).join('; '),
+    issues,
+  );
+
+function readable<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error;
+    throw invalid(error.problems.map(({ keyPath, expected }) => ({ path: keyPath, message: `must be ${expected}` })));
+  }
+}
+
+function write(file: string, text: string): void {
+  try {
+    writeFileAtomic(file, text);
+  } catch (error) {
+    const { code = 'unknown' } = error as NodeJS.ErrnoException;
+    throw new SettingsChangeError('configurationWriteFailed', `The settings file cannot be written (${code}).`);
+  }
+}
+
+/**
+ * Not written by the API: whether it may write, and where credentials go to and come from. Whoever has the service token must
+ * not be able to have the App's credentials sent to a host of his own.
+ */
+const ofDeployment: ReadonlySet<string> = new Set([
+  'Settings.Writable',
+  'GitHub.Endpoint',
+  'GitHub.GitEndpoint',
+  'GitHub.PrivateKeyPath',
+  'AgentServer.AppServerUrl',
+]);
+
+interface Target {
+  readonly keys: readonly string[];
+  readonly issue?: string;
+}
+
+/** The keys of one setting in the spelling of the schema. */
+function targetOf(path: string): Target {
+  const keys: string[] = [];
+  let schema: unknown = rootSchema;
+  for (const word of path.split('.')) {
+    const shape = shapeOf(schema);
+    const key = shape.kind === 'section' ? spelled(shape.entries, word, keys.length === 0) : undefined;
+    if (shape.kind !== 'section' || key === undefined) return { keys: [], issue: 'there is no such setting' };
+    keys.push(key);
+    schema = shape.entries[key];
+  }
+  if (shapeOf(schema).kind === 'section') return { keys: [], issue: 'this is a section: name one of its settings' };
+  const canonicalPath = keys.join('.');
+  if (isSecret(canonicalPath))
+    return { keys: [], issue: 'secrets are not written by the API: use the environment or a file of their own' };
+  if (ofDeployment.has(canonicalPath)) return { keys: [], issue: 'only the deployment decides about this' };
+  return { keys };
+}
+
+/** The same keys as the file spells them; of two that differ in case only the later one holds. */
+function spelledIn(text: string, keys: readonly string[]): string[] {
+  const document: unknown = JSON.parse(text.replace(/^\ufeff/, ''));
+  const root = isJsonObject(document) ? (rootKey(document) ?? 'Oratorio') : 'Oratorio';
+  const path = [root];
+  for (const key of keys) {
+    const inside = valueAt(document, path);
+    path.push((isJsonObject(inside) ? lastSpelling(inside, key, path.length === 1) : undefined) ?? key);
+  }
+  return path;
+}
+
+const lastSpelling = (section: JsonObject, key: string, isTop: boolean): string | undefined =>
+  Object.keys(section).findLast((each) => spelled({ [key]: null }, each, isTop) === key);

@@ -1,0 +1,54 @@
+import { isJsonObject, type JsonObject } from './json.ts';
+import { isSecret } from './shape.ts';
+import type { SettingsSource } from './source.ts';
+
+/** The settings to be looked at: of a secret, only whether there is one. */
+export interface SettingsDiagnostics {
+  /** To be named by who changes the file. */
+  readonly revision: string;
+  readonly writable: boolean;
+  readonly file: string;
+  readonly settings: JsonObject;
+  readonly warnings: readonly string[];
+  /** Why the file as it is now is not used; null when it is. */
+  readonly problem: string | null;
+  readonly restartNeededFor: readonly string[];
+  /** Settings that the environment has the last word on. */
+  readonly fromEnvironment: readonly { readonly path: string; readonly variable: string }[];
+}
+
+/** What holds now, where it comes from and what is wrong with it. */
+export function diagnosticsOf(source: SettingsSource): SettingsDiagnostics {
+  const { loaded, problem, restartNeededFor, place } = source;
+  return {
+    revision: loaded.revision,
+    writable: loaded.settings.Settings.Writable,
+    file: place.file,
+    settings: masked(loaded.settings, '') as JsonObject,
+    warnings: loaded.warnings,
+    problem: problem?.message ?? null,
+    restartNeededFor,
+    fromEnvironment: [...loaded.fromEnvironment].map(([path, variable]) => ({ path, variable })),
+  };
+}
+
+/** `{set: true}` stands for a secret, `{set: false}` for an empty one; addresses lose what opens them. */
+function masked(value: unknown, path: string): unknown {
+  if (isSecret(path)) return { set: value !== '' };
+  if (typeof value === 'string') return withoutCredentials(value);
+  if (Array.isArray(value)) return value.map((each) => masked(each, `${path}[]`));
+  if (!isJsonObject(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, each]) => [key, masked(each, path === '' ? key : `${path}.${key}`)]),
+  );
+}
+
+function withoutCredentials(text: string): string {
+  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(text) || !URL.canParse(text)) return text;
+  const url = new URL(text);
+  if (url.username === '' && url.password === '' && url.search === '') return text;
+  url.username = '';
+  url.password = '';
+  url.search = '';
+  return url.href;
+}

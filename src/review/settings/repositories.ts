@@ -1,0 +1,64 @@
+import type { BackendSettings } from './schema.ts';
+
+/** `owner/name` as GitHub allows it, and names nothing on a disk. */
+const fullName = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\/(?!\.{1,2}$)[a-z0-9._-]{1,100}$/i;
+
+export const isFullName = (text: string): boolean => fullName.test(text);
+
+/** The host that people know a forge by: `api.github.com` is `github.com`; an Enterprise endpoint is its own host. */
+export function instanceOf(endpoint: string): string {
+  const host = new URL(endpoint).host.toLowerCase();
+  return host === 'api.github.com' ? 'github.com' : host;
+}
+
+/** `github:github.com/owner/repo`, in lower case; undefined when this is no repository's name. */
+export function repositoryKeyOf(instance: string, name: string): string | undefined {
+  return isFullName(name) ? `github:${instance}/${name}`.toLowerCase() : undefined;
+}
+
+/** The key of what a route or a list calls `owner/repo` or `github:host/owner/repo`; undefined when it is neither. */
+export function projectKey(instance: string, project: string): string | undefined {
+  const whole = /^github:([a-z0-9.-]+(?::\d+)?)\/(.+)$/i.exec(project);
+  return whole ? repositoryKeyOf(whole[1] ?? '', whole[2] ?? '') : repositoryKeyOf(instance, project);
+}
+
+/** One repository as the settings have it. */
+export interface ConfiguredRepository {
+  readonly repositoryKey: string;
+  readonly instance: string;
+  readonly owner: string;
+  readonly name: string;
+  readonly autoReview: boolean;
+  /** Where its checkout is; undefined: no route leads to it, so it cannot be reviewed. */
+  readonly workspacePath: string | undefined;
+}
+
+/** The repositories of the settings in their order, each once. */
+export function configuredRepositories(settings: BackendSettings): readonly ConfiguredRepository[] {
+  const instance = instanceOf(settings.GitHub.Endpoint);
+  const keysOf = (names: readonly string[]) => new Set(names.map((name) => projectKey(instance, name)));
+  const reviewed = keysOf(settings.Automation.AutoReviewRepositories);
+  const isEvery = settings.Automation.AutoReviewRepositories.includes('*');
+  const routes = new Map(
+    settings.AgentServer.RepositoryWorkspaceRoutes.map((route) => [
+      projectKey(instance, route.Project),
+      route.WorkspacePath,
+    ]),
+  );
+  const found = new Map<string, ConfiguredRepository>();
+  for (const fullName of settings.GitHub.Repositories) {
+    const repositoryKey = repositoryKeyOf(instance, fullName);
+    if (repositoryKey === undefined || found.has(repositoryKey)) continue;
+    const [owner = '', name = ''] = fullName.split('/');
+    const autoReview = isEvery || reviewed.has(repositoryKey);
+    found.set(repositoryKey, {
+      repositoryKey,
+      instance,
+      owner,
+      name,
+      autoReview,
+      workspacePath: routes.get(repositoryKey),
+    });
+  }
+  return [...found.values()];
+}

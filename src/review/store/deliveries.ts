@@ -1,0 +1,126 @@
+import { sql } from 'kysely';
+import type { Delivery } from '../../protocol/index.ts';
+import { textOrNull } from './columns.ts';
+import type { Database, Rows } from './database.ts';
+import { insertJob } from './jobs.ts';
+import { pageOf, pageSize, positionOf } from './paging.ts';
+import { prepared } from './prepared.ts';
+import { commandRow, deliveryRow } from './tables.ts';
+import type { NewCommand, NewDelivery, ReviewStore } from './types.ts';
+import type { Wakes } from './wakes.ts';
+
+type Methods = Pick<
+  ReviewStore,
+  'takeDelivery' | 'setDeliveryOutcome' | 'settleDeliveries' | 'deliveries' | 'command' | 'updateCommand'
+>;
+
+/** Literals, so that the index that has only these is used. */
+const isQueued = sql<boolean>`"event" = 'pull_request' and "outcome" = 'queued'`;
+
+/** What the forge has told us, and the commands in it. */
+export function deliveries(database: Database, wakes: Wakes): Methods {
+  return {
+    takeDelivery: async (delivery) => {
+      const taken = await database.write((rows) => take(database, rows, delivery));
+      if (taken === 'new' && delivery.job) wakes.tell('jobs');
+      return taken;
+    },
+
+    setDeliveryOutcome: (deliveryId, outcome, reason) =>
+      database.statement(async (rows) => {
+        await rows.updateTable('deliveries').set({ outcome, reason }).where('deliveryId', '=', deliveryId).execute();
+      }),
+
+    settleDeliveries: (repositoryKey, number, outcome, reason) =>
+      database.statement(async (rows) => {
+        const settled = await rows
+          .updateTable('deliveries')
+          .set({ outcome, reason })
+          .where(isQueued)
+          .where('repositoryKey', '=', repositoryKey)
+          .where('number', '=', number)
+          .returning('deliveryId')
+          .execute();
+        return settled.map(({ deliveryId }) => deliveryId);
+      }),
+
+    deliveries: (filter) => database.read((rows) => listed(rows, filter)),
+
+    command: (commentId) =>
+      database.read(async (rows) => {
+        const row = await rows.selectFrom('commands').selectAll().where('commentId', '=', commentId).executeTakeFirst();
+        return row && commandRow.decode(row);
+      }),
+
+    updateCommand: (commentId, change) =>
+      database.statement(async (rows) => {
+        await rows.updateTable('commands').set(commandRow.change(change)).where('commentId', '=', commentId).execute();
+      }),
+  };
+}
+
+async function take(database: Database, rows: Rows, delivery: NewDelivery): Promise<'new' | 'duplicate'> {
+  const { deliveryId, job, command } = delivery;
+  const { rows: kept } = await insertDelivery(database, rows, receivedRow(delivery));
+  if (Number(kept[0]?.redeliveries) > 0) return 'duplicate';
+  if (command && !(await isNewCommand(database, rows, command))) {
+    await rows
+      .updateTable('deliveries')
+      .set({ outcome: 'ignored', reason: 'duplicateCommand' })
+      .where('deliveryId', '=', deliveryId)
+      .execute();
+    return 'duplicate';
+  }
+  if (job) await insertJob(database, rows, job);
+  return 'new';
+}
+
+/** What the forge calls things may have anything in it. */
+const receivedRow = ({ deliveryId, event, outcome, reason, number, ...delivery }: NewDelivery) => ({
+  ...{ deliveryId, event, outcome, reason, number },
+  action: textOrNull.encode(delivery.action),
+  repositoryKey: textOrNull.encode(delivery.repositoryKey),
+  sender: textOrNull.encode(delivery.sender),
+  tookMs: Math.round(delivery.tookMs),
+});
+
+const insertDelivery = prepared(({ now }, rows, slots: ReturnType<typeof receivedRow>) => {
+  const { deliveryId, event, action, repositoryKey, number, sender, outcome, reason, tookMs } = slots;
+  return rows
+    .insertInto('deliveries')
+    .values({
+      ...{ deliveryId, event, action, repositoryKey, number, sender, outcome, reason, tookMs },
+      receivedAt: now,
+      redeliveries: 0,
+    })
+    .onConflict((conflict) =>
+      conflict.column('deliveryId').doUpdateSet(({ eb }) => ({ redeliveries: eb('deliveries.redeliveries', '+', 1) })),
+    )
+    .returning('redeliveries');
+});
+
+async function isNewCommand(database: Database, rows: Rows, command: NewCommand): Promise<boolean> {
+  const row = commandRow.encode({ ...command, runId: null, createdAt: 0 });
+  const { rows: kept } = await insertCommand(database, rows, row);
+  return kept.length > 0;
+}
+
+const insertCommand = prepared(({ now }, rows, slots: ReturnType<typeof commandRow.encode>) => {
+  const { commentId, repositoryKey, number, actor, verb, focus, status, errorCode, runId } = slots;
+  return rows
+    .insertInto('commands')
+    .values({ ...{ commentId, repositoryKey, number, actor, verb, focus, status, errorCode, runId }, createdAt: now })
+    .onConflict((conflict) => conflict.column('commentId').doNothing())
+    .returning('commentId');
+});
+
+async function listed(rows: Rows, { limit, cursor, outcome }: Parameters<ReviewStore['deliveries']>[0]) {
+  let query = rows
+    .selectFrom('deliveries')
+    .selectAll()
+    .orderBy('key', 'desc')
+    .limit(pageSize(limit) + 1);
+  if (outcome !== undefined) query = query.where('outcome', '=', outcome as Delivery['outcome']);
+  if (cursor !== undefined) query = query.where('key', '<', positionOf(cursor, ['key']).key);
+  return pageOf(await query.execute(), limit, deliveryRow.decode, ({ key }) => [Number(key)]);
+}

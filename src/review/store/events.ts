@@ -1,0 +1,51 @@
+import { type RawBuilder, sql } from 'kysely';
+import type { Database, Rows } from './database.ts';
+import { pageSize } from './paging.ts';
+import { eventRow } from './tables.ts';
+import type { ReviewStore } from './types.ts';
+import type { Wakes } from './wakes.ts';
+
+type Methods = Pick<ReviewStore, 'publish' | 'events' | 'newestEvent' | 'oldestEvent'>;
+
+/**
+ * The stream of what has changed. Whoever writes into it holds its lock until the commit is visible, so the numbers appear in
+ * their order: a reader that has seen one never misses a smaller one.
+ */
+export function events(database: Database, wakes: Wakes): Methods {
+  const end = (which: RawBuilder<number>) =>
+    database.read(async (rows) => {
+      const found = await rows.selectFrom('events').select(which.as('seq')).executeTakeFirst();
+      return Number(found?.seq ?? 0);
+    });
+  return {
+    publish: async (kind, data) => {
+      await database.write(async (rows) => {
+        await database.lock(rows, 'events');
+        await insert(database, rows, kind, data);
+      });
+      wakes.tell('events');
+    },
+
+    events: (after, limit) =>
+      database.read(async (rows) => {
+        const found = await rows
+          .selectFrom('events')
+          .selectAll()
+          .where('seq', '>', after)
+          .orderBy('seq')
+          .limit(pageSize(limit))
+          .execute();
+        return found.map(eventRow.decode);
+      }),
+
+    newestEvent: () => end(sql<number>`max("seq")`),
+
+    oldestEvent: () => end(sql<number>`min("seq")`),
+  };
+}
+
+const insert = (database: Database, rows: Rows, kind: string, data: Readonly<Record<string, unknown>>) =>
+  rows
+    .insertInto('events')
+    .values({ kind, data: JSON.stringify(data), at: database.now })
+    .execute();

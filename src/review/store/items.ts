@@ -1,0 +1,197 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'kysely';
+import { type Database, locksRows, type Rows } from './database.ts';
+import { noItem, noRepository } from './errors.ts';
+import { pageOf, pageSize, positionOf } from './paging.ts';
+import { lockedRepository } from './repositories.ts';
+import { itemRow } from './tables.ts';
+import type { ItemFacts, ItemGlance, ReviewStore, StoredItem } from './types.ts';
+
+type Methods = Pick<
+  ReviewStore,
+  'upsertItem' | 'item' | 'itemByNumber' | 'items' | 'updateItem' | 'itemGlances' | 'dueForAutoReview'
+>;
+
+/** Pull requests: what the forge says of them, and how far their review has come. */
+export function items(database: Database): Methods {
+  const one = async (rows: Rows, itemId: string) => {
+    const found = await rows.selectFrom('items').selectAll().where('itemId', '=', itemId).executeTakeFirst();
+    return found && itemRow.decode(found);
+  };
+  return {
+    upsertItem: (facts) => database.write((rows) => upsert(database, rows, facts)),
+
+    item: (itemId) => database.read((rows) => one(rows, itemId)),
+
+    itemByNumber: (repositoryKey, number) => database.read((rows) => byNumber(rows, repositoryKey, number)),
+
+    items: (filter) => database.read((rows) => listed(rows, filter)),
+
+    updateItem: (itemId, change) =>
+      database.statement(async (rows) => {
+        const set = itemRow.change(change);
+        if (Object.keys(set).length === 0) return;
+        const { numUpdatedRows } = await rows
+          .updateTable('items')
+          .set(set)
+          .where('itemId', '=', itemId)
+          .executeTakeFirstOrThrow();
+        if (numUpdatedRows === 0n) throw noItem(itemId);
+      }),
+
+    itemGlances: (itemIds) => database.read((rows) => glances(rows, itemIds)),
+
+    dueForAutoReview: (limit, after) => database.read((rows) => due(rows, limit, after)),
+  };
+}
+
+async function byNumber(rows: Rows, repositoryKey: string, number: number): Promise<StoredItem | undefined> {
+  const found = await rows
+    .selectFrom('items')
+    .selectAll()
+    .where('repositoryKey', '=', repositoryKey)
+    .where('number', '=', number)
+    .executeTakeFirst();
+  return found && itemRow.decode(found);
+}
+
+const unknownItem = {
+  dispatchedHeadSha: null,
+  reviewedHeadSha: null,
+  reviewedBaseSha: null,
+  automaticReviews: 0,
+  isPaused: false,
+  summaryCommentId: null,
+} as const;
+
+async function upsert(database: Database, rows: Rows, facts: ItemFacts) {
+  const inserted = await insert(database, rows, facts);
+  if (inserted) return { item: inserted, changed: true, headChanged: true };
+  const row = await rows
+    .selectFrom('items')
+    .selectAll()
+    .where('repositoryKey', '=', facts.repositoryKey)
+    .where('number', '=', facts.number)
+    .$if(locksRows(database), (query) => query.forUpdate())
+    .executeTakeFirstOrThrow();
+  const { key: _, ...before } = row;
+  const news = Object.entries(itemRow.change(facts)).filter(([name, value]) => Reflect.get(before, name) !== value);
+  const item = itemRow.decode(row);
+  // A reader that was slow does not put back what another has seen since.
+  if (news.length === 0 || facts.updatedAt < item.updatedAt) return { item, changed: false, headChanged: false };
+  const changed = await rows
+    .updateTable('items')
+    .set(Object.fromEntries(news))
+    .where('key', '=', row.key)
+    .returningAll()
+    .executeTakeFirstOrThrow();
+  return { item: itemRow.decode(changed), changed: true, headChanged: changed.headSha !== item.headSha };
+}
+
+async function insert(database: Database, rows: Rows, facts: ItemFacts): Promise<StoredItem | undefined> {
+  // The ordinary case: known, so no number of the key is used up.
+  if (await byNumber(rows, facts.repositoryKey, facts.number)) return undefined;
+  const repository = await lockedRepository(database, rows, facts.repositoryKey);
+  if (!repository) throw noRepository(facts.repositoryKey);
+  const item: StoredItem = {
+    ...unknownItem,
+    ...facts,
+    itemId: randomUUID(),
+    dispatchedHeadSha: isOlder(facts.updatedAt, repository.baselineAt) ? facts.headSha : null,
+  };
+  const found = await rows
+    .insertInto('items')
+    .values(itemRow.encode(item))
+    .onConflict((conflict) => conflict.columns(['repositoryKey', 'number']).doNothing())
+    .returningAll()
+    .executeTakeFirst();
+  return found && itemRow.decode(found);
+}
+
+/** A forge tells whole seconds: what happened in the second of the baseline counts as after it. */
+const isOlder = (updatedAt: number, baselineAt: number | null): boolean =>
+  baselineAt !== null && updatedAt < Math.floor(Number(baselineAt) / 1_000) * 1_000;
+
+async function listed(rows: Rows, filter: Parameters<ReviewStore['items']>[0]) {
+  const { repositoryKey, state, q = '', limit, cursor } = filter;
+  const after = cursor === undefined ? undefined : positionOf(cursor, ['updatedAt', 'key']);
+  let query = rows
+    .selectFrom('items')
+    .selectAll()
+    .orderBy('updatedAt', 'desc')
+    .orderBy('key', 'desc')
+    .limit(pageSize(limit) + 1);
+  if (repositoryKey !== undefined) query = query.where('repositoryKey', '=', repositoryKey);
+  if (state !== undefined) query = query.where('state', '=', state as StoredItem['state']);
+  for (const each of q.trim().split(/\s+/).filter(Boolean)) query = query.where(matches(each));
+  if (after) query = query.where(isBefore(after.updatedAt, after.key));
+  const page = await query.execute();
+  return pageOf(page, limit, itemRow.decode, (row) => [Number(row.updatedAt), Number(row.key)]);
+}
+
+const isBefore = (updatedAt: number, key: number) =>
+  sql<boolean>`("updatedAt" < ${updatedAt} or ("updatedAt" = ${updatedAt} and "key" < ${key}))`;
+
+/** A word of a search: part of the title, the author, a branch or the repository, or the number. */
+function matches(word: string) {
+  const part = `%${word.toLowerCase().replace(/[\\%_]/g, '\\$&')}%`;
+  const texts = ['title', 'author', 'headRef', 'repositoryKey'].map(
+    (name) => sql`lower(${sql.ref(name)}) like ${part} escape '\\'`,
+  );
+  const number = /^#?(\d{1,15})$/.exec(word)?.[1];
+  if (number !== undefined) texts.push(sql`"number" = ${Number(number)}`);
+  return sql<boolean>`(${sql.join(texts, sql` or `)})`;
+}
+
+async function glances(rows: Rows, itemIds: readonly string[]): Promise<ReadonlyMap<string, ItemGlance>> {
+  if (itemIds.length === 0) return new Map();
+  const [findings, runs] = await Promise.all([
+    rows
+      .selectFrom('findings')
+      .select(({ fn }) => ['itemId', fn.countAll<number>().as('count')])
+      .where('itemId', 'in', itemIds)
+      .where(isTold)
+      .groupBy('itemId')
+      .execute(),
+    rows
+      .selectFrom('runs')
+      .select(['itemId', 'runId', 'phase'])
+      .where('itemId', 'in', itemIds)
+      .where('phase', 'is not', null)
+      .execute(),
+  ]);
+  const counts = new Map(findings.map(({ itemId, count }) => [itemId, Number(count)]));
+  const runOf = (itemId: string, phase: string) =>
+    runs.find((run) => run.itemId === itemId && run.phase === phase)?.runId ?? null;
+  return new Map(
+    itemIds.map((itemId) => [
+      itemId,
+      {
+        openFindings: counts.get(itemId) ?? 0,
+        activeRunId: runOf(itemId, 'active'),
+        waitingRunId: runOf(itemId, 'waiting'),
+      },
+    ]),
+  );
+}
+
+/** Literals, so that the index that has only these is used. */
+export const isTold = sql<boolean>`"isPublished" = 1 and "isResolved" = 0`;
+
+async function due(rows: Rows, limit: number, after: Pick<StoredItem, 'itemId' | 'updatedAt'> | undefined) {
+  let query = rows
+    .selectFrom('items')
+    .selectAll()
+    .where(sql<boolean>`"state" = 'open' and ("dispatchedHeadSha" is null or "dispatchedHeadSha" <> "headSha")`)
+    .where('repositoryKey', 'in', (all) =>
+      all.selectFrom('repositories').select('repositoryKey').where('isEnabled', '=', 1).where('autoReview', '=', 1),
+    )
+    .orderBy('updatedAt', 'desc')
+    .orderBy('key', 'desc')
+    .limit(pageSize(limit));
+  if (after) {
+    const last = await rows.selectFrom('items').select('key').where('itemId', '=', after.itemId).executeTakeFirst();
+    query = query.where(isBefore(after.updatedAt, Number(last?.key ?? 0)));
+  }
+  return (await query.execute()).map(itemRow.decode);
+}

@@ -1,0 +1,69 @@
+import { join } from 'node:path';
+import type { Logger } from '../../log/index.ts';
+import { backlog } from './backlog.ts';
+import type { Database } from './database.ts';
+import { deliveries } from './deliveries.ts';
+import { drafts } from './drafts.ts';
+import { events } from './events.ts';
+import { items } from './items.ts';
+import { jobs } from './jobs.ts';
+import { endLeases } from './leases.ts';
+import { openPostgres } from './postgres/open.ts';
+import { prune } from './prune.ts';
+import { repositories } from './repositories.ts';
+import { runs } from './runs.ts';
+import { singles } from './singles.ts';
+import { openSqlite } from './sqlite/open.ts';
+import type { ReviewStore } from './types.ts';
+import { Wakes } from './wakes.ts';
+import { writes } from './writes.ts';
+
+export interface ReviewStoreOptions {
+  /** `postgres://…`; absent or empty: SQLite in `directory`. */
+  readonly connectionString?: string;
+  /** Where `backend.db` lies. */
+  readonly directory?: string;
+  /** Names this process among those that share the database. */
+  readonly owner: string;
+  /** Of SQLite: no other process has the database open, so nobody has a lease any more. */
+  readonly isAlone?: boolean;
+  readonly logger: Logger;
+}
+
+/**
+ * Opens the backend's database, makes it where there is none, and brings its tables up to date.
+ * @throws ReviewStoreError, also when a newer version made it
+ */
+export async function openReviewStore(options: ReviewStoreOptions): Promise<ReviewStore> {
+  const { connectionString, directory, owner, isAlone = false, logger } = options;
+  if (connectionString) {
+    const { database, wakes } = await openPostgres({ connectionString, owner, logger });
+    return storeOn(database, wakes);
+  }
+  if (directory === undefined) throw new TypeError('Name a directory or a connection string');
+  const database = await openSqlite(join(directory, 'backend.db'));
+  if (isAlone) await endLeases(database);
+  return storeOn(database, new Wakes());
+}
+
+function storeOn(database: Database, wakes: Wakes): ReviewStore {
+  return {
+    kind: database.kind,
+    ...repositories(database),
+    ...items(database),
+    ...runs(database, wakes),
+    ...drafts(database),
+    ...deliveries(database, wakes),
+    ...jobs(database, wakes),
+    ...backlog(database),
+    ...writes(database, wakes),
+    ...singles(database),
+    ...events(database, wakes),
+    onWake: (listener) => wakes.on(listener),
+    prune: (before) => prune(database, before),
+    close: async () => {
+      wakes.close();
+      await database.close();
+    },
+  };
+}

@@ -1,0 +1,44 @@
+import { ReviewStoreError } from './errors.ts';
+import { limits } from './limits.ts';
+import type { Page } from './types.ts';
+
+/** Where a page ended: what its last row is sorted by. */
+type Position = readonly number[];
+
+const encode = (position: Position): string => Buffer.from(JSON.stringify(position)).toString('base64url');
+
+/** @throws ReviewStoreError invalidCursor, for what `encode` has not made */
+export function positionOf<const N extends readonly string[]>(
+  cursor: string,
+  names: N,
+): { readonly [K in N[number]]: number } {
+  const position = parsed(cursor);
+  if (position?.length !== names.length || encode(position) !== cursor)
+    throw new ReviewStoreError('invalidCursor', 'The cursor is not one that a page of this list has given out');
+  return Object.fromEntries(names.map((name, index) => [name, position[index]])) as { [K in N[number]]: number };
+}
+
+function parsed(cursor: string): number[] | undefined {
+  try {
+    const found: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString());
+    return Array.isArray(found) && found.every((each) => Number.isSafeInteger(each)) ? found : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Rows a page may have: at least one, at most what the store gives at once. */
+export const pageSize = (limit: number): number => Math.min(Math.max(Math.trunc(limit) || 1, 1), limits.maxPage);
+
+/** Of one row more than the page has, whether there is a next one. */
+export function pageOf<R, T>(
+  found: readonly R[],
+  limit: number,
+  decode: (row: R) => T,
+  position: (row: R) => Position,
+): Page<T> {
+  const rows = found.slice(0, pageSize(limit));
+  const last = rows.at(-1);
+  const isMore = found.length > rows.length && last !== undefined;
+  return { rows: rows.map(decode), next: isMore ? encode(position(last)) : undefined };
+}

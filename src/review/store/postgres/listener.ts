@@ -1,0 +1,113 @@
+import type { Client, ClientConfig } from 'pg';
+import type { Logger } from '../../../log/index.ts';
+import { limits } from '../limits.ts';
+
+const channel = 'oratorio_review';
+
+interface ListenerOptions {
+  readonly connect: (config: ClientConfig) => Client;
+  readonly config: ClientConfig;
+  readonly logger: Logger;
+  /** What another process has sent. */
+  readonly onHint: (payload: string) => void;
+  /** Listens from now on; before, hints may have been missed. */
+  readonly onListening: () => void;
+}
+
+/**
+ * A connection of its own that hears the hints of other processes. When it is lost it is made anew, however often: what was
+ * missed meanwhile nobody knows, so then all are woken.
+ */
+export class Listener {
+  readonly #options: ListenerOptions;
+  #client: Client | undefined;
+  #retry: NodeJS.Timeout | undefined;
+  #failures = 0;
+  #isClosed = false;
+
+  constructor(options: ListenerOptions) {
+    this.#options = options;
+  }
+
+  /** @returns when it listens, or has failed and will try again by itself */
+  async start(): Promise<void> {
+    const client = this.#options.connect(this.#options.config);
+    this.#client = client;
+    let isOver = false;
+    const over = (error?: Error) => {
+      if (isOver) return;
+      isOver = true;
+      this.#lost(client, error);
+    };
+    client.on('error', over);
+    client.on('end', () => over());
+    client.on('notification', ({ payload }) => this.#options.onHint(payload ?? ''));
+    try {
+      await client.connect();
+      await client.query(`LISTEN ${channel}`);
+      if (isOver || this.#isClosed) return;
+      this.#failures = 0;
+      this.#options.onListening();
+    } catch (error) {
+      over(error as Error);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#retry);
+    await this.#client?.end().catch(() => {});
+  }
+
+  #lost(client: Client, error: Error | undefined): void {
+    if (this.#isClosed) return;
+    // What is half open still holds a socket.
+    void client.end().catch(() => {});
+    this.#failures += 1;
+    const { logger } = this.#options;
+    if (this.#failures === 1)
+      logger.warn('The connection that listens to PostgreSQL was lost; polling goes on', { error: error?.message });
+    const delay = Math.min(100 * 2 ** (this.#failures - 1), limits.postgres.relistenMs);
+    this.#retry = setTimeout(() => void this.start(), delay * (0.5 + Math.random() / 2)).unref();
+  }
+}
+
+/** Sends hints to the other processes: the first at once, those that follow closely together. */
+export class Notifier {
+  readonly #send: (payload: string) => Promise<unknown>;
+  readonly #self: string;
+  readonly #logger: Logger;
+  readonly #pending = new Set<string>();
+  #pause: NodeJS.Timeout | undefined;
+
+  constructor(self: string, logger: Logger, send: (payload: string) => Promise<unknown>) {
+    this.#self = self;
+    this.#logger = logger;
+    this.#send = send;
+  }
+
+  tell(what: string): void {
+    this.#pending.add(what);
+    if (!this.#pause) this.#flush();
+  }
+
+  close(): void {
+    clearTimeout(this.#pause);
+    this.#pending.clear();
+  }
+
+  #flush(): void {
+    if (this.#pending.size === 0) return;
+    const payload = `${this.#self} ${[...this.#pending].join(' ')}`;
+    this.#pending.clear();
+    this.#send(payload).catch((error: unknown) =>
+      this.#logger.debug('A hint was not sent', { error: error instanceof Error ? error.message : String(error) }),
+    );
+    this.#pause = setTimeout(() => {
+      this.#pause = undefined;
+      this.#flush();
+    }, limits.notifyMs).unref();
+  }
+}
+
+export const notification = (payload: string) => ({ text: 'SELECT pg_notify($1, $2)', values: [channel, payload] });

@@ -1,0 +1,57 @@
+import { ReviewStoreError, type ReviewStoreErrorCode } from '../errors.ts';
+
+/** SQLite's primary result codes (sqlite.org/rescode.html) that mean more to a caller than "it failed". */
+const resultCodes: Readonly<Record<number, ReviewStoreErrorCode>> = {
+  5: 'databaseBusy',
+  6: 'databaseBusy',
+  8: 'databaseReadOnly',
+  10: 'databaseFull',
+  11: 'databaseCorrupt',
+  13: 'databaseFull',
+  26: 'databaseCorrupt',
+};
+
+/** SQLITE_IOERR_READ and SQLITE_IOERR_SHORT_READ: the disk fails, but not for want of room. */
+const readErrors = [266, 522];
+
+const systemCodes: Readonly<Record<string, ReviewStoreErrorCode>> = {
+  ENOSPC: 'databaseFull',
+  EDQUOT: 'databaseFull',
+  EROFS: 'databaseReadOnly',
+  EACCES: 'databaseReadOnly',
+  EPERM: 'databaseReadOnly',
+};
+
+const advice: Partial<Record<ReviewStoreErrorCode, string>> = {
+  databaseBusy: 'Another process is writing to it. Only one backend may use a SQLite file',
+  databaseReadOnly: 'Make it and its directory writable for this user',
+  databaseFull: 'Make room; what was stored before is intact',
+  databaseCorrupt: 'It was left as it is. Stop the backend and move it aside with the files that end in -wal and -shm',
+};
+
+interface SystemError {
+  readonly code?: string;
+  readonly errcode?: number;
+}
+
+/** What SQLite or the file system said of `file`, in our terms. What is neither is a bug and comes back as it is. */
+export function sqliteError(error: unknown, file: string): unknown {
+  if (!(error instanceof Error) || error instanceof ReviewStoreError) return error;
+  const code = codeOf(error as SystemError);
+  if (code === undefined) return error;
+  const hint = advice[code];
+  const text = `${file} cannot be used (${error.message})${hint === undefined ? '' : `. ${hint}`}`;
+  return new ReviewStoreError(code, text, { cause: error });
+}
+
+/** Whether another connection holds the lock that we want. */
+export const isBusy = (error: unknown): boolean => [5, 6].includes(((error as SystemError).errcode ?? 0) & 0xff);
+
+function codeOf({ code, errcode }: SystemError): ReviewStoreErrorCode | undefined {
+  if (code === 'ERR_SQLITE_ERROR' && errcode !== undefined) {
+    return readErrors.includes(errcode) ? 'databaseFailed' : (resultCodes[errcode & 0xff] ?? 'databaseFailed');
+  }
+  // What node:sqlite answers when the database is closed.
+  if (code === 'ERR_INVALID_STATE') return 'storeClosed';
+  return code !== undefined && /^E[A-Z0-9]+$/.test(code) ? (systemCodes[code] ?? 'databaseFailed') : undefined;
+}

@@ -1,0 +1,88 @@
+import { limits } from './limits.ts';
+
+/** What a comment can ask for. */
+export const commandVerbs = ['review', 'fullReview', 'pause', 'resume', 'resolve', 'cancel', 'status', 'help'] as const;
+export type CommandVerb = (typeof commandVerbs)[number];
+
+export interface Command {
+  readonly verb: CommandVerb;
+  /** What a review should look at; only of `review for …`. */
+  readonly focus: string | null;
+}
+
+export type CommandSyntaxError =
+  | 'githubCommentCommandMultiline'
+  | 'githubCommentCommandVerbRequired'
+  | 'githubCommentCommandArgumentsInvalid'
+  | 'githubCommentCommandFocusRequired'
+  | 'githubCommentCommandFocusTooLong';
+
+export type ParsedCommand =
+  /** It is not for us. */
+  | { readonly kind: 'notCommand' }
+  /** It begins like one, and what follows is not a verb of ours: people talk about us as well. */
+  | { readonly kind: 'unsupported' }
+  | { readonly kind: 'invalid'; readonly verb: CommandVerb | null; readonly errorCode: CommandSyntaxError }
+  | { readonly kind: 'parsed'; readonly command: Command };
+
+/** Format characters: zero-width ones, soft hyphens, marks that turn the direction of the text round. */
+const invisible = /\p{Cf}/gu;
+const lineBreak = /[\n\r\v\f\u0085\u2028\u2029]/;
+/** Everything but the blanks between words. */
+const control = /[^\P{Cc}\t]/u;
+
+/** Verbs by their words in lower case. */
+const verbs: ReadonlyMap<string, CommandVerb> = new Map([
+  ['review', 'review'],
+  ['full review', 'fullReview'],
+  ['pause', 'pause'],
+  ['resume', 'resume'],
+  ['resolve', 'resolve'],
+  ['cancel', 'cancel'],
+  ['status', 'status'],
+  ['help', 'help'],
+]);
+const spoken = /^(full\s+review|\S+)(?:\s+([\s\S]*))?$/i;
+
+/**
+ * Reads a whole comment as one command: `@handle review`, `review for <focus>`, `full review`, `pause`, `resume`, `resolve`,
+ * `cancel`, `status`, `help`. Verb and handle in any case, one line, NFKC, invisible characters taken out.
+ *
+ * @param body the comment as the forge gave it
+ * @param handle what a mention begins with, without the @
+ */
+export function parseCommand(body: string, handle: string): ParsedCommand {
+  const text = body.normalize('NFKC').replace(invisible, '').trim();
+  const mention = `@${handle.normalize('NFKC')}`;
+  if (handle === '' || text.slice(0, mention.length).toLowerCase() !== mention.toLowerCase())
+    return { kind: 'notCommand' };
+  const rest = text.slice(mention.length);
+  if (rest === '') return invalid(null, 'githubCommentCommandVerbRequired');
+  if (!/^\s/.test(rest)) return { kind: 'notCommand' };
+  return parseWords(rest.trim());
+}
+
+function parseWords(text: string): ParsedCommand {
+  const [, words = '', given = ''] = spoken.exec(text) ?? [];
+  const verb = verbs.get(words.toLowerCase().replace(/\s+/, ' '));
+  if (verb === undefined) return { kind: 'unsupported' };
+  if (lineBreak.test(text)) return invalid(verb, 'githubCommentCommandMultiline');
+  if (control.test(text)) return invalid(verb, 'githubCommentCommandArgumentsInvalid');
+  if (given === '') return { kind: 'parsed', command: { verb, focus: null } };
+  return verb === 'review' ? withFocus(given) : invalid(verb, 'githubCommentCommandArgumentsInvalid');
+}
+
+function withFocus(given: string): ParsedCommand {
+  const found = /^for(?:\s+(.+))?$/isu.exec(given);
+  if (!found) return invalid('review', 'githubCommentCommandArgumentsInvalid');
+  const focus = found[1] ?? '';
+  if (focus === '') return invalid('review', 'githubCommentCommandFocusRequired');
+  if ([...focus].length > limits.focusCodePoints) return invalid('review', 'githubCommentCommandFocusTooLong');
+  return { kind: 'parsed', command: { verb: 'review', focus } };
+}
+
+const invalid = (verb: CommandVerb | null, errorCode: CommandSyntaxError): ParsedCommand => ({
+  kind: 'invalid',
+  verb,
+  errorCode,
+});

@@ -1,0 +1,230 @@
+import * as v from 'valibot';
+import { repositoryKeyOf } from '../settings/repositories.ts';
+import type { NewCommand, NewJob } from '../store/index.ts';
+import { parseCommand } from './command.ts';
+import { type CommandFacts, judgeCommand } from './eligibility.ts';
+import { CheckRun, type Envelope, Installation, IssueComment, PullRequest, RepositoryChange } from './payloads.ts';
+
+/** What of the settings the intake goes by. */
+export interface IntakeRules {
+  /** Secrets that a delivery may be signed with; none: nothing is taken in. */
+  readonly secrets: readonly string[];
+  readonly instance: string;
+  readonly handle: string;
+  /** Whose check runs are ours; undefined: not known. */
+  readonly appId: string | undefined;
+  /** Keys of the configured repositories, and whether a workspace route leads to each. */
+  readonly repositories: ReadonlyMap<string, { readonly hasWorkspaceRoute: boolean }>;
+  /** Owners of the configured repositories, in lower case. */
+  readonly owners: ReadonlySet<string>;
+}
+
+/** What a delivery comes to. Nothing has happened yet. */
+export type Decision =
+  | { readonly kind: 'ignored'; readonly reason: string }
+  | {
+      readonly kind: 'queued';
+      readonly job: NewJob;
+      readonly number: number | null;
+      readonly command: NewCommand | null;
+    }
+  | {
+      readonly kind: 'rejected';
+      readonly errorCode: string;
+      readonly number: number;
+      readonly command: NewCommand | null;
+      /** What tells the author; null: nobody is answered. */
+      readonly job: NewJob | null;
+    };
+
+/** A payload that has not what its event must have. Names the place and never what was there. */
+export class PayloadError extends Error {
+  override readonly name = 'PayloadError';
+}
+
+type Judge = (payload: unknown, rules: IntakeRules, what: string) => Decision;
+
+const ignored = (reason: string): Decision => ({ kind: 'ignored', reason });
+
+/** Reviews depend on these; what changes anything else of a pull request leads to nothing. */
+const table: Readonly<Record<string, Readonly<Record<string, Judge>>>> = {
+  issue_comment: { created: comment },
+  pull_request: {
+    opened: pullRequest,
+    reopened: pullRequest,
+    synchronize: pullRequest,
+    ready_for_review: pullRequest,
+    converted_to_draft: pullRequest,
+    closed: pullRequest,
+    labeled: pullRequest,
+    unlabeled: pullRequest,
+    edited: editedPullRequest,
+  },
+  check_run: { rerequested: checkRun },
+  installation: {
+    created: installation,
+    deleted: installation,
+    suspend: installation,
+    unsuspend: installation,
+    new_permissions_accepted: installation,
+  },
+  installation_repositories: { added: installation, removed: installation },
+  repository: {
+    renamed: repositoryChange,
+    transferred: repositoryChange,
+    archived: repositoryChange,
+    unarchived: repositoryChange,
+    deleted: repositoryChange,
+    edited: repositoryChange,
+  },
+};
+
+/**
+ * What a signed delivery leads to, by event and action before anything else of it is looked at. Pure.
+ *
+ * @throws PayloadError when an event that leads to something has not what it must have
+ */
+export function decide(event: string, envelope: Envelope, payload: unknown, rules: IntakeRules): Decision {
+  const actions = Object.hasOwn(table, event) ? table[event] : undefined;
+  if (!actions) return ignored('eventIgnored');
+  const { action = '' } = envelope;
+  const judge = Object.hasOwn(actions, action) ? actions[action] : undefined;
+  return judge ? judge(payload, rules, `${event}.${action}`) : ignored('actionIgnored');
+}
+
+/** The key of the repository a payload is about; undefined when its host is not the one that is configured. */
+export function repositoryOf(
+  repository: { readonly full_name: string; readonly html_url?: string | undefined },
+  { instance }: Pick<IntakeRules, 'instance'>,
+): string | undefined {
+  const { full_name, html_url } = repository;
+  const host = html_url === undefined ? instance : URL.canParse(html_url) ? new URL(html_url).host : '';
+  return host.toLowerCase() === instance ? repositoryKeyOf(instance, full_name) : undefined;
+}
+
+function read<T>(schema: v.GenericSchema<unknown, T>, payload: unknown): T {
+  const result = v.safeParse(schema, payload);
+  if (result.success) return result.output;
+  const [issue] = result.issues;
+  const path = (issue.path ?? []).map((item) => String(item.key)).join('.');
+  throw new PayloadError(`${path || 'the payload'} is missing or of the wrong type`);
+}
+
+/** The key and what is configured of a repository that is. */
+function configured(repository: Parameters<typeof repositoryOf>[0], rules: IntakeRules) {
+  const repositoryKey = repositoryOf(repository, rules);
+  const found = repositoryKey === undefined ? undefined : rules.repositories.get(repositoryKey);
+  return repositoryKey === undefined || !found ? undefined : { repositoryKey, ...found };
+}
+
+/** Everything about one pull request is done in the order in which it came. */
+const keyOf = (repositoryKey: string, number: number): string => `${repositoryKey}#${number}`;
+
+function pullRequest(payload: unknown, rules: IntakeRules, reason: string): Decision {
+  const { repository, pull_request } = read(PullRequest, payload);
+  const known = configured(repository, rules);
+  if (!known) return ignored('repositoryNotConfigured');
+  const { number } = pull_request;
+  const key = keyOf(known.repositoryKey, number);
+  const job: NewJob = {
+    kind: 'delivery',
+    key,
+    payload: { repositoryKey: known.repositoryKey, number, reason },
+    dedupe: `pull:${key}`,
+  };
+  return { kind: 'queued', job, number, command: null };
+}
+
+/** Another base is another change; a title may take a pull request out of review, or into it. */
+function editedPullRequest(payload: unknown, rules: IntakeRules, reason: string): Decision {
+  const { changes } = read(PullRequest, payload);
+  if (changes?.base === undefined && changes?.title === undefined) return ignored('editIgnored');
+  return pullRequest(payload, rules, reason);
+}
+
+function checkRun(payload: unknown, rules: IntakeRules, reason: string): Decision {
+  const { repository, check_run } = read(CheckRun, payload);
+  const known = configured(repository, rules);
+  if (!known) return ignored('repositoryNotConfigured');
+  const { app, external_id, head_sha: headSha, pull_requests } = check_run;
+  if (rules.appId !== undefined && app && String(app.id) !== rules.appId) return ignored('checkRunOfAnother');
+  // Of a pull request from a fork GitHub names no number; what we called the check run leads to it.
+  const number = pull_requests[0]?.number ?? null;
+  const externalId = external_id || null;
+  if (number === null && externalId === null) return ignored('checkRunWithoutPullRequest');
+  const key = number === null ? `${known.repositoryKey}@${headSha}` : keyOf(known.repositoryKey, number);
+  const job: NewJob = {
+    kind: 'delivery',
+    key,
+    payload: { repositoryKey: known.repositoryKey, number, reason, headSha, externalId },
+  };
+  return { kind: 'queued', job, number, command: null };
+}
+
+function installation(payload: unknown, rules: IntakeRules, reason: string): Decision {
+  const { id, account } = read(Installation, payload).installation;
+  const owner = account.login.toLowerCase();
+  if (!rules.owners.has(owner)) return ignored('repositoryNotConfigured');
+  const job: NewJob = {
+    kind: 'sync',
+    key: `owner:${rules.instance}/${owner}`,
+    payload: { trigger: 'webhook', owner, installationId: id, reason },
+  };
+  return { kind: 'queued', job, number: null, command: null };
+}
+
+function repositoryChange(payload: unknown, rules: IntakeRules, reason: string): Decision {
+  const known = configured(read(RepositoryChange, payload).repository, rules);
+  if (!known) return ignored('repositoryNotConfigured');
+  const { repositoryKey } = known;
+  const job: NewJob = {
+    kind: 'sync',
+    key: repositoryKey,
+    payload: { trigger: 'webhook', repositoryKey, reason },
+  };
+  return { kind: 'queued', job, number: null, command: null };
+}
+
+function comment(payload: unknown, rules: IntakeRules): Decision {
+  const { repository, issue, comment } = read(IssueComment, payload);
+  if (issue.pull_request === undefined) return ignored('notAPullRequest');
+  const parsed = parseCommand(comment.body, rules.handle);
+  if (parsed.kind === 'notCommand') return ignored('notACommand');
+  if (parsed.kind === 'unsupported') return ignored('commandUnsupported');
+  const known = configured(repository, rules);
+  const { number } = issue;
+  if (!known) {
+    const errorCode = 'githubCommentCommandRepositoryNotConfigured';
+    return { kind: 'rejected', errorCode, number, command: null, job: null };
+  }
+  const facts: CommandFacts = {
+    isBot: isBot(comment),
+    association: comment.author_association,
+    isRepositoryConfigured: true,
+    hasWorkspaceRoute: known.hasWorkspaceRoute,
+  };
+  const judged = judgeCommand(facts);
+  const refusal = judged.kind === 'rejected' ? judged.errorCode : undefined;
+  const errorCode = refusal ?? (parsed.kind === 'invalid' ? parsed.errorCode : null);
+  const command: NewCommand = {
+    commentId: comment.id,
+    repositoryKey: known.repositoryKey,
+    number,
+    actor: comment.user.login,
+    verb: parsed.kind === 'parsed' ? parsed.command.verb : (parsed.verb ?? ''),
+    focus: parsed.kind === 'parsed' ? parsed.command.focus : null,
+    status: errorCode === null ? 'queued' : 'rejected',
+    errorCode,
+  };
+  const job: NewJob = {
+    kind: 'command',
+    key: keyOf(known.repositoryKey, number),
+    payload: { commentId: comment.id, association: comment.author_association },
+  };
+  if (errorCode === null) return { kind: 'queued', job, number, command };
+  // A reply to a program may be answered by it, and so on for ever.
+  return { kind: 'rejected', errorCode, number, command, job: facts.isBot ? null : job };
+}
+
+const isBot = ({ user, performed_via_github_app }: IssueComment['comment']): boolean =>
+  user.type === 'Bot' || user.login.endsWith('[bot]') || (performed_via_github_app ?? null) !== null;

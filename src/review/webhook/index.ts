@@ -1,0 +1,20 @@
+/**
+ * What GitHub tells us, taken in: signature, the table of answers, what each event leads to, the grammar of mention commands
+ * and who may give one. Called by the backend (`webhookRoute`) and by whoever works on commands (`decideCommand`). Never here:
+ * a call to GitHub, the work that a delivery leads to, anything that is not kept before it is answered.
+ */
+export { type Command, type CommandVerb, commandVerbs, type ParsedCommand, parseCommand } from './command.ts';
+export { type Decision, decide, type IntakeRules, PayloadError } from './decide.ts';
+export {
+  type CommandFacts,
+  type CommandRejection,
+  decideCommand,
+  type Eligibility,
+  judgeCommand,
+} from './eligibility.ts';
+export { type IntakeOptions, type WebhookAnswer, WebhookIntake, type WebhookRequest } from './intake.ts';
+export { type DeliveryNews, News } from './news.ts';
+export { webhookPath, webhookRoute } from './route.ts';
+export { rulesOf } from './rules.ts';
+export { isSignedBy, parseSignature } from './signature.ts';
+export { WrongSignatures } from './wrong-signatures.ts';

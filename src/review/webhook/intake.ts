@@ -1,0 +1,226 @@
+import * as v from 'valibot';
+import type { Logger } from '../../log/index.ts';
+import type { BackendSettings } from '../settings/schema.ts';
+import { type NewDelivery, type ReviewStore, ReviewStoreError } from '../store/index.ts';
+import { type Decision, decide, type IntakeRules, PayloadError, repositoryOf } from './decide.ts';
+import { limits } from './limits.ts';
+import { News } from './news.ts';
+import { Envelope } from './payloads.ts';
+import { rulesOf } from './rules.ts';
+import { isSignedBy, parseSignature } from './signature.ts';
+import { WrongSignatures } from './wrong-signatures.ts';
+
+/** A request as the intake sees it. */
+export interface WebhookRequest {
+  /** By lower-case name. */
+  readonly header: (name: string) => string | undefined;
+  readonly remoteAddress: string;
+  /** The body as it came over the wire; not asked for when the answer is clear without it. */
+  readonly bytes: () => Promise<Uint8Array>;
+}
+
+export interface WebhookAnswer {
+  readonly status: number;
+  readonly body: Readonly<Record<string, unknown>>;
+  readonly retryAfterSeconds?: number;
+}
+
+export interface IntakeOptions {
+  /** The settings that hold now. */
+  readonly settings: () => BackendSettings;
+  readonly store: Pick<ReviewStore, 'takeDelivery' | 'publish'>;
+  readonly logger: Logger;
+  readonly wrongSignatures?: WrongSignatures;
+}
+
+/** Ends the judging of a request with an answer. */
+class Refusal extends Error {
+  override readonly name = 'Refusal';
+  readonly answer: WebhookAnswer;
+
+  constructor(status: number, code: string, message: string, retryAfterSeconds?: number) {
+    super(message);
+    const body = { error: { code, message, details: {} } };
+    this.answer = { status, body, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) };
+  }
+}
+
+const decoder = new TextDecoder();
+const jsonType = /^application\/json\s*(?:;|$)/i;
+const deliveryId = /^[A-Za-z0-9-]{1,64}$/;
+const eventName = /^[a-z0-9_]{1,64}$/;
+
+/**
+ * Takes in what GitHub tells. The order is the contract: secret there, signature right, and only then anything that would
+ * show how this backend is configured. What it answers 202 for is on the disk.
+ */
+export class WebhookIntake {
+  readonly #options: IntakeOptions;
+  readonly #wrong: WrongSignatures;
+  readonly #news: News;
+  #inFlight = 0;
+  #bytesInFlight = 0;
+  /** Answers since the start, by what came of the delivery. */
+  readonly counts = new Map<string, number>();
+
+  constructor(options: IntakeOptions) {
+    this.#options = options;
+    this.#wrong = options.wrongSignatures ?? new WrongSignatures();
+    this.#news = new News(options.store, options.logger);
+  }
+
+  /** Answers by the table of the webhook. Throws only what `request.bytes` throws (too large, gone) and bugs. */
+  async take(request: WebhookRequest): Promise<WebhookAnswer> {
+    const answer = await this.#take(request);
+    const outcome = answer.status < 300 ? String(answer.body['status']) : 'refused';
+    this.counts.set(outcome, (this.counts.get(outcome) ?? 0) + 1);
+    return answer;
+  }
+
+  async #take(request: WebhookRequest): Promise<WebhookAnswer> {
+    const from = performance.now();
+    const size = announcedSize(request);
+    if (this.#inFlight >= limits.inFlight || this.#bytesInFlight + size > limits.bytesInFlight)
+      return unavailable('Too many deliveries are being taken in.').answer;
+    this.#inFlight += 1;
+    this.#bytesInFlight += size;
+    try {
+      return await this.#judge(request, from);
+    } catch (error) {
+      if (error instanceof Refusal) return error.answer;
+      throw error;
+    } finally {
+      this.#inFlight -= 1;
+      this.#bytesInFlight -= size;
+    }
+  }
+
+  /** Tells readers of the event stream what they have not been told yet. */
+  close(): Promise<void> {
+    return this.#news.close();
+  }
+
+  async #judge(request: WebhookRequest, from: number): Promise<WebhookAnswer> {
+    const rules = rulesOf(this.#options.settings());
+    const body = await this.#signedBody(request, rules);
+    if (!jsonType.test(request.header('content-type') ?? ''))
+      throw new Refusal(415, 'unsupportedMediaType', 'Set the content type of the webhook to application/json.');
+    const payload = parsed(body);
+    const event = named(request, 'x-github-event', eventName);
+    const id = named(request, 'x-github-delivery', deliveryId);
+    if (event === 'ping') return { status: 200, body: { status: 'pong' } };
+    const envelope = v.parse(Envelope, payload);
+    const decision = decided(event, envelope, payload, rules);
+    const delivery: Omit<NewDelivery, 'tookMs'> = {
+      deliveryId: id,
+      event,
+      action: envelope.action ?? null,
+      repositoryKey: (envelope.repository && repositoryOf(envelope.repository, rules)) ?? null,
+      sender: envelope.sender?.login ?? null,
+      ...recordOf(decision, id),
+    };
+    return this.#keep(delivery, decision, from);
+  }
+
+  async #signedBody(request: WebhookRequest, { secrets }: IntakeRules): Promise<Uint8Array> {
+    if (secrets.length === 0)
+      throw new Refusal(503, 'githubWebhookSecretRequired', 'This backend has no webhook secret: it takes nothing in.');
+    const given = parseSignature(request.header('x-hub-signature-256'));
+    if (given) {
+      const body = await request.bytes();
+      if (isSignedBy(secrets, body, given)) return body;
+    }
+    const retryAfter = this.#wrong.count(request.remoteAddress);
+    if (retryAfter !== undefined)
+      throw new Refusal(429, 'tooManyInvalidSignatures', 'Too many deliveries with a wrong signature.', retryAfter);
+    this.#options.logger.warn('a delivery with a wrong signature was refused', { from: request.remoteAddress });
+    throw new Refusal(403, 'invalidSignature', 'X-Hub-Signature-256 is missing or wrong.');
+  }
+
+  async #keep(delivery: Omit<NewDelivery, 'tookMs'>, decision: Decision, from: number): Promise<WebhookAnswer> {
+    const { deliveryId, event, outcome } = delivery;
+    let taken: 'new' | 'duplicate';
+    try {
+      taken = await this.#options.store.takeDelivery({ ...delivery, tookMs: performance.now() - from });
+    } catch (error) {
+      if (!(error instanceof ReviewStoreError)) throw error;
+      this.#options.logger.error('a delivery cannot be kept', { deliveryId, event, code: error.code, error });
+      throw unavailable('The delivery cannot be kept at the moment.');
+    }
+    if (taken === 'duplicate') return { status: 200, body: { status: 'duplicate', deliveryId } };
+    this.#news.add({ deliveryId, event, outcome });
+    return { status: 202, body: { ...told(decision), deliveryId } };
+  }
+}
+
+/** A body in pieces may become as long as any may be. */
+function announcedSize(request: WebhookRequest): number {
+  if (request.header('transfer-encoding') !== undefined) return limits.bodyBytes;
+  const length = Number(request.header('content-length') ?? 0);
+  return Number.isFinite(length) ? length : limits.bodyBytes;
+}
+
+const unavailable = (message: string) => new Refusal(503, 'intakeUnavailable', message, limits.retryAfterSeconds);
+
+/** A byte order mark is skipped and bytes that are no UTF-8 are replaced: the signature says that GitHub meant them. */
+function parsed(body: Uint8Array): unknown {
+  let payload: unknown;
+  try {
+    payload = JSON.parse(decoder.decode(body));
+  } catch {
+    throw new Refusal(400, 'invalidPayload', 'The body is not JSON.');
+  }
+  if (typeof payload !== 'object' || payload === null || Array.isArray(payload))
+    throw new Refusal(400, 'invalidPayload', 'The payload must be a JSON object.');
+  return payload;
+}
+
+function named(request: WebhookRequest, name: string, shape: RegExp): string {
+  const value = request.header(name);
+  if (value === undefined || !shape.test(value))
+    throw new Refusal(400, 'missingHeader', `The header ${name} is missing or malformed.`);
+  return value;
+}
+
+function decided(event: string, envelope: Envelope, payload: unknown, rules: IntakeRules): Decision {
+  try {
+    return decide(event, envelope, payload, rules);
+  } catch (error) {
+    if (error instanceof PayloadError) throw new Refusal(400, 'invalidPayload', error.message);
+    throw error;
+  }
+}
+
+/** What is kept of a decision. */
+function recordOf(
+  decision: Decision,
+  deliveryId: string,
+): Pick<NewDelivery, 'outcome' | 'reason' | 'number' | 'job' | 'command'> {
+  switch (decision.kind) {
+    case 'ignored':
+      return { outcome: 'ignored', reason: decision.reason, number: null, job: null, command: null };
+    case 'queued':
+      return { outcome: 'queued', reason: null, ...pick(decision, deliveryId) };
+    case 'rejected':
+      return { outcome: 'rejected', reason: decision.errorCode, ...pick(decision, deliveryId) };
+  }
+}
+
+/** The job knows its delivery: whoever does it tells what came of it. */
+const pick = ({ number, job, command }: Exclude<Decision, { kind: 'ignored' }>, deliveryId: string) => ({
+  number,
+  job: job && { ...job, payload: { ...job.payload, deliveryId } },
+  command,
+});
+
+/** What GitHub's log of deliveries shows. */
+function told(decision: Decision): Readonly<Record<string, unknown>> {
+  switch (decision.kind) {
+    case 'ignored':
+      return { status: 'ignored', reason: decision.reason };
+    case 'queued':
+      return { status: 'queued', ...(decision.command && { commandId: decision.command.commentId }) };
+    case 'rejected':
+      return { status: 'rejected', errorCode: decision.errorCode };
+  }
+}

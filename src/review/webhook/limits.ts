@@ -1,0 +1,21 @@
+/** Limits of the intake. Units are in the names. */
+export const limits = {
+  /** GitHub drops payloads that are larger itself. */
+  bodyBytes: 25 * 1_048_576,
+  /** GitHub gives up after 10 s. */
+  deadlineMs: 9_000,
+  /** Deliveries that are being taken in at once; more are answered 503 and come again. */
+  inFlight: 2_000,
+  /** Of their bodies together: whoever has no secret can send bodies too, and they are kept until they are checked. */
+  bytesInFlight: 256 * 1_048_576,
+  retryAfterSeconds: 5,
+  focusCodePoints: 500,
+  /** Wrong signatures of one address in one window before they are answered 429. */
+  wrongSignatures: 30,
+  wrongSignatureWindowMs: 60_000,
+  /** Addresses that are counted at once; the one that has been quiet longest is forgotten. */
+  countedAddresses: 4_096,
+  /** Deliveries come in bursts: one event tells of all that came in this time. */
+  newsMs: 250,
+  newsIds: 50,
+} as const;

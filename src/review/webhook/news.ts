@@ -1,0 +1,50 @@
+import type { Logger } from '../../log/index.ts';
+import type { ReviewStore } from '../store/index.ts';
+import { limits } from './limits.ts';
+
+export interface DeliveryNews {
+  readonly deliveryId: string;
+  /** Known when it came; what became of it is told without. */
+  readonly event?: string;
+  readonly outcome: string;
+}
+
+/** Tells of deliveries, and of what became of them, in one event per moment: a write of its own for each would cost as much as the delivery itself. */
+export class News {
+  readonly #store: Pick<ReviewStore, 'publish'>;
+  readonly #logger: Logger;
+  #count = 0;
+  #latest: DeliveryNews[] = [];
+  #timer: NodeJS.Timeout | undefined;
+  #sending: Promise<void> = Promise.resolve();
+
+  constructor(store: Pick<ReviewStore, 'publish'>, logger: Logger) {
+    this.#store = store;
+    this.#logger = logger;
+  }
+
+  add(news: DeliveryNews): void {
+    this.#count += 1;
+    if (this.#latest.length < limits.newsIds) this.#latest.push(news);
+    this.#timer ??= setTimeout(() => this.#send(), limits.newsMs);
+  }
+
+  #send(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (this.#count === 0) return;
+    const data = { count: this.#count, deliveries: this.#latest };
+    this.#count = 0;
+    this.#latest = [];
+    const sent = this.#store.publish('delivery.received', data).catch((error: unknown) => {
+      this.#logger.warn('readers of the event stream cannot be told of deliveries', { error });
+    });
+    this.#sending = this.#sending.then(() => sent);
+  }
+
+  /** Tells what has not been told. */
+  async close(): Promise<void> {
+    this.#send();
+    await this.#sending;
+  }
+}

@@ -1,0 +1,57 @@
+/**
+ * What the intake reads of GitHub's payloads, and nothing more: a field that is not named here may be missing, new or of any
+ * type. Whatever a payload says of a pull request is a hint only; the pull request is read fresh before anything is done.
+ */
+import * as v from 'valibot';
+
+const wholeNumber = v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(Number.MAX_SAFE_INTEGER));
+const word = v.pipe(v.string(), v.maxLength(1_000));
+const account = v.object({ login: word, type: v.optional(word, '') });
+const sender = v.object({ login: word });
+const repository = v.object({
+  full_name: v.pipe(v.string(), v.nonEmpty(), v.maxLength(300)),
+  html_url: v.optional(v.pipe(v.string(), v.maxLength(2_000))),
+});
+
+/** Of every payload, also of one that is ignored: what is of another type counts as absent. */
+export const Envelope = v.object({
+  action: v.fallback(v.optional(v.pipe(v.string(), v.maxLength(100))), undefined),
+  sender: v.fallback(v.optional(sender), undefined),
+  repository: v.fallback(v.optional(repository), undefined),
+});
+export type Envelope = v.InferOutput<typeof Envelope>;
+
+export const IssueComment = v.object({
+  repository,
+  issue: v.object({ number: wholeNumber, pull_request: v.optional(v.record(v.string(), v.unknown())) }),
+  comment: v.object({
+    id: wholeNumber,
+    body: v.pipe(v.string(), v.maxLength(300_000)),
+    author_association: v.optional(word, 'NONE'),
+    user: account,
+    performed_via_github_app: v.nullish(v.record(v.string(), v.unknown())),
+  }),
+});
+export type IssueComment = v.InferOutput<typeof IssueComment>;
+
+export const PullRequest = v.object({
+  repository,
+  pull_request: v.object({ number: wholeNumber }),
+  changes: v.optional(v.object({ base: v.optional(v.unknown()), title: v.optional(v.unknown()) })),
+});
+
+export const CheckRun = v.object({
+  repository,
+  check_run: v.object({
+    head_sha: v.pipe(v.string(), v.hexadecimal(), v.minLength(40), v.maxLength(64)),
+    external_id: v.nullish(word),
+    app: v.nullish(v.object({ id: wholeNumber })),
+    pull_requests: v.optional(v.array(v.object({ number: wholeNumber })), []),
+  }),
+});
+
+export const Installation = v.object({
+  installation: v.object({ id: wholeNumber, account: v.object({ login: word }) }),
+});
+
+export const RepositoryChange = v.object({ repository });

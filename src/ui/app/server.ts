@@ -1,0 +1,79 @@
+import { dashboardPaths, type PageView, pageViews } from '../../protocol/browser.ts';
+import type { PageInfo } from '../../protocol/index.ts';
+import type { Api } from './api.ts';
+
+/** Views of the review backend's page; the others are those of the Hub and of workspaces. */
+export const reviewViews = ['queue', 'deliveries', 'sources'] as const;
+export const viewNames = [...pageViews, ...reviewViews] as const;
+export type ViewName = PageView | (typeof reviewViews)[number];
+
+/** What the page knows of the server it belongs to. */
+export interface Page extends Omit<PageInfo, 'kind' | 'views'> {
+  readonly kind: PageInfo['kind'] | 'review';
+  readonly views: readonly ViewName[];
+}
+
+/** What differs between the servers that serve this page. */
+export interface Server {
+  readonly kind: Page['kind'];
+  /** Its name where a workspace would have its path. */
+  readonly name: string;
+  /** What is shown when the address names no view. */
+  readonly firstView: ViewName;
+  readonly readPage: (api: Api) => Promise<Page>;
+  readonly streams: { readonly events: string; readonly inspect: string };
+  /** Where the charts of its machines are. */
+  readonly machines: string;
+  readonly gate: {
+    /** What a command does for who has no token, and the command. */
+    readonly hint: string;
+    readonly command: string;
+    /** The command that shows or starts what does not answer. */
+    readonly whenSilent: string;
+  };
+}
+
+const ofTerminal = 'This command opens the page with the right one:';
+
+const servers: Readonly<Record<Page['kind'], Server>> = {
+  hub: {
+    kind: 'hub',
+    name: 'Hub',
+    firstView: 'overview',
+    readPage: (api) => api.get<PageInfo>('/v1/page'),
+    streams: { events: '/v1/events', inspect: '/v1/inspect' },
+    machines: '/v1/machines',
+    gate: { hint: ofTerminal, command: 'oratorio inspect', whenSilent: 'oratorio list' },
+  },
+  workspace: {
+    kind: 'workspace',
+    name: 'Workspace',
+    firstView: 'overview',
+    readPage: (api) => api.get<PageInfo>(dashboardPaths.pageInfo),
+    streams: { events: `/dashboard${dashboardPaths.eventStream}`, inspect: dashboardPaths.inspect },
+    machines: dashboardPaths.machines,
+    gate: { hint: ofTerminal, command: 'oratorio dashboard --open', whenSilent: 'oratorio list' },
+  },
+  review: {
+    kind: 'review',
+    name: 'Reviews',
+    firstView: 'queue',
+    readPage: async (api) => {
+      const { version } = await api.get<{ readonly version: string }>('/api/v1/status');
+      return { kind: 'review', version, views: [...reviewViews, 'actors'] };
+    },
+    streams: { events: '/api/v1/events', inspect: '/api/v1/inspect' },
+    machines: '/api/v1/machines',
+    gate: {
+      hint: 'It is the service token of the review backend: Server.ServiceToken of its settings, or what it keeps in its state directory:',
+      command: 'cat ~/.oratorio/backend/service.token',
+      whenSilent: 'oratorio backend',
+    },
+  },
+};
+
+/** Who served this page: each of the three serves it under a path of its own. */
+export function serverOf({ pathname }: Pick<Location, 'pathname'>): Server {
+  if (/^\/dashboard(\/|$)/i.test(pathname)) return servers.workspace;
+  return /^\/review(\/|$)/i.test(pathname) ? servers.review : servers.hub;
+}

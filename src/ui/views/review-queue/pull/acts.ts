@@ -1,0 +1,69 @@
+import type { ReviewDraft, ReviewFinding } from '../../../../protocol/index.ts';
+import { ApiError } from '../../../app/api.ts';
+import type { App } from '../../../app/app.ts';
+import { words } from '../../../app/resource.ts';
+import type { FindingChange, ReviewApi } from '../../review/api.ts';
+import { attempt } from '../../review/live.ts';
+import { counted } from '../../review/words.ts';
+
+/** Why a change was not taken: somebody else has changed it since it was read. */
+export type Conflict = { readonly message: string };
+
+/** What publishing came to. */
+export type Published =
+  | { readonly outcome: 'begun' }
+  /** It stands in the way; a person may publish all the same. */
+  | { readonly outcome: 'blocked'; readonly message: string }
+  | { readonly outcome: 'refused' };
+
+/** What can be done to a draft and its findings. Each tells the person how it went. */
+export function draftActs(app: App, api: ReviewApi, reload: () => void) {
+  const andReload = async (work: Promise<unknown>, done: string): Promise<boolean> => {
+    const worked = await attempt(app, work, done);
+    reload();
+    return worked;
+  };
+  /** Resolves to the conflict, null when it was taken, undefined when it was refused otherwise. */
+  const onVersion = async (work: Promise<unknown>, done: string): Promise<Conflict | null | undefined> => {
+    try {
+      await work;
+      app.toast({ text: done, ms: 2_500 });
+      return null;
+    } catch (fault) {
+      if (fault instanceof ApiError && fault.status === 412) return { message: fault.message };
+      app.toast({ text: words(fault), tone: 'danger' });
+      return undefined;
+    } finally {
+      reload();
+    }
+  };
+  return {
+    setStatus: ({ findingId, title }: ReviewFinding, status: ReviewFinding['status']) =>
+      andReload(api.editFinding(findingId, { status }), `“${title}” is ${status}.`),
+    saveFinding: (findingId: string, change: FindingChange, version: number) =>
+      onVersion(api.editFinding(findingId, change, version), 'The finding is changed.'),
+    saveSummary: (draft: Pick<ReviewDraft, 'draftId' | 'version'>, summary: string) =>
+      onVersion(api.editSummary(draft, summary), 'The summary is changed.'),
+    resolve: ({ findingId, title }: ReviewFinding, resolution: 'fixed' | 'dismissed', note: string) =>
+      andReload(api.resolve(findingId, resolution, note), `“${title}” is ${resolution}.`),
+    discard: ({ draftId }: ReviewDraft) => andReload(api.discard(draftId), 'The draft is discarded.'),
+    retryWrite: (writeId: string) => andReload(api.retryWrite(writeId), 'It is sent again.'),
+
+    async publish({ draftId, findings }: ReviewDraft, override: boolean): Promise<Published> {
+      const count = findings.filter(({ status }) => status === 'accepted').length;
+      try {
+        await api.publish(draftId, override);
+        app.toast({ text: `${counted(count, 'finding')} on the way to the pull request.`, ms: 4_000 });
+        return { outcome: 'begun' };
+      } catch (fault) {
+        if (fault instanceof ApiError && fault.code === 'draftBlocked' && fault.details['isOverridable'] !== false)
+          return { outcome: 'blocked', message: fault.message };
+        app.toast({ text: words(fault), tone: 'danger' });
+        return { outcome: 'refused' };
+      } finally {
+        reload();
+      }
+    },
+  };
+}
+export type DraftActs = ReturnType<typeof draftActs>;

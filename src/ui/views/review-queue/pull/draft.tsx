@@ -1,0 +1,235 @@
+import { useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import type { ReviewDraft, ReviewFinding, ReviewItem } from '../../../../protocol/index.ts';
+import type { App } from '../../../app/app.ts';
+import { useResource } from '../../../app/resource.ts';
+import { Confirm } from '../../../parts/dialog.tsx';
+import { Glyph } from '../../../parts/glyphs.tsx';
+import { Banner } from '../../../parts/state-banner.tsx';
+import { reviewApi } from '../../review/api.ts';
+import { Outward, Pill } from '../../review/parts.tsx';
+import { byWeight, counted, draftLooks, isOpenDraft, shortSha } from '../../review/words.ts';
+import type { DraftActs } from './acts.ts';
+import { Finding } from './finding.tsx';
+import { Summary } from './summary.tsx';
+
+interface DraftProps {
+  readonly app: App;
+  readonly item: ReviewItem;
+  readonly draft: ReviewDraft;
+  readonly acts: DraftActs;
+}
+
+/** What a review has come to, and what is to become of it. */
+export function Draft({ app, item, draft, acts }: DraftProps) {
+  const isOpen = isOpenDraft(draft);
+  const findings = [...draft.findings].sort(byWeight);
+  const chosenId = app.router.route.value.query['finding'];
+  const hunks = useResource((signal) => reviewApi(app.api).hunks(draft.draftId, signal), [draft.draftId]);
+  const editingId = useSignal<string | undefined>(undefined);
+  const asked = useSignal<'discard' | { readonly override: string } | undefined>(undefined);
+  const close = () => {
+    asked.value = undefined;
+  };
+  const publish = async (override: boolean) => {
+    close();
+    const result = await acts.publish(draft, override);
+    if (result.outcome === 'blocked') asked.value = { override: result.message };
+  };
+  const choose = (findingId: string | undefined) => app.router.set({ finding: findingId });
+  useFindingKeys(app, {
+    ...{ findings, chosenId, choose, acts, isOpen },
+    edit: (findingId) => {
+      editingId.value = findingId;
+    },
+    publish: () => void publish(false),
+  });
+  return (
+    <section class="draft" aria-label="Draft of the review">
+      <DraftHead draft={draft}>
+        {isOpen && (
+          <>
+            <button
+              type="button"
+              onClick={() => {
+                asked.value = 'discard';
+              }}
+            >
+              Discard…
+            </button>
+            <button
+              type="button"
+              class="main"
+              title="Write it to the pull request (p)"
+              onClick={() => void publish(false)}
+            >
+              {publishWords(findings)}
+            </button>
+          </>
+        )}
+      </DraftHead>
+      <Notes draft={draft} item={item} />
+      <Summary key={draft.draftId} draft={draft} isOpen={isOpen} acts={acts} />
+      {findings.length === 0 && <p class="quiet">Nothing was found.</p>}
+      <ol class="findings" aria-label="Findings">
+        {findings.map((finding) => (
+          <Finding
+            key={finding.findingId}
+            finding={finding}
+            hunk={hunks.data.value?.[finding.findingId]}
+            version={draft.version}
+            isOpen={isOpen}
+            isChosen={finding.findingId === chosenId}
+            isEditing={finding.findingId === editingId.value}
+            acts={acts}
+            onChoose={() => choose(finding.findingId)}
+            onEdit={(isEditing) => {
+              editingId.value = isEditing ? finding.findingId : undefined;
+            }}
+          />
+        ))}
+      </ol>
+      {asked.value === 'discard' && (
+        <Confirm
+          title="Discard this draft?"
+          action="Discard it"
+          onClose={close}
+          onConfirm={() => {
+            close();
+            void acts.discard(draft);
+          }}
+        >
+          <p>It is not published, and cannot be changed any more. A new review can be asked for.</p>
+        </Confirm>
+      )}
+      {typeof asked.value === 'object' && (
+        <Confirm
+          title="It cannot be published as it is"
+          action="Publish all the same"
+          onClose={close}
+          onConfirm={() => void publish(true)}
+        >
+          <p>{asked.value.override}</p>
+        </Confirm>
+      )}
+    </section>
+  );
+}
+
+function publishWords(findings: readonly ReviewFinding[]): string {
+  const accepted = findings.filter(({ status }) => status === 'accepted').length;
+  return accepted === 0 ? 'Publish the summary' : `Publish ${counted(accepted, 'finding')}`;
+}
+
+function DraftHead({ draft, children }: { readonly draft: ReviewDraft; readonly children: preact.ComponentChildren }) {
+  const { status, headSha, reviewedFiles, totalFiles, url } = draft;
+  return (
+    <header class="draft-head">
+      <h2>Review</h2>
+      <Pill look={draftLooks[status]} />
+      <span class="quiet">
+        at <span class="mono">{shortSha(headSha)}</span> · {reviewedFiles.toLocaleString()} of{' '}
+        {counted(totalFiles, 'file')}
+      </span>
+      {url !== undefined && <Outward url={url}>On the pull request</Outward>}
+      <span class="push">{children}</span>
+    </header>
+  );
+}
+
+/** What whoever decides has to know: why it is blocked, whether the head has moved on, what was left out. */
+function Notes({ draft, item }: { readonly draft: ReviewDraft; readonly item: ReviewItem }) {
+  const { blockedBy, warnings, skippedFiles, headSha } = draft;
+  const isBehind = isOpenDraft(draft) && headSha !== item.headSha;
+  return (
+    <>
+      {blockedBy && (
+        <Banner tone="danger">
+          <p>
+            {blockedBy.message} <span class="quiet mono">{blockedBy.code}</span>
+          </p>
+        </Banner>
+      )}
+      {isBehind && (
+        <Banner tone="warn">
+          <p>
+            There are newer commits: this is about <span class="mono">{shortSha(headSha)}</span>, the pull request is at{' '}
+            <span class="mono">{shortSha(item.headSha)}</span>.
+          </p>
+        </Banner>
+      )}
+      {warnings.length > 0 && (
+        <ul class="warnings" aria-label="Warnings">
+          {warnings.map((warning) => (
+            <li key={warning} class="warn">
+              <Glyph name="warning" /> {warning}
+            </li>
+          ))}
+        </ul>
+      )}
+      {skippedFiles.length > 0 && (
+        <details class="skipped-files">
+          <summary>{counted(skippedFiles.length, 'file')} not reviewed</summary>
+          <ul>
+            {skippedFiles.map(({ path, reason }) => (
+              <li key={path}>
+                <span class="mono">{path}</span> <span class="quiet">{reason}</span>
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+    </>
+  );
+}
+
+interface KeyReach {
+  readonly findings: readonly ReviewFinding[];
+  readonly chosenId: string | undefined;
+  readonly choose: (findingId: string | undefined) => void;
+  readonly acts: DraftActs;
+  readonly isOpen: boolean;
+  readonly edit: (findingId: string) => void;
+  readonly publish: () => void;
+}
+
+function useFindingKeys(app: App, reach: KeyReach): void {
+  const latest = useRef(reach);
+  latest.current = reach;
+  useEffect(() => {
+    const group = 'Review';
+    const chosen = () => latest.current.findings.find(({ findingId }) => findingId === latest.current.chosenId);
+    const step = (by: number) => {
+      const { findings, choose, chosenId } = latest.current;
+      const at = findings.findIndex(({ findingId }) => findingId === chosenId);
+      const next = findings[Math.min(findings.length - 1, Math.max(0, at + by))];
+      if (!next) return;
+      choose(next.findingId);
+      document.getElementById(`finding-${next.findingId}`)?.scrollIntoView({ block: 'nearest' });
+    };
+    const isOpen = () => latest.current.isOpen;
+    const onChosen = (act: (finding: ReviewFinding) => void) => ({
+      isEnabled: () => isOpen() && chosen() !== undefined,
+      run: () => {
+        const finding = chosen();
+        if (finding) act(finding);
+      },
+    });
+    const decide = (status: ReviewFinding['status']) =>
+      onChosen((finding) => void latest.current.acts.setStatus(finding, status));
+    return app.commands.register([
+      { id: 'review.next', title: 'Go to the next finding', group, keys: ['j'], run: () => step(1) },
+      { id: 'review.previous', title: 'Go to the previous finding', group, keys: ['k'], run: () => step(-1) },
+      { id: 'review.accept', title: 'Accept the finding', group, keys: ['a'], ...decide('accepted') },
+      { id: 'review.skip', title: 'Skip the finding', group, keys: ['s'], ...decide('skipped') },
+      {
+        ...{ id: 'review.edit', title: 'Edit the finding', group, keys: ['e'] },
+        ...onChosen(({ findingId }) => latest.current.edit(findingId)),
+      },
+      {
+        ...{ id: 'review.publish', title: 'Publish the review', group, keys: ['p'], isEnabled: isOpen },
+        run: () => latest.current.publish(),
+      },
+    ]);
+  }, [app]);
+}

@@ -1,0 +1,59 @@
+import type { ReviewDraft, ReviewItem, ReviewRun } from '../../../protocol/index.ts';
+import { draftLooks, isActive, isOpenDraft, lookOfRun, type Told } from '../review/words.ts';
+
+/** What a row of the queue can be filtered by. */
+export const standings = ['working', 'decide', 'failed', 'done'] as const;
+export type Standing = (typeof standings)[number] | 'rest';
+export const standingWords: Readonly<Record<(typeof standings)[number], string>> = {
+  working: 'Waiting or running',
+  decide: 'To decide',
+  failed: 'Failed',
+  done: 'Reviewed',
+};
+
+/** A pull request with what its reviews have come to. */
+export interface QueueRow {
+  readonly item: ReviewItem;
+  /** The one that is under way or waits, else the last one. */
+  readonly run: ReviewRun | undefined;
+  /** The draft that somebody has to decide about. */
+  readonly draft: ReviewDraft | undefined;
+  readonly standing: Standing;
+  readonly look: Told;
+}
+
+const never: Told = { word: 'Not reviewed', tone: 'neutral', shape: 'ring' };
+const reviewed: Told = { word: 'Reviewed', tone: 'ok', shape: 'disc' };
+const behind: Told = { word: 'New commits', tone: 'neutral', shape: 'diamond' };
+const paused: Told = { word: 'Paused', tone: 'neutral', shape: 'square' };
+
+function stand(item: ReviewItem, run: ReviewRun | undefined, draft: ReviewDraft | undefined): [Standing, Told] {
+  if (run && isActive(run)) return ['working', lookOfRun(run.state)];
+  if (run?.state === 'failed') return ['failed', lookOfRun(run.state)];
+  if (draft) return ['decide', draftLooks[draft.status]];
+  if (item.isPaused) return ['rest', paused];
+  if (item.reviewedHeadSha === item.headSha) return ['done', reviewed];
+  if (item.reviewedHeadSha !== undefined) return ['rest', behind];
+  return ['rest', run ? lookOfRun(run.state) : never];
+}
+
+/**
+ * Joins what the lists say. What is under way is told before what failed, that before what has to be decided.
+ *
+ * @param runs newest first
+ */
+export function rowsOf(
+  items: readonly ReviewItem[],
+  runs: readonly ReviewRun[],
+  drafts: readonly ReviewDraft[],
+): QueueRow[] {
+  const runsOf = Map.groupBy(runs, ({ itemId }) => itemId);
+  const draftOf = new Map(drafts.filter(isOpenDraft).map((draft) => [draft.itemId, draft]));
+  return items.map((item) => {
+    const own = runsOf.get(item.itemId) ?? [];
+    const run = own.find(({ runId }) => runId === item.activeRunId) ?? own.find(isActive) ?? own[0];
+    const draft = draftOf.get(item.itemId);
+    const [standing, look] = stand(item, run, draft);
+    return { item, run, draft, standing, look };
+  });
+}

@@ -1,0 +1,199 @@
+/** Sources: the repositories and how the last look at each went, and the settings that hold, without secrets. */
+import { useEffect, useMemo } from 'preact/hooks';
+import type { Repository, SyncJob } from '../../../protocol/index.ts';
+import type { App } from '../../app/app.ts';
+import { Empty, Skeleton } from '../../parts/empty.tsx';
+import { Glyph } from '../../parts/glyphs.tsx';
+import { FaultBanner } from '../../parts/state-banner.tsx';
+import { type DeadJob, reviewApi } from '../review/api.ts';
+import { attempt, useLive } from '../review/live.ts';
+import { Moment, Pill } from '../review/parts.tsx';
+import { counted, repositoryName, syncLooks } from '../review/words.ts';
+import { Diagnostics } from './diagnostics.tsx';
+import './sources.css';
+
+const kinds = ['source.changed', 'sync.changed'] as const;
+const shownJobs = 12;
+
+export default function SourcesView({ app }: { readonly app: App }) {
+  const api = useMemo(() => reviewApi(app.api), [app]);
+  const load = async (signal: AbortSignal) => {
+    const [repositories, jobs, dead, status, settings] = await Promise.all([
+      api.sources(signal),
+      api.syncJobs(shownJobs, signal),
+      api.deadJobs(shownJobs, signal),
+      api.status(signal),
+      api.settings(signal),
+    ]);
+    return { repositories, jobs, dead, status, settings };
+  };
+  const { data, error, at, reload } = useLive(app, load, { kinds });
+  const sync = (repository?: Repository) =>
+    void attempt(
+      app,
+      api.sync(repository?.repositoryKey),
+      `${repository ? repositoryName(repository.repositoryKey) : 'Every repository'} is looked at now.`,
+    ).then(reload);
+  useEffect(
+    () =>
+      app.commands.register([
+        {
+          ...{ id: 'sources.sync', title: 'Sync all repositories now', group: 'Sources', keys: ['s'] },
+          run: () => sync(),
+        },
+      ]),
+    [app],
+  );
+  const known = data.value;
+  return (
+    <div class="view sources">
+      <div class="strip">
+        <h1>Sources</h1>
+        {known && <span class="quiet">{known.repositories.length.toLocaleString()} watched</span>}
+        <button type="button" class="push" onClick={() => sync()} title="Look at all repositories now (s)">
+          <Glyph name="refresh" />
+          Sync now
+        </button>
+      </div>
+      <FaultBanner error={error.value} at={at.value} retry={reload} />
+      {!known && error.value === null && <Skeleton />}
+      {known && (
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable (WCAG 2.1.1)
+        <section class={`scroll ${error.value === null ? '' : 'stale'}`} aria-label="Sources and settings" tabIndex={0}>
+          {known.repositories.length === 0 ? (
+            <NoRepository />
+          ) : (
+            <Repositories repositories={known.repositories} now={app.now.value} onSync={sync} />
+          )}
+          <SyncJobs jobs={known.jobs} now={app.now.value} />
+          <DeadJobs jobs={known.dead} now={app.now.value} />
+          <Diagnostics status={known.status} settings={known.settings} />
+        </section>
+      )}
+    </div>
+  );
+}
+
+const NoRepository = () => (
+  <Empty title="No repository is set up yet" command='{"Oratorio": {"GitHub": {"Repositories": ["owner/name"]}}}'>
+    <p>
+      Repositories are named in <code>oratorio.config.json</code>:
+    </p>
+  </Empty>
+);
+
+interface RepositoriesProps {
+  readonly repositories: readonly Repository[];
+  readonly now: number;
+  readonly onSync: (repository: Repository) => void;
+}
+
+const columns = ['Repository', 'Workspace', 'Automatic', 'Writes', 'Open', 'Last look', 'Actions'] as const;
+
+function Repositories({ repositories, now, onSync }: RepositoriesProps) {
+  return (
+    <table class="table">
+      <caption class="unseen">Repositories</caption>
+      <thead>
+        <tr>
+          {columns.map((column) => (
+            <th key={column} scope="col" class={column === 'Open' ? 'number' : undefined}>
+              {column === 'Actions' ? <span class="unseen">{column}</span> : column}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {repositories.map((repository) => {
+          const { repositoryKey, workspacePath, autoReview, writesEnabled, openItems, lastSyncError } = repository;
+          const name = repositoryName(repositoryKey);
+          return (
+            <tr key={repositoryKey}>
+              <th scope="row" title={repositoryKey}>
+                {name}
+              </th>
+              <td class="path">
+                {workspacePath === undefined ? (
+                  <span class="warn">no route: it cannot be reviewed</span>
+                ) : (
+                  <span class="mono">{workspacePath}</span>
+                )}
+              </td>
+              <td>{autoReview ? 'on' : <span class="quiet">off</span>}</td>
+              <td>{writesEnabled ? 'on' : <span class="quiet">off</span>}</td>
+              <td class="number">{openItems.toLocaleString()}</td>
+              <td>
+                <Moment at={repository.lastSyncAt} now={now} />
+                {lastSyncError && (
+                  <p class="danger" title={lastSyncError.code}>
+                    {lastSyncError.message}
+                  </p>
+                )}
+              </td>
+              <td class="buttons">
+                <button
+                  type="button"
+                  class="bare"
+                  title="Look at it now"
+                  aria-label={`Sync ${name} now`}
+                  onClick={() => onSync(repository)}
+                >
+                  <Glyph name="refresh" />
+                </button>
+              </td>
+            </tr>
+          );
+        })}
+      </tbody>
+    </table>
+  );
+}
+
+function SyncJobs({ jobs, now }: { readonly jobs: readonly SyncJob[]; readonly now: number }) {
+  if (jobs.length === 0) return null;
+  return (
+    <section class="block" aria-label="Last looks">
+      <h2>Last looks</h2>
+      <ol>
+        {jobs.map((job) => (
+          <li key={job.jobId}>
+            <p class="job">
+              <Pill look={syncLooks[job.status]} />
+              <Moment at={job.finishedAt ?? job.createdAt} now={now} />
+              <span>{job.repositoryKey === undefined ? 'all' : repositoryName(job.repositoryKey)}</span>
+              <span class="quiet">
+                {job.trigger} · {counted(job.changedItems, 'change')} · {counted(job.apiCalls, 'API call')} ·{' '}
+                {job.notModified.toLocaleString()} unchanged
+              </span>
+            </p>
+            {job.error && <p class="danger">{job.error.message}</p>}
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+/** Work that was tried as often as it may be. */
+function DeadJobs({ jobs, now }: { readonly jobs: readonly DeadJob[]; readonly now: number }) {
+  if (jobs.length === 0) return null;
+  return (
+    <section class="block" aria-label="Given up">
+      <h2>Given up</h2>
+      <ol>
+        {jobs.map(({ jobId, kind, key, attempt, error, diedAt }) => (
+          <li key={jobId}>
+            <p class="job">
+              <span>{kind}</span>
+              <Moment at={diedAt} now={now} />
+              <span class="quiet">
+                {key} · {counted(attempt, 'attempt')}
+              </span>
+            </p>
+            <p class="danger">{error}</p>
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}

@@ -1,0 +1,82 @@
+/** Threads that work somewhere else than in the workspace, over real JSON-RPC with the demo model and the real tools. */
+import { existsSync, mkdirSync, realpathSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import t from 'tap';
+import { temporaryDirectory } from './harness.ts';
+import { type Session, scenario } from './session.ts';
+
+function makeWorktree(root: string, name = 'one'): string {
+  const worktree = join(root, name);
+  mkdirSync(worktree, { recursive: true });
+  writeFileSync(join(worktree, 'a.txt'), `in ${name}\n`);
+  return realpathSync(worktree);
+}
+
+const rootIn = (path: string) => join(path, '.oratorio', 'worktrees');
+
+/** What the tools of the next turn have said. */
+async function told(session: Session, threadId: string, prompt: string): Promise<string[]> {
+  const turnId = await session.say(threadId, prompt);
+  const { turn } = await session.until(
+    'turn/completed',
+    (params) => params.turn.id === turnId && params.threadId === threadId,
+  );
+  return turn.items.flatMap((item) => (item.type === 'toolResult' ? [item.text] : []));
+}
+
+scenario(t, 'a thread works in a worktree: reading, writing and commands', {}, async (t, { open, path }) => {
+  const worktree = makeWorktree(rootIn(path));
+  const session = await open({ onApproval: () => ({ decision: 'accept' }) });
+  const { thread } = await session.call('thread/start', { config: { workspaceOverride: worktree } });
+  t.match(thread, { workspacePath: path, config: { workspaceOverride: worktree } });
+  const results = await told(session, thread.id, 'read a.txt\nwrite b.txt: made\nrun: pwd');
+  t.match(results, [/in one/, /b\.txt/, worktree]);
+  t.ok(existsSync(join(worktree, 'b.txt')));
+  t.notOk(existsSync(join(path, 'b.txt')));
+});
+
+scenario(t, 'a thread that only reads writes nothing and asks nobody', {}, async (t, { open, path }) => {
+  const worktree = makeWorktree(rootIn(path));
+  const session = await open({ onApproval: () => ({ decision: 'accept' }) });
+  const config = { workspaceOverride: worktree, readOnly: true };
+  const { thread } = await session.call('thread/start', { config });
+  const results = await told(session, thread.id, 'read a.txt\nwrite b.txt: made\nrun: touch c.txt');
+  t.match(results[0], /in one/);
+  t.same(session.approvals, []);
+  t.notOk(existsSync(join(worktree, 'b.txt')) || existsSync(join(worktree, 'c.txt')));
+  t.match(await session.refused('thread/config/update', { threadId: thread.id, config: { readOnly: false } }), {
+    name: 'workspaceOverrideRefused',
+    data: { reason: 'decided' },
+  });
+});
+
+scenario(t, 'what is no worktree of this server is refused, with the reason', {}, async (t, { open, path }) => {
+  const session = await open();
+  const refusal = (workspaceOverride: unknown) => session.refused('thread/start', { config: { workspaceOverride } });
+  t.match(await refusal('worktrees/one'), { name: 'workspaceOverrideRefused', data: { reason: 'notAbsolute' } });
+  t.match(await refusal(join(rootIn(path), 'none')), { data: { reason: 'notADirectory' } });
+  t.match(await refusal(path), { code: -32_018, data: { reason: 'outsideRoots' } });
+  t.match(await refusal(7), { name: 'invalidParams' });
+  t.match(await refusal(''), { name: 'invalidParams' });
+  t.same((await session.call('thread/list', {})).data, []);
+});
+
+scenario(t, 'worktrees beside the workspace are taken, too', {}, async (t, { open, path }) => {
+  const worktree = makeWorktree(rootIn(dirname(path)), 'beside');
+  const session = await open();
+  const { thread } = await session.call('thread/start', { config: { workspaceOverride: worktree, readOnly: true } });
+  t.match(await told(session, thread.id, 'read a.txt'), [/in beside/]);
+});
+
+const configured = temporaryDirectory(t);
+scenario(
+  t,
+  'and those below the configured root',
+  { Permissions: { WorktreeRoot: configured } },
+  async (t, { open }) => {
+    const worktree = makeWorktree(configured, 'configured');
+    const session = await open();
+    const { thread } = await session.call('thread/start', { config: { workspaceOverride: worktree, readOnly: true } });
+    t.match(await told(session, thread.id, 'read a.txt'), [/in configured/]);
+  },
+);

@@ -1,0 +1,64 @@
+import * as v from 'valibot';
+import { Repository, ReviewDraft, ReviewItem, ReviewRun, SourceWrite } from '../../../src/protocol/index.ts';
+
+const Page = <const S extends v.GenericSchema>(row: S) => v.object({ rows: v.array(row) });
+const Detail = v.object({ item: ReviewItem, runs: v.array(ReviewRun), drafts: v.array(ReviewDraft) });
+export type ItemDetail = v.InferOutput<typeof Detail>;
+
+/** A backend's API, as a program with the service token uses it. What comes back is held against the protocol. */
+export class ReviewApi {
+  readonly #url: string;
+  readonly #token: () => string;
+
+  constructor(url: string, token: () => string) {
+    this.#url = url;
+    this.#token = token;
+  }
+
+  async call(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<{ readonly status: number; readonly body: unknown }> {
+    const response = await fetch(`${this.#url}/api/v1${path}`, {
+      method,
+      headers: {
+        authorization: `Bearer ${this.#token()}`,
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    return { status: response.status, body: await response.json() };
+  }
+
+  async #get<const S extends v.GenericSchema>(path: string, schema: S): Promise<v.InferOutput<S>> {
+    const { status, body } = await this.call('GET', path);
+    if (status !== 200) throw new Error(`GET ${path}: ${status} ${JSON.stringify(body)}`);
+    return v.parse(schema, body);
+  }
+
+  /** What must succeed. */
+  async post(path: string, body: unknown = {}): Promise<unknown> {
+    const { status, body: answer } = await this.call('POST', path, body);
+    if (status >= 300) throw new Error(`POST ${path}: ${status} ${JSON.stringify(answer)}`);
+    return answer;
+  }
+
+  items = async () => (await this.#get('/items?limit=200', Page(ReviewItem))).rows;
+  runs = async () => (await this.#get('/runs?limit=200', Page(ReviewRun))).rows;
+  /** Of one run, or the newest of all. */
+  writes = async (runId?: string) => {
+    const query = new URLSearchParams({ limit: '200', ...(runId !== undefined && { runId }) });
+    return (await this.#get(`/source-writes?${query}`, Page(SourceWrite))).rows;
+  };
+  sources = () => this.#get('/sources', v.array(Repository));
+  draft = (draftId: string) => this.#get(`/review-drafts/${draftId}`, ReviewDraft);
+
+  /** A pull request with all that belongs to it; undefined while it is not known. */
+  async pull(number: number): Promise<ItemDetail | undefined> {
+    const found = (await this.items()).find((item) => item.number === number);
+    return found && this.#get(`/items/${found.itemId}`, Detail);
+  }
+}

@@ -1,0 +1,11 @@
+/**
+ * Reviews from end to end: a forge with real git behind it, a model that finds faults by rules, the Hub with a real agent
+ * server, and backends as they are installed. Called by the tests `test/e2e/review*`. Never here: what a test asserts.
+ */
+export type { ItemDetail, ReviewApi } from './api.ts';
+export { type Caught, Crash, ends, type Victim } from './crash.ts';
+export type { BackendProcess } from './process.ts';
+export type { HeldAnswer, KnownFault, Reviewer, ReviewTurn } from './reviewer.ts';
+export { type Scene, type SceneOptions, startScene } from './scene.ts';
+export { changeSetting } from './settings.ts';
+export { bot, commentsOf, reviewsOf, sayingsOf } from './told.ts';

@@ -1,0 +1,196 @@
+import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { commitFiles, Forge, type ForgePull, type ForgeRepository } from '../../review/forge/index.ts';
+import { type BuiltHub, hubLog, makePlace, type Place, startHub, type Teardown } from '../harness.ts';
+import { ReviewApi } from './api.ts';
+import { startEntrance } from './entrance.ts';
+import { EventReader } from './events.ts';
+import { BackendProcess } from './process.ts';
+import { type KnownFault, Reviewer } from './reviewer.ts';
+
+export interface SceneOptions {
+  /** What is on `main` from the beginning. */
+  readonly files: Readonly<Record<string, string>>;
+  readonly faults: readonly KnownFault[];
+  /** Sections of the backend's settings that differ from those below. */
+  readonly settings?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+  /** Replicas; more than one need PostgreSQL. */
+  readonly replicas?: number;
+  /** Of PostgreSQL; absent: SQLite. */
+  readonly connectionString?: string;
+  readonly isInstalled?: boolean;
+}
+
+/** A forge, a model, a Hub with the agent server of one workspace, and the backends: each but the first two in processes. */
+export interface Scene {
+  readonly place: Place;
+  readonly forge: Forge;
+  readonly repo: ForgeRepository;
+  readonly reviewer: Reviewer;
+  readonly hub: BuiltHub;
+  readonly workspace: string;
+  readonly backends: readonly BackendProcess[];
+  /** Of the first backend. */
+  readonly api: ReviewApi;
+  readonly events: EventReader;
+  /** Commits to a branch, which is made from `main` when it is not there. */
+  commit(branch: string, files: Readonly<Record<string, string | null>>): Promise<string>;
+  openPull(
+    number: number,
+    files: Readonly<Record<string, string | null>>,
+    own?: Partial<ForgePull>,
+  ): Promise<ForgePull>;
+  /** Looks again whenever the backend or the forge has something new, until there is something. */
+  until<T>(what: string, look: () => Promise<T | undefined | false> | T | undefined | false): Promise<T>;
+}
+
+const owner = 'acme';
+const name = 'shop';
+const secret = 'secret of the webhook';
+const deadlineMs = 180_000;
+
+/** Everything is ended with the test. */
+export async function startScene(t: Teardown, options: SceneOptions): Promise<Scene> {
+  const place = makePlace(t, 'oratorio-review-');
+  const forge = await new Forge().start();
+  t.teardown(() => forge.stop());
+  const repo = await forge.addGitRepository(owner, name, options.files);
+  if (options.isInstalled === false) forge.uninstall(owner);
+  const reviewer = await new Reviewer(options.faults).start(t);
+  const workspace = makeCheckout(place, repo, reviewer);
+  const configFile = writeSettings(place, forge, workspace, options);
+  const hub = await startHub(place);
+  const { connectionString = '', replicas = 1 } = options;
+  const env = {
+    Oratorio__GitHub__WebhookSecret: secret,
+    ...(connectionString && { Oratorio__Storage__ConnectionString: connectionString }),
+  };
+  const backends: BackendProcess[] = [];
+  for (let at = 1; at <= replicas; at += 1) {
+    backends.push(await BackendProcess.start(place, `backend${at}`, { configFile, env }));
+  }
+  const [first] = backends;
+  if (!first) throw new Error('There is no backend');
+  const entrance =
+    replicas === 1
+      ? first.url
+      : await startEntrance(
+          t,
+          backends.map(({ url }) => url),
+        );
+  forge.app.hook = { url: `${entrance}/api/v1/sources/github/webhook`, secret, contentType: 'json' };
+  const token = () => first.token;
+  const api = new ReviewApi(first.url, token);
+  const events = new EventReader(first.url, token);
+  t.teardown(async () => {
+    events.close();
+    await Promise.all(backends.map((backend) => backend.end('SIGTERM')));
+    if (forge.mistakes.length > 0) throw new Error(`The forge did not answer as GitHub does: ${forge.mistakes[0]}`);
+  });
+  const commit: Scene['commit'] = async (branch, files) => {
+    const { gitDirectory = '' } = repo;
+    const from =
+      execFileSync('git', ['--git-dir', gitDirectory, 'branch', '--list', branch]).length > 0 ? branch : 'main';
+    return commitFiles(gitDirectory, branch, files, { from });
+  };
+  return {
+    ...{ place, forge, repo, reviewer, hub, workspace, backends, api, events, commit },
+    async openPull(number, files, own = {}) {
+      const headRef = own.headRef ?? `change-${number}`;
+      await commit(headRef, files);
+      return forge.openPull(repo, { number, ...own, headRef });
+    },
+    until: (what, look) => until({ events, forge, what, look, told: () => toldBy(place, backends, api) }),
+  };
+}
+
+/** The checkout of the route: what its owner has cloned once. */
+function makeCheckout(place: Place, { gitDirectory = '' }: ForgeRepository, reviewer: Reviewer): string {
+  const workspace = place.workspace(name, {
+    EndPoint: reviewer.url,
+    ApiKey: 'sk-of-the-reviews',
+    Model: 'mock-model',
+    UpstreamRetries: 0,
+  });
+  const git = (...args: string[]) => execFileSync('git', args, { cwd: workspace, env: place.env, stdio: 'pipe' });
+  git('init', '--quiet', '--initial-branch=main');
+  git('fetch', '--quiet', gitDirectory, 'main');
+  git('reset', '--quiet', '--hard', 'FETCH_HEAD');
+  return workspace;
+}
+
+function writeSettings(place: Place, forge: Forge, workspace: string, { settings = {} }: SceneOptions): string {
+  const keyFile = join(place.root, 'app.pem');
+  writeFileSync(keyFile, forge.app.privateKey, { mode: 0o600 });
+  const defaults: Record<string, Record<string, unknown>> = {
+    GitHub: {
+      Endpoint: forge.apiUrl,
+      GitEndpoint: forge.url,
+      AppId: forge.app.id,
+      PrivateKeyPath: keyFile,
+      Repositories: [`${owner}/${name}`],
+      WritesEnabled: true,
+    },
+    AgentServer: {
+      RepositoryWorkspaceRoutes: [{ Project: `${owner}/${name}`, WorkspacePath: workspace }],
+      RetryBackoffSeconds: 1,
+    },
+    Automation: { AutoReviewRepositories: ['*'], AutoReviewPublishEnabled: true },
+    Review: {},
+  };
+  const sections = new Set([...Object.keys(defaults), ...Object.keys(settings)]);
+  const merged = [...sections].map((section) => [section, { ...defaults[section], ...settings[section] }]);
+  const file = join(place.root, 'oratorio.config.json');
+  writeFileSync(file, JSON.stringify({ Oratorio: Object.fromEntries(merged) }, null, 2), { mode: 0o600 });
+  return file;
+}
+
+interface Wait<T> {
+  readonly events: EventReader;
+  readonly forge: Forge;
+  readonly what: string;
+  readonly look: () => Promise<T | undefined | false> | T | undefined | false;
+  readonly told: () => Promise<string>;
+}
+
+async function until<T>({ events, forge, what, look, told }: Wait<T>): Promise<T> {
+  const deadline = Date.now() + deadlineMs;
+  for (;;) {
+    const news = nextNews(events, forge);
+    // A backend that is down just now cannot be asked.
+    const found = await Promise.resolve(look()).catch((error: unknown) => {
+      if (error instanceof TypeError) return undefined;
+      throw error;
+    });
+    if (found !== undefined && found !== false) {
+      news.cancel();
+      return found;
+    }
+    if (Date.now() > deadline) throw new Error(`did not happen: ${what}\n${await told()}`);
+    await news.come;
+  }
+}
+
+/** Something happened; at the latest after two seconds. */
+function nextNews(events: EventReader, forge: Forge) {
+  const { promise: come, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, 2_000);
+  const leave = [events.on(resolve), forge.onRequest(resolve)];
+  const cancel = () => {
+    clearTimeout(timer);
+    for (const each of leave) each();
+    resolve();
+  };
+  void come.then(cancel);
+  return { come, cancel };
+}
+
+async function toldBy(place: Place, backends: readonly BackendProcess[], api: ReviewApi): Promise<string> {
+  const state = await Promise.all([api.runs(), api.writes()]).catch((error: unknown) => String(error));
+  return [
+    JSON.stringify(state, null, 1),
+    ...backends.map(({ log }) => log.slice(-8_000)),
+    hubLog(place).slice(-2_000),
+  ].join('\n----\n');
+}

@@ -1,0 +1,265 @@
+/** Reviews by a real agent server in a process of its own, whose model does what the test says. */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import * as v from 'valibot';
+import { createLogger } from '../../../src/log/index.ts';
+import type { AgentLimits, ReviewAssignment, ReviewHooks } from '../../../src/review/agent/index.ts';
+import { createReviewAgent } from '../../../src/review/agent/index.ts';
+import { parseDiff, selectFiles } from '../../../src/review/anchors/index.ts';
+import type { PreparedReview } from '../../../src/review/git/index.ts';
+import { BackendSettings } from '../../../src/review/settings/index.ts';
+import type { StoredFinding, StoredItem, StoredRun } from '../../../src/review/store/index.ts';
+import { makeWorkspace, type ServerProcess, serving, spawnServer } from '../../appserver/harness.ts';
+import { type MockUpstream, type Reply, startMockUpstream } from '../../fixtures/upstream/mock-upstream.ts';
+
+export interface Teardown {
+  teardown(work: () => unknown): void;
+}
+
+export type Files = Readonly<Record<string, string>>;
+
+export const before: Files = {
+  'src/total.ts': 'export function total(prices: number[]): number {\n  return prices.reduce((a, b) => a + b, 0);\n}\n',
+  'README.md': '# Shop\n',
+};
+export const after: Files = {
+  ...before,
+  'src/total.ts':
+    'export function total(prices: number[]): number {\n  let sum = 0;\n  for (let i = 0; i <= prices.length; i++) sum += prices[i];\n  return sum;\n}\n',
+};
+/** The faulty line of `after`. */
+export const faulty = '  for (let i = 0; i <= prices.length; i++) sum += prices[i];';
+
+export const item: StoredItem = {
+  itemId: 'item-1',
+  repositoryKey: 'github:github.com/acme/shop',
+  number: 7,
+  title: 'Sum in a loop',
+  description: 'Faster than reduce.',
+  author: 'mallory',
+  authorAssociation: 'NONE',
+  isBot: false,
+  state: 'open',
+  isDraft: false,
+  isFork: true,
+  labels: [],
+  baseRef: 'main',
+  baseSha: 'b'.repeat(40),
+  headRef: 'loop',
+  headSha: 'a'.repeat(40),
+  url: 'https://github.com/acme/shop/pull/7',
+  updatedAt: 0,
+  dispatchedHeadSha: null,
+  reviewedHeadSha: null,
+  reviewedBaseSha: null,
+  automaticReviews: 0,
+  isPaused: false,
+  summaryCommentId: null,
+};
+
+export const run: StoredRun = {
+  runId: 'run-1',
+  itemId: item.itemId,
+  repositoryKey: item.repositoryKey,
+  number: item.number,
+  trigger: 'manual',
+  scope: 'full',
+  focus: null,
+  headSha: item.headSha,
+  baseSha: item.baseSha,
+  sinceSha: null,
+  state: 'reviewing',
+  attempt: 1,
+  nextAttemptAt: null,
+  threadId: null,
+  turnId: null,
+  draftId: null,
+  worktreePath: null,
+  error: null,
+  isCancelRequested: false,
+  createdAt: 0,
+  startedAt: 0,
+  finishedAt: null,
+};
+
+export const openFinding = (findingId: string, more: Partial<StoredFinding> = {}): StoredFinding => ({
+  findingId,
+  draftId: 'draft-0',
+  itemId: item.itemId,
+  severity: 'major',
+  kind: 'comment',
+  title: `title of ${findingId}`,
+  body: `body of ${findingId}`,
+  path: 'src/total.ts',
+  side: 'RIGHT',
+  line: 2,
+  placement: 'inline',
+  fingerprint: `print of ${findingId}`,
+  status: 'accepted',
+  isResolved: false,
+  isPublished: true,
+  warnings: [],
+  commentId: 1,
+  threadNodeId: null,
+  url: null,
+  ...more,
+});
+
+/** What git says of two states of a tree. */
+export function diffOf(directory: string, old: Files, now: Files): string {
+  const repository = join(directory, `repository-${Math.random().toString(36).slice(2)}`);
+  const git = (...args: string[]) =>
+    execFileSync('git', ['-c', 'user.name=t', '-c', 'user.email=t@t', '-c', 'core.autocrlf=false', ...args], {
+      cwd: repository,
+      encoding: 'utf8',
+      maxBuffer: 64 * 1024 * 1024,
+    });
+  mkdirSync(repository, { recursive: true });
+  git('init', '-q');
+  writeFiles(repository, old);
+  git('add', '-A');
+  git('commit', '-qm', 'before', '--allow-empty');
+  git('rm', '-rq', '--ignore-unmatch', '.');
+  writeFiles(repository, now);
+  git('add', '-A');
+  return git('diff', '--cached', '--no-color');
+}
+
+export function writeFiles(directory: string, files: Files): void {
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(directory, path)), { recursive: true });
+    writeFileSync(join(directory, path), text);
+  }
+}
+
+export interface AssignmentOptions {
+  readonly worktreePath?: string;
+  readonly old?: Files;
+  readonly now?: Files;
+  /** The state that the review before this one looked at. */
+  readonly since?: Files;
+  readonly maxDiffBytes?: number;
+  readonly more?: Partial<ReviewAssignment>;
+}
+
+/** What the runs would ask for. `directory` is for git. */
+export function assignmentOf(directory: string, options: AssignmentOptions = {}): ReviewAssignment {
+  const { worktreePath = '/nowhere', old = before, now = after, since, maxDiffBytes = 1_000_000, more } = options;
+  const changeOf = (from: Files) => {
+    const diff = diffOf(directory, from, now);
+    const files = parseDiff(diff).map(({ path, oldPath, status, isBinary, isSubmodule, isSymlink }) => ({
+      ...{ path, oldPath, status, isBinary, isSubmodule, isSymlink },
+      ...{ additions: 1, deletions: 1, isNameBroken: false },
+    }));
+    return { diff, isDiffCut: false, files };
+  };
+  const change = changeOf(old);
+  const prepared: PreparedReview = {
+    ...change,
+    worktreePath,
+    headSha: item.headSha,
+    baseSha: item.baseSha,
+    mergeBaseSha: item.baseSha,
+    scope: since ? 'incremental' : 'full',
+    fullReason: since ? null : 'notAsked',
+    since: since ? changeOf(since) : null,
+    omitted: [],
+    baseFiles: async (path) => old[path] ?? null,
+    readHead: async (path) => now[path] ?? null,
+    readHeadFiles: async (paths) => new Map(paths.map((path) => [path, now[path] ?? null])),
+  };
+  const diffFiles = parseDiff(change.diff);
+  return {
+    run,
+    item,
+    workspacePath: '/nowhere',
+    prepared,
+    diffFiles,
+    selection: selectFiles(diffFiles, { ignorePaths: [], maxFiles: 100, maxDiffBytes }),
+    instructions: [],
+    openFindings: [],
+    maxFindings: 10,
+    ...more,
+  };
+}
+
+/** Hooks that note what was told. */
+export function hooksOf(signal = new AbortController().signal) {
+  const turns: { threadId: string; turnId: string | null }[] = [];
+  let activity = 0;
+  const hooks: ReviewHooks = {
+    signal,
+    onTurn: async (turn) => {
+      turns.push(turn);
+    },
+    onActivity: () => {
+      activity += 1;
+    },
+  };
+  return { hooks, turns, activity: () => activity };
+}
+
+export interface Stage {
+  readonly workspace: string;
+  readonly home: string;
+  readonly worktree: string;
+  readonly server: ServerProcess;
+  readonly upstream: MockUpstream;
+  /** Of the agent server, with its token. */
+  readonly url: string;
+  readonly log: string[];
+  readonly assignment: (more?: AssignmentOptions) => ReviewAssignment;
+  /** Another backend. */
+  readonly newAgent: () => ReturnType<typeof createReviewAgent>;
+  readonly agent: ReturnType<typeof createReviewAgent>;
+}
+
+export interface StageOptions {
+  readonly now?: Files;
+  readonly config?: Readonly<Record<string, unknown>>;
+  readonly limits?: Partial<AgentLimits>;
+  /** In the worktree but not in the diff. */
+  readonly extra?: Files;
+}
+
+/** An agent server with `reply` for a model, a worktree with the change, and a backend's agent. */
+export async function stage(t: Teardown, reply: Reply, options: StageOptions = {}): Promise<Stage> {
+  const { now = after, config = {}, limits = {}, extra = {} } = options;
+  const upstream = await startMockUpstream(t, reply);
+  const { path: workspace, home } = makeWorkspace(t, {
+    EndPoint: upstream.url,
+    ApiKey: 'key-of-the-upstream',
+    Model: 'mock-model',
+    UpstreamRetries: 0,
+    ...config,
+  });
+  writeFiles(workspace, before);
+  const worktree = join(workspace, '.oratorio', 'worktrees', 'run-1');
+  writeFiles(worktree, { ...now, ...extra });
+  const server = spawnServer(t, { path: workspace, home });
+  const lock = await serving(server, workspace);
+  const url = lock.endpoints.appServerWebSocket ?? '';
+  const log: string[] = [];
+  const logger = createLogger({ name: 'test', level: 'debug', pretty: false, stream: { write: (l) => log.push(l) } });
+  const settings = v.parse(BackendSettings, { AgentServer: { AppServerUrl: url } });
+  const newAgent = () => {
+    const agent = createReviewAgent({ settings: () => settings, logger, home, limits });
+    t.teardown(() => agent.close());
+    return agent;
+  };
+  const assignment = (more: AssignmentOptions = {}) =>
+    assignmentOf(home, {
+      now,
+      worktreePath: worktree,
+      ...more,
+      more: { workspacePath: workspace, ...more.more },
+    });
+  return { workspace, home, worktree, server, upstream, url, log, assignment, newAgent, agent: newAgent() };
+}
+
+/** The messages of one request of the agent server to the model. */
+export interface Message {
+  readonly role: string;
+  readonly content: string;
+}

@@ -1,0 +1,197 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import t from 'tap';
+import { anchorFinding, type DiffFile, parseDiff } from '../../../src/review/anchors/index.ts';
+
+/** `git diff` of two versions of one file, as git prints it. */
+function gitDiff(directory: string, before: string | Buffer, after: string | Buffer, name = 'file.txt'): DiffFile[] {
+  const repository = join(directory, Math.random().toString(36).slice(2));
+  mkdirSync(repository);
+  const git = (...args: string[]) =>
+    execFileSync('git', ['-c', 'user.name=t', '-c', 'user.email=t@t', '-c', 'core.autocrlf=false', ...args], {
+      cwd: repository,
+      maxBuffer: 64 * 1024 * 1024,
+    }).toString();
+  git('init', '-q');
+  const file = join(repository, name);
+  writeFileSync(file, before);
+  git('add', '-A');
+  git('commit', '-qm', 'before');
+  writeFileSync(file, after);
+  return parseDiff(git('diff'));
+}
+
+const fileWith = (lines: readonly string[]) => `${lines.join('\n')}\n`;
+const noHead = () => null;
+
+t.test('the text that was copied tells the line, whatever line was given', async (t) => {
+  const before = fileWith(['one', 'two', 'three', 'four', 'five']);
+  const files = gitDiff(t.testdir(), before, before.replace('three', 'THREE'));
+  const result = anchorFinding(files, { path: 'file.txt', oldText: 'THREE', line: 99 }, noHead);
+  t.match(result, { anchor: { placement: 'inline', side: 'RIGHT', line: 3 } });
+});
+
+t.test('several lines become a range, and whole lines replace it', async (t) => {
+  const before = fileWith(['a', '  b', 'c']);
+  const files = gitDiff(t.testdir(), before, fileWith(['a', '  b', '  x', 'c']));
+  const result = anchorFinding(files, { path: 'file.txt', oldText: 'b\nx', newText: 'y' }, noHead);
+  t.match(result, { anchor: { line: 3, startLine: 2, replacement: '  y' } }, 'with the indentation that was left out');
+});
+
+t.test('part of a line is found, and the rest of the line is kept in a suggestion', async (t) => {
+  const files = gitDiff(t.testdir(), 'const a = 1;\n', 'const a = foo(1);\n');
+  const result = anchorFinding(files, { path: 'file.txt', oldText: 'foo(1)', newText: 'bar(1)' }, noHead);
+  t.match(result, { anchor: { line: 1, replacement: 'const a = bar(1);' } });
+});
+
+t.test('the same text twice needs a hint, or more text', async (t) => {
+  const lines = Array.from({ length: 9 }, (_, index) => (index % 4 === 0 ? 'same' : `line ${index}`));
+  const files = gitDiff(t.testdir(), 'other\n', fileWith(lines));
+  t.match(anchorFinding(files, { path: 'file.txt', oldText: 'same' }, noHead), { error: { code: 'oldTextAmbiguous' } });
+  t.match(anchorFinding(files, { path: 'file.txt', oldText: 'same', line: 6 }, noHead), { anchor: { line: 5 } });
+  t.match(
+    anchorFinding(files, { path: 'file.txt', oldText: 'same', line: 3 }, noHead),
+    {
+      error: { code: 'oldTextAmbiguous' },
+    },
+    'two places are equally near',
+  );
+});
+
+t.test('twice in one line is one place to speak of, and no place to change', async (t) => {
+  const files = gitDiff(t.testdir(), 'x\n', 'foo + foo\n');
+  t.match(anchorFinding(files, { path: 'file.txt', oldText: 'foo' }, noHead), { anchor: { line: 1 } });
+  t.match(anchorFinding(files, { path: 'file.txt', oldText: 'foo', newText: 'bar' }, noHead), {
+    error: { code: 'oldTextAmbiguous' },
+  });
+});
+
+t.test('text outside of the diff is told at the file; text that is nowhere is an error', async (t) => {
+  const lines = Array.from({ length: 40 }, (_, index) => `line ${index}`);
+  const after = fileWith(lines.map((line) => (line === 'line 30' ? 'changed' : line)));
+  const files = gitDiff(t.testdir(), fileWith(lines), after);
+  const find = (oldText: string) => anchorFinding(files, { path: 'file.txt', oldText }, () => after);
+  t.match(find('line 3'), { anchor: { placement: 'file', reason: 'outsideDiff' } });
+  t.match(find('nowhere'), { error: { code: 'oldTextNotFound', message: /28–34/ } });
+});
+
+t.test('a removed line is on the left', async (t) => {
+  const files = gitDiff(t.testdir(), fileWith(['a', 'b', 'c']), fileWith(['a', 'c']));
+  t.match(anchorFinding(files, { path: 'file.txt', oldText: 'b', side: 'LEFT', newText: 'x' }, noHead), {
+    anchor: { side: 'LEFT', line: 2, replacement: undefined },
+  });
+});
+
+t.test('a path that is not changed names those that look like it', async (t) => {
+  const files = gitDiff(t.testdir(), 'a\n', 'b\n');
+  t.match(anchorFinding(files, { path: 'src/file.txt', oldText: 'b' }, noHead), {
+    error: { code: 'pathNotInDiff', message: /Did you mean file\.txt/ },
+  });
+  t.match(anchorFinding(files, { path: './file.txt', oldText: 'b' }, noHead), { anchor: { line: 1 } });
+});
+
+t.test('a line without text must be in the diff', async (t) => {
+  const files = gitDiff(t.testdir(), 'a\n', 'b\n');
+  t.match(anchorFinding(files, { path: 'file.txt', line: 1 }, noHead), { anchor: { line: 1 } });
+  t.match(anchorFinding(files, { path: 'file.txt', line: 7 }, noHead), { error: { code: 'lineNotCommentable' } });
+  t.match(anchorFinding(files, { path: 'file.txt' }, noHead), { anchor: { placement: 'file', reason: 'noText' } });
+});
+
+t.test('names with spaces, quotes and letters of any script are read as git writes them', async (t) => {
+  for (const name of ['a b.txt', 'ümläut.txt', 'tab\there.txt', 'quo"te.txt', 'back\\slash.txt', '日本.txt', '--- a']) {
+    const [file] = gitDiff(t.testdir(), 'a\n', 'b\n', name);
+    t.equal(file?.path, name);
+  }
+});
+
+t.test('binary files, CRLF and a missing line end', async (t) => {
+  const [binary] = gitDiff(t.testdir(), Buffer.from([0, 1, 2]), Buffer.from([0, 3]));
+  t.match(binary, { isBinary: true, hunks: [] });
+  const files = gitDiff(t.testdir(), 'a\r\nb\r\n', 'a\r\nB\r\n');
+  t.match(anchorFinding(files, { path: 'file.txt', oldText: 'a\nB' }, noHead), { anchor: { startLine: 1, line: 2 } });
+  const open = gitDiff(t.testdir(), 'a\nb', 'a\nc');
+  t.match(anchorFinding(open, { path: 'file.txt', oldText: 'c' }, noHead), { anchor: { line: 2 } });
+});
+
+t.test('lines that look like headers of a diff are lines', async (t) => {
+  const files = gitDiff(
+    t.testdir(),
+    fileWith(['-- a', 'x', '++ b']),
+    fileWith(['@@ -1 +1 @@', 'diff --git a/x b/x', 'y']),
+  );
+  t.equal(files.length, 1);
+  t.match(anchorFinding(files, { path: 'file.txt', oldText: 'diff --git a/x b/x' }, noHead), { anchor: { line: 2 } });
+  t.match(anchorFinding(files, { path: 'file.txt', oldText: '-- a', side: 'LEFT' }, noHead), { anchor: { line: 1 } });
+});
+
+const line = fc.constantFrom('', ' ', '  x', 'x', 'y', '}', '- a', '+ b', '@@ z', 'function f() {', '\treturn 1;', 'ü');
+const text = fc.array(line, { maxLength: 30 });
+
+t.test('what is anchored is exactly where git finds it', async (t) => {
+  const directory = t.testdir();
+  fc.assert(
+    fc.property(
+      text,
+      text,
+      fc.nat(),
+      fc.nat(3),
+      fc.array(line, { maxLength: 3 }),
+      (before, after, seed, more, instead) => {
+        const [file] = gitDiff(directory, fileWith(before), fileWith(after));
+        if (!file) return;
+        const places = file.hunks.flatMap(({ lines }) => {
+          const right = lines.filter(({ newLine }) => newLine !== null);
+          return right.map((_, index) => right.slice(index, index + 1 + more));
+        });
+        const chosen = places[seed % Math.max(1, places.length)];
+        const first = chosen?.[0]?.newLine;
+        if (!chosen || first === undefined || first === null) return;
+        const oldText = chosen.map((each) => each.text).join('\n');
+        const newText = instead.join('\n');
+        const result = anchorFinding([file], { path: file.path, oldText, newText, line: first }, () => fileWith(after));
+        if ('error' in result || result.anchor.placement !== 'inline') return;
+        const { line: last, startLine = last, replacement = '' } = result.anchor;
+        t.ok(
+          gitApplies(
+            directory,
+            after,
+            startLine,
+            last,
+            oldText.split('\n').slice(0, last - startLine + 1),
+            replacement,
+          ),
+        );
+      },
+    ),
+    { numRuns: 150 },
+  );
+});
+
+/** Whether git takes a patch that replaces these very lines at this very place. */
+function gitApplies(
+  directory: string,
+  head: readonly string[],
+  start: number,
+  end: number,
+  old: readonly string[],
+  replacement: string,
+): boolean {
+  writeFileSync(join(directory, 'file.txt'), fileWith(head));
+  const fresh = replacement === '' ? [] : replacement.split('\n');
+  const patch = [
+    '--- a/file.txt',
+    '+++ b/file.txt',
+    `@@ -${start},${end - start + 1} +${fresh.length === 0 ? start - 1 : start},${fresh.length} @@`,
+    ...old.map((each) => `-${each}`),
+    ...fresh.map((each) => `+${each}`),
+    '',
+  ].join('\n');
+  return (
+    spawnSync('git', ['apply', '--check', '--unidiff-zero', '--whitespace=nowarn', '-'], {
+      cwd: directory,
+      input: patch,
+    }).status === 0
+  );
+}

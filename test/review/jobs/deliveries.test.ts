@@ -1,0 +1,220 @@
+import t, { type Test } from 'tap';
+import { ReviewApiError } from '../../../src/review/api/index.ts';
+import { WebhookIntake } from '../../../src/review/webhook/index.ts';
+import { quiet } from '../store/databases.ts';
+import { commentPayload, deliverTo } from '../webhook/harness.ts';
+import { facts, forbidden, pausesEnd, repositoryKey, type Scene, scene, unreachable } from './harness.ts';
+
+const repository = { full_name: 'octo/hello', html_url: 'https://github.com/octo/hello' };
+const pullPayload = (action: string, number = 7) => ({
+  ...{ action, repository, number, pull_request: { number } },
+  sender: { login: 'alice' },
+});
+
+/** What GitHub tells, taken in by the real intake. */
+function intakeOf(t: Test, world: Scene) {
+  const intake = new WebhookIntake({ settings: () => world.settings, store: world.store, logger: quiet });
+  t.teardown(() => intake.close());
+  return (event: string, body: object) => deliverTo(intake, { event, body });
+}
+const outcomes = async ({ store }: Scene) =>
+  (await store.deliveries({ limit: 50 })).rows.map(({ outcome, reason }) => [outcome, reason ?? null]);
+
+t.test('a pull request that was told of is read fresh, kept, and looked at for a review', async (t) => {
+  const world = await scene(t);
+  const deliver = intakeOf(t, world);
+  t.equal((await deliver('pull_request', pullPayload('opened'))).status, 202);
+  await world.idle();
+  t.match(await world.store.itemByNumber(repositoryKey, 7), { headSha: 'head-7', state: 'open' });
+  t.ok(world.runs.ticks > 0);
+  t.same(await outcomes(world), [['processed', null]]);
+  const events = await world.store.events(0, 50);
+  t.ok(events.some(({ kind }) => kind === 'item.changed'));
+});
+
+t.test('of a burst about one pull request every delivery comes to its end', async (t) => {
+  const world = await scene(t);
+  const deliver = intakeOf(t, world);
+  await Promise.all(Array.from({ length: 20 }, () => deliver('pull_request', pullPayload('synchronize'))));
+  await world.idle();
+  t.ok(world.forge.reads <= 3, `${world.forge.reads} reads`);
+  t.same(new Set((await outcomes(world)).map(([outcome]) => outcome)), new Set(['processed']));
+});
+
+t.test('what became of deliveries is told to whoever watches', async (t) => {
+  const world = await scene(t);
+  const deliver = intakeOf(t, world);
+  await deliver('pull_request', pullPayload('opened'));
+  await world.idle();
+  await world.worker.stop();
+  const told = (await world.store.events(0, 50)).filter(({ kind }) => kind === 'delivery.received');
+  t.match(told.at(-1)?.data, { count: Number, deliveries: [{ outcome: 'processed' }] });
+});
+
+t.test('a review that waits for a pull request that is closed or gone is taken out of the queue', async (t) => {
+  for (const gone of [false, true]) {
+    const world = await scene(t);
+    const deliver = intakeOf(t, world);
+    const { item } = await world.store.upsertItem(facts(7));
+    const { run } = await world.runs.dispatch(item, { trigger: 'auto', scope: 'full', focus: null });
+    world.forge.pulls.set(7, gone ? 'gone' : facts(7, { state: 'merged', updatedAt: item.updatedAt + 1 }));
+    await deliver('pull_request', pullPayload('closed'));
+    await world.idle();
+    t.same(world.runs.cancelled, [run.runId]);
+    t.match(await world.store.item(item.itemId), { state: gone ? 'closed' : 'merged' });
+  }
+});
+
+t.test(
+  'what the forge could not answer is asked again; what it refuses is given up, and both can be seen',
+  async (t) => {
+    const world = await scene(t);
+    const deliver = intakeOf(t, world);
+    world.forge.readFailures.push(unreachable());
+    await deliver('pull_request', pullPayload('opened'));
+    while (world.forge.reads === 0) await world.idle();
+    await world.idle();
+    t.same(await outcomes(world), [['queued', null]], 'it has not come to its end');
+    await pausesEnd(world);
+    while (world.forge.reads < 2) await new Promise((resolve) => setTimeout(resolve, 20));
+    await world.idle();
+    t.same(await outcomes(world), [['processed', null]]);
+
+    world.forge.readFailures.push(forbidden());
+    await deliver('pull_request', pullPayload('synchronize'));
+    await world.idle();
+    t.match(await outcomes(world), [['failed', 'forbidden'], ['processed']]);
+    t.match(await world.store.deadJobs(5), [{ kind: 'delivery', attempt: 1, error: /^forbidden: / }]);
+  },
+);
+
+t.test('a check run that is asked for again leads to a full review, of a fork by its name', async (t) => {
+  const world = await scene(t);
+  const deliver = intakeOf(t, world);
+  const { item } = await world.store.upsertItem(facts(7));
+  const { run } = await world.runs.dispatch(item, { trigger: 'auto', scope: 'full', focus: null });
+  const checkRun = (numbers: number[], external_id: string | null) => ({
+    ...{ action: 'rerequested', repository, sender: { login: 'alice' } },
+    check_run: { head_sha: 'a'.repeat(40), external_id, pull_requests: numbers.map((number) => ({ number })) },
+  });
+  await deliver('check_run', checkRun([7], null));
+  await deliver('check_run', checkRun([], run.runId));
+  await deliver('check_run', checkRun([], 'of nobody'));
+  await world.idle();
+  const asked = { number: 7, headSha: 'head-7', trigger: 'checkRerequest', scope: 'full', focus: null };
+  t.same(world.runs.dispatched.slice(1), [asked, asked]);
+  t.same((await outcomes(world)).toSorted(), [
+    ['failed', 'checkRunUnknown'],
+    ['processed', null],
+    ['processed', null],
+  ]);
+});
+
+t.test(
+  'installations and repositories that change are looked at, and what was known of installations is forgotten',
+  async (t) => {
+    const world = await scene(t);
+    const deliver = intakeOf(t, world);
+    await deliver('installation', {
+      action: 'unsuspend',
+      installation: { id: 3, account: { login: 'octo' } },
+      sender: { login: 'alice' },
+    });
+    await deliver('repository', { action: 'renamed', repository, sender: { login: 'alice' } });
+    await world.idle();
+    t.same(world.forge.synced, [repositoryKey, repositoryKey]);
+    t.equal(world.forge.forgotten, 1);
+    t.same(await outcomes(world), [
+      ['processed', null],
+      ['processed', null],
+    ]);
+    t.match(await world.store.syncJobs(5), [
+      { trigger: 'webhook', status: 'succeeded', changedItems: 1, apiCalls: 2 },
+      { trigger: 'webhook', status: 'succeeded' },
+    ]);
+  },
+);
+
+const comment = (body: string, change: object = {}) => commentPayload(`@oratorio ${body}`, change);
+const writes = async ({ store }: Scene) =>
+  (await store.writes({ limit: 50 })).rows.map(({ kind, request }) => [kind, request['content'] ?? request['body']]);
+
+t.test('a command is acknowledged, and does what it says', async (t) => {
+  const cases: [string, (world: Scene) => unknown, unknown, string | undefined][] = [
+    [
+      'review',
+      ({ runs }) => runs.dispatched,
+      [{ number: 7, trigger: 'mention', scope: 'incremental', focus: null }],
+      undefined,
+    ],
+    ['full review', ({ runs }) => runs.dispatched, [{ scope: 'full' }], undefined],
+    ['review for races', ({ runs }) => runs.dispatched, [{ scope: 'incremental', focus: 'races' }], undefined],
+    ['pause', ({ store }) => store.itemByNumber(repositoryKey, 7), { isPaused: true }, '+1'],
+    ['resume', ({ store }) => store.itemByNumber(repositoryKey, 7), { isPaused: false, automaticReviews: 0 }, '+1'],
+    ['cancel', ({ runs }) => runs.cancelled, [], '+1'],
+    ['resolve', ({ runs }) => runs.resolved, [], '+1'],
+    ['help', () => undefined, undefined, 'Commands:'],
+    ['status', () => undefined, undefined, 'There was no review yet'],
+  ];
+  for (const [body, found, expected, answer] of cases) {
+    await t.test(body, async (t) => {
+      const world = await scene(t);
+      const deliver = intakeOf(t, world);
+      t.match(await deliver('issue_comment', comment(body)), { status: 202, body: { status: 'queued' } });
+      await world.idle();
+      t.match(await found(world), expected);
+      const said = (await writes(world)).map(([, what]) => String(what));
+      t.ok(said.includes('eyes'));
+      t.equal(said.length, answer === undefined ? 1 : 2);
+      if (answer !== undefined) t.ok(said.some((text) => text.includes(answer)));
+      t.equal(world.forge.sent.length, said.length, 'every answer was sent');
+      t.match(await world.store.command(42), { status: 'dispatched', errorCode: null });
+      t.same(await outcomes(world), [['processed', null]]);
+    });
+  }
+});
+
+t.test('who may not give commands is told so once, and nothing else happens', async (t) => {
+  const world = await scene(t);
+  const deliver = intakeOf(t, world);
+  await deliver('issue_comment', comment('review', { author_association: 'NONE' }));
+  await world.idle();
+  t.same(world.runs.dispatched, []);
+  t.match(await world.store.command(42), { status: 'rejected', errorCode: 'githubCommentCommandActorUnauthorized' });
+  t.match(await writes(world), [['reply', /may write to this repository/]]);
+  t.same(await outcomes(world), [['rejected', 'githubCommentCommandActorUnauthorized']]);
+
+  world.forge.writers.add('alice');
+  await deliver('issue_comment', comment('review', { id: 43, author_association: 'NONE' }));
+  await world.idle();
+  t.equal(world.runs.dispatched.length, 1, 'a member whose membership is private may');
+});
+
+t.test('a command that cannot be followed is answered with the reason', async (t) => {
+  const world = await scene(t);
+  const deliver = intakeOf(t, world);
+  world.runs.refusal = new ReviewApiError('activeRunExists', 'One is under way.');
+  await deliver('issue_comment', comment('review'));
+  await world.idle();
+  t.match(await world.store.command(42), { status: 'rejected', errorCode: 'activeRunExists' });
+  t.ok((await writes(world)).some(([, text]) => String(text).includes('under way already')));
+
+  await deliver('issue_comment', comment('pause now', { id: 43 }));
+  await world.idle();
+  t.match(await world.store.command(43), { status: 'rejected', errorCode: 'githubCommentCommandArgumentsInvalid' });
+  t.notOk((await world.store.itemByNumber(repositoryKey, 7))?.isPaused);
+});
+
+t.test('a program is not answered, and without permission to write nobody is', async (t) => {
+  const world = await scene(t);
+  const deliver = intakeOf(t, world);
+  await deliver('issue_comment', comment('review', { user: { login: 'helper[bot]', type: 'Bot' } }));
+  await world.idle();
+  t.same(await writes(world), []);
+
+  const quietly = await scene(t, { WritesEnabled: false });
+  await intakeOf(t, quietly)('issue_comment', comment('review'));
+  await quietly.idle();
+  t.equal(quietly.runs.dispatched.length, 1);
+  t.same(await writes(quietly), []);
+});

@@ -1,0 +1,144 @@
+import t from 'tap';
+import type { NewWrite } from '../../../src/review/store/index.ts';
+import { facts, forbidden, pausesEnd, repositoryKey, type Scene, scene, unreachable } from './harness.ts';
+
+const newWrite = (name = 'one'): NewWrite => ({
+  kind: 'reply',
+  dedupeKey: name,
+  repositoryKey,
+  runId: null,
+  request: { owner: 'octo', name: 'hello', number: 7, body: 'Hello', marker: '<!-- m -->' },
+});
+const put = ({ store }: Scene, name?: string) =>
+  store.putWrite(newWrite(name), (writeId) => ({ kind: 'write', key: 'write:7', payload: { writeId } }));
+
+t.test('a write is sent, and whoever waits for it is told', async (t) => {
+  const world = await scene(t);
+  const { writeId } = await put(world);
+  await world.idle();
+  t.match(world.forge.sent, [{ writeId, attempts: 0 }]);
+  t.match(await world.store.write(writeId), { status: 'sent', attempts: 1, response: { url: String } });
+  t.match(world.runs.settled, [{ writeId, status: 'sent' }]);
+});
+
+t.test('a write that failed in passing is sent again, and says that it was tried before', async (t) => {
+  const world = await scene(t);
+  world.forge.sendFailures.push(unreachable());
+  const { writeId } = await put(world);
+  while (world.forge.sent.length === 0) await world.idle();
+  await world.idle();
+  t.match(await world.store.write(writeId), { status: 'pending', attempts: 1, lastError: { status: 502 } });
+  await pausesEnd(world);
+  while (world.runs.settled.length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+  await world.idle();
+  t.match(world.forge.sent[1], { attempts: 1 });
+  t.match(await world.store.write(writeId), { status: 'sent', attempts: 2, lastError: null });
+});
+
+t.test('the attempt is on the disk before anything is sent', async (t) => {
+  const world = await scene(t);
+  let during: number | undefined;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  Object.assign(world.forge, {
+    send: async ({ writeId }: { writeId: string }) => {
+      during = (await world.store.write(writeId))?.attempts;
+      resolve();
+      return {};
+    },
+  });
+  await put(world);
+  await promise;
+  await world.idle();
+  t.equal(during, 1);
+});
+
+t.test('a write that is refused is given up and told so; somebody may have it sent again', async (t) => {
+  const world = await scene(t);
+  world.forge.sendFailures.push(forbidden());
+  const { writeId } = await put(world);
+  await world.idle();
+  t.match(await world.store.write(writeId), { status: 'failed', lastError: { code: 'forbidden', status: 403 } });
+  t.match(world.runs.settled, [{ writeId, status: 'failed' }]);
+  t.match(await world.store.deadJobs(5), [{ kind: 'write' }]);
+  await world.store.enqueueJob({ kind: 'write', key: 'again', payload: { writeId, retry: true } });
+  await world.idle();
+  t.match(await world.store.write(writeId), { status: 'sent' });
+});
+
+t.test('nothing is sent while writes are off', async (t) => {
+  const world = await scene(t, { WritesEnabled: false });
+  const { writeId } = await put(world);
+  await world.idle();
+  t.same(world.forge.sent, []);
+  t.match(await world.store.write(writeId), { status: 'failed', lastError: { code: 'githubWritesDisabled' } });
+  t.equal(world.runs.settled.length, 1);
+});
+
+t.test('a write that was sent before the process died is only told of', async (t) => {
+  const world = await scene(t);
+  const write = await world.store.putWrite(newWrite());
+  await world.store.updateWrite(write.writeId, { status: 'sent', response: { url: 'x' } });
+  await world.store.enqueueJob({ kind: 'write', key: 'k', payload: { writeId: write.writeId } });
+  await world.idle();
+  t.same(world.forge.sent, []);
+  t.match(world.runs.settled, [{ status: 'sent' }]);
+});
+
+t.test(
+  'a look that found nothing is not worth a row; what failed is told, and the next look is by the clock',
+  async (t) => {
+    const world = await scene(t);
+    world.forge.syncFailures.set(repositoryKey, forbidden());
+    const scheduled = { trigger: 'schedule', repositoryKey };
+    await world.store.enqueueJob({ kind: 'sync', key: repositoryKey, payload: scheduled });
+    await world.idle();
+    t.same(await world.store.syncJobs(5), []);
+    t.same(await world.store.deadJobs(5), []);
+    await world.store.enqueueJob({
+      ...{ kind: 'sync', key: repositoryKey },
+      payload: { trigger: 'manual', repositoryKey, syncJobId: 'asked' },
+    });
+    await world.idle();
+    t.match(await world.store.syncJobs(5), [{ jobId: 'asked', status: 'failed', error: { code: 'forbidden' } }]);
+  },
+);
+
+t.test('what the reconciler knows is kept from one look to the next, and anew when it cannot be read', async (t) => {
+  const world = await scene(t);
+  const look = async (key: string) => {
+    await world.store.enqueueJob({ kind: 'reconcile', key, payload: {} });
+    await world.idle();
+  };
+  await look('one');
+  await look('two');
+  await world.store.setFact('github.reconcile', 'nonsense');
+  await look('three');
+  const [first, second, third] = world.forge.reconciled;
+  t.equal(first, 0);
+  t.ok((second ?? 0) > 0);
+  t.equal(third, 0);
+});
+
+t.test('what is old is deleted', async (t) => {
+  const world = await scene(t);
+  await world.store.upsertItem(facts(7));
+  await world.subject.sql(
+    `insert into deliveries (deliveryId, event, outcome, receivedAt, tookMs, redeliveries) values ('old', 'push', 'ignored', 1, 1, 0)`,
+  );
+  await world.store.enqueueJob({ kind: 'cleanup', key: 'cleanup', payload: {} });
+  await world.idle();
+  t.same((await world.store.deliveries({ limit: 5 })).rows, []);
+});
+
+t.test('a payload that nobody wrote is given up after its attempts, and never stops the others', async (t) => {
+  const world = await scene(t);
+  await world.store.enqueueJob({ kind: 'delivery', key: 'odd', payload: { nothing: 'of use' } });
+  await put(world);
+  while ((await world.store.backlog()).deadJobs === 0) {
+    await world.idle();
+    await pausesEnd(world);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  t.match(await world.store.deadJobs(5), [{ kind: 'delivery', key: 'odd', attempt: 7 }]);
+  t.equal(world.forge.sent.length, 1);
+});

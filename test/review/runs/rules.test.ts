@@ -1,0 +1,128 @@
+/** What a run asks for, and what it makes of what is handed in. */
+import t from 'tap';
+import { compose, resolutionsOf } from '../../../src/review/runs/compose.ts';
+import type { ReviewNotes } from '../../../src/review/runs/notes.ts';
+import { leakIn } from '../../../src/review/runs/plan.ts';
+import type { StoredFinding } from '../../../src/review/store/index.ts';
+import { finding, World } from './world.ts';
+
+t.test('the agent is told how severe a finding must be: by the settings, or by the base commit', async (t) => {
+  const world = await World.create(t, { Review: { MinSeverity: 'major' } });
+  world.runs.start();
+  await world.ended(await world.dispatch('manual'));
+  world.git.baseFiles = { '.oratorio-review.json': '{"minSeverity":"critical"}' };
+  world.forge.push('head-2');
+  if (world.forge.pull !== 'gone') await world.store.upsertItem(world.forge.pull);
+  await world.ended(await world.dispatch('manual'));
+  t.match(world.agent.asked, [{ minSeverity: 'major' }, { minSeverity: 'critical' }]);
+});
+
+t.test('what the base commit calls generated is not reviewed; a file of the head says nothing', async (t) => {
+  const world = await World.create(t);
+  world.git.baseFiles = { '.gitattributes': 'src/*.ts linguist-generated\n' };
+  world.runs.start();
+  const runId = await world.dispatch('manual');
+  await world.ended(runId);
+  t.equal(world.agent.asked.length, 0);
+  t.match(await world.store.draftOfRun(runId), { skippedFiles: [{ path: 'src/a.ts', reason: 'generated' }] });
+});
+
+t.test('a suggestion is code: a decorator stays, what cannot be seen is not suggested', async (t) => {
+  const world = await World.create(t);
+  world.agent.findings = () => [
+    finding({ newText: '@inject(value) use(value); // fixes #7' }),
+    finding({ title: 'Another', oldText: 'start();', newText: 'start(\u202e);' }),
+  ];
+  world.runs.start();
+  const runId = await world.dispatch();
+  await world.ended(runId);
+  t.match(await world.store.draftOfRun(runId), {
+    blockedBy: null,
+    findings: [{ kind: 'suggestion', newText: '@inject(value) use(value); // fixes #7' }, { kind: 'comment' }],
+  });
+  await world.send();
+  t.match(JSON.stringify(world.forge.of('review')), '@inject(value) use(value); // fixes #7\\n```');
+});
+
+t.test('a secret in a suggestion holds the draft back, also when a person has put it there', async (t) => {
+  const token = ['ghp', 'q8Zt3LmX0vRb7NcKp2YwHs5JdFg9UeTa1CiO'].join('_');
+  const world = await World.create(t);
+  world.agent.findings = () => [finding({ newText: `use('${token}');` })];
+  world.runs.start();
+  const runId = await world.dispatch();
+  await world.ended(runId);
+  const draft = await world.store.draftOfRun(runId);
+  t.match(draft, { blockedBy: { code: 'draftContainsSecret' }, findings: [{ kind: 'comment' }] });
+  t.same(world.forge.published, []);
+  const [first] = draft?.findings ?? [];
+  if (!draft || !first) throw new Error('there is no finding');
+  t.match(leakIn({ ...draft, findings: [{ ...first, newText: token }] }, []), { code: 'draftContainsSecret' });
+});
+
+t.test('every attempt that fails leaves its worktree to the clean-up', async (t) => {
+  const world = await World.create(t);
+  let isFirst = true;
+  world.agent.onReview = () => {
+    if (isFirst) {
+      isFirst = false;
+      throw Object.assign(new Error('gone'), { code: 'agentConnectionLost', isRetryable: true });
+    }
+  };
+  world.runs.start();
+  const runId = await world.dispatch();
+  t.match(await world.ended(runId), { state: 'done', attempt: 2 });
+  t.same(world.git.released, [
+    [runId, 'failed'],
+    [runId, 'succeeded'],
+  ]);
+});
+
+t.test('so does a review that fails after its worktree was made, before the agent was asked', async (t) => {
+  const world = await World.create(t);
+  const { prepare } = world.git;
+  world.git.prepare = async (target) => ({
+    ...(await prepare(target)),
+    baseFiles: async () => {
+      throw Object.assign(new Error('broken'), { code: 'gitFailed', isRetryable: false });
+    },
+  });
+  world.runs.start();
+  const runId = await world.dispatch();
+  t.match(await world.ended(runId), { state: 'failed' });
+  t.same(world.git.released, [[runId, 'failed']]);
+});
+
+const notes = (path: string, oldPath?: string): ReviewNotes => ({
+  ...{ headSha: 'h', baseSha: 'b', sinceSha: null, summary: '', isNothing: false, resolved: [] },
+  findings: [
+    {
+      findingId: 'new',
+      finding: finding({ path }),
+      anchor: { placement: 'inline', side: 'RIGHT', line: 3 },
+      fingerprint: 'f',
+      ...(oldPath !== undefined && { oldPath }),
+    },
+  ],
+  ...{ goneFindings: ['told'], minSeverity: 'minor', maxFindings: 10 },
+  ...{ reviewedFiles: 1, totalFiles: 1, skippedFiles: [], warnings: [] },
+});
+
+t.test('a finding of a file that was renamed is not told again, and stays open', async (t) => {
+  const told = { ...finding({ path: 'src/old.ts' }), findingId: 'told' } as unknown as StoredFinding;
+  const facts = { itemId: 'i', draftId: 'd', open: [told], unwanted: [], secrets: [] };
+  t.same(compose(notes('src/new.ts', 'src/old.ts'), facts).findings, []);
+  t.same(resolutionsOf(notes('src/new.ts', 'src/old.ts'), [told]), []);
+  t.equal(compose(notes('src/new.ts'), facts).findings.length, 1, 'of another file it is another one');
+  t.match(resolutionsOf(notes('src/new.ts'), [told]), [{ resolution: 'outdated' }]);
+});
+
+t.test('where a run can be watched: nowhere before it has begun, or without a route', async (t) => {
+  const world = await World.create(t);
+  const waiting = await world.run(await world.dispatch('manual'));
+  t.equal(await world.runs.traceUrl(waiting), undefined);
+  t.equal(await world.runs.traceUrl({ ...waiting, threadId: 'thread-1' }), 'http://dashboard/workspace/hello#thread-1');
+  t.equal(
+    await world.runs.traceUrl({ ...waiting, threadId: 'thread-1', repositoryKey: 'github:github.com/a/b' }),
+    undefined,
+  );
+});

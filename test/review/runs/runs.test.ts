@@ -1,0 +1,54 @@
+import t from 'tap';
+import { World } from './world.ts';
+
+t.test('a mention leads to one published review at the head that was looked at', async (t) => {
+  const world = await World.create(t, { Review: { CheckRun: true } });
+  world.runs.start();
+  const runId = await world.dispatch();
+  const run = await world.ended(runId);
+  t.match(run, { state: 'done', error: null, threadId: 'thread-1', turnId: 'turn-1', attempt: 1 });
+  await world.send();
+  const [review, ...others] = world.forge.of('review');
+  t.same(others, []);
+  t.match(review?.request, {
+    owner: 'octo',
+    name: 'hello',
+    number: 1,
+    commitId: 'head-1',
+    comments: [{ path: 'src/a.ts', line: 3, side: 'RIGHT', body: /never checked/ }],
+  });
+  t.match(world.forge.of('summary'), [{ request: { body: /1 new finding/ } }]);
+  t.match(
+    world.forge.of('checkRun').map(({ request }) => [request['status'], request['conclusion']]),
+    [
+      ['in_progress', undefined],
+      ['completed', 'neutral'],
+    ],
+  );
+  const draft = await world.store.draftOfRun(runId);
+  t.match(draft, { status: 'published', url: /review/, findings: [{ isPublished: true, commentId: Number }] });
+  t.match(await world.item(), { reviewedHeadSha: 'head-1', summaryCommentId: 7 });
+  t.same(world.git.released, [[runId, 'succeeded']]);
+  await world.until(() => world.runs.active === 0);
+});
+
+t.test(
+  'a review that somebody asked for on the page waits as a draft, and is published when they say so',
+  async (t) => {
+    const world = await World.create(t);
+    world.runs.start();
+    const runId = await world.dispatch('manual');
+    t.match(await world.ended(runId), { state: 'done' });
+    const draft = await world.store.draftOfRun(runId);
+    t.match(draft, { status: 'draft', blockedBy: null });
+    t.equal(await world.send(), 0, 'nothing is in the outbox');
+    const { draftId = '' } = draft ?? {};
+    await world.runs.publish(draftId, { override: false });
+    await world.runs.publish(draftId, { override: false });
+    await world.send();
+    t.match(await world.store.draft(draftId), { status: 'published' });
+    t.equal(world.forge.of('review').length, 1);
+    await t.rejects(world.runs.publish(draftId, { override: true }), { code: 'invalidState' });
+    await t.rejects(world.runs.discard(draftId), { code: 'invalidState' });
+  },
+);

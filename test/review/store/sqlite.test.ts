@@ -1,0 +1,190 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { DatabaseSync } from 'node:sqlite';
+import { setImmediate as turn } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { Kysely, sql } from 'kysely';
+import t, { type Test } from 'tap';
+import { openReviewStore } from '../../../src/review/store/index.ts';
+import { migrate, migrations } from '../../../src/review/store/migrations.ts';
+import { nodeSqliteDialect } from '../../../src/review/store/sqlite/dialect.ts';
+import { openSqlite } from '../../../src/review/store/sqlite/open.ts';
+import { facts, quiet, sqliteSubject, temporaryDirectory, wanted } from './databases.ts';
+
+const modeOf = (path: string) => statSync(path).mode & 0o777;
+const open = (directory: string) => openReviewStore({ directory, owner: 'one', logger: quiet });
+
+t.test('the database is for its owner only', async (t) => {
+  const directory = join(temporaryDirectory(t), 'deep', 'state');
+  const store = await open(directory);
+  await store.setFact('a', 'b');
+  const file = join(directory, 'backend.db');
+  for (const each of [file, `${file}-wal`, `${file}-shm`]) t.equal(modeOf(each), 0o600);
+  t.equal(modeOf(directory), 0o700);
+  await store.close();
+  chmodSync(file, 0o644);
+  await (await open(directory)).close();
+  t.equal(modeOf(file), 0o600, 'one that others could read is closed to them');
+});
+
+t.test('what cannot be opened is a clear error, and is left as it is', async (t) => {
+  const directory = temporaryDirectory(t);
+  const file = join(directory, 'backend.db');
+  writeFileSync(file, 'this is no database, but it is somebody’s text. '.repeat(100));
+  const before = readFileSync(file);
+  await t.rejects(open(directory), { name: 'ReviewStoreError', code: 'databaseCorrupt', isRetryable: false });
+  t.strictSame(readFileSync(file), before);
+  const taken = join(directory, 'taken');
+  mkdirSync(join(taken, 'backend.db'), { recursive: true });
+  await t.rejects(open(taken), { name: 'ReviewStoreError' });
+  await t.rejects(open(join(file, 'below')), { name: 'ReviewStoreError' });
+  await t.rejects(openReviewStore({ owner: 'one', logger: quiet }), TypeError);
+});
+
+t.test('who has the database alone takes up at once what a process that is gone was working on', async (t) => {
+  const directory = temporaryDirectory(t);
+  const hour = 3_600_000;
+  const gone = await open(directory);
+  await gone.enqueueJob({ kind: 'sync', key: 'a', payload: {} });
+  const [job] = await gone.claimJobs('gone', ['sync'], 1, hour);
+  await gone.takeRole('sync', 'gone', hour);
+  const others = await open(directory);
+  t.strictSame(await others.claimJobs('other', ['sync'], 1, hour), []);
+  const alone = await openReviewStore({ directory, owner: 'new', isAlone: true, logger: quiet });
+  t.ok(await alone.takeRole('sync', 'new', hour));
+  t.match(await alone.claimJobs('new', ['sync'], 1, hour), [{ jobId: job?.jobId, attempt: 2 }]);
+  t.equal(job && (await gone.completeJob(job)), false, 'its token is worth nothing');
+  await Promise.all([gone, others, alone].map((store) => store.close()));
+});
+
+t.test('tables are brought up to date; those of a newer version are refused', async (t) => {
+  const directory = temporaryDirectory(t);
+  const stores = await Promise.all([open(directory), open(directory)]);
+  await stores[0]?.setFact('a', 'b');
+  await Promise.all(stores.map((store) => store.close()));
+  const file = join(directory, 'backend.db');
+  const database = await openSqlite(file);
+  const steps = [...migrations, () => ['ALTER TABLE "facts" ADD COLUMN "more" text', 'UPDATE "facts" SET "more" = 1']];
+  await t.rejects(
+    database.write((rows) => migrate(rows, 'sqlite', file, [...steps, () => ['SELECT nothing']])),
+    { name: 'ReviewStoreError' },
+    'a step that fails',
+  );
+  const columns = (names: string) =>
+    database.read(async (rows) => (await sql`SELECT ${sql.raw(names)} FROM "facts"`.execute(rows)).rows);
+  t.match(await columns('count(*) AS "count"'), [{ count: 1 }]);
+  await t.rejects(columns('"more"'), { code: 'databaseFailed' }, 'takes all of it back');
+  await database.write((rows) => migrate(rows, 'sqlite', file, steps));
+  t.match(await columns('"name", "value", "more"'), [{ name: 'a', value: 'b', more: '1' }]);
+  await database.close();
+  await t.rejects(open(directory), { code: 'databaseNewer', message: /newer version/, isRetryable: false });
+});
+
+t.test('of transactions that share a commit one may fail alone', async (t) => {
+  const store = await sqliteSubject(t).open();
+  await store.syncRepositories([wanted()]);
+  const results = await Promise.allSettled([
+    store.upsertItem(facts(1)),
+    store.upsertItem({ ...facts(2), repositoryKey: 'github:github.com/octo/none' }),
+    store.upsertItem(facts(3)),
+  ]);
+  t.strictSame(
+    results.map(({ status }) => status),
+    ['fulfilled', 'rejected', 'fulfilled'],
+  );
+  t.strictSame(
+    (await store.items({ limit: 9 })).rows.map(({ number }) => number),
+    [3, 1],
+  );
+});
+
+t.test('nobody is told of a write before it is committed', async (t) => {
+  const subject = sqliteSubject(t);
+  const store = await subject.open();
+  if (!('directory' in subject.where)) return;
+  const other = new DatabaseSync(join(subject.where.directory, 'backend.db'));
+  t.teardown(() => other.close());
+  const count = other.prepare('SELECT count(*) AS "count" FROM "facts"');
+  await Promise.all(
+    Array.from({ length: 700 }, async (_, n) => {
+      await store.setFact(`fact ${n}`, '');
+      if (Number(count.get()?.['count']) <= n) t.fail(`fact ${n} was told and is not there`);
+    }),
+  );
+  t.equal(count.get()?.['count'], 700);
+});
+
+t.test('whoever else writes is waited for, and nothing else stands still', async (t) => {
+  const subject = sqliteSubject(t);
+  const store = await subject.open();
+  if (!('directory' in subject.where)) return;
+  const other = new DatabaseSync(join(subject.where.directory, 'backend.db'));
+  t.teardown(() => other.close());
+  other.exec('BEGIN IMMEDIATE');
+  let isWritten = false;
+  const writing = store.setFact('a', 'b').then(() => {
+    isWritten = true;
+  });
+  for (let n = 0; n < 20; n += 1) await turn();
+  t.equal(await store.fact('a'), undefined, 'reading goes on');
+  t.equal(isWritten, false);
+  other.exec('COMMIT');
+  await writing;
+  t.equal(await store.fact('a'), 'b');
+});
+
+t.test('a transaction in a transaction is refused, and any on the connection that reads', async (t) => {
+  const sqlite = new DatabaseSync(':memory:');
+  const kysely = new Kysely<Record<string, never>>({ dialect: nodeSqliteDialect(sqlite, { file: 'x', writes: true }) });
+  t.teardown(() => sqlite.close());
+  await t.rejects(kysely.transaction().execute((rows: typeof kysely) => rows.transaction().execute(async () => {})));
+  const reader = new Kysely<Record<string, never>>({
+    dialect: nodeSqliteDialect(sqlite, { file: 'x', writes: false }),
+  });
+  await t.rejects(reader.transaction().execute(async () => {}));
+});
+
+const worker = fileURLToPath(new URL('./store-worker.ts', import.meta.url));
+
+async function untilItEnds(
+  t: Test,
+  directory: string,
+): Promise<{ readonly accepted: string[]; readonly errors: string }> {
+  const order = JSON.stringify({ where: { directory }, owner: 'full', mode: 'intake' });
+  // Blocks of 512 bytes (POSIX), or of 1024: half a megabyte or one.
+  const limited = ['-c', 'ulimit -f 1024; exec "$@"', 'sh', process.execPath, '--disable-warning=ExperimentalWarning'];
+  const child = spawn('sh', [...limited, worker, order], { stdio: ['ignore', 'pipe', 'pipe'] });
+  t.teardown(() => child.kill('SIGKILL'));
+  const accepted: string[] = [];
+  let errors = '';
+  child.stderr.on('data', (bytes) => {
+    errors += bytes;
+  });
+  createInterface({ input: child.stdout }).on('line', (line) => accepted.push(line));
+  await once(child, 'close');
+  return { accepted, errors };
+}
+
+t.test('a disk that takes no more is a typed error, and what was accepted stays', { timeout: 120_000 }, async (t) => {
+  const directory = temporaryDirectory(t);
+  const { accepted, errors } = await untilItEnds(t, directory);
+  t.match(errors, /databaseFull/);
+  t.ok(accepted.length > 0);
+  const store = await open(directory);
+  t.teardown(() => store.close());
+  const kept = new Set<string>();
+  for (let cursor: string | undefined; ; ) {
+    const page = await store.deliveries({ limit: 1_000, ...(cursor !== undefined && { cursor }) });
+    for (const { deliveryId } of page.rows) kept.add(deliveryId);
+    cursor = page.next;
+    if (cursor === undefined) break;
+  }
+  t.strictSame(
+    accepted.filter((id) => !kept.has(id)),
+    [],
+  );
+  await store.setFact('room', 'again');
+});

@@ -1,0 +1,22 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { isBuilt } from '../../scripts/stamp.mjs';
+
+const shipped = fileURLToPath(new URL('../../dist/ui', import.meta.url));
+
+/**
+ * The built page: the one that users get when `dist/` is of these sources, as it is within `npm test`; else it is built into
+ * `directory`, which takes seconds.
+ * @returns where it is; not to be written to
+ */
+export async function builtPage(directory: string): Promise<string> {
+  if (isBuilt() && existsSync(join(shipped, 'index.html'))) return shipped;
+  const { build } = await import('vite');
+  await build({
+    configFile: 'src/ui/vite.config.ts',
+    logLevel: 'error',
+    build: { outDir: directory, emptyOutDir: true },
+  });
+  return directory;
+}

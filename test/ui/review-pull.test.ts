@@ -1,0 +1,372 @@
+/** One pull request on the page of the review backend: its draft, the decisions about it, and what others did meanwhile. */
+import type { Page } from 'playwright-core';
+import t from 'tap';
+import { createActor, fromPromise } from 'xstate';
+import { type Prepared, type ReviewRunKey, reviewRunMachine } from '../../machines/index.ts';
+import type { FindingHunk } from '../../src/protocol/index.ts';
+import { findingOf, type ReviewBackend, repositoryKey } from './review-backend.ts';
+import { type ReviewScene, reviewStage } from './review-scene.ts';
+import { axe, overflowsAt, smallTargets } from './scene.ts';
+
+const scene = await reviewStage();
+
+const hostile = '<img src=x onerror=alert(1)> **not** @everyone';
+
+/** A pull request with a draft of three findings, opened. */
+async function withDraft({ pull, draft }: ReviewBackend): Promise<string> {
+  const item = await pull(1, { title: 'Vouchers', labels: ['shop'] });
+  await draft(item, {
+    warnings: ['2 findings did not anchor and are told in the summary.'],
+    findings: [
+      findingOf({ findingId: 'minor', severity: 'minor', title: 'A name that says less', kind: 'comment', line: 7 }),
+      findingOf({ findingId: 'critical', severity: 'critical', body: hostile, warnings: ['Its line has moved.'] }),
+      findingOf({ findingId: 'note', severity: 'note', title: 'No test', placement: 'summary', path: 'README.md' }),
+    ].map((finding) => (finding.findingId === 'critical' ? finding : withoutSuggestion(finding))),
+  });
+  return `/queue/${item.itemId}`;
+}
+
+function withoutSuggestion(finding: ReturnType<typeof findingOf>) {
+  const { newText: _, startLine: __, ...rest } = finding;
+  return { ...rest, kind: 'comment' as const };
+}
+
+const finding = (page: Page, title: string) => page.getByRole('article', { name: title });
+const voucher = 'The voucher is applied twice';
+const storedFinding = async ({ backend }: ReviewScene, findingId: string) => {
+  const found = await backend.store.finding(findingId);
+  if (!found) throw new Error(`there is no finding ${findingId}`);
+  return found;
+};
+
+scene(
+  'what was found, the most severe first, with its change and nothing of it as markup',
+  { prepare: withDraft },
+  async (t, { page }) => {
+    const worst = finding(page, voucher);
+    await worst.waitFor();
+    t.same(await page.getByRole('article').locator('h3').allTextContents(), [
+      voucher,
+      'A name that says less',
+      'No test',
+    ]);
+    t.match(await worst.textContent(), hostile, 'what a model wrote is text');
+    t.equal(await page.locator('.draft img').count(), 0);
+    t.match(await worst.textContent(), 'src/shop/cart.ts:41–42');
+    t.match(await worst.textContent(), 'Its line has moved.');
+    const change = page.getByRole('region', { name: 'Suggestion in src/shop/cart.ts' });
+    t.match(await change.locator('.removed').textContent(), /42.*return total - voucher - voucher;/);
+    t.match(await change.locator('.added').textContent(), 'return total - voucher;');
+    t.equal(await change.locator('.kept').count(), 1);
+    t.match(await page.locator('.draft').textContent(), '2 findings did not anchor');
+    await page.getByText('1 file not reviewed').click();
+    await page.getByText('package-lock.json').waitFor();
+    t.match(await page.getByRole('complementary').textContent(), /octo\/bookshop.*ada.*shop/);
+    await page.getByText('Trace of the agent').click();
+    await page.getByRole('link', { name: 'Open it in the Dashboard' }).waitFor();
+    t.equal(
+      await page.getByRole('link', { name: 'Vouchers' }).getAttribute('href'),
+      'https://github.com/octo/bookshop/pull/1',
+    );
+    t.same(await axe(page), []);
+    t.same(await smallTargets(page), []);
+    t.match(await page.title(), 'Vouchers');
+  },
+);
+
+const cartHunk: FindingHunk = {
+  path: 'src/shop/cart.ts',
+  ...{ oldStart: 39, newStart: 40 },
+  lines: [
+    { kind: 'context', oldLine: 39, newLine: 40, text: 'export function total(lines: Line[], voucher: number) {' },
+    { kind: 'added', newLine: 41, text: '  const total = sum(lines);' },
+    { kind: 'removed', oldLine: 40, text: '  return sum(lines);' },
+    { kind: 'added', newLine: 42, text: `  return total - voucher - voucher; // ${'long '.repeat(40)}` },
+    { kind: 'context', oldLine: 41, newLine: 43, text: '}' },
+  ],
+};
+async function withHunk({ pull, draft }: ReviewBackend): Promise<string> {
+  const item = await pull(1, { title: 'Vouchers' });
+  const other = withoutSuggestion(findingOf({ findingId: 'other', severity: 'minor', title: 'Not in the diff' }));
+  const same = withoutSuggestion(findingOf({ findingId: 'same', severity: 'note', title: 'Two names', startLine: 41 }));
+  await draft(item, {
+    findings: [findingOf({ findingId: 'cart' }), other, same],
+    hunks: { cart: cartHunk, same: cartHunk },
+  });
+  return `/queue/${item.itemId}`;
+}
+
+scene(
+  'a finding stands under the diff around it, with its own lines marked',
+  { prepare: withHunk },
+  async (t, here) => {
+    const { page } = here;
+    const diff = finding(page, voucher).getByRole('region', { name: 'Diff of src/shop/cart.ts' });
+    await diff.waitFor();
+    const rows = diff.getByRole('row');
+    t.equal(await rows.count(), 1 + 5, 'a heading for those who hear it, and the lines');
+    const cells = await rows.evaluateAll((all) => all.map((row) => [...row.children].map((cell) => cell.textContent)));
+    t.match(cells.slice(1), [
+      ['39', '40', /^\s*$/, /^export function total/],
+      ['', '41', /▸\+added, the finding is about it/, /const total/],
+      ['40', '', /−removed$/, /return sum/],
+      ['', '42', /▸\+added, the finding is about it/, /return total/],
+      ['41', '43', /^\s*$/, '}'],
+    ]);
+    await finding(page, voucher).getByRole('region', { name: 'Suggestion in src/shop/cart.ts' }).waitFor();
+    t.equal(await finding(page, 'Two names').locator('.change').count(), 0, 'what it quotes is in the diff already');
+    t.equal(await finding(page, 'Not in the diff').locator('.hunk').count(), 0);
+    t.match(await finding(page, 'Not in the diff').locator('.change').textContent(), 'return total', 'what it quotes');
+    await page.getByText('Trace of the agent').click();
+    const trace = page.getByRole('link', { name: 'Open it in the Dashboard' });
+    t.match(await trace.getAttribute('href'), '#token=of-it&at=%2Fsessions%2Fthread_review_1');
+    t.match(await trace.getAttribute('rel'), 'noreferrer');
+    t.same(await axe(page), []);
+    t.same(await smallTargets(page), []);
+    t.equal(await overflowsAt(page, 360), false, 'on a phone only the diff scrolls sideways');
+    t.same(await axe(page), []);
+  },
+);
+
+scene('skipped, reworded, then published: only what was accepted', { prepare: withDraft }, async (t, here) => {
+  const { page, backend } = here;
+  await finding(page, 'No test').getByRole('button', { name: 'Skip' }).click();
+  await page.getByRole('button', { name: 'Publish 2 findings' }).waitFor();
+  t.equal(await finding(page, 'No test').getByRole('button', { name: 'Skip' }).getAttribute('aria-pressed'), 'true');
+
+  await finding(page, voucher).getByRole('button', { name: 'Edit' }).click();
+  const form = page.getByRole('form', { name: `Edit “${voucher}”` });
+  await form.getByLabel('Severity').selectOption('major');
+  await form.getByLabel('Text', { exact: true }).fill('Take it off once.');
+  await form.getByLabel('Suggested lines').fill('return total - once(voucher);\n');
+  t.same(await axe(page), []);
+  await form.getByRole('button', { name: 'Save' }).click();
+  await form.waitFor({ state: 'detached' });
+  await finding(page, voucher).getByText('Take it off once.').waitFor();
+  await finding(page, voucher).getByText('return total - once(voucher);').waitFor();
+  t.match(await storedFinding(here, 'critical'), { severity: 'major', body: 'Take it off once.', title: voucher });
+
+  await page.getByRole('button', { name: 'Edit summary' }).click();
+  await page.getByLabel('Summary').last().fill('Two things to look at.');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.locator('.summary').getByText('Two things to look at.').waitFor();
+
+  await page.getByRole('button', { name: 'Publish 2 findings' }).click();
+  await page.locator('.draft-head').getByText('Published').waitFor();
+  t.match(backend.calls.at(-1), { act: 'publish', given: { override: false } });
+  t.equal((await storedFinding(here, 'note')).isPublished, false);
+  t.equal(await page.getByRole('button', { name: 'Edit', exact: true }).count(), 0, 'it is not changed any more');
+
+  await finding(page, voucher).getByRole('button', { name: 'Resolve…' }).click();
+  await page.getByLabel('Note (may be empty)').fill('on purpose');
+  t.same(await axe(page), []);
+  await page.getByRole('button', { name: 'Dismiss' }).click();
+  await finding(page, voucher).getByText('resolved: dismissed – on purpose').waitFor();
+});
+
+scene(
+  'by the keyboard: from finding to finding, skip, accept, edit, publish',
+  { prepare: withDraft },
+  async (t, here) => {
+    const { page, backend } = here;
+    await finding(page, voucher).waitFor();
+    await page.keyboard.press('j');
+    await page.keyboard.press('j');
+    t.match(page.url(), 'finding=minor', 'a link leads to it');
+    await page.keyboard.press('s');
+    await page.getByRole('button', { name: 'Publish 2 findings' }).waitFor();
+    await page.keyboard.press('a');
+    await page.getByRole('button', { name: 'Publish 3 findings' }).waitFor();
+    await page.keyboard.press('e');
+    await page.getByRole('form', { name: 'Edit “A name that says less”' }).waitFor();
+    await page.getByRole('button', { name: 'Leave as it is' }).click();
+    await page.keyboard.press('p');
+    await page.locator('.draft-head').getByText('Published').waitFor();
+    t.match(backend.calls.at(-1), { act: 'publish' });
+  },
+);
+
+scene(
+  'a summary that somebody else changed meanwhile is not overwritten unseen',
+  { prepare: withDraft },
+  async (t, { page, backend }) => {
+    await page.getByRole('button', { name: 'Edit summary' }).click();
+    await page.getByLabel('Summary').last().fill('Mine.');
+    const { rows } = await backend.store.drafts({ limit: 1 });
+    const [draft] = rows;
+    if (!draft) throw new Error('there is no draft');
+    await backend.store.updateDraft(draft.draftId, draft.version, { summary: 'Theirs.' });
+    await page.getByRole('button', { name: 'Save' }).click();
+    const form = page.getByRole('form', { name: 'Edit the summary' });
+    await form.getByRole('alert').getByText('The draft has changed meanwhile').waitFor();
+    await form.getByRole('alert').getByText('Theirs.').waitFor();
+    t.equal(await form.getByLabel('Summary').inputValue(), 'Mine.', 'what was typed stays');
+    t.equal((await backend.store.draft(draft.draftId))?.summary, 'Theirs.');
+    t.same(await axe(page), []);
+    await form.getByRole('button', { name: 'Save mine' }).click();
+    await form.waitFor({ state: 'detached' });
+    await page.locator('.summary').getByText('Mine.').waitFor();
+    t.equal((await backend.store.draft(draft.draftId))?.summary, 'Mine.');
+  },
+);
+
+scene('a finding that somebody else changed meanwhile says so', { prepare: withDraft }, async (_t, here) => {
+  const { page, backend } = here;
+  await finding(page, voucher).getByRole('button', { name: 'Edit' }).click();
+  const form = page.getByRole('form', { name: `Edit “${voucher}”` });
+  await form.getByLabel('Text', { exact: true }).fill('Mine.');
+  const { draftId, itemId } = await storedFinding(here, 'critical');
+  await backend.store.updateFinding('critical', { body: 'Theirs.' });
+  await backend.told('draft.changed', { draftId, itemId });
+  await form.getByText('Somebody else has changed this finding meanwhile.').waitFor();
+  await form.getByRole('button', { name: 'Save all the same' }).click();
+  await finding(page, voucher).getByText('Mine.').waitFor();
+});
+
+scene(
+  'what is blocked says why, and is published only on a second word',
+  {
+    prepare: async ({ pull, draft }) => {
+      const item = await pull(1);
+      const message = 'The text seems to contain a GitHub token.';
+      await draft(item, { blockedBy: { code: 'draftContainsSecret', message } });
+      await pull(1, { headSha: 'f'.repeat(40), updatedAt: Date.now() });
+      return `/queue/${item.itemId}`;
+    },
+  },
+  async (t, { page, backend }) => {
+    await page.locator('.banner', { hasText: 'a GitHub token' }).waitFor();
+    await page.locator('.banner', { hasText: 'There are newer commits' }).waitFor();
+    await page.getByRole('button', { name: 'Publish 1 finding' }).click();
+    const dialog = page.getByRole('dialog', { name: 'It cannot be published as it is' });
+    await dialog.getByText('a GitHub token').waitFor();
+    t.same(await axe(page), []);
+    await page.keyboard.press('Escape');
+    t.same(
+      backend.calls.map(({ given }) => given),
+      [{ override: false }],
+    );
+    await page.getByRole('button', { name: 'Publish 1 finding' }).click();
+    await dialog.getByRole('button', { name: 'Publish all the same' }).click();
+    await page.locator('.draft-head').getByText('Published').waitFor();
+    t.match(backend.calls.at(-1), { given: { override: true } });
+  },
+);
+
+scene(
+  'what must never leave is not offered to be published all the same',
+  {
+    prepare: async ({ pull, draft }) => {
+      const item = await pull(1);
+      await draft(item, { blockedBy: { code: 'leak', message: 'In the summary: a secret of this server.' } });
+      return `/queue/${item.itemId}`;
+    },
+  },
+  async (t, { page }) => {
+    await page.getByRole('button', { name: 'Publish 1 finding' }).click();
+    await page.locator('.toasts').getByText('a secret of this server').waitFor();
+    t.equal(await page.getByRole('dialog').count(), 0);
+  },
+);
+
+scene('discarded only when confirmed', { prepare: withDraft }, async (t, { page, backend }) => {
+  await page.getByRole('button', { name: 'Discard…' }).click();
+  await page.keyboard.press('Escape');
+  t.same(backend.calls, []);
+  await page.getByRole('button', { name: 'Discard…' }).click();
+  await page.getByRole('button', { name: 'Discard it' }).click();
+  await page.locator('.draft-head').getByText('Discarded').waitFor();
+});
+
+scene(
+  'review again, with something to look at; pause; cancel',
+  { prepare: withDraft },
+  async (t, { page, backend }) => {
+    await page.getByRole('button', { name: 'Review again…' }).click();
+    await page.getByLabel('What is new since the last review').click();
+    await page.getByLabel('Look at (may be empty)').fill('rounding');
+    t.same(await axe(page), []);
+    await page.getByRole('button', { name: 'Review', exact: true }).click();
+    await page.getByText('Asked to look at: rounding').waitFor();
+    t.match(backend.calls.at(-1), { act: 'dispatch', given: { scope: 'incremental', focus: 'rounding' } });
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.locator('.pull-runs').getByText('Cancelled').waitFor();
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await page.getByRole('button', { name: 'Resume' }).waitFor();
+  },
+);
+
+scene('a write that failed is sent again', { prepare: withDraft }, async (t, { page, backend }) => {
+  await finding(page, voucher).waitFor();
+  const [draft] = (await backend.store.drafts({ limit: 1 })).rows;
+  if (!draft) throw new Error('there is no draft');
+  const write = await backend.store.putWrite({
+    ...{
+      kind: 'review',
+      dedupeKey: 'k',
+      repositoryKey: 'github:github.com/octo/bookshop',
+      runId: draft.runId,
+      request: {},
+    },
+  });
+  const lastError = { code: 'sourceRejected', message: 'GitHub answered 422.', status: 422 };
+  await backend.store.updateWrite(write.writeId, { status: 'failed', attempts: 1, lastError });
+  await backend.store.updateDraft(draft.draftId, draft.version, { status: 'publishFailed' });
+  await backend.told('draft.changed', { draftId: draft.draftId, itemId: draft.itemId });
+  const failed = page.getByRole('region', { name: 'Writes that failed' });
+  await failed.getByText('GitHub answered 422.').waitFor();
+  t.same(await axe(page), []);
+  await failed.getByRole('button', { name: 'Send again' }).click();
+  await page.getByText('It is sent again.').waitFor();
+  t.match(await backend.store.write(write.writeId), { status: 'pending' });
+});
+
+scene(
+  'a draft appears by itself when the review is done',
+  {
+    prepare: async ({ pull }) => `/queue/${(await pull(1, { title: 'Vouchers' })).itemId}`,
+  },
+  async (_t, { page, backend }) => {
+    await page.getByRole('heading', { name: 'No review yet' }).waitFor();
+    const item = await backend.store.itemByNumber('github:github.com/octo/bookshop', 1);
+    if (!item) throw new Error('the item is gone');
+    await backend.draft(item);
+    await finding(page, voucher).waitFor();
+  },
+);
+
+scene(
+  'a review that runs leads to its statechart',
+  { prepare: async ({ pull }) => `/queue/${(await pull(1)).itemId}` },
+  async (t, { page, backend }) => {
+    const item = await backend.store.itemByNumber(repositoryKey, 1);
+    if (!item) throw new Error('the item is gone');
+    const { runId } = await backend.run(item, 'preparing');
+    const prepare = fromPromise<Prepared, ReviewRunKey>(() => new Promise(() => {}));
+    const machine = reviewRunMachine.provide({ actors: { prepare } });
+    const input = { runId, resumeAt: 'preparing', attempt: 1, maxAttempts: 3, isCancelRequested: false } as const;
+    const actor = createActor(machine, { input, inspect: backend.inspect });
+    actor.start();
+    t.teardown(() => actor.stop());
+    await page.getByRole('link', { name: 'Its statechart' }).click();
+    await page
+      .getByRole('treeitem', { name: new RegExp(runId) })
+      .getByText('preparing')
+      .waitFor();
+    t.match(page.url(), `#/actors/review-run%3A${runId}`);
+  },
+);
+
+scene('one that is not there says so', { at: '/queue/none' }, async (t, { page }) => {
+  await page.locator('.banner').getByText('There is no such item.').waitFor();
+  t.same(await axe(page), []);
+});
+
+scene('on a phone', { prepare: withDraft }, async (t, { page }) => {
+  await finding(page, voucher).waitFor();
+  t.equal(await overflowsAt(page, 360), false);
+  t.same(await axe(page), []);
+  t.same(await smallTargets(page), []);
+});
+
+t.end();

@@ -1,0 +1,140 @@
+/** The queue of the review backend: who gets in, what waits, runs, failed, is done, and what a person can do about it. */
+import type { Page } from 'playwright-core';
+import t from 'tap';
+import { findingOf, type ReviewBackend, reviewToken } from './review-backend.ts';
+import { reviewStage } from './review-scene.ts';
+import { axe, overflowsAt, smallTargets } from './scene.ts';
+
+const scene = await reviewStage();
+
+const row = (page: Page, name: string) => page.locator('.vrow', { hasText: name });
+
+/** One pull request of each kind. */
+async function fill({ pull, run, draft }: ReviewBackend): Promise<string> {
+  await run(await pull(1, { title: 'Sell gift cards' }), 'reviewing');
+  await run(await pull(2, { title: 'Sort by price' }), 'failed', {
+    error: { code: 'agentUnavailable', message: 'The agent server cannot be reached.' },
+  });
+  await draft(await pull(3, { title: 'Vouchers', author: 'grace' }), { findings: [findingOf(), findingOf()] });
+  await run(await pull(4, { title: 'Typos' }), 'backingOff', { attempt: 2 });
+  await pull(5, { title: 'Not looked at', isDraft: true });
+  await pull(6, { title: 'Merged long ago', state: 'merged' });
+  return '/queue';
+}
+
+scene('each pull request with its state, its reason and its draft', { prepare: fill }, async (t, { page }) => {
+  await row(page, 'Sell gift cards').getByText('Reviewing').waitFor();
+  t.match(page.url(), /\/review#\/queue$/, 'the token is gone from the address');
+  t.match(await row(page, 'Sort by price').textContent(), /Failed.*The agent server cannot be reached\./);
+  t.match(await row(page, 'Vouchers').textContent(), /To decide.*grace.*2 findings/);
+  t.match(await row(page, 'Typos').textContent(), /Retrying.*attempt 2 of 3/);
+  t.match(await row(page, 'Not looked at').textContent(), /Not reviewed.*draft/);
+  t.equal(await row(page, 'Merged long ago').count(), 0, 'what is merged is not in the way');
+  t.same(await axe(page), []);
+  t.same(await smallTargets(page), []);
+  t.match(await page.title(), 'Queue · Reviews · Oratorio');
+});
+
+scene('filters, search and what is closed; all of it in the address', { prepare: fill }, async (t, { page }) => {
+  await row(page, 'Typos').waitFor();
+  await page.getByRole('button', { name: 'Failed 1' }).click();
+  await row(page, 'Typos').waitFor({ state: 'detached' });
+  t.match(page.url(), 'show=failed');
+  await page.reload();
+  await row(page, 'Sort by price').waitFor();
+  t.equal(await page.locator('.vrow').count(), 1, 'a link brings back what was shown');
+  await page.getByRole('button', { name: 'Failed 1' }).click();
+  await page.getByRole('button', { name: 'Closed too' }).click();
+  await row(page, 'Merged long ago').waitFor();
+  await page.keyboard.press('/');
+  await page.keyboard.type('grace');
+  await row(page, 'Typos').waitFor({ state: 'detached' });
+  t.equal(await page.locator('.vrow').count(), 1, 'authors are searched too');
+  await page.keyboard.type('nobody');
+  await page.getByRole('button', { name: 'Show all pull requests' }).click();
+  await row(page, 'Typos').waitFor();
+});
+
+scene('a run that moves on is seen to, without a reload', { prepare: fill }, async (_t, { page, backend }) => {
+  await row(page, 'Not looked at').waitFor();
+  const item = await backend.store.itemByNumber('github:github.com/octo/bookshop', 5);
+  if (!item) throw new Error('the item is gone');
+  await backend.run(item, 'preparing');
+  await row(page, 'Not looked at').getByText('Preparing').waitFor();
+  await backend.pull(7, { title: 'Just opened' });
+  await row(page, 'Just opened').waitFor();
+});
+
+scene(
+  'by the keyboard: choose, try again, end, sync, open, go back',
+  { prepare: fill },
+  async (t, { page, backend }) => {
+    await row(page, 'Sort by price').waitFor();
+    await page.keyboard.press('j');
+    await page.keyboard.press('j');
+    await page.locator('.vrow[aria-selected=true]', { hasText: 'Sort by price' }).waitFor();
+    await page.keyboard.press('r');
+    await row(page, 'Sort by price').getByText('Waiting').waitFor();
+    t.match(backend.calls.at(-1), { act: 'dispatch', given: { number: 2, scope: 'full' } });
+    await page.keyboard.press('x');
+    await row(page, 'Sort by price').getByText('Cancelled').waitFor();
+    await page.keyboard.press('s');
+    await page.getByText('All repositories are looked at now.').waitFor();
+    t.match(backend.calls.at(-1), { act: 'sync', given: { repositoryKey: undefined } });
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Sort by price' }).waitFor();
+    await page.keyboard.press('u');
+    await row(page, 'Sort by price').waitFor();
+  },
+);
+
+scene('what failed is tried again at a press', { prepare: fill }, async (t, { page, backend }) => {
+  await row(page, 'Sort by price').getByRole('button', { name: 'Try again' }).click();
+  await row(page, 'Sort by price').getByText('Waiting').waitFor();
+  t.match(backend.calls.at(-1), { act: 'dispatch', given: { number: 2 } });
+});
+
+scene('the palette finds pull requests', { prepare: fill }, async (t, { page }) => {
+  await row(page, 'Vouchers').waitFor();
+  await page.keyboard.press('Control+k');
+  await page.keyboard.type('vouch');
+  await page.getByRole('option', { name: /Vouchers.*octo\/bookshop#3/ }).click();
+  await page.getByRole('heading', { name: 'Vouchers' }).waitFor();
+  t.match(page.url(), /#\/queue\/[\w-]+/);
+});
+
+scene('nothing open: what is watched', {}, async (t, { page }) => {
+  await page.getByRole('heading', { name: 'No open pull request' }).waitFor();
+  await page.getByText('The repository is watched.').waitFor();
+  t.same(await axe(page), []);
+});
+
+scene('nothing set up: the settings that fill it', { repositories: [] }, async (t, { page }) => {
+  await page.getByRole('heading', { name: 'No repository is set up yet' }).waitFor();
+  t.match(await page.locator('main code').last().textContent(), '"Repositories": ["owner/name"]');
+  t.same(await axe(page), []);
+});
+
+scene('without a token: where it is kept, and no data', { isStranger: true, prepare: fill }, async (t, { page }) => {
+  await page.getByRole('heading', { name: 'Open this page from a terminal' }).waitFor();
+  await page.getByText('cat ~/.oratorio/backend/service.token').waitFor();
+  t.notMatch(await page.locator('body').textContent(), 'Sort by price');
+  t.same(await axe(page), []);
+  await page.getByLabel('Token', { exact: true }).fill(reviewToken);
+  await page.getByRole('button', { name: 'Enter' }).click();
+  await row(page, 'Sort by price').waitFor();
+});
+
+scene('a wrong token is refused', { token: 'wrong', prepare: fill }, async (_t, { page }) => {
+  await page.getByRole('heading', { name: 'Open this page from a terminal' }).waitFor();
+});
+
+scene('on a phone, and in the dark', { prepare: fill }, async (t, { page }) => {
+  await row(page, 'Sort by price').waitFor();
+  t.equal(await overflowsAt(page, 360), false);
+  t.same(await axe(page), []);
+  t.same(await smallTargets(page), []);
+  await row(page, 'Sort by price').getByText('Failed').waitFor();
+});
+
+t.end();

@@ -1,0 +1,76 @@
+/** The review backend's page in a real browser, which must neither complain nor call anybody else. */
+import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
+import t, { type Test } from 'tap';
+import { launchBrowser } from '../browser.ts';
+import { builtPage } from './built-page.ts';
+import { type ReviewBackend, reviewToken, startReviewBackend } from './review-backend.ts';
+
+export interface ReviewScene {
+  readonly backend: ReviewBackend;
+  readonly context: BrowserContext;
+  readonly page: Page;
+}
+interface SceneOptions {
+  /** Called before the page is opened; where it is opened: `/queue?show=failed`. */
+  readonly prepare?: (backend: ReviewBackend) => Promise<string | undefined> | Promise<void>;
+  readonly at?: string;
+  /** Instead of the token that opens it. */
+  readonly token?: string;
+  readonly isStranger?: boolean;
+  readonly repositories?: readonly string[];
+  readonly context?: BrowserContextOptions;
+}
+
+/** Has the built page at hand, and starts a browser for a test file. */
+export async function reviewStage() {
+  const pageDirectory = await builtPage(t.testdir());
+  let browser: Browser | undefined;
+  t.before(async () => {
+    browser = await launchBrowser();
+  });
+  t.teardown(() => browser?.close());
+
+  return function scene(
+    name: string,
+    options: SceneOptions,
+    play: (t: Test, scene: ReviewScene) => Promise<void>,
+  ): void {
+    t.test(name, async (t) => {
+      if (!browser) throw new Error('the browser has not started');
+      const backend = await startReviewBackend(pageDirectory, options.repositories);
+      t.teardown(() => backend.close());
+      const at = (await options.prepare?.(backend)) ?? options.at ?? '';
+      const context = await browser.newContext({
+        viewport: { width: 1280, height: 800 },
+        reducedMotion: 'reduce',
+        colorScheme: 'light',
+        locale: 'en-GB',
+        timezoneId: 'Europe/Berlin',
+        ...options.context,
+      });
+      t.teardown(() => context.close());
+      context.setDefaultTimeout(120_000);
+      const faults: string[] = [];
+      watch(context, backend, faults);
+      const page = await context.newPage();
+      const fragment = new URLSearchParams({ token: options.token ?? reviewToken, ...(at !== '' && { at }) });
+      // By the address of the server alone: it leads to the page, the fragment goes along.
+      await page.goto(options.isStranger ? `${backend.origin}/` : `${backend.origin}/#${fragment}`);
+      await play(t, { backend, context, page });
+      t.same(faults, [], 'no script error, no violation of the content security policy, no request elsewhere');
+    });
+  };
+}
+
+function watch(context: BrowserContext, { origin }: ReviewBackend, faults: string[]): void {
+  context.on('console', (message) => {
+    // An answer that a test refuses or cuts is reported by the browser itself; everything else is a fault of the page.
+    const isRefused = /Failed to load resource|net::ERR/.test(message.text());
+    if (message.type() === 'error' && !isRefused) faults.push(message.text());
+  });
+  context.on('weberror', (error) => faults.push(String(error.error())));
+  context.on('request', (request) => {
+    const url = request.url();
+    if (!url.startsWith(origin) && !url.startsWith('blob:')) faults.push(url);
+  });
+}

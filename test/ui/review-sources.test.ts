@@ -1,0 +1,116 @@
+/** Deliveries and sources on the page of the review backend: what came in, what was looked at, what the settings are. */
+import t from 'tap';
+import type { Delivery } from '../../src/protocol/index.ts';
+import { type ReviewBackend, repositoryKey } from './review-backend.ts';
+import { reviewStage } from './review-scene.ts';
+import { axe, overflowsAt, smallTargets } from './scene.ts';
+
+const scene = await reviewStage();
+
+const deliver = (
+  { store }: ReviewBackend,
+  deliveryId: string,
+  outcome: Delivery['outcome'],
+  reason: string | null = null,
+) =>
+  store.takeDelivery({
+    ...{ deliveryId, outcome, reason, event: 'pull_request', action: 'opened', repositoryKey, number: 7 },
+    ...{ sender: 'ada', tookMs: 1, job: null, command: null },
+  });
+
+async function withDeliveries(backend: ReviewBackend): Promise<string> {
+  await deliver(backend, 'd1', 'processed');
+  await deliver(backend, 'd2', 'ignored', 'repositoryNotConfigured');
+  await deliver(backend, 'd3', 'rejected', 'githubCommentCommandActorUnauthorized');
+  await deliver(backend, 'd1', 'processed');
+  return '/deliveries';
+}
+
+scene(
+  'the log of deliveries: outcome, reason, how often',
+  { prepare: withDeliveries },
+  async (t, { page, backend }) => {
+    const row = (text: string) => page.locator('tbody tr', { hasText: text });
+    await row('Processed').waitFor();
+    t.match(await row('Processed').textContent(), /pull_request\.opened.*octo\/bookshop#7.*ada.*1 ms.*1 time/);
+    t.match(await row('Ignored').textContent(), 'repositoryNotConfigured');
+    t.same(await axe(page), []);
+    await page.getByRole('button', { name: 'Rejected' }).click();
+    await row('Ignored').waitFor({ state: 'detached' });
+    await row('githubCommentCommandActorUnauthorized').waitFor();
+    t.match(page.url(), 'outcome=rejected');
+    await page.getByRole('button', { name: 'Failed' }).click();
+    await page.getByRole('heading', { name: 'No delivery with this outcome' }).waitFor();
+    await deliver(backend, 'd4', 'failed', 'theDiskIsFull');
+    await backend.told('delivery.received', {});
+    await row('theDiskIsFull').waitFor();
+    t.equal(await overflowsAt(page, 360), false);
+    t.same(await axe(page), []);
+    t.same(await smallTargets(page), []);
+  },
+);
+
+scene(
+  'more deliveries than a page: the older ones on demand, each once',
+  {
+    at: '/deliveries',
+    prepare: async (backend) => {
+      for (let number = 0; number < 130; number += 1)
+        await deliver(backend, `d${number}`, 'ignored', `reason-${number}`);
+    },
+  },
+  async (t, { page }) => {
+    await page.getByRole('button', { name: 'Older deliveries' }).click();
+    await page.getByText('reason-0', { exact: true }).waitFor();
+    t.equal(await page.locator('tbody tr').count(), 130);
+    t.equal(await page.getByRole('button', { name: 'Older deliveries' }).count(), 0);
+  },
+);
+
+scene('nothing delivered: how the webhook is set up', { at: '/deliveries' }, async (t, { page }) => {
+  await page.getByRole('heading', { name: 'Nothing was delivered yet' }).waitFor();
+  t.match(await page.locator('main').textContent(), '/api/v1/sources/github/webhook');
+  t.same(await axe(page), []);
+});
+
+scene(
+  'sources: how the last look went, a look now, and settings without their secrets',
+  {
+    at: '/sources',
+    prepare: async ({ store }) => {
+      await store.enqueueJob({ kind: 'write', key: 'write:octo/bookshop#7', payload: {} });
+      const [job] = await store.claimJobs('test', ['write'], 1, 60_000);
+      if (job) await store.failJob(job, 'GitHub answered 404.', 'dead');
+      await store.updateRepository(repositoryKey, {
+        lastSyncAt: Date.now() - 60_000,
+        lastSyncError: { code: 'appNotInstalled', message: 'The App is not installed there.', at: Date.now() },
+      });
+    },
+  },
+  async (t, { page, backend }) => {
+    await page.getByRole('rowheader', { name: 'octo/bookshop' }).waitFor();
+    const text = async () => (await page.locator('main').textContent()) ?? '';
+    t.match(await text(), '/srv/work/bookshop');
+    t.match(await text(), 'The App is not installed there.');
+    t.match(await text(), /Version1\.2\.3/);
+    t.match(await text(), /StorageSQLite/);
+    t.match(await page.getByRole('region', { name: 'Given up' }).textContent(), 'GitHub answered 404.');
+    await page.locator('.json').getByText('GitHub', { exact: true }).waitFor();
+    t.notMatch(await text(), 'hush-hush-hush');
+    t.notMatch(await page.content(), 'hush-hush-hush', 'a secret is not even sent');
+    t.same(await axe(page), []);
+    await page.getByRole('button', { name: 'Sync octo/bookshop now' }).click();
+    await page.getByRole('region', { name: 'Last looks' }).getByText('2 changes').waitFor();
+    t.match(backend.calls.at(-1), { act: 'sync', given: { repositoryKey } });
+    t.equal(await overflowsAt(page, 360), false);
+    t.same(await axe(page), []);
+    t.same(await smallTargets(page), []);
+  },
+);
+
+scene('no repository: the settings that name one', { at: '/sources', repositories: [] }, async (t, { page }) => {
+  await page.getByRole('heading', { name: 'No repository is set up yet' }).waitFor();
+  t.same(await axe(page), []);
+});
+
+t.end();
