@@ -1,11 +1,14 @@
 import { type BigIntStats, constants, existsSync } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open, readlink, realpath, rmdir } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, sep } from 'node:path';
 import { errorCode } from '../text.ts';
 import { FileError } from './errors.ts';
 
 /** Flags that an operating system does not know are 0 there. */
 const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0, O_DIRECTORY = 0 } = constants;
+
+/** Linux only, and not among Node's constants: holds a place, opens nothing, and needs no right to read (open(2)). */
+const O_PATH = 0o10000000;
 
 /** Linux tells the real path of what is open, and lets it be a directory of other paths: nothing can be swapped under it. */
 const descriptors = '/proc/self/fd';
@@ -169,16 +172,44 @@ async function whereIs(handle: FileHandle, path: string): Promise<Whereabouts> {
     const real = await readlink(`${descriptors}/${handle.fd}`);
     if (real === path) return 'there';
     if (real === `${path} (deleted)`) return 'replaced';
+    // Some file systems tell it in another spelling.
+    return compared(await handle.stat({ bigint: true }), await walkTo(path).catch(() => undefined));
   }
   return whereIsByIdentity(handle, path);
 }
 
-/** For systems that do not tell where something open is, and file systems that tell it in another spelling. */
+const compared = (opened: BigIntStats, named: BigIntStats | undefined): Whereabouts => {
+  if (named === undefined) return 'elsewhere';
+  return named.dev === opened.dev && named.ino === opened.ino ? 'there' : 'replaced';
+};
+
+/**
+ * What a path without symlinks leads to. Each directory is held while the next name is looked up in it: a check of the path,
+ * then of the file, would follow a symlink that is put there in between.
+ *
+ * @throws errors of the system, when a part of it is a symlink or not there
+ */
+async function walkTo(path: string): Promise<BigIntStats> {
+  let directory = await open(sep, O_PATH | O_DIRECTORY);
+  try {
+    for (const name of dirname(path).split(sep).filter(Boolean)) {
+      const next = await open(`${descriptors}/${directory.fd}/${name}`, O_PATH | O_NOFOLLOW | O_DIRECTORY);
+      await directory.close();
+      directory = next;
+    }
+    return await lstat(`${descriptors}/${directory.fd}/${basename(path)}`, { bigint: true });
+  } finally {
+    await directory.close();
+  }
+}
+
+/** For systems that do not tell where something open is. Looked at twice: what is exchanged in between is noticed. */
 async function whereIsByIdentity(handle: FileHandle, path: string): Promise<Whereabouts> {
   const opened = await handle.stat({ bigint: true });
-  if ((await realpath(path).catch(() => undefined)) !== path) return 'elsewhere';
+  const isReal = async () => (await realpath(path).catch(() => undefined)) === path;
+  if (!(await isReal())) return 'elsewhere';
   const named = await statEntry(path);
-  return named !== undefined && named.dev === opened.dev && named.ino === opened.ino ? 'there' : 'replaced';
+  return (await isReal()) ? compared(opened, named) : 'elsewhere';
 }
 
 async function mustBe(handle: FileHandle, path: string): Promise<void> {
