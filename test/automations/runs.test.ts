@@ -320,7 +320,8 @@ t.test('a turn that takes too long is ended, and tried again', async (t) => {
   const { id } = await world.hourly();
   await world.clock.pass(hour + minute);
   await until(() => world.running.length === 1, 'it runs');
-  await world.pass(9 * minute + 5_000);
+  await world.clock.pass(9 * minute + 5_000);
+  await world.quiet();
   t.match(await world.history(id), [
     { status: 'failed', error: { code: 'timeout', message: /10 minutes \(Automations.TurnTimeoutMinutes\)/ } },
   ]);

@@ -52,6 +52,10 @@ export function temporaryDirectory(t: Teardown): string {
   return directory;
 }
 
+async function threeTurns(): Promise<void> {
+  for (let turn = 0; turn < 3; turn += 1) await nextTurn();
+}
+
 /** A wall clock and timers that only the test moves, together or apart. */
 export class FakeClock implements Clock {
   #wall: number;
@@ -95,8 +99,8 @@ export class FakeClock implements Clock {
     this.#wall = wall;
   }
 
-  /** Time passes for both. Timers are called in order, each at its time. */
-  async pass(milliseconds: number): Promise<void> {
+  /** Time passes for both. Timers are called in order, each at its time, the next when what it began has `settled`. */
+  async pass(milliseconds: number, settled: () => Promise<void> = threeTurns): Promise<void> {
     const end = this.#monotonic + milliseconds;
     for (;;) {
       const [first] = [...this.#timers].sort(([, one], [, other]) => one.at - other.at);
@@ -105,7 +109,7 @@ export class FakeClock implements Clock {
       this.#advance(at);
       this.#timers.delete(timer);
       callback();
-      for (let turn = 0; turn < 3; turn += 1) await nextTurn();
+      await settled();
     }
     this.#advance(end);
   }
@@ -238,8 +242,12 @@ export class World {
     }, 'everything has ended');
   }
 
+  /** Time passes; what comes due ends before the next does, however slow the machine is. */
   async pass(milliseconds: number): Promise<void> {
-    await this.clock.pass(milliseconds);
+    await this.clock.pass(milliseconds, async () => {
+      await threeTurns();
+      await this.quiet();
+    });
     await this.quiet();
   }
 
