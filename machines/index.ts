@@ -10,19 +10,24 @@ import { hubMachine } from './hub.ts';
 import { mcpServerMachine } from './mcp-server.ts';
 import { reviewRunMachine } from './review-run.ts';
 import { schedulerMachine } from './scheduler.ts';
+import { stackChangeMachine } from './stack-change.ts';
 import { turnMachine } from './turn.ts';
+import { webhookIngressMachine } from './webhook-ingress.ts';
 
 export * from './agent-server.ts';
 export * from './agent-server-types.ts';
 export * from './api-proxy.ts';
 export * from './automation.ts';
+export * from './change-failure.ts';
 export * from './hub.ts';
 export * from './mcp-server.ts';
 export * from './process-events.ts';
 export * from './restart-policy.ts';
 export * from './review-run.ts';
 export * from './scheduler.ts';
+export * from './stack-change.ts';
 export * from './turn.ts';
+export * from './webhook-ingress.ts';
 
 /** Every machine by the name it has in documents, in `oratorio machines` and on the wire. */
 export const catalogue: Readonly<Record<string, AnyStateMachine>> = {
@@ -34,4 +39,6 @@ export const catalogue: Readonly<Record<string, AnyStateMachine>> = {
   scheduler: schedulerMachine,
   automation: automationMachine,
   'review-run': reviewRunMachine,
+  'stack-change': stackChangeMachine,
+  'webhook-ingress': webhookIngressMachine,
 };

@@ -43,7 +43,20 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     ...lower,
   ],
   review: ['client', 'telemetry', 'supervise', 'inspect', ...lower],
-  cli: ['hub', 'appserver', 'review', 'dashboard', 'acp', 'client', 'agent', 'supervise', 'inspect', ...lower],
+  deploy: ['client', 'supervise', ...lower],
+  cli: [
+    'hub',
+    'appserver',
+    'review',
+    'deploy',
+    'dashboard',
+    'acp',
+    'client',
+    'agent',
+    'supervise',
+    'inspect',
+    ...lower,
+  ],
   // The browser page: bundled on its own, speaks HTTP to the Hub.
   ui: ['protocol', 'inspect'],
 };

@@ -6,7 +6,9 @@ import type {
   McpServerContext,
   ReviewRunContext,
   SchedulerContext,
+  StackChangeContext,
   TurnContext,
+  WebhookIngressContext,
 } from '../../machines/index.ts';
 import { type Projection, withoutCredentials } from './facts.ts';
 
@@ -59,6 +61,18 @@ export const projections: Readonly<Record<string, (context: never) => Projection
     resumeAt: context.resumeAt,
     attempt: context.attempt,
     maxAttempts: context.maxAttempts,
+    failure: context.failure?.code ?? null,
+    lastError: withoutCredentials(context.failure?.message ?? null),
+  }),
+  'stack-change': (context: StackChangeContext) => ({
+    command: context.command,
+    phase: context.phases[context.index] ?? null,
+    onFailure: context.onFailure,
+    failure: context.failure?.code ?? null,
+    lastError: withoutCredentials(context.failure?.message ?? null),
+  }),
+  'webhook-ingress': (context: WebhookIngressContext) => ({
+    wasEnabled: context.wasEnabled,
     failure: context.failure?.code ?? null,
     lastError: withoutCredentials(context.failure?.message ?? null),
   }),

@@ -1,0 +1,16 @@
+/** What stopped a change of a stack. Never with a secret in it. */
+export interface ChangeFailure {
+  readonly code: string;
+  readonly message: string;
+}
+
+/** What an error says of itself; one without a code is a bug. */
+export function changeFailureOf(error: unknown): ChangeFailure {
+  const { code, message } = (error ?? {}) as Readonly<Record<string, unknown>>;
+  return {
+    code: typeof code === 'string' ? code : 'internalError',
+    message: typeof message === 'string' ? message : String(error),
+  };
+}
+
+export const cancelledChange: ChangeFailure = { code: 'cancelled', message: 'It was cancelled.' };

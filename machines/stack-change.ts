@@ -1,0 +1,83 @@
+/**
+ * One change of a review stack: its plan's phases one after the other, and everything back to how it was when one of them
+ * fails. What each phase has done is in the journal on disk, so whoever is killed in here is followed by a next one.
+ *
+ * Detailed operation
+ * 1. Phases are carried out in order; a phase that is begun again keeps what is so already.
+ * 2. A failure, or `CANCEL`, undoes what this change has done; of one that is to be continued, nothing is undone.
+ * 3. Where undoing fails the stack is `damaged`: it is told what is not as it was.
+ */
+import { assign, fromPromise, setup } from 'xstate';
+import { type ChangeFailure, cancelledChange, changeFailureOf } from './change-failure.ts';
+
+export interface StackChangeInput {
+  readonly command: string;
+  /** Names of its phases, in order. */
+  readonly phases: readonly string[];
+  readonly onFailure: 'undo' | 'keep';
+}
+
+export interface StackChangeContext extends StackChangeInput {
+  /** Which phase it is at. */
+  readonly index: number;
+  readonly failure: ChangeFailure | null;
+}
+
+const notProvided = () => Promise.reject(new Error('not provided'));
+const failureIn = ({ event }: { readonly event: { readonly error: unknown } }) => changeFailureOf(event.error);
+
+export const stackChangeMachine = setup({
+  types: {
+    input: {} as StackChangeInput,
+    context: {} as StackChangeContext,
+    events: {} as { readonly type: 'CANCEL' },
+  },
+  actors: {
+    /** Carries out the steps of a phase. */
+    carryOut: fromPromise<void, { readonly phase: string }>(notProvided),
+    /** Takes back, last first, what the change has done. */
+    undo: fromPromise<void, void>(notProvided),
+  },
+  guards: {
+    hasPhase: ({ context }) => context.index < context.phases.length,
+    mustUndo: ({ context }) => context.onFailure === 'undo',
+  },
+  actions: {
+    goOn: assign(({ context }) => ({ index: context.index + 1 })),
+    keepFailure: assign((_, failure: ChangeFailure) => ({ failure })),
+  },
+}).createMachine({
+  id: 'stack-change',
+  description: 'One change of a review stack.',
+  context: ({ input }) => ({ ...input, index: 0, failure: null }),
+  initial: 'choosing',
+  states: {
+    choosing: {
+      description: 'Is there a phase left?',
+      always: [{ guard: 'hasPhase', target: 'applying' }, { target: 'done' }],
+    },
+    applying: {
+      description: 'The steps of one phase are carried out.',
+      invoke: {
+        id: 'carryOut',
+        src: 'carryOut',
+        input: ({ context }) => ({ phase: context.phases[context.index] ?? '' }),
+        onDone: { target: 'choosing', actions: 'goOn' },
+        onError: { target: 'failing', actions: { type: 'keepFailure', params: failureIn } },
+      },
+      on: { CANCEL: { target: 'failing', actions: { type: 'keepFailure', params: cancelledChange } } },
+    },
+    failing: {
+      description: 'Is it taken back, or will the same command go on from here?',
+      always: [{ guard: 'mustUndo', target: 'undoing' }, { target: 'kept' }],
+    },
+    undoing: {
+      description: 'Everything is put back to how it was.',
+      invoke: { id: 'undo', src: 'undo', onDone: 'undone', onError: 'damaged' },
+    },
+    done: { type: 'final', description: 'The stack is as planned.' },
+    kept: { type: 'final', description: 'It has stopped half-way: the same command goes on.' },
+    undone: { type: 'final', description: 'It has failed, and the stack is as it was.' },
+    damaged: { type: 'final', description: 'It has failed, and not everything could be put back.' },
+  },
+});

@@ -1,0 +1,157 @@
+/**
+ * Whether a review stack can be reached from the Internet: a gateway before the backend that lets through one kind of
+ * request. Enabling it goes step by step, and what fails is taken back whole.
+ *
+ * Detailed operation
+ * 1. Nothing is written before host, secret and ports are known to be good.
+ * 2. Both configurations are checked before anything is started; the backend is recreated last, to get the secret.
+ * 3. Enabling what is enabled goes through the same steps and keeps what is so already.
+ * 4. Disabling stops and removes the gateway first, then its files. Secret, certificates, backend and agent server stay.
+ * 5. A failure, or `CANCEL`, undoes what was done and leads back to where it began. Where that fails it is `damaged`, and may be enabled or disabled again.
+ */
+import { assign, fromPromise, setup } from 'xstate';
+import { type ChangeFailure, cancelledChange, changeFailureOf } from './change-failure.ts';
+
+export interface WebhookIngressInput {
+  /** Its files are there. */
+  readonly isEnabled: boolean;
+}
+
+export interface WebhookIngressContext {
+  /** Where a failure leads back to. */
+  readonly wasEnabled: boolean;
+  readonly failure: ChangeFailure | null;
+}
+
+export type WebhookIngressEvent =
+  | { readonly type: 'ENABLE' }
+  | { readonly type: 'DISABLE' }
+  | { readonly type: 'CANCEL' };
+
+export type WebhookIngressPhase =
+  | 'validating'
+  | 'secret'
+  | 'ports'
+  | 'files'
+  | 'validate'
+  | 'start'
+  | 'recreate'
+  | 'stopping'
+  | 'removing';
+
+const notProvided = () => Promise.reject(new Error('not provided'));
+const failureIn = ({ event }: { readonly event: { readonly error: unknown } }) => changeFailureOf(event.error);
+
+/** Carries out one phase, then goes on; what fails is undone. */
+const phase = <N extends WebhookIngressPhase, T>(name: N, description: string, next: T) =>
+  ({
+    description,
+    invoke: {
+      id: 'carryOut',
+      src: 'carryOut',
+      input: { phase: name },
+      onDone: next,
+      onError: { target: '#webhook-ingress.undoing', actions: { type: 'keepFailure', params: failureIn } },
+    },
+  }) as const;
+
+const onWish = {
+  ENABLE: { target: '#webhook-ingress.enabling', actions: 'forgetFailure' },
+  DISABLE: { target: '#webhook-ingress.disabling', actions: 'forgetFailure' },
+} as const;
+
+const onCancel = {
+  CANCEL: { target: '#webhook-ingress.undoing', actions: { type: 'keepFailure', params: cancelledChange } },
+} as const;
+
+export const webhookIngressMachine = setup({
+  types: {
+    input: {} as WebhookIngressInput,
+    context: {} as WebhookIngressContext,
+    events: {} as WebhookIngressEvent,
+    tags: {} as 'atRest',
+  },
+  actors: {
+    /** Carries out the steps of a phase of the plan. */
+    carryOut: fromPromise<void, { readonly phase: WebhookIngressPhase }>(notProvided),
+    /** Takes back, last first, what the change has done. */
+    undo: fromPromise<void, void>(notProvided),
+  },
+  guards: {
+    wasEnabled: ({ context }) => context.wasEnabled,
+  },
+  actions: {
+    keepFailure: assign((_, failure: ChangeFailure) => ({ failure })),
+    forgetFailure: assign({ failure: null }),
+    noteEnabled: assign({ wasEnabled: true }),
+    noteDisabled: assign({ wasEnabled: false }),
+  },
+}).createMachine({
+  id: 'webhook-ingress',
+  description: 'Whether deliveries from the Internet reach a review stack.',
+  context: ({ input }) => ({ wasEnabled: input.isEnabled, failure: null }),
+  initial: 'found',
+  states: {
+    found: {
+      description: 'What the files of the stack say.',
+      always: [{ guard: 'wasEnabled', target: 'enabled' }, { target: 'disabled' }],
+    },
+    disabled: {
+      tags: 'atRest',
+      description: 'Nothing of the stack can be reached from outside.',
+      on: onWish,
+    },
+    enabling: {
+      description: 'A gateway is set up.',
+      initial: 'validating',
+      on: onCancel,
+      states: {
+        validating: phase('validating', 'Is this a stack, and the host one that the Internet can reach?', 'secret'),
+        secret: phase(
+          'secret',
+          'The secret of the deliveries: the one there is, one that is given, or a new one.',
+          'ports',
+        ),
+        ports: phase('ports', "Are ports 80 and 443 free, or the gateway's already?", 'files'),
+        files: phase('files', 'Secret, composition and configuration of the gateway are written.', 'validate'),
+        validate: phase('validate', "The merged composition and the gateway's configuration are checked.", 'start'),
+        start: phase('start', 'The gateway is started.', 'recreate'),
+        recreate: phase('recreate', 'The backend is recreated, so that it gets the secret.', {
+          target: '#webhook-ingress.enabled',
+          actions: 'noteEnabled',
+        } as const),
+      },
+    },
+    enabled: {
+      tags: 'atRest',
+      description: 'Deliveries reach the backend; nothing else does.',
+      on: onWish,
+    },
+    disabling: {
+      description: 'The gateway is taken away.',
+      initial: 'stopping',
+      on: onCancel,
+      states: {
+        stopping: phase('stopping', 'The gateway is stopped and removed.', 'removing'),
+        removing: phase('removing', 'Its files are removed.', {
+          target: '#webhook-ingress.disabled',
+          actions: 'noteDisabled',
+        } as const),
+      },
+    },
+    undoing: {
+      description: 'Everything is put back to how it was.',
+      invoke: {
+        id: 'undo',
+        src: 'undo',
+        onDone: [{ guard: 'wasEnabled', target: 'enabled' }, { target: 'disabled' }],
+        onError: 'damaged',
+      },
+    },
+    damaged: {
+      tags: 'atRest',
+      description: 'Not everything could be put back: enabling or disabling it again brings order.',
+      on: onWish,
+    },
+  },
+});

@@ -1,0 +1,54 @@
+import type { ServiceName } from '../plan/plan.ts';
+import type { StackLayout } from '../stack/layout.ts';
+
+export interface RunOptions {
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal;
+  /** Each line of standard output and error, without secrets. */
+  readonly onLine?: (line: string) => void;
+  /** Standard input; absent: none. */
+  readonly input?: string | Uint8Array;
+  /** Values that no output shows. */
+  readonly secrets?: readonly string[];
+}
+
+/** Output is bounded, and without the secrets that were named. */
+export interface RunResult {
+  readonly exitCode: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface ServiceState {
+  readonly service: ServiceName;
+  readonly container: string;
+  /** As the engine says: created, running, restarting, exited, … */
+  readonly state: string;
+  readonly health: 'healthy' | 'unhealthy' | 'starting' | 'none';
+  readonly exitCode: number;
+  readonly restarts: number;
+  readonly isOutOfMemory: boolean;
+  /** Reference as composed, and the id of what runs. */
+  readonly image: string;
+  readonly imageId: string;
+  /** ISO 8601, null when it never ran. */
+  readonly startedAt: string | null;
+  readonly ports: readonly { readonly host: string; readonly hostPort: number; readonly containerPort: number }[];
+}
+
+/** A container engine with a composition tool, both found and answering. */
+export interface Engine {
+  readonly runtime: { readonly kind: 'docker' | 'podman'; readonly version: string; readonly isRootless: boolean };
+  readonly compose: { readonly kind: 'v1' | 'v2'; readonly version: string };
+  /** Its own command line, e.g. `['image', 'inspect', …]`. A failure is a result, not an error. */
+  run(args: readonly string[], options: RunOptions): Promise<RunResult>;
+  /**
+   * The composition tool on a stack, with its project directory, `.env` and project name. `files` defaults to all
+   * compositions that are there.
+   */
+  runCompose(
+    stack: StackLayout,
+    args: readonly string[],
+    options: RunOptions & { readonly files?: readonly string[] },
+  ): Promise<RunResult>;
+}

@@ -1,0 +1,91 @@
+/** A plan says everything a command will do before anything is done: data, made without a look at the disk or the engine. */
+
+export type ServiceName = 'agent' | 'backend' | 'webhook-gateway';
+export type StackCommand =
+  | 'init'
+  | 'add-repo'
+  | 'webhook enable'
+  | 'webhook disable'
+  | 'webhook rotate-secret'
+  | 'restart'
+  | 'upgrade';
+
+/** The stages that are shown while a plan is carried out. Those of the ingress are states of its machine. */
+export type PhaseName =
+  | 'validating'
+  | 'secret'
+  | 'ports'
+  | 'checkouts'
+  | 'files'
+  | 'images'
+  | 'backup'
+  | 'validate'
+  | 'start'
+  | 'recreate'
+  | 'health'
+  | 'stopping'
+  | 'removing';
+
+/** One thing to do. Each can be done again: what is already so stays so. Paths are relative to the stack. */
+export type Step =
+  | { readonly do: 'makeDirectory'; readonly path: string; readonly mode: number }
+  /** A file of exactly this content. `isSecret`: neither shown nor put into the journal. */
+  | {
+      readonly do: 'writeFile';
+      readonly path: string;
+      readonly mode: number;
+      readonly content: string;
+      readonly isSecret: boolean;
+      /** `ours`: carries our marker; one that was edited by hand or is not ours is never overwritten. `theirs`: belongs to the user and is only changed where the plan says so. */
+      readonly owner: 'ours' | 'theirs';
+    }
+  /** Only of a file with our marker. */
+  | { readonly do: 'removeFile'; readonly path: string }
+  | {
+      readonly do: 'clone';
+      /** `owner/name`. */
+      readonly repository: string;
+      readonly url: string;
+      readonly path: string;
+    }
+  /** Everything below belongs to the user of the containers from now on. */
+  | { readonly do: 'giveTo'; readonly path: string; readonly uid: number; readonly gid: number }
+  | {
+      readonly do: 'checkPorts';
+      readonly ports: readonly number[];
+      readonly host: '127.0.0.1' | '*';
+      readonly service: ServiceName;
+    }
+  | { readonly do: 'buildImage'; readonly image: string; readonly context: string; readonly base: string | null }
+  /** Images of these services are on the machine afterwards; what is there already is not asked for again. */
+  | { readonly do: 'pullImages'; readonly services: readonly ServiceName[] }
+  /** The composition of all files that are there, merged, is valid. */
+  | { readonly do: 'checkComposition' }
+  | { readonly do: 'checkGateway' }
+  /** The database and tokens of the backend, into the backup of this change. Undone: put back. */
+  | { readonly do: 'saveState' }
+  | { readonly do: 'start'; readonly services: readonly ServiceName[]; readonly recreate: boolean }
+  | { readonly do: 'awaitHealthy'; readonly services: readonly ServiceName[] }
+  | { readonly do: 'removeServices'; readonly services: readonly ServiceName[] };
+
+export interface Phase {
+  readonly name: PhaseName;
+  /** As people read it while it lasts: `Checking ports 80 and 443`. */
+  readonly title: string;
+  readonly steps: readonly Step[];
+}
+
+export interface Plan {
+  readonly command: StackCommand;
+  readonly directory: string;
+  readonly phases: readonly Phase[];
+  /**
+   * After a failure: `undo` everything back to how it was, or `keep` what is done, so that the same command goes on from
+   * there.
+   */
+  readonly onFailure: 'undo' | 'keep';
+  /** Secrets that were made for this plan and are told once, after it has succeeded, by their name in `.env`. */
+  readonly reveals: readonly string[];
+  /** What to know before it is carried out. */
+  readonly notes: readonly string[];
+}

@@ -1,0 +1,65 @@
+import { join, resolve } from 'node:path';
+
+/** Where everything of a stack is (specification §2.9), absolute. */
+export interface StackLayout {
+  readonly directory: string;
+  readonly compose: string;
+  readonly overlay: string;
+  readonly caddyfile: string;
+  readonly env: string;
+  readonly config: string;
+  readonly gitignore: string;
+  readonly workspace: string;
+  /** Settings of the agent server, inside of the workspace as every workspace has them. */
+  readonly agentConfig: string;
+  readonly secrets: string;
+  readonly privateKey: string;
+  /** Of this tool: journal, lock, backups, which images run. */
+  readonly state: string;
+  readonly journal: string;
+  readonly lock: string;
+  readonly backups: string;
+  readonly images: string;
+}
+
+/** Paths relative to the stack, as plans and journals name them. */
+export const stackFiles = {
+  compose: 'docker-compose.yml',
+  overlay: 'docker-compose.webhook.yml',
+  caddyfile: 'Caddyfile',
+  env: '.env',
+  config: 'oratorio.config.json',
+  gitignore: '.gitignore',
+  workspace: 'workspace',
+  agentConfig: 'workspace/.oratorio/config.json',
+  secrets: 'secrets',
+  privateKey: 'secrets/github-app.pem',
+  state: '.server',
+  journal: '.server/journal.jsonl',
+  lock: '.server/lock',
+  backups: '.server/backup',
+  images: '.server/images.json',
+} as const satisfies Record<Exclude<keyof StackLayout, 'directory'>, string>;
+
+export function layoutOf(directory: string): StackLayout {
+  const root = resolve(directory);
+  const at = (path: string): string => join(root, path);
+  return {
+    directory: root,
+    compose: at(stackFiles.compose),
+    overlay: at(stackFiles.overlay),
+    caddyfile: at(stackFiles.caddyfile),
+    env: at(stackFiles.env),
+    config: at(stackFiles.config),
+    gitignore: at(stackFiles.gitignore),
+    workspace: at(stackFiles.workspace),
+    agentConfig: at(stackFiles.agentConfig),
+    secrets: at(stackFiles.secrets),
+    privateKey: at(stackFiles.privateKey),
+    state: at(stackFiles.state),
+    journal: at(stackFiles.journal),
+    lock: at(stackFiles.lock),
+    backups: at(stackFiles.backups),
+    images: at(stackFiles.images),
+  };
+}
