@@ -6,6 +6,7 @@ import { existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } 
 import { dirname, join, sep } from 'node:path';
 import { appServerDocument } from './appserver-docs.ts';
 import { configDocument } from './config-docs.ts';
+import { deployFiles } from './deploy-files.ts';
 import { hubApiDocument } from './hub-api-docs.ts';
 import { machineDocuments } from './machine-docs.ts';
 import { observabilityDocument } from './metrics-docs.ts';
@@ -14,6 +15,7 @@ import { root } from './toolchain.mjs';
 
 const documents = new Map([
   ...machineDocuments(),
+  ...deployFiles(),
   ['docs/hub-api.md', hubApiDocument()],
   ['docs/app-server-protocol.md', appServerDocument()],
   ['docs/configuration.md', await configDocument()],

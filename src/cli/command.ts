@@ -9,6 +9,8 @@ export interface OptionSpec {
   readonly value?: string;
   /** The values there are. */
   readonly choices?: readonly string[];
+  /** It may be given more than once; its values are in `lists`. */
+  readonly repeats?: boolean;
   readonly describe: string;
 }
 
@@ -21,7 +23,7 @@ export interface ArgumentSpec {
 
 /** One row of the command table: help, parsing and shell completion are made from it. */
 export interface CommandSpec {
-  /** One or two words, e.g. `hub stop`. */
+  /** One to three words, e.g. `hub stop`. */
   readonly name: string;
   /** First sentence: the list of commands. The rest: its own help. */
   readonly describe: readonly string[];
@@ -41,6 +43,8 @@ export type OptionValues = Readonly<Record<string, string | boolean | undefined>
 export interface CommandContext {
   readonly argument: string | undefined;
   readonly options: OptionValues;
+  /** Values of the options that may be given more than once. */
+  readonly lists: Readonly<Record<string, readonly string[]>>;
   readonly output: Output;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Directory the command was given in, absolute. */

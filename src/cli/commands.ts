@@ -1,5 +1,6 @@
 /** The command table: help, parsing and shell completion are made from it. In the order of the help. */
 import type { ArgumentSpec, CommandSpec, OptionSpec } from './command.ts';
+import { serverCommands } from './commands-server.ts';
 
 const json: OptionSpec = { name: 'json', describe: 'Print JSON for programs; an error is printed as {"error":{…}}' };
 const noStart: OptionSpec = { name: 'no-start', describe: 'Fail (exit code 3) instead of starting a Hub' };
@@ -288,7 +289,18 @@ export const commands: readonly CommandSpec[] = [
     describe: ['Print the statecharts everything runs on.', 'Without a name: a list of them.'],
     argument: {
       name: 'name',
-      choices: ['hub', 'agent-server', 'api-proxy', 'turn', 'mcp-server', 'scheduler', 'automation', 'review-run'],
+      choices: [
+        'hub',
+        'agent-server',
+        'api-proxy',
+        'turn',
+        'mcp-server',
+        'scheduler',
+        'automation',
+        'review-run',
+        'stack-change',
+        'webhook-ingress',
+      ],
       completes: 'choices',
     },
     options: [
@@ -438,6 +450,7 @@ export const commands: readonly CommandSpec[] = [
     examples: ['review owner/name#7', 'review owner/name#7 --full --focus "error handling" --wait'],
     load: () => import('./commands/backend-review.ts'),
   },
+  ...serverCommands,
   {
     name: 'acp',
     describe: [

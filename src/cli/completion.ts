@@ -16,16 +16,39 @@ export function completionScript(shell: Shell, commands: readonly CommandSpec[])
   }
 }
 
-const firstWords = (commands: readonly CommandSpec[]): string[] => [
-  ...new Set(commands.map(({ name }) => name.split(' ')[0] ?? '')),
-];
-const secondWords = (commands: readonly CommandSpec[], first: string): string[] =>
-  commands.filter(({ name }) => name.startsWith(`${first} `)).map(({ name }) => name.slice(first.length + 1));
+/** A command, or words that commands begin with: `server` and `server webhook` of `server webhook enable`. */
+interface Node {
+  readonly name: string;
+  readonly command: CommandSpec | undefined;
+  /** Words it goes on with. */
+  readonly next: readonly string[];
+}
+
+/** Every beginning of a command's name, the empty one first. */
+function nodesOf(commands: readonly CommandSpec[]): readonly Node[] {
+  const beginnings = commands.flatMap(({ name }) => {
+    const words = name.split(' ');
+    return words.map((_, index) => words.slice(0, index + 1).join(' '));
+  });
+  return ['', ...new Set(beginnings)].map((name) => ({
+    name,
+    command: commands.find((command) => command.name === name),
+    next: [
+      ...new Set(
+        commands
+          .filter((command) => command.name !== name && (name === '' || command.name.startsWith(`${name} `)))
+          .map((command) => command.name.slice(name === '' ? 0 : name.length + 1).split(' ')[0] ?? ''),
+      ),
+    ],
+  }));
+}
+
 const flags = ({ options }: CommandSpec): string[] => [
   ...options.flatMap(({ name, alias }) => [`--${name}`, ...(alias ? [`-${alias}`] : [])]),
   '--help',
 ];
 const summary = ({ describe }: CommandSpec): string => describe[0] ?? '';
+const takesFile = ({ value }: OptionSpec): boolean => value === 'file';
 /** An option that takes a directory. */
 const takesDirectory = ({ value }: OptionSpec): boolean => value === 'dir';
 
@@ -37,41 +60,54 @@ function bashValues({ options }: CommandSpec): string {
       ? `COMPREPLY=($(compgen -W '${option.choices.join(' ')}' -- "$current"))`
       : takesDirectory(option)
         ? 'COMPREPLY=($(compgen -d -- "$current"))'
-        : 'COMPREPLY=()';
+        : takesFile(option)
+          ? 'COMPREPLY=($(compgen -f -- "$current"))'
+          : 'COMPREPLY=()';
     return `        --${option.name}) ${reply}; return ;;`;
   });
   return cases.length === 0 ? '' : `      case "$previous" in\n${cases.join('\n')}\n      esac\n`;
 }
 
-function bashCommand(command: CommandSpec, commands: readonly CommandSpec[]): string {
-  const { argument, name } = command;
-  const words = [...(name.includes(' ') ? [] : secondWords(commands, name)), ...(argument?.choices ?? [])];
+function bashNode({ name, command, next }: Node): string {
+  const argument = command?.argument;
+  const words = [...next, ...(argument?.choices ?? [])];
   const directories = argument?.completes === 'directories' ? '\n        COMPREPLY+=($(compgen -d -- "$current"))' : '';
   return `    '${name}')
-${bashValues(command)}      if [[ "$current" == -* ]]; then
-        COMPREPLY=($(compgen -W '${flags(command).join(' ')}' -- "$current"))
+${command ? bashValues(command) : ''}      if [[ "$current" == -* ]]; then
+        COMPREPLY=($(compgen -W '${command ? flags(command).join(' ') : '--help'}' -- "$current"))
       else
         COMPREPLY=($(compgen -W '${words.join(' ')}' -- "$current"))${directories}
       fi ;;`;
 }
 
+/** `'hub stop'|'server webhook'`: names that go on from a first word. */
+const longer = (nodes: readonly Node[]): string =>
+  nodes
+    .filter(({ name }) => name.includes(' '))
+    .map(({ name }) => `'${name}'`)
+    .join('|');
+
 function bash(commands: readonly CommandSpec[]): string {
-  const doubles = commands.filter(({ name }) => name.includes(' ')).map(({ name }) => `'${name}'`);
+  const nodes = nodesOf(commands);
   return `# bash completion of oratorio
 _oratorio() {
-  local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}" command="\${COMP_WORDS[1]}"
+  local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}" command="\${COMP_WORDS[1]}" word
   COMPREPLY=()
   if (( COMP_CWORD == 1 )); then
-    COMPREPLY=($(compgen -W '${firstWords(commands).join(' ')} --help --version' -- "$current"))
+    COMPREPLY=($(compgen -W '${nodes[0]?.next.join(' ') ?? ''} --help --version' -- "$current"))
     return
   fi
-  if (( COMP_CWORD > 2 )); then
-    case "$command \${COMP_WORDS[2]}" in
-      ${doubles.join('|')}) command="$command \${COMP_WORDS[2]}" ;;
+  for word in "\${COMP_WORDS[@]:2:COMP_CWORD-2}"; do
+    case "$command $word" in
+      ${longer(nodes)}) command="$command $word" ;;
+      *) break ;;
     esac
-  fi
+  done
   case "$command" in
-${commands.map((command) => bashCommand(command, commands)).join('\n')}
+${nodes
+  .filter(({ name }) => name !== '')
+  .map(bashNode)
+  .join('\n')}
   esac
 }
 complete -o filenames -F _oratorio oratorio
@@ -85,30 +121,30 @@ function zshOption(option: OptionSpec): string[] {
   const value =
     option.value === undefined
       ? ''
-      : `:${option.value}:${option.choices ? `(${option.choices.join(' ')})` : takesDirectory(option) ? '_files -/' : ' '}`;
+      : `:${option.value}:${option.choices ? `(${option.choices.join(' ')})` : takesDirectory(option) ? '_files -/' : takesFile(option) ? '_files' : ' '}`;
   const names = [`--${option.name}`, ...(option.alias ? [`-${option.alias}`] : [])];
   return names.map((name) => `'${name}${text}${value}'`);
 }
 
-function zshCommand(command: CommandSpec, commands: readonly CommandSpec[]): string {
-  const { argument, name } = command;
-  const words = [...(name.includes(' ') ? [] : secondWords(commands, name)), ...(argument?.choices ?? [])];
+function zshNode({ name, command, next }: Node): string {
+  const argument = command?.argument;
+  const words = [...next, ...(argument?.choices ?? [])];
   const rest =
     argument?.completes === 'directories'
       ? [`'1:${argument.name}:_files -/'`]
       : words.length > 0
         ? [`'1:what:(${words.join(' ')})'`]
         : [];
-  const all = [...command.options.flatMap(zshOption), `'--help[Explain this command]'`, ...rest];
+  const all = [...(command?.options.flatMap(zshOption) ?? []), `'--help[Explain this command]'`, ...rest];
   return `    '${name}') _arguments ${all.join(' ')} ;;`;
 }
 
 function zsh(commands: readonly CommandSpec[]): string {
-  const described = firstWords(commands).map((word) => {
+  const nodes = nodesOf(commands);
+  const described = (nodes[0]?.next ?? []).map((word) => {
     const command = commands.find(({ name }) => name === word);
     return `    '${word}:${zshQuoted(command ? summary(command) : word)}'`;
   });
-  const doubles = commands.filter(({ name }) => name.includes(' ')).map(({ name }) => `'${name}'`);
   return `#compdef oratorio
 # zsh completion of oratorio
 _oratorio() {
@@ -122,15 +158,19 @@ ${described.join('\n')}
   fi
   local name="$words[2]"
   integer taken=1
-  if (( CURRENT > 3 )); then
-    case "$name $words[3]" in
-      ${doubles.join('|')}) name="$name $words[3]"; taken=2 ;;
+  while (( CURRENT > taken + 2 )); do
+    case "$name $words[taken + 2]" in
+      ${longer(nodes)}) name="$name $words[taken + 2]"; (( taken += 1 )) ;;
+      *) break ;;
     esac
-  fi
+  done
   shift taken words
   (( CURRENT -= taken ))
   case "$name" in
-${commands.map((command) => zshCommand(command, commands)).join('\n')}
+${nodes
+  .filter(({ name }) => name !== '')
+  .map(zshNode)
+  .join('\n')}
   esac
 }
 if [ "$funcstack[1]" = "_oratorio" ]; then _oratorio "$@"; else compdef _oratorio oratorio; fi
@@ -140,10 +180,7 @@ if [ "$funcstack[1]" = "_oratorio" ]; then _oratorio "$@"; else compdef _oratori
 const fishQuoted = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
 
 function fishCommand(command: CommandSpec): string[] {
-  const [first = '', second] = command.name.split(' ');
-  const seen = `__fish_seen_subcommand_from ${first}`;
-  const condition = second === undefined ? seen : `${seen}; and __fish_seen_subcommand_from ${second}`;
-  const base = `complete -c oratorio -f -n ${fishQuoted(condition)}`;
+  const base = `complete -c oratorio -f -n ${fishQuoted(fishSeen(command.name.split(' ')))}`;
   const options = command.options.map((option) => {
     const alias = option.alias ? ` -s ${option.alias}` : '';
     const value =
@@ -153,7 +190,9 @@ function fishCommand(command: CommandSpec): string[] {
           ? ` -x -a ${fishQuoted(option.choices.join(' '))}`
           : takesDirectory(option)
             ? ` -x -a '(__fish_complete_directories)'`
-            : ' -x';
+            : takesFile(option)
+              ? ' -r -F'
+              : ' -x';
     return `${base} -l ${option.name}${alias}${value} -d ${fishQuoted(option.describe)}`;
   });
   const argument =
@@ -165,14 +204,18 @@ function fishCommand(command: CommandSpec): string[] {
   return [...options, ...argument];
 }
 
+const fishSeen = (words: readonly string[]): string =>
+  words.map((word) => `__fish_seen_subcommand_from ${word}`).join('; and ');
+
 function fish(commands: readonly CommandSpec[]): string {
-  const lines = commands.flatMap((command) => {
-    const [first = '', second] = command.name.split(' ');
-    const condition = second === undefined ? '__fish_use_subcommand' : `__fish_seen_subcommand_from ${first}`;
-    return [
-      `complete -c oratorio -f -n ${fishQuoted(condition)} -a ${second ?? first} -d ${fishQuoted(summary(command))}`,
-      ...fishCommand(command),
-    ];
+  const lines = nodesOf(commands).flatMap(({ name, command, next }) => {
+    const condition = name === '' ? '__fish_use_subcommand' : fishSeen(name.split(' '));
+    const words = next.map((word) => {
+      const full = name === '' ? word : `${name} ${word}`;
+      const found = commands.find((each) => each.name === full);
+      return `complete -c oratorio -f -n ${fishQuoted(condition)} -a ${word} -d ${fishQuoted(found ? summary(found) : word)}`;
+    });
+    return [...words, ...(command ? fishCommand(command) : [])];
   });
   return `# fish completion of oratorio\n${lines.join('\n')}\n`;
 }

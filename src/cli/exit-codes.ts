@@ -7,6 +7,15 @@ export const exitCodes = {
   workspaceNotFound: { code: 4, meaning: 'The path does not exist or is not a workspace.' },
   workspaceLocked: { code: 5, meaning: 'Another agent server owns the workspace and does not answer.' },
   startFailed: { code: 6, meaning: 'The agent server could not be started or is unhealthy.' },
+  precondition: {
+    code: 7,
+    meaning: 'Something that is needed is missing or taken: engine, port, directory. Nothing was changed.',
+  },
+  credentials: { code: 8, meaning: 'The source refuses the credentials.' },
+  unhealthy: {
+    code: 9,
+    meaning: 'The stack, or a change of it, is not healthy. A change was taken back, where it could be.',
+  },
   interrupted: { code: 130, meaning: 'Interrupted by Ctrl-C before it was done.' },
   terminated: { code: 143, meaning: 'Ended by SIGTERM before it was done.' },
 } as const satisfies Record<string, { code: number; meaning: string }>;

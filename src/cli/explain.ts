@@ -1,4 +1,5 @@
 import { HubInvalidResponseError, HubRequestError, HubUnavailableError, JsonRpcError } from '../client/index.ts';
+import { DeployError, deployErrors } from '../deploy/index.ts';
 import type { HubErrorBody } from '../protocol/index.ts';
 import { CliError, quoted } from './errors.ts';
 import { type ExitName, exitCodes } from './exit-codes.ts';
@@ -56,6 +57,16 @@ export function explain(error: unknown): Failure {
   if (error instanceof CliError) {
     const { exit, message, hint, code } = error;
     return { exitCode: exitCodes[exit].code, what: message, hint, context: '', body: body(code, message) };
+  }
+  if (error instanceof DeployError) {
+    const { code, message, hint } = error;
+    return {
+      exitCode: exitCodes[deployErrors[code]].code,
+      what: message,
+      hint,
+      context: '',
+      body: body(code, message),
+    };
   }
   if (error instanceof HubRequestError) {
     const { code, message, details } = error;

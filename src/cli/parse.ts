@@ -10,6 +10,7 @@ export type Parsed =
       readonly command: CommandSpec;
       readonly argument: string | undefined;
       readonly options: OptionValues;
+      readonly lists: Readonly<Record<string, readonly string[]>>;
     }
   /** Help of one command, or of the program. */
   | { readonly kind: 'help'; readonly command: CommandSpec | undefined }
@@ -17,10 +18,13 @@ export type Parsed =
 
 const commandNamed = (name: string): CommandSpec | undefined => commands.find((command) => command.name === name);
 
-/** The command a line begins with: two words before one. */
+/** The command a line begins with: of several, the one of the most words. */
 function findCommand(argv: readonly string[]): CommandSpec | undefined {
-  const [first = '', second = ''] = argv;
-  return commandNamed(`${first} ${second}`) ?? commandNamed(first);
+  for (const words of [3, 2, 1]) {
+    const found = argv.length < words ? undefined : commandNamed(argv.slice(0, words).join(' '));
+    if (found) return found;
+  }
+  return undefined;
 }
 
 const isNegation = ({ name }: OptionSpec): boolean => name.startsWith('no-');
@@ -60,7 +64,7 @@ export function parse(argv: readonly string[]): Parsed {
   if (first === 'help') return { kind: 'help', command: findCommand(argv.slice(1)) };
   if (first.startsWith('-')) throw usageError(`Options go after the command: ${first}`);
   const command = findCommand(argv);
-  if (!command) throw unknownCommand(first);
+  if (!command) throw unknownCommand(argv);
   const words = command.name.split(' ').length;
   const rest = argv.slice(words);
   const beforeDashes = rest.includes('--') ? rest.slice(0, rest.indexOf('--')) : rest;
@@ -85,8 +89,9 @@ function explicit({ options }: CommandSpec, words: readonly string[]): string[] 
 function values(
   command: CommandSpec,
   argv: readonly string[],
-): { argument: string | undefined; options: OptionValues } {
+): { argument: string | undefined; options: OptionValues; lists: Readonly<Record<string, readonly string[]>> } {
   const { options } = command;
+  const [repeated, single] = [options.filter(({ repeats }) => repeats), options.filter(({ repeats }) => !repeats)];
   const parsed = program('').parse(['node', 'oratorio', ...argv], {
     lazy: true,
     string: options.filter(({ value }) => value !== undefined).map(keyOf),
@@ -110,16 +115,17 @@ function values(
   }
   return {
     argument,
-    options: Object.fromEntries(options.map((option) => [keyOf(option), check(command, option, found)])),
+    options: Object.fromEntries(single.map((option) => [keyOf(option), check(command, option, found[keyOf(option)])])),
+    lists: Object.fromEntries(repeated.map((option) => [option.name, checkEach(command, option, found[option.name])])),
   };
 }
 
-function check(
-  command: CommandSpec,
-  option: OptionSpec,
-  found: Readonly<Record<string, unknown>>,
-): string | boolean | undefined {
-  const value = found[keyOf(option)];
+function checkEach(command: CommandSpec, option: OptionSpec, found: unknown): readonly string[] {
+  const values: readonly unknown[] = found === undefined ? [] : [found].flat();
+  return values.map((value) => String(check(command, option, value)));
+}
+
+function check(command: CommandSpec, option: OptionSpec, value: unknown): string | boolean | undefined {
   if (isNegation(option)) return value !== false;
   if (option.value === undefined) return value === true;
   if (value === undefined) return undefined;
@@ -131,10 +137,13 @@ function check(
   return value;
 }
 
-/** A first word may need a second one. */
-function unknownCommand(first: string) {
-  const seconds = commands.flatMap(({ name }) => (name.startsWith(`${first} `) ? [name.slice(first.length + 1)] : []));
-  if (seconds.length > 0) return usageError(`oratorio ${first} goes on with one of: ${seconds.join(', ')}.`);
+/** A first word, or two, may need another one. */
+function unknownCommand(argv: readonly string[]) {
+  const [first = ''] = argv;
+  for (const begun of [argv.slice(0, 2).join(' '), first]) {
+    const nexts = commands.flatMap(({ name }) => (name.startsWith(`${begun} `) ? [name.slice(begun.length + 1)] : []));
+    if (nexts.length > 0) return usageError(`oratorio ${begun} goes on with one of: ${nexts.join(', ')}.`);
+  }
   return usageError(`There is no command ${first}.${suggestion(first)}`);
 }
 

@@ -49,13 +49,13 @@ export async function runCommandLine(argv: readonly string[], surroundings: Surr
 }
 
 async function run(
-  { command, argument, options }: Extract<Parsed, { kind: 'run' }>,
+  { command, argument, options, lists }: Extract<Parsed, { kind: 'run' }>,
   output: Output,
   { env, cwd, interruption }: Surroundings,
 ): Promise<number> {
   const { run: start } = await command.load();
   const { signal, exit } = command.servesForeground ? uninterrupted() : interruption();
-  const context: CommandContext = { argument, options, output, env, cwd, home: homeDirectory(env), signal };
+  const context: CommandContext = { argument, options, lists, output, env, cwd, home: homeDirectory(env), signal };
   try {
     return await start(context);
   } catch (error) {

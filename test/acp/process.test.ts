@@ -4,15 +4,15 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
-import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { AppServerClient } from '../../src/client/index.ts';
 import { calls, hangs, says, scripted } from '../agui/model.ts';
 import { fakeHub, lockOf, recordOf, sendJson, statusOf, writeLock } from '../client/fake-hub.ts';
 import { eventually } from '../http/support.ts';
+import { program } from '../programs.ts';
 import { attach, choose, editorOn, introduce, type Permit, type Surroundings, surroundings } from './harness.ts';
 
-const main = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
+const main = program('src/cli/main.ts');
 
 /** A Hub that knows one workspace. */
 async function withHub(t: Test, { home, workspace, server }: Surroundings): Promise<void> {

@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { openStore, type Store } from '../../src/agent/store/index.ts';
+import { program } from '../programs.ts';
 import { opened, pieces, type Refused, type Said, temporaryDirectory, turnId } from './store-helpers.ts';
 
-const writer = fileURLToPath(new URL('./store-writer.ts', import.meta.url));
+const writer = program('test/agent/store-writer.ts');
 const node = [process.execPath, '--disable-warning=ExperimentalWarning', writer];
 
 function start(t: Test, command: readonly string[]): ChildProcess {

@@ -5,12 +5,12 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync,
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { WebSocket as ThirdPartySocket } from 'ws';
 import type { ModelProvider } from '../../src/agent/index.ts';
 import { type AppServer, type AppServerOptions, startAppServer } from '../../src/appserver/index.ts';
 import { createLogger } from '../../src/log/index.ts';
 import type { AppServerLock, LaunchDocument } from '../../src/protocol/index.ts';
+import { program } from '../programs.ts';
 
 interface Teardown {
   teardown(work: () => unknown): void;
@@ -91,7 +91,7 @@ export interface SpawnServer {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-const entry = fileURLToPath(new URL('../../src/appserver/main.ts', import.meta.url));
+const entry = program('src/appserver/main.ts');
 
 /** A server in a process of its own; killed after the test if it still lives. */
 export function spawnServer(t: Teardown, { path, home, args = [], stdin, env = {} }: SpawnServer): ServerProcess {

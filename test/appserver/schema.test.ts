@@ -1,13 +1,13 @@
 /** `oratorio app-server --print-schema`: an OpenRPC document of everything that the server speaks. */
 import { execFile } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import t from 'tap';
 import * as v from 'valibot';
 import { protocolDocument } from '../../src/appserver/index.ts';
 import { rpcErrors, rpcMethods, rpcNotifications, serverRequests, version } from '../../src/protocol/index.ts';
+import { program } from '../programs.ts';
 
-const entry = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
+const entry = program('src/cli/main.ts');
 
 const JsonSchema = v.record(v.string(), v.unknown());
 const Descriptor = v.strictObject({ name: v.string(), required: v.optional(v.boolean()), schema: JsonSchema });

@@ -4,14 +4,14 @@ import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough, type Readable, type Writable } from 'node:stream';
-import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
 import { defaults, rpcErrors } from '../../src/protocol/index.ts';
 import { says } from '../agent/helpers.ts';
+import { program } from '../programs.ts';
 import { Client, eventually, lockFile, type Message, makeWorkspace, serving, startServer, words } from './harness.ts';
 
-const entry = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
+const entry = program('src/cli/main.ts');
 const introduction = { clientInfo: { name: 'test', version: '1' } };
 
 /** A client at the other end of two streams. */

@@ -36,6 +36,7 @@ async function said(
   const code = await run({
     argument: undefined,
     options: { port: '0', ...options },
+    lists: {},
     output: new Output({ stdout: stream(), stderr: stream(), env: { NO_COLOR: '1' }, json }),
     env: {},
     cwd: home,

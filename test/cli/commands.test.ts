@@ -21,8 +21,9 @@ import { cliReference } from '../../src/cli/reference.ts';
 import { runCommandLine } from '../../src/cli/run.ts';
 import { version } from '../../src/protocol/index.ts';
 import { fakeHub, lockOf, recordOf, sendJson, statusOf, writeLock } from '../client/fake-hub.ts';
+import { program } from '../programs.ts';
 
-const main = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
+const main = program('src/cli/main.ts');
 
 interface Ended {
   readonly code: number | null;

@@ -1,12 +1,12 @@
 /** A dashboard of a real agent server, and what tests ask it with. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import type { Test } from 'tap';
 import type { ModelProvider } from '../../src/agent/index.ts';
 import { dashboardToken } from '../../src/supervise/index.ts';
 import { startServer } from '../appserver/harness.ts';
 import { Session } from '../appserver/session.ts';
+import { program } from '../programs.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: whatever the server says is looked at field by field
 export type Body = any;
@@ -213,7 +213,7 @@ export class Stream {
   }
 }
 
-const main = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
+const main = program('src/cli/main.ts');
 
 /** The command line of this checkout's sources. */
 export function oratorio(t: Test, home: string, ...args: string[]) {

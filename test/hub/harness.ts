@@ -8,15 +8,18 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { AnyHubEvent, AppServerRecord, HubLock } from '../../src/protocol/index.ts';
 import { readIdentity } from '../../src/supervise/index.ts';
+import { program } from '../programs.ts';
 
 interface Teardown {
   teardown(callback: () => unknown): void;
 }
 
-export const agentServerFixture = (name: string) => ({
+const commandOf = (source: string) => ({
   command: process.execPath,
-  args: ['--disable-warning=ExperimentalWarning', fixture(`agent-servers/${name}`)],
+  args: ['--disable-warning=ExperimentalWarning', program(source)],
 });
+export const agentServerFixture = (name: string) => commandOf(`test/fixtures/agent-servers/${name}`);
+const realAgentServer = commandOf('src/appserver/main.ts');
 
 export function fixture(name: string): string {
   return fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url));
@@ -225,7 +228,7 @@ export async function startTestHub(t: Teardown, setup: HubSetup = {}): Promise<T
 export function spawnHub(home: string, setup: HubSetup = {}) {
   const child = spawn(
     process.execPath,
-    ['--conditions=development', '--disable-warning=ExperimentalWarning', fixture('hub/hub.ts')],
+    ['--conditions=development', '--disable-warning=ExperimentalWarning', program('test/fixtures/hub/hub.ts')],
     {
       env: {
         ...process.env,
@@ -235,7 +238,7 @@ export function spawnHub(home: string, setup: HubSetup = {}) {
         ORATORIO_HOME: home,
         [homeVariable]: home,
         TEST_POLICY: JSON.stringify({ proxyDeadlineMs: patience.proxyDeadlineMs, ...setup.policy }),
-        ...(setup.agentServer && { TEST_AGENT_SERVER: JSON.stringify(setup.agentServer) }),
+        TEST_AGENT_SERVER: JSON.stringify(setup.agentServer ?? realAgentServer),
       },
       stdio: ['ignore', 'pipe', 'pipe'],
     },

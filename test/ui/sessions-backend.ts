@@ -8,7 +8,7 @@ import { readFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { extname, join } from 'node:path';
-import { brotliCompressSync } from 'node:zlib';
+import { brotliCompressSync, constants } from 'node:zlib';
 import superjson from 'superjson';
 import * as v from 'valibot';
 import { contentSecurityPolicy } from '../../src/http/static-files.ts';
@@ -43,6 +43,17 @@ export interface BackendOptions {
   readonly readOnly?: string;
   /** Whether every answer is held against its schema; default true. */
   readonly checks?: boolean;
+}
+
+const compressedFiles = new Map<string, Buffer>();
+
+/** A file of the page as it is sent. Pressing it hard, or for each test anew, would take longer than all else that tests do. */
+async function compressed(file: string): Promise<Buffer> {
+  const known = compressedFiles.get(file);
+  if (known) return known;
+  const content = brotliCompressSync(await readFile(file), { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } });
+  compressedFiles.set(file, content);
+  return content;
 }
 
 /** @param pageDirectory where the page was built to */
@@ -274,7 +285,7 @@ export async function startBackend(
     }
     const file = /^\/(dashboard\/?)?$/i.test(path) ? 'index.html' : path.replace(/^\/dashboard\//i, '/').slice(1);
     try {
-      const content = brotliCompressSync(await readFile(join(pageDirectory, file)));
+      const content = await compressed(join(pageDirectory, file));
       const type = types[extname(file)] ?? 'application/octet-stream';
       response
         .writeHead(200, {

@@ -8,6 +8,9 @@ export interface RunOptions {
   readonly onLine?: (line: string) => void;
   /** Standard input; absent: none. */
   readonly input?: string | Uint8Array;
+  /** An open file in place of `input`, and one that standard output goes to, byte by byte and as it is. */
+  readonly inputFile?: number;
+  readonly outputFile?: number;
   /** Values that no output shows. */
   readonly secrets?: readonly string[];
 }

@@ -56,7 +56,6 @@ export type Step =
       readonly host: '127.0.0.1' | '*';
       readonly service: ServiceName;
     }
-  | { readonly do: 'buildImage'; readonly image: string; readonly context: string; readonly base: string | null }
   /** Images of these services are on the machine afterwards; what is there already is not asked for again. */
   | { readonly do: 'pullImages'; readonly services: readonly ServiceName[] }
   /** The composition of all files that are there, merged, is valid. */

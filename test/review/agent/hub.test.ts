@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import * as v from 'valibot';
 import { createLogger } from '../../../src/log/index.ts';
@@ -15,14 +14,12 @@ import {
   write,
 } from '../../fixtures/upstream/mock-upstream.ts';
 import { eventually, makeWorkspace, quick, startTestHub } from '../../hub/harness.ts';
+import { program } from '../../programs.ts';
 import { after, assignmentOf, hooksOf, writeFiles } from './harness.ts';
 
 const agentServer = {
   command: process.execPath,
-  args: [
-    '--disable-warning=ExperimentalWarning',
-    fileURLToPath(new URL('../../../src/appserver/main.ts', import.meta.url)),
-  ],
+  args: ['--disable-warning=ExperimentalWarning', program('src/appserver/main.ts')],
 };
 const draft = { summary: 'Fine.', findings: [] };
 

@@ -14,6 +14,7 @@ t.test('the settings are where ORATORIO_CONFIG_PATH says, unless --config says o
     run({
       argument: undefined,
       options,
+      lists: {},
       output: new Output({ stdout: nowhere, stderr: nowhere, env: {}, json: false }),
       env: { ORATORIO_CONFIG_PATH: join(home, 'of-the-environment.json') },
       cwd: home,

@@ -13,8 +13,8 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import t from 'tap';
+import { program } from '../../programs.ts';
 import { git, Lab, photograph, put } from './helpers.ts';
 import { HttpRemote } from './http-remote.ts';
 
@@ -259,7 +259,7 @@ t.test('two processes at once do not disturb each other', async (t) => {
   t.equal(worktrees(lab).length, 12);
 });
 
-const script = fileURLToPath(new URL('./prepare-elsewhere.ts', import.meta.url));
+const script = program('test/review/git/prepare-elsewhere.ts');
 
 function prepareElsewhere(
   lab: Lab,

@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import t, { type Test } from 'tap';
 import { failureOf, Lane, type LaneOptions, pauseAfter, retryPolicies } from '../../../src/review/jobs/index.ts';
 import type { Job } from '../../../src/review/store/index.ts';
+import { program } from '../../programs.ts';
 import { quiet, sqliteSubject } from '../store/databases.ts';
 import { forbidden, pauseOver, unreachable } from './harness.ts';
 
@@ -187,7 +188,7 @@ t.test('pauses follow the table, grow by chance and by what the forge asks for o
 
 /** A worker in a process of its own, and what it has said. */
 function worker(t: Test, directory: string, name: string, hangs = false) {
-  const script = new URL('lane-worker.ts', import.meta.url).pathname;
+  const script = program('test/review/jobs/lane-worker.ts');
   const args = ['--disable-warning=ExperimentalWarning', script, directory, name, ...(hangs ? ['hangs'] : [])];
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
   const said: string[] = [];

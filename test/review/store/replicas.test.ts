@@ -2,16 +2,16 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { setTimeout as pause, setImmediate as turn } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import type { Job, ReviewStore } from '../../../src/review/store/index.ts';
+import { program } from '../../programs.ts';
 import { facts, many, onBoth, type Subject, stopPostgres, wanted, wishFor, withItem } from './databases.ts';
 import type { WorkerOrder } from './store-worker.ts';
 
 t.teardown(stopPostgres);
 
 const hour = 3_600_000;
-const worker = fileURLToPath(new URL('./store-worker.ts', import.meta.url));
+const worker = program('test/review/store/store-worker.ts');
 
 function startWorker(t: Test, { where }: Subject, rest: Omit<WorkerOrder, 'where'>): ChildProcess {
   const order: WorkerOrder = { where, ...rest };

@@ -5,13 +5,13 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
 import { setImmediate as turn } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { Kysely, sql } from 'kysely';
 import t, { type Test } from 'tap';
 import { openReviewStore } from '../../../src/review/store/index.ts';
 import { migrate, migrations } from '../../../src/review/store/migrations.ts';
 import { nodeSqliteDialect } from '../../../src/review/store/sqlite/dialect.ts';
 import { openSqlite } from '../../../src/review/store/sqlite/open.ts';
+import { program } from '../../programs.ts';
 import { facts, quiet, sqliteSubject, temporaryDirectory, wanted } from './databases.ts';
 
 const modeOf = (path: string) => statSync(path).mode & 0o777;
@@ -147,7 +147,7 @@ t.test('a transaction in a transaction is refused, and any on the connection tha
   await t.rejects(reader.transaction().execute(async () => {}));
 });
 
-const worker = fileURLToPath(new URL('./store-worker.ts', import.meta.url));
+const worker = program('test/review/store/store-worker.ts');
 
 async function untilItEnds(
   t: Test,

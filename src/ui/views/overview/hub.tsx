@@ -97,12 +97,18 @@ export function HubOverview({ app }: { readonly app: App }) {
 function useSelected(app: App): readonly [string | undefined, (path: string | undefined) => void] {
   const { workspace } = app.router.route.value.query;
   const selected = useSignal(workspace);
+  // What we have written into the address ourselves comes back later than the next selection may.
+  const own = useRef(workspace);
   useEffect(() => {
-    selected.value = workspace;
+    if (workspace !== own.current) selected.value = workspace;
+    own.current = workspace;
   }, [workspace]);
   const path = selected.value;
   useEffect(() => {
-    const timer = setTimeout(() => app.router.set({ workspace: path }), addressMs);
+    const timer = setTimeout(() => {
+      own.current = path;
+      app.router.set({ workspace: path });
+    }, addressMs);
     return () => clearTimeout(timer);
   }, [path]);
   return [

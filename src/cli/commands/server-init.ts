@@ -1,0 +1,68 @@
+import {
+  DeployError,
+  defaults,
+  enableChange,
+  engineOnce,
+  initChange,
+  portOfStack,
+  readLeftovers,
+  stackStatus,
+  tunnelLine,
+  type WebhookAnswers,
+} from '../../deploy/index.ts';
+import type { CommandContext } from '../command.ts';
+import { quoted } from '../errors.ts';
+import { exitCodes } from '../exit-codes.ts';
+import { carryOut, showPlan } from '../server/carry-out.ts';
+import { stackDirectory } from '../server/given.ts';
+import { initAnswers } from '../server/init-answers.ts';
+import { appSteps, tunnelSteps, tunnelTarget } from '../server/steps-after.ts';
+
+/** `oratorio server init`: a new stack, and its gateway where one is wanted. */
+export async function run(context: CommandContext): Promise<number> {
+  const { output } = context;
+  const left = readLeftovers(stackDirectory(context, defaults.directory));
+  const answers = await initAnswers(context, left);
+  const done = await carryOut(context, initChange(answers), 'Set it up like this?');
+  if (done.state === 'dry') {
+    showPlan(context, done.plan);
+    return exitCodes.ok.code;
+  }
+  const { directory, webhook, starts } = answers;
+  if (webhook && starts) await enable(context, directory, webhook);
+  await report(context, directory, starts, webhook !== null);
+  if (webhook && !starts) output.note('The gateway is not set up yet: oratorio server webhook enable');
+  return exitCodes.ok.code;
+}
+
+/** What is set up without it runs already, and stays. */
+async function enable(context: CommandContext, directory: string, webhook: WebhookAnswers): Promise<void> {
+  try {
+    await carryOut(context, enableChange(directory, webhook), null);
+  } catch (error) {
+    if (!(error instanceof DeployError)) throw error;
+    const again = `The stack runs without a gateway. Try again: oratorio server webhook enable --dir ${quoted(directory)} --public-host ${webhook.publicHost}`;
+    throw new DeployError(error.code, error.message, [error.hint, again].filter(Boolean).join('\n  '), {
+      cause: error,
+    });
+  }
+}
+
+async function report(context: CommandContext, directory: string, starts: boolean, hasWebhook: boolean): Promise<void> {
+  const { output } = context;
+  const target = tunnelTarget();
+  if (!starts) {
+    const tunnel = tunnelLine({ ...target, port: portOfStack(directory) });
+    if (output.json) return output.document({ directory, started: false, tunnel });
+    output.line(
+      `\n${output.colors.bold(directory)} is written. Start it: oratorio server restart --dir ${quoted(directory)}`,
+    );
+    return;
+  }
+  const status = await stackStatus(directory, await engineOnce(context)(), { signal: context.signal, ...target });
+  if (output.json) return output.document({ started: true, ...status });
+  output.line(`\n${output.colors.bold(directory)} runs: ${status.url}`);
+  for (const line of tunnelSteps(status.tunnel)) output.line(line);
+  if (hasWebhook && status.ingress.url !== null) for (const line of appSteps(status.ingress.url)) output.line(line);
+  output.line('Look at it with: oratorio server status, oratorio server doctor');
+}

@@ -1,0 +1,19 @@
+import { disableChange } from '../../deploy/index.ts';
+import type { CommandContext } from '../command.ts';
+import { exitCodes } from '../exit-codes.ts';
+import { carryOut, showPlan } from '../server/carry-out.ts';
+import { stackDirectory } from '../server/given.ts';
+
+/** `oratorio server webhook disable`: the gateway goes, everything else stays. */
+export async function run(context: CommandContext): Promise<number> {
+  const { output } = context;
+  const done = await carryOut(context, disableChange(stackDirectory(context)), 'Take the gateway away?');
+  if (done.state === 'dry') showPlan(context, done.plan);
+  else if (output.json) output.document({ isEnabled: false, changed: done.changed });
+  else if (done.changed.length === 0) output.line('There was no gateway.');
+  else
+    output.line(
+      'The gateway is gone. Secret and certificates are kept; GitHub goes on trying until you switch the webhook of the App off.',
+    );
+  return exitCodes.ok.code;
+}

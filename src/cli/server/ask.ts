@@ -1,0 +1,52 @@
+/** Questions to a person at a terminal. A Ctrl-C at any of them ends the command with nothing changed. */
+import { confirm, password, select, text } from '@clack/prompts';
+import { CliError } from '../errors.ts';
+
+/** What an answer must be: undefined when it is good, else what is wrong with it. */
+export type Check = (answer: string) => string | undefined;
+
+interface TextQuestion {
+  readonly message: string;
+  readonly placeholder?: string;
+  readonly initial?: string;
+  readonly check?: Check;
+}
+
+function answered<T extends string | boolean | undefined>(answer: T | symbol): T {
+  if (typeof answer !== 'symbol') return answer;
+  throw new CliError('interrupted', 'Cancelled: nothing was changed.');
+}
+
+const checked = (check: Check | undefined) =>
+  check && { validate: (answer: string | undefined) => check((answer ?? '').trim()) };
+
+export async function askText({ message, placeholder, initial, check }: TextQuestion): Promise<string> {
+  const answer = await text({
+    message,
+    ...(placeholder !== undefined && { placeholder }),
+    ...(initial !== undefined && { initialValue: initial }),
+    ...checked(check),
+  });
+  return (answered<string | undefined>(answer) ?? '').trim();
+}
+
+/** An answer that the terminal does not show. */
+export async function askSecret(message: string, check?: Check): Promise<string> {
+  return (answered<string | undefined>(await password({ message, mask: '•', ...checked(check) })) ?? '').trim();
+}
+
+export async function askChoice<T extends string>(
+  message: string,
+  choices: readonly { readonly value: T; readonly label: string; readonly hint?: string }[],
+): Promise<T> {
+  const options = choices.map(({ value, label, hint }) => ({ value, label, ...(hint !== undefined && { hint }) }));
+  // The library types its options by what may be their value; ours are all texts.
+  const answer = await select<string>({ message, options });
+  const chosen = answered<string>(answer);
+  const found = choices.find(({ value }) => value === chosen);
+  if (!found) throw new Error(`${chosen} was not among the choices`);
+  return found.value;
+}
+
+export const askYesNo = async (message: string, initialValue: boolean): Promise<boolean> =>
+  answered<boolean>(await confirm({ message, initialValue }));

@@ -1,0 +1,105 @@
+import {
+  type Change,
+  changeStack,
+  DeployError,
+  type Outcome,
+  type PlanView,
+  planOf,
+  type Session,
+  viewOf,
+} from '../../deploy/index.ts';
+import type { CommandContext } from '../command.ts';
+import { explain } from '../explain.ts';
+import { askYesNo } from './ask.ts';
+import { canAsk } from './given.ts';
+import { showChange } from './progress.ts';
+import { tellSecrets } from './tell-secrets.ts';
+
+/** Another command on the same stack is waited for that long, in milliseconds. */
+const lockWaitMs = 10_000;
+
+export type Done = Extract<Outcome, { state: 'done' }>;
+
+/** What became of a command that changes a stack. `dry`: nothing was to be done. */
+export type Carried = { readonly state: 'dry'; readonly plan: PlanView } | ({ readonly plan: PlanView | null } & Done);
+
+/**
+ * Shows what will be done, asks whether it shall be where somebody can be asked, and does it.
+ * @throws DeployError when it failed; what it had changed is back then, or is gone on with by the same command
+ */
+export async function carryOut(context: CommandContext, change: Change, question: string | null): Promise<Carried> {
+  const { output, options } = context;
+  const shown = showChange(output);
+  const session = sessionOf(context, shown.observe);
+  try {
+    if (options['dry-run'] === true) return { state: 'dry', plan: viewOf(await planOf(change, session)) };
+    const asks = question !== null && canAsk(context);
+    if (asks) {
+      showPlan(context, viewOf(await planOf(change, session)));
+      if (!(await askYesNo(question, true))) throw new DeployError('cancelled', 'Cancelled: nothing was changed.');
+    }
+    const outcome = await changeStack(asks ? change : tellingNotes(context, change), session);
+    shown.stop();
+    if (outcome.state === 'done') return { ...outcome, plan: null };
+    throw failureOf(outcome, change.command);
+  } catch (error) {
+    // Whoever interrupts a command gets an exit code of the signal; how the stack is, has to be said here.
+    if (context.signal.aborted && error instanceof DeployError) {
+      const failure = explain(error);
+      if (output.json) output.document(failure.body);
+      output.failure(failure);
+    }
+    throw error;
+  } finally {
+    shown.stop();
+  }
+}
+
+/** Where nobody is asked, what there is to know is said while it is done. */
+const tellingNotes = ({ output }: CommandContext, change: Change): Change => ({
+  ...change,
+  async prepare(preparing) {
+    const plan = await change.prepare(preparing);
+    for (const note of plan.notes) output.note(`! ${note}`);
+    return plan;
+  },
+});
+
+export function sessionOf(context: CommandContext, observe: Session['observe']): Session {
+  const { env, signal } = context;
+  return {
+    env,
+    signal,
+    observe,
+    now: () => new Date(),
+    lockWaitMs,
+    tell: (secrets) => tellSecrets(context, secrets),
+    hasTerminal: canAsk(context),
+  };
+}
+
+function failureOf({ state, failure }: Exclude<Outcome, { state: 'done' }>, command: string): DeployError {
+  const { code, message, hint } = failure;
+  const after = {
+    undone: 'Everything is as it was.',
+    kept: `Run it again to go on from here: oratorio server ${command}`,
+    undoFailed: null,
+  }[state];
+  const hints = [hint, after].filter((each) => each !== null);
+  return new DeployError(code, message, hints.length === 0 ? null : hints.join('\n  '), { cause: failure });
+}
+
+/** A plan for people, or as a document. */
+export function showPlan({ output }: CommandContext, plan: PlanView): void {
+  if (output.json) {
+    output.document({ plan });
+    return;
+  }
+  const { bold, dim } = output.colors;
+  output.line(`${bold(`oratorio server ${plan.command}`)} in ${plan.directory}`);
+  for (const { title, steps } of plan.phases) {
+    output.line(`  ${title}`);
+    for (const step of steps) output.line(dim(`    ${step}`));
+  }
+  for (const note of plan.notes) output.line(`  ${note}`);
+}

@@ -1,0 +1,57 @@
+import { closeSync, existsSync, fsyncSync, openSync, writeSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { DeployError } from '../../deploy/index.ts';
+import type { CommandContext } from '../command.ts';
+import { CliError } from '../errors.ts';
+import { given } from './given.ts';
+
+/**
+ * Tells secrets that were made, once: into the file that was named for them, else to the person at the terminal or whoever
+ * reads standard output. With `--json` only into a file: documents are kept and shared.
+ */
+export function tellSecrets(context: CommandContext, secrets: ReadonlyMap<string, string>): void {
+  const { output } = context;
+  const file = given(context, 'secret-out');
+  const values = [...secrets.values()];
+  if (file !== undefined) {
+    writeSecret(resolve(context.cwd, file), `${values.join('\n')}\n`);
+    output.note(`The secret of the webhook is in ${file}. Enter it in the App, then remove the file.`);
+  } else if (output.json) {
+    output.note(
+      'A secret of the webhook was made. It is in .env; with --secret-out it is written into a file of its own.',
+    );
+  } else {
+    output.line('');
+    for (const value of values) output.line(`  Webhook secret (shown once): ${output.colors.bold(value)}`);
+  }
+}
+
+/** Before anything is done: a file that is there is not written over. @throws CliError (usage) */
+export function checkSecretOut(context: CommandContext): void {
+  const file = given(context, 'secret-out');
+  if (file !== undefined && existsSync(resolve(context.cwd, file)))
+    throw new CliError('usage', `${file} is there already.`, 'Name a file that is not there yet: --secret-out');
+}
+
+/** Never over a file that is there. */
+function writeSecret(path: string, text: string): void {
+  try {
+    const file = openSync(path, 'wx', 0o600);
+    try {
+      writeSync(file, text);
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
+  } catch (error) {
+    const { code = 'unknown' } = error as NodeJS.ErrnoException;
+    throw new DeployError(
+      'fileFailed',
+      `The secret cannot be written into ${path} (${code}).`,
+      'Name a file that is not there yet: --secret-out',
+      {
+        cause: error,
+      },
+    );
+  }
+}

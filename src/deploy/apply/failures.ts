@@ -1,0 +1,91 @@
+import { DeployError, type DeployErrorCode } from '../errors.ts';
+import type { Plan, Step } from '../plan/plan.ts';
+
+const full = new Set(['ENOSPC', 'EDQUOT']);
+const reasons: Readonly<Record<string, string>> = {
+  EACCES: 'permission denied',
+  EPERM: 'the operation is not permitted',
+  EROFS: 'the file system is read-only',
+  ENOENT: 'it, or the directory it should be in, is not there',
+  ENOTDIR: 'a part of the path is no directory, or a symbolic link',
+  ELOOP: 'a part of the path is a symbolic link',
+  EIO: 'the disk does not work as it should',
+};
+
+/** What the system said about a file, as an error that names it. One that is a DeployError already stays as it is. */
+export function fileFailure(error: unknown, path: string): DeployError {
+  if (error instanceof DeployError) return error;
+  const { code = '' } = error as NodeJS.ErrnoException;
+  if (full.has(code)) {
+    return new DeployError(
+      'diskFull',
+      `There is no room left on the disk for ${path}.`,
+      'Make room, then run the command again.',
+      { cause: error },
+    );
+  }
+  const reason = reasons[code] ?? (error instanceof Error ? error.message : String(error));
+  return new DeployError('fileFailed', `${path} cannot be read or written: ${reason}.`, null, { cause: error });
+}
+
+/** Does `work`, whose errors become those of `path`. */
+export function onFile<T>(path: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw fileFailure(error, path);
+  }
+}
+
+/** What it is that has failed when a step fails without saying so itself. */
+const failures: { readonly [D in Step['do']]: DeployErrorCode } = {
+  makeDirectory: 'fileFailed',
+  writeFile: 'fileFailed',
+  removeFile: 'fileFailed',
+  clone: 'cloneFailed',
+  giveTo: 'fileFailed',
+  checkPorts: 'engineFailed',
+  pullImages: 'imageFailed',
+  checkComposition: 'compositionInvalid',
+  checkGateway: 'gatewayInvalid',
+  saveState: 'engineFailed',
+  start: 'startFailed',
+  awaitHealthy: 'unhealthy',
+  removeServices: 'engineFailed',
+};
+
+/** Why a step failed. What is no DeployError becomes one, with the error as its cause. */
+export function stepFailure(error: unknown, what: Step['do'], key: string): DeployError {
+  if (error instanceof DeployError) return error;
+  const { code, message = String(error) } = (error ?? {}) as NodeJS.ErrnoException;
+  const failed = typeof code === 'string' && full.has(code) ? 'diskFull' : failures[what];
+  return new DeployError(failed, `The step ${key} failed: ${message}`, null, { cause: error });
+}
+
+export function cancelled(): DeployError {
+  return new DeployError('cancelled', 'It was cancelled.');
+}
+
+export function unfinished(command: string, since: string): DeployError {
+  return new DeployError(
+    'unfinishedChange',
+    `An earlier \`oratorio server ${command}\` of ${since} has not been finished.`,
+    `Run \`oratorio server ${command}\` again: it goes on from where it stopped.`,
+  );
+}
+
+/** Values that must not be in anything told: those of the secret files a plan writes, line by line. */
+export function secretsIn(plan: Plan): readonly string[] {
+  const steps = plan.phases.flatMap(({ steps }) => steps);
+  const contents = steps.flatMap((step) => (step.do === 'writeFile' && step.isSecret ? [step.content] : []));
+  const values = contents.flatMap((content) =>
+    content.split('\n').flatMap((line) => {
+      const value = line.slice(line.indexOf('=') + 1).trim();
+      return [line.trim(), value, value.replace(/^(['"])(.*)\1$/s, '$2')];
+    }),
+  );
+  return [...new Set(values)].filter((value) => value.length >= shortestSecret);
+}
+
+/** Shorter values are ports, names and switches, and would hide half of every message. */
+const shortestSecret = 12;

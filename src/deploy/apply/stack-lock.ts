@@ -1,0 +1,116 @@
+import { chmodSync, mkdirSync, rmSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import * as v from 'valibot';
+import {
+  acquireLock,
+  ensurePrivateDirectory,
+  type Lock,
+  LockError,
+  monotonicMs,
+  probeLock,
+  readJson,
+  removeStaleTemps,
+  writeFileAtomic,
+} from '../../supervise/index.ts';
+import { defaults } from '../defaults.ts';
+import { DeployError } from '../errors.ts';
+import type { StackLayout } from '../stack/layout.ts';
+import { cancelled, onFile } from './failures.ts';
+
+const holderSchema = v.object({ pid: v.number(), command: v.string(), since: v.string() });
+/** Who works on a stack. */
+export type LockHolder = v.InferOutput<typeof holderSchema>;
+
+export interface LockOptions {
+  /** Shown to who has to wait: `webhook enable`. */
+  readonly command: string;
+  /** Longest wait; 0: none. */
+  readonly waitMs: number;
+  readonly signal: AbortSignal;
+  /** Told once, when it has to be waited for. Null: it has not said who it is. */
+  readonly onWait?: (holder: LockHolder | null) => void;
+}
+
+const pollMs = { first: 20, last: 500 };
+
+/**
+ * Does `work` while no other command works on the stack. The kernel lets go of it when this process dies. Makes the
+ * directory of the stack, and that of its state, when they are not there.
+ *
+ * @throws DeployError stackLocked when another command holds it for longer than `waitMs`; cancelled; fileFailed
+ */
+export async function withStackLock<T>(layout: StackLayout, options: LockOptions, work: () => Promise<T>): Promise<T> {
+  makeDirectories(layout);
+  const lock = await take(layout, options);
+  const holder = holderFile(layout);
+  try {
+    const { command } = options;
+    const who: LockHolder = { pid: process.pid, command, since: new Date().toISOString() };
+    onFile(holder, () => {
+      removeStaleTemps(layout.state);
+      writeFileAtomic(holder, `${JSON.stringify(who)}\n`);
+    });
+    return await work();
+  } finally {
+    rmSync(holder, { force: true });
+    lock.release();
+  }
+}
+
+/** Who holds the lock of a stack now; null when nobody does, or whoever does has not said so yet. */
+export function lockHolder(layout: StackLayout): LockHolder | null {
+  if (probeLock(layout.lock) !== 'held') return null;
+  const found = readJson(holderFile(layout), holderSchema);
+  return found.kind === 'ok' ? found.value : null;
+}
+
+/** Beside the lock, which must not be opened by anybody else. */
+const holderFile = ({ lock }: StackLayout): string => `${lock}.json`;
+
+function makeDirectories({ directory, state, lock }: StackLayout): void {
+  onFile(directory, () => {
+    const isNew = mkdirSync(directory, { recursive: true, mode: 0o700 }) !== undefined;
+    if (isNew) chmodSync(directory, defaults.directoryModes.stack);
+  });
+  onFile(lock, () => ensurePrivateDirectory(state));
+}
+
+async function take(layout: StackLayout, { waitMs, signal, onWait }: LockOptions): Promise<Lock> {
+  const deadline = monotonicMs() + waitMs;
+  for (let wait = pollMs.first, isTold = false; ; wait = Math.min(wait * 2, pollMs.last)) {
+    if (signal.aborted) throw cancelled();
+    const lock = tryTake(layout);
+    if (lock !== 'held') return lock;
+    const left = deadline - monotonicMs();
+    if (left <= 0) throw locked(layout);
+    if (!isTold) onWait?.(lockHolder(layout));
+    isTold = true;
+    await sleep(Math.min(wait, left), undefined, { signal }).catch(() => {
+      throw cancelled();
+    });
+  }
+}
+
+function tryTake({ lock }: StackLayout): Lock | 'held' {
+  // Asking first does not block; taking a held lock would, for a while.
+  if (probeLock(lock) === 'held') return 'held';
+  return onFile(lock, () => {
+    try {
+      return acquireLock(lock);
+    } catch (error) {
+      throw error instanceof LockError ? error.cause : error;
+    }
+  });
+}
+
+function locked(layout: StackLayout): DeployError {
+  const holder = lockHolder(layout);
+  const who = holder
+    ? `\`oratorio server ${holder.command}\` (process ${holder.pid}, since ${holder.since})`
+    : 'Another command';
+  return new DeployError(
+    'stackLocked',
+    `${who} works on the stack in ${layout.directory}.`,
+    'Wait until it has ended, then run the command again.',
+  );
+}

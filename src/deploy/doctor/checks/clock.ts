@@ -1,0 +1,30 @@
+import { AppQuestionError } from '../../github/index.ts';
+import type { DoctorContext } from '../context.ts';
+import { fail, ok, skip, warn } from '../finding.ts';
+import { limits } from '../limits.ts';
+import type { Finding } from '../types.ts';
+
+/** This clock against that of GitHub's API: what the App signs holds for minutes only. */
+export async function clock(context: DoctorContext, signal: AbortSignal): Promise<Finding> {
+  const { endpoint } = context.config();
+  const response = await fetch(endpoint, {
+    method: 'HEAD',
+    redirect: 'manual',
+    signal: AbortSignal.any([signal, AbortSignal.timeout(limits.askMs)]),
+  }).catch((error: unknown) => {
+    const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+    const reason = cause instanceof Error && 'code' in cause ? String(cause.code) : 'no answer';
+    throw new AppQuestionError('unreachable', `${new URL(endpoint).host} cannot be reached (${reason}).`);
+  });
+  const theirs = Date.parse(response.headers.get('date') ?? '');
+  if (Number.isNaN(theirs)) return skip(`${new URL(endpoint).host} does not say what time it is.`);
+  return findingOf(context.host.now() - theirs);
+}
+
+function findingOf(skewMs: number): Finding {
+  const seconds = Math.trunc(Math.abs(skewMs) / 1_000);
+  const saw = seconds === 0 ? 'The clock is right.' : `The clock is ${seconds} s ${skewMs > 0 ? 'fast' : 'slow'}.`;
+  const hint = 'Let the system keep time: timedatectl set-ntp true';
+  if (Math.abs(skewMs) >= limits.clockSkewMs.fail) return fail(saw, hint);
+  return Math.abs(skewMs) >= limits.clockSkewMs.warn ? warn(saw, hint) : ok(saw);
+}

@@ -1,0 +1,23 @@
+import { checkComposition } from '../../engine/check-composition.ts';
+import { checkGateway } from '../../engine/check-gateway.ts';
+import { DeployError } from '../../errors.ts';
+import type { DoctorContext } from '../context.ts';
+import { fail, ok } from '../finding.ts';
+import type { Finding } from '../types.ts';
+
+/** What the files of the composition make together is valid. */
+export const composition = (context: DoctorContext, signal: AbortSignal): Promise<Finding> =>
+  accepted(checkComposition(context.engine(), context.layout, { signal }), 'Correct .env or the file that is named.');
+
+/** The gateway takes its file, by the program and the version it runs. */
+export const gatewayFile = (context: DoctorContext, signal: AbortSignal): Promise<Finding> =>
+  accepted(checkGateway(context.engine(), context.layout, { signal }), 'Run oratorio server webhook enable again.');
+
+const accepted = (checked: Promise<void>, hint: string): Promise<Finding> =>
+  checked.then(
+    () => ok('It is valid.'),
+    (error: unknown) => {
+      if (!(error instanceof DeployError)) throw error;
+      return fail(error.message, error.hint ?? hint);
+    },
+  );

@@ -1,0 +1,127 @@
+import { lstatSync, type Stats } from 'node:fs';
+import { defaults } from '../../defaults.ts';
+import { ownershipOf } from '../../files/index.ts';
+import { type StackLayout, stackFiles } from '../../stack/layout.ts';
+import type { DoctorContext } from '../context.ts';
+import { fail, ok, warn, worst } from '../finding.ts';
+import type { FileText } from '../stack-view.ts';
+import type { Finding } from '../types.ts';
+
+type Place = keyof typeof stackFiles;
+
+/** What a stack has (specification §2.9), and who may read it at most. */
+const places: readonly { readonly at: Place; readonly mode: number; readonly isDirectory?: true }[] = [
+  { at: 'compose', mode: defaults.fileModes.public },
+  { at: 'env', mode: defaults.fileModes.secret },
+  { at: 'config', mode: defaults.fileModes.config },
+  { at: 'workspace', mode: defaults.directoryModes.workspace, isDirectory: true },
+  { at: 'secrets', mode: defaults.directoryModes.secrets, isDirectory: true },
+];
+const secretPlaces: ReadonlySet<Place> = new Set(['env', 'secrets', 'privateKey', 'state']);
+
+const statOf = (path: string): Stats | undefined => lstatSync(path, { throwIfNoEntry: false });
+
+export function present({ layout }: DoctorContext): Finding {
+  const findings = places.map(({ at, isDirectory = false }): Finding => {
+    const found = statOf(layout[at]);
+    const name = stackFiles[at];
+    if (!found) return fail(`${name} is missing`, 'Run oratorio server init again: it completes what is there.');
+    if (found.isSymbolicLink())
+      return warn(`${name} is a symbolic link`, 'Put the file itself there: it is never written through a link.');
+    const isRight = isDirectory ? found.isDirectory() : found.isFile();
+    return isRight
+      ? ok(name)
+      : fail(
+          `${name} is no ${isDirectory ? 'directory' : 'file'}`,
+          'Move it away, then run oratorio server init again.',
+        );
+  });
+  return worst(findings, 'All files are there.');
+}
+
+/** Nobody but their owner reads secrets; nobody else writes anything. */
+export function modes({ layout }: DoctorContext): Finding {
+  const all = [
+    ...places,
+    { at: 'privateKey', mode: defaults.fileModes.secret },
+    { at: 'state', mode: defaults.directoryModes.state },
+  ] as const;
+  const findings = all.map(({ at, mode }) => modeOf(layout, at, mode));
+  return worst(findings, 'Nobody else can read or write what is not theirs.');
+}
+
+function modeOf(layout: StackLayout, at: Place, most: number): Finding {
+  const found = statOf(layout[at]);
+  if (!found || found.isSymbolicLink()) return ok(at);
+  const mode = found.mode & 0o777;
+  const tooMuch = mode & ~most;
+  if (tooMuch === 0) return ok(at);
+  const saw = `${stackFiles[at]} has mode ${octal(mode)}`;
+  const hint = `chmod ${octal(most)} ${layout[at]}`;
+  return secretPlaces.has(at) || (tooMuch & 0o022) !== 0 ? fail(saw, hint) : warn(saw, hint);
+}
+
+const octal = (mode: number): string => mode.toString(8).padStart(4, '0');
+
+/** Files belong to root, to who looks, or to the user of the containers, who must be able to read the key. */
+export function owners(context: DoctorContext): Finding {
+  const me = context.host.uid();
+  if (me === null) return ok('This system has no such owners.');
+  const containers = Number(context.value('ORATORIO_UID'));
+  const known = new Set([0, me, containers]);
+  const { layout } = context;
+  const strangers = [...places.map(({ at }) => at), 'privateKey' as const, 'state' as const].flatMap((at) => {
+    const found = statOf(layout[at]);
+    return found && !known.has(found.uid)
+      ? [warn(`${stackFiles[at]} belongs to user ${found.uid}`, `chown ${containers} ${layout[at]}`)]
+      : [];
+  });
+  const mounted = (['secrets', 'privateKey', 'workspace', 'config'] as const).flatMap((at) => {
+    const found = statOf(layout[at]);
+    return found && !canRead(found, containers, Number(context.value('ORATORIO_GID')))
+      ? [fail(`The containers (user ${containers}) cannot read ${stackFiles[at]}`, `chown ${containers} ${layout[at]}`)]
+      : [];
+  });
+  return worst([...mounted, ...strangers], 'Files belong to whom they should.');
+}
+
+function canRead({ mode, uid, gid }: Stats, user: number, group: number): boolean {
+  if (user === 0) return true;
+  if (uid === user) return (mode & 0o400) !== 0;
+  return gid === group ? (mode & 0o040) !== 0 : (mode & 0o004) !== 0;
+}
+
+const generated = ['compose', 'overlay', 'caddyfile'] as const;
+
+/** Whether the generated files are as they were made. One that is not is never overwritten or removed. */
+export function markers({ texts }: DoctorContext): Finding {
+  return worst(
+    generated.map((at) => markerOf(stackFiles[at], texts[at])),
+    'Generated files are as they were made.',
+  );
+}
+
+const told: Readonly<Record<ReturnType<typeof ownershipOf>, (name: string) => Finding>> = {
+  ours: (name) => ok(name),
+  edited: (name) =>
+    warn(
+      `${name} was edited by hand`,
+      'It is not overwritten. To have it made anew, move it away and run the command again.',
+    ),
+  foreign: (name) => warn(`${name} was not made by oratorio server`, 'It is not overwritten, and not kept up to date.'),
+};
+
+function markerOf(name: string, text: FileText): Finding {
+  if (text === null) return ok(name);
+  return text instanceof Error ? fail(text.message, null) : told[ownershipOf(text)](name);
+}
+
+/** The overlay and the gateway's file are there both or not at all (specification §2.9). */
+export function pair({ texts: { overlay, caddyfile } }: DoctorContext): Finding {
+  const hint = 'Run oratorio server webhook enable, or disable, once more.';
+  if ((overlay === null) === (caddyfile === null))
+    return ok(overlay === null ? 'There is no webhook gateway.' : 'The webhook gateway has its two files.');
+  const [there, missing] =
+    overlay === null ? [stackFiles.caddyfile, stackFiles.overlay] : [stackFiles.overlay, stackFiles.caddyfile];
+  return fail(`${there} is there and ${missing} is not.`, hint);
+}

@@ -1,0 +1,34 @@
+import { randomUUID } from 'node:crypto';
+import { containerPaths } from '../../files/index.ts';
+import type { DoctorContext } from '../context.ts';
+import { fail, ok } from '../finding.ts';
+import { limits } from '../limits.ts';
+import type { Finding } from '../types.ts';
+
+const write = `require('node:fs').writeFileSync(process.argv[1], process.argv[2], {flag: 'wx', mode: 0o600})`;
+const read = `console.log(require('node:fs').readFileSync(process.argv[1], 'utf8') === process.argv[2] ? 'same' : 'other')`;
+const remove = `require('node:fs').rmSync(process.argv[1], {force: true})`;
+
+/** What the backend writes into the workspace the agent server reads by the same name (specification §4.4, rule 8). */
+export async function workspace(context: DoctorContext, signal: AbortSignal): Promise<Finding> {
+  const nonce = randomUUID();
+  const path = `${containerPaths.workspace}/.oratorio-doctor-${nonce}`;
+  try {
+    const written = await context.inside('backend', write, { args: [path, nonce], signal });
+    if (written.exitCode !== 0)
+      return fail(
+        `The backend cannot write to ${containerPaths.workspace}.`,
+        `chown -R ${context.value('ORATORIO_UID')} ${context.layout.workspace}; on a host with SELinux run oratorio server init again.`,
+      );
+    const seen = await context.inside('agent', read, { args: [path, nonce], signal });
+    return seen.exitCode === 0 && seen.stdout.trim() === 'same'
+      ? ok(`Both containers have it at ${containerPaths.workspace}.`)
+      : fail(
+          'The agent server does not read what the backend has written.',
+          'Both must mount the same workspace as the same user: oratorio server restart',
+        );
+  } finally {
+    // Also when the check itself was stopped.
+    await context.inside('backend', remove, { args: [path], signal: AbortSignal.timeout(limits.askMs) });
+  }
+}

@@ -1,0 +1,27 @@
+import { DeployError } from '../errors.ts';
+import { readBackendConfig, type StackConfig } from '../files/index.ts';
+import { stackFiles } from '../stack/layout.ts';
+import type { FileText } from './stack-view.ts';
+
+/** What the doctor goes by in `oratorio.config.json`. */
+export interface ConfigView extends StackConfig {
+  /** Where repositories are cloned from: `github.com`, or the host of an Enterprise server. */
+  readonly gitHost: string;
+}
+export type RepositoryView = StackConfig['repositories'][number];
+
+const again = 'Run oratorio server init again: it completes what is there.';
+
+/** The configuration, or why it cannot be used. */
+export function readConfig(text: FileText): ConfigView | DeployError {
+  if (text === null) return new DeployError('notAStack', `${stackFiles.config} is missing.`, again);
+  if (text instanceof Error) return new DeployError('fileFailed', text.message);
+  try {
+    const config = readBackendConfig(text);
+    const { hostname } = new URL(config.endpoint);
+    return { ...config, gitHost: hostname === 'api.github.com' ? 'github.com' : hostname };
+  } catch (error) {
+    if (error instanceof DeployError) return error;
+    throw error;
+  }
+}

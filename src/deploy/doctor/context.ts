@@ -1,0 +1,178 @@
+import { join, relative } from 'node:path/posix';
+import { printable } from '../engine/lines.ts';
+import { type Redactor, redactorFor } from '../engine/redactor.ts';
+import { serviceStates } from '../engine/service-states.ts';
+import type { Engine, RunOptions, RunResult, ServiceState } from '../engine/types.ts';
+import { DeployError } from '../errors.ts';
+import { containerPaths, type EnvFile, parseEnv } from '../files/index.ts';
+import { type AppClient, type AppFacts, createAppClient, readApp, readPrivateKey } from '../github/index.ts';
+import type { HostVerdict, PublicHost } from '../host/index.ts';
+import type { ServiceName } from '../plan/plan.ts';
+import { layoutOf, type StackLayout } from '../stack/layout.ts';
+import { type ConfigView, readConfig } from './config-view.ts';
+import { gatewayHere } from './gateway.ts';
+import { runGit } from './git.ts';
+import { thisHost } from './host.ts';
+import { limits } from './limits.ts';
+import { once } from './once.ts';
+import { publicHostIn } from './public-host.ts';
+import { type FileText, readTexts, type StackTexts, secretsOf, textOf, valueIn } from './stack-view.ts';
+import type { DoctorOptions, GatewayAddress, HostProbes, RunGit } from './types.ts';
+
+interface InsideOptions {
+  readonly args?: readonly string[];
+  /** Standard input: arguments can be seen by everybody on this host. */
+  readonly input?: string;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * What the checks look through. Files are read once, at the beginning; a question that several checks have is asked once. All
+ * that throws does so with a `DeployError`, which the doctor turns into what it says of the check.
+ */
+export class DoctorContext {
+  readonly layout: StackLayout;
+  readonly shell: DoctorOptions['env'];
+  readonly signal: AbortSignal;
+  readonly isOffline: boolean;
+  readonly timeoutMs: number;
+  readonly host: HostProbes;
+  readonly gateway: GatewayAddress;
+  readonly texts: StackTexts;
+  /** Null: `.env` is not there or cannot be read. */
+  readonly env: EnvFile | null;
+  readonly git: RunGit | DeployError;
+  /** One of the two files of the webhook is there. */
+  readonly hasIngress: boolean;
+  /** What the gateway's file says it answers for; null: nothing. */
+  readonly gatewayHost: HostVerdict | null;
+  readonly #engine: Engine | DeployError;
+  readonly #config: ConfigView | DeployError;
+  readonly #secrets: readonly string[];
+  readonly #redact: Redactor;
+
+  constructor(options: DoctorOptions, signal: AbortSignal) {
+    this.layout = layoutOf(options.directory);
+    this.shell = options.env;
+    this.signal = signal;
+    this.isOffline = options.isOffline ?? false;
+    this.timeoutMs = options.timeoutMs ?? limits.checkMs;
+    this.host = { ...thisHost, ...options.host };
+    this.gateway = { ...gatewayHere, ...options.gateway };
+    this.git = options.git ?? runGit;
+    this.#engine = options.engine;
+    this.texts = readTexts(this.layout);
+    const { env, config, overlay, caddyfile } = this.texts;
+    this.env = typeof env === 'string' ? parseEnv(env) : null;
+    this.#config = readConfig(config);
+    this.hasIngress = overlay !== null || caddyfile !== null;
+    this.gatewayHost = publicHostIn(caddyfile);
+    this.#secrets = secretsOf(this.env, this.#keyText());
+    this.#redact = redactorFor(this.#secrets);
+  }
+
+  /** On one line, without anything that may not be told or that does something to a terminal. */
+  clean(text: string): string {
+    return this.#redact(printable(text));
+  }
+
+  /** @throws DeployError why there is none */
+  engine(): Engine {
+    if (this.#engine instanceof DeployError) throw this.#engine;
+    return this.#engine;
+  }
+
+  /** @throws DeployError why it cannot be used */
+  config(): ConfigView {
+    if (this.#config instanceof DeployError) throw this.#config;
+    return this.#config;
+  }
+
+  /** The configuration as it is, or null. */
+  configOrNull(): ConfigView | null {
+    return this.#config instanceof DeployError ? null : this.#config;
+  }
+
+  /** @throws DeployError why there is none */
+  publicHost(): PublicHost {
+    if (this.gatewayHost?.ok) return this.gatewayHost.host;
+    throw new DeployError('notAStack', 'The Caddyfile does not say for which host it is.');
+  }
+
+  /** The App's key on this host; where it is by default while the configuration does not say. */
+  keyFile(): string {
+    const path = this.configOrNull()?.privateKeyPath ?? '';
+    return path === '' ? this.layout.privateKey : this.onHost(path);
+  }
+
+  #keyText(): FileText {
+    try {
+      return textOf(this.keyFile());
+    } catch (error) {
+      // It is said to be in no directory that is mounted: a check tells.
+      if (error instanceof DeployError) return null;
+      throw error;
+    }
+  }
+
+  /** Of `.env`, or what holds in its place. Empty: there is none. */
+  value(name: string): string {
+    return this.env === null ? '' : valueIn(this.env, name);
+  }
+
+  /** How anything is asked of the engine. */
+  asking(signal: AbortSignal, timeoutMs: number = limits.askMs): RunOptions {
+    return { timeoutMs, signal, secrets: this.#secrets };
+  }
+
+  /** States of all containers of the stack. They are asked for once. */
+  readonly services: () => Promise<readonly ServiceState[]> = once(() =>
+    serviceStates(this.engine(), this.layout, { signal: this.signal, secrets: this.#secrets }),
+  );
+
+  async service(name: ServiceName): Promise<ServiceState | undefined> {
+    return (await this.services()).find(({ service }) => service === name);
+  }
+
+  /** Runs a script of Node inside of a running container. */
+  async inside(service: ServiceName, script: string, options: InsideOptions): Promise<RunResult> {
+    const state = await this.service(service);
+    if (state === undefined) throw new DeployError('engineFailed', `There is no container of ${service}.`);
+    const { args = [], input, signal } = options;
+    const command = [
+      'exec',
+      ...(input === undefined ? [] : ['--interactive']),
+      state.container,
+      'node',
+      '-e',
+      script,
+      ...args,
+    ];
+    return this.engine().run(command, { ...this.asking(signal), ...(input !== undefined && { input }) });
+  }
+
+  /** The App's client; makes one without asking anything. */
+  readonly app: () => AppClient = once(() => {
+    const { endpoint, appId } = this.config();
+    if (appId === null) throw new DeployError('notAStack', 'GitHub.AppId is not set.');
+    const privateKey = readPrivateKey(this.keyFile());
+    return createAppClient({ endpoint, appId, privateKey, timeoutMs: limits.askMs, signal: this.signal });
+  });
+
+  readonly appFacts: () => Promise<AppFacts> = once(() => readApp(this.app()));
+
+  /** Where this host has what the backend knows by `path`. @throws DeployError when it is in no mounted directory */
+  onHost(path: string): string {
+    for (const [inside, outside] of [
+      [containerPaths.workspace, this.layout.workspace],
+      [containerPaths.secrets, this.layout.secrets],
+    ] as const) {
+      const rest = relative(inside, path);
+      if (rest !== '..' && !rest.startsWith('../')) return join(outside, rest);
+    }
+    throw new DeployError(
+      'notAStack',
+      `${path} is neither below ${containerPaths.workspace} nor ${containerPaths.secrets}.`,
+    );
+  }
+}

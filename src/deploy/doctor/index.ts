@@ -1,0 +1,16 @@
+/**
+ * `server doctor`: one table of checks over a stack, its host and its App, each told with what it saw and what to do. Called by
+ * the command of the same name. Never here: a repair, a question to a person, how results are printed, a secret in any result.
+ */
+export { examine } from './examine.ts';
+export {
+  type CheckResult,
+  type CheckStatus,
+  checkStatuses,
+  type DoctorOptions,
+  type Finding,
+  type GatewayAddress,
+  type HostProbes,
+  type RunGit,
+} from './types.ts';
+export { type Verdict, verdictOf } from './verdict.ts';

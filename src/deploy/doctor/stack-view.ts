@@ -1,0 +1,39 @@
+import { readFileSync } from 'node:fs';
+
+import { allVariables, type EnvFile } from '../files/index.ts';
+import type { StackLayout } from '../stack/layout.ts';
+import { secretsIn } from '../stack/read-stack.ts';
+
+/** The text of a file; null: it is not there; an error: it cannot be read. */
+export type FileText = string | null | Error;
+/** Files that people and programs read, by what `StackLayout` calls them. */
+export type StackTexts = Readonly<Record<'compose' | 'overlay' | 'caddyfile' | 'env' | 'config', FileText>>;
+
+export function readTexts(layout: StackLayout): StackTexts {
+  return {
+    compose: textOf(layout.compose),
+    overlay: textOf(layout.overlay),
+    caddyfile: textOf(layout.caddyfile),
+    env: textOf(layout.env),
+    config: textOf(layout.config),
+  };
+}
+
+export function textOf(path: string): FileText {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    return code === 'ENOENT' ? null : new Error(`${path} cannot be read (${code ?? 'unknown'}).`);
+  }
+}
+
+/** A value of `.env`, or what holds in its place. Empty: there is none. */
+export const valueIn = (env: EnvFile, name: string): string =>
+  env.values.get(name) || (allVariables().find(([each]) => each === name)?.[1].default ?? '');
+
+/** Everything that may not be told: values of `.env` that are secret or that nobody knows, and the App's key. */
+export function secretsOf(env: EnvFile | null, keyText: FileText): readonly string[] {
+  const values = secretsIn(env?.values ?? new Map());
+  return [...values, ...(typeof keyText === 'string' ? [keyText] : [])];
+}

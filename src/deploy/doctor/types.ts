@@ -1,0 +1,71 @@
+import type { Engine, RunResult } from '../engine/types.ts';
+import type { DeployError } from '../errors.ts';
+
+export const checkStatuses = ['ok', 'warn', 'fail', 'skip'] as const;
+/** `skip`: not looked at, because it was not asked for or something it needs is missing. */
+export type CheckStatus = (typeof checkStatuses)[number];
+
+/** What one check found. Never with a secret in it, nor with its length or a part of it. */
+export interface Finding {
+  readonly status: CheckStatus;
+  /** What is there, in words. */
+  readonly saw: string;
+  /** What to do; null when nothing is to be done. */
+  readonly hint: string | null;
+}
+
+export interface CheckResult extends Finding {
+  readonly id: string;
+  readonly title: string;
+  /** Page and section that say more: `operations.md#doctor-files`. */
+  readonly docs: string;
+  readonly durationMs: number;
+}
+
+/** Asks the host's git. A failure is a result, not an error. */
+export type RunGit = (
+  args: readonly string[],
+  options: { readonly timeoutMs: number; readonly signal: AbortSignal },
+) => Promise<RunResult>;
+
+/** What the machine itself says. */
+export interface HostProbes {
+  /** Bytes that may still be written where `path` is. */
+  freeBytes(path: string): Promise<number>;
+  /** IPv4 and IPv6 addresses of a name; none when it has none. @throws when no name server answers */
+  resolve(name: string, signal: AbortSignal): Promise<readonly string[]>;
+  /** Of this host's network interfaces. */
+  addresses(): readonly string[];
+  /** Whose files may be here besides root's; null where the system has no such numbers. */
+  uid(): number | null;
+  /** Milliseconds. */
+  now(): number;
+}
+
+/** Where the gateway is asked, from this host. */
+export interface GatewayAddress {
+  readonly host: string;
+  readonly httpPort: number;
+  readonly httpsPort: number;
+  /** Authorities to trust besides those of the system, PEM. */
+  readonly ca: readonly string[];
+}
+
+export interface DoctorOptions {
+  readonly directory: string;
+  /** Of the shell the doctor was called from. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly signal?: AbortSignal;
+  /** Ids of checks, or what their ids begin with (`repo`, `ingress`). Absent: all. */
+  readonly only?: readonly string[];
+  /** Asks nobody but this host. */
+  readonly isOffline?: boolean;
+  /** As it was found, or why it was not. */
+  readonly engine: Engine | DeployError;
+  /** The host's git, or why there is none. */
+  readonly git?: RunGit | DeployError;
+  readonly host?: Partial<HostProbes>;
+  readonly gateway?: Partial<GatewayAddress>;
+  /** Of each check. */
+  readonly timeoutMs?: number;
+}

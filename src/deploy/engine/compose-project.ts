@@ -1,0 +1,36 @@
+import { existsSync } from 'node:fs';
+import { DeployError } from '../errors.ts';
+import { parseEnv } from '../files/index.ts';
+import type { StackLayout } from '../stack/layout.ts';
+import { readText, secretsIn } from '../stack/read-stack.ts';
+
+export { secretsIn };
+
+/** A stack as the composition tool is told of it. */
+export interface ComposeProject {
+  /** Of the project: containers, networks and volumes carry it. */
+  readonly name: string;
+  /** Compositions that are there, the overlay last. */
+  readonly files: readonly string[];
+  /** Of `.env`. */
+  readonly values: ReadonlyMap<string, string>;
+  readonly secrets: readonly string[];
+}
+
+/**
+ * Reads what is on the disk now: a change writes `.env` between two commands.
+ * @throws DeployError notAStack
+ */
+export function readProject(stack: StackLayout): ComposeProject {
+  const { values } = parseEnv(readText(stack.env));
+  const name = values.get('COMPOSE_PROJECT_NAME');
+  // Compose would call it by the directory's name, and another stack may have that one.
+  if (!name)
+    throw new DeployError('notAStack', `${stack.env} has no COMPOSE_PROJECT_NAME.`, 'Run: oratorio server doctor');
+  return {
+    name,
+    files: [stack.compose, stack.overlay].filter((file) => existsSync(file)),
+    values,
+    secrets: secretsIn(values),
+  };
+}

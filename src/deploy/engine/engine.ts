@@ -1,0 +1,55 @@
+import { childEnvironment, type Environment } from './child-environment.ts';
+import { readProject } from './compose-project.ts';
+import { runProgram } from './run.ts';
+import type { Engine, RunOptions, RunResult } from './types.ts';
+
+/** What was found on this machine. */
+export interface FoundEngine {
+  readonly runtime: Engine['runtime'];
+  readonly compose: Engine['compose'];
+  /** `docker` or `podman`. */
+  readonly program: string;
+  /** The composition tool: `docker compose`, `docker-compose`, or a path. */
+  readonly composeProgram: readonly [string, ...string[]];
+  /** For all of them, e.g. where podman's socket is. */
+  readonly extra?: Environment;
+}
+
+/** Hands on an engine that was found. Every call gets an environment of its own, made of what it needs of `env`. */
+export function engineOf(found: FoundEngine, env: Environment): Engine {
+  const { runtime, compose, program, composeProgram, extra = {} } = found;
+  const [composeCommand, ...composeWords] = composeProgram;
+  return {
+    runtime,
+    compose,
+    run: (args, options) =>
+      runProgram({
+        ...options,
+        program,
+        args,
+        name: `${program} ${args[0] ?? ''}`,
+        env: childEnvironment(env, { extra }),
+      }),
+    async runCompose(stack, args, { files, ...options }): Promise<RunResult> {
+      const project = readProject(stack);
+      const where = ['--project-directory', stack.directory, '--env-file', stack.env, '--project-name', project.name];
+      const compositions = (files ?? project.files).flatMap((file) => ['--file', file]);
+      return runProgram({
+        ...options,
+        ...secretsOf(options, project.secrets),
+        program: composeCommand,
+        args: [...composeWords, ...where, ...compositions, '--ansi', 'never', ...quietly(args)],
+        name: `${composeProgram.join(' ')} ${args[0] ?? ''}`,
+        env: childEnvironment(env, { extra, without: project.values.keys() }),
+      });
+    },
+  };
+}
+
+const secretsOf = ({ secrets = [] }: RunOptions, more: readonly string[]) => ({ secrets: [...secrets, ...more] });
+
+/** What is written out by `config` has the secrets in it (reference §6.3). */
+function quietly(args: readonly string[]): readonly string[] {
+  const isQuiet = args.some((word) => ['-q', '--quiet', '--no-interpolate', '--services'].includes(word));
+  return args[0] !== 'config' || isQuiet ? args : ['config', '--quiet', ...args.slice(1)];
+}

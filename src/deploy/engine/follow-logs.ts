@@ -1,0 +1,143 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { defaults } from '../defaults.ts';
+import { DeployError } from '../errors.ts';
+import type { ServiceName } from '../plan/plan.ts';
+import type { StackLayout } from '../stack/layout.ts';
+import { readProject } from './compose-project.ts';
+import { failureOf } from './operation.ts';
+import { serviceStates } from './service-states.ts';
+import type { Engine, ServiceState } from './types.ts';
+
+export interface LogOptions {
+  /** Goes on until `signal` aborts or the stack has no containers any more; a service that is started again is followed further. */
+  readonly follow?: boolean;
+  /** Lines of the past, of each service. */
+  readonly tail?: number;
+  /** A time (ISO 8601) or an age (`10m`), as the engine takes it. */
+  readonly since?: string;
+  /** Empty: all. */
+  readonly services?: readonly ServiceName[];
+  /** The engine's time before each line. */
+  readonly timestamps?: boolean;
+  readonly secrets?: readonly string[];
+  /** Between two looks at services that have ended, milliseconds. */
+  readonly pollMs?: number;
+}
+
+/** A day at a time: the engine's own command ends when its container does. */
+const longestMs = 24 * 3_600_000;
+
+/**
+ * Tells what the services of a stack print, line by line as it comes, without secrets and without control characters. Asked of the
+ * engine, as Compose v1 knows no `--since`. Resolves when everything is told, or, when following, when `signal` aborts.
+ * @throws DeployError engineFailed, notAStack
+ */
+export async function followLogs(
+  engine: Engine,
+  stack: StackLayout,
+  options: LogOptions,
+  onLine: (line: string, service: ServiceName) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const follower = new Follower(engine, stack, options, onLine, signal);
+  await (options.follow ? follower.follow() : follower.tell());
+}
+
+class Follower {
+  readonly #engine: Engine;
+  readonly #stack: StackLayout;
+  readonly #options: LogOptions;
+  readonly #onLine: (line: string, service: ServiceName) => void;
+  readonly #signal: AbortSignal;
+  readonly #secrets: readonly string[];
+  readonly #running = new Map<ServiceName, Promise<void>>();
+  /** The starts that were followed, each once. */
+  readonly #seen = new Set<string>();
+  #failure: unknown;
+
+  constructor(
+    engine: Engine,
+    stack: StackLayout,
+    options: LogOptions,
+    onLine: (line: string, service: ServiceName) => void,
+    signal: AbortSignal,
+  ) {
+    this.#engine = engine;
+    this.#stack = stack;
+    this.#options = options;
+    this.#onLine = onLine;
+    this.#signal = signal;
+    this.#secrets = [...(options.secrets ?? []), ...readProject(stack).secrets];
+  }
+
+  /** What there is, one service after the other. */
+  async tell(): Promise<void> {
+    for (const state of await this.#states()) await this.#read(state, this.#past());
+  }
+
+  async follow(): Promise<void> {
+    const { pollMs = defaults.timeouts.healthPollMs } = this.#options;
+    try {
+      for (
+        let states = await this.#states();
+        states.length > 0 && !this.#signal.aborted;
+        states = await this.#states()
+      ) {
+        for (const state of states) this.#begin(state);
+        if (this.#failure !== undefined) throw this.#failure;
+        await sleep(pollMs, undefined, { signal: this.#signal });
+      }
+    } catch (error) {
+      if (!this.#signal.aborted) throw error;
+    } finally {
+      await Promise.all(this.#running.values());
+    }
+  }
+
+  /** Follows a start of a service that is not followed yet. Of a later one, only what came since. */
+  #begin(state: ServiceState): void {
+    const { service, container, startedAt } = state;
+    const start = `${container} ${startedAt}`;
+    if (this.#running.has(service) || this.#seen.has(start)) return;
+    const isFirst = ![...this.#seen].some((each) => each.startsWith(`${container} `));
+    this.#seen.add(start);
+    const words = isFirst ? this.#past() : ['--since', startedAt ?? '0s'];
+    const reading = this.#read(state, ['--follow', ...words])
+      .catch((error: unknown) => {
+        this.#failure ??= error;
+      })
+      .finally(() => this.#running.delete(service));
+    this.#running.set(service, reading);
+  }
+
+  async #read({ service, container }: ServiceState, words: readonly string[]): Promise<void> {
+    const stamps = this.#options.timestamps ? ['--timestamps'] : [];
+    const result = await this.#engine.run(['logs', ...words, ...stamps, container], {
+      timeoutMs: longestMs,
+      secrets: this.#secrets,
+      signal: this.#signal,
+      onLine: (line) => this.#onLine(line, service),
+    });
+    // One that was removed meanwhile has nothing more to say.
+    if (result.exitCode === 0 || /no such container/i.test(result.stderr)) return;
+    throw failureOf(`Reading the log of ${service}`, result, 'engineFailed');
+  }
+
+  async #states(): Promise<ServiceState[]> {
+    const states = await serviceStates(this.#engine, this.#stack, { signal: this.#signal, secrets: this.#secrets });
+    const { services = [] } = this.#options;
+    return services.length === 0 ? states : states.filter(({ service }) => services.includes(service));
+  }
+
+  #past(): string[] {
+    const { tail = defaults.logLines, since } = this.#options;
+    if (since !== undefined && !/^[\w.:+-]+$/.test(since)) {
+      throw new DeployError(
+        'invalidInput',
+        `--since ${since} is neither a time nor an age.`,
+        'E.g. 10m, 2h, 2026-01-31T12:00:00Z',
+      );
+    }
+    return ['--tail', String(tail), ...(since === undefined ? [] : ['--since', since])];
+  }
+}

@@ -1,0 +1,31 @@
+/**
+ * The hands of `oratorio server` on a container engine: finding one with a composition tool, running both without letting a
+ * secret out, and everything that is done with the services and images of a stack. Called when a plan is carried out, by the doctor
+ * and by the commands that look. Every operation can be done again; every failure is a `DeployError` that says what to do.
+ *
+ * Never here: what is to be done and in which order (`plan`, `apply`), the text of files (`files`), a prompt.
+ */
+export { type AwaitOptions, awaitHealthy, UnhealthyError } from './await-healthy.ts';
+export { checkComposition } from './check-composition.ts';
+export { checkGateway } from './check-gateway.ts';
+export { checkPorts, firstFreePort, type PortsWanted, type TakenPort, takenPorts } from './check-ports.ts';
+export { childEnvironment, type Environment, overridesOf } from './child-environment.ts';
+export { type ComposeProject, readProject, secretsIn } from './compose-project.ts';
+export { engineOf, type FoundEngine } from './engine.ts';
+export { type FindOptions, findEngine } from './find-engine.ts';
+export { followLogs, type LogOptions } from './follow-logs.ts';
+export { imagesOf } from './images.ts';
+export { lastLines } from './last-lines.ts';
+export { printable } from './lines.ts';
+export type { OperationOptions } from './operation.ts';
+export { type PinnedImage, pinImage } from './pin-image.ts';
+export { hasImage, type PullResult, pullImage, pullImages } from './pull-images.ts';
+export { type Redactor, redactorFor } from './redactor.ts';
+export { removeServices } from './remove-services.ts';
+export { type ProgramCall, runProgram } from './run.ts';
+export { restoreState, saveState } from './save-state.ts';
+export { lastLog } from './service-logs.ts';
+export { serviceNames, serviceStates } from './service-states.ts';
+export { type StartOptions, startServices } from './start-services.ts';
+export type { Engine, RunOptions, RunResult, ServiceState } from './types.ts';
+export { isAtLeast, versionIn } from './versions.ts';

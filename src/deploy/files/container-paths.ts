@@ -1,0 +1,16 @@
+/** Where things are inside of the containers. The workspace is at the same place in both (specification §4.4 rule 8). */
+export const containerPaths = {
+  workspace: '/workspace',
+  worktrees: '/workspace/.oratorio/worktrees',
+  config: '/etc/oratorio/oratorio.config.json',
+  secrets: '/secrets',
+  /** The volume of a service. The image has it writable for everybody, as `ORATORIO_UID` is not known when it is built. */
+  data: '/data',
+  /** Of the backend: database and tokens. Below the volume, because it must belong to the user of the container. */
+  backendState: '/data/backend',
+  /** Of the agent server: the home of Oratorio. */
+  agentHome: '/data/agent',
+  caddyfile: '/etc/caddy/Caddyfile',
+  caddyData: '/data',
+  caddyConfig: '/config',
+} as const;

@@ -1,0 +1,20 @@
+/**
+ * Looks at the GitHub App of a stack, as the App itself: who it is, what it may do, where its webhook leads, what became of the
+ * last deliveries, where it is installed. Called by `server doctor` and, for its proof, by `server init`. Never here: a
+ * request that changes something, an installation token, pull requests (those are of `src/review`).
+ */
+export { type AppClient, createAppClient } from './app-client.ts';
+export {
+  type AppFacts,
+  type DeliveryFacts,
+  type HookFacts,
+  type InstallationFacts,
+  readApp,
+  readDeliveries,
+  readHook,
+  readInstallation,
+} from './app-facts.ts';
+export { type AppErrorCode, AppQuestionError } from './errors.ts';
+export { missingEvents, missingPermissions, neededEvents, neededPermissions } from './needs.ts';
+export { readPrivateKey, usablePrivateKey } from './private-key.ts';
+export { type AppProblem, type AppProof, type ProofOptions, proveApp } from './prove-app.ts';

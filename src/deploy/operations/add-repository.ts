@@ -1,0 +1,42 @@
+import type { Repository } from '../files/index.ts';
+import { cloneUrlFor, findGit } from '../git/index.ts';
+import { planAddRepository } from '../plan/add-repository.ts';
+import { readStack, type Stack, type StackUser } from '../stack/index.ts';
+import { readText } from '../stack/read-stack.ts';
+import { type Change, mustBeStack } from './change-stack.ts';
+import { hostOf } from './source-host.ts';
+
+export interface AddRepositoryWish {
+  readonly directory: string;
+  readonly repository: Repository;
+  readonly cloneUrl: string | null;
+  readonly autoReview: boolean;
+  readonly restarts: boolean;
+}
+
+/** One more repository of a stack. */
+export const addRepositoryChange = (wish: AddRepositoryWish): Change => ({
+  directory: wish.directory,
+  command: 'add-repo',
+  check: mustBeStack(wish.directory),
+  async prepare({ session }) {
+    const { directory, repository, cloneUrl, autoReview, restarts } = wish;
+    const stack = readStack(directory);
+    const git = await findGit(session);
+    return planAddRepository({
+      directory,
+      config: readText(stack.layout.config),
+      repository,
+      url: await cloneUrlFor(git, repository.fullName, cloneUrl ?? undefined, hostOf(stack.config.endpoint, session)),
+      autoReview,
+      restarts,
+      user: userOf(stack),
+    });
+  },
+});
+
+/** Whom the containers of a stack run as: what root adds must be given to them. */
+function userOf({ values }: Stack): StackUser {
+  const [uid, gid] = [Number(values.get('ORATORIO_UID')), Number(values.get('ORATORIO_GID'))];
+  return { uid, gid, isOther: process.getuid?.() === 0 && uid > 0 };
+}

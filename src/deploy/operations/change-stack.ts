@@ -1,0 +1,59 @@
+import { applyPlan, type Outcome, recoverForeign, withStackLock } from '../apply/index.ts';
+import type { Engine } from '../engine/index.ts';
+import { parseEnv } from '../files/index.ts';
+import type { Plan, StackCommand } from '../plan/plan.ts';
+import { layoutOf, readStack } from '../stack/index.ts';
+import { readText } from '../stack/read-stack.ts';
+import { handsOf } from './hands.ts';
+import { engineOnce, type Session } from './session.ts';
+
+/** What a command has to go by while it makes its plan. */
+export interface Preparing {
+  readonly engine: () => Promise<Engine>;
+  readonly session: Session;
+  /** The plan is only to be shown: nothing is fetched or built for it. */
+  readonly isDry: boolean;
+}
+
+export interface Change {
+  readonly directory: string;
+  readonly command: StackCommand;
+  /** Whether this can be done there at all; looked at before anything is written, the lock included. @throws DeployError */
+  readonly check: () => void;
+  /** Looks at the stack as it is and makes the plan. */
+  readonly prepare: (preparing: Preparing) => Promise<Plan>;
+}
+
+/** What would be done, without a lock and without anything being changed. */
+export async function planOf({ check, prepare }: Change, session: Session): Promise<Plan> {
+  check();
+  return prepare({ engine: engineOnce(session), session, isDry: true });
+}
+
+/** For every change but the first. @throws DeployError notAStack */
+export const mustBeStack = (directory: string) => (): void => {
+  readStack(directory);
+};
+
+/**
+ * Carries out a change while no other command works on the stack: takes back what another one has left half-done, makes the
+ * plan of what is there then, and applies it.
+ * @throws DeployError before the first step, with nothing changed
+ */
+export async function changeStack(change: Change, session: Session): Promise<Outcome> {
+  const { directory, command, check, prepare } = change;
+  const { observe, signal, now, lockWaitMs } = session;
+  const layout = layoutOf(directory);
+  const engine = engineOnce(session);
+  const hands = handsOf(layout, engine, session);
+  check();
+  return withStackLock(layout, { command, waitMs: lockWaitMs, signal }, async () => {
+    await recoverForeign({ layout, command, hands, observe, now });
+    const plan = await prepare({ engine, session, isDry: false });
+    const tell = async (names: readonly string[]): Promise<void> => {
+      const { values } = parseEnv(readText(layout.env));
+      await session.tell(new Map(names.map((name) => [name, values.get(name) ?? ''])));
+    };
+    return applyPlan({ plan, hands, observe, signal, now, tell });
+  });
+}

@@ -1,0 +1,104 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as v from 'valibot';
+import { version } from '../../protocol/index.ts';
+import { readJson } from '../../supervise/index.ts';
+import { defaults } from '../defaults.ts';
+import { buildImageArguments, imageOrigin, prepareContext } from '../engine/build-image.ts';
+import { type Engine, hasImage, type OperationOptions, pinImage, pullImage } from '../engine/index.ts';
+import { must } from '../engine/operation.ts';
+import { DeployError } from '../errors.ts';
+import type { StackLayout } from '../stack/index.ts';
+import type { Preparing } from './change-stack.ts';
+
+const Images = v.object({ stack: v.string(), gateway: v.string() });
+/** `.server/images.json`: what was asked for, by tags, and what of it was on the machine then. */
+const Record = v.object({ asked: Images, pinned: Images });
+export type ImageRecord = v.InferOutput<typeof Record>;
+export type StackImages = ImageRecord['asked'];
+
+export const defaultImages: StackImages = { stack: `${defaults.image}:${version}`, gateway: defaults.gatewayImage };
+
+/** Null when there is none, or it is none. */
+export function readImageRecord({ images }: StackLayout): ImageRecord | null {
+  const found = readJson(images, Record);
+  // What is no record is as good as none, and written anew by the next change.
+  return found.kind === 'ok' ? found.value : null;
+}
+
+export const imageRecord = (record: ImageRecord): string => `${JSON.stringify(record, null, 2)}\n`;
+
+export interface BuildWish {
+  /** A checkout of Oratorio, absolute. */
+  readonly context: string;
+  /** Local image to begin with; null: Node's, from its registry. */
+  readonly base: string | null;
+}
+
+/**
+ * Has an image on the machine: built from a checkout, or of a registry. Then nobody can mean another one by what is returned.
+ * @param isNewer also asks the registry for a newer one of that name, where it has one
+ * @throws DeployError imageFailed, diskFull
+ */
+export async function fetchImage(
+  { engine, session, isDry }: Preparing,
+  reference: string,
+  { build, isNewer }: { readonly build: BuildWish | null; readonly isNewer: boolean },
+): Promise<string> {
+  if (isDry) return reference;
+  const options = optionsOf(session);
+  const found = await engine();
+  if (build) await buildImage(found, reference, build, options);
+  else if (!(await hasImage(found, reference, options))) await pullFirst(found, reference, options);
+  else if (isNewer) await pullNewer(found, reference, options);
+  return (await pinImage(found, reference, options)).pinned;
+}
+
+const optionsOf = ({ signal, observe }: Preparing['session']): OperationOptions => ({
+  signal,
+  onLine: (line) => observe({ type: 'output', line }),
+});
+
+async function pullFirst(engine: Engine, reference: string, options: OperationOptions): Promise<void> {
+  try {
+    await pullImage(engine, reference, options);
+  } catch (error) {
+    if (!(error instanceof DeployError) || error.code !== 'imageFailed') throw error;
+    const hint = 'Name one that there is with --image, or build it from a checkout of Oratorio: --build DIR';
+    throw new DeployError('imageFailed', error.message, hint, { cause: error });
+  }
+}
+
+/** An image that was built here has no registry: what is there stays. */
+async function pullNewer(engine: Engine, reference: string, options: OperationOptions): Promise<void> {
+  try {
+    await pullImage(engine, reference, options);
+  } catch (error) {
+    if (!(error instanceof DeployError) || error.code !== 'imageFailed') throw error;
+    options.onLine?.(`No newer ${reference}: ${error.message}`);
+  }
+}
+
+async function buildImage(
+  engine: Engine,
+  image: string,
+  { context, base }: BuildWish,
+  options: OperationOptions,
+): Promise<void> {
+  const directory = await mkdtemp(join(tmpdir(), 'oratorio-image-'));
+  try {
+    const origin = await imageOrigin(context, version);
+    const { signal } = options;
+    if (base !== null)
+      await prepareContext({ root: context, directory, epoch: origin.epoch, ...(signal && { signal }) });
+    const args = buildImageArguments({ image, context: base === null ? context : directory, base, origin });
+    await must(
+      `Building ${image}`,
+      engine.run(args, { ...options, timeoutMs: defaults.timeouts.buildMs }),
+      'imageFailed',
+    );
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,161 @@
+import { readdirSync } from 'node:fs';
+import { openChange } from '../apply/index.ts';
+import { defaults } from '../defaults.ts';
+import { firstFreePort } from '../engine/index.ts';
+import { DeployError } from '../errors.ts';
+import { newSecret, type VariableName } from '../files/index.ts';
+import { cloneUrlFor, findGit } from '../git/index.ts';
+import { proveApp, usablePrivateKey } from '../github/index.ts';
+import { planInit } from '../plan/init.ts';
+import type { Plan } from '../plan/plan.ts';
+import { isSelinuxEnforcing, layoutOf, requireLinux, type StackLayout, stackUser } from '../stack/index.ts';
+import type { InitAnswers } from './answers.ts';
+import type { Change, Preparing } from './change-stack.ts';
+import { checkHost } from './check-host.ts';
+import { defaultImages, fetchImage, imageRecord } from './images.ts';
+import { type Leftovers, readLeftovers } from './leftovers.ts';
+import { hostOf } from './source-host.ts';
+
+/** A new stack, or the rest of one that was interrupted (specification §4.4). */
+export const initChange = (answers: InitAnswers): Change => ({
+  directory: answers.directory,
+  command: 'init',
+  check() {
+    checkPlace(layoutOf(answers.directory));
+    given(answers);
+  },
+  prepare: (preparing) => prepare(answers, preparing),
+});
+
+async function prepare(answers: InitAnswers, preparing: Preparing): Promise<Plan> {
+  const { directory, github, model, starts } = answers;
+  const { session, engine } = preparing;
+  if (!preparing.isDry) requireLinux();
+  const { gateway, privateKey } = given(answers);
+  const git = await findGit(session);
+  if (starts || answers.build) await engine();
+  const notes = await proof(answers, privateKey, preparing);
+  const left = readLeftovers(directory);
+  const images = await imagesOf(answers, preparing);
+  return planInit({
+    directory,
+    repositories: await Promise.all(
+      answers.repositories.map(async ({ repository, cloneUrl }) => ({
+        repository,
+        url: await cloneUrlFor(git, repository.fullName, cloneUrl ?? undefined, hostOf(github.endpoint, session)),
+        autoReview: answers.autoReview,
+      })),
+    ),
+    github: {
+      appId: github.appId,
+      writesEnabled: answers.writes,
+      installations: github.installations,
+      privateKeyPath: github.privateKeyPath,
+      ...(github.endpoint !== null && { endpoint: github.endpoint }),
+    },
+    privateKey,
+    model,
+    secrets: secretsOf(left),
+    ports: await portsOf(answers, left),
+    images: images.pinned,
+    record: imageRecord(images),
+    user: stackUser(),
+    isSelinux: isSelinuxEnforcing(),
+    starts,
+    notes: [
+      ...notes,
+      ...(gateway ? [`Then a gateway for ${gateway.display}, as of: oratorio server webhook enable`] : []),
+    ],
+  });
+}
+
+/** Answers as they can be used. @throws DeployError hostRefused, secretRefused */
+const given = ({ webhook, github: { privateKey } }: InitAnswers) => ({
+  gateway: webhook && checkHost(webhook.publicHost, webhook.certificates),
+  privateKey: privateKey === null ? null : usablePrivateKey(privateKey, "The App's private key"),
+});
+
+/** Nothing of somebody else's is there. @throws DeployError foreignDirectory */
+function checkPlace(layout: StackLayout): void {
+  if (openChange(layout)?.command === 'init') return;
+  const names = namesIn(layout.directory).filter((name) => name !== '.server');
+  if (names.length === 0) return;
+  const isStack = names.includes('docker-compose.yml') && names.includes('.env');
+  throw new DeployError(
+    'foreignDirectory',
+    isStack ? `${layout.directory} is a stack already.` : `${layout.directory} is not empty.`,
+    isStack
+      ? 'Change it with: oratorio server add-repo, webhook enable, upgrade. Look at it with: oratorio server doctor'
+      : 'Choose another directory: --dir',
+  );
+}
+
+function namesIn(directory: string): readonly string[] {
+  try {
+    return readdirSync(directory);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') return [];
+    throw new DeployError('foreignDirectory', `${directory} cannot be used (${code}).`, 'Choose another: --dir');
+  }
+}
+
+/** Whether GitHub agrees with id, key, permissions and installations: better known now than when the first review fails. */
+async function proof(answers: InitAnswers, privateKey: string | null, { session }: Preparing): Promise<string[]> {
+  const { github, repositories, writes, isOffline } = answers;
+  if (isOffline || privateKey === null) return [];
+  const proven = await proveApp({
+    endpoint: github.endpoint ?? 'https://api.github.com',
+    appId: github.appId,
+    privateKey,
+    repositories: repositories.map(({ repository }) => repository.fullName),
+    isWriting: writes,
+    timeoutMs: defaults.timeouts.httpMs,
+    signal: session.signal,
+  });
+  if (proven.state === 'unknown')
+    return [`GitHub could not be asked about the App: ${proven.reason} Look later with: oratorio server doctor`];
+  const fatal = proven.problems.filter(({ isFatal }) => isFatal);
+  if (fatal.length === 0) return proven.problems.map(({ message, hint }) => `${message} ${hint}`);
+  throw new DeployError(
+    'credentialsRefused',
+    fatal.map(({ message }) => message).join(' '),
+    `${fatal.map(({ hint }) => hint).join(' ')} Or go on without asking GitHub: --offline`,
+  );
+}
+
+async function imagesOf({ images, build, starts }: InitAnswers, preparing: Preparing) {
+  const asked = {
+    stack: images.stack ?? defaultImages.stack,
+    gateway: images.gateway ?? defaultImages.gateway,
+  };
+  const stack = starts || build ? await fetchImage(preparing, asked.stack, { build, isNewer: false }) : asked.stack;
+  return { asked, pinned: { stack, gateway: asked.gateway } };
+}
+
+/** Those that an earlier attempt has made stay: containers may run with them. */
+function secretsOf(left: Leftovers | null) {
+  const secret = (name: VariableName): string => left?.env.get(name) || newSecret();
+  return {
+    agentToken: secret('ORATORIO_AGENT_TOKEN'),
+    dashboardPassword: secret('ORATORIO_DASHBOARD_PASSWORD'),
+    serviceToken: secret('ORATORIO_SERVICE_TOKEN'),
+  };
+}
+
+async function portsOf({ port }: InitAnswers, left: Leftovers | null) {
+  const taken = new Set<number>();
+  const next = async (name: VariableName, from: number): Promise<number> => {
+    const earlier = Number(left?.env.get(name));
+    const chosen = earlier > 0 ? earlier : await firstFreePort(from, taken);
+    taken.add(chosen);
+    return chosen;
+  };
+  const backend = port ?? (await next('ORATORIO_BACKEND_PORT', defaults.ports.backend));
+  taken.add(backend);
+  return {
+    backend,
+    agent: await next('ORATORIO_AGENT_PORT', defaults.ports.agent),
+    dashboard: await next('ORATORIO_DASHBOARD_PORT', defaults.ports.dashboard),
+  };
+}

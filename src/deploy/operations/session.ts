@@ -1,0 +1,25 @@
+import type { ObserveChange } from '../apply/index.ts';
+import { type Engine, findEngine } from '../engine/index.ts';
+
+/** What every operation has of its caller. */
+export interface Session {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly signal: AbortSignal;
+  readonly observe: ObserveChange;
+  readonly now: () => Date;
+  /** How long another command on the same stack is waited for. */
+  readonly lockWaitMs: number;
+  /** Tells secrets that were made, once, after everything has succeeded. */
+  readonly tell: (secrets: ReadonlyMap<string, string>) => void | Promise<void>;
+  /** Git may ask for a password at the terminal of the caller. */
+  readonly hasTerminal: boolean;
+}
+
+/** Looks for the engine when it is first needed, and once. */
+export function engineOnce({ env, signal }: Pick<Session, 'env' | 'signal'>): () => Promise<Engine> {
+  let found: Promise<Engine> | undefined;
+  return () => {
+    found ??= findEngine({ env, signal });
+    return found;
+  };
+}

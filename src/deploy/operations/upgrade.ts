@@ -1,0 +1,100 @@
+import { DeployError } from '../errors.ts';
+import type { ServiceName } from '../plan/plan.ts';
+import { planRestart } from '../plan/restart.ts';
+import { planUpgrade } from '../plan/upgrade.ts';
+import { isSelinuxEnforcing, readStack, type Stack } from '../stack/index.ts';
+import { readText } from '../stack/read-stack.ts';
+import { type Change, mustBeStack, type Preparing } from './change-stack.ts';
+import { type BuildWish, defaultImages, fetchImage, imageRecord, readImageRecord } from './images.ts';
+
+export interface UpgradeWish {
+  readonly directory: string;
+  /** Null: those that were asked for the last time. */
+  readonly images: { readonly stack: string | null; readonly gateway: string | null };
+  readonly build: BuildWish | null;
+}
+
+/** Other images, and back when they do not become healthy. */
+export const upgradeChange = (wish: UpgradeWish): Change => ({
+  directory: wish.directory,
+  command: 'upgrade',
+  check: mustBeStack(wish.directory),
+  async prepare(preparing) {
+    const { asked, pinned, current } = await imagesOf(wish, preparing);
+    const stack = readStack(wish.directory);
+    const notes = [
+      ...change('backend and agent server', current.stack, pinned.stack),
+      ...(stack.hasIngress ? change('gateway', current.gateway, pinned.gateway) : []),
+    ];
+    return planUpgrade({
+      directory: wish.directory,
+      env: readText(stack.layout.env),
+      isSelinux: isSelinuxEnforcing(),
+      hasIngress: stack.hasIngress,
+      images: pinned,
+      record: imageRecord({ asked, pinned }),
+      notes: notes.length > 0 ? notes : ['These images run already.'],
+    });
+  },
+});
+
+const change = (what: string, from: string, to: string): readonly string[] =>
+  from === to ? [] : [`${what}: ${from} → ${to}`];
+
+async function imagesOf({ directory, images, build }: UpgradeWish, preparing: Preparing) {
+  const { layout, values, hasIngress } = readStack(directory);
+  const last = readImageRecord(layout)?.asked ?? defaultImages;
+  const asked = { stack: images.stack ?? last.stack, gateway: images.gateway ?? last.gateway };
+  const current = {
+    stack: values.get('ORATORIO_IMAGE') ?? '',
+    gateway: values.get('ORATORIO_GATEWAY_IMAGE') ?? defaultImages.gateway,
+  };
+  const stack = await fetchImage(preparing, asked.stack, { build, isNewer: true });
+  const gateway = hasIngress
+    ? await fetchImage(preparing, asked.gateway, { build: null, isNewer: true })
+    : asked.gateway;
+  return { asked, pinned: { stack, gateway }, current };
+}
+
+export interface UpgradeCheck {
+  readonly isNewer: boolean;
+  readonly images: readonly { readonly what: string; readonly current: string; readonly available: string }[];
+}
+
+/** Whether there is something newer. Fetches it, and changes nothing of the stack. */
+export async function checkUpgrade(wish: UpgradeWish, preparing: Preparing): Promise<UpgradeCheck> {
+  const { pinned, current } = await imagesOf(wish, preparing);
+  const images = [
+    { what: 'stack', current: current.stack, available: pinned.stack },
+    ...(readStack(wish.directory).hasIngress
+      ? [{ what: 'gateway', current: current.gateway, available: pinned.gateway }]
+      : []),
+  ];
+  return { isNewer: images.some((image) => image.current !== image.available), images };
+}
+
+/** Containers are made anew, so that changed settings hold. */
+export const restartChange = (directory: string, wanted: readonly ServiceName[]): Change => ({
+  directory,
+  command: 'restart',
+  check: mustBeStack(directory),
+  async prepare({ engine }) {
+    const all = servicesOf(readStack(directory));
+    const missing = wanted.filter((service) => !all.includes(service));
+    if (missing.length > 0) {
+      throw new DeployError(
+        'invalidInput',
+        `The stack has no ${missing.join(', ')}.`,
+        'To have a gateway: oratorio server webhook enable',
+      );
+    }
+    await engine();
+    return planRestart(directory, wanted.length > 0 ? all.filter((service) => wanted.includes(service)) : all);
+  },
+});
+
+const servicesOf = ({ hasIngress }: Stack): readonly ServiceName[] => [
+  'agent',
+  'backend',
+  ...(hasIngress ? (['webhook-gateway'] as const) : []),
+];

@@ -1,0 +1,66 @@
+import { serviceStates } from '../engine/index.ts';
+import { DeployError } from '../errors.ts';
+import { caddyfile, newSecret } from '../files/index.ts';
+import type { PublicHost } from '../host/index.ts';
+import { planDisable } from '../plan/disable.ts';
+import { planEnable, webhookSecret } from '../plan/enable.ts';
+import { isSelinuxEnforcing, readStack } from '../stack/index.ts';
+import { readText } from '../stack/read-stack.ts';
+import type { WebhookAnswers } from './answers.ts';
+import { type Change, mustBeStack } from './change-stack.ts';
+import { checkHost } from './check-host.ts';
+import { defaultImages, fetchImage } from './images.ts';
+
+/** Deliveries of GitHub reach the backend of a stack (specification §4.4). */
+export const enableChange = (directory: string, answers: WebhookAnswers): Change => ({
+  directory,
+  command: 'webhook enable',
+  check: mustBeStack(directory),
+  async prepare(preparing) {
+    const stack = readStack(directory);
+    const host = checkHost(answers.publicHost, answers.certificates);
+    await preparing.engine();
+    const { acmeEmail, certificates } = answers;
+    const gateway = stack.values.get('ORATORIO_GATEWAY_IMAGE') || defaultImages.gateway;
+    return planEnable({
+      directory,
+      env: readText(stack.layout.env),
+      isSelinux: isSelinuxEnforcing(),
+      caddyfile: caddyfile({ host, acmeEmail, certificates }),
+      secret: secretOf(stack.values.get(webhookSecret), answers.secret),
+      gatewayImage: await fetchImage(preparing, gateway, { build: null, isNewer: false }),
+      notes: duties(host),
+    });
+  },
+});
+
+/** A secret that GitHub knows already must not become another one by chance. */
+function secretOf(current: string | undefined, wanted: string | null) {
+  if (current && wanted !== null && current !== wanted)
+    throw new DeployError(
+      'secretRefused',
+      'The stack has another secret of the webhook already.',
+      `To change it, take the line ${webhookSecret} out of .env and enter the new secret in the App.`,
+    );
+  if (current) return { value: current, isNew: false };
+  return wanted === null ? { value: newSecret(), isNew: true } : { value: wanted, isNew: false };
+}
+
+/** What only the operator can do (gateway rules 4 and 5). */
+const duties = ({ kind, display }: PublicHost): readonly string[] => [
+  ...(kind === 'dns' ? [`${display} must lead to this machine, in DNS.`] : []),
+  'TCP ports 80 and 443 must be open from the Internet; 5087, the port of the agent server and that of the Dashboard must not be.',
+];
+
+/** The gateway goes; everything else stays. */
+export const disableChange = (directory: string): Change => ({
+  directory,
+  command: 'webhook disable',
+  check: mustBeStack(directory),
+  async prepare({ engine, session: { signal } }) {
+    const { layout, hasIngress, ownership } = readStack(directory);
+    const services = await serviceStates(await engine(), layout, { signal });
+    const hasContainer = services.some(({ service }) => service === 'webhook-gateway');
+    return planDisable(directory, hasIngress || ownership.caddyfile !== 'missing' || hasContainer);
+  },
+});

@@ -1,0 +1,52 @@
+import { changeEnv, composeFile, overlayFile } from '../files/index.ts';
+import { stackFiles } from '../stack/layout.ts';
+import type { Plan, ServiceName } from './plan.ts';
+import { awaitHealthy, phase, start, writeEnv, writeOurs } from './steps.ts';
+
+export interface UpgradeFacts {
+  readonly directory: string;
+  readonly env: string;
+  readonly isSelinux: boolean;
+  readonly hasIngress: boolean;
+  /** As they are pinned: by digest, or by id where no registry has them. */
+  readonly images: { readonly stack: string; readonly gateway: string };
+  /** Content of `.server/images.json`: what was asked for, and what it was pinned to. */
+  readonly record: string;
+  readonly notes: readonly string[];
+}
+
+/** Another version of everything, one service after the other, and back when one does not become healthy. */
+export function planUpgrade(facts: UpgradeFacts): Plan {
+  const { directory, env, isSelinux, hasIngress, images, record, notes } = facts;
+  const services: readonly ServiceName[] = ['agent', 'backend', ...(hasIngress ? (['webhook-gateway'] as const) : [])];
+  return {
+    command: 'upgrade',
+    directory,
+    onFailure: 'undo',
+    reveals: [],
+    notes,
+    phases: [
+      phase('backup', 'Saving the state of the backend', [{ do: 'saveState' }]),
+      phase('files', 'Writing the new version', [
+        writeEnv(changeEnv(env, { ORATORIO_IMAGE: images.stack, ORATORIO_GATEWAY_IMAGE: images.gateway })),
+        writeOurs(stackFiles.compose, composeFile({ isSelinux })),
+        ...(hasIngress ? [writeOurs(stackFiles.overlay, overlayFile({ isSelinux }))] : []),
+        {
+          do: 'writeFile',
+          path: stackFiles.images,
+          mode: 0o600,
+          content: record,
+          isSecret: false,
+          owner: 'theirs',
+        },
+      ]),
+      phase('validate', 'Checking the composition', [{ do: 'checkComposition' }]),
+      phase(
+        'start',
+        'Starting the new version',
+        services.flatMap((service) => [start([service], true), awaitHealthy([service])]),
+      ),
+      phase('health', 'Waiting until everything is healthy', [awaitHealthy(services)]),
+    ],
+  };
+}

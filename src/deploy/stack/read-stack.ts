@@ -1,0 +1,109 @@
+import { readFileSync } from 'node:fs';
+import { DeployError } from '../errors.ts';
+import {
+  type EnvProblem,
+  isSecretVariable,
+  ownershipOf,
+  parseEnv,
+  readBackendConfig,
+  type StackConfig,
+} from '../files/index.ts';
+import { layoutOf, type StackLayout } from './layout.ts';
+
+export type Ownership = ReturnType<typeof ownershipOf> | 'missing';
+
+/** A stack as it is on the disk. */
+export interface Stack {
+  readonly layout: StackLayout;
+  /** Of `.env`; nothing is expanded. */
+  readonly values: ReadonlyMap<string, string>;
+  readonly envProblems: readonly EnvProblem[];
+  readonly config: StackConfig;
+  /** Webhooks of the public reach it: the overlay is there. */
+  readonly hasIngress: boolean;
+  /** Whose the files are that this tool makes. */
+  readonly ownership: { readonly compose: Ownership; readonly overlay: Ownership; readonly caddyfile: Ownership };
+  /** Everything that nothing may show: secrets of `.env`, and the App's private key where we may read it. */
+  readonly secrets: readonly string[];
+}
+
+/**
+ * Reads the stack in a directory. Changes nothing.
+ * @throws DeployError notAStack when one of its files is missing or cannot be read; what `readBackendConfig` says of settings
+ */
+export function readStack(directory: string): Stack {
+  const layout = layoutOf(directory);
+  requireStack(layout);
+  const { values, problems } = parseEnv(readText(layout.env));
+  const ownership = {
+    compose: ownerOf(layout.compose),
+    overlay: ownerOf(layout.overlay),
+    caddyfile: ownerOf(layout.caddyfile),
+  };
+  return {
+    layout,
+    values,
+    envProblems: problems,
+    config: readBackendConfig(readText(layout.config)),
+    hasIngress: ownership.overlay !== 'missing',
+    ownership,
+    secrets: [...secretsIn(values), ...privateKey(layout)],
+  };
+}
+
+/** Of a name that is not ours nobody knows whether its value is secret, and a short one may be a word such as `true`. */
+const shortestUnknown = 8;
+
+/** Values of `.env` that nothing may show. */
+export function secretsIn(values: ReadonlyMap<string, string>): string[] {
+  return [...values].flatMap(([name, value]) =>
+    isSecretVariable(name) && (name.startsWith('ORATORIO_') || value.length >= shortestUnknown) ? [value] : [],
+  );
+}
+
+/** What `path` says. @throws DeployError notAStack */
+export function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? 'unknown';
+    throw new DeployError('notAStack', `${path} cannot be read (${code}).`, hints[code] ?? null, { cause: error });
+  }
+}
+
+const hints: Readonly<Record<string, string>> = {
+  ENOENT: 'Finish the stack, or make a new one: oratorio server init',
+  EACCES: 'It belongs to another user: run this command as the user that made the stack.',
+};
+
+/** A directory without any of the three is somebody else's; with some of them, `readText` says which one is missing. */
+function requireStack({ directory, compose, env, config }: StackLayout): void {
+  if ([compose, env, config].some(exists)) return;
+  throw new DeployError(
+    'notAStack',
+    `${directory} is no review stack.`,
+    'Name its directory with --dir, or make one: oratorio server init',
+  );
+}
+
+function exists(path: string): boolean {
+  return ownerOf(path) !== 'missing';
+}
+
+function ownerOf(path: string): Ownership {
+  try {
+    return ownershipOf(readFileSync(path, 'utf8'));
+  } catch (error) {
+    // What is there and cannot be read was not made by whoever runs this.
+    return (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'missing' : 'foreign';
+  }
+}
+
+function privateKey({ privateKey: path }: StackLayout): string[] {
+  try {
+    return [readFileSync(path, 'utf8')];
+  } catch {
+    // What we cannot read, we cannot print.
+    return [];
+  }
+}

@@ -1,0 +1,113 @@
+/** `oratorio server init` as a person meets it: at a real terminal, of util-linux's `script`. */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { hostname, userInfo } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import t, { type Test } from 'tap';
+import { parseEnv } from '../../src/deploy/files/index.ts';
+import { screenOf } from './screen.ts';
+import { canaries, checkSecrets, image, type Machine, machine, main, privateKey } from './server-setup.ts';
+import { atTerminal, keys, plain } from './terminal.ts';
+
+t.setTimeout(300_000);
+const page = fileURLToPath(new URL('../../docs/deployment.md', import.meta.url));
+const markers = ['<!-- begin transcript -->', '<!-- end transcript -->'] as const;
+
+function interview(t: Test, m: Machine) {
+  const node = [process.execPath, '--disable-warning=ExperimentalWarning', '--conditions=development', main];
+  const clone = ['--clone-url', `octo/app=${m.repository('octo/app')}`];
+  const argv = [...node, 'server', 'init', '--offline', '--image', image, '--port', m.port, ...clone];
+  return atTerminal(t, argv, { cwd: m.home, env: { ...m.fake.env, HOME: m.home, ORATORIO_HOME: m.home } });
+}
+
+t.test('every question is asked, a wrong answer again; what is secret is not shown', async (t) => {
+  const m = await machine(t);
+  const directory = join(m.home, 'oratorio-review');
+  m.file('app.private-key.pem', privateKey());
+  const terminal = interview(t, m);
+  const { answer, shows, type } = terminal;
+  await answer('Which repositories?', `octo${keys.enter}`);
+  await answer('is no repository', `/app${keys.enter}`);
+  await answer('Which model provider?', keys.enter);
+  await answer('Which model?', keys.enter);
+  await answer('API key of OpenAI?', `${canaries.modelKey}${keys.enter}`);
+  await answer('Id of your GitHub App?', `4711${keys.enter}`);
+  await answer("App's private key?", `./none.pem${keys.enter}`);
+  await shows('There is no such file.');
+  type('\u007f'.repeat('./none.pem'.length));
+  type(`./app.private-key.pem${keys.enter}`);
+  await answer('Review new pull requests', keys.enter);
+  await answer('Write reviews to', keys.enter);
+  await answer('Let GitHub deliver webhooks', keys.enter);
+  await answer('Set it up like this?', keys.enter);
+  await shows('oratorio server doctor');
+  t.match(await terminal.ended, { code: 0 });
+
+  const written = terminal.screen();
+  t.notOk(written.includes(canaries.modelKey), 'the key is not on the screen');
+  t.notOk(plain(written).includes(canaries.modelKey.slice(0, 8)), 'nor its beginning');
+  const { values } = parseEnv(readFileSync(join(directory, '.env'), 'utf8'));
+  t.equal(values.get('ORATORIO_MODEL_API_KEY'), canaries.modelKey);
+  t.equal(values.get('ORATORIO_MODEL'), 'gpt-4o');
+  checkSecrets(t, {
+    ...m,
+    directory,
+    stackFile: (path) => readFileSync(join(directory, path), 'utf8'),
+    printed: () => written,
+  });
+  compareTranscript(t, neutral(screenOf(written), m, directory));
+});
+
+t.test('Ctrl-C at a question ends it with nothing changed', async (t) => {
+  const m = await machine(t);
+  const terminal = interview(t, m);
+  await terminal.answer('Which repositories?', `octo/app${keys.enter}`);
+  await terminal.answer('Which model provider?', keys.ctrlC);
+  await terminal.shows('nothing was changed');
+  t.match(await terminal.ended, { code: 130 });
+  t.notOk(existsSync(join(m.home, 'oratorio-review')));
+});
+
+t.test('a plan that is not wanted is not carried out', async (t) => {
+  const m = await machine(t);
+  t.equal((await m.init('--no-start')).code, 0);
+  const argv = [process.execPath, '--disable-warning=ExperimentalWarning', '--conditions=development', main];
+  const terminal = atTerminal(t, [...argv, 'server', 'webhook', 'enable', '--dir', m.directory], {
+    cwd: m.home,
+    env: { ...m.fake.env, HOME: m.home, ORATORIO_HOME: m.home },
+  });
+  await terminal.answer('Public DNS name', `localhost${keys.enter}`);
+  await terminal.shows('localhost”');
+  terminal.type('\u007f'.repeat('localhost'.length));
+  terminal.type(`hooks.oratorio.dev${keys.enter}`);
+  await terminal.answer('Enable it like this?', 'n');
+  await terminal.shows('nothing was changed');
+  t.match(await terminal.ended, { code: 130 });
+  t.notOk(existsSync(join(m.directory, 'Caddyfile')));
+});
+
+/** The same on every machine, for every user, at every speed. */
+function neutral(screen: string, m: Machine, directory: string): string {
+  const lines = screen
+    .replaceAll(m.repository('octo/app'), 'https://github.com/octo/app.git')
+    .replaceAll(directory, '/srv/oratorio-review')
+    .replaceAll(`${userInfo().username}@${hostname()}`, 'you@host')
+    .replaceAll(m.port, '5087')
+    .replaceAll(/ports 5087, \d+ and \d+/g, 'ports 5087, 19100 and 18080')
+    .replaceAll(/has port \d+ and \d+ free/g, 'has port 19100 and 18080 free')
+    .replaceAll(/ \(\d+\.\d s\)$/gm, '')
+    .split('\n')
+    // Only root gives files away.
+    .filter((line) => !/^ {4}give /.test(line));
+  return ['```text', '$ oratorio server init', ...lines.join('\n').trim().split('\n'), '```'].join('\n');
+}
+
+/** The page shows what is really shown. `ORATORIO_WRITE_TRANSCRIPT=1` writes it there. */
+function compareTranscript(t: Test, transcript: string): void {
+  const text = readFileSync(page, 'utf8');
+  const [before = '', rest = ''] = text.split(`${markers[0]}\n`);
+  const [shown, after = ''] = rest.split(`\n${markers[1]}`);
+  if (process.env['ORATORIO_WRITE_TRANSCRIPT'] === '1')
+    writeFileSync(page, `${before}${markers[0]}\n${transcript}\n${markers[1]}${after}`);
+  else t.equal(transcript, shown, 'docs/deployment.md shows it: ORATORIO_WRITE_TRANSCRIPT=1 writes it anew');
+}

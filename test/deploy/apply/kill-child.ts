@@ -1,0 +1,42 @@
+/**
+ * One command on a stack, as a process that kills itself: `kill-child <directory> <plan> <line> <failing step>`. Dies when
+ * the line of that number (from 1) is on disk, or lives to the end when there is none.
+ */
+import { appendFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { applyPlan, withStackLock } from '../../../src/deploy/apply/index.ts';
+import { layoutOf } from '../../../src/deploy/stack/layout.ts';
+import { FakeEngine } from './fake-hands.ts';
+import { type PlanName, plans } from './plans.ts';
+
+const [directory = '', name = '', line = '', failing = ''] = process.argv.slice(2);
+const engine = new FakeEngine(directory);
+const { signal } = new AbortController();
+const plan = plans[name as PlanName](engine.stack);
+let lines = 0;
+let hasFailed = false;
+
+const outcome = await withStackLock(
+  layoutOf(engine.stack),
+  { command: plan.command, waitMs: 0, signal },
+  async () =>
+    await applyPlan({
+      plan,
+      hands: engine.hands({
+        before: (key) => {
+          if (hasFailed || key !== failing) return;
+          hasFailed = true;
+          throw new Error('it was told to fail');
+        },
+      }),
+      observe: () => {},
+      signal,
+      now: () => new Date(),
+      tell: (reveals) => appendFileSync(join(directory, 'told'), `${reveals.join('\n')}\n`),
+      onJournal: () => {
+        lines += 1;
+        if (lines === Number(line)) process.kill(process.pid, 'SIGKILL');
+      },
+    }),
+);
+process.stdout.write(`${outcome.state} ${lines}\n`);

@@ -1,0 +1,116 @@
+/** Clients that send what they are told, unnormalised: bytes by a socket, and HTTP/2 by Node's. */
+import { X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
+import { type ClientHttp2Session, connect as connectHttp2, type OutgoingHttpHeaders } from 'node:http2';
+import { connect as connectTcp, isIP, type Socket } from 'node:net';
+import { connect as connectTls, type TLSSocket } from 'node:tls';
+
+export interface Target {
+  readonly port: number;
+  readonly tls?: {
+    readonly ca: string;
+    /** What the certificate must be for. */
+    readonly identity: string;
+    /** Named in the handshake; empty: none is. */
+    readonly serverName: string;
+    readonly alpn?: readonly string[];
+    readonly version?: 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3';
+  };
+}
+
+export interface Answer {
+  /** `closed`: the other side ended it without an answer. */
+  readonly status: number | 'closed';
+  readonly location: string | undefined;
+  readonly text: string;
+}
+
+const closed: Answer = { status: 'closed', location: undefined, text: '' };
+
+function open({ port, tls }: Target): Socket {
+  if (!tls) return connectTcp({ host: '127.0.0.1', port });
+  return connectTls({
+    host: '127.0.0.1',
+    port,
+    ca: tls.ca,
+    servername: tls.serverName,
+    checkServerIdentity: (_, { raw }) => certifies(raw, tls.identity),
+    ...(tls.alpn ? { ALPNProtocols: [...tls.alpn] } : {}),
+    ...(tls.version ? { minVersion: tls.version, maxVersion: tls.version, ciphers: 'DEFAULT@SECLEVEL=0' } : {}),
+  });
+}
+
+/** Node compares the spellings of IPv6 addresses. */
+function certifies(certificate: Uint8Array, identity: string): Error | undefined {
+  const parsed = new X509Certificate(certificate);
+  const found = isIP(identity) === 0 ? parsed.checkHost(identity) : parsed.checkIP(identity);
+  return found === undefined
+    ? Object.assign(new Error(`no certificate of ${identity}`), { code: 'CERT_OF_ANOTHER' })
+    : undefined;
+}
+
+/** Sends `bytes` on a connection of its own, and waits for its end. */
+export async function sendRaw(target: Target, bytes: string | readonly (string | Uint8Array)[]): Promise<Answer> {
+  const socket = open(target);
+  const chunks: Buffer[] = [];
+  socket.on('data', (chunk: Buffer) => chunks.push(chunk));
+  // It may be closed before all is sent; what came back says how.
+  let fault: Error | undefined;
+  socket.on('error', (error) => {
+    fault = error;
+  });
+  for (const part of typeof bytes === 'string' ? [bytes] : bytes) socket.write(part);
+  await new Promise((resolve) => socket.once('close', resolve));
+  if (isDistrust(fault)) throw fault;
+  return parse(Buffer.concat(chunks).toString('latin1'));
+}
+
+/** A certificate of somebody else is no way for a gateway to refuse a request. */
+const isDistrust = (fault: (Error & { code?: string }) | undefined): boolean =>
+  /CERT|SELF_SIGNED|VERIFY/.test(fault?.code ?? '');
+
+/** The first answer of what came back. */
+function parse(text: string): Answer {
+  const status = /^HTTP\/1\.[01] (\d{3})/.exec(text)?.[1];
+  if (status === undefined) return { ...closed, text };
+  return { status: Number(status), location: /^location: (.*)\r$/im.exec(text)?.[1], text };
+}
+
+/** One request by HTTP/2 on a connection of its own. */
+export async function sendHttp2(
+  target: Target,
+  headers: OutgoingHttpHeaders,
+  body: Uint8Array | null,
+): Promise<Answer> {
+  const socket = open({ ...target, ...(target.tls ? { tls: { ...target.tls, alpn: ['h2'] } } : {}) }) as TLSSocket;
+  let session: ClientHttp2Session | undefined;
+  try {
+    await once(socket, 'secureConnect');
+    session = connectHttp2('https://gateway.invalid', { createConnection: () => socket });
+    session.on('error', () => {});
+    return await ask(session, headers, body);
+  } catch (error) {
+    if (isDistrust(error as Error)) throw error;
+    return closed;
+  } finally {
+    session?.destroy();
+    socket.destroy();
+  }
+}
+
+async function ask(
+  session: ClientHttp2Session,
+  headers: OutgoingHttpHeaders,
+  body: Uint8Array | null,
+): Promise<Answer> {
+  const stream = session.request(headers, { endStream: body === null });
+  let answer = closed;
+  stream.on('response', (received) => {
+    answer = { status: received[':status'] ?? 'closed', location: received.location, text: '' };
+  });
+  stream.on('error', () => {});
+  stream.resume();
+  if (body !== null) stream.end(body);
+  await new Promise((resolve) => stream.once('close', resolve));
+  return answer;
+}

@@ -1,0 +1,57 @@
+/** A gateway in front of a recording backend, both gone when the test ends. */
+import { join } from 'node:path';
+import type { Test } from 'tap';
+import { defaults } from '../../../src/deploy/defaults.ts';
+import type { GatewayTimeouts } from '../../../src/deploy/files/caddyfile.ts';
+import type { PublicHost } from '../../../src/deploy/host/index.ts';
+import { caddy26, caddy211 } from '../tools.ts';
+import type { Target } from './clients.ts';
+import { type Gateway, startGateway } from './gateway.ts';
+import { authorityOf, hosts, serverNameOf } from './hosts.ts';
+import { startUpstream, type Upstream } from './upstream.ts';
+
+export interface Setup {
+  readonly host: PublicHost;
+  readonly gateway: Gateway;
+  readonly upstream: Upstream;
+}
+
+/** What is served by which version: 2.6 knows no certificates for addresses. */
+export const combinations = [
+  { name: '2.6, a DNS host', find: caddy26, host: hosts.dns },
+  { name: '2.11, a DNS host', find: caddy211, host: hosts.dns },
+  { name: '2.11, an IPv4 host', find: caddy211, host: hosts.ipv4 },
+  { name: '2.11, an IPv6 host', find: caddy211, host: hosts.ipv6 },
+] as const;
+
+export async function setUp(
+  t: Test,
+  { find, host }: { readonly find: () => Promise<string>; readonly host: PublicHost },
+  timeouts: Partial<GatewayTimeouts> = {},
+): Promise<Setup> {
+  const program = await find();
+  const upstream = await startUpstream();
+  t.teardown(() => upstream.close());
+  const directory = join(t.testdir({}), 'caddy');
+  const gateway = await startGateway(program, directory, { host, upstream: upstream.address, timeouts });
+  t.teardown(() => gateway.stop());
+  return { host, gateway, upstream };
+}
+
+/** Its HTTPS side, as GitHub connects to it. */
+export function encrypted({ host, gateway }: Setup, tls: Partial<NonNullable<Target['tls']>> = {}): Target {
+  const expected = { ca: gateway.ca, identity: host.name, serverName: serverNameOf(host), alpn: ['http/1.1'] };
+  return { port: gateway.ports.https, tls: { ...expected, ...tls } };
+}
+
+/** The head of a delivery, to which a body comes. */
+export function deliveryHead({ host }: Setup, headers: readonly string[]): string {
+  return [`POST ${defaults.webhookPath} HTTP/1.1`, `Host: ${authorityOf(host)}`, ...headers, '', ''].join('\r\n');
+}
+
+/** The same for HTTP/2. */
+export const http2Delivery = ({ host }: Setup): { readonly [name: string]: string } => ({
+  ':method': 'POST',
+  ':path': defaults.webhookPath,
+  ':authority': authorityOf(host),
+});

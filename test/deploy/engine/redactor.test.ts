@@ -1,0 +1,119 @@
+import fc from 'fast-check';
+import t from 'tap';
+import { Lines, printable, Tail } from '../../../src/deploy/engine/lines.ts';
+import { longestSpelling, redactorFor } from '../../../src/deploy/engine/redactor.ts';
+
+const secret = 'p4ss"w/ord+with$sign ü';
+
+t.test('a secret is taken out however it is spelled', async (t) => {
+  const clean = redactorFor([secret]);
+  const spellings = [
+    secret,
+    encodeURIComponent(secret),
+    JSON.stringify({ secret }),
+    Buffer.from(secret).toString('base64'),
+    Buffer.from(secret).toString('base64url'),
+    `Basic ${Buffer.from(`oratorio:${secret}`).toString('base64')}`,
+    Buffer.from(`xx${secret}yy`).toString('base64'),
+    secret.replaceAll('$', '$$$$'),
+    new URLSearchParams({ secret }).toString(),
+  ];
+  for (const text of spellings) {
+    t.match(clean(`before ${text} after`), /redacted/, text);
+    t.notMatch(clean(text), 'p4ss', text);
+  }
+  t.equal(clean('nothing of it'), 'nothing of it');
+});
+
+t.test('a key of several lines is taken out line by line, and of two secrets the longer one first', async (t) => {
+  const key = '-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA\nshort\n-----END RSA PRIVATE KEY-----\n';
+  const clean = redactorFor([key, 'abcdef', 'abcdefgh']);
+  t.equal(clean('> MIIEowIBAAKCAQEA'), '> [redacted]');
+  t.equal(clean(JSON.stringify(key)), '"[redacted]\\n"');
+  t.equal(clean('abcdefgh abcdefg'), '[redacted] [redacted]g');
+});
+
+t.test('what Compose makes of a value with a dollar is taken out, too', async (t) => {
+  const clean = redactorFor(['first-part$second-part']);
+  t.equal(clean('KEY: first-part'), 'KEY: [redacted]');
+});
+
+t.test('what looks like a secret is taken out without being known', async (t) => {
+  const clean = redactorFor([]);
+  t.equal(clean('https://user:pass@github.com/o/n'), 'https://[redacted]@github.com/o/n');
+  t.equal(clean('token ghs_0123456789abcdefABCDEF done'), 'token [redacted] done');
+  t.equal(clean('Authorization: Bearer abc.def'), 'Authorization: Bearer [redacted]');
+  t.equal(clean('MY_API_KEY=abc next'), 'MY_API_KEY=[redacted] next');
+  t.equal(
+    clean('git@github.com:owner/name.git and https://github.com/o/n'),
+    'git@github.com:owner/name.git and https://github.com/o/n',
+  );
+});
+
+t.test('values too short to be secrets do not tear holes', async (t) => {
+  t.equal(redactorFor(['', 'a', '80'])('a port 80'), 'a port 80');
+});
+
+t.test('in whatever pieces a text comes, its lines are the same and no secret is in them', async () => {
+  const secrets = ['geheimnis-äöü-123', 'another/secret+value'];
+  const line = fc
+    .array(fc.oneof(fc.constantFrom(...secrets), fc.stringMatching(/^[ -~äß]{0,20}$/)))
+    .map((parts) => parts.join(''));
+  await fc.assert(
+    fc.asyncProperty(fc.array(line, { maxLength: 6 }), fc.array(fc.nat(40), { minLength: 1 }), async (lines, cuts) => {
+      const told: string[] = [];
+      const clean = redactorFor(secrets);
+      const splitter = new Lines({ clean, holdBack: longestSpelling(secrets), onLine: (each) => told.push(each) });
+      const bytes = Buffer.from(lines.map((each) => `${each}\n`).join(''));
+      for (let at = 0, turn = 0; at < bytes.length; turn++) {
+        const size = (cuts[turn % cuts.length] ?? 0) + 1;
+        splitter.add(bytes.subarray(at, at + size));
+        at += size;
+      }
+      splitter.end();
+      const expected = lines.map((each) => printable(clean(each)));
+      return (
+        JSON.stringify(told) === JSON.stringify(expected) && !secrets.some((each) => told.join('\n').includes(each))
+      );
+    }),
+    { numRuns: 200 },
+  );
+});
+
+t.test('a line without end is told in pieces, with no half secret in any of them', async (t) => {
+  const told: string[] = [];
+  const secrets = ['half-a-secret-is-no-secret'];
+  const lines = new Lines({
+    clean: redactorFor(secrets),
+    holdBack: longestSpelling(secrets),
+    onLine: (line) => told.push(line),
+  });
+  for (let count = 0; count < 40; count++) lines.add(Buffer.from(`${'x'.repeat(4_087)}half-a-sec`));
+  for (let count = 0; count < 40; count++) lines.add(Buffer.from(`${'y'.repeat(4_000)}half-a-secret-is-no-secret`));
+  lines.end();
+  t.ok(told.length > 2);
+  t.notMatch(told.join(''), 'half-a-secret-is');
+  t.equal(told.join('').split('[redacted]').length - 1, 40);
+});
+
+t.test('line ends of every kind, and none at all', async (t) => {
+  const told: string[] = [];
+  const lines = new Lines({ clean: (text) => text, holdBack: 0, onLine: (line) => told.push(line) });
+  for (const chunk of ['one\r', '\ntwo\rthree\n\nfo', 'ur']) lines.add(Buffer.from(chunk));
+  lines.end();
+  t.strictSame(told, ['one', 'two', 'three', '', 'four']);
+});
+
+t.test('nothing reaches a terminal that could move its cursor', async (t) => {
+  t.equal(printable('\u001b[31mred\u001b[0m \u001b]0;title\u0007done\u0008\u202e!  '), 'red done??!');
+  t.equal(printable('tab\tstays'), 'tab\tstays');
+});
+
+t.test('the kept end of an output begins with a whole line', async (t) => {
+  const tail = new Tail(20);
+  for (const word of ['first line\n', 'secret-cut-in-half\n', 'last line\n']) tail.add(Buffer.from(word));
+  t.equal(tail.text(), 'last line\n');
+  const long = new Tail(4);
+  long.add(Buffer.from('a secret without end'));
+  t.equal(long.text(), '');
+});

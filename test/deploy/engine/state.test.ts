@@ -1,0 +1,100 @@
+import { once } from 'node:events';
+import { existsSync, statSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import t from 'tap';
+import * as engines from '../../../src/deploy/engine/index.ts';
+import { unusedPort } from '../../ports.ts';
+import { stackSecrets } from '../fake-engine/stack.ts';
+import { setUp } from './setup.ts';
+
+t.test('the state of the backend is copied while it is stopped, and put back without anything newer', async (t) => {
+  const { fake, engine, stack } = setUp(t);
+  const file = join(stack.state, 'state.tar');
+  t.equal(await engines.saveState(engine, stack, file), null, 'there is no backend yet');
+  t.notOk(existsSync(file));
+  await engines.startServices(engine, stack, ['backend'], { recreate: false });
+  fake.setVolume('test-stack_backend-data', 'rows of today');
+  t.equal(await engines.saveState(engine, stack, file), 13);
+  t.equal(statSync(file).mode & 0o777, 0o600);
+  t.equal(fake.containers().backend?.status, 'exited');
+  fake.setVolume('test-stack_backend-data', 'rows of a version that was no good');
+  await engines.restoreState(engine, stack, file);
+  t.equal(fake.volume('test-stack_backend-data'), 'rows of today');
+  t.equal(fake.calls('volume', 'rm').length, 1);
+  t.equal(fake.containers().backend?.status, 'created');
+  await engines.restoreState(engine, stack, file);
+  t.equal(fake.volume('test-stack_backend-data'), 'rows of today');
+});
+
+t.test('a copy that fails leaves no file, and the backend runs as before', async (t) => {
+  const { fake, engine, stack } = setUp(t);
+  const file = join(stack.state, 'state.tar');
+  await engines.startServices(engine, stack, ['backend'], { recreate: false });
+  fake.change({ answers: [{ when: 'docker cp', exitCode: 1, stderr: 'write: no space left on device' }] });
+  await t.rejects(engines.saveState(engine, stack, file), { code: 'diskFull' });
+  t.notOk(existsSync(file) || existsSync(`${file}.part`));
+  t.equal(fake.containers().backend?.status, 'running');
+  await t.rejects(engines.saveState(engine, stack, join(stack.state, 'absent', 'state.tar')), { code: 'fileFailed' });
+  t.equal(fake.containers().backend?.status, 'running');
+});
+
+t.test('a port is free, ours, or taken by somebody who is named', async (t) => {
+  const port = await unusedPort();
+  const { fake, engine, stack } = setUp(t, {}, { env: { ORATORIO_BACKEND_PORT: String(port) } });
+  const wanted = { ports: [port], host: '127.0.0.1', service: 'backend' } as const;
+  await engines.checkPorts(engine, stack, wanted);
+  const server = createServer().listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  await t.rejects(engines.checkPorts(engine, stack, wanted), {
+    code: 'portTaken',
+    message: new RegExp(`Port ${port} is used by .*process ${process.pid}`),
+    hint: /ss -ltnp/,
+  });
+  await t.rejects(engines.checkPorts(engine, stack, { ...wanted, host: '*' }), { code: 'portTaken' });
+  t.not(await engines.firstFreePort(port), port);
+  await engines.startServices(engine, stack, ['backend'], { recreate: false });
+  await engines.checkPorts(engine, stack, wanted);
+  server.close();
+  await once(server, 'close');
+  fake.change({ others: [{ name: 'nginx', ports: [{ host: '0.0.0.0', hostPort: port, containerPort: 80 }] }] });
+  const other = { ...wanted, service: 'agent' } as const;
+  await t.rejects(engines.checkPorts(engine, stack, other), { message: /is used by container (nginx|test-stack)/ });
+  t.equal(await engines.firstFreePort(port), port);
+  t.not(await engines.firstFreePort(port, new Set([port])), port);
+});
+
+t.test('logs are told by service, without secrets, and followed through a restart until it is enough', async (t) => {
+  const secret = stackSecrets.ORATORIO_GITHUB_WEBHOOK_SECRET;
+  const log = ['one', `two ${secret} ${Buffer.from(secret).toString('base64')}`, '\u001b[31mthree'];
+  const { fake, engine, stack } = setUp(t, { services: { backend: { log } } });
+  await engines.startServices(engine, stack, ['backend'], { recreate: false });
+  const told: string[] = [];
+  const tell = (line: string, service: string) => told.push(`${service} ${line}`);
+  const never = new AbortController().signal;
+  await engines.followLogs(engine, stack, { tail: 10, since: '10m', timestamps: true }, tell, never);
+  t.strictSame([...told].sort(), [
+    'agent agent is ready',
+    'backend one',
+    'backend three',
+    'backend two [redacted] [redacted]',
+  ]);
+  t.match(fake.calls('logs').at(-1)?.args.join(' '), /^logs --tail 10 --since 10m --timestamps /);
+  await t.rejects(engines.followLogs(engine, stack, { since: '$(x)' }, tell, never), { code: 'invalidInput' });
+  told.length = 0;
+  const controller = new AbortController();
+  const following = engines.followLogs(
+    engine,
+    stack,
+    { follow: true, services: ['backend'], pollMs: 200 },
+    (line, service) => {
+      tell(line, service);
+      if (told.length === 3) void engines.startServices(engine, stack, ['backend'], { recreate: true });
+      if (told.length === 6) controller.abort();
+    },
+    controller.signal,
+  );
+  await following;
+  t.equal(told.length, 6);
+  t.match(fake.calls('logs', '--follow').at(-1)?.args, ['logs', '--follow', '--since']);
+});

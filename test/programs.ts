@@ -1,0 +1,21 @@
+/** What tests start as processes of this checkout. */
+import { fileURLToPath } from 'node:url';
+
+const at = (path: string): string => fileURLToPath(new URL(`../${path}`, import.meta.url));
+
+/** Of these there is a shipped form. */
+const shipped: Readonly<Record<string, string>> = {
+  'src/cli/main.ts': 'dist/cli/main.js',
+  'src/appserver/main.ts': 'dist/appserver/main.cjs',
+};
+
+/**
+ * The file to start for a program whose source is `source`, named from the root of the repository. `npm test` has built it, or
+ * bundled it (`scripts/test-programs.ts`); where a test file is run without that, it is the source itself.
+ */
+export function program(source: string): string {
+  const bundles = process.env['ORATORIO_TEST_PROGRAMS'];
+  if (bundles === undefined) return at(source);
+  const built = shipped[source];
+  return built === undefined ? `${bundles}/${source.replace(/\.ts$/, '.js')}` : at(built);
+}

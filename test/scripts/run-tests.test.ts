@@ -1,0 +1,30 @@
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import t from 'tap';
+import { countsOf } from '../../scripts/tap-output.mjs';
+import { root } from '../../scripts/toolchain.mjs';
+
+function run(pattern: string) {
+  const args = ['--disable-warning=ExperimentalWarning', join(root, 'scripts', 'run-tests.ts'), pattern];
+  const { status, stdout } = spawnSync(process.execPath, args, { cwd: root, encoding: 'utf8' });
+  return { status, stdout };
+}
+
+t.test('files are told apart by name; one that fails, or dies, fails the run', async (t) => {
+  const { status, stdout } = run('test/fixtures/tap/*.ts');
+  t.equal(status, 1);
+  const verdicts = stdout.match(/^(not )?ok \d+ - \S+/gm)?.map((line) => line.replace(/ \d+ - /, ' '));
+  t.same(verdicts?.toSorted(), [
+    'not ok test/fixtures/tap/dies.ts',
+    'not ok test/fixtures/tap/fails.ts',
+    'ok test/fixtures/tap/passes.ts',
+  ]);
+  t.match(stdout, /signal: SIGKILL/);
+  t.match(countsOf(stdout), { failed: 1 });
+});
+
+t.test('what matches no file has tested nothing, and fails', async (t) => {
+  const { status, stdout } = run('test/no-such-*.test.ts');
+  t.equal(status, 1);
+  t.match(stdout, 'no test file matches test/no-such-*.test.ts');
+});

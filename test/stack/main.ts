@@ -1,0 +1,77 @@
+/**
+ * `npm run test:stack [-- FILES…]`: the tests that need a real container engine. What comes from the network is fetched first; then
+ * the engine and the tests run in a network, a process and a mount namespace of their own (`inside.ts`): ports, bridges, packet
+ * filters, mounts and processes end with them, and no other engine of this machine notices.
+ */
+import { spawn } from 'node:child_process';
+import { globSync, mkdtempSync, readdirSync, rmdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { isBuilt } from '../../scripts/stamp.mjs';
+import { root, run, toolEnvironment } from '../../scripts/toolchain.mjs';
+import { caddy211, composeV2 } from '../deploy/tools.ts';
+import { baseArchive } from './base-archive.ts';
+import { demandPrograms, ownNamespaces } from './prerequisites.ts';
+import { variables } from './variables.ts';
+
+const nodeWords = ['--disable-warning=ExperimentalWarning', '--conditions=development'];
+
+/** Stands out among the lines of a long run. */
+function refuse(error: unknown): never {
+  const reason = error instanceof Error ? error.message : String(error);
+  console.error(`\n✖ THE STACK WAS NOT TESTED.\n✖ ${reason}\n`);
+  process.exit(1);
+}
+
+/** Everything from the network, by the variables that say where it is. */
+async function fetchAll(): Promise<Record<string, string>> {
+  await demandPrograms();
+  return {
+    [variables.base]: await baseArchive(),
+    ORATORIO_TEST_COMPOSE_V2: await composeV2(),
+    ORATORIO_TEST_CADDY_211: await caddy211(),
+  };
+}
+
+async function runInside(directory: string, fetched: Readonly<Record<string, string>>): Promise<number> {
+  const cgroup = basename(directory);
+  const files = process.argv.length > 2 ? process.argv.slice(2) : globSync('test/stack/*.stack.ts', { cwd: root });
+  const program = [process.execPath, ...nodeWords, join(root, 'test', 'stack', 'inside.ts'), ...files.sort()];
+  const env = { ...toolEnvironment(), ...fetched, [variables.directory]: directory, [variables.cgroup]: cgroup };
+  const child = spawn('unshare', [...ownNamespaces, ...program], { cwd: root, env, stdio: 'inherit' });
+  // A terminal tells all of us; whoever tells only us means all of us too.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => child.kill(signal));
+  const code = await new Promise<number>((resolve, reject) => {
+    child.on('error', reject).on('exit', (status) => resolve(status ?? 1));
+  });
+  removeCgroups(cgroup);
+  return code;
+}
+
+/** Those of the containers: nobody is in them any more. Version 1 has one tree for each controller. */
+function removeCgroups(name: string): void {
+  const controllers = readdirSync('/sys/fs/cgroup', { withFileTypes: true }).filter((entry) => entry.isDirectory());
+  for (const parent of ['', ...controllers.map((entry) => entry.name)]) {
+    for (const group of groupsUnder(join('/sys/fs/cgroup', parent, name))) rmdirSync(group);
+  }
+}
+
+/** Children first. */
+function groupsUnder(directory: string): string[] {
+  try {
+    const inner = readdirSync(directory, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+    return [...inner.flatMap((entry) => groupsUnder(join(directory, entry.name))), directory];
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+const fetched = await fetchAll().catch(refuse);
+if (!isBuilt()) run(process.execPath, [join(root, 'scripts', 'node22.mjs'), join(root, 'scripts', 'build.ts')]);
+const directory = mkdtempSync(join(tmpdir(), 'oratorio-stack-'));
+try {
+  process.exitCode = await runInside(directory, fetched);
+} finally {
+  rmSync(directory, { recursive: true, force: true });
+}

@@ -1,0 +1,27 @@
+/** How the parts of a run tell each other where things are. */
+export const variables = {
+  /** Directory of the run: data of the engine, files of the tests. Removed afterwards. */
+  directory: 'ORATORIO_STACK_DIRECTORY',
+  /** Root file system of the base image, as a tar. */
+  base: 'ORATORIO_STACK_BASE',
+  /** Name of the cgroup of all containers. */
+  cgroup: 'ORATORIO_STACK_CGROUP',
+} as const;
+
+/** @throws Error when a test is run without its engine */
+export function variable(name: keyof typeof variables): string {
+  const value = process.env[variables[name]];
+  if (value) return value;
+  throw new Error(`✖ ${variables[name]} is not set: these tests need an engine of their own. Run: npm run test:stack`);
+}
+
+/** Names of the images that every run has. */
+export const images = {
+  /** Debian with git, tini and certificates, and the authority of the tests among them. */
+  base: 'oratorio-test-base:bookworm',
+  product: 'oratorio:test',
+  gateway: 'oratorio-test-gateway:2.11',
+} as const;
+
+/** Of this machine, as containers reach it: an address for trials between networks (RFC 2544). */
+export const hostAddress = '198.18.0.1';
