@@ -59,8 +59,10 @@ t.test(
   'values that cannot be used are refused with a reason, never with the secret, and nothing is written',
   async (t) => {
     const m = await machine(t);
-    const key = (text: string) => ['--api-key-file', m.file('bad.key', text)];
-    const pem = (text: string) => ['--github-app-private-key-file', m.file('bad.pem', text)];
+    let count = 0;
+    const bad = (text: string) => m.file(`bad.${++count}`, text);
+    const key = (text: string) => ['--api-key-file', bad(text)];
+    const pem = (text: string) => ['--github-app-private-key-file', bad(text)];
     const hook = (...more: string[]) => ['--webhook-public-host', host, ...more];
     const hookSecret = (text: string) => hook('--webhook-secret-file', bad(text));
     const table: readonly (readonly [readonly string[], RegExp])[] = [
@@ -210,17 +212,31 @@ t.test('a secret out is not written over a file, and a secret given is neither p
   checkSecrets(t, m, [made]);
 });
 
+t.test('a gateway that cannot be set up leaves the stack without one, and running', async (t) => {
+  const m = await machine(t, { invalidGateway: 'unrecognized directive' });
+  const { code, stdout, stderr } = await m.init('--webhook-public-host', host, '--json');
+  t.equal(code, 1);
+  t.match(JSON.parse(stdout), { error: { code: 'gatewayInvalid', message: /unrecognized directive/ } });
+  t.match(stderr, /runs without a gateway[\s\S]*webhook enable --dir \S+ --public-host hooks\.oratorio\.dev/);
+  t.match(m.fake.containers(), { agent: { status: 'running' }, backend: { status: 'running' } });
+  t.notOk(existsSync(join(m.directory, 'Caddyfile')));
+  checkSecrets(t, m);
+});
+
 const backendStarts = 'up --detach --no-deps --force-recreate backend';
 
 /** Runs `webhook enable` as a process until it waits for the engine, forever. */
 async function untilItHangs(m: Machine) {
   m.fake.change({ answers: [{ when: backendStarts, hangs: true }] });
   const running = m.start(['server', 'webhook', 'enable', '--yes', '--public-host', host, '--dir', m.directory]);
-  let told = '';
-  for await (const text of running.child.stderr ?? []) {
-    told += String(text);
-    if (told.includes('Starting the gateway')) break;
-  }
+  await new Promise<void>((resolve, reject) => {
+    let told = '';
+    running.child.stderr?.on('data', (text: string) => {
+      told += text;
+      if (told.includes('Starting the gateway')) resolve();
+    });
+    running.child.once('close', () => reject(new Error(`It has ended: ${told}`)));
+  });
   return running;
 }
 
@@ -230,7 +246,7 @@ t.test('SIGTERM in the middle: everything is put back, and the exit code says so
   const running = await untilItHangs(m);
   m.fake.change({ answers: [] });
   running.child.kill('SIGTERM');
-  t.match(await running.ended, { code: 143 });
+  t.match(await running.ended, { code: 143, stderr: /Everything is back as it was[\s\S]*Everything is as it was/ });
   t.equal(m.stackFile('.env'), env);
   t.strictSame(
     readdirSync(m.directory).filter((name) => /Caddyfile|webhook/.test(name)),

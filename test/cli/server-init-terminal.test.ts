@@ -7,9 +7,10 @@ import t, { type Test } from 'tap';
 import { parseEnv } from '../../src/deploy/files/index.ts';
 import { screenOf } from './screen.ts';
 import { canaries, checkSecrets, image, type Machine, machine, main, privateKey } from './server-setup.ts';
-import { atTerminal, keys, plain } from './terminal.ts';
+import { atTerminal, hasTerminals, keys, plain } from './terminal.ts';
 
 t.setTimeout(300_000);
+if (!hasTerminals()) t.bailout('There is no `script` of util-linux: apt-get install bsdutils');
 const page = fileURLToPath(new URL('../../docs/deployment.md', import.meta.url));
 const markers = ['<!-- begin transcript -->', '<!-- end transcript -->'] as const;
 

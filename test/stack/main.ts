@@ -4,12 +4,12 @@
  * filters, mounts and processes end with them, and no other engine of this machine notices.
  */
 import { spawn } from 'node:child_process';
-import { globSync, mkdtempSync, readdirSync, rmdirSync, rmSync } from 'node:fs';
+import { globSync, mkdirSync, mkdtempSync, readdirSync, rmdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { isBuilt } from '../../scripts/stamp.mjs';
 import { root, run, toolEnvironment } from '../../scripts/toolchain.mjs';
-import { caddy211, composeV2 } from '../deploy/tools.ts';
+import { caddy211, composeV1, composeV2 } from '../deploy/tools.ts';
 import { baseArchive } from './base-archive.ts';
 import { demandPrograms, ownNamespaces } from './prerequisites.ts';
 import { variables } from './variables.ts';
@@ -28,6 +28,7 @@ async function fetchAll(): Promise<Record<string, string>> {
   await demandPrograms();
   return {
     [variables.base]: await baseArchive(),
+    ORATORIO_TEST_COMPOSE_V1: await composeV1(),
     ORATORIO_TEST_COMPOSE_V2: await composeV2(),
     ORATORIO_TEST_CADDY_211: await caddy211(),
   };
@@ -35,12 +36,20 @@ async function fetchAll(): Promise<Record<string, string>> {
 
 async function runInside(directory: string, fetched: Readonly<Record<string, string>>): Promise<number> {
   const cgroup = basename(directory);
+  const temporary = join(directory, 'tmp');
+  mkdirSync(temporary);
   const files = process.argv.length > 2 ? process.argv.slice(2) : globSync('test/stack/*.stack.ts', { cwd: root });
   const program = [process.execPath, ...nodeWords, join(root, 'test', 'stack', 'inside.ts'), ...files.sort()];
-  const env = { ...toolEnvironment(), ...fetched, [variables.directory]: directory, [variables.cgroup]: cgroup };
+  const env = {
+    ...toolEnvironment(),
+    ...fetched,
+    [variables.directory]: directory,
+    [variables.cgroup]: cgroup,
+    TMPDIR: temporary,
+  };
   const child = spawn('unshare', [...ownNamespaces, ...program], { cwd: root, env, stdio: 'inherit' });
-  // A terminal tells all of us; whoever tells only us means all of us too.
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => child.kill(signal));
+  // `unshare` listens to nothing else; with it everything in its namespaces ends.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => child.kill('SIGKILL'));
   const code = await new Promise<number>((resolve, reject) => {
     child.on('error', reject).on('exit', (status) => resolve(status ?? 1));
   });

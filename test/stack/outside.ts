@@ -36,9 +36,11 @@ export async function startOutside(t: Teardown): Promise<Outside> {
   const tls = await certificateFor(hostAddress);
   const api = await listen(t, createTlsServer(tls, passTo(forge.url)));
   const model = await listen(t, createTcpServer(passTo(reviewer.url)));
+  const url = `https://${hostAddress}:${api}`;
+  // Deliveries name repositories by the address that they are reached at.
+  Object.defineProperty(forge, 'url', { get: () => url });
   return {
-    ...{ forge, shop, reviewer },
-    url: `https://${hostAddress}:${api}`,
+    ...{ forge, shop, reviewer, url },
     modelUrl: `http://${hostAddress}:${model}${new URL(reviewer.url).pathname.replace(/\/$/, '')}`,
     async openPull(number) {
       await commitFiles(shop.gitDirectory ?? '', `change-${number}`, firstChange, { from: 'main' });

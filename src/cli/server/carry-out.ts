@@ -9,9 +9,10 @@ import {
   viewOf,
 } from '../../deploy/index.ts';
 import type { CommandContext } from '../command.ts';
+import { quoted } from '../errors.ts';
 import { explain } from '../explain.ts';
 import { askYesNo } from './ask.ts';
-import { canAsk } from './given.ts';
+import { canAsk, given } from './given.ts';
 import { showChange } from './progress.ts';
 import { tellSecrets } from './tell-secrets.ts';
 
@@ -41,7 +42,7 @@ export async function carryOut(context: CommandContext, change: Change, question
     const outcome = await changeStack(asks ? change : tellingNotes(context, change), session);
     shown.stop();
     if (outcome.state === 'done') return { ...outcome, plan: null };
-    throw failureOf(outcome, change.command);
+    throw failureOf(outcome, `oratorio server ${change.command}${placeOf(context)}`);
   } catch (error) {
     // Whoever interrupts a command gets an exit code of the signal; how the stack is, has to be said here.
     if (context.signal.aborted && error instanceof DeployError) {
@@ -78,11 +79,17 @@ export function sessionOf(context: CommandContext, observe: Session['observe']):
   };
 }
 
-function failureOf({ state, failure }: Exclude<Outcome, { state: 'done' }>, command: string): DeployError {
+function placeOf(context: CommandContext): string {
+  const directory = given(context, 'dir');
+  return directory === undefined ? '' : ` --dir ${quoted(directory)}`;
+}
+
+/** @param again the command line that goes on */
+function failureOf({ state, failure }: Exclude<Outcome, { state: 'done' }>, again: string): DeployError {
   const { code, message, hint } = failure;
   const after = {
     undone: 'Everything is as it was.',
-    kept: `Run it again to go on from here: oratorio server ${command}`,
+    kept: `Run it again to go on from here: ${again}`,
     undoFailed: null,
   }[state];
   const hints = [hint, after].filter((each) => each !== null);
