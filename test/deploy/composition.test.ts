@@ -228,7 +228,7 @@ function checkHardened(t: Test, service: Service): void {
     restart: 'unless-stopped',
     stop_grace_period: '45s',
     logging: { driver: 'json-file', options: { 'max-size': '10m', 'max-file': '5' } },
-    healthcheck: { interval: '10s', timeout: '5s', retries: 6, start_period: '30s' },
+    healthcheck: { interval: '5s', timeout: '5s', retries: 6, start_period: '30s' },
   });
   t.notOk(service['env_file'], 'a service sees what it is given, not the whole of .env');
   t.notOk(service['privileged']);

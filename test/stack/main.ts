@@ -8,7 +8,7 @@ import { globSync, mkdirSync, mkdtempSync, readdirSync, rmdirSync, rmSync } from
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { isBuilt } from '../../scripts/stamp.mjs';
-import { root, run, toolEnvironment } from '../../scripts/toolchain.mjs';
+import { ensureTestRunner, root, run, toolEnvironment } from '../../scripts/toolchain.mjs';
 import { caddy211, composeV1, composeV2 } from '../deploy/tools.ts';
 import { baseArchive } from './base-archive.ts';
 import { demandPrograms, ownNamespaces } from './prerequisites.ts';
@@ -77,6 +77,7 @@ function groupsUnder(directory: string): string[] {
 }
 
 const fetched = await fetchAll().catch(refuse);
+ensureTestRunner();
 if (!isBuilt()) run(process.execPath, [join(root, 'scripts', 'node22.mjs'), join(root, 'scripts', 'build.ts')]);
 const directory = mkdtempSync(join(tmpdir(), 'oratorio-stack-'));
 try {

@@ -40,7 +40,6 @@ const commands = v.picklist([
   'add-repo',
   'webhook enable',
   'webhook disable',
-  'webhook rotate-secret',
   'restart',
   'upgrade',
 ]);

@@ -133,12 +133,14 @@ function isAsBefore(found: FoundFile, former: { readonly hash: string; readonly 
   return found.hash === former.hash && found.mode === former.mode;
 }
 
-/** Starts what ran before and was touched since. */
+/** Starts what ran before and was touched since, and waits for it: who is told that all is as it was, asks it next. */
 async function restart({ log, hands, options }: Tools): Promise<void> {
   const { before, steps } = log.state;
   const touched = new Set([...steps.values()].flatMap(({ step }) => touchedBy(step)));
   const services: readonly ServiceName[] = (before ?? []).filter((service) => touched.has(service));
-  if (services.length > 0) await hands.start({ do: 'start', services, recreate: true }, options);
+  if (services.length === 0) return;
+  await hands.start({ do: 'start', services, recreate: true }, options);
+  await hands.awaitHealthy({ do: 'awaitHealthy', services }, options);
 }
 
 /** The backend is stopped while its state is saved. */

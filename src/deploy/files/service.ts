@@ -30,7 +30,7 @@ export function hardened(limits: { readonly memory: string; readonly pids: numbe
 }
 
 export function healthcheck(test: readonly string[]) {
-  return { test: [...test], interval: '10s', timeout: '5s', retries: 6, start_period: '30s' };
+  return { test: [...test], interval: '5s', timeout: '5s', retries: 6, start_period: '30s' };
 }
 
 /** Healthy when a GET of `url` is answered well. With the Node of the image: there is no curl in it. */

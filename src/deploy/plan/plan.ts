@@ -6,7 +6,6 @@ export type StackCommand =
   | 'add-repo'
   | 'webhook enable'
   | 'webhook disable'
-  | 'webhook rotate-secret'
   | 'restart'
   | 'upgrade';
 

@@ -271,13 +271,13 @@ t.test('a host that was not classified is refused, and so is an odd upstream', a
 
 t.test('the committed file of a manual setup is what the command would write, without its mark', async (t) => {
   const committed = readFileSync(new URL('../../../deploy/Caddyfile', import.meta.url), 'utf8');
-  const verdict = classifyHost('hooks.example.com', { allowTestNames: true });
+  const verdict = classifyHost('reviews.example.com', { allowTestNames: true });
   if (!verdict.ok) throw new Error(verdict.message);
   const text = gatewayText({ host: verdict.host, acmeEmail: null, certificates: 'production' });
   t.equal(committed.replace(/^(?:#.*\n)+/, ''), text);
   t.equal(ownershipOf(committed), 'foreign', 'the command never overwrites it');
   for (const { find } of versions) {
     t.equal((await ask(t, find, ['fmt'], committed)).stdout.trimEnd(), committed.trimEnd());
-    t.equal((await adapt(t, find, committed.replaceAll('hooks.example.com', 'hooks.mine.dev'))).exitCode, 0);
+    t.equal((await adapt(t, find, committed.replaceAll('reviews.example.com', 'hooks.mine.dev'))).exitCode, 0);
   }
 });

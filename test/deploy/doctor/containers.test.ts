@@ -210,7 +210,8 @@ t.test('the remote of a checkout is that of the repository and carries no creden
     ['https://github.com/acme/other.git', 'fail', /origin is acme\/other/],
     ['https://x-access-token:ghs_canarycanary0123456789@github.com/acme/shop.git', 'fail', /carries credentials/],
     ['https://canarytoken@github.com/acme/shop.git', 'fail', /carries credentials/],
-    ['/srv/git/shop.git', 'fail', /no address of a repository/],
+    ['/srv/git/shop.git', 'warn', /a directory of this host/],
+    ['../shop.git', 'fail', /no address of a repository/],
   ] as const;
   for (const [url, status, saw] of cases) {
     put(file, originConfig(url), 0o644);

@@ -1,5 +1,5 @@
 import { lstatSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { isAbsolute, join } from 'node:path';
 import { lastLines } from '../../engine/last-lines.ts';
 import { containerPaths } from '../../files/index.ts';
 import { missingPermissions, readInstallation } from '../../github/index.ts';
@@ -43,8 +43,11 @@ export const origin: Look = async ({ repository, workspacePath }, context, signa
   const url = stdout.trim();
   if (exitCode !== 0 || url === '') return fail('The checkout has no remote called origin.', again(repository));
   const found = originOf(url);
-  if (found === null) return fail('origin is no address of a repository at a host.', again(repository));
   const set = `git remote set-url origin https://${context.config().gitHost}/${repository}.git`;
+  if (found === null)
+    return isAbsolute(url) || url.startsWith('file:///')
+      ? warn('origin is a directory of this host.', `Right for a mirror that is kept here; otherwise: ${set}`)
+      : fail('origin is no address of a repository at a host.', set);
   if (found.hasCredentials)
     return fail(
       'The address of origin carries credentials.',
