@@ -108,6 +108,7 @@ t.test('the saved state is put back only when something newer ran on it', async 
     'removeServices:agent,backend',
     'restoreState',
     'start:agent,backend',
+    'awaitHealthy:agent,backend',
   ]);
   t.equal(made.engine.world.database, 'v1');
 });
