@@ -7,7 +7,7 @@ import { root } from '../../scripts/toolchain.mjs';
 import { startEngine } from './engine.ts';
 import { makeBaseImages } from './images.ts';
 import { must } from './must.ts';
-import { hostAddress, variable } from './variables.ts';
+import { hostAddress, notTested, variable } from './variables.ts';
 
 const seconds = (since: number): string => `${((performance.now() - since) / 1_000).toFixed(1)} s`;
 
@@ -34,7 +34,10 @@ async function runTests(files: readonly string[], env: NodeJS.ProcessEnv): Promi
 const began = performance.now();
 await must('ip', ['link', 'set', 'lo', 'up'], { timeoutMs: 10_000 });
 await must('ip', ['address', 'add', `${hostAddress}/32`, 'dev', 'lo'], { timeoutMs: 10_000 });
-const engine = await startEngine(variable('directory'), variable('cgroup'));
+const engine = await startEngine(variable('directory'), variable('cgroup')).catch((error: unknown) => {
+  console.error(`\n✖ THE STACK WAS NOT TESTED.\n✖ ${error instanceof Error ? error.message : String(error)}\n`);
+  process.exit(notTested);
+});
 try {
   const env = { ...process.env, ...engine.environment };
   await makeBaseImages(variable('directory'), env);

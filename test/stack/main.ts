@@ -12,7 +12,7 @@ import { ensureTestRunner, root, run, toolEnvironment } from '../../scripts/tool
 import { caddy211, composeV1, composeV2 } from '../deploy/tools.ts';
 import { baseArchive } from './base-archive.ts';
 import { demandPrograms, ownNamespaces } from './prerequisites.ts';
-import { variables } from './variables.ts';
+import { notTested, variables } from './variables.ts';
 
 const nodeWords = ['--disable-warning=ExperimentalWarning', '--conditions=development'];
 
@@ -20,7 +20,7 @@ const nodeWords = ['--disable-warning=ExperimentalWarning', '--conditions=develo
 function refuse(error: unknown): never {
   const reason = error instanceof Error ? error.message : String(error);
   console.error(`\n✖ THE STACK WAS NOT TESTED.\n✖ ${reason}\n`);
-  process.exit(1);
+  process.exit(notTested);
 }
 
 /** Everything from the network, by the variables that say where it is. */

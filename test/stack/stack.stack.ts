@@ -111,6 +111,10 @@ t.test('a webhook can be enabled, and only its address is answered', async (t) =
     await outside.openPull(7);
     await forge.settled();
     t.ok(forge.deliveries.some(({ event, statusCode }) => event === 'pull_request' && statusCode === 202));
+    const delivered = (await stack.api.deliveries()).find(
+      ({ event, number }) => event === 'pull_request' && number === 7,
+    );
+    t.match(delivered, { outcome: 'queued' }, 'the delivery itself, and no later look, has asked for the review');
     await Promise.race([held.reached, until('the review runs', async () => reviewer.turns.length > 1)]);
     const find = 'cd /workspace && find .oratorio/worktrees -name discount.ts | head -n 1';
     const path = (await stack.inside('agent', find)).trim();

@@ -15,6 +15,9 @@ export function variable(name: keyof typeof variables): string {
   throw new Error(`✖ ${variables[name]} is not set: these tests need an engine of their own. Run: npm run test:stack`);
 }
 
+/** Exit code of a run that could not begin: no root, no network, no engine. As `EX_TEMPFAIL` of sysexits.h. */
+export const notTested = 75;
+
 /** Names of the images that every run has. */
 export const images = {
   /** Debian with git, tini and certificates, and the authority of the tests among them. */

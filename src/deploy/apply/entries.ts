@@ -35,14 +35,7 @@ export const stepRecordSchema = v.variant('do', [
 ]) satisfies v.GenericSchema<unknown, { readonly do: Step['do'] }>;
 export type StepRecord = v.InferOutput<typeof stepRecordSchema>;
 
-const commands = v.picklist([
-  'init',
-  'add-repo',
-  'webhook enable',
-  'webhook disable',
-  'restart',
-  'upgrade',
-]);
+const commands = v.picklist(['init', 'add-repo', 'webhook enable', 'webhook disable', 'restart', 'upgrade']);
 
 const changeRecordSchema = v.object({
   change: v.string(),

@@ -11,6 +11,7 @@ import { must } from '../engine/operation.ts';
 import { DeployError } from '../errors.ts';
 import type { StackLayout } from '../stack/index.ts';
 import type { Preparing } from './change-stack.ts';
+import { watched } from './session.ts';
 
 const Images = v.object({ stack: v.string(), gateway: v.string() });
 /** `.server/images.json`: what was asked for, by tags, and what of it was on the machine then. */
@@ -36,6 +37,13 @@ export interface BuildWish {
   readonly base: string | null;
 }
 
+export interface FetchWish {
+  /** Null: of a registry. */
+  readonly build: BuildWish | null;
+  /** The registry is asked for a newer one of that name. */
+  readonly isNewer: boolean;
+}
+
 /**
  * Has an image on the machine: built from a checkout, or of a registry. Then nobody can mean another one by what is returned.
  * @param isNewer also asks the registry for a newer one of that name, where it has one
@@ -44,15 +52,26 @@ export interface BuildWish {
 export async function fetchImage(
   { engine, session, isDry }: Preparing,
   reference: string,
-  { build, isNewer }: { readonly build: BuildWish | null; readonly isNewer: boolean },
+  { build, isNewer }: FetchWish,
 ): Promise<string> {
   if (isDry) return reference;
   const options = optionsOf(session);
   const found = await engine();
+  await watched(session, 'images', `${build ? 'Building' : 'Getting'} the image ${reference}`, () =>
+    obtain(found, reference, { build, isNewer }, options),
+  );
+  return (await pinImage(found, reference, options)).pinned;
+}
+
+async function obtain(
+  found: Engine,
+  reference: string,
+  { build, isNewer }: FetchWish,
+  options: OperationOptions,
+): Promise<void> {
   if (build) await buildImage(found, reference, build, options);
   else if (!(await hasImage(found, reference, options))) await pullFirst(found, reference, options);
   else if (isNewer) await pullNewer(found, reference, options);
-  return (await pinImage(found, reference, options)).pinned;
 }
 
 const optionsOf = ({ signal, observe }: Preparing['session']): OperationOptions => ({

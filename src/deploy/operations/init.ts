@@ -14,6 +14,7 @@ import type { Change, Preparing } from './change-stack.ts';
 import { checkHost } from './check-host.ts';
 import { defaultImages, fetchImage, imageRecord } from './images.ts';
 import { type Leftovers, readLeftovers } from './leftovers.ts';
+import { watched } from './session.ts';
 import { hostOf } from './source-host.ts';
 
 /** A new stack, or the rest of one that was interrupted (specification §4.4). */
@@ -104,15 +105,17 @@ function namesIn(directory: string): readonly string[] {
 async function proof(answers: InitAnswers, privateKey: string | null, { session }: Preparing): Promise<string[]> {
   const { github, repositories, writes, isOffline } = answers;
   if (isOffline || privateKey === null) return [];
-  const proven = await proveApp({
-    endpoint: github.endpoint ?? 'https://api.github.com',
-    appId: github.appId,
-    privateKey,
-    repositories: repositories.map(({ repository }) => repository.fullName),
-    isWriting: writes,
-    timeoutMs: defaults.timeouts.httpMs,
-    signal: session.signal,
-  });
+  const asked = () =>
+    proveApp({
+      endpoint: github.endpoint ?? 'https://api.github.com',
+      appId: github.appId,
+      privateKey,
+      repositories: repositories.map(({ repository }) => repository.fullName),
+      isWriting: writes,
+      timeoutMs: defaults.timeouts.httpMs,
+      signal: session.signal,
+    });
+  const proven = await watched(session, 'validating', 'Asking GitHub about the App', asked);
   if (proven.state === 'unknown')
     return [`GitHub could not be asked about the App: ${proven.reason} Look later with: oratorio server doctor`];
   const fatal = proven.problems.filter(({ isFatal }) => isFatal);

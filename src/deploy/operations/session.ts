@@ -1,5 +1,7 @@
+import { monotonicMs } from '../../supervise/index.ts';
 import type { ObserveChange } from '../apply/index.ts';
 import { type Engine, findEngine } from '../engine/index.ts';
+import type { PhaseName } from '../plan/plan.ts';
 
 /** What every operation has of its caller. */
 export interface Session {
@@ -22,4 +24,23 @@ export function engineOnce({ env, signal }: Pick<Session, 'env' | 'signal'>): ()
     found ??= findEngine({ env, signal });
     return found;
   };
+}
+
+/** Shows work that comes before a plan as a phase of it. */
+export async function watched<T>(
+  { observe }: Pick<Session, 'observe'>,
+  phase: PhaseName,
+  title: string,
+  work: () => Promise<T>,
+): Promise<T> {
+  const begun = monotonicMs();
+  observe({ type: 'phase', phase, title, state: 'begun' });
+  let state: 'done' | 'failed' = 'failed';
+  try {
+    const result = await work();
+    state = 'done';
+    return result;
+  } finally {
+    observe({ type: 'phase', phase, title, state, elapsedMs: monotonicMs() - begun });
+  }
 }

@@ -1,13 +1,7 @@
 /** A plan says everything a command will do before anything is done: data, made without a look at the disk or the engine. */
 
 export type ServiceName = 'agent' | 'backend' | 'webhook-gateway';
-export type StackCommand =
-  | 'init'
-  | 'add-repo'
-  | 'webhook enable'
-  | 'webhook disable'
-  | 'restart'
-  | 'upgrade';
+export type StackCommand = 'init' | 'add-repo' | 'webhook enable' | 'webhook disable' | 'restart' | 'upgrade';
 
 /** The stages that are shown while a plan is carried out. Those of the ingress are states of its machine. */
 export type PhaseName =

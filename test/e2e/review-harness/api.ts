@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { Repository, ReviewDraft, ReviewItem, ReviewRun, SourceWrite } from '../../../src/protocol/index.ts';
+import { Delivery, Repository, ReviewDraft, ReviewItem, ReviewRun, SourceWrite } from '../../../src/protocol/index.ts';
 
 const Page = <const S extends v.GenericSchema>(row: S) => v.object({ rows: v.array(row) });
 const Detail = v.object({ item: ReviewItem, runs: v.array(ReviewRun), drafts: v.array(ReviewDraft) });
@@ -53,6 +53,7 @@ export class ReviewApi {
     const query = new URLSearchParams({ limit: '200', ...(runId !== undefined && { runId }) });
     return (await this.#get(`/source-writes?${query}`, Page(SourceWrite))).rows;
   };
+  deliveries = async () => (await this.#get('/deliveries?limit=200', Page(Delivery))).rows;
   sources = () => this.#get('/sources', v.array(Repository));
   draft = (draftId: string) => this.#get(`/review-drafts/${draftId}`, ReviewDraft);
 
