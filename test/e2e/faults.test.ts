@@ -264,7 +264,12 @@ t.test(`${stalled} subscribers that never read cost nobody anything, ${total} ev
   await eventually(() => numbers.length >= total || undefined, 'all events arrive');
   const grownMiB = (residentKiB(hub.pid) - before.resident) / 1024;
   t.ok(grownMiB < 20, `the Hub has grown by ${grownMiB.toFixed(1)} MiB`);
-  t.same(others, [], 'no gap');
+  // Whether its start is told to who subscribes right after it, is a matter of who is faster.
+  t.same(
+    others.filter((kind) => kind !== 'hub.started'),
+    [],
+    'no gap',
+  );
   t.same(new Set(numbers).size, total, 'every one, once');
   await eventually(async () => (await subscribers(hub)) === 1 || undefined, 'who do not read are let go');
   await eventually(() => openFiles(hub.pid) <= before.files || undefined, 'and their descriptors with them');
