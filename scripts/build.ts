@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { build } from 'rolldown';
 import packageJson from '../package.json' with { type: 'json' };
+import { runtimePackages } from '../src/deploy/engine/image-packages.ts';
 import { markBuilt, sourcesHash } from './stamp.mjs';
 import { root, toolEnvironment } from './toolchain.mjs';
 
@@ -19,7 +20,7 @@ const agentServer = { 'appserver/main': 'src/appserver/main.ts' };
 const libraries = { 'client/index': 'src/client/index.ts', 'machines/index': 'machines/index.ts' };
 
 /** Not for bundling: a native binary, and CommonJS that is loaded when first needed. */
-const neverBundled = ['uWebSockets.js', 'ws', 'prom-client', 'elkjs', '@vscode/ripgrep'];
+const neverBundled = [...runtimePackages, 'elkjs'];
 
 const isOneOf = (names: readonly string[]) => (id: string) =>
   id.startsWith('node:') || names.some((name) => id === name || id.startsWith(`${name}/`));

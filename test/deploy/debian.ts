@@ -33,7 +33,7 @@ export async function installPackage(name: string, program: string): Promise<str
  * complete, as it comes there by one rename.
  */
 export async function cachedPackage(suite: string, name: string, member: string): Promise<string> {
-  const directory = join(cache(), `${suite}-${name}`);
+  const directory = join(cacheDirectory(), `${suite}-${name}`);
   const path = join(directory, member);
   if (existsSync(path)) return path;
   return withLock(async () => {
@@ -47,7 +47,7 @@ async function unpackPackage(suite: string, name: string, directory: string): Pr
   console.error(`Downloading for the tests: ${name} of Debian ${suite} …`);
   if (!existsSync(keyring))
     throw new Error('there is no debian-archive-keyring, with whose keys packages are verified');
-  const work = mkdtempSync(join(cache(), '.new-'));
+  const work = mkdtempSync(join(cacheDirectory(), '.new-'));
   try {
     const apt = await privateApt(work, suite);
     await must('apt-get', [...apt, '-qq', 'update']);
@@ -88,8 +88,8 @@ async function debianMirror(): Promise<string> {
   return /^(\S+\/debian)\/? main$/m.exec(stdout)?.[1] ?? defaultMirror;
 }
 
-/** A directory that nobody else can have filled. */
-function cache(): string {
+/** Where the tests keep what they have fetched: a directory that nobody else can have filled. */
+export function cacheDirectory(): string {
   const base = process.env['XDG_CACHE_HOME'];
   const uid = process.getuid?.() ?? 0;
   const directory = base ? join(base, 'oratorio-test-tools') : join(tmpdir(), `oratorio-test-tools-${uid}`);
@@ -101,7 +101,7 @@ function cache(): string {
 
 /** Test files run side by side: the first gets what all of them wait for. */
 async function withLock<T>(action: () => Promise<T>): Promise<T> {
-  const lock = await takeLock(join(cache(), 'lock'));
+  const lock = await takeLock(join(cacheDirectory(), 'lock'));
   try {
     return await action();
   } finally {

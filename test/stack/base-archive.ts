@@ -1,7 +1,7 @@
 /** The root file system that the images of a run begin with: no registry is asked, Debian's archive is. */
 import { existsSync, mkdtempSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { cacheDirectory } from './cache.ts';
+import { cacheDirectory } from '../deploy/debian.ts';
 import { must } from './must.ts';
 
 const suite = 'bookworm';

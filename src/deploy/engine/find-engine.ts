@@ -6,6 +6,7 @@ import { childEnvironment, type Environment } from './child-environment.ts';
 import { engineOf, type FoundEngine } from './engine.ts';
 import { findCompose } from './find-compose.ts';
 import { lastLines } from './last-lines.ts';
+import { parseJson } from './parse-json.ts';
 import { runProgram } from './run.ts';
 import type { Engine, RunResult } from './types.ts';
 
@@ -170,13 +171,4 @@ function unreachable({ stderr, exitCode }: RunResult, env: Environment): DeployE
     `${known?.seen ?? 'The Docker engine does not answer.'} (${said})`,
     `${known?.hint ?? 'Look at it: docker info'}${meant}`,
   );
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    // A program that printed something else is judged by what it said besides.
-    return null;
-  }
 }

@@ -2,6 +2,7 @@ import * as v from 'valibot';
 import { defaults } from '../defaults.ts';
 import { DeployError } from '../errors.ts';
 import { type OperationOptions, quietly } from './operation.ts';
+import { parseJson } from './parse-json.ts';
 import type { Engine } from './types.ts';
 
 export interface PinnedImage {
@@ -42,13 +43,4 @@ export async function pinImage(
 function repositoryOf(reference: string): string {
   const name = reference.replace(/@.*$/, '').replace(/:[^/:]*$/, '');
   return name.replace(/^(?:index\.)?docker\.io\//, '').replace(/^library\//, '');
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    // Told as an image that is not there.
-    return null;
-  }
 }

@@ -1,6 +1,7 @@
-import { type FileHandle, open, rename, rm } from 'node:fs/promises';
+import { open, rename, rm } from 'node:fs/promises';
 import { defaults } from '../defaults.ts';
 import { DeployError } from '../errors.ts';
+import { onFile } from '../file-error.ts';
 import { containerPaths } from '../files/index.ts';
 import type { StackLayout } from '../stack/layout.ts';
 import { readProject } from './compose-project.ts';
@@ -118,10 +119,3 @@ function volumeOf({ Mounts }: ContainerFacts): string {
     'Run: oratorio server doctor',
   );
 }
-
-const onFile =
-  (file: string) =>
-  (error: NodeJS.ErrnoException): FileHandle & never => {
-    const code = error.code === 'ENOSPC' || error.code === 'EDQUOT' ? 'diskFull' : 'fileFailed';
-    throw new DeployError(code, `${file}: ${error.code ?? error.message}.`, null, { cause: error });
-  };

@@ -4,6 +4,7 @@ import { basename, dirname, join } from 'node:path';
 import { defaults } from '../defaults.ts';
 import { lastLines } from '../engine/index.ts';
 import { DeployError } from '../errors.ts';
+import { onFile } from '../file-error.ts';
 import { checkCloneUrl } from './clone-url.ts';
 import type { Git } from './find-git.ts';
 import { isOfRepository, isSameRemote, parseRemote, type Remote } from './remote.ts';
@@ -169,10 +170,3 @@ const hints: readonly (readonly [RegExp, string])[] = [
 
 const hintFor = (said: string): string =>
   hints.find(([sign]) => sign.test(said))?.[1] ?? 'Another address can be given with --clone-url.';
-
-const onFile =
-  (path: string) =>
-  (error: NodeJS.ErrnoException): never => {
-    const code = error.code === 'ENOSPC' || error.code === 'EDQUOT' ? 'diskFull' : 'fileFailed';
-    throw new DeployError(code, `${path}: ${error.code ?? error.message}.`, null, { cause: error });
-  };

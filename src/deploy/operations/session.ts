@@ -1,6 +1,7 @@
 import { monotonicMs } from '../../supervise/index.ts';
 import type { ObserveChange } from '../apply/index.ts';
 import { type Engine, findEngine } from '../engine/index.ts';
+import { once } from '../once.ts';
 import type { PhaseName } from '../plan/plan.ts';
 
 /** What every operation has of its caller. */
@@ -18,13 +19,8 @@ export interface Session {
 }
 
 /** Looks for the engine when it is first needed, and once. */
-export function engineOnce({ env, signal }: Pick<Session, 'env' | 'signal'>): () => Promise<Engine> {
-  let found: Promise<Engine> | undefined;
-  return () => {
-    found ??= findEngine({ env, signal });
-    return found;
-  };
-}
+export const engineOnce = ({ env, signal }: Pick<Session, 'env' | 'signal'>): (() => Promise<Engine>) =>
+  once(() => findEngine({ env, signal }));
 
 /** Shows work that comes before a plan as a phase of it. */
 export async function watched<T>(

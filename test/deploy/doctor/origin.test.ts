@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import t from 'tap';
-import { once } from '../../../src/deploy/doctor/once.ts';
 import { originOf } from '../../../src/deploy/doctor/origin.ts';
+import { once } from '../../../src/deploy/once.ts';
 
 const name = fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9_-]{0,20}$/);
 const host = fc.stringMatching(/^[a-z0-9]{1,10}\.[a-z]{2,6}$/);
