@@ -7,6 +7,7 @@ import type {
   AgentServerInput,
   Ownership,
   Preparation,
+  PrepareInput,
   Readiness,
   StopReason,
 } from './agent-server-types.ts';
@@ -31,13 +32,30 @@ function describeExit(exitCode: number | null, signal: string | null): Failure {
   return { kind: 'crashed', message: `The agent server ${how}.`, retriable: true };
 }
 
-/** A wish to keep the sidecar does not call back one that is leaving already: only its end clears `replacesProxy`. */
-function proxyWish(event: AgentServerEvent): { wantsProxy?: boolean; replacesProxy?: true } {
-  if (!('proxy' in event)) return {};
-  return { wantsProxy: event.proxy !== 'none', ...(event.proxy === 'replace' && { replacesProxy: true }) };
+type ChosenSidecar = Partial<Pick<AgentServerContext, 'sidecar' | 'provenSidecar' | 'pendingSidecar'>>;
+
+/** Applies the sidecar a request names. A request that names none keeps the present one and drops what is pending. */
+function chosenSidecar(event: AgentServerEvent): ChosenSidecar {
+  if (event.type !== 'ENSURE' && event.type !== 'RESTART' && event.type !== 'ADOPT') return {};
+  if (event.sidecar === undefined) return { pendingSidecar: null };
+  const sidecar = event.sidecar === 'none' ? null : event.sidecar;
+  // An adopted server already uses its sidecar: it counts as proven.
+  return { sidecar, pendingSidecar: null, ...(event.type === 'ADOPT' && { provenSidecar: sidecar }) };
 }
 
-/** What is known of a workspace before anything of it has run. */
+/** A server that already runs keeps the sidecar it was started with; another one that was requested becomes pending. */
+function sidecarOfLiveServer(context: AgentServerContext, { ownership }: Preparation): ChosenSidecar {
+  if (ownership === 'managed') return {};
+  const sidecar = ownership === 'adopted' ? context.provenSidecar : null;
+  return { sidecar, ...(context.sidecar !== sidecar && { pendingSidecar: context.sidecar }) };
+}
+
+/** True when the policy, the failure or the ownership forbids an automatic restart. */
+function restsAfterExit({ retriable, ownership, policy, exitCode }: AgentServerContext): boolean {
+  return !retriable || ownership === 'external' || !wantsRestart(policy, exitCode);
+}
+
+/** The context of a workspace before its first start. */
 export function atRest(input: AgentServerInput): AgentServerContext {
   return {
     ...clearedFailure,
@@ -52,9 +70,12 @@ export function atRest(input: AgentServerInput): AgentServerContext {
     exitCode: null,
     signal: null,
     stopReason: null,
-    wantsProxy: false,
-    replacesProxy: false,
+    sidecar: null,
+    provenSidecar: null,
+    pendingSidecar: null,
     proxy: 'none',
+    proxySidecar: null,
+    isProxyLeaving: false,
     proxyPid: null,
     proxyError: null,
     ports: [],
@@ -66,7 +87,12 @@ export function atRest(input: AgentServerInput): AgentServerContext {
     recovered: false,
     lockRaces: 0,
     mayStart: true,
+    owesExit: false,
   };
+}
+
+function exitOf({ pid, exitCode, signal, lastError, stopReason, delayMs }: AgentServerContext) {
+  return { type: 'appserver.exited' as const, pid, exitCode, signal, error: lastError, stopReason, delayMs };
 }
 
 export const agentServerSetup = setup({
@@ -79,9 +105,7 @@ export const agentServerSetup = setup({
   },
   actors: {
     apiProxy: apiProxyMachine,
-    prepare: fromPromise<Preparation, OfWorkspace & { readonly mayStart: boolean }>(() =>
-      Promise.reject(new Error('not provided')),
-    ),
+    prepare: fromPromise<Preparation, PrepareInput>(() => Promise.reject(new Error('not provided'))),
     process: fromCallback<ProcessCommand, ProcessInput>(() => {}),
     readiness: fromPromise<Readiness, OfWorkspace & { readonly ownership: Ownership }>(() =>
       Promise.reject(new Error('not provided')),
@@ -114,12 +138,13 @@ export const agentServerSetup = setup({
       event.incarnation === context.incarnation &&
       event.exitCode === lockHeldExitCode &&
       context.lockRaces < maxLockRaces,
-    mustReplaceProxy: ({ context }) => context.proxy !== 'none' && (context.replacesProxy || !context.wantsProxy),
+    mustReplaceProxy: ({ context }) =>
+      context.proxy !== 'none' && (context.isProxyLeaving || context.sidecar !== context.proxySidecar),
     hasProxy: ({ context }) => context.proxy !== 'none',
     needsProxy: ({ context }, preparation: Preparation) =>
-      preparation.ownership === 'managed' && context.wantsProxy && context.proxy !== 'running',
+      preparation.ownership === 'managed' && context.sidecar !== null && context.proxy !== 'running',
     adoptsProxy: ({ context }, preparation: Preparation) =>
-      preparation.ownership === 'adopted' && context.wantsProxy && context.proxy !== 'running',
+      preparation.ownership === 'adopted' && context.provenSidecar !== null && context.proxy !== 'running',
     proxyGaveUp: ({ event }) => event.type === 'PROXY.EXITED' && event.final,
     restartFollowsStop: ({ context }) => context.stopReason === 'restart',
     recoveryFollowsStop: ({ context }) => context.stopReason === 'unhealthy',
@@ -127,22 +152,26 @@ export const agentServerSetup = setup({
       context.stopReason === 'unhealthy' && 'incarnation' in event && event.incarnation === context.incarnation,
     recoveryIsHopeless: ({ context }) =>
       context.stopReason === 'unhealthy' && exceedsIntensity(context.failures, context.policy),
-    restsForGood: ({ context }) =>
-      !context.retriable || context.ownership === 'external' || !wantsRestart(context.policy, context.exitCode),
+    restsForGood: ({ context }) => restsAfterExit(context),
     gaveUp: ({ context }) => exceedsIntensity(context.failures, context.policy),
     mayRestart: ({ context }) => context.ownership !== 'external' && context.policy.restart !== 'never',
   },
   actions: {
     takeOperatorsStart: assign(({ event }) => ({
-      ...proxyWish(event),
       mayStart: event.type !== 'ADOPT',
       failures: [],
       attempt: 0,
       delayMs: null,
     })),
-    skipTheWait: assign(({ event }) => ({ ...proxyWish(event), mayStart: true, delayMs: null })),
+    skipTheWait: assign({ mayStart: true, delayMs: null }),
     countRecovery: assign(({ context }) => ({ attempt: context.attempt + 1, delayMs: 0 })),
-    wishProxy: assign(({ event }) => proxyWish(event)),
+    chooseSidecar: assign(({ event }) => chosenSidecar(event)),
+    // A sidecar that never became ready must not fail the next start of a caller that requested none.
+    returnToProvenSidecar: assign(({ context }) => ({ sidecar: context.provenSidecar })),
+    notePendingSidecar: assign(({ context, event }) => {
+      if (event.type !== 'ENSURE' || event.sidecar === undefined) return {};
+      return { pendingSidecar: event.sidecar === (context.sidecar ?? 'none') ? null : event.sidecar };
+    }),
     beginIncarnation: assign(({ context }) => ({
       ...clearedFailure,
       exitCode: null,
@@ -158,6 +187,7 @@ export const agentServerSetup = setup({
       recovered: false,
       ports: [],
       lockRaces: 0,
+      owesExit: false,
     })),
     beginAnotherTry: assign(({ context }) => ({
       incarnation: context.incarnation + 1,
@@ -170,6 +200,7 @@ export const agentServerSetup = setup({
       ports: preparation.ports,
       policy: preparation.policy ?? context.policy,
       mayStart: true,
+      ...sidecarOfLiveServer(context, preparation),
     })),
     announcePorts: enqueueActions(({ enqueue }, preparation: Preparation) => {
       for (const { service, port } of preparation.ports) enqueue.emit({ type: 'port.allocated', service, port });
@@ -181,6 +212,7 @@ export const agentServerSetup = setup({
         attempt: context.attempt,
         delayMs: context.delayMs,
       }));
+      enqueue.assign({ owesExit: true });
     }),
     spawnProcess: spawnChild('process', {
       id: 'process',
@@ -192,10 +224,12 @@ export const agentServerSetup = setup({
     }),
     expectProcess: assign({ hasProcess: true }),
     releaseProcess: stopChild('process'),
-    letGo: assign({ hasProcess: false }),
+    letGo: assign({ hasProcess: false, pid: null, owesExit: false }),
     terminateProcess: sendTo('process', { type: 'TERMINATE' }),
     killProcess: sendTo('process', { type: 'KILL' }),
-    keepPid: assign(({ event }) => (event.type === 'PROCESS.SPAWNED' ? { pid: event.pid } : {})),
+    keepPid: assign(({ context, event }) =>
+      event.type === 'PROCESS.SPAWNED' ? { pid: event.pid, owesExit: context.ownership !== 'external' } : {},
+    ),
     keepExit: assign(({ event }) => {
       if (event.type !== 'PROCESS.EXITED') return {};
       const { exitCode, signal } = event;
@@ -211,7 +245,8 @@ export const agentServerSetup = setup({
         : { hasProcess: false },
     ),
     countFailureTime: assign(({ context, event }) => {
-      if (!('at' in event)) return {};
+      // An end that no restart follows is not counted as one.
+      if (!('at' in event) || (context.stopReason === null && restsAfterExit(context))) return {};
       const ranLong = context.runningSince !== null && event.at - context.runningSince >= context.policy.stableAfterMs;
       return {
         failures: addFailure(context.failures, event.at, context.policy.withinMs),
@@ -220,9 +255,10 @@ export const agentServerSetup = setup({
     }),
     blameActor: assign(({ context }, failure: Failure) => ({
       ...blame(failure),
-      ...(failure.at !== undefined && {
-        failures: addFailure(context.failures, failure.at, context.policy.withinMs),
-      }),
+      ...(failure.at !== undefined &&
+        failure.retriable && {
+          failures: addFailure(context.failures, failure.at, context.policy.withinMs),
+        }),
     })),
     // A start that is being aborted already keeps its first cause.
     blameDeadline: assign(({ context }) =>
@@ -244,7 +280,12 @@ export const agentServerSetup = setup({
       failureKind: 'unhealthy' as const,
     })),
     noteReady: assign((_, ready: Readiness) => ({ serverVersion: ready.serverVersion, runningSince: ready.at })),
-    noteRunning: assign({ ...clearedFailure, probeFailures: 0 }),
+    noteRunning: assign(({ context }) => ({
+      ...clearedFailure,
+      probeFailures: 0,
+      provenSidecar: context.sidecar,
+      owesExit: true,
+    })),
     noteRecovery: assign({ recovered: true }),
     noteUnhealthy: assign(({ context, event }) =>
       event.type === 'PROBE.FAILED'
@@ -275,11 +316,15 @@ export const agentServerSetup = setup({
       failures: [],
       attempt: 0,
       delayMs: null,
-      wantsProxy: false,
+      sidecar: null,
+      provenSidecar: null,
+      pendingSidecar: null,
     }),
     stopBecause: assign((_, params: { readonly reason: StopReason }) => ({ stopReason: params.reason })),
     stopAsAsked: assign(({ event }) => (event.type === 'STOP' ? { stopReason: event.reason } : {})),
     startProxy: enqueueActions(({ enqueue, context }) => {
+      const { sidecar } = context;
+      if (sidecar === null) return;
       if (context.proxy === 'none') {
         enqueue.spawnChild('apiProxy', {
           id: 'apiProxy',
@@ -288,38 +333,73 @@ export const agentServerSetup = setup({
             policy: now.policy,
             seed: now.seed,
             adopt: now.ownership === 'adopted',
+            sidecar,
           }),
         });
       } else {
         enqueue.sendTo('apiProxy', { type: 'PROXY.START' });
       }
-      enqueue.assign({ proxy: 'starting', replacesProxy: false });
+      enqueue.assign({ proxy: 'starting', proxySidecar: sidecar, isProxyLeaving: false });
     }),
     reviveProxy: enqueueActions(({ enqueue, context }) => {
-      if (context.proxy === 'exited') enqueue.sendTo('apiProxy', { type: 'PROXY.START' });
+      if (context.proxy !== 'exited' && context.proxy !== 'unhealthy') return;
+      enqueue.sendTo('apiProxy', { type: 'PROXY.START' });
+      enqueue.assign({ proxy: 'starting' });
     }),
     stopProxy: enqueueActions(({ enqueue, context }) => {
       if (context.proxy === 'none') return;
       enqueue.sendTo('apiProxy', { type: 'PROXY.STOP' });
-      // Whoever starts before it is gone must wait for it.
-      enqueue.assign({ replacesProxy: true });
+      enqueue.assign({ isProxyLeaving: true });
     }),
-    noteProxyRunning: assign(({ event }) =>
-      event.type === 'PROXY.RUNNING' ? { proxy: 'running' as const, proxyPid: event.pid, proxyError: null } : {},
+    noteProxyRunning: assign(({ context, event }) =>
+      event.type === 'PROXY.RUNNING'
+        ? {
+            proxy: 'running' as const,
+            proxyPid: event.pid,
+            proxyError: null,
+            provenSidecar: context.proxySidecar,
+          }
+        : {},
+    ),
+    noteProxyUnhealthy: assign(({ event }) =>
+      event.type === 'PROXY.UNHEALTHY' ? { proxy: 'unhealthy' as const, proxyError: event.error } : {},
     ),
     noteProxyExited: assign(({ event }) =>
-      event.type === 'PROXY.EXITED' ? { proxy: 'exited' as const, proxyPid: null, proxyError: event.error } : {},
+      event.type === 'PROXY.EXITED'
+        ? {
+            proxy: event.restarts ? ('starting' as const) : ('exited' as const),
+            proxyPid: null,
+            proxyError: event.error,
+          }
+        : {},
     ),
-    noteProxyStopped: assign({ proxy: 'none', proxyPid: null, proxyError: null, replacesProxy: false }),
-    releaseProxy: stopChild('apiProxy'),
-    announceProxyRunning: enqueueActions(({ enqueue, event }) => {
-      if (event.type === 'PROXY.RUNNING') enqueue.emit({ type: 'apiProxy.running', pid: event.pid });
+    noteProxyStopped: assign({
+      proxy: 'none',
+      proxySidecar: null,
+      isProxyLeaving: false,
+      proxyPid: null,
+      proxyError: null,
     }),
-    announceProxyExited: enqueueActions(({ enqueue, event }) => {
+    releaseProxy: stopChild('apiProxy'),
+    announceProxyRunning: enqueueActions(({ enqueue, context, event }) => {
+      if (event.type !== 'PROXY.RUNNING') return;
+      enqueue.emit({ type: 'apiProxy.running', sidecar: context.proxySidecar ?? 0, pid: event.pid });
+    }),
+    announceProxyUnhealthy: enqueueActions(({ enqueue, context, event }) => {
+      if (event.type !== 'PROXY.UNHEALTHY') return;
+      const { pid, error, consecutiveFailures } = event;
+      const sidecar = context.proxySidecar ?? 0;
+      enqueue.emit({ type: 'apiProxy.unhealthy', sidecar, pid, error, consecutiveFailures });
+    }),
+    announceProxyExited: enqueueActions(({ enqueue, context, event }) => {
       if (event.type !== 'PROXY.EXITED' && event.type !== 'PROXY.STOPPED') return;
       const { pid, exitCode, signal } = event;
+      const stopped = event.type === 'PROXY.STOPPED';
+      // The end of a process is emitted once: a sidecar that had already exited has nothing left to stop.
+      if (stopped && pid === null) return;
       const error = event.type === 'PROXY.EXITED' ? event.error : null;
-      enqueue.emit({ type: 'apiProxy.exited', pid, exitCode, signal, error, stopped: event.type === 'PROXY.STOPPED' });
+      const sidecar = context.proxySidecar ?? 0;
+      enqueue.emit({ type: 'apiProxy.exited', sidecar, pid, exitCode, signal, error, stopped });
     }),
     announceRunning: emit(({ context }) => ({
       type: 'appserver.running' as const,
@@ -333,14 +413,15 @@ export const agentServerSetup = setup({
       error: context.lastError ?? 'no answer',
       consecutiveFailures: context.probeFailures,
     })),
-    announceExited: emit(({ context }) => ({
-      type: 'appserver.exited' as const,
-      pid: context.pid,
-      exitCode: context.exitCode,
-      signal: context.signal,
-      error: context.lastError,
-      stopReason: context.stopReason,
-      delayMs: context.delayMs,
-    })),
+    announceExited: enqueueActions(({ enqueue }) => {
+      enqueue.emit(({ context }) => exitOf(context));
+      enqueue.assign({ owesExit: false });
+    }),
+    // A stop of a server that had already ended, or that was never started, ends nothing.
+    announceStopped: enqueueActions(({ enqueue, context }) => {
+      if (!context.owesExit) return;
+      enqueue.emit(({ context: now }) => exitOf(now));
+      enqueue.assign({ owesExit: false });
+    }),
   },
 });

@@ -1,12 +1,10 @@
-/** What goes into the agent-server machine, what it keeps, and what it tells. The chart is in `agent-server.ts`. */
+/** Input, context, events and emitted events of the agent-server machine. The chart is in `agent-server.ts`. */
 import type { ApiProxyEventToParent, ApiProxyPolicy } from './api-proxy.ts';
-import type { FailureKind, ProcessEvent } from './process-events.ts';
+import type { FailureKind, OfWorkspace, ProcessEvent } from './process-events.ts';
 
 /** Durations that shape the chart, in milliseconds, and the restart policy. Data: it comes from configuration. */
 export interface SupervisionPolicy extends ApiProxyPolicy {
   readonly startDeadlineMs: number;
-  readonly livenessFailures: number;
-  readonly unhealthyGraceMs: number;
   /** Stop a server that has been idle this long; 0 means never. */
   readonly idleStopMs: number;
 }
@@ -24,6 +22,12 @@ export interface Preparation {
   readonly ports: readonly { readonly service: string; readonly port: number }[];
   /** The policy as configured now; absent when nothing was read. */
   readonly policy?: SupervisionPolicy;
+}
+
+export interface PrepareInput extends OfWorkspace {
+  readonly mayStart: boolean;
+  /** The sidecar whose address and key a new agent server gets. */
+  readonly sidecar: number | null;
 }
 
 /** What `readiness` saw: the version the server told, and when. */
@@ -54,9 +58,17 @@ export interface AgentServerContext {
   readonly failureKind: FailureKind | null;
   readonly retriable: boolean;
   readonly stopReason: StopReason | null;
-  readonly wantsProxy: boolean;
-  readonly replacesProxy: boolean;
-  readonly proxy: 'none' | 'starting' | 'running' | 'exited';
+  /** The sidecar of the present run, and of the next one unless a request changes it; null: none. */
+  readonly sidecar: number | null;
+  /** The sidecar that was ready last: a start that requests none returns to it after a failed replacement. */
+  readonly provenSidecar: number | null;
+  /** Another sidecar requested while this run was under way. Shown, and never applied by itself. */
+  readonly pendingSidecar: SidecarReference | null;
+  readonly proxy: 'none' | 'starting' | 'running' | 'unhealthy' | 'exited';
+  /** The sidecar that the child actor runs; null without a child actor. */
+  readonly proxySidecar: number | null;
+  /** The child actor was asked to stop: a start waits until it is gone. */
+  readonly isProxyLeaving: boolean;
   readonly proxyPid: number | null;
   readonly proxyError: string | null;
   readonly ports: Preparation['ports'];
@@ -72,15 +84,20 @@ export interface AgentServerContext {
   readonly lockRaces: number;
   /** False while adopting: what is not alive any more is not started. */
   readonly mayStart: boolean;
+  /** A start or a process of this incarnation was emitted, and its end was not yet. */
+  readonly owesExit: boolean;
 }
 
-/** How a request wants the sidecar: absent means no opinion. */
-type ProxyWish = { readonly proxy?: 'keep' | 'replace' | 'none' };
+/** Number of a sidecar request, which the Hub holds because it contains a key; `none`: without a sidecar. */
+export type SidecarReference = number | 'none';
+
+/** The sidecar that a request names; absent: it leaves the choice as it is. */
+type SidecarChoice = { readonly sidecar?: SidecarReference };
 
 export type AgentServerEvent =
-  | ({ readonly type: 'ENSURE' } & ProxyWish)
-  | ({ readonly type: 'RESTART' } & ProxyWish)
-  | ({ readonly type: 'ADOPT' } & ProxyWish)
+  | ({ readonly type: 'ENSURE' } & SidecarChoice)
+  | ({ readonly type: 'RESTART' } & SidecarChoice)
+  | ({ readonly type: 'ADOPT' } & SidecarChoice)
   | { readonly type: 'STOP'; readonly reason: 'user' | 'hub' }
   | { readonly type: 'PROBE.PASSED'; readonly incarnation: number; readonly idleMs: number }
   | { readonly type: 'PROBE.FAILED'; readonly incarnation: number; readonly error: string }
@@ -112,9 +129,17 @@ export type AgentServerEmitted =
       readonly stopReason: StopReason | null;
       readonly delayMs: number | null;
     }
-  | { readonly type: 'apiProxy.running'; readonly pid: number }
+  | { readonly type: 'apiProxy.running'; readonly sidecar: number; readonly pid: number }
+  | {
+      readonly type: 'apiProxy.unhealthy';
+      readonly sidecar: number;
+      readonly pid: number | null;
+      readonly error: string;
+      readonly consecutiveFailures: number;
+    }
   | {
       readonly type: 'apiProxy.exited';
+      readonly sidecar: number;
       readonly pid: number | null;
       readonly exitCode: number | null;
       readonly signal: string | null;

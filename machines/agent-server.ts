@@ -4,14 +4,15 @@
  *
  * Detailed operation
  * 1. `ENSURE` leads from rest to `starting`. The `prepare` actor looks who owns the workspace and plans ports.
- * 2. The sidecar, when one is wanted, must be running before the server is spawned. A server that lives already is taken
- *    over at once, with its sidecar beside it.
+ * 2. The sidecar, when one is requested, must be running before the server is spawned. A server that already runs is
+ *    adopted at once, with its sidecar beside it. A request for another sidecar does not disturb a run: it is pending
+ *    until a `RESTART` names it. After a failed replacement a start without a request returns to the proven sidecar.
  * 3. The `process` actor lives from spawning until the process group is verified empty, whatever state the machine
  *    is in meanwhile; its events carry the incarnation, and those of an earlier one are ignored.
  * 4. `readiness` must answer before `running` is entered. `liveness` then probes; three failures in a row make it
  *    `unhealthy`, one success makes it `running` again, and a spent grace period makes it stop and start anew.
- * 5. An exit nobody asked for is counted. The policy decides between back-off, rest, and giving up.
- * 6. A stop is polite, then forceful, and does not end before the group is empty.
+ * 5. An exit without a stop request is counted. The policy decides between back-off, rest, and giving up.
+ * 6. A stop is polite, then forceful, and does not end before the group is empty. Every death is emitted once.
  */
 import { not } from 'xstate';
 import { agentServerSetup, atRest } from './agent-server-setup.ts';
@@ -24,8 +25,9 @@ export const agentServerMachine = agentServerSetup.createMachine({
   initial: 'stopped',
   on: {
     'PROXY.RUNNING': { actions: ['noteProxyRunning', 'announceProxyRunning'] },
+    'PROXY.UNHEALTHY': { actions: ['noteProxyUnhealthy', 'announceProxyUnhealthy'] },
     'PROXY.EXITED': { actions: ['noteProxyExited', 'announceProxyExited'] },
-    'PROXY.STOPPED': { actions: ['noteProxyStopped', 'announceProxyExited', 'releaseProxy'] },
+    'PROXY.STOPPED': { actions: ['announceProxyExited', 'noteProxyStopped', 'releaseProxy'] },
   },
   states: {
     stopped: {
@@ -33,9 +35,9 @@ export const agentServerMachine = agentServerSetup.createMachine({
       tags: ['settled'],
       entry: 'clearForRest',
       on: {
-        ENSURE: { target: 'starting', actions: 'takeOperatorsStart' },
-        RESTART: { target: 'starting', actions: 'takeOperatorsStart' },
-        ADOPT: { target: 'starting', actions: 'takeOperatorsStart' },
+        ENSURE: { target: 'starting', actions: ['chooseSidecar', 'takeOperatorsStart'] },
+        RESTART: { target: 'starting', actions: ['chooseSidecar', 'takeOperatorsStart'] },
+        ADOPT: { target: 'starting', actions: ['chooseSidecar', 'takeOperatorsStart'] },
       },
     },
     starting: {
@@ -54,14 +56,19 @@ export const agentServerMachine = agentServerSetup.createMachine({
           { guard: not('isOurs'), target: 'stopping', actions: ['stopAsAsked', 'letGo', 'releaseProcess'] },
           { target: 'stopping', actions: 'stopAsAsked' },
         ],
-        ENSURE: {},
+        ENSURE: { actions: 'notePendingSidecar' },
         RESTART: [
           {
             guard: not('isOurs'),
             target: 'stopping',
-            actions: ['wishProxy', { type: 'stopBecause', params: { reason: 'restart' } }, 'letGo', 'releaseProcess'],
+            actions: [
+              'chooseSidecar',
+              { type: 'stopBecause', params: { reason: 'restart' } },
+              'letGo',
+              'releaseProcess',
+            ],
           },
-          { target: 'stopping', actions: ['wishProxy', { type: 'stopBecause', params: { reason: 'restart' } }] },
+          { target: 'stopping', actions: ['chooseSidecar', { type: 'stopBecause', params: { reason: 'restart' } }] },
         ],
         'PROCESS.EXITED': [
           { guard: 'lostTheLockRace', target: '.preparing', actions: ['releaseProcess', 'beginAnotherTry'] },
@@ -88,7 +95,7 @@ export const agentServerMachine = agentServerSetup.createMachine({
           on: {
             'PROXY.STOPPED': {
               target: 'preparing',
-              actions: ['noteProxyStopped', 'announceProxyExited', 'releaseProxy'],
+              actions: ['announceProxyExited', 'noteProxyStopped', 'releaseProxy'],
             },
           },
         },
@@ -101,6 +108,7 @@ export const agentServerMachine = agentServerSetup.createMachine({
               workspacePath: context.workspacePath,
               incarnation: context.incarnation,
               mayStart: context.mayStart,
+              sidecar: context.sidecar,
             }),
             onDone: [
               {
@@ -217,11 +225,11 @@ export const agentServerMachine = agentServerSetup.createMachine({
         input: ({ context }) => ({ workspacePath: context.workspacePath, incarnation: context.incarnation }),
       },
       on: {
-        ENSURE: { actions: 'reviveProxy' },
+        ENSURE: { actions: ['notePendingSidecar', 'reviveProxy'] },
         RESTART: {
           guard: 'isOurs',
           target: 'stopping',
-          actions: ['wishProxy', { type: 'stopBecause', params: { reason: 'restart' } }],
+          actions: ['chooseSidecar', { type: 'stopBecause', params: { reason: 'restart' } }],
         },
         STOP: { guard: 'isOurs', target: 'stopping', actions: 'stopAsAsked' },
         'PROBE.PASSED': [
@@ -265,12 +273,12 @@ export const agentServerMachine = agentServerSetup.createMachine({
         ENSURE: {
           guard: 'isOurs',
           target: 'stopping',
-          actions: ['wishProxy', { type: 'stopBecause', params: { reason: 'restart' } }],
+          actions: ['chooseSidecar', { type: 'stopBecause', params: { reason: 'restart' } }],
         },
         RESTART: {
           guard: 'isOurs',
           target: 'stopping',
-          actions: ['wishProxy', { type: 'stopBecause', params: { reason: 'restart' } }],
+          actions: ['chooseSidecar', { type: 'stopBecause', params: { reason: 'restart' } }],
         },
         STOP: { guard: 'isOurs', target: 'stopping', actions: 'stopAsAsked' },
         'PROCESS.EXITED': {
@@ -284,8 +292,8 @@ export const agentServerMachine = agentServerSetup.createMachine({
       description: 'On the way down: politely, then by force, and never done before the process group is empty.',
       initial: 'choosing',
       on: {
-        ENSURE: { actions: ['wishProxy', { type: 'stopBecause', params: { reason: 'restart' } }] },
-        RESTART: { actions: ['wishProxy', { type: 'stopBecause', params: { reason: 'restart' } }] },
+        ENSURE: { actions: ['chooseSidecar', { type: 'stopBecause', params: { reason: 'restart' } }] },
+        RESTART: { actions: ['chooseSidecar', { type: 'stopBecause', params: { reason: 'restart' } }] },
         STOP: { actions: 'stopAsAsked' },
         'PROCESS.EXITED': [
           {
@@ -323,16 +331,16 @@ export const agentServerMachine = agentServerSetup.createMachine({
             {
               guard: 'restartFollowsStop',
               target: '#agent-server.starting',
-              actions: ['announceExited', 'takeOperatorsStart'],
+              actions: ['announceStopped', 'takeOperatorsStart'],
             },
             { guard: 'recoveryIsHopeless', target: '#agent-server.exited.givenUp' },
             {
               guard: 'recoveryFollowsStop',
               target: '#agent-server.starting',
-              actions: ['announceExited', 'countRecovery'],
+              actions: ['announceStopped', 'countRecovery'],
             },
             { guard: 'hasProxy', target: 'stoppingProxy' },
-            { target: '#agent-server.stopped', actions: 'announceExited' },
+            { target: '#agent-server.stopped', actions: 'announceStopped' },
           ],
         },
         stoppingProxy: {
@@ -341,7 +349,7 @@ export const agentServerMachine = agentServerSetup.createMachine({
           on: {
             'PROXY.STOPPED': {
               target: 'settling',
-              actions: ['noteProxyStopped', 'announceProxyExited', 'releaseProxy'],
+              actions: ['announceProxyExited', 'noteProxyStopped', 'releaseProxy'],
             },
           },
         },
@@ -352,8 +360,8 @@ export const agentServerMachine = agentServerSetup.createMachine({
       tags: ['settled'],
       initial: 'deciding',
       on: {
-        ENSURE: { target: 'starting', actions: 'takeOperatorsStart' },
-        RESTART: { target: 'starting', actions: 'takeOperatorsStart' },
+        ENSURE: { target: 'starting', actions: ['returnToProvenSidecar', 'chooseSidecar', 'takeOperatorsStart'] },
+        RESTART: { target: 'starting', actions: ['returnToProvenSidecar', 'chooseSidecar', 'takeOperatorsStart'] },
         STOP: { target: 'stopping', actions: 'stopAsAsked' },
       },
       states: {
@@ -369,7 +377,12 @@ export const agentServerMachine = agentServerSetup.createMachine({
           description: 'A restart is due after a pause that doubles with every failure.',
           entry: ['planRestart', 'announceExited'],
           after: { backoff: { target: '#agent-server.starting' } },
-          on: { ENSURE: { target: '#agent-server.starting', actions: 'skipTheWait' } },
+          on: {
+            ENSURE: {
+              target: '#agent-server.starting',
+              actions: ['returnToProvenSidecar', 'chooseSidecar', 'skipTheWait'],
+            },
+          },
         },
         resting: {
           description: 'No restart: the policy says so, or trying again cannot help.',

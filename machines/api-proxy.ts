@@ -1,12 +1,14 @@
 /**
  * The sidecar of one workspace: a third-party model proxy that must be ready before the agent server that uses it.
- * A child of the agent-server machine, which it tells of every change; it is revived under the same restart policy.
+ * A child of the agent-server machine, which is notified of every change; restarted under the same policy.
  *
  * Detailed operation
- * 1. It is spawned, or taken over when its server is. It is ready when its model list answers with the key.
- * 2. A sidecar that never became ready is killed and rests: the start that wanted it has failed.
- * 3. One that has served is revived after a back-off when it dies, until it dies too often; its server runs on meanwhile.
- * 4. A stop is polite, then forceful, and is told when the group is empty.
+ * 1. The process is spawned, or adopted together with its server. It is ready when its model list answers with the key.
+ * 2. A sidecar that never became ready is killed and rests: the start that requested it has failed.
+ * 3. `liveness` probes a ready sidecar. Several failures in a row make it `unhealthy`; one success makes it `running`
+ *    again. After the grace period, or at a `PROXY.START`, it is ended and counts as failed.
+ * 4. A sidecar that has served is restarted after a back-off until it fails too often; its server runs on meanwhile.
+ * 5. A stop sends SIGTERM, then SIGKILL, and is reported when the process group is empty.
  */
 import { assign, fromCallback, fromPromise, sendParent, sendTo, setup, spawnChild, stopChild } from 'xstate';
 import {
@@ -22,6 +24,8 @@ import { addFailure, backoffDelay, exceedsIntensity, type RestartPolicy, roll } 
 /** Incarnations of a sidecar are counted apart from those of its server. */
 export interface ApiProxyPolicy extends RestartPolicy {
   readonly proxyDeadlineMs: number;
+  readonly livenessFailures: number;
+  readonly unhealthyGraceMs: number;
   readonly gracefulStopMs: number;
   readonly killVerifyMs: number;
 }
@@ -33,10 +37,13 @@ export interface ApiProxyInput {
   readonly seed: number;
   /** Take over the process that an earlier Hub started, if it still lives, instead of starting one. */
   readonly adopt: boolean;
+  /** Number of the request that describes this sidecar; the Hub holds the request, which contains a key. */
+  readonly sidecar: number;
 }
 
 export interface ApiProxyContext {
   readonly workspacePath: string;
+  readonly sidecar: number;
   readonly policy: ApiProxyPolicy;
   readonly seed: number;
   readonly adopt: boolean;
@@ -52,12 +59,26 @@ export interface ApiProxyContext {
   /** It has been ready before: from then on an exit is followed by a restart. */
   readonly hasServed: boolean;
   readonly runningSince: number | null;
+  readonly probeFailures: number;
+  /** A start was requested while the process was still ending. */
+  readonly startFollows: boolean;
 }
 
-export type ApiProxyEvent = { readonly type: 'PROXY.START' } | { readonly type: 'PROXY.STOP' } | ProcessEvent;
+export type ApiProxyEvent =
+  | { readonly type: 'PROXY.START' }
+  | { readonly type: 'PROXY.STOP' }
+  | { readonly type: 'PROBE.PASSED'; readonly incarnation: number }
+  | { readonly type: 'PROBE.FAILED'; readonly incarnation: number; readonly error: string }
+  | ProcessEvent;
 
 export type ApiProxyEventToParent =
   | { readonly type: 'PROXY.RUNNING'; readonly pid: number }
+  | {
+      readonly type: 'PROXY.UNHEALTHY';
+      readonly pid: number | null;
+      readonly error: string;
+      readonly consecutiveFailures: number;
+    }
   | {
       readonly type: 'PROXY.EXITED';
       readonly pid: number | null;
@@ -66,13 +87,25 @@ export type ApiProxyEventToParent =
       readonly error: string | null;
       /** No restart will follow by itself. */
       readonly final: boolean;
+      /** The next start is under way. */
+      readonly restarts: boolean;
     }
   | {
       readonly type: 'PROXY.STOPPED';
+      /** The process that this stop ended; null when none was left. */
       readonly pid: number | null;
       readonly exitCode: number | null;
       readonly signal: string | null;
     };
+
+/** What the actors of a sidecar get: whose sidecar, which one, and in which incarnation. */
+export interface SidecarActorInput extends OfWorkspace {
+  readonly sidecar: number;
+}
+
+function actorInput({ workspacePath, incarnation, sidecar }: ApiProxyContext): SidecarActorInput {
+  return { workspacePath, incarnation, sidecar };
+}
 
 export const apiProxyMachine = setup({
   types: {
@@ -82,16 +115,25 @@ export const apiProxyMachine = setup({
   },
   actors: {
     process: fromCallback<ProcessCommand, ProcessInput>(() => {}),
-    readiness: fromPromise<{ readonly at: number }, OfWorkspace>(() => Promise.reject(new Error('not provided'))),
+    readiness: fromPromise<{ readonly at: number }, SidecarActorInput>(() => Promise.reject(new Error('not provided'))),
+    liveness: fromCallback<{ readonly type: string }, SidecarActorInput>(() => {}),
   },
   delays: {
     proxyDeadline: ({ context }) => context.policy.proxyDeadlineMs,
     backoff: ({ context }) => context.delayMs,
+    unhealthyGrace: ({ context }) => context.policy.unhealthyGraceMs,
     gracefulStop: ({ context }) => context.policy.gracefulStopMs,
     killVerify: ({ context }) => context.policy.killVerifyMs,
   },
   guards: {
     isThisIncarnation: ({ context, event }) => 'incarnation' in event && event.incarnation === context.incarnation,
+    reachesFailureThreshold: ({ context, event }) =>
+      event.type === 'PROBE.FAILED' &&
+      event.incarnation === context.incarnation &&
+      context.probeFailures + 1 >= context.policy.livenessFailures,
+    startFollows: ({ context, event }) =>
+      'incarnation' in event && event.incarnation === context.incarnation && context.startFollows,
+    mayRestart: ({ context }) => context.policy.restart !== 'never',
     restsForGood: ({ context }) => !context.hasServed || context.policy.restart === 'never',
     gaveUp: ({ context }) => exceedsIntensity(context.failures, context.policy),
   },
@@ -104,12 +146,15 @@ export const apiProxyMachine = setup({
       signal: null,
       lastError: null,
       runningSince: null,
+      probeFailures: 0,
+      startFollows: false,
     })),
     spawnProcess: spawnChild('process', {
       id: 'process',
       input: ({ context }) => ({
         workspacePath: context.workspacePath,
         incarnation: context.incarnation,
+        sidecar: context.sidecar,
         mode: context.adopt ? ('adopt' as const) : ('spawn' as const),
       }),
     }),
@@ -147,6 +192,16 @@ export const apiProxyMachine = setup({
       lastError: `Sidecar process ${context.pid ?? '?'} did not end after SIGKILL; still waiting for it.`,
     })),
     noteServing: assign((_, ready: { readonly at: number }) => ({ hasServed: true, runningSince: ready.at })),
+    noteUnhealthy: assign(({ context, event }) =>
+      event.type === 'PROBE.FAILED'
+        ? { probeFailures: context.probeFailures + 1, lastError: `The sidecar does not answer: ${event.error}.` }
+        : {},
+    ),
+    noteRecovery: assign({ probeFailures: 0, lastError: null }),
+    countProbeFailure: assign(({ context }) => ({ probeFailures: context.probeFailures + 1 })),
+    forgetProbeFailures: assign({ probeFailures: 0 }),
+    requestStart: assign({ startFollows: true, failures: [], attempt: 0 }),
+    clearProcess: assign({ pid: null, exitCode: null, signal: null }),
     planRestart: assign(({ context }) => {
       const { dice, seed } = roll(context.seed);
       const attempt = context.attempt + 1;
@@ -154,13 +209,20 @@ export const apiProxyMachine = setup({
     }),
     takeOperatorsStart: assign({ failures: [], attempt: 0 }),
     tellRunning: sendParent(({ context }) => ({ type: 'PROXY.RUNNING', pid: context.pid ?? 0 })),
-    tellExited: sendParent(({ context }, params: { readonly final: boolean }) => ({
+    tellUnhealthy: sendParent(({ context }) => ({
+      type: 'PROXY.UNHEALTHY',
+      pid: context.pid,
+      error: context.lastError ?? 'no answer',
+      consecutiveFailures: context.probeFailures,
+    })),
+    tellExited: sendParent(({ context }, params: { readonly final: boolean; readonly restarts?: boolean }) => ({
       type: 'PROXY.EXITED',
       pid: context.pid,
       exitCode: context.exitCode,
       signal: context.signal,
       error: context.lastError,
       final: params.final,
+      restarts: params.restarts ?? false,
     })),
     tellStopped: sendParent(({ context }) => ({
       type: 'PROXY.STOPPED',
@@ -177,6 +239,7 @@ export const apiProxyMachine = setup({
     policy: input.policy,
     seed: input.seed,
     adopt: input.adopt,
+    sidecar: input.sidecar,
     incarnation: 0,
     hasProcess: false,
     pid: null,
@@ -188,6 +251,8 @@ export const apiProxyMachine = setup({
     delayMs: 0,
     hasServed: false,
     runningSince: null,
+    probeFailures: 0,
+    startFollows: false,
   }),
   initial: 'starting',
   states: {
@@ -223,7 +288,7 @@ export const apiProxyMachine = setup({
           invoke: {
             id: 'readiness',
             src: 'readiness',
-            input: ({ context }) => ({ workspacePath: context.workspacePath, incarnation: context.incarnation }),
+            input: ({ context }) => actorInput(context),
             onDone: {
               target: '#api-proxy.running',
               actions: [{ type: 'noteServing', params: ({ event }) => event.output }, 'forgetAdoption'],
@@ -249,15 +314,76 @@ export const apiProxyMachine = setup({
       },
     },
     running: {
-      description: 'Ready.',
+      description: 'Ready and answering.',
       entry: 'tellRunning',
+      invoke: { id: 'liveness', src: 'liveness', input: ({ context }) => actorInput(context) },
       on: {
         'PROXY.STOP': { target: 'stopping' },
+        'PROBE.PASSED': { guard: 'isThisIncarnation', actions: 'forgetProbeFailures' },
+        'PROBE.FAILED': [
+          { guard: 'reachesFailureThreshold', target: 'unhealthy', actions: 'noteUnhealthy' },
+          { guard: 'isThisIncarnation', actions: 'countProbeFailure' },
+        ],
         'PROCESS.EXITED': {
           guard: 'isThisIncarnation',
           target: 'exited',
           actions: ['keepExit', 'countFailureTime', 'releaseProcess'],
         },
+      },
+    },
+    unhealthy: {
+      description: 'Alive but not answering. It may recover; after the grace period it is restarted.',
+      entry: 'tellUnhealthy',
+      invoke: { id: 'liveness', src: 'liveness', input: ({ context }) => actorInput(context) },
+      after: { unhealthyGrace: { guard: 'mayRestart', target: 'ending' } },
+      on: {
+        'PROXY.START': { target: 'ending', actions: 'requestStart' },
+        'PROXY.STOP': { target: 'stopping' },
+        'PROBE.PASSED': { guard: 'isThisIncarnation', target: 'running', actions: 'noteRecovery' },
+        'PROBE.FAILED': { guard: 'isThisIncarnation', actions: 'countProbeFailure' },
+        'PROCESS.EXITED': {
+          guard: 'isThisIncarnation',
+          target: 'exited',
+          actions: ['keepExit', 'countFailureTime', 'releaseProcess'],
+        },
+      },
+    },
+    ending: {
+      description: 'An unhealthy sidecar is ended so that another can start: SIGTERM, then SIGKILL.',
+      initial: 'terminating',
+      on: {
+        'PROXY.START': { actions: 'requestStart' },
+        'PROXY.STOP': { target: 'stopping' },
+        'PROCESS.EXITED': [
+          {
+            guard: 'startFollows',
+            target: 'starting',
+            actions: [
+              'keepExit',
+              'countFailureTime',
+              'releaseProcess',
+              { type: 'tellExited', params: { final: false, restarts: true } },
+            ],
+          },
+          {
+            guard: 'isThisIncarnation',
+            target: 'exited',
+            actions: ['keepExit', 'countFailureTime', 'releaseProcess'],
+          },
+        ],
+      },
+      states: {
+        terminating: {
+          description: 'SIGTERM was sent to the group.',
+          entry: 'terminateProcess',
+          after: { gracefulStop: { target: 'killing' } },
+        },
+        killing: {
+          description: 'SIGKILL was sent to the group.',
+          entry: 'killProcess',
+          after: { killVerify: { target: 'stuck', actions: 'blameUnkillable' } },
+        },
+        stuck: { description: 'The process survived SIGKILL.' },
       },
     },
     stopping: {
@@ -295,7 +421,7 @@ export const apiProxyMachine = setup({
       initial: 'deciding',
       on: {
         'PROXY.START': { target: 'starting', actions: 'takeOperatorsStart' },
-        'PROXY.STOP': { target: 'stopped' },
+        'PROXY.STOP': { target: 'stopped', actions: 'clearProcess' },
       },
       states: {
         deciding: {

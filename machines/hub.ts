@@ -1,14 +1,15 @@
 /**
  * The Hub itself, from boot to the end of the process. It is a root actor; every workspace is another, so the Hub keeps
- * only their count here. Only the winner of the OS lock ever touches state; the losers say who won and leave.
+ * only their count here. Only the winner of the OS lock ever touches state; a loser names the winner and leaves.
  *
  * Detailed operation
  * 1. `boot` makes the private directories and reads the configuration; `claim` asks the operating system for the lock.
- * 2. The winner binds its address. The lock file is published when it answers, so whoever reads it finds somebody there.
- * 3. Requests are served while `recover` still looks for what an earlier Hub left. A recovery that fails is told, no more.
- * 4. `SHUTDOWN` drains once: agent servers are stopped or handed over, at most until the deadline. Then streams end.
+ * 2. The winner binds its address. The lock file is published once it answers, so that a reader finds a server there.
+ * 3. Requests are served while `recover` still looks for what an earlier Hub left. A failed recovery is only reported.
+ * 4. While it serves, `watchAddress` reports a lock file that was removed or damaged; it is then published again.
+ * 5. `SHUTDOWN` drains once: agent servers are stopped or handed over, at most until the deadline. Then streams end.
  */
-import { assign, emit, fromPromise, setup } from 'xstate';
+import { assign, emit, fromCallback, fromPromise, sendTo, setup } from 'xstate';
 
 export interface HubContext {
   readonly drainDeadlineMs: number;
@@ -18,10 +19,22 @@ export interface HubContext {
   readonly adopted: number;
   /** Asked before it served: it serves for a moment, so that everything is wound up the one usual way. */
   readonly shutdownAsked: boolean;
+  /** How often the lock file was published again. */
+  readonly republished: number;
+  /** Why the lock file leads clients nowhere; null while it is as published. */
+  readonly addressProblem: string | null;
   readonly lastError: string | null;
 }
 
-export type HubMachineEvent = { readonly type: 'SHUTDOWN'; readonly mode: 'stop' | 'detach' };
+export type HubMachineEvent =
+  | { readonly type: 'SHUTDOWN'; readonly mode: 'stop' | 'detach' }
+  /** The lock file is missing, damaged or not private any more. */
+  | { readonly type: 'ADDRESS.LOST'; readonly problem: string }
+  | { readonly type: 'ADDRESS.PUBLISHED' }
+  | { readonly type: 'ADDRESS.UNPUBLISHED'; readonly error: string };
+
+/** Asks `watchAddress` to write the lock file again. */
+export type AddressCommand = { readonly type: 'PUBLISH' };
 
 export type HubEmitted =
   | { readonly type: 'hub.started'; readonly apiBaseUrl: string }
@@ -41,6 +54,7 @@ export const hubMachine = setup({
     claim: fromPromise<{ readonly won: boolean }>(notProvided),
     listen: fromPromise<{ readonly apiBaseUrl: string }>(notProvided),
     recover: fromPromise<{ readonly adopted: number }>(notProvided),
+    watchAddress: fromCallback<AddressCommand>(() => {}),
     drain: fromPromise<void, { readonly mode: 'stop' | 'detach' }>(notProvided),
     close: fromPromise<void>(notProvided),
   },
@@ -48,7 +62,13 @@ export const hubMachine = setup({
   actions: {
     keepAddress: assign((_, listening: { readonly apiBaseUrl: string }) => ({ apiBaseUrl: listening.apiBaseUrl })),
     keepAdopted: assign((_, recovered: { readonly adopted: number }) => ({ adopted: recovered.adopted })),
-    keepMode: assign(({ event }) => ({ mode: event.mode, shutdownAsked: true })),
+    noteAddressProblem: assign(({ event }) => (event.type === 'ADDRESS.LOST' ? { addressProblem: event.problem } : {})),
+    publishAddress: sendTo('watchAddress', { type: 'PUBLISH' }),
+    noteAddressPublished: assign(({ context }) => ({ addressProblem: null, republished: context.republished + 1 })),
+    notePublishFailure: assign(({ event }) =>
+      event.type === 'ADDRESS.UNPUBLISHED' ? { addressProblem: event.error } : {},
+    ),
+    keepMode: assign(({ event }) => (event.type === 'SHUTDOWN' ? { mode: event.mode, shutdownAsked: true } : {})),
     keepError: assign((_, params: { readonly error: unknown }) => ({
       lastError: params.error instanceof Error ? params.error.message : String(params.error),
     })),
@@ -69,6 +89,8 @@ export const hubMachine = setup({
     mode: 'stop',
     adopted: 0,
     shutdownAsked: false,
+    republished: 0,
+    addressProblem: null,
     lastError: null,
   }),
   initial: 'booting',
@@ -111,7 +133,13 @@ export const hubMachine = setup({
       entry: 'announceStarted',
       always: { guard: 'shutdownWasAsked', target: 'draining' },
       initial: 'recovering',
-      on: { SHUTDOWN: { target: 'draining', actions: 'keepMode' } },
+      invoke: { id: 'watchAddress', src: 'watchAddress' },
+      on: {
+        SHUTDOWN: { target: 'draining', actions: 'keepMode' },
+        'ADDRESS.LOST': { actions: ['noteAddressProblem', 'publishAddress'] },
+        'ADDRESS.PUBLISHED': { actions: 'noteAddressPublished' },
+        'ADDRESS.UNPUBLISHED': { actions: 'notePublishFailure' },
+      },
       states: {
         recovering: {
           description: 'Finding the agent servers that an earlier Hub left alive, and what it left half done.',

@@ -32,6 +32,8 @@ export interface OfWorkspace {
 
 export interface ProcessInput extends OfWorkspace {
   readonly mode: ProcessMode;
+  /** Number of the request that describes the sidecar; absent for an agent server. */
+  readonly sidecar?: number;
 }
 
 /** A failure as prepared by an invoked actor: a plain Error counts as `startFailed`, retriable. */

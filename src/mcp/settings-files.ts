@@ -1,15 +1,21 @@
-import { mkdirSync, readFileSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import * as v from 'valibot';
 import { AgentError } from '../agent/index.ts';
 import {
   ConfigError,
+  changeTrusted,
   type Layer,
-  mergeDeep,
+  quotedPath,
+  readUserSettings,
+  readWorkspaceText,
   resolveConfig,
   setMember,
-  userConfigFile,
+  TrustError,
+  type TrustPlace,
+  userLayers,
   workspaceConfigFile,
+  workspaceTrust,
 } from '../config/index.ts';
 import { McpServerName, McpServerSettings } from '../protocol/index.ts';
 import { writeFileAtomicAsync } from '../supervise/index.ts';
@@ -25,66 +31,83 @@ export interface SettingsFilesOptions {
 
 type RawServers = Readonly<Record<string, unknown>>;
 
-/** Where MCP servers are written down: the user's configuration, which is not ours to change, and the workspace's. */
+/** Reads MCP servers from both configuration files, and writes them to the file of a trusted workspace. */
 export class SettingsFiles {
-  readonly #userFile: string;
+  readonly #place: TrustPlace;
   readonly #workspaceFile: string;
   readonly #env: Environment;
 
   constructor({ home, workspacePath, env }: SettingsFilesOptions) {
-    this.#userFile = userConfigFile(home);
+    this.#place = { home, workspace: workspacePath };
     this.#workspaceFile = workspaceConfigFile(workspacePath);
     this.#env = env;
   }
 
-  /** Whether the workspace's file has this server: only then it can be changed from here. */
+  /** Whether the server in force is defined in the workspace's file: only then it can be changed from here. */
   isOwned(name: string): boolean {
-    return Object.hasOwn(serversIn(readLayer(this.#workspaceFile)), name);
+    return Object.hasOwn(this.#ownServers(), name);
   }
 
-  /** What the files say of a server, `${VARIABLES}` as they are written; undefined: they do not have it. */
+  /** Definition of a server as it is written, `${VARIABLES}` unexpanded; undefined: no file in force has it. */
   stored(name: string): unknown {
-    const [user = {}, own = {}] = [this.#userFile, this.#workspaceFile].map((file) => serversIn(readLayer(file)));
-    const merged = mergeDeep(user, own);
-    return Object.hasOwn(merged, name) ? merged[name] : undefined;
+    const both = [this.#ownServers(), serversIn(readable(() => readUserSettings(this.#place.home)))];
+    return both.find((servers) => Object.hasOwn(servers, name))?.[name];
   }
 
   /**
-   * Writes or removes (`undefined`) a server, when all settings are still valid with it. Nothing else in the file changes.
+   * Writes or removes (`undefined`) a server, when all settings are still valid with it. Nothing else in the file changes,
+   * and the workspace stays trusted.
+   *
    * @returns the settings of this server that are in force from now on; undefined: none
-   * @throws AgentError `mcpServerInvalid`, and nothing has changed
+   * @throws AgentError `mcpServerInvalid`, `workspaceRestricted`; nothing has changed then
    */
   async write(name: string, settings: McpServerSettings | undefined): Promise<McpServerSettings | undefined> {
-    const user = readLayer(this.#userFile);
-    const written = settings && (Object.hasOwn(serversIn(user), name) ? settings : withoutDefaults(settings));
-    const source = this.#change(name, written);
-    const inForce = this.#resolve(name, [user, { file: this.#workspaceFile, settings: JSON.parse(stripMark(source)) }]);
-    mkdirSync(dirname(this.#workspaceFile), { recursive: true, mode: 0o700 });
-    await writeFileAtomicAsync(this.#workspaceFile, source);
+    const { text = '{}\n', before } = this.#read(name);
+    const source = setMember(text, [sectionIn(before) ?? 'McpServers', name], settings && withoutDefaults(settings));
+    const after: RawServers = JSON.parse(stripMark(source));
+    const inForce = this.#resolve(name, { file: this.#workspaceFile, settings: after });
+    try {
+      await changeTrusted(this.#place, { before, after }, async () => {
+        mkdirSync(dirname(this.#workspaceFile), { recursive: true, mode: 0o700 });
+        await writeFileAtomicAsync(this.#workspaceFile, source);
+      });
+    } catch (error) {
+      if (error instanceof TrustError) throw restricted(this.#place.workspace, error);
+      throw error;
+    }
     return inForce;
   }
 
   /** Settings that are not written anywhere, as they would be in force. @throws AgentError `mcpServerInvalid` */
   expand(name: string, settings: McpServerSettings): McpServerSettings {
-    const expanded = this.#resolve(name, [{ file: 'the settings', settings: { McpServers: { [name]: settings } } }]);
+    const expanded = this.#resolve(name, { file: 'the settings', settings: { McpServers: { [name]: settings } } });
     if (!expanded) throw invalid(name, 'there are no settings');
     return expanded;
   }
 
-  #change(name: string, settings: unknown): string {
-    const source = readText(this.#workspaceFile) ?? '{}\n';
-    try {
-      const document: unknown = JSON.parse(stripMark(source));
-      if (typeof document !== 'object' || document === null || Array.isArray(document)) throw new SyntaxError();
-      return setMember(source, [sectionIn(document as RawServers) ?? 'McpServers', name], settings);
-    } catch (error) {
-      if (!(error instanceof SyntaxError)) throw error;
-      throw invalid(name, `${this.#workspaceFile} is not a JSON object: correct it first`);
-    }
+  /** Servers of the workspace's file; none of a restricted workspace is in force. */
+  #ownServers(): RawServers {
+    if (workspaceTrust(this.#place).trust === 'restricted') return {};
+    return serversIn(readable(() => parsed(readWorkspaceText(this.#place.workspace))));
   }
 
-  #resolve(name: string, layers: readonly Layer[]): McpServerSettings | undefined {
+  #read(name: string): { readonly text: string | undefined; readonly before: RawServers } {
     try {
+      const text = readWorkspaceText(this.#place.workspace);
+      const before: unknown = JSON.parse(stripMark(text ?? '{}'));
+      if (isObject(before)) return { text, before };
+    } catch (error) {
+      if (error instanceof ConfigError) throw invalid(name, error.message);
+      if (!(error instanceof SyntaxError)) throw error;
+    }
+    throw invalid(name, `${this.#workspaceFile} is not a JSON object: correct it first`);
+  }
+
+  /** As for a trusted workspace: of a restricted one nothing is written. */
+  #resolve(name: string, layer: Layer): McpServerSettings | undefined {
+    const workspace = { path: this.#place.workspace, trust: 'trusted' } as const;
+    try {
+      const layers = [...userLayers(this.#place.home), { ...layer, workspace }];
       const { McpServers: servers } = resolveConfig(layers, this.#env).config;
       return Object.hasOwn(servers, name) ? servers[name] : undefined;
     } catch (error) {
@@ -93,6 +116,13 @@ export class SettingsFiles {
     }
   }
 }
+
+const restricted = (workspacePath: string, cause: TrustError): AgentError =>
+  new AgentError(
+    'workspaceRestricted',
+    { workspacePath, problem: cause.message },
+    `review and trust it first: oratorio trust ${quotedPath(workspacePath)}`,
+  );
 
 const invalid = (name: string, problem: string): AgentError =>
   new AgentError('mcpServerInvalid', { name, problem }, problem);
@@ -118,29 +148,27 @@ export function checkSettings(name: string, settings: McpServerSettings, stored:
 const sectionIn = (document: RawServers): string | undefined =>
   Object.keys(document).findLast((key) => key.toLowerCase() === 'mcpservers');
 
-function serversIn({ settings }: Layer): RawServers {
-  const servers = settings[sectionIn(settings) ?? ''];
-  return typeof servers === 'object' && servers !== null && !Array.isArray(servers) ? (servers as RawServers) : {};
+const isObject = (value: unknown): value is RawServers =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+function serversIn(settings: RawServers | undefined): RawServers {
+  const servers = settings?.[sectionIn(settings) ?? ''];
+  return isObject(servers) ? servers : {};
 }
 
-/** A file that is not there, or that cannot be used (which whoever loads the configuration is told), has no servers. */
-function readLayer(file: string): Layer {
+/** A file that is missing or unusable has no servers; whatever loads the configuration reports the fault. */
+function readable(read: () => RawServers | undefined): RawServers | undefined {
   try {
-    const settings: unknown = JSON.parse(stripMark(readText(file) ?? '{}'));
-    if (typeof settings === 'object' && settings !== null) return { file, settings: settings as RawServers };
-  } catch {
-    // As above.
-  }
-  return { file, settings: {} };
-}
-
-function readText(file: string): string | undefined {
-  try {
-    return readFileSync(file, 'utf8');
+    return read();
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    if (error instanceof ConfigError || error instanceof SyntaxError) return undefined;
     throw error;
   }
+}
+
+function parsed(text: string | undefined): RawServers | undefined {
+  const settings: unknown = text === undefined ? undefined : JSON.parse(stripMark(text));
+  return isObject(settings) ? settings : undefined;
 }
 
 const stripMark = (source: string): string => (source.charCodeAt(0) === 0xfeff ? source.slice(1) : source);

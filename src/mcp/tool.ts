@@ -40,6 +40,7 @@ export function createTool(name: string, tool: ServerTool, host: ToolHost): Tool
         operation: 'call',
         target: `${serverName}/${tool.name}`,
         scopeKey: `mcp:${serverName}:${tool.name}`,
+        covers: `every call of ${tool.name} of the MCP server ${serverName}, with any arguments`,
       };
     },
     run: (args, context) => run(tool, args as Arguments, context, host),

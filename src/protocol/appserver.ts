@@ -18,7 +18,14 @@ import {
   Turn,
   TurnError,
 } from './threads.ts';
-import { ApprovalRequest, approvalDecisions, DynamicTool, DynamicToolCall, DynamicToolResult } from './tools.ts';
+import {
+  ApprovalRequest,
+  approvalDecisions,
+  approvalPolicies,
+  DynamicTool,
+  DynamicToolCall,
+  DynamicToolResult,
+} from './tools.ts';
 
 /** Version of this protocol: additive within a major. */
 export const protocolVersion = '1';
@@ -164,7 +171,14 @@ export const rpcMethods = {
   },
   'turn/start': {
     summary: 'Says something. The answer comes as notifications.',
-    params: v.object({ threadId: id, input: nonEmptyInput }),
+    params: v.object({
+      threadId: id,
+      input: nonEmptyInput,
+      approvalPolicy: v.pipe(
+        v.optional(v.picklist(approvalPolicies)),
+        v.description('For this turn and its sub-agents only; the thread keeps its own. Default: that of the thread.'),
+      ),
+    }),
     result: v.object({ turn: Turn }),
   },
   'turn/interrupt': {
@@ -379,7 +393,15 @@ export type ModelListResult = RpcResult<'model/list'>;
 export const serverRequests = {
   'item/approval/request': {
     params: ApprovalRequest,
-    result: v.object({ decision: v.picklist(approvalDecisions) }),
+    result: v.object({
+      decision: v.picklist(approvalDecisions),
+      unattended: v.pipe(
+        optionalFlag,
+        v.description(
+          'The client declined by itself: no user was asked. The model is not told that the user declined.',
+        ),
+      ),
+    }),
   },
   'item/tool/call': { params: DynamicToolCall, result: DynamicToolResult },
 } as const;

@@ -1,4 +1,5 @@
 /** Names that the page in the browser needs as values: no schema, so that no validator is shipped to it. */
+export * from './proof.ts';
 
 /** Pages of the one page. A server tells which it has. */
 export const pageViews = ['overview', 'sessions', 'actors', 'automations', 'settings', 'events', 'logs'] as const;

@@ -26,6 +26,12 @@ export const LoginInput = v.object({ username: v.string(), password: v.string() 
 export const LoginResult = v.object({ token: v.string(), expiresAt: v.string() });
 export type LoginResult = v.InferOutput<typeof LoginResult>;
 
+/** `POST /DashBoard/api/exchange`: proves to hold a token of an earlier start, `proof` being the MAC of `exchangeMessage`. */
+export const ExchangeInput = v.object({ key: v.string(), nonce: v.string(), proof: v.string() });
+/** The token of this start. */
+export const ExchangeResult = v.object({ token: v.string() });
+export type ExchangeResult = v.InferOutput<typeof ExchangeResult>;
+
 /** Of one part of the runtime: `threads`, `traces`, `automations`, `mcp`, `api`, `agui`, `dashboard`, `provider` … */
 export const ModuleState = v.object({
   name: v.string(),
@@ -73,6 +79,9 @@ export const DashboardSummary = v.object({
   /** Newest first, at most 20. */
   recentEvents: v.array(EventSummary),
   modules: v.array(ModuleState),
+  trust: v.picklist(['trusted', 'restricted']),
+  /** Sensitive settings of the workspace's file that are ignored; empty when it is trusted. */
+  restrictedSettings: v.array(v.string()),
 });
 export type DashboardSummary = v.InferOutput<typeof DashboardSummary>;
 

@@ -36,8 +36,24 @@ export const defaults = {
     recentStderrBytes: 16_384,
     portCooldownMs: 60_000,
   },
+  hub: {
+    /** How often `hub.lock` is checked where no file system event says that it changed. */
+    addressCheckMs: 5_000,
+    /** Pause between two publications of `hub.lock`. */
+    addressRestMs: 250,
+  },
   apiProxy: { readyDeadlineMs: 15_000, readyPollMs: 100, requestTimeoutMs: 3_000 },
-  client: { hubStartMs: 15_000, hubPollMs: 25, statusTimeoutMs: 2_000 },
+  client: {
+    hubStartMs: 15_000,
+    hubPollMs: 25,
+    statusTimeoutMs: 2_000,
+    /** An agent server that says nothing for this long is asked for a sign of life, and a person is notified. */
+    silenceNoticeMs: 2_000,
+    /** After this long without one the connection is given up. */
+    silenceDeadlineMs: 20_000,
+    /** For an interrupt, which a healthy server answers at once. */
+    interruptMs: 5_000,
+  },
   agent: {
     /** A call that is the same as this many before it in a row is not run again. */
     identicalCalls: 3,

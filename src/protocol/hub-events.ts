@@ -77,6 +77,15 @@ export const hubEventKinds = {
     meaning: 'The sidecar is ready.',
     data: v.object({ pid: number('Process id of the sidecar.'), endpoint: text('Its loopback address.') }),
   },
+  'apiProxy.unhealthy': {
+    meaning: 'The sidecar does not answer health checks.',
+    data: v.object({
+      endpoint: text('Its loopback address.'),
+      pid: numberOrNull('Process id of the sidecar.'),
+      error: text('What the last probe met.'),
+      consecutiveFailures: number('Probes that failed in a row.'),
+    }),
+  },
   'apiProxy.exited': {
     meaning: 'The sidecar has exited.',
     data: v.object({

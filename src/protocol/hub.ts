@@ -3,10 +3,18 @@
  * `GET /v1/openapi.json` and `docs/hub-api.md` are generated from them. Incoming objects tolerate unknown fields (§9).
  */
 import * as v from 'valibot';
+import { ProcessIdentity } from './launch.ts';
 
 const text = (description: string) => v.pipe(v.string(), v.description(description));
 const isoTime = (description: string) => v.pipe(v.string(), v.isoTimestamp(), v.description(description));
 const processId = v.pipe(v.number(), v.integer(), v.minValue(1), v.description('Process id.'));
+
+/** Answer of the proof route of each server: see `proof.ts`. */
+export const ServerProof = v.object({
+  proof: text('HMAC-SHA256 in base64url, keyed with the token that `key` names.'),
+  use: v.pipe(v.picklist(['token', 'exchange']), v.description('`exchange`: a dashboard token of an earlier start.')),
+  instance: text('Names this process in an exchange of dashboard tokens.'),
+});
 
 /** `hub.lock` (§2.2). Clients must verify it before they trust it (§4.2 rule 3). */
 export const HubLock = v.object({
@@ -15,6 +23,7 @@ export const HubLock = v.object({
   token: text('Bearer token of every route but GET /v1/status.'),
   startedAt: isoTime('When this Hub started.'),
   version: text('Version of the Hub.'),
+  identity: v.optional(ProcessIdentity),
 });
 export type HubLock = v.InferOutput<typeof HubLock>;
 
@@ -67,7 +76,7 @@ export type ServiceStatus = v.InferOutput<typeof ServiceStatus>;
 
 /** A workspace's agent server (§2.4), with our additions after the specification's fields. */
 export const AppServerRecord = v.object({
-  workspacePath: text('Path as it was asked for first.'),
+  workspacePath: text('Path as requested by this caller; in a list, as requested last.'),
   canonicalWorkspacePath: text('Real path: one per workspace, whatever the spelling.'),
   state: AppServerState,
   pid: v.nullable(processId),
@@ -89,6 +98,16 @@ export const AppServerRecord = v.object({
   nextAttemptAt: v.pipe(v.nullable(v.string()), v.description('When the supervisor will try again.')),
   lastStartedAt: v.nullable(v.string()),
   lastExitedAt: v.nullable(v.string()),
+  trust: v.pipe(
+    v.picklist(['trusted', 'restricted']),
+    v.description('restricted: the next start ignores sensitive settings of the workspace; see oratorio trust.'),
+  ),
+  restrictedSettings: v.pipe(
+    v.array(v.string()),
+    v.description(
+      'Sensitive settings in the config.json of the workspace that are ignored, e.g. EndPoint; empty when trusted.',
+    ),
+  ),
 });
 export type AppServerRecord = v.InferOutput<typeof AppServerRecord>;
 

@@ -69,6 +69,11 @@ export const rpcErrors = {
     message: 'MCP server read-only',
     when: 'It is configured for all workspaces of the user; change it there.',
   },
+  workspaceRestricted: {
+    code: -32076,
+    message: 'Workspace restricted',
+    when: 'Settings that start programs are written only to a workspace that the user trusts: oratorio trust.',
+  },
 } as const satisfies Record<string, { code: number; message: string; when: string }>;
 export type RpcErrorName = keyof typeof rpcErrors;
 

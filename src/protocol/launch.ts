@@ -36,7 +36,10 @@ export const ProcessIdentity = v.object({
 });
 export type ProcessIdentity = v.InferOutput<typeof ProcessIdentity>;
 
-/** `<workspace>/.oratorio/appserver.lock`: the address of the agent server that holds the workspace's OS lock. */
+/**
+ * `<home>/workspaces/<key>/appserver.json`: the agent server that holds a workspace's OS lock, for this user's own
+ * programs. Rights are read from here only: a clone cannot contain it.
+ */
 export const AppServerLock = v.object({
   version: v.literal(1),
   pid: v.number(),
@@ -49,5 +52,23 @@ export const AppServerLock = v.object({
   serverVersion: v.string(),
   /** Real addresses, tokens included. The keys present are the services that this server serves. */
   endpoints: v.objectWithRest({ appServerWebSocket: v.string() }, v.string()),
+  /** By service: why its address is not the one that was asked for. */
+  serviceNotes: v.optional(v.record(v.string(), v.string())),
 });
 export type AppServerLock = v.InferOutput<typeof AppServerLock>;
+
+/**
+ * `<workspace>/.oratorio/appserver.lock`: names the agent server that holds the workspace's OS lock, for a message. Addresses
+ * are without token, and nothing reads a right from it. That of 0.1.0 held more, which is left out here.
+ */
+export const WorkspaceLock = v.object({
+  version: v.literal(1),
+  pid: v.number(),
+  identity: ProcessIdentity,
+  workspacePath: v.string(),
+  managedByHub: v.boolean(),
+  startedAt: v.string(),
+  serverVersion: v.string(),
+  endpoints: v.record(v.string(), v.string()),
+});
+export type WorkspaceLock = v.InferOutput<typeof WorkspaceLock>;

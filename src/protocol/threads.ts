@@ -101,7 +101,9 @@ export const Item = v.variant('type', [
     approvalType: v.picklist(approvalKinds),
     operation: v.string(),
     target: v.string(),
+    workingDirectory: v.optional(v.string()),
     scopeKey: v.string(),
+    covers: v.optional(v.string()),
     reason: v.optional(v.string()),
   }),
   v.object({

@@ -25,10 +25,14 @@ export const ApprovalRequest = v.object({
   approvalType: v.picklist(approvalKinds),
   /** E.g. `write`, `run`. */
   operation: v.string(),
-  /** The path, command or address. */
+  /** The whole path, command or address: other people's text, also with line breaks and control characters. */
   target: v.string(),
-  /** What `acceptForSession` and `acceptAlways` allow from then on. */
+  /** Real directory that a command runs in. */
+  workingDirectory: v.optional(v.string()),
+  /** Key of what `acceptForSession` and `acceptAlways` allow from then on. */
   scopeKey: v.string(),
+  /** The same in words, e.g. `this command in /ws`. */
+  covers: v.optional(v.string()),
   reason: v.optional(v.string()),
   createdAt: v.string(),
   /** When it declines itself. */

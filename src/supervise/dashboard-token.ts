@@ -1,79 +1,162 @@
 import { randomBytes } from 'node:crypto';
-import { chmodSync, linkSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, linkSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { writeFileAtomic } from './files.ts';
+import * as v from 'valibot';
+import { workspaceStateDirectory } from '../config/index.ts';
+import { ensurePrivateDirectory, readBoundedFile, readJson, writeFileAtomic } from '../lib/index.ts';
 
-/** Where the token of this user's dashboards is: one for all workspaces, so that a bookmark survives restarts. */
-export const dashboardTokenFile = (home: string): string => join(home, 'dashboard.token');
+/** The token that opens the dashboards of one workspace, and those that it replaced. */
+export interface DashboardTokens {
+  readonly current: string;
+  /** Tokens of earlier starts that a page may still exchange for the current one; the newest first. */
+  readonly earlier: readonly string[];
+}
+
+const tokenName = 'dashboard.token';
+const earlierName = 'dashboard.earlier.json';
+/** How many earlier tokens are stored, and how long after its replacement one may be exchanged. */
+const maxEarlier = 4;
+const earlierMs = 3_600_000;
 
 /** 32 random bytes in an alphabet that needs no escaping in a URL. */
 const shape = /^[A-Za-z0-9_-]{43}$/;
+const Token = v.pipe(v.string(), v.regex(shape));
+const Earlier = v.array(v.object({ token: Token, replacedAt: v.number() }));
+type Earlier = v.InferOutput<typeof Earlier>;
+
 const makeToken = (): string => randomBytes(32).toString('base64url');
 
+/** File of the token that opens the dashboards of a workspace (0600), below the user's home. */
+export const dashboardTokenFile = (home: string, canonicalPath: string): string =>
+  join(workspaceStateDirectory(home, canonicalPath), tokenName);
+
 /**
- * The token of this user's dashboards; made when there is none (0600). Processes that ask at the same time get the same.
+ * Reads the token that opens the dashboards of a workspace, or makes it (0600). Processes that ask at the same time get the
+ * same one.
  *
  * @param home the user's home of Oratorio
+ * @param canonicalPath real path of the workspace
  * @throws Error when it can be neither read nor written
  */
-export function dashboardToken(home: string): string {
-  return readToken(home) ?? createToken(home);
+export function dashboardToken(home: string, canonicalPath: string): string {
+  const directory = openDirectory(home, canonicalPath);
+  return readToken(directory) ?? createToken(directory);
 }
 
-/** Puts another token in its place: from now on the old one opens nothing. */
-export function renewDashboardToken(home: string): string {
-  mkdirSync(home, { recursive: true, mode: 0o700 });
-  const token = makeToken();
-  writeFileAtomic(dashboardTokenFile(home), `${token}\n`);
-  return token;
+/**
+ * Replaces the token at the start of a workspace's agent server, which holds the workspace's lock. For one hour a page that is
+ * open can exchange the earlier token.
+ *
+ * @param nowMs milliseconds since the epoch
+ * @throws Error when it cannot be written
+ */
+export function rotateDashboardToken(home: string, canonicalPath: string, nowMs = Date.now()): void {
+  removeUserWideToken(home);
+  const directory = openDirectory(home, canonicalPath);
+  const replaced = readToken(directory);
+  const earlier = [
+    ...(replaced === undefined ? [] : [{ token: replaced, replacedAt: nowMs }]),
+    ...readEarlier(directory).filter((each) => isExchangeable(each, nowMs)),
+  ];
+  // Before the token itself: a crash between both leaves the current token listed twice, never an open page locked out.
+  if (earlier.length > 0)
+    writeFileAtomic(join(directory, earlierName), `${JSON.stringify(earlier.slice(0, maxEarlier))}\n`);
+  writeFileAtomic(join(directory, tokenName), `${makeToken()}\n`);
 }
 
-function readToken(home: string): string | undefined {
-  const file = dashboardTokenFile(home);
+/** Makes new tokens for all workspaces of a home: the old ones open nothing from now on, and cannot be exchanged. */
+export function revokeDashboardTokens(home: string): void {
+  removeUserWideToken(home);
+  const parent = join(home, 'workspaces');
+  for (const name of directoriesIn(parent)) {
+    const directory = join(parent, name);
+    rmSync(join(directory, earlierName), { force: true });
+    if (statSync(join(directory, tokenName), { throwIfNoEntry: false }))
+      writeFileAtomic(join(directory, tokenName), `${makeToken()}\n`);
+  }
+}
+
+/** Returns a reader of the tokens as they are now: a change by another process holds at once. Each call looks at both files, which costs some microseconds. */
+export function watchedDashboardTokens(home: string, canonicalPath: string): () => DashboardTokens {
+  const current = dashboardToken(home, canonicalPath);
+  const directory = workspaceStateDirectory(home, canonicalPath);
+  let known = { current, earlier: readEarlier(directory) };
+  let seen = stamp(directory);
+  return () => {
+    const now = stamp(directory);
+    if (now !== seen) {
+      known = { current: dashboardToken(home, canonicalPath), earlier: readEarlier(directory) };
+      seen = stamp(directory);
+    }
+    const nowMs = Date.now();
+    const earlier = known.earlier.filter((each) => isExchangeable(each, nowMs)).map(({ token }) => token);
+    return { current: known.current, earlier: earlier.filter((token) => token !== known.current) };
+  };
+}
+
+const isExchangeable = ({ replacedAt }: Earlier[number], nowMs: number): boolean =>
+  nowMs - replacedAt < earlierMs && replacedAt <= nowMs + earlierMs;
+
+/** Version 0.1.0 had one token for all workspaces of a user; it is accepted nowhere now. */
+function removeUserWideToken(home: string): void {
+  rmSync(join(home, tokenName), { force: true });
+}
+
+function openDirectory(home: string, canonicalPath: string): string {
+  const directory = workspaceStateDirectory(home, canonicalPath);
+  for (const each of [home, join(home, 'workspaces'), directory]) ensurePrivateDirectory(each);
+  return directory;
+}
+
+function directoriesIn(parent: string): readonly string[] {
   try {
-    const token = readFileSync(file, 'utf8').trim();
-    // Whoever copied the file may have opened it to others.
-    if (process.platform !== 'win32' && (statSync(file).mode & 0o077) !== 0) chmodSync(file, 0o600);
-    return shape.test(token) ? token : undefined;
+    return readdirSync(parent, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => name);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
     throw error;
   }
 }
 
-/** The first who links it has made it: everybody else reads what the first has written. */
-function createToken(home: string): string {
-  mkdirSync(home, { recursive: true, mode: 0o700 });
-  const file = dashboardTokenFile(home);
-  const mine = join(home, `.dashboard.token.${process.pid}.${randomBytes(6).toString('hex')}.tmp`);
+function readToken(directory: string): string | undefined {
+  const file = join(directory, tokenName);
+  const token = readBoundedFile(file)?.trim();
+  // A copy of the file may have been opened to others.
+  if (token !== undefined && process.platform !== 'win32' && (statSync(file).mode & 0o077) !== 0)
+    chmodSync(file, 0o600);
+  return token !== undefined && shape.test(token) ? token : undefined;
+}
+
+function readEarlier(directory: string): Earlier {
+  const read = readJson(join(directory, earlierName), Earlier);
+  return read.kind === 'ok' ? read.value : [];
+}
+
+/** The process that links its file first has made the token: the others read that. */
+function createToken(directory: string): string {
+  const file = join(directory, tokenName);
+  const own = join(directory, `.${tokenName}.${process.pid}.${randomBytes(6).toString('hex')}.tmp`);
   try {
-    writeFileSync(mine, `${makeToken()}\n`, { mode: 0o600, flag: 'wx' });
-    linkSync(mine, file);
+    writeFileSync(own, `${makeToken()}\n`, { mode: 0o600, flag: 'wx' });
+    linkSync(own, file);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') return renewDashboardToken(home);
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   } finally {
-    rmSync(mine, { force: true });
+    rmSync(own, { force: true });
   }
-  // What is there and is no token is of no use to anybody.
-  return readToken(home) ?? renewDashboardToken(home);
+  const token = readToken(directory);
+  if (token !== undefined) return token;
+  // The file that is there holds no token.
+  writeFileAtomic(file, `${makeToken()}\n`);
+  return readToken(directory) ?? '';
 }
 
-/** The token as it is now, for a server: a token that was renewed holds at once. Looks at the file with every call, which costs some microseconds. */
-export function watchedDashboardToken(home: string): () => string {
-  let token = dashboardToken(home);
-  let seen = stamp(home);
-  return () => {
-    const now = stamp(home);
-    if (now !== seen) {
-      token = dashboardToken(home);
-      seen = stamp(home);
-    }
-    return token;
+/** Changes when one of the files does; the tokens of a file that cannot be examined stay as they were. */
+function stamp(directory: string): string {
+  const of = (name: string) => {
+    const found = statSync(join(directory, name), { throwIfNoEntry: false });
+    return found === undefined ? '' : `${found.ino} ${found.mtimeMs} ${found.size}`;
   };
-}
-
-/** Changes when the file does; of one that cannot be looked at the token stays what it was. */
-function stamp(home: string): string {
-  const found = statSync(dashboardTokenFile(home), { throwIfNoEntry: false });
-  return found === undefined ? '' : `${found.ino} ${found.mtimeMs} ${found.size}`;
+  return `${of(tokenName)} ${of(earlierName)}`;
 }

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { defaults, type ProcessIdentity } from '../protocol/index.ts';
 import { monotonicMs } from './clock.ts';
 import { findProcess, identityOf, isAlive } from './identity.ts';
+import { isProvenOurs } from './proof.ts';
 import { carries, type ScannedProcess, scanProcesses } from './scan.ts';
 import { sendToGroup, signalLeader, signalProcess } from './signals.ts';
 
@@ -29,17 +30,28 @@ const pollMs = process.platform === 'linux' ? { first: 4, last: 50 } : { first: 
 /**
  * A managed process with all its descendants: the members of its group, and whoever left the group but carries the
  * marker. The number of a group whose leader has died may be used again by strangers, so a group is ours only while it
- * holds somebody known: the leader (as a zombie too), a process that was a member when the leader died, or one with the marker.
+ * holds a known process: the proven leader (as a zombie too), a process that was a member when the leader died, or one with the marker.
  */
 export class Family {
   readonly leader: ProcessIdentity;
   readonly marker: string;
   readonly #known = new Map<number, string>();
 
-  constructor(leader: ProcessIdentity, marker: string) {
+  /** @param isChild we have spawned the leader, and nothing but this process knows its identity */
+  constructor(leader: ProcessIdentity, marker: string, isChild = false) {
     this.leader = leader;
     this.marker = marker;
-    this.#known.set(leader.pid, leader.startedTicks);
+    if (isChild) this.remember([leader]);
+    else this.provesLeader();
+  }
+
+  /** Whether the leader was ever proved to be ours (see `isProvenOurs`): only then it may be signalled. */
+  provesLeader(): boolean {
+    const { leader, marker } = this;
+    if (this.#known.get(leader.pid) === leader.startedTicks) return true;
+    if (!isProvenOurs(leader, marker)) return false;
+    this.remember([leader]);
+    return true;
   }
 
   /** Takes all present members of the group for ours: only for a parent, at the moment its child has died. */
@@ -100,8 +112,10 @@ export class Family {
     const elsewhere = all.filter(({ zombie, group }) => !zombie && group !== this.leader.pid);
     return {
       group: ours ? living.map(identityOf) : [],
-      escaped: elsewhere.filter((entry) => this.#isMarked(entry) || this.#isLeader(entry)).map(identityOf),
-      uncertain: !ours && living.some(({ marker }) => marker === 'unknown'),
+      escaped: elsewhere.filter((entry) => this.#vouchesFor(entry)).map(identityOf),
+      uncertain:
+        (!ours && living.some(({ marker }) => marker === 'unknown')) ||
+        all.some((entry) => !entry.zombie && this.#isLeader(entry) && !this.#vouchesFor(entry)),
     };
   }
 
@@ -126,12 +140,14 @@ export class Family {
 
 /**
  * Ends what a Hub that crashed left of a managed process: the process itself if it still is the one of `identity`, its
- * group as far as it is proved to be ours, and all who carry `marker`. At once, by SIGKILL. Touches nothing when the identity cannot be judged from here.
+ * group as far as it is proved to be ours, and all who carry `marker`. At once, by SIGKILL. Touches nothing when the identity
+ * cannot be judged from here, and not the process when it is not proved to be ours: then the report is uncertain.
  */
 export async function killGroupVerified(identity: ProcessIdentity, marker: string): Promise<SweepReport> {
   if (findProcess(identity) === 'unknown') return { ended: 0, remaining: [], uncertain: true };
-  signalLeader(identity, 'SIGKILL');
-  return new Family(identity, marker).end(0);
+  const family = new Family(identity, marker);
+  if (family.provesLeader()) signalLeader(identity, 'SIGKILL');
+  return family.end(0);
 }
 
 /** Waits until none of `processes` is alive, or `ms` are over. */

@@ -9,23 +9,34 @@
  * Limits: between the check of an identity and the signal lie microseconds (Node has no pidfd). A descendant that left the
  * group is found by its environment, on Linux only, and not if it cleared or overwrote that environment.
  */
-export { type AdoptOptions, adoptManaged } from './adopt.ts';
-export { monotonicMs } from './clock.ts';
-export { dashboardToken, dashboardTokenFile, renewDashboardToken, watchedDashboardToken } from './dashboard-token.ts';
-export { ensurePrivateDirectory, PrivateDirectoryError } from './directories.ts';
-export { type ChildEnvironmentOptions, childEnvironment } from './environment.ts';
-export { killGroupVerified, type SweepReport } from './family.ts';
+
 export {
   AtomicFile,
+  ensurePrivateDirectory,
   type JsonFile,
+  PrivateDirectoryError,
   readJson,
+  readStrangersJson,
   removeStaleTemps,
   type WriteOptions,
   writeFileAtomic,
   writeFileAtomicAsync,
-} from './files.ts';
+} from '../lib/index.ts';
+export { type AdoptOptions, adoptManaged } from './adopt.ts';
+export { monotonicMs } from './clock.ts';
+export {
+  type DashboardTokens,
+  dashboardToken,
+  dashboardTokenFile,
+  revokeDashboardTokens,
+  rotateDashboardToken,
+  watchedDashboardTokens,
+} from './dashboard-token.ts';
+export { type ChildEnvironmentOptions, childEnvironment } from './environment.ts';
+export { killGroupVerified, type SweepReport } from './family.ts';
 export { isAlive, type Liveness, ownIdentity, readIdentity } from './identity.ts';
-export { acquireLock, type Lock, LockError, probeLock } from './lock.ts';
+export { acquireLock, type Lock, LockError, type LockOptions, lockFault, probeLock } from './lock.ts';
+export { lockHolder } from './lock-holder.ts';
 export { type FollowOptions, followLog } from './log-follow.ts';
 export { capLog, LogKeeper, logKeeper } from './log-keeper.ts';
 export { readTail } from './log-tail.ts';
@@ -39,3 +50,12 @@ export { markerVariable } from './scan.ts';
 export type { SignalResult } from './signals.ts';
 export { logFiles, SpawnError, type SpawnOptions, spawnManaged } from './spawn.ts';
 export { loadSqlite } from './sqlite.ts';
+export {
+  type LockHolder,
+  readAppServer,
+  readHolder,
+  type WorkspaceFiles,
+  withoutTokens,
+  workspaceFiles,
+  workspaceLockPath,
+} from './workspace-files.ts';

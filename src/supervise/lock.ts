@@ -1,5 +1,6 @@
-import { chmodSync, closeSync, openSync, statSync } from 'node:fs';
+import { chmodSync, closeSync, lstatSync, openSync, statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
+import { type BoundedReadOptions, fileFault } from '../lib/index.ts';
 import { loadSqlite } from './sqlite.ts';
 
 /** A lock held by this process until `release()` or its end, however it ends. */
@@ -10,7 +11,7 @@ export interface Lock {
   release(): void;
 }
 
-/** The lock file cannot be used at all (no permission, read-only or full disk, not a lock file). */
+/** The lock file cannot be used at all (no permission, read-only or full disk, a symlink, another user's, not a lock file). */
 export class LockError extends Error {
   override readonly name = 'LockError';
   readonly file: string;
@@ -24,6 +25,9 @@ export class LockError extends Error {
 /** Racers may collide while taking the lock; SQLite then lets one through within this time instead of none. */
 const collisionMs = 250;
 
+/** `owner: 'any'`: users share the lock, in a directory that none of them can forge. Default: of this user only. */
+export type LockOptions = Pick<BoundedReadOptions, 'owner' | 'uid'>;
+
 /** A connection that is garbage-collected lets go of its lock. */
 const held = new Set<DatabaseSync>();
 
@@ -33,8 +37,8 @@ const held = new Set<DatabaseSync>();
  * process: closing any descriptor of it would drop the lock (POSIX record locks belong to a process and an inode).
  * @throws LockError when the file cannot be used.
  */
-export function acquireLock(file: string): Lock | 'held' {
-  const database = open(file, collisionMs);
+export function acquireLock(file: string, options: LockOptions = {}): Lock | 'held' {
+  const database = open(file, collisionMs, options);
   try {
     // SQLite would begin by writing to a new file, and a killed holder leave its journal behind.
     database.exec('PRAGMA journal_mode=MEMORY; BEGIN EXCLUSIVE');
@@ -57,12 +61,15 @@ export function acquireLock(file: string): Lock | 'held' {
   };
 }
 
-/** Whether somebody holds the lock now, without taking it: a shared lock is tried, so that probes never disturb each other. A file that is not there is free. */
-export function probeLock(file: string): 'free' | 'held' | 'unknown' {
-  if (statSync(file, { throwIfNoEntry: false }) === undefined) return 'free';
+/**
+ * Whether the lock is held now, without taking it: a shared lock is tried, so that probes never disturb each other. A missing
+ * file is free; a file that `acquireLock` refuses is unknown.
+ */
+export function probeLock(file: string, options: LockOptions = {}): 'free' | 'held' | 'unknown' {
   let database: DatabaseSync | undefined;
   try {
-    database = open(file, 0);
+    if (lstatSync(file, { throwIfNoEntry: false }) === undefined) return 'free';
+    database = open(file, 0, options);
     database.exec('BEGIN; SELECT count(*) FROM sqlite_schema; ROLLBACK');
     return 'free';
   } catch (error) {
@@ -72,22 +79,33 @@ export function probeLock(file: string): 'free' | 'held' | 'unknown' {
   }
 }
 
-/** Opens the lock's database, into which nothing is ever written. */
-function open(file: string, timeout: number): DatabaseSync {
+/** Says why `file` cannot serve as a lock; undefined when it can, or does not exist. */
+export function lockFault(file: string, options: LockOptions = {}): string | undefined {
+  const fault = fileFault(file, options);
+  if (fault) return fault.fault;
+  const size = lstatSync(file, { throwIfNoEntry: false })?.size ?? 0;
+  return size === 0 ? undefined : 'is not empty, so it is not a lock file';
+}
+
+/** Opens the lock's database, into which nothing is ever written: SQLite is not shown a file that a stranger has filled. */
+function open(file: string, timeout: number, options: LockOptions): DatabaseSync {
   try {
-    createPrivate(file);
+    createPrivate(file, options);
     return new (loadSqlite().DatabaseSync)(file, { timeout });
   } catch (error) {
     throw new LockError(file, error);
   }
 }
 
-/** Makes the file with mode 0600 if it is not there; an existing one must not be opened here (see `acquireLock`). */
-function createPrivate(file: string): void {
+/** Creates the file with mode 0600 if it is missing; an existing one must not be opened here (see `acquireLock`). */
+function createPrivate(file: string, options: LockOptions): void {
   try {
     closeSync(openSync(file, 'wx', 0o600));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    const fault = lockFault(file, options);
+    if (fault !== undefined) throw new Error(`it ${fault}`, { cause: error });
+    if (options.owner === 'any') return;
     if (process.platform !== 'win32' && (statSync(file).mode & 0o077) !== 0) chmodSync(file, 0o600);
   }
 }

@@ -1,5 +1,7 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { ProcessIdentity } from '../protocol/index.ts';
 import type { Family, SweepReport } from './family.ts';
+import { isAlive } from './identity.ts';
 import { type SignalResult, sendToGroup, signalLeader } from './signals.ts';
 
 /** How a process ended. `observed` is false for an adopted one: only a parent learns exit code and signal. */
@@ -23,7 +25,7 @@ export interface ManagedProcess {
   readonly logs: ProcessLogs;
   /** The process itself has ended; members of its group may live on. Never rejects. */
   readonly exited: Promise<ProcessExit>;
-  /** SIGTERM and SIGCONT to the group, at once. Does not wait. */
+  /** SIGTERM and SIGCONT to the group, at once. Does not wait. `unknown`: not sent, because the process is not proved to be ours. */
   terminate(): SignalResult;
   /** SIGKILL to the group and to all who carry the marker, until none is left or `killVerifyMs` are over. */
   kill(): Promise<SweepReport>;
@@ -40,6 +42,8 @@ export interface ProcessSource {
   readonly family: Family;
   readonly logs: ProcessLogs;
   readonly exited: Promise<ProcessExit>;
+  /** All output is in the log files; absent when the process writes to them itself. */
+  readonly drained?: Promise<void>;
   /** Whether it is a child of ours that has not been reaped: then nobody else can have its pid, on any system. */
   readonly isOurChild: () => boolean;
   /** The process has gone: `exited` must learn of it now, whatever else keeps the event loop alive. */
@@ -47,10 +51,14 @@ export interface ProcessSource {
   readonly detach: () => void;
 }
 
+/** How long the last output of a process that has gone may take to its log file. */
+const drainMs = 2_000;
+
 /** The part that is the same for children and for adopted processes. */
-export function manage({ family, logs, exited, isOurChild, look, detach }: ProcessSource): ManagedProcess {
+export function manage({ family, logs, exited, drained, isOurChild, look, detach }: ProcessSource): ManagedProcess {
   const identity = family.leader;
   const signal = (name: NodeJS.Signals): SignalResult => {
+    if (!isOurChild() && !family.provesLeader()) return isAlive(identity) === 'gone' ? 'gone' : 'unknown';
     const result = signalLeader(identity, name);
     return result === 'unknown' && isOurChild() ? sendToGroup(identity.pid, name) : result;
   };
@@ -80,6 +88,8 @@ export function manage({ family, logs, exited, isOurChild, look, detach }: Proce
       await family.gone(giveUp);
       look();
       await exited;
+      // A descendant that escaped without our marker may hold the output open for as long as it lives.
+      if (drained) await Promise.race([drained, sleep(drainMs, undefined, { ref: false })]);
     },
   };
 }

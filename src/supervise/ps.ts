@@ -30,6 +30,13 @@ export function readEntryByPs(pid: number): ProcessEntry | 'gone' | 'unknown' {
   return parsePsLine(result.stdout.split('\n')[0] ?? '') ?? 'unknown';
 }
 
+/** Numeric owner of a process; undefined when it has ended or `ps` cannot run. */
+export function readOwnerByPs(pid: number): number | undefined {
+  const result = spawnSync('ps', ['-o', 'uid=', '-p', String(pid)], { env: environment, encoding: 'utf8' });
+  const text = result.stdout?.trim() ?? '';
+  return result.status === 0 && /^\d+$/.test(text) ? Number(text) : undefined;
+}
+
 /** All processes; rejects when `ps` cannot run. */
 export function listEntriesByPs(): Promise<ProcessEntry[]> {
   return new Promise((resolve, reject) => {

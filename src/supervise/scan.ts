@@ -77,11 +77,9 @@ async function readAgain(entries: ProcessEntry[]): Promise<ScannedProcess[]> {
   });
 }
 
-const superuser = process.getuid?.() === 0;
-
-/** Other users' processes are passed over without a look inside; root may look into all. */
+/** Other users' processes are passed over without a look inside, by root too: they may carry any marker. */
 function readMarker(pid: number): ScannedProcess['marker'] | 'starting' {
-  if (!superuser && ownerOf(pid) !== process.getuid?.()) return 'unknown';
+  if (ownerOf(pid) !== process.getuid?.()) return 'unknown';
   const read = readVariable(pid, markerVariable);
   if (read === 'empty') return 'starting';
   return read === 'gone' ? 'absent' : read;

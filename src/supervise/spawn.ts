@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { Family } from './family.ts';
 import { identityOf, isAlive, readProcess } from './identity.ts';
 import { logKeeper } from './log-keeper.ts';
+import { type LogRedactor, startLogRedactor } from './log-redactor.ts';
 import { type ManagedProcess, manage, type ProcessExit, type ProcessLogs } from './managed.ts';
 import { listGroup } from './procfs.ts';
 import { markerVariable } from './scan.ts';
@@ -24,6 +25,8 @@ export interface SpawnOptions {
   readonly marker: string;
   /** Size at which each log file is cut (see `capLog`). */
   readonly logBytes: number;
+  /** Never written to the log files. With any, a small process of its own copies the output (`startLogRedactor`). */
+  readonly secrets?: readonly string[];
 }
 
 /** A process could not be started. `code` is the system's (ENOENT, EACCES, …); the message names the file at fault. */
@@ -45,18 +48,18 @@ export function logFiles(directory: string): ProcessLogs {
 }
 
 /**
- * Starts a process that may outlive us: a session and process group of its own, output to files (a pipe would kill it
- * with our death), no channel. It does not keep our event loop alive.
+ * Starts a process that may outlive us: a session and process group of its own, output to files or through a redactor (a
+ * pipe to us would break with our death), no channel. It does not keep our event loop alive.
  * @throws SpawnError when it does not start.
  */
 export async function spawnManaged(options: SpawnOptions): Promise<ManagedProcess> {
   const logs = logFiles(options.logDirectory);
-  const child = await start(options, logs);
+  const { child, drained } = await start(options, logs);
   const pid = child.pid ?? 0;
   // Nothing has reaped the child before this turn of the loop ends, so even one that has exited is still in the table.
   const entry = readProcess(pid);
   const identity = identityOf(typeof entry === 'string' ? { pid, startedTicks: '' } : entry);
-  const family = new Family(identity, options.marker);
+  const family = new Family(identity, options.marker, true);
   const forget = logKeeper.add(Object.values(logs), options.logBytes);
   const exited = new Promise<ProcessExit>((resolve) => {
     child.once('exit', (exitCode, signal) => {
@@ -72,28 +75,37 @@ export async function spawnManaged(options: SpawnOptions): Promise<ManagedProces
   const look = () => {
     if (isOurChild() && isAlive(identity) === 'gone') child.ref();
   };
-  return manage({ family, logs, exited, isOurChild, look, detach: forget });
+  return manage({ family, logs, exited, drained, isOurChild, look, detach: forget });
 }
 
-async function start(options: SpawnOptions, logs: ProcessLogs): Promise<ChildProcess> {
+interface Started {
+  readonly child: ChildProcess;
+  /** All output is in the log files. */
+  readonly drained: Promise<void>;
+}
+
+async function start(options: SpawnOptions, logs: ProcessLogs): Promise<Started> {
   const { command, args, cwd, env, stdin, marker } = options;
   const output: number[] = [];
+  let redactor: LogRedactor | undefined;
   try {
     for (const file of [logs.stdout, logs.stderr]) output.push(openLog(file, command));
+    if (options.secrets?.length) redactor = await startLogRedactor(logs, options.secrets);
     const child = spawn(command, args, {
       cwd,
       env: { ...env, [markerVariable]: marker },
       detached: true,
       windowsHide: true,
-      stdio: [stdin === undefined ? 'ignore' : 'pipe', ...output],
+      stdio: [stdin === undefined ? 'ignore' : 'pipe', ...(redactor?.inputs ?? output)],
     });
     if (child.pid === undefined) throw await new Promise((resolve) => child.once('error', resolve));
     // A child that closes its input or dies before it has read all is judged by its exit, not by our broken pipe.
     child.stdin?.on('error', () => {}).end(stdin);
-    return child;
+    return { child, drained: redactor?.drained ?? Promise.resolve() };
   } catch (error) {
     throw error instanceof SpawnError ? error : explain(error as NodeJS.ErrnoException, command, cwd);
   } finally {
+    redactor?.release();
     for (const fd of output) closeSync(fd);
   }
 }

@@ -95,6 +95,17 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
+    takes: '(any) PROXY.UNHEALTHY → ∅',
+    proves: 'A sidecar that stops answering is known and emitted; its server runs on.',
+    given: to.runningWithSidecar,
+    when: (world) => world.sidecarProbeFailed(3),
+    shows: (t, world) => {
+      t.match(world.context, { proxy: 'unhealthy', proxyError: 'The sidecar does not answer: no answer.' });
+      t.match(world.emitted.at(-1), { type: 'apiProxy.unhealthy', sidecar: 1, consecutiveFailures: 3 });
+      t.equal(world.state, 'running');
+    },
+  },
+  {
     takes: '(any) PROXY.EXITED → ∅',
     proves: 'The death of a sidecar is told and leaves its server running.',
     given: to.runningWithSidecar,
@@ -124,7 +135,7 @@ const walks: Walk<Workspace>[] = [
     when: (world) => world.ensure(),
     shows: (t, world) => {
       t.equal(world.state, 'starting.preparing');
-      t.same(open(world.preparations).input, { workspacePath: '/w', incarnation: 1, mayStart: true });
+      t.same(open(world.preparations).input, { workspacePath: '/w', incarnation: 1, mayStart: true, sidecar: null });
       t.same(world.os.processes, []);
     },
   },
@@ -139,10 +150,10 @@ const walks: Walk<Workspace>[] = [
     takes: 'stopped ADOPT → starting',
     proves: 'An adoption never starts what is not alive any more.',
     given: to.rest,
-    when: (world) => world.send({ type: 'ADOPT', proxy: 'none' }),
+    when: (world) => world.send({ type: 'ADOPT', sidecar: 'none' }),
     shows: (t, world) => {
       t.equal(world.state, 'starting.preparing');
-      t.same(open(world.preparations).input, { workspacePath: '/w', incarnation: 1, mayStart: false });
+      t.same(open(world.preparations).input, { workspacePath: '/w', incarnation: 1, mayStart: false, sidecar: null });
     },
   },
   {
@@ -308,7 +319,7 @@ const walks: Walk<Workspace>[] = [
     when: (world) => world.sidecar('exited'),
     shows: (t, world) => {
       t.equal(world.state, 'starting.preparing');
-      t.match(world.context, { proxy: 'none', wantsProxy: true, replacesProxy: false });
+      t.match(world.context, { proxy: 'none', sidecar: 2, proxySidecar: null, isProxyLeaving: false });
       t.same(world.os.live('sidecar'), []);
     },
   },
@@ -330,7 +341,7 @@ const walks: Walk<Workspace>[] = [
     takes: 'starting.preparing done(prepare) [adoptsProxy] → starting.spawning',
     proves: 'A server that lives already is taken over at once, and its sidecar beside it.',
     given: async (world) => {
-      world.send({ type: 'ADOPT', proxy: 'keep' });
+      world.send({ type: 'ADOPT', sidecar: 1 });
       await flush();
     },
     when: (world) => world.prepared('adopted'),
@@ -834,7 +845,7 @@ const walks: Walk<Workspace>[] = [
     when: (world) => world.exited(0),
     shows: (t, world) => {
       t.equal(world.state, 'stopped');
-      t.match(world.context, { pid: null, failures: [], attempt: 0, wantsProxy: false, lastError: null });
+      t.match(world.context, { pid: null, failures: [], attempt: 0, sidecar: null, lastError: null });
       t.equal(world.emittedTypes.filter((type) => type === 'appserver.exited').length, 1);
     },
   },
@@ -981,7 +992,7 @@ t.test('a refusal that comes while the start is being aborted ends it', async (t
   isClean(t, world);
 });
 
-t.test('a sidecar that is leaving is waited for, also when the wish is to keep it', async (t) => {
+t.test('a sidecar that is leaving is waited for, also when the request names it again', async (t) => {
   const world = new Workspace();
   await to.restingWhileSidecarLeaves(world);
   await world.ensure('keep');
@@ -993,7 +1004,7 @@ t.test('a sidecar that is leaving is waited for, also when the wish is to keep i
 
 t.test('an adopted server that crashes later is started like any other', async (t) => {
   const world = new Workspace();
-  world.send({ type: 'ADOPT', proxy: 'none' });
+  world.send({ type: 'ADOPT', sidecar: 'none' });
   await flush();
   await world.prepared('adopted');
   await world.spawned();
@@ -1001,7 +1012,7 @@ t.test('an adopted server that crashes later is started like any other', async (
   t.match(world.emitted.at(-1), { type: 'appserver.running', ownership: 'adopted' });
   await world.exited(null);
   await world.pass(1_000);
-  t.same(open(world.preparations).input, { workspacePath: '/w', incarnation: 2, mayStart: true });
+  t.same(open(world.preparations).input, { workspacePath: '/w', incarnation: 2, mayStart: true, sidecar: null });
 });
 
 t.test('an external server is never stopped, restarted or given a sidecar', async (t) => {
@@ -1034,6 +1045,110 @@ t.test('a long run makes the next crash the first again, in its back-off', async
   t.equal(world.context.attempt, 1);
 });
 
+t.test('regression: edge 2 a request for another sidecar waits for a restart that names it', async (t) => {
+  const world = new Workspace();
+  await to.runningWithSidecar(world);
+  await world.ensure('replace');
+  t.match(world.context, { sidecar: 1, pendingSidecar: 2 }, 'the run is not disturbed');
+  await world.ensure('keep');
+  t.equal(world.context.pendingSidecar, null, 'a request for the present one withdraws it');
+  await world.ensure('replace');
+  await world.restart();
+  await world.exited(0);
+  t.same(sidecarCommands(world), [], 'a plain restart leaves the sidecar alone');
+  await world.prepared();
+  await world.spawned();
+  await world.ready();
+  t.match(world.context, { sidecar: 1, provenSidecar: 1, pendingSidecar: null, proxy: 'running' });
+  await world.restart('replace');
+  await world.exited(0);
+  t.equal(world.state, 'starting.replacingProxy', 'a restart that names it applies it');
+});
+
+t.test('regression: edge 2 a start without a request returns to the proven sidecar', async (t) => {
+  for (const proven of [1, null]) {
+    const world = new Workspace();
+    await world.run(proven === null ? undefined : 'keep');
+    await world.restart('replace');
+    await world.exited(0);
+    if (proven !== null) await world.sidecar('exited');
+    await world.prepared();
+    await world.sidecar('spawned');
+    await world.sidecar('exited');
+    t.match(world.state, 'exited.resting', 'no server starts on a sidecar that failed');
+    t.equal(world.context.failureKind, 'apiProxy');
+    await world.ensure();
+    t.equal(open(world.preparations).input.sidecar, proven, `then with ${proven ?? 'none'}`);
+    t.equal(world.context.sidecar, proven);
+  }
+});
+
+t.test('regression: edge 3 an ensure restarts a sidecar that does not answer', async (t) => {
+  const world = new Workspace();
+  await to.runningWithSidecar(world);
+  await world.sidecarProbeFailed(3);
+  await world.ensure();
+  t.equal(world.context.proxy, 'starting', 'the caller waits');
+  t.same(sidecarCommands(world), ['TERMINATE']);
+  await world.sidecar('exited');
+  t.equal(world.context.proxy, 'starting', 'the next one is on its way');
+  await world.sidecar('spawned');
+  await world.sidecar('ready');
+  t.match(world.context, { proxy: 'running', proxyError: null });
+  t.same(
+    world.emittedTypes.filter((type) => type.startsWith('apiProxy.')),
+    ['apiProxy.running', 'apiProxy.unhealthy', 'apiProxy.exited', 'apiProxy.running'],
+  );
+});
+
+t.test('regression: edge 16 an end is emitted once, and a failed start keeps its reason', async (t) => {
+  const exits = (world: Workspace) => world.emitted.filter(({ type }) => type === 'appserver.exited');
+  const failed = new Workspace();
+  await to.preparing(failed);
+  await failed.notPrepared(failure('invalidConfig', false, 'The file is broken.'));
+  await failed.stop('hub');
+  t.equal(failed.state, 'stopped');
+  t.match(exits(failed), [{ pid: null, error: 'The file is broken.', stopReason: null }]);
+  t.equal(exits(failed).length, 1, 'a shutdown does not end it again');
+
+  const idle = new Workspace();
+  await to.preparing(idle);
+  await idle.stop();
+  t.same(exits(idle), [], 'nothing was started, so nothing ends');
+
+  const crashed = new Workspace();
+  await to.resting(crashed);
+  await crashed.stop();
+  t.equal(exits(crashed).length, 1);
+
+  const stopped = new Workspace();
+  await to.runningWithSidecar(stopped);
+  await stopped.sidecar('exited');
+  await stopped.stop();
+  await stopped.exited(0);
+  t.equal(stopped.state, 'stopped');
+  t.equal(stopped.emittedTypes.filter((type) => type === 'apiProxy.exited').length, 1, 'one end of one sidecar');
+  t.equal(exits(stopped).length, 1);
+});
+
+t.test('regression: edge 17 a failure that no restart follows is not counted as one', async (t) => {
+  const world = new Workspace();
+  await to.preparing(world);
+  const locked = failure('workspaceLocked', false);
+  Object.assign(locked, { failure: { kind: 'workspaceLocked', message: 'locked', retriable: false, at: 1 } });
+  await world.notPrepared(locked);
+  t.equal(world.state, 'exited.resting');
+  t.same(world.context.failures, []);
+
+  const ended = new Workspace();
+  await to.resting(ended);
+  t.same(ended.context.failures, []);
+
+  const crashed = new Workspace();
+  await to.backingOff(crashed);
+  t.equal(crashed.context.failures.length, 1, 'a crash that is followed by a restart is');
+});
+
 t.test('a lost race for the lock is run again at most three times', async (t) => {
   const world = new Workspace();
   await world.ensure();
@@ -1049,7 +1164,7 @@ t.test('a lost race for the lock is run again at most three times', async (t) =>
 
 t.test('an ensure during the back-off of a failed adoption may start a new server', async (t) => {
   const world = new Workspace();
-  world.send({ type: 'ADOPT', proxy: 'none' });
+  world.send({ type: 'ADOPT', sidecar: 'none' });
   await world.pass(policy.startDeadlineMs);
   t.equal(world.state, 'exited.backingOff');
   await world.ensure();

@@ -12,6 +12,18 @@ const to = {
     await world.notReady();
   },
   running: (world: SidecarWorld) => world.run(),
+  async unhealthy(world: SidecarWorld) {
+    await world.run();
+    await world.probeFailed(3);
+  },
+  async ending(world: SidecarWorld) {
+    await to.unhealthy(world);
+    await world.pass(policy.unhealthyGraceMs);
+  },
+  async endingByForce(world: SidecarWorld) {
+    await to.ending(world);
+    await world.pass(policy.gracefulStopMs);
+  },
   async terminating(world: SidecarWorld) {
     await world.run();
     await world.send('PROXY.STOP');
@@ -138,6 +150,157 @@ const walks: Walk<SidecarWorld>[] = [
     },
   },
   {
+    takes: 'running PROBE.PASSED [isThisIncarnation] → ∅',
+    proves: 'A success forgets the failures before it.',
+    given: async (world) => {
+      await world.run();
+      await world.probeFailed(2);
+    },
+    when: (world) => world.probePassed(),
+    shows: (t, world) => t.match([world.state, world.context.probeFailures], ['running', 0]),
+  },
+  {
+    takes: 'running PROBE.FAILED [reachesFailureThreshold] → unhealthy',
+    proves: 'Several failures in a row are reported with the reason.',
+    given: async (world) => {
+      await world.run();
+      await world.probeFailed(2);
+    },
+    when: (world) => world.probeFailed(),
+    shows: (t, world) => {
+      t.equal(world.state, 'unhealthy');
+      t.match(world.told.at(-1), { type: 'PROXY.UNHEALTHY', error: /no answer/, consecutiveFailures: 3 });
+      t.same(commands(world), []);
+    },
+  },
+  {
+    takes: 'running PROBE.FAILED [isThisIncarnation] → ∅',
+    proves: 'One failure is counted, no more.',
+    given: to.running,
+    when: (world) => world.probeFailed(),
+    shows: (t, world) => t.match([world.state, world.context.probeFailures], ['running', 1]),
+  },
+  {
+    takes: 'unhealthy PROBE.PASSED [isThisIncarnation] → running',
+    proves: 'One success ends the trouble, and running is reported again.',
+    given: to.unhealthy,
+    when: (world) => world.probePassed(),
+    shows: (t, world) => {
+      t.match(world.context, { probeFailures: 0, lastError: null });
+      t.equal(world.told.at(-1)?.type, 'PROXY.RUNNING');
+      t.equal(world.os.processes.length, 1, 'it is the same process');
+    },
+  },
+  {
+    takes: 'unhealthy PROBE.FAILED [isThisIncarnation] → ∅',
+    proves: 'Further failures are counted and not reported again.',
+    given: to.unhealthy,
+    when: (world) => world.probeFailed(),
+    shows: (t, world) => {
+      t.equal(world.context.probeFailures, 4);
+      t.equal(world.told.filter(({ type }) => type === 'PROXY.UNHEALTHY').length, 1);
+    },
+  },
+  {
+    takes: 'unhealthy PROXY.START → ending',
+    proves: 'A start need not wait for the grace period.',
+    given: to.unhealthy,
+    when: (world) => world.send('PROXY.START'),
+    shows: (t, world) => {
+      t.same(commands(world), ['TERMINATE']);
+      t.equal(world.context.startFollows, true);
+    },
+  },
+  {
+    takes: 'unhealthy PROXY.STOP → stopping',
+    proves: 'A sidecar that does not answer can be stopped.',
+    given: to.unhealthy,
+    when: (world) => world.send('PROXY.STOP'),
+    shows: (t, world) => t.same(commands(world), ['TERMINATE']),
+  },
+  {
+    takes: 'unhealthy PROCESS.EXITED [isThisIncarnation] → exited',
+    proves: 'Its own death is a failure like any other.',
+    given: to.unhealthy,
+    when: (world) => world.exited(1),
+    shows: (t, world) => {
+      t.equal(world.state, 'exited.backingOff');
+      isClean(t, world);
+    },
+  },
+  {
+    takes: 'unhealthy after(unhealthyGrace) [mayRestart] → ending',
+    proves: 'After the grace period it is ended so that another can start.',
+    given: to.unhealthy,
+    when: (world) => world.pass(policy.unhealthyGraceMs),
+    shows: (t, world) => t.same(commands(world), ['TERMINATE']),
+  },
+  {
+    takes: 'ending PROXY.START → ∅',
+    proves: 'A start during the end is remembered.',
+    given: to.ending,
+    when: (world) => world.send('PROXY.START'),
+    shows: (t, world) => {
+      t.equal(world.context.startFollows, true);
+      t.equal(world.state, 'ending.terminating');
+    },
+  },
+  {
+    takes: 'ending PROXY.STOP → stopping',
+    proves: 'A stop wins over the restart that was due.',
+    given: to.ending,
+    when: async (world) => {
+      await world.send('PROXY.STOP');
+      await world.exited(0);
+    },
+    shows: (t, world) => {
+      t.equal(world.state, 'stopped');
+      isClean(t, world);
+    },
+  },
+  {
+    takes: 'ending PROCESS.EXITED [startFollows] → starting',
+    proves: 'The start that was requested follows at once, after the end was reported.',
+    given: async (world) => {
+      await to.unhealthy(world);
+      await world.send('PROXY.START');
+    },
+    when: (world) => world.exited(null, 'SIGTERM'),
+    shows: (t, world) => {
+      t.equal(world.state, 'starting.spawning');
+      t.match(world.told.at(-1), { type: 'PROXY.EXITED', signal: 'SIGTERM', final: false, restarts: true });
+      t.match(world.context, { incarnation: 2, startFollows: false });
+    },
+  },
+  {
+    takes: 'ending PROCESS.EXITED [isThisIncarnation] → exited',
+    proves: 'Without a request the restart policy decides, and the reason is kept.',
+    given: to.ending,
+    when: (world) => world.exited(0),
+    shows: (t, world) => {
+      t.equal(world.state, 'exited.backingOff');
+      t.match(world.told.at(-1), { type: 'PROXY.EXITED', error: /does not answer/, final: false, restarts: false });
+      t.equal(world.context.failures.length, 1);
+    },
+  },
+  {
+    takes: 'ending.terminating after(gracefulStop) → ending.killing',
+    proves: 'A hung process may ignore SIGTERM.',
+    given: to.ending,
+    when: (world) => world.pass(policy.gracefulStopMs),
+    shows: (t, world) => t.same(commands(world), ['TERMINATE', 'KILL']),
+  },
+  {
+    takes: 'ending.killing after(killVerify) → ending.stuck',
+    proves: 'A process that survives SIGKILL is waited for.',
+    given: to.endingByForce,
+    when: (world) => world.pass(policy.killVerifyMs),
+    shows: (t, world) => {
+      t.equal(world.state, 'ending.stuck');
+      t.match(world.context.lastError, 'did not end after SIGKILL');
+    },
+  },
+  {
     takes: 'stopping PROCESS.EXITED [isThisIncarnation] → stopped',
     proves: 'Stopped is told when the group is empty.',
     given: to.terminating,
@@ -206,7 +369,7 @@ const walks: Walk<SidecarWorld>[] = [
     shows: (t, world) => {
       world.clock.increment(60_000);
       t.equal(world.state, 'stopped');
-      t.equal(world.told.at(-1)?.type, 'PROXY.STOPPED');
+      t.match(world.told.at(-1), { type: 'PROXY.STOPPED', pid: null });
     },
   },
   {
@@ -283,6 +446,16 @@ t.test('a refusal that comes while the start is being aborted ends it', async (t
   isClean(t, world);
 });
 
+t.test('regression: edge 3 a policy that never restarts leaves an unhealthy sidecar until a start', async (t) => {
+  const world = new SidecarWorld({ restart: 'never' });
+  await to.unhealthy(world);
+  await world.pass(3_600_000);
+  t.equal(world.state, 'unhealthy');
+  await world.send('PROXY.START');
+  await world.exited(0);
+  t.equal(world.state, 'starting.spawning');
+});
+
 t.test('an event of an earlier incarnation changes nothing', async (t) => {
   for (const [name, lead] of Object.entries(to)) {
     const world = new SidecarWorld();
@@ -291,6 +464,8 @@ t.test('an event of an earlier incarnation changes nothing', async (t) => {
     world.actor.send({ type: 'PROCESS.SPAWNED', incarnation: 0, pid: 1 });
     world.actor.send({ type: 'PROCESS.EXITED', incarnation: 0, exitCode: 1, signal: null, at: 0 });
     world.actor.send({ type: 'PROCESS.REFUSED', incarnation: 0, error: 'no', retriable: true, at: 0 });
+    world.actor.send({ type: 'PROBE.PASSED', incarnation: 0 });
+    for (let times = 0; times < 4; times++) world.actor.send({ type: 'PROBE.FAILED', incarnation: 0, error: 'no' });
     t.equal(world.actor.getSnapshot().context, before.context, name);
     t.same(world.actor.getSnapshot().value, before.value, name);
   }

@@ -156,6 +156,37 @@ const walks: Walk<HubWorld>[] = [
     },
   },
   {
+    takes: 'serving ADDRESS.LOST → ∅',
+    proves: 'A damaged lock file is published again.',
+    given: serving,
+    when: (world) => world.actor.send({ type: 'ADDRESS.LOST', problem: 'it is missing' }),
+    shows: (t, world) => {
+      t.equal(world.context.addressProblem, 'it is missing');
+      t.same(world.addressCommands, ['PUBLISH']);
+      t.equal(world.state, 'serving.recovering');
+    },
+  },
+  {
+    takes: 'serving ADDRESS.PUBLISHED → ∅',
+    proves: 'A published lock file has no problem.',
+    given: async (world) => {
+      await serving(world);
+      world.actor.send({ type: 'ADDRESS.LOST', problem: 'it is missing' });
+    },
+    when: (world) => world.actor.send({ type: 'ADDRESS.PUBLISHED' }),
+    shows: (t, world) => t.match(world.context, { addressProblem: null, republished: 1 }),
+  },
+  {
+    takes: 'serving ADDRESS.UNPUBLISHED → ∅',
+    proves: 'A lock file that cannot be written is known, and the Hub serves on.',
+    given: serving,
+    when: (world) => world.actor.send({ type: 'ADDRESS.UNPUBLISHED', error: 'disk full' }),
+    shows: (t, world) => {
+      t.match(world.context, { addressProblem: 'disk full', republished: 0 });
+      t.equal(world.state, 'serving.recovering');
+    },
+  },
+  {
     takes: 'serving SHUTDOWN → draining',
     proves: 'Agent servers are drained in the mode that was asked for, after hub.stopping was told.',
     given: serving,
@@ -227,4 +258,13 @@ t.test('a second shutdown changes nothing of the first', async (t) => {
   await world.shutDown('stop');
   t.equal(world.context.mode, 'detach');
   t.equal(world.drain.length, 1);
+});
+
+t.test('regression: edge 1 a Hub that stops does not touch the lock file of its successor', async (t) => {
+  const world = new HubWorld();
+  await world.serve();
+  await world.shutDown();
+  world.actor.send({ type: 'ADDRESS.LOST', problem: 'its content is not ours' });
+  t.same(world.addressCommands, [], 'nothing is published');
+  t.ok(world.isAddressReleased, 'nothing is watched');
 });

@@ -128,14 +128,18 @@ t.test('hub', (t) =>
   }),
 );
 
+const watchful = { ...policy, livenessFailures: 1 };
+
 t.test('api-proxy', (t) =>
   replayAll(t, {
     // Alone it has no parent to tell.
-    machine: apiProxyMachine.provide({ actions: { tellRunning() {}, tellExited() {}, tellStopped() {} } }),
-    input: { workspacePath: '/w', policy, seed: 1, adopt: false },
-    createWorld: () => new SidecarWorld(),
+    machine: apiProxyMachine.provide({
+      actions: { tellRunning() {}, tellUnhealthy() {}, tellExited() {}, tellStopped() {} },
+    }),
+    input: { workspacePath: '/w', policy: watchful, seed: 1, adopt: false, sidecar: 7 },
+    createWorld: () => new SidecarWorld(watchful),
     valueOf: (world: SidecarWorld) => world.actor.getSnapshot().value,
-    alsoDecides: ({ context }) => context.hasServed,
+    alsoDecides: ({ context }) => [context.hasServed, context.startFollows],
     // It takes more failures than a path without a loop has.
     elsewhere: ['exited.givenUp'],
     happenings: {
@@ -162,6 +166,26 @@ t.test('api-proxy', (t) =>
       'politeness ended': {
         event: () => after('gracefulStop', 'api-proxy.stopping.terminating'),
         play: (world) => world.pass(policy.gracefulStopMs),
+      },
+      'probe passed': {
+        event: ({ context }) => ({ type: 'PROBE.PASSED', incarnation: context.incarnation }),
+        play: (world) => world.probePassed(),
+      },
+      'probe failed': {
+        event: ({ context }) => ({ type: 'PROBE.FAILED', incarnation: context.incarnation, error: 'no answer' }),
+        play: (world) => world.probeFailed(),
+      },
+      'grace ended': {
+        event: () => after('unhealthyGrace', 'api-proxy.unhealthy'),
+        play: (world) => world.pass(policy.unhealthyGraceMs),
+      },
+      'politeness ended for an unhealthy one': {
+        event: () => after('gracefulStop', 'api-proxy.ending.terminating'),
+        play: (world) => world.pass(policy.gracefulStopMs),
+      },
+      'survived the end': {
+        event: () => after('killVerify', 'api-proxy.ending.killing'),
+        play: (world) => world.pass(policy.killVerifyMs),
       },
       'survived the start': {
         event: () => after('killVerify', 'api-proxy.starting.aborting.killing'),

@@ -2,18 +2,16 @@
  * A workspace in a world of chance: whatever may happen at a moment is offered as a step, and after every step the
  * promises of DESIGN §3 are checked (numbered as in the project's list of invariants).
  */
-import type { SupervisionPolicy } from '../../machines/index.ts';
+import type { AgentServerEmitted, SupervisionPolicy } from '../../machines/index.ts';
 import { type FakeProcess, failure, flush } from './harness.ts';
-import { Workspace } from './worlds.ts';
+import { type ProxyChoice, Workspace } from './worlds.ts';
 
 /** A secret that everything outside the machine knows: it must never be seen inside. */
 export const secret = 'S3CRET';
 
-type Wish = 'keep' | 'replace' | 'none' | undefined;
-
 /** What may happen next. A step that makes no sense now is no step. */
 export type Step =
-  | { readonly do: 'ensure' | 'restart' | 'adopt'; readonly proxy: Wish }
+  | { readonly do: 'ensure' | 'restart' | 'adopt'; readonly proxy: ProxyChoice }
   | { readonly do: 'stop'; readonly reason: 'user' | 'hub' }
   | { readonly do: 'advance'; readonly ms: number }
   | { readonly do: 'prepare'; readonly as: 'managed' | 'adopted' | 'external' | 'locked' | 'noPort' }
@@ -21,6 +19,7 @@ export type Step =
   | { readonly do: 'exit'; readonly of: FakeProcess['kind']; readonly code: number | null }
   | { readonly do: 'obey'; readonly of: FakeProcess['kind'] }
   | { readonly do: 'probe'; readonly passes: boolean; readonly idleMs: number }
+  | { readonly do: 'probeSidecar'; readonly passes: boolean }
   | { readonly do: 'late'; readonly event: number; readonly age: number };
 
 const restStates = /^(stopped|exited\.(resting|givenUp))$/;
@@ -61,11 +60,11 @@ export class Simulation {
       case 'ensure':
       case 'restart':
         this.#waiting = true;
-        world.send({ type: step.do === 'ensure' ? 'ENSURE' : 'RESTART', ...(step.proxy && { proxy: step.proxy }) });
+        world.send({ type: step.do === 'ensure' ? 'ENSURE' : 'RESTART', ...world.choice(step.proxy) });
         break;
       case 'adopt':
         // A Hub adopts when it starts, before anything else is asked.
-        if (world.state === 'stopped') world.send({ type: 'ADOPT', ...(step.proxy && { proxy: step.proxy }) });
+        if (world.state === 'stopped') world.send({ type: 'ADOPT', ...world.choice(step.proxy) });
         break;
       case 'stop':
         world.send({ type: 'STOP', reason: step.reason });
@@ -93,6 +92,9 @@ export class Simulation {
       case 'probe':
         this.#probe(step.passes, step.idleMs);
         break;
+      case 'probeSidecar':
+        this.#probeSidecar(step.passes);
+        break;
       case 'late':
         this.#late(step.event, Math.max(0, world.context.incarnation - step.age));
         break;
@@ -106,6 +108,18 @@ export class Simulation {
     if (!/^(running|unhealthy)/.test(world.state)) return;
     if (passes) world.send({ type: 'PROBE.PASSED', incarnation, idleMs });
     else world.send({ type: 'PROBE.FAILED', incarnation, error: 'no answer' });
+  }
+
+  #probeSidecar(passes: boolean): void {
+    const sidecar = this.world.actor.getSnapshot().children['apiProxy'];
+    const process = this.#current('sidecar');
+    if (!sidecar || !process) return;
+    const { incarnation } = process;
+    sidecar.send(
+      passes
+        ? { type: 'PROBE.PASSED', incarnation, idleMs: 0 }
+        : { type: 'PROBE.FAILED', incarnation, error: 'no answer' },
+    );
   }
 
   #prepare(as: (Step & { do: 'prepare' })['as']): void {
@@ -217,8 +231,22 @@ export class Simulation {
       if (type.startsWith('appserver.') && !mayFollow(previous, type)) {
         this.broken.push(`I5: ${type} after ${previous}`);
       }
+      this.#checkDeath(emitted[index]);
     }
   }
+
+  /** One event for each death: a process that has been emitted as gone is not emitted again. */
+  #checkDeath(event: AgentServerEmitted | undefined): void {
+    if (event?.type !== 'appserver.exited' && event?.type !== 'apiProxy.exited') return;
+    if (event.type === 'appserver.exited' && event.pid === null && event.error === null && event.stopReason === null) {
+      this.broken.push('I5: a failed start lost its reason');
+    }
+    if (event.pid === null) return;
+    if (this.#buried.has(event.pid)) this.broken.push(`I5: ${event.type} twice for process ${event.pid}`);
+    this.#buried.add(event.pid);
+  }
+
+  readonly #buried = new Set<number>();
 
   /**
    * Lets the world cooperate until nothing is under way: everything that is asked is answered, processes do as told.

@@ -1,6 +1,7 @@
 /** The three machines, each in a world that the test plays: everything they ask for and tell is kept. */
 import { type ActorRefFrom, createActor, fromCallback, SimulatedClock } from 'xstate';
 import {
+  type AddressCommand,
   type AgentServerEmitted,
   type AgentServerEvent,
   agentServerMachine,
@@ -8,7 +9,10 @@ import {
   hubMachine,
   type Ownership,
   type Preparation,
+  type PrepareInput,
   type Readiness,
+  type SidecarActorInput,
+  type SidecarReference,
   type SupervisionPolicy,
 } from '../../machines/index.ts';
 import { nodeId } from '../../src/inspect/names.ts';
@@ -30,14 +34,15 @@ export const policy: SupervisionPolicy = {
   idleStopMs: 0,
 };
 
+export type ProxyChoice = 'keep' | 'replace' | 'none' | undefined;
+
 /** One workspace's machine, its real sidecar machine below it, and the world around both. */
 export class Workspace {
   readonly clock = new SimulatedClock();
   readonly os = new FakeOs(this.clock);
-  readonly preparations: Question<Preparation, { workspacePath: string; incarnation: number; mayStart: boolean }>[] =
-    [];
+  readonly preparations: Question<Preparation, PrepareInput>[] = [];
   readonly readiness: Question<Readiness, { workspacePath: string; incarnation: number; ownership: Ownership }>[] = [];
-  readonly sidecarReadiness: Question<{ at: number }, { workspacePath: string; incarnation: number }>[] = [];
+  readonly sidecarReadiness: Question<{ at: number }, SidecarActorInput>[] = [];
   readonly emitted: AgentServerEmitted[] = [];
   /** Transitions of the workspace's machine, by name. */
   readonly taken: string[] = [];
@@ -84,13 +89,21 @@ export class Workspace {
     this.actor.send(event);
   }
 
-  async ensure(proxy?: 'keep' | 'replace' | 'none'): Promise<void> {
-    this.send({ type: 'ENSURE', ...(proxy && { proxy }) });
+  /** What a request says of the sidecar: the present one (or a first), another one, or none. */
+  choice(proxy?: ProxyChoice): { sidecar?: SidecarReference } {
+    if (!proxy) return {};
+    if (proxy === 'none') return { sidecar: 'none' };
+    const present = this.context.sidecar ?? this.context.proxySidecar;
+    return { sidecar: proxy === 'keep' ? (present ?? 1) : (present ?? 0) + 1 };
+  }
+
+  async ensure(proxy?: ProxyChoice): Promise<void> {
+    this.send({ type: 'ENSURE', ...this.choice(proxy) });
     await flush();
   }
 
-  async restart(proxy?: 'keep' | 'replace' | 'none'): Promise<void> {
-    this.send({ type: 'RESTART', ...(proxy && { proxy }) });
+  async restart(proxy?: ProxyChoice): Promise<void> {
+    this.send({ type: 'RESTART', ...this.choice(proxy) });
     await flush();
   }
 
@@ -146,6 +159,16 @@ export class Workspace {
     await flush();
   }
 
+  /** Probes of the sidecar, which its own machine receives. */
+  async sidecarProbeFailed(times = 1): Promise<void> {
+    const sidecar = this.actor.getSnapshot().children['apiProxy'];
+    const { incarnation } = this.os.last('sidecar');
+    for (let count = 0; count < times; count++) {
+      sidecar?.send({ type: 'PROBE.FAILED', incarnation, error: 'no answer' });
+    }
+    await flush();
+  }
+
   async probePassed(idleMs = 0): Promise<void> {
     this.send({ type: 'PROBE.PASSED', incarnation: this.context.incarnation, idleMs });
     await flush();
@@ -180,7 +203,7 @@ export class Workspace {
 export class SidecarWorld {
   readonly clock = new SimulatedClock();
   readonly os = new FakeOs(this.clock);
-  readonly readiness: Question<{ at: number }, { workspacePath: string; incarnation: number }>[] = [];
+  readonly readiness: Question<{ at: number }, SidecarActorInput>[] = [];
   readonly told: { readonly type: string; readonly [key: string]: unknown }[] = [];
   readonly taken: string[] = [];
   readonly actor: ActorRefFrom<typeof apiProxyMachine>;
@@ -199,7 +222,7 @@ export class SidecarWorld {
     const parent = createActor(listener, { clock: this.clock, inspect }).start();
     this.actor = createActor(machine, {
       parent,
-      input: { workspacePath: '/w', policy: { ...policy, ...changes }, seed: 1, adopt },
+      input: { workspacePath: '/w', policy: { ...policy, ...changes }, seed: 1, adopt, sidecar: 7 },
     });
     this.actor.start();
   }
@@ -246,6 +269,19 @@ export class SidecarWorld {
     await flush();
   }
 
+  async probePassed(): Promise<void> {
+    this.actor.send({ type: 'PROBE.PASSED', incarnation: this.context.incarnation });
+    await flush();
+  }
+
+  async probeFailed(times = 1): Promise<void> {
+    const { incarnation } = this.context;
+    for (let count = 0; count < times; count++) {
+      this.actor.send({ type: 'PROBE.FAILED', incarnation, error: 'no answer' });
+    }
+    await flush();
+  }
+
   async pass(milliseconds: number): Promise<void> {
     this.clock.increment(milliseconds);
     await flush();
@@ -266,6 +302,9 @@ export class HubWorld {
   readonly recover: Question<{ adopted: number }, unknown>[] = [];
   readonly drain: Question<void, { mode: 'stop' | 'detach' }>[] = [];
   readonly close: Question<void, unknown>[] = [];
+  /** Commands that the watcher of the lock file got. */
+  readonly addressCommands: string[] = [];
+  isAddressReleased = false;
   readonly emitted: { readonly type: string }[] = [];
   readonly taken: string[] = [];
   readonly actor: ActorRefFrom<typeof hubMachine>;
@@ -277,6 +316,14 @@ export class HubWorld {
         claim: asked(this.claim),
         listen: asked(this.listen),
         recover: asked(this.recover),
+        watchAddress: fromCallback<AddressCommand>(({ receive }) => {
+          receive(({ type }) => {
+            this.addressCommands.push(type);
+          });
+          return () => {
+            this.isAddressReleased = true;
+          };
+        }),
         drain: asked(this.drain),
         close: asked(this.close),
       },

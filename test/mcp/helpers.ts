@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import type { RestartPolicy } from '../../machines/index.ts';
 import type { Tool, ToolContext, ToolResult } from '../../src/agent/index.ts';
-import { userConfigFile, workspaceConfigFile } from '../../src/config/index.ts';
+import { ConfigError, trustWorkspace, userConfigFile, workspaceConfigFile } from '../../src/config/index.ts';
 import { createLogger } from '../../src/log/index.ts';
 import { McpServers, type McpServersOptions } from '../../src/mcp/index.ts';
 import type { McpServerSettings, McpServerStatus } from '../../src/protocol/index.ts';
@@ -73,18 +73,24 @@ interface RoomOptions extends Partial<Pick<McpServersOptions, 'restartPolicy' | 
   readonly inherited?: Readonly<Record<string, unknown>>;
   /** The workspace's configuration file as text, in place of the one that holds `servers`. */
   readonly file?: string;
+  /** Default: true. */
+  readonly isTrusted?: boolean;
 }
 
 /** An `McpServers` over a workspace and a home of its own, closed with the test. Nothing has been started yet. */
 export function room(
   t: Test,
   servers: Readonly<Record<string, McpServerSettings>>,
-  { env = {}, inherited = {}, file, ...options }: RoomOptions = {},
+  { env = {}, inherited = {}, file, isTrusted = true, ...options }: RoomOptions = {},
 ): Room {
   const base = realpathSync(mkdtempSync(join(tmpdir(), 'oratorio-mcp-')));
   const [home, workspace] = [join(base, 'home'), join(base, 'workspace')];
-  write(userConfigFile(home), JSON.stringify({ McpServers: inherited }));
+  write(
+    userConfigFile(home),
+    JSON.stringify({ McpServers: inherited, Supervision: { PassEnvironment: Object.keys(env) } }),
+  );
   write(workspaceConfigFile(workspace), file ?? JSON.stringify({ McpServers: servers }, null, 2));
+  if (isTrusted) trustFileAsWritten(home, workspace);
   const logged: string[] = [];
   const told: McpServerStatus[] = [];
   const mcp = new McpServers({
@@ -101,6 +107,15 @@ export function room(
     rmSync(base, { recursive: true, force: true });
   });
   return { servers: mcp, workspace, home, logged, told };
+}
+
+/** Trusts the workspace unless its file is broken. */
+function trustFileAsWritten(home: string, workspace: string): void {
+  try {
+    trustWorkspace({ home, workspace });
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+  }
 }
 
 function write(path: string, text: string): void {
@@ -160,6 +175,7 @@ export async function call(
     callId: 'call',
     signal,
     onOutput,
+    isApproved: () => false,
     spawnSubagent: () => Promise.reject(new Error('no sub-agents here')),
   };
   return tool.run(parsed.args, context);

@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import t from 'tap';
-import { workspaceConfigFile } from '../../src/config/index.ts';
+import { trustWorkspace, workspaceConfigFile, workspaceTrust } from '../../src/config/index.ts';
 import { call, configOf, http, inState, living, nothingLeft, quick, room, small, stdio } from './helpers.ts';
 
 const invalid = { name: 'AgentError', reason: 'mcpServerInvalid' };
@@ -108,8 +108,41 @@ t.test('variables stay as they are written, and are used with their values', asy
   t.match(JSON.parse((await call(mcp, '__env', {})).text), { WHOSE: 'somebody' });
   await t.rejects(mcp.servers.upsert('small', { ...settings, args: ['${NOT_SET_ANYWHERE}'] }), {
     ...invalid,
-    detail: /NOT_SET_ANYWHERE, which is not set/,
+    detail: /NOT_SET_ANYWHERE, which Supervision\.PassEnvironment .* does not list/,
   });
+});
+
+t.test('regression: C1 a restricted workspace gets no server from a client, a trusted one stays trusted', async (t) => {
+  const existing = { old: stdio([], { command: 'old-program' }) };
+  const mcp = room(t, {}, { file: JSON.stringify({ McpServers: existing }), isTrusted: false });
+  const before = configOf(mcp);
+  await t.rejects(mcp.servers.upsert('new', stdio([small])), {
+    name: 'AgentError',
+    reason: 'workspaceRestricted',
+    detail: /oratorio trust /,
+  });
+  t.equal(configOf(mcp), before);
+  t.same(mcp.servers.list(), []);
+  trustWorkspace(mcp);
+  await mcp.servers.upsert('new', stdio([small]));
+  await inState(mcp, 'new', 'ready');
+  t.equal(workspaceTrust(mcp).trust, 'trusted');
+  t.match(JSON.parse(configOf(mcp)).McpServers, { old: { command: 'old-program' }, new: { transport: 'stdio' } });
+});
+
+t.test('regression: C2 the workspace’s definition of a server replaces the user’s', async (t) => {
+  const mine = http('http://mine.example', { httpHeaders: { Authorization: 'Bearer mine' } });
+  const theirs = { transport: 'streamableHttp', url: 'http://127.0.0.1:1/' };
+  const mcp = room(
+    t,
+    { x: http('http://127.0.0.1:1/') },
+    { inherited: { x: mine }, file: JSON.stringify({ McpServers: { x: theirs } }) },
+  );
+  const { settings } = mcp.servers.get('x');
+  t.match(settings, { url: 'http://127.0.0.1:1/', httpHeaders: {} });
+  t.notMatch(JSON.stringify(settings), 'Authorization');
+  await mcp.servers.upsert('x', { ...settings, toolTimeoutSec: 9 });
+  t.notMatch(configOf(mcp), 'Bearer mine');
 });
 
 t.test('a URL that is made of variables does not show what is in them', async (t) => {

@@ -54,6 +54,7 @@ t.test('server-filesystem: files are read and written where it may', async (t) =
     operation: 'call',
     target: 'files/write_file',
     scopeKey: 'mcp:files:write_file',
+    covers: 'every call of write_file of the MCP server files, with any arguments',
   });
 });
 
@@ -152,7 +153,7 @@ t.test('a tool whose server is down says its state', async (t) => {
 
 t.test('what cannot be started fails at once and is not tried again', async (t) => {
   const mcp = room(t, {
-    missing: stdio([], { command: 'no-such-program-anywhere' }),
+    missing: stdio([], { command: '/no/such/program' }),
     nowhere: stdio([small], { cwd: '/no/such/directory' }),
     fine: stdio([small]),
   });

@@ -4,7 +4,8 @@ import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } f
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
-import { acquireLock, LockError, probeLock } from '../../src/supervise/index.ts';
+import { acquireLock, LockError, lockHolder, probeLock } from '../../src/supervise/index.ts';
+import { parseLocks } from '../../src/supervise/lock-holder.ts';
 import { startPlain, temporaryDirectory } from './helpers.ts';
 
 t.test('a lock excludes everybody until it is released, and leaves only its file', async (t) => {
@@ -26,6 +27,23 @@ t.test('a lock excludes everybody until it is released, and leaves only its file
   t.notOk(lock.intact());
   t.equal(probeLock(file), 'free');
   t.strictSame(readdirSync(directory), ['hub.mutex']);
+});
+
+t.test('regression: edge 1 the kernel names the holder of a lock', async (t) => {
+  const file = join(temporaryDirectory(t), 'hub.mutex');
+  t.equal(lockHolder(file), null, 'no file');
+  const { child, pid } = await startPlain(t, 'takes-lock', [file]);
+  t.equal(lockHolder(file), process.platform === 'linux' ? pid : null);
+  child.kill('SIGKILL');
+  await once(child, 'exit');
+  t.equal(lockHolder(file), null, 'a dead process holds nothing');
+  t.same(
+    parseLocks(
+      '1: POSIX  ADVISORY  WRITE 4711 fd:01:131 1073741824 1073742335\n1: -> POSIX  ADVISORY  WRITE 9 fd:01:131 0 EOF\n2: FLOCK  ADVISORY  WRITE 8 fd:01:132 0 EOF\n',
+    ),
+    [{ pid: 4711, device: 'fd:01', inode: 131n }],
+    'one that waits, and a lock of another kind, hold nothing',
+  );
 });
 
 t.test('the lock of a killed holder is free at once', async (t) => {

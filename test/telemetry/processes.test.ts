@@ -43,7 +43,7 @@ t.test('a Hub and its agent server are scraped, and both export: the restart aft
     resource: { 'service.name': 'oratorio-agent' },
   });
 
-  const agent = await scrape(agentMetrics, dashboardToken(home));
+  const agent = await scrape(agentMetrics, dashboardToken(home, record.canonicalWorkspacePath));
   t.strictSame(lint(agent), []);
   t.equal(value(agent, 'oratorio_agent_turns_total', { status: 'completed' }), 1);
   t.ok((value(agent, 'oratorio_agent_web_sockets') ?? 0) >= 1);

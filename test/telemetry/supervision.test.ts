@@ -2,7 +2,7 @@ import t from 'tap';
 import { createActor } from 'xstate';
 import { hubMachine } from '../../machines/index.ts';
 import type { Config } from '../../src/config/index.ts';
-import { workspaceKey } from '../../src/hub/workspace.ts';
+import { workspaceKey } from '../../src/config/index.ts';
 import { projections } from '../../src/inspect/index.ts';
 import { expose, startHubTelemetry, workspaceId } from '../../src/telemetry/index.ts';
 import { pathsOf, StateWatch } from '../../src/telemetry/state-watch.ts';

@@ -1,18 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import {
-  closeSync,
-  fsyncSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeSync,
-} from 'node:fs';
+import { closeSync, fsyncSync, openSync, readdirSync, renameSync, rmSync, statSync, writeSync } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import * as v from 'valibot';
+import { type BoundedReadOptions, FileRefusedError, readBoundedFile } from './bounded-file.ts';
 
 /** How `writeFileAtomic` makes the file. */
 export interface WriteOptions {
@@ -94,21 +85,31 @@ export class AtomicFile {
   }
 }
 
-/** Reads and validates a JSON document that somebody else may have written. Never throws for what the file holds. */
+const documentBytes = 64 * 1_048_576;
+
+/** Reads and validates a JSON document of this user's own state. Never throws for what the file holds, and never blocks on what is not a file. */
 export function readJson<S extends v.GenericSchema>(path: string, schema: S): JsonFile<v.InferOutput<S>> {
-  let text: string;
-  try {
-    text = readFileSync(path, 'utf8');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { kind: 'missing' };
-    return { kind: 'invalid', problem: `cannot be read (${(error as NodeJS.ErrnoException).code})` };
-  }
+  return readDocument(path, schema, { maxBytes: documentBytes, owner: 'any', links: 'follow' });
+}
+
+/** As `readJson`, for a file that a stranger may have put there: see `readBoundedFile`. */
+export function readStrangersJson<S extends v.GenericSchema>(path: string, schema: S): JsonFile<v.InferOutput<S>> {
+  return readDocument(path, schema, {});
+}
+
+function readDocument<S extends v.GenericSchema>(
+  path: string,
+  schema: S,
+  options: BoundedReadOptions,
+): JsonFile<v.InferOutput<S>> {
   let document: unknown;
   try {
+    const text = readBoundedFile(path, options);
+    if (text === undefined) return { kind: 'missing' };
     document = JSON.parse(text);
-  } catch {
+  } catch (error) {
     // The parser's message quotes the text, which may hold tokens.
-    return { kind: 'invalid', problem: 'is not JSON' };
+    return { kind: 'invalid', problem: error instanceof FileRefusedError ? error.fault : 'is not JSON' };
   }
   const result = v.safeParse(schema, document);
   if (result.success) return { kind: 'ok', value: result.output };

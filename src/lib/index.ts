@@ -1,0 +1,24 @@
+/**
+ * Leaf functions that several rooms need and that know nothing of the product: reading and writing files safely, making text safe to show. Every room
+ * may import it. Never here: settings, processes, HTTP, anything with a state.
+ */
+export {
+  type BoundedReadOptions,
+  type FileRefusal,
+  FileRefusedError,
+  fileFault,
+  readBoundedFile,
+} from './bounded-file.ts';
+export { ensurePrivateDirectory, makeDirectory, PrivateDirectoryError } from './directories.ts';
+export {
+  AtomicFile,
+  type JsonFile,
+  readJson,
+  readStrangersJson,
+  removeStaleTemps,
+  type WriteOptions,
+  writeFileAtomic,
+  writeFileAtomicAsync,
+} from './files.ts';
+export { describeUser } from './users.ts';
+export { codePointName, type VisibleOptions, VisibleStream, visible } from './visible.ts';
