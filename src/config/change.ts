@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { ConfigError } from './error.ts';
-import { userConfigFile, workspaceConfigFile } from './home.ts';
+import { workspaceConfigFile } from './home.ts';
 import { setMember } from './json-edit.ts';
 import { needsRestart, whyReadOnly } from './json-schema.ts';
 import { entriesOf, type Layer } from './layers.ts';
-import { configIssues, resolveConfig } from './load.ts';
+import { configIssues, resolveConfig, userLayers, workspaceLayer } from './load.ts';
 import { isJsonObject, parseConfig } from './parse.ts';
+import { readWorkspaceText } from './read-layer.ts';
 import { Config } from './schema.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -46,25 +46,13 @@ export interface ConfigSource {
 }
 
 /** Reads a workspace's own configuration file. @throws ConfigError when it is there and cannot be read */
-export const workspaceSource = (workspace: string): ConfigSource => sourceOf(workspaceConfigFile(workspace));
-
-function sourceOf(file: string): ConfigSource {
-  const text = readText(file);
+export function workspaceSource(workspace: string): ConfigSource {
+  const text = readWorkspaceText(workspace);
   const revision = createHash('sha256')
     .update(text ?? '')
     .digest('base64url')
     .slice(0, 22);
-  return { file, text, revision };
-}
-
-function readText(file: string): string | undefined {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT') return undefined;
-    throw new ConfigError({ file, keyPath: '', expected: 'a readable file', received: `not readable (${code})` });
-  }
+  return { file: workspaceConfigFile(workspace), text, revision };
 }
 
 /** What a change comes to. Nothing is written yet. */
@@ -88,7 +76,7 @@ export function planChange(
 ): PlannedChange {
   const before = source.text === undefined || source.text.trim() === '' ? '{}\n' : source.text;
   const layer = parsed(source.file, before);
-  const paths = Object.keys(set).map((given) => settingPath(given));
+  const paths = Object.keys(set).map((given) => settingPath(given, source.file));
   const refused = paths.flatMap((path) => ('issue' in path ? [path.issue] : []));
   if (refused.length > 0) throw new ConfigChangeError(refused);
   let text = before;
@@ -99,11 +87,11 @@ export function planChange(
     text = setMember(text, spelledIn(settings, path.keys), value === null ? undefined : value);
     settings = parsed(source.file, text).settings;
   }
-  const user = userLayer(place.home);
-  const layers = [...user, { file: source.file, settings, isOfWorkspace: true }];
+  const user = userLayers(place.home);
+  const layers = [...user, workspaceLayer(place, settings)];
   const issues = configIssues(layers, place.env);
   if (issues.length > 0) throw new ConfigChangeError(issues);
-  const old = effectiveOf([...user, layer], place.env);
+  const old = effectiveOf([...user, workspaceLayer(place, layer.settings)], place.env);
   const now = effectiveOf(layers, place.env);
   const restartNeededFor = paths.flatMap((path) => {
     if ('issue' in path) return [];
@@ -125,14 +113,6 @@ function parsed(file: string, text: string): Layer {
   }
 }
 
-/** What the user's file says; nothing when there is none. @throws ConfigError, ConfigChangeError */
-export function userLayer(home: string): Layer[] {
-  const file = userConfigFile(home);
-  const text = readText(file);
-  if (text === undefined) return [];
-  return [parsed(file, text)];
-}
-
 function effectiveOf(layers: readonly Layer[], env: Environment): unknown {
   try {
     return resolveConfig(layers, env).config;
@@ -146,7 +126,7 @@ function effectiveOf(layers: readonly Layer[], env: Environment): unknown {
 type SettingPath = { readonly keys: readonly string[] } | { readonly issue: ConfigIssue };
 
 /** The keys of one setting in the spelling of the schema. */
-function settingPath(given: string): SettingPath {
+function settingPath(given: string, file: string): SettingPath {
   const keys: string[] = [];
   let entries = entriesOf(Config);
   const rest = given.split('.');
@@ -159,7 +139,7 @@ function settingPath(given: string): SettingPath {
     if (entries !== undefined && rest.length === 0) return refuse(given, 'this is a section: name one of its settings');
   }
   const reason = whyReadOnly(keys.join('.'));
-  if (reason !== undefined) return refuse(given, `this is not changed here: ${reason}`);
+  if (reason !== undefined) return refuse(given, `${file} is not changed here: ${reason}`);
   return rest.length === 0 ? { keys } : refuse(given, 'there is no such setting');
 }
 

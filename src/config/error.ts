@@ -17,11 +17,16 @@ export class ConfigError extends Error implements ConfigProblem {
   readonly expected: string;
   readonly received: string;
 
-  constructor({ file, keyPath, expected, received }: ConfigProblem) {
-    super(`${file}: ${keyPath === '' ? 'the file' : keyPath} must be ${expected}, but is ${received}`);
+  constructor({ file, keyPath, expected, received }: ConfigProblem, options?: ErrorOptions) {
+    super(`${file}: ${keyPath === '' ? 'the file' : keyPath} must be ${expected}, but is ${received}`, options);
     this.file = file;
     this.keyPath = keyPath;
     this.expected = expected;
     this.received = received;
   }
+}
+
+/** A decision about the trust of a workspace that cannot be made or recorded. The message is meant for the user. */
+export class TrustError extends Error {
+  override readonly name = 'TrustError';
 }

@@ -16,13 +16,14 @@ function mapStrings(value: unknown, replace: (text: string, path: Path) => strin
 }
 
 /**
- * Puts the values of environment variables in place of `${NAME}`; the result is not looked at again. `onMissing` is called
- * with the variable and the key path of each one that is not set.
+ * Puts the values of environment variables in place of `${NAME}`; the result is not expanded again.
+ *
+ * @param onMissing returns the text for a variable that is not set
  */
 export function expand(
   value: unknown,
   env: Readonly<Record<string, string | undefined>>,
-  onMissing: (name: string, path: Path) => never,
+  onMissing: (name: string, path: Path) => string,
 ): unknown {
   return mapStrings(value, (text, path) =>
     text.replace(reference, (_, name: string | undefined) =>
@@ -39,4 +40,14 @@ export function variablesIn(value: unknown): string[] {
     return text;
   });
   return [...names];
+}
+
+/** The first text inside `value` that `isMatch` accepts. */
+export function findText(value: unknown, isMatch: (text: string) => boolean): string | undefined {
+  let found: string | undefined;
+  mapStrings(value, (text) => {
+    if (found === undefined && isMatch(text)) found = text;
+    return text;
+  });
+  return found;
 }

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { homedir } from 'node:os';
 import { isAbsolute, join, resolve } from 'node:path';
 
@@ -11,7 +12,7 @@ export function homeDirectory(env: Readonly<Record<string, string | undefined>>)
   return isAbsolute(chosen) ? chosen : resolve(chosen);
 }
 
-/** The configuration file of a user's home. */
+/** The user's own configuration file. */
 export function userConfigFile(home: string): string {
   return join(home, 'config.json');
 }
@@ -19,4 +20,21 @@ export function userConfigFile(home: string): string {
 /** The configuration file of a workspace. */
 export function workspaceConfigFile(workspacePath: string): string {
   return join(workspacePath, directoryName, 'config.json');
+}
+
+/**
+ * Name of a workspace's directories below the home: stable for a canonical path, short, and free of what the path says.
+ *
+ * @param canonicalPath real path of the workspace
+ */
+export function workspaceKey(canonicalPath: string): string {
+  return createHash('sha256').update(canonicalPath).digest('hex').slice(0, 24);
+}
+
+/**
+ * Directory of the state that decides rights in a workspace (`state.db`, tokens, grants, automations), 0700: below the
+ * user's home, because a clone can contain any file of the workspace.
+ */
+export function workspaceStateDirectory(home: string, canonicalPath: string): string {
+  return join(home, 'workspaces', workspaceKey(canonicalPath));
 }

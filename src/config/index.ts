@@ -12,12 +12,51 @@ export {
   planChange,
   workspaceSource,
 } from './change.ts';
-export { ConfigError, type ConfigProblem } from './error.ts';
-export { directoryName, homeDirectory, userConfigFile, workspaceConfigFile } from './home.ts';
+export { ConfigError, type ConfigProblem, TrustError } from './error.ts';
+export {
+  directoryName,
+  homeDirectory,
+  userConfigFile,
+  workspaceConfigFile,
+  workspaceKey,
+  workspaceStateDirectory,
+} from './home.ts';
 export { InitError, type InitialisedWorkspace, initWorkspace } from './init.ts';
 export { setMember } from './json-edit.ts';
 export { configJsonSchema, settingsJsonSchema } from './json-schema.ts';
-export { type Layer, mergeDeep } from './layers.ts';
-export { type LoadedConfig, type LoadOptions, loadConfig, referencedVariables, resolveConfig } from './load.ts';
+export { type Layer, mergeDeep, type Trust } from './layers.ts';
+export {
+  type LoadedConfig,
+  type LoadOptions,
+  loadConfig,
+  referencedVariables,
+  resolveConfig,
+  restrictionWarning,
+  userLayers,
+  workspaceLayer,
+} from './load.ts';
+export {
+  ensureStateDirectory,
+  type OpenedWorkspace,
+  type OpenWorkspaceOptions,
+  openWorkspace,
+  WorkspaceError,
+  type WorkspaceFault,
+} from './open-workspace.ts';
+export { readUserSettings, readWorkspaceSettings, readWorkspaceText } from './read-layer.ts';
 export { Config, isLoopback, toolNames } from './schema.ts';
+export { sensitivePathOf, sensitivePaths, settingsTable } from './settings-table.ts';
+export { quotedPath } from './shell-path.ts';
+export {
+  changeTrusted,
+  requestedSettings,
+  revokeTrust,
+  type TrustedWorkspace,
+  type TrustPlace,
+  trustedWorkspaces,
+  trustWorkspace,
+  type WorkspaceTrust,
+  workspaceTrust,
+} from './trust.ts';
+export { trustFile } from './trust-file.ts';
 export { type ShownConfig, showConfig } from './view.ts';

@@ -1,6 +1,10 @@
-import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, statSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { makeDirectory } from '../lib/index.ts';
+import { TrustError } from './error.ts';
 import { directoryName, homeDirectory, workspaceConfigFile } from './home.ts';
+import { isValidName, openWorkspace, WorkspaceError, writeGitignore } from './open-workspace.ts';
+import { type TrustPlace, trustWorkspace } from './trust.ts';
 
 export interface InitialisedWorkspace {
   readonly workspacePath: string;
@@ -15,10 +19,12 @@ export class InitError extends Error {
 }
 
 /**
- * Makes `dir` (created when it is not there) a workspace: `.oratorio/` for its owner only, an empty configuration and a
- * `.gitignore` that keeps state and tokens out of version control. What exists is left as it is.
+ * Makes `dir` (created when it does not exist) a workspace: `.oratorio/` for its owner only, an empty configuration and a
+ * `.gitignore` that keeps state out of version control. What exists is left as it is. The user trusts a new workspace; an
+ * existing `.oratorio/` stays as trusted as it was.
  *
- * @throws InitError when `dir` is a file, or Oratorio's own home would become the workspace's directory
+ * @throws InitError when `dir` is a file, cannot be created, has a name that is not UTF-8, holds an `.oratorio` of another
+ *   user or a symlink in its place, or Oratorio's own home would become the workspace's directory
  */
 export function initWorkspace(
   dir: string,
@@ -26,29 +32,73 @@ export function initWorkspace(
 ): InitialisedWorkspace {
   const workspacePath = resolve(dir);
   const inside = join(workspacePath, directoryName);
-  if (inside === homeDirectory(env)) {
+  const home = homeDirectory(env);
+  if (inside === home) {
     throw new InitError(
-      `${workspacePath} cannot be a workspace: ${inside} is where Oratorio keeps what belongs to you`,
+      `${workspacePath} cannot be a workspace: ${inside} is where Oratorio saves what belongs to you`,
     );
   }
-  const existing = [workspacePath, inside].find(
-    (path) => statSync(path, { throwIfNoEntry: false })?.isDirectory() === false,
-  );
+  if (!isValidName(workspacePath)) {
+    throw new InitError(`${workspacePath} cannot be a workspace: its name is not valid UTF-8. Rename the directory`);
+  }
+  const existing = [workspacePath, inside].find((path) => isDirectory(path) === false);
   if (existing !== undefined) throw new InitError(`${existing} is not a directory`);
-  const isNew = !existsSync(inside);
-  mkdirSync(inside, { recursive: true, mode: 0o700 });
   const configFile = workspaceConfigFile(workspacePath);
-  const wrote = [writeNew(configFile, '{}\n'), writeNew(join(inside, '.gitignore'), '*\n')];
-  return { workspacePath, configFile, created: isNew || wrote.includes(true) };
+  const isNew = !existsSync(inside);
+  const created = ![configFile, join(inside, '.gitignore')].every(existsSync);
+  create(inside);
+  open(workspacePath, home);
+  writeNew(configFile, '{}\n');
+  writeGitignore(inside);
+  if (isNew) trustNew({ home, workspace: workspacePath });
+  return { workspacePath, configFile, created };
 }
 
-/** Writes a file unless it is there; tells whether it did. */
-function writeNew(file: string, content: string): boolean {
+/** What this user makes is trusted; an `.oratorio` that was there may come from a stranger. */
+function trustNew(place: TrustPlace): void {
+  try {
+    trustWorkspace(place);
+  } catch (error) {
+    // The workspace stays restricted, which every start reports together with the reason.
+    if (!(error instanceof TrustError)) throw error;
+  }
+}
+
+/** Undefined for what does not exist, or cannot be looked at. */
+function isDirectory(path: string): boolean | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false })?.isDirectory();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOTDIR') return false;
+    return undefined;
+  }
+}
+
+function create(directory: string): void {
+  try {
+    makeDirectory(directory, 0o700);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new InitError(`${directory} cannot be created (${code}). Choose a directory that you can write to`, {
+      cause: error,
+    });
+  }
+}
+
+function open(workspacePath: string, home: string): void {
+  try {
+    openWorkspace(workspacePath, { home });
+  } catch (error) {
+    if (error instanceof WorkspaceError) throw new InitError(error.message, { cause: error });
+    throw error;
+  }
+}
+
+/** Writes a file unless it exists. */
+function writeNew(file: string, content: string): void {
   try {
     writeFileSync(file, content, { flag: 'wx', mode: 0o600 });
-    return true;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
-    throw error;
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   }
 }

@@ -1,6 +1,7 @@
-import { userOnlySections } from './layers.ts';
+import { isUsersAlone } from './combine.ts';
 import { isJsonObject, type JsonObject } from './parse.ts';
 import { Config, secretKeyPaths } from './schema.ts';
+import { ruleOf, sensitivePathOf } from './settings-table.ts';
 
 /** The configuration file as JSON Schema (draft 7), for editors: what a user may write. */
 export async function configJsonSchema(): Promise<Record<string, unknown>> {
@@ -11,14 +12,17 @@ export async function configJsonSchema(): Promise<Record<string, unknown>> {
 /** Settings whose change is applied to a server that runs. The rest holds from its next start on. */
 const liveKeyPaths: ReadonlySet<string> = new Set();
 
-/** Sections that no form of a workspace's settings writes, and why. */
-const readOnlySections: ReadonlyMap<string, string> = new Map([
-  ['McpServers', 'MCP servers have methods of their own, which keep their secrets'],
-  ...[...userOnlySections].map((key) => [key, 'only your own config.json decides it'] as const),
-]);
-
-/** Why a form of a workspace's settings does not write this one; undefined: it does. */
-export const whyReadOnly = (keyPath: string): string | undefined => readOnlySections.get(keyPath.split('.')[0] ?? '');
+/**
+ * Explains why a form of a workspace's settings cannot change this one; undefined: it can. A setting that gives rights is
+ * changed in the file only: a dashboard's token must not be worth more than the dashboard.
+ */
+export function whyReadOnly(keyPath: string): string | undefined {
+  if (keyPath.split('.')[0] === 'McpServers') return 'MCP servers have methods of their own, which keep their secrets';
+  const rule = ruleOf(keyPath);
+  if (rule?.combine === isUsersAlone) return 'only your own config.json decides it';
+  if (sensitivePathOf(keyPath) === undefined) return undefined;
+  return 'it gives rights, so edit .oratorio/config.json of the workspace and run: oratorio trust';
+}
 
 /** Whether a change of this setting waits for a restart. */
 export const needsRestart = (keyPath: string): boolean => !liveKeyPaths.has(keyPath);

@@ -1,20 +1,31 @@
 import type * as v from 'valibot';
 import { isJsonObject, type JsonObject } from './parse.ts';
 import { Config } from './schema.ts';
+import { reservedNames } from './settings-table.ts';
 
 /** One file's settings, keys spelt as the schema does. */
 export interface Layer {
   readonly file: string;
   readonly settings: JsonObject;
-  /** It came with whatever is in the workspace, a cloned repository for example. */
-  readonly isOfWorkspace?: boolean;
+  /** Set for the file of a workspace, which may come from a stranger. */
+  readonly workspace?: WorkspaceOrigin | undefined;
 }
 
-/** What only the user decides: where a record of everything that is said is sent to is no business of a repository. */
-export const userOnlySections: ReadonlySet<string> = new Set(['Telemetry']);
+/** `restricted`: sensitive settings of the workspace's file are ignored (DESIGN-2 §1). */
+export type Trust = 'trusted' | 'restricted';
+
+export interface WorkspaceOrigin {
+  /** Root of the workspace. */
+  readonly path: string;
+  readonly trust: Trust;
+  /** Why the user's decisions cannot be read. */
+  readonly warning?: string | undefined;
+}
 
 /** Keys a file may have that are no settings: editors read them. */
 const ignored = new Set(['$schema']);
+
+const reserved = new Map(reservedNames.map((name) => [name.toLowerCase(), name]));
 
 /** The schemas of an object's keys, or undefined when the schema is of no object. Looks through `optional` and `pipe`. */
 export function entriesOf(schema: unknown): Readonly<Record<string, unknown>> | undefined {
@@ -25,11 +36,11 @@ export function entriesOf(schema: unknown): Readonly<Record<string, unknown>> | 
 }
 
 /**
- * Gives every known key the spelling of the schema, whatever its case in the file; tells of keys that nobody reads. Of two
+ * Gives every known key the spelling of the schema, whatever its case in the file, and warns about unknown keys. Of two
  * keys that differ in case only, the later one holds.
  */
 export function canonical(layer: Layer, warn: (warning: string) => void): Layer {
-  return { file: layer.file, settings: canonicalObject(layer.settings, entriesOf(Config) ?? {}, '') };
+  return { ...layer, settings: canonicalObject(layer.settings, entriesOf(Config) ?? {}, '') };
 
   function canonicalObject(object: JsonObject, entries: Readonly<Record<string, unknown>>, path: string): JsonObject {
     const spelling = new Map(Object.keys(entries).map((key) => [key.toLowerCase(), key]));
@@ -40,15 +51,11 @@ export function canonical(layer: Layer, warn: (warning: string) => void): Layer 
       const key = spelling.get(given.toLowerCase());
       if (key === undefined) {
         warn(`${layer.file}: unknown key ${path}${given}`);
-        renamed.push([given, value]);
+        renamed.push([path === '' ? (reserved.get(given.toLowerCase()) ?? given) : given, value]);
         continue;
       }
       if (seen.has(key)) warn(`${layer.file}: ${path}${key} is there twice; the last one holds`);
       seen.add(key);
-      if (path === '' && layer.isOfWorkspace && userOnlySections.has(key)) {
-        warn(`${layer.file}: ${key} is not read here; it belongs into your own config.json`);
-        continue;
-      }
       const inner = entriesOf(entries[key]);
       renamed.push([key, inner && isJsonObject(value) ? canonicalObject(value, inner, `${path}${key}.`) : value]);
     }

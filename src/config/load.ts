@@ -1,12 +1,17 @@
-import { readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { randomBytes } from 'node:crypto';
 import * as v from 'valibot';
+import { FileRefusedError, readBoundedFile } from '../lib/index.ts';
+import { admit } from './admit.ts';
 import { ConfigError } from './error.ts';
-import { expand, variablesIn } from './expand.ts';
+import { expand, findText, variablesIn } from './expand.ts';
 import { userConfigFile, workspaceConfigFile } from './home.ts';
-import { canonical, fileOf, type Layer, listInPlaceOfSection, mergeDeep, pathOf } from './layers.ts';
-import { type JsonObject, kindOf, parseConfig } from './parse.ts';
+import { canonical, fileOf, type Layer, listInPlaceOfSection, mergeDeep, pathOf, type Trust } from './layers.ts';
+import { isJsonObject, type JsonObject, kindOf, parseConfig } from './parse.ts';
+import { readUserSettings, readWorkspaceSettings } from './read-layer.ts';
 import { Config, secretKeyPaths } from './schema.ts';
+import { sensitivePaths, sensitiveSettings, valueAt as settingAt, withValue } from './settings-table.ts';
+import { quotedPath } from './shell-path.ts';
+import { isUsersFile, type TrustPlace, trustOf } from './trust.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -22,63 +27,71 @@ export interface LoadedConfig {
   readonly config: Config;
   /** One sentence each, naming file and key; nothing of it stops the program. */
   readonly warnings: readonly string[];
-  /** Environment variables that the settings in force refer to. */
+  /** Environment variables that the settings of the files refer to. */
   readonly referencedVariables: readonly string[];
   /** The files that exist, in the order in which they were laid over each other. */
   readonly files: readonly string[];
+  /** Whether sensitive settings of the workspace's file apply; the user's own file is always trusted. */
+  readonly trust: Trust;
+  /** Sensitive settings of the workspace's file that are ignored, e.g. `EndPoint`, `Tools.Shell`. */
+  readonly restrictedSettings: readonly string[];
 }
 
 /**
- * Reads `<home>/config.json` and then `<workspace>/.oratorio/config.json`, lays the second over the first, expands
- * `${VARIABLES}` and validates the whole (DESIGN §1). A file that is not there is an empty one.
+ * Reads `<home>/config.json` and then `<workspace>/.oratorio/config.json`, expands `${VARIABLES}`, lays the second over the
+ * first and validates the whole (DESIGN §1). A missing file is an empty one. Sensitive settings of a restricted workspace
+ * are ignored; a trusted one never weakens the user's protections, and no credential meets an address of the other file
+ * (DESIGN-2 §1). The workspace's file sees only variables that `Supervision.PassEnvironment` of the user's lists.
  *
- * @throws ConfigError for a file that cannot be read or parsed, a variable that is not set, a value that is not allowed
+ * @throws ConfigError for a file that cannot be read or parsed, a variable that is not set, an invalid value
  */
 export function loadConfig({ home, workspace, env }: LoadOptions): LoadedConfig {
-  const user = userConfigFile(home);
-  const files = workspace === undefined ? [user] : [user, workspaceConfigFile(workspace)];
-  const different = files.filter(
-    (file, index) => files.findIndex((other) => resolve(other) === resolve(file)) === index,
-  );
-  return resolveConfig(
-    different.map((file, index) => readLayer(file, index > 0)).filter((layer) => layer !== undefined),
-    env,
-  );
+  const user = userLayers(home);
+  if (workspace === undefined || isUsersFile({ home, workspace })) return resolveConfig(user, env);
+  const settings = readWorkspaceSettings(workspace);
+  const own = workspaceLayer({ home, workspace }, settings ?? {});
+  const loaded = resolveConfig([...user, own], env);
+  return settings === undefined ? { ...loaded, files: user.map(({ file }) => file) } : loaded;
 }
 
-/** The names of all environment variables that these files refer to. Files that cannot be read or parsed refer to none. */
+/** What the user's file says; nothing when there is none. @throws ConfigError */
+export function userLayers(home: string): Layer[] {
+  const settings = readUserSettings(home);
+  return settings === undefined ? [] : [{ file: userConfigFile(home), settings }];
+}
+
+/** Settings of a workspace's file, with the trust that the user gave them. */
+export function workspaceLayer(place: TrustPlace, settings: JsonObject): Layer {
+  const file = workspaceConfigFile(place.workspace);
+  if (isUsersFile(place)) return { file, settings };
+  const { trust, warning } = trustOf(place, canonical({ file, settings }, () => undefined).settings);
+  return { file, settings, workspace: { path: place.workspace, trust, warning } };
+}
+
+/** Names of all environment variables that these files refer to. Files that cannot be read or parsed refer to none. */
 export function referencedVariables(files: readonly string[]): string[] {
-  return [...new Set(files.flatMap((file) => variablesIn(readableLayer(file)?.settings)))];
+  return [...new Set(files.flatMap((file) => variablesIn(readableSettings(file))))];
 }
 
-function readableLayer(file: string): Layer | undefined {
+function readableSettings(file: string): JsonObject | undefined {
   try {
-    return readLayer(file, false);
-  } catch {
-    // Whoever needs the settings of this file is told what is wrong with it; it names no variable.
-    return undefined;
-  }
-}
-
-/** Two small files, read at starts only: blocking for them is simpler than everything that would have to wait. */
-function readLayer(file: string, isOfWorkspace: boolean): Layer | undefined {
-  try {
-    return { file, settings: parseConfig(file, readFileSync(file, 'utf8')), isOfWorkspace };
+    const text = readBoundedFile(file, { owner: 'any', links: 'follow' });
+    return text === undefined ? undefined : parseConfig(file, text);
   } catch (error) {
-    if (error instanceof ConfigError) throw error;
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT') return undefined;
-    throw new ConfigError({ file, keyPath: '', expected: 'a readable file', received: `not readable (${code})` });
+    // Whatever loads these settings reports the fault; an unreadable file names no variable.
+    if (error instanceof ConfigError || error instanceof FileRefusedError) return undefined;
+    throw error;
   }
 }
 
 /** As `loadConfig`, for layers that are read already, the weakest first. */
 export function resolveConfig(layers: readonly Layer[], env: Environment): LoadedConfig {
-  const { canonicalLayers, merged, expanded, warnings } = mergeLayers(layers, env);
+  const { attributed, merged, expanded, warnings, trust, restrictedSettings } = mergeLayers(layers, env);
   const checked = v.safeParse(Config, expanded, { abortEarly: true });
-  if (!checked.success) throw problemOf(checked.issues[0], canonicalLayers, merged);
+  if (!checked.success) throw problemOf(checked.issues[0], attributed, merged);
   const files = layers.map(({ file }) => file);
-  return { config: checked.output, warnings, referencedVariables: variablesIn(merged), files };
+  const names = variablesIn(attributed.map(({ settings }) => settings));
+  return { config: checked.output, warnings, referencedVariables: names, files, trust, restrictedSettings };
 }
 
 /** Everything that makes these layers no valid configuration: key paths, and what each must be. Never a value. */
@@ -93,25 +106,127 @@ export function configIssues(layers: readonly Layer[], env: Environment): { path
   }
 }
 
+interface MergedLayers {
+  /** What of each file applies, unexpanded, with the file's name for messages. */
+  readonly attributed: readonly Layer[];
+  readonly merged: JsonObject;
+  readonly expanded: JsonObject;
+  readonly warnings: readonly string[];
+  readonly trust: Trust;
+  readonly restrictedSettings: readonly string[];
+}
+
 /** @throws ConfigError for a list in place of a section, and for a variable that is not set */
-function mergeLayers(layers: readonly Layer[], env: Environment) {
+function mergeLayers(layers: readonly Layer[], env: Environment): MergedLayers {
   const warnings: string[] = [];
-  const canonicalLayers = layers.map((layer) => canonical(layer, (warning) => warnings.push(warning)));
-  const merged = canonicalLayers.reduce<JsonObject>((under, { settings }) => mergeDeep(under, settings), {});
-  const list = listInPlaceOfSection(merged);
-  if (list) {
-    const file = fileOf(canonicalLayers, list);
-    throw new ConfigError({ file, keyPath: list.join('.'), expected: 'an object', received: 'a list' });
+  const warn = (warning: string) => warnings.push(warning);
+  const spelled = layers.map((layer) => canonical(layer, warn));
+  const own = spelled.filter(({ workspace }) => workspace === undefined);
+  const user = own.reduce<JsonObject>((under, { settings }) => mergeDeep(under, settings), {});
+  const placeholders = new Placeholders();
+  const userExpanded = placeholders.expand(user, env, (name, path) => ({
+    file: fileOf(own, path),
+    received: `a reference to the environment variable ${name}, which is not set`,
+  }));
+  const layer = spelled.find(({ workspace }) => workspace !== undefined);
+  if (layer === undefined || layer.workspace === undefined) {
+    const merged = checkedSections(user, own);
+    return {
+      attributed: own,
+      merged,
+      expanded: placeholders.checked(userExpanded),
+      warnings,
+      trust: 'trusted',
+      restrictedSettings: [],
+    };
   }
-  const expanded = expand(merged, env, (name, path) => {
-    throw new ConfigError({
-      file: fileOf(canonicalLayers, path),
-      keyPath: path.join('.'),
-      expected: `a string whose variables are set`,
-      received: `a reference to the environment variable ${name}, which is not set`,
-    });
+  const { trust, path, warning } = layer.workspace;
+  const isRestricted = trust === 'restricted';
+  const restrictedSettings = isRestricted ? [...sensitiveSettings(layer.settings).keys()] : [];
+  if (restrictedSettings.length > 0) warn(restrictionWarning(path, restrictedSettings));
+  if (warning !== undefined) warn(warning);
+  const workspace = isRestricted ? withoutSensitive(layer.settings) : layer.settings;
+  const passEnvironment = namesIn(settingAt(userExpanded, 'Supervision.PassEnvironment'));
+  const options = { workspaceFile: layer.file, passEnvironment };
+  const raw = admit({ ...options, user, workspace, warn: () => undefined });
+  const attributed = [
+    { file: own[0]?.file ?? layer.file, settings: raw.user },
+    { ...layer, settings: raw.workspace },
+  ];
+  const merged = checkedSections(mergeDeep(raw.user, raw.workspace), attributed);
+  const workspaceExpanded = placeholders.expand(
+    workspace,
+    Object.fromEntries(passEnvironment.map((name) => [name, env[name]])),
+    (name) => ({
+      file: layer.file,
+      received: `a reference to the environment variable ${name}, which ${
+        passEnvironment.includes(name)
+          ? 'is not set'
+          : 'Supervision.PassEnvironment of your own config.json does not list'
+      }`,
+    }),
+  );
+  const admitted = admit({ ...options, user: userExpanded, workspace: workspaceExpanded, warn });
+  const expanded = placeholders.checked(mergeDeep(admitted.user, admitted.workspace));
+  return { attributed, merged, expanded, warnings, trust, restrictedSettings };
+}
+
+/** One line for a person: what is ignored, and how to allow it. */
+export const restrictionWarning = (workspace: string, restrictedSettings: readonly string[]): string =>
+  `${workspace} is restricted: ${restrictedSettings.join(', ')} of its config.json ${
+    restrictedSettings.length === 1 ? 'is' : 'are'
+  } ignored. To review and allow: oratorio trust ${quotedPath(workspace)}`;
+
+function withoutSensitive(settings: JsonObject): JsonObject {
+  return sensitivePaths.reduce((left, path) => withValue(left, path, undefined), settings);
+}
+
+const namesIn = (value: unknown): string[] =>
+  Array.isArray(value) ? value.filter((name): name is string => typeof name === 'string') : [];
+
+/** @throws ConfigError for a list in place of a section */
+function checkedSections(merged: JsonObject, layers: readonly Layer[]): JsonObject {
+  const list = listInPlaceOfSection(merged);
+  if (list === undefined) return merged;
+  throw new ConfigError({
+    file: fileOf(layers, list),
+    keyPath: list.join('.'),
+    expected: 'an object',
+    received: 'a list',
   });
-  return { canonicalLayers, merged, expanded, warnings };
+}
+
+interface MissingVariable {
+  readonly file: string;
+  readonly keyPath: string;
+  readonly received: string;
+}
+
+/** Stand for variables that are not set until it is known whether their setting holds: a covered one is no problem. */
+class Placeholders {
+  readonly #mark = `\0${randomBytes(12).toString('hex')}:`;
+  readonly #missing: MissingVariable[] = [];
+
+  expand(
+    settings: JsonObject,
+    env: Environment,
+    problem: (name: string, path: readonly (string | number)[]) => Pick<MissingVariable, 'file' | 'received'>,
+  ): JsonObject {
+    const expanded = expand(settings, env, (name, path) => {
+      this.#missing.push({ ...problem(name, path), keyPath: path.join('.') });
+      return `${this.#mark}${this.#missing.length - 1};`;
+    });
+    return isJsonObject(expanded) ? expanded : {};
+  }
+
+  /** @throws ConfigError when a placeholder is left */
+  checked(settings: JsonObject): JsonObject {
+    const text = findText(settings, (each) => each.includes(this.#mark));
+    if (text === undefined) return settings;
+    const missing = this.#missing[Number.parseInt(text.slice(text.indexOf(this.#mark) + this.#mark.length), 10)];
+    if (missing === undefined) return settings;
+    throw new ConfigError({ ...missing, expected: 'a string whose variables are set' });
+  }
 }
 
 const expectedBy = ({ message }: v.BaseIssue<unknown>): string =>

@@ -51,11 +51,14 @@ export const toolNames = [
   'SpawnSubagent',
 ] as const;
 const canonicalTools = new Map(toolNames.map((name) => [name.toLowerCase(), name]));
-const knownTool = `one of ${toolNames.join(', ')}`;
+const knownTool = `one of ${toolNames.join(', ')}, or mcp__<server>__<tool>`;
+/** Tools of MCP servers exist only while their server runs, so of these the form alone is checked. */
+const mcpTool = /^mcp__\S+?__\S+$/i;
 const ToolName = v.pipe(
   v.string(knownTool),
-  v.check((name) => canonicalTools.has(name.toLowerCase()), knownTool),
-  v.transform((name) => canonicalTools.get(name.toLowerCase()) ?? name),
+  v.check((name) => canonicalTools.has(name.toLowerCase()) || mcpTool.test(name), knownTool),
+  // The name of an MCP tool as models are shown it, see `ToolNames`.
+  v.transform((name) => canonicalTools.get(name.toLowerCase()) ?? name.replace(/[^a-zA-Z0-9_-]/g, '_')),
 );
 
 const variableName = 'a name of an environment variable';
@@ -64,11 +67,11 @@ const Api = v.object({
   Enabled: flag(false, 'Serves the chat-completions API.'),
   Host: hostName('127.0.0.1', 'Listen address.'),
   Port: port(8080, 'Listen port. A managed agent server takes its port from the Hub instead.'),
-  ApiKey: text('', 'Bearer key of the API; empty disables authentication.'),
+  ApiKey: text('', 'Bearer key of the API; empty: only this user is served without the generated key.'),
   AutoApprove: flag(true, 'Approves operations that need approval; false rejects them.'),
   EnabledTools: v.pipe(
     v.optional(v.array(ToolName, 'a list of tool names'), []),
-    v.description('Enabled tools; empty enables all.'),
+    v.description('Enabled tools of the chat API, among those of EnabledTools; empty enables all.'),
   ),
   ApprovalMode: v.pipe(
     v.optional(v.picklist(['policy', 'interactive'], '"policy" or "interactive"'), 'policy'),
@@ -158,7 +161,7 @@ const AgUi = v.object({
     ),
     v.description('Path of the endpoint.'),
   ),
-  ApiKey: text('', 'Bearer key of the endpoint; empty disables authentication.'),
+  ApiKey: text('', 'Bearer key of the endpoint; empty: only this user is served without the generated key.'),
 });
 
 const Compaction = v.object({
@@ -181,6 +184,12 @@ const Tools = v.object({
       Sandbox: v.pipe(
         v.optional(v.picklist(['off', 'auto', 'required'], '"off", "auto" or "required"'), 'off'),
         v.description('Runs commands under bubblewrap: auto where it is there, required or not at all.'),
+      ),
+      Network: v.pipe(
+        v.optional(v.picklist(['deny', 'allow'], '"deny" or "allow"'), 'deny'),
+        v.description(
+          'Whether a sandboxed command reaches the network, this machine included. No effect without sandbox.',
+        ),
       ),
     }),
     {},
@@ -306,7 +315,7 @@ export const Config = v.object({
   SystemPrompt: text('', 'Added to the system prompt of every thread.'),
   EnabledTools: v.pipe(
     v.optional(v.array(ToolName, 'a list of tool names'), []),
-    v.description('Enabled tools of every face; empty enables all.'),
+    v.description('Enabled tools of every face, MCP tools as mcp__<server>__<tool>; empty enables all.'),
   ),
   MaxToolCallRounds: whole(100, 1, 10_000, 'Requests to the model in one turn.'),
   MaxSessionQueueSize: whole(20, 0, 10_000, 'Inputs that wait in one thread; 0 means no queue.'),

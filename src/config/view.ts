@@ -1,8 +1,8 @@
-import { ConfigChangeError, type ConfigPlace, userLayer, workspaceSource } from './change.ts';
+import { ConfigChangeError, type ConfigPlace, workspaceSource } from './change.ts';
 import { ConfigError } from './error.ts';
 import { workspaceConfigFile } from './home.ts';
 import { canonical, type Layer } from './layers.ts';
-import { resolveConfig } from './load.ts';
+import { resolveConfig, userLayers, workspaceLayer } from './load.ts';
 import { isJsonObject, type JsonObject, parseConfig } from './parse.ts';
 import { secretKeyPaths } from './schema.ts';
 
@@ -25,8 +25,8 @@ export interface ShownConfig {
 export function showConfig(place: ConfigPlace): ShownConfig {
   const file = workspaceConfigFile(place.workspace);
   const source = attempt(() => workspaceSource(place.workspace));
-  const own = attempt(() => layersOf(file, source.value?.text));
-  const user = attempt(() => userLayer(place.home));
+  const own = attempt(() => layersOf(place, source.value?.text));
+  const user = attempt(() => userLayers(place.home));
   const whole = attempt(() => resolveConfig([...(user.value ?? []), ...(own.value ?? [])], place.env));
   const problems = [source, own, user, whole].flatMap(({ problem }) => (problem === undefined ? [] : [problem]));
   return {
@@ -40,8 +40,8 @@ export function showConfig(place: ConfigPlace): ShownConfig {
   };
 }
 
-const layersOf = (file: string, text: string | undefined): Layer[] =>
-  text === undefined ? [] : [{ file, settings: parseConfig(file, text), isOfWorkspace: true }];
+const layersOf = (place: ConfigPlace, text: string | undefined): Layer[] =>
+  text === undefined ? [] : [workspaceLayer(place, parseConfig(workspaceConfigFile(place.workspace), text))];
 
 function attempt<T>(work: () => T): { readonly value?: T; readonly problem?: string } {
   try {

@@ -9,6 +9,7 @@ import {
   referencedVariables,
   resolveConfig,
   toolNames,
+  trustWorkspace,
 } from '../../src/config/index.ts';
 import { defaults } from '../../src/protocol/index.ts';
 
@@ -97,21 +98,18 @@ t.test('the dashboard is on by default where only this machine sees it', async (
   t.equal(resolve({ DashBoard: { Enabled: false } }).config.DashBoard.Enabled, false);
 });
 
-t.test('the workspace lies over the user, lists are replaced', async (t) => {
+t.test('a trusted workspace lies over the user', async (t) => {
   const at = places(
     t,
-    JSON.stringify({
-      Model: 'a',
-      Api: { Port: 1, EnabledTools: ['Exec', 'ReadFile'] },
-      Supervision: { PassEnvironment: ['A', 'B'] },
-    }),
-    JSON.stringify({ api: { host: '0.0.0.0', enabledTools: ['webfetch'] }, SUPERVISION: { passenvironment: ['C'] } }),
+    JSON.stringify({ Model: 'a', Api: { Port: 1, EnabledTools: ['Exec', 'ReadFile'] } }),
+    JSON.stringify({ api: { maxConcurrentTurns: 2, enabledTools: ['exec'] }, SUPERVISION: { maxrestarts: 9 } }),
   );
+  trustWorkspace(at);
   const { config, files } = loadConfig({ ...at, env: {} });
   t.equal(config.Model, 'a');
-  t.match(config.Api, { Port: 1, Host: '0.0.0.0' });
-  t.same(config.Api.EnabledTools, ['WebFetch']);
-  t.same(config.Supervision.PassEnvironment, ['C']);
+  t.match(config.Api, { Port: 1, MaxConcurrentTurns: 2 });
+  t.same(config.Api.EnabledTools, ['Exec']);
+  t.equal(config.Supervision.MaxRestarts, 9);
   t.same(files, [join(at.home, 'config.json'), join(at.workspace, '.oratorio', 'config.json')]);
   const { config: userOnly } = loadConfig({ home: at.home, env: {} });
   t.equal(userOnly.Api.Host, '127.0.0.1');
@@ -248,7 +246,10 @@ t.test('files that are no JSON: line and column, and never their text', async (t
 t.test('files that cannot be read', async (t) => {
   const at = places(t, undefined);
   mkdirSync(join(at.home, 'config.json'));
-  t.throws(() => loadConfig({ home: at.home, env: {} }), { name: 'ConfigError', message: /EISDIR/ });
+  t.throws(() => loadConfig({ home: at.home, env: {} }), {
+    name: 'ConfigError',
+    message: /must be a regular file of at most 1 MiB, but is another kind of file/,
+  });
   if (process.getuid?.() === 0) return;
   const closed = places(t, '{}');
   chmodSync(join(closed.home, 'config.json'), 0);

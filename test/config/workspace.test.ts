@@ -12,21 +12,22 @@ t.test('homeDirectory', async (t) => {
 });
 
 t.test('init makes a workspace that can be configured, and nothing twice', async (t) => {
-  const root = join(t.testdir(), 'a', 'b');
-  const first = initWorkspace(root, { ORATORIO_HOME: '/nowhere' });
+  const home = join(t.testdir(), 'home');
+  const root = join(home, '..', 'a', 'b');
+  const first = initWorkspace(root, { ORATORIO_HOME: home });
   t.same(first, { workspacePath: root, configFile: join(root, '.oratorio', 'config.json'), created: true });
   if (process.platform !== 'win32') t.equal(statSync(join(root, '.oratorio')).mode & 0o777, 0o700);
-  t.equal(readFileSync(join(root, '.oratorio', '.gitignore'), 'utf8'), '*\n');
-  const { config } = loadConfig({ home: '/nowhere', workspace: root, env: {} });
+  t.match(readFileSync(join(root, '.oratorio', '.gitignore'), 'utf8'), /^\/\*\n!\/\.gitignore\n!\/config\.json\n/m);
+  const { config } = loadConfig({ home, workspace: root, env: {} });
   t.equal(config.Model, '');
   writeFileSync(first.configFile, '{"Model":"mine"}');
-  t.equal(initWorkspace(root, {}).created, false);
+  t.equal(initWorkspace(root, { ORATORIO_HOME: home }).created, false);
   t.equal(readFileSync(first.configFile, 'utf8'), '{"Model":"mine"}', 'what is there stays');
 });
 
 t.test('init completes a workspace that lacks something', async (t) => {
   const root = t.testdir({ '.oratorio': {} });
-  t.equal(initWorkspace(root, {}).created, true);
+  t.equal(initWorkspace(root, { ORATORIO_HOME: join(root, 'home') }).created, true);
   t.ok(existsSync(join(root, '.oratorio', 'config.json')));
 });
 

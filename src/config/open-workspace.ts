@@ -1,0 +1,187 @@
+import {
+  closeSync,
+  constants,
+  fchmodSync,
+  lstatSync,
+  openSync,
+  realpathSync,
+  type Stats,
+  statSync,
+  writeSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { describeUser, ensurePrivateDirectory } from '../lib/index.ts';
+import { directoryName, workspaceStateDirectory } from './home.ts';
+
+/** A workspace that belongs to this user. */
+export interface OpenedWorkspace {
+  /** Canonical: every spelling and symlink of a workspace has the same one. */
+  readonly path: string;
+  /** `.oratorio` in it: a real directory of this user, 0700. */
+  readonly directory: string;
+  /** `<home>/workspaces/<key>`: the state that decides rights. It may not exist yet, see `ensureStateDirectory`. */
+  readonly stateDirectory: string;
+}
+
+export interface OpenWorkspaceOptions {
+  /** User home, see `homeDirectory`. */
+  readonly home: string;
+  /** This user; for tests. Undefined where the system has no uids: then no owner is checked. */
+  readonly uid?: number | undefined;
+}
+
+/** Why a directory is not opened as a workspace. */
+export type WorkspaceFault = 'missing' | 'notDirectory' | 'notWorkspace' | 'symlink' | 'foreignOwner' | 'invalidName';
+
+/** A directory is not a workspace of this user. The message names the directory, the fault and what to do, for people. */
+export class WorkspaceError extends Error {
+  override readonly name = 'WorkspaceError';
+  readonly fault: WorkspaceFault;
+  /** Owner of `.oratorio`, for `foreignOwner`. */
+  readonly ownerUid: number | null;
+
+  constructor(fault: WorkspaceFault, message: string, ownerUid: number | null = null) {
+    super(message);
+    this.fault = fault;
+    this.ownerUid = ownerUid;
+  }
+}
+
+/** Keeps state out of version control; what people share can be committed. */
+export const workspaceGitignore = `# Written by Oratorio: settings can be committed, everything else stays here.
+/*
+!/.gitignore
+!/config.json
+!/commands/
+!/skills/
+`;
+
+/**
+ * Opens a directory as a workspace of this user. Its `.oratorio` must be a real directory of this user. The owner of the
+ * directory around it does not count: a volume or a shared directory may belong to root or to a colleague, and only
+ * `.oratorio` is obeyed. An `.oratorio` that others can enter, as a clone has it, becomes 0700; one without a `.gitignore`
+ * gets one.
+ *
+ * @param path of the workspace itself: directories above it are never tried
+ * @throws WorkspaceError
+ */
+export function openWorkspace(path: string, { home, ...options }: OpenWorkspaceOptions): OpenedWorkspace {
+  const uid = 'uid' in options ? options.uid : process.getuid?.();
+  const canonical = realDirectory(path);
+  const directory = join(canonical, directoryName);
+  const stats = lstatOf(directory);
+  if (stats === undefined || isHome(stats, home)) throw notWorkspace(canonical);
+  if (stats.isSymbolicLink()) {
+    throw new WorkspaceError(
+      'symlink',
+      `${directory} is a symbolic link, which Oratorio does not follow. Replace it with a directory.`,
+    );
+  }
+  if (!stats.isDirectory()) throw notWorkspace(canonical);
+  if (uid !== undefined && stats.uid !== uid) {
+    const owner = describeUser(stats.uid);
+    throw new WorkspaceError(
+      'foreignOwner',
+      `${directory} belongs to another user, ${owner}; you are ${describeUser(uid)}. Use a workspace of your own, or have ${owner} give this one to you: chown -R ${uid} ${directory}`,
+      stats.uid,
+    );
+  }
+  tighten(directory, stats);
+  return { path: canonical, directory, stateDirectory: workspaceStateDirectory(home, canonical) };
+}
+
+/**
+ * Creates the directory of a workspace's state, each level 0700.
+ *
+ * @throws PrivateDirectoryError, or the system's error
+ */
+export function ensureStateDirectory(home: string, canonicalPath: string): string {
+  const directory = workspaceStateDirectory(home, canonicalPath);
+  ensurePrivateDirectory(home);
+  ensurePrivateDirectory(join(home, 'workspaces'));
+  ensurePrivateDirectory(directory);
+  return directory;
+}
+
+/** Writes the `.gitignore` of an `.oratorio` that has none. */
+export function writeGitignore(directory: string): void {
+  try {
+    // O_EXCL: neither an existing file nor a link is touched.
+    const fd = openSync(
+      join(directory, '.gitignore'),
+      constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL,
+      0o600,
+    );
+    try {
+      writeSync(fd, workspaceGitignore);
+    } finally {
+      closeSync(fd);
+    }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  }
+}
+
+/** Replacement character: Node puts it where the bytes of a name are not UTF-8, and it then names another file. */
+export const isValidName = (path: string): boolean => !path.includes('\uFFFD');
+
+function realDirectory(path: string): string {
+  if (!isValidName(path)) {
+    throw new WorkspaceError('invalidName', `${path} has a name that is not valid UTF-8. Rename the directory.`);
+  }
+  let canonical: string;
+  try {
+    canonical = realpathSync.native(path);
+    if (!statSync(canonical).isDirectory()) {
+      throw new WorkspaceError('notDirectory', `${canonical} is not a directory.`);
+    }
+  } catch (error) {
+    if (error instanceof WorkspaceError) throw error;
+    const { code } = error as NodeJS.ErrnoException;
+    const why = code === 'ENOENT' ? 'does not exist' : `cannot be opened (${code})`;
+    throw new WorkspaceError('missing', `${path} ${why}.`);
+  }
+  if (isValidName(canonical)) return canonical;
+  throw new WorkspaceError('invalidName', `${canonical} has a name that is not valid UTF-8. Rename the directory.`);
+}
+
+function lstatOf(path: string): Stats | undefined {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false });
+  } catch {
+    // EACCES: what this user cannot enter is no workspace of this user.
+    return undefined;
+  }
+}
+
+/** What Oratorio saves in a user's home makes no workspace of the directory around it. */
+function isHome(stats: Stats, home: string): boolean {
+  const found = statSync(home, { throwIfNoEntry: false });
+  return found !== undefined && found.ino === stats.ino && found.dev === stats.dev;
+}
+
+const notWorkspace = (path: string): WorkspaceError =>
+  new WorkspaceError(
+    'notWorkspace',
+    `${path} is not an Oratorio workspace (it has no .oratorio directory). To make it one: oratorio init ${path}`,
+  );
+
+/** A directory that cannot be tightened (a read-only disk, one without modes) is used as it is: its owner was checked. */
+function tighten(directory: string, { mode }: Stats): void {
+  try {
+    if (process.platform !== 'win32' && (mode & 0o077) !== 0) makePrivate(directory);
+    writeGitignore(directory);
+  } catch {
+    // EROFS and the like: the agent server, which writes here, names what it cannot do.
+  }
+}
+
+/** By descriptor: a link that takes the place of the directory meanwhile is not followed. */
+function makePrivate(directory: string): void {
+  const fd = openSync(directory, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+  try {
+    fchmodSync(fd, 0o700);
+  } finally {
+    closeSync(fd);
+  }
+}

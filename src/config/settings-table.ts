@@ -1,0 +1,144 @@
+import {
+  approvalMode,
+  type Combine,
+  hasTheFirstKey,
+  isLoopbackOrUsers,
+  isUsersAlone,
+  isWithinUsersHosts,
+  isWithinUsersTools,
+  staysSwitchedOff,
+  strictest,
+  union,
+} from './combine.ts';
+import { isJsonObject, type JsonObject } from './parse.ts';
+
+/** Who may give a setting its value. */
+export interface SettingRule {
+  /** Dotted path in the spelling of the documentation; a section stands for everything in it. */
+  readonly path: string;
+  /** Ignored in a workspace's file until the user trusts the workspace (DESIGN-2 §1). */
+  readonly isSensitive?: true;
+  /** What the setting can do, for the documentation. */
+  readonly why: string;
+  /** What holds when user and trusted workspace both may have a say; absent: the workspace's value. */
+  readonly combine?: Combine;
+}
+
+/**
+ * Every setting that a workspace must not decide freely. Names that the schema does not have yet are reserved: they are
+ * part of what the user agrees to, so that a later version does not put an old agreement to a new use.
+ */
+export const settingsTable: readonly SettingRule[] = [
+  { path: 'Provider', isSensitive: true, why: 'sends prompts and keys to an address' },
+  { path: 'Providers', isSensitive: true, why: 'sends prompts and keys to an address' },
+  { path: 'EndPoint', isSensitive: true, why: 'sends prompts and keys to an address' },
+  { path: 'ApiKey', isSensitive: true, why: 'decides which account a request is made with' },
+  { path: 'Agent', isSensitive: true, why: 'starts a program' },
+  { path: 'McpServers', isSensitive: true, why: 'starts programs and sends data to addresses' },
+  { path: 'Hooks', isSensitive: true, why: 'starts programs' },
+  { path: 'EnabledTools', why: 'what the agent can do', combine: isWithinUsersTools },
+  { path: 'Permissions', isSensitive: true, why: 'answers approvals' },
+  {
+    path: 'Permissions.DefaultApprovalPolicy',
+    why: 'answers approvals',
+    combine: strictest(['interrupt', 'default', 'autoApprove']),
+  },
+  { path: 'Permissions.BlockedPaths', why: 'protects files', combine: union },
+  { path: 'Permissions.WorktreeRoot', why: 'opens directories to conversations', combine: isUsersAlone },
+  { path: 'Tools.Shell', isSensitive: true, why: 'decides how commands run' },
+  { path: 'Tools.Shell.Sandbox', why: 'contains commands', combine: strictest(['required', 'auto', 'off']) },
+  { path: 'Tools.Shell.Network', why: 'lets sandboxed commands send data', combine: strictest(['deny', 'allow']) },
+  { path: 'Tools.Web.AllowedHosts', isSensitive: true, why: 'opens hosts to requests', combine: isWithinUsersHosts },
+  { path: 'Tools.Web.SearchProvider', isSensitive: true, why: 'sends queries to an address' },
+  { path: 'Tools.Web.SearchUrl', isSensitive: true, why: 'sends queries to an address' },
+  { path: 'Tools.Web.SearchApiKey', isSensitive: true, why: 'decides which account a query is made with' },
+  { path: 'Automations.Enabled', why: 'runs the agent unattended', combine: staysSwitchedOff },
+  { path: 'Api', isSensitive: true, why: 'opens a listener' },
+  { path: 'Api.Enabled', why: 'opens a listener', combine: staysSwitchedOff },
+  { path: 'Api.Host', why: 'decides which machines can connect', combine: isLoopbackOrUsers },
+  { path: 'Api.ApiKey', why: 'authenticates clients', combine: hasTheFirstKey },
+  { path: 'Api.AutoApprove', why: 'answers approvals', combine: strictest([false, true]) },
+  { path: 'Api.ApprovalMode', why: 'answers approvals', combine: approvalMode },
+  { path: 'Api.EnabledTools', why: 'what the agent can do', combine: isWithinUsersTools },
+  { path: 'AgUi', isSensitive: true, why: 'opens a listener' },
+  { path: 'AgUi.Enabled', why: 'opens a listener', combine: staysSwitchedOff },
+  { path: 'AgUi.Host', why: 'decides which machines can connect', combine: isLoopbackOrUsers },
+  { path: 'AgUi.ApiKey', why: 'authenticates clients', combine: hasTheFirstKey },
+  { path: 'DashBoard', isSensitive: true, why: 'opens a listener' },
+  { path: 'DashBoard.Enabled', why: 'opens a listener', combine: staysSwitchedOff },
+  { path: 'DashBoard.Host', why: 'decides which machines can connect', combine: isLoopbackOrUsers },
+  { path: 'DashBoard.Auth', why: 'authenticates clients', combine: strictest(['token', 'none']) },
+  { path: 'DashBoard.Username', why: 'authenticates clients', combine: isUsersAlone },
+  { path: 'DashBoard.Password', why: 'authenticates clients', combine: isUsersAlone },
+  { path: 'DashBoard.AllowedHosts', why: 'decides which pages can connect', combine: isUsersAlone },
+  { path: 'AppServer', isSensitive: true, why: 'opens a listener' },
+  { path: 'AppServer.WebSocket.Host', why: 'decides which machines can connect', combine: isLoopbackOrUsers },
+  { path: 'AppServer.WebSocket.Token', why: 'authenticates clients', combine: hasTheFirstKey },
+  { path: 'Supervision', isSensitive: true, why: 'decides how programs are started and ended' },
+  { path: 'Supervision.PassEnvironment', why: 'hands environment variables on', combine: isUsersAlone },
+  { path: 'Telemetry', why: 'sends conversations to an address', combine: isUsersAlone },
+  { path: 'Hub', why: 'opens a listener', combine: isUsersAlone },
+];
+
+/** A key and the settings that decide where it is sent. */
+export interface BoundCredential {
+  readonly credential: string;
+  readonly addresses: readonly string[];
+}
+
+/** A credential travels only to an address of its own layer: a stronger layer that sets an address drops a weaker one's key. */
+export const boundCredentials: readonly BoundCredential[] = [
+  { credential: 'ApiKey', addresses: ['EndPoint', 'Provider'] },
+  { credential: 'Tools.Web.SearchApiKey', addresses: ['Tools.Web.SearchProvider', 'Tools.Web.SearchUrl'] },
+];
+
+/** Sections whose entries hold an address and its credentials together: a stronger layer's entry replaces a weaker one's. */
+export const wholeEntries: readonly string[] = ['McpServers', 'Providers'];
+
+export const sensitivePaths: readonly string[] = settingsTable.flatMap(({ path, isSensitive }) =>
+  isSensitive ? [path] : [],
+);
+
+/** Top-level names of the table that the schema does not have: matched without case, as all keys are. */
+export const reservedNames: readonly string[] = ['Provider', 'Providers', 'Agent', 'Hooks'];
+
+/** The rule that decides about a setting: its own, else that of the section around it. */
+export function ruleOf(keyPath: string): SettingRule | undefined {
+  const around = settingsTable.filter(({ path }) => keyPath === path || keyPath.startsWith(`${path}.`));
+  return around.sort((a, b) => b.path.length - a.path.length)[0];
+}
+
+/** The sensitive path that a setting belongs to; undefined: it is not sensitive. */
+export const sensitivePathOf = (keyPath: string): string | undefined =>
+  sensitivePaths.find((path) => keyPath === path || keyPath.startsWith(`${path}.`));
+
+/** Sensitive settings of a file, by path. A section without a setting in it asks for nothing. */
+export function sensitiveSettings(settings: JsonObject): ReadonlyMap<string, unknown> {
+  const found = sensitivePaths.map((path) => [path, valueAt(settings, path)] as const);
+  return new Map(found.filter(([, value]) => value !== undefined && !isEmptySection(value)));
+}
+
+const isEmptySection = (value: unknown): boolean => isJsonObject(value) && Object.keys(value).length === 0;
+
+/** The value at a dotted path; undefined when the object does not have it. */
+export function valueAt(settings: unknown, path: string): unknown {
+  return path
+    .split('.')
+    .reduce<unknown>(
+      (inside, key) => (isJsonObject(inside) && Object.hasOwn(inside, key) ? inside[key] : undefined),
+      settings,
+    );
+}
+
+/** A copy with `value` at a dotted path; undefined takes the setting out. Sections on the way must exist. */
+export function withValue(settings: JsonObject, path: string, value: unknown): JsonObject {
+  const [key = '', ...rest] = path.split('.');
+  if (!Object.hasOwn(settings, key)) return settings;
+  const entries = Object.entries(settings).flatMap(([name, inside]) => {
+    if (name !== key) return [[name, inside] as const];
+    if (rest.length > 0)
+      return [[name, isJsonObject(inside) ? withValue(inside, rest.join('.'), value) : inside] as const];
+    return value === undefined ? [] : [[name, value] as const];
+  });
+  return Object.fromEntries(entries);
+}

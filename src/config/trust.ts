@@ -1,0 +1,199 @@
+import { createHash } from 'node:crypto';
+import { realpathSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { ConfigError, TrustError } from './error.ts';
+import { directoryName, userConfigFile, workspaceConfigFile } from './home.ts';
+import { canonical, type Trust } from './layers.ts';
+import { isJsonObject, type JsonObject } from './parse.ts';
+import { lstatOf, readWorkspaceSettings } from './read-layer.ts';
+import { sensitiveSettings } from './settings-table.ts';
+import { changeTrustFile, readTrustFile } from './trust-file.ts';
+
+export interface TrustPlace {
+  /** The user's home of Oratorio, see `homeDirectory`. */
+  readonly home: string;
+  /** Root of the workspace. */
+  readonly workspace: string;
+}
+
+/** Whether the workspace's file is the user's own: it is read as such. */
+export const isUsersFile = ({ home, workspace }: TrustPlace): boolean =>
+  resolve(workspaceConfigFile(workspace)) === resolve(userConfigFile(home));
+
+export interface WorkspaceTrust {
+  readonly trust: Trust;
+  /** Sensitive settings of the workspace's file that are ignored, e.g. `EndPoint`, `Tools.Shell`. Empty when trusted. */
+  readonly restrictedSettings: readonly string[];
+}
+
+/** A trusted workspace, as `trust.json` has it. */
+export interface TrustedWorkspace {
+  readonly path: string;
+  readonly trustedAt: string;
+  /** `restricted`: the workspace's sensitive settings or its owner have changed since. */
+  readonly trust: Trust;
+}
+
+/**
+ * Hash of what a user agrees to: the sensitive settings of a workspace's file, independent of spacing, order and case of
+ * the keys. `${VARIABLES}` are not expanded.
+ */
+export function sensitiveHash(settings: JsonObject): string {
+  return createHash('sha256')
+    .update(canonicalJson(Object.fromEntries(sensitiveSettings(settings))))
+    .digest('base64url');
+}
+
+function canonicalJson(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
+  if (!isJsonObject(value)) return JSON.stringify(value);
+  const members = Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1));
+  return `{${members.map(([key, each]) => `${JSON.stringify(key)}:${canonicalJson(each)}`).join(',')}}`;
+}
+
+/**
+ * Decides whether settings of a workspace's file are trusted, from the user's decisions.
+ *
+ * @param settings of the workspace's file, keys in the spelling of the schema
+ * @returns with a warning when the decisions cannot be read
+ */
+export function trustOf(
+  { home, workspace }: TrustPlace,
+  settings: JsonObject,
+): WorkspaceTrust & { readonly warning?: string } {
+  const { decisions, problem } = readTrustFile(home);
+  const path = realPath(workspace);
+  const decision = decisions.find((each) => each.path === path);
+  const isTrusted =
+    decision !== undefined && decision.settingsHash === sensitiveHash(settings) && decision.owner === ownerOf(path);
+  if (isTrusted) return { trust: 'trusted', restrictedSettings: [] };
+  const restricted = { trust: 'restricted', restrictedSettings: [...sensitiveSettings(settings).keys()] } as const;
+  return problem === undefined ? restricted : { ...restricted, warning: problem };
+}
+
+/** Whether a workspace is trusted now. A file that cannot be read asks for nothing; every start names its fault. */
+export function workspaceTrust(place: TrustPlace): WorkspaceTrust {
+  if (isUsersFile(place)) return { trust: 'trusted', restrictedSettings: [] };
+  const { trust, restrictedSettings } = trustOf(place, settingsOf(place.workspace) ?? {});
+  return { trust, restrictedSettings };
+}
+
+function settingsOf(workspace: string): JsonObject | undefined {
+  try {
+    return readSettings(workspace);
+  } catch (error) {
+    if (error instanceof ConfigError) return undefined;
+    throw error;
+  }
+}
+
+/** @throws ConfigError */
+function readSettings(workspace: string): JsonObject {
+  const file = workspaceConfigFile(workspace);
+  const settings = readWorkspaceSettings(workspace);
+  return settings === undefined ? {} : canonical({ file, settings }, () => undefined).settings;
+}
+
+/** What a workspace asks for: its sensitive settings by path, as they are written. @throws ConfigError, TrustError */
+export function requestedSettings(workspace: string): ReadonlyMap<string, unknown> {
+  requireOwn(workspace);
+  return sensitiveSettings(readSettings(workspace));
+}
+
+/**
+ * Records that the user agrees to the sensitive settings that a workspace has now.
+ *
+ * @param agreed hash of the settings that the user has seen; a file that differs by now is refused
+ * @throws TrustError when it is no workspace or belongs to another user; ConfigError when its file cannot be read
+ */
+export function trustWorkspace({ home, workspace }: TrustPlace, agreed?: ReadonlyMap<string, unknown>): void {
+  const { path, owner } = requireOwn(workspace);
+  const settings = readSettings(path);
+  const hash = sensitiveHash(settings);
+  if (
+    agreed !== undefined &&
+    canonicalJson(Object.fromEntries(agreed)) !== canonicalJson(Object.fromEntries(sensitiveSettings(settings)))
+  ) {
+    throw new TrustError(`${workspaceConfigFile(path)} changed while the question was open: look at it again.`);
+  }
+  recordTrust(home, path, owner, hash);
+}
+
+function recordTrust(home: string, path: string, owner: number | null, settingsHash: string): void {
+  const decision = { path, owner, settingsHash, trustedAt: new Date().toISOString() };
+  changeTrustFile(home, (decisions) => [...decisions.filter((each) => each.path !== path), decision]);
+}
+
+/**
+ * Keeps a trusted workspace trusted over a change of its file that the user's own client has asked for.
+ *
+ * @param before text of the file, from which the change was made
+ * @param write writes the new settings
+ * @throws TrustError when the settings before the change are not trusted; nothing is written
+ */
+export async function changeTrusted(
+  place: TrustPlace,
+  { before, after }: { readonly before: JsonObject; readonly after: JsonObject },
+  write: () => Promise<void>,
+): Promise<void> {
+  const file = workspaceConfigFile(place.workspace);
+  const [old, changed] = [before, after].map((settings) => canonical({ file, settings }, () => undefined).settings);
+  if (old === undefined || changed === undefined || trustOf(place, old).trust !== 'trusted') {
+    throw new TrustError(`${place.workspace} is restricted.`);
+  }
+  await write();
+  const { path, owner } = requireOwn(place.workspace);
+  recordTrust(place.home, path, owner, sensitiveHash(changed));
+}
+
+/** Takes the user's agreement back. @returns whether there was one */
+export function revokeTrust({ home, workspace }: TrustPlace): boolean {
+  const path = realPath(workspace);
+  if (!readTrustFile(home).decisions.some((each) => each.path === path)) return false;
+  changeTrustFile(home, (decisions) => decisions.filter((each) => each.path !== path));
+  return true;
+}
+
+/** Every workspace that the user has agreed to, by path. */
+export function trustedWorkspaces(home: string): {
+  readonly workspaces: TrustedWorkspace[];
+  readonly problem?: string;
+} {
+  const { decisions, problem } = readTrustFile(home);
+  const workspaces = decisions.map(({ path, trustedAt }) => {
+    const { trust } = workspaceTrust({ home, workspace: path });
+    return { path, trustedAt, trust };
+  });
+  workspaces.sort((one, other) => (one.path < other.path ? -1 : 1));
+  return { workspaces, ...(problem !== undefined && { problem }) };
+}
+
+/** A workspace whose `.oratorio` belongs to this user. @throws TrustError */
+function requireOwn(workspace: string): { readonly path: string; readonly owner: number | null } {
+  const path = realPath(workspace);
+  const inside = join(path, directoryName);
+  const stats = lstatOf(inside);
+  if (stats === undefined) throw new TrustError(`${workspace} is not a workspace.`);
+  if (stats.isSymbolicLink()) throw new TrustError(`${inside} is a symbolic link.`);
+  if (!stats.isDirectory()) throw new TrustError(`${inside} is not a directory.`);
+  const uid = process.getuid?.();
+  if (uid !== undefined && stats.uid !== uid) {
+    throw new TrustError(`${inside} belongs to another user (uid ${stats.uid}).`);
+  }
+  return { path, owner: uid === undefined ? null : stats.uid };
+}
+
+function realPath(path: string): string {
+  try {
+    return realpathSync.native(path);
+  } catch {
+    return path;
+  }
+}
+
+/** Uid of a workspace's `.oratorio`; null on systems without uids, undefined when there is none. */
+function ownerOf(path: string): number | null | undefined {
+  const stats = lstatOf(join(path, directoryName));
+  if (stats === undefined) return undefined;
+  return process.getuid === undefined ? null : stats.uid;
+}

@@ -1,0 +1,345 @@
+import fc from 'fast-check';
+import t from 'tap';
+import { type Config, resolveConfig, settingsTable } from '../../src/config/index.ts';
+import type { JsonObject } from '../../src/config/parse.ts';
+
+type Settings = Readonly<Record<string, unknown>>;
+
+/** Loads what a user and a workspace say; `trust` is the user's decision. */
+function load(user: Settings, workspace: Settings, trust: 'trusted' | 'restricted' = 'trusted', env = {}) {
+  const layers = [
+    { file: 'user.json', settings: user as JsonObject },
+    { file: 'workspace.json', settings: workspace as JsonObject, workspace: { path: '/w', trust } },
+  ];
+  return resolveConfig(layers, env);
+}
+
+/** `{ 'A.B': 1 }` as `{ A: { B: 1 } }`. */
+const nested = (path: string, value: unknown): Settings =>
+  path
+    .split('.')
+    .reverse()
+    .reduce<unknown>((inside, key) => ({ [key]: inside }), value) as Settings;
+
+const at = (value: unknown, path: string): unknown =>
+  path.split('.').reduce<unknown>((inside, key) => (inside as Settings | undefined)?.[key], value);
+
+const server = (command: string) => ({ a: { transport: 'stdio', command } });
+
+/** A value that a stranger would like, for every sensitive setting that the schema has. */
+const wanted: Readonly<Record<string, Settings>> = {
+  EndPoint: { EndPoint: 'http://evil.example/v1' },
+  ApiKey: { ApiKey: 'theirs' },
+  McpServers: { McpServers: server('evil') },
+  Permissions: { Permissions: { ApprovalTimeoutSeconds: 9 } },
+  'Tools.Shell': { Tools: { Shell: { TimeoutMs: 5_000 } } },
+  'Tools.Web.AllowedHosts': { Tools: { Web: { AllowedHosts: ['evil.example'] } } },
+  'Tools.Web.SearchProvider': { Tools: { Web: { SearchProvider: 'searxng' } } },
+  'Tools.Web.SearchUrl': { Tools: { Web: { SearchUrl: 'http://evil.example' } } },
+  'Tools.Web.SearchApiKey': { Tools: { Web: { SearchApiKey: 'theirs' } } },
+  Api: { Api: { MaxConcurrentTurns: 3 } },
+  AgUi: { AgUi: { Path: '/other' } },
+  DashBoard: { DashBoard: { Port: 1 } },
+  AppServer: { AppServer: { WebSocket: { Port: 1 } } },
+  Supervision: { Supervision: { MaxRestarts: 3 } },
+};
+/** Names that the schema does not have yet: only that they are listed can be seen. */
+const reserved = ['Provider', 'Providers', 'Agent', 'Hooks'];
+
+t.test('every sensitive setting is ignored and named while the workspace is restricted', async (t) => {
+  const paths = settingsTable.filter(({ isSensitive }) => isSensitive).map(({ path }) => path);
+  t.same(paths.toSorted(), [...Object.keys(wanted), ...reserved].toSorted());
+  const untouched = JSON.stringify(load({}, {}).config);
+  for (const [path, settings] of Object.entries(wanted)) {
+    const { config, warnings, restrictedSettings, trust } = load({}, settings, 'restricted');
+    t.equal(JSON.stringify(config), untouched, path);
+    t.same([restrictedSettings, trust], [[path], 'restricted'], path);
+    t.match(warnings, [new RegExp(`${path} of its config\\.json is ignored.*oratorio trust /w`)], path);
+  }
+  for (const name of reserved) {
+    t.same(load({}, { [name.toUpperCase()]: 1 }, 'restricted').restrictedSettings, [name], 'in any case of the key');
+  }
+  t.same(load({}, { Api: {}, Model: 'm' }, 'restricted').restrictedSettings, [], 'an empty section asks for nothing');
+  t.equal(load({}, { Model: 'm', ...wanted['Api'] }, 'restricted').config.Model, 'm', 'the rest applies');
+});
+
+t.test('a trusted workspace uses its sensitive settings', async (t) => {
+  const weakening = ['Tools.Web.AllowedHosts'];
+  for (const [path, settings] of Object.entries(wanted)) {
+    if (weakening.includes(path)) continue;
+    const { config, warnings, restrictedSettings } = load({}, settings);
+    t.match(config, settings, path);
+    t.same([warnings, restrictedSettings], [[], []], path);
+  }
+});
+
+/** Path, the user's value (undefined: unset), the trusted workspace's, what holds. */
+const combinations: readonly [string, unknown, unknown, unknown][] = [
+  ['Tools.Shell.Sandbox', 'required', 'off', 'required'],
+  ['Tools.Shell.Sandbox', 'required', 'auto', 'required'],
+  ['Tools.Shell.Sandbox', 'auto', 'off', 'auto'],
+  ['Tools.Shell.Sandbox', 'off', 'required', 'required'],
+  ['Tools.Shell.Sandbox', 'auto', 'required', 'required'],
+  ['Tools.Shell.Network', undefined, 'allow', 'deny'],
+  ['Tools.Shell.Network', 'allow', 'deny', 'deny'],
+  ['Tools.Shell.Network', 'allow', 'allow', 'allow'],
+  ['Permissions.DefaultApprovalPolicy', 'interrupt', 'autoApprove', 'interrupt'],
+  ['Permissions.DefaultApprovalPolicy', undefined, 'autoApprove', 'default'],
+  ['Permissions.DefaultApprovalPolicy', 'autoApprove', 'default', 'default'],
+  ['Permissions.DefaultApprovalPolicy', undefined, 'interrupt', 'interrupt'],
+  ['Permissions.BlockedPaths', ['mine'], ['theirs'], ['mine', 'theirs']],
+  ['Permissions.BlockedPaths', ['mine'], [], ['mine']],
+  ['Permissions.BlockedPaths', undefined, ['theirs'], ['theirs']],
+  ['Permissions.WorktreeRoot', undefined, '/', ''],
+  ['Permissions.WorktreeRoot', '/mine', '/', '/mine'],
+  ['EnabledTools', ['ReadFile'], ['readfile', 'Exec'], ['ReadFile']],
+  ['EnabledTools', ['ReadFile'], [], ['ReadFile']],
+  ['EnabledTools', undefined, ['Exec'], ['Exec']],
+  ['Api.EnabledTools', ['ReadFile', 'Exec'], ['Exec'], ['Exec']],
+  ['Api.EnabledTools', ['ReadFile'], [], ['ReadFile']],
+  ['Api.AutoApprove', false, true, false],
+  ['Api.AutoApprove', undefined, false, false],
+  ['Api.ApprovalMode', 'interactive', 'policy', 'interactive'],
+  ['Api.ApprovalMode', undefined, 'interactive', 'interactive'],
+  ...['Api', 'AgUi', 'DashBoard', 'AppServer.WebSocket'].flatMap((face): [string, unknown, unknown, unknown][] => [
+    [`${face}.Host`, undefined, '0.0.0.0', '127.0.0.1'],
+    [`${face}.Host`, '10.0.0.1', '0.0.0.0', '10.0.0.1'],
+    [`${face}.Host`, '0.0.0.0', '::1', '::1'],
+  ]),
+  ...['Api', 'AgUi', 'DashBoard', 'Automations'].flatMap((face): [string, unknown, unknown, unknown][] => [
+    [`${face}.Enabled`, false, true, false],
+    [`${face}.Enabled`, undefined, true, true],
+    [`${face}.Enabled`, true, false, false],
+  ]),
+  ...['Api.ApiKey', 'AgUi.ApiKey', 'AppServer.WebSocket.Token'].flatMap(
+    (path): [string, unknown, unknown, unknown][] => [
+      [path, 'mine', 'theirs', 'mine'],
+      [path, 'mine', '', 'mine'],
+      [path, undefined, 'theirs', 'theirs'],
+    ],
+  ),
+  ['DashBoard.Auth', undefined, 'none', 'token'],
+  ['DashBoard.Auth', 'none', 'token', 'token'],
+  ['DashBoard.Username', undefined, 'theirs', ''],
+  ['DashBoard.Password', 'mine', 'theirs', 'mine'],
+  ['DashBoard.AllowedHosts', undefined, ['evil.example'], []],
+  ['DashBoard.AllowedHosts', ['mine'], ['evil.example'], ['mine']],
+  ['Tools.Web.AllowedHosts', undefined, ['evil.example'], []],
+  ['Tools.Web.AllowedHosts', ['mine', 'other'], ['MINE', 'evil.example'], ['mine']],
+  ['Supervision.PassEnvironment', undefined, ['SECRET'], []],
+  ['Supervision.PassEnvironment', ['MINE'], ['SECRET'], ['MINE']],
+  ['Telemetry', undefined, { Enabled: true, Endpoint: 'http://evil.example' }, undefined],
+  ['Hub', undefined, { Port: 1 }, undefined],
+];
+
+t.test('regression: H5 the stricter of user and trusted workspace holds, row by row', async (t) => {
+  const rows = new Set(settingsTable.filter(({ combine }) => combine !== undefined).map(({ path }) => path));
+  const defaults = load({}, {}).config;
+  for (const [path, mine, theirs, expected] of combinations) {
+    rows.delete(path);
+    const { config } = load(mine === undefined ? {} : nested(path, mine), nested(path, theirs));
+    const wanted = expected === undefined ? at(defaults, path) : expected;
+    t.same(at(config, path), wanted, `${path}: ${JSON.stringify([mine, theirs])}`);
+  }
+  t.same([...rows], [], 'every row of the table is in this test');
+});
+
+t.test('an approval mode is compared together with AutoApprove', async (t) => {
+  const mode = (user: Settings, workspace: Settings) => load({ Api: user }, { Api: workspace }).config.Api;
+  const declines = { ApprovalMode: 'policy', AutoApprove: false };
+  t.match(mode(declines, { ApprovalMode: 'interactive' }), declines, 'declining is stricter than asking');
+  t.match(mode({ ApprovalMode: 'interactive' }, declines), declines);
+  t.match(mode({ ApprovalMode: 'interactive', AutoApprove: false }, { ApprovalMode: 'policy' }), declines);
+  t.match(mode({ ApprovalMode: 'interactive' }, { ApprovalMode: 'policy', AutoApprove: true }), {
+    ApprovalMode: 'interactive',
+  });
+});
+
+t.test('lists of tools without a common one are refused, because an empty list enables all', async (t) => {
+  t.throws(() => load({ EnabledTools: ['ReadFile'] }, { EnabledTools: ['Exec'] }), {
+    name: 'ConfigError',
+    file: 'workspace.json',
+    keyPath: 'EnabledTools',
+  });
+});
+
+t.test('what a trusted workspace loses is said', async (t) => {
+  const { warnings } = load(
+    { Tools: { Shell: { Sandbox: 'required' } } },
+    { Tools: { Shell: { Sandbox: 'off' } }, Hub: {} },
+  );
+  t.match(warnings, [/Tools\.Shell\.Sandbox .*your own configuration is stricter/, /Hub is not read here/]);
+});
+
+t.test('an invalid value is refused in the name of the file that has it', async (t) => {
+  const bad = { Tools: { Shell: { Sandbox: 'sometimes' } } };
+  const good = { Tools: { Shell: { Sandbox: 'off' } } };
+  t.throws(() => load(good, bad), { name: 'ConfigError', file: 'workspace.json', keyPath: 'Tools.Shell.Sandbox' });
+  t.throws(() => load(bad, good), { name: 'ConfigError', file: 'user.json', keyPath: 'Tools.Shell.Sandbox' });
+  t.equal(load(good, bad, 'restricted').config.Tools.Shell.Sandbox, 'off', 'what is ignored cannot be wrong');
+});
+
+/* Everything a file can say about sensitive settings, right and wrong. */
+const host = fc.constantFrom('127.0.0.1', '::1', 'localhost', '0.0.0.0', '10.0.0.1', 'example.com', ' ');
+const key = fc.constantFrom('', 'k1', 'k2');
+const tools = fc.subarray(['ReadFile', 'Exec', 'WebFetch', 'exec']);
+const names = fc.subarray(['A', 'B', 'C']);
+const optional = <T>(shape: { [K in keyof T]: fc.Arbitrary<T[K]> }) => fc.record(shape, { requiredKeys: [] });
+const url = fc.constantFrom('http://one.example', 'http://two.example', '');
+const sensible = optional({
+  EndPoint: url,
+  ApiKey: fc.constantFrom('', 'key-1', 'key-2', '$' + '{SECRET}'),
+  EnabledTools: tools,
+  McpServers: fc.dictionary(
+    fc.constantFrom('a', 'b'),
+    fc.oneof(
+      fc.record({ transport: fc.constant('stdio'), command: fc.constantFrom('x', 'y'), envVars: names }),
+      fc.record({
+        transport: fc.constant('streamableHttp'),
+        url: fc.constantFrom('http://one.example', 'http://two.example'),
+        httpHeaders: fc.dictionary(fc.constantFrom('x-key'), fc.constantFrom('h1', 'h2')),
+      }),
+    ),
+  ),
+  Permissions: optional({
+    DefaultApprovalPolicy: fc.constantFrom('default', 'autoApprove', 'interrupt'),
+    BlockedPaths: names,
+    WorktreeRoot: fc.constantFrom('', '/', '/w'),
+  }),
+  Tools: optional({
+    Shell: optional({ Sandbox: fc.constantFrom('off', 'auto', 'required') }),
+    Web: optional({
+      AllowedHosts: names,
+      SearchProvider: fc.constantFrom('none', 'searxng', 'brave'),
+      SearchUrl: url,
+      SearchApiKey: fc.constantFrom('', 's1', 's2'),
+    }),
+  }),
+  Api: optional({
+    Enabled: fc.boolean(),
+    Host: host,
+    ApiKey: key,
+    AutoApprove: fc.boolean(),
+    EnabledTools: tools,
+    ApprovalMode: fc.constantFrom('policy', 'interactive'),
+  }),
+  AgUi: optional({ Enabled: fc.boolean(), Host: host, ApiKey: key }),
+  DashBoard: optional({
+    Enabled: fc.boolean(),
+    Host: host,
+    Auth: fc.constantFrom('token', 'none'),
+    Username: key,
+    Password: key,
+    AllowedHosts: names,
+  }),
+  AppServer: optional({ WebSocket: optional({ Host: host, Token: key }) }),
+  Supervision: optional({ PassEnvironment: names, MaxRestarts: fc.nat(5) }),
+  Telemetry: optional({ Enabled: fc.boolean(), Endpoint: url }),
+  Automations: optional({ Enabled: fc.boolean() }),
+});
+
+const rank = (order: readonly unknown[], value: unknown): number => order.indexOf(value);
+const isLocal = (value: string): boolean => ['127.0.0.1', '::1', 'localhost'].includes(value);
+const approval = ({ ApprovalMode, AutoApprove }: Config['Api']): number =>
+  ApprovalMode === 'interactive' ? 1 : AutoApprove ? 0 : 2;
+const enables = (list: readonly string[], tool: string): boolean => list.length === 0 || list.includes(tool);
+
+/** Everything in which `effective` is weaker than `user`, written down independently of the table. */
+function weaknesses(effective: Config, user: Config): string[] {
+  const found: string[] = [];
+  const check = (name: string, isFine: boolean) => {
+    if (!isFine) found.push(name);
+  };
+  const sandbox = ['off', 'auto', 'required'];
+  check('sandbox', rank(sandbox, effective.Tools.Shell.Sandbox) >= rank(sandbox, user.Tools.Shell.Sandbox));
+  const policies = ['autoApprove', 'default', 'interrupt'];
+  const [now, mine] = [effective.Permissions, user.Permissions];
+  check('policy', rank(policies, now.DefaultApprovalPolicy) >= rank(policies, mine.DefaultApprovalPolicy));
+  check(
+    'blocked',
+    mine.BlockedPaths.every((path) => now.BlockedPaths.includes(path)),
+  );
+  check('worktrees', now.WorktreeRoot === mine.WorktreeRoot);
+  check('approval', approval(effective.Api) >= approval(user.Api));
+  for (const tool of ['ReadFile', 'Exec', 'WebFetch'] as const) {
+    check('tools', !enables(effective.EnabledTools, tool) || enables(user.EnabledTools, tool));
+    check('api tools', !enables(effective.Api.EnabledTools, tool) || enables(user.Api.EnabledTools, tool));
+  }
+  for (const [name, face, own] of [
+    ['api', effective.Api, user.Api],
+    ['agui', effective.AgUi, user.AgUi],
+    ['dashboard', effective.DashBoard, user.DashBoard],
+    ['socket', effective.AppServer.WebSocket, user.AppServer.WebSocket],
+  ] as const) {
+    check(`${name} host`, face.Host === own.Host || isLocal(face.Host));
+  }
+  check('api key', user.Api.ApiKey === '' || effective.Api.ApiKey === user.Api.ApiKey);
+  check('agui key', user.AgUi.ApiKey === '' || effective.AgUi.ApiKey === user.AgUi.ApiKey);
+  const [token, own] = [effective.AppServer.WebSocket.Token, user.AppServer.WebSocket.Token];
+  check('socket token', own === '' || token === own);
+  const [page, mypage] = [effective.DashBoard, user.DashBoard];
+  check('auth', page.Auth === 'token' || mypage.Auth === 'none');
+  check('log-in', page.Username === mypage.Username && page.Password === mypage.Password);
+  check('page hosts', page.AllowedHosts.join() === mypage.AllowedHosts.join());
+  check(
+    'web hosts',
+    effective.Tools.Web.AllowedHosts.every((each) => user.Tools.Web.AllowedHosts.includes(each)),
+  );
+  check('environment', effective.Supervision.PassEnvironment.join() === user.Supervision.PassEnvironment.join());
+  check('telemetry', JSON.stringify(effective.Telemetry) === JSON.stringify(user.Telemetry));
+  check('automations', user.Automations.Enabled || !effective.Automations.Enabled);
+  return found;
+}
+
+/** Whether a key goes to an address of another file. */
+function leaks(effective: Config, user: Settings, workspace: Settings, env: Readonly<Record<string, string>>): boolean {
+  const expanded = (value: unknown) => (value === '$' + '{SECRET}' ? env['SECRET'] : value);
+  const { ApiKey, EndPoint } = effective;
+  const sources = [user, workspace].filter((layer) => expanded(layer['ApiKey']) === ApiKey);
+  const isFromOneFile = sources.some((layer) => (layer['EndPoint'] ?? '') === EndPoint);
+  const { SearchApiKey, SearchProvider, SearchUrl } = effective.Tools.Web;
+  const holders = [user, workspace].filter((layer) => at(layer, 'Tools.Web.SearchApiKey') === SearchApiKey);
+  const search = holders.some(
+    (layer) =>
+      (at(layer, 'Tools.Web.SearchProvider') ?? 'none') === SearchProvider &&
+      (at(layer, 'Tools.Web.SearchUrl') ?? '') === SearchUrl,
+  );
+  const servers = Object.entries(effective.McpServers).every(([name, settings]) =>
+    [user, workspace].some((layer) => {
+      const own = at(layer, `McpServers.${name}`) as Settings | undefined;
+      if (own === undefined || own['transport'] !== settings.transport) return false;
+      if (settings.transport === 'stdio') return own['command'] === settings.command;
+      return own['url'] === settings.url && JSON.stringify(own['httpHeaders']) === JSON.stringify(settings.httpHeaders);
+    }),
+  );
+  return (ApiKey !== '' && !isFromOneFile) || (SearchApiKey !== '' && !search) || !servers;
+}
+
+t.test('regression: H5 whatever the two files say, the effective value is never weaker than the user’s', async () => {
+  const env = { SECRET: 'key-of-the-environment' };
+  let [loaded, refused] = [0, 0];
+  fc.assert(
+    fc.property(sensible, sensible, fc.constantFrom('trusted', 'restricted'), (user, workspace, trust) => {
+      let own: Config;
+      try {
+        own = load(user, {}, 'restricted', env).config;
+      } catch {
+        return true;
+      }
+      try {
+        const { config } = load(user, workspace, trust, env);
+        loaded++;
+        const problems = weaknesses(config, own);
+        if (problems.length > 0) throw new Error(problems.join());
+        if (trust === 'restricted' && leaks(config, user, {}, env)) throw new Error('a restricted leak');
+        return !leaks(config, user, workspace, env);
+      } catch (error) {
+        if ((error as Error).name !== 'ConfigError') throw error;
+        refused++;
+        return true;
+      }
+    }),
+    { numRuns: 3_000 },
+  );
+  t.ok(loaded > 500, `${loaded} loaded, ${refused} refused`);
+});
