@@ -58,6 +58,8 @@ export const RecordAnswer = v.pipe(
     nextAttemptAt: nullableText,
     lastStartedAt: nullableText,
     lastExitedAt: nullableText,
+    trust: v.optional(open<'trusted' | 'restricted'>()),
+    restrictedSettings: v.optional(v.array(text), []),
   }),
   v.transform((record) => ({
     ...record,

@@ -1,6 +1,7 @@
 import * as v from 'valibot';
 import { version } from '../protocol/index.ts';
-import { AppServerConnectionError, JsonRpcError } from './errors.ts';
+import { AppServerConnectionError, AppServerSilentError, JsonRpcError } from './errors.ts';
+import { type SilenceOptions, SilenceWatch } from './silence.ts';
 
 /** A message the server sends without being asked. */
 export interface RpcNotification {
@@ -15,6 +16,8 @@ export interface AppServerClientOptions {
   /** For opening, `initialize`, and every request that names no other. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal | undefined;
+  /** Watches for a server that does not answer at all. Absent: only time-outs of requests end a wait. */
+  readonly silence?: SilenceOptions | undefined;
 }
 
 export interface RequestOptions {
@@ -45,6 +48,8 @@ interface Pending {
 }
 
 const defaultTimeoutMs = 30_000;
+/** Never a number: those are the ids of requests. */
+const signOfLife = 'sign-of-life';
 const methodNotFound = -32_601;
 const internalError = -32_603;
 
@@ -80,6 +85,11 @@ export class AppServerClient {
       wire.close();
       throw error;
     }
+  }
+
+  /** Whether the server has been silent for longer than `silence.noticeMs`. */
+  get isSilent(): boolean {
+    return this.#wire.isSilent;
   }
 
   /** Resolves when the connection has ended, with what ended it; never rejects. */
@@ -167,6 +177,7 @@ class Wire {
   readonly #socket: WebSocket;
   readonly #options: AppServerClientOptions;
   readonly #pending = new Map<string | number, Pending>();
+  readonly #watch: SilenceWatch | undefined;
   #nextId = 0;
   #end: (error: Error) => void = () => undefined;
   #over: Error | undefined;
@@ -178,12 +189,17 @@ class Wire {
       this.#end = (error) => {
         if (this.#over) return;
         this.#over = error;
+        this.#watch?.stop();
         for (const { reject } of this.#pending.values()) reject(error);
         this.#pending.clear();
         resolve(error);
       };
     });
-    socket.addEventListener('message', ({ data }) => this.#receive(data));
+    this.#watch = options.silence && this.#watchSilence(options.silence);
+    socket.addEventListener('message', ({ data }) => {
+      this.#watch?.heard();
+      this.#receive(data);
+    });
     socket.addEventListener('close', ({ code, reason }) => {
       this.#end(
         new AppServerConnectionError(`The agent server closed the connection (${code}${reason && ` ${reason}`}).`),
@@ -192,6 +208,41 @@ class Wire {
     socket.addEventListener('error', () =>
       this.#end(new AppServerConnectionError('The connection to the agent server broke.')),
     );
+  }
+
+  get isSilent(): boolean {
+    return this.#watch?.isSilent === true;
+  }
+
+  /** An interruption by the user does not wait for a server that is silent. */
+  #watchSilence(silence: SilenceOptions): SilenceWatch {
+    const { signal } = this.#options;
+    const { host } = new URL(this.#socket.url);
+    const leaveIfSilent = () => {
+      if (signal?.aborted && this.isSilent) {
+        this.#give(signal.reason instanceof Error ? signal.reason : new Error('aborted'));
+      }
+    };
+    signal?.addEventListener('abort', leaveIfSilent, { once: true });
+    return new SilenceWatch(
+      {
+        ...silence,
+        onSilence: (isSilent) => {
+          silence.onSilence?.(isSilent);
+          leaveIfSilent();
+        },
+      },
+      {
+        // Any answer is a sign of life, an error too.
+        askForSign: () => this.#send({ id: signOfLife, method: 'approval/list', params: {} }),
+        giveUp: (deadlineMs) => this.#give(new AppServerSilentError(host, deadlineMs)),
+      },
+    );
+  }
+
+  #give(error: Error): void {
+    this.#end(error);
+    this.#socket.close();
   }
 
   static open(url: string, options: AppServerClientOptions): Promise<Wire> {
@@ -218,7 +269,13 @@ class Wire {
         signal?.removeEventListener('abort', onAbort);
       };
       signal?.addEventListener('abort', onAbort, { once: true });
-      void wire.closed.then(() => give(new AppServerConnectionError(`The agent server at ${host} cannot be reached.`)));
+      void wire.closed.then((error) =>
+        give(
+          error instanceof AppServerSilentError
+            ? error
+            : new AppServerConnectionError(`The agent server at ${host} cannot be reached.`),
+        ),
+      );
       socket.addEventListener('open', () => {
         settle();
         resolve(wire);

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { defaults, type HubLock } from '../protocol/index.ts';
 import type { StatusAnswer } from './answers.ts';
-import { type Discovery, discoverHub } from './discover.ts';
+import { type Discovery, discoverHub, proveHub } from './discover.ts';
 import { HubUnavailableError } from './errors.ts';
 import { HubClient } from './hub-client.ts';
 import { type Command, hubLogFile, type StartedHub, startHub } from './start-hub.ts';
@@ -56,6 +56,10 @@ export async function connectHub(options: ConnectOptions): Promise<Connection> {
 /** A client that finds its Hub again after a restart, with the new address and token. */
 function clientFor({ home, statusTimeoutMs }: ConnectOptions, lock: HubLock): HubClient {
   return new HubClient(lock, {
+    isProven: true,
+    // An address that `relocate` found is a whole lock: its pid takes the place of the first one.
+    prove: (address, signal) =>
+      proveHub(home, { token: '', pid: lock.pid, ...address }, { signal, timeoutMs: statusTimeoutMs }),
     async relocate(signal) {
       const found = await discoverHub({ home, statusTimeoutMs, signal });
       return found.kind === 'found' ? found.lock : null;

@@ -1,9 +1,11 @@
 /** Finding the Hub of a user home. Reads a file and looks at a process: Node only, unlike the rest of this room. */
 import { join } from 'node:path';
 import { defaults, type HubLock } from '../protocol/index.ts';
-import { readIdentity, readJson } from '../supervise/index.ts';
+import { isAlive, lockHolder, readIdentity, readJson } from '../supervise/index.ts';
 import { LockAnswer, StatusAnswer } from './answers.ts';
+import { ServerNotProvenError } from './errors.ts';
 import { callHubJson, isLoopbackHttp } from './http.ts';
+import { proveServer } from './proof.ts';
 
 /** Why the lock file leads to no Hub. */
 export type NoHubReason =
@@ -15,7 +17,8 @@ export type NoHubReason =
   | 'urlMismatch'
   | 'pidMismatch'
   | 'versionMismatch'
-  | 'missingCapability';
+  | 'missingCapability'
+  | 'notProven';
 
 export type Discovery =
   | { readonly kind: 'found'; readonly lock: HubLock; readonly status: StatusAnswer }
@@ -43,8 +46,9 @@ function readLock(home: string): HubLock | Discovery {
   if (!isLoopbackHttp(lock.apiBaseUrl)) {
     return none('notLoopback', `${file} names ${lock.apiBaseUrl}, which is not a loopback HTTP address.`);
   }
-  // Unknown counts as alive, and so does a process of somebody else: the status tells more.
-  if (readIdentity(lock.pid) === 'gone') {
+  // Unknown counts as alive: the proof decides.
+  const isGone = lock.identity ? isAlive(lock.identity) === 'gone' : readIdentity(lock.pid) === 'gone';
+  if (isGone) {
     return none('processGone', `The Hub of ${file} (process ${lock.pid}) is not running any more.`);
   }
   return lock;
@@ -70,9 +74,31 @@ function compare(lock: HubLock, status: StatusAnswer): Discovery {
 }
 
 /**
+ * Has the Hub of `lock` prove that it holds the token (docs/server-proof.md). A Hub of an earlier version has no proof route:
+ * then the kernel must say that its process holds `hub.mutex`, which lies in a directory that only this user can enter.
+ *
+ * @throws ServerNotProvenError, the reason of `signal`
+ */
+export async function proveHub(
+  home: string,
+  { apiBaseUrl, token, pid }: Pick<HubLock, 'apiBaseUrl' | 'token' | 'pid'>,
+  { signal, timeoutMs }: { readonly signal?: AbortSignal | undefined; readonly timeoutMs?: number | undefined } = {},
+): Promise<void> {
+  try {
+    await proveServer({ role: 'hub', url: apiBaseUrl, token, signal, timeoutMs });
+  } catch (error) {
+    const isEarlier = error instanceof ServerNotProvenError && error.reason === 'noRoute';
+    if (!isEarlier || lockHolder(join(home, 'hub', 'hub.mutex')) !== pid) throw error;
+  }
+}
+
+/**
  * Finds the Hub of a user home, trusting its lock file only after verification (specification §4.2 rule 3): the process is
- * alive, `GET /v1/status` answers in time, and the URL, process id, version and capabilities it returns are as published.
+ * alive, `GET /v1/status` answers in time, and the URL, process id, version and capabilities it returns are as published. All
+ * of that another user's program can say too after a Hub was killed, so the Hub also proves that it holds the token.
  * Starts nothing. Throws only the reason of `signal`.
+ *
+ * @example const found = await discoverHub({ home });
  */
 export async function discoverHub({ home, statusTimeoutMs, signal }: DiscoverOptions): Promise<Discovery> {
   signal?.throwIfAborted();
@@ -80,12 +106,17 @@ export async function discoverHub({ home, statusTimeoutMs, signal }: DiscoverOpt
   if ('kind' in lock) return lock;
   const timeout = AbortSignal.timeout(statusTimeoutMs ?? defaults.client.statusTimeoutMs);
   try {
+    const proof = proveHub(home, lock, { signal, timeoutMs: statusTimeoutMs }).catch((error: unknown) => error);
     const status = await callHubJson(
       { apiBaseUrl: lock.apiBaseUrl },
       { path: '/v1/status', idempotent: true, signal: signal ? AbortSignal.any([signal, timeout]) : timeout },
       StatusAnswer,
     );
-    return compare(lock, status);
+    const compared = compare(lock, status);
+    const fault = await proof;
+    if (compared.kind === 'none' || fault === undefined) return compared;
+    if (fault instanceof ServerNotProvenError) return none('notProven', fault.message);
+    throw fault;
   } catch (error) {
     signal?.throwIfAborted();
     const why = timeout.aborted ? 'it does not answer in time' : error instanceof Error ? error.message : String(error);

@@ -54,12 +54,40 @@ export class JsonRpcError extends Error {
 
 /** The connection to the agent server could not be made, has broken, or did not answer in time. */
 export class AppServerConnectionError extends Error {
-  override readonly name = 'AppServerConnectionError';
-  readonly code = 'appServerConnection';
+  override readonly name: string = 'AppServerConnectionError';
+  readonly code: string = 'appServerConnection';
+}
+
+/** The agent server gave no sign of life for too long: its process hangs or is stopped. */
+export class AppServerSilentError extends AppServerConnectionError {
+  override readonly name = 'AppServerSilentError';
+  override readonly code = 'appServerSilent';
+
+  /** @param host where it listens, without a token */
+  constructor(host: string, silentMs: number) {
+    super(
+      `The agent server at ${host} has not answered for ${Math.round(silentMs / 1000)} s: its process hangs or is stopped.`,
+    );
+  }
 }
 
 /** A turn ended in an error of the agent. */
 export class TurnFailedError extends Error {
   override readonly name = 'TurnFailedError';
   readonly code = 'turnFailed';
+}
+
+/** Why a server counts as unproven. */
+export type UnprovenReason = 'unreachable' | 'noRoute' | 'unknownToken' | 'otherAddress' | 'wrongProof' | 'weakToken';
+
+/** A server did not prove that it holds the client's token, so it got neither the token nor a command. */
+export class ServerNotProvenError extends Error {
+  override readonly name = 'ServerNotProvenError';
+  readonly code = 'serverNotProven';
+  readonly reason: UnprovenReason;
+
+  constructor(reason: UnprovenReason, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.reason = reason;
+  }
 }

@@ -14,6 +14,8 @@ export interface StreamOptions {
   readonly onLost?: ((reason: string, delayMs: number) => void) | undefined;
   /** Address to use from now on; null when no Hub is to be found at the moment. */
   readonly relocate?: ((signal: AbortSignal) => Promise<HubAddress | null>) | undefined;
+  /** Has the server prove itself, before each connection. Rejects with HubUnavailableError when it does not. */
+  readonly prove?: ((address: HubAddress, signal: AbortSignal) => Promise<void>) | undefined;
   /** Whether the server has said that the stream is at its end for good. */
   readonly isLast?: (message: SseMessage) => boolean;
 }
@@ -42,7 +44,7 @@ function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
 /** Messages of one connection, until it ends. Throws what `fetch` and the body throw. */
 async function* readOnce(
   address: HubAddress,
-  { path, onOpen }: StreamOptions,
+  { path, onOpen, prove }: StreamOptions,
   parser: SseParser,
   received: SseMessage[],
   lastEventId: string,
@@ -50,8 +52,9 @@ async function* readOnce(
 ): AsyncGenerator<SseMessage> {
   const silent = new AbortController();
   const stop = AbortSignal.any([signal, silent.signal]);
+  await prove?.(address, stop);
   const headers = { accept: 'text/event-stream', ...(lastEventId !== '' && { 'last-event-id': lastEventId }) };
-  const response = await callHub(address, { path, headers, signal: stop, idempotent: true });
+  const response = await callHub(address, { path, headers, signal: stop });
   if (!response.body || !response.headers.get('content-type')?.startsWith('text/event-stream')) {
     await response.body?.cancel();
     throw new HubInvalidResponseError(`${path} did not answer with an event stream.`);

@@ -18,6 +18,8 @@ export interface HubRequest {
   readonly signal?: AbortSignal | undefined;
   /** May be sent a second time when the connection was lost before an answer came. */
   readonly idempotent?: boolean;
+  /** Called before it is sent a second time; a rejection takes the place of that. */
+  readonly beforeRetry?: (() => Promise<void>) | undefined;
 }
 
 /** Whether `url` names a plain HTTP server on this machine: the token goes nowhere else. */
@@ -65,12 +67,14 @@ export async function callHub(address: HubAddress, request: HubRequest): Promise
     throw new HubUnavailableError(`${address.apiBaseUrl} is not a loopback HTTP address.`);
   }
   const response = await send(address, request)
-    .catch((error: unknown) => {
+    .catch(async (error: unknown) => {
       if (request.idempotent !== true || !connectionLost.has(codeOf(error) ?? '')) throw error;
+      await request.beforeRetry?.();
       return send(address, request);
     })
     .catch((error: unknown) => {
       request.signal?.throwIfAborted();
+      if (error instanceof HubUnavailableError) throw error;
       const why = codeOf(error) ?? (error instanceof Error ? error.message : String(error));
       throw new HubUnavailableError(`The Hub at ${address.apiBaseUrl} does not answer (${why}).`, { cause: error });
     });

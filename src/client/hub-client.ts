@@ -13,14 +13,22 @@ import {
   ShutdownResponse,
 } from '../protocol/index.ts';
 import { EventAnswer, RecordAnswer, RecordListAnswer, StatusAnswer } from './answers.ts';
-import { HubInvalidResponseError } from './errors.ts';
+import { HubInvalidResponseError, HubUnavailableError, ServerNotProvenError } from './errors.ts';
 import { readStream, type StreamOptions } from './event-stream.ts';
-import { callHub, callHubJson, type HubAddress, type HubRequest } from './http.ts';
+import { callHub, callHubJson, type HubAddress, type HubRequest, isLoopbackHttp } from './http.ts';
+import { proveServer } from './proof.ts';
 
 export interface HubClientOptions {
   /** Finds the Hub again after it was restarted elsewhere; streams go on there. */
   readonly relocate?: (signal: AbortSignal) => Promise<HubAddress | null>;
+  /** Has the Hub at an address prove itself before it gets the token; default: by its MAC alone. Rejects when it does not. */
+  readonly prove?: (address: HubAddress, signal?: AbortSignal) => Promise<void>;
+  /** The Hub has just proved itself. */
+  readonly isProven?: boolean;
 }
+
+/** How long the proof by which a Hub was found counts for the first request. */
+const provenMs = 1_000;
 
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
@@ -58,10 +66,12 @@ export function isHubEvent<K extends HubEventKind>(
 export class HubClient {
   readonly address: HubAddress;
   readonly #options: HubClientOptions;
+  #provenUntil = Number.NEGATIVE_INFINITY;
 
   constructor(address: HubAddress, options: HubClientOptions = {}) {
     this.address = address;
     this.#options = options;
+    if (options.isProven) this.#provenUntil = performance.now() + provenMs;
   }
 
   status({ signal }: CallOptions = {}): Promise<StatusAnswer> {
@@ -95,7 +105,7 @@ export class HubClient {
   /** Asks the Hub to end. With `detach` the agent servers live on, for the next Hub to adopt. */
   async shutdown({ detach = false, signal }: CallOptions & { readonly detach?: boolean } = {}): Promise<void> {
     const query = { mode: detach ? 'detach' : undefined };
-    await callHubJson(this.address, { method: 'POST', path: '/v1/shutdown', query, signal }, ShutdownResponse);
+    await this.#json({ method: 'POST', path: '/v1/shutdown', query, signal }, ShutdownResponse);
   }
 
   async requestNotification(input: NotificationInput, { signal }: CallOptions = {}): Promise<boolean> {
@@ -106,7 +116,7 @@ export class HubClient {
   /** The end of what the agent server has written; tokens removed. */
   async logs(path: string, { stream, bytes, signal }: LogsOptions = {}): Promise<string> {
     const query = { path, stream, bytes: bytes?.toString() };
-    const response = await callHub(this.address, { path: '/v1/appservers/logs', query, signal, idempotent: true });
+    const response = await this.#call({ path: '/v1/appservers/logs', query, signal, idempotent: true });
     return response.text();
   }
 
@@ -125,6 +135,7 @@ export class HubClient {
       ...stream,
       path: '/v1/events',
       relocate: this.#options.relocate,
+      prove: this.#prove,
       isLast: ({ event }) => !acrossRestarts && event === 'hub.stopping',
     });
     for await (const { data, lastEventId } of messages) {
@@ -137,7 +148,12 @@ export class HubClient {
   async *inspect(
     options: Pick<StreamOptions, 'signal' | 'onOpen'> = {},
   ): AsyncGenerator<InspectionRecord, void, undefined> {
-    const messages = readStream(this.address, { ...options, path: '/v1/inspect', relocate: this.#options.relocate });
+    const messages = readStream(this.address, {
+      ...options,
+      path: '/v1/inspect',
+      relocate: this.#options.relocate,
+      prove: this.#prove,
+    });
     for await (const { data } of messages) {
       const record = v.safeParse(InspectionRecord, deserialize(data));
       // A record of a kind that this version does not know.
@@ -145,8 +161,40 @@ export class HubClient {
     }
   }
 
+  async #json<S extends v.GenericSchema>(request: HubRequest, schema: S): Promise<v.InferOutput<S>> {
+    return callHubJson(this.address, await this.#guarded(request), schema);
+  }
+
+  async #call(request: HubRequest): Promise<Response> {
+    return callHub(this.address, await this.#guarded(request));
+  }
+
+  /** Resolves when the Hub has proved itself; the request then has it do so again before it is sent a second time. */
+  async #guarded(request: HubRequest): Promise<HubRequest> {
+    const prove = () => this.#prove(this.address, request.signal);
+    const isProven = performance.now() <= this.#provenUntil;
+    // For one request only: in a moment the Hub may be dead and another program on its port.
+    this.#provenUntil = Number.NEGATIVE_INFINITY;
+    if (!isProven) await prove();
+    return { ...request, beforeRetry: prove };
+  }
+
+  /** @throws HubUnavailableError when the Hub does not prove itself; the reason of `signal` when it aborts */
+  readonly #prove = async (address: HubAddress, signal?: AbortSignal): Promise<void> => {
+    const { apiBaseUrl, token } = address;
+    if (token === undefined) return;
+    if (!isLoopbackHttp(apiBaseUrl)) throw new HubUnavailableError(`${apiBaseUrl} is not a loopback HTTP address.`);
+    try {
+      if (this.#options.prove) await this.#options.prove(address, signal);
+      else await proveServer({ role: 'hub', url: apiBaseUrl, token, signal });
+    } catch (error) {
+      if (!(error instanceof ServerNotProvenError)) throw error;
+      throw new HubUnavailableError(error.message, { cause: error });
+    }
+  };
+
   #get<S extends v.GenericSchema>(request: HubRequest, schema: S): Promise<v.InferOutput<S>> {
-    return callHubJson(this.address, { ...request, idempotent: true }, schema);
+    return this.#json({ ...request, idempotent: true }, schema);
   }
 
   #post<S extends v.GenericSchema>(
@@ -156,7 +204,7 @@ export class HubClient {
     signal: AbortSignal | undefined,
     idempotent: boolean,
   ): Promise<v.InferOutput<S>> {
-    return callHubJson(this.address, { method: 'POST', path, body, signal, idempotent }, schema);
+    return this.#json({ method: 'POST', path, body, signal, idempotent }, schema);
   }
 }
 

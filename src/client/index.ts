@@ -16,11 +16,14 @@ export { type Connection, type ConnectOptions, type ConnectProgress, connectHub 
 export { type DiscoverOptions, type Discovery, discoverHub, hubLockFile, type NoHubReason } from './discover.ts';
 export {
   AppServerConnectionError,
+  AppServerSilentError,
   HubInvalidResponseError,
   HubRequestError,
   HubUnavailableError,
   JsonRpcError,
+  ServerNotProvenError,
   TurnFailedError,
+  type UnprovenReason,
 } from './errors.ts';
 export { backoffMs } from './event-stream.ts';
 export type { HubAddress } from './http.ts';
@@ -33,6 +36,8 @@ export {
   type LogsOptions,
   type ReceivedEvent,
 } from './hub-client.ts';
+export { type ProofRequest, proveServer } from './proof.ts';
+export type { SilenceOptions } from './silence.ts';
 export { type SseHandlers, type SseMessage, SseParser } from './sse-parser.ts';
 export { type Command, hubCommand, hubLogFile } from './start-hub.ts';
 export {

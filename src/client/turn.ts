@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import type { ApprovalPolicy } from '../protocol/index.ts';
 import { type AppServerClient, Queue, type RequestOptions, type RpcNotification } from './app-server-client.ts';
 import { AppServerConnectionError, TurnFailedError } from './errors.ts';
 
@@ -41,6 +42,11 @@ export interface StartThreadOptions extends RequestOptions {
   readonly config?: Readonly<Record<string, unknown>>;
 }
 
+export interface StartTurnOptions extends RequestOptions {
+  /** For this turn only; default: that of the thread. */
+  readonly approvalPolicy?: ApprovalPolicy;
+}
+
 /** Begins a conversation; returns its id. */
 export async function startThread(server: AppServerClient, options: StartThreadOptions): Promise<string> {
   const { workspacePath, channelName = 'cli', userId = 'local', displayName, config, ...request } = options;
@@ -56,14 +62,19 @@ export async function startTurn(
   server: AppServerClient,
   threadId: string,
   text: string,
-  options: RequestOptions = {},
+  { approvalPolicy, ...options }: StartTurnOptions = {},
 ): Promise<RunningTurn> {
   const queue = new Queue<RpcNotification>();
   // Before the request: what happens at once must not be missed.
   const off = server.onNotification((notification) => queue.push(notification));
   void server.closed.then((error) => queue.end(error));
   try {
-    const answer = await server.request('turn/start', { threadId, input: [{ type: 'text', text }] }, options);
+    const params = {
+      threadId,
+      input: [{ type: 'text', text }],
+      ...(approvalPolicy !== undefined && { approvalPolicy }),
+    };
+    const answer = await server.request('turn/start', params, options);
     const parsed = v.safeParse(TurnResult, answer);
     if (!parsed.success) throw new AppServerConnectionError('turn/start was answered with something else.');
     const turnId = parsed.output.turn.id;

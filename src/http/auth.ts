@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { HttpError } from './http-error.ts';
-import type { Authenticate } from './types.ts';
+import type { Authenticate, RequestContext } from './types.ts';
 
 const digest = (value: string): Buffer => createHash('sha256').update(value).digest();
 
@@ -42,5 +42,41 @@ export function bearer(token: string | (() => string)): Authenticate<undefined> 
       throw unauthorized('Bearer error="invalid_token"');
     }
     return undefined;
+  };
+}
+
+/** Access to a listener for which no key is configured. */
+export interface OwnerAccess {
+  /** The generated key, for other users of this machine; undefined when none could be saved: they are refused then. */
+  readonly key: string | undefined;
+  /** File of the key, which a refusal names. */
+  readonly keyFile: string;
+}
+
+/**
+ * Whether a request may be served without a configured key: it carries the generated key, or it comes from a process of
+ * this user over a loopback connection. The kernel is asked only when the key is missing or wrong: clients that cannot
+ * leave the header out send any word.
+ */
+export function isOwnerOrKeyHolder(request: Pick<RequestContext, 'header' | 'peerUid'>, { key }: OwnerAccess): boolean {
+  const given = bearerToken(request.header('authorization'));
+  if (given !== undefined && key !== undefined && sameSecret(given, key)) return true;
+  const uid = request.peerUid;
+  return uid !== undefined && uid === process.getuid?.();
+}
+
+/** Text of the 401 for a request that `isOwnerOrKeyHolder` does not admit. */
+export function ownerOnlyMessage({ key, keyFile }: OwnerAccess): string {
+  const what = 'No key is configured, so only the user who runs this server is served without one.';
+  return key === undefined
+    ? `${what} Ask that user to set a key.`
+    : `${what} Send Authorization: Bearer <key>; the key is in ${keyFile}.`;
+}
+
+/** Requires the generated key of every request that does not come from this user; anything else is 401 with a challenge. */
+export function ownerOrKey(access: OwnerAccess): Authenticate<undefined> {
+  return (request) => {
+    if (isOwnerOrKeyHolder(request, access)) return undefined;
+    throw new HttpError(401, 'unauthorized', ownerOnlyMessage(access), {}, [['www-authenticate', 'Bearer']]);
   };
 }

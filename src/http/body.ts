@@ -25,6 +25,11 @@ export class Body {
     this.#limit = limit;
   }
 
+  /** No byte has been received. */
+  get isEmpty(): boolean {
+    return this.#length === 0;
+  }
+
   /** Keeps `chunk` (the caller gives it away). False when the body has become too long: nothing is kept then. */
   push(chunk: Uint8Array): boolean {
     this.#length += chunk.byteLength;

@@ -12,7 +12,7 @@ import type { Method, Reply, RequestContext, ServerOptions } from './types.ts';
 const isReading = (method: Method) => method === 'GET';
 
 /**
- * What both adapters do with a request, in the order of the contract: Host, route and method, auth, origin, length,
+ * What both adapters do with a request, in the order of the contract: framing, Host, route and method, auth, origin, length,
  * handler. Also keeps what is pending, so that deadlines, slow bodies and a graceful close need no timer per request.
  */
 export class Core {
@@ -25,6 +25,8 @@ export class Core {
   #streams = 0;
   readonly bodyWindowMs: number;
   draining = false;
+  /** The last Host header that was allowed: most requests of a server have the same one. */
+  #allowedHost: string | undefined;
   readonly #pending = new Set<Exchange>();
   readonly #sweepMs: number;
   #sweeper: NodeJS.Timeout | undefined;
@@ -47,7 +49,9 @@ export class Core {
     const deadlines = options.routes
       .map((route) => route.deadlineMs ?? options.limits.deadlineMs)
       .filter((ms) => ms > 0);
-    this.#sweepMs = Math.max(5, Math.min(250, ...[...deadlines, this.bodyWindowMs].map((ms) => ms / 8)));
+    const firstBytes = options.routes.flatMap(({ bodyGate }) => (bodyGate === undefined ? [] : [bodyGate.firstByteMs]));
+    const paces = [...deadlines, ...firstBytes, this.bodyWindowMs];
+    this.#sweepMs = Math.max(5, Math.min(250, ...paces.map((ms) => ms / 8)));
   }
 
   now(): number {
@@ -57,6 +61,7 @@ export class Core {
   /** Serves `x`; `resource` is given when the adapter has routed it already. Never throws. */
   serve(x: Exchange, resource?: Resource): void {
     try {
+      if (x.fault !== undefined) throw x.fault;
       const host = this.#checkHost(x);
       this.options.guard?.(x);
       const found = resource === undefined ? this.router.find(x.path) : { resource, params: noParams };
@@ -75,6 +80,7 @@ export class Core {
   /** A method no route can have. */
   serveUnknownMethod(x: Exchange): void {
     try {
+      if (x.fault !== undefined) throw x.fault;
       this.#checkHost(x);
       this.options.guard?.(x);
       const found = this.router.find(x.path);
@@ -89,7 +95,7 @@ export class Core {
    * Decides about a WebSocket handshake. Throws HttpError to refuse it.
    * Returns what `auth` made of the request.
    */
-  admitSocket(request: Pick<RequestContext, 'header' | 'query' | 'path' | 'method'>, route: AnyWebSocketRoute): never {
+  admitSocket(request: Parameters<AnyWebSocketRoute['auth']>[0], route: AnyWebSocketRoute): never {
     const host = this.#checkHost(request);
     const principal = route.auth(request) as never;
     if (isForeign(host, request.header('sec-fetch-site'), request.header('origin'))) throw originNotAllowed();
@@ -99,9 +105,11 @@ export class Core {
 
   #checkHost(request: Pick<RequestContext, 'header'>): string {
     const host = request.header('host') ?? '';
+    if (host === this.#allowedHost) return host;
     if (!this.options.hostAllowed(host.toLowerCase())) {
       throw new HttpError(403, 'hostNotAllowed', 'The Host header names a host this server does not serve.');
     }
+    this.#allowedHost = host;
     return host;
   }
 
@@ -123,6 +131,7 @@ export class Core {
   }
 
   #run(x: Exchange, route: AnyRoute): void {
+    x.bodyGate = route.bodyGate;
     const outcome = route.handler(x);
     if (!(outcome instanceof Promise)) {
       x.answer(outcome);

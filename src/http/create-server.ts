@@ -1,7 +1,5 @@
 import type { HttpServer, ServerOptions } from './types.ts';
 
-const headerBytes = 16_384;
-
 export type Preference = 'uws' | 'node' | 'auto';
 
 function preferred(prefer: Preference): Preference {
@@ -25,7 +23,7 @@ export async function createServer(
   // Each adapter is loaded only when it serves: node:http alone costs 30 ms of start-up.
   if (choice !== 'node') {
     const { loadUws, UwsServer } = await import('./uws.ts');
-    const uws = await loadUws(headerBytes).catch((reason: unknown) => {
+    const uws = await loadUws().catch((reason: unknown) => {
       if (choice === 'uws') throw reason;
       onFallback?.(reason);
       return undefined;
@@ -33,5 +31,5 @@ export async function createServer(
     if (uws !== undefined) return new UwsServer(uws, options);
   }
   const { NodeServer } = await import('./node.ts');
-  return new NodeServer(options, headerBytes);
+  return new NodeServer(options);
 }

@@ -3,7 +3,7 @@ import type { Core } from './core.ts';
 import { type Header, HttpError } from './http-error.ts';
 import { noParams, type Params } from './router.ts';
 import { sseHeaders } from './sse.ts';
-import type { Method, Reply, RequestContext, Schema, SseSource } from './types.ts';
+import type { BodyAccount, BodyGate, Method, Reply, RequestContext, Schema, SseSource } from './types.ts';
 
 export type BytesReply = Extract<Reply, { kind: 'bytes' }>;
 export type StreamReply = Extract<Reply, { kind: 'stream' }>;
@@ -27,9 +27,13 @@ export abstract class Exchange implements RequestContext<never> {
   bodyLimit: number;
   settled = false;
   gone = false;
+  /** Why the request is refused before it is routed. Its connection is closed: where it ends is uncertain. */
+  fault: HttpError | undefined;
   /** When it is answered 503 (performance.now()), or 0. */
   dueAt = 0;
   protected body: Body | undefined;
+  bodyGate: BodyGate | undefined;
+  #account: BodyAccount | undefined;
   /** Answered by a body that its handler writes: the handler still wants to know when the client goes. */
   #isWriting = false;
   #abort: AbortController | undefined;
@@ -45,6 +49,10 @@ export abstract class Exchange implements RequestContext<never> {
   abstract header(name: string): string | undefined;
   abstract get query(): URLSearchParams;
   abstract get remoteAddress(): string;
+  /** Overridden where the adapter can tell. */
+  get peerUid(): number | undefined {
+    return undefined;
+  }
   /** Writes the answer; this or `stream` is called at most once, never after the client has gone. */
   protected abstract transmit(reply: BytesReply, lastOnConnection: boolean): void;
   /** Writes the head of an event stream and adds a reader that begins with `history`. */
@@ -77,7 +85,11 @@ export abstract class Exchange implements RequestContext<never> {
       this.body = new Body(this.bodyLimit);
       this.body.windowStart = this.core.now();
       if (this.settled) this.body.fail(new HttpError(499, 'clientGone', 'The request is over.'));
-      else this.receive(this.body);
+      else {
+        this.#account = this.bodyGate?.open(this, (error) => this.#refuse(error));
+        this.receive(this.body);
+        if (this.body.complete) this.#account?.complete();
+      }
     }
     return this.body;
   }
@@ -87,7 +99,21 @@ export abstract class Exchange implements RequestContext<never> {
     const { body } = this;
     if (body === undefined || body.failed) return;
     if (!body.push(chunk)) this.#refuse(tooLarge(this.bodyLimit));
-    else if (last) body.finish();
+    else {
+      if (chunk.byteLength > 0) this.#account?.received(chunk.byteLength);
+      if (last) this.finishBody();
+    }
+  }
+
+  /** The body is whole. */
+  protected finishBody(): void {
+    this.#account?.complete();
+    this.body?.finish();
+  }
+
+  #closeAccount(): void {
+    this.#account?.close();
+    this.#account = undefined;
   }
 
   /** Gives the answer, unless there is one already or nobody is left to hear it. Throws, unsettled, for what is no reply. */
@@ -95,6 +121,7 @@ export abstract class Exchange implements RequestContext<never> {
     if (this.settled) return;
     const history = reply.kind === 'sse' ? reply.source.replay(reply.lastEventId) : [];
     this.settled = true;
+    this.#closeAccount();
     this.#isWriting = reply.kind === 'stream' && !this.head;
     if (this.#isWriting) this.core.streamOpened();
     this.core.release(this);
@@ -114,6 +141,7 @@ export abstract class Exchange implements RequestContext<never> {
   /** The client has gone: whoever works for it is told, and waits for nothing more. */
   leave(): void {
     this.gone = true;
+    this.#closeAccount();
     if (!this.settled) {
       this.settled = true;
       this.core.release(this);
@@ -131,6 +159,10 @@ export abstract class Exchange implements RequestContext<never> {
     }
     const { body } = this;
     if (body === undefined || body.complete || body.failed) return;
+    if (this.bodyGate !== undefined && body.isEmpty && now - body.windowStart >= this.bodyGate.firstByteMs) {
+      this.#refuse(new HttpError(408, 'requestTimeout', 'The body did not begin in time.'));
+      return;
+    }
     const elapsed = now - body.windowStart;
     if (elapsed < this.core.bodyWindowMs) return;
     if (body.windowBytes < elapsed * bodyBytesPerMs) {

@@ -3,15 +3,37 @@
  * auth, bodies, event streams, WebSockets, static files, and the order in which a request is judged (DESIGN §4). Called by
  * every room that serves something. Never here: anything of the domain, its error shapes included (`ServerOptions.errorBody`).
  *
- * What a request that never becomes one gets. `node:http`: our own error body with 400, 408 or 431. uWebSockets.js
- * answers in C++, before any code of ours, with an HTML page that cannot be changed: 400 (malformed, no Host), 431 (header
- * block over 16 KiB, or over 100 headers), 505 (HTTP/1.0 or an absolute-form target). It also closes a connection that
- * sends its next request while an asynchronous handler still works on the last, and an idle one after 8 to 12 seconds.
+ * Requests refused before they are routed. Ambiguous framing (RFC 9112 §6.3), two Host headers and more than 16 KiB of
+ * request line and headers are answered 400 or 431 with this server's error body, and the connection is closed. `node:http`
+ * also words what its parser refuses (400, 408, 431). uWebSockets.js answers in C++, before any code of ours, with an HTML page
+ * that cannot be changed: 400 (malformed, no Host, Content-Length together with Transfer-Encoding), 431 (over 64 KiB, or over
+ * 100 headers) and 505 (HTTP/1.0 or an absolute-form target). A server whose clients may be proxies that speak HTTP/1.0
+ * prefers `node` (`createServer`), which answers both. uWebSockets.js also closes a connection that sends its next request
+ * while an asynchronous handler still works on the last, and an idle one after 8 to 12 seconds.
  */
-export { bearer, bearerToken, sameSecret } from './auth.ts';
+export {
+  bearer,
+  bearerToken,
+  isOwnerOrKeyHolder,
+  type OwnerAccess,
+  ownerOnlyMessage,
+  ownerOrKey,
+  sameSecret,
+} from './auth.ts';
 export { createServer } from './create-server.ts';
 export { type HostRules, isForeign, knownHosts, loopbackHosts } from './hosts.ts';
 export { type Header, HttpError } from './http-error.ts';
+export {
+  type AuthorityOptions,
+  createProver,
+  type ExchangeClaim,
+  keyIdOf,
+  ownAuthorities,
+  type ProvableToken,
+  type Prover,
+  proofOf,
+  publishedAs,
+} from './proof.ts';
 export { bytes, empty, json, jsonBytes, sse, stream, text } from './reply.ts';
 export { securityHeaders, staticFiles } from './static-files.ts';
 export type * from './types.ts';

@@ -2,8 +2,10 @@ import type { IncomingMessage, OutgoingHttpHeader, ServerResponse } from 'node:h
 import type { Body } from './body.ts';
 import type { Core } from './core.ts';
 import { type BytesReply, Exchange, type StreamReply } from './exchange.ts';
-import type { Header } from './http-error.ts';
+import { framingFault } from './framing.ts';
+import { type Header, HttpError } from './http-error.ts';
 import { methods } from './methods.ts';
+import { peerUidOf } from './peer-owner.ts';
 import { SseReader } from './sse.ts';
 import { isBodiless, statusLine } from './status.ts';
 import { type StreamHost, StreamWriter } from './stream.ts';
@@ -14,14 +16,39 @@ export const idleMs = 10_000;
 /** How long a client that goes on sending after its answer is read on before the connection is cut. */
 const lingerMs = 1_000;
 
+/** HTTP/1.0 needs no Host header. What the header guards against are pages in a browser, and browsers send HTTP/1.1. */
+const hostOfOld = (req: IncomingMessage): string | undefined => (req.httpVersion === '1.0' ? 'localhost' : undefined);
+
+const absoluteForm = /^https?:\/\/([^/?#@]*)([^#]*)$/i;
+
+/** A target in origin-form, and the authority it was given with. */
+function targetOf(url: string): { authority: string | undefined; target: string } {
+  const [, authority, rest = ''] = absoluteForm.exec(url) ?? [];
+  if (authority === undefined) return { authority, target: url };
+  return { authority, target: rest.startsWith('/') ? rest : `/${rest}` };
+}
+
+function faultOf(req: IncomingMessage): HttpError | undefined {
+  const { rawHeaders } = req;
+  const valuesOf = (wanted: string): string[] =>
+    rawHeaders.filter((_, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === wanted);
+  const codings = valuesOf('transfer-encoding');
+  if (codings.length > 0 && req.httpVersion === '1.0')
+    return new HttpError(400, 'invalidRequest', 'HTTP/1.0 has no Transfer-Encoding.');
+  const hosts = valuesOf('host').length;
+  return framingFault({ hosts, lengths: valuesOf('content-length'), codings });
+}
+
 export class NodeExchange extends Exchange {
   readonly #req: IncomingMessage;
   readonly #res: ServerResponse;
   readonly #queryText: string;
+  /** Authority of an absolute-form target: it replaces the Host header (RFC 9112 §3.2.2). */
+  readonly #authority: string | undefined;
   #query: URLSearchParams | undefined;
 
   constructor(core: Core, req: IncomingMessage, res: ServerResponse) {
-    const target = req.url ?? '/';
+    const { authority, target } = targetOf(req.url ?? '/');
     const mark = target.indexOf('?');
     super(
       core,
@@ -32,9 +59,12 @@ export class NodeExchange extends Exchange {
     this.#req = req;
     this.#res = res;
     this.#queryText = mark < 0 ? '' : target.slice(mark + 1);
+    this.#authority = authority;
+    this.fault = faultOf(req);
   }
 
   header(name: string): string | undefined {
+    if (name === 'host') return this.#authority ?? this.#req.headers.host ?? hostOfOld(this.#req);
     const value = this.#req.headers[name];
     return (Array.isArray(value) ? value.join(', ') : value) || undefined;
   }
@@ -46,6 +76,10 @@ export class NodeExchange extends Exchange {
 
   get remoteAddress(): string {
     return this.#req.socket.remoteAddress ?? '';
+  }
+
+  override get peerUid(): number | undefined {
+    return peerUidOf(this.#req.socket);
   }
 
   detach(): void {
@@ -62,7 +96,7 @@ export class NodeExchange extends Exchange {
       return;
     }
     req.on('data', (chunk: Buffer) => this.receiveChunk(chunk, false));
-    req.once('end', () => body.finish());
+    req.once('end', () => this.finishBody());
     req.once('error', () => this.leave());
   }
 
@@ -78,7 +112,7 @@ export class NodeExchange extends Exchange {
     if (!isBodiless(status)) {
       headers.push('content-length', String(Buffer.byteLength(body)));
     }
-    const cut = status === 413 || status === 408;
+    const cut = status === 413 || status === 408 || this.fault !== undefined;
     if (cut || lastOnConnection) headers.push('connection', 'close');
     res.writeHead(status, reasonOf(status), headers);
     res.end(this.head || isBodiless(status) ? undefined : body);
@@ -89,8 +123,13 @@ export class NodeExchange extends Exchange {
   #linger(ms: number): void {
     const { socket } = this.#req;
     const timer = setTimeout(() => socket.destroy(), ms).unref();
-    this.#req.once('end', () => clearTimeout(timer));
-    socket.once('close', () => clearTimeout(timer));
+    // A connection that stays open serves many requests: none may leave a listener behind.
+    const cancel = () => {
+      clearTimeout(timer);
+      socket.off('close', cancel);
+    };
+    this.#req.once('end', cancel);
+    socket.once('close', cancel);
     this.#req.resume();
   }
 

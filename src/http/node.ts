@@ -3,6 +3,7 @@ import type { AddressInfo, Socket as NetSocket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { Core } from './core.ts';
+import { headerBytes } from './framing.ts';
 import { HttpError } from './http-error.ts';
 import { methods } from './methods.ts';
 import { idleMs, NodeExchange } from './node-exchange.ts';
@@ -45,11 +46,14 @@ export class NodeServer implements HttpServer {
   readonly adapter = 'node';
   readonly #core: Core;
   readonly #server: Server;
+  bound: HttpServer['bound'];
   readonly #upgraders = new Map<AnyWebSocketRoute, WebSocketServer>();
+  /** Connections whose last request was refused for its framing: what follows on them is not served. */
+  readonly #refused = new WeakSet<Duplex>();
   #connections = 0;
   #closing: Promise<void> | undefined;
 
-  constructor(options: ServerOptions, headerBytes: number) {
+  constructor(options: ServerOptions) {
     this.#core = new Core(options);
     // Host is judged by us, in our words; the time-outs are those of uWebSockets.js, which has them compiled in.
     this.#server = createServer({
@@ -84,8 +88,11 @@ export class NodeServer implements HttpServer {
   #serve(req: IncomingMessage, res: ServerResponse): void {
     // A client that goes away mid-answer is no error of ours; 'close' tells all we need.
     res.on('error', () => {});
+    if (this.#refused.has(req.socket)) return;
     const x = new NodeExchange(this.#core, req, res);
-    if (!x.path.startsWith('/')) this.#core.fail(x, new HttpError(400, 'invalidRequest', 'The target must be a path.'));
+    if (x.fault !== undefined) this.#refused.add(req.socket);
+    if (x.fault === undefined && !x.path.startsWith('/'))
+      this.#core.fail(x, new HttpError(400, 'invalidRequest', 'The target must be a path.'));
     else if (methods.get(req.method ?? '') === undefined) this.#core.serveUnknownMethod(x);
     else this.#core.serve(x);
   }
@@ -94,6 +101,10 @@ export class NodeServer implements HttpServer {
   #refuseUnparsed(error: NodeJS.ErrnoException, socket: Duplex): void {
     if (!socket.writable) {
       socket.destroy();
+      return;
+    }
+    if (this.#refused.has(socket)) {
+      socket.end();
       return;
     }
     const reply = this.#core.errorReply(refusalOf(error), undefined);
@@ -106,6 +117,7 @@ export class NodeServer implements HttpServer {
 
   #upgrade(req: IncomingMessage, socket: NetSocket, head: Buffer): void {
     socket.on('error', () => socket.destroy());
+    if (this.#refused.has(socket)) return;
     const res = new ServerResponse(req);
     const x = new NodeExchange(this.#core, req, res);
     const route = this.#core.router.literals.get(x.path)?.webSocket;
@@ -118,6 +130,7 @@ export class NodeServer implements HttpServer {
       return;
     }
     try {
+      if (x.fault !== undefined) throw x.fault;
       const principal = this.#core.admitSocket(x, route);
       const remoteAddress = x.remoteAddress;
       this.#upgraders.get(route)?.handleUpgrade(req, socket, head, (ws) => {
@@ -153,7 +166,8 @@ export class NodeServer implements HttpServer {
       this.#server.once('error', reject);
       this.#server.listen({ host, port, exclusive: true }, () => {
         this.#server.off('error', reject);
-        resolve({ host, port: (this.#server.address() as AddressInfo).port });
+        this.bound = { host, port: (this.#server.address() as AddressInfo).port };
+        resolve(this.bound);
       });
     });
   }

@@ -1,4 +1,5 @@
 import type { BaseIssue, BaseSchema } from 'valibot';
+import type { HttpError } from './http-error.ts';
 
 /** HTTP methods a route may answer. */
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -21,6 +22,11 @@ export interface RequestContext<P = unknown> {
   header(name: string): string | undefined;
   /** Empty once the client has gone, unless it was read before. */
   readonly remoteAddress: string;
+  /**
+   * Uid of the process at the other end of a loopback connection; undefined where it cannot be known: for another machine,
+   * outside Linux, and on uWebSockets.js, which tells no port of the peer. Ask for the `node` adapter to have it.
+   */
+  readonly peerUid?: number | undefined;
   /** What the route's `auth` returned. */
   readonly principal: P;
   /** Aborts when the client has gone or the request's deadline has passed. */
@@ -76,7 +82,25 @@ export interface SseSource {
 }
 
 /** Decides who a request is before anything of its body is read. Throws `HttpError` (401) to refuse. */
-export type Authenticate<P> = (request: Pick<RequestContext, 'header' | 'query' | 'path' | 'method'>) => P;
+export type Authenticate<P> = (request: Pick<RequestContext, 'header' | 'query' | 'path' | 'method' | 'peerUid'>) => P;
+
+/** What one body has used of a `BodyGate`. */
+export interface BodyAccount {
+  /** So many bytes more have been received. It may refuse this or another body. */
+  received(bytes: number): void;
+  /** The body is whole. */
+  complete(): void;
+  /** The request is answered or its client is gone: its bytes are freed. Called once. */
+  close(): void;
+}
+
+/** Bounds the unfinished bodies of a route together. Bodies below `bodyLimit` only count while they arrive. */
+export interface BodyGate {
+  /** A body whose first byte does not come within this many milliseconds is answered 408. */
+  readonly firstByteMs: number;
+  /** A body begins to arrive. `refuse` answers its request with an error, unless it is answered already. */
+  open(request: Pick<RequestContext, 'header' | 'remoteAddress'>, refuse: (error: HttpError) => void): BodyAccount;
+}
 
 export interface Route<P = unknown> {
   readonly method: Method;
@@ -88,6 +112,7 @@ export interface Route<P = unknown> {
   readonly auth?: Authenticate<P>;
   /** Bytes; default `ServerOptions.limits.bodyBytes`. */
   readonly bodyLimit?: number;
+  readonly bodyGate?: BodyGate;
   /** Milliseconds until the request is answered 503; default `ServerOptions.limits.deadlineMs`; 0 means none. */
   readonly deadlineMs?: number;
   /** A synchronous return is answered without a promise: use it on hot paths. */
@@ -133,12 +158,15 @@ export type ErrorBody = (error: {
 }) => unknown;
 
 /** Judges a request before it is routed, unknown paths and methods included. Throws `HttpError` to refuse it. */
-export type Guard = (request: Pick<RequestContext, 'header' | 'path'>) => void;
+export type Guard = (request: Pick<RequestContext, 'header' | 'path' | 'peerUid'>) => void;
 
 export interface ServerOptions {
   readonly routes: readonly AnyRoute[];
   readonly webSockets?: readonly AnyWebSocketRoute[];
-  /** Host header values that are served; anything else is answered 403 before routing. Called with the lower-cased header. */
+  /**
+   * Host header values that are served; anything else is answered 403 before routing. Called with the lower-cased header; what it
+   * answers for a value does not change.
+   */
   readonly hostAllowed: (host: string) => boolean;
   /** Called after the Host header was judged, for everything but WebSockets. */
   readonly guard?: Guard;
@@ -167,6 +195,8 @@ export interface ServerOptions {
 
 export interface HttpServer {
   readonly adapter: 'uws' | 'node';
+  /** Where it listens, once it does. */
+  readonly bound: { readonly host: string; readonly port: number } | undefined;
   /** Binds exclusively (never shares a port). Rejects with an Error whose `code` is EADDRINUSE, EACCES or EADDRNOTAVAIL. */
   listen(address: { host: string; port: number }): Promise<{ host: string; port: number }>;
   /** Connections open now: all of them, SSE readers, WebSockets. */

@@ -5,11 +5,14 @@ import { type BytesReply, Exchange, type StreamReply } from './exchange.ts';
 import type { Header } from './http-error.ts';
 import { isBodiless, statusLine } from './status.ts';
 import type { Method, SseSource } from './types.ts';
+import { type Head, readHead, readHeaders } from './uws-head.ts';
 import { UwsReader, watchReader } from './uws-sse.ts';
 import { UwsWriter } from './uws-stream.ts';
 
 /** How long a client that sends too much is read on, so that the answer reaches it before the connection is reset. */
 const lingerMs = 1_000;
+/** Size of the buffer in which uWebSockets.js gathers the answers of one turn. */
+const corkBytes = 16_384;
 
 const addressText = (buffer: ArrayBuffer): string => {
   const octets = [...new Uint8Array(buffer)];
@@ -21,23 +24,22 @@ const addressText = (buffer: ArrayBuffer): string => {
   return groups.join(':');
 };
 
-function copyHeaders(req: HttpRequest): Map<string, string> {
-  const headers = new Map<string, string>();
-  req.forEach((name, value) => {
-    if (value === '') return;
-    const before = headers.get(name);
-    if (before === undefined) headers.set(name, value);
-    // Two Host headers are never joined: it is the first that was judged.
-    else if (name !== 'host') headers.set(name, `${before}, ${value}`);
-  });
-  return headers;
-}
+/**
+ * `body` with blanks after it, longer than the library's buffer. `end(…, true)` closes a connection only after what was
+ * received together with the request has been served; an answer that overflows the buffer closes it at once.
+ */
+const padded = (body: Uint8Array | string): string =>
+  Buffer.from(body)
+    .toString()
+    .padEnd(corkBytes + 1);
 
 /**
  * One request of uWebSockets.js. While its handler runs synchronously everything is read straight from the library;
  * `detach` copies it all when the handler turns out to be asynchronous, because the request object dies with the turn.
  */
-export class UwsExchange extends Exchange {
+export class UwsExchange extends Exchange implements Head {
+  host = '';
+  authorization = '';
   #res: HttpResponse;
   #req: HttpRequest | undefined;
   #headers: Map<string, string> | undefined;
@@ -50,16 +52,22 @@ export class UwsExchange extends Exchange {
     super(core, method, path, head);
     this.#res = res;
     this.#req = req;
+    const targetBytes = path.length + (req.getQuery()?.length ?? 0);
+    if (method === 'GET') {
+      this.fault = readHead(req, targetBytes, this);
+    } else {
+      // What has a body is nearly always answered asynchronously: all headers at once cost less than one by one and again.
+      this.#headers = new Map();
+      this.fault = readHeaders(req, targetBytes, this, this.#headers);
+    }
   }
 
   /** An empty header counts as absent: uWebSockets.js cannot tell one from the other. */
   header(name: string): string | undefined {
+    if (name === 'host') return this.host || undefined;
+    if (name === 'authorization') return this.authorization || undefined;
     if (this.#headers !== undefined) return this.#headers.get(name);
-    if (this.#req === undefined) return undefined;
-    if (this.method === 'GET') return this.#req.getHeader(name) || undefined;
-    // What has a body is nearly always answered asynchronously: all headers at once cost less than one by one and again.
-    this.#headers = copyHeaders(this.#req);
-    return this.#headers.get(name);
+    return this.#req?.getHeader(name) || undefined;
   }
 
   get query(): URLSearchParams {
@@ -75,7 +83,10 @@ export class UwsExchange extends Exchange {
   detach(): void {
     const req = this.#req;
     if (req === undefined) return;
-    this.#headers ??= copyHeaders(req);
+    if (this.#headers === undefined) {
+      this.#headers = new Map();
+      readHeaders(req, 0, this, this.#headers);
+    }
     this.#queryText = req.getQuery() ?? '';
     this.#res.onAborted(() => this.leave());
     // Chunks that arrive with nobody listening are lost, so the body is gathered before anyone asks for it.
@@ -133,6 +144,10 @@ export class UwsExchange extends Exchange {
     const { status } = reply;
     if (status !== 200) res.writeStatus(statusLine(status));
     for (const header of reply.headers) res.writeHeader(header[0], header[1]);
+    if (this.fault !== undefined) {
+      res.end(padded(reply.body), true);
+      return;
+    }
     if (status === 413 && this.#linger(reply.body)) return;
     const last = lastOnConnection || status === 408;
     if (this.head || isBodiless(status)) {

@@ -1,5 +1,6 @@
 import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket, us_socket } from 'uWebSockets.js';
 import { Core } from './core.ts';
+import { headerBytes } from './framing.ts';
 import { methods } from './methods.ts';
 import type { AnyWebSocketRoute, Resource } from './router.ts';
 import { closeCodes } from './sockets.ts';
@@ -21,14 +22,17 @@ const registrations = [
   ['DELETE', 'del'],
 ] as const;
 
+/** The parser's own limit of request line and headers. It lies above ours, so that the refusal has our error body. */
+const parserBytes = 4 * headerBytes;
+
 /**
  * Loads the binary. `UWS_HTTP_MAX_HEADERS_SIZE` is read when it loads, so it is set just before, and not left behind
  * for child processes. Rejects where there is no binary for this platform.
  */
-export async function loadUws(headerBytes: number): Promise<Uws> {
+export async function loadUws(): Promise<Uws> {
   const name = 'UWS_HTTP_MAX_HEADERS_SIZE';
   const before = process.env[name];
-  process.env[name] = String(headerBytes);
+  process.env[name] = String(parserBytes);
   try {
     return await import('uWebSockets.js');
   } finally {
@@ -57,6 +61,7 @@ export class UwsServer implements HttpServer {
   readonly #core: Core;
   readonly #app: TemplatedApp;
   #listenSocket: us_listen_socket | undefined;
+  bound: HttpServer['bound'];
   #httpConnections = 0;
   #closing: Promise<void> | undefined;
 
@@ -144,6 +149,7 @@ export class UwsServer implements HttpServer {
   ): void {
     const x = new UwsExchange(this.#core, 'GET', req.getUrl(), false, res, req);
     try {
+      if (x.fault !== undefined) throw x.fault;
       const principal = this.#core.admitSocket(x, route);
       const data: UserData = { peer: undefined, principal, remoteAddress: x.remoteAddress };
       const key = req.getHeader('sec-websocket-key');
@@ -171,7 +177,8 @@ export class UwsServer implements HttpServer {
     });
     if (token === false) throw await bindError(host, port);
     this.#listenSocket = token;
-    return { host, port: this.#uws.us_socket_local_port(token as us_socket) };
+    this.bound = { host, port: this.#uws.us_socket_local_port(token as us_socket) };
+    return this.bound;
   }
 
   stats(): { connections: number; sseReaders: number; webSockets: number } {

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { type ConnectProgress, connectHub, hubLogFile } from '../../src/client/index.ts';
 import { readIdentity } from '../../src/supervise/index.ts';
-import { fakeHub, lockOf, sendJson, statusOf, writeLock } from './fake-hub.ts';
+import { fakeHub, hubToken, lockOf, sendJson, statusOf, writeLock } from './fake-hub.ts';
 
 const fixture = fileURLToPath(new URL('../fixtures/client/stand-in-hub.mjs', import.meta.url));
 const hub = (...args: string[]) => ({ command: process.execPath, args: [fixture, ...args] });
@@ -55,7 +55,7 @@ t.test('a Hub that runs is used, none is started', async (t) => {
     command: { command: 'does-not-exist', args: [] },
   });
   t.equal(started, false);
-  t.equal(client.address.token, 'secret-token');
+  t.equal(client.address.token, hubToken);
 });
 
 t.test('without auto-start the reason is told', async (t) => {

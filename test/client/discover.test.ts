@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import t, { type Test } from 'tap';
 import { discoverHub, type NoHubReason } from '../../src/client/index.ts';
-import { fakeHub, lockOf, sendJson, statusOf, writeLock } from './fake-hub.ts';
+import { fakeHub, hubToken, lockOf, sendJson, statusOf, writeLock } from './fake-hub.ts';
 
 async function serving(t: Test, changes: Record<string, unknown> = {}) {
   const hub = await fakeHub((_, response) => sendJson(response, 200, statusOf(hub.baseUrl, changes)));
@@ -21,7 +21,7 @@ t.test('a Hub that is what its lock file says is found', async (t) => {
   const home = t.testdir();
   writeLock(home, lockOf(hub.baseUrl, { unknownField: 1 }));
   const found = await discoverHub({ home, statusTimeoutMs: 120_000 });
-  t.match(found, { kind: 'found', lock: { token: 'secret-token' }, status: { hubVersion: '9.9.9' } });
+  t.match(found, { kind: 'found', lock: { token: hubToken }, status: { hubVersion: '9.9.9' } });
   t.equal(hub.requests[0]?.headers.authorization, undefined, 'the token is not sent before the Hub is verified');
 });
 

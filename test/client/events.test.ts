@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import t from 'tap';
 import { backoffMs, HubClient, isHubEvent, type ReceivedEvent } from '../../src/client/index.ts';
-import { type Answer, fakeHub, sendJson } from './fake-hub.ts';
+import { type Answer, fakeHub, hubToken, sendJson } from './fake-hub.ts';
 
 const event = (id: string, kind: string, data: object = {}): string => {
   const record = { kind, at: '2026-01-01T00:00:00.000Z', workspacePath: null, data };
@@ -18,7 +18,7 @@ function open(response: ServerResponse, ...text: string[]): ServerResponse {
 async function against(answer: Answer) {
   const hub = await fakeHub(answer);
   t.teardown(() => hub.close());
-  return { hub, client: new HubClient({ apiBaseUrl: hub.baseUrl, token: 'secret-token' }) };
+  return { hub, client: new HubClient({ apiBaseUrl: hub.baseUrl, token: hubToken }) };
 }
 
 t.test('goes on after the last id when the connection breaks, and tells of a gap', async (t) => {
@@ -71,7 +71,7 @@ t.test('an event of one connection cut in the middle is not lost and not told tw
 });
 
 t.test('ends after hub.stopping, or goes on with the Hub that comes after', async (t) => {
-  const next = await fakeHub((_, response) => open(response, event('b-1', 'hub.started')));
+  const next = await fakeHub((_, response) => open(response, event('b-1', 'hub.started')), ['token-of-the-next-hub']);
   t.teardown(() => next.close());
   const { hub, client } = await against((_, response) => open(response, event('a-1', 'hub.stopping')).end());
   const kinds: string[] = [];
@@ -79,11 +79,11 @@ t.test('ends after hub.stopping, or goes on with the Hub that comes after', asyn
   t.strictSame(kinds, ['hub.stopping']);
 
   const moving = new HubClient(
-    { apiBaseUrl: hub.baseUrl, token: 'old' },
-    { relocate: async () => ({ apiBaseUrl: next.baseUrl, token: 'new' }) },
+    { apiBaseUrl: hub.baseUrl, token: hubToken },
+    { relocate: async () => ({ apiBaseUrl: next.baseUrl, token: 'token-of-the-next-hub' }) },
   );
   for await (const { kind } of moving.events({ acrossRestarts: true })) if (kind === 'hub.started') break;
-  t.match(next.requests[0]?.headers, { authorization: 'Bearer new', 'last-event-id': 'a-1' });
+  t.match(next.requests[0]?.headers, { authorization: 'Bearer token-of-the-next-hub', 'last-event-id': 'a-1' });
 });
 
 t.test('a first connection that fails, and a refusal, are told', async (t) => {

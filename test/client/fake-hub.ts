@@ -3,6 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { answerProof } from '../prove.ts';
 
 export interface FakeHub {
   readonly baseUrl: string;
@@ -11,11 +12,16 @@ export interface FakeHub {
   close(): Promise<void>;
 }
 
+/** The token of `lockOf`. */
+export const hubToken = 'secret-token-of-a-hub';
+
 export type Answer = (request: IncomingMessage, response: ServerResponse, body: string) => void;
 
-export async function fakeHub(answer: Answer): Promise<FakeHub> {
+/** @param tokens those that it proves to hold; null: it answers the proof route like any other */
+export async function fakeHub(answer: Answer, tokens: readonly string[] | null = [hubToken]): Promise<FakeHub> {
   const requests: FakeHub['requests'] = [];
   const server = createServer((request, response) => {
+    if (tokens && answerProof(request, response, 'hub', tokens)) return;
     let body = '';
     request.setEncoding('utf8');
     request.on('data', (chunk: string) => {
@@ -63,7 +69,7 @@ export function writeLock(home: string, content: Record<string, unknown> | strin
 export const lockOf = (baseUrl: string, changes: Record<string, unknown> = {}) => ({
   pid: process.pid,
   apiBaseUrl: baseUrl,
-  token: 'secret-token',
+  token: hubToken,
   startedAt: '2026-01-01T00:00:00.000Z',
   version: '9.9.9',
   ...changes,

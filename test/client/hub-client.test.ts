@@ -2,12 +2,12 @@ import { createServer } from 'node:net';
 import superjson from 'superjson';
 import t from 'tap';
 import { HubClient } from '../../src/client/index.ts';
-import { type Answer, fakeHub, recordOf, sendJson, statusOf } from './fake-hub.ts';
+import { type Answer, fakeHub, hubToken, recordOf, sendJson, statusOf } from './fake-hub.ts';
 
 async function against(answer: Answer) {
   const hub = await fakeHub(answer);
   t.teardown(() => hub.close());
-  return { hub, client: new HubClient({ apiBaseUrl: hub.baseUrl, token: 'secret-token' }) };
+  return { hub, client: new HubClient({ apiBaseUrl: hub.baseUrl, token: hubToken }) };
 }
 
 t.test('each method is one request of specification §4.2', async (t) => {
@@ -51,7 +51,7 @@ t.test('each method is one request of specification §4.2', async (t) => {
       'POST /v1/shutdown?mode=detach',
     ],
   );
-  t.ok(hub.requests.every(({ headers }) => headers.authorization === 'Bearer secret-token'));
+  t.ok(hub.requests.every(({ headers }) => headers.authorization === `Bearer ${hubToken}`));
   t.strictSame(JSON.parse(hub.requests[1]?.body ?? ''), {
     workspacePath: '/w',
     client: { name: 'test', version: '1' },
@@ -107,6 +107,7 @@ t.test('a redirect is not followed: the token goes nowhere else', async (t) => {
 
 t.test('a connection that is reset is tried once more, only where that cannot do anything twice', async (t) => {
   let connections = 0;
+  let proofs = 0;
   const reply = JSON.stringify([]);
   const server = createServer((socket) => {
     connections += 1;
@@ -121,9 +122,17 @@ t.test('a connection that is reset is tried once more, only where that cannot do
   t.teardown(() => server.close());
   const address = server.address();
   const port = typeof address === 'object' ? address?.port : 0;
-  const client = new HubClient({ apiBaseUrl: `http://127.0.0.1:${port}`, token: 'x' });
+  const client = new HubClient(
+    { apiBaseUrl: `http://127.0.0.1:${port}`, token: 'x' },
+    {
+      prove: async () => {
+        proofs += 1;
+      },
+    },
+  );
   t.strictSame(await client.list(), []);
   t.equal(connections, 2);
+  t.equal(proofs, 2, 'the server proves itself again before the second try');
   connections = 0;
   await t.rejects(client.restart({ workspacePath: '/w' }), { name: 'HubUnavailableError', message: /does not answer/ });
   t.equal(connections, 1);

@@ -1,7 +1,7 @@
 /** Bodies: limits, pace, JSON, clients that go away. */
 import type { Test } from 'tap';
 import * as v from 'valibot';
-import { json, type Route, text } from '../../../src/http/index.ts';
+import { type BodyGate, HttpError, json, type Route, text } from '../../../src/http/index.ts';
 import { type Adapter, codeOf, eventually, exchange, RawClient, rawRequest, start } from '../support.ts';
 
 const echo: Route<undefined> = {
@@ -125,6 +125,55 @@ export function bodies(t: Test, adapter: Adapter): void {
     client.send(rawRequest('POST', '/size', { 'Content-Length': '10' }, 'abc'));
     t.match(await client.until(/requestTimeout/), /^HTTP\/1\.1 408 /);
     await client.untilClosed();
+  });
+
+  t.test('regression: M5 a gate counts received bytes, ends a body that does not begin, and refuses one', async (t) => {
+    const told: string[] = [];
+    const refusals: ((error: HttpError) => void)[] = [];
+    const bodyGate: BodyGate = {
+      firstByteMs: 100,
+      open(_, refuse) {
+        refusals.push(refuse);
+        return {
+          received: (bytes) => told.push(`received ${bytes}`),
+          complete: () => told.push('complete'),
+          close: () => told.push('close'),
+        };
+      },
+    };
+    const { port } = await start(t, adapter, {
+      limits: { bodyBytes: 30_000_000 },
+      routes: [
+        {
+          ...{ method: 'POST', path: '/', bodyGate },
+          handler: async (context) => json(200, (await context.bytes()).length),
+        },
+      ],
+    });
+    const announced = { 'Content-Length': '20000000' };
+    const silent = await RawClient.connect(t, port);
+    silent.send(rawRequest('POST', '/', announced));
+    t.match(await silent.untilClosed(), /^HTTP\/1\.1 408 [\s\S]*requestTimeout/);
+    t.same(told.splice(0), ['close'], 'nothing was counted');
+
+    const refused = await RawClient.connect(t, port);
+    refused.send(rawRequest('POST', '/', announced, 'abc'));
+    await eventually(() => told.includes('received 3'), 'the first bytes are counted');
+    refusals.at(-1)?.(new HttpError(503, 'intakeUnavailable', 'Full.'));
+    t.match(await refused.until(/intakeUnavailable/), /^HTTP\/1\.1 503 /);
+    t.same(told.splice(0), ['received 3', 'close']);
+    refused.socket.destroy();
+
+    const gone = await RawClient.connect(t, port);
+    gone.send(rawRequest('POST', '/', announced, 'ab'));
+    await eventually(() => told.includes('received 2'), 'the first bytes are counted');
+    gone.socket.destroy();
+    await eventually(() => told.includes('close'), 'a client that goes frees its bytes');
+    told.splice(0);
+
+    // Control: a whole body is taken, and counted once.
+    t.equal((await exchange(t, port, rawRequest('POST', '/', { 'Content-Length': '3' }, 'abc'))).body, '3');
+    t.same(told.splice(0), ['received 3', 'complete', 'close']);
   });
 
   t.test('a client that goes away mid-body frees the handler', async (t) => {

@@ -291,6 +291,91 @@ export function requests(t: Test, adapter: Adapter): void {
     t.equal((await fetch(`${url}/size`, { headers: { 'x-long': 'abc' } })).status, 200);
   });
 
+  t.test('regression: edge 10 too long headers and malformed lengths get the JSON error object', async (t) => {
+    const { port } = await start(t, adapter, {
+      routes: [
+        open('GET', '/', () => constant),
+        { ...open('POST', '/', async (context) => json(200, (await context.bytes()).length)) },
+      ],
+    });
+    const cases: [string, number, string][] = [
+      [rawRequest('GET', '/', { 'X-Long': 'a'.repeat(20_000) }), 431, 'headersTooLarge'],
+      [rawRequest('GET', `/?${'a'.repeat(20_000)}`), 431, 'headersTooLarge'],
+      [rawRequest('GET', `/nowhere/${'a'.repeat(20_000)}`), 431, 'headersTooLarge'],
+      [rawRequest('POST', '/', { 'X-Long': 'a'.repeat(20_000), 'Content-Length': '2' }, '{}'), 431, 'headersTooLarge'],
+      [rawRequest('OPTIONS', '/', { 'X-Long': 'a'.repeat(20_000) }), 431, 'headersTooLarge'],
+      [rawRequest('POST', '/', { 'Content-Length': 'abc' }), 400, 'invalidRequest'],
+      [rawRequest('GET', '/', { 'Content-Length': '-1' }), 400, 'invalidRequest'],
+    ];
+    for (const [request, status, code] of cases) {
+      const client = await RawClient.connect(t, port);
+      client.send(request);
+      const answer = await client.untilClosed();
+      const body = answer.slice(answer.indexOf('\r\n\r\n') + 4);
+      t.equal(Number(answer.slice(9, 12)), status, request.slice(0, 30));
+      t.equal(codeOf(body), code);
+      t.match(answer, /^content-type: application\/json/im);
+    }
+    // Control: the same routes with headers below the limit.
+    t.equal((await exchange(t, port, rawRequest('GET', '/', { 'X-Long': 'a'.repeat(15_000) }))).status, 200);
+    t.equal((await exchange(t, port, rawRequest('POST', '/', { 'Content-Length': '2' }, '{}'))).body, '2');
+  });
+
+  t.test('regression: L4 a request with ambiguous framing is refused, and what follows it is not served', async (t) => {
+    const served: string[] = [];
+    const seen: Route<undefined>['handler'] = (context) => {
+      served.push(context.path);
+      return constant;
+    };
+    const read: Route<undefined>['handler'] = async (context) => json(200, (await context.bytes()).toString());
+    const { port } = await start(t, adapter, {
+      routes: [open('GET', '/', seen), open('GET', '/second', seen), open('POST', '/', read)],
+    });
+    const second = rawRequest('GET', '/second');
+    const post = (headers: string, body: string) => `POST / HTTP/1.1\r\nHost: 127.0.0.1\r\n${headers}\r\n${body}`;
+    const chunked = '0\r\n\r\n';
+    const bad = [
+      post('Content-Length: 3\r\nContent-Length: 60\r\n', 'abc'),
+      post('Content-Length: 60\r\nContent-Length: 3\r\n', 'abc'),
+      post('Content-Length: 3\r\nContent-Length: 3\r\n', 'abc'),
+      post('Content-Length: \r\nContent-Length: 3\r\n', 'abc'),
+      post('Content-Length: 3, 3\r\n', 'abc'),
+      post('Content-Length: \r\n', ''),
+      post('Content-Length: +3\r\n', 'abc'),
+      post('Content-Length: 3\r\nTransfer-Encoding: chunked\r\n', chunked),
+      post('Content-Length: \r\nTransfer-Encoding: chunked\r\n', chunked),
+      post('Transfer-Encoding: chunked\r\nContent-Length: 3\r\n', chunked),
+      post('Transfer-Encoding: gzip\r\n', chunked),
+      post('Transfer-Encoding: gzip, chunked\r\n', chunked),
+      post('Transfer-Encoding: xchunked\r\n', chunked),
+      post('Transfer-Encoding: identity\r\n', chunked),
+      post('Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n', chunked),
+      post('Transfer-Encoding: \r\n', chunked),
+      'GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\nContent-Length: 50\r\n\r\n',
+      'GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: gzip\r\n\r\n0\r\n\r\n',
+      'GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: localhost\r\n\r\n',
+      'GET / HTTP/1.1\r\nHost: \r\nHost: localhost\r\n\r\n',
+      'BREW / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\nContent-Length: 50\r\n\r\n',
+    ];
+    for (const request of bad) {
+      const client = await RawClient.connect(t, port);
+      client.send(request + second);
+      const answer = await client.untilClosed();
+      t.match(answer, /^HTTP\/1\.1 400 /, request);
+      t.equal(answer.match(/HTTP\/1\.1 \d/g)?.length, 1, 'one answer');
+    }
+    t.same(served, [], 'no handler ran');
+    const named = { constructor: 'x', hasownproperty: 'y', 'Content-Length': '0' };
+    t.equal((await exchange(t, port, rawRequest('POST', '/', named))).status, 200, 'names of properties are headers');
+    // Control: the same bytes with one clear length are two requests.
+    const client = await RawClient.connect(t, port);
+    client.send(rawRequest('GET', '/', { 'Content-Length': '3' }, 'abc') + second);
+    await client.until(/200 OK[\s\S]*200 OK/);
+    t.same(served, ['/', '/second']);
+    const coded = await exchange(t, port, post('Transfer-Encoding: Chunked\r\n', '3\r\nabc\r\n0\r\n\r\n'));
+    t.equal(coded.body, '"abc"');
+  });
+
   t.test('malformed requests are answered 400 and cut', async (t) => {
     const { port, url } = await start(t, adapter, { routes: [open('GET', '/', () => constant)] });
     for (const bad of [
