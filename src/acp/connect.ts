@@ -1,5 +1,5 @@
 import { AppServerClient, AppServerConnectionError, connectHub } from '../client/index.ts';
-import { loadConfig } from '../config/index.ts';
+import { loadConfig, restrictionWarning } from '../config/index.ts';
 import { version } from '../protocol/index.ts';
 import type { Connect } from './servers.ts';
 
@@ -9,10 +9,12 @@ export interface HubConnectOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Start a Hub when none is running. */
   readonly autoStart: boolean;
+  /** Receives what the user should know, e.g. that settings of a restricted workspace are ignored. */
+  readonly onWarning: (warning: string) => void;
 }
 
 /** Connects through the Hub of the user, as every client does (specification §4.2 rule 3). */
-export function throughHub({ home, env, autoStart }: HubConnectOptions): Connect {
+export function throughHub({ home, env, autoStart, onWarning }: HubConnectOptions): Connect {
   const clientInfo = { name: 'oratorio-acp', title: 'Oratorio for editors', version };
   return async ({ workspacePath, onRequest, signal }) => {
     const { hub } = await connectHub({ home, autoStart, signal });
@@ -22,6 +24,9 @@ export function throughHub({ home, env, autoStart }: HubConnectOptions): Connect
       throw new AppServerConnectionError(`The agent server of ${workspacePath} offers no WebSocket.`);
     }
     const { config } = await loadConfig({ home, workspace: workspacePath, env });
+    if (record.restrictedSettings.length > 0) {
+      onWarning(restrictionWarning(record.canonicalWorkspacePath, record.restrictedSettings));
+    }
     const client = await AppServerClient.connect(url, { clientInfo, onRequest, signal });
     return { client, approvalPolicy: config.Permissions.DefaultApprovalPolicy };
   };

@@ -1,4 +1,10 @@
-import type { PermissionOption, RequestPermissionResponse, ToolCallUpdate } from '@agentclientprotocol/sdk';
+import type {
+  PermissionOption,
+  RequestPermissionResponse,
+  ToolCallContent,
+  ToolCallUpdate,
+} from '@agentclientprotocol/sdk';
+import { visible } from '../lib/index.ts';
 import type { ApprovalDecision, ApprovalRequest } from '../protocol/index.ts';
 import type { ShownCall } from './tool-calls.ts';
 
@@ -14,10 +20,27 @@ const decisions: ReadonlyMap<string, ApprovalDecision> = new Map(
   (['accept', 'acceptForSession', 'acceptAlways', 'decline'] as const).map((decision) => [decision, decision]),
 );
 
-/** The call that an approval is about, as the editor is asked it. */
-export function askedCall({ callId, tool, operation, target }: ApprovalRequest, shown?: ShownCall): ToolCallUpdate {
-  const title = `${operation} ${target}`;
-  return { toolCallId: callId, name: tool, title, status: 'pending', ...(shown && { ...shown, title: shown.title }) };
+/**
+ * The call that an approval is about, as the editor asks for it. Titles are one line: the whole target, the directory, the
+ * reason and what lasting answers allow are content, with control characters spelled out.
+ */
+export function askedCall(request: ApprovalRequest, shown?: ShownCall): ToolCallUpdate {
+  const { callId, tool, operation, target } = request;
+  const title = visible(shown?.title ?? `${operation} ${target}`, { multiline: false });
+  const question: ToolCallContent = { type: 'content', content: { type: 'text', text: questionOf(request) } };
+  const content = [...(shown?.content ?? []), question];
+  return { toolCallId: callId, name: tool, status: 'pending', ...shown, title, content };
+}
+
+function questionOf({ operation, target, workingDirectory, covers, reason }: ApprovalRequest): string {
+  const lines = [
+    `${operation}:`,
+    ...target.split('\n').map((line) => `│ ${line}`),
+    ...(workingDirectory === undefined ? [] : [`directory: ${workingDirectory}`]),
+    ...(reason === undefined ? [] : [`reason: ${reason}`]),
+    ...(covers === undefined ? [] : [`session, always: ${covers}`]),
+  ];
+  return lines.map((line) => visible(line, { multiline: false })).join('\n');
 }
 
 /** An option that we did not offer allows nothing. A prompt that was cancelled meanwhile ends the turn. */

@@ -64,11 +64,15 @@ const declinedByPolicy = ({ operation, target }: ApprovalNeed): string =>
   `Error: rejected by policy: to ${operation} ${target} needs an approval, and operations that need one are refused here ` +
   '(Api.AutoApprove is false, or the approval policy is "interrupt"). Do not try it again; say what you would have done.';
 
-/** What the model is told when a person, or the clock, said no. */
-export function refusalOf(need: ApprovalNeed, by: DecidedBy): string {
-  const who = by === 'timeout' ? 'nobody answered the request for approval in time' : 'the user declined';
-  return `Error: ${who}: ${need.operation} ${need.target}. Do not try it again unasked.`;
-}
+const declineReasons: Readonly<Record<DecidedBy, string>> = {
+  user: 'the user declined',
+  timeout: 'declined: no answer to the request for approval came in time',
+  policy: 'declined: needs approval, and no user was asked (on the command line, --yes allows it)',
+};
+
+/** The result of a declined call, for the model. */
+export const refusalOf = (need: ApprovalNeed, by: DecidedBy): string =>
+  `Error: ${declineReasons[by]}: ${need.operation} ${need.target}. Do not try it again unasked.`;
 
 /** The question as people are asked it. */
 export function requestOf(
@@ -77,16 +81,19 @@ export function requestOf(
 ): ApprovalRequest | undefined {
   const { need, call, requestId } = reviewed;
   if (!need) return undefined;
-  const { kind, operation, target, scopeKey, reason } = need;
+  return { ...about, requestId, callId: call.callId, tool: call.name, ...shownNeed(need) };
+}
+
+/** What a request for approval and its item have in common. */
+export function shownNeed(need: ApprovalNeed) {
+  const { kind, operation, target, workingDirectory, scopeKey, covers, reason } = need;
   return {
-    ...about,
-    requestId,
-    callId: call.callId,
-    tool: call.name,
     approvalType: kind,
     operation,
     target,
+    ...(workingDirectory !== undefined && { workingDirectory }),
     scopeKey,
+    covers,
     ...(reason !== undefined && { reason }),
   };
 }

@@ -1,5 +1,5 @@
 import type { Turn } from '../protocol/index.ts';
-import { historyOf } from './history.ts';
+import { historyOf, type Images } from './history.ts';
 import { ModelError, type ModelMessage, type ModelProvider } from './model.ts';
 import { type ModelUse, streamCounted } from './model-call.ts';
 import type { Compaction } from './thread-store.ts';
@@ -73,8 +73,9 @@ function line(message: ModelMessage): string {
 export function conversationOf(
   compaction: Compaction | undefined,
   turns: readonly Pick<Turn, 'items'>[],
+  images?: Images,
 ): ModelMessage[] {
-  const messages = historyOf(turns);
+  const messages = historyOf(turns, images);
   if (!compaction) return messages;
   const text = `Summary of the conversation so far:\n${compaction.summary}`;
   return [

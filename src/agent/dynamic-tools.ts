@@ -40,7 +40,8 @@ function approvalOf(
   if (!approval) return undefined;
   const { kind, targetArgument, operation = 'call' } = approval;
   const target = targetArgument === undefined ? name : String(args[targetArgument] ?? name);
-  return { kind, operation, target, scopeKey: `${kind}:${name}:${target}` };
+  const covers = targetArgument === undefined ? `every call of ${name}` : `${name} for this target`;
+  return { kind, operation, target, scopeKey: `dynamic:${JSON.stringify([kind, name, target])}`, covers };
 }
 
 async function runDynamic(

@@ -1,9 +1,5 @@
-import { readFileSync } from 'node:fs';
 import type { InputPart, Item, Turn } from '../protocol/index.ts';
 import type { ContentPart, ModelMessage, ModelToolCall } from './model.ts';
-
-/** Larger pictures are not sent to a model. */
-const imageBytes = 10 * 1_048_576;
 
 /** What a user's message says in words. */
 export function textOf(input: readonly InputPart[]): string {
@@ -27,35 +23,29 @@ function partText(part: InputPart): string {
   }
 }
 
-/** What a user's message is for a model. */
-export function contentOf(input: readonly InputPart[]): ContentPart[] {
-  return input.map((part): ContentPart => {
-    if (part.type === 'image') return { type: 'image', url: part.url };
-    if (part.type === 'localImage')
-      return localImage(part.path, part.mimeType) ?? { type: 'text', text: partText(part) };
-    return { type: 'text', text: partText(part) };
-  });
+/** Images that messages name by their paths, by path. */
+export type Images = ReadonlyMap<string, ContentPart>;
+
+const noImages: Images = new Map();
+
+/** The paths of images that messages name. */
+export function imagePathsOf(turns: readonly Pick<Turn, 'items'>[]): readonly string[] {
+  const paths: string[] = [];
+  for (const { items } of turns)
+    for (const item of items) if (item.type === 'userMessage') paths.push(...imagePathsIn(item.input));
+  return paths;
 }
 
-const mimeTypes: Readonly<Record<string, string>> = {
-  png: 'image/png',
-  jpg: 'image/jpeg',
-  jpeg: 'image/jpeg',
-  gif: 'image/gif',
-  webp: 'image/webp',
-};
+export const imagePathsIn = (input: readonly InputPart[]): readonly string[] =>
+  input.flatMap((part) => (part.type === 'localImage' ? [part.path] : []));
 
-/** A picture that has gone or is too large is only mentioned. */
-function localImage(path: string, given: string | undefined): ContentPart | undefined {
-  const type = given ?? mimeTypes[path.split('.').at(-1)?.toLowerCase() ?? ''];
-  if (!type?.startsWith('image/')) return undefined;
-  try {
-    const bytes = readFileSync(path);
-    if (bytes.length > imageBytes) return undefined;
-    return { type: 'image', url: `data:${type};base64,${bytes.toString('base64')}` };
-  } catch {
-    return undefined;
-  }
+/** A user's message as a model gets it. An image that is not among `images` is only mentioned. */
+export function contentOf(input: readonly InputPart[], images: Images = noImages): ContentPart[] {
+  return input.map((part): ContentPart => {
+    if (part.type === 'image') return { type: 'image', url: part.url };
+    if (part.type === 'localImage') return images.get(part.path) ?? { type: 'text', text: partText(part) };
+    return { type: 'text', text: partText(part) };
+  });
 }
 
 /** What a call without a result is said to have come to: providers refuse a conversation in which one is missing. */
@@ -65,12 +55,15 @@ const lost = '(no result: the turn ended before the tool did)';
  * The conversation of earlier turns, as a model is told it: questions, answers, calls and their results; neither thoughts
  * nor errors nor notices. Every call has exactly one result, right behind the message that made it.
  */
-export function historyOf(turns: readonly Pick<Turn, 'items'>[]): ModelMessage[] {
-  return messagesOf(turns.flatMap(({ items }) => items));
+export function historyOf(turns: readonly Pick<Turn, 'items'>[], images?: Images): ModelMessage[] {
+  return messagesOf(
+    turns.flatMap(({ items }) => items),
+    images,
+  );
 }
 
 /** The same of items in a row. */
-export function messagesOf(items: readonly Item[]): ModelMessage[] {
+export function messagesOf(items: readonly Item[], images?: Images): ModelMessage[] {
   const messages: ModelMessage[] = [];
   let answer: { text: string; toolCalls: ModelToolCall[] } | undefined;
   let waiting = new Map<string, string>();
@@ -86,7 +79,7 @@ export function messagesOf(items: readonly Item[]): ModelMessage[] {
   for (const item of items) {
     if (item.type === 'userMessage') {
       settle();
-      messages.push({ role: 'user', content: contentOf(item.input) });
+      messages.push({ role: 'user', content: contentOf(item.input, images) });
     } else if (item.type === 'agentMessage') {
       if (waiting.size > 0) settle();
       answer ??= { text: '', toolCalls: [] };

@@ -10,6 +10,8 @@ export { type ProviderSettings, providerSource } from './providers/choose.ts';
 export type * from './runtime.ts';
 export type * from './schedule-store.ts';
 export {
+  type ImportedHistory,
+  importHistory,
   MemoryStore,
   openScheduleReader,
   openStore,
@@ -22,8 +24,10 @@ export * from './thread-store.ts';
 export type * from './tool.ts';
 export {
   createBuiltinTools,
+  imageReader,
   type SandboxStatus,
   sandboxStatus,
+  selectToolNames,
   selectTools,
   type ToolSettings,
 } from './tools/index.ts';

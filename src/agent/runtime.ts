@@ -126,7 +126,7 @@ export interface Runtime {
 
   approvals(threadId?: string): readonly ApprovalRequest[];
   /** @throws AgentError approvalNotFound, approvalTimeout */
-  respond(requestId: string, decision: ApprovalDecision): void;
+  respond(requestId: string, decision: ApprovalDecision, by?: 'user' | 'policy'): void;
 
   models(): Promise<ModelListResult>;
   /** Interrupts every turn and resolves when all have ended; no turn starts any more. */

@@ -23,6 +23,7 @@ import { ThreadRegistry } from './thread-registry.ts';
 import type { StoredThread, ThreadStore, TraceStore } from './thread-store.ts';
 import { ThreadTools } from './thread-tools.ts';
 import type { Tool } from './tool.ts';
+import type { ReadImage } from './tools/files/local-image.ts';
 import { Tracer } from './tracer.ts';
 import type { RuntimeSettings } from './turn-host.ts';
 import { Turns } from './turns.ts';
@@ -45,6 +46,8 @@ export interface ThreadServiceOptions {
   /** Names that the configuration enables; undefined: all. MCP tools are not restricted by it. */
   readonly enabledTools?: readonly string[] | undefined;
   readonly settings: RuntimeSettings;
+  /** Reads images that messages name by their paths. Default: they are only mentioned. */
+  readonly readImage?: ReadImage | undefined;
   /** Takes secrets out of a text. */
   readonly clean?: (text: string) => string;
   /** Logs what is nobody's fault but ours and returns its id. */
@@ -70,7 +73,7 @@ export class ThreadService implements Runtime {
 
   constructor(options: ThreadServiceOptions) {
     const { workspacePath, store, traces, isTracing = true, provider, settings, onBug, observe } = options;
-    const { clean = (text) => text } = options;
+    const { clean = (text) => text, readImage = async () => undefined } = options;
     const tracer = traces && new Tracer(traces, clean);
     this.#options = options;
     this.feed = new Feed(onBug);
@@ -91,6 +94,7 @@ export class ThreadService implements Runtime {
       keepingOf: (threadId) => this.#registry.keepingOf(threadId),
       mainStore: store,
       toolsOf: (thread, depth) => this.#tools.of(thread, depth),
+      readImage,
       startChild: (parent, label) => this.#startChild(parent, label),
       clean,
       onBug,
@@ -311,8 +315,8 @@ export class ThreadService implements Runtime {
     return this.#turns.approvals(threadId);
   }
 
-  respond(requestId: string, decision: ApprovalDecision): void {
-    if (this.#turns.respond(requestId, decision)) return;
+  respond(requestId: string, decision: ApprovalDecision, by: 'user' | 'policy' = 'user'): void {
+    if (this.#turns.respond(requestId, decision, by)) return;
     throw new AgentError(this.#turns.hasExpired(requestId) ? 'approvalTimeout' : 'approvalNotFound', { requestId });
   }
 

@@ -8,8 +8,12 @@ export interface ApprovalNeed {
   readonly operation: string;
   /** What is touched: an absolute path, a command, an address. For people, whole. */
   readonly target: string;
-  /** What `acceptForSession` and `acceptAlways` cover from then on, e.g. `file:write:/ws/src/a.ts`, `shell:npm test`. */
+  /** Real directory that a command runs in. */
+  readonly workingDirectory?: string;
+  /** Key of what `acceptForSession` and `acceptAlways` cover, e.g. `file:write:/ws/src/a.ts`. Equal keys mean the same thing. */
   readonly scopeKey: string;
+  /** The same in words that complete "allow …", e.g. `this command in /ws`. */
+  readonly covers: string;
   readonly reason?: string;
 }
 
@@ -24,6 +28,8 @@ export interface ToolContext {
   readonly signal: AbortSignal;
   /** Output of a command as it comes; ignored by tools that have none. */
   readonly onOutput: (text: string) => void;
+  /** Whether the policy or an earlier grant allows what a `scopeKey` names, without a question. */
+  readonly isApproved: (scopeKey: string) => boolean;
   /** Runs a sub-agent and gives back what it said last. Only for `SpawnSubagent`. */
   readonly spawnSubagent: (task: string, label: string | undefined) => Promise<ToolResult>;
 }

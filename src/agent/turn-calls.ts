@@ -1,5 +1,5 @@
 import { type ApprovalDecision, type ApprovalPolicy, type ApprovalRequest, defaults } from '../protocol/index.ts';
-import { type DecidedBy, type ReviewedCall, refusalOf, requestOf, reviewCall } from './call-review.ts';
+import { type DecidedBy, type ReviewedCall, refusalOf, requestOf, reviewCall, shownNeed } from './call-review.ts';
 import { type CallResult, runCalls } from './call-runner.ts';
 import type { ThreadEvent } from './feed.ts';
 import type { ModelToolCall } from './model.ts';
@@ -85,17 +85,7 @@ export class TurnCalls {
     for (const reviewed of this.#reviewed) {
       const { need, call, requestId, decision, refusal } = reviewed;
       if (!need || decision || refusal !== undefined) continue;
-      const { kind, operation, target, scopeKey, reason } = need;
-      const item = items.add({
-        type: 'approvalRequest',
-        requestId,
-        callId: call.callId,
-        approvalType: kind,
-        operation,
-        target,
-        scopeKey,
-        ...(reason !== undefined && { reason }),
-      });
+      const item = items.add({ type: 'approvalRequest', requestId, callId: call.callId, ...shownNeed(need) });
       const request = requestOf(reviewed, {
         threadId: host.threadId,
         turnId,
@@ -217,7 +207,7 @@ export class TurnCalls {
   }
 
   #contextOf({ call }: ReviewedCall, signal: AbortSignal): ToolContext {
-    const { host, turnId } = this.#options;
+    const { host, turnId, policy } = this.#options;
     return {
       workspacePath: host.workspacePath,
       threadId: host.threadId,
@@ -225,6 +215,7 @@ export class TurnCalls {
       callId: call.callId,
       signal,
       onOutput: (text) => this.#output(call.callId, text),
+      isApproved: (scopeKey) => policy === 'autoApprove' || host.isGranted(scopeKey),
       spawnSubagent: (task, label) => host.spawnSubagent(task, label, signal),
     };
   }

@@ -1,8 +1,8 @@
 import type { InputPart, Turn } from '../protocol/index.ts';
 import type { CallResult } from './call-runner.ts';
 import { compact, conversationOf } from './compaction.ts';
-import { contentOf, estimateTokens, messagesOf } from './history.ts';
-import type { ModelMessage, ModelRequest, ModelTool, ModelToolCall, ToolChoice } from './model.ts';
+import { contentOf, estimateTokens, imagePathsIn, imagePathsOf, messagesOf } from './history.ts';
+import type { ContentPart, ModelMessage, ModelRequest, ModelTool, ModelToolCall, ToolChoice } from './model.ts';
 import type { TurnOptions } from './runtime.ts';
 import { systemPrompt } from './system-prompt.ts';
 import type { Compaction } from './thread-store.ts';
@@ -27,6 +27,9 @@ export class TurnConversation {
   #server: ReadonlyMap<string, Tool> = new Map();
   #messages: ModelMessage[] = [];
   #past: Past | undefined;
+  /** Images that messages name, read once in a turn. */
+  readonly #images = new Map<string, ContentPart>();
+  readonly #imagesTried = new Set<string>();
 
   constructor({ host, turnId, options, items }: TurnConversationOptions) {
     this.#host = host;
@@ -63,7 +66,7 @@ export class TurnConversation {
     signal.throwIfAborted();
     const server = this.#options.tools === 'none' ? [] : tools();
     this.#server = new Map(server.filter(({ name }) => !this.#client.has(name)).map((tool) => [tool.name, tool]));
-    this.#gather();
+    await this.#gather();
     const { isAutomatic, contextWindow, reserveTokens } = settings.compaction;
     const isTooLong = isAutomatic && this.#canCompact() && this.tokens > contextWindow - reserveTokens;
     return { isTooLong };
@@ -101,15 +104,16 @@ export class TurnConversation {
     if (!done) return;
     store.putCompaction(threadId, done);
     this.#past = undefined;
-    this.#gather();
+    await this.#gather();
     const text = `Older turns were summarised: about ${before} tokens became ${this.tokens}.`;
     this.#items.add({ type: 'systemNotice', kind: 'contextCompacted', text });
     tracer?.contextCompacted(place, performance.now() - began, before, this.tokens);
     tell('compacted', text);
   }
 
-  addUser(input: readonly InputPart[]): void {
-    this.#messages.push({ role: 'user', content: contentOf(input) });
+  async addUser(input: readonly InputPart[]): Promise<void> {
+    await this.#readImages(imagePathsIn(input));
+    this.#messages.push({ role: 'user', content: contentOf(input, this.#images) });
   }
 
   addAnswer(text: string, toolCalls: readonly ModelToolCall[]): void {
@@ -154,10 +158,20 @@ export class TurnConversation {
 
   #conversationUpTo(now: Pick<Turn, 'items'>): ModelMessage[] {
     const { compaction, turns } = this.#earlier();
-    return conversationOf(compaction, [...turns, now]);
+    return conversationOf(compaction, [...turns, now], this.#images);
   }
 
-  #gather(): void {
+  async #readImages(paths: readonly string[]): Promise<void> {
+    const { readImage, workspacePath } = this.#host;
+    for (const path of paths) {
+      if (this.#imagesTried.has(path)) continue;
+      this.#imagesTried.add(path);
+      const image = await readImage(path, workspacePath);
+      if (image) this.#images.set(path, image);
+    }
+  }
+
+  async #gather(): Promise<void> {
     const { workspacePath, settings, config } = this.#host;
     const { history, instructions = [] } = this.#options;
     const text = systemPrompt({
@@ -166,8 +180,16 @@ export class TurnConversation {
       additions: [settings.systemPrompt, config.agentInstructions ?? '', ...instructions],
     });
     const now = { items: this.#items.snapshot() };
+    const paths = imagePathsOf(history ? [now] : [...this.#earlier().turns, now]);
+    if (paths.length > 0) await this.#readImages(paths);
     const conversation = history
-      ? [...history, ...messagesOf(now.items.filter(({ type }) => type === 'userMessage'))]
+      ? [
+          ...history,
+          ...messagesOf(
+            now.items.filter(({ type }) => type === 'userMessage'),
+            this.#images,
+          ),
+        ]
       : this.#conversationUpTo(now);
     this.#messages = [{ role: 'system', text }, ...conversation];
   }

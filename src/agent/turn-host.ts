@@ -4,6 +4,7 @@ import type { Journal } from './journal.ts';
 import type { ModelProvider } from './model.ts';
 import type { ThreadStore } from './thread-store.ts';
 import type { Tool, ToolResult } from './tool.ts';
+import type { ReadImage } from './tools/files/local-image.ts';
 import type { Tracer } from './tracer.ts';
 
 /** What of the configuration the runtime goes by; the names are the configuration's. */
@@ -41,6 +42,7 @@ export interface TurnHost {
   readonly provider: () => Promise<ModelProvider>;
   /** Those that this thread may use, by the time of the call. */
   readonly tools: () => readonly Tool[];
+  readonly readImage: ReadImage;
   readonly publish: (event: ThreadEvent) => void;
   /** Takes secrets out of a text. */
   readonly clean: (text: string) => string;

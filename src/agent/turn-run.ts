@@ -197,7 +197,7 @@ export class TurnRun implements TurnWork {
   async #infer(signal: AbortSignal): Promise<Inference> {
     for (const input of this.#steered.splice(0)) {
       this.#items.addUserMessage(input);
-      this.#conversation.addUser(input);
+      await this.#conversation.addUser(input);
     }
     const answer: Answer = { text: '', calls: [], finish: 'stop', tokens: { inputTokens: 0, outputTokens: 0 } };
     const provider = await this.#host.provider();

@@ -9,6 +9,7 @@ import { Semaphore } from './semaphore.ts';
 import type { StoredThread, ThreadStore } from './thread-store.ts';
 import { StorageError } from './thread-store.ts';
 import type { Tool, ToolResult } from './tool.ts';
+import type { ReadImage } from './tools/files/local-image.ts';
 import type { Tracer } from './tracer.ts';
 import type { RuntimeSettings, TurnHost } from './turn-host.ts';
 import { TurnRun } from './turn-run.ts';
@@ -32,6 +33,7 @@ export interface TurnsOptions {
   readonly toolsOf: (thread: StoredThread, depth: number) => readonly Tool[];
   /** Makes the thread of a sub-agent. */
   readonly startChild: (parent: StoredThread, label: string | undefined) => StoredThread;
+  readonly readImage: ReadImage;
   readonly clean: (text: string) => string;
   readonly onBug: (error: unknown) => string;
   readonly observe: ((actor: AnyActorRef, threadId: string, turnId: string) => void) | undefined;
@@ -86,9 +88,9 @@ export class Turns {
     return running.flatMap(({ run }) => run.approvals);
   }
 
-  /** False: nobody waits for it. */
-  respond(requestId: string, decision: ApprovalDecision): boolean {
-    for (const { run } of this.#running.values()) if (run.decide(requestId, decision, 'user')) return true;
+  /** False: no approval of this id is pending. */
+  respond(requestId: string, decision: ApprovalDecision, by: 'user' | 'policy'): boolean {
+    for (const { run } of this.#running.values()) if (run.decide(requestId, decision, by)) return true;
     return false;
   }
 
@@ -166,7 +168,8 @@ export class Turns {
   }
 
   #hostOf(thread: StoredThread, maxRounds: number, depth: number): TurnHost {
-    const { workspacePath, settings, tracer, provider, keepingOf, mainStore, toolsOf, clean, onBug } = this.#options;
+    const { workspacePath, settings, tracer, provider, keepingOf, mainStore, toolsOf, readImage, clean, onBug } =
+      this.#options;
     const { id, config = {} } = thread;
     const { store, journal } = keepingOf(id);
     return {
@@ -180,6 +183,7 @@ export class Turns {
       tracer,
       provider,
       tools: () => toolsOf(thread, depth),
+      readImage,
       publish: (event) => this.#publish(id, event),
       clean,
       isGranted: (scopeKey) => !config.readOnly && (store.hasGrant(id, scopeKey) || mainStore.hasGrant(id, scopeKey)),

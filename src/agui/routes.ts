@@ -1,5 +1,14 @@
 import type { Runtime } from '../agent/index.ts';
-import { type AnyRoute, bearer, HttpError, json, type RequestContext, sse } from '../http/index.ts';
+import {
+  type AnyRoute,
+  bearer,
+  HttpError,
+  json,
+  type OwnerAccess,
+  ownerOrKey,
+  type RequestContext,
+  sse,
+} from '../http/index.ts';
 import { defaults } from '../protocol/index.ts';
 import { RunInput } from './input.ts';
 import { ApprovalAnswer } from './interrupts.ts';
@@ -9,8 +18,10 @@ export interface AguiOptions {
   readonly runtime: Runtime;
   /** `AgUi.Path`. */
   readonly path: string;
-  /** `AgUi.ApiKey`; empty: everybody whom the server admits. */
+  /** `AgUi.ApiKey`. */
   readonly apiKey: string;
+  /** With an empty `apiKey`: admits this user and holders of the generated key. Absent: every caller is served. */
+  readonly ownerAccess?: OwnerAccess | undefined;
   /** How long a turn goes on that nobody follows any more. Milliseconds. */
   readonly graceMs?: number | undefined;
 }
@@ -19,9 +30,9 @@ export interface AguiOptions {
  * The AG-UI endpoint: `POST <path>` is a run, `GET <path>/approvals` and `POST <path>/approvals/:id` decide outside of runs.
  * Host, origin, limits and the shape of errors are the server's that serves them.
  */
-export function aguiRoutes({ runtime, path, apiKey, graceMs }: AguiOptions): AnyRoute[] {
+export function aguiRoutes({ runtime, path, apiKey, ownerAccess, graceMs }: AguiOptions): AnyRoute[] {
   const service = new AguiService({ runtime, graceMs });
-  const auth = apiKey === '' ? {} : { auth: bearer(apiKey) };
+  const auth = authOf(apiKey, ownerAccess);
   const approvals = `${path.replace(/\/+$/, '')}/approvals`;
   return [
     {
@@ -51,4 +62,9 @@ export function aguiRoutes({ runtime, path, apiKey, graceMs }: AguiOptions): Any
       },
     },
   ];
+}
+
+function authOf(apiKey: string, ownerAccess: OwnerAccess | undefined): Pick<AnyRoute, 'auth'> {
+  if (apiKey !== '') return { auth: bearer(apiKey) };
+  return ownerAccess ? { auth: ownerOrKey(ownerAccess) } : {};
 }

@@ -1,12 +1,15 @@
 import type { Readable, Writable } from 'node:stream';
 import type { ModelProvider } from '../agent/index.ts';
-import { type Config, ConfigError, homeDirectory, loadConfig } from '../config/index.ts';
+import { ConfigError, homeDirectory, type LoadedConfig, loadConfig } from '../config/index.ts';
 import { type Logger, RecentLog } from '../log/index.ts';
 import { defaults, type LaunchDocument } from '../protocol/index.ts';
 import type { ListenAddress } from './arguments.ts';
+import type { GeneratedKey } from './generated-key.ts';
+import { importOldState } from './import-state.ts';
 import { endLeftovers } from './incarnation.ts';
+import type { FaceTools } from './offered-tools.ts';
 import { RunningServer } from './running-server.ts';
-import type { Mode, ServiceKey } from './services.ts';
+import type { Mode, MovedService, ServiceKey } from './services.ts';
 import { StartupError } from './startup-error.ts';
 import { type HeldWorkspace, holdWorkspace } from './workspace.ts';
 
@@ -33,12 +36,16 @@ export interface AppServer {
   readonly baseUrl: string;
   /** Where the other services answer. */
   readonly endpoints: Readonly<Partial<Record<ServiceKey, string>>>;
+  /** Services that listen on another port than asked for, because that one is taken. */
+  readonly moved: readonly MovedService[];
+  /** Key for other users of this machine, when a face without a configured key is served. A secret: as the token below. */
+  readonly generatedKey: GeneratedKey | undefined;
   /** Opens the dashboard; absent where there is none. A secret: for the terminal of who started it. */
   readonly dashboardToken: string | undefined;
   /** Speaks JSON-RPC on these two instead of a socket; resolves when the input ends. */
   serveStdio(input: Readable, output: Writable): Promise<void>;
   /** What answers, and with which tools: for people. */
-  describe(): Promise<{ readonly provider: string; readonly model: string; readonly tools: readonly string[] }>;
+  describe(): Promise<{ readonly provider: string; readonly model: string } & FaceTools>;
   /** Ends turns (their clients hear of it), withdraws the address, closes every connection, lets the workspace go. */
   close(): Promise<void>;
 }
@@ -49,7 +56,7 @@ export interface AppServer {
  * @throws StartupError for everything that the user or the Hub can do something about
  */
 export async function startAppServer(options: AppServerOptions): Promise<AppServer> {
-  const workspace = holdWorkspace(options.workspacePath);
+  const workspace = holdWorkspace(options.workspacePath, homeDirectory(options.env));
   const recentLog = new RecentLog(defaults.dashboard.logLines);
   const untap = options.logger.tap(recentLog.add);
   try {
@@ -57,8 +64,9 @@ export async function startAppServer(options: AppServerOptions): Promise<AppServ
     if (launch && launch.workspacePath !== workspace.path) {
       throw new StartupError('config', `the launch document is for another workspace, ${launch.workspacePath}`);
     }
-    const config = await readConfig(workspace, options);
+    const { config, trust } = await readConfig(workspace, options);
     await endLeftovers(workspace.predecessor, options.logger);
+    importOldState(workspace, trust, options.logger);
     return await RunningServer.start(workspace, config, options, { recentLog, untap });
   } catch (error) {
     untap();
@@ -67,11 +75,11 @@ export async function startAppServer(options: AppServerOptions): Promise<AppServ
   }
 }
 
-async function readConfig(workspace: HeldWorkspace, { env, logger }: AppServerOptions): Promise<Config> {
+async function readConfig(workspace: HeldWorkspace, { env, logger }: AppServerOptions): Promise<LoadedConfig> {
   try {
-    const { config, warnings } = await loadConfig({ home: homeDirectory(env), workspace: workspace.path, env });
-    for (const warning of warnings) logger.warn(warning);
-    return config;
+    const loaded = loadConfig({ home: homeDirectory(env), workspace: workspace.path, env });
+    for (const warning of loaded.warnings) logger.warn(warning);
+    return loaded;
   } catch (error) {
     if (error instanceof ConfigError) throw new StartupError('config', error.message, { cause: error });
     throw error;

@@ -3,6 +3,7 @@ import type { AnyActorRef } from 'xstate';
 import type { RestartPolicy } from '../../machines/index.ts';
 import {
   createBuiltinTools,
+  imageReader,
   type ModelProvider,
   openStore,
   providerSource,
@@ -29,6 +30,8 @@ import { StartupError } from './startup-error.ts';
 export interface AssemblyOptions {
   /** Canonical. */
   readonly workspacePath: string;
+  /** Of the workspace, below the home: the database is in it. */
+  readonly stateDirectory: string;
   readonly config: Config;
   /** The Hub's sidecar, when there is one: it takes the place of the configured upstream. */
   readonly upstream: LaunchDocument['upstream'];
@@ -67,7 +70,7 @@ export function assemble(options: AssemblyOptions): Assembly {
   const cleaner = new Secrets();
   for (const secret of secrets) cleaner.protect(secret);
   const onBug = (error: unknown) => logger.bug(error);
-  const store = open(workspacePath, logger);
+  const store = open(options.stateDirectory, logger);
   const telemetry = startTelemetry({
     settings: config.Telemetry,
     workspacePath,
@@ -95,7 +98,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     environment: env,
     home: homeDirectory(env),
   });
-  const enabled = selectTools(builtin, config.EnabledTools);
+  const readImage = imageReader({ blockedPaths: config.Permissions.BlockedPaths, home: homeDirectory(env) });
   const source = options.provider ?? configuredProvider(options);
   let asked: Promise<ModelProvider> | undefined;
   const provider = () => {
@@ -108,7 +111,8 @@ export function assemble(options: AssemblyOptions): Assembly {
     store: store.threads,
     traces: config.Tracing.Enabled ? store.traces : undefined,
     provider,
-    tools: () => [...enabled, ...mcp.tools()],
+    readImage,
+    tools: () => selectTools([...builtin, ...mcp.tools()], config.EnabledTools),
     settings: settingsOf(config),
     clean: (text) => cleaner.clean(text),
     onBug,
@@ -136,7 +140,7 @@ export function assemble(options: AssemblyOptions): Assembly {
   });
   retention.start();
   let sandbox: SandboxStatus = { mode: config.Tools.Shell.Sandbox, available: false, reason: 'not looked for yet' };
-  void sandboxStatus(config.Tools.Shell.Sandbox, env).then((status) => {
+  void sandboxStatus(config.Tools.Shell.Sandbox, env, config.Tools.Shell.Network).then((status) => {
     sandbox = status;
   }, onBug);
   return {
@@ -169,9 +173,9 @@ function faultOf(logger: Logger, what: string): (error: unknown) => void {
   };
 }
 
-function open(workspacePath: string, logger: Logger): Store {
+function open(stateDirectory: string, logger: Logger): Store {
   try {
-    return openStore(join(workspacePath, directoryName), { onFault: faultOf(logger, 'traces cannot be written') });
+    return openStore(stateDirectory, { onFault: faultOf(logger, 'traces cannot be written') });
   } catch (error) {
     if (error instanceof StorageError) throw new StartupError('config', error.message, { cause: error });
     throw error;

@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { homeDirectory } from '../config/index.ts';
 import type { Logger } from '../log/index.ts';
 import type { LaunchDocument } from '../protocol/index.ts';
-import { watchedDashboardToken } from '../supervise/index.ts';
+import { type DashboardTokens, rotateDashboardToken, watchedDashboardTokens } from '../supervise/index.ts';
 
 /** The user's home of Oratorio: a managed server is told by its Hub, whose state is right in it. */
 export function homeOf(launch: LaunchDocument | undefined, env: Readonly<Record<string, string | undefined>>): string {
@@ -11,24 +11,26 @@ export function homeOf(launch: LaunchDocument | undefined, env: Readonly<Record<
 }
 
 /**
- * The token of this user's dashboards as it is now. Where it cannot be kept (a home that cannot be written), one of this
- * process alone takes its place: the dashboard is then opened by who logs in, or by the address that a terminal shows.
+ * Makes the token of this start (docs/dashboard.md) and returns a reader of the workspace's tokens as they are now. Where the
+ * home cannot be written, a token of this process alone takes their place: the dashboard is then opened by a log-in, or by the
+ * address on a terminal.
  */
-export function tokenSource(home: string, logger: Logger): () => string {
+export function tokenSource(home: string, workspacePath: string, logger: Logger): () => DashboardTokens {
   try {
-    const token = watchedDashboardToken(home);
+    rotateDashboardToken(home, workspacePath);
+    const tokens = watchedDashboardTokens(home, workspacePath);
     let known = '';
     return () => {
-      const now = token();
-      if (now !== known) logger.protect(now);
-      known = now;
+      const now = tokens();
+      if (now.current !== known) logger.protect(now.current);
+      known = now.current;
       return now;
     };
   } catch (error) {
-    const { code = 'unknown' } = error as NodeJS.ErrnoException;
-    logger.warn('the dashboard token cannot be kept; this server has one of its own', { home, code });
-    const own = randomBytes(32).toString('base64url');
-    logger.protect(own);
+    const reason = error instanceof Error ? error.message : String(error);
+    logger.warn('the dashboard token cannot be stored; this server has one of its own', { home, reason });
+    const own = { current: randomBytes(32).toString('base64url'), earlier: [] };
+    logger.protect(own.current);
     return () => own;
   }
 }

@@ -3,16 +3,18 @@ import type { Config } from '../config/index.ts';
 import type { Dashboard, RuntimeStatus } from '../dashboard/index.ts';
 import type { Logger, RecentLog } from '../log/index.ts';
 import type { ModuleState, PageView } from '../protocol/index.ts';
+import type { DashboardTokens } from '../supervise/index.ts';
 import type { ActiveSessions } from './active-sessions.ts';
 import type { Assembly } from './assembly.ts';
 import type { Observatory } from './observatory.ts';
+import type { DashboardListener } from './services.ts';
 
 export interface DashboardParts {
   readonly workspacePath: string;
   readonly home: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly config: Config;
-  readonly token: () => string;
+  readonly tokens: () => DashboardTokens;
   readonly assembly: Pick<Assembly, 'threads' | 'traces' | 'mcp' | 'automations'>;
   readonly active: ActiveSessions;
   readonly observatory: Observatory;
@@ -27,9 +29,12 @@ export interface DashboardParts {
 const views: readonly PageView[] = ['overview', 'sessions', 'actors', 'automations', 'settings', 'events', 'logs'];
 
 /** The dashboard of an agent server that runs. */
-export async function openDashboard(parts: DashboardParts, ownsListener: boolean): Promise<Dashboard> {
+export async function openDashboard(
+  parts: DashboardParts,
+  { ownsListener, isOwn }: DashboardListener,
+): Promise<Dashboard> {
   const { Access, createDashboard } = await import('../dashboard/index.ts');
-  const { workspacePath, home, env, config, token, assembly, active, observatory, logger } = parts;
+  const { workspacePath, home, env, config, tokens, assembly, active, observatory, logger } = parts;
   const { traces } = assembly;
   const { Auth, Username, Password } = config.DashBoard;
   if (Auth === 'none') {
@@ -38,7 +43,8 @@ export async function openDashboard(parts: DashboardParts, ownsListener: boolean
   return createDashboard(
     {
       workspacePath,
-      access: new Access({ token, auth: Auth, username: Username, password: Password }),
+      access: new Access({ tokens, auth: Auth, username: Username, password: Password }),
+      isOwn,
       traces,
       feed: traces,
       flush: () => traces.flush(),

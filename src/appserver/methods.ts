@@ -102,8 +102,8 @@ function threadMethods(threads: Runtime): Some<'initialize' | `thread/${string}`
 
 function turnMethods(threads: Runtime): Some<`turn/${string}` | `approval/${string}` | 'model/list'> {
   return {
-    'turn/start': ({ threadId, input }, asker) => {
-      const { turn, begin } = threads.startTurn(threadId, input, asker.hear);
+    'turn/start': ({ threadId, input, approvalPolicy }, asker) => {
+      const { turn, begin } = threads.startTurn(threadId, input, asker.hear, { approvalPolicy });
       return { result: { turn }, after: begin };
     },
     'turn/interrupt': ({ threadId, turnId }) => ({ result: {}, after: threads.interrupt(threadId, turnId) }),

@@ -93,12 +93,15 @@ export class Questions {
     return id;
   }
 
-  /** An answer that is an error, or that nobody understands, is no. */
+  /** Declines when the answer is an error or invalid: then no user was asked. */
   #decide(requestId: string, response: RpcResponse): void {
     const { result } = serverRequests['item/approval/request'];
     const answer = 'result' in response ? v.safeParse(result, response.result) : undefined;
+    const { decision, unattended } = answer?.success
+      ? answer.output
+      : { decision: 'decline' as const, unattended: true };
     try {
-      this.#respond(requestId, answer?.success ? answer.output.decision : 'decline');
+      this.#respond(requestId, decision, unattended === true && decision === 'decline' ? 'policy' : 'user');
     } catch (error) {
       // Another client was faster.
       if (!(error instanceof AgentError)) throw error;

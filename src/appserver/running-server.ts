@@ -1,10 +1,10 @@
 import type { Readable, Writable } from 'node:stream';
 import type { StoredThread } from '../agent/index.ts';
-import { type Config, isLoopback } from '../config/index.ts';
-import type { HttpServer } from '../http/index.ts';
+import { type Config, isLoopback, toolNames } from '../config/index.ts';
+import type { HttpServer, OwnerAccess } from '../http/index.ts';
 import type { RecentLog } from '../log/index.ts';
 import { defaults, type Turn, version } from '../protocol/index.ts';
-import { ownIdentity } from '../supervise/index.ts';
+import { type DashboardTokens, ownIdentity } from '../supervise/index.ts';
 import { ActiveSessions } from './active-sessions.ts';
 import { Activity } from './activity.ts';
 import { addressOf, type ServingAddress, urlHost } from './address.ts';
@@ -13,14 +13,24 @@ import { type Assembly, assemble } from './assembly.ts';
 import type { ConnectionOptions } from './connection.ts';
 import { openDashboard } from './dashboard.ts';
 import { homeOf, tokenSource } from './dashboard-access.ts';
+import { type GeneratedKey, generatedKey, generatedKeyFile } from './generated-key.ts';
 import { incarnationOf, withIncarnation } from './incarnation.ts';
 import { inspectionRoutes, inspectionSocket } from './inspection.ts';
 import { type Methods, methodsOf } from './methods.ts';
 import { metricsText } from './metrics.ts';
 import { Observatory } from './observatory.ts';
+import { type FaceTools, faceToolsOf } from './offered-tools.ts';
 import { secretsOf } from './secrets.ts';
 import { listen, openServer } from './server.ts';
-import { openServices, type Services, type ServicesOptions, wantsDashboard } from './services.ts';
+import {
+  type DashboardListener,
+  hasFaceWithoutKey,
+  type MovedService,
+  openServices,
+  type Services,
+  type ServicesOptions,
+  wantsDashboard,
+} from './services.ts';
 import { StartupError } from './startup-error.ts';
 import { serveStdio } from './stdio.ts';
 import { notificationOf, tellHub } from './tell-hub.ts';
@@ -43,7 +53,8 @@ export class RunningServer implements AppServer {
   readonly #log: KeptLog;
   readonly #startedAt = new Date().toISOString();
   readonly #active = new ActiveSessions();
-  readonly #dashboardToken: (() => string) | undefined;
+  readonly #dashboardTokens: (() => DashboardTokens) | undefined;
+  readonly #ownerAccess: (OwnerAccess & Pick<GeneratedKey, 'isNew'>) | undefined;
   readonly #observatory: Observatory;
   readonly #activity: Activity;
   readonly #assembly: Assembly;
@@ -65,12 +76,15 @@ export class RunningServer implements AppServer {
     this.#incarnation = incarnationOf(launch, env);
     this.#log = log;
     const isShown = wantsDashboard({ mode: this.#mode, config, launch });
-    this.#dashboardToken = isShown ? tokenSource(homeOf(launch, env), logger) : undefined;
-    const secrets = secretsOf(config, launch, [this.#address.token, this.#dashboardToken?.() ?? '']);
+    this.#dashboardTokens = isShown ? tokenSource(homeOf(launch, env), workspace.path, logger) : undefined;
+    this.#ownerAccess = this.#findOwnerAccess();
+    const tokens = [this.#address.token, this.dashboardToken ?? '', this.#ownerAccess?.key ?? ''];
+    const secrets = secretsOf(config, launch, tokens);
     for (const secret of secrets) logger.protect(secret);
     this.#observatory = new Observatory(logger);
     this.#assembly = assemble({
       workspacePath: workspace.path,
+      stateDirectory: workspace.stateDirectory,
       config,
       upstream: launch?.upstream,
       env: withIncarnation(env, this.#incarnation),
@@ -125,19 +139,36 @@ export class RunningServer implements AppServer {
   }
 
   get dashboardToken(): string | undefined {
-    return this.#dashboardToken?.();
+    return this.#dashboardTokens?.().current;
   }
 
   get endpoints(): AppServer['endpoints'] {
     return this.#services?.endpoints ?? {};
   }
 
+  get moved(): AppServer['moved'] {
+    return this.#services?.moved ?? [];
+  }
+
+  get generatedKey(): AppServer['generatedKey'] {
+    const { key, keyFile, isNew = false } = this.#ownerAccess ?? {};
+    return key === undefined || keyFile === undefined ? undefined : { key, file: keyFile, isNew };
+  }
+
   serveStdio(input: Readable, output: Writable): Promise<void> {
     return serveStdio({ input, output, connection: this.#connection });
   }
 
-  describe(): ReturnType<AppServer['describe']> {
-    return this.#assembly.threads.describe();
+  async describe(): ReturnType<AppServer['describe']> {
+    const { provider, model } = await this.#assembly.threads.describe();
+    return { provider, model, ...this.#faceTools() };
+  }
+
+  #faceTools(): FaceTools {
+    return faceToolsOf(this.#config, toolNames, {
+      api: this.endpoints.api !== undefined,
+      server: this.#mode !== 'api',
+    });
   }
 
   close(): Promise<void> {
@@ -155,17 +186,39 @@ export class RunningServer implements AppServer {
       launch,
       runtime: this.#assembly.threads,
       health: this.#assembly.describe,
-      dashboard: (ownsListener) => this.#openDashboard(ownsListener),
+      dashboard: (listener) => this.#openDashboard(listener),
+      ownerAccess: this.#ownerAccess,
+      env: this.#options.env,
       logger,
     });
     const { host, port } = await this.#listen(this.#server);
     this.#authority = `${urlHost(host)}:${port}`;
     this.#isServing = true;
     this.#publish();
+    // Elsewhere the banner says so.
+    if (launch) for (const warning of this.#faceTools().warnings) logger.warn(warning);
     logger.info('serving', { workspacePath: this.workspacePath, address: this.#authority });
     // Loading their client takes a while: nobody who waits for this server waits for that.
     this.#assembly.mcp.start().catch((error: unknown) => logger.bug(error));
     this.#assembly.automations.start().catch((error: unknown) => logger.bug(error));
+  }
+
+  /** The generated key, when a face without a configured one is served. Without a writable home only the owner is served. */
+  #findOwnerAccess(): (OwnerAccess & Pick<GeneratedKey, 'isNew'>) | undefined {
+    const { launch, env, logger } = this.#options;
+    if (!hasFaceWithoutKey({ mode: this.#mode, config: this.#config, launch })) return undefined;
+    const home = homeOf(launch, env);
+    try {
+      const { key, file, isNew } = generatedKey(home, this.workspacePath);
+      return { key, keyFile: file, isNew };
+    } catch (error) {
+      const { code = 'unknown' } = error as NodeJS.ErrnoException;
+      logger.warn('could not save an API key; only this user is served by the HTTP faces without a key', {
+        home,
+        code,
+      });
+      return { key: undefined, keyFile: generatedKeyFile(home, this.workspacePath), isNew: false };
+    }
   }
 
   get #mode(): ServicesOptions['mode'] {
@@ -187,7 +240,7 @@ export class RunningServer implements AppServer {
     };
   }
 
-  #openDashboard(ownsListener: boolean) {
+  #openDashboard(listener: DashboardListener) {
     const { launch, env, logger } = this.#options;
     return openDashboard(
       {
@@ -195,7 +248,7 @@ export class RunningServer implements AppServer {
         home: homeOf(launch, env),
         env,
         config: this.#config,
-        token: () => this.#dashboardToken?.() ?? '',
+        tokens: () => this.#dashboardTokens?.() ?? { current: '', earlier: [] },
         assembly: this.#assembly,
         active: this.#active,
         observatory: this.#observatory,
@@ -205,7 +258,7 @@ export class RunningServer implements AppServer {
         metrics: () => metricsText(this.#assembly, this.#stats()),
         logger,
       },
-      ownsListener,
+      listener,
     );
   }
 
@@ -256,6 +309,7 @@ export class RunningServer implements AppServer {
         startedAt: this.#startedAt,
         serverVersion: version,
         endpoints: { appServerWebSocket: this.webSocketUrl, ...this.endpoints },
+        ...(this.moved.length > 0 && { serviceNotes: notesOf(this.moved) }),
       });
     } catch (error) {
       throw new StartupError('system', `cannot publish the address: ${(error as Error).message}`, { cause: error });
@@ -286,4 +340,14 @@ export class RunningServer implements AppServer {
       this.#workspace.lock.release();
     }
   }
+}
+
+/** Where a service listens instead of where it was to, in words for its record. */
+function notesOf(moved: readonly MovedService[]): Record<string, string> {
+  return Object.fromEntries(
+    moved.map(({ service, wanted, bound }) => [
+      service,
+      `Port ${wanted.port} was not free; listening on ${bound.port}.`,
+    ]),
+  );
 }

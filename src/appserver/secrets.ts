@@ -4,7 +4,7 @@ import type { LaunchDocument } from '../protocol/index.ts';
 /**
  * What no log, tool, trace or prompt may hold.
  *
- * @param tokens of our WebSocket and our dashboard
+ * @param tokens of the WebSocket and the dashboard, and the generated key
  */
 export function secretsOf(config: Config, launch: LaunchDocument | undefined, tokens: readonly string[]): string[] {
   return [

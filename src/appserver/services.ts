@@ -7,6 +7,9 @@ import {
   type HttpServer,
   knownHosts,
   loopbackHosts,
+  type OwnerAccess,
+  ownAuthorities,
+  publishedAs,
   type ServerOptions,
 } from '../http/index.ts';
 import type { Logger } from '../log/index.ts';
@@ -25,12 +28,25 @@ export interface ServicesOptions {
   readonly launch: LaunchDocument | undefined;
   readonly runtime: Runtime;
   readonly health: () => Readonly<Record<string, unknown>>;
-  /** Makes the dashboard; called when it is wanted. @param ownsListener nothing else is served at its address */
-  readonly dashboard: (ownsListener: boolean) => Promise<Dashboard>;
+  /** Makes the dashboard; called when it is wanted. */
+  readonly dashboard: (listener: DashboardListener) => Promise<Dashboard>;
+  /** Who is served by a face without a configured key. Present when `hasFaceWithoutKey`. */
+  readonly ownerAccess: OwnerAccess | undefined;
+  readonly env: Readonly<Record<string, string | undefined>>;
   readonly logger: Logger;
 }
 
+type PlanOptions = Pick<ServicesOptions, 'mode' | 'config' | 'launch'>;
+
 export type ServiceKey = 'api' | 'agui' | 'dashboard';
+
+/** The listener that carries the dashboard. */
+export interface DashboardListener {
+  /** Nothing else is served at its address. */
+  readonly ownsListener: boolean;
+  /** Whether clients that believe to speak to `host[:port]` speak to it. */
+  readonly isOwn: (authority: string) => boolean;
+}
 
 /** One of the HTTP services, where it is to listen. */
 interface Planned {
@@ -41,9 +57,18 @@ interface Planned {
   readonly takesAnyPort: boolean;
 }
 
+/** A service whose port could not be had. */
+export interface MovedService {
+  readonly service: ServiceKey;
+  readonly wanted: ListenAddress;
+  readonly bound: ListenAddress;
+}
+
 export interface Services {
   /** By service: where it answers. */
   readonly endpoints: Readonly<Partial<Record<ServiceKey, string>>>;
+  /** Services that listen on another port than asked for. */
+  readonly moved: readonly MovedService[];
   /** What each of their listeners has open. */
   stats(): ReturnType<HttpServer['stats']>[];
   close(): Promise<void>;
@@ -59,6 +84,7 @@ export async function openServices(options: ServicesOptions): Promise<Services> 
   const servers: HttpServer[] = [];
   const dashboards: Dashboard[] = [];
   const endpoints: Partial<Record<ServiceKey, string>> = {};
+  const moved: MovedService[] = [];
   const close = async () => {
     for (const dashboard of dashboards) dashboard.close();
     await Promise.all(servers.map((server) => server.close(defaults.http.closeGraceMs)));
@@ -69,9 +95,12 @@ export async function openServices(options: ServicesOptions): Promise<Services> 
       servers.push(server);
       if (dashboard) dashboards.push(dashboard);
       const bound = await bind(server, group, options.logger);
-      for (const { name, path } of group) endpoints[name] = `http://${urlHost(bound.host)}:${bound.port}${path}`;
+      for (const { name, path, address: wanted } of group) {
+        endpoints[name] = `http://${urlHost(bound.host)}:${bound.port}${path}`;
+        if (wanted.port !== 0 && wanted.port !== bound.port) moved.push({ service: name, wanted, bound });
+      }
     }
-    return { endpoints, stats: () => servers.map((server) => server.stats()), close };
+    return { endpoints, moved, stats: () => servers.map((server) => server.stats()), close };
   } catch (error) {
     await close();
     throw error;
@@ -79,11 +108,20 @@ export async function openServices(options: ServicesOptions): Promise<Services> 
 }
 
 /** Whether this server offers a dashboard at all. */
-export function wantsDashboard({ mode, config, launch }: Pick<ServicesOptions, 'mode' | 'config' | 'launch'>): boolean {
+export function wantsDashboard({ mode, config, launch }: PlanOptions): boolean {
   return mode === 'managed' ? launch?.services.dashboard !== undefined : mode !== 'api' && config.DashBoard.Enabled;
 }
 
-function planOf(options: ServicesOptions): Planned[] {
+/** Whether this server offers a face that runs commands and for which no key is configured. */
+export function hasFaceWithoutKey(options: PlanOptions): boolean {
+  return planOf(options).some(({ name }) => lacksKey(name, options.config));
+}
+
+function lacksKey(name: ServiceKey, { Api, AgUi }: Config): boolean {
+  return (name === 'api' && Api.ApiKey.trim() === '') || (name === 'agui' && AgUi.ApiKey === '');
+}
+
+function planOf(options: PlanOptions): Planned[] {
   const { mode, config, launch } = options;
   const { Api, AgUi, DashBoard } = config;
   const page = { name: 'dashboard', path: dashboardPaths.page, takesAnyPort: true } as const;
@@ -95,7 +133,7 @@ function planOf(options: ServicesOptions): Planned[] {
       ...(dashboard ? [{ ...page, address: dashboard }] : []),
     ];
   }
-  const wantsApi = mode === 'api' || mode === 'gateway' || Api.Enabled;
+  const wantsApi = mode === 'api' || Api.Enabled;
   return [
     ...(wantsApi
       ? [{ name: 'api', address: { host: Api.Host, port: Api.Port }, path: '', takesAnyPort: false } as const]
@@ -109,13 +147,28 @@ function planOf(options: ServicesOptions): Planned[] {
 
 /** Services with the same address, together. A port of 0 is never the same as another. */
 function groupsOf(planned: readonly Planned[]): Planned[][] {
-  const groups = new Map<string, Planned[]>();
+  const groups: Planned[][] = [];
   for (const service of planned) {
-    const { host, port } = service.address;
-    const key = port === 0 ? service.name : `${host}:${port}`;
-    groups.set(key, [...(groups.get(key) ?? []), service]);
+    const group = groups.find((members) => members.every(({ address }) => isSameAddress(address, service.address)));
+    if (group) group.push(service);
+    else groups.push([service]);
   }
-  return [...groups.values()];
+  return groups;
+}
+
+/** `localhost` is whichever loopback address the other service names. */
+function isSameAddress(a: ListenAddress, b: ListenAddress): boolean {
+  if (a.port !== b.port || a.port === 0) return false;
+  const [left, right] = [plainHost(a.host), plainHost(b.host)];
+  if (left === right) return true;
+  return (left === 'localhost' && isLoopback(right)) || (right === 'localhost' && isLoopback(left));
+}
+
+const plainHost = (host: string): string => host.toLowerCase().replace(/^\[(.*)\]$/, '$1');
+
+/** Where a group listens: at the address that one of them spells out, rather than at the name `localhost`. */
+function addressOfGroup(group: readonly Planned[]): ListenAddress | undefined {
+  return (group.find(({ address }) => plainHost(address.host) !== 'localhost') ?? group[0])?.address;
 }
 
 /** What one service brings to the server that carries it. */
@@ -130,24 +183,27 @@ interface Face {
 }
 
 const faces: { readonly [K in ServiceKey]: (planned: Planned, group: Group) => Promise<Face> } = {
-  async agui({ path }, { options: { runtime, config } }) {
+  async agui({ path }, { options: { runtime, config, ownerAccess } }) {
     const { aguiRoutes } = await import('../agui/index.ts');
-    return { routes: aguiRoutes({ runtime, path, apiKey: config.AgUi.ApiKey }), owns: (asked) => asked === path };
+    const routes = aguiRoutes({ runtime, path, apiKey: config.AgUi.ApiKey, ownerAccess });
+    return { routes, owns: (asked) => asked === path };
   },
   async api(_planned, { isPublic, options }) {
     const { chatErrorBody, chatGuard, chatRoutes, isChatPath } = await import('../chat/index.ts');
-    const { config, mode, runtime, health, logger } = options;
+    const { config, mode, runtime, health, logger, ownerAccess } = options;
     return {
-      routes: chatRoutes({ runtime, api: config.Api, isPublic, version, mode, logger, health }),
+      routes: chatRoutes({ runtime, api: config.Api, ownerAccess, isPublic, version, mode, logger, health }),
       owns: isChatPath,
-      guard: chatGuard({ api: config.Api }),
+      guard: chatGuard({ api: config.Api, ownerAccess }),
       errorBody: chatErrorBody,
     };
   },
-  async dashboard(_planned, { members, options }) {
+  async dashboard(_planned, { members, options, bound }) {
+    const names = options.config.DashBoard.AllowedHosts;
+    const isOwn = ownAuthorities({ bound, names, published: publishedAs(options.env) });
     const [{ dashboardGuard, dashboardHeaders }, dashboard] = await Promise.all([
       import('../dashboard/index.ts'),
-      options.dashboard(members.length === 1),
+      options.dashboard({ ownsListener: members.length === 1, isOwn }),
     ]);
     return { routes: dashboard.routes, guard: dashboardGuard, headers: dashboardHeaders, dashboard };
   },
@@ -158,12 +214,15 @@ interface Group {
   readonly members: readonly Planned[];
   readonly isPublic: boolean;
   readonly options: ServicesOptions;
+  /** Where they listen, once they do. */
+  readonly bound: () => ListenAddress | undefined;
 }
 
 async function open(members: readonly Planned[], options: ServicesOptions) {
   const { config, logger } = options;
   const host = members[0]?.address.host ?? '';
-  const group: Group = { members, isPublic: !isLoopback(host), options };
+  let listening: HttpServer | undefined;
+  const group: Group = { members, isPublic: !isLoopback(host), options, bound: () => listening?.bound };
   if (group.isPublic) for (const { name } of members) requireProtection(name, host, config);
   const carried = await Promise.all(members.map((planned) => faces[planned.name](planned, group)));
   const faceOf = (path: string | undefined) =>
@@ -188,9 +247,11 @@ async function open(members: readonly Planned[], options: ServicesOptions) {
         sseRetryMs: defaults.sse.retryMs,
       },
     },
-    'auto',
+    // Whose process asks is known to `node:http` alone, see `RequestContext.peerUid`.
+    members.some(({ name }) => lacksKey(name, config)) && process.platform === 'linux' ? 'node' : 'auto',
     (reason) => logger.warn('uWebSockets.js does not load here; serving on node:http instead', { reason }),
   );
+  listening = server;
   return { server, dashboard };
 }
 
@@ -204,7 +265,7 @@ function hostRule({ isPublic, options: { config } }: Group, hasDashboard: boolea
 function requireProtection(name: ServiceKey, host: string, config: Config): void {
   const { Api, AgUi, DashBoard } = config;
   const missing: Readonly<Record<ServiceKey, string | undefined>> = {
-    api: Api.ApiKey === '' ? 'Api.ApiKey' : undefined,
+    api: Api.ApiKey.trim() === '' ? 'Api.ApiKey' : undefined,
     agui: AgUi.ApiKey === '' ? 'AgUi.ApiKey' : undefined,
     dashboard:
       DashBoard.Username === '' || DashBoard.Password === ''
@@ -225,13 +286,14 @@ const portSettings: Readonly<Record<ServiceKey, string>> = {
 
 async function bind(server: HttpServer, group: readonly Planned[], logger: Logger): Promise<ListenAddress> {
   const [first] = group;
-  if (!first) throw new TypeError('a group of services has one at least');
+  const address = addressOfGroup(group);
+  if (!first || !address) throw new TypeError('a group of services has one at least');
   // Who was told a port finds nothing at another: one such service is enough.
   const takesAnyPort = group.every((service) => service.takesAnyPort);
   try {
-    return await (takesAnyPort ? listen(server, first.address, logger) : server.listen(first.address));
+    return await (takesAnyPort ? listen(server, address, logger) : server.listen(address));
   } catch (error) {
-    const { host, port } = first.address;
+    const { host, port } = address;
     const reason =
       (error as NodeJS.ErrnoException).code === 'EADDRINUSE' ? 'the port is taken' : (error as Error).message;
     const message = `cannot listen on ${host}:${port}: ${reason}; see ${portSettings[first.name]}`;

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import type { StoredThread } from '../agent/index.ts';
+import { proveServer } from '../client/index.ts';
 import { isLoopback } from '../config/index.ts';
 import type { Logger } from '../log/index.ts';
 import { HubLock, type InputPart, type LaunchDocument, type NotificationInput, type Turn } from '../protocol/index.ts';
@@ -36,18 +37,27 @@ function firstWords(turn: Turn): string {
  */
 export async function tellHub(launch: LaunchDocument, notification: NotificationInput, logger: Logger): Promise<void> {
   try {
-    const status = await post(hubAddress(launch.hubStatePath), launch.notificationToken, notification);
+    const lock = readHubLock(launch.hubStatePath);
+    const url = notificationUrl(lock);
+    // A Hub that was killed leaves its address behind, and another user may have taken the port.
+    await proveServer({ role: 'hub', url: lock.apiBaseUrl, token: lock.token, timeoutMs: deadlineMs });
+    const status = await post(url, launch.notificationToken, notification);
     if (status !== 200) logger.debug('the Hub did not take a notification', { status });
   } catch (error) {
     logger.debug('the Hub could not be told', { error });
   }
 }
 
-/** @throws Error without an address, or with one that is not of this machine: the token stays here */
-function hubAddress(statePath: string): URL {
+/** @throws Error without a published address */
+function readHubLock(statePath: string): HubLock {
   const lock = readJson(join(statePath, 'hub.lock'), HubLock);
   if (lock.kind !== 'ok') throw new Error(`hub.lock is ${lock.kind}`);
-  const url = new URL('/v1/notifications/request', lock.value.apiBaseUrl);
+  return lock.value;
+}
+
+/** @throws Error for an address that is not of this machine: the token stays here */
+function notificationUrl({ apiBaseUrl }: HubLock): URL {
+  const url = new URL('/v1/notifications/request', apiBaseUrl);
   if (url.protocol !== 'http:' || !isLoopback(url.hostname)) throw new Error('hub.lock names no loopback address');
   return url;
 }

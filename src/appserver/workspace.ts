@@ -1,71 +1,108 @@
-import { realpathSync, rmSync, statSync } from 'node:fs';
-import { join } from 'node:path';
-import { directoryName } from '../config/index.ts';
-import { AppServerLock } from '../protocol/index.ts';
-import { acquireLock, type Lock, LockError, readJson, writeFileAtomic } from '../supervise/index.ts';
+import { rmSync } from 'node:fs';
+import { ensureStateDirectory, openWorkspace, WorkspaceError } from '../config/index.ts';
+import type { AppServerLock, WorkspaceLock } from '../protocol/index.ts';
+import {
+  acquireLock,
+  type Lock,
+  LockError,
+  readAppServer,
+  readHolder,
+  type WorkspaceFiles,
+  withoutTokens,
+  workspaceFiles,
+  writeFileAtomic,
+} from '../supervise/index.ts';
 import { StartupError } from './startup-error.ts';
 
 /** A workspace that this process alone serves. */
 export interface HeldWorkspace {
   /** Canonical. */
   readonly path: string;
+  /** `.oratorio` in it. */
+  readonly directory: string;
+  /** Below the home, 0700: the state that decides rights. */
+  readonly stateDirectory: string;
   readonly lock: Lock;
-  /** What the server before us has published and not taken back: it did not end in an orderly way. */
+  /** Address of the previous server of this home when that server did not end in an orderly way. */
   readonly predecessor: AppServerLock | undefined;
-  /** Publishes our address: from now on clients come. */
+  /** Publishes our address: with tokens in the home, without them in the workspace. */
   publish(address: AppServerLock): void;
-  /** Takes the published address back, if it is still ours. The lock is kept. */
+  /** Removes the published address if it is still ours. The lock stays held. */
   withdraw(): void;
 }
 
 /**
- * Finds the workspace and takes its OS lock: nothing else happens before that.
+ * Opens the workspace and takes its OS lock: nothing else happens before that.
  *
+ * @param home user home of Oratorio
  * @throws StartupError noWorkspace, held, system
  */
-export function holdWorkspace(workspacePath: string): HeldWorkspace {
-  const path = canonicalPath(workspacePath);
-  const inside = join(path, directoryName);
-  if (!statSync(inside, { throwIfNoEntry: false })?.isDirectory()) {
-    throw new StartupError('noWorkspace', `${path} is not a workspace; make it one with: oratorio init`);
-  }
-  const lock = takeLock(join(inside, 'appserver.mutex'), path);
-  const addressFile = join(inside, 'appserver.lock');
-  const stale = readJson(addressFile, AppServerLock);
+export function holdWorkspace(workspacePath: string, home: string): HeldWorkspace {
+  const { path, directory } = open(workspacePath, home);
+  const files = workspaceFiles(home, path);
+  const lock = takeLock(files, path);
+  const stateDirectory = makeState(home, path, lock);
+  const found = readAppServer(files);
   let published: AppServerLock | undefined;
   return {
     path,
+    directory,
+    stateDirectory,
     lock,
-    predecessor: stale.kind === 'ok' ? stale.value : undefined,
+    predecessor: found.kind === 'ok' && found.value.workspacePath === path ? found.value : undefined,
     publish(address) {
-      writeFileAtomic(addressFile, `${JSON.stringify(address, null, 2)}\n`);
+      writeFileAtomic(files.serverPath, documentOf(address));
       published = address;
+      writeFileAtomic(files.lockPath, documentOf(visibleIn(address)));
     },
     withdraw() {
-      const found = readJson(addressFile, AppServerLock);
-      if (published && found.kind === 'ok' && isSame(found.value, published)) rmSync(addressFile, { force: true });
+      const current = readAppServer(files);
+      if (published && current.kind === 'ok' && isSame(current.value, published)) {
+        for (const file of [files.lockPath, files.serverPath]) rmSync(file, { force: true });
+      }
       published = undefined;
     },
   };
 }
 
-function canonicalPath(path: string): string {
+const documentOf = (document: AppServerLock | WorkspaceLock): string => `${JSON.stringify(document, null, 2)}\n`;
+
+/** What the workspace's own file says: nothing that gives a right. */
+function visibleIn({ incarnation: _, adoptionProof: __, ...address }: AppServerLock): WorkspaceLock {
+  return { ...address, endpoints: withoutTokens(address.endpoints) };
+}
+
+function open(workspacePath: string, home: string): ReturnType<typeof openWorkspace> {
   try {
-    return realpathSync.native(path);
+    return openWorkspace(workspacePath, { home });
   } catch (error) {
-    throw new StartupError('noWorkspace', `${path} cannot be opened (${(error as NodeJS.ErrnoException).code})`);
+    if (error instanceof WorkspaceError) throw new StartupError('noWorkspace', error.message, { cause: error });
+    throw error;
   }
 }
 
-function takeLock(file: string, path: string): Lock {
+function takeLock(files: WorkspaceFiles, path: string): Lock {
   try {
-    const lock = acquireLock(file);
+    const lock = acquireLock(files.mutexPath);
     if (lock !== 'held') return lock;
   } catch (error) {
     if (error instanceof LockError) throw new StartupError('system', error.message, { cause: error });
     throw error;
   }
-  throw new StartupError('held', `another agent server serves ${path}`);
+  const { pid } = readHolder(files);
+  throw new StartupError('held', `another agent server serves ${path}${pid === null ? '' : ` (process ${pid})`}`);
+}
+
+function makeState(home: string, path: string, lock: Lock): string {
+  try {
+    return ensureStateDirectory(home, path);
+  } catch (error) {
+    lock.release();
+    const { message } = error as Error;
+    throw new StartupError('system', `cannot use the state directory of this workspace below ${home}: ${message}`, {
+      cause: error,
+    });
+  }
 }
 
 function isSame(a: AppServerLock, b: AppServerLock): boolean {

@@ -57,8 +57,8 @@ export class Approvals {
   }
 
   #shown(request: ApprovalRequest): object {
-    const { requestId, approvalType, operation, target, tool, callId, reason, scopeKey, createdAt, expiresAt } =
-      request;
+    const { requestId, approvalType, operation, target, tool, callId, createdAt, expiresAt } = request;
+    const { workingDirectory, covers, reason, scopeKey } = request;
     return {
       id: requestId,
       type: approvalType,
@@ -67,7 +67,9 @@ export class Approvals {
       tool,
       callId,
       ...(reason !== undefined && { reason }),
+      ...(workingDirectory !== undefined && { workingDirectory }),
       scope: scopeKey,
+      ...(covers !== undefined && { covers }),
       sessionId: this.#turns.sessionOf(requestId) ?? null,
       createdAt,
       expiresAt,

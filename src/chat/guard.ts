@@ -1,4 +1,13 @@
-import { bearerToken, type Guard, HttpError, isForeign, sameSecret } from '../http/index.ts';
+import {
+  bearerToken,
+  type Guard,
+  HttpError,
+  isForeign,
+  isOwnerOrKeyHolder,
+  ownerOnlyMessage,
+  type RequestContext,
+  sameSecret,
+} from '../http/index.ts';
 import { chatError } from './errors.ts';
 import type { ChatOptions } from './options.ts';
 
@@ -13,19 +22,23 @@ function unauthorized(challenge: string, message: string): HttpError {
 }
 
 /**
- * Who may ask below `/v1/` (specification §5): with a key set everybody needs it for everything but `/v1/health`, whether the
- * path exists or not. Pages of other origins are refused with and without a key: a browser would let any of them run commands.
- * Other paths are none of its business.
+ * Admits requests below `/v1/` (specification §5). With `Api.ApiKey` every path but `/v1/health` needs it, whether the path
+ * exists or not. Without one, `ownerAccess` admits this user and holders of the generated key. Pages of other origins are
+ * refused with and without a key: a browser would let any of them run commands. Other paths pass.
  */
-export function chatGuard({ api }: Pick<ChatOptions, 'api'>): Guard {
+export function chatGuard({ api, ownerAccess }: Pick<ChatOptions, 'api' | 'ownerAccess'>): Guard {
   const key = api.ApiKey.trim();
+  const checkKey = (request: Pick<RequestContext, 'header'>) => {
+    const given = bearerToken(request.header('authorization'));
+    if (given === undefined) throw unauthorized('Bearer', 'An API key is needed: Authorization: Bearer <key>.');
+    if (!sameSecret(given, key)) throw unauthorized('Bearer error="invalid_token"', 'The API key is wrong.');
+  };
   return (request) => {
     const { path } = request;
     if (!isChatPath(path) || path === openPath) return;
-    if (key !== '') {
-      const given = bearerToken(request.header('authorization'));
-      if (given === undefined) throw unauthorized('Bearer', 'An API key is needed: Authorization: Bearer <key>.');
-      if (!sameSecret(given, key)) throw unauthorized('Bearer error="invalid_token"', 'The API key is wrong.');
+    if (key !== '') checkKey(request);
+    else if (ownerAccess && !isOwnerOrKeyHolder(request, ownerAccess)) {
+      throw unauthorized('Bearer', ownerOnlyMessage(ownerAccess));
     }
     if (isForeign(request.header('host') ?? '', request.header('sec-fetch-site'), request.header('origin'))) {
       throw chatError('originNotAllowed', 'The request comes from a page of another origin.');

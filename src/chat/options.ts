@@ -1,5 +1,6 @@
 import type { Runtime } from '../agent/index.ts';
 import type { Config } from '../config/index.ts';
+import type { OwnerAccess } from '../http/index.ts';
 import type { Logger } from '../log/index.ts';
 import { defaults } from '../protocol/index.ts';
 
@@ -7,6 +8,8 @@ export interface ChatOptions {
   readonly runtime: Runtime;
   /** The `Api` section of the configuration. */
   readonly api: Config['Api'];
+  /** With an empty `Api.ApiKey`: admits this user and holders of the generated key. Absent: every caller is served. */
+  readonly ownerAccess?: OwnerAccess | undefined;
   /** Others than this machine can connect: the Host header is not judged then. */
   readonly isPublic: boolean;
   readonly version: string;

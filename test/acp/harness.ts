@@ -1,5 +1,5 @@
 /** Editors by the protocol's own client, against the agent on streams or in a process; behind it a real agent server. */
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough, Readable, Writable } from 'node:stream';
@@ -16,6 +16,7 @@ import type { ModelProvider } from '../../src/agent/index.ts';
 import { type AppServer, startAppServer } from '../../src/appserver/index.ts';
 import { AppServerClient } from '../../src/client/index.ts';
 import { createLogger } from '../../src/log/index.ts';
+import { configureWorkspace } from '../workspace-config.ts';
 
 interface Teardown {
   teardown(work: () => unknown): void;
@@ -33,9 +34,7 @@ export async function surroundings(t: Teardown, provider: ModelProvider, config:
   t.teardown(() => rmSync(directory, { recursive: true, force: true, maxRetries: 5 }));
   const home = join(directory, '.oratorio');
   const workspace = join(directory, 'site');
-  mkdirSync(home);
-  mkdirSync(join(workspace, '.oratorio'), { recursive: true });
-  writeFileSync(join(workspace, '.oratorio', 'config.json'), JSON.stringify(config));
+  configureWorkspace({ home, workspace }, config);
   const server = await startAppServer({
     workspacePath: workspace,
     env: { ORATORIO_HOME: home },

@@ -298,18 +298,19 @@ t.test('modes are the approval policies', async (t) => {
   t.match(resumed, { modes: { currentModeId: 'autoApprove' } });
 });
 
-t.test('a directory within a workspace will do; others are refused with what to do', async (t) => {
+t.test('regression: C3 the directory that the editor names is the workspace; none above it is tried', async (t) => {
   const where = await surroundings(t, scripted(says('hi')));
   const editor = attach(t, where);
   await introduce(editor);
   const inside = join(where.workspace, 'src', 'deep');
   mkdirSync(inside, { recursive: true });
-  t.match(await editor.agent.request('session/new', { cwd: inside, mcpServers: [] }), { sessionId: String });
+  t.match(await editor.agent.request('session/new', { cwd: where.workspace, mcpServers: [] }), { sessionId: String });
   const outside = join(where.workspace, '..');
   for (const [cwd, message] of [
+    [inside, /oratorio init .*deep/],
     [outside, /oratorio init/],
     ['relative', /absolute/],
-    [join(outside, 'nowhere'), /not a directory/],
+    [join(outside, 'nowhere'), /does not exist/],
   ] as const) {
     await t.rejects(editor.agent.request('session/new', { cwd, mcpServers: [] }), { code: -32_602, message });
   }

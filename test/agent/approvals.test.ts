@@ -68,7 +68,7 @@ t.test('cancel declines and ends the turn', async (t) => {
 t.test('silence declines', async (t) => {
   const { ear } = ask(once(), { approvalTimeoutMs: 1 });
   const { turn } = (await ear.until('turn/completed')).params;
-  t.match(resultsIn(turn.items), [{ outcome: 'declined', text: /nobody answered/ }]);
+  t.match(resultsIn(turn.items), [{ outcome: 'declined', text: /declined: no answer .* in time/ }]);
   t.match(
     turn.items.find(({ type }) => type === 'approvalResponse'),
     { decidedBy: 'timeout', decision: 'decline' },

@@ -85,7 +85,9 @@ export function tool({ name, isReadOnly = false, needsApproval = false, run }: T
     parse: (args) =>
       typeof args === 'object' && args !== null ? { ok: true, args } : { ok: false, error: 'an object, please.' },
     approvalFor: async () =>
-      needsApproval ? { kind: 'shell', operation: 'run', target: name, scopeKey: `shell:${name}` } : undefined,
+      needsApproval
+        ? { kind: 'shell', operation: 'run', target: name, scopeKey: `shell:${name}`, covers: name }
+        : undefined,
     run: async (args, context) =>
       (await run?.(args as Record<string, unknown>, context)) ?? { text: `${name} ran`, isError: false },
   };

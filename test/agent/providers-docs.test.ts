@@ -42,6 +42,7 @@ function contextOf(workspacePath: string, callId: string): ToolContext {
     callId,
     signal: new AbortController().signal,
     onOutput: () => {},
+    isApproved: () => false,
     spawnSubagent: async (task) => ({ text: `The sub-agent was told: ${task}`, isError: false }),
   };
 }

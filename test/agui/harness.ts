@@ -25,7 +25,13 @@ export const tools: readonly Tool[] = [
     isReadOnly: false,
     approvalFor: async (args) => {
       const { path } = args as { readonly path: string };
-      return { kind: 'file', operation: 'write', target: `/work/${path}`, scopeKey: `file:write:/work/${path}` };
+      return {
+        kind: 'file',
+        operation: 'write',
+        target: `/work/${path}`,
+        scopeKey: `file:write:/work/${path}`,
+        covers: path,
+      };
     },
   }),
 ];

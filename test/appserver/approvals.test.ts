@@ -129,20 +129,24 @@ scenario(t, 'both of two clients are asked; the first answer counts', {}, async 
   t.equal(responses.length, 1);
 });
 
-const refusing: readonly [string, SessionOptions['onApproval']][] = [
+/** How a client refuses, and whether a user was asked. */
+const refusing: readonly [string, SessionOptions['onApproval'], wasAsked?: true][] = [
   ['answers with an error', () => new ResponseError(ErrorCodes.InternalError, 'no idea')],
   ['throws', () => Promise.reject(new Error('the window was closed'))],
   ['does not know the method (-32601)', undefined],
   ['answers with something else', () => ({ decision: 'perhaps' })],
   ['answers with nothing', () => null],
-  ['declines', () => ({ decision: 'decline' satisfies ApprovalDecision })],
+  ['declines', () => ({ decision: 'decline' satisfies ApprovalDecision }), true],
+  ['declines by itself', () => ({ decision: 'decline' satisfies ApprovalDecision, unattended: true })],
 ];
-for (const [how, onApproval] of refusing) {
+for (const [how, onApproval, wasAsked] of refusing) {
   scenario(t, `a client that ${how} has declined`, {}, async (t, { open }) => {
     const session = await open(onApproval && { onApproval });
     await session.begin('run: echo never');
     const { turn } = await session.until('turn/completed');
-    t.match(results(turn.items), [{ tool: 'Exec', outcome: 'declined', text: /user declined/ }]);
+    t.match(results(turn.items), [
+      { tool: 'Exec', outcome: 'declined', text: wasAsked ? /user declined/ : /no user was asked/ },
+    ]);
     t.notOk(types(turn.items).includes('commandExecution'));
   });
 }
@@ -183,7 +187,7 @@ scenario(
     t.equal(Date.parse(expiresAt) - Date.parse(createdAt), 1_000);
     t.match(await session.until('item/approval/resolved'), { requestId, decision: 'decline', decidedBy: 'timeout' });
     const { turn } = await session.until('turn/completed');
-    t.match(results(turn.items), [{ outcome: 'declined', text: /nobody answered/ }]);
+    t.match(results(turn.items), [{ outcome: 'declined', text: /declined: no answer .* in time/ }]);
     answer({ decision: 'accept' });
     t.match(await session.refused('approval/respond', { requestId, decision: 'accept' }), { name: 'approvalTimeout' });
   },

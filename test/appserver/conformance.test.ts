@@ -7,9 +7,10 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
+import { revokeTrust, trustWorkspace } from '../../src/config/index.ts';
 import { rpcErrors, rpcMethods, rpcNotifications, serverRequests, type Turn } from '../../src/protocol/index.ts';
 import { says } from '../agent/helpers.ts';
-import { Client, deferred, makeWorkspace, startServer, words } from './harness.ts';
+import { Client, deferred, makeWorkspace, startServer, stateOf, words } from './harness.ts';
 import { Ledger, Session, scenario } from './session.ts';
 
 const spoken = ({ items }: Turn) => items.filter(({ type }) => type !== 'reasoningContent');
@@ -227,6 +228,9 @@ t.test('MCP servers: added, tried, told of, removed', async (t) => {
     },
   );
   const settings = { ...small, env: { SMALL_TOKEN: 'a-secret-of-mine' } };
+  revokeTrust({ home, workspace: path });
+  t.match(await session.refused('mcp/upsert', { name: 'small', settings }), { name: 'workspaceRestricted' });
+  trustWorkspace({ home, workspace: path });
   t.match(await session.call('mcp/test', { settings }), { success: true, toolCount: Number });
   t.match(await session.call('mcp/upsert', { name: 'small', settings }), {
     server: { name: 'small', readOnly: false, settings: { env: { SMALL_TOKEN: '…' } } },
@@ -251,7 +255,7 @@ t.test('a database that cannot be written', async (t) => {
   const session = await Session.open(t, server.webSocketUrl, { ledger });
   const { thread } = await session.call('thread/start', {});
   const { id: threadId } = thread;
-  const other = new DatabaseSync(join(path, '.oratorio', 'state.db'));
+  const other = new DatabaseSync(join(stateOf(path), 'state.db'));
   t.teardown(() => other.close());
   other.exec('BEGIN IMMEDIATE');
   const changes = {

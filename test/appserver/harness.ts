@@ -1,16 +1,18 @@
 /** Real agent servers, in this process and in their own, and clients that speak to them as strangers would. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { WebSocket as ThirdPartySocket } from 'ws';
 import type { ModelProvider } from '../../src/agent/index.ts';
 import { type AppServer, type AppServerOptions, startAppServer } from '../../src/appserver/index.ts';
+import { workspaceStateDirectory } from '../../src/config/index.ts';
 import { createLogger } from '../../src/log/index.ts';
 import type { AppServerLock, LaunchDocument } from '../../src/protocol/index.ts';
 import { program } from '../programs.ts';
+import { configureWorkspace } from '../workspace-config.ts';
 
 interface Teardown {
   teardown(work: () => unknown): void;
@@ -28,15 +30,18 @@ export function temporaryDirectory(t: Teardown): string {
 export function makeWorkspace(t: Teardown, config: unknown = {}): { path: string; home: string } {
   const home = temporaryDirectory(t);
   const path = join(home, 'workspace');
-  mkdirSync(join(path, '.oratorio'), { recursive: true });
-  writeFileSync(join(path, '.oratorio', 'config.json'), JSON.stringify(config));
+  configureWorkspace({ home, workspace: path }, config);
   return { path, home };
 }
 
-export const lockFile = (path: string): string => join(path, '.oratorio', 'appserver.lock');
+/** Directory of the state of a workspace that lies in its home, as `makeWorkspace` makes it. */
+export const stateOf = (path: string, home: string = dirname(path)): string => workspaceStateDirectory(home, path);
 
-export function readLock(path: string): AppServerLock | undefined {
-  return existsSync(lockFile(path)) ? (JSON.parse(readFileSync(lockFile(path), 'utf8')) as AppServerLock) : undefined;
+export const lockFile = (path: string, home?: string): string => join(stateOf(path, home), 'appserver.json');
+
+export function readLock(path: string, home?: string): AppServerLock | undefined {
+  const file = lockFile(path, home);
+  return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as AppServerLock) : undefined;
 }
 
 /** Tries until `probe` gives something. */
@@ -57,6 +62,8 @@ export async function startServer(
   { config = {}, ...more }: Partial<AppServerOptions> & { readonly config?: unknown } = {},
 ): Promise<{ server: AppServer; path: string; home: string; log: string[] }> {
   const { path, home } = makeWorkspace(t, config);
+  const otherHome = more.env?.['ORATORIO_HOME'];
+  if (otherHome !== undefined && otherHome !== home) configureWorkspace({ home: otherHome, workspace: path }, config);
   const log: string[] = [];
   const logger = createLogger({
     name: 'test',

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import type { Item, Turn } from '../../src/protocol/index.ts';
 import { carries, scanProcesses } from '../../src/supervise/scan.ts';
-import { Client, type Message, makeWorkspace, readLock, serving, spawnServer, words } from './harness.ts';
+import { Client, type Message, makeWorkspace, readLock, serving, spawnServer, stateOf, words } from './harness.ts';
 
 const rounds = 20;
 
@@ -204,7 +204,7 @@ t.test(`${rounds} rounds`, async (all) => {
   }
   server.child.kill('SIGTERM');
   all.equal(await server.ended, 0);
-  const database = new DatabaseSync(`${path}/.oratorio/state.db`);
+  const database = new DatabaseSync(`${stateOf(path)}/state.db`);
   all.teardown(() => database.close());
   all.match(database.prepare('PRAGMA integrity_check').all(), [{ integrity_check: 'ok' }]);
 });

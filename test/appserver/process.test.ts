@@ -8,6 +8,7 @@ import t from 'tap';
 import * as v from 'valibot';
 import { AppServerLock } from '../../src/protocol/index.ts';
 import { probeLock } from '../../src/supervise/index.ts';
+import { answerProof } from '../prove.ts';
 import {
   Client,
   deferred,
@@ -18,6 +19,7 @@ import {
   readLock,
   serving,
   spawnServer,
+  stateOf,
   words,
 } from './harness.ts';
 
@@ -54,7 +56,8 @@ t.test(
       await client.notification('turn/cancelled');
       t.equal((await client.closed).code, 1001);
       t.equal(await server.ended, 0, signal);
-      t.same(readdirSync(join(path, '.oratorio')).sort(), ['appserver.mutex', 'config.json', 'state.db']);
+      t.same(readdirSync(join(path, '.oratorio')).sort(), ['.gitignore', 'appserver.mutex', 'config.json']);
+      t.ok(readdirSync(stateOf(path)).includes('state.db'), 'what decides rights is in the home');
       t.equal(probeLock(mutex(path)), 'free');
       t.notMatch(
         server.output(),
@@ -179,7 +182,9 @@ t.test('an address that another server has published meanwhile is left alone', a
 
 t.test('managed: the Hub of that moment is told of turns that end, with the notification token only', async (t) => {
   const told = deferred<{ request: IncomingMessage; body: unknown }>();
+  const hubToken = 'hub-token-that-proves-it';
   const hub = createHttpServer(async (request, response) => {
+    if (answerProof(request, response, 'hub', [hubToken])) return;
     told.resolve({ request, body: JSON.parse(await text(request)) });
     response.end('{"accepted":true}');
   }).listen(0, '127.0.0.1');
@@ -210,7 +215,7 @@ t.test('managed: the Hub of that moment is told of turns that end, with the noti
   const hubLock = {
     pid: process.pid,
     apiBaseUrl: `http://127.0.0.1:${port}`,
-    token: 'hub-token',
+    token: hubToken,
     startedAt: new Date().toISOString(),
     version: '1',
   };

@@ -11,11 +11,13 @@ import {
   Client,
   eventually,
   launchDocument,
+  lockFile,
   makeWorkspace,
   readLock,
   serving,
   spawnServer,
   startServer,
+  stateOf,
   temporaryDirectory,
 } from './harness.ts';
 
@@ -90,11 +92,11 @@ t.test('what else keeps it from starting', async (t) => {
   const broken = makeWorkspace(t);
   writeFileSync(join(broken.path, '.oratorio', 'config.json'), '{"Model": }');
   const cases: [Parameters<typeof spawnServer>[1], number, RegExp][] = [
-    [{ home, path: join(home, 'nowhere') }, 66, /cannot be opened \(ENOENT\)/],
-    [{ home, path: bare }, 66, /is not a workspace; make it one with: oratorio init/],
-    [{ home }, 66, /is not a workspace/],
+    [{ home, path: join(home, 'nowhere') }, 66, /does not exist/],
+    [{ home, path: bare }, 66, /is not an Oratorio workspace .* To make it one: oratorio init/],
+    [{ home }, 66, /is not an Oratorio workspace/],
     [badConfig, 78, /config\.json: Hub\.Host must be a loopback address/],
-    [unsetVariable, 78, /ApiKey must be .* NOT_SET_ANYWHERE, which is not set/],
+    [unsetVariable, 78, /ApiKey must be .* NOT_SET_ANYWHERE, which .* does not list/],
     [broken, 78, /must be valid JSON, but is malformed at line 1, column 11/],
     [open, 78, /Token must be set to listen on 0\.0\.0\.0/],
     [unreachable, 71, /cannot listen on 192\.0\.2\.1/],
@@ -168,7 +170,8 @@ t.test('what a dead server has left running is ended; while it may live, nothing
       );
       return found.length === 2 ? true : undefined;
     }, 'both run');
-    writeFileSync(join(path, '.oratorio', 'appserver.lock'), JSON.stringify(address));
+    mkdirSync(stateOf(path), { recursive: true });
+    writeFileSync(lockFile(path), JSON.stringify(address));
     const { log } = await startServer(t, undefined, { workspacePath: path, env: { ORATORIO_HOME: home } });
     t.match(log.join(''), isTouched ? /"processes":1/ : /may still live/);
     if (isTouched) await command.ended;

@@ -40,7 +40,7 @@ export class Checkpoints {
     if (this.#pages >= defaults.agent.checkpointPages) this.#begin();
   }
 
-  /** Moves all there is, and makes the file of the log empty. Left undone when somebody else is at the log. */
+  /** Moves all there is, and empties the file of the log. Repeated for a moment while another process reads the log. */
   truncate(): void {
     if (!this.#isUsable) return;
     this.#worker ??= this.#start();
@@ -110,6 +110,10 @@ function checkpointer(): void {
       if (busy !== 0 || log === checkpointed) return;
     }
   };
+  const pause = new Int32Array(new SharedArrayBuffer(4));
+  const truncateAll = () => {
+    for (let times = 0; truncate.get()?.['busy'] !== 0 && times < 50; times += 1) Atomics.wait(pause, 0, 0, 10);
+  };
   parentPort?.on('message', (message) => {
     if (message === 'close') {
       database.close();
@@ -118,7 +122,7 @@ function checkpointer(): void {
     }
     try {
       moveAll();
-      if (message === 'truncate') truncate.get();
+      if (message === 'truncate') truncateAll();
     } catch {
       // A disk that is full or broken tells the next commit as well, which has somebody to tell it to.
     } finally {

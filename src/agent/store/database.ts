@@ -1,12 +1,14 @@
-import { accessSync, chmodSync, closeSync, constants, mkdirSync, openSync, statSync } from 'node:fs';
+import { accessSync, chmodSync, closeSync, constants, openSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
+import { makeDirectory } from '../../lib/index.ts';
 import { defaults } from '../../protocol/index.ts';
 import { loadSqlite } from '../../supervise/index.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { storageError } from './errors.ts';
 import { migrate } from './migrations.ts';
 import { addFunctions, type Row, type Rows, Statements } from './rows.ts';
+import { checkFiles } from './schema-check.ts';
 import { beginShrinkable, canShrink, makeShrinkable } from './shrinking.ts';
 
 export type { Row } from './rows.ts';
@@ -142,6 +144,7 @@ function open(file: string): DatabaseSync {
     enableForeignKeyConstraints: true,
   });
   try {
+    sqlite.exec('PRAGMA trusted_schema = OFF');
     beginShrinkable(sqlite);
     sqlite.exec(`
       PRAGMA journal_mode = WAL;
@@ -162,11 +165,12 @@ function open(file: string): DatabaseSync {
 
 /** Conversations are for their owner only. SQLite gives the files it makes beside the database the permissions of that. */
 function makePrivate(file: string): void {
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  makeDirectory(dirname(file), 0o700);
   try {
     closeSync(openSync(file, 'wx', 0o600));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    checkFiles(file);
     for (const each of [file, `${file}-wal`, `${file}-shm`]) tighten(each);
   }
   // SQLite would open it for reading and fail at the first write.

@@ -3,6 +3,7 @@
  * find again. Called by whoever starts the runtime. What a store must do is said in `../thread-store.ts`. Never here:
  * what a turn is, who may see what, files other than the database.
  */
+export { type ImportedHistory, type ImportOptions, importHistory } from './import-history.ts';
 export { MemoryStore } from './memory.ts';
 export { openStore, type Store, type StoreOptions } from './open.ts';
 export { openScheduleReader } from './schedule-reader.ts';

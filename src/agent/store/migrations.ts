@@ -1,5 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { StorageError } from '../thread-store.ts';
+import { checkSchema } from './schema-check.ts';
 
 /**
  * How the database came to look as it does: number n takes it from `user_version` n to n + 1. What is released is never
@@ -198,27 +199,40 @@ export const migrations: readonly string[] = [
 
 /**
  * Brings an opened database up to date, in one transaction.
- * @throws StorageError failed, for a database that a newer version made; it is not touched
+ * @throws StorageError failed, for a database that a newer version made; corrupt, for one that is not ours. It is not touched
  */
 export function migrate(sqlite: DatabaseSync, file: string, steps: readonly string[] = migrations): void {
   const version = versionOf(sqlite);
-  if (version === steps.length) return;
   if (version > steps.length) throw isNewer(file, version, steps.length);
+  checkSchema(sqlite, file, steps.slice(0, version));
+  if (version === steps.length) return;
   sqlite.exec(`BEGIN IMMEDIATE; ${steps.slice(version).join('\n')}; PRAGMA user_version = ${steps.length}; COMMIT`);
 }
 
 /**
  * Sees whether a database can be read as it is.
- * @throws StorageError failed, for one that a newer or an older version made
+ * @throws StorageError failed, for one that a newer or an older version made; corrupt, for one that is not ours
  */
 export function checkVersion(sqlite: DatabaseSync, file: string): void {
   const version = versionOf(sqlite);
   if (version > migrations.length) throw isNewer(file, version, migrations.length);
-  if (version === migrations.length) return;
-  throw new StorageError(
-    'failed',
-    `${file} was made by an older version of Oratorio (its schema is ${version}, here it is ${migrations.length}): start the agent server of this workspace once, which brings it up to date`,
-  );
+  if (version < migrations.length) {
+    throw new StorageError(
+      'failed',
+      `${file} was made by an older version of Oratorio (its schema is ${version}, here it is ${migrations.length}): start the agent server of this workspace once, which brings it up to date`,
+    );
+  }
+  checkSchema(sqlite, file, migrations);
+}
+
+/**
+ * Compares a database of any version up to ours with what its migrations make.
+ * @throws StorageError failed, for one that a newer version made; corrupt, for one that is not ours
+ */
+export function checkSchemaOf(sqlite: DatabaseSync, file: string): void {
+  const version = versionOf(sqlite);
+  if (version > migrations.length) throw isNewer(file, version, migrations.length);
+  checkSchema(sqlite, file, migrations.slice(0, version));
 }
 
 const isNewer = (file: string, version: number, known: number): StorageError =>
@@ -227,6 +241,6 @@ const isNewer = (file: string, version: number, known: number): StorageError =>
     `${file} was made by a newer version of Oratorio (its schema is ${version}, the newest known here is ${known}): use that version, or move the file aside`,
   );
 
-function versionOf(sqlite: DatabaseSync): number {
+export function versionOf(sqlite: DatabaseSync): number {
   return Number(sqlite.prepare('PRAGMA user_version').get()?.['user_version']);
 }

@@ -22,7 +22,7 @@ export interface StoreOptions {
 }
 
 /**
- * Opens `state.db` in `directory` (a workspace's `.oratorio`), makes it if it is not there, brings it up to date. The
+ * Opens `state.db` in `directory` (the state of a workspace, below the home), creates it if it is missing, brings it up to date. The
  * workspace's lock must be held: one process writes. A damaged file is never deleted; its error says what to do.
  *
  * @throws StorageError corrupt, readOnly, diskFull, failed (made by a newer version, or in use)

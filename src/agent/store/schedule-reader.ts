@@ -4,7 +4,7 @@ import { ScheduleQueries } from './schedules.ts';
 import { ReadOnlyDatabase } from './trace-reader.ts';
 
 /**
- * Opens the jobs and tasks of `directory` (a workspace's `.oratorio`) to look at, whether or not an agent server runs there.
+ * Opens the jobs and tasks of `directory` (the state of a workspace, below the home) to look at, whether or not an agent server runs there.
  * The database is neither made nor changed.
  *
  * @throws StorageError failed (there is none, or another version made it), corrupt, readOnly

@@ -7,6 +7,7 @@ import { StorageError, type TraceReader } from '../thread-store.ts';
 import { storageError } from './errors.ts';
 import { checkVersion } from './migrations.ts';
 import { addFunctions, type Row, type Rows, Statements } from './rows.ts';
+import { checkFiles } from './schema-check.ts';
 import { TraceQueries } from './trace-queries.ts';
 
 /** A database that is open for reading only. */
@@ -46,7 +47,7 @@ export class ReadOnlyDatabase implements Rows {
 }
 
 /**
- * Opens the traces of `directory` (a workspace's `.oratorio`) to look at, whether or not an agent server runs there: what it
+ * Opens the traces of `directory` (the state of a workspace, below the home) to look at, whether or not an agent server runs there: what it
  * writes is there at the next question (`since(newestId)`). The database is neither made nor changed; SQLite may put the
  * two files of its log beside it.
  *
@@ -73,8 +74,10 @@ function open(file: string): DatabaseSync {
   if (!statSync(file, { throwIfNoEntry: false })) {
     throw new StorageError('failed', `There is no ${file}: no agent server has run in this workspace yet`);
   }
+  checkFiles(file);
   const sqlite = new (loadSqlite().DatabaseSync)(file, { readOnly: true, timeout: defaults.agent.storeBusyMs });
   try {
+    sqlite.exec('PRAGMA trusted_schema = OFF');
     checkVersion(sqlite, file);
     addFunctions(sqlite);
     return sqlite;

@@ -2,10 +2,14 @@
  * The nine built-in tools (DESIGN §6): files, shell, web, sub-agents. Called by the runtime, which decides who may call
  * which and when. Never here: approvals being asked for, conversations, MCP, tools of clients.
  */
-import type { Config } from '../../config/index.ts';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { type Config, directoryName } from '../../config/index.ts';
 import type { Tool } from '../tool.ts';
 import { createExec } from './exec/exec.ts';
 import { createFileTools } from './files/index.ts';
+import { createImageReader, type ReadImage } from './files/local-image.ts';
+import type { PathRules } from './paths.ts';
 import { createSpawnSubagent } from './subagent.ts';
 import type { Resolver } from './web/destination.ts';
 import { createWebSearch } from './web/search/web-search.ts';
@@ -30,14 +34,23 @@ export interface ToolSettings {
   readonly resolve?: Resolver;
 }
 
+const rulesOf = ({ blockedPaths, home }: Pick<ToolSettings, 'blockedPaths' | 'home'>): PathRules => ({
+  blockedPaths,
+  protectedDirectories: [...new Set([home, join(homedir(), directoryName)])],
+});
+
+/** Reads images that messages name by their paths, held by the rules of the file tools. */
+export const imageReader = (settings: Pick<ToolSettings, 'blockedPaths' | 'home'>): ReadImage =>
+  createImageReader(rulesOf(settings));
+
 /**
  * All nine, in the order of DESIGN §6. Cheap: what costs anything is loaded or looked for when a tool is first used.
  * One set serves all threads.
  */
 export function createBuiltinTools(settings: ToolSettings): readonly Tool[] {
-  const { tools, secrets, environment, passEnvironment, blockedPaths, home, resolve } = settings;
+  const { tools, secrets, environment, passEnvironment, home, resolve } = settings;
   const { Shell, Web } = tools;
-  const rules = { blockedPaths, protectedDirectories: [home] };
+  const rules = rulesOf(settings);
   return [
     ...createFileTools({ ...rules, maxFileBytes: tools.File.MaxFileBytes }),
     createExec({
@@ -45,6 +58,8 @@ export function createBuiltinTools(settings: ToolSettings): readonly Tool[] {
       maxTimeoutMs: Shell.MaxTimeoutMs,
       maxOutputChars: Shell.MaxOutputChars,
       sandbox: Shell.Sandbox,
+      network: Shell.Network,
+      home,
       pathRules: rules,
       environment,
       passEnvironment,
@@ -70,9 +85,24 @@ export function createBuiltinTools(settings: ToolSettings): readonly Tool[] {
   ];
 }
 
-/** Those of `tools` that `names` enables, in their own order; no names enable all (specification §2.1). Names are matched without case. */
+/**
+ * Selects the tools that `names` enables, built-in ones and those of MCP servers, in their own order. No names enable all
+ * (specification §2.1). Names are matched without case.
+ */
 export function selectTools(tools: readonly Tool[], names: readonly string[]): readonly Tool[] {
   if (names.length === 0) return tools;
+  const enabled = new Set(
+    selectToolNames(
+      tools.map(({ name }) => name),
+      names,
+    ),
+  );
+  return tools.filter(({ name }) => enabled.has(name));
+}
+
+/** The same for names of tools. */
+export function selectToolNames(tools: readonly string[], names: readonly string[]): readonly string[] {
+  if (names.length === 0) return tools;
   const enabled = new Set(names.map((name) => name.toLowerCase()));
-  return tools.filter(({ name }) => enabled.has(name.toLowerCase()));
+  return tools.filter((name) => enabled.has(name.toLowerCase()));
 }

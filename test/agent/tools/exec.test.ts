@@ -22,6 +22,8 @@ function settingsOf(overrides: Partial<ExecSettings> = {}): ExecSettings {
     maxTimeoutMs: 120_000,
     maxOutputChars: 4_000,
     sandbox: 'off',
+    network: 'deny',
+    home: '/nonexistent',
     pathRules: { blockedPaths: ['blocked'], protectedDirectories: [] },
     environment: { ...process.env, ORATORIO_INCARNATION: incarnation },
     passEnvironment: [],
@@ -142,11 +144,16 @@ t.test('always needs approval, for the very command in the very directory', asyn
   const elsewhere = tool.parse({ command: 'npm test', workingDir: 'sub' });
   if (!plain.ok || !elsewhere.ok) throw new Error('not parsed');
   const need = { kind: 'shell', operation: 'run', target: 'npm test' };
-  t.strictSame(await tool.approvalFor(plain.args, context), { ...need, scopeKey: 'shell:npm test' });
-  t.strictSame(await tool.approvalFor(elsewhere.args, context), {
+  t.strictSame(await tool.approvalFor(plain.args, context), {
     ...need,
-    scopeKey: 'shell in "sub":npm test',
-    reason: 'in sub',
+    workingDirectory: '/ws',
+    scopeKey: 'exec:["/ws","npm test"]',
+    covers: 'exactly this command in /ws',
+  });
+  t.match(await tool.approvalFor(elsewhere.args, context), {
+    ...need,
+    workingDirectory: '/ws/sub',
+    scopeKey: 'exec:["/ws/sub","npm test"]',
   });
   t.equal(tool.isReadOnly, false);
 });

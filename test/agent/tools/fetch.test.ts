@@ -474,8 +474,21 @@ t.test('servers that break the protocol are errors like any other', async (t) =>
   t.match(closed.text, /cannot be reached \(ECONNREFUSED\)/);
 });
 
-t.test('reads only, and needs no approval', async (t) => {
-  const tool = webFetch();
+t.test('changes nothing, and needs an approval per scheme, host and port', async (t) => {
+  const tool = webFetch({ allowedHosts: ['docs.example', '[::1]:8000'] });
   t.equal(tool.isReadOnly, true);
-  t.equal(await tool.approvalFor({ url: 'http://example.com/' }, { workspacePath: '/ws' }), undefined);
+  const scopeOf = async (url: string) => (await tool.approvalFor({ url }, { workspacePath: '/ws' }))?.scopeKey;
+  t.equal(await scopeOf('http://Example.com./a?b'), 'web:http://example.com:80');
+  t.equal(await scopeOf('https://example.com/'), 'web:https://example.com:443');
+  t.equal(await scopeOf('https://[::1]:8001/'), 'web:https://[::1]:8001');
+  for (const allowed of ['https://docs.example/x', 'http://[::1]:8000/']) t.equal(await scopeOf(allowed), undefined);
+  for (const refused of [
+    'file:///etc/passwd',
+    'nonsense',
+    'http://user:word@example.com/',
+    'http://x/sk-0123456789abcdef',
+  ]) {
+    t.equal(await scopeOf(refused), undefined, 'run refuses it, nothing is asked');
+    t.match(await call(tool, { url: refused }), { isError: true });
+  }
 });

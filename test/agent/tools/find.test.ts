@@ -93,7 +93,7 @@ for (const [name, engine] of Object.entries(engines)) {
     t.match(await told(find, { pattern: ' ; ' }, workspace), /pattern is empty/);
     t.match(await told(find, { pattern: '*', path: 'none' }, workspace), /no such file or directory/);
     const far = await review(find, { pattern: '*.ts', path: outside }, workspace);
-    t.match(far.need, { operation: 'read', target: outside, scopeKey: `file:read:${outside}` });
+    t.match(far.need, { operation: 'search', target: outside, scopeKey: `find:${outside}` });
     t.equal(far.result.text, join(outside, 'o.ts'));
     await t.rejects(review(find, { pattern: '*' }, workspace, { signal: AbortSignal.abort(new Error('over')) }), {
       message: 'over',

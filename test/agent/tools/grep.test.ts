@@ -192,7 +192,8 @@ for (const [name, engine] of Object.entries(engines)) {
     t.equal((await review(grep, { pattern: 'foo' }, workspace)).need, undefined);
     for (const path of [outside, '../outside', 'link', 'link/o']) {
       const { need, result } = await review(grep, { pattern: 'foo', path }, workspace);
-      t.match(need, { kind: 'file', operation: 'read', scopeKey: `file:read:${outside}` }, path);
+      const scopeKey = path === 'link/o' ? `grep:${outside}/o` : `grep-recursive:${outside}`;
+      t.match(need, { kind: 'file', operation: 'search', scopeKey }, path);
       t.match(result.text, `${join(outside, 'o')}\n  1: foo`);
     }
     const above = await review(grep, { pattern: 'sk-own', path: '..' }, workspace);

@@ -183,15 +183,16 @@ t.test('inside the workspace nothing needs approval, outside everything does', o
   writeFileSync(join(outside, 'o'), 'far');
   symlinkSync(join(outside, 'o'), at('link'));
   t.equal((await review(read, { path: 'f' }, workspace)).need, undefined);
-  const need = { kind: 'file', operation: 'read', target: join(outside, 'o'), scopeKey: `file:read:${outside}` };
+  const need = { kind: 'file', operation: 'read', target: join(outside, 'o'), scopeKey: `read:${outside}/o` };
   for (const path of ['../outside/o', join(outside, 'o'), 'link']) {
     const reviewed = await review(read, { path }, workspace);
     t.match(reviewed.need, need, path);
     t.match(reviewed.result, { isError: false, text: 'far' });
   }
   t.match((await review(read, { path: outside }, workspace)).need, {
+    operation: 'list',
     target: outside,
-    scopeKey: `file:read:${outside}`,
+    scopeKey: `list:${outside}`,
   });
 });
 
@@ -200,7 +201,7 @@ t.test('outside is refused when nobody was asked, or was asked about another pla
   writeFileSync(join(outside, 'o'), 'far');
   const context = contextOf({ workspacePath: workspace });
   const unasked = await read.run({ path: join(outside, 'o'), offset: 1, limit: 9 }, context);
-  t.match(unasked, { isError: true, text: /refused: .* outside the workspace, and nobody was asked/ });
+  t.match(unasked, { isError: true, text: /refused: .* outside the workspace and was not approved/ });
 
   const parsed = read.parse({ path: 'd/o' });
   if (!parsed.ok) throw new Error(parsed.error);

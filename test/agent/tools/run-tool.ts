@@ -22,6 +22,7 @@ export function contextOf(overrides: Partial<ToolContext> = {}): ToolContext {
     callId: 'call',
     signal: new AbortController().signal,
     onOutput: () => {},
+    isApproved: () => true,
     spawnSubagent: async () => {
       throw new Error('nobody may spawn here');
     },

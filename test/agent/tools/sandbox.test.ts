@@ -38,6 +38,8 @@ function exec(overrides: Partial<ExecSettings>) {
     maxTimeoutMs: 60_000,
     maxOutputChars: 10_000,
     sandbox: 'auto',
+    network: 'deny',
+    home: '/nonexistent',
     pathRules: { blockedPaths: [], protectedDirectories: [] },
     environment: process.env,
     passEnvironment: [],
@@ -92,7 +94,7 @@ t.test('found and tried: commands run behind its walls', async (t) => {
     ['--chdir', join(workspacePath, 'sub'), '--'],
   ];
   for (const part of expected) t.ok(at(...part) >= 0, part.join(' '));
-  t.equal(at('--unshare-net'), -1, 'the network is kept');
+  t.ok(at('--unshare-net') >= 0);
   t.ok(at('--tmpfs', '/tmp') < at('--bind', workspacePath), 'a workspace under /tmp is let in after it was emptied');
   for (const hidden of ['.oratorio', 'private']) {
     t.ok(at('--tmpfs', join(workspacePath, hidden)) > at('--bind', workspacePath), `${hidden} is hidden`);

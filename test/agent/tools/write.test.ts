@@ -76,6 +76,7 @@ t.test('it always needs approval', onPosix, async (t) => {
     operation: 'write',
     target: at('x/y'),
     scopeKey: `file:write:${at('x/y')}`,
+    covers: `writing and editing the file ${at('x/y')}`,
   });
   const far = await review(write, { path: 'dangling', content: 'z' }, workspace);
   t.match(far.need, { target: join(outside, 'new'), reason: /outside/ });
@@ -101,7 +102,7 @@ t.test('only what was approved is written', onPosix, async (t) => {
   }
   t.match(await write.run({ path: join(outside, 'f'), content: 'x' }, context), {
     isError: true,
-    text: /nobody was asked/,
+    text: /was not approved/,
   });
   t.strictSame(readdirSync(outside), []);
   t.equal(readFileSync(at('e/f'), 'utf8'), 'also near');

@@ -1,8 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
 import * as v from 'valibot';
+import { directoryName } from '../../../config/index.ts';
+import { readJson } from '../../../lib/index.ts';
 import { markerVariable } from '../../../supervise/index.ts';
-import type { Tool, ToolContext, ToolResult } from '../../tool.ts';
+import type { ApprovalNeed, Tool, ToolContext, ToolResult } from '../../tool.ts';
 import { defineTool } from '../define.ts';
 import { forbiddenPlaces, PathError, type PathRules, resolveInWorkspace } from '../paths.ts';
 import { errorCode, failed, refused } from '../text.ts';
@@ -10,7 +13,7 @@ import { CommandOutput } from './command-output.ts';
 import { commandEnvironment, type EnvironmentSettings } from './environment.ts';
 import { findProgram } from './programs.ts';
 import { type CommandEnd, runCommand } from './run-command.ts';
-import { type SandboxMode, sandboxPrefix, sandboxStatus } from './sandbox.ts';
+import { type SandboxMode, type SandboxNetwork, sandboxPrefix, sandboxStatus } from './sandbox.ts';
 import { tellEnd } from './tell-end.ts';
 
 /** What Exec needs to know; most of it the settings `Tools.Shell`. */
@@ -19,6 +22,9 @@ export interface ExecSettings extends EnvironmentSettings {
   readonly maxTimeoutMs: number;
   readonly maxOutputChars: number;
   readonly sandbox: SandboxMode;
+  readonly network: SandboxNetwork;
+  /** The user's home of Oratorio; its list of workspaces says whose `.oratorio` a sandboxed command does not see. */
+  readonly home: string;
   /** Where a working directory must not be, and what a sandboxed command does not see. */
   readonly pathRules: PathRules;
 }
@@ -37,6 +43,8 @@ const commandWords = `a shell command without NUL characters, at most ${maxComma
 export function createExec(settings: ExecSettings): Tool {
   const { maxTimeoutMs } = settings;
   const timeoutMs = Math.min(settings.timeoutMs, maxTimeoutMs);
+  /** The directory of each call when its approval was considered: a symlink may lead elsewhere by the time it runs. */
+  const considered = new WeakMap<ExecArguments, string>();
   return defineTool({
     name: 'Exec',
     description:
@@ -62,21 +70,47 @@ export function createExec(settings: ExecSettings): Tool {
       ),
     }),
     aliases: { command: ['cmd', 'script'], workingDir: ['cwd', 'workdir', 'directory', 'path'] },
-    approvalFor: async ({ command, workingDir }) => ({
-      kind: 'shell',
-      operation: 'run',
-      target: command,
-      scopeKey: workingDir === '.' ? `shell:${command}` : `shell in ${JSON.stringify(workingDir)}:${command}`,
-      ...(workingDir !== '.' && { reason: `in ${workingDir}` }),
-    }),
-    run: (args, context) => exec(args, settings, context),
+    async approvalFor(args, { workspacePath }) {
+      const directory = await approvedDirectory(args.workingDir, workspacePath, settings);
+      considered.set(args, directory);
+      return needOf(args.command, directory);
+    },
+    run: (args, context) => exec(args, considered.get(args), settings, context),
   });
 }
 
-async function exec(args: ExecArguments, settings: ExecSettings, context: ToolContext): Promise<ToolResult> {
+/** The exact command in one real directory: the same text in a worktree, or with anything added, is another command. */
+const needOf = (command: string, directory: string): ApprovalNeed => ({
+  kind: 'shell',
+  operation: 'run',
+  target: command,
+  workingDirectory: directory,
+  scopeKey: `exec:${JSON.stringify([directory, command])}`,
+  covers: `exactly this command in ${directory}`,
+});
+
+/** The real directory that a call would run in. One that cannot be judged is named as given; `run` refuses it. */
+async function approvedDirectory(given: string, workspacePath: string, { pathRules }: ExecSettings): Promise<string> {
+  if (given === '.') return workspacePath;
+  try {
+    return (await resolveInWorkspace(workspacePath, given, pathRules)).path;
+  } catch {
+    return given;
+  }
+}
+
+async function exec(
+  args: ExecArguments,
+  approved: string | undefined,
+  settings: ExecSettings,
+  context: ToolContext,
+): Promise<ToolResult> {
   context.signal.throwIfAborted();
   const cwd = await findDirectory(args.workingDir, settings, context);
   if (typeof cwd !== 'string') return cwd;
+  if (approved !== undefined && approved !== cwd) {
+    return refused(`workingDir ${args.workingDir} now leads elsewhere than when approval was considered; try again.`);
+  }
   const prefix = await findPrefix(cwd, settings, context);
   if (!prefix) return failed(await whyNoSandbox(settings));
   const output = new CommandOutput({ ...settings, tell: context.onOutput });
@@ -125,17 +159,31 @@ const kernelDirectories: ReadonlySet<string> = new Set(['/proc', '/sys', '/dev']
 
 async function findPrefix(
   cwd: string,
-  { sandbox, pathRules, environment }: ExecSettings,
+  { sandbox, network, home, pathRules, environment }: ExecSettings,
   { workspacePath }: ToolContext,
 ): Promise<readonly string[] | undefined> {
   if (sandbox === 'off') return [];
   const places = await forbiddenPlaces(workspacePath, pathRules);
-  const hidden = places.filter(({ path }) => !kernelDirectories.has(path));
-  return sandboxPrefix(sandbox, { workspacePath, cwd, hidden }, environment);
+  const hidden = [
+    ...places.filter(({ path }) => !kernelDirectories.has(path)),
+    ...otherWorkspaces(home, workspacePath).map((path) => ({ path: join(path, directoryName) })),
+  ];
+  return sandboxPrefix(sandbox, { workspacePath, cwd, network, hidden }, environment);
 }
 
-async function whyNoSandbox({ sandbox, environment }: ExecSettings): Promise<string> {
-  const { reason } = await sandboxStatus(sandbox, environment);
+const KnownWorkspaces = v.object({ appServers: v.array(v.object({ canonicalWorkspacePath: v.string() })) });
+
+/** Workspaces that the Hub of this home knows, but for this one: their `.oratorio` may hold keys. */
+function otherWorkspaces(home: string, workspacePath: string): readonly string[] {
+  const known = readJson(join(home, 'hub', 'appservers.json'), KnownWorkspaces);
+  if (known.kind !== 'ok') return [];
+  return known.value.appServers
+    .map(({ canonicalWorkspacePath }) => canonicalWorkspacePath)
+    .filter((path) => path !== workspacePath);
+}
+
+async function whyNoSandbox({ sandbox, network, environment }: ExecSettings): Promise<string> {
+  const { reason } = await sandboxStatus(sandbox, environment, network);
   return `Exec: the setting Tools.Shell.Sandbox is "required", and there is no sandbox: ${reason}. Only the user can change that.`;
 }
 

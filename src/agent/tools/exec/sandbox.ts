@@ -6,6 +6,9 @@ import { findProgram } from './programs.ts';
 /** `Tools.Shell.Sandbox`. */
 export type SandboxMode = 'off' | 'auto' | 'required';
 
+/** `Tools.Shell.Network`: what a sandboxed command may reach. */
+export type SandboxNetwork = 'deny' | 'allow';
+
 /** Whether commands run in a sandbox of the operating system. */
 export interface SandboxStatus {
   readonly mode: SandboxMode;
@@ -22,20 +25,34 @@ const trialMs = 10_000;
 
 /**
  * Everything readable, nothing writable but the workspace and an empty `/tmp`; processes of its own, which end with the
- * command; the network as it is.
+ * command; no network, not even this machine's, unless it is allowed.
  */
-const walls = [
+const wallsOf = (network: SandboxNetwork): readonly string[] => [
   ...['--ro-bind', '/', '/', '--dev', '/dev', '--proc', '/proc', '--tmpfs', '/tmp', '--setenv', 'TMPDIR', '/tmp'],
   ...['--unshare-pid', '--unshare-ipc', '--cap-drop', 'ALL', '--die-with-parent'],
+  ...(network === 'deny' ? ['--unshare-net'] : []),
 ];
 
-/** What was found out about bubblewrap, by the `PATH` it was looked for in. It is asked once. */
+/** Sockets of services that run programs or containers for the user: a way around a denied network. */
+const serviceSockets: readonly Hidden[] = [
+  '/run/user',
+  '/run/dbus',
+  '/run/docker.sock',
+  '/run/containerd',
+  '/run/podman',
+].map((path) => ({ path }));
+
+/** Results of the trials of bubblewrap, by `PATH` and network. Each is made once. */
 const found = new Map<string, Promise<Bubblewrap>>();
 
 /** Whether commands would be run in a sandbox with `mode`, and why. Tries it out the first time, if `mode` wants it. */
-export async function sandboxStatus(mode: SandboxMode, environment: Environment = process.env): Promise<SandboxStatus> {
+export async function sandboxStatus(
+  mode: SandboxMode,
+  environment: Environment = process.env,
+  network: SandboxNetwork = 'deny',
+): Promise<SandboxStatus> {
   if (mode === 'off') return { mode, available: false, reason: 'Tools.Shell.Sandbox is off' };
-  const bubblewrap = await findBubblewrap(environment);
+  const bubblewrap = await findBubblewrap(environment, network);
   return 'problem' in bubblewrap
     ? { mode, available: false, reason: bubblewrap.problem }
     : { mode, available: true, reason: `${bubblewrap.version}, ${bubblewrap.program}` };
@@ -48,6 +65,7 @@ type Hidden = { readonly path: string };
 export interface SandboxRoom {
   readonly workspacePath: string;
   readonly cwd: string;
+  readonly network: SandboxNetwork;
   /** Files and directories that look empty from inside; what does not exist is passed over. */
   readonly hidden: readonly Hidden[];
 }
@@ -62,13 +80,14 @@ export async function sandboxPrefix(
   environment: Environment,
 ): Promise<readonly string[] | undefined> {
   if (mode === 'off') return [];
-  const bubblewrap = await findBubblewrap(environment);
+  const bubblewrap = await findBubblewrap(environment, room.network);
   if ('problem' in bubblewrap) return mode === 'auto' ? [] : undefined;
-  return [bubblewrap.program, ...walls, ...(await doors(room)), '--chdir', room.cwd, '--'];
+  return [bubblewrap.program, ...wallsOf(room.network), ...(await doors(room)), '--chdir', room.cwd, '--'];
 }
 
-/** Later words win: who hides a directory around the workspace must do so before the workspace is let in. */
-async function doors({ workspacePath, hidden }: SandboxRoom): Promise<string[]> {
+/** Later words win: a directory around the workspace is hidden before the workspace is bound. */
+async function doors({ workspacePath, network, hidden: asked }: SandboxRoom): Promise<string[]> {
+  const hidden = network === 'deny' ? [...serviceSockets, ...asked] : asked;
   const isAround = ({ path }: Hidden): boolean => isWithin(path, workspacePath);
   const around = await Promise.all(hidden.filter(isAround).map(hide));
   const others = await Promise.all(hidden.filter((place) => !isAround(place)).map(hide));
@@ -84,21 +103,22 @@ async function hide({ path }: Hidden): Promise<string[]> {
   }
 }
 
-function findBubblewrap(environment: Environment): Promise<Bubblewrap> {
+function findBubblewrap(environment: Environment, network: SandboxNetwork): Promise<Bubblewrap> {
   const path = environment['PATH'] ?? '';
-  const known = found.get(path) ?? tryBubblewrap(path);
-  found.set(path, known);
+  const key = `${network} ${path}`;
+  const known = found.get(key) ?? tryBubblewrap(path, network);
+  found.set(key, known);
   return known;
 }
 
 /** Being installed is not enough: many containers and hardened kernels allow no user namespaces. */
-async function tryBubblewrap(path: string): Promise<Bubblewrap> {
+async function tryBubblewrap(path: string, network: SandboxNetwork): Promise<Bubblewrap> {
   if (process.platform !== 'linux') return { problem: 'bubblewrap needs Linux' };
   const program = findProgram('bwrap', path);
   if (program === undefined) return { problem: 'bubblewrap (bwrap) is not installed' };
   const version = await call(program, ['--version']);
   if ('problem' in version) return { problem: `bwrap --version failed: ${version.problem}` };
-  const trial = await call(program, [...walls, '--', '/bin/sh', '-c', 'exit 0']);
+  const trial = await call(program, [...wallsOf(network), '--', '/bin/sh', '-c', 'exit 0']);
   if ('problem' in trial) return { problem: `bubblewrap cannot make a sandbox here: ${trial.problem}` };
   return { program, version: version.output };
 }

@@ -1,11 +1,14 @@
 import { stat } from 'node:fs/promises';
-import { dirname } from 'node:path';
 import type { ApprovalNeed, ToolContext, ToolResult } from '../../tool.ts';
 import { displayPath, PathError, type PathRules, type ResolvedPath, resolveInWorkspace } from '../paths.ts';
 import { failed, refused } from '../text.ts';
 import { problemWithFile } from './errors.ts';
 
-type Operation = 'read' | 'write' | 'edit';
+/** `read`: one file, or the list of one directory. `find`, `grep`: names, contents of a whole tree, or of one file. */
+type Operation = 'read' | 'find' | 'grep' | 'write' | 'edit';
+
+/** What a path was when its approval was considered; missing paths count as files. */
+type PlaceKind = 'file' | 'directory';
 
 /** A place that a call may touch. */
 export interface Place {
@@ -34,24 +37,31 @@ export function createAccess<Args extends object>(
   pathOf: (args: Args) => string,
   rules: PathRules,
 ): Access<Args> {
+  const isRead = operation === 'read' || operation === 'find' || operation === 'grep';
   /** What each call led to when its approval was considered: by the time it runs, a symlink may lead elsewhere. */
-  const considered = new WeakMap<Args, ResolvedPath>();
+  const considered = new WeakMap<Args, { readonly path: string; readonly kind?: PlaceKind }>();
 
   async function approvalFor(args: Args, { workspacePath }: Pick<ToolContext, 'workspacePath'>) {
     const resolved = await resolveInWorkspace(workspacePath, pathOf(args), rules).catch(onlyPathErrors);
     // `run` refuses these, whoever approves.
     if (!resolved || resolved.isBlocked) return undefined;
-    considered.set(args, resolved);
-    return needOf(operation, resolved);
+    const { path } = resolved;
+    considered.set(args, { path });
+    if (isRead && resolved.isInside) return undefined;
+    const kind = await kindOf(path);
+    considered.set(args, { path, kind });
+    return needOf(operation, resolved, kind);
   }
 
   /** Why this call must not touch the place; undefined: it may. */
-  function objection(args: Args, resolved: ResolvedPath): string | undefined {
+  async function objection(args: Args, resolved: ResolvedPath): Promise<string | undefined> {
     if (resolved.isBlocked) return resolved.blockedBecause ?? 'is blocked';
     const then = considered.get(args);
-    if (operation === 'read' && resolved.isInside) return undefined;
-    if (!then) return resolved.isInside ? undefined : 'is outside the workspace, and nobody was asked';
-    return then.path === resolved.path ? undefined : `now leads elsewhere than when approval was considered; try again`;
+    if (isRead && resolved.isInside) return undefined;
+    if (!then) return resolved.isInside ? undefined : 'is outside the workspace and was not approved';
+    if (then.path !== resolved.path) return 'now leads elsewhere than when approval was considered; try again';
+    const isSame = !isRead || then.kind === (await kindOf(resolved.path));
+    return isSame ? undefined : `was a ${then.kind} when approval was considered and is none now; try again`;
   }
 
   return {
@@ -61,7 +71,7 @@ export function createAccess<Args extends object>(
       const given = pathOf(args);
       try {
         const resolved = await resolveInWorkspace(workspacePath, given, rules);
-        const problem = objection(args, resolved);
+        const problem = await objection(args, resolved);
         if (problem !== undefined) return refused(`${given} ${problem}.`);
         const { path, isInside } = resolved;
         return await work({ path, isInside, shown: displayPath(workspacePath, path) });
@@ -80,24 +90,50 @@ function onlyPathErrors(error: unknown): undefined {
   if (!(error instanceof PathError)) throw error;
 }
 
-async function needOf(operation: Operation, { path, isInside }: ResolvedPath): Promise<ApprovalNeed | undefined> {
-  if (operation === 'read' && isInside) return undefined;
-  const place = operation === 'read' ? `read:${await directoryOf(path)}` : `write:${path}`;
+function needOf(operation: Operation, { path, isInside }: ResolvedPath, kind: PlaceKind): ApprovalNeed {
   return {
     kind: 'file',
-    operation,
     target: path,
-    scopeKey: `file:${place}`,
+    ...scopeOf(operation, path, kind),
     ...(!isInside && { reason: 'It is outside the workspace.' }),
   };
 }
 
-/** A file is read with its directory: who allows one for the session allows its neighbours. */
-async function directoryOf(path: string): Promise<string> {
-  const isDirectory = await stat(path).then(
-    (stats) => stats.isDirectory(),
-    // What is not there is named by where it would be.
-    () => false,
-  );
-  return isDirectory ? path : dirname(path);
+/** No two kinds of access share a key: who allows one file to be read allows neither its neighbours nor a search. */
+function scopeOf(
+  operation: Operation,
+  path: string,
+  kind: PlaceKind,
+): Pick<ApprovalNeed, 'operation' | 'scopeKey' | 'covers'> {
+  const isDirectory = kind === 'directory';
+  switch (operation) {
+    case 'write':
+    case 'edit':
+      return { operation, scopeKey: `file:write:${path}`, covers: `writing and editing the file ${path}` };
+    case 'read':
+      return isDirectory
+        ? { operation: 'list', scopeKey: `list:${path}`, covers: `listing the names in ${path}, not below it` }
+        : { operation, scopeKey: `read:${path}`, covers: `reading the file ${path}` };
+    case 'find':
+      return {
+        operation: 'search',
+        scopeKey: `find:${path}`,
+        covers: `finding files by name in ${path} and everything below it`,
+      };
+    case 'grep':
+      return isDirectory
+        ? {
+            operation: 'search',
+            scopeKey: `grep-recursive:${path}`,
+            covers: `searching the contents of all files in ${path} and everything below it`,
+          }
+        : { operation: 'search', scopeKey: `grep:${path}`, covers: `searching the contents of the file ${path}` };
+  }
 }
+
+/** A path that does not exist is treated as a file. */
+const kindOf = (path: string): Promise<PlaceKind> =>
+  stat(path).then(
+    (stats) => (stats.isDirectory() ? 'directory' : 'file'),
+    () => 'file',
+  );

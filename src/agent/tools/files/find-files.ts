@@ -26,7 +26,7 @@ type Args = v.InferOutput<typeof parameters>;
 
 /** `FindFiles`: files by their names, newest first. */
 export function createFindFiles(settings: FileToolSettings, engine: SearchEngine = createSearchEngine()): Tool {
-  const access = createAccess<Args>('read', ({ path }) => path, settings);
+  const access = createAccess<Args>('find', ({ path }) => path, settings);
   return defineTool({
     name: 'FindFiles',
     description:

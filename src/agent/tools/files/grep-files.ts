@@ -44,7 +44,7 @@ type Args = v.InferOutput<typeof parameters>;
 
 /** `GrepFiles`: lines that match a regular expression, by file. */
 export function createGrepFiles(settings: FileToolSettings, engine: SearchEngine = createSearchEngine()): Tool {
-  const access = createAccess<Args>('read', ({ path }) => path, settings);
+  const access = createAccess<Args>('grep', ({ path }) => path, settings);
   return defineTool({
     name: 'GrepFiles',
     description:

@@ -4,9 +4,10 @@ import { revealsSecret } from '../secrets.ts';
 import { done, failed, formatBytes, refused } from '../text.ts';
 import { type ContentKind, decodeText, kindOf, mediaType, sniff } from './content.ts';
 import { withDeadline } from './deadline.ts';
-import { parseWebUrl, systemResolver } from './destination.ts';
+import { systemResolver } from './destination.ts';
 import { refusal, WebError } from './errors.ts';
 import { follow } from './follow.ts';
+import { isAllowedHost, parseWebUrl, webScope } from './hosts.ts';
 import { readBody } from './http.ts';
 import { readHtml } from './readable.ts';
 import type { ExtractMode, WebFetchSettings } from './web-fetch.ts';
@@ -34,10 +35,10 @@ interface Page {
 export async function fetchPage(
   args: FetchArguments,
   settings: WebFetchSettings,
-  { signal }: ToolContext,
+  { signal, isApproved }: ToolContext,
 ): Promise<ToolResult> {
   try {
-    const page = await withDeadline(signal, settings.timeoutMs, (until) => readPage(args, settings, until));
+    const page = await withDeadline(signal, settings.timeoutMs, (until) => readPage(args, settings, isApproved, until));
     return tell(page, args.maxChars, settings);
   } catch (error) {
     signal.throwIfAborted();
@@ -46,11 +47,17 @@ export async function fetchPage(
   }
 }
 
-async function readPage(args: FetchArguments, settings: WebFetchSettings, signal: AbortSignal): Promise<Page> {
+async function readPage(
+  args: FetchArguments,
+  settings: WebFetchSettings,
+  isApproved: ToolContext['isApproved'],
+  signal: AbortSignal,
+): Promise<Page> {
   const start = parseWebUrl(args.url);
   if (revealsSecret(start.href, settings.secrets)) throw refusal('the address holds a secret of the configuration');
   const rules = { allowedHosts: settings.allowedHosts, resolve: settings.resolve ?? systemResolver };
-  const { url, response } = await follow(start, rules, headers, signal);
+  const isApprovedHost = (url: URL) => isAllowedHost(url, settings.allowedHosts) || isApproved(webScope(url));
+  const { url, response } = await follow(start, rules, { headers, isApproved: isApprovedHost }, signal);
   const contentType = response.headers['content-type'];
   const type = mediaType(contentType);
   if (type !== '' && !kindOf(type)) throw unreadable(response, type);

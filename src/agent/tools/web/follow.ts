@@ -1,20 +1,27 @@
 import type { IncomingMessage } from 'node:http';
-import { type DestinationRules, findDestination, parseWebUrl } from './destination.ts';
+import { type DestinationRules, findDestination } from './destination.ts';
 import { refusal, WebError } from './errors.ts';
+import { isSameHost, parseWebUrl } from './hosts.ts';
 import { send } from './http.ts';
 
 const maxRedirects = 5;
 
+export interface FollowOptions {
+  readonly headers: Readonly<Record<string, string>>;
+  /** Whether the host of an address may be fetched without a question. */
+  readonly isApproved: (url: URL) => boolean;
+}
+
 /**
- * Fetches `url`, going where it leads. Every hop is judged like the first one, and only to the addresses that were judged
- * is a connection made.
+ * Fetches `url` and follows its redirects. Every hop is judged like the first one, and a connection is made only to an
+ * address that was judged. A redirect to another host needs `isApproved`.
  * @returns the last answer, with its body unread, and where it came from
  * @throws WebError
  */
 export async function follow(
   url: URL,
   rules: DestinationRules,
-  headers: Readonly<Record<string, string>>,
+  { headers, isApproved }: FollowOptions,
   signal: AbortSignal,
 ): Promise<{ readonly url: URL; readonly response: IncomingMessage }> {
   let at = url;
@@ -24,13 +31,20 @@ export async function follow(
     const { statusCode = 0, headers: answered } = response;
     if (!isRedirect(statusCode) || answered.location === undefined) return { url: at, response };
     response.destroy();
-    at = redirectTarget(at, answered.location);
+    const target = redirectTarget(at, answered.location);
+    if (!isSameHost(at, target) && !isApproved(target)) throw notApproved(at, target);
+    at = target;
   }
   throw new WebError(`more than ${maxRedirects} redirects`);
 }
 
 /** RFC 9110 §15.4. */
 const isRedirect = (status: number): boolean => [301, 302, 303, 307, 308].includes(status);
+
+const notApproved = (from: URL, to: URL): WebError =>
+  refusal(
+    `${from.host} redirects to ${to.host}, which has not been approved. Call WebFetch with ${to.href} if that page is needed`,
+  );
 
 /** Where `location` leads from `base`. @throws WebError when nobody may go there */
 export function redirectTarget(base: URL, location: string): URL {

@@ -1,7 +1,10 @@
 import * as v from 'valibot';
-import type { Tool } from '../../tool.ts';
+import type { ApprovalNeed, Tool } from '../../tool.ts';
 import { defineTool } from '../define.ts';
+import { revealsSecret } from '../secrets.ts';
 import type { Resolver } from './destination.ts';
+import { WebError } from './errors.ts';
+import { isAllowedHost, needOf, parseWebUrl } from './hosts.ts';
 
 /** What WebFetch needs to know; the settings `Tools.Web`, and who resolves names. */
 export interface WebFetchSettings {
@@ -45,8 +48,21 @@ export function createWebFetch(settings: WebFetchSettings): Tool {
         v.transform((chars) => Math.min(Math.max(Math.floor(chars), minChars), maxChars)),
       ),
     }),
+    approvalFor: async ({ url }) => approvalOf(url, settings),
     aliases: { url: ['uri', 'address', 'link'], extractMode: ['mode', 'format'] },
     // HTTP, TLS, decompression and address ranges are loaded when a page is first wanted, not when a server starts.
     run: async (args, context) => (await import('./fetch-page.ts')).fetchPage(args, settings, context),
   });
+}
+
+/** One approval per host, unless the user named it in `Tools.Web.AllowedHosts`. `run` refuses what is no address to fetch. */
+function approvalOf(text: string, { allowedHosts, secrets }: WebFetchSettings): ApprovalNeed | undefined {
+  try {
+    const url = parseWebUrl(text);
+    if (revealsSecret(url.href, secrets)) return undefined;
+    return isAllowedHost(url, allowedHosts) ? undefined : needOf(url);
+  } catch (error) {
+    if (error instanceof WebError) return undefined;
+    throw error;
+  }
 }

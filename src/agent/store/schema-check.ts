@@ -1,0 +1,70 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { fileFault } from '../../lib/index.ts';
+import { loadSqlite } from '../../supervise/index.ts';
+import { StorageError } from '../thread-store.ts';
+
+/**
+ * Refuses a file that SQLite must not open: a symlink, another kind of file, another user's. The files of its log count too.
+ *
+ * @throws StorageError corrupt
+ */
+export function checkFiles(file: string): void {
+  for (const each of [file, `${file}-wal`, `${file}-shm`, `${file}-journal`]) {
+    const fault = fileFault(each);
+    if (fault) {
+      throw new StorageError('corrupt', `${fault.message}, so it is not used as a database. It was left as it is`, {
+        cause: fault,
+      });
+    }
+  }
+}
+
+/** Tables in which SQLite keeps statistics for its planner. */
+const isStatistics = (name: string): boolean => /^sqlite_stat\d$/.test(name);
+
+const objects = "SELECT type, name, tbl_name AS of, ifnull(sql, '') AS sql FROM sqlite_schema";
+
+type Schema = ReadonlyMap<string, string>;
+
+/** Every object by name, with what it is. */
+function schemaOf(sqlite: DatabaseSync): Schema {
+  const rows = sqlite.prepare(objects).all();
+  return new Map(
+    rows
+      .filter(({ name }) => !isStatistics(String(name)))
+      .map(({ type, name, of, sql }) => [String(name), JSON.stringify([type, of, sql])]),
+  );
+}
+
+/** @param steps the migrations that lead to the schema */
+function schemaAfter(steps: readonly string[]): Schema {
+  if (steps.length === 0) return new Map();
+  const sqlite = new (loadSqlite().DatabaseSync)(':memory:');
+  try {
+    sqlite.exec(steps.join('\n;\n'));
+    return schemaOf(sqlite);
+  } finally {
+    sqlite.close();
+  }
+}
+
+/**
+ * Compares the objects of a database with those that our own migrations make, before any statement reads from one: a view
+ * or a trigger in the place of a table runs what its author wrote.
+ *
+ * @param steps the migrations that the database says it has had
+ * @throws StorageError corrupt
+ */
+export function checkSchema(sqlite: DatabaseSync, file: string, steps: readonly string[]): void {
+  const expected = schemaAfter(steps);
+  const found = schemaOf(sqlite);
+  const different = [...new Set([...expected.keys(), ...found.keys()])].find(
+    (name) => expected.get(name) !== found.get(name),
+  );
+  if (different === undefined) return;
+  const what = found.has(different) ? (expected.has(different) ? 'another' : 'an unknown') : 'no';
+  throw new StorageError(
+    'corrupt',
+    `${file} is not a database that Oratorio has made: it has ${what} ${JSON.stringify(different)}. It was left as it is. Stop the agent server and move it aside: the next start makes a new one`,
+  );
+}
