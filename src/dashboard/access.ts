@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { type Authenticate, bearerToken, HttpError, sameSecret } from '../http/index.ts';
+import { type Authenticate, bearerToken, HttpError, keyIdOf, type ProvableToken, sameSecret } from '../http/index.ts';
 import { type AuthMethods, defaults, type LoginInput, type LoginResult } from '../protocol/index.ts';
+import type { DashboardTokens } from '../supervise/index.ts';
 
 const { loginTtlMs, logins, loginFailures, loginPauseMs, loginPauseMaxMs } = defaults.dashboard;
 
@@ -8,8 +9,8 @@ const { loginTtlMs, logins, loginFailures, loginPauseMs, loginPauseMaxMs } = def
 export type Caller = 'nobody' | 'token' | 'login';
 
 export interface AccessOptions {
-  /** The token of the user's dashboards as it is now. */
-  readonly token: () => string;
+  /** The tokens of the workspace's dashboards as they are now. */
+  readonly tokens: () => DashboardTokens;
   /** `none`: nobody is asked. Only for listeners that nobody else can reach. */
   readonly auth: 'token' | 'none';
   /** Both, or no log-in. */
@@ -20,16 +21,23 @@ export interface AccessOptions {
   readonly wallClock?: () => number;
 }
 
+/** A log-in; its token is stored whole, because the server must prove to hold it. */
+interface Session {
+  readonly token: string;
+  readonly keyId: string;
+  readonly expiresAt: number;
+}
+
 /**
- * Who may ask: whoever has the token of this user (a file that only the user can read), or has logged in. No cookies: they are
- * sent to every port of a host, and by every page. What log-ins got is kept in memory, hashed, and bounded.
+ * Admits requests with the token of the workspace (a file that only the user can read) or with that of a log-in. No cookies:
+ * they are sent to every port of a host, and by every page. Log-ins are stored in memory, and bounded.
  */
 export class Access {
   readonly #options: AccessOptions;
   readonly #now: () => number;
   readonly #wallClock: () => number;
-  /** Digest of a token → when it ends. Oldest first. */
-  readonly #sessions = new Map<string, number>();
+  /** By the digest of their token; the oldest first. */
+  readonly #sessions = new Map<string, Session>();
   #failures = 0;
   #pausedUntil = 0;
 
@@ -38,6 +46,21 @@ export class Access {
     this.#now = options.now ?? (() => performance.now());
     this.#wallClock = options.wallClock ?? Date.now;
   }
+
+  /** The token that opens the dashboard now. */
+  get token(): string {
+    return this.#options.tokens().current;
+  }
+
+  /** Finds the token that a key id names, for the server proof. */
+  readonly find = (keyId: string): ProvableToken | undefined => {
+    const { current, earlier } = this.#options.tokens();
+    if (keyIdOf(current) === keyId) return { token: current, use: 'token' };
+    const replaced = earlier.find((token) => keyIdOf(token) === keyId);
+    if (replaced !== undefined) return { token: replaced, use: 'exchange' };
+    const session = [...this.#sessions.values()].find((each) => each.keyId === keyId);
+    return session && session.expiresAt > this.#wallClock() ? { token: session.token, use: 'token' } : undefined;
+  };
 
   get methods(): AuthMethods['methods'] {
     if (this.#options.auth === 'none') return ['none'];
@@ -48,7 +71,7 @@ export class Access {
   readonly authenticate: Authenticate<Caller> = (request) => {
     const given = bearerToken(request.header('authorization'));
     if (given !== undefined) {
-      if (sameSecret(given, this.#options.token())) return 'token';
+      if (sameSecret(given, this.token)) return 'token';
       if (this.#isLoggedIn(given)) return 'login';
     }
     if (this.#options.auth === 'none') return 'nobody';
@@ -95,7 +118,7 @@ export class Access {
   #begin(): LoginResult {
     const token = randomBytes(32).toString('base64url');
     const expiresAt = this.#wallClock() + loginTtlMs;
-    this.#sessions.set(digest(token), expiresAt);
+    this.#sessions.set(digest(token), { token, keyId: keyIdOf(token), expiresAt });
     for (const oldest of this.#sessions.keys()) {
       if (this.#sessions.size <= logins) break;
       this.#sessions.delete(oldest);
@@ -105,9 +128,9 @@ export class Access {
 
   #isLoggedIn(token: string): boolean {
     const key = digest(token);
-    const expiresAt = this.#sessions.get(key);
-    if (expiresAt === undefined) return false;
-    if (expiresAt > this.#wallClock()) return true;
+    const session = this.#sessions.get(key);
+    if (session === undefined) return false;
+    if (session.expiresAt > this.#wallClock()) return true;
     this.#sessions.delete(key);
     return false;
   }

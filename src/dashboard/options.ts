@@ -64,6 +64,8 @@ export interface SessionDeletion {
 export interface DashboardOptions {
   readonly workspacePath: string;
   readonly access: Access;
+  /** Whether clients that believe to speak to `host[:port]` speak to this server. */
+  readonly isOwn: (authority: string) => boolean;
   readonly traces: TraceReader;
   readonly feed: TraceFeed;
   /** Has everything that has happened written down: what is read next is as it is. */

@@ -3,6 +3,7 @@ import { StorageError } from '../agent/index.ts';
 import {
   type AnyRoute,
   bytes,
+  createProver,
   empty,
   type Handler,
   HttpError,
@@ -14,7 +15,18 @@ import {
 } from '../http/index.ts';
 import { loadCharts } from '../inspect/index.ts';
 import type { Logger } from '../log/index.ts';
-import { type AuthMethods, dashboardPaths, defaults, LoginInput, type PageInfo, version } from '../protocol/index.ts';
+import {
+  type AuthMethods,
+  dashboardPaths,
+  defaults,
+  ExchangeInput,
+  type ExchangeResult,
+  exchangePath,
+  LoginInput,
+  type PageInfo,
+  proofPaths,
+  version,
+} from '../protocol/index.ts';
 import { automationRoutes } from './automations.ts';
 import { eventPage, singleEvent } from './events.ts';
 import type { Automations, DashboardOptions } from './options.ts';
@@ -117,9 +129,20 @@ function spelled(route: ApiRoute): ApiRoute[] {
   return [route, { ...route, path: `/dashboard${route.path}`, ignoreCase: true }];
 }
 
-/** How to get in: who asks has not got in yet. */
-function openRoutes({ access }: DashboardOptions): ApiRoute[] {
+/** Routes that need no token: they prove the server, or lead to a token. */
+function openRoutes({ access, isOwn }: DashboardOptions): ApiRoute[] {
+  const prover = createProver({ role: 'dashboard', find: access.find, isOwn });
   return [
+    { method: 'GET', path: proofPaths.dashboard, handler: prover.handler },
+    {
+      method: 'POST',
+      path: exchangePath,
+      bodyLimit: 4_096,
+      handler: async (context: RequestContext) => {
+        prover.requireExchange(await context.json(ExchangeInput), context.header('host'));
+        return json(200, { token: access.token } satisfies ExchangeResult);
+      },
+    },
     {
       method: 'GET',
       path: dashboardPaths.auth,

@@ -1,11 +1,10 @@
-import { join } from 'node:path';
 import { openScheduleReader, openTraceReader, StorageError } from '../agent/index.ts';
 import { StoredAutomations } from '../automations/index.ts';
-import { type Config, directoryName, isLoopback } from '../config/index.ts';
-import { createServer, type HttpServer, knownHosts } from '../http/index.ts';
+import { type Config, isLoopback, workspaceStateDirectory } from '../config/index.ts';
+import { createServer, type HttpServer, knownHosts, ownAuthorities, publishedAs } from '../http/index.ts';
 import type { Logger } from '../log/index.ts';
-import { AppServerLock, defaults, type ModuleState, type PageView } from '../protocol/index.ts';
-import { probeLock, readJson } from '../supervise/index.ts';
+import { type AppServerLock, defaults, type ModuleState, type PageView } from '../protocol/index.ts';
+import { type DashboardTokens, isAlive, probeLock, readAppServer, workspaceFiles } from '../supervise/index.ts';
 import { Access } from './access.ts';
 import { dashboardGuard, dashboardHeaders } from './guard.ts';
 import type { RuntimeStatus } from './options.ts';
@@ -19,7 +18,7 @@ export interface ViewerOptions {
   readonly home: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly config: Config;
-  readonly token: () => string;
+  readonly tokens: () => DashboardTokens;
   readonly address: { readonly host: string; readonly port: number };
   /** Rather another port than none. */
   readonly takesAnyPort: boolean;
@@ -57,17 +56,19 @@ export async function openViewer(options: ViewerOptions): Promise<Viewer> {
     );
   }
   if (Auth === 'none') logger.warn('the viewer asks nobody who they are: everybody on this machine can read it');
-  const directory = join(workspacePath, directoryName);
+  const directory = workspaceStateDirectory(home, workspacePath);
   const traces = open(() => openTraceReader(directory));
   const schedules = open(() => openScheduleReader(directory));
+  let listening: HttpServer | undefined;
   const dashboard = createDashboard(
     {
       workspacePath,
-      access: new Access({ token: options.token, auth: Auth, username: Username, password: Password }),
+      access: new Access({ tokens: options.tokens, auth: Auth, username: Username, password: Password }),
+      isOwn: ownAuthorities({ bound: () => listening?.bound, names: AllowedHosts, published: publishedAs(env) }),
       traces,
       feed: polledFeed(traces, (error) => logger.warn('the traces cannot be read', { error })),
       status: statusOf(options, traces),
-      isRunning: ({ lastStatus }) => lastStatus === 'running' && ownerOf(workspacePath) !== undefined,
+      isRunning: ({ lastStatus }) => lastStatus === 'running' && ownerOf(options) !== undefined,
       views,
       config: { home, workspace: workspacePath, env },
       logger,
@@ -95,6 +96,7 @@ export async function openViewer(options: ViewerOptions): Promise<Viewer> {
     'auto',
     (reason) => logger.warn('uWebSockets.js does not load here; serving on node:http instead', { reason }),
   );
+  listening = server;
   const close = async () => {
     dashboard.close();
     await server.close(defaults.http.closeGraceMs);
@@ -134,27 +136,24 @@ async function bind(server: HttpServer, { address, takesAnyPort, logger }: Viewe
   }
 }
 
-/** The agent server that holds the workspace now, as it has published itself. */
-function ownerOf(workspacePath: string): AppServerLock | undefined {
-  const directory = join(workspacePath, directoryName);
-  if (probeLock(join(directory, 'appserver.mutex')) !== 'held') return undefined;
-  const lock = readJson(join(directory, 'appserver.lock'), AppServerLock);
-  return lock.kind === 'ok' ? lock.value : undefined;
+/** The agent server of this home that holds the workspace now. */
+function ownerOf({ home, workspacePath }: Pick<ViewerOptions, 'home' | 'workspacePath'>): AppServerLock | undefined {
+  const files = workspaceFiles(home, workspacePath);
+  if (probeLock(files.mutexPath) !== 'held') return undefined;
+  const read = readAppServer(files);
+  return read.kind === 'ok' && isAlive(read.value.identity) !== 'gone' ? read.value : undefined;
 }
 
-function statusOf(
-  { workspacePath, config }: ViewerOptions,
-  traces: ReturnType<typeof openTraceReader>,
-): () => RuntimeStatus {
+function statusOf(options: ViewerOptions, traces: ReturnType<typeof openTraceReader>): () => RuntimeStatus {
   const startedAt = new Date().toISOString();
   return () => {
-    const owner = ownerOf(workspacePath);
+    const owner = ownerOf(options);
     const running = owner ? traces.sessions({ limit: defaults.dashboard.maxSessionsPerPage, status: 'running' }) : [];
     return {
       pid: process.pid,
       startedAt,
       provider: '',
-      model: config.Model,
+      model: options.config.Model,
       activeTurns: running.length,
       pendingApprovals: 0,
       droppedEvents: 0,

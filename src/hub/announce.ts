@@ -59,12 +59,16 @@ export function announce(
     hub.publish('appserver.exited', path, exitData(event, facts));
     hub.save().catch((error: unknown) => hub.logger.error('the state file could not be written', { error }));
   });
-  actor.on('apiProxy.running', ({ pid }) =>
-    hub.publish('apiProxy.running', path, { pid, endpoint: facts.sidecar?.endpoint ?? '' }),
+  const endpointOf = (sidecar: number) => facts.sidecars.get(sidecar)?.endpoint ?? '';
+  actor.on('apiProxy.running', ({ sidecar, pid }) =>
+    hub.publish('apiProxy.running', path, { pid, endpoint: endpointOf(sidecar) }),
   );
-  actor.on('apiProxy.exited', ({ pid, exitCode, signal, error, stopped }) =>
+  actor.on('apiProxy.unhealthy', ({ sidecar, pid, error, consecutiveFailures }) =>
+    hub.publish('apiProxy.unhealthy', path, { endpoint: endpointOf(sidecar), pid, error, consecutiveFailures }),
+  );
+  actor.on('apiProxy.exited', ({ sidecar, pid, exitCode, signal, error, stopped }) =>
     hub.publish('apiProxy.exited', path, {
-      endpoint: facts.sidecar?.endpoint ?? stored.proxy?.request.endpoint ?? '',
+      endpoint: endpointOf(sidecar),
       pid,
       exitCode,
       signal,

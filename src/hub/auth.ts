@@ -1,4 +1,13 @@
-import { type Authenticate, type bearer, bearerToken } from '../http/index.ts';
+import {
+  type Authenticate,
+  type AuthorityOptions,
+  type bearer,
+  bearerToken,
+  createProver,
+  type Handler,
+  keyIdOf,
+  ownAuthorities,
+} from '../http/index.ts';
 import type { Credentials } from './credentials.ts';
 
 /** Who may post a notification: the holder of the Hub token (scope null), or one agent server for its workspace. */
@@ -15,4 +24,11 @@ export function notifierAuth(hubAuth: ReturnType<typeof bearer>, credentials: Cr
     hubAuth(request);
     return { scope: null };
   };
+}
+
+/** Makes the handler that proves to clients that this Hub holds `token`. */
+export function hubProver(token: string, bound: AuthorityOptions['bound']): Handler {
+  const own = keyIdOf(token);
+  const find = (key: string) => (key === own ? ({ token, use: 'token' } as const) : undefined);
+  return createProver({ role: 'hub', find, isOwn: ownAuthorities({ bound }) }).handler;
 }

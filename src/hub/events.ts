@@ -3,7 +3,7 @@ import type { SseSource } from '../http/index.ts';
 import type { Logger } from '../log/index.ts';
 import { defaults, type HubEvent, type HubEventData, type HubEventKind } from '../protocol/index.ts';
 
-/** The Hub's event stream (specification §6.1). */
+/** The Hub's event stream (specification §6.1). Its first event is `hub.started`; earlier ones wait for it. */
 export interface HubEvents {
   readonly source: SseSource;
   publish<K extends HubEventKind>(kind: K, workspacePath: string | null, data: HubEventData<K>): void;
@@ -23,6 +23,8 @@ type AnyRecord = {
 
 export function createEvents(logger: Logger): HubEvents {
   const counts = new Map<string, number>();
+  /** What happened before `hub.started`: agent servers are adopted while the Hub still opens its address. */
+  let early: (() => void)[] | null = [];
   const log = new EventLog<AnyRecord>({
     maxEvents: defaults.sse.ringEvents,
     maxBytes: defaults.sse.ringBytes,
@@ -32,12 +34,22 @@ export function createEvents(logger: Logger): HubEvents {
     },
     onSubscriberError: (error) => logger.error('an event subscriber failed', { error }),
   });
+  function append<K extends HubEventKind>(kind: K, workspacePath: string | null, data: HubEventData<K>): void {
+    const record = { kind, at: new Date().toISOString(), workspacePath, data } as HubEvent;
+    log.append(record);
+    counts.set(kind, (counts.get(kind) ?? 0) + 1);
+  }
+
   return {
     source: log,
     publish(kind, workspacePath, data) {
-      const record = { kind, at: new Date().toISOString(), workspacePath, data } as HubEvent;
-      log.append(record);
-      counts.set(kind, (counts.get(kind) ?? 0) + 1);
+      if (early !== null && kind !== 'hub.started') {
+        early.push(() => append(kind, workspacePath, data));
+        return;
+      }
+      append(kind, workspacePath, data);
+      for (const publishLater of early ?? []) publishLater();
+      early = null;
     },
     counts: () => counts,
     subscribers: () => log.subscribers,

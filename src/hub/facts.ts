@@ -1,9 +1,9 @@
 import type { SupervisionPolicy } from '../../machines/index.ts';
 import type { Logger } from '../log/index.ts';
-import type { HubEventData, HubEventKind, ServiceName, ServiceStatus } from '../protocol/index.ts';
+import type { HubEventData, HubEventKind, ProcessIdentity, ServiceName, ServiceStatus } from '../protocol/index.ts';
 import type { PortAllocator } from '../supervise/index.ts';
 import type { Credentials } from './credentials.ts';
-import type { Sidecar, SidecarWish } from './sidecar-request.ts';
+import type { Sidecar, SidecarRequests } from './sidecar-request.ts';
 import type { StoredWorkspace } from './store.ts';
 
 /** What all workspaces of one Hub share. */
@@ -53,14 +53,16 @@ export interface WorkspaceFacts {
   passEnvironment: readonly string[];
   /** How often liveness is asked for, how long an answer may take, and how much idleness is worth telling (0: none). */
   probe: { readonly intervalMs: number; readonly timeoutMs: number; readonly idleStopMs: number };
-  /** The sidecar that runs or will run with the next start. */
+  /** Requested sidecars with their keys. Which one applies is decided in the machine, by number. */
+  readonly sidecars: SidecarRequests;
+  /** The sidecar that the launch document of the present start names. */
   sidecar: Sidecar | null;
-  /** A later request asked for another sidecar than the one that runs: the next start takes it. */
-  pendingWish: SidecarWish;
   lockOwner: LockOwner | null;
-  /** Size of the stderr log when this incarnation began: its own output starts here. */
-  stderrFrom: number;
-  sidecarStderrFrom: number;
+  /** The server that runs without a Hub, to notice its end. Never signalled, never saved. */
+  external: ProcessIdentity | null;
+  /** Size of the stderr log when the process of this incarnation was spawned; null before that. */
+  stderrFrom: number | null;
+  sidecarStderrFrom: number | null;
 }
 
 /** Looks a supervised workspace up by its canonical path: one machine, provided once, serves all workspaces. */

@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type ActorRefFrom, createActor, fromPromise } from 'xstate';
 import { hubMachine } from '../../machines/index.ts';
@@ -12,23 +11,27 @@ import {
   acquireLock,
   ensurePrivateDirectory,
   type Lock,
+  lockHolder,
+  ownIdentity,
   PortAllocator,
   readJson,
   removeStaleTemps,
-  writeFileAtomicAsync,
 } from '../supervise/index.ts';
 import { type HubTelemetry, startHubTelemetry } from '../telemetry/index.ts';
 import { configuredPolicy, policyOf } from './actors/plan-launch.ts';
 import { endLeftovers } from './actors/prepare.ts';
+import { watchAddress } from './actors/watch-address.ts';
+import { createAddress, type PublishedAddress } from './address.ts';
 import { type Credentials, createToken, loadCredentials } from './credentials.ts';
 import { createEvents, type HubEvents } from './events.ts';
 import type { HubServices } from './facts.ts';
 import { createInspection, type Inspection } from './inspection.ts';
 import { createRegistry, type Registry } from './registry.ts';
 import { openServer } from './server.ts';
-import { createStore, type WorkspaceStore } from './store.ts';
+import { createStore, type StoredWorkspace, type WorkspaceStore } from './store.ts';
 import type { Workspace } from './workspace.ts';
 import { createPathResolver } from './workspace-path.ts';
+import { workspaceProblem } from './workspace-problem.ts';
 
 export interface HubOptions {
   /** User home, `$ORATORIO_HOME`; the Hub's state is in `hub` in it. */
@@ -47,8 +50,8 @@ export interface HubOptions {
 /** How the life of this process as a Hub ended. */
 export type HubOutcome =
   | { readonly kind: 'stopped'; readonly problem: string | null }
-  /** Another Hub serves this home; its address, when it has published one. */
-  | { readonly kind: 'yielded'; readonly to: HubLock | null }
+  /** Another Hub serves this home: its address when published, its process id when known. */
+  | { readonly kind: 'yielded'; readonly to: HubLock | null; readonly pid: number | null }
   | { readonly kind: 'failed'; readonly error: string };
 
 export interface Hub {
@@ -78,10 +81,12 @@ interface Held {
   readonly inspection: Inspection;
   readonly telemetry: HubTelemetry;
   readonly registry: Registry;
+  readonly services: HubServices;
   readonly store: WorkspaceStore;
   recoveries: readonly Promise<boolean>[];
   server: HttpServer | null;
   apiBaseUrl: string;
+  address: PublishedAddress | null;
 }
 
 /**
@@ -121,7 +126,7 @@ export function startHub(options: HubOptions): Hub {
     };
     const registry = createRegistry({
       hub: services,
-      resolvePath: createPathResolver(),
+      resolvePath: createPathResolver(home),
       policyOf: (path) => configuredPolicy(services, path) ?? policyOf(options.config, policy),
       seed: () => randomBytes(4).readInt32LE(),
       observe(actor, path) {
@@ -139,11 +144,19 @@ export function startHub(options: HubOptions): Hub {
       inspection,
       telemetry,
       registry,
+      services,
       store,
       recoveries: [],
       server: null,
       apiBaseUrl: '',
+      address: null,
     };
+  }
+
+  function addressOf({ lock, token, startedAt, apiBaseUrl }: Held): PublishedAddress {
+    const identity = ownIdentity();
+    const { version } = options;
+    return createAddress(lockFile, lock, { pid: identity.pid, apiBaseUrl, token, startedAt, version, identity });
   }
 
   function status(): HubStatus {
@@ -184,16 +197,22 @@ export function startHub(options: HubOptions): Hub {
             mine.apiBaseUrl = apiBaseUrl;
           },
         });
-        await publishLock(lockFile, mine, options.version);
+        mine.address = addressOf(mine);
+        await mine.address.publish();
         return { apiBaseUrl: mine.apiBaseUrl };
       }),
       recover: fromPromise(async () => ({
         adopted: (await Promise.all(claimed().recoveries)).filter(Boolean).length,
       })),
+      watchAddress: watchAddress(() => {
+        const { address } = claimed();
+        if (!address) throw new Error('the Hub has no address yet');
+        return address;
+      }, logger),
       drain: fromPromise<void, { mode: 'stop' | 'detach' }>(async ({ input }) => {
         if (input.mode === 'stop') await claimed().registry.stopAll();
       }),
-      close: fromPromise(async () => close(claimed(), lockFile)),
+      close: fromPromise(async () => close(claimed())),
     },
   });
 
@@ -211,24 +230,27 @@ export function startHub(options: HubOptions): Hub {
     actor.send({ type: 'SHUTDOWN', mode });
   }
 
-  const { serving, outcome } = follow(actor, () => readPublished(lockFile));
+  const { serving, outcome } = follow(actor, () => whoServes(statePath));
   inspection.observeHub(actor);
   telemetry.observe(actor, 'hub');
   actor.start();
   return { serving, outcome, shutdown };
 }
 
-function readPublished(lockFile: string): HubLock | null {
-  const read = readJson(lockFile, HubLock);
-  return read.kind === 'ok' ? read.value : null;
+/** The Hub that holds the lock of this home. The kernel knows its process on Linux, also when its lock file is damaged. */
+function whoServes(statePath: string): Omit<Extract<HubOutcome, { kind: 'yielded' }>, 'kind'> {
+  const read = readJson(join(statePath, 'hub.lock'), HubLock);
+  const holder = lockHolder(join(statePath, 'hub.mutex'));
+  const to = read.kind === 'ok' && (holder === null || read.value.pid === holder) ? read.value : null;
+  return { to, pid: holder ?? to?.pid ?? null };
 }
 
-function follow(actor: ActorRefFrom<typeof hubMachine>, published: () => HubLock | null) {
+function follow(actor: ActorRefFrom<typeof hubMachine>, winner: () => ReturnType<typeof whoServes>) {
   const outcome = new Promise<HubOutcome>((resolve) => {
     const decide = () => {
       const snapshot = actor.getSnapshot();
       const { lastError } = snapshot.context;
-      if (snapshot.matches('yielded')) resolve({ kind: 'yielded', to: published() });
+      if (snapshot.matches('yielded')) resolve({ kind: 'yielded', ...winner() });
       else if (snapshot.matches('failed')) resolve({ kind: 'failed', error: lastError ?? 'unknown' });
       else resolve({ kind: 'stopped', problem: lastError });
     };
@@ -245,45 +267,46 @@ function follow(actor: ActorRefFrom<typeof hubMachine>, published: () => HubLock
  * Everything an earlier Hub knew is under supervision before the first request is answered, so that no request can start
  * a second server of a workspace. Returns what is still to be waited for.
  */
-function restoreKnown({ registry, store }: Held, logger: Logger): readonly Promise<boolean>[] {
+function restoreKnown({ registry, services, store }: Held, logger: Logger): readonly Promise<boolean>[] {
   const { workspaces, problem } = store.load();
   if (problem) logger.warn('the list of known workspaces cannot be used and is begun anew', { problem });
-  return workspaces.map((stored) =>
-    recoverWorkspace(registry.restore(stored), logger).catch((error: unknown) => {
-      logger.error('a workspace could not be recovered', { workspacePath: stored.canonicalWorkspacePath, error });
+  const recover = async (stored: StoredWorkspace): Promise<boolean> => {
+    const workspacePath = stored.canonicalWorkspacePath;
+    try {
+      const lastError = workspaceProblem(services, workspacePath);
+      if (lastError !== undefined) logger.warn('a known workspace cannot be used', { workspacePath, lastError });
+      const restored = registry.restore(lastError === undefined ? stored : { ...stored, lastError });
+      return await recoverWorkspace(registry, restored, logger);
+    } catch (error) {
+      logger.error('a workspace could not be recovered', { workspacePath, error });
       return false;
-    }),
-  );
+    }
+  };
+  return workspaces.map(recover);
 }
 
 /** Adopts what still lives of what an earlier Hub started, and ends a sidecar that was left without its server. */
-async function recoverWorkspace(workspace: Workspace, logger: Logger): Promise<boolean> {
-  const { server, proxy } = workspace.facts.stored;
-  if (server) {
-    workspace.send({ type: 'ADOPT', proxy: proxy ? 'keep' : 'none' });
+async function recoverWorkspace(registry: Registry, workspace: Workspace, logger: Logger): Promise<boolean> {
+  const { server, external, proxy } = workspace.facts.stored;
+  if (server || external) {
+    registry.adopt(workspace);
     const { context } = await workspace.settled();
     const message = context.hasProcess ? 'adopted an agent server' : 'an agent server has ended meanwhile';
     logger.info(message, { workspacePath: workspace.path, pid: context.pid });
     if (context.hasProcess) return true;
   }
-  if (proxy) await endLeftovers(proxy);
+  if (proxy) await endLeftovers(logger, proxy);
   return false;
 }
 
-async function publishLock(lockFile: string, { token, startedAt, apiBaseUrl }: Held, version: string): Promise<void> {
-  const content: HubLock = { pid: process.pid, apiBaseUrl, token, startedAt, version };
-  await writeFileAtomicAsync(lockFile, `${JSON.stringify(content, null, 2)}\n`);
-}
-
-/** Streams end after their last event, the address is withdrawn if it is still ours, and the lock is let go last. */
-async function close(mine: Held, lockFile: string): Promise<void> {
+/** Streams end after their last event, the address is withdrawn if it is still ours, and the lock is released last. */
+async function close(mine: Held): Promise<void> {
   mine.registry.releaseAll();
   mine.events.end();
   mine.inspection.end();
   await mine.server?.close(defaults.http.closeGraceMs);
   await mine.store.flush();
   await mine.telemetry.stop();
-  const published = readPublished(lockFile);
-  if (published?.pid === process.pid && published.startedAt === mine.startedAt) rmSync(lockFile, { force: true });
+  mine.address?.withdraw();
   mine.lock.release();
 }

@@ -1,12 +1,13 @@
 import { basename } from 'node:path';
-import { AppServerLock, type AppServerRecord, defaults } from '../protocol/index.ts';
-import { isAlive, probeLock, readJson } from '../supervise/index.ts';
-import { workspaceFiles } from './actors/prepare.ts';
+import { workspaceTrust } from '../config/index.ts';
+import { type AppServerRecord, defaults } from '../protocol/index.ts';
+import { isAlive, probeLock, readAppServer, workspaceFiles } from '../supervise/index.ts';
 import type { HubServices } from './facts.ts';
 import { introduce } from './probe.ts';
 import type { WorkspacePath } from './workspace-path.ts';
 
-function restingRecord({ requested, canonical }: WorkspacePath): AppServerRecord {
+function restingRecord({ home }: HubServices, { requested, canonical }: WorkspacePath): AppServerRecord {
+  const { trust, restrictedSettings } = workspaceTrust({ home, workspace: canonical });
   return {
     workspacePath: requested,
     canonicalWorkspacePath: canonical,
@@ -27,6 +28,8 @@ function restingRecord({ requested, canonical }: WorkspacePath): AppServerRecord
     nextAttemptAt: null,
     lastStartedAt: null,
     lastExitedAt: null,
+    trust,
+    restrictedSettings: [...restrictedSettings],
   };
 }
 
@@ -39,10 +42,10 @@ export async function inspectStranger(
   path: WorkspacePath,
   known: AppServerRecord | undefined,
 ): Promise<AppServerRecord> {
-  const record = known ?? restingRecord(path);
-  const files = workspaceFiles(path.canonical);
+  const record = known ?? restingRecord(hub, path);
+  const files = workspaceFiles(hub.home, path.canonical);
   if (probeLock(files.mutexPath) !== 'held') return record;
-  const read = readJson(files.lockPath, AppServerLock);
+  const read = readAppServer(files);
   if (read.kind !== 'ok' || isAlive(read.value.identity) !== 'alive') return record;
   const lock = read.value;
   try {
@@ -53,7 +56,7 @@ export async function inspectStranger(
     );
     const services = Object.entries(lock.endpoints).map(([name, url]) => [
       name,
-      { state: 'external', url, reason: null },
+      { state: 'external', url, reason: lock.serviceNotes?.[name] ?? null },
     ]);
     return {
       ...record,

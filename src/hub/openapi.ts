@@ -214,10 +214,13 @@ const exampleRecord: v.InferInput<typeof AppServerRecord> = {
   nextAttemptAt: null,
   lastStartedAt: startedAt,
   lastExitedAt: null,
+  trust: 'trusted',
+  restrictedSettings: [],
 };
 /** By operation. The tests hold every example against its schema. */
 const responseExamples: Readonly<Record<string, unknown>> = {
   getStatus: exampleStatus,
+  prove: { proof: '3q2-7wAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA', use: 'token', instance: 'c2VydmVy' },
   shutDown: { ok: true },
   listAppServers: [exampleRecord],
   ensureAppServer: exampleRecord,

@@ -1,11 +1,13 @@
 import { basename } from 'node:path';
 import type { SnapshotFrom } from 'xstate';
 import type { AgentServerContext, agentServerMachine } from '../../machines/index.ts';
+import type { WorkspaceTrust } from '../config/index.ts';
 import {
   type AppServerRecord,
   type AppServerState,
   appServerStates,
   defaults,
+  type ServiceName,
   type ServiceStatus,
 } from '../protocol/index.ts';
 import { logFiles, readTail, redact } from '../supervise/index.ts';
@@ -33,7 +35,8 @@ export function phaseOf(snapshot: AgentServerSnapshot): string {
   return names.join('.');
 }
 
-function tailSince(logDirectory: string, from: number, secrets: Iterable<string>): string | null {
+function tailSince(logDirectory: string, from: number | null, secrets: Iterable<string>): string | null {
+  if (from === null) return null;
   const file = logFiles(logDirectory).stderr;
   const size = sizeOf(file);
   // A log that has become shorter was cut, and what is left of it is of this run.
@@ -43,7 +46,7 @@ function tailSince(logDirectory: string, from: number, secrets: Iterable<string>
   return redact(readTail(file, bytes), [...secrets]).trimEnd() || null;
 }
 
-/** What this incarnation has written to standard error last, tokens removed; null when nothing. */
+/** The last standard error output of this incarnation, tokens removed; null without output or without a process. */
 export function recentStderr(facts: WorkspaceFacts): string | null {
   return tailSince(facts.logDirectory, facts.stderrFrom, facts.secrets);
 }
@@ -53,16 +56,24 @@ export function sidecarStderr(facts: WorkspaceFacts): string | null {
   return tailSince(`${facts.logDirectory}/sidecar`, facts.sidecarStderrFrom, facts.secrets);
 }
 
-const proxyStates = { none: 'disabled', starting: 'allocated', running: 'running', exited: 'exited' } as const;
+const proxyStates = {
+  none: 'disabled',
+  starting: 'allocated',
+  running: 'running',
+  unhealthy: 'unavailable',
+  exited: 'exited',
+} as const;
 
 function sidecarStatus(context: AgentServerContext, facts: WorkspaceFacts): ServiceStatus {
-  const url = facts.sidecar?.endpoint ?? null;
-  if (facts.pendingWish !== undefined) {
-    const reason = 'A later request asked for another sidecar; restart the workspace to apply it.';
+  const { proxy, proxyError, pendingSidecar } = context;
+  const url = facts.sidecars.get(context.proxySidecar ?? context.sidecar)?.endpoint ?? null;
+  if (proxy === 'unhealthy' || proxy === 'exited') return { state: proxyStates[proxy], url, reason: proxyError };
+  if (pendingSidecar !== null) {
+    const reason = 'Another sidecar was requested; a restart with that apiProxy applies it.';
     return { state: 'restartRequired', url, reason };
   }
-  if (context.proxy === 'none') return { state: 'disabled', url: null, reason: 'No sidecar was requested.' };
-  return { state: proxyStates[context.proxy], url, reason: context.proxy === 'exited' ? context.proxyError : null };
+  if (proxy === 'none') return { state: 'disabled', url: null, reason: 'No sidecar was requested.' };
+  return { state: proxyStates[proxy], url, reason: null };
 }
 
 function serviceStatus(state: AppServerState, context: AgentServerContext, facts: WorkspaceFacts) {
@@ -71,9 +82,9 @@ function serviceStatus(state: AppServerState, context: AgentServerContext, facts
   if (context.ownership === 'external') {
     const external = Object.entries(facts.endpoints).map(([name, url]): [string, ServiceStatus] => [
       name,
-      { state: 'external', url, reason: null },
+      { state: 'external', url, reason: facts.services[name as ServiceName]?.reason ?? null },
     ]);
-    return { ...Object.fromEntries(external), ...(facts.pendingWish !== undefined && { apiProxy }) };
+    return { ...Object.fromEntries(external), ...(context.pendingSidecar !== null && { apiProxy }) };
   }
   const services = { ...facts.services };
   if (state === 'exited') {
@@ -87,8 +98,8 @@ function serviceStatus(state: AppServerState, context: AgentServerContext, facts
 
 function endpointsNow(state: AppServerState, context: AgentServerContext, facts: WorkspaceFacts) {
   if (state === 'stopped' || state === 'exited') return {};
-  if (context.proxy !== 'running' || !facts.sidecar) return { ...facts.endpoints };
-  return { ...facts.endpoints, apiProxy: facts.sidecar.endpoint };
+  const sidecar = context.proxy === 'running' ? facts.sidecars.get(context.proxySidecar) : null;
+  return sidecar ? { ...facts.endpoints, apiProxy: sidecar.endpoint } : { ...facts.endpoints };
 }
 
 /** The record of specification §2.4, from the statechart and what is kept beside it. */
@@ -96,6 +107,7 @@ export function recordOf(
   snapshot: AgentServerSnapshot,
   facts: WorkspaceFacts,
   nextAttemptAt: string | null,
+  { trust, restrictedSettings }: WorkspaceTrust,
 ): AppServerRecord {
   const { context } = snapshot;
   const { stored } = facts;
@@ -121,5 +133,7 @@ export function recordOf(
     nextAttemptAt,
     lastStartedAt: stored.lastStartedAt,
     lastExitedAt: stored.lastExitedAt,
+    trust,
+    restrictedSettings: [...restrictedSettings],
   };
 }

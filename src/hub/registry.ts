@@ -1,15 +1,22 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { FailureKind, SupervisionPolicy } from '../../machines/index.ts';
+import type { FailureKind, SidecarReference, SupervisionPolicy } from '../../machines/index.ts';
 import type { AppServerRecord } from '../protocol/index.ts';
-import { workspaceFiles } from './actors/prepare.ts';
+import { workspaceLockPath } from '../supervise/index.ts';
 import { hubError } from './errors.ts';
 import type { HubServices, WorkspaceFacts } from './facts.ts';
 import { inspectStranger } from './inspect-stranger.ts';
 import { type AgentServerSnapshot, publicState, recentStderr } from './record.ts';
-import { differs, parseSidecarWish, type SidecarWish } from './sidecar-request.ts';
+import { parseSidecarRequest, type SidecarRequest } from './sidecar-request.ts';
 import type { StoredWorkspace } from './store.ts';
-import { createFacts, createWorkspace, provideMachine, type Workspace, type WorkspaceOptions } from './workspace.ts';
+import {
+  createFacts,
+  createWorkspace,
+  provideMachine,
+  sidecarOf,
+  type Workspace,
+  type WorkspaceOptions,
+} from './workspace.ts';
 import type { WorkspacePath } from './workspace-path.ts';
 
 export interface RegistryOptions {
@@ -27,6 +34,8 @@ export interface Registry {
   readonly workspaces: ReadonlyMap<string, Workspace>;
   /** Puts a workspace that an earlier Hub knew under supervision, at rest. */
   restore(stored: StoredWorkspace): Workspace;
+  /** Takes over what still runs of a restored workspace. */
+  adopt(workspace: Workspace): void;
   /** `POST /v1/appservers/ensure`. Synchronous when the server already runs. */
   ensure(request: EnsureOptions): Workspace | AppServerRecord | Promise<Workspace | AppServerRecord>;
   /** `GET /v1/appservers/by-workspace`: changes nothing. */
@@ -35,6 +44,10 @@ export interface Registry {
   stop(path: unknown): Promise<AppServerRecord>;
   restart(path: unknown, apiProxy: unknown): Promise<AppServerRecord>;
   find(path: unknown): Workspace | undefined;
+  /**
+   * @throws HttpError `workspaceNotFound` unless `path` is a workspace, or was one that is known
+   */
+  check(path: unknown): void;
   /** Stops every managed agent server; resolves when all are at rest. */
   stopAll(): Promise<void>;
   /** Stops watching; every process lives on. */
@@ -47,8 +60,6 @@ export interface EnsureOptions {
   readonly apiProxy: unknown;
 }
 
-type Wish = 'keep' | 'replace' | 'none';
-
 const errorCodes: Record<FailureKind, Parameters<typeof hubError>[0]> = {
   startFailed: 'appServerStartFailed',
   crashed: 'appServerStartFailed',
@@ -60,28 +71,39 @@ const errorCodes: Record<FailureKind, Parameters<typeof hubError>[0]> = {
   workspaceGone: 'workspaceNotFound',
 };
 
-/** What an `ensure` or `restart` that did not end in `running` is answered with (specification §7.1). */
-function failureOf(workspace: Workspace, snapshot: AgentServerSnapshot) {
+/** True when clients may be sent to the server: it is ready, and so is the sidecar it was configured with. */
+function isServing(snapshot: AgentServerSnapshot): boolean {
+  return snapshot.matches('running') && (snapshot.context.sidecar === null || snapshot.context.proxy === 'running');
+}
+
+/** The refusal of an `ensure` or `restart` whose server or sidecar is not ready (specification §7.1). */
+function failureOf(workspace: Workspace, snapshot: AgentServerSnapshot, requested: string) {
   const { context } = snapshot;
   const { facts, path } = workspace;
+  if (snapshot.matches('running')) return sidecarFailure(context.proxyError, requested);
   const kind = context.failureKind ?? 'startFailed';
   const message =
     context.lastError ?? `The agent server is ${publicState(snapshot)}; it was stopped while it was starting.`;
+  if (kind === 'apiProxy') return sidecarFailure(message, requested);
   if (kind === 'workspaceLocked') {
-    const lockPath = facts.lockOwner?.lockPath ?? workspaceFiles(path).lockPath;
-    return hubError('workspaceLocked', message, { workspacePath: path, pid: facts.lockOwner?.pid ?? null, lockPath });
+    const lockPath = facts.lockOwner?.lockPath ?? workspaceLockPath(path);
+    const pid = facts.lockOwner?.pid ?? null;
+    return hubError('workspaceLocked', message, { workspacePath: requested, pid, lockPath });
   }
-  const stage = kind === 'apiProxy' ? { stage: 'apiProxy' } : {};
   const exit =
     context.exitCode === null && context.signal === null ? {} : { exitCode: context.exitCode, signal: context.signal };
   const stderr = context.ownership === 'external' ? null : recentStderr(facts);
   return hubError(errorCodes[kind], message, {
-    workspacePath: path,
-    ...stage,
+    workspacePath: requested,
     error: message,
     ...exit,
     ...(stderr !== null && { recentStderr: stderr }),
   });
+}
+
+function sidecarFailure(error: string | null, workspacePath: string) {
+  const message = error ?? 'The sidecar is not ready.';
+  return hubError('appServerStartFailed', message, { workspacePath, stage: 'apiProxy', error: message });
 }
 
 export function createRegistry(options: RegistryOptions): Registry {
@@ -112,19 +134,22 @@ export function createRegistry(options: RegistryOptions): Registry {
   }
 
   function open({ requested, canonical }: WorkspacePath): Workspace {
-    return (
-      workspaces.get(canonical) ??
-      add({
-        workspacePath: requested,
-        canonicalWorkspacePath: canonical,
-        server: null,
-        proxy: null,
-        exitCode: null,
-        lastError: null,
-        lastStartedAt: null,
-        lastExitedAt: null,
-      })
-    );
+    const known = workspaces.get(canonical);
+    if (known) {
+      known.lastRequested(requested);
+      return known;
+    }
+    return add({
+      workspacePath: requested,
+      canonicalWorkspacePath: canonical,
+      server: null,
+      external: false,
+      proxy: null,
+      exitCode: null,
+      lastError: null,
+      lastStartedAt: null,
+      lastExitedAt: null,
+    });
   }
 
   /** A workspace whose directory has been deleted or moved is still known by the path it had. */
@@ -142,73 +167,49 @@ export function createRegistry(options: RegistryOptions): Registry {
       return resolvePath(path);
     } catch (error) {
       const known = find(path);
-      if (known) return { requested: known.facts.stored.workspacePath, canonical: known.path };
+      if (known) return { requested: String(path), canonical: known.path };
       throw error;
     }
   }
 
-  /** Tells the machine how the sidecar is wished, and keeps what it must not know. */
-  function takeWish(workspace: Workspace, asked: SidecarWish): { proxy?: Wish } {
-    const { facts } = workspace;
-    const wish = asked ?? facts.pendingWish;
-    facts.pendingWish = undefined;
-    if (wish === undefined) return {};
-    const replaces = differs(wish, facts.sidecar);
-    if (wish === 'none') {
-      facts.sidecar = null;
-      return { proxy: 'none' };
+  /** The request as the machine takes it: by number, for the key stays outside. */
+  function choice({ facts, snapshot }: Workspace, request: SidecarRequest): { sidecar?: SidecarReference } {
+    if (request === undefined) return {};
+    if (request === 'none') return { sidecar: 'none' };
+    const { sidecar, provenSidecar, pendingSidecar, proxySidecar } = snapshot().context;
+    facts.secrets.add(request.apiKey);
+    return { sidecar: facts.sidecars.numberOf(request, [sidecar, provenSidecar, pendingSidecar, proxySidecar]) };
+  }
+
+  /** @param shares the caller named no sidecar and waits for a start that another request began */
+  async function reachServing(workspace: Workspace, requested: string, shares = false): Promise<Workspace> {
+    const snapshot = await workspace.settled((now) => !now.matches('running') || now.context.proxy !== 'starting');
+    if (isServing(snapshot)) return workspace;
+    const { failureKind, sidecar, provenSidecar } = snapshot.context;
+    // The sidecar that failed was requested by another caller: this one goes on without it.
+    if (shares && failureKind === 'apiProxy' && sidecar !== provenSidecar) {
+      workspace.send({ type: 'ENSURE' });
+      return reachServing(workspace, requested);
     }
-    facts.sidecar = wish;
-    facts.secrets.add(wish.apiKey);
-    return { proxy: replaces ? 'replace' : 'keep' };
-  }
-
-  /** A server that runs is never disturbed by an `ensure`: a sidecar it does not have is noted for the next start. */
-  function noteWish(workspace: Workspace, wish: SidecarWish): void {
-    if (wish === undefined) return;
-    const { facts } = workspace;
-    const active = workspace.snapshot().context.wantsProxy ? facts.sidecar : null;
-    facts.pendingWish = differs(wish, active) ? wish : undefined;
-    workspace.touch();
-  }
-
-  /** An operator's stop ends the wish for a sidecar too. */
-  function forgetSidecar({ facts, touch }: Workspace): void {
-    facts.pendingWish = undefined;
-    facts.sidecar = null;
-    facts.stored.proxy = null;
-    touch();
-  }
-
-  async function reachRunning(workspace: Workspace): Promise<Workspace> {
-    const snapshot = await workspace.settled();
-    if (snapshot.matches('running')) return workspace;
-    throw failureOf(workspace, snapshot);
+    throw failureOf(workspace, snapshot, requested);
   }
 
   function ensure(request: EnsureOptions): Workspace | AppServerRecord | Promise<Workspace | AppServerRecord> {
-    const wish = parseSidecarWish(request.apiProxy);
+    const sidecar = parseSidecarRequest(request.apiProxy);
     const path = resolvePath(request.workspacePath);
     if (!request.startIfMissing) return inspectPath(path);
     const workspace = open(path);
-    const snapshot = workspace.snapshot();
-    if (snapshot.matches('running')) {
-      noteWish(workspace, wish);
-      if (snapshot.context.proxy === 'exited') workspace.send({ type: 'ENSURE' });
-      return workspace;
-    }
-    if (snapshot.matches('starting')) {
-      noteWish(workspace, wish);
-      return reachRunning(workspace);
-    }
-    workspace.send({ type: 'ENSURE', ...takeWish(workspace, wish) });
-    return reachRunning(workspace);
+    const before = workspace.snapshot();
+    if (sidecar === undefined && isServing(before)) return workspace;
+    workspace.send({ type: 'ENSURE', ...choice(workspace, sidecar) });
+    const shares = sidecar === undefined && before.matches('starting');
+    return isServing(workspace.snapshot()) ? workspace : reachServing(workspace, path.requested, shares);
   }
 
   function inspectPath(path: WorkspacePath): Promise<AppServerRecord> | AppServerRecord {
     const workspace = workspaces.get(path.canonical);
-    if (workspace && !workspace.snapshot().matches('stopped')) return workspace.record();
-    return inspectStranger(hub, path, workspace?.record());
+    if (workspace && !workspace.snapshot().matches('stopped')) return workspace.record(path.requested);
+    return inspectStranger(hub, path, workspace?.record(path.requested));
   }
 
   async function stop(path: unknown): Promise<AppServerRecord> {
@@ -217,25 +218,27 @@ export function createRegistry(options: RegistryOptions): Registry {
     if (!workspace) return inspectPath(resolved);
     workspace.send({ type: 'STOP', reason: 'user' });
     const snapshot = await workspace.settled();
-    if (snapshot.matches('stopping')) throw failureOf(workspace, snapshot);
-    if (snapshot.matches('stopped')) forgetSidecar(workspace);
-    return workspace.record();
+    if (snapshot.matches('stopping')) throw failureOf(workspace, snapshot, resolved.requested);
+    // The request for a sidecar ends with a stop on request.
+    if (snapshot.matches('stopped')) workspace.facts.stored.proxy = null;
+    return workspace.record(resolved.requested);
   }
 
   async function restart(path: unknown, apiProxy: unknown): Promise<AppServerRecord> {
-    const wish = parseSidecarWish(apiProxy);
-    const workspace = open(resolvePath(path));
+    const sidecar = parseSidecarRequest(apiProxy);
+    const { requested, canonical } = resolvePath(path);
+    const workspace = open({ requested, canonical });
     const { context } = workspace.snapshot();
     if (context.hasProcess && context.ownership === 'external') {
-      const lockPath = workspaceFiles(workspace.path).lockPath;
+      const lockPath = workspaceLockPath(workspace.path);
       throw hubError('workspaceLocked', 'The agent server was started outside the Hub; restart it there.', {
-        workspacePath: workspace.path,
+        workspacePath: requested,
         pid: context.pid,
         lockPath,
       });
     }
-    workspace.send({ type: 'RESTART', ...takeWish(workspace, wish) });
-    return (await reachRunning(workspace)).record();
+    workspace.send({ type: 'RESTART', ...choice(workspace, sidecar) });
+    return (await reachServing(workspace, requested)).record(requested);
   }
 
   async function stopForGood(workspace: Workspace): Promise<void> {
@@ -252,6 +255,10 @@ export function createRegistry(options: RegistryOptions): Registry {
   return {
     workspaces,
     restore: add,
+    adopt(workspace) {
+      const sidecar = sidecarOf(workspace.facts.stored) ?? 'none';
+      workspace.send({ type: 'ADOPT', ...choice(workspace, sidecar) });
+    },
     ensure,
     inspect: (path) => inspectPath(resolveKnown(path)),
     list: () =>
@@ -260,11 +267,12 @@ export function createRegistry(options: RegistryOptions): Registry {
         .sort((left, right) => (left.canonicalWorkspacePath < right.canonicalWorkspacePath ? -1 : 1)),
     stop,
     restart,
+    check: (path) => void resolveKnown(path),
     find: (path) => workspaces.get(resolveKnown(path).canonical),
     stopAll,
     releaseAll() {
+      // They stay known: a write of the state that waits for its turn collects them after this.
       for (const workspace of workspaces.values()) workspace.release();
-      workspaces.clear();
     },
   };
 }

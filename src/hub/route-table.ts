@@ -16,7 +16,9 @@ import {
   NotificationRequest,
   NotificationResponse,
   PageInfo,
+  proofPaths,
   RestartInput,
+  ServerProof,
   ServiceStatus,
   ShutdownResponse,
   StopInput,
@@ -32,6 +34,7 @@ export const hubRequestSchemas = {
 } as const;
 export const hubResponseSchemas = {
   HubStatus,
+  ServerProof,
   ServiceStatus,
   AppServerRecord,
   ShutdownResponse,
@@ -94,6 +97,19 @@ export const hubRoutes = {
     summary: 'Who serves here: version, process, state directory, capabilities.',
     response: { kind: 'json', schema: 'HubStatus' },
     errors: [],
+    deadlineMs: requestDeadlineMs,
+  },
+  prove: {
+    method: 'GET',
+    path: proofPaths.hub,
+    auth: false,
+    summary: 'Proves that this Hub holds the token of a client, before the client sends it.',
+    query: [
+      { name: 'nonce', required: true, description: '16 to 64 random bytes in base64url; a new one for each request.' },
+      { name: 'key', required: true, description: 'Id of the token: the first 22 characters of its key MAC.' },
+    ],
+    response: { kind: 'json', schema: 'ServerProof' },
+    errors: ['invalidRequest', 'unauthorized'],
     deadlineMs: requestDeadlineMs,
   },
   shutDown: {

@@ -5,7 +5,7 @@ import type { Logger } from '../log/index.ts';
 import { defaults, type HubStatus } from '../protocol/index.ts';
 import { dashboardToken } from '../supervise/index.ts';
 import type { HubTelemetry } from '../telemetry/index.ts';
-import { notifierAuth } from './auth.ts';
+import { hubProver, notifierAuth } from './auth.ts';
 import type { Credentials } from './credentials.ts';
 import { hubErrorBody } from './errors.ts';
 import type { HubEvents } from './events.ts';
@@ -42,9 +42,10 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
     inspection: inspection.source,
     stately: inspection.stately,
     // The Hub's state directory lies in the home of its user.
-    dashboardToken: () => dashboardToken(dirname(options.status().statePath)),
+    dashboardToken: (path) => dashboardToken(dirname(options.status().statePath), path),
     auth,
     notifierAuth: notifierAuth(auth, options.credentials),
+    prove: hubProver(options.token, () => server.bound),
     isStopping: options.isStopping,
     notify(request, scope) {
       const notification = normaliseNotification(request, scope);

@@ -13,8 +13,8 @@ export interface Sidecar {
   readonly apiKey: string;
 }
 
-/** What a request says of the sidecar: nothing, that there should be none, or which one. */
-export type SidecarWish = undefined | 'none' | Sidecar;
+/** The `apiProxy` part of a request: absent, a request for no sidecar, or the sidecar to use. */
+export type SidecarRequest = undefined | 'none' | Sidecar;
 
 function invalid(message: string, field: string, value?: string): never {
   throw hubError('invalidProxySidecar', message, value === undefined ? { field } : { field, path: value });
@@ -24,12 +24,26 @@ function existingFile(field: 'binaryPath' | 'configPath', path: string | undefin
   if (!path) return invalid(`apiProxy.${field} is required.`, field);
   if (!isAbsolute(path) || path.includes('\0'))
     return invalid(`apiProxy.${field} must be an absolute path.`, field, path);
+  if (!isRegularFile(path)) return invalid(`apiProxy.${field} is not an existing file.`, field, path);
+  return path;
+}
+
+function isRegularFile(path: string): boolean {
   try {
-    if (statSync(path).isFile()) return path;
+    return statSync(path).isFile();
   } catch {
-    // Whatever keeps us from seeing the file is the same to the caller: it cannot be used.
+    // A file that cannot be seen, for whatever reason, cannot be used.
+    return false;
   }
-  return invalid(`apiProxy.${field} is not an existing file.`, field, path);
+}
+
+function readable(path: string): string {
+  try {
+    accessSync(path, constants.R_OK);
+    return path;
+  } catch {
+    return invalid('apiProxy.configPath is not readable.', 'configPath', path);
+  }
 }
 
 function executable(path: string): string {
@@ -55,34 +69,55 @@ function loopbackEndpoint(endpoint: string | undefined): string {
 }
 
 /**
- * Checks the `apiProxy` part of `ensure` and `restart` (specification §2.5, DESIGN §5).
+ * Checks the `apiProxy` part of `ensure` and `restart` (specification §2.5). Messages never quote a value: one may be a key.
  *
  * @throws HttpError 400 `invalidProxySidecar`
  */
-export function parseSidecarWish(value: unknown): SidecarWish {
+export function parseSidecarRequest(value: unknown): SidecarRequest {
   if (value === undefined || value === null) return undefined;
   const parsed = v.safeParse(ApiProxyRequest, value);
   if (!parsed.success) {
     const [issue] = parsed.issues;
-    return invalid(`apiProxy is invalid: ${issue.message}`, v.getDotPath(issue) ?? 'apiProxy');
+    const field = v.getDotPath(issue) ?? 'apiProxy';
+    return invalid(`apiProxy is invalid: ${field} must be ${issue.expected ?? 'valid'}.`, field);
   }
   const request = parsed.output;
   if (!request.enabled) return 'none';
   const binaryPath = executable(existingFile('binaryPath', request.binaryPath));
-  const configPath = existingFile('configPath', request.configPath);
+  const configPath = readable(existingFile('configPath', request.configPath));
   const endpoint = loopbackEndpoint(request.endpoint);
   if (!request.apiKey?.trim()) return invalid('apiProxy.apiKey is required.', 'apiKey');
   return { binaryPath, configPath, endpoint, apiKey: request.apiKey };
 }
 
-/** True when both are the same sidecar; an absent wish is no opinion and differs from nothing. */
-export function differs(wish: SidecarWish, active: Sidecar | null): boolean {
-  if (wish === undefined) return false;
-  if (wish === 'none' || active === null) return wish !== 'none' || active !== null;
+function isSame(one: Sidecar, other: Sidecar): boolean {
   return (
-    wish.binaryPath !== active.binaryPath ||
-    wish.configPath !== active.configPath ||
-    wish.endpoint !== active.endpoint ||
-    wish.apiKey !== active.apiKey
+    one.binaryPath === other.binaryPath &&
+    one.configPath === other.configPath &&
+    one.endpoint === other.endpoint &&
+    one.apiKey === other.apiKey
   );
+}
+
+/**
+ * The sidecars requested for one workspace, by number. A machine knows only the number, because a request contains a key;
+ * equal requests have the same number.
+ */
+export class SidecarRequests {
+  readonly #sidecars = new Map<number, Sidecar>();
+  #last = 0;
+
+  /** The number of `sidecar`. Forgets every other one that is not `inUse`. */
+  numberOf(sidecar: Sidecar, inUse: readonly unknown[]): number {
+    for (const [number, known] of this.#sidecars) {
+      if (isSame(known, sidecar)) return number;
+      if (!inUse.includes(number)) this.#sidecars.delete(number);
+    }
+    this.#sidecars.set(++this.#last, sidecar);
+    return this.#last;
+  }
+
+  get(number: number | null | undefined): Sidecar | null {
+    return this.#sidecars.get(number ?? 0) ?? null;
+  }
 }

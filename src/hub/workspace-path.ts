@@ -1,5 +1,6 @@
-import { realpathSync, type Stats, statSync } from 'node:fs';
-import { isAbsolute, join } from 'node:path';
+import { lstatSync, type Stats, statSync } from 'node:fs';
+import { isAbsolute } from 'node:path';
+import { openWorkspace, WorkspaceError } from '../config/index.ts';
 import { hubError } from './errors.ts';
 
 /** A workspace as it was asked for and as it really is. */
@@ -10,34 +11,44 @@ export interface WorkspacePath {
 }
 
 interface Known extends WorkspacePath {
-  readonly device: number;
-  readonly inode: number;
+  /** `.oratorio` in it. */
+  readonly directory: string;
+  readonly root: Stats;
+  readonly inside: Stats;
 }
 
 /** Longest path the operating systems we run on accept. */
 const maxPathLength = 4096;
 const maxKnown = 4096;
 
-function statOrUndefined(path: string): Stats | undefined {
-  return statSync(path, { throwIfNoEntry: false });
-}
-
 /** ENOTDIR, EACCES, ELOOP and the like mean for us what ENOENT means: there is no such workspace. */
-function directoryAt(path: string): Stats | undefined {
+function statsOf(path: string, stat: typeof lstatSync): Stats | undefined {
   try {
-    const stats = statOrUndefined(path);
-    return stats?.isDirectory() ? stats : undefined;
+    return stat(path, { throwIfNoEntry: false });
   } catch {
     return undefined;
   }
 }
 
+/** Whether nothing has changed that `openWorkspace` looks at. */
+function isSame(before: Stats, now: Stats | undefined): boolean {
+  return (
+    now !== undefined &&
+    now.ino === before.ino &&
+    now.dev === before.dev &&
+    now.uid === before.uid &&
+    now.mode === before.mode
+  );
+}
+
 /**
  * Makes the resolver of workspace paths (specification §7.1, DESIGN §5): 400 `workspaceNotFound` for what cannot be a
- * path, 404 for what is not a workspace. A spelling seen before is recognised by device and inode at the cost of one
- * `stat`, which is what keeps a warm `ensure` cheap.
+ * path, 404 for what is not a workspace of this user, with `ownerUid` when it is another user's. A spelling seen before is
+ * recognised at the cost of one `stat` and one `lstat`, which is what keeps a warm `ensure` cheap.
+ *
+ * @param home user home of Oratorio
  */
-export function createPathResolver(): (path: unknown) => WorkspacePath {
+export function createPathResolver(home: string): (path: unknown) => WorkspacePath {
   const known = new Map<string, Known>();
   /** Spellings looked at in this turn of the event loop: many requests at once cost one look. */
   const verified = new Map<string, WorkspacePath>();
@@ -57,24 +68,29 @@ export function createPathResolver(): (path: unknown) => WorkspacePath {
     if (!isAbsolute(path) || path.includes('\0') || path.length > maxPathLength) {
       throw hubError('workspaceNotFound', 'Workspace path must be an absolute path.', { workspacePath: path }, 400);
     }
-    const stats = directoryAt(path);
-    if (!stats) throw hubError('workspaceNotFound', 'Workspace path does not exist.', { workspacePath: path }, 404);
-
-    const seen = known.get(path);
-    if (seen && seen.device === stats.dev && seen.inode === stats.ino) return remember(path, seen);
-
-    const canonical = realpathSync.native(path);
-    if (!directoryAt(join(canonical, '.oratorio'))) {
-      throw hubError(
-        'workspaceNotFound',
-        'This directory is not an Oratorio workspace (it has no .oratorio directory). Run: oratorio init',
-        { workspacePath: path },
-        404,
-      );
+    const root = statsOf(path, statSync);
+    if (!root?.isDirectory()) {
+      throw hubError('workspaceNotFound', 'Workspace path does not exist.', { workspacePath: path }, 404);
     }
-    const entry = { requested: path, canonical, device: stats.dev, inode: stats.ino };
+    const seen = known.get(path);
+    if (seen && isSame(seen.root, root) && isSame(seen.inside, statsOf(seen.directory, lstatSync))) {
+      return remember(path, seen);
+    }
+    const { path: canonical, directory } = open(path, home);
+    const inside = statsOf(directory, lstatSync);
+    const entry = { requested: path, canonical };
     if (known.size >= maxKnown) known.clear();
-    known.set(path, entry);
+    if (inside) known.set(path, { ...entry, directory, root, inside });
     return remember(path, entry);
   };
+}
+
+function open(path: string, home: string): ReturnType<typeof openWorkspace> {
+  try {
+    return openWorkspace(path, { home });
+  } catch (error) {
+    if (!(error instanceof WorkspaceError)) throw error;
+    const owner = error.ownerUid === null ? {} : { ownerUid: error.ownerUid };
+    throw hubError('workspaceNotFound', error.message, { workspacePath: path, ...owner }, 404);
+  }
 }

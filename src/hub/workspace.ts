@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { type ActorRefFrom, createActor } from 'xstate';
 import { type AgentServerEvent, agentServerMachine, type SupervisionPolicy } from '../../machines/index.ts';
+import { type WorkspaceTrust, workspaceKey } from '../config/index.ts';
 import { type AppServerRecord, defaults } from '../protocol/index.ts';
 import { liveness } from './actors/liveness.ts';
 import { prepare } from './actors/prepare.ts';
@@ -11,8 +11,9 @@ import { sidecarMachine } from './actors/sidecar.ts';
 import { announce } from './announce.ts';
 import type { FactsOf, HubServices, WorkspaceFacts } from './facts.ts';
 import { type AgentServerSnapshot, recordOf } from './record.ts';
-import type { Sidecar } from './sidecar-request.ts';
+import { type Sidecar, SidecarRequests } from './sidecar-request.ts';
 import type { StoredWorkspace } from './store.ts';
+import { createTrustView } from './workspace-trust.ts';
 
 /** A workspace under supervision: its root actor, what is kept beside it, and its record. */
 export interface Workspace {
@@ -20,22 +21,21 @@ export interface Workspace {
   readonly facts: WorkspaceFacts;
   readonly actor: ActorRefFrom<typeof agentServerMachine>;
   snapshot(): AgentServerSnapshot;
-  /** The record as it is now. Made once per change, so that a warm `ensure` costs no more than a look-up. */
-  record(): AppServerRecord;
-  /** The same, serialised. */
-  recordBytes(): Buffer;
-  /** What is kept beside the chart has changed. */
-  touch(): void;
+  /**
+   * The present record. Made once per change, so that a warm `ensure` costs no more than a look-up.
+   *
+   * @param requested the caller's spelling of the path; default: the one last asked for
+   */
+  record(requested?: string): AppServerRecord;
+  /** Makes `requested` the spelling of the record in a list. */
+  lastRequested(requested: string): void;
+  /** The record as JSON, cached for the spellings asked for last. */
+  recordBytes(requested: string): Buffer;
   send(event: AgentServerEvent): void;
-  /** Resolves at the first snapshot, this one included, in which nothing is under way. Rejects when `signal` aborts. */
-  settled(signal?: AbortSignal): Promise<AgentServerSnapshot>;
-  /** Lets go of everything without ending it. */
+  /** Resolves at the first snapshot, this one included, with nothing under way and `until` true. */
+  settled(until?: (snapshot: AgentServerSnapshot) => boolean): Promise<AgentServerSnapshot>;
+  /** Stops watching; every process lives on. */
   release(): void;
-}
-
-/** The name of a workspace's directories in the Hub's state: as short as file systems like it, and free of secrets. */
-export function workspaceKey(canonicalPath: string): string {
-  return createHash('sha256').update(canonicalPath).digest('hex').slice(0, 24);
 }
 
 /** What is known of a workspace before anything of it runs. */
@@ -55,15 +55,17 @@ export function createFacts(statePath: string, stored: StoredWorkspace): Workspa
       timeoutMs: defaults.supervise.probeTimeoutMs,
       idleStopMs: 0,
     },
-    sidecar,
-    pendingWish: undefined,
+    sidecars: new SidecarRequests(),
+    sidecar: null,
     lockOwner: null,
-    stderrFrom: 0,
-    sidecarStderrFrom: 0,
+    external: null,
+    stderrFrom: null,
+    sidecarStderrFrom: null,
   };
 }
 
-function sidecarOf(stored: StoredWorkspace): Sidecar | null {
+/** The sidecar an earlier Hub started for this workspace. */
+export function sidecarOf(stored: StoredWorkspace): Sidecar | null {
   const request = stored.proxy?.request;
   if (!request?.binaryPath || !request.configPath || !request.endpoint || !request.apiKey) return null;
   const { binaryPath, configPath, endpoint, apiKey } = request;
@@ -93,6 +95,9 @@ export interface WorkspaceOptions {
   readonly observe: (actor: ActorRefFrom<typeof agentServerMachine>, path: string) => void;
 }
 
+/** Spellings of one path whose JSON is cached: clients agree on one, or on a few. */
+const maxSpellings = 8;
+
 /** Puts a workspace under supervision, at rest. Every workspace is a root actor: its faults are its own (DESIGN §3). */
 export function createWorkspace(hub: HubServices, options: WorkspaceOptions): Workspace {
   const { facts } = options;
@@ -101,19 +106,35 @@ export function createWorkspace(hub: HubServices, options: WorkspaceOptions): Wo
     id: path,
     input: { workspacePath: path, policy: options.policy, seed: options.seed },
   });
+  const trust = createTrustView(hub.home, path);
+  let known: WorkspaceTrust | null = null;
   let record: AppServerRecord | null = null;
-  let bytes: Buffer | null = null;
+  const bytes = new Map<string, Buffer>();
   let nextAttemptAt: string | null = null;
   const touch = () => {
     record = null;
-    bytes = null;
+    bytes.clear();
   };
+
+  const takeTrust = (found: WorkspaceTrust): WorkspaceTrust => {
+    if (found !== known) touch();
+    known = found;
+    return found;
+  };
+
+  function serialise(requested: string): Buffer {
+    if (bytes.size >= maxSpellings) bytes.clear();
+    const made = Buffer.from(JSON.stringify(workspace.record(requested)));
+    bytes.set(requested, made);
+    return made;
+  }
 
   actor.subscribe({
     next(snapshot) {
       const { delayMs } = snapshot.context;
       const waits = snapshot.matches({ exited: 'backingOff' }) && delayMs !== null;
       nextAttemptAt = waits ? (nextAttemptAt ?? new Date(Date.now() + delayMs).toISOString()) : null;
+      if (usesNoSidecar(snapshot)) facts.stored.proxy = null;
       touch();
     },
     error: (error) => hub.logger.error('the supervisor of a workspace has failed', { workspacePath: path, error }),
@@ -127,46 +148,52 @@ export function createWorkspace(hub: HubServices, options: WorkspaceOptions): Wo
     facts,
     actor,
     snapshot: () => actor.getSnapshot(),
-    record: () => (record ??= recordOf(actor.getSnapshot(), facts, nextAttemptAt)),
-    recordBytes: () => (bytes ??= Buffer.from(JSON.stringify(workspace.record()))),
-    touch,
+    record(requested = facts.stored.workspacePath) {
+      const found = takeTrust(trust.now());
+      record ??= recordOf(actor.getSnapshot(), facts, nextAttemptAt, found);
+      return requested === record.workspacePath ? record : { ...record, workspacePath: requested };
+    },
+    lastRequested(requested) {
+      if (requested === facts.stored.workspacePath) return;
+      facts.stored.workspacePath = requested;
+      record = null;
+    },
+    recordBytes(requested) {
+      takeTrust(trust.recent());
+      return bytes.get(requested) ?? serialise(requested);
+    },
     send(event) {
       actor.send(event);
       touch();
     },
-    settled: (signal) => settled(actor, signal),
+    settled: (until) => settled(actor, until),
     release: () => actor.stop(),
   };
   return workspace;
 }
 
-function settled(actor: Workspace['actor'], signal?: AbortSignal): Promise<AgentServerSnapshot> {
+/** A server that runs without a sidecar: the next Hub must not look for one. */
+function usesNoSidecar(snapshot: AgentServerSnapshot): boolean {
+  const { sidecar, proxy, ownership } = snapshot.context;
+  return snapshot.matches('running') && sidecar === null && proxy === 'none' && ownership === 'managed';
+}
+
+function settled(
+  actor: Workspace['actor'],
+  until: (snapshot: AgentServerSnapshot) => boolean = () => true,
+): Promise<AgentServerSnapshot> {
+  const isSettled = (snapshot: AgentServerSnapshot) => snapshot.hasTag('settled') && until(snapshot);
   const now = actor.getSnapshot();
-  if (now.hasTag('settled')) return Promise.resolve(now);
+  if (isSettled(now)) return Promise.resolve(now);
   return new Promise((resolve, reject) => {
-    const finish = () => {
-      subscription.unsubscribe();
-      signal?.removeEventListener('abort', onAbort);
-    };
-    const onAbort = () => {
-      finish();
-      reject(signal?.reason);
-    };
     const subscription = actor.subscribe({
       next(snapshot) {
-        if (!snapshot.hasTag('settled')) return;
-        finish();
+        if (!isSettled(snapshot)) return;
+        subscription.unsubscribe();
         resolve(snapshot);
       },
-      error(error) {
-        finish();
-        reject(error);
-      },
-      complete() {
-        finish();
-        reject(new Error('The Hub is stopping.'));
-      },
+      error: reject,
+      complete: () => reject(new Error('The Hub is stopping.')),
     });
-    signal?.addEventListener('abort', onAbort, { once: true });
   });
 }

@@ -1,6 +1,6 @@
 /** The token, log-ins, and who may listen where. */
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import t from 'tap';
 import { Access } from '../../src/dashboard/index.ts';
 import type { HttpError } from '../../src/http/index.ts';
@@ -8,58 +8,83 @@ import { defaults } from '../../src/protocol/index.ts';
 import {
   dashboardToken,
   dashboardTokenFile,
-  renewDashboardToken,
-  watchedDashboardToken,
+  revokeDashboardTokens,
+  rotateDashboardToken,
+  watchedDashboardTokens,
 } from '../../src/supervise/index.ts';
-import { launchDocument, startServer, temporaryDirectory } from '../appserver/harness.ts';
+import { launchDocument, makeWorkspace, startServer, temporaryDirectory } from '../appserver/harness.ts';
 import { scene } from './harness.ts';
 
-t.test('one token for each user, made once, 0600, of 32 random bytes', async (t) => {
+t.test('the token of a workspace is made once, 0600, of 32 random bytes', async (t) => {
   const home = join(temporaryDirectory(t), 'not', 'there', 'yet');
-  const tokens = new Set(Array.from({ length: 10 }, () => dashboardToken(home)));
+  const workspace = '/work/space';
+  const file = dashboardTokenFile(home, workspace);
+  const tokens = new Set(Array.from({ length: 10 }, () => dashboardToken(home, workspace)));
   t.equal(tokens.size, 1);
   const [token = ''] = tokens;
   t.match(token, /^[\w-]{43}$/);
   t.equal(Buffer.from(token, 'base64url').byteLength, 32);
-  const mode = () => statSync(dashboardTokenFile(home)).mode & 0o777;
+  const mode = () => statSync(file).mode & 0o777;
   t.equal(mode(), 0o600);
-  chmodSync(dashboardTokenFile(home), 0o644);
-  t.equal(dashboardToken(home), token);
+  t.equal(statSync(dirname(file)).mode & 0o777, 0o700);
+  chmodSync(file, 0o644);
+  t.equal(dashboardToken(home, workspace), token);
   t.equal(mode(), 0o600, 'opened by accident, closed again');
-  t.not(renewDashboardToken(home), token);
-  t.equal(mode(), 0o600);
   for (const nonsense of ['', 'short', `${token}\n${token}`, 'ü'.repeat(43)]) {
-    writeFileSync(dashboardTokenFile(home), nonsense);
-    const made = dashboardToken(home);
-    t.match(made, /^[\w-]{43}$/, 'what is no token is replaced');
-    t.equal(dashboardToken(home), made);
+    writeFileSync(file, nonsense);
+    const made = dashboardToken(home, workspace);
+    t.match(made, /^[\w-]{43}$/, 'a file without a token is replaced');
+    t.equal(dashboardToken(home, workspace), made);
   }
-  const watched = watchedDashboardToken(home);
-  t.equal(watched(), dashboardToken(home));
-  const renewed = renewDashboardToken(home);
-  t.equal(watched(), renewed);
-  rmSync(dashboardTokenFile(home));
-  t.match(watched(), /^[\w-]{43}$/);
-  t.equal(watched(), dashboardToken(home));
+  t.not(dashboardToken(home, '/work/other'), dashboardToken(home, workspace), 'another workspace has another token');
 });
 
-t.test('servers of one user share the token; a renewed one holds at once', async (t) => {
-  const { ask, home, token } = await scene(t);
+t.test(
+  'each start makes a new token; the last ones can be exchanged for an hour, unless they are revoked',
+  async (t) => {
+    const home = temporaryDirectory(t);
+    const workspace = '/work/space';
+    const userWide = join(home, 'dashboard.token');
+    writeFileSync(userWide, 'x'.repeat(43), { mode: 0o600 });
+    const watched = watchedDashboardTokens(home, workspace);
+    const first = watched().current;
+    rotateDashboardToken(home, workspace);
+    t.notOk(existsSync(userWide), 'the token for all workspaces is gone');
+    const second = watched();
+    t.not(second.current, first);
+    t.same(second.earlier, [first]);
+    for (let start = 0; start < 5; start += 1) rotateDashboardToken(home, workspace);
+    t.equal(watched().earlier.length, 4, 'only the last ones');
+    t.notOk(watched().earlier.includes(first));
+    const dir = dirname(dashboardTokenFile(home, workspace));
+    t.ok(readdirSync(dir).every((name) => (statSync(join(dir, name)).mode & 0o077) === 0));
+
+    revokeDashboardTokens(home);
+    t.same(watched().earlier, [], 'a revoked token cannot be exchanged');
+    const revoked = watched().current;
+    rotateDashboardToken(home, workspace, Date.now() - 3_600_000);
+    t.same(watched().earlier, [], 'nor one that was replaced an hour ago');
+    t.not(watched().current, revoked);
+    rmSync(dashboardTokenFile(home, workspace));
+    t.match(watched().current, /^[\w-]{43}$/);
+    t.equal(watched().current, dashboardToken(home, workspace));
+  },
+);
+
+t.test('revoked tokens open nothing at once', async (t) => {
+  const { ask, home, server } = await scene(t);
   t.equal((await ask('/DashBoard/api/summary')).status, 200);
-  const renewed = renewDashboardToken(home);
+  revokeDashboardTokens(home);
   t.equal((await ask('/DashBoard/api/summary')).status, 401, 'the old one opens nothing');
+  const renewed = dashboardToken(home, server.workspacePath);
   t.equal((await ask('/DashBoard/api/summary', { token: renewed })).status, 200);
-  t.not(token, renewed);
 });
 
-t.test('where the token cannot be kept, the server has one of its own and says so', async (t) => {
-  const home = temporaryDirectory(t);
-  mkdirSync(dashboardTokenFile(home));
-  const { server, log } = await startServer(t, undefined, {
-    env: { ORATORIO_HOME: home },
-    config: { DashBoard: { Port: 0 } },
-  });
-  t.match(log.join(''), /the dashboard token cannot be kept.*"code":"EISDIR"/);
+t.test('where the token cannot be stored, the server has one of its own and warns', async (t) => {
+  const { path, home } = makeWorkspace(t);
+  mkdirSync(dashboardTokenFile(home, path), { recursive: true, mode: 0o700 });
+  const { server, log } = await startServer(t, undefined, { workspacePath: path, env: { ORATORIO_HOME: home } });
+  t.match(log.join(''), /the dashboard token cannot be stored.*dashboard\.token is not a regular file/);
   const url = `${new URL(server.endpoints.dashboard ?? '').origin}/DashBoard/api/summary`;
   const authorization = `Bearer ${server.dashboardToken}`;
   t.equal((await fetch(url, { headers: { authorization } })).status, 200);
@@ -78,7 +103,7 @@ t.test('a managed server takes the token from the home of its Hub', async (t) =>
   const logger = createLogger({ name: 'test', pretty: false, stream: { write: () => undefined } });
   const managed = await startAppServer({ workspacePath: path, env: {}, logger, launch });
   t.teardown(() => managed.close());
-  t.equal(managed.dashboardToken, readFileSync(join(home, 'dashboard.token'), 'utf8').trim());
+  t.equal(managed.dashboardToken, readFileSync(dashboardTokenFile(home, managed.workspacePath), 'utf8').trim());
   const url = `${new URL(managed.endpoints.dashboard ?? '').origin}/DashBoard/api/summary`;
   const authorization = `Bearer ${managed.dashboardToken}`;
   t.equal((await fetch(url, { headers: { authorization } })).status, 200);
@@ -94,7 +119,7 @@ t.test('a managed server without a dashboard makes no token', async (t) => {
   const launch = launchDocument(path, join(home, 'hub'));
   const managed = await startAppServer({ workspacePath: path, env: {}, logger, launch });
   t.teardown(() => managed.close());
-  t.notOk(existsSync(join(home, 'dashboard.token')));
+  t.notOk(existsSync(dashboardTokenFile(home, managed.workspacePath)));
 });
 
 const credentials = { Username: 'ada', Password: 'correct horse battery' };
@@ -140,7 +165,7 @@ t.test('nobody can log in where no name and password are set', async (t) => {
 function access(more: Partial<ConstructorParameters<typeof Access>[0]> = {}) {
   let now = 0;
   const made = new Access({
-    token: () => 'token',
+    tokens: () => ({ current: 'token', earlier: [] }),
     auth: 'token',
     username: 'ada',
     password: 'right',

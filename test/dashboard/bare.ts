@@ -49,7 +49,13 @@ export async function bare(
   const dashboard = createDashboard(
     {
       workspacePath: workspace,
-      access: new Access({ token: () => token, auth: 'token', username: '', password: '' }),
+      access: new Access({
+        tokens: () => ({ current: token, earlier: [] }),
+        auth: 'token',
+        username: '',
+        password: '',
+      }),
+      isOwn: () => true,
       traces,
       feed: traces,
       flush: () => traces.flush(),

@@ -48,7 +48,7 @@ export async function scene(
   const dashboard = { Port: 0, ...(config['DashBoard'] as object | undefined) };
   const { server, path, home, log } = await startServer(t, provider, { config: { ...config, DashBoard: dashboard } });
   const url = new URL(server.endpoints.dashboard ?? 'http://nowhere').origin;
-  const token = dashboardToken(home);
+  const token = dashboardToken(home, server.workspacePath);
   const ask = (at: string, asking: Asking = {}) => request(url, at, { token, ...asking });
   const say = async (...inputs: string[]) => {
     const session = await Session.open(t, server.webSocketUrl, { onApproval: () => ({ decision: 'accept' }) });

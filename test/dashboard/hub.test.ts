@@ -11,9 +11,10 @@ t.test('the Hub tells where it is, and that it runs; its port stays the same', a
   const url = first.endpoints['dashboard'] ?? '';
   t.match(url, /^http:\/\/127\.0\.0\.1:\d+\/DashBoard$/);
   t.match(first.serviceStatus['dashboard'], { state: 'running', url, reason: null });
-  const token = dashboardToken(hub.home);
+  const tokenOf = () => dashboardToken(hub.home, first.canonicalWorkspacePath);
   const { origin } = new URL(url);
-  const pidOf = async () => (await request(origin, '/DashBoard/api/summary', { token })).body.pid;
+  const pidOf = async () => (await request(origin, '/DashBoard/api/summary', { token: tokenOf() })).body.pid;
+  const firstToken = tokenOf();
   t.equal(await pidOf(), first.pid);
   t.equal((await request(origin, '/DashBoard/api/summary', { token: hub.lock.token })).status, 401, 'another audience');
 
@@ -23,6 +24,9 @@ t.test('the Hub tells where it is, and that it runs; its port stays the same', a
   t.equal(second.endpoints.dashboard, url);
   t.not(second.pid, first.pid);
   t.equal(await pidOf(), second.pid);
+  t.not(tokenOf(), firstToken, 'a token per start');
+  const stale = await request(origin, '/DashBoard/api/summary', { token: firstToken });
+  t.equal(stale.status, 401, 'the token of the earlier start opens nothing');
 
   process.kill(second.pid, 'SIGKILL');
   const third = await eventually(async () => {
@@ -33,13 +37,13 @@ t.test('the Hub tells where it is, and that it runs; its port stays the same', a
   t.equal(await pidOf(), third.pid);
 
   const other = makeWorkspace(t, quick);
-  const { endpoints } = await hub.ensure(other);
+  const { endpoints, canonicalWorkspacePath } = await hub.ensure(other);
   t.not(endpoints['dashboard'], url);
-  t.equal(
-    (await request(new URL(endpoints['dashboard'] ?? '').origin, '/DashBoard/api/summary', { token })).status,
-    200,
-  );
-  t.notMatch(hub.output(), token);
+  const elsewhere = new URL(endpoints['dashboard'] ?? '').origin;
+  const status = async (token: string) => (await request(elsewhere, '/DashBoard/api/summary', { token })).status;
+  t.equal(await status(tokenOf()), 401, 'the token of one workspace opens no other');
+  t.equal(await status(dashboardToken(hub.home, canonicalWorkspacePath)), 200);
+  t.notMatch(hub.output(), tokenOf());
   await hub.shutdown();
 });
 
@@ -58,13 +62,14 @@ t.test('inspect: the address of the actors, with the token of the dashboard', as
   const none = makeWorkspace(t, { ...quick, DashBoard: { Enabled: false } });
   const stopped = await oratorio(t, hub.home, 'inspect', workspace, '--print-url').ended;
   t.match(stopped, { code: 6, text: /No agent server runs for/ });
-  const { endpoints } = await hub.ensure(workspace);
-  const url = `${endpoints['dashboard']}#token=${dashboardToken(hub.home)}&at=/actors`;
+  const { endpoints, canonicalWorkspacePath } = await hub.ensure(workspace);
+  const token = dashboardToken(hub.home, canonicalWorkspacePath);
+  const url = `${endpoints['dashboard']}#token=${token}&at=/actors`;
   t.match(await oratorio(t, hub.home, 'inspect', workspace, '--print-url').ended, { code: 0, text: `${url}\n` });
   t.match(JSON.parse((await oratorio(t, hub.home, 'inspect', workspace, '--print-url', '--json').ended).text), { url });
   const record = await oratorio(t, hub.home, 'inspect', workspace).ended;
   t.match(record, { code: 0, text: `${endpoints['dashboard']}` });
-  t.notMatch(record.text, dashboardToken(hub.home));
+  t.notMatch(record.text, token);
   await hub.ensure(none);
   t.match(await oratorio(t, hub.home, 'inspect', none, '--print-url').ended, { code: 6, text: /serves no dashboard/ });
   await hub.shutdown();

@@ -21,11 +21,14 @@ t.test('one port for chat API and dashboard: each has its own rules', async (t) 
   const port = await unusedPort();
   const { server, home } = await startServer(t, undefined, {
     mode: 'gateway',
-    config: { Api: { Port: port, ApiKey: 'the-api-key' }, DashBoard: { Port: port, AllowedHosts: ['box.example'] } },
+    config: {
+      Api: { Enabled: true, Port: port, ApiKey: 'the-api-key' },
+      DashBoard: { Port: port, AllowedHosts: ['box.example'] },
+    },
   });
   const url = `http://127.0.0.1:${port}`;
   t.same(server.endpoints, { api: url, dashboard: `${url}/DashBoard` });
-  const token = dashboardToken(home);
+  const token = dashboardToken(home, server.workspacePath);
   const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: 'the-api-key', maxRetries: 0 });
   const said = await client.chat.completions.create({
     model: 'demo',
@@ -78,7 +81,10 @@ t.test('a taken port: the dashboard takes another and says so; the chat API does
   t.match(log.join(''), /"level":"warn".*the port cannot be had; taking a free one/);
   t.equal((await fetch(taken)).status, 200);
   await t.rejects(
-    startServer(t, undefined, { mode: 'gateway', config: { Api: { Port: port }, DashBoard: { Port: port } } }),
+    startServer(t, undefined, {
+      mode: 'gateway',
+      config: { Api: { Enabled: true, Port: port }, DashBoard: { Port: port } },
+    }),
     { name: 'StartupError', message: /the port is taken; see Api\.Port/ },
   );
 });

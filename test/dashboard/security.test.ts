@@ -3,6 +3,7 @@ import { readFileSync, statSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import { dashboardPaths } from '../../src/protocol/index.ts';
 import { dashboardTokenFile } from '../../src/supervise/index.ts';
+import { lockFile } from '../appserver/harness.ts';
 import { type Adapter, exchange, rawRequest } from '../http/support.ts';
 import { type Scene, scene } from './harness.ts';
 
@@ -217,7 +218,7 @@ withBoth('a path that is spelt in another way is another path', async (t, { port
 });
 
 withBoth('the token is kept for its user and told to nobody', async (t, { home, token, ask, log, say, path }) => {
-  t.equal(statSync(dashboardTokenFile(home)).mode & 0o777, 0o600);
+  t.equal(statSync(dashboardTokenFile(home, path)).mode & 0o777, 0o600);
   const sessionKey = await say(`echo ${token}`, `run: echo ${token}`);
   const places = [
     '/DashBoard',
@@ -237,4 +238,5 @@ withBoth('the token is kept for its user and told to nobody', async (t, { home, 
   }
   t.notMatch(log.join(''), token);
   t.notMatch(readFileSync(`${path}/.oratorio/appserver.lock`, 'utf8'), token);
+  t.notMatch(readFileSync(lockFile(path), 'utf8'), token);
 });

@@ -2,7 +2,9 @@
 import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
+import { workspaceTrust } from '../../src/config/index.ts';
 import { secretKeyPaths } from '../../src/config/schema.ts';
+import { reservedNames, settingsTable } from '../../src/config/settings-table.ts';
 import { temporaryDirectory } from '../appserver/harness.ts';
 import { bare } from './bare.ts';
 import { type Body, type Scene, scene } from './harness.ts';
@@ -92,52 +94,51 @@ t.test('values: merged, of each file, and never a secret', async (t) => {
       ApiKey: { set: true },
       Api: { ApiKey: { set: true }, Port: 9000, Host: '127.0.0.1' },
       AgUi: { ApiKey: { set: false } },
-      Telemetry: { Headers: {} },
+      Telemetry: { Headers: { authorization: { set: true } } },
       McpServers: { one: { command: 'tool', args: { set: true }, env: { set: true } } },
       EndPoint: 'https://…:…@model.example/v1?…',
     },
     workspace: { Api: { Port: 9000 } },
-    user: {},
-    warnings: [/Telemetry is not read here/, /unknown key Unknown/],
+    user: { Telemetry: { Headers: { authorization: { set: true } } } },
+    warnings: [/unknown key Unknown/],
   });
 });
 
 t.test('a change: only what was asked for, the rest of the file as it was', async (t) => {
   const place = await scene(t);
-  const before = '{\n\t"ApiKey": "sk-secret",\n\t"Mine": [1,   2],\n\t"api": { "Port": 9000 }\n}\n';
+  const before = '{\n\t"ApiKey": "sk-secret",\n\t"Mine": [1,   2],\n\t"automations": { "MaxRetries": 9 }\n}\n';
   writeFileSync(fileOf(place), before);
   const answer = await put(place, {
-    'api.port': 9001,
+    'automations.maxretries': 8,
     Model: 'big',
-    'Api.Enabled': false,
+    'Automations.MaxConcurrentRuns': 3,
   });
-  t.match(answer, { status: 200, body: { restartNeededFor: ['Api.Port', 'Model'] } });
+  t.match(answer, { status: 200, body: { restartNeededFor: ['Automations.MaxRetries', 'Model'] } });
   const text = textOf(place);
-  t.match(text, '"Mine": [1,   2],\n\t"api": { "Port": 9001');
+  t.match(text, '"Mine": [1,   2],\n\t"automations": { "MaxRetries": 8');
   t.same(JSON.parse(text), {
     ApiKey: 'sk-secret',
     Mine: [1, 2],
-    api: { Port: 9001, Enabled: false },
+    automations: { MaxRetries: 8, MaxConcurrentRuns: 3 },
     Model: 'big',
   });
   t.equal(statSync(fileOf(place)).mode & 0o777, 0o600);
   t.equal((await place.ask('/dashboard/api/config')).body.revision, answer.body.revision);
-  t.match(await put(place, { Model: null, 'Api.Port': null, ApiKey: null }), { status: 200 });
-  t.match(JSON.parse(textOf(place)), { Mine: [1, 2] });
-  t.notOk('ApiKey' in JSON.parse(textOf(place)));
+  t.match(await put(place, { Model: null, 'Automations.MaxRetries': null }), { status: 200 });
+  t.same(JSON.parse(textOf(place)), { ApiKey: 'sk-secret', Mine: [1, 2], automations: { MaxConcurrentRuns: 3 } });
   t.match(place.log.join(''), /"msg":"settings changed","keys":\[.*"by":"token"/);
-  t.notMatch(place.log.join(''), '9001');
+  t.notMatch(place.log.join(''), '"big"');
 });
 
 t.test('a change that cannot be is refused, says why for each setting, and changes nothing', async (t) => {
   const place = await scene(t);
   const before = textOf(place);
   const cases: [unknown, string[]][] = [
-    [{ 'Api.Port': 'eighty' }, ['Api.Port']],
-    [{ 'Api.Port': 70_000, 'Compaction.ContextWindow': 1 }, ['Compaction.ContextWindow', 'Api.Port']],
+    [{ MaxToolCallRounds: 'eighty' }, ['MaxToolCallRounds']],
+    [{ MaxToolCallRounds: 0, 'Compaction.ContextWindow': 1 }, ['Compaction.ContextWindow', 'MaxToolCallRounds']],
     [{ Nothing: 1 }, ['Nothing']],
-    [{ 'Api.Nothing': 1, 'Api.Port.x': 2 }, ['Api.Nothing', 'Api.Port.x']],
-    [{ Api: {} }, ['Api']],
+    [{ 'Tracing.Nothing': 1, 'Tracing.Enabled.x': 2 }, ['Tracing.Nothing', 'Tracing.Enabled.x']],
+    [{ Tracing: {} }, ['Tracing']],
     [{ 'McpServers.evil': { transport: 'stdio', command: 'sh' } }, ['McpServers.evil']],
     [{ McpServers: {} }, ['McpServers']],
     [{ '': 1 }, ['']],
@@ -145,8 +146,8 @@ t.test('a change that cannot be is refused, says why for each setting, and chang
     [{ 'constructor.prototype': 1 }, ['constructor.prototype']],
     [{ 'Telemetry.Endpoint': 'https://collector.example' }, ['Telemetry.Endpoint']],
     [{ 'Telemetry.Headers.': 'x' }, ['Telemetry.Headers.']],
-    [{ ApiKey: '${NOT_SET_ANYWHERE}' }, ['ApiKey']],
-    [{ ApiKey: 5 }, ['ApiKey']],
+    [{ Model: '${NOT_SET_ANYWHERE}' }, ['Model']],
+    [{ Model: 5 }, ['Model']],
   ];
   for (const [set, paths] of cases) {
     const { status, body, text } = await put(place, set);
@@ -188,9 +189,13 @@ t.test('a file that can be neither read nor written is told', async (t) => {
   rmSync(fileOf(place));
   mkdirSync(fileOf(place));
   const { body } = await place.ask('/dashboard/api/config');
-  t.match(body, { revision: '', readOnly: /must be a readable file, but is not readable \(EISDIR\)/, effective: {} });
+  t.match(body, {
+    revision: '',
+    readOnly: /must be a regular file of yours of at most 1 MiB, but is another kind of file/,
+    effective: {},
+  });
   const unread = await place.ask('/dashboard/api/config', { ...change, headers: { 'if-match': 'any' } });
-  t.match(unread, { status: 503, body: { error: { code: 'storageFailed', message: /EISDIR/ } } });
+  t.match(unread, { status: 503, body: { error: { code: 'storageFailed', message: /another kind of file/ } } });
 
   const home = temporaryDirectory(t);
   const gone = await bare(t, 'node', { config: { home, workspace: join(home, 'gone'), env: {} } });
@@ -199,4 +204,59 @@ t.test('a file that can be neither read nor written is told', async (t) => {
     status: 503,
     body: { error: { code: 'storageFailed', details: { code: 'ENOENT' } } },
   });
+});
+
+/** One value for every setting that gives rights, a new one each. */
+const rights: Readonly<Record<string, unknown>> = {
+  EndPoint: 'http://evil.example/v1',
+  ApiKey: 'k',
+  'McpServers.evil': { transport: 'stdio', command: 'sh' },
+  'Permissions.DefaultApprovalPolicy': 'autoApprove',
+  'Permissions.BlockedPaths': [],
+  'Tools.Shell.Sandbox': 'off',
+  'Tools.Web.AllowedHosts': ['127.0.0.1'],
+  'Tools.Web.SearchProvider': 'brave',
+  'Tools.Web.SearchUrl': 'http://evil.example',
+  'Tools.Web.SearchApiKey': 'k',
+  'Supervision.PassEnvironment': ['SECRET'],
+  'Api.Enabled': true,
+  'Api.AutoApprove': true,
+  'AgUi.Enabled': true,
+  'DashBoard.Auth': 'none',
+  'AppServer.WebSocket.Host': '0.0.0.0',
+  'Telemetry.Endpoint': 'http://evil.example',
+  'Hub.Port': 1,
+};
+
+t.test('regression: H2 settings that give rights cannot be changed through the dashboard', async (t) => {
+  const place = await scene(t);
+  const before = textOf(place);
+  const covered = new Set<string>();
+  for (const [path, value] of Object.entries(rights)) {
+    const row = settingsTable.find(
+      (each) => each.isSensitive && (path === each.path || path.startsWith(`${each.path}.`)),
+    );
+    if (row) covered.add(row.path);
+    const { status, body } = await put(place, { [path]: value });
+    t.equal(status, 400, path);
+    t.match(body, { error: { code: 'invalidConfig', details: { issues: [{ path }] } } }, path);
+    t.match(body.error.message, `${fileOf(place)} is not changed here`, path);
+  }
+  const known = settingsTable.filter(({ path, isSensitive }) => isSensitive && !reservedNames.includes(path));
+  t.same([...covered].sort(), known.map(({ path }) => path).sort(), 'every sensitive setting is in this test');
+  t.equal(textOf(place), before);
+  t.match(
+    await put(place, { 'aPi.aUtOaPpRoVe': true, Model: 'x' }),
+    { status: 400 },
+    'in any case, beside another one',
+  );
+  t.equal(textOf(place), before);
+  t.match(await put(place, { Model: 'x' }), { status: 200 }, 'a harmless one can be changed');
+  t.equal(workspaceTrust({ home: place.home, workspace: place.path }).trust, 'trusted');
+  const { body } = await place.ask('/dashboard/api/config/schema');
+  t.match(body.properties.Api.properties.AutoApprove, {
+    readOnly: true,
+    'x-read-only': /gives rights.*oratorio trust/,
+  });
+  t.notOk(body.properties.Model.readOnly);
 });

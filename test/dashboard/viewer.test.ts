@@ -8,8 +8,8 @@ import * as v from 'valibot';
 import { Config } from '../../src/config/index.ts';
 import { openViewer } from '../../src/dashboard/index.ts';
 import { createLogger } from '../../src/log/index.ts';
-import { dashboardToken } from '../../src/supervise/index.ts';
-import { makeWorkspace, temporaryDirectory } from '../appserver/harness.ts';
+import { dashboardToken, dashboardTokenFile, watchedDashboardTokens } from '../../src/supervise/index.ts';
+import { makeWorkspace, stateOf, temporaryDirectory } from '../appserver/harness.ts';
 import { unusedPort } from '../ports.ts';
 import { oratorio, request, Stream, scene } from './harness.ts';
 
@@ -21,13 +21,13 @@ async function view(t: Test, workspacePath: string, home: string, config: unknow
     home,
     env: {},
     config: v.parse(Config, config),
-    token: () => dashboardToken(home),
+    tokens: watchedDashboardTokens(home, workspacePath),
     address: { host: '127.0.0.1', port },
     takesAnyPort: true,
     logger,
   });
   t.teardown(() => viewer.close());
-  return { viewer, url: `http://127.0.0.1:${viewer.port}`, token: dashboardToken(home) };
+  return { viewer, url: `http://127.0.0.1:${viewer.port}`, token: dashboardToken(home, workspacePath) };
 }
 
 t.test('beside a server that runs: everything new is seen, nothing can be changed', async (t) => {
@@ -84,11 +84,11 @@ t.test('beside a server that was killed: what ran then does not run now', async 
   await say('echo one');
   await server.close();
   const files = () =>
-    readdirSync(join(path, '.oratorio'))
+    readdirSync(stateOf(path))
       .filter((name) => !name.startsWith('state.db-'))
       .sort();
   const before = files();
-  const changed = statSync(join(path, '.oratorio', 'state.db')).mtimeMs;
+  const changed = statSync(join(stateOf(path), 'state.db')).mtimeMs;
   const { url, token, viewer } = await view(t, path, home);
   t.match(await request(url, '/DashBoard/api/summary', { token }), {
     status: 200,
@@ -97,7 +97,7 @@ t.test('beside a server that was killed: what ran then does not run now', async 
   t.match((await request(url, '/DashBoard/api/sessions?status=running', { token })).body, { sessions: [] });
   await viewer.close();
   t.same(files(), before, 'nothing is left behind');
-  t.equal(statSync(join(path, '.oratorio', 'state.db')).mtimeMs, changed, 'nothing is written');
+  t.equal(statSync(join(stateOf(path), 'state.db')).mtimeMs, changed, 'nothing is written');
 });
 
 t.test('what there is to say when it cannot be opened', async (t) => {
@@ -111,7 +111,7 @@ t.test('what there is to say when it cannot be opened', async (t) => {
       home: other,
       env: {},
       config: v.parse(Config, config),
-      token: () => 'x',
+      tokens: () => ({ current: 'x', earlier: [] }),
       address,
       takesAnyPort,
       logger,
@@ -146,11 +146,11 @@ t.test('the command: an address that opens, Ctrl-C, and a new token', async (t) 
   const port = await unusedPort();
   const run = oratorio(t, home, 'dashboard', '--workspace', path, '--port', String(port), '--print-url');
   const [address = ''] = await run.until(/http:\S+/);
-  t.equal(address, `http://127.0.0.1:${port}/DashBoard#token=${dashboardToken(home)}`);
-  const old = dashboardToken(home);
+  t.equal(address, `http://127.0.0.1:${port}/DashBoard#token=${dashboardToken(home, path)}`);
+  const old = dashboardToken(home, path);
   t.equal((await request(`http://127.0.0.1:${port}`, '/DashBoard/api/summary', { token: old })).status, 200);
-  t.match(await oratorio(t, home, 'dashboard', '--new-token').ended, { code: 0, text: /Made a new dashboard token/ });
-  t.not(readFileSync(join(home, 'dashboard.token'), 'utf8').trim(), old);
+  t.match(await oratorio(t, home, 'dashboard', '--new-token').ended, { code: 0, text: /Made new dashboard tokens/ });
+  t.not(readFileSync(dashboardTokenFile(home, path), 'utf8').trim(), old);
   t.equal((await request(`http://127.0.0.1:${port}`, '/DashBoard/api/summary', { token: old })).status, 401);
   const second = oratorio(t, home, 'dashboard', '--workspace', path, '--port', String(port));
   t.match(await second.ended, { code: 6, text: /the port is taken/ });

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { trustWorkspace, workspaceTrust } from '../../src/config/index.ts';
 import type { AnyHubEvent, AppServerRecord, HubLock } from '../../src/protocol/index.ts';
 import { readIdentity } from '../../src/supervise/index.ts';
 import { program } from '../programs.ts';
@@ -54,7 +55,19 @@ export function makeWorkspace(t: Teardown, config: TestConfig = {}, name = 'work
   const directory = join(temporaryDirectory(t, 'oratorio-ws-'), name);
   mkdirSync(join(directory, '.oratorio'), { recursive: true });
   writeFileSync(join(directory, '.oratorio', 'config.json'), configText(config));
+  workspaces.add(directory);
+  for (const home of homes) trustWorkspace({ home, workspace: directory });
+  t.teardown(() => workspaces.delete(directory));
   return directory;
+}
+
+/** The Hubs of a test trust the workspaces of a test, whichever was made first. */
+const [homes, workspaces] = [new Set<string>(), new Set<string>()];
+
+function trustAll(t: Teardown, home: string): void {
+  homes.add(home);
+  for (const workspacePath of workspaces) trustAsUser(home, { workspacePath });
+  t.teardown(() => homes.delete(home));
 }
 
 /** Tries until `probe` gives something, at most `deadlineMs`. */
@@ -159,6 +172,19 @@ export interface HubSetup {
   /** Parts of the supervision policy that are not what all tests have. */
   readonly policy?: Readonly<Record<string, number>>;
   readonly env?: Record<string, string>;
+  /** False: the user has not agreed to what workspaces ask for. Default: every workspace that is requested is trusted. */
+  readonly trustsWorkspaces?: boolean;
+}
+
+/** Agrees to the settings of the workspace that a request names, as its user would. */
+function trustAsUser(home: string, body: unknown): void {
+  const { workspacePath: workspace } = (body ?? {}) as { readonly workspacePath?: unknown };
+  if (typeof workspace !== 'string') return;
+  try {
+    if (workspaceTrust({ home, workspace }).trust === 'restricted') trustWorkspace({ home, workspace });
+  } catch {
+    // A path that is no workspace, or a file that cannot be read: the Hub is asked to say so.
+  }
 }
 
 export function hubStatePath(home: string): string {
@@ -176,6 +202,7 @@ export function readHubLock(home: string): HubLock | undefined {
 /** Starts a Hub process and waits until it serves. After the test nothing of it is left, whatever the test did. */
 export async function startTestHub(t: Teardown, setup: HubSetup = {}): Promise<TestHub> {
   const home = setup.home ?? temporaryDirectory(t, 'oratorio-home-');
+  trustAll(t, home);
   const { child, output } = spawnHub(home, setup);
   t.teardown(() => endAll(home, child));
   const lock = await eventually(
@@ -193,6 +220,7 @@ export async function startTestHub(t: Teardown, setup: HubSetup = {}): Promise<T
     body?: unknown,
     headers: Record<string, string> = {},
   ): Promise<Answer> {
+    if (setup.trustsWorkspaces ?? true) trustAsUser(home, body);
     try {
       return await request(lock, method, path, body, headers);
     } catch (error) {

@@ -9,7 +9,7 @@ import {
   hubResponseSchemas,
   hubRoutes,
 } from '../../src/hub/route-table.ts';
-import { hubErrors, hubEventKinds } from '../../src/protocol/index.ts';
+import { hubErrors, hubEventKinds, proofPaths } from '../../src/protocol/index.ts';
 
 const document = JSON.parse(JSON.stringify(hubOpenApi('1.2.3', 'http://127.0.0.1:4000')));
 const routes: [string, HubRoute][] = Object.entries(hubRoutes);
@@ -58,11 +58,15 @@ t.test('§4.2: every endpoint of the specification is there, with its method', a
   t.equal(new Set(served).size, served.length, 'no endpoint is declared twice');
 });
 
-t.test('§5: all but GET /v1/status need the bearer token', async (t) => {
+t.test('§5: all but GET /v1/status, and the proof that precedes a token, need the bearer token', async (t) => {
   for (const [name, route] of routes) {
-    const open = route.path === '/v1/status';
+    const open = route.path === '/v1/status' || route.path === proofPaths.hub;
     t.same(operationOf(route).security, open ? [] : [{ hubToken: [] }], name);
-    t.equal('401' in operationOf(route).responses, !open, `${name} says what happens without it`);
+    t.equal(
+      '401' in operationOf(route).responses,
+      route.errors.includes('unauthorized') || !open,
+      `${name} says what happens without it`,
+    );
   }
   t.equal(document.components.securitySchemes.hubToken.scheme, 'bearer');
 });

@@ -1,6 +1,5 @@
 /** What the page in the browser asks the Hub for, over real sockets: who it is, its actors, the way to a dashboard. */
 import { readFileSync, statSync } from 'node:fs';
-import { join } from 'node:path';
 import { createWebSocketReceiver, type StatelyInspectionEvent } from '@statelyai/inspect';
 import { EventSource } from 'eventsource';
 import superjson from 'superjson';
@@ -8,6 +7,7 @@ import t, { type Test } from 'tap';
 import * as v from 'valibot';
 import { WebSocket } from 'ws';
 import { InspectionRecord, PageInfo } from '../../src/protocol/index.ts';
+import { dashboardTokenFile } from '../../src/supervise/index.ts';
 import { agentServerFixture, eventually, makeWorkspace, request, startTestHub } from './harness.ts';
 
 const hub = await startTestHub(t, { agentServer: agentServerFixture('serves-dashboard.ts') });
@@ -33,7 +33,7 @@ t.test('the address of a dashboard has its token in the fragment', async (t) => 
   const url = new URL(body.url);
   t.equal(url.origin, new URL(record.endpoints['dashboard'] ?? '').origin);
   t.equal(url.pathname, '/DashBoard');
-  const file = join(hub.home, 'dashboard.token');
+  const file = dashboardTokenFile(hub.home, record.canonicalWorkspacePath);
   t.equal(url.hash, `#token=${readFileSync(file, 'utf8').trim()}`);
   t.equal(statSync(file).mode & 0o777, 0o600);
   t.notMatch(JSON.stringify((await get('/v1/appservers')).body), url.hash.slice(7), 'it is told nowhere else');

@@ -110,7 +110,7 @@ t.test('a sidecar that never answers fails the ensure at its deadline, and is ki
   t.equal(processesOf(hub.home).length, 1);
 });
 
-t.test('restart takes another sidecar, or none', async (t) => {
+t.test('a restart takes the sidecar it names, or none', async (t) => {
   const hub = await startTestHub(t, { agentServer });
   const workspace = makeWorkspace(t, quick);
   const one = await sidecar(t, portkey);
@@ -119,7 +119,7 @@ t.test('restart takes another sidecar, or none', async (t) => {
   t.match((await hub.ensure(workspace, { apiProxy: two })).serviceStatus, {
     apiProxy: { state: 'restartRequired', url: one.endpoint },
   });
-  const restarted = await hub.call('POST', '/v1/appservers/restart', { workspacePath: workspace });
+  const restarted = await hub.call('POST', '/v1/appservers/restart', { workspacePath: workspace, apiProxy: two });
   t.match(restarted.body, { endpoints: { apiProxy: two.endpoint }, serviceStatus: { apiProxy: { state: 'running' } } });
   const without = await hub.call('POST', '/v1/appservers/restart', {
     workspacePath: workspace,

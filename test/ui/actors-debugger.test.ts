@@ -117,7 +117,7 @@ onPage(
 
 onPage('events: filter, and what was done; a sender is named', async (t, { page, workspace }) => {
   await select(page, 'demo');
-  await bringUp(workspace, { proxy: 'keep' });
+  await bringUp(workspace, { sidecar: 1 });
   await lit(page, 'running');
   await page.getByLabel('Filter events').fill('spawn');
   t.same(await eventsOf(page), ['PROXY.RUNNING', 'PROCESS.SPAWNED'], 'by state, action or event');

@@ -15,13 +15,16 @@ import {
   hubMachine,
   type Ownership,
   type Preparation,
+  type PrepareInput,
   type ProcessCommand,
   type ProcessInput,
   type Readiness,
+  type SidecarActorInput,
 } from '../../machines/index.ts';
 import { contentSecurityPolicy } from '../../src/http/static-files.ts';
 import { createInspectionSource, createRecorder, loadCharts, projections } from '../../src/inspect/index.ts';
 import type { PageInfo } from '../../src/protocol/index.ts';
+import { answerProof } from '../prove.ts';
 
 export const token = 'test-token-0123456789';
 const types: Record<string, string> = {
@@ -54,10 +57,7 @@ const processLogic = fromCallback<ProcessCommand, ProcessInput>(() => {});
 
 export const workspaceMachine = agentServerMachine.provide({
   actors: {
-    prepare: fromPromise<
-      Preparation,
-      { readonly workspacePath: string; readonly incarnation: number; readonly mayStart: boolean }
-    >(async () => ({
+    prepare: fromPromise<Preparation, PrepareInput>(async () => ({
       ownership: 'managed',
       ports: [],
     })),
@@ -72,10 +72,7 @@ export const workspaceMachine = agentServerMachine.provide({
     apiProxy: apiProxyMachine.provide({
       actors: {
         process: processLogic,
-        readiness: fromPromise<
-          { readonly at: number },
-          { readonly workspacePath: string; readonly incarnation: number }
-        >(never),
+        readiness: fromPromise<{ readonly at: number }, SidecarActorInput>(never),
       },
     }),
   },
@@ -113,6 +110,7 @@ export async function startBackend(pageDirectory: string) {
   hub.start();
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (answerProof(request, response, 'hub', [token])) return;
     const url = new URL(request.url ?? '/', 'http://localhost');
     requests.push(`${request.method} ${url.pathname}`);
     const json = (status: number, body: string) => {
@@ -228,10 +226,10 @@ export async function startBackend(pageDirectory: string) {
 }
 
 /** Brings a workspace up to `running`. */
-export async function bringUp(workspace: Workspace, options: { proxy?: 'keep' } = {}): Promise<void> {
+export async function bringUp(workspace: Workspace, options: { sidecar?: number } = {}): Promise<void> {
   workspace.send({ type: 'ENSURE', ...options });
   const until = (state: string) => waitForState(workspace, state);
-  if (options.proxy) {
+  if (options.sidecar) {
     await until('starting.proxying');
     workspace.getSnapshot().children['apiProxy']?.send({ type: 'PROCESS.SPAWNED', incarnation: 1, pid: 4243 });
     workspace.send({ type: 'PROXY.RUNNING', pid: 4243 });

@@ -26,7 +26,7 @@ const eventsOf = (page: Page) => page.locator('.log .step b').allTextContents();
 onPage('states light up while they are entered, and every step is in the log', async (t, { page, workspace }) => {
   await select(page, 'demo');
   await lit(page, 'stopped');
-  await bringUp(workspace, { proxy: 'keep' });
+  await bringUp(workspace, { sidecar: 1 });
   await lit(page, 'running');
   t.equal(await page.locator('.node.active').count(), 1);
   await page.locator('.label.taken', { hasText: 'done(readiness)' }).waitFor({ state: 'attached' });

@@ -90,6 +90,23 @@ scene(
   },
 );
 
+scene(
+  'regression: C1 a restricted workspace names what is ignored and the command that allows it',
+  {
+    at: '/overview',
+    prepare: (backend) =>
+      Object.assign(backend.state, { restrictedSettings: ['EndPoint', '<img src=x onerror=alert(1)>'] }),
+  },
+  async (t, { page }) => {
+    const banner = page.locator('.banner.warn');
+    await banner.waitFor();
+    t.match(await banner.textContent(), /Restricted: EndPoint, <img src=x onerror=alert\(1\)> are ignored/);
+    t.equal(await banner.locator('code').textContent(), 'oratorio trust /home/ada/projects/demo');
+    t.equal(await page.locator('img[src="x"]').count(), 0, 'foreign text is text');
+    t.same(await axe(page), []);
+  },
+);
+
 function recordOf(path: string, more: Partial<AppServerRecord> = {}): AppServerRecord {
   return {
     ...{ workspacePath: path, canonicalWorkspacePath: path, state: 'running', pid: 4242 },
@@ -101,6 +118,7 @@ function recordOf(path: string, more: Partial<AppServerRecord> = {}): AppServerR
     ...{ serverVersion: '0.1.0', startedByHub: true, exitCode: null, lastError: null, recentStderr: null },
     ...{ displayName: path.split('/').at(-1) ?? '', phase: 'running', adopted: false, incarnation: 1, restartCount: 0 },
     ...{ nextAttemptAt: null, lastStartedAt: new Date(ago(minute)).toISOString(), lastExitedAt: null },
+    ...{ trust: 'trusted', restrictedSettings: [] },
     ...more,
   };
 }
@@ -121,6 +139,27 @@ const few = (backend: Backend) => {
     recordOf('/w/known', { state: 'stopped', phase: 'stopped', pid: null }),
   ];
 };
+
+scene(
+  'regression: C1 a Hub names its restricted workspaces',
+  {
+    kind: 'hub',
+    at: '/overview',
+    prepare: (backend) => {
+      few(backend);
+      backend.state.records = [
+        recordOf('/w/alpha'),
+        recordOf("/w/it's", { trust: 'restricted', restrictedSettings: ['McpServers'] }),
+      ];
+    },
+  },
+  async (t, { page }) => {
+    const banner = page.locator('.banner.warn');
+    await banner.waitFor();
+    t.match(await banner.textContent(), /Restricted: McpServers is ignored/);
+    t.equal(await banner.locator('code').textContent(), `oratorio trust '/w/it'\\''s'`);
+  },
+);
 
 scene(
   'a Hub: every workspace with its state, who is in trouble first',

@@ -118,6 +118,7 @@ export async function startReviewBackend(pageDirectory: string, repositories: re
     metrics: async () => ({ contentType: 'text/plain', text: '' }),
   });
   const server = await createReviewServer({
+    isOwn: () => true,
     ...{ store, settings, logger, node: 'one', version: '1.2.3' },
     token: () => reviewToken,
     actions: actionsOn(store, (act, given) => calls.push({ act, given })),

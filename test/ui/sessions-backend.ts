@@ -26,6 +26,7 @@ import {
   SessionPage,
   SessionsCleared,
 } from '../../src/protocol/index.ts';
+import { answerProof } from '../prove.ts';
 import { listed, Session, Stream, type Told } from './sessions-record.ts';
 
 export type { Told } from './sessions-record.ts';
@@ -73,6 +74,7 @@ export async function startBackend(
     model: 'gpt-test',
     activeTurns: 0,
     pendingApprovals: 0,
+    restrictedSettings: [] as string[],
     droppedEvents: 0,
     records: [] as AppServerRecord[],
     /** The next request to such a path is answered with this error. */
@@ -118,6 +120,8 @@ export async function startBackend(
       ...{ eventCount: sum((r) => r.eventCount), totalTokens: sum((r) => r.totalTokens) },
       ...{ activeTurns: state.activeTurns, pendingApprovals: state.pendingApprovals },
       ...{ droppedEvents: state.droppedEvents, modules: state.modules },
+      ...{ trust: state.restrictedSettings.length > 0 ? 'restricted' : 'trusted' },
+      restrictedSettings: state.restrictedSettings,
       recentEvents: all
         .sort((a, b) => b.id - a.id)
         .slice(0, 20)
@@ -257,6 +261,7 @@ export async function startBackend(
   }
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (answerProof(request, response, ['hub', 'dashboard'], [token])) return;
     const { method = 'GET' } = request;
     const url = new URL(request.url ?? '/', 'http://localhost');
     const path = url.pathname;

@@ -37,7 +37,7 @@ t.test('the form has a control for every setting of the real schema, and knows w
   t.ok(settings.length > 60);
   t.same(
     settings.filter(({ kind }) => kind === 'other').map(({ keyPath }) => keyPath),
-    ['McpServers', 'Telemetry.Enabled', 'Telemetry.Endpoint', 'Telemetry.Headers', 'Telemetry.IncludeContent'],
+    ['McpServers', 'Telemetry.Headers'],
   );
   t.equal(new Set(settings.map(({ keyPath }) => keyPath)).size, settings.length);
   t.ok(search(sections, 'sandbox bubblewrap').flatMap((section) => section.settings).length === 1);
@@ -91,11 +91,13 @@ scene(
     await control(page, 'Model').fill('gpt-y');
     await control(page, 'MaxToolCallRounds').fill('60');
     await control(page, 'StreamUpstream').uncheck();
-    await control(page, 'Tools.Shell.Sandbox').selectOption('auto');
-    await control(page, 'Tools.Web.AllowedHosts').fill('docs.internal\n\n 127.0.0.1:8000 ');
-    await control(page, 'ApiKey').fill('secret-1');
+    await control(page, 'EnabledTools').fill('ReadFile\n\n Exec ');
+    for (const keyPath of ['ApiKey', 'EndPoint', 'Tools.Shell.Sandbox', 'Tools.Web.AllowedHosts', 'Api.AutoApprove']) {
+      t.ok(await control(page, keyPath).isDisabled(), `${keyPath} gives rights`);
+      t.match(await field(page, keyPath).textContent(), /Not changed in this form: it gives rights.*oratorio trust/);
+    }
     t.match(await field(page, 'Telemetry.Headers').textContent(), 'only your own config.json decides it');
-    await page.getByRole('button', { name: 'Save 6 changes' }).waitFor();
+    await page.getByRole('button', { name: 'Save 4 changes' }).waitFor();
     await page.keyboard.press('Control+s');
     await page.getByText('Settings saved.').waitFor();
     t.same(backend.bodies, [
@@ -108,9 +110,7 @@ scene(
             Model: 'gpt-y',
             MaxToolCallRounds: 60,
             StreamUpstream: false,
-            'Tools.Shell.Sandbox': 'auto',
-            'Tools.Web.AllowedHosts': ['docs.internal', '127.0.0.1:8000'],
-            ApiKey: 'secret-1',
+            EnabledTools: ['ReadFile', 'Exec'],
           },
         },
       },
@@ -128,13 +128,13 @@ scene(
     t.match(await field(page, 'MaxToolCallRounds').textContent(), 'This must be 1 to 10000.');
     t.equal(await page.getByRole('button', { name: 'Save 1 change' }).isDisabled(), true);
     await field(page, 'MaxToolCallRounds').getByRole('button', { name: 'Undo' }).click();
-    backend.state.configIssues = [{ path: 'EndPoint', message: 'must be an http or https URL' }];
-    await control(page, 'EndPoint').fill('nonsense');
+    backend.state.configIssues = [{ path: 'Model', message: 'must be a known model' }];
+    await control(page, 'Model').fill('nonsense');
     await page.getByRole('button', { name: 'Save 1 change' }).click();
-    await field(page, 'EndPoint').getByText('must be an http or https URL').waitFor();
-    t.equal(await control(page, 'EndPoint').getAttribute('aria-invalid'), 'true');
+    await field(page, 'Model').getByText('must be a known model').waitFor();
+    t.equal(await control(page, 'Model').getAttribute('aria-invalid'), 'true');
     t.same(await axe(page), []);
-    t.equal(await control(page, 'EndPoint').inputValue(), 'nonsense', 'what was typed stays');
+    t.equal(await control(page, 'Model').inputValue(), 'nonsense', 'what was typed stays');
   },
 );
 

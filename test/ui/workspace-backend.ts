@@ -20,6 +20,7 @@ import type {
   LogLine,
   PageInfo,
 } from '../../src/protocol/index.ts';
+import { answerProof } from '../prove.ts';
 
 export const token = 'test-token-0123456789';
 export const workspacePath = '/home/ada/projects/demo';
@@ -99,6 +100,8 @@ const noAutomations: AutomationsState = {
 };
 
 const summary: Omit<DashboardSummary, 'recentEvents'> = {
+  trust: 'trusted',
+  restrictedSettings: [],
   kind: 'workspace',
   workspacePath,
   version: '0.1.0',
@@ -289,6 +292,7 @@ export async function startWorkspaceBackend(pageDirectory: string, options: Back
   }
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (answerProof(request, response, ['hub', 'dashboard'], tokens)) return;
     const { method = 'GET' } = request;
     const url = new URL(request.url ?? '/', 'http://localhost');
     const path = url.pathname;
@@ -319,8 +323,8 @@ export async function startWorkspaceBackend(pageDirectory: string, options: Back
   function logIn(body: unknown): Answer {
     const { username, password } = body as { username: string; password: string };
     if (username !== 'ada' || password !== 'lovelace') return fail(401, 'unauthorized', 'Wrong name or password.');
-    tokens.add('session-token');
-    return [200, { token: 'session-token', expiresAt: new Date(Date.now() + 3_600_000).toISOString() }];
+    tokens.add('token-of-a-log-in');
+    return [200, { token: 'token-of-a-log-in', expiresAt: new Date(Date.now() + 3_600_000).toISOString() }];
   }
 
   async function servePage(path: string, response: ServerResponse): Promise<void> {

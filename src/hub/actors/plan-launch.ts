@@ -62,28 +62,20 @@ function wantedServices(config: Config): Record<OptionalService, { enabled: bool
 }
 
 /**
- * The environment a workspace may use. Its own file comes with whatever repository was cloned, and names an upstream
- * beside a `${VARIABLE}`: so it sees only what the user's own file names, in `Supervision.PassEnvironment` or by use.
+ * Settings of a workspace, and the names of the variables that its agent server inherits: those that the user's own file
+ * lists in `Supervision.PassEnvironment` or refers to. The agent server hides the latter from the workspace's file again.
+ *
+ * @throws StartError `invalidConfig`
  */
-function allowedEnvironment(hub: HubServices): Readonly<Record<string, string | undefined>> {
-  const { config, referencedVariables } = loadConfig({ home: hub.home, env: hub.environment });
-  const names = [...config.Supervision.PassEnvironment, ...referencedVariables];
-  return Object.fromEntries(names.map((name) => [name, hub.environment[name]]));
-}
-
-const passHint =
-  'A workspace sees only the environment variables that Supervision.PassEnvironment of your own config.json lists.';
-
 function readConfig(hub: HubServices, workspacePath: string) {
   try {
-    const env = allowedEnvironment(hub);
-    const loaded = loadConfig({ home: hub.home, workspace: workspacePath, env });
+    const { config: own, referencedVariables } = loadConfig({ home: hub.home, env: hub.environment });
+    const loaded = loadConfig({ home: hub.home, workspace: workspacePath, env: hub.environment });
     for (const warning of loaded.warnings) hub.logger.warn(warning, { workspacePath });
-    return { config: loaded.config, passed: Object.keys(env) };
+    return { config: loaded.config, passed: [...own.Supervision.PassEnvironment, ...referencedVariables] };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    const hint = error.message.includes('environment variable') ? ` ${passHint}` : '';
-    throw new StartError('invalidConfig', error.message + hint, false);
+    throw new StartError('invalidConfig', error.message, false);
   }
 }
 

@@ -1,30 +1,31 @@
 import { randomUUID } from 'node:crypto';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fromPromise } from 'xstate';
-import type { OfWorkspace, Preparation } from '../../../machines/index.ts';
-import { AppServerLock, defaults } from '../../protocol/index.ts';
-import { isAlive, killGroupVerified, killMarked, probeLock, readJson } from '../../supervise/index.ts';
+import type { Preparation, PrepareInput } from '../../../machines/index.ts';
+import { openWorkspace, WorkspaceError } from '../../config/index.ts';
+import type { Logger } from '../../log/index.ts';
+import { type AppServerLock, defaults } from '../../protocol/index.ts';
+import {
+  isAlive,
+  killGroupVerified,
+  killMarked,
+  lockFault,
+  probeLock,
+  readAppServer,
+  readHolder,
+  type WorkspaceFiles,
+  workspaceFiles,
+} from '../../supervise/index.ts';
 import type { FactsOf, HubServices, WorkspaceFacts } from '../facts.ts';
 import { StartError } from '../failure.ts';
 import { introduce } from '../probe.ts';
 import type { StoredProcess } from '../store.ts';
+import { reportUnverified } from '../unverified.ts';
 import { planLaunch } from './plan-launch.ts';
 
 /** How long the holder of the lock may take to publish its address: it may just be starting. */
 const publishDeadlineMs = 10_000;
 const publishPollMs = 25;
-
-export interface WorkspaceFiles {
-  readonly lockPath: string;
-  readonly mutexPath: string;
-}
-
-/** The two files by which an agent server owns a workspace: the OS lock, and the address it publishes. */
-export function workspaceFiles(workspacePath: string): WorkspaceFiles {
-  const directory = join(workspacePath, '.oratorio');
-  return { lockPath: join(directory, 'appserver.lock'), mutexPath: join(directory, 'appserver.mutex') };
-}
 
 function locked(facts: WorkspaceFacts, pid: number | null, lockPath: string, why: string): StartError {
   facts.lockOwner = { pid, lockPath };
@@ -32,27 +33,72 @@ function locked(facts: WorkspaceFacts, pid: number | null, lockPath: string, why
   return new StartError('workspaceLocked', `${owner} owns the workspace lock ${why}.`, false);
 }
 
-/** Waits until the holder of the OS lock has published its address, or has gone. */
-async function publishedLock(files: WorkspaceFiles, signal: AbortSignal): Promise<AppServerLock | 'free' | 'silent'> {
+/** The lock file cannot serve as one: another user's, a symlink, not an empty file. */
+function unusable(facts: WorkspaceFacts, { mutexPath, lockPath }: WorkspaceFiles): StartError {
+  facts.lockOwner = { pid: null, lockPath };
+  const fault = lockFault(mutexPath) ?? 'cannot be read';
+  const message = `The workspace lock ${mutexPath} cannot be used: it ${fault}. Remove it, then start again.`;
+  return new StartError('workspaceLocked', message, false);
+}
+
+/** @throws StartError workspaceGone, when the directory is no workspace of this user (any more) */
+async function checkWorkspace(hub: HubServices, { stored }: WorkspaceFacts): Promise<void> {
+  try {
+    openWorkspace(stored.canonicalWorkspacePath, { home: hub.home });
+  } catch (error) {
+    if (!(error instanceof WorkspaceError)) throw error;
+    if (stored.server) await endLeftovers(hub.logger, stored.server);
+    stored.server = null;
+    throw new StartError('workspaceGone', error.message, false);
+  }
+}
+
+/** The holder of the OS lock publishes in another home, or not at all. */
+interface Unknown {
+  readonly pid: number | null;
+  readonly why: string;
+}
+
+/**
+ * Waits until the holder of the OS lock has published its address in this home, or has ended. A server publishes in its
+ * home first: a workspace that names a live process this home does not know is served from another home.
+ */
+async function publishedLock(files: WorkspaceFiles, signal: AbortSignal): Promise<AppServerLock | 'free' | Unknown> {
   for (let waited = 0; waited <= publishDeadlineMs; waited += publishPollMs) {
-    const read = readJson(files.lockPath, AppServerLock);
+    const { pid, problem } = readHolder(files);
+    const read = readAppServer(files);
     if (read.kind === 'ok' && isAlive(read.value.identity) !== 'gone') return read.value;
     if (probeLock(files.mutexPath) === 'free') return 'free';
+    if (pid !== null)
+      return { pid, why: 'and does not publish its address in this home; stop it where it was started' };
+    if (problem !== null) return { pid, why: `and cannot be identified: ${problem}` };
     await sleep(publishPollMs, undefined, { signal });
   }
-  return 'silent';
+  return { pid: null, why: 'and does not publish an address' };
+}
+
+/** Services that listen elsewhere than asked for, with the reason. */
+function notedServices({ endpoints, serviceNotes = {} }: AppServerLock): WorkspaceFacts['services'] {
+  const noted = Object.entries(serviceNotes).map(([name, reason]) => [
+    name,
+    { state: 'running', url: endpoints[name] ?? null, reason },
+  ]);
+  return Object.fromEntries(noted);
 }
 
 /** Takes over the addresses of a server that is already there. */
-function takeOver(facts: WorkspaceFacts, lock: AppServerLock): void {
+function takeOver(facts: WorkspaceFacts, lock: AppServerLock, isOurs: boolean): void {
   facts.endpoints = { ...lock.endpoints };
-  facts.services = {};
+  facts.services = notedServices(lock);
   for (const url of Object.values(lock.endpoints)) {
     for (const token of new URL(url).searchParams.getAll('token')) facts.secrets.add(token);
   }
   facts.marker = lock.incarnation;
   facts.lockOwner = null;
-  facts.stored.server = { marker: lock.incarnation ?? '', identity: lock.identity };
+  facts.external = isOurs ? null : lock.identity;
+  facts.stored.external = !isOurs;
+  // Of a server that no Hub of this user has started nothing is stored by which a later Hub could signal it.
+  facts.stored.server = isOurs ? { marker: lock.incarnation ?? '', identity: lock.identity } : null;
 }
 
 /** The workspace lock is held: by a server of ours that an earlier Hub left, by a stranger that answers, or by one that does not. */
@@ -64,7 +110,7 @@ async function meetOwner(
 ): Promise<Preparation | null> {
   const lock = await publishedLock(files, signal);
   if (lock === 'free') return null;
-  if (lock === 'silent') throw locked(facts, null, files.lockPath, 'and does not publish an address');
+  if ('why' in lock) throw locked(facts, lock.pid, files.lockPath, lock.why);
   const { canonicalWorkspacePath } = facts.stored;
   const isOurs = hub.credentials.verifiesAdoption(canonicalWorkspacePath, lock.adoptionProof);
   if (lock.workspacePath !== canonicalWorkspacePath) {
@@ -77,14 +123,16 @@ async function meetOwner(
       },
     );
   }
-  takeOver(facts, lock);
+  takeOver(facts, lock, isOurs);
+  await hub.save();
   return { ownership: isOurs ? 'adopted' : 'external', ports: [] };
 }
 
 /** Nobody holds the workspace lock, so what is left of an earlier start serves nobody. */
-export async function endLeftovers({ identity, marker }: StoredProcess): Promise<void> {
-  if (identity) await killGroupVerified(identity, marker);
-  else await killMarked(marker);
+export async function endLeftovers(logger: Logger, { identity, marker }: StoredProcess): Promise<void> {
+  if (!identity) return void (await killMarked(marker));
+  const { uncertain } = await killGroupVerified(identity, marker);
+  if (uncertain) reportUnverified(logger, identity.pid);
 }
 
 /**
@@ -92,17 +140,21 @@ export async function endLeftovers({ identity, marker }: StoredProcess): Promise
  * tokens, and has the intention on disk before anything is spawned.
  */
 export function prepare(hub: HubServices, factsOf: FactsOf) {
-  return fromPromise<Preparation, OfWorkspace & { readonly mayStart: boolean }>(async ({ input, signal }) => {
+  return fromPromise<Preparation, PrepareInput>(async ({ input, signal }) => {
     const facts = factsOf(input.workspacePath);
     const { stored } = facts;
-    const files = workspaceFiles(stored.canonicalWorkspacePath);
+    facts.sidecar = facts.sidecars.get(input.sidecar);
+    facts.stderrFrom = null;
+    await checkWorkspace(hub, facts);
+    const files = workspaceFiles(hub.home, stored.canonicalWorkspacePath);
     const owner = probeLock(files.mutexPath);
-    if (owner === 'unknown') throw locked(facts, null, files.lockPath, 'or it cannot be read');
+    if (owner === 'unknown') throw unusable(facts, files);
     if (owner === 'held') {
       const preparation = await meetOwner(hub, facts, files, signal);
       if (preparation) return preparation;
     }
-    if (stored.server) await endLeftovers(stored.server);
+    if (stored.server) await endLeftovers(hub.logger, stored.server);
+    stored.external = false;
     if (!input.mayStart) {
       stored.server = null;
       throw new StartError('crashed', 'The agent server ended while no Hub was watching.', false);

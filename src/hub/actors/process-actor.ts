@@ -2,17 +2,19 @@ import { fromCallback } from 'xstate';
 import type { ProcessCommand, ProcessEvent, ProcessInput } from '../../../machines/index.ts';
 import { type ManagedProcess, monotonicMs, SpawnError } from '../../supervise/index.ts';
 
-/** How one kind of process is got hold of. Both are called at most once per incarnation. */
+/** Spawns or adopts one kind of process. Both are called at most once per incarnation. */
 export interface ProcessSource {
   readonly spawn: () => Promise<ManagedProcess>;
   /** The process that is there already; null when it has gone and a new one should take its place. */
   readonly adopt: () => ManagedProcess | null;
   /** The process has ended and nothing of it is left. */
   readonly onGone: () => void;
+  /** The process was not signalled, because it is not proved to be ours. */
+  readonly onUnverified: (pid: number) => void;
 }
 
-/** Errors that the same command line will meet again: no such file, not executable, no directory. */
-const hopeless = new Set(['ENOENT', 'EACCES', 'ENOTDIR', 'ENOEXEC', 'EPERM']);
+/** Errors that the same command line meets every time: no such file, not executable, no directory. */
+const permanentSpawnErrors = new Set(['ENOENT', 'EACCES', 'ENOTDIR', 'ENOEXEC', 'EPERM']);
 
 /**
  * The driver behind a machine's `process` actor: reports SPAWNED, REFUSED and EXITED of its incarnation and obeys
@@ -20,10 +22,10 @@ const hopeless = new Set(['ENOENT', 'EACCES', 'ENOTDIR', 'ENOEXEC', 'EPERM']);
  * so no state that follows it can meet a leftover. A process in `watch` mode belongs to somebody else: never signalled.
  * Stopping the actor lets go of the process without ending it.
  */
-export function processActor(sourceOf: (workspacePath: string) => ProcessSource) {
+export function processActor(sourceOf: (input: ProcessInput) => ProcessSource) {
   return fromCallback<ProcessCommand, ProcessInput>(({ input, receive, sendBack }) => {
     const { incarnation, mode } = input;
-    const source = sourceOf(input.workspacePath);
+    const source = sourceOf(input);
     let managed: ManagedProcess | null = null;
     let pending: ProcessCommand['type'] | null = null;
     let released = false;
@@ -33,8 +35,10 @@ export function processActor(sourceOf: (workspacePath: string) => ProcessSource)
 
     function obey(): void {
       if (!managed || !pending) return;
-      if (pending === 'KILL') void managed.kill();
-      else managed.terminate();
+      const { pid } = managed;
+      const note = (isUnverified: boolean) => isUnverified && source.onUnverified(pid);
+      if (pending === 'KILL') void managed.kill().then(({ uncertain }) => note(uncertain));
+      else note(managed.terminate() === 'unknown');
       pending = null;
     }
 
@@ -52,7 +56,7 @@ export function processActor(sourceOf: (workspacePath: string) => ProcessSource)
       try {
         managed = (mode === 'spawn' ? null : source.adopt()) ?? (await source.spawn());
       } catch (error) {
-        const retriable = !(error instanceof SpawnError && hopeless.has(error.code));
+        const retriable = !(error instanceof SpawnError && permanentSpawnErrors.has(error.code));
         const message = error instanceof Error ? error.message : String(error);
         return tell({ type: 'PROCESS.REFUSED', incarnation, error: message, retriable, at: monotonicMs() });
       }

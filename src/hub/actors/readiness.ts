@@ -1,22 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fromPromise } from 'xstate';
 import type { OfWorkspace, Ownership, Readiness } from '../../../machines/index.ts';
-import { AppServerLock, defaults, serviceNames } from '../../protocol/index.ts';
-import { monotonicMs, probeLock, readJson } from '../../supervise/index.ts';
+import { type AppServerLock, defaults, serviceNames } from '../../protocol/index.ts';
+import { monotonicMs, probeLock, readAppServer, type WorkspaceFiles, workspaceFiles } from '../../supervise/index.ts';
 import type { FactsOf, HubServices, WorkspaceFacts } from '../facts.ts';
 import { introduce } from '../probe.ts';
-import { workspaceFiles } from './prepare.ts';
 
 const { readinessPollMs, readinessPollMaxMs, probeTimeoutMs } = defaults.supervise;
 
 /** The address that our own start of the workspace has published, once it has. */
-function publishedBy(facts: WorkspaceFacts, lockPath: string): AppServerLock | null {
-  const read = readJson(lockPath, AppServerLock);
+function publishedBy(facts: WorkspaceFacts, files: WorkspaceFiles): AppServerLock | null {
+  const read = readAppServer(files);
   if (read.kind !== 'ok') return null;
   return read.value.incarnation === facts.marker ? read.value : null;
 }
 
-/** A port that was taken meanwhile was replaced by the child: the lock file tells where it really listens. */
+/** A port that was taken meanwhile was replaced by the child, which publishes where it really listens. */
 function keepRealEndpoints(hub: HubServices, facts: WorkspaceFacts, lock: AppServerLock): void {
   for (const service of serviceNames) {
     const planned = facts.services[service];
@@ -31,7 +30,7 @@ function keepRealEndpoints(hub: HubServices, facts: WorkspaceFacts, lock: AppSer
     if (url !== facts.endpoints[service]) {
       hub.publish('port.allocated', facts.stored.canonicalWorkspacePath, { service, port: Number(new URL(url).port) });
     }
-    facts.services[service] = { state: 'running', url, reason: null };
+    facts.services[service] = { state: 'running', url, reason: lock.serviceNotes?.[service] ?? null };
     facts.endpoints[service] = url;
   }
 }
@@ -43,8 +42,8 @@ async function attempt(
   ownership: Ownership,
   signal: AbortSignal,
 ): Promise<Readiness | null> {
-  const files = workspaceFiles(facts.stored.canonicalWorkspacePath);
-  const lock = ownership === 'managed' ? publishedBy(facts, files.lockPath) : null;
+  const files = workspaceFiles(hub.home, facts.stored.canonicalWorkspacePath);
+  const lock = ownership === 'managed' ? publishedBy(facts, files) : null;
   const url = lock?.endpoints.appServerWebSocket ?? facts.endpoints['appServerWebSocket'];
   if (!url || (ownership === 'managed' && !lock)) return null;
   const { version } = await introduce(url, 'oratorio-hub', probeTimeoutMs, signal);

@@ -2,6 +2,7 @@ import { mkdirSync, statSync } from 'node:fs';
 import { defaults } from '../../protocol/index.ts';
 import { adoptManaged, childEnvironment, logFiles, spawnManaged } from '../../supervise/index.ts';
 import type { FactsOf, HubServices, WorkspaceFacts } from '../facts.ts';
+import { reportUnverified } from '../unverified.ts';
 import { type ProcessSource, processActor } from './process-actor.ts';
 
 /** Size of a file, 0 when there is none. */
@@ -11,7 +12,7 @@ export function sizeOf(file: string): number {
 
 /** The `process` actor of a workspace's agent server. */
 export function serverProcess(hub: HubServices, factsOf: FactsOf) {
-  return processActor((workspacePath) => serverSource(hub, factsOf(workspacePath)));
+  return processActor(({ workspacePath }) => serverSource(hub, factsOf(workspacePath)));
 }
 
 function serverSource(hub: HubServices, facts: WorkspaceFacts): ProcessSource {
@@ -44,17 +45,21 @@ function serverSource(hub: HubServices, facts: WorkspaceFacts): ProcessSource {
       return child;
     },
     adopt() {
-      const server = stored.server;
-      if (!server?.identity) throw new Error('there is no process to adopt');
+      const identity = facts.external ?? stored.server?.identity;
+      if (!identity) throw new Error('there is no process to adopt');
+      facts.stderrFrom = 0;
       mkdirSync(logDirectory, { recursive: true, mode: 0o700 });
-      return adoptManaged(server.identity, {
+      return adoptManaged(identity, {
         logDirectory,
-        marker: server.marker,
+        marker: facts.external ? '' : (stored.server?.marker ?? ''),
         logBytes: defaults.supervise.logBytes,
       });
     },
+    onUnverified: (pid) => reportUnverified(hub.logger, pid),
     onGone() {
       stored.server = null;
+      stored.external = false;
+      facts.external = null;
       stored.lastExitedAt = new Date().toISOString();
       hub.save().catch(reportSaveProblem);
     },

@@ -2,12 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fromPromise } from 'xstate';
-import { apiProxyMachine, type OfWorkspace } from '../../../machines/index.ts';
+import { type EventObject, fromCallback, fromPromise } from 'xstate';
+import { apiProxyMachine, type SidecarActorInput } from '../../../machines/index.ts';
 import { defaults } from '../../protocol/index.ts';
 import {
   adoptManaged,
   childEnvironment,
+  type HttpProbeOptions,
   isAlive,
   logFiles,
   monotonicMs,
@@ -17,35 +18,45 @@ import {
 import type { FactsOf, HubServices, WorkspaceFacts } from '../facts.ts';
 import { StartError } from '../failure.ts';
 import type { Sidecar } from '../sidecar-request.ts';
+import { reportUnverified } from '../unverified.ts';
+import { probeRegularly } from './liveness.ts';
 import { type ProcessSource, processActor } from './process-actor.ts';
 import { sizeOf } from './server-process.ts';
 
 const { readyPollMs, requestTimeoutMs } = defaults.apiProxy;
 
-function wanted(facts: WorkspaceFacts): Sidecar {
-  if (!facts.sidecar) throw new StartError('apiProxy', 'no sidecar was requested', false);
-  return facts.sidecar;
+function requested(facts: WorkspaceFacts, number: number | undefined): Sidecar {
+  const sidecar = facts.sidecars.get(number);
+  if (!sidecar) throw new StartError('apiProxy', 'No sidecar was requested.', false);
+  return sidecar;
 }
 
-/** Ready when the model list answers with the key; some proxies serve it under /v1 only. */
-async function answers(sidecar: Sidecar, signal: AbortSignal): Promise<boolean> {
-  const headers = { authorization: `Bearer ${sidecar.apiKey}` };
+/** Asks for the model list with the key; some proxies serve it under /v1 only. Null: answered; else what failed. */
+async function problemOf(
+  { endpoint, apiKey }: Sidecar,
+  options: Pick<HttpProbeOptions, 'timeoutMs' | 'signal' | 'connection'>,
+): Promise<string | null> {
+  const headers = { authorization: `Bearer ${apiKey}` };
+  let problem: string | null = null;
   for (const path of ['/models', '/v1/models']) {
-    const probe = await probeHttp(`${sidecar.endpoint}${path}`, { timeoutMs: requestTimeoutMs, headers, signal });
-    if (probe.ok) return true;
+    const probe = await probeHttp(`${endpoint}${path}`, { ...options, headers });
+    if (probe.ok) return null;
+    problem ??= probe.error ?? 'no answer';
+    // Only an answer can differ by path.
+    if (probe.status === undefined) return problem;
   }
-  return false;
+  return problem;
 }
 
-/** How the sidecar of one workspace is got hold of. */
-function sidecarSource(hub: HubServices, facts: WorkspaceFacts): ProcessSource {
+/** Spawns or adopts the sidecar of one workspace. */
+function sidecarSource(hub: HubServices, facts: WorkspaceFacts, number: number | undefined): ProcessSource {
   const { stored } = facts;
   const logDirectory = join(facts.logDirectory, 'sidecar');
   const reportSaveProblem = (error: unknown) => hub.logger.error('the state file could not be written', { error });
 
   return {
     async spawn() {
-      const sidecar = wanted(facts);
+      const sidecar = requested(facts, number);
       const marker = randomUUID();
       mkdirSync(logDirectory, { recursive: true, mode: 0o700 });
       facts.sidecarStderrFrom = sizeOf(logFiles(logDirectory).stderr);
@@ -59,6 +70,7 @@ function sidecarSource(hub: HubServices, facts: WorkspaceFacts): ProcessSource {
         logDirectory,
         marker,
         logBytes: defaults.supervise.logBytes,
+        secrets: [sidecar.apiKey],
       });
       stored.proxy = { ...stored.proxy, identity: child.identity };
       hub.save().catch(reportSaveProblem);
@@ -67,23 +79,40 @@ function sidecarSource(hub: HubServices, facts: WorkspaceFacts): ProcessSource {
     adopt() {
       if (!stored.proxy?.identity || isAlive(stored.proxy.identity) === 'gone') return null;
       mkdirSync(logDirectory, { recursive: true, mode: 0o700 });
+      facts.sidecarStderrFrom = 0;
       const { identity, marker } = stored.proxy;
       return adoptManaged(identity, { logDirectory, marker, logBytes: defaults.supervise.logBytes });
     },
+    onUnverified: (pid) => reportUnverified(hub.logger, pid),
     onGone() {
-      stored.proxy = facts.sidecar && stored.proxy ? { ...stored.proxy, identity: null } : null;
+      if (stored.proxy) stored.proxy = { ...stored.proxy, identity: null };
       hub.save().catch(reportSaveProblem);
     },
   };
 }
 
-/** The sidecar's machine with its real process and probe. */
+/** The sidecar's machine with its real process and probes. */
 export function sidecarMachine(hub: HubServices, factsOf: FactsOf) {
-  const process = processActor((workspacePath) => sidecarSource(hub, factsOf(workspacePath)));
-  const readiness = fromPromise<{ readonly at: number }, OfWorkspace>(async ({ input, signal }) => {
-    const sidecar = wanted(factsOf(input.workspacePath));
-    while (!(await answers(sidecar, signal))) await sleep(readyPollMs, undefined, { signal });
+  const process = processActor(({ workspacePath, sidecar }) => sidecarSource(hub, factsOf(workspacePath), sidecar));
+  const readiness = fromPromise<{ readonly at: number }, SidecarActorInput>(async ({ input, signal }) => {
+    const sidecar = requested(factsOf(input.workspacePath), input.sidecar);
+    while ((await problemOf(sidecar, { timeoutMs: requestTimeoutMs, signal })) !== null) {
+      await sleep(readyPollMs, undefined, { signal });
+    }
     return { at: monotonicMs() };
   });
-  return apiProxyMachine.provide({ actors: { process, readiness } });
+  const liveness = fromCallback<EventObject, SidecarActorInput>(({ input, sendBack }) => {
+    const facts = factsOf(input.workspacePath);
+    const sidecar = requested(facts, input.sidecar);
+    const ask = async (connection: HttpProbeOptions['connection'], signal: AbortSignal) => {
+      const error = await problemOf(sidecar, {
+        timeoutMs: facts.probe.timeoutMs,
+        signal,
+        ...(connection && { connection }),
+      });
+      return error === null ? { idleMs: 0 } : { error };
+    };
+    return probeRegularly(facts, input.incarnation, ask, sendBack);
+  });
+  return apiProxyMachine.provide({ actors: { process, readiness, liveness } });
 }

@@ -7,8 +7,8 @@ import { hubRoutes } from '../route-table.ts';
 import type { Workspace } from '../workspace.ts';
 import type { Bind } from './bind.ts';
 
-function answer(result: Workspace | AppServerRecord): Reply {
-  return 'recordBytes' in result ? jsonBytes(200, result.recordBytes()) : json(200, result);
+function answer(result: Workspace | AppServerRecord, requested: string): Reply {
+  return 'recordBytes' in result ? jsonBytes(200, result.recordBytes(requested)) : json(200, result);
 }
 
 /** Routes of workspace agent servers (specification §4.2). Once `isStopping`, nothing new is started. */
@@ -22,7 +22,8 @@ export function appServerRoutes(bind: Bind, registry: Registry, isStopping: () =
     const starts = startIfMissing ?? true;
     if (starts) refuseWhenStopping();
     // A caller who hangs up does not cancel the start: others may wait for it.
-    return answer(await registry.ensure({ workspacePath, startIfMissing: starts, apiProxy }));
+    const result = await registry.ensure({ workspacePath, startIfMissing: starts, apiProxy });
+    return answer(result, String(workspacePath));
   }
 
   async function restart(context: RequestContext<never>): Promise<Reply> {

@@ -1,9 +1,10 @@
 import * as v from 'valibot';
-import type { AnyRoute, Authenticate, Reply, RequestContext, SseSource } from '../../http/index.ts';
-import { bytes, json, jsonBytes, sse } from '../../http/index.ts';
-import { type HubStatus, NotificationRequest } from '../../protocol/index.ts';
+import type { AnyRoute, Authenticate, Handler, Reply, RequestContext, SseSource } from '../../http/index.ts';
+import { bytes, HttpError, json, jsonBytes, sse } from '../../http/index.ts';
+import type { HubStatus, NotificationRequest } from '../../protocol/index.ts';
 import type { Principal } from '../auth.ts';
 import { hubError } from '../errors.ts';
+import { parseNotification } from '../notifications.ts';
 import type { Registry } from '../registry.ts';
 import { hubRoutes } from '../route-table.ts';
 import { appServerRoutes } from './appservers.ts';
@@ -19,6 +20,8 @@ export interface RoutesOptions extends PageRoutesOptions {
   readonly auth: Authenticate<unknown>;
   /** Accepts the Hub token or the scoped token of an agent server. */
   readonly notifierAuth: Authenticate<Principal>;
+  /** Proves that this Hub holds its token. */
+  readonly prove: Handler;
   readonly isStopping: () => boolean;
   readonly notify: (request: v.InferOutput<typeof NotificationRequest>, scope: string | null) => void;
   readonly shutdown: (mode: 'stop' | 'detach') => void;
@@ -39,12 +42,14 @@ function constant(make: () => Promise<unknown>): () => Promise<Reply> {
 }
 
 async function notification(options: RoutesOptions, context: RequestContext<Principal>): Promise<Reply> {
-  const parsed = v.safeParse(NotificationRequest, await context.json(v.unknown()));
-  if (!parsed.success) {
-    const [issue] = parsed.issues;
-    throw hubError('invalidNotification', issue.message, { field: v.getDotPath(issue) });
-  }
-  options.notify(parsed.output, context.principal.scope);
+  const body = await context.json(v.unknown()).catch((error: unknown) => {
+    if (!(error instanceof HttpError) || error.code !== 'invalidRequest') throw error;
+    throw hubError('invalidNotification', 'The notification is not valid JSON.', { field: null });
+  });
+  const request = parseNotification(body);
+  const { scope } = context.principal;
+  if (scope === null && typeof request.workspacePath === 'string') options.registry.check(request.workspacePath);
+  options.notify(request, scope);
   return json(200, { accepted: true });
 }
 
@@ -63,6 +68,7 @@ export function bindRoutes(options: RoutesOptions): AnyRoute[] {
 
   return [
     bind(hubRoutes.getStatus, () => (status ??= jsonBytes(200, Buffer.from(JSON.stringify(options.status()))))),
+    bind(hubRoutes.prove, options.prove),
     bind(hubRoutes.shutDown, shutdown),
     ...appServerRoutes(bind, registry, options.isStopping),
     logRoute(bind, registry),

@@ -10,8 +10,8 @@ export interface PageRoutesOptions {
   readonly inspection: SseSource;
   /** The same for Stately's tools. */
   readonly stately: SseSource;
-  /** The token of this user's dashboards. */
-  readonly dashboardToken: () => string;
+  /** The token of a workspace's dashboard. */
+  readonly dashboardToken: (canonicalPath: string) => string;
 }
 
 const page: PageInfo = { kind: 'hub', version, views: ['overview', 'actors', 'events', 'logs'] };
@@ -39,7 +39,7 @@ async function dashboardLink(
   { registry, dashboardToken }: PageRoutesOptions,
   path: string | undefined,
 ): Promise<DashboardLink> {
-  const { endpoints, serviceStatus, state } = await registry.inspect(path);
+  const { endpoints, serviceStatus, state, canonicalWorkspacePath } = await registry.inspect(path);
   const endpoint = endpoints['dashboard'];
   if (endpoint === undefined || (state !== 'running' && state !== 'unhealthy')) {
     const reason = serviceStatus['dashboard']?.reason ?? null;
@@ -49,6 +49,6 @@ async function dashboardLink(
     });
   }
   const url = new URL(dashboardPaths.page, endpoint);
-  url.hash = `token=${dashboardToken()}`;
+  url.hash = `token=${dashboardToken(canonicalWorkspacePath)}`;
   return { url: url.href };
 }

@@ -44,8 +44,11 @@ async function refusal(response: Response): Promise<ApiError> {
   return new ApiError(response.status, code, message, details ?? {});
 }
 
-/** @param onRefused called when the server does not accept the token (any more) */
-export function createApi(token: () => string | null, onRefused: () => void): Api {
+/**
+ * @param token resolves with the token when the server has proved itself, null when there is none; rejects with `ApiError`
+ * @param onRefused called when the server does not accept the token (any more)
+ */
+export function createApi(token: () => Promise<string | null>, onRefused: () => void): Api {
   async function request(
     method: string,
     path: string,
@@ -53,7 +56,8 @@ export function createApi(token: () => string | null, onRefused: () => void): Ap
     headers: Readonly<Record<string, string>> = {},
     signal?: AbortSignal,
   ): Promise<Response> {
-    const bearer = token();
+    const bearer = await token();
+    signal?.throwIfAborted();
     const response = await fetch(path, {
       method,
       headers: {

@@ -4,6 +4,7 @@ import { type Api, ApiError, createApi } from './api.ts';
 import { type Commands, createCommands } from './commands.ts';
 import { createLive, type Live } from './live.ts';
 import { createPreferences, type Preferences } from './preferences.ts';
+import { createTrust, isForeign } from './proof.ts';
 import { words } from './resource.ts';
 import { createRouter, type Router } from './router.ts';
 import { type Page, type Server, serverOf } from './server.ts';
@@ -17,8 +18,8 @@ export interface Toast {
   readonly ms?: number;
 }
 
-/** How far the page has come in getting to know its server. */
-export type Entry = 'knocking' | 'open' | 'refused' | 'unreachable';
+/** How far the page has come with its server. `foreign`: another program serves the address, and gets no token. */
+export type Entry = 'knocking' | 'open' | 'refused' | 'unreachable' | 'foreign';
 
 /** Everything a view may use: the one thing that is handed to each. One per page. */
 export interface App {
@@ -53,6 +54,8 @@ export interface App {
 }
 
 const retryMs = 1_000;
+/** Between two tries of a token that the server did not know. */
+const knockMs = 5_000;
 const toastMs = 6_000;
 const maxToasts = 4;
 
@@ -66,21 +69,61 @@ export function createApp(): App {
   const now = signal(Date.now());
   const toasts = signal<readonly Toast[]>([]);
   const server = serverOf(location);
-  const refuse = () => {
-    forgetToken();
+  /** No view is shown, and no request carries a token. */
+  const shut = () => {
+    token.value = null;
     isRefused.value = true;
     entry.value = 'refused';
   };
-  const api = createApi(() => plain(token.peek()), refuse);
-  const live = createLive({
-    paths: server.streams,
-    token: () => plain(token.peek()),
-    onRefused: refuse,
+  const refuse = () => {
+    if (token.peek() !== null) forgetToken();
+    shut();
+  };
+  const renew = (renewed: string) => {
+    keepToken(renewed);
+    token.value = renewed;
+  };
+  const trust = createTrust({
+    role: server.role,
+    held: () => plain(token.peek()),
+    onRenewed: renew,
+    onForeign(error) {
+      trouble.value = error.message;
+      if (entry.peek() === 'foreign') return;
+      entry.value = 'foreign';
+      loadSoon();
+    },
   });
+  /** The word of a server that has not proved itself does not make the tab forget its token: the right one may come back. */
+  const provenToken = () =>
+    trust.token().catch((error: unknown) => {
+      const kept = token.peek();
+      if (kept !== null && error instanceof ApiError && error.status === 401) {
+        shut();
+        setTimeout(knockAgain, knockMs, kept);
+      }
+      throw error;
+    });
+  const knockAgain = (kept: string) => {
+    if (token.peek() !== null || !isRefused.peek()) return;
+    createTrust({ role: server.role, held: () => plain(kept), onRenewed: renew, onForeign: () => {} })
+      .token()
+      .then(
+        (proven) => use(kept.startsWith(loginMark) ? kept : (proven ?? kept)),
+        () => setTimeout(knockAgain, knockMs, kept),
+      );
+  };
+  const api = createApi(provenToken, refuse);
+  const live = createLive({ paths: server.streams, token: provenToken, onRefused: refuse });
   setInterval(() => {
     now.value = Date.now();
   }, 1000);
 
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const loadSoon = () => {
+    clearTimeout(timer);
+    timer = setTimeout(load, retryMs);
+  };
   const load = () => {
     server.readPage(api).then(
       (info) => {
@@ -94,8 +137,8 @@ export function createApp(): App {
         // What a 401 means the gate says better than the server.
         trouble.value = status === 401 ? null : words(error);
         if (status === 401 || status === 403) return refuse();
-        entry.value = 'unreachable';
-        setTimeout(load, retryMs);
+        entry.value = isForeign(error) ? 'foreign' : 'unreachable';
+        loadSoon();
       },
     );
   };

@@ -34,7 +34,7 @@ export interface Live {
 
 export interface LiveOptions {
   readonly paths: Readonly<Record<StreamName, string>>;
-  readonly token: () => string | null;
+  readonly token: () => Promise<string | null>;
   readonly onRefused: () => void;
 }
 
@@ -70,7 +70,7 @@ export function createLive({ paths, token, onRefused }: LiveOptions): Live {
       // Only secure contexts have them, whatever the types say.
       locks: typeof BroadcastChannel === 'undefined' ? undefined : navigator.locks,
       retain: retains[name],
-      read: (options) => readStream({ ...options, url: paths[name], token: token() ?? '' }),
+      read: (options) => readStream({ ...options, url: paths[name], token }),
       onEvents: (events) => {
         for (const listener of [...listeners]) listener.onEvents(events);
       },

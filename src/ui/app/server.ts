@@ -1,4 +1,4 @@
-import { dashboardPaths, type PageView, pageViews } from '../../protocol/browser.ts';
+import { dashboardPaths, type PageView, type ProofRole, pageViews } from '../../protocol/browser.ts';
 import type { PageInfo } from '../../protocol/index.ts';
 import type { Api } from './api.ts';
 
@@ -16,6 +16,8 @@ export interface Page extends Omit<PageInfo, 'kind' | 'views'> {
 /** What differs between the servers that serve this page. */
 export interface Server {
   readonly kind: Page['kind'];
+  /** As what it proves itself. */
+  readonly role: ProofRole;
   /** Its name where a workspace would have its path. */
   readonly name: string;
   /** What is shown when the address names no view. */
@@ -38,6 +40,7 @@ const ofTerminal = 'This command opens the page with the right one:';
 const servers: Readonly<Record<Page['kind'], Server>> = {
   hub: {
     kind: 'hub',
+    role: 'hub',
     name: 'Hub',
     firstView: 'overview',
     readPage: (api) => api.get<PageInfo>('/v1/page'),
@@ -47,6 +50,7 @@ const servers: Readonly<Record<Page['kind'], Server>> = {
   },
   workspace: {
     kind: 'workspace',
+    role: 'dashboard',
     name: 'Workspace',
     firstView: 'overview',
     readPage: (api) => api.get<PageInfo>(dashboardPaths.pageInfo),
@@ -56,6 +60,7 @@ const servers: Readonly<Record<Page['kind'], Server>> = {
   },
   review: {
     kind: 'review',
+    role: 'backend',
     name: 'Reviews',
     firstView: 'queue',
     readPage: async (api) => {

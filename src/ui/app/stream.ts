@@ -1,3 +1,5 @@
+import { ApiError } from './api.ts';
+
 /** One record of a server-sent event stream. */
 export interface StreamEvent {
   readonly id: string;
@@ -23,7 +25,8 @@ export type Connection =
 
 export interface StreamOptions {
   readonly url: string;
-  readonly token: string;
+  /** Resolves when the server has proved itself; asked before each connection. Rejects with `ApiError`. */
+  readonly token: () => Promise<string | null>;
   readonly signal: AbortSignal;
   /** Goes on behind this event, instead of from the beginning. */
   readonly lastEventId?: string | undefined;
@@ -105,10 +108,14 @@ async function* connect(options: StreamOptions, lastEventId: string | undefined)
   options.signal.addEventListener('abort', end, { once: true });
   let watchdog = setTimeout(end, silenceMs);
   try {
+    const token = await options.token().catch((error: unknown) => {
+      const verdict = error instanceof ApiError ? verdicts[error.status] : undefined;
+      throw verdict ? new Verdict(verdict) : error;
+    });
     const response = await fetch(options.url, {
       headers: {
         accept: 'text/event-stream',
-        authorization: `Bearer ${options.token}`,
+        ...(token !== null && { authorization: `Bearer ${token}` }),
         ...(lastEventId !== undefined && { 'last-event-id': lastEventId }),
       },
       cache: 'no-store',

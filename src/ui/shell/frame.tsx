@@ -24,7 +24,7 @@ export type Overlay = 'none' | 'palette' | 'keys';
  */
 export function Frame({ app }: { readonly app: App }) {
   const page = app.page.value;
-  if (app.isRefused.value || !page) return <Gate app={app} />;
+  if (app.isRefused.value || app.entry.value === 'foreign' || !page) return <Gate app={app} />;
   return <Inside app={app} page={page} />;
 }
 

@@ -13,6 +13,7 @@ export function Gate({ app }: { readonly app: App }) {
   const entry = app.entry.value;
   if (entry === 'refused') return <Refused app={app} />;
   if (entry === 'unreachable') return <Unreachable app={app} />;
+  if (entry === 'foreign') return <Foreign app={app} />;
   return (
     <div class="frame">
       <header class="head">
@@ -36,6 +37,21 @@ function Unreachable({ app }: { readonly app: App }) {
       <p role="alert">{app.trouble.value}</p>
       <p class="quiet">
         This page tries again every second and opens by itself. If nothing happens, see what runs on this machine:
+      </p>
+      <CommandLine text={app.server.gate.whenSilent} />
+    </main>
+  );
+}
+
+function Foreign({ app }: { readonly app: App }) {
+  return (
+    <main class="gate">
+      <Logo />
+      <h1>The server did not prove itself</h1>
+      <p role="alert">{app.trouble.value}</p>
+      <p class="quiet">
+        Enter no token and no password here. This page tries again every second and opens by itself when its own server
+        is back. See what runs on this machine:
       </p>
       <CommandLine text={app.server.gate.whenSilent} />
     </main>

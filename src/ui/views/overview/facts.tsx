@@ -7,6 +7,7 @@ import { Mark } from '../../parts/icons.tsx';
 import { bothTimes, dayTime, distance } from '../../parts/time.ts';
 import { fullState } from '../../parts/tone.ts';
 import { Acts } from './acts.tsx';
+import { Restriction } from './restriction.tsx';
 import { withoutSecret } from './workspace.tsx';
 import { type Action, troubleOf, type Workspace, type Workspaces } from './workspaces.ts';
 
@@ -44,6 +45,7 @@ export function Facts({ app, store, workspace, act, onClose }: FactsProps) {
             {trouble}
           </p>
         )}
+        <Restriction path={path} settings={record?.restrictedSettings} />
         <FactList>
           <Fact name="Path">{path}</Fact>
           <Fact name="Process">{workspace.pid ?? '–'}</Fact>
@@ -57,6 +59,7 @@ export function Facts({ app, store, workspace, act, onClose }: FactsProps) {
               <Fact name="Started">
                 {record.startedByHub ? (record.adopted ? 'by an earlier Hub' : 'by this Hub') : 'by hand'}
               </Fact>
+              <Fact name="Trust">{record.trust}</Fact>
               <Moment name="Last start" at={record.lastStartedAt} />
               <Moment name="Last exit" at={record.lastExitedAt} />
             </>

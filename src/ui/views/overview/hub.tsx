@@ -14,9 +14,13 @@ import { type ListHandle, VirtualList } from '../../parts/virtual-list.tsx';
 import { amount, counted } from '../sessions/words.ts';
 import { Acts } from './acts.tsx';
 import { Facts } from './facts.tsx';
+import { Restriction } from './restriction.tsx';
 import { type Action, createWorkspaces, troubleOf, type Workspace, type Workspaces } from './workspaces.ts';
 
 const states = ['running', 'exited', 'unhealthy', 'stopped'] as const;
+
+/** A Hub may have hundreds of workspaces; the facts of each name its restriction too. */
+const maxBanners = 3;
 
 /** Every workspace of this Hub: how it is, and what can be done about it. */
 export function HubOverview({ app }: { readonly app: App }) {
@@ -58,6 +62,12 @@ export function HubOverview({ app }: { readonly app: App }) {
     <div class="view home">
       <HubStrip app={app} store={store} all={all} box={box} shown={shown.length} />
       <FaultBanner error={store.fault.value} at={null} retry={store.refresh} />
+      {selected === undefined &&
+        store.restricted.value
+          .slice(0, maxBanners)
+          .map(({ canonicalWorkspacePath: path, restrictedSettings }) => (
+            <Restriction key={path} path={path} settings={restrictedSettings} />
+          ))}
       <div class={`hub-body ${selected ? 'with-facts' : ''}`}>
         <Body
           app={app}

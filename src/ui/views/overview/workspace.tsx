@@ -13,6 +13,7 @@ import { bothTimes, clockTime, distance } from '../../parts/time.ts';
 import type { Shape, Tone } from '../../parts/tone.ts';
 import { entryOf, isFailed } from '../sessions/trace/entry.ts';
 import { amount, counted, notReported, segments, span, stateOf, titleOf } from '../sessions/words.ts';
+import { Restriction } from './restriction.tsx';
 import { createSummary } from './summary-store.ts';
 
 /** How the agent server of this workspace is, what it has done, and what it does. */
@@ -26,6 +27,7 @@ export function WorkspaceOverview({ app }: { readonly app: App }) {
       {summary ? (
         <>
           <Status app={app} summary={summary} activity={store.activity.value} />
+          <Restriction path={summary.workspacePath} settings={summary.restrictedSettings} />
           <Losses summary={summary} />
           {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable (WCAG 2.1.1) */}
           <section class="scroll parts" tabIndex={0} aria-label="Overview">

@@ -107,6 +107,10 @@ export function createWorkspaces(app: App) {
     /** Whether everything there is has been told once. */
     isTold: isTold as ReadonlySignal<boolean>,
     busy: busy as ReadonlySignal<ReadonlyMap<string, Action>>,
+    /** Records of workspaces that ask for more than the user has allowed. */
+    restricted: computed(() =>
+      [...facts.value.values()].filter(({ restrictedSettings = [] }) => restrictedSettings.length > 0),
+    ),
     factsOf: (path: string): AppServerRecord | undefined => facts.value.get(path),
     refresh: () => void refreshFacts(),
 

@@ -18,8 +18,9 @@ const origins = { workspace: 'this workspace', user: 'your settings', default: '
 
 /** One setting in a row: what it is, its value, and where the value comes from. */
 export function Field(props: FieldProps) {
-  const { setting, config, edits, isFixed, onEdit } = props;
+  const { setting, config, edits, onEdit } = props;
   const { keyPath, title, schema, kind } = setting;
+  const isFixed = props.isFixed || schema.readOnly === true;
   const isEdited = edits.has(keyPath);
   const origin = originOf(config, keyPath);
   const value = valueShown(props);

@@ -63,7 +63,6 @@ function settingOf(keyPath: string, schema: Schema): Setting {
 
 /** By what a schema says, the first that fits. */
 const kinds: readonly (readonly [kind: FieldKind, fits: (schema: Schema) => boolean])[] = [
-  ['other', ({ readOnly }) => readOnly === true],
   ['secret', ({ writeOnly, type }) => writeOnly === true && type === 'string'],
   ['choice', ({ enum: choices }) => choices?.every((choice) => typeof choice === 'string') === true],
   ['flag', ({ type }) => type === 'boolean'],

@@ -1,0 +1,76 @@
+import { type FSWatcher, watch } from 'node:fs';
+import { basename, dirname } from 'node:path';
+import { fromCallback } from 'xstate';
+import type { AddressCommand } from '../../../machines/index.ts';
+import type { Logger } from '../../log/index.ts';
+import { defaults } from '../../protocol/index.ts';
+import { monotonicMs } from '../../supervise/index.ts';
+import type { PublishedAddress } from '../address.ts';
+
+const { addressCheckMs, addressRestMs } = defaults.hub;
+
+/**
+ * The `watchAddress` actor: checks the lock file whenever its directory reports a change, and now and then where no such
+ * reports exist. Publishes it again when the machine asks for it, at most once in a while: another program may fight us.
+ */
+export function watchAddress(addressOf: () => PublishedAddress, logger: Logger) {
+  return fromCallback<AddressCommand>(({ sendBack, receive }) => {
+    const address = addressOf();
+    let watcher: FSWatcher | undefined;
+    let resting: NodeJS.Timeout | undefined;
+    let publishedAt = Number.NEGATIVE_INFINITY;
+    let lastFailure = '';
+
+    function check(): void {
+      const rest = publishedAt + addressRestMs - monotonicMs();
+      if (rest > 0) {
+        resting ??= setTimeout(() => {
+          resting = undefined;
+          check();
+        }, rest).unref();
+        return;
+      }
+      const problem = address.problem();
+      if (problem !== null) sendBack({ type: 'ADDRESS.LOST', problem });
+    }
+
+    function publish(): void {
+      const problem = address.problem();
+      if (problem === null) return;
+      publishedAt = monotonicMs();
+      try {
+        address.publishAgain();
+        lastFailure = '';
+        logger.warn('published hub.lock again', { file: address.file, problem });
+        sendBack({ type: 'ADDRESS.PUBLISHED' });
+      } catch (error) {
+        reportFailure(error instanceof Error ? error.message : String(error));
+      }
+    }
+
+    /** The check goes on, so the same failure is logged once. */
+    function reportFailure(failure: string): void {
+      if (failure !== lastFailure)
+        logger.error('could not publish hub.lock again; clients do not find this Hub', { file: address.file, failure });
+      lastFailure = failure;
+      sendBack({ type: 'ADDRESS.UNPUBLISHED', error: failure });
+    }
+
+    try {
+      const name = basename(address.file);
+      watcher = watch(dirname(address.file), { persistent: false }, (_, changed) => {
+        if (changed === null || changed === name) check();
+      }).on('error', () => watcher?.close());
+    } catch (error) {
+      logger.debug('hub.lock is checked now and then only', { error });
+    }
+    const timer = setInterval(check, addressCheckMs).unref();
+    receive(publish);
+    check();
+    return () => {
+      clearInterval(timer);
+      clearTimeout(resting);
+      watcher?.close();
+    };
+  });
+}

@@ -1,0 +1,26 @@
+import { CommandLine } from '../../parts/copy.tsx';
+import { Banner } from '../../parts/state-banner.tsx';
+
+interface RestrictionProps {
+  /** Canonical path of the workspace. */
+  readonly path: string;
+  /** Sensitive settings of its file that are ignored; absent from an older server. */
+  readonly settings: readonly string[] | undefined;
+}
+
+/** Names the settings of a workspace that are ignored, and the command that allows them. Nothing when there are none. */
+export function Restriction({ path, settings = [] }: RestrictionProps) {
+  if (settings.length === 0) return null;
+  return (
+    <Banner tone="warn">
+      <p>
+        Restricted: {settings.join(', ')} {settings.length === 1 ? 'is' : 'are'} ignored. To review and allow, run this
+        and restart:
+      </p>
+      <CommandLine text={`oratorio trust ${quoted(path)}`} />
+    </Banner>
+  );
+}
+
+/** A path as it can be pasted into a shell. */
+const quoted = (path: string): string => (/^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`);

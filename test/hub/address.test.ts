@@ -1,0 +1,119 @@
+/** `hub.lock` under a living Hub: removed, damaged or opened to others, it is published again and the Hub is found. */
+import { once } from 'node:events';
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { discoverHub } from '../../src/client/index.ts';
+import { lockHolder } from '../../src/supervise/index.ts';
+import {
+  agentServerFixture,
+  eventually,
+  hubStatePath,
+  makeWorkspace,
+  quick,
+  spawnHub,
+  startTestHub,
+  temporaryDirectory,
+} from './harness.ts';
+
+const agentServer = agentServerFixture('well-behaved.ts');
+
+const damages: Record<string, (file: string) => void> = {
+  deleted: (file) => rmSync(file),
+  truncated: (file) => truncateSync(file),
+  'replaced by garbage': (file) => writeFileSync(file, '\u0000{"pid": '),
+  'replaced by another address': (file) => {
+    const lock = JSON.parse(readFileSync(file, 'utf8'));
+    writeFileSync(file, JSON.stringify({ ...lock, pid: process.pid, apiBaseUrl: 'http://127.0.0.1:9' }));
+  },
+  'replaced by rename': (file) => {
+    writeFileSync(`${file}.new`, '{}');
+    renameSync(`${file}.new`, file);
+  },
+  'replaced by a directory': (file) => {
+    rmSync(file);
+    mkdirSync(join(file, 'inside'), { recursive: true });
+  },
+  'replaced by a symlink': (file) => {
+    rmSync(file);
+    symlinkSync('/dev/zero', file);
+  },
+  'without a mode': (file) => chmodSync(file, 0o000),
+  'open to others': (file) => chmodSync(file, 0o644),
+};
+
+function isPrivateFile(file: string): boolean {
+  const stats = lstatSync(file, { throwIfNoEntry: false });
+  return stats?.isFile() === true && (stats.mode & 0o777) === 0o600;
+}
+
+t.test('regression: edge 1 a damaged hub.lock is published again by the Hub that lives', async (t) => {
+  const hub = await startTestHub(t, { agentServer });
+  const file = join(hubStatePath(hub.home), 'hub.lock');
+  const workspace = makeWorkspace(t, quick);
+  const { pid } = await hub.ensure(workspace);
+  const before = readFileSync(file, 'utf8');
+  for (const [name, damage] of Object.entries(damages)) {
+    damage(file);
+    await eventually(
+      () => isPrivateFile(file) && readFileSync(file, 'utf8') === before,
+      `${name}: published again with the same token`,
+    );
+    t.match(await discoverHub({ home: hub.home }), { kind: 'found', lock: { pid: hub.child.pid } }, name);
+    t.match(await hub.ensure(workspace), { pid, adopted: false }, 'the same agent server');
+  }
+  await hub.shutdown();
+  t.notOk(existsSync(file), 'it is withdrawn at the end');
+});
+
+t.test('regression: edge 1 a Hub that yields names the process that serves, whatever hub.lock says', async (t) => {
+  const hub = await startTestHub(t, { agentServer });
+  const file = join(hubStatePath(hub.home), 'hub.lock');
+  const { pid } = hub.child;
+  if (process.platform === 'linux') t.equal(lockHolder(join(hubStatePath(hub.home), 'hub.mutex')), pid);
+  const yields = async () => {
+    const loser = spawnHub(hub.home, { agentServer });
+    await once(loser.child, 'exit');
+    t.equal(loser.child.exitCode, 0);
+    return JSON.parse(loser.output().trim().split('\n').at(-1) ?? '');
+  };
+  t.match(await yields(), { kind: 'yielded', pid, to: { apiBaseUrl: hub.lock.apiBaseUrl } });
+  // A stopped Hub cannot repair the file: the kernel still knows who holds the lock.
+  hub.child.kill('SIGSTOP');
+  rmSync(file);
+  if (process.platform === 'linux') t.match(await yields(), { kind: 'yielded', pid, to: null });
+  writeFileSync(file, JSON.stringify({ ...hub.lock, pid: process.pid }), { mode: 0o600 });
+  if (process.platform === 'linux') t.match(await yields(), { kind: 'yielded', pid, to: null });
+  hub.child.kill('SIGCONT');
+  await eventually(async () => (await discoverHub({ home: hub.home })).kind === 'found', 'it is found again');
+});
+
+t.test('regression: edge 1 a Hub whose lock was taken over leaves the file of its successor alone', async (t) => {
+  const home = temporaryDirectory(t);
+  const first = await startTestHub(t, { home, agentServer });
+  const state = hubStatePath(home);
+  // Deleting the mutex lets a second Hub in: the first must notice that it has lost its claim.
+  rmSync(join(state, 'hub.mutex'));
+  rmSync(join(state, 'hub.lock'));
+  await eventually(
+    () => first.output().includes('could not publish hub.lock again'),
+    'the first Hub gives up its address',
+  );
+  const second = await startTestHub(t, { home, agentServer });
+  const file = join(state, 'hub.lock');
+  const published = readFileSync(file, 'utf8');
+  await first.shutdown();
+  t.equal(readFileSync(file, 'utf8'), published);
+  t.match(await discoverHub({ home }), { kind: 'found', lock: { pid: second.child.pid } });
+});
