@@ -17,7 +17,7 @@ export const defaults = {
   image: 'oratorio',
   gatewayImage: 'caddy:2.11.4-alpine',
   privateKeyPath: '/secrets/github-app.pem',
-  directoryModes: { stack: 0o750, workspace: 0o750, secrets: 0o700, state: 0o700 },
+  directoryModes: { stack: 0o750, workspace: 0o750, agent: 0o750, agentHome: 0o700, secrets: 0o700, state: 0o700 },
   fileModes: { secret: 0o600, config: 0o640, public: 0o644 },
   timeouts: {
     /** Of a question to the engine. */

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
+import { ownAuthorities, publishedAs } from '../http/index.ts';
 import { loadCharts } from '../inspect/index.ts';
 import type { Logger } from '../log/index.ts';
 import { version } from '../protocol/index.ts';
@@ -194,11 +195,17 @@ async function serve(parts: Serving): Promise<ReviewServer> {
         deliveries: () => intake.counts,
       }),
   });
+  const webhook = () => webhookRoute({ intake, trustedProxies: () => settings.current.Server.TrustedProxies });
   const server: ReviewServer = await createReviewServer({
     ...{ store, settings, token, node, version, logger: options.logger, isHealthOnly },
+    isOwn: ownAuthorities({
+      bound: () => server.http.bound,
+      names: settings.current.Server.AllowedHosts,
+      published: publishedAs(options.env),
+    }),
     actions: createActions(store, runs),
     about: () => ({ role, source: source.state }),
-    more: [...observed, ...(isHealthOnly ? [] : [webhookRoute(intake), ...reviewPageRoutes()])],
+    more: [...observed, ...(isHealthOnly ? [] : [webhook(), ...reviewPageRoutes()])],
   });
   return server;
 }

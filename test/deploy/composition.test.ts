@@ -156,10 +156,16 @@ function checkComposition(t: Test, { services, networks, volumes }: Composition,
     pids_limit: 1024,
   });
   t.strictSame(Object.keys(agent?.['networks'] ?? {}), ['core']);
-  t.strictSame(agent?.mounts.map(plain), [`./workspace:/workspace${label}`, 'agent-data:/data']);
+  t.strictSame(agent?.mounts.map(plain), [
+    `./agent/config.json:/data/agent/config.json${readOnly}`,
+    `./agent/home:/data/agent${label}`,
+    `./workspace:/workspace${label}`,
+    'agent-data:/data',
+  ]);
   t.strictSame(agent?.environment, {
     HOME: '/data',
     ORATORIO_HOME: '/data/agent',
+    ORATORIO_PUBLISHED_AS: `127.0.0.1:${value('ORATORIO_DASHBOARD_PORT')}`,
     ORATORIO_MODEL_ENDPOINT: value('ORATORIO_MODEL_ENDPOINT'),
     ORATORIO_MODEL: value('ORATORIO_MODEL'),
     ORATORIO_MODEL_API_KEY: value('ORATORIO_MODEL_API_KEY'),
@@ -185,6 +191,7 @@ function checkComposition(t: Test, { services, networks, volumes }: Composition,
   ]);
   t.strictSame(backend?.environment, {
     HOME: '/data',
+    ORATORIO_PUBLISHED_AS: `127.0.0.1:${value('ORATORIO_BACKEND_PORT')}`,
     ORATORIO_STATE_ROOT: '/data/backend',
     ORATORIO_CONFIG_PATH: '/etc/oratorio/oratorio.config.json',
     Oratorio__Server__Host: '0.0.0.0',
@@ -195,7 +202,10 @@ function checkComposition(t: Test, { services, networks, volumes }: Composition,
     Oratorio__AgentServer__AppServerToken: value('ORATORIO_AGENT_TOKEN'),
     Oratorio__AgentServer__HubDiscoveryEnabled: 'false',
     Oratorio__AgentServer__WorktreeRoot: '/workspace/.oratorio/worktrees',
-    ...(hasIngress && { Oratorio__GitHub__WebhookSecret: value('ORATORIO_GITHUB_WEBHOOK_SECRET') }),
+    ...(hasIngress && {
+      Oratorio__GitHub__WebhookSecret: value('ORATORIO_GITHUB_WEBHOOK_SECRET'),
+      Oratorio__Server__TrustedProxies__0: 'webhook-gateway',
+    }),
   });
   t.ok(isMemory(backend?.['mem_limit'], value('ORATORIO_BACKEND_MEMORY')));
 

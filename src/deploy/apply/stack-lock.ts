@@ -59,13 +59,16 @@ export async function withStackLock<T>(layout: StackLayout, options: LockOptions
 
 /** Who holds the lock of a stack now; null when nobody does, or whoever does has not said so yet. */
 export function lockHolder(layout: StackLayout): LockHolder | null {
-  if (probeLock(layout.lock) !== 'held') return null;
+  if (probeLock(layout.lock, shared) !== 'held') return null;
   const found = readJson(holderFile(layout), holderSchema);
   return found.kind === 'ok' ? found.value : null;
 }
 
 /** Beside the lock, which must not be opened by anybody else. */
 const holderFile = ({ lock }: StackLayout): string => `${lock}.json`;
+
+/** Root and the owner of a stack take the same lock. */
+const shared = { owner: 'any' } as const;
 
 function makeDirectories({ directory, state, lock }: StackLayout): void {
   onFile(directory, () => {
@@ -93,10 +96,10 @@ async function take(layout: StackLayout, { waitMs, signal, onWait }: LockOptions
 
 function tryTake({ lock }: StackLayout): Lock | 'held' {
   // Asking first does not block; taking a held lock would, for a while.
-  if (probeLock(lock) === 'held') return 'held';
+  if (probeLock(lock, shared) === 'held') return 'held';
   return onFile(lock, () => {
     try {
-      return acquireLock(lock);
+      return acquireLock(lock, shared);
     } catch (error) {
       throw error instanceof LockError ? error.cause : error;
     }

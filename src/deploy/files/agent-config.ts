@@ -6,8 +6,9 @@ import type { VariableName } from './variables.ts';
 const fromEnvironment = (name: VariableName): string => `\${${name}}`;
 
 /**
- * Settings of the agent server, `workspace/.oratorio/config.json`: written once, then the user's. No secret is in them: they
- * are referred to, and the composition hands them in.
+ * Settings of the agent server, `agent/config.json`: written once, then the user's. They are the user's layer of its
+ * container, not the workspace's, because the workspace holds repositories of others. No secret is in them: they are referred
+ * to, and the composition hands them in.
  */
 export function agentConfig(): string {
   const { agent, dashboard } = defaults.containerPorts;

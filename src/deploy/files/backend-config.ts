@@ -67,7 +67,11 @@ export function newBackendConfig(answers: ConfigAnswers): string {
         Repositories: [],
       },
       AgentServer: { RepositoryWorkspaceRoutes: [] },
-      Automation: { AutoReviewRepositories: [] },
+      Automation: {
+        AutoReviewRepositories: [],
+        // Automatic reviews stay drafts without it.
+        AutoReviewPublishEnabled: writesEnabled && answers.repositories.some(({ autoReview }) => autoReview),
+      },
     },
   };
   return answers.repositories.reduce(withRepository, `${JSON.stringify(document, null, 2)}\n`);

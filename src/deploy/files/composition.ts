@@ -12,7 +12,10 @@ Check it with: docker compose config -q`;
 const ownUser = `${reference('ORATORIO_UID')}:${reference('ORATORIO_GID')}`;
 
 /** Only this host reaches it: a port that Docker publishes is behind no firewall of the host. */
-const onLoopback = (name: VariableName, port: number): string => `127.0.0.1:${reference(name)}:${port}`;
+const onLoopback = (name: VariableName, port: number): string => `${publishedAs(name)}:${port}`;
+
+/** Address of the host under which a service proves itself: its own port in the container is another one. */
+const publishedAs = (name: VariableName): string => `127.0.0.1:${reference(name)}`;
 
 /**
  * `docker-compose.yml` (specification §2.9), marked as ours. The same text for every stack, for Compose v1.29 and v2.
@@ -33,9 +36,15 @@ function agent(options: MountOptions) {
     environment: {
       HOME: inside.data,
       ORATORIO_HOME: inside.agentHome,
+      ORATORIO_PUBLISHED_AS: publishedAs('ORATORIO_DASHBOARD_PORT'),
       ...environmentOf('agent', variables),
     },
-    volumes: [mount(stackFiles.workspace, inside.workspace, options), `agent-data:${inside.data}`],
+    volumes: [
+      mount(stackFiles.workspace, inside.workspace, options),
+      `agent-data:${inside.data}`,
+      mount(stackFiles.agentHome, inside.agentHome, options),
+      mount(stackFiles.agentConfig, inside.agentConfig, { ...options, isReadOnly: true }),
+    ],
     networks: ['core'],
     ports: [onLoopback('ORATORIO_AGENT_PORT', ports.agent), onLoopback('ORATORIO_DASHBOARD_PORT', ports.dashboard)],
     healthcheck: healthcheckByFetch(`http://127.0.0.1:${ports.agent}/healthz`),
@@ -52,6 +61,7 @@ function backend(options: MountOptions) {
     environment: {
       HOME: inside.data,
       ORATORIO_STATE_ROOT: inside.backendState,
+      ORATORIO_PUBLISHED_AS: publishedAs('ORATORIO_BACKEND_PORT'),
       ORATORIO_CONFIG_PATH: inside.config,
       Oratorio__Server__Host: '0.0.0.0',
       Oratorio__Server__Port: String(ports.backend),

@@ -8,8 +8,10 @@ export const containerPaths = {
   data: '/data',
   /** Of the backend: database and tokens. Below the volume, because it must belong to the user of the container. */
   backendState: '/data/backend',
-  /** Of the agent server: the home of Oratorio. */
+  /** Oratorio's home of the agent server. */
   agentHome: '/data/agent',
+  /** The settings in it, mounted by themselves: the agent server cannot change what it may do. */
+  agentConfig: '/data/agent/config.json',
   caddyfile: '/etc/caddy/Caddyfile',
   caddyData: '/data',
   caddyConfig: '/config',

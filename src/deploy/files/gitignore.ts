@@ -3,6 +3,12 @@ import { marked } from './marker.ts';
 
 /** Keeps secrets, checkouts and our own records out of a repository that somebody makes of the stack. */
 export function gitignore(): string {
-  const lines = [`/${stackFiles.env}`, `/${stackFiles.secrets}/`, `/${stackFiles.workspace}/`, `/${stackFiles.state}/`];
+  const lines = [
+    `/${stackFiles.env}`,
+
+    `/${stackFiles.secrets}/`,
+    `/${stackFiles.workspace}/`,
+    `/${stackFiles.state}/`,
+  ];
   return marked(`${lines.join('\n')}\n`);
 }

@@ -7,6 +7,8 @@ import { environmentOf, overlayVariables, reference } from './variables.ts';
 const about = `Webhook ingress of a review stack: a gateway that lets deliveries of GitHub through, and nothing else.
 Check it with: docker compose -f ${stackFiles.compose} -f ${stackFiles.overlay} config -q`;
 
+const gatewayName = 'webhook-gateway';
+
 /**
  * `docker-compose.webhook.yml`: laid over the composition while the stack takes webhooks. The gateway shares a network with the
  * backend only: it cannot reach the agent server.
@@ -14,8 +16,15 @@ Check it with: docker compose -f ${stackFiles.compose} -f ${stackFiles.overlay} 
 export function overlayFile(options: MountOptions): string {
   return composed(about, {
     services: {
-      backend: { environment: environmentOf('backend', overlayVariables), networks: ['core', 'ingress'] },
-      'webhook-gateway': gateway(options),
+      backend: {
+        // The gateway says which address a delivery comes from; without this all would count as one sender.
+        environment: {
+          ...environmentOf('backend', overlayVariables),
+          Oratorio__Server__TrustedProxies__0: gatewayName,
+        },
+        networks: ['core', 'ingress'],
+      },
+      [gatewayName]: gateway(options),
     },
     networks: { ingress: {} },
     volumes: { 'gateway-data': {}, 'gateway-config': {} },

@@ -14,7 +14,7 @@ export const secretRefusals = {
   notPrintable: 'contains a character that is not printable ASCII',
   quote: 'contains a quote',
   backslash: 'contains a backslash',
-  dollar: 'contains a dollar sign',
+  dollar: 'contains ${',
 } as const satisfies Record<string, string>;
 
 export type SecretRefusal = keyof typeof secretRefusals;
@@ -26,7 +26,8 @@ const forbidden: readonly (readonly [RegExp, SecretRefusal])[] = [
   [/[^\x21-\x7e]/, 'notPrintable'],
   [/["'`]/, 'quote'],
   [/\\/, 'backslash'],
-  [/\$/, 'dollar'],
+  // Compose v1 puts a variable in its place, in single quotes too. A $ alone stays as it is.
+  [/\$\{/, 'dollar'],
 ];
 
 /** A secret nobody can guess: 32 random bytes in base64url, 43 characters (specification §4.4). */

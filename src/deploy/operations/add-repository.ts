@@ -1,8 +1,9 @@
 import type { Repository } from '../files/index.ts';
 import { cloneUrlFor, findGit } from '../git/index.ts';
 import { planAddRepository } from '../plan/add-repository.ts';
-import { readStack, type Stack, type StackUser } from '../stack/index.ts';
+import { readStack } from '../stack/index.ts';
 import { readText } from '../stack/read-stack.ts';
+import { userOf } from './agent-move.ts';
 import { type Change, mustBeStack } from './change-stack.ts';
 import { hostOf } from './source-host.ts';
 
@@ -34,9 +35,3 @@ export const addRepositoryChange = (wish: AddRepositoryWish): Change => ({
     });
   },
 });
-
-/** Whom the containers of a stack run as: what root adds must be given to them. */
-function userOf({ values }: Stack): StackUser {
-  const [uid, gid] = [Number(values.get('ORATORIO_UID')), Number(values.get('ORATORIO_GID'))];
-  return { uid, gid, isOther: process.getuid?.() === 0 && uid > 0 };
-}

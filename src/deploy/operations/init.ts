@@ -3,9 +3,11 @@ import { openChange } from '../apply/index.ts';
 import { defaults } from '../defaults.ts';
 import { firstFreePort } from '../engine/index.ts';
 import { DeployError } from '../errors.ts';
-import { newSecret, type VariableName } from '../files/index.ts';
+import { caddyfile, newSecret, type VariableName } from '../files/index.ts';
 import { cloneUrlFor, findGit } from '../git/index.ts';
 import { proveApp, usablePrivateKey } from '../github/index.ts';
+import type { PublicHost } from '../host/index.ts';
+import { webhookSecret } from '../plan/enable.ts';
 import { planInit } from '../plan/init.ts';
 import type { Plan } from '../plan/plan.ts';
 import { isSelinuxEnforcing, layoutOf, requireLinux, type StackLayout, stackUser } from '../stack/index.ts';
@@ -16,6 +18,7 @@ import { defaultImages, fetchImage, imageRecord } from './images.ts';
 import { type Leftovers, readLeftovers } from './leftovers.ts';
 import { watched } from './session.ts';
 import { hostOf } from './source-host.ts';
+import { duties, secretOf } from './webhook.ts';
 
 /** A new stack, or the rest of one that was interrupted (specification §4.4). */
 export const initChange = (answers: InitAnswers): Change => ({
@@ -63,9 +66,11 @@ async function prepare(answers: InitAnswers, preparing: Preparing): Promise<Plan
     user: stackUser(),
     isSelinux: isSelinuxEnforcing(),
     starts,
+    gateway: gateway && !starts ? gatewayOf(gateway, answers.webhook, left) : null,
     notes: [
       ...notes,
-      ...(gateway ? [`Then a gateway for ${gateway.display}, as of: oratorio server webhook enable`] : []),
+      ...(gateway && starts ? [`Then a gateway for ${gateway.display}, as of: oratorio server webhook enable`] : []),
+      ...(gateway && !starts ? duties(gateway) : []),
     ],
   });
 }
@@ -74,6 +79,16 @@ async function prepare(answers: InitAnswers, preparing: Preparing): Promise<Plan
 const given = ({ webhook, github: { privateKey } }: InitAnswers) => ({
   gateway: webhook && checkHost(webhook.publicHost, webhook.certificates),
   privateKey: privateKey === null ? null : usablePrivateKey(privateKey, "The App's private key"),
+});
+
+/** The gateway of a stack that is written and not started. */
+const gatewayOf = (host: PublicHost, webhook: InitAnswers['webhook'], left: Leftovers | null) => ({
+  caddyfile: caddyfile({
+    host,
+    acmeEmail: webhook?.acmeEmail ?? null,
+    certificates: webhook?.certificates ?? 'production',
+  }),
+  secret: secretOf(left?.env.get(webhookSecret), webhook?.secret ?? null),
 });
 
 /** Nothing of somebody else's is there. @throws DeployError foreignDirectory */

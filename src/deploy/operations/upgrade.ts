@@ -4,6 +4,7 @@ import { planRestart } from '../plan/restart.ts';
 import { planUpgrade } from '../plan/upgrade.ts';
 import { isSelinuxEnforcing, readStack, type Stack } from '../stack/index.ts';
 import { readText } from '../stack/read-stack.ts';
+import { agentMoveOf } from './agent-move.ts';
 import { type Change, mustBeStack, type Preparing } from './change-stack.ts';
 import { type BuildWish, defaultImages, fetchImage, imageRecord, readImageRecord } from './images.ts';
 
@@ -33,6 +34,7 @@ export const upgradeChange = (wish: UpgradeWish): Change => ({
       hasIngress: stack.hasIngress,
       images: pinned,
       record: imageRecord({ asked, pinned }),
+      move: agentMoveOf(stack),
       notes: notes.length > 0 ? notes : ['These images run already.'],
     });
   },
@@ -79,7 +81,8 @@ export const restartChange = (directory: string, wanted: readonly ServiceName[])
   command: 'restart',
   check: mustBeStack(directory),
   async prepare({ engine }) {
-    const all = servicesOf(readStack(directory));
+    const stack = readStack(directory);
+    const all = servicesOf(stack);
     const missing = wanted.filter((service) => !all.includes(service));
     if (missing.length > 0) {
       throw new DeployError(
@@ -89,7 +92,11 @@ export const restartChange = (directory: string, wanted: readonly ServiceName[])
       );
     }
     await engine();
-    return planRestart(directory, wanted.length > 0 ? all.filter((service) => wanted.includes(service)) : all);
+    const services = wanted.length > 0 ? all.filter((service) => wanted.includes(service)) : all;
+    // A composition that was edited by hand is its owner's to change; the doctor says how.
+    const isMoved = services.includes('agent') && stack.ownership.compose === 'ours';
+    const move = isMoved ? agentMoveOf(stack) : null;
+    return planRestart(directory, services, move && { ...move, isSelinux: isSelinuxEnforcing() });
   },
 });
 

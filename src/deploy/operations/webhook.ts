@@ -1,9 +1,8 @@
 import { serviceStates } from '../engine/index.ts';
-import { DeployError } from '../errors.ts';
 import { caddyfile, newSecret } from '../files/index.ts';
 import type { PublicHost } from '../host/index.ts';
 import { planDisable } from '../plan/disable.ts';
-import { planEnable, webhookSecret } from '../plan/enable.ts';
+import { planEnable, type WebhookSecret, webhookSecret } from '../plan/enable.ts';
 import { isSelinuxEnforcing, readStack } from '../stack/index.ts';
 import { readText } from '../stack/read-stack.ts';
 import type { WebhookAnswers } from './answers.ts';
@@ -21,33 +20,31 @@ export const enableChange = (directory: string, answers: WebhookAnswers): Change
     const host = checkHost(answers.publicHost, answers.certificates);
     await preparing.engine();
     const { acmeEmail, certificates } = answers;
+    const secret = secretOf(stack.values.get(webhookSecret), answers.secret);
     const gateway = stack.values.get('ORATORIO_GATEWAY_IMAGE') || defaultImages.gateway;
     return planEnable({
       directory,
       env: readText(stack.layout.env),
       isSelinux: isSelinuxEnforcing(),
       caddyfile: caddyfile({ host, acmeEmail, certificates }),
-      secret: secretOf(stack.values.get(webhookSecret), answers.secret),
+      secret,
       gatewayImage: await fetchImage(preparing, gateway, { build: null, isNewer: false }),
-      notes: duties(host),
+      notes: [...(secret.isChanged ? [changedSecret] : []), ...duties(host)],
     });
   },
 });
 
-/** A secret that GitHub knows already must not become another one by chance. */
-function secretOf(current: string | undefined, wanted: string | null) {
-  if (current && wanted !== null && current !== wanted)
-    throw new DeployError(
-      'secretRefused',
-      'The stack has another secret of the webhook already.',
-      `To change it, take the line ${webhookSecret} out of .env and enter the new secret in the App.`,
-    );
-  if (current) return { value: current, isNew: false };
-  return wanted === null ? { value: newSecret(), isNew: true } : { value: wanted, isNew: false };
+/** The webhook's secret: the given one, else the one of the stack, else a new one. */
+export function secretOf(current: string | undefined, given: string | null): WebhookSecret {
+  if (given !== null) return { value: given, isNew: false, isChanged: Boolean(current) && given !== current };
+  if (current) return { value: current, isNew: false, isChanged: false };
+  return { value: newSecret(), isNew: true, isChanged: false };
 }
 
+const changedSecret = 'The stack has another secret of the webhook: it is replaced. Enter the new one in the App.';
+
 /** What only the operator can do (gateway rules 4 and 5). */
-const duties = ({ kind, display }: PublicHost): readonly string[] => [
+export const duties = ({ kind, display }: PublicHost): readonly string[] => [
   ...(kind === 'dns' ? [`${display} must lead to this machine, in DNS.`] : []),
   'TCP ports 80 and 443 must be open from the Internet; 5087, the port of the agent server and that of the Dashboard must not be.',
 ];

@@ -4,14 +4,22 @@ import { stackFiles } from '../stack/layout.ts';
 import type { Plan } from './plan.ts';
 import { awaitHealthy, phase, start, writeEnv, writeOurs } from './steps.ts';
 
+/** The secret that deliveries are signed with. */
+export interface WebhookSecret {
+  readonly value: string;
+  /** Made for this plan, to be printed once. */
+  readonly isNew: boolean;
+  /** Takes the place of another one. */
+  readonly isChanged: boolean;
+}
+
 export interface EnableFacts {
   readonly directory: string;
   /** `.env` as it is. */
   readonly env: string;
   readonly isSelinux: boolean;
   readonly caddyfile: string;
-  /** `isNew`: made for this, to be told once. */
-  readonly secret: { readonly value: string; readonly isNew: boolean };
+  readonly secret: WebhookSecret;
   readonly gatewayImage: string;
   readonly notes: readonly string[];
 }

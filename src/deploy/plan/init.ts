@@ -6,10 +6,13 @@ import {
   gitignore,
   newBackendConfig,
   newEnv,
+  overlayFile,
   projectNameOf,
   type Repository,
 } from '../files/index.ts';
 import { type StackUser, stackFiles } from '../stack/index.ts';
+import { agentHomeSteps } from './agent-home.ts';
+import { type WebhookSecret, webhookSecret } from './enable.ts';
 import type { Plan, ServiceName, Step } from './plan.ts';
 import { awaitHealthy, phase, start, writeEnv, writeOurs, writeTheirs } from './steps.ts';
 
@@ -32,6 +35,8 @@ export interface InitFacts {
   readonly user: StackUser;
   readonly isSelinux: boolean;
   readonly starts: boolean;
+  /** A gateway whose files are written together with the stack; null: none, or it is enabled after the start. */
+  readonly gateway: { readonly caddyfile: string; readonly secret: WebhookSecret } | null;
   /** Content of `.server/images.json`. */
   readonly record: string;
   readonly notes: readonly string[];
@@ -46,7 +51,7 @@ export function planInit(facts: InitFacts): Plan {
     command: 'init',
     directory,
     onFailure: 'keep',
-    reveals: [],
+    reveals: facts.gateway?.secret.isNew ? [webhookSecret] : [],
     notes,
     phases: [
       phase('checkouts', checkoutTitle(repositories.map(({ repository }) => repository.fullName)), checkouts(facts)),
@@ -89,7 +94,7 @@ function checkouts({ repositories }: InitFacts): readonly Step[] {
 }
 
 function files(facts: InitFacts): readonly Step[] {
-  const { directory, github, repositories, privateKey, user, isSelinux, record } = facts;
+  const { directory, github, repositories, privateKey, user, isSelinux, record, gateway } = facts;
   const { workspace, secrets } = defaults.directoryModes;
   const config = newBackendConfig({
     ...github,
@@ -108,11 +113,17 @@ function files(facts: InitFacts): readonly Step[] {
     writeEnv(envOf(facts, projectNameOf(directory))),
     writeTheirs(stackFiles.config, config),
     ...give(stackFiles.config),
+    ...agentHomeSteps(agentConfig(), user),
     { do: 'makeDirectory', path: `${stackFiles.workspace}/.oratorio`, mode: workspace },
-    writeTheirs(stackFiles.agentConfig, agentConfig()),
     ...give(stackFiles.workspace),
     writeOurs(stackFiles.gitignore, gitignore()),
     writeOurs(stackFiles.compose, composeFile({ isSelinux })),
+    ...(gateway === null
+      ? []
+      : [
+          writeOurs(stackFiles.caddyfile, gateway.caddyfile),
+          writeOurs(stackFiles.overlay, overlayFile({ isSelinux })),
+        ]),
     { do: 'writeFile', path: stackFiles.images, mode: 0o600, content: record, isSecret: false, owner: 'theirs' },
   ];
 }
@@ -126,7 +137,7 @@ const secretFile = (path: string, content: string): Step => ({
   owner: 'theirs',
 });
 
-function envOf({ user, images, ports, model, secrets }: InitFacts, project: string): string {
+function envOf({ user, images, ports, model, secrets, gateway }: InitFacts, project: string): string {
   return newEnv({
     COMPOSE_PROJECT_NAME: project,
     ORATORIO_UID: String(user.uid),
@@ -142,5 +153,6 @@ function envOf({ user, images, ports, model, secrets }: InitFacts, project: stri
     ORATORIO_AGENT_TOKEN: secrets.agentToken,
     ORATORIO_DASHBOARD_PASSWORD: secrets.dashboardPassword,
     ORATORIO_SERVICE_TOKEN: secrets.serviceToken,
+    ...(gateway !== null && { [webhookSecret]: gateway.secret.value }),
   });
 }

@@ -1,14 +1,37 @@
+import { composeFile } from '../files/index.ts';
+import { stackFiles } from '../stack/layout.ts';
+import { type AgentMove, agentMoveSteps } from './agent-home.ts';
 import type { Plan, ServiceName } from './plan.ts';
-import { awaitHealthy, phase, start } from './steps.ts';
+import { awaitHealthy, phase, start, writeOurs } from './steps.ts';
+
+/** A stack of version 0.1, whose agent server has its settings in the workspace. */
+export interface RestartMove extends AgentMove {
+  readonly isSelinux: boolean;
+}
+
+/** What the operator should know of the move. */
+export const movedNote = `The settings of the agent server move to ${stackFiles.agentConfig}: look through them, they are trusted there.`;
 
 /** Containers are made anew: a mere restart keeps the environment they were made with. */
-export const planRestart = (directory: string, services: readonly ServiceName[]): Plan => ({
+export const planRestart = (
+  directory: string,
+  services: readonly ServiceName[],
+  move: RestartMove | null = null,
+): Plan => ({
   command: 'restart',
   directory,
   onFailure: 'keep',
   reveals: [],
-  notes: [],
+  notes: move === null ? [] : [movedNote],
   phases: [
+    ...(move === null
+      ? []
+      : [
+          phase('files', 'Moving the settings of the agent server', [
+            ...agentMoveSteps(move),
+            writeOurs(stackFiles.compose, composeFile({ isSelinux: move.isSelinux })),
+          ]),
+        ]),
     phase('validate', 'Checking the composition', [{ do: 'checkComposition' }]),
     // A stack that was only written has none yet.
     phase('images', 'Checking the images', [{ do: 'pullImages', services }]),

@@ -1,6 +1,8 @@
 import { changeEnv, composeFile, overlayFile } from '../files/index.ts';
 import { stackFiles } from '../stack/layout.ts';
+import { type AgentMove, agentMoveSteps } from './agent-home.ts';
 import type { Plan, ServiceName } from './plan.ts';
+import { movedNote } from './restart.ts';
 import { awaitHealthy, phase, start, writeEnv, writeOurs } from './steps.ts';
 
 export interface UpgradeFacts {
@@ -12,23 +14,26 @@ export interface UpgradeFacts {
   readonly images: { readonly stack: string; readonly gateway: string };
   /** Content of `.server/images.json`: what was asked for, and what it was pinned to. */
   readonly record: string;
+  /** Null: the settings of the agent server are in their place. */
+  readonly move: AgentMove | null;
   readonly notes: readonly string[];
 }
 
 /** Another version of everything, one service after the other, and back when one does not become healthy. */
 export function planUpgrade(facts: UpgradeFacts): Plan {
-  const { directory, env, isSelinux, hasIngress, images, record, notes } = facts;
+  const { directory, env, isSelinux, hasIngress, images, record, move, notes } = facts;
   const services: readonly ServiceName[] = ['agent', 'backend', ...(hasIngress ? (['webhook-gateway'] as const) : [])];
   return {
     command: 'upgrade',
     directory,
     onFailure: 'undo',
     reveals: [],
-    notes,
+    notes: move === null ? notes : [...notes, movedNote],
     phases: [
       phase('backup', 'Saving the state of the backend', [{ do: 'saveState' }]),
       phase('files', 'Writing the new version', [
         writeEnv(changeEnv(env, { ORATORIO_IMAGE: images.stack, ORATORIO_GATEWAY_IMAGE: images.gateway })),
+        ...(move === null ? [] : agentMoveSteps(move)),
         writeOurs(stackFiles.compose, composeFile({ isSelinux })),
         ...(hasIngress ? [writeOurs(stackFiles.overlay, overlayFile({ isSelinux }))] : []),
         {

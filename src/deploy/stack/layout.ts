@@ -10,8 +10,14 @@ export interface StackLayout {
   readonly config: string;
   readonly gitignore: string;
   readonly workspace: string;
-  /** Settings of the agent server, inside of the workspace as every workspace has them. */
+  /** Of the agent server. Outside of the workspace, which holds repositories of others. */
+  readonly agent: string;
+  /** Its home: state of the workspace, tokens, trust. */
+  readonly agentHome: string;
+  /** Its settings: the user's layer, read-only inside of the container. */
   readonly agentConfig: string;
+  /** Where stacks of version 0.1 had these settings. */
+  readonly oldAgentConfig: string;
   readonly secrets: string;
   readonly privateKey: string;
   /** Of this tool: journal, lock, backups, which images run. */
@@ -31,7 +37,10 @@ export const stackFiles = {
   config: 'oratorio.config.json',
   gitignore: '.gitignore',
   workspace: 'workspace',
-  agentConfig: 'workspace/.oratorio/config.json',
+  agent: 'agent',
+  agentHome: 'agent/home',
+  agentConfig: 'agent/config.json',
+  oldAgentConfig: 'workspace/.oratorio/config.json',
   secrets: 'secrets',
   privateKey: 'secrets/github-app.pem',
   state: '.server',
@@ -53,7 +62,10 @@ export function layoutOf(directory: string): StackLayout {
     config: at(stackFiles.config),
     gitignore: at(stackFiles.gitignore),
     workspace: at(stackFiles.workspace),
+    agent: at(stackFiles.agent),
+    agentHome: at(stackFiles.agentHome),
     agentConfig: at(stackFiles.agentConfig),
+    oldAgentConfig: at(stackFiles.oldAgentConfig),
     secrets: at(stackFiles.secrets),
     privateKey: at(stackFiles.privateKey),
     state: at(stackFiles.state),

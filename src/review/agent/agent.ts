@@ -23,7 +23,7 @@ export interface ReviewAgentOptions {
 export function createReviewAgent(options: ReviewAgentOptions): ReviewAgent {
   const { settings, logger, env = process.env, home = homeDirectory(env) } = options;
   const limits = { ...defaultAgentLimits, ...options.limits };
-  const servers = new AgentServers({ settings, home, limits });
+  const servers = new AgentServers({ settings, home, limits, logger });
 
   async function review(assignment: ReviewAssignment, hooks: ReviewHooks): Promise<ReviewSubmission> {
     const { run, item, prepared, workspacePath } = assignment;

@@ -90,7 +90,7 @@ async function answer(
   method: string,
   params: Readonly<Record<string, unknown>>,
 ): Promise<unknown> {
-  if (method === 'item/approval/request') return { decision: 'decline' };
+  if (method === 'item/approval/request') return { decision: 'decline', unattended: true };
   if (method !== 'item/tool/call') throw new Error(`${method} is not answered by the review backend.`);
   const call = v.parse(DynamicToolCall, params);
   const participant = participants.get(call.threadId);

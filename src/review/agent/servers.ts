@@ -1,4 +1,6 @@
 import { connectHub, type HubClient, HubRequestError } from '../../client/index.ts';
+import { restrictionWarning } from '../../config/index.ts';
+import type { Logger } from '../../log/index.ts';
 import type { BackendSettings } from '../settings/index.ts';
 import { AgentConnection, backendClient } from './connection.ts';
 import { ReviewAgentError } from './errors.ts';
@@ -9,6 +11,7 @@ export interface AgentServersOptions {
   /** The user's home of Oratorio, where its Hub is found. */
   readonly home: string;
   readonly limits: AgentLimits;
+  readonly logger: Logger;
 }
 
 /** The agent server of a workspace: where it is, or why it is not there. */
@@ -99,6 +102,8 @@ export class AgentServers {
     const record = await hub.ensure({ workspacePath, client: backendClient }, { signal });
     const url = record.endpoints['appServerWebSocket'];
     if (url === undefined) throw new Error(`it is ${record.state}${record.lastError ? `: ${record.lastError}` : ''}`);
+    const { restrictedSettings } = record;
+    if (restrictedSettings.length > 0) this.#options.logger.warn(restrictionWarning(workspacePath, restrictedSettings));
     return url;
   }
 

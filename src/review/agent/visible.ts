@@ -1,16 +1,12 @@
-/**
- * Characters that cannot be seen or that turn text around (Trojan Source, CVE-2021-42574), control characters, and halves of
- * a pair: what a person who reads the change does not see must not speak to the model either.
- */
-const hidden = /[^\P{C}\n\t]|[\p{Zl}\p{Zp}]|\u115f|\u1160|\u3164|\uffa0|[\u{e0100}-\u{e01ef}]/gu;
+/** Makes hidden characters of a change visible to the model in a form that can be turned back. */
+import { codePointName, visible as visibleText } from '../../lib/index.ts';
+
 const shown = /⟨U\+([0-9A-F]{4,6})⟩/g;
 
-/** The same text with each such character spelled out: `⟨U+202E⟩`. Line ends become `\n`. */
-export function visible(text: string): string {
-  return text
-    .replaceAll('\r\n', '\n')
-    .replace(hidden, (found) => `⟨U+${(found.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}⟩`);
-}
+const spell = (codePoint: number): string => `⟨${codePointName(codePoint)}⟩`;
+
+/** The same text with each character that a reader does not see spelled out: `⟨U+202E⟩`. Line ends become `\n`. */
+export const visible = (text: string): string => visibleText(text.replaceAll('\r\n', '\n'), { strict: true, spell });
 
 /** What a text was before `visible`, for a model that copied what it was shown. */
 export function fromVisible(text: string): string {

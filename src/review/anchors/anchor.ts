@@ -88,6 +88,13 @@ function place(
 ): AnchorResult | undefined {
   const runs = sideRuns(file, side);
   const whole = findLines(runs, wanted.oldText);
+  if (side === 'RIGHT' && whole.some(({ isExact }) => !isExact)) {
+    // The exact text elsewhere in the file is the one that was copied, not lines of the diff that differ in white space,
+    // unless the given line names those.
+    const exact = findLines(headLines(readHead(file.path)), wanted.oldText).filter(({ isExact }) => isExact);
+    const isNamed = whole.some((match) => covers(match, wanted.line));
+    if (exact.some(({ first }) => !isNamed || first.line === wanted.line)) return outside(file);
+  }
   if (whole.some((match) => covers(match, wanted.line))) return decide(file, side, whole, wanted);
   if (whole.length > 0 && (wanted.line === undefined || side === 'LEFT')) return decide(file, side, whole, wanted);
   const head: Runs = file.status === 'deleted' ? [] : headLines(readHead(file.path));

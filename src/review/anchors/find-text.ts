@@ -4,6 +4,8 @@ import type { NumberedLine } from './sides.ts';
 export interface TextMatch {
   readonly first: NumberedLine;
   readonly last: NumberedLine;
+  /** False when the lines differ from the text in white space. */
+  readonly isExact: boolean;
   /**
    * Makes the text that takes the place of those lines from what takes the place of the text. Null when it cannot be told
    * how the new lines are indented.
@@ -40,7 +42,8 @@ function matchOf(lines: readonly NumberedLine[], wanted: readonly string[]): Tex
   const first = lines[0];
   const last = lines.at(-1);
   if (!first || !last) return [];
-  return [{ first, last, replace: (newText) => indentedAs(lines, wanted, newText) }];
+  const isExact = lines.every(({ text }, index) => text === wanted[index]);
+  return [{ first, last, isExact, replace: (newText) => indentedAs(lines, wanted, newText) }];
 }
 
 /** Every index at which `wanted` begins in `all` (Knuth, Morris and Pratt: linear, however much the lines repeat). */
@@ -108,7 +111,7 @@ function partsOf(lines: readonly NumberedLine[], part: string): TextMatch[] {
     const before = whole.slice(start, at);
     const lineEnd = whole.indexOf('\n', at + part.length);
     const after = whole.slice(at + part.length, lineEnd === -1 ? undefined : lineEnd);
-    found.push({ first, last, replace: (newText) => before + newText + after });
+    found.push({ first, last, isExact: true, replace: (newText) => before + newText + after });
   }
   return found;
 }

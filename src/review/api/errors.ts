@@ -16,6 +16,7 @@ export const reviewErrors = {
   hostNotAllowed: { status: 403, when: 'The Host header names a host this server does not serve.' },
   originNotAllowed: { status: 403, when: 'The request comes from a page of another origin.' },
   configWritesForbidden: { status: 403, when: 'Settings cannot be changed in this deployment.' },
+  configurationOfDeployment: { status: 403, when: 'The setting belongs to the deployment; `details.issues` names it.' },
   githubWritesDisabled: { status: 403, when: 'GitHub.WritesEnabled is off.' },
   invalidSignature: { status: 403, when: 'The delivery is not signed with the secret.' },
   notFound: { status: 404, when: 'There is no such route or thing.' },

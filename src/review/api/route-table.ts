@@ -3,6 +3,7 @@
  * is made from it. Never here: a handler.
  */
 import type { Method } from '../../http/index.ts';
+import { proofPaths } from '../../protocol/index.ts';
 import type { reviewErrors } from './errors.ts';
 import type { requestSchemas, responseSchemas } from './shapes.ts';
 
@@ -63,6 +64,18 @@ export const reviewRoutes = {
     summary: 'Whether the backend serves; 503 with the same body while its database cannot be reached.',
     response: page('Health'),
     errors: [],
+  },
+  prove: {
+    ...get,
+    auth: 'none',
+    path: proofPaths.backend,
+    summary: 'Proves that this backend holds the service token of a client, before the client sends it.',
+    query: [
+      { name: 'nonce', description: '16 to 64 random bytes in base64url; a new one for each request.' },
+      { name: 'key', description: 'Id of the token: the first 22 characters of its key MAC.' },
+    ],
+    response: page('ServerProof'),
+    errors: ['invalidRequest', 'unauthorized'],
   },
   getStatus: {
     ...get,
@@ -319,6 +332,7 @@ export const reviewRoutes = {
     errors: [
       'configurationValidationFailed',
       'configWritesForbidden',
+      'configurationOfDeployment',
       'configurationRevisionMismatch',
       'configurationWriteFailed',
     ],

@@ -1,4 +1,13 @@
-import { type AnyRoute, type Authenticate, bearer, HttpError, type Reply } from '../../http/index.ts';
+import {
+  type AnyRoute,
+  type Authenticate,
+  bearer,
+  createProver,
+  HttpError,
+  keyIdOf,
+  type ProvableToken,
+  type Reply,
+} from '../../http/index.ts';
 import { ReviewStoreError, type ReviewStoreErrorCode } from '../store/index.ts';
 import { draftHandlers } from './drafts.ts';
 import { apiError, ReviewApiError, reviewErrors } from './errors.ts';
@@ -23,12 +32,17 @@ export function apiRoutes(options: ReviewApiOptions, feed: EventFeed): AnyRoute[
     ...draftHandlers(options),
     ...sourceHandlers(options),
     ...systemHandlers(options),
+    prove: createProver({ role: 'backend', find: (key) => named(options.token(), key), isOwn: options.isOwn }).handler,
     streamEvents: (context) => feed.reply(context),
   };
   return Object.entries(handlers).map(([operation, handler]) =>
     bound(reviewRoutes[operation as ReviewOperation], auth, handler),
   );
 }
+
+/** The service token, if that is what the key id names. */
+const named = (token: string, key: string): ProvableToken | undefined =>
+  keyIdOf(token) === key ? { token, use: 'token' } : undefined;
 
 /** Of a process that takes nothing in: only whether it lives. */
 export function healthRoute(options: ReviewApiOptions): AnyRoute {

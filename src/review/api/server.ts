@@ -45,8 +45,8 @@ export async function createReviewServer(options: ReviewServerOptions): Promise<
         sseRetryMs: defaults.sse.retryMs,
       },
     },
-    'auto',
-    (reason) => logger.warn('uWebSockets.js does not load here; serving on node:http instead', { reason }),
+    // Not uWebSockets.js: proxies in front of a backend may speak HTTP/1.0 upstream, which that refuses in its parser.
+    'node',
   );
   return {
     http,

@@ -33,6 +33,8 @@ export interface ReviewApiOptions {
   readonly logger: Logger;
   /** Bearer token of the API. */
   readonly token: () => string;
+  /** Whether clients that believe to speak to `host[:port]` speak to this backend. */
+  readonly isOwn: (authority: string) => boolean;
   /** Names this process among the replicas. */
   readonly node: string;
   readonly version: string;

@@ -15,6 +15,7 @@ import {
   ReviewItem,
   ReviewRun,
   reviewScopes,
+  ServerProof,
   SettingsView,
   SourceWrite,
   SyncJob,
@@ -85,6 +86,7 @@ export const requestSchemas = {
 } as const;
 export const responseSchemas = {
   Health,
+  ServerProof,
   BackendStatus,
   ReviewItem,
   ItemPage: page(ReviewItem),

@@ -132,7 +132,7 @@ export class GitHubSource {
     }
   }
 
-  /** Whether `login` may write to the repository: for where `author_association` hides a member. */
+  /** Whether `login` may write to the repository. `author_association` does not tell: a member may have read access only. */
   async isCollaborator(repository: RepositoryName, login: string): Promise<boolean> {
     const api = await this.#api(repository, 'read');
     try {

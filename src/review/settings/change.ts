@@ -11,6 +11,7 @@ import type { SettingsSource } from './source.ts';
 
 export type SettingsChangeCode =
   | 'configWritesForbidden'
+  | 'configurationOfDeployment'
   | 'configurationRevisionMismatch'
   | 'configurationValidationFailed'
   | 'configurationWriteFailed';
@@ -74,6 +75,12 @@ export async function changeSettings(
     );
   readable(() => rootOf(place.file, before));
   const targets = Object.entries(request.set).map(([path, value]) => ({ path, value, ...targetOf(path) }));
+  const foreign = targets.filter(({ issue }) => issue === deploymentIssue);
+  if (foreign.length > 0) {
+    const names = foreign.map(({ path }) => path).join(', ');
+    const issues = foreign.map(({ path }) => ({ path, message: deploymentIssue }));
+    throw new SettingsChangeError('configurationOfDeployment', `${names}: ${deploymentIssue}.`, issues);
+  }
   const issues = targets.flatMap(({ path, issue }) => (issue === undefined ? [] : [{ path, message: issue }]));
   if (issues.length > 0) throw invalid(issues);
   const text = targets.reduce(
@@ -119,16 +126,30 @@ function write(file: string, text: string): void {
 }
 
 /**
- * Not written by the API: whether it may write, and where credentials go to and come from. Whoever has the service token must
- * not be able to have the App's credentials sent to a host of his own.
+ * Settings that only the deployment sets, by path or as a whole section: where credentials go and come from, which
+ * directories' programs run, and what listens. The holder of the service token must not get code execution from it.
  */
 const ofDeployment: ReadonlySet<string> = new Set([
-  'Settings.Writable',
+  'Settings',
+  'Server',
+  'Storage.ConnectionString',
   'GitHub.Endpoint',
   'GitHub.GitEndpoint',
+  'GitHub.AppId',
   'GitHub.PrivateKeyPath',
+  'GitHub.InstallationProfiles',
+  'AgentServer.RepositoryWorkspaceRoutes',
   'AgentServer.AppServerUrl',
+  'AgentServer.HubDiscoveryEnabled',
+  'AgentServer.ManagedWorktreesEnabled',
+  'AgentServer.WorktreeRoot',
 ]);
+
+const isOfDeployment = (keys: readonly string[]): boolean =>
+  keys.some((_, index) => ofDeployment.has(keys.slice(0, index + 1).join('.')));
+
+const deploymentIssue =
+  'belongs to the deployment: set it in oratorio.config.json or the environment, then restart the backend';
 
 interface Target {
   readonly keys: readonly string[];
@@ -150,7 +171,7 @@ function targetOf(path: string): Target {
   const canonicalPath = keys.join('.');
   if (isSecret(canonicalPath))
     return { keys: [], issue: 'secrets are not written by the API: use the environment or a file of their own' };
-  if (ofDeployment.has(canonicalPath)) return { keys: [], issue: 'only the deployment decides about this' };
+  if (isOfDeployment(keys)) return { keys: [], issue: deploymentIssue };
   return { keys };
 }
 

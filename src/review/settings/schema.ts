@@ -65,6 +65,7 @@ export const BackendSettings = v.object({
       Port: whole(5087, 0, 65_535, 'Listen port.'),
       ServiceToken: words('', 'Bearer token of the API; empty: one is made and kept in the state directory.'),
       AllowedHosts: list('Host names it is reached by besides localhost and plain addresses.'),
+      TrustedProxies: list('Addresses or names of proxies whose X-Forwarded-For is believed, besides loopback.'),
       Role: v.pipe(
         v.optional(v.picklist(['all', 'web', 'worker'], '"all", "web" or "worker"'), 'all'),
         v.description('web: webhook and API only. worker: reviews only.'),

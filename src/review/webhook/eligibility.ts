@@ -14,13 +14,12 @@ export interface CommandFacts {
   readonly hasWorkspaceRoute: boolean;
 }
 
-export type Eligibility =
-  | { readonly kind: 'eligible' }
-  /** Somebody whose membership the payload need not show, because it is private: the forge knows. */
-  | { readonly kind: 'askForge' }
-  | { readonly kind: 'rejected'; readonly errorCode: CommandRejection };
+/** What can be decided without asking the source. */
+export type EarlyVerdict =
+  /** Nothing refuses it yet. The source has the last word: an association says who belongs, not who may write. */
+  { readonly kind: 'askForge' } | { readonly kind: 'rejected'; readonly errorCode: CommandRejection };
 
-const trusted: ReadonlySet<string> = new Set(['OWNER', 'MEMBER', 'COLLABORATOR']);
+export type Eligibility = { readonly kind: 'eligible' } | Extract<EarlyVerdict, { readonly kind: 'rejected' }>;
 
 const rules: readonly (readonly [CommandRejection, (facts: CommandFacts) => boolean])[] = [
   ['githubCommentCommandRepositoryNotConfigured', (facts) => !facts.isRepositoryConfigured],
@@ -29,24 +28,20 @@ const rules: readonly (readonly [CommandRejection, (facts: CommandFacts) => bool
   ['githubCommentCommandWorkspaceNotConfigured', (facts) => !facts.hasWorkspaceRoute],
 ];
 
-/** What can be said at once. The first rule that refuses decides. */
-export function judgeCommand(facts: CommandFacts): Eligibility {
+/** Refuses what the payload alone shows to be ineligible. The first rule that refuses decides. */
+export function judgeCommand(facts: CommandFacts): EarlyVerdict {
   const refused = rules.find(([, refuses]) => refuses(facts));
-  if (refused) return { kind: 'rejected', errorCode: refused[0] };
-  return trusted.has(facts.association) ? { kind: 'eligible' } : { kind: 'askForge' };
+  return refused ? { kind: 'rejected', errorCode: refused[0] } : { kind: 'askForge' };
 }
 
 /**
- * The last word: asks the forge where the payload did not say enough.
+ * Decides whether a command is followed. Asks the source for the author's permission, whatever the association is.
  *
- * @param isCollaborator whether somebody may write to the repository; what it throws is thrown on, the command is tried again
+ * @param isCollaborator whether the author may write to the repository; an error is passed on and the command is retried
  */
-export async function decideCommand(
-  facts: CommandFacts,
-  isCollaborator: () => Promise<boolean>,
-): Promise<Exclude<Eligibility, { readonly kind: 'askForge' }>> {
+export async function decideCommand(facts: CommandFacts, isCollaborator: () => Promise<boolean>): Promise<Eligibility> {
   const judged = judgeCommand(facts);
-  if (judged.kind !== 'askForge') return judged;
+  if (judged.kind === 'rejected') return judged;
   if (await isCollaborator()) return { kind: 'eligible' };
   return { kind: 'rejected', errorCode: 'githubCommentCommandActorUnauthorized' };
 }

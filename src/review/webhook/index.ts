@@ -3,6 +3,8 @@
  * and who may give one. Called by the backend (`webhookRoute`) and by whoever works on commands (`decideCommand`). Never here:
  * a call to GitHub, the work that a delivery leads to, anything that is not kept before it is answered.
  */
+export { DeliveryGate, type GateLimits } from './body-gate.ts';
+export { ClientAddresses } from './client-address.ts';
 export { type Command, type CommandVerb, commandVerbs, type ParsedCommand, parseCommand } from './command.ts';
 export { type Decision, decide, type IntakeRules, PayloadError } from './decide.ts';
 export {
@@ -14,7 +16,7 @@ export {
 } from './eligibility.ts';
 export { type IntakeOptions, type WebhookAnswer, WebhookIntake, type WebhookRequest } from './intake.ts';
 export { type DeliveryNews, News } from './news.ts';
-export { webhookPath, webhookRoute } from './route.ts';
+export { type WebhookRouteOptions, webhookPath, webhookRoute } from './route.ts';
 export { rulesOf } from './rules.ts';
 export { isSignedBy, parseSignature } from './signature.ts';
 export { WrongSignatures } from './wrong-signatures.ts';

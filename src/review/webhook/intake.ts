@@ -59,7 +59,6 @@ export class WebhookIntake {
   readonly #wrong: WrongSignatures;
   readonly #news: News;
   #inFlight = 0;
-  #bytesInFlight = 0;
   /** Answers since the start, by what came of the delivery. */
   readonly counts = new Map<string, number>();
 
@@ -78,20 +77,11 @@ export class WebhookIntake {
   }
 
   async #take(request: WebhookRequest): Promise<WebhookAnswer> {
-    const from = performance.now();
-    const size = announcedSize(request);
-    if (this.#inFlight >= limits.inFlight || this.#bytesInFlight + size > limits.bytesInFlight)
-      return unavailable('Too many deliveries are being taken in.').answer;
-    this.#inFlight += 1;
-    this.#bytesInFlight += size;
     try {
-      return await this.#judge(request, from);
+      return await this.#judge(request, performance.now());
     } catch (error) {
       if (error instanceof Refusal) return error.answer;
       throw error;
-    } finally {
-      this.#inFlight -= 1;
-      this.#bytesInFlight -= size;
     }
   }
 
@@ -103,6 +93,16 @@ export class WebhookIntake {
   async #judge(request: WebhookRequest, from: number): Promise<WebhookAnswer> {
     const rules = rulesOf(this.#options.settings());
     const body = await this.#signedBody(request, rules);
+    if (this.#inFlight >= limits.inFlight) throw unavailable('Too many deliveries are being taken in.');
+    this.#inFlight += 1;
+    try {
+      return await this.#taken(request, body, rules, from);
+    } finally {
+      this.#inFlight -= 1;
+    }
+  }
+
+  async #taken(request: WebhookRequest, body: Uint8Array, rules: IntakeRules, from: number): Promise<WebhookAnswer> {
     if (!jsonType.test(request.header('content-type') ?? ''))
       throw new Refusal(415, 'unsupportedMediaType', 'Set the content type of the webhook to application/json.');
     const payload = parsed(body);
@@ -151,13 +151,6 @@ export class WebhookIntake {
     this.#news.add({ deliveryId, event, outcome });
     return { status: 202, body: { ...told(decision), deliveryId } };
   }
-}
-
-/** A body in pieces may become as long as any may be. */
-function announcedSize(request: WebhookRequest): number {
-  if (request.header('transfer-encoding') !== undefined) return limits.bodyBytes;
-  const length = Number(request.header('content-length') ?? 0);
-  return Number.isFinite(length) ? length : limits.bodyBytes;
 }
 
 const unavailable = (message: string) => new Refusal(503, 'intakeUnavailable', message, limits.retryAfterSeconds);

@@ -4,10 +4,16 @@ export const limits = {
   bodyBytes: 25 * 1_048_576,
   /** GitHub gives up after 10 s. */
   deadlineMs: 9_000,
-  /** Deliveries that are being taken in at once; more are answered 503 and come again. */
+  /** The first byte of a body comes within this time after the headers. */
+  firstByteMs: 2_000,
+  /** Complete deliveries that are being taken in at once; more are answered 503 and come again. */
   inFlight: 2_000,
-  /** Of their bodies together: whoever has no secret can send bodies too, and they are kept until they are checked. */
+  /** Received bytes of bodies together: their signature is not checked yet. */
   bytesInFlight: 256 * 1_048_576,
+  /** Of them, of one address: two of the largest deliveries. */
+  bytesPerAddress: 64 * 1_048_576,
+  /** Unfinished bodies of one address. */
+  unfinishedPerAddress: 500,
   retryAfterSeconds: 5,
   focusCodePoints: 500,
   /** Wrong signatures of one address in one window before they are answered 429. */

@@ -41,6 +41,7 @@ export const plans = {
           steps: [
             { do: 'makeDirectory', path: stackFiles.workspace, mode: 0o750 },
             { do: 'makeDirectory', path: `${stackFiles.workspace}/.oratorio`, mode: 0o750 },
+            { do: 'makeDirectory', path: stackFiles.agent, mode: 0o750 },
             { do: 'makeDirectory', path: stackFiles.secrets, mode: 0o700 },
             file(stackFiles.compose, marked('services: {}\n')),
             env(baseEnv),

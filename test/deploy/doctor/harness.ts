@@ -65,10 +65,13 @@ export function makeStack(t: Test, options: StackOptions = {}): StackLayout {
   const config = { appId, writesEnabled: options.writesEnabled ?? true, repositories, ...(endpoint && { endpoint }) };
   mkdirSync(join(layout.workspace, '.oratorio'), { recursive: true, mode: 0o750 });
   mkdirSync(join(layout.workspace, 'acme__shop', '.git'), { recursive: true });
+  mkdirSync(layout.agentHome, { recursive: true });
   mkdirSync(layout.secrets);
   mkdirSync(layout.state);
   for (const [path, mode] of [
     [layout.workspace, 0o750],
+    [layout.agent, 0o750],
+    [layout.agentHome, 0o700],
     [layout.secrets, 0o700],
     [layout.state, 0o700],
   ] as const)

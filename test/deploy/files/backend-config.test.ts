@@ -121,7 +121,7 @@ t.test('only what is missing of a repository is added', (t) => {
   t.equal(withRepository(text, { ...api, repository: 'ACME/api', autoReview: false }), text, 'in any case of letters');
   const reviewed = withRepository(text, { ...web, autoReview: true });
   t.strictSame(readBackendConfig(reviewed).repositories, [api, { ...web, autoReview: true }]);
-  const every = text.replace('[\n        "acme/Api"\n      ]\n    }', '["*"] }');
+  const every = text.replace('[\n        "acme/Api"\n      ]', '["*"]');
   t.ok(every.includes('["*"]'));
   t.equal(withRepository(every, { ...web, autoReview: true }), every, 'all are reviewed already');
   t.match(withRepository('{}', api), /"Project": "acme\/Api"/);

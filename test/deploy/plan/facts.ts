@@ -30,6 +30,7 @@ export const initFacts: InitFacts = {
   user: { uid: 1000, gid: 1000, isOther: false },
   isSelinux: false,
   starts: true,
+  gateway: null,
   record: '{}\n',
   notes: ['Something to know.'],
 };
@@ -41,7 +42,7 @@ export const enableFacts: EnableFacts = {
   env,
   isSelinux: false,
   caddyfile: 'hooks.oratorio.dev {}\n',
-  secret: { value: secrets.webhook, isNew: true },
+  secret: { value: secrets.webhook, isNew: true, isChanged: false },
   gatewayImage: 'caddy@sha256:2',
   notes: [],
 };
@@ -53,6 +54,7 @@ export const upgradeFacts: UpgradeFacts = {
   hasIngress: true,
   images: { stack: 'oratorio@sha256:3', gateway: 'caddy@sha256:4' },
   record: '{}\n',
+  move: null,
   notes: [],
 };
 

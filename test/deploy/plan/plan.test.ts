@@ -38,7 +38,8 @@ t.test('init: checkouts, files, then ports, images, start and health; it keeps w
     'checkouts: makeDirectory(workspace) clone(workspace/octo__app)',
     [
       'files: makeDirectory(secrets) writeFile(secrets/github-app.pem) writeFile(.env) writeFile(oratorio.config.json)',
-      'makeDirectory(workspace/.oratorio) writeFile(workspace/.oratorio/config.json) writeFile(.gitignore)',
+      'makeDirectory(agent) makeDirectory(agent/home) writeFile(agent/config.json) writeFile(agent/.gitignore)',
+      'makeDirectory(workspace/.oratorio) writeFile(.gitignore)',
       'writeFile(docker-compose.yml) writeFile(.server/images.json)',
     ].join(' '),
     'ports: checkPorts checkPorts',
@@ -116,7 +117,7 @@ t.test('webhook enable: its phases are those of the machine, files after ports, 
 t.test('webhook enable tells a secret that was made, and only that', (t) => {
   const made = planEnable(enableFacts);
   t.strictSame(made.reveals, [webhookSecret]);
-  const kept = planEnable({ ...enableFacts, secret: { value: secrets.webhook, isNew: false } });
+  const kept = planEnable({ ...enableFacts, secret: { value: secrets.webhook, isNew: false, isChanged: false } });
   t.strictSame(kept.reveals, []);
   for (const plan of [made, kept]) {
     const { values } = parseEnv(contentOf(plan, '.env') ?? '');

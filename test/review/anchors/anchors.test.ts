@@ -77,6 +77,17 @@ t.test('text outside of the diff is told at the file; text that is nowhere is an
   t.match(find('nowhere'), { error: { code: 'oldTextNotFound', message: /28–34/ } });
 });
 
+t.test('regression: an exact text outside the diff is not anchored at indented lines of the diff', async (t) => {
+  const lines = ['x', ...Array.from({ length: 20 }, (_, index) => `line ${index}`), '  x', 'end'];
+  const after = fileWith([...lines.slice(0, -1), 'changed']);
+  const files = gitDiff(t.testdir(), fileWith(lines), after);
+  const find = (line?: number) =>
+    anchorFinding(files, { path: 'file.txt', oldText: 'x', ...(line !== undefined && { line }) }, () => after);
+  t.match(find(), { anchor: { placement: 'file', reason: 'outsideDiff' } });
+  t.match(find(1), { anchor: { placement: 'file', reason: 'outsideDiff' } });
+  t.match(find(22), { anchor: { placement: 'inline', line: 22 } }, 'unless the line names them');
+});
+
 t.test('a removed line is on the left', async (t) => {
   const files = gitDiff(t.testdir(), fileWith(['a', 'b', 'c']), fileWith(['a', 'c']));
   t.match(anchorFinding(files, { path: 'file.txt', oldText: 'b', side: 'LEFT', newText: 'x' }, noHead), {

@@ -154,8 +154,9 @@ t.test('a text that was copied from a file is anchored at exactly that text, or 
             .slice(from - 1, anchor.line)
             .map(withoutReturn)
             .join('\n');
-          // A line may hold the text as a part; a whole one that was given by its number is that one.
-          if (!isPart(there, oldText)) return false;
+          // A line may hold the text as a part; a whole one that was given by its number is that one. The old file is not at
+          // hand, so on its side indentation is not compared.
+          if (!(isLeft ? isPart(unindented(there), unindented(oldText)) : isPart(there, oldText))) return false;
           const isShown = isInHunk(file, isLeft, start + 1, start + oldText.split('\n').length);
           if (hint !== undefined && isShown && from !== hint) return false;
         }
@@ -167,6 +168,11 @@ t.test('a text that was copied from a file is anchored at exactly that text, or 
   t.ok(seen.inline > 100, `inline ${seen.inline}, not at a line ${seen.outside}, errors ${seen.ambiguous}`);
 });
 
+const unindented = (text: string) =>
+  text
+    .split('\n')
+    .map((each) => each.trim())
+    .join('\n');
 const isPart = (there: string, oldText: string) => there.trim().includes(oldText.trim());
 
 function isInHunk(file: DiffFile, isLeft: boolean, first: number, last: number): boolean {

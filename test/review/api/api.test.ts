@@ -1,5 +1,5 @@
 /** The API over real sockets on a real store, with both HTTP servers, as a client and as an attacker would ask. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Validator } from '@seriousme/openapi-schema-validator';
@@ -80,8 +80,9 @@ async function scene(t: Test, adapter: Adapter = 'uws') {
   process.env['ORATORIO_HTTP_ADAPTER'] = adapter;
   t.teardown(() => delete process.env['ORATORIO_HTTP_ADAPTER']);
   const server = await createReviewServer({
+    isOwn: () => true,
     ...{ store, settings, actions, logger: quiet, token: () => token, node: 'one', version: '1.2.3' },
-    more: [webhookRoute(intake), ...observation(t)],
+    more: [webhookRoute({ intake }), ...observation(t)],
   });
   t.equal(server.http.adapter, adapter);
   const { port } = await server.http.listen({ host: '127.0.0.1', port: 0 });
@@ -318,6 +319,49 @@ t.test('settings: 409 on what is stale, 400 on what is wrong, 403 where they may
   settings.reload();
   t.match(await put({ 'Review.MaxFindings': 5 }), code(403, 'configWritesForbidden'));
 });
+
+t.test(
+  'regression: H3 settings that run programs or open listeners are not written with the service token',
+  async (t) => {
+    const { ask, settings } = await scene(t);
+    const before = readFileSync(settings.place.file, 'utf8');
+    const put = (set: object) =>
+      ask('/api/v1/settings/server-configuration', {
+        method: 'PUT',
+        body: { baseRevision: settings.loaded.revision, set },
+      });
+    const routes = [{ Project: 'octo/hello', WorkspacePath: '/tmp/of-the-attacker' }];
+    for (const [path, value] of [
+      ['AgentServer.RepositoryWorkspaceRoutes', routes],
+      ['agentserver.repositoryworkspaceroutes', routes],
+      ['DotCraft.RepositoryWorkspaceRoutes', routes],
+      ['AgentServer.RepositoryWorkspaceRoutes', null],
+      ['AgentServer.WorktreeRoot', '/tmp/of-the-attacker'],
+      ['AgentServer.HubDiscoveryEnabled', true],
+      ['AgentServer.ManagedWorktreesEnabled', false],
+      ['AgentServer.AppServerUrl', 'ws://thief.example/ws'],
+      ['Server.Host', '0.0.0.0'],
+      ['Server.Port', 80],
+      ['Server.AllowedHosts', ['thief.example']],
+      ['Server.Role', 'worker'],
+      ['Settings.Writable', false],
+      ['GitHub.Endpoint', 'https://thief.example'],
+      ['GitHub.PrivateKeyPath', '/etc/shadow'],
+    ] as const) {
+      const answer = await put({ 'Review.MaxFindings': 4, [path]: value });
+      t.match(answer, { status: 403, body: { error: { code: 'configurationOfDeployment' } } }, path);
+      t.match(answer.body.error, { message: /oratorio\.config\.json/, details: { issues: [{ path }] } });
+    }
+    for (const section of ['AgentServer', 'Server', 'Settings'])
+      t.match(await put({ [section]: {} }), {
+        status: 400,
+        body: { error: { code: 'configurationValidationFailed' } },
+      });
+    t.equal(readFileSync(settings.place.file, 'utf8'), before, 'nothing was written');
+    // Control: a harmless setting is accepted.
+    t.match(await put({ 'Review.MaxFindings': 4 }), { status: 200, body: { changed: ['Review.MaxFindings'] } });
+  },
+);
 
 /** Reads a stream until `count` events are there. */
 async function eventsOf(port: number, count: number, lastEventId?: string): Promise<{ ids: number[]; text: string }> {

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
+import { codeOf, RawClient, rawRequest } from '../../http/support.ts';
 import { type Place, place, start } from './process.ts';
 
 /** The signature that GitHub publishes for testing: "Validating webhook deliveries". */
@@ -221,4 +222,86 @@ t.test('a request that is in flight when it is told to end is answered', async (
   t.equal(await answer.promise, 202);
   t.equal((await backend.ended).code, 0);
   t.match(rows(here, 'select deliveryId from deliveries'), [{ deliveryId: 'd-slow' }]);
+});
+
+t.test('regression: M5 heads that announce 25 MiB and send nothing keep no delivery out', async (t) => {
+  const where = place(t);
+  const secret = 'the secret of the webhook';
+  where.configure({ GitHub: { WebhookSecret: secret, Repositories: ['octo/hello'] } });
+  const backend = start(t, where);
+  const { url } = await backend.ready;
+  const port = Number(new URL(url).port);
+  const path = '/api/v1/sources/github/webhook';
+  const head = rawRequest('POST', path, {
+    ...{ 'Content-Type': 'application/json', 'X-GitHub-Event': 'push', 'X-GitHub-Delivery': 'x' },
+    ...{ 'X-Hub-Signature-256': `sha256=${'0'.repeat(64)}`, 'Content-Length': String(25 * 1_048_576) },
+  });
+  const idle = await Promise.all(
+    Array.from({ length: 12 }, async () => {
+      const client = await RawClient.connect(t, port);
+      client.send(head);
+      return client;
+    }),
+  );
+  const deliver = (id: string, size = 0) => {
+    const body = JSON.stringify({ action: 'x', filler: 'a'.repeat(size) });
+    const signature = createHmac('sha256', secret).update(body).digest('hex');
+    return fetch(`${url}${path}`, {
+      method: 'POST',
+      body,
+      headers: {
+        ...{ 'content-type': 'application/json', 'x-github-event': 'push', 'x-github-delivery': id },
+        'x-hub-signature-256': `sha256=${signature}`,
+      },
+    });
+  };
+  t.equal((await deliver('small')).status, 202);
+  t.equal((await deliver('large', 20 * 1_048_576)).status, 202);
+  for (const client of idle) {
+    const answer = await client.untilClosed();
+    t.match(answer, /^HTTP\/1\.1 408 /, 'a body that does not begin is ended');
+    t.equal(codeOf(answer.slice(answer.indexOf('\r\n\r\n') + 4)), 'requestTimeout');
+  }
+  // Control: a slow body that has begun is taken.
+  const body = JSON.stringify({ action: 'slow' });
+  const slow = await RawClient.connect(t, port);
+  slow.send(
+    rawRequest('POST', path, {
+      ...{ 'Content-Type': 'application/json', 'X-GitHub-Event': 'push', 'X-GitHub-Delivery': 'slow' },
+      ...{ 'X-Hub-Signature-256': `sha256=${createHmac('sha256', secret).update(body).digest('hex')}` },
+      'Content-Length': String(body.length),
+    }) + body.slice(0, 5),
+  );
+  slow.send(body.slice(5));
+  await slow.until(/^HTTP\/1\.1 202 /);
+});
+
+t.test('regression: edge 10b a proxy that speaks HTTP/1.0 upstream delivers', async (t) => {
+  const where = place(t);
+  const secret = 'the secret of the webhook';
+  where.configure({ GitHub: { WebhookSecret: secret, Repositories: ['octo/hello'] } });
+  const { url } = await start(t, where).ready;
+  const { port, host } = new URL(url);
+  const body = JSON.stringify({ action: 'x' });
+  const signature = createHmac('sha256', secret).update(body).digest('hex');
+  const headers = [
+    ...['Content-Type: application/json', 'X-GitHub-Event: push', 'X-GitHub-Delivery: of-a-proxy'],
+    ...[`X-Hub-Signature-256: sha256=${signature}`, `Content-Length: ${body.length}`],
+  ];
+  const send = async (line: string, ...more: string[]) => {
+    const client = await RawClient.connect(t, Number(port));
+    client.send([line, ...more, ...headers, '', body].join('\r\n'));
+    return client.untilClosed();
+  };
+  const path = '/api/v1/sources/github/webhook';
+  t.match(await send(`POST ${path} HTTP/1.0`, `Host: ${host}`), /^HTTP\/1\.1 202 [\s\S]*queued|ignored/);
+  t.match(await send(`POST ${path} HTTP/1.0`), /^HTTP\/1\.1 200 [\s\S]*duplicate/, 'without Host');
+  t.match(
+    await send(`POST http://${host}${path} HTTP/1.1`, `Host: ${host}`, 'Connection: close'),
+    /^HTTP\/1\.1 200 [\s\S]*duplicate/,
+  );
+  t.match(
+    await send(`POST http://evil.example${path} HTTP/1.1`, `Host: ${host}`, 'Connection: close'),
+    /^HTTP\/1\.1 403 /,
+  );
 });

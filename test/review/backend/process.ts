@@ -22,6 +22,8 @@ export function place(t: Test): Place {
   t.teardown(() => rmSync(home, { recursive: true, force: true }));
   const state = join(home, 'state');
   const config = join(home, 'oratorio.config.json');
+  // A file that is named must exist.
+  writeFileSync(config, '{}');
   return {
     ...{ home, state, config },
     configure: (settings) => writeFileSync(config, JSON.stringify({ Oratorio: settings })),

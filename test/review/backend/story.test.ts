@@ -160,3 +160,35 @@ t.test('a look that is asked for is done, and a second wish joins one that has n
   });
   t.match(row, { repositories: 1 });
 });
+
+t.test('regression: M6 a member with read permission commands nothing, a writer does', async (t) => {
+  const { forge, repo, ask, deliver, until } = await scene(t);
+  await forge.openPull(repo, { number: 7, files });
+  const payload = { action: 'opened', repository: { full_name: 'acme/shop' }, pull_request: { number: 7 } };
+  await deliver('pull_request', payload, 'd-1');
+  await until(async () => (await ask('/api/v1/items')).rows[0]);
+  repo.collaborators.set('mallory', 'read');
+  repo.collaborators.set('alice', 'write');
+  const say = (id: string, login: string) => {
+    const { id: commentId } = forge.comment(repo, 7, login, '@oratorio pause', 'MEMBER');
+    const comment = {
+      ...{ id: commentId, body: '@oratorio pause', author_association: 'MEMBER' },
+      user: { login, type: 'User' },
+    };
+    const issue = { number: 7, pull_request: {} };
+    return deliver('issue_comment', { action: 'created', repository: { full_name: 'acme/shop' }, issue, comment }, id);
+  };
+  const outcomeOf = (id: string) =>
+    until(async () => {
+      const { rows } = await ask('/api/v1/deliveries');
+      const row = rows.find(({ deliveryId }: { deliveryId: string }) => deliveryId === id);
+      return row === undefined || row.outcome === 'queued' ? undefined : row;
+    });
+  const isPaused = async () => (await ask('/api/v1/items')).rows[0].isPaused;
+  t.equal((await say('by-reader', 'mallory')).status, 202);
+  t.match(await outcomeOf('by-reader'), { outcome: 'rejected', reason: 'githubCommentCommandActorUnauthorized' });
+  t.equal(await isPaused(), false);
+  t.equal((await say('by-writer', 'alice')).status, 202);
+  t.match(await outcomeOf('by-writer'), { outcome: 'processed' });
+  t.equal(await isPaused(), true);
+});

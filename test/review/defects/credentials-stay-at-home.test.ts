@@ -20,7 +20,7 @@ t.test('nobody can have the credentials sent elsewhere over the API, or a file r
     ['Settings.Writable', false],
   ] as const) {
     const request = { baseRevision: source.loaded.revision, set: { [path]: value }, address: '::1' };
-    const expected = { code: 'configurationValidationFailed', issues: [{ path, message: /deployment/ }] };
+    const expected = { code: 'configurationOfDeployment', issues: [{ path, message: /deployment/ }] };
     await t.rejects(changeSettings(source, request, { store, logger: quiet }), expected, path);
   }
   t.equal(readFileSync(file, 'utf8'), text);

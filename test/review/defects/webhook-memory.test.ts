@@ -1,41 +1,54 @@
 import t from 'tap';
-import { WebhookIntake } from '../../../src/review/webhook/index.ts';
-import { quiet } from '../store/databases.ts';
-import { bytesOf, headersOf, scene, settingsWith } from '../webhook/harness.ts';
+import type { HttpError } from '../../../src/http/index.ts';
+import { DeliveryGate } from '../../../src/review/webhook/index.ts';
 
-const MiB = 1_048_576;
+const request = (address: string) => ({ header: () => undefined, remoteAddress: address });
 
-t.test('huge bodies that nobody has checked yet are few at a time, whoever sends them', async (t) => {
-  const { store } = await scene(t);
-  const intake = new WebhookIntake({ settings: () => settingsWith(), store, logger: quiet });
-  t.teardown(() => intake.close());
-  const gate = Promise.withResolvers<void>();
-  let held = 0;
-  const body = { action: 'x' };
-  const take = (headers: Record<string, string>) => {
-    const all = headersOf({ body, headers });
-    return intake.take({
-      header: (name) => all[name],
-      remoteAddress: '192.0.2.1',
-      bytes: async () => {
-        held += 1;
-        await gate.promise;
-        return bytesOf(body);
-      },
-    });
-  };
-  const many = [
-    ...Array.from({ length: 50 }, () => take({ 'content-length': String(20 * MiB) })),
-    ...Array.from({ length: 50 }, () => take({ 'transfer-encoding': 'chunked' })),
-    ...Array.from({ length: 50 }, () => take({ 'content-length': '1000' })),
-  ];
-  t.equal(held, 12 + 50, 'of the small ones all');
-  gate.resolve();
-  const answers = await Promise.all(many);
-  t.equal(answers.filter(({ status }) => status === 202).length, held);
-  t.match(
-    answers.find(({ status }) => status === 503),
-    { body: { error: { code: 'intakeUnavailable' } }, retryAfterSeconds: Number },
-  );
-  t.match(await take({ 'content-length': String(20 * MiB) }), { status: 202 }, 'and then there is room again');
+function scene(limits: ConstructorParameters<typeof DeliveryGate>[1]) {
+  const gate = new DeliveryGate(({ remoteAddress }) => remoteAddress, limits);
+  const refused: string[] = [];
+  const open = (name: string, address = 'one') =>
+    gate.open(request(address), (error: HttpError) => refused.push(`${name} ${error.status} ${error.code}`));
+  return { gate, refused, open };
+}
+
+t.test('bodies over the common bound give way, the largest unfinished one first', async (t) => {
+  const { gate, refused, open } = scene({ bytes: 100, bytesPerAddress: 1_000 });
+  const small = open('small', 'two');
+  small.received(10);
+  const large = open('large');
+  large.received(80);
+  const whole = open('whole', 'three');
+  whole.received(5);
+  whole.complete();
+  t.same(refused, []);
+  small.received(10);
+  t.same(refused, ['large 503 intakeUnavailable']);
+  t.equal(gate.bytes, 25, 'its bytes are free again');
+  large.received(50);
+  large.close();
+  t.equal(gate.bytes, 25, 'a refused body counts no more');
+  small.close();
+  whole.close();
+  t.equal(gate.bytes, 0);
+});
+
+t.test('an address over its share loses a body of its own, another address none', async (t) => {
+  const { refused, open } = scene({ bytes: 1_000, bytesPerAddress: 100 });
+  open('of the other', 'two').received(90);
+  open('large').received(70);
+  open('small').received(20);
+  t.same(refused, []);
+  open('new').received(30);
+  t.same(refused, ['large 503 intakeUnavailable']);
+});
+
+t.test('announced bytes count nothing, and an address has a bound of unfinished bodies', async (t) => {
+  const { gate, refused, open } = scene({ unfinishedPerAddress: 3 });
+  for (const name of ['first', 'second', 'third']) open(name);
+  t.equal(gate.bytes, 0);
+  open('of the other', 'two');
+  t.same(refused, []);
+  open('fourth');
+  t.same(refused, ['first 503 intakeUnavailable'], 'the oldest one gives way');
 });

@@ -234,7 +234,7 @@ export class Forge {
     repo.version += 1;
   }
 
-  /** Somebody, or the App, says something in the conversation of a pull request. */
+  /** A comment by a user or the App on a pull request. A member may write to the repository, unless set otherwise. */
   comment(
     repo: ForgeRepository,
     number: number,
@@ -243,6 +243,8 @@ export class Forge {
     association = author === this.app.login ? 'NONE' : 'MEMBER',
   ): ForgeComment {
     const own = { id: this.nextId(), number, author, association, body, reactions: [] };
+    const login = author.toLowerCase();
+    if (association === 'MEMBER' && !repo.collaborators.has(login)) repo.collaborators.set(login, 'write');
     const made: ForgeComment = { ...own, edits: 0, createdAt: this.now() };
     repo.comments.push(made);
     this.touch(repo, number);

@@ -174,8 +174,9 @@ t.test('a command is acknowledged, and does what it says', async (t) => {
   }
 });
 
-t.test('who may not give commands is told so once, and nothing else happens', async (t) => {
+t.test('a command without write permission is answered once, and nothing else happens', async (t) => {
   const world = await scene(t);
+  world.forge.writers.delete('alice');
   const deliver = intakeOf(t, world);
   await deliver('issue_comment', comment('review', { author_association: 'NONE' }));
   await world.idle();
@@ -187,7 +188,7 @@ t.test('who may not give commands is told so once, and nothing else happens', as
   world.forge.writers.add('alice');
   await deliver('issue_comment', comment('review', { id: 43, author_association: 'NONE' }));
   await world.idle();
-  t.equal(world.runs.dispatched.length, 1, 'a member whose membership is private may');
+  t.equal(world.runs.dispatched.length, 1, 'a writer whose membership is private may');
 });
 
 t.test('a command that cannot be followed is answered with the reason', async (t) => {

@@ -23,7 +23,7 @@ export class FakeForge implements JobSource {
   readonly pulls = new Map<number, ItemFacts | 'gone'>();
   readonly sent: StoredWrite[] = [];
   readonly synced: string[] = [];
-  readonly writers = new Set<string>();
+  readonly writers = new Set(['alice']);
   reads = 0;
   forgotten = 0;
   requests = 0;

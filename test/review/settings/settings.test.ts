@@ -236,20 +236,20 @@ t.test('a change over the API: only where it is allowed, on what was looked at, 
     ['Review', {}],
     ['__proto__.x', 1],
     ['GitHub.WebhookSecret', 'x'],
-    ['Settings.Writable', true],
     ['GitHub.Repositories', ['no name']],
   ] as const)
     await t.rejects(change({ [path]: value }), code('configurationValidationFailed'), path);
+  await t.rejects(change({ 'Settings.Writable': true }), code('configurationOfDeployment'));
   t.equal(readFileSync(where.file, 'utf8'), text, 'what is refused changes nothing');
   t.same(events, []);
 
-  const done = await change({ 'review.maxfindings': 4, 'Server.Port': 1 });
-  t.match(done, { changed: ['Server.Port', 'Review.MaxFindings'], restartNeededFor: ['Server.Port'] });
+  const done = await change({ 'review.maxfindings': 4, 'GitHub.Handle': 'reviewer' });
+  t.match(done, { changed: ['GitHub.Handle', 'Review.MaxFindings'], restartNeededFor: [] });
   t.equal(source.current.Review.MaxFindings, 4);
   t.equal(done.revision, source.loaded.revision);
   t.match(readFileSync(where.file, 'utf8'), /"maxFindings": 4[\s\S]*"Strange": 1/);
   t.match(events, [
-    ['source.changed', { what: 'settings', changed: ['Server.Port', 'Review.MaxFindings'], by: '::1' }],
+    ['source.changed', { what: 'settings', changed: ['GitHub.Handle', 'Review.MaxFindings'], by: '::1' }],
   ]);
 
   writeFileSync(where.file, '{');

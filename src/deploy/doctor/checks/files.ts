@@ -15,9 +15,14 @@ const places: readonly { readonly at: Place; readonly mode: number; readonly isD
   { at: 'env', mode: defaults.fileModes.secret },
   { at: 'config', mode: defaults.fileModes.config },
   { at: 'workspace', mode: defaults.directoryModes.workspace, isDirectory: true },
+  { at: 'agentHome', mode: defaults.directoryModes.agentHome, isDirectory: true },
+  { at: 'agentConfig', mode: defaults.fileModes.config },
   { at: 'secrets', mode: defaults.directoryModes.secrets, isDirectory: true },
 ];
-const secretPlaces: ReadonlySet<Place> = new Set(['env', 'secrets', 'privateKey', 'state']);
+const secretPlaces: ReadonlySet<Place> = new Set(['env', 'secrets', 'privateKey', 'state', 'agentHome']);
+const completes = 'Run oratorio server init again: it completes what is there.';
+const moves = 'Run oratorio server restart: it moves the settings of the agent server out of the workspace.';
+const missingHints: Readonly<Partial<Record<Place, string>>> = { agentHome: moves, agentConfig: moves };
 
 const statOf = (path: string): Stats | undefined => lstatSync(path, { throwIfNoEntry: false });
 
@@ -25,7 +30,7 @@ export function present({ layout }: DoctorContext): Finding {
   const findings = places.map(({ at, isDirectory = false }): Finding => {
     const found = statOf(layout[at]);
     const name = stackFiles[at];
-    if (!found) return fail(`${name} is missing`, 'Run oratorio server init again: it completes what is there.');
+    if (!found) return fail(`${name} is missing`, missingHints[at] ?? completes);
     if (found.isSymbolicLink())
       return warn(`${name} is a symbolic link`, 'Put the file itself there: it is never written through a link.');
     const isRight = isDirectory ? found.isDirectory() : found.isFile();
@@ -76,12 +81,19 @@ export function owners(context: DoctorContext): Finding {
       ? [warn(`${stackFiles[at]} belongs to user ${found.uid}`, `chown ${containers} ${layout[at]}`)]
       : [];
   });
-  const mounted = (['secrets', 'privateKey', 'workspace', 'config'] as const).flatMap((at) => {
-    const found = statOf(layout[at]);
-    return found && !canRead(found, containers, Number(context.value('ORATORIO_GID')))
-      ? [fail(`The containers (user ${containers}) cannot read ${stackFiles[at]}`, `chown ${containers} ${layout[at]}`)]
-      : [];
-  });
+  const mounted = (['secrets', 'privateKey', 'workspace', 'agentHome', 'agentConfig', 'config'] as const).flatMap(
+    (at) => {
+      const found = statOf(layout[at]);
+      return found && !canRead(found, containers, Number(context.value('ORATORIO_GID')))
+        ? [
+            fail(
+              `The containers (user ${containers}) cannot read ${stackFiles[at]}`,
+              `chown ${containers} ${layout[at]}`,
+            ),
+          ]
+        : [];
+    },
+  );
   return worst([...mounted, ...strangers], 'Files belong to whom they should.');
 }
 
