@@ -1,6 +1,7 @@
 import * as v from 'valibot';
 import type { TurnEvent } from '../client/index.ts';
 import type { Output } from './output.ts';
+import { inLine } from './render.ts';
 
 const ItemEvent = v.looseObject({
   item: v.looseObject({
@@ -19,7 +20,7 @@ const widest = 100;
 /** What the agent does, one line for each step, beside the answer: on standard error. */
 export function showActivity(output: Pick<Output, 'note' | 'colors'>): (event: TurnEvent) => void {
   const { dim, red, cyan } = output.colors;
-  const note = (text: string) => output.note(text);
+  const note = (text: string) => output.note(inLine(text));
   return (event) => {
     if (event.type !== 'other') return;
     if (event.method === 'system/event') {

@@ -1,13 +1,33 @@
-import { createInterface } from 'node:readline/promises';
+import { createInterface, type Interface } from 'node:readline/promises';
 import type { Readable, Writable } from 'node:stream';
+import * as v from 'valibot';
 import type { AppServerClientOptions } from '../client/index.ts';
-import type { ApprovalDecision } from '../protocol/index.ts';
+import { type ApprovalDecision, ApprovalRequest } from '../protocol/index.ts';
 import type { Output } from './output.ts';
+import { inLine } from './render.ts';
 
 export type Approver = NonNullable<AppServerClientOptions['onRequest']>;
 
-/** Nobody is there to ask. */
-export const declineAll: Approver = () => ({ decision: 'decline' satisfies ApprovalDecision });
+type Question = Pick<
+  ApprovalRequest,
+  'tool' | 'operation' | 'target' | 'workingDirectory' | 'covers' | 'reason' | 'scopeKey'
+>;
+type Painted = Pick<Output, 'colors' | 'question'>;
+
+const declined = { decision: 'decline' satisfies ApprovalDecision, unattended: true };
+
+/** Declines every request, because no user is there to ask, and prints what `--yes` would have allowed. */
+export const declineUnattended =
+  (output: Pick<Output, 'warn'>): Approver =>
+  (method, params) => {
+    const request = v.safeParse(ApprovalRequest, params);
+    if (method === 'item/approval/request' && request.success) {
+      const { operation, target, workingDirectory } = request.output;
+      const place = workingDirectory === undefined ? '' : ` in ${workingDirectory}`;
+      output.warn(`Declined: needs approval; use --yes. ${inLine(`${operation} ${target}${place}`)}`);
+    }
+    return declined;
+  };
 
 const decisions: Readonly<Record<string, ApprovalDecision>> = {
   y: 'accept',
@@ -19,26 +39,58 @@ const decisions: Readonly<Record<string, ApprovalDecision>> = {
   c: 'cancel',
 };
 
-/** Asks a person; `question` puts the words to them and gives back what they type. One question at a time. */
-export function askPerson(question: (words: string) => Promise<string>, { colors }: Pick<Output, 'colors'>): Approver {
+/** Shows the words, then returns what is typed. Only the last line is the prompt, which a terminal may draw again. */
+export async function askAtPrompt(terminal: Interface, output: Writable, words: string): Promise<string> {
+  const at = words.lastIndexOf('\n') + 1;
+  output.write(words.slice(0, at));
+  return terminal.question(words.slice(at));
+}
+
+/** Asks a person; `ask` shows the words and returns what is typed. One question at a time. */
+export function askPerson(ask: (words: string) => Promise<string>, output: Painted): Approver {
   let line: Promise<unknown> = Promise.resolve();
-  const { yellow, bold, dim } = colors;
-  const choices = dim('[y]es, for this [s]ession, [a]lways here, [n]o, [c]ancel the turn');
-  return (method, { operation, target }) => {
-    if (method !== 'item/approval/request') return declineAll(method, {});
-    const words = `\n${yellow('?')} May the agent ${String(operation)} ${bold(String(target))}?\n  ${choices} › `;
-    const answered = line.then(() => question(words));
+  return (method, params) => {
+    const request = v.safeParse(ApprovalRequest, params);
+    if (method !== 'item/approval/request' || !request.success) return declined;
+    const words = output.question(questionOf(request.output, output));
+    const answered = line.then(() => ask(words));
     line = answered.catch(() => undefined);
     return answered.then((answer) => ({ decision: decisions[answer.trim().toLowerCase()] ?? 'decline' }));
   };
 }
 
+/**
+ * The words of a question: every line of the target behind a gutter, the directory, the reason, and what each answer allows.
+ * Foreign text stands on lines that begin with the gutter or a label, so that it cannot imitate a question.
+ */
+export function questionOf(
+  { tool, operation, target, workingDirectory, covers, reason, scopeKey }: Question,
+  { colors }: Pick<Output, 'colors'>,
+): string {
+  const { yellow, bold, dim } = colors;
+  const gutter = dim('  │ ');
+  const thing = covers ?? scopeKey;
+  return [
+    '',
+    `${yellow('?')} May the agent ${bold(inLine(operation))} this? ${dim(`(${inLine(tool)})`)}`,
+    ...target.split('\n').map((line) => `${gutter}${bold(inLine(line))}`),
+    ...(workingDirectory === undefined ? [] : [`  ${dim('directory')}  ${inLine(workingDirectory)}`]),
+    ...(reason === undefined ? [] : [`  ${dim('reason')}     ${inLine(reason)}`]),
+    `  [y]es      ${dim('once: this call only')}`,
+    `  [s]ession  ${dim(`session: ${inLine(thing)}, until the thread ends`)}`,
+    `  [a]lways   ${dim(`always: ${inLine(thing)}, in every thread of this workspace`)}`,
+    `  [n]o       ${dim('decline')}`,
+    `  [c]ancel   ${dim('decline and end the turn')}`,
+    '  › ',
+  ].join('\n');
+}
+
 /** Asks at the terminal for one answer only: for commands that hold no conversation. */
-export function askAt(input: Readable, stderr: Writable, output: Pick<Output, 'colors'>): Approver {
+export function askAt(input: Readable, stderr: Writable, output: Painted): Approver {
   return askPerson(async (words) => {
     const terminal = createInterface({ input, output: stderr });
     try {
-      return await terminal.question(words);
+      return await askAtPrompt(terminal, stderr, words);
     } finally {
       terminal.close();
     }

@@ -97,7 +97,7 @@ export const serverCommands: readonly CommandSpec[] = [
     ],
     examples: [
       'server init',
-      'server init --repo owner/name --github-app-id 12345 --github-app-private-key-file app.pem --webhook-public-host reviews.example.com',
+      'server init --repo owner/name --github-app-id 12345 --github-app-private-key-file app.pem --webhook-public-host reviews.your-company.com',
       'server init --yes --repo owner/name --provider openai --model gpt-4o --api-key-file key --github-app-id 12345 --github-app-private-key-file app.pem --json',
     ],
     load: () => import('./commands/server-init.ts'),
@@ -144,7 +144,7 @@ export const serverCommands: readonly CommandSpec[] = [
       ...changes,
     ],
     examples: [
-      'server webhook enable --public-host reviews.example.com',
+      'server webhook enable --public-host reviews.your-company.com',
       'server webhook enable --public-host 8.8.4.4 --yes --secret-out secret',
     ],
     load: () => import('./commands/server-webhook-enable.ts'),

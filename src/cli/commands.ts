@@ -86,6 +86,23 @@ export const commands: readonly CommandSpec[] = [
     load: () => import('./commands/init.ts'),
   },
   {
+    name: 'trust',
+    describe: [
+      'Let a workspace use settings that start programs or send data.',
+      'Shows every sensitive setting in the config.json of the workspace and asks. Until you agree, and again when they change, these settings are ignored.',
+      'Your own protections (sandbox, blocked paths, approval policy, listen addresses, keys) hold in a trusted workspace too.',
+    ],
+    argument: workspace,
+    options: [
+      { name: 'yes', alias: 'y', describe: 'Agree without a question' },
+      { name: 'revoke', describe: 'Restrict the workspace again' },
+      { name: 'list', describe: 'List the workspaces you trust' },
+      json,
+    ],
+    examples: ['trust', 'trust ~/projects/site --yes', 'trust ~/projects/site --revoke', 'trust --list --json'],
+    load: () => import('./commands/trust.ts'),
+  },
+  {
     name: 'chat',
     describe: [
       'Talk to the agent of a workspace.',
@@ -367,8 +384,8 @@ export const commands: readonly CommandSpec[] = [
   {
     name: 'gateway',
     describe: [
-      'Serve all HTTP services of a workspace.',
-      'The chat API always, AG-UI when AgUi.Enabled is set, the dashboard unless DashBoard.Enabled is false. Services that are configured for the same address share its port.',
+      'Serve the enabled HTTP services of a workspace.',
+      'The chat API when Api.Enabled is set, AG-UI when AgUi.Enabled is set, the dashboard unless DashBoard.Enabled is false. Services that are configured for the same address share its port.',
     ],
     options: [{ name: 'workspace', value: 'dir', describe: 'Workspace directory; default: the current one' }],
     examples: ['gateway', 'gateway --workspace ~/projects/site'],
@@ -387,7 +404,7 @@ export const commands: readonly CommandSpec[] = [
       { name: 'port', value: 'port', describe: 'Listen here or nowhere; default: DashBoard.Port, or another free one' },
       { name: 'open', describe: 'Open the page in a browser' },
       { name: 'print-url', describe: 'Print the address with its access token' },
-      { name: 'new-token', describe: 'Make a new access token for all dashboards of this user, and leave' },
+      { name: 'new-token', describe: 'Make new access tokens for all dashboards, then exit' },
     ],
     examples: ['dashboard', 'dashboard --workspace ~/projects/site --open', 'dashboard --new-token'],
     load: () => import('./commands/dashboard.ts'),
@@ -430,7 +447,7 @@ export const commands: readonly CommandSpec[] = [
     name: 'backend status',
     describe: ['Show what a review backend is, and whether it is ready.'],
     options: [...toBackend, json],
-    examples: ['backend status', 'backend status --url https://reviews.example --json'],
+    examples: ['backend status', 'backend status --url https://reviews.your-company.com --json'],
     load: () => import('./commands/backend-status.ts'),
   },
   {

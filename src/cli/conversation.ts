@@ -1,9 +1,10 @@
 /** What `chat` and `exec` share: from a workspace to a thread on its agent server, and from a prompt to its answer. */
 import { AppServerClient, type RunningTurn, startThread, startTurn, type TurnEvent } from '../client/index.ts';
-import { type Approver, askAt, declineAll } from './approvals.ts';
+import { type Approver, askAt, declineUnattended } from './approvals.ts';
 import type { CommandContext } from './command.ts';
 import { CliError, usageError } from './errors.ts';
 import { clientInfo, ensureWorkspace } from './hub.ts';
+import { Patience } from './patience.ts';
 import { workspacePath } from './workspace.ts';
 
 export interface Conversation {
@@ -13,10 +14,12 @@ export interface Conversation {
   close(): void;
 }
 
-/** Who answers for a single prompt: `--yes` everything, a person at the terminal, nobody else. */
+/** Approver for a single prompt: a person at the terminal, else every request is declined (`--yes` raises none). */
 export function approverOf({ options, output }: CommandContext): Approver {
   const isAttended = process.stdin.isTTY === true && process.stderr.isTTY === true;
-  return isAttended && options['yes'] !== true ? askAt(process.stdin, process.stderr, output) : declineAll;
+  return isAttended && options['yes'] !== true
+    ? askAt(process.stdin, process.stderr, output)
+    : declineUnattended(output);
 }
 
 /** Hub, agent server, connection, thread: each is there afterwards, or the reason why not is thrown. */
@@ -32,13 +35,19 @@ export async function converse(context: CommandContext, onRequest: Approver): Pr
     );
   }
   const info = { ...clientInfo, title: 'Oratorio command line' };
-  const server = await AppServerClient.connect(url, { clientInfo: info, onRequest, signal });
+  const patience = new Patience(context);
+  const server = await AppServerClient.connect(url, { clientInfo: info, onRequest, signal, silence: patience.options });
   try {
     const threadId = await threadOf(server, record.canonicalWorkspacePath, context);
     return {
       threadId,
       workspacePath: record.canonicalWorkspacePath,
-      ask: (prompt) => startTurn(server, threadId, prompt),
+      // For each turn, never in the thread: a later command without --yes asks again.
+      ask: async (prompt) =>
+        patience.watch(
+          server,
+          await startTurn(server, threadId, prompt, options['yes'] === true ? { approvalPolicy: 'autoApprove' } : {}),
+        ),
       close: () => server.close(),
     };
   } catch (error) {
@@ -50,11 +59,9 @@ export async function converse(context: CommandContext, onRequest: Approver): Pr
 /** The conversation that `--thread` names, or a new one. */
 async function threadOf(server: AppServerClient, workspacePath: string, context: CommandContext): Promise<string> {
   const { options, signal } = context;
-  const config = options['yes'] === true ? { approvalPolicy: 'autoApprove' } : {};
   const threadId = options['thread'];
-  if (typeof threadId !== 'string') return startThread(server, { workspacePath, config, signal });
+  if (typeof threadId !== 'string') return startThread(server, { workspacePath, signal });
   await server.request('thread/resume', { threadId }, { signal });
-  if (options['yes'] === true) await server.request('thread/config/update', { threadId, config }, { signal });
   return threadId;
 }
 

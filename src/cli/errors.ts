@@ -19,6 +19,4 @@ export class CliError extends Error {
 export const usageError = (message: string, command = ''): CliError =>
   new CliError('usage', message, `See: oratorio ${command === '' ? '' : `${command} `}--help`);
 
-/** A path as it can be pasted into a shell. */
-export const quoted = (path: string): string =>
-  /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
+export { quotedPath as quoted } from '../config/index.ts';

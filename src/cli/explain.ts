@@ -1,4 +1,10 @@
-import { HubInvalidResponseError, HubRequestError, HubUnavailableError, JsonRpcError } from '../client/index.ts';
+import {
+  AppServerSilentError,
+  HubInvalidResponseError,
+  HubRequestError,
+  HubUnavailableError,
+  JsonRpcError,
+} from '../client/index.ts';
 import { DeployError, deployErrors } from '../deploy/index.ts';
 import type { HubErrorBody } from '../protocol/index.ts';
 import { CliError, quoted } from './errors.ts';
@@ -79,6 +85,16 @@ export function explain(error: unknown): Failure {
     const hint = 'Run `oratorio hub` to see the Hub start, or `oratorio hub status` to see what is there.';
     const exitCode = exitCodes.hubUnavailable.code;
     return { exitCode, what: error.message, hint, context, body: body(error.code, error.message) };
+  }
+  if (error instanceof AppServerSilentError) {
+    const hint = 'See its state with `oratorio inspect`, or start it afresh with `oratorio restart`.';
+    return {
+      exitCode: exitCodes.failure.code,
+      what: error.message,
+      hint,
+      context: '',
+      body: body(error.code, error.message),
+    };
   }
   const message = error instanceof Error ? error.message : String(error);
   const code = error instanceof JsonRpcError ? `rpc${error.code}` : 'failure';

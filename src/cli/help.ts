@@ -1,6 +1,7 @@
 import type { CommandSpec } from './command.ts';
+import { commands } from './commands.ts';
 import { exitCodes } from './exit-codes.ts';
-import { program } from './parse.ts';
+import { program, subcommandsOf } from './parse.ts';
 
 const environment: readonly (readonly [string, string])[] = [
   ['ORATORIO_HOME', 'Where the Hub keeps its state and your configuration; default ~/.oratorio'],
@@ -12,8 +13,20 @@ function table(title: string, rows: readonly (readonly [string, string])[]): str
   return `  ${title}\n${rows.map(([name, text]) => `    ${name.padEnd(width)}${text}`).join('\n')}\n`;
 }
 
-/** Prints the help of one command, or of the program with its exit codes and environment. */
-export function printHelp(version: string, command: CommandSpec | undefined): void {
+/** Prints the help of one command, of a group, or of the program with its exit codes and environment. */
+export function printHelp(version: string, command: CommandSpec | undefined, group?: string): void {
+  if (command === undefined && group !== undefined) {
+    const names = subcommandsOf(group).map((name) => `${group} ${name}`);
+    const rows = commands
+      .filter(({ name }) => names.includes(name))
+      .map(({ name, describe }) => [name, describe[0] ?? ''] as const);
+    console.log(`\n  Usage\n    $ oratorio ${group} <command> [options]\n`);
+    console.log(table('Available Commands', rows));
+    console.log(
+      `  For more info, run any command with the \`--help\` flag\n    $ oratorio ${names[0] ?? group} --help\n`,
+    );
+    return;
+  }
   program(version).help(command?.name ?? '');
   if (command) return;
   const codes = Object.values(exitCodes).map(({ code, meaning }) => [String(code), meaning] as const);

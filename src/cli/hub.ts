@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Connection, connectHub, HubRequestError, type RecordAnswer } from '../client/index.ts';
 import { version } from '../protocol/index.ts';
 import type { CommandContext } from './command.ts';
+import { warnRestricted } from './restricted.ts';
 
 export const clientInfo = { name: 'oratorio-cli', version };
 
@@ -55,10 +56,12 @@ export async function withHub<T>(context: CommandContext, work: (connection: Con
 }
 
 /** Ensures the agent server of a workspace: what `ensure`, `chat` and `exec` begin with. */
-export function ensureWorkspace(context: CommandContext, workspacePath: string): Promise<RecordAnswer> {
-  return withHub(context, ({ hub }) =>
+export async function ensureWorkspace(context: CommandContext, workspacePath: string): Promise<RecordAnswer> {
+  const record = await withHub(context, ({ hub }) =>
     during(context, `Starting the agent server of ${workspacePath}`, () =>
       hub.ensure({ workspacePath, client: clientInfo }, { signal: context.signal }),
     ),
   );
+  warnRestricted(context.output, record);
+  return record;
 }

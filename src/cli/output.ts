@@ -1,8 +1,7 @@
 import type { Writable } from 'node:stream';
-import { createColors } from 'picocolors';
 import yoctoSpinner from 'yocto-spinner';
-
-type Palette = ReturnType<typeof createColors>;
+import { visible } from '../lib/index.ts';
+import { markedPalette, Painter, type Palette, unmarked } from './paint.ts';
 
 /** Something that takes a while, shown while it lasts. */
 export interface Progress {
@@ -21,16 +20,33 @@ export interface OutputOptions {
   readonly json: boolean;
 }
 
+/** On one line, without marks: for what writes by itself. */
+const inLine = (text: string): string => visible(unmarked(text), { multiline: false });
+
+/** `\u202e`, one per code unit. */
+const jsonEscape = (codePoint: number): string =>
+  String.fromCodePoint(codePoint)
+    .split('')
+    .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+    .join('');
+
 const wantsColour = (stream: OutputStream, env: OutputOptions['env']): boolean =>
   stream.isTTY === true && !env['NO_COLOR'] && env['TERM'] !== 'dumb';
 
-/** Everything a command writes. People read lines (coloured and spinning on a terminal only), programs read JSON. */
+/**
+ * Everything a command writes. People read lines (coloured and spinning on a terminal only), programs read JSON. What a
+ * terminal shows, and all of standard error, is made visible first: foreign text moves no cursor and hides nothing. Standard
+ * output that is no terminal gets every byte as it is.
+ */
 export class Output {
   readonly json: boolean;
   /** A person looks at standard output. */
   readonly isTTY: boolean;
+  /** Marks that the methods of this object turn into colours. */
   readonly colors: Palette;
   readonly #errorColors: Palette;
+  readonly #painter: Painter;
+  readonly #errorPainter: Painter;
   readonly #options: OutputOptions;
   #spinner: { readonly stop: () => unknown; readonly start: () => unknown; text: string } | undefined;
 
@@ -38,8 +54,12 @@ export class Output {
     this.#options = options;
     this.json = options.json;
     this.isTTY = options.stdout.isTTY === true;
-    this.colors = createColors(wantsColour(options.stdout, options.env));
-    this.#errorColors = createColors(wantsColour(options.stderr, options.env));
+    const hasColour = wantsColour(options.stdout, options.env);
+    const hasErrorColour = wantsColour(options.stderr, options.env);
+    this.colors = markedPalette(hasColour);
+    this.#errorColors = markedPalette(hasErrorColour);
+    this.#painter = new Painter({ hasColour });
+    this.#errorPainter = new Painter({ hasColour: hasErrorColour });
   }
 
   /** A line for people; nothing with `--json`. */
@@ -54,12 +74,12 @@ export class Output {
 
   /** A document for programs. */
   document(value: unknown): void {
-    this.#print(`${JSON.stringify(value, null, this.isTTY ? 2 : undefined)}\n`);
+    this.#print(`${this.#json(value, this.isTTY ? 2 : undefined)}\n`);
   }
 
   /** One JSON document per line, whoever reads. */
   jsonLine(value: unknown): void {
-    this.#print(`${JSON.stringify(value)}\n`);
+    this.#print(`${this.#json(value)}\n`);
   }
 
   /** A remark beside the result. */
@@ -90,12 +110,12 @@ export class Output {
   progress(text: string): Progress {
     const { stderr, env } = this.#options;
     if (stderr.isTTY !== true || env['TERM'] === 'dumb') return { text: () => undefined, stop: () => undefined };
-    const spinner = yoctoSpinner({ text, stream: stderr, handleSignals: false });
+    const spinner = yoctoSpinner({ text: inLine(text), stream: stderr, handleSignals: false });
     spinner.start();
     this.#spinner = spinner;
     return {
       text(next) {
-        spinner.text = next;
+        spinner.text = inLine(next);
       },
       stop: () => {
         spinner.stop();
@@ -104,12 +124,25 @@ export class Output {
     };
   }
 
+  /** A question as the terminal may show it, for prompts that write by themselves. */
+  question(text: string): string {
+    return new Painter({ hasColour: wantsColour(this.#options.stdout, this.#options.env) }).paint(text);
+  }
+
+  /** JSON that a terminal shows spells out what is not visible; its value is the same. */
+  #json(value: unknown, indent?: number): string {
+    const text = JSON.stringify(value, null, indent) ?? 'null';
+    return this.isTTY ? visible(text, { spell: jsonEscape }) : text;
+  }
+
   #print(text: string): void {
-    this.#around(() => this.#options.stdout.write(text));
+    const shown = this.isTTY ? this.#painter.paint(text) : text;
+    this.#around(() => this.#options.stdout.write(shown));
   }
 
   #aside(text: string): void {
-    this.#around(() => this.#options.stderr.write(text));
+    const shown = this.#errorPainter.paint(text);
+    this.#around(() => this.#options.stderr.write(shown));
   }
 
   /** A spinner owns its line: it steps aside for what is written meanwhile. */

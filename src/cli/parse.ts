@@ -12,8 +12,8 @@ export type Parsed =
       readonly options: OptionValues;
       readonly lists: Readonly<Record<string, readonly string[]>>;
     }
-  /** Help of one command, or of the program. */
-  | { readonly kind: 'help'; readonly command: CommandSpec | undefined }
+  /** Help of one command, of a group such as `server webhook`, or of the program. */
+  | { readonly kind: 'help'; readonly command: CommandSpec | undefined; readonly group?: string }
   | { readonly kind: 'version' };
 
 const commandNamed = (name: string): CommandSpec | undefined => commands.find((command) => command.name === name);
@@ -61,15 +61,33 @@ export function parse(argv: readonly string[]): Parsed {
   const [first] = argv;
   if (first === undefined || first === '--help' || first === '-h') return { kind: 'help', command: undefined };
   if (first === '--version' || first === '-v' || first === '-V') return { kind: 'version' };
-  if (first === 'help') return { kind: 'help', command: findCommand(argv.slice(1)) };
+  if (first === 'help') return { kind: 'help', command: findCommand(argv.slice(1)), ...groupOf(argv.slice(1)) };
   if (first.startsWith('-')) throw usageError(`Options go after the command: ${first}`);
   const command = findCommand(argv);
+  if (!command && asksForHelp(argv) && groupOf(argv) !== undefined)
+    return { kind: 'help', command: undefined, ...groupOf(argv) };
   if (!command) throw unknownCommand(argv);
   const words = command.name.split(' ').length;
   const rest = argv.slice(words);
-  const beforeDashes = rest.includes('--') ? rest.slice(0, rest.indexOf('--')) : rest;
-  if (beforeDashes.includes('--help') || beforeDashes.includes('-h')) return { kind: 'help', command };
+  if (asksForHelp(rest)) return { kind: 'help', command };
   return { kind: 'run', command, ...values(command, [...argv.slice(0, words), ...explicit(command, rest)]) };
+}
+
+/** Whether `--help` or `-h` is given as an option. */
+function asksForHelp(words: readonly string[]): boolean {
+  const options = words.includes('--') ? words.slice(0, words.indexOf('--')) : words;
+  return options.includes('--help') || options.includes('-h');
+}
+
+/** Names of the commands of a group, without the group's words. */
+export const subcommandsOf = (group: string): readonly string[] =>
+  commands.flatMap(({ name }) => (name.startsWith(`${group} `) ? [name.slice(group.length + 1)] : []));
+
+/** The group that a line names: the longest one whose words it begins with. */
+function groupOf(argv: readonly string[]): { readonly group: string } | undefined {
+  const words = argv.filter((word) => !word.startsWith('-'));
+  const group = [words.slice(0, 2).join(' '), words[0] ?? ''].find((each) => subcommandsOf(each).length > 0);
+  return group === undefined ? undefined : { group };
 }
 
 /**
@@ -141,8 +159,8 @@ function check(command: CommandSpec, option: OptionSpec, value: unknown): string
 function unknownCommand(argv: readonly string[]) {
   const [first = ''] = argv;
   for (const begun of [argv.slice(0, 2).join(' '), first]) {
-    const nexts = commands.flatMap(({ name }) => (name.startsWith(`${begun} `) ? [name.slice(begun.length + 1)] : []));
-    if (nexts.length > 0) return usageError(`oratorio ${begun} goes on with one of: ${nexts.join(', ')}.`);
+    const nexts = subcommandsOf(begun);
+    if (nexts.length > 0) return usageError(`oratorio ${begun} needs a subcommand: ${nexts.join(', ')}.`);
   }
   return usageError(`There is no command ${first}.${suggestion(first)}`);
 }

@@ -37,6 +37,7 @@ prints the addresses. Every command explains itself with \`--help\`.
 - Results go to standard output, remarks and errors to standard error. With \`--json\` standard output holds JSON only; an
   error is there the Hub's error object: \`{"error":{"code","message","details"}}\`.
 - Colours and spinners appear on a terminal only; \`NO_COLOR\` turns colours off.
+- \`ORATORIO_ANSWER_TIMEOUT_MS\` sets how long \`chat\` and \`exec\` wait for a silent agent server; 20000 when unset.
 - \`ORATORIO_HOME\` names the directory of the Hub's state and of your configuration; \`~/.oratorio\` when unset.
 - Access tokens are never in the lines for people, but for the page address that \`inspect\` prints on a terminal or with
   \`--print-url\`. The JSON of a record holds the agent server's full WebSocket address: treat it as a secret.

@@ -1,5 +1,6 @@
 /** Records and events as lines for people. Nothing here shows a token. */
 import type { ReceivedEvent, RecordAnswer, StatusAnswer } from '../client/index.ts';
+import { visible } from '../lib/index.ts';
 import type { Output } from './output.ts';
 
 type Colors = Output['colors'];
@@ -32,14 +33,18 @@ export function coloured(state: string, { green, yellow, red, dim }: Colors): st
   }
 }
 
+/** A value on its own line cannot begin another one. */
+export const inLine = (text: string): string => visible(text, { multiline: false });
+
 /** Names and values, aligned. */
 export const pairs = (rows: readonly (readonly [string, string])[], { dim }: Colors): string[] => {
   const width = Math.max(...rows.map(([name]) => name.length)) + 2;
-  return rows.map(([name, value]) => `  ${dim(name.padEnd(width))}${value}`);
+  return rows.map(([name, value]) => `  ${dim(inLine(name).padEnd(width))}${inLine(value)}`);
 };
 
 /** Rows under a heading, aligned by what they look like without colour. */
-export function columns(heading: readonly string[], rows: readonly (readonly string[])[], { dim }: Colors): string[] {
+export function columns(heading: readonly string[], cells: readonly (readonly string[])[], { dim }: Colors): string[] {
+  const rows = cells.map((row) => row.map(inLine));
   const widths = heading.map((title, index) => Math.max(title.length, ...rows.map((row) => (row[index] ?? '').length)));
   const line = (row: readonly string[]) =>
     row
@@ -59,6 +64,12 @@ function serviceLines(record: RecordAnswer, colors: Colors): (readonly [string, 
   });
 }
 
+function trustRow({ trust, restrictedSettings }: RecordAnswer, { yellow }: Colors): (readonly [string, string])[] {
+  if (trust === undefined) return [];
+  const ignored = restrictedSettings.length === 0 ? '' : `: ${restrictedSettings.join(', ')} ignored`;
+  return [['trust', ignored === '' ? trust : yellow(trust + ignored)]];
+}
+
 /** Everything about one workspace worth a person's while. */
 export function recordLines(record: RecordAnswer, colors: Colors): string[] {
   const { bold, dim, red } = colors;
@@ -76,10 +87,15 @@ export function recordLines(record: RecordAnswer, colors: Colors): string[] {
     ...(record.nextAttemptAt === null ? [] : ([['next attempt', record.nextAttemptAt]] as const)),
     ...(record.exitCode === null ? [] : ([['exit code', String(record.exitCode)]] as const)),
     ...(record.lastError === null ? [] : ([['last error', red(record.lastError)]] as const)),
+    ...trustRow(record, colors),
     ...serviceLines(record, colors),
   ];
   const stderr = record.state === 'running' || !record.recentStderr ? [] : record.recentStderr.trimEnd().split('\n');
-  return [bold(record.canonicalWorkspacePath), ...pairs(rows, colors), ...stderr.map((line) => dim(`  │ ${line}`))];
+  return [
+    bold(inLine(record.canonicalWorkspacePath)),
+    ...pairs(rows, colors),
+    ...stderr.map((line) => dim(`  │ ${inLine(line)}`)),
+  ];
 }
 
 export function statusLines(status: StatusAnswer, colors: Colors): string[] {
@@ -115,7 +131,7 @@ function detailOf(data: ReceivedEvent['data']): string {
     .join('  ');
 }
 
-const badKinds = new Set(['appserver.unhealthy', 'apiProxy.exited', 'hub.gap', 'hub.stopping']);
+const badKinds = new Set(['appserver.unhealthy', 'apiProxy.unhealthy', 'apiProxy.exited', 'hub.gap', 'hub.stopping']);
 
 function colouredKind({ kind, data }: ReceivedEvent, { green, yellow, red, cyan }: Colors): string {
   const padded = kind.padEnd(19);
@@ -130,5 +146,6 @@ export function eventLine(event: ReceivedEvent, colors: Colors, { showWorkspace 
   const at = new Date(event.at);
   const time = Number.isNaN(at.getTime()) ? event.at : at.toTimeString().slice(0, 8);
   const where = showWorkspace && event.workspacePath !== null ? `${event.workspacePath}  ` : '';
-  return `${colors.dim(time)}  ${colouredKind(event, colors)}  ${where}${colors.dim(detailOf(event.data))}`.trimEnd();
+  const line = `${colors.dim(time)}  ${colouredKind(event, colors)}  ${where}${colors.dim(detailOf(event.data))}`;
+  return inLine(line.trimEnd());
 }

@@ -37,7 +37,7 @@ export async function runCommandLine(argv: readonly string[], surroundings: Surr
     const parsed = parse(argv);
     if (parsed.kind === 'run') return await run(parsed, output, surroundings);
     if (parsed.kind === 'version') output.line(version);
-    else (await import('./help.ts')).printHelp(version, parsed.command);
+    else (await import('./help.ts')).printHelp(version, parsed.command, parsed.group);
     return exitCodes.ok.code;
   } catch (error) {
     const { explain } = await import('./explain.ts');

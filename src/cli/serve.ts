@@ -1,5 +1,6 @@
 /** What the commands that serve in the foreground share. */
 import { runAppServer, exitCodes as startupCodes } from '../appserver/index.ts';
+import { visible } from '../lib/index.ts';
 import type { CommandContext } from './command.ts';
 import { CliError, usageError } from './errors.ts';
 import { type ExitName, exitCodes } from './exit-codes.ts';
@@ -28,23 +29,53 @@ function exitOf(code: number): ExitName {
   }
 }
 
-/** What a person sees when it serves: addresses, what answers, and how to end it. */
+/** Prints what a person needs of a server that serves: addresses, model, tools, keys, and how to end it. */
 export async function banner(
   { output }: CommandContext,
   serving: Serving,
   endpoints: readonly string[],
 ): Promise<void> {
-  const { provider, model, tools } = await serving.describe();
+  const { provider, model, offered, warnings } = await serving.describe();
   const { bold, dim } = output.colors;
   output.line(`Serving ${bold(serving.workspacePath)}`);
   for (const endpoint of endpoints) output.line(`  ${endpoint}`);
-  output.line(`  model     ${model} ${dim(`(${providerLabel(provider)})`)}`);
-  const all = tools.length === allTools ? 'all tools enabled' : `tools: ${tools.join(', ') || 'none'}`;
-  output.line(`  tools     ${tools.length} ${dim(`(${all})`)}`);
+  // The workspace may name the model, and a pipe into a pager ends at a terminal too.
+  output.line(`  model     ${visible(model, { multiline: false })} ${dim(`(${providerLabel(provider)})`)}`);
+  for (const tools of offered) {
+    const label = offered.length > 1 && tools.face === 'api' ? 'api tools' : 'tools    ';
+    output.line(`  ${label} ${toolsLabel(tools, dim)}`);
+  }
+  if (serving.generatedKey) {
+    output.line(`  key       ${dim('this user needs none; other users send the one in')} ${serving.generatedKey.file}`);
+  }
   output.line(dim('Ctrl-C stops it.'));
+  sayMoved(output, serving);
+  for (const warning of warnings) output.warn(warning);
+  sayGeneratedKey(output, serving);
 }
 
-const allTools = 9;
+/** Prints a key that was just made, once, and on a terminal only: logs and pipes have other readers. */
+export function sayGeneratedKey(
+  output: CommandContext['output'],
+  { generatedKey }: Pick<Serving, 'generatedKey'>,
+): void {
+  if (generatedKey?.isNew && process.stderr.isTTY) output.note(`API key, shown this once: ${generatedKey.key}`);
+}
+
+type Offered = Awaited<ReturnType<Serving['describe']>>['offered'][number];
+
+function toolsLabel({ names, isAll, mcpServers }: Offered, dim: (text: string) => string): string {
+  const which = isAll ? 'all tools enabled' : `tools: ${names.join(', ') || 'none'}`;
+  const later = mcpServers === 0 ? '' : `, and those of ${mcpServers} MCP server${mcpServers === 1 ? '' : 's'}`;
+  return `${names.length} ${dim(`(${which}${later})`)}`;
+}
+
+/** Tells a person that a service listens on another port than configured. */
+export function sayMoved(output: CommandContext['output'], { moved }: Pick<Serving, 'moved'>): void {
+  for (const { service, wanted, bound } of moved) {
+    output.warn(`Port ${wanted.port} was not free: the ${service} listens on ${bound.port} instead.`);
+  }
+}
 
 const providerLabel = (provider: string): string =>
   provider === 'demo'

@@ -1,15 +1,30 @@
-import { realpathSync, statSync } from 'node:fs';
-import { join, resolve } from 'node:path';
-import { directoryName } from '../config/index.ts';
+import { realpathSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { openWorkspace, WorkspaceError } from '../config/index.ts';
 import type { CommandContext } from './command.ts';
+import { CliError } from './errors.ts';
 
 /** The workspace a command is about, absolute; the current directory when none is named. The Hub decides whether it is one. */
 export const workspacePath = ({ cwd }: Pick<CommandContext, 'cwd'>, named: string | boolean | undefined): string =>
   typeof named === 'string' ? resolve(cwd, named) : cwd;
 
-/** Whether `path` is a directory with `.oratorio/` in it. */
-export const isWorkspace = (path: string): boolean =>
-  statSync(join(path, directoryName), { throwIfNoEntry: false })?.isDirectory() === true;
+/**
+ * Whether `path` is a workspace of this user. A missing directory and one without `.oratorio` are none.
+ *
+ * @throws CliError workspaceNotFound, for a workspace of another user, or one that is a symlink
+ */
+export function isWorkspace(path: string, home: string): boolean {
+  try {
+    openWorkspace(path, { home });
+    return true;
+  } catch (error) {
+    if (!(error instanceof WorkspaceError)) throw error;
+    if (error.fault === 'symlink' || error.fault === 'foreignOwner') {
+      throw new CliError('workspaceNotFound', error.message, undefined, 'workspaceNotFound');
+    }
+    return false;
+  }
+}
 
 /** The one spelling of a path the Hub uses in events; the path itself when it does not exist (any more). */
 export function canonical(path: string): string {

@@ -120,10 +120,10 @@ t.test('backend status: for people and for programs, with the token of the envir
   writeFileSync(join(t.testdirName, 'state', 'service.token'), `${reviewToken}\n`);
   t.match(await cli(['backend', 'status', '--state', 'state'], {}), { code: 0 });
   t.match(await cli(['backend', 'status', '--json'], {}), { code: 1, stderr: /service token cannot be read/ });
-  const wrong = await cli(['backend', 'status', '--json'], { ORATORIO_SERVICE_TOKEN: 'a-wrong-token' });
+  const wrong = await cli(['backend', 'status', '--json'], { ORATORIO_SERVICE_TOKEN: 'a-wrong-service-token' });
   t.match(wrong, { code: 1, stderr: /ORATORIO_SERVICE_TOKEN/ });
   t.match(JSON.parse(wrong.stdout), { error: { code: 'unauthorized' } });
-  t.notMatch(JSON.stringify(wrong), 'a-wrong-token');
+  t.notMatch(JSON.stringify(wrong), 'a-wrong-service-token');
 });
 
 t.test('what cannot be reviewed is told, with what to do', async (t) => {
@@ -172,7 +172,7 @@ t.test('review --wait: what was found, and an exit code', async (t) => {
   t.equal(told.code, 0, told.stderr);
   t.match(
     told.stdout,
-    /^done\n.*mostly right\.\n {2}major {4}src\/ \[31ma\.ts:42 {2}The voucher is applied twice\n1 find/,
+    /^done\n.*mostly right\.\n {2}major {4}src\/␛\[31ma\.ts:42 {2}The voucher is applied twice\n1 find/,
   );
 
   const failing = cli(['review', 'octo/bookshop#1', '--full', '--wait', '--json']);

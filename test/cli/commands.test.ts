@@ -215,7 +215,7 @@ t.test('a refusal of the Hub', async (t) => {
 t.test('the token is printed on request only', async (t) => {
   const { home, hub } = await withStandIn(t);
   t.match(await cli(home, 'inspect'), { code: 0, stdout: `${hub.baseUrl}/\n`, stderr: /--print-url/ });
-  t.match(await cli(home, 'inspect', '--print-url'), { stdout: `${hub.baseUrl}/#token=secret-token\n` });
+  t.match(await cli(home, 'inspect', '--print-url'), { stdout: `${hub.baseUrl}/#token=secret-token-of-a-hub\n` });
 });
 
 t.test('up: the record, then events until Ctrl-C, and everything is left running', async (t) => {

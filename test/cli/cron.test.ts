@@ -103,7 +103,7 @@ t.test('every kind of schedule, and tasks', { timeout: 120_000 }, async (t) => {
 
 t.test('what is wrong is said, and what to do', { timeout: 120_000 }, async (t) => {
   const { cli } = await withServer(t);
-  t.match(await cli('cron'), { code: 2, stderr: /cron goes on with one of: list, add, show, run/ });
+  t.match(await cli('cron'), { code: 2, stderr: /cron needs a subcommand: list, add, show, run/ });
   t.match(await cli('cron', 'add', 'x'), { code: 2, stderr: /needs a schedule: --every, --at, --daily or --cron/ });
   t.match(await cli('cron', 'add', '--every', 'often', 'x'), { code: 2, stderr: /such as 15m, 2h or 1d, not often/ });
   t.match(await cli('cron', 'add', '--at', 'soon', 'x'), { code: 2, stderr: /2026-12-24T18:00 or \+30m, not soon/ });

@@ -31,11 +31,21 @@ const record: RecordAnswer = {
   nextAttemptAt: null,
   lastStartedAt: null,
   lastExitedAt: null,
+  trust: 'restricted',
+  restrictedSettings: ['EndPoint'],
 };
 
 t.test('a record for people says everything and shows no token', async (t) => {
   const text = recordLines(record, plain).join('\n');
-  for (const part of ['/w', 'exited.waiting', 'It fell.', 'line two', 'ws://127.0.0.1:1/ws', 'Off.'])
+  for (const part of [
+    '/w',
+    'exited.waiting',
+    'It fell.',
+    'line two',
+    'ws://127.0.0.1:1/ws',
+    'Off.',
+    'restricted: EndPoint ignored',
+  ])
     t.match(text, part);
   t.notMatch(text, 'secret-token');
   t.equal(withoutToken('http://127.0.0.1:1/#token=x'), 'http://127.0.0.1:1/');

@@ -21,43 +21,81 @@ function interview(t: Test, m: Machine) {
   return atTerminal(t, argv, { cwd: m.home, env: { ...m.fake.env, HOME: m.home, ORATORIO_HOME: m.home } });
 }
 
-t.test('every question is asked, a wrong answer again; what is secret is not shown', async (t) => {
-  const m = await machine(t);
-  const directory = join(m.home, 'oratorio-review');
-  m.file('app.private-key.pem', privateKey());
-  const terminal = interview(t, m);
-  const { answer, shows, type } = terminal;
-  await answer('Which repositories?', `octo${keys.enter}`);
-  await answer('is no repository', `/app${keys.enter}`);
-  await answer('Which model provider?', keys.enter);
-  await answer('Which model?', keys.enter);
-  await answer('API key of OpenAI?', `${canaries.modelKey}${keys.enter}`);
-  await answer('Id of your GitHub App?', `4711${keys.enter}`);
-  await answer("App's private key?", `./none.pem${keys.enter}`);
-  await shows('There is no such file.');
-  type('\u007f'.repeat('./none.pem'.length));
-  type(`./app.private-key.pem${keys.enter}`);
-  await answer('Review new pull requests', keys.enter);
-  await answer('Write reviews to', keys.enter);
-  await answer('Let GitHub deliver webhooks', keys.enter);
-  await answer('Set it up like this?', keys.enter);
-  await shows('oratorio server doctor');
-  t.match(await terminal.ended, { code: 0 });
+t.test(
+  'regression: edge 11 every question is asked, installation id and key path too; secrets are not shown',
+  async (t) => {
+    const m = await machine(t);
+    const directory = join(m.home, 'oratorio-review');
+    m.file('app.private-key.pem', privateKey());
+    const terminal = interview(t, m);
+    const { answer, shows, type } = terminal;
+    await answer('Which repositories?', `octo${keys.enter}`);
+    await answer('is no repository', `/app${keys.enter}`);
+    await answer('Which model provider?', keys.enter);
+    await answer('Which model?', keys.enter);
+    await answer('API key of OpenAI?', `${canaries.modelKey}${keys.enter}`);
+    await answer('Id of your GitHub App?', `4711${keys.enter}`);
+    await answer("App's private key?", `./none.pem${keys.enter}`);
+    await shows('There is no such file.');
+    type('\u007f'.repeat('./none.pem'.length));
+    type(`./app.private-key.pem${keys.enter}`);
+    await answer("App's installation for octo?", `12ab${keys.enter}`);
+    await shows('It is a number');
+    type('\u007f'.repeat('12ab'.length));
+    type(`815${keys.enter}`);
+    await answer('Review new pull requests', keys.enter);
+    await answer('Write reviews to', keys.enter);
+    await answer('Let GitHub deliver webhooks', keys.enter);
+    await answer('Set it up like this?', keys.enter);
+    await shows('oratorio server doctor');
+    t.match(await terminal.ended, { code: 0 });
 
-  const written = terminal.screen();
-  t.notOk(written.includes(canaries.modelKey), 'the key is not on the screen');
-  t.notOk(plain(written).includes(canaries.modelKey.slice(0, 8)), 'nor its beginning');
-  const { values } = parseEnv(readFileSync(join(directory, '.env'), 'utf8'));
-  t.equal(values.get('ORATORIO_MODEL_API_KEY'), canaries.modelKey);
-  t.equal(values.get('ORATORIO_MODEL'), 'gpt-4o');
-  checkSecrets(t, {
-    ...m,
-    directory,
-    stackFile: (path) => readFileSync(join(directory, path), 'utf8'),
-    printed: () => written,
-  });
-  compareTranscript(t, neutral(screenOf(written), m, directory));
-});
+    const written = terminal.screen();
+    t.notOk(written.includes(canaries.modelKey), 'the key is not on the screen');
+    t.notOk(plain(written).includes(canaries.modelKey.slice(0, 8)), 'nor its beginning');
+    const { values } = parseEnv(readFileSync(join(directory, '.env'), 'utf8'));
+    t.equal(values.get('ORATORIO_MODEL_API_KEY'), canaries.modelKey);
+    t.equal(values.get('ORATORIO_MODEL'), 'gpt-4o');
+    const settings = JSON.parse(readFileSync(join(directory, 'oratorio.config.json'), 'utf8'));
+    t.match(settings.Oratorio.GitHub, {
+      PrivateKeyPath: '/secrets/github-app.pem',
+      InstallationProfiles: [{ Owner: 'octo', InstallationId: 815 }],
+    });
+    checkSecrets(t, {
+      ...m,
+      directory,
+      stackFile: (path) => readFileSync(join(directory, path), 'utf8'),
+      printed: () => written,
+    });
+    compareTranscript(t, neutral(screenOf(written), m, directory));
+  },
+);
+
+t.test(
+  'regression: edge 11 a key path inside the containers is taken as it is, and no installation is needed',
+  async (t) => {
+    const m = await machine(t);
+    const directory = join(m.home, 'oratorio-review');
+    const { answer, shows, ended } = interview(t, m);
+    await answer('Which repositories?', `octo/app${keys.enter}`);
+    await answer('Which model provider?', keys.enter);
+    await answer('Which model?', keys.enter);
+    await answer('API key of OpenAI?', `${canaries.modelKey}${keys.enter}`);
+    await answer('Id of your GitHub App?', `4711${keys.enter}`);
+    await answer("App's private key?", `/secrets/mine.pem${keys.enter}`);
+    await answer("App's installation for octo?", keys.enter);
+    await answer('Review new pull requests', keys.enter);
+    await answer('Write reviews to', keys.enter);
+    await answer('Let GitHub deliver webhooks', keys.enter);
+    await answer('Set it up like this?', keys.enter);
+    await shows('oratorio server doctor');
+    t.match(await ended, { code: 0 });
+    const { GitHub } = JSON.parse(readFileSync(join(directory, 'oratorio.config.json'), 'utf8')).Oratorio;
+    t.equal(GitHub.PrivateKeyPath, '/secrets/mine.pem');
+    t.equal(GitHub.InstallationProfiles, undefined);
+    t.notOk(existsSync(join(directory, 'secrets/github-app.pem')));
+  },
+);
 
 t.test('Ctrl-C at a question ends it with nothing changed', async (t) => {
   const m = await machine(t);

@@ -126,11 +126,6 @@ t.test('webhook enable prints its secret once, and only then', async (t) => {
   t.match(m.stackFile('Caddyfile'), host);
   const again = await on('webhook', 'enable', '--public-host', host, '--json');
   t.strictSame(Object.keys(JSON.parse(again.stdout)), ['isEnabled', 'url', 'hasSecret', 'gateway', 'changed']);
-  const other = m.file('other.secret', 'another-secret-of-the-webhook');
-  t.match(await on('webhook', 'enable', '--public-host', host, '--secret-file', other), {
-    code: 2,
-    stderr: /has another secret of the webhook already/,
-  });
 });
 
 t.test('webhook status says where, and never the secret', async (t) => {

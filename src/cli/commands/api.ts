@@ -1,12 +1,15 @@
 import type { CommandContext } from '../command.ts';
 import { explain } from '../explain.ts';
+import { warnIfRestricted } from '../restricted.ts';
 import { banner, serve } from '../serve.ts';
 import { workspacePath } from '../workspace.ts';
 
 /** `oratorio api`: the chat-completions API of one workspace, until it is told to stop (specification §4.1). */
 export async function run(context: CommandContext): Promise<number> {
+  const path = workspacePath(context, context.options['workspace']);
+  warnIfRestricted(context, path);
   return serve({
-    workspacePath: workspacePath(context, context.options['workspace']),
+    workspacePath: path,
     env: context.env,
     mode: 'api',
     onServing: (serving) => {

@@ -1,7 +1,8 @@
 import { protocolDocument } from '../../appserver/index.ts';
 import type { CommandContext } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
-import { portOf, serve } from '../serve.ts';
+import { warnIfRestricted } from '../restricted.ts';
+import { portOf, sayGeneratedKey, sayMoved, serve } from '../serve.ts';
 import { workspacePath } from '../workspace.ts';
 
 /** `oratorio app-server`: serves until it is told to stop. */
@@ -13,15 +14,19 @@ export async function run(context: CommandContext): Promise<number> {
   }
   const port = options['port'];
   const isStdio = options['stdio'] === true;
+  const path = workspacePath(context, options['workspace']);
+  warnIfRestricted(context, path);
   return serve({
-    workspacePath: workspacePath(context, options['workspace']),
+    workspacePath: path,
     listen: typeof port === 'string' ? { host: '127.0.0.1', port: portOf(port, 'app-server') } : undefined,
     env,
     ...(isStdio && { stdio: { input: process.stdin, output: process.stdout } }),
-    onServing: ({ workspacePath, baseUrl }) => {
+    onServing: (serving) => {
       // Standard output belongs to the protocol then.
       const say = isStdio ? output.note : output.line;
-      say.call(output, `Serving ${workspacePath} at ${baseUrl}`);
+      say.call(output, `Serving ${serving.workspacePath} at ${serving.baseUrl}`);
+      sayMoved(output, serving);
+      sayGeneratedKey(output, serving);
     },
   });
 }

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import * as v from 'valibot';
+import { proveServer, ServerNotProvenError } from '../../client/index.ts';
 import { serviceTokenFile } from '../../review/index.ts';
 import type { CommandContext } from '../command.ts';
 import { CliError, usageError } from '../errors.ts';
@@ -26,8 +27,21 @@ const answerMs = 30_000;
 export function backendApi(context: CommandContext, command: string): BackendApi {
   const url = addressOf(context, command);
   const token = tokenOf(context);
+
+  /** The backend may be down and another program on its port: it gets neither the token nor a command. */
+  async function prove(signal: AbortSignal): Promise<void> {
+    try {
+      await proveServer({ role: 'backend', url, token, signal, timeoutMs: answerMs });
+    } catch (error) {
+      if (!(error instanceof ServerNotProvenError)) throw error;
+      throw refusal(error, url);
+    }
+  }
+
   async function ask<T extends v.GenericSchema>(path: string, shape: T, init: RequestInit): Promise<v.InferOutput<T>> {
     const signal = AbortSignal.any([context.signal, AbortSignal.timeout(answerMs)]);
+    // Each time: between two requests another program may have taken the port.
+    await prove(signal);
     const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
     const response = await fetch(`${url}/api/v1${path}`, { ...init, headers, signal, redirect: 'error' }).catch(
       (error: unknown) => {
@@ -38,16 +52,46 @@ export function backendApi(context: CommandContext, command: string): BackendApi
     const body: unknown = await response.json().catch(() => undefined);
     const answer = v.safeParse(shape, body);
     if (response.ok && answer.success) return answer.output;
-    const refusal = v.safeParse(ErrorBody, body);
-    if (response.ok || !refusal.success)
+    const refused = v.safeParse(ErrorBody, body);
+    if (response.ok || !refused.success)
       throw new CliError('failure', `What answers at ${url} is no review backend of this version.`);
-    const { code, message } = refusal.output.error;
+    const { code, message } = refused.output.error;
     throw new CliError('failure', message, response.status === 401 ? tokenHint : null, code);
   }
   return {
     get: (path, shape) => ask(path, shape, {}),
     post: (path, body, shape) => ask(path, shape, { method: 'POST', body: JSON.stringify(body) }),
   };
+}
+
+/** The error that is shown instead of an answer. */
+function refusal({ reason, message }: ServerNotProvenError, url: string): CliError {
+  switch (reason) {
+    case 'unreachable':
+      return new CliError('failure', `No review backend answers at ${url}.`, 'Start it with: oratorio backend');
+    case 'unknownToken': {
+      const unknown = `What answers at ${url} does not know the service token; nothing was sent to it.`;
+      return new CliError('failure', unknown, tokenHint, 'unauthorized');
+    }
+    case 'weakToken':
+      return new CliError(
+        'failure',
+        message,
+        'Set a service token of at least 16 characters, or use an https address.',
+      );
+    case 'otherAddress':
+      return new CliError(
+        'failure',
+        `What answers at ${url} says that it listens at another address; nothing was sent to it.`,
+        'Name the address that the backend prints, or set ORATORIO_PUBLISHED_AS where it runs.',
+      );
+    default:
+      return new CliError(
+        'failure',
+        `${url} is served by another program, or by a backend of another version; nothing was sent to it.`,
+        'See which program listens there: ss -ltnp',
+      );
+  }
 }
 
 const tokenHint = 'Name its state directory with --state, or set ORATORIO_SERVICE_TOKEN.';

@@ -5,6 +5,7 @@ import type { CommandContext } from '../command.ts';
 import { CliError, usageError } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { during } from '../hub.ts';
+import { inLine } from '../render.ts';
 import { type BackendApi, backendApi } from './backend-api.ts';
 
 const Items = v.object({ rows: v.array(ReviewItem) });
@@ -75,18 +76,14 @@ async function untilEnd({ signal }: CommandContext, api: BackendApi, first: Revi
   return present;
 }
 
-/** Names come from strangers: a terminal must not obey them. */
-const harmless = (text: string): string => text.replace(/[^\P{Cc}\n]/gu, ' ');
-
 function tell({ output }: CommandContext, { state, error }: ReviewRun, draft: ReviewDraft | undefined): void {
   const { bold, dim } = output.colors;
-  output.line(error ? `${bold(state)}: ${harmless(error.message)}` : bold(state));
+  output.line(error ? `${bold(state)}: ${error.message}` : bold(state));
   if (!draft) return;
   const { summary, findings, reviewedFiles, totalFiles, status } = draft;
-  if (summary !== '') output.line(harmless(summary));
+  if (summary !== '') output.line(summary);
   for (const { severity, path, line, title } of findings) {
-    const place = harmless(path).replaceAll('\n', ' ');
-    output.line(`  ${severity.padEnd(8)} ${place}${line === undefined ? '' : `:${line}`}  ${harmless(title)}`);
+    output.line(inLine(`  ${severity.padEnd(8)} ${path}${line === undefined ? '' : `:${line}`}  ${title}`));
   }
   output.line(dim(`${findings.length} findings, ${reviewedFiles} of ${totalFiles} files; the draft is ${status}.`));
 }

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { createLogger } from '../../log/index.ts';
 import { type Backend, BackendError, startBackend } from '../../review/index.ts';
@@ -63,12 +64,21 @@ function placesOf(context: CommandContext) {
   const stateDirectory = stateDirectoryOf(context);
   return {
     stateDirectory,
-    configFile: resolve(
-      cwd,
-      given('config') ?? (env['ORATORIO_CONFIG_PATH'] || join(stateDirectory, 'oratorio.config.json')),
-    ),
+    configFile: resolve(cwd, namedConfig(context) ?? join(stateDirectory, 'oratorio.config.json')),
     env: { ...env, ...Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined)) },
   };
+}
+
+/** The settings file that an option or the environment names. @throws CliError when it is missing */
+function namedConfig({ options, env, cwd }: CommandContext): string | undefined {
+  const option = options['config'];
+  const isOption = typeof option === 'string';
+  const name = isOption ? option : env['ORATORIO_CONFIG_PATH'];
+  if (name === undefined || name === '') return undefined;
+  const file = resolve(cwd, name);
+  if (existsSync(file)) return file;
+  const by = isOption ? '--config' : 'ORATORIO_CONFIG_PATH';
+  throw new CliError('usage', `${by} names ${file}, which does not exist.`, 'Create the file, or name another one.');
 }
 
 /** SIGTERM and SIGINT, also before it serves; and whoever runs the command here. */

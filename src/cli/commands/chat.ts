@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline/promises';
 import { showActivity } from '../activity.ts';
-import { askPerson } from '../approvals.ts';
+import { askAtPrompt, askPerson } from '../approvals.ts';
 import type { CommandContext } from '../command.ts';
 import { answerOf, approverOf, type Conversation, converse, promptOf } from '../conversation.ts';
 import { exitCodes } from '../exit-codes.ts';
@@ -44,7 +44,11 @@ async function speak(
 async function talk(context: CommandContext): Promise<number> {
   const { output } = context;
   const { bold, dim } = output.colors;
-  const terminal = createInterface({ input: process.stdin, output: process.stdout, prompt: bold('› ') });
+  const terminal = createInterface({
+    input: process.stdin,
+    output: process.stdout,
+    prompt: output.question(bold('› ')),
+  });
   let answering: AbortController | undefined;
   // While readline listens, Ctrl-C comes here and not to the process.
   terminal.on('SIGINT', () => {
@@ -54,7 +58,7 @@ async function talk(context: CommandContext): Promise<number> {
   context.signal.addEventListener('abort', () => terminal.close(), { once: true });
   const conversation = await converse(
     context,
-    askPerson((words) => terminal.question(words), output),
+    askPerson((words) => askAtPrompt(terminal, process.stdout, words), output),
   );
   try {
     output.line(

@@ -1,7 +1,7 @@
 /** Jobs and tasks as lines for people. */
 import type { Automation, AutomationRun } from '../../protocol/index.ts';
 import type { Output } from '../output.ts';
-import { columns, pairs } from '../render.ts';
+import { columns, inLine, pairs } from '../render.ts';
 
 type Colors = Output['colors'];
 
@@ -69,7 +69,7 @@ export function runLine(run: AutomationRun, colors: Colors): string {
     ...(trigger === 'manual' ? ['by hand'] : []),
   ].join(', ');
   const what = error ? `${error.code}: ${error.message}` : (result ?? '').split('\n', 1)[0];
-  return `${colors.dim(local(scheduledFor))}  ${colouredStatus(run, colors)}  ${colors.dim(facts.padEnd(14))}  ${what}`.trimEnd();
+  return `${colors.dim(local(scheduledFor))}  ${colouredStatus(run, colors)}  ${colors.dim(facts.padEnd(14))}  ${inLine(what ?? '')}`.trimEnd();
 }
 
 /** Everything about one worth a person's while. */
@@ -92,5 +92,5 @@ export function showLines(automation: Automation, now: number, colors: Colors): 
     ...(failures === 0 ? [] : ([['failures', colors.red(`${failures} in a row`)]] as const)),
   ];
   const runs = automation.recentRuns.map((run) => `  ${runLine(run, colors)}`);
-  return [colors.bold(name), ...pairs(rows, colors), ...(runs.length > 0 ? ['', ...runs] : [])];
+  return [colors.bold(inLine(name)), ...pairs(rows, colors), ...(runs.length > 0 ? ['', ...runs] : [])];
 }

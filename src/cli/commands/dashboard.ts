@@ -2,11 +2,12 @@ import { type Config, ConfigError, loadConfig } from '../../config/index.ts';
 import { openViewer, type Viewer, ViewerError } from '../../dashboard/index.ts';
 import { createLogger } from '../../log/index.ts';
 import { dashboardPaths } from '../../protocol/index.ts';
-import { dashboardToken, renewDashboardToken, watchedDashboardToken } from '../../supervise/index.ts';
+import { dashboardToken, revokeDashboardTokens, watchedDashboardTokens } from '../../supervise/index.ts';
 import type { CommandContext } from '../command.ts';
 import { CliError, quoted } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { showPage } from '../page.ts';
+import { warnIfRestricted } from '../restricted.ts';
 import { portOf } from '../serve.ts';
 import { canonical, isWorkspace, workspacePath } from '../workspace.ts';
 
@@ -14,25 +15,28 @@ import { canonical, isWorkspace, workspacePath } from '../workspace.ts';
 export async function run(context: CommandContext): Promise<number> {
   const { options, output, home, signal } = context;
   if (options['new-token'] === true) {
-    renewDashboardToken(home);
-    output.line('Made a new dashboard token: pages that are open ask for it, old addresses open nothing any more.');
+    revokeDashboardTokens(home);
+    output.line(
+      'Made new dashboard tokens for all workspaces: pages that are open ask for them, old addresses open nothing.',
+    );
     return exitCodes.ok.code;
   }
   const path = canonical(workspacePath(context, options['workspace']));
-  if (!isWorkspace(path)) {
+  if (!isWorkspace(path, home)) {
     throw new CliError(
       'workspaceNotFound',
       `${path} is not a workspace.`,
       `To make it one: oratorio init ${quoted(path)}`,
     );
   }
+  warnIfRestricted(context, path);
   const viewer = await open(context, path);
   try {
     const address = `http://${viewer.host.includes(':') ? `[${viewer.host}]` : viewer.host}:${viewer.port}`;
     output.line(`Showing ${output.colors.bold(path)} (read-only)`);
     await showPage(
       context,
-      { address: `${address}${dashboardPaths.page}`, token: dashboardToken(home) },
+      { address: `${address}${dashboardPaths.page}`, token: dashboardToken(home, path) },
       {
         opensByItself: false,
       },
@@ -52,15 +56,15 @@ async function open({ options, home, env }: CommandContext, path: string): Promi
   const asked = options['port'];
   const port = typeof asked === 'string' ? portOf(asked, 'dashboard') : config.DashBoard.Port;
   const logger = createLogger({ name: 'dashboard' });
-  const token = watchedDashboardToken(home);
-  logger.protect(token());
+  const tokens = watchedDashboardTokens(home, path);
+  logger.protect(tokens().current);
   try {
     return await openViewer({
       workspacePath: path,
       home,
       env,
       config,
-      token,
+      tokens,
       address: { host: config.DashBoard.Host, port },
       takesAnyPort: asked === undefined,
       logger,

@@ -2,6 +2,7 @@ import type { CommandContext } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { clientInfo, during, withHub } from '../hub.ts';
 import { recordLines } from '../render.ts';
+import { warnRestricted } from '../restricted.ts';
 import { workspacePath } from '../workspace.ts';
 
 /** `oratorio ensure [workspace]` */
@@ -14,6 +15,7 @@ export async function run(context: CommandContext): Promise<number> {
       hub.ensure({ workspacePath: path, client: clientInfo, startIfMissing }, { signal }),
     ),
   );
+  warnRestricted(output, record);
   if (output.json) output.document(record);
   else for (const line of recordLines(record, output.colors)) output.line(line);
   return exitCodes.ok.code;

@@ -1,4 +1,4 @@
-import { declineAll } from '../approvals.ts';
+import { declineUnattended } from '../approvals.ts';
 import type { CommandContext } from '../command.ts';
 import { answerOf, converse, promptOf } from '../conversation.ts';
 import { usageError } from '../errors.ts';
@@ -10,7 +10,7 @@ export async function run(context: CommandContext): Promise<number> {
   const { output, signal } = context;
   const prompt = await promptOf(context);
   if (prompt === undefined) throw usageError('exec needs a prompt.', 'exec');
-  const conversation = await converse(context, declineAll);
+  const conversation = await converse(context, declineUnattended(output));
   try {
     const turn = await conversation.ask(prompt);
     const answer = await during(context, 'The agent is working', () => answerOf(turn, signal, () => undefined));

@@ -1,12 +1,12 @@
-import { discoverHub } from '../../client/index.ts';
 import type { CommandContext } from '../command.ts';
 import { CliError } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
+import { findHub } from '../find-hub.ts';
 import { statusLines } from '../render.ts';
 
 /** `oratorio hub status`: never starts one. */
 export async function run({ home, output, signal }: CommandContext): Promise<number> {
-  const found = await discoverHub({ home, signal });
+  const found = await findHub(home, signal);
   if (found.kind === 'none') {
     throw new CliError('hubUnavailable', found.message, 'To start one: oratorio up', 'hubUnavailable');
   }

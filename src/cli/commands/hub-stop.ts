@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { discoverHub, HubClient } from '../../client/index.ts';
+import { HubClient } from '../../client/index.ts';
 import { readIdentity } from '../../supervise/index.ts';
 import type { CommandContext } from '../command.ts';
 import { CliError } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
+import { findHub } from '../find-hub.ts';
 import { during } from '../hub.ts';
 
 /** Longer than a Hub may take to end its agent servers by force. */
@@ -12,7 +13,7 @@ const endDeadlineMs = 20_000;
 /** `oratorio hub stop`: returns when the process is gone. No Hub running is what was asked for. */
 export async function run(context: CommandContext): Promise<number> {
   const { home, options, output, signal } = context;
-  const found = await discoverHub({ home, signal });
+  const found = await findHub(home, signal);
   if (found.kind === 'none') {
     if (output.json) output.document({ stopped: false, pid: null });
     output.line('No Hub is running.');

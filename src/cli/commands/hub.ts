@@ -1,10 +1,10 @@
-import { runHub } from '../../hub/index.ts';
+import { type HubOutcome, runHub } from '../../hub/index.ts';
 import { createLogger } from '../../log/index.ts';
 import type { CommandContext } from '../command.ts';
 import { CliError } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
 
-/** `oratorio hub`: serves until it is told to stop. */
+/** `oratorio hub`: serves until it is stopped. */
 export async function run({ home, env, output }: CommandContext): Promise<number> {
   const outcome = await runHub({
     home,
@@ -17,11 +17,13 @@ export async function run({ home, env, output }: CommandContext): Promise<number
       if (outcome.problem !== null) output.warn(`The Hub has stopped, but: ${outcome.problem}`);
       return outcome.problem === null ? exitCodes.ok.code : exitCodes.failure.code;
     case 'yielded':
-      output.line(
-        `Another Hub serves this user${outcome.to ? ` at ${outcome.to.apiBaseUrl} (process ${outcome.to.pid})` : ''}.`,
-      );
+      output.line(`Another Hub serves this user${describe(outcome)}.`);
       return exitCodes.ok.code;
     case 'failed':
       throw new CliError('failure', `The Hub cannot run: ${outcome.error}`);
   }
+}
+
+function describe({ to, pid }: Extract<HubOutcome, { kind: 'yielded' }>): string {
+  return `${to ? ` at ${to.apiBaseUrl}` : ''}${pid === null ? '' : ` (process ${pid})`}`;
 }

@@ -20,7 +20,8 @@ export async function run(context: CommandContext): Promise<number> {
   return exitCodes.ok.code;
 }
 
-function initialise(path: string, env: CommandContext['env']): ReturnType<typeof initWorkspace> {
+/** @throws CliError */
+export function initialise(path: string, env: CommandContext['env']): ReturnType<typeof initWorkspace> {
   try {
     return initWorkspace(path, env);
   } catch (error) {

@@ -1,3 +1,4 @@
+import { proveServer, ServerNotProvenError } from '../../client/index.ts';
 import { dashboardToken } from '../../supervise/index.ts';
 import type { CommandContext } from '../command.ts';
 import { CliError, quoted } from '../errors.ts';
@@ -14,7 +15,9 @@ export async function run(context: CommandContext): Promise<number> {
     if (argument !== undefined) {
       const record = await connection.hub.byWorkspace(workspacePath(context, argument), { signal });
       if (options['open'] === true || options['print-url'] === true) {
-        await showPage(context, actorsPage(record, context.home));
+        const page = actorsPage(record, context.home);
+        await requireProof(page, signal);
+        await showPage(context, page);
         return exitCodes.ok.code;
       }
       if (output.json) output.document(record);
@@ -46,5 +49,15 @@ function actorsPage({ endpoints, canonicalWorkspacePath }: Served, home: string)
     const hint = 'Set DashBoard.Enabled to true in its config.json, then: oratorio restart';
     throw new CliError('startFailed', `The agent server of ${canonicalWorkspacePath} serves no dashboard.`, hint);
   }
-  return { address, token: dashboardToken(home), at: '/actors' };
+  return { address, token: dashboardToken(home, canonicalWorkspacePath), at: '/actors' };
+}
+
+/** The address carries a token: it is not handed to a browser while another program serves it. @throws CliError */
+async function requireProof({ address, token = '' }: PageAddress, signal: AbortSignal): Promise<void> {
+  try {
+    await proveServer({ role: 'dashboard', url: new URL(address).origin, token, signal });
+  } catch (error) {
+    if (!(error instanceof ServerNotProvenError)) throw error;
+    throw new CliError('failure', error.message, 'See which program listens there: ss -ltnp');
+  }
 }

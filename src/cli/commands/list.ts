@@ -4,11 +4,12 @@ import { exitCodes } from '../exit-codes.ts';
 import { withHub } from '../hub.ts';
 import { columns } from '../render.ts';
 
-function row({ state, pid, endpoints, canonicalWorkspacePath }: RecordAnswer): string[] {
+function row({ state, pid, endpoints, canonicalWorkspacePath, restrictedSettings }: RecordAnswer): string[] {
   const { appServerWebSocket } = endpoints;
   const port =
     appServerWebSocket !== undefined && URL.canParse(appServerWebSocket) ? new URL(appServerWebSocket).port : '';
-  return [state, pid === null ? '-' : String(pid), port || '-', canonicalWorkspacePath];
+  const note = restrictedSettings.length === 0 ? '' : `  (restricted: ${restrictedSettings.join(', ')})`;
+  return [state, pid === null ? '-' : String(pid), port || '-', canonicalWorkspacePath + note];
 }
 
 /** `oratorio list` */

@@ -1,4 +1,5 @@
 import {
+  checkHost,
   DeployError,
   defaults,
   enableChange,
@@ -20,7 +21,6 @@ import { appSteps, tunnelSteps, tunnelTarget } from '../server/steps-after.ts';
 
 /** `oratorio server init`: a new stack, and its gateway where one is wanted. */
 export async function run(context: CommandContext): Promise<number> {
-  const { output } = context;
   const left = readLeftovers(stackDirectory(context, defaults.directory));
   const answers = await initAnswers(context, left);
   const done = await carryOut(context, initChange(answers), 'Set it up like this?');
@@ -30,8 +30,7 @@ export async function run(context: CommandContext): Promise<number> {
   }
   const { directory, webhook, starts } = answers;
   if (webhook && starts) await enable(context, directory, webhook);
-  await report(context, directory, starts, webhook !== null);
-  if (webhook && !starts) output.note('The gateway is not set up yet: oratorio server webhook enable');
+  await report(context, directory, starts, webhook);
   return exitCodes.ok.code;
 }
 
@@ -48,7 +47,15 @@ async function enable(context: CommandContext, directory: string, webhook: Webho
   }
 }
 
-async function report(context: CommandContext, directory: string, starts: boolean, hasWebhook: boolean): Promise<void> {
+const webhookUrl = ({ publicHost, certificates }: WebhookAnswers): string =>
+  `${checkHost(publicHost, certificates).origin}${defaults.webhookPath}`;
+
+async function report(
+  context: CommandContext,
+  directory: string,
+  starts: boolean,
+  webhook: WebhookAnswers | null,
+): Promise<void> {
   const { output } = context;
   const target = tunnelTarget();
   if (!starts) {
@@ -57,12 +64,13 @@ async function report(context: CommandContext, directory: string, starts: boolea
     output.line(
       `\n${output.colors.bold(directory)} is written. Start it: oratorio server restart --dir ${quoted(directory)}`,
     );
+    if (webhook) for (const line of appSteps(webhookUrl(webhook))) output.line(line);
     return;
   }
   const status = await stackStatus(directory, await engineOnce(context)(), { signal: context.signal, ...target });
   if (output.json) return output.document({ started: true, ...status });
   output.line(`\n${output.colors.bold(directory)} runs: ${status.url}`);
   for (const line of tunnelSteps(status.tunnel)) output.line(line);
-  if (hasWebhook && status.ingress.url !== null) for (const line of appSteps(status.ingress.url)) output.line(line);
+  if (webhook && status.ingress.url !== null) for (const line of appSteps(status.ingress.url)) output.line(line);
   output.line('Look at it with: oratorio server status, oratorio server doctor');
 }

@@ -33,7 +33,7 @@ async function askHost(context: CommandContext): Promise<string> {
   if (!canAsk(context)) throw isMissing(context, command, 'public-host', 'The public host');
   return askText({
     message: 'Public DNS name or IP address of this machine?',
-    placeholder: 'reviews.example.com',
+    placeholder: 'reviews.your-company.com',
     check: (answer) => problemOf(() => checkHost(answer, 'production')),
   });
 }

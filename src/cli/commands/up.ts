@@ -1,14 +1,15 @@
-import { createInterface } from 'node:readline/promises';
 import { connectHub, type HubClient, type ReceivedEvent, type RecordAnswer } from '../../client/index.ts';
-import { initWorkspace } from '../../config/index.ts';
 import { version } from '../../protocol/index.ts';
 import type { CommandContext } from '../command.ts';
+import { canConfirm, confirm } from '../confirm.ts';
 import { CliError, quoted } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { clientInfo } from '../hub.ts';
 import { pageUrl } from '../page.ts';
 import { eventLine, recordLines } from '../render.ts';
+import { warnRestricted } from '../restricted.ts';
 import { canonical, isWorkspace, workspacePath } from '../workspace.ts';
+import { initialise } from './init.ts';
 
 /** `oratorio up [workspace]`: the main job. */
 export async function run(context: CommandContext): Promise<number> {
@@ -21,6 +22,7 @@ export async function run(context: CommandContext): Promise<number> {
   await watch.opened;
   try {
     const record = await ensure(context, hub, path);
+    warnRestricted(output, record);
     await watch.settled();
     if (output.json) {
       output.document(record);
@@ -44,9 +46,12 @@ export async function run(context: CommandContext): Promise<number> {
 }
 
 /** A directory becomes a workspace only when its owner says so: with `--init`, or asked on a terminal. */
-async function makeWorkspace({ options, output, env, signal }: CommandContext, path: string): Promise<void> {
-  if (isWorkspace(path)) return;
-  if (options['init'] !== true && !(await agrees(path, output.isTTY && !output.json, signal))) {
+async function makeWorkspace({ options, output, env, home, signal }: CommandContext, path: string): Promise<void> {
+  if (isWorkspace(path, home)) return;
+  const canAsk = output.isTTY && !output.json && canConfirm();
+  const question = `${path} is not a workspace. Make it one?`;
+  const isWanted = options['init'] === true || (canAsk && (await confirm(output, question, signal)));
+  if (!isWanted) {
     throw new CliError(
       'workspaceNotFound',
       `${path} is not a workspace.`,
@@ -54,21 +59,8 @@ async function makeWorkspace({ options, output, env, signal }: CommandContext, p
       'workspaceNotFound',
     );
   }
-  const { workspacePath: made } = initWorkspace(path, env);
+  const { workspacePath: made } = initialise(path, env);
   output.line(`${output.colors.green('✔')} Made ${made} a workspace`);
-}
-
-async function agrees(path: string, canAsk: boolean, signal: AbortSignal): Promise<boolean> {
-  if (!canAsk || process.stdin.isTTY !== true) return false;
-  const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  // Readline takes Ctrl-C away from the process.
-  terminal.on('SIGINT', () => process.kill(process.pid, 'SIGINT'));
-  try {
-    const answer = await terminal.question(`${path} is not a workspace. Make it one? [y/N] `, { signal });
-    return /^y(es)?$/i.test(answer.trim());
-  } finally {
-    terminal.close();
-  }
 }
 
 async function findHub({ home, options, output, signal }: CommandContext): Promise<HubClient> {

@@ -1,5 +1,6 @@
 /** Questions to a person at a terminal. A Ctrl-C at any of them ends the command with nothing changed. */
 import { confirm, password, select, text } from '@clack/prompts';
+import { visible } from '../../lib/index.ts';
 import { CliError } from '../errors.ts';
 
 /** What an answer must be: undefined when it is good, else what is wrong with it. */
@@ -18,12 +19,17 @@ function answered<T extends string | boolean | undefined>(answer: T | symbol): T
 }
 
 const checked = (check: Check | undefined) =>
-  check && { validate: (answer: string | undefined) => check((answer ?? '').trim()) };
+  check && {
+    validate: (answer: string | undefined) => {
+      const problem = check((answer ?? '').trim());
+      return problem === undefined ? undefined : visible(problem);
+    },
+  };
 
 export async function askText({ message, placeholder, initial, check }: TextQuestion): Promise<string> {
   const answer = await text({
-    message,
-    ...(placeholder !== undefined && { placeholder }),
+    message: visible(message),
+    ...(placeholder !== undefined && { placeholder: visible(placeholder, { multiline: false }) }),
     ...(initial !== undefined && { initialValue: initial }),
     ...checked(check),
   });
@@ -32,16 +38,22 @@ export async function askText({ message, placeholder, initial, check }: TextQues
 
 /** An answer that the terminal does not show. */
 export async function askSecret(message: string, check?: Check): Promise<string> {
-  return (answered<string | undefined>(await password({ message, mask: '•', ...checked(check) })) ?? '').trim();
+  return (
+    answered<string | undefined>(await password({ message: visible(message), mask: '•', ...checked(check) })) ?? ''
+  ).trim();
 }
 
 export async function askChoice<T extends string>(
   message: string,
   choices: readonly { readonly value: T; readonly label: string; readonly hint?: string }[],
 ): Promise<T> {
-  const options = choices.map(({ value, label, hint }) => ({ value, label, ...(hint !== undefined && { hint }) }));
+  const options = choices.map(({ value, label, hint }) => ({
+    value,
+    label: visible(label),
+    ...(hint !== undefined && { hint: visible(hint) }),
+  }));
   // The library types its options by what may be their value; ours are all texts.
-  const answer = await select<string>({ message, options });
+  const answer = await select<string>({ message: visible(message), options });
   const chosen = answered<string>(answer);
   const found = choices.find(({ value }) => value === chosen);
   if (!found) throw new Error(`${chosen} was not among the choices`);
@@ -49,4 +61,4 @@ export async function askChoice<T extends string>(
 }
 
 export const askYesNo = async (message: string, initialValue: boolean): Promise<boolean> =>
-  answered<boolean>(await confirm({ message, initialValue }));
+  answered<boolean>(await confirm({ message: visible(message), initialValue }));

@@ -24,13 +24,16 @@ import { webhookAnswers } from './webhook-answers.ts';
 
 const command = 'server init';
 const keyName = "The App's private key";
+const installationId = /^[1-9]\d{0,14}$/;
+/** Where the containers see `secrets/`. */
+const secretsInside = '/secrets/';
 
 /** What `server init` is to set up: of options, of what an earlier attempt has left, and for the rest of a person. */
 export async function initAnswers(context: CommandContext, left: Leftovers | null): Promise<InitAnswers> {
   const interview = new Interview(context, left);
   const repositories = await interview.repositories();
   const model = await interview.model();
-  const github = await interview.github();
+  const github = await interview.github(repositories);
   const autoReview = await interview.yesNo('auto-review', 'Review new pull requests by themselves?', true);
   const writes = await interview.yesNo('github-writes', 'Write reviews to the pull requests?', true);
   const webhook = await interview.webhook();
@@ -175,17 +178,20 @@ class Interview {
     throw isMissing(this.#context, command, 'api-key-file', 'The key of the provider (or ORATORIO_MODEL_API_KEY)');
   }
 
-  async github(): Promise<InitAnswers['github']> {
+  async github(repositories: InitAnswers['repositories']): Promise<InitAnswers['github']> {
     const left = this.#left?.github;
     const installations = [...pairs(this.#context, 'github-installation', 'owner=id')].map(([owner, id]) => {
-      if (!/^[1-9]\d{0,14}$/.test(id))
+      if (!installationId.test(id))
         throw usageError(`--github-installation must be owner=id, not ${owner}=${id}.`, command);
       return { owner, installationId: Number(id) };
     });
+    const appId = given(this.#context, 'github-app-id') ?? left?.appId ?? (await this.#appId());
+    const key = await this.#privateKey(left);
     return {
-      appId: given(this.#context, 'github-app-id') ?? left?.appId ?? (await this.#appId()),
-      ...(await this.#privateKey(left)),
-      installations: installations.length > 0 ? installations : (left?.installations ?? []),
+      appId,
+      ...key,
+      installations:
+        installations.length > 0 ? installations : (left?.installations ?? (await this.#installations(repositories))),
       endpoint: given(this.#context, 'github-url') ?? left?.endpoint ?? null,
     };
   }
@@ -199,6 +205,24 @@ class Interview {
     });
   }
 
+  /** Optional: without a number the installation of an owner is found through the App. */
+  async #installations(repositories: InitAnswers['repositories']): Promise<InitAnswers['github']['installations']> {
+    if (!this.#asks) return [];
+    const owners = new Set(repositories.map(({ repository }) => repository.fullName.split('/')[0] ?? ''));
+    const found: { owner: string; installationId: number }[] = [];
+    for (const owner of owners) {
+      const id = await askText({
+        message: `Id of the App's installation for ${owner}? Leave it empty to have it found.`,
+        check: (answer) =>
+          answer === '' || installationId.test(answer)
+            ? undefined
+            : 'It is a number, at the end of the address of its page.',
+      });
+      if (id !== '') found.push({ owner, installationId: Number(id) });
+    }
+    return found;
+  }
+
   async #privateKey(left: Leftovers['github']): Promise<Pick<InitAnswers['github'], 'privateKey' | 'privateKeyPath'>> {
     const path = given(this.#context, 'github-app-private-key-path');
     const file = given(this.#context, 'github-app-private-key-file');
@@ -210,11 +234,14 @@ class Interview {
     if (left?.hasPrivateKey) return { privateKey: null, privateKeyPath: left.privateKeyPath };
     if (!this.#asks) throw isMissing(this.#context, command, 'github-app-private-key-file', "The App's private key");
     const asked = await askText({
-      message: "File with the App's private key?",
+      message: "File with the App's private key? A path below /secrets/ is where the containers will see it.",
       placeholder: './app.private-key.pem',
       check: (answer) =>
-        existsSync(resolve(this.#context.cwd, answer)) && answer !== '' ? undefined : 'There is no such file.',
+        isInside(answer) || (answer !== '' && existsSync(resolve(this.#context.cwd, answer)))
+          ? undefined
+          : 'There is no such file.',
     });
+    if (isInside(asked)) return { privateKey: null, privateKeyPath: asked };
     return { privateKey: await secretText(this.#context, asked, keyName), privateKeyPath };
   }
 
@@ -239,7 +266,7 @@ class Interview {
       return null;
     const asked = await askText({
       message: 'Public DNS name or IP address of this machine?',
-      placeholder: 'reviews.example.com',
+      placeholder: 'reviews.your-company.com',
       check: (answer) => problemOf(() => checkHost(answer, 'production')),
     });
     const email = await askText({
@@ -249,6 +276,8 @@ class Interview {
     return { publicHost: asked, acmeEmail: email === '' ? null : email, certificates: 'production', secret: null };
   }
 }
+
+const isInside = (path: string): boolean => path.startsWith(secretsInside) && path.length > secretsInside.length;
 
 const wordsOf = (text: string): readonly string[] => text.split(/[\s,]+/).filter(Boolean);
 

@@ -1,0 +1,52 @@
+import type { AppServerClient, RunningTurn, SilenceOptions } from '../client/index.ts';
+import type { CommandContext } from './command.ts';
+import { usageError } from './errors.ts';
+
+/** Environment variable: milliseconds after which a silent agent server is given up. */
+const variable = 'ORATORIO_ANSWER_TIMEOUT_MS';
+
+function deadlineOf(env: CommandContext['env']): number | undefined {
+  const text = env[variable];
+  if (text === undefined || text === '') return undefined;
+  const deadlineMs = Number(text);
+  if (Number.isInteger(deadlineMs) && deadlineMs > 0 && deadlineMs < 2 ** 31) return deadlineMs;
+  throw usageError(`${variable} must be a whole number of milliseconds, not ${text}.`);
+}
+
+/** Tells a person when the agent server does not answer, and lets Ctrl-C end the wait for it. */
+export class Patience {
+  readonly options: SilenceOptions;
+  #isSilent = false;
+  #interrupted: AppServerClient | undefined;
+
+  /** @throws CliError (usage) */
+  constructor({ env, output }: Pick<CommandContext, 'env' | 'output'>) {
+    this.options = {
+      deadlineMs: deadlineOf(env),
+      onSilence: (isSilent) => {
+        this.#isSilent = isSilent;
+        output.note(
+          isSilent
+            ? 'The agent server does not answer. Waiting for it; Ctrl-C stops waiting.'
+            : 'The agent server answers again.',
+        );
+        if (isSilent) this.#interrupted?.close();
+      },
+    };
+  }
+
+  /** The same turn; its interruption ends the connection when the server is silent, now or from then on. */
+  watch(server: AppServerClient, turn: RunningTurn): RunningTurn {
+    this.#interrupted = undefined;
+    return {
+      threadId: turn.threadId,
+      turnId: turn.turnId,
+      [Symbol.asyncIterator]: () => turn[Symbol.asyncIterator](),
+      interrupt: async () => {
+        this.#interrupted = server;
+        if (this.#isSilent) server.close();
+        else await turn.interrupt();
+      },
+    };
+  }
+}
