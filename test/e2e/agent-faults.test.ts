@@ -1,6 +1,6 @@
 /** An agent server whose world breaks: the upstream, its clients, its tools' processes, its disk, and what is sent to it. */
 import { execFileSync } from 'node:child_process';
-import { existsSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs';
+import { existsSync, mkdirSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
@@ -43,7 +43,7 @@ import {
   tracesOf,
   turnEnd,
 } from './agent-server.ts';
-import { makePlace, type Place, processesUnder, startHub, type Teardown } from './harness.ts';
+import { makePlace, type Place, processesUnder, startHub, stateOf, type Teardown } from './harness.ts';
 
 const api = { Enabled: true, Port: 0 };
 const user = (content: string) => ({ role: 'user', content });
@@ -572,10 +572,11 @@ t.test('commands that do not want to end', async (t) => {
 });
 
 /** A file system of its own for the state of a workspace where we may mount one; else a limit on what its server may write. */
-function smallDisk(t: Teardown, directory: string) {
-  const pid = () => publishedBy(join(directory, '..')).pid;
+function smallDisk(t: Teardown, workspace: string) {
+  const directory = stateOf(workspace);
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  const pid = () => publishedBy(workspace).pid;
   const limit = (bytes: string) => void execFileSync('prlimit', ['--pid', String(pid()), `--fsize=${bytes}:`]);
-  const config = readFileSync(join(directory, 'config.json'));
   try {
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4m,mode=0700', 'tmpfs', directory], { stdio: 'ignore' });
   } catch {
@@ -591,7 +592,6 @@ function smallDisk(t: Teardown, directory: string) {
       process.getBuiltinModule('node:fs').closeSync(fd);
     }
   };
-  write(join(directory, 'config.json'), config);
   return {
     fill() {
       try {
@@ -614,7 +614,7 @@ t.test('a full disk', async (t) => {
       ? [...begun, wait(gate.promise), write(event(delta({ content: rest }, 'stop'))), write(done)]
       : obedient(request),
   );
-  const disk = smallDisk(t, join(workspace, '.oratorio'));
+  const disk = smallDisk(t, workspace);
   const { chat, url, pid } = await startApi(place, workspace);
   const client = await connect(t, workspace);
   const earlier = await startThread(client, { workspacePath: workspace });

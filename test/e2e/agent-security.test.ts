@@ -29,7 +29,7 @@ import {
   traced,
   tracesOf,
 } from './agent-server.ts';
-import { makePlace, oratorio, type Place, processesUnder, startHub } from './harness.ts';
+import { makePlace, oratorio, type Place, processesUnder, startHub, stateOf } from './harness.ts';
 
 const secret = {
   upstream: 'sk-upstream-0f1e2d3c4b5a',
@@ -303,7 +303,8 @@ t.test('addresses that are not public are not fetched, in no spelling and by no 
   });
   const hub = await startHub(place);
   await hub.client.ensure({ workspacePath: workspace });
-  const client = await connect(t, workspace);
+  // Every question is accepted here, with the same refusals: an approval opens no address.
+  const client = await connect(t, workspace, approver('accept'));
   const hosts = [
     '127.0.0.1',
     'localhost',
@@ -354,7 +355,8 @@ t.test('addresses that are not public are not fetched, in no spelling and by no 
   }
   t.equal(hits, 0, 'the victim was never talked to');
   t.notMatch(toldTo(upstream), new RegExp(outsideWords));
-  await traced(workspace, calls[0]?.id ?? '', 'tool.started', 'tool.failed');
+  const traces = ['approval.requested', 'approval.completed', 'tool.started', 'tool.failed'];
+  await traced(workspace, calls[0]?.id ?? '', ...traces);
 });
 
 t.test('Api.AutoApprove false', async (t) => {
@@ -503,14 +505,14 @@ t.test('keys and tokens are nowhere but where they belong, whatever was tried', 
     'for each in /proc/[0-9]*; do tr "\\0" "\\n" < $each/environ; done 2>/dev/null | grep -a -e sk- -e key -e ntf',
     'echo $OPENAI_API_KEY $LC_ORATORIO $XDG_NOTE; printenv OPENAI_API_KEY',
     'cat .oratorio/config.json',
-    'cat .oratorio/appserver.lock',
-    'cat .oratorio/appserver.lock >&2; exit 3',
+    'cat .oratorio/appserver.lock ../home/workspaces/*/appserver.json',
+    'cat ../home/workspaces/*/appserver.json >&2; exit 3',
     // Letter by letter.
     'while IFS= read -r -n1 letter; do printf %s "$letter"; done < .oratorio/config.json',
     // What a command really has, before anything is taken out of what it prints.
     'env > environment.txt; tr "\\0" "\\n" < /proc/self/environ >> environment.txt; ps ww -o args -p $$ -p $PPID > arguments.txt',
     'grep -a -o -e "sk-[a-z0-9-]*" .oratorio/*',
-    'cp .oratorio/config.json stolen.json; cp .oratorio/appserver.lock stolen.lock',
+    'cp .oratorio/config.json stolen.json; cp ../home/workspaces/*/appserver.json stolen.lock',
     'ps axeww',
   ];
   const turn = await runAlone(
@@ -592,7 +594,7 @@ t.test('keys and tokens are nowhere but where they belong, whatever was tried', 
   }
   const belongs = [
     join(workspace, '.oratorio', 'config.json'),
-    join(workspace, '.oratorio', 'appserver.lock'),
+    join(stateOf(workspace), 'appserver.json'),
     // Made by the user's own command.
     join(workspace, 'stolen.json'),
     join(workspace, 'stolen.lock'),

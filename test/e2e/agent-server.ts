@@ -15,7 +15,7 @@ import {
 } from '../../src/protocol/index.ts';
 import { type Answer, answered, type Script, type UpstreamRequest } from '../fixtures/upstream/mock-upstream.ts';
 import { eventually } from '../hub/harness.ts';
-import { command, type Place, type Teardown } from './harness.ts';
+import { command, type Place, stateOf, type Teardown } from './harness.ts';
 
 /** What the model is to do, request after request of one turn: the text of a user's message. */
 export const orders = (...rounds: readonly Answer[]): string => JSON.stringify(rounds);
@@ -96,7 +96,7 @@ export async function startApi(place: Place, workspace: string, key = ''): Promi
 
 /** What the server of this workspace has published. */
 export const publishedBy = (workspace: string): AppServerLock =>
-  parse(AppServerLock, JSON.parse(readFileSync(join(workspace, '.oratorio', 'appserver.lock'), 'utf8')));
+  parse(AppServerLock, JSON.parse(readFileSync(join(stateOf(workspace), 'appserver.json'), 'utf8')));
 
 /** Longest time that anything of these tests may take to be answered. */
 const timeoutMs = 120_000;
@@ -185,7 +185,7 @@ export function resultsOf(turn: Pick<Turn, 'items'>): ItemOf<'toolResult'>[] {
 export function tracesOf(
   workspace: string,
 ): (Pick<TraceEvent, 'type' | 'data' | 'callId' | 'tool'> & { session: string })[] {
-  const database = new DatabaseSync(join(workspace, '.oratorio', 'state.db'), { readOnly: true });
+  const database = new DatabaseSync(join(stateOf(workspace), 'state.db'), { readOnly: true });
   try {
     return database
       .prepare(

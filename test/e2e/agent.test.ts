@@ -11,7 +11,7 @@ import { carries, scanProcesses } from '../../src/supervise/scan.ts';
 import { Session } from '../appserver/session.ts';
 import { answered, startMockUpstream, type UpstreamRequest } from '../fixtures/upstream/mock-upstream.ts';
 import { eventually, isAlive, type TestConfig } from '../hub/harness.ts';
-import { command, makePlace, oratorio, type Place, startHub } from './harness.ts';
+import { command, makePlace, oratorio, type Place, startHub, stateOf } from './harness.ts';
 
 const key = 'sk-a-key-of-the-tests';
 const prompt = [
@@ -178,7 +178,7 @@ t.test('the banner and the health of oratorio api and gateway: model, provider, 
   t.same(demo.health.tools.names.sort(), nine.sort());
 
   const config = {
-    Api,
+    Api: { ...Api, Enabled: true },
     EndPoint: 'http://127.0.0.1:9/v1',
     ApiKey: 'k',
     Model: 'big',
@@ -240,7 +240,7 @@ t.test(
     const forks = 'sleep 3001 & setsid sleep 3002 & echo started; wait';
     const { threadId, turnId } = await session.begin(`run: ${forks}`, { config: { approvalPolicy: 'autoApprove' } });
     await session.until('item/commandExecution/outputDelta');
-    const lock = JSON.parse(readFileSync(join(workspace, '.oratorio', 'appserver.lock'), 'utf8'));
+    const lock = JSON.parse(readFileSync(join(stateOf(workspace), 'appserver.json'), 'utf8'));
     const carriers = async () =>
       (await scanProcesses())
         .filter((entry) => !entry.zombie && carries(entry, lock.incarnation))

@@ -154,8 +154,9 @@ export async function makeBookshop(
 
 /** Address that opens the dashboard of a workspace with its token, at this view. */
 export async function dashboardUrl(place: Place, hub: HubClient, workspacePath: string, at = ''): Promise<string> {
-  const { endpoints } = await hub.byWorkspace(workspacePath);
-  const fragment = new URLSearchParams({ token: dashboardToken(place.home), ...(at !== '' && { at }) });
+  const { endpoints, canonicalWorkspacePath } = await hub.byWorkspace(workspacePath);
+  const token = dashboardToken(place.home, canonicalWorkspacePath);
+  const fragment = new URLSearchParams({ token, ...(at !== '' && { at }) });
   return `${endpoints['dashboard']}#${fragment}`;
 }
 

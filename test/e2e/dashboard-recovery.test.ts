@@ -119,7 +119,7 @@ scene(
     await runTurn(client, await begin(client, workspacePath, 'Long ago'), conversations.thought.ask);
     // Traces are written a moment after the turn's own items: what this test kills must have come to its end.
     await traces.until((seen) => seen.some(({ type }) => type === 'turn.completed'));
-    const { pid } = await hub.client.byWorkspace(workspacePath);
+    const { pid, canonicalWorkspacePath } = await hub.client.byWorkspace(workspacePath);
     process.kill(pid ?? 0, 'SIGKILL');
     await eventually(
       async () => (await hub.client.byWorkspace(workspacePath)).state === 'exited' || undefined,
@@ -139,10 +139,10 @@ scene(
       () => `its address: ${output}`,
     );
     const page = await context.newPage();
-    await page.goto(`${address}#token=${dashboardToken(place.home)}&at=/sessions`);
+    await page.goto(`${address}#token=${dashboardToken(place.home, canonicalWorkspacePath)}&at=/sessions`);
     await sessionRow(page, 'Long ago').getByText('Completed').waitFor();
     t.ok(await page.getByRole('button', { name: 'Delete all…' }).isDisabled());
-    const headers = { authorization: `Bearer ${dashboardToken(place.home)}` };
+    const headers = { authorization: `Bearer ${dashboardToken(place.home, canonicalWorkspacePath)}` };
     const refused = await fetch(new URL('/api/sessions', address), { method: 'DELETE', headers });
     t.ok(refused.status >= 400, `${refused.status}`);
     await page.close();

@@ -3,7 +3,6 @@ import type { Browser, BrowserContext, Page } from 'playwright-core';
 import t, { type Test } from 'tap';
 import type { AppServerClientOptions } from '../../src/client/index.ts';
 import type { EventPage, TraceEvent } from '../../src/protocol/index.ts';
-import { dashboardToken } from '../../src/supervise/index.ts';
 import { launchBrowser } from '../browser.ts';
 import { type Bookshop, clientOf, dashboardUrl, makeBookshop } from './bookshop.ts';
 import { type BuiltHub, makePlace, type Place, startHub } from './harness.ts';
@@ -52,10 +51,10 @@ export function theatre() {
         };
         const connect = (options?: AppServerClientOptions) => clientOf(t, hub.client, workspacePath, options);
         const ask = async (path: string, init: RequestInit = {}) => {
-          const { origin } = new URL(await dashboardUrl(place, hub.client, workspacePath));
+          const { origin, hash } = new URL(await dashboardUrl(place, hub.client, workspacePath));
           return fetch(`${origin}${path}`, {
             ...init,
-            headers: { authorization: `Bearer ${dashboardToken(place.home)}` },
+            headers: { authorization: `Bearer ${new URLSearchParams(hash.slice(1)).get('token')}` },
           });
         };
         await play(t, { ...shop, place, hub, context, open, connect, ask });

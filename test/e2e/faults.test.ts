@@ -7,6 +7,7 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
+import { trustWorkspace } from '../../src/config/index.ts';
 import { eventually, isAlive } from '../hub/harness.ts';
 import {
   agentServersUnder,
@@ -122,13 +123,17 @@ t.test('settings that cannot be used: invalidConfig names file and key (§7.1)',
 
   writeFileSync(file, '{ "Supervision": { ');
   t.match(await ensure(), refusal(/site\/\.oratorio\/config\.json/));
-  writeFileSync(file, '{ "supervision": { "MAXRESTARTS": "many" } }');
+  const trusted = (settings: string) => {
+    writeFileSync(file, settings);
+    trustWorkspace({ home: place.home, workspace: workspacePath });
+  };
+  trusted('{ "supervision": { "MAXRESTARTS": "many" } }');
   t.match(await ensure(), refusal(/site\/\.oratorio\/config\.json.*Supervision\.MaxRestarts/));
-  writeFileSync(file, `{ "ApiKey": "\${NO_SUCH_VARIABLE_IN_THE_ENVIRONMENT}" }`);
+  trusted(`{ "ApiKey": "\${NO_SUCH_VARIABLE_IN_THE_ENVIRONMENT}" }`);
   t.match(await ensure(), refusal(/config\.json.*ApiKey.*NO_SUCH_VARIABLE_IN_THE_ENVIRONMENT/));
   rmSync(file);
   mkdirSync(file);
-  t.match(await ensure(), refusal(/config\.json.*readable/));
+  t.match(await ensure(), refusal(/config\.json.*another kind of file/));
   rmSync(file, { recursive: true });
   if (process.getuid?.() !== 0) {
     writeFileSync(file, '{}');

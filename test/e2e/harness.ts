@@ -1,5 +1,5 @@
 /** The product as it is installed: the built `bin/oratorio.js`, in processes of its own, each test in a place of its own. */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   existsSync,
@@ -11,10 +11,9 @@ import {
   realpathSync,
   rmSync,
   statSync,
-  writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, relative } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import {
   type AppServerClient,
@@ -24,6 +23,7 @@ import {
   startThread,
   startTurn,
 } from '../../src/client/index.ts';
+import { workspaceStateDirectory } from '../../src/config/index.ts';
 import type { HubLock } from '../../src/protocol/index.ts';
 import {
   type Answer,
@@ -36,6 +36,7 @@ import {
   request,
   type TestConfig,
 } from '../hub/harness.ts';
+import { configureWorkspace } from '../workspace-config.ts';
 
 const at = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 export const command = at('bin/oratorio.js');
@@ -65,6 +66,8 @@ export function makePlace(t: Teardown, prefix = 'oratorio-e2e-'): Place {
   const root = realpathSync(mkdtempSync(join(tmpdir(), prefix)));
   t.teardown(async () => {
     await endAll(root);
+    // Worktrees of reviews cannot be written, by their owner either.
+    execFileSync('chmod', ['-R', 'u+rwX', root]);
     rmSync(root, { recursive: true, force: true, maxRetries: 5 });
   });
   const home = join(root, 'home');
@@ -82,12 +85,15 @@ export function makePlace(t: Teardown, prefix = 'oratorio-e2e-'): Place {
     },
     workspace(name, config = {}) {
       const directory = join(root, name);
-      mkdirSync(join(directory, '.oratorio'), { recursive: true });
-      writeFileSync(join(directory, '.oratorio', 'config.json'), configText(config));
+      configureWorkspace({ home, workspace: directory }, JSON.parse(configText(config)));
       return directory;
     },
   };
 }
+
+/** Directory of the state of a workspace that `Place.workspace` has made. */
+export const stateOf = (workspace: string): string =>
+  workspaceStateDirectory(join(dirname(workspace), 'home'), workspace);
 
 async function endAll(root: string): Promise<void> {
   await eventually(() => {

@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import t from 'tap';
 import { catalogue } from '../../machines/index.ts';
 import { AppServerClient, type HubClient, type ReceivedEvent } from '../../src/client/index.ts';
-import type { LaunchDocument } from '../../src/protocol/index.ts';
+import { type LaunchDocument, proofPaths } from '../../src/protocol/index.ts';
 import { agentServerFixture, eventually, isAlive, makeWorkspace, startTestHub } from '../hub/harness.ts';
 import {
   agentServersUnder,
@@ -23,6 +23,7 @@ import {
   runningHub,
   say,
   startHub,
+  stateOf,
   type Teardown,
 } from './harness.ts';
 
@@ -252,7 +253,7 @@ t.test('the token an agent server is given can post notifications for its worksp
   let refused = 0;
   for (const [path, methods] of Object.entries<Record<string, object>>(api.paths)) {
     for (const method of Object.keys(methods)) {
-      if (path === '/v1/status' || path === '/v1/notifications/request') continue;
+      if (path === '/v1/status' || path === proofPaths.hub || path === '/v1/notifications/request') continue;
       const body = method === 'post' ? { workspacePath: workspace } : undefined;
       const answer = await hub.call(method.toUpperCase(), path, body, headers);
       t.match(answer, { status: 401, body: { error: { code: 'unauthorized' } } }, `${method} ${path}`);
@@ -309,7 +310,7 @@ t.test('no secret is where it must not be (DESIGN §4)', async (t) => {
     'Hub token': hub.lock.token,
     'WebSocket token': new URL(webSocketOf(record)).searchParams.get('token') ?? '',
     'adoption key': readFileSync(join(place.home, 'hub', 'adoption.key'), 'utf8').trim(),
-    'adoption proof': JSON.parse(readFileSync(join(workspace, '.oratorio', 'appserver.lock'), 'utf8')).adoptionProof,
+    'adoption proof': JSON.parse(readFileSync(join(stateOf(workspace), 'appserver.json'), 'utf8')).adoptionProof,
     'notification token': `ntf.${Buffer.from(workspace).toString('base64url')}`,
   };
   for (const [name, secret] of Object.entries(secrets)) t.ok(secret.length > 20, `there is a ${name}`);

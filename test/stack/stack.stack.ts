@@ -126,6 +126,17 @@ t.test('a webhook can be enabled, and only its address is answered', async (t) =
     held.release();
     const draft = await until('the draft is there', async () => (await stack.api.pull(7))?.drafts[0]);
     t.match(JSON.stringify(draft), 'The loop runs one step too far');
+    // Automatic reviews and write-back are on, so the draft is published, and the forge reports the comment of the App.
+    await until('the published comment is delivered', async () =>
+      forge.deliveries.some(({ event }) => event === 'issue_comment'),
+    );
+    t.same(
+      forge.deliveries.map(({ event, statusCode }) => [event, statusCode]),
+      [
+        ['pull_request', 202],
+        ['issue_comment', 202],
+      ],
+    );
     t.ok(reviewer.turns.every(({ request }) => request.headers.authorization === `Bearer ${key}`));
   });
 });

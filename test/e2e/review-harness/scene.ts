@@ -20,6 +20,8 @@ export interface SceneOptions {
   /** Of PostgreSQL; absent: SQLite. */
   readonly connectionString?: string;
   readonly isInstalled?: boolean;
+  /** Makes the workspace of the route. Default: a clone of the forge's repository, trusted, with the address of the model. */
+  readonly checkout?: (place: Place, reviewer: Reviewer) => string;
 }
 
 /** A forge, a model, a Hub with the agent server of one workspace, and the backends: each but the first two in processes. */
@@ -58,7 +60,7 @@ export async function startScene(t: Teardown, options: SceneOptions): Promise<Sc
   const repo = await forge.addGitRepository(owner, name, options.files);
   if (options.isInstalled === false) forge.uninstall(owner);
   const reviewer = await new Reviewer(options.faults).start(t);
-  const workspace = makeCheckout(place, repo, reviewer);
+  const workspace = options.checkout?.(place, reviewer) ?? makeCheckout(place, repo, reviewer);
   const configFile = writeSettings(place, forge, workspace, options);
   const hub = await startHub(place);
   const { connectionString = '', replicas = 1 } = options;
