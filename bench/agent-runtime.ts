@@ -38,7 +38,7 @@ const configOf = (upstream: Peer) => ({
 async function withServer<T>(
   upstream: Peer,
   work: (server: AgentServer) => Promise<T>,
-  prepare?: (workspacePath: string) => void,
+  prepare?: (workspacePath: string, stateDirectory: string) => void,
 ): Promise<T> {
   const server = await startAgentServer({ config: configOf(upstream), core: 0, ...(prepare && { prepare }) });
   try {
@@ -213,8 +213,8 @@ const longTurns = 10_000;
 
 async function longThread(upstream: Peer, { quick }: Context): Promise<Figure[]> {
   let threadId = '';
-  const prepare = (path: string): void => {
-    threadId = makeLongThread(path, longTurns);
+  const prepare = (path: string, stateDirectory: string): void => {
+    threadId = makeLongThread(path, stateDirectory, longTurns);
   };
   return withServer(
     upstream,

@@ -1,9 +1,10 @@
 /** The agent server as its own process, for the benchmarks of the runtime. */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, realpathSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
-import * as v from 'valibot';
-import { AppServerLock } from '../src/protocol/index.ts';
+import { ensureStateDirectory } from '../src/config/index.ts';
+import type { AppServerLock } from '../src/protocol/index.ts';
+import { readAppServer, workspaceFiles } from '../src/supervise/index.ts';
 import { start, until } from './harness.ts';
 import { makePlace, type Place } from './hub.ts';
 
@@ -19,21 +20,16 @@ export interface AgentServer {
 }
 
 export interface AgentServerOptions {
-  /** Of the workspace. */
+  /** Of the user. */
   readonly config: unknown;
-  /** Fills the workspace before the server starts. */
-  readonly prepare?: (workspacePath: string) => void;
+  /** Fills the workspace, and the directory of its state, before the server starts. */
+  readonly prepare?: (workspacePath: string, stateDirectory: string) => void;
   readonly core?: number;
 }
 
-function published(workspacePath: string, pid: number): AppServerLock | undefined {
-  try {
-    const text = readFileSync(join(workspacePath, '.oratorio', 'appserver.lock'), 'utf8');
-    const lock = v.parse(AppServerLock, JSON.parse(text));
-    return lock.pid === pid ? lock : undefined;
-  } catch {
-    return undefined;
-  }
+function published(home: string, workspacePath: string, pid: number): AppServerLock | undefined {
+  const found = readAppServer(workspaceFiles(home, realpathSync.native(workspacePath)));
+  return found.kind === 'ok' && found.value.pid === pid ? found.value : undefined;
 }
 
 export const getOk = (url: string): Promise<true | undefined> =>
@@ -46,8 +42,9 @@ export const getOk = (url: string): Promise<true | undefined> =>
 
 function makeWorkspace(place: Place, { config, prepare }: AgentServerOptions): string {
   const workspacePath = place.workspace('runtime');
-  writeFileSync(join(workspacePath, '.oratorio', 'config.json'), JSON.stringify(config), { mode: 0o600 });
-  prepare?.(workspacePath);
+  mkdirSync(place.home, { recursive: true, mode: 0o700 });
+  writeFileSync(join(place.home, 'config.json'), JSON.stringify(config), { mode: 0o600 });
+  prepare?.(workspacePath, ensureStateDirectory(place.home, realpathSync.native(workspacePath)));
   return workspacePath;
 }
 
@@ -63,7 +60,7 @@ export async function startAgentServer(options: AgentServerOptions): Promise<Age
     env: { ORATORIO_HOME: place.home },
   });
   child.stdout?.resume();
-  const lock = await until('the agent server', 30_000, 1, async () => published(workspacePath, pid));
+  const lock = await until('the agent server', 30_000, 1, async () => published(place.home, workspacePath, pid));
   const url = lock.endpoints.appServerWebSocket;
   const { host } = new URL(url);
   await until('the agent server', 5_000, 1, () => getOk(`http://${host}/readyz`));

@@ -1,5 +1,5 @@
 /** The servers that the chat benchmark compares, each in front of the same mock upstream. */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import * as v from 'valibot';
@@ -61,7 +61,10 @@ async function relay(name: string, file: string, upstream: string): Promise<Chat
   };
 }
 
-/** `oratorio api` in a workspace of its own, as a user runs it. */
+/** Without a key the server would look up whose process asks, which `node:http` alone can do. */
+const apiKey = 'bench-api-key';
+
+/** `oratorio api` in a workspace of its own, with the settings of its user. */
 export async function oratorioApi(upstream: string): Promise<ChatServer> {
   const place = makePlace();
   const workspacePath = place.workspace('chat');
@@ -70,9 +73,10 @@ export async function oratorioApi(upstream: string): Promise<ChatServer> {
     EndPoint: `${upstream}/v1`,
     ApiKey: 'bench',
     Model: 'instant',
-    Api: { Port: port, MaxConcurrentTurns: 2_000 },
+    Api: { Port: port, ApiKey: apiKey, MaxConcurrentTurns: 2_000 },
   };
-  writeFileSync(join(workspacePath, '.oratorio', 'config.json'), JSON.stringify(config), { mode: 0o600 });
+  mkdirSync(place.home, { recursive: true, mode: 0o700 });
+  writeFileSync(join(place.home, 'config.json'), JSON.stringify(config), { mode: 0o600 });
   const started = start({
     command: process.execPath,
     args: [join(import.meta.dirname, '..', 'bin', 'oratorio.js'), 'api', '--workspace', workspacePath],
@@ -85,7 +89,7 @@ export async function oratorioApi(upstream: string): Promise<ChatServer> {
     name: names.ours,
     port,
     pid: started.pid,
-    headers: noHeaders,
+    headers: [`authorization: Bearer ${apiKey}`],
     readyMs,
     streams: true,
     async stop() {

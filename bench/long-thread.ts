@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import { openStore, type Store } from '../src/agent/index.ts';
 
 const at = '2026-01-01T00:00:00.000Z';
@@ -34,9 +33,9 @@ function putTurn({ threads }: Store, threadId: string, number: number): void {
 }
 
 /** Puts a thread of `turns` turns into a workspace in which no server runs. Gives back its id. */
-export function makeLongThread(workspacePath: string, turns: number): string {
+export function makeLongThread(workspacePath: string, stateDirectory: string, turns: number): string {
   const threadId = 'thread_20260101_longer';
-  const store = openStore(join(workspacePath, '.oratorio'));
+  const store = openStore(stateDirectory);
   store.threads.putThread({ id: threadId, workspacePath, status: 'active', createdAt: at, lastActiveAt: at });
   for (let from = 1; from <= turns; from += 500) {
     store.threads.transaction(() => {

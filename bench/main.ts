@@ -6,11 +6,12 @@ import { parseArgs } from 'node:util';
 import { agentChat } from './agent-chat.ts';
 import { agentRuntime } from './agent-runtime.ts';
 import { automations } from './automations.ts';
-import { type Benchmark, type Context, isMet, machine, publish, render, save, stopAll } from './harness.ts';
+import { type Benchmark, type Context, isMet, machine, render, save, stopAll } from './harness.ts';
 import { hubLifecycle } from './hub-lifecycle.ts';
 import { hubRequests } from './hub-requests.ts';
 import { inspection } from './inspection.ts';
 import { page } from './page.ts';
+import { publish } from './performance-page.ts';
 import { reviewAnchors } from './review-anchors.ts';
 import { reviewIntake } from './review-intake.ts';
 import { reviewQueue } from './review-queue.ts';
@@ -86,7 +87,7 @@ async function main(): Promise<number> {
       const text = render(benchmark, command, result);
       console.log(`${text}\n`);
       save(benchmark, command, { ...context, quick: isPartial }, result);
-      if (!isPartial) publish(benchmark, text);
+      if (!isPartial) publish();
       short += result.checks.filter((check) => !isMet(check)).length;
     } catch (error) {
       failures += 1;

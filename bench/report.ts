@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Machine, machine } from './machine.ts';
 
@@ -63,10 +63,11 @@ export function figure(value: number): string {
 export const isMet = ({ measured, atLeast, atMost }: Check): boolean =>
   measured >= (atLeast ?? Number.NEGATIVE_INFINITY) && measured <= (atMost ?? Number.POSITIVE_INFINITY);
 
-function checkLine(check: Check): string {
+/** @param met absent: worked out from the figure */
+export function checkLine(check: Check, met = isMet(check)): string {
   const { what, measured, atLeast, atMost, unit = '' } = check;
   const target = atLeast === undefined ? `≤ ${atMost}` : `≥ ${atLeast}`;
-  return `${isMet(check) ? 'PASS ' : 'SHORT'}  ${what}: ${figure(measured)}${unit} (target ${target}${unit})`;
+  return `${met ? 'PASS ' : 'SHORT'}  ${what}: ${figure(measured)}${unit} (target ${target}${unit})`;
 }
 
 /** The table as Markdown, readable in a terminal too. */
@@ -90,7 +91,7 @@ export function render(benchmark: Benchmark, command: string, { tables, checks, 
     `\`${command}\` on ${describeMachine(machine())}`,
     ...tables.map(renderTable),
     ...notes,
-    checks.map(checkLine).join('\n'),
+    checks.map((check) => checkLine(check)).join('\n'),
   ].join('\n\n');
 }
 
@@ -120,17 +121,4 @@ export function save(benchmark: Benchmark, command: string, context: Context, re
   writeFileSync(file, `${JSON.stringify(content, null, 2)}\n`);
   // In the form the repository's check asks for.
   if (!context.quick) spawnSync('biome', ['format', '--write', file]);
-}
-
-/** Puts the rendered result of a full run between its two marks in docs/performance.md. */
-export function publish(benchmark: Benchmark, text: string): void {
-  const file = join(import.meta.dirname, '..', 'docs', 'performance.md');
-  const [begin, end] = [`<!-- begin ${benchmark.name} -->`, `<!-- end ${benchmark.name} -->`];
-  const page = readFileSync(file, 'utf8');
-  const [before, rest] = page.split(begin);
-  const after = rest?.split(end)[1];
-  if (before === undefined || after === undefined)
-    throw new Error(`docs/performance.md has no place for ${benchmark.name}`);
-  const day = new Date().toISOString().slice(0, 10);
-  writeFileSync(file, `${before}${begin}\n${text}\n\nMeasured ${day}.\n${end}${after}`);
 }

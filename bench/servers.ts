@@ -93,6 +93,12 @@ const answers = (port: number): Promise<true | undefined> =>
     socket.once('error', () => resolve(undefined));
   });
 
+/** Children of a process; undefined while it has none. */
+function childrenOf(pid: number): number[] | undefined {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(/\s+/).filter(Boolean).map(Number);
+  return children.length > 0 ? children : undefined;
+}
+
 /** nginx with nchan, one worker, no files outside a directory of its own. Undefined where it is not installed. */
 export async function nchan(): Promise<SseServer | undefined> {
   if (nginx === undefined || !hasNchan) return undefined;
@@ -108,7 +114,8 @@ export async function nchan(): Promise<SseServer | undefined> {
     core: 0,
   });
   await until('nginx', 10_000, 20, () => answers(port));
-  const workers = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(/\s+/).map(Number);
+  // The master listens before it has forked: without its worker there would be no CPU time to read.
+  const workers = await until('a worker of nginx', 10_000, 20, async () => childrenOf(pid));
   return {
     name: names.nchan,
     target: { name: names.nchan, port, control: undefined, publish: '/pub', mayLose: true, pids: workers },

@@ -16,6 +16,9 @@ const program = { 'cli/main': 'src/cli/main.ts' };
 /** Started by the Hub, once per workspace, with somebody waiting: as CommonJS, which Node loads faster still. */
 const agentServer = { 'appserver/main': 'src/appserver/main.ts' };
 
+/** Started by the Hub beside a sidecar, whose output it copies into the log files. */
+const logRedactor = { 'supervise/redact-main': 'src/supervise/redact-main.ts' };
+
 /** What others import: their own copies of our dependencies are used. */
 const libraries = { 'client/index': 'src/client/index.ts', 'machines/index': 'machines/index.ts' };
 
@@ -41,7 +44,7 @@ async function bundle({ entries, external, chunks, format = 'esm' }: BundleOptio
     // Our modules only declare: one that nobody uses need not be loaded. An entry always runs.
     treeshake: {
       moduleSideEffects: [
-        { test: /[\\/](cli|appserver)[\\/]main\.ts$/, sideEffects: true },
+        { test: /[\\/]((cli|appserver)[\\/]main|supervise[\\/]redact-main)\.ts$/, sideEffects: true },
         { external: false, sideEffects: false },
       ],
     },
@@ -57,9 +60,11 @@ async function bundle({ entries, external, chunks, format = 'esm' }: BundleOptio
 }
 
 async function bundles(): Promise<void> {
-  for (const old of ['chunks', 'shared', 'appserver']) rmSync(at(`dist/${old}`), { recursive: true, force: true });
+  for (const old of ['chunks', 'shared', 'appserver', 'supervise'])
+    rmSync(at(`dist/${old}`), { recursive: true, force: true });
   await bundle({ entries: program, external: neverBundled, chunks: 'chunks' });
   await bundle({ entries: agentServer, external: neverBundled, chunks: 'appserver/chunks', format: 'cjs' });
+  await bundle({ entries: logRedactor, external: neverBundled, chunks: 'supervise/chunks', format: 'cjs' });
   await bundle({ entries: libraries, external: Object.keys(packageJson.dependencies), chunks: 'shared' });
 }
 

@@ -7,20 +7,21 @@ import { dirname, join, relative, sep } from 'node:path';
 import { parseSync } from 'rolldown/utils';
 import { root } from './toolchain.mjs';
 
-const lower = ['http', 'events', 'config', 'log', 'protocol', 'machines'];
+const lower = ['http', 'events', 'config', 'log', 'protocol', 'machines', 'lib'];
 
 /** What each room may import besides itself. */
 const allowed: Readonly<Record<string, readonly string[]>> = {
   machines: [],
+  lib: [],
   protocol: ['machines'],
-  http: ['protocol', 'machines'],
-  events: ['protocol', 'machines'],
-  config: ['protocol', 'machines'],
-  log: ['protocol', 'machines'],
+  http: ['protocol', 'machines', 'lib'],
+  events: ['protocol', 'machines', 'lib'],
+  config: ['protocol', 'machines', 'lib'],
+  log: ['protocol', 'machines', 'lib'],
   agent: ['supervise', ...lower],
   supervise: lower,
   inspect: lower,
-  client: ['protocol', 'supervise'],
+  client: ['protocol', 'supervise', 'config', 'lib'],
   hub: ['agent', 'telemetry', 'supervise', 'inspect', 'client', ...lower],
   mcp: ['agent', 'supervise', ...lower],
   chat: ['agent', ...lower],

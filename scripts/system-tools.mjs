@@ -1,5 +1,5 @@
 /**
- * What the tests use of the system besides Node: a browser, curl, Compose and PostgreSQL. On a Debian machine where we are root they are
+ * What the tests use of the system besides Node: bubblewrap, a browser, curl, Compose and PostgreSQL. On a Debian machine where we are root they are
  * installed when they are missing; elsewhere it is said what to install, and the tests that need it fail.
  */
 import { spawnSync } from 'node:child_process';
@@ -13,6 +13,7 @@ const wanted = new Map([
       variable: 'ORATORIO_TEST_BROWSER',
     },
   ],
+  ['bubblewrap', { programs: ['bwrap'] }],
   ['curl', { programs: ['curl'] }],
   ['docker-compose', { programs: ['docker-compose'], variable: 'ORATORIO_TEST_COMPOSE_V1' }],
   ['postgresql', { programs: ['postgres', '/usr/lib/postgresql/*/bin/postgres'], variable: 'ORATORIO_TEST_POSTGRES' }],

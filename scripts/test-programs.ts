@@ -4,6 +4,7 @@
  */
 import { globSync, mkdirSync, mkdtempSync } from 'node:fs';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { build } from 'rolldown';
 import { root } from './toolchain.mjs';
 
@@ -21,6 +22,16 @@ const neverBundled = ['uWebSockets.js', 'ws', 'prom-client', 'elkjs', '@vscode/r
 const isExternal = (id: string) =>
   id.startsWith('node:') || neverBundled.some((name) => id === name || id.startsWith(`${name}/`));
 
+/** The program that this module starts is found beside the shipped module, not beside a bundle of the tests. */
+const findsItsProgramInDist = {
+  name: 'finds its program in dist',
+  transform: {
+    filter: { id: /\/src\/supervise\/log-redactor\.ts$/ },
+    handler: (code: string) =>
+      code.replaceAll('import.meta.url', JSON.stringify(pathToFileURL(join(root, 'dist/supervise/bundled.js')).href)),
+  },
+};
+
 /**
  * Makes them, in a new directory below `node_modules`, where a bundle still finds the libraries that it does not carry.
  * @returns the directory: in it `NAME.js` for the source `NAME.ts`, for `program` in `test/programs.ts`
@@ -34,6 +45,7 @@ export async function bundleTestPrograms(): Promise<string> {
     input: Object.fromEntries(sources.map((source) => [source.replace(/\.ts$/, ''), join(root, source)])),
     platform: 'node',
     external: isExternal,
+    plugins: [findsItsProgramInDist],
     logLevel: 'warn',
     output: { dir: directory, entryFileNames: '[name].js', chunkFileNames: 'chunks/[name]-[hash].js' },
   });

@@ -60,7 +60,13 @@ fill('live', 1);
 const dashboard = createDashboard(
   {
     workspacePath: dataDirectory,
-    access: new Access({ token: () => 'bench', auth: 'token', username: '', password: '' }),
+    access: new Access({
+      tokens: () => ({ current: 'bench', earlier: [] }),
+      auth: 'token',
+      username: '',
+      password: '',
+    }),
+    isOwn: () => true,
     traces: store.traces,
     feed: store.traces,
     flush: () => store.traces.flush(),
