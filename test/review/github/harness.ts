@@ -67,6 +67,19 @@ export async function world(t: Test, limits: Partial<GitHubLimits> = {}, options
   return { forge, repo, pull, source: another(), store, log, another };
 }
 
+/**
+ * Until the end of `t` no request runs out of time because the machine is busy: the time limit of the one that was begun last is
+ * reached when `reach` is called.
+ */
+export function timeLimits(t: Test): { readonly reach: () => void } {
+  let newest = new AbortController();
+  t.capture(AbortSignal, 'timeout', () => {
+    newest = new AbortController();
+    return newest.signal;
+  });
+  return { reach: () => newest.abort(new DOMException('The time is over', 'TimeoutError')) };
+}
+
 /** The row of a repository of the forge. */
 export async function storedRepository({ store }: World, name = 'shop', owner = 'acme'): Promise<StoredRepository> {
   const repositoryKey = `github:github.com/${owner}/${name}`;

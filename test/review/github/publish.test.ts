@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { markers } from '../../../src/review/anchors/index.ts';
 import { type Fault, rateLimits } from '../forge/index.ts';
-import { comment, patch, type World, world, write } from './harness.ts';
+import { comment, patch, timeLimits, type World, world, write } from './harness.ts';
 
 const reviewOf = ({ pull }: World, comments: readonly unknown[], body = 'Two things.') =>
   write('review', { number: pull.number, commitId: pull.headSha, body, comments });
@@ -291,6 +291,36 @@ t.test('a thread is found and resolved wherever it is among hundreds', async (t)
   t.match(await source.send(gone), { threadNodeId: null });
 });
 
+t.test(
+  'regression: an attempt that something in between says was taken back makes no good line a bad one',
+  async (t) => {
+    const all = await world(t, { retries: 0 });
+    const { forge, another, repo } = all;
+    forge.faults.add({ kind: 'nonsense', matches: (method) => method === 'DELETE' });
+    const request = reviewOf(all, [comment('beyond', 400), comment('good', 2)]);
+    await t.rejects(another().send(request), { code: 'invalidAnswer', isRetryable: true });
+    const response = await another().send({ ...request, attempts: 1 });
+    t.match(response['comments'], [
+      { findingId: 'beyond', placement: 'file' },
+      { findingId: 'good', placement: 'inline' },
+    ]);
+    t.equal(repo.reviewComments.length, 2, 'each is told once');
+    t.equal(told(all).length, 1);
+  },
+);
+
+t.test('regression: a change of a check run that a proxy answers with a page is sent again', async (t) => {
+  const { forge, another, repo, pull } = await world(t, { retries: 0 });
+  const run = { headSha: pull.headSha, externalId: 'run-1', title: 'Reviewing', summary: '' };
+  await another().send(write('checkRun', { ...run, status: 'in_progress' }));
+  forge.faults.add({ kind: 'nonsense', matches: (method) => method === 'PATCH' });
+  const completed = write('checkRun', { ...run, status: 'completed', conclusion: 'success' });
+  await t.rejects(another().send(completed), { code: 'invalidAnswer', isRetryable: true });
+  t.match(repo.checkRuns, [{ status: 'in_progress' }]);
+  await another().send({ ...completed, attempts: 1 });
+  t.match(repo.checkRuns, [{ status: 'completed', conclusion: 'success' }]);
+});
+
 const faultKinds: readonly Fault['kind'][] = [
   'status',
   'statusAfter',
@@ -302,8 +332,10 @@ const faultKinds: readonly Fault['kind'][] = [
 ];
 
 t.test('whatever fails at whatever request, after another attempt there is exactly one of each', async (t) => {
-  const all = await world(t, { requestTimeoutMs: 700, retries: 0 });
+  const all = await world(t, { retries: 0 });
   const { forge, another, repo, pull } = all;
+  // A write that was given up too early would be carried out after the look for it, and be made twice.
+  const { reach } = timeLimits(t);
   let run = 0;
   await fc.assert(
     fc.asyncProperty(
@@ -332,7 +364,7 @@ t.test('whatever fails at whatever request, after another attempt there is exact
           seen += 1;
           return seen === nth;
         };
-        forge.faults.add({ kind, status: 502, matches });
+        forge.faults.add({ kind, status: 502, matches, onHeld: reach });
         const source = another({}, { retries: 0 });
         for (const one of writes) {
           for (let attempt = 0; ; attempt += 1) {

@@ -26,7 +26,13 @@ export async function sendCheckRun(
     return parseAnswer(CheckRunAnswer, data, 'a check run');
   };
   const { id, html_url } = await once(target, () => findCheckRun(target, request), make);
-  if (!isNew) await api.write('PATCH /repos/{owner}/{repo}/check-runs/{check_run_id}', { ...fields, check_run_id: id });
+  if (!isNew) {
+    const { data } = await api.write('PATCH /repos/{owner}/{repo}/check-runs/{check_run_id}', {
+      ...fields,
+      check_run_id: id,
+    });
+    parseAnswer(CheckRunAnswer, data, 'a check run');
+  }
   return { checkRunId: id, url: html_url ?? null };
 }
 

@@ -137,7 +137,12 @@ function wireComment({ path, body, line, side, startLine, startSide, findingId }
 
 async function removePending({ api }: Target, number: number, reviewId: number): Promise<void> {
   try {
-    await api.write(`DELETE ${reviewsRoute}/{review_id}`, { pull_number: number, review_id: reviewId });
+    const { data } = await api.write(`DELETE ${reviewsRoute}/{review_id}`, {
+      pull_number: number,
+      review_id: reviewId,
+    });
+    // One that is still there would have every later review refused, and its comments taken for the reason.
+    parseAnswer(ReviewAnswer, data, 'a review');
   } catch (error) {
     // It is gone already: another attempt of ours took it back.
     if (!(error instanceof SourceError) || error.code !== 'notFound') throw error;
