@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { defaults } from '../protocol/index.ts';
 import type { JSONRPCMessage, ReadBuffer, Transport } from './library.ts';
 import { Lines } from './lines.ts';
@@ -90,6 +90,8 @@ export async function openStdioLink(options: ServerProcessOptions, parser: ReadB
   /** A process that cannot hear or answer any more is of no use, even if it lives. */
   const breakOff = (stream: string) => async () => {
     await sleep(defaults.mcp.drainMs);
+    // Where this process was held up meanwhile, the exit may be waiting to be heard of: that says more.
+    await nextTurn();
     fail({ code: 'exited', message: `It closed its standard ${stream}.`, isRetriable: true });
   };
   process.output.once('end', breakOff('output'));

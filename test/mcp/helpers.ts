@@ -21,7 +21,7 @@ export const filesystem = here(`${packages}/server-filesystem/dist/index.js`);
 export const small = here('../fixtures/mcp/stdio-server.mjs');
 
 /** Begins the marker of every process that this test file starts. */
-const marker = `mcp-test-${process.pid}`;
+const marker = `mcp-test-${process.pid}.`;
 
 type Stdio = McpServerSettings & { readonly transport: 'stdio' };
 type Http = McpServerSettings & { readonly transport: 'streamableHttp' };

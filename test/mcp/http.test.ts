@@ -1,19 +1,11 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import { type AddressInfo, createServer as createTcpServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
+import { unusedPort } from '../ports.ts';
 import { call, everything, http, inState, quick, reached, room, toolOf, until } from './helpers.ts';
 import { ModernServer } from './modern-server.ts';
-
-async function freePort(): Promise<number> {
-  const server = createTcpServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}
 
 /** `server-everything` over HTTP: the era of 2025, with sessions. */
 async function startEverything(t: Test, port: number) {
@@ -39,7 +31,7 @@ async function startEverything(t: Test, port: number) {
 }
 
 t.test('2025: server-everything over HTTP: calls, progress, cancellation, end of the session', async (t) => {
-  const server = await startEverything(t, await freePort());
+  const server = await startEverything(t, await unusedPort());
   const mcp = room(t, { all: http(server.url) });
   mcp.servers.start();
   t.match(await inState(mcp, 'all', 'ready'), { protocolVersion: '2025-11-25', transport: 'streamableHttp' });
@@ -61,7 +53,7 @@ t.test('2025: server-everything over HTTP: calls, progress, cancellation, end of
 });
 
 t.test('2025: a server that dies and comes back has forgotten the session; a new one is begun', async (t) => {
-  const port = await freePort();
+  const port = await unusedPort();
   const first = await startEverything(t, port);
   const mcp = room(t, { all: http(first.url) }, { restartPolicy: quick });
   mcp.servers.start();
@@ -142,8 +134,8 @@ t.test('2026: changed tools are told on the subscription, also after the server 
 });
 
 t.test('2026: a server that goes away is tried again until it is back', async (t) => {
-  const server = await ModernServer.start(t);
-  const { port } = server;
+  const port = await unusedPort();
+  const server = await ModernServer.start(t, port);
   const mcp = room(t, { small: http(server.url) }, { restartPolicy: quick });
   mcp.servers.start();
   await inState(mcp, 'small', 'ready');
@@ -155,7 +147,7 @@ t.test('2026: a server that goes away is tried again until it is back', async (t
 });
 
 t.test('a server that is not there is tried again, until that is too often', async (t) => {
-  const port = await freePort();
+  const port = await unusedPort();
   const mcp = room(t, { gone: http(`http://127.0.0.1:${port}/mcp`) }, { restartPolicy: { ...quick, maxRestarts: 2 } });
   mcp.servers.start();
   t.match(await inState(mcp, 'gone', 'failed'), { lastError: 'The server cannot be reached (ECONNREFUSED).' });

@@ -1,6 +1,9 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import type { ChildProcess } from 'node:child_process';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
+import { defaults } from '../../src/protocol/index.ts';
 import {
   call,
   everything,
@@ -207,6 +210,29 @@ t.test('one that closes its output and lives on is ended', async (t) => {
   mcp.servers.start();
   t.match(await inState(mcp, 'half', 'failed'), { lastError: 'It closed its standard output.' });
 });
+
+t.test('regression: one that exits while this process is held up has exited, not closed its output', async (t) => {
+  const hold = (message: unknown) => {
+    const { process: child } = message as { readonly process: ChildProcess };
+    // It has its streams when `spawn` returns; everybody else who listens is told before this process is held up.
+    queueMicrotask(() => child.stdout?.once('end', () => queueMicrotask(() => holdUntilDead(child.pid))));
+  };
+  subscribe('child_process', hold);
+  t.teardown(() => unsubscribe('child_process', hold));
+  // It takes a message first, so that no other one is lost on it.
+  const brief = stdio(['-c', 'read message; exec >&-; sleep 0.05; exit 7'], { command: 'sh' });
+  const mcp = room(t, { brief }, { restartPolicy: { ...quick, maxRestarts: 0 } });
+  mcp.servers.start();
+  t.match(await inState(mcp, 'brief', 'failed'), { lastError: 'It exited (code 7).' });
+});
+
+/** Blocks the event loop until the process is a zombie, and for longer than what may still be in its pipes is waited for. */
+function holdUntilDead(pid: number | undefined): void {
+  const pause = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+  const status = `/proc/${pid}/status`;
+  while (existsSync(status) && !/^State:\s+Z/m.test(readFileSync(status, 'utf8'))) pause(5);
+  pause(2 * defaults.mcp.drainMs);
+}
 
 t.test('one that dies of the question for its era is asked no more', async (t) => {
   const mcp = room(t, { old: stdio([small, 'dies-of-probe']) }, { restartPolicy: quick });
