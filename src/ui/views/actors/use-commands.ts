@@ -1,4 +1,4 @@
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { App } from '../../app/app.ts';
 import type { Command } from '../../app/commands.ts';
 
@@ -9,7 +9,7 @@ import type { Command } from '../../app/commands.ts';
 export function useCommands(app: App, commands: readonly Command[]): void {
   const latest = useRef(commands);
   latest.current = commands;
-  useEffect(
+  useLayoutEffect(
     () =>
       app.commands.register(
         latest.current.map((command, index) => ({

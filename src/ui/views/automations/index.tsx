@@ -1,6 +1,6 @@
 /** Automations: what runs by itself, when it comes next, and what became of the last runs. */
 import { useSignal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { streamEvents } from '../../../protocol/browser.ts';
 import type { Automation, AutomationsState } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
@@ -165,7 +165,7 @@ interface Actions {
 function useAutomationKeys(app: App, actions: Actions): void {
   const latest = useRef(actions);
   latest.current = actions;
-  useEffect(() => {
+  useLayoutEffect(() => {
     const group = 'Automations';
     return app.commands.register([
       {

@@ -32,6 +32,8 @@ export class Firehose {
   #unseen = 0;
   #seq = 0;
   #evicted = 0;
+  /** Number of the first event that the stream has told: from it on the stream tells everything. */
+  #first: number | undefined;
 
   /** @param bound most events that are kept */
   constructor(bound: number) {
@@ -63,16 +65,16 @@ export class Firehose {
   }
 
   push(events: readonly StreamEvent[]): readonly Entry[] {
-    const told = events.filter(({ event }) => event !== streamEvents.hello);
-    return this.#append(told.map((event) => ({ ...entryOf(event), seq: ++this.#seq })));
+    const told = events.filter(({ event }) => event !== streamEvents.hello).map(entryOf);
+    if (this.#first === undefined) this.#join(told);
+    return this.#append(told.map((entry) => ({ ...entry, seq: ++this.#seq })));
   }
 
-  /** The events before the stream was joined, oldest first; what the stream has told already is left out. */
+  /** The events before the stream was joined, oldest first; what the stream has told, or is about to, is left out. */
   begin(events: readonly StreamEvent[]): void {
-    const known = new Set(this.#entries.map(({ fields }) => fields['id']));
     const earlier = events
       .map((event, index) => ({ ...entryOf(event), seq: index + 1 - events.length }))
-      .filter(({ fields }) => fields['id'] === undefined || !known.has(fields['id']));
+      .filter((entry) => this.#isEarlier(entry));
     this.#entries.unshift(...earlier);
     this.#shown.unshift(...earlier.filter((entry) => this.#isWanted(entry)));
   }
@@ -107,6 +109,19 @@ export class Firehose {
     this.resume();
   }
 
+  /** What was fetched before the stream told of it is left to the stream. */
+  #join(told: readonly Omit<Entry, 'seq'>[]): void {
+    this.#first = told.map(numberOf).find((id) => id !== undefined);
+    if (this.#first === undefined) return;
+    this.#entries = this.#entries.filter((entry) => this.#isEarlier(entry));
+    this.#shown = this.#shown.filter((entry) => this.#isEarlier(entry));
+  }
+
+  #isEarlier(entry: Omit<Entry, 'seq'>): boolean {
+    const id = numberOf(entry);
+    return id === undefined || this.#first === undefined || id < this.#first;
+  }
+
   #append(entries: readonly Entry[]): readonly Entry[] {
     const wanted = entries.filter((entry) => this.#isWanted(entry));
     for (const entry of entries) this.#entries.push(entry);
@@ -131,6 +146,9 @@ export class Firehose {
     return entry.isGap || matches(this.#filter, entry);
   }
 }
+
+const numberOf = ({ fields }: Omit<Entry, 'seq'>): number | undefined =>
+  typeof fields['id'] === 'number' ? fields['id'] : undefined;
 
 function entryOf({ id, event, data }: StreamEvent): Omit<Entry, 'seq'> {
   const fields = fieldsOf(data);

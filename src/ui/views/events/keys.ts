@@ -1,4 +1,4 @@
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { App } from '../../app/app.ts';
 import { copyText } from '../../parts/copy.tsx';
 import { jsonOf } from './event-row.tsx';
@@ -17,7 +17,7 @@ export interface EventActions {
 export function useEventKeys(app: App, actions: EventActions): void {
   const latest = useRef(actions);
   latest.current = actions;
-  useEffect(() => {
+  useLayoutEffect(() => {
     const group = 'Events';
     const hasChosen = () => latest.current.chosen() !== null;
     const copyChosen = () => {

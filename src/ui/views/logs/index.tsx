@@ -1,6 +1,6 @@
 /** Logs: what the agent server says, or, on the page of the Hub, what the processes of any workspace have written. */
 import { useSignal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { AppServerRecord } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
 import { useResource } from '../../app/resource.ts';
@@ -256,7 +256,7 @@ interface Actions {
 function useLogKeys(app: App, actions: Actions): void {
   const latest = useRef(actions);
   latest.current = actions;
-  useEffect(() => {
+  useLayoutEffect(() => {
     const group = 'Logs';
     return app.commands.register([
       { id: 'logs.filter', title: 'Search the log', group, keys: ['/'], run: () => latest.current.focusFilter() },

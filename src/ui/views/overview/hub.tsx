@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals';
-import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import type { App } from '../../app/app.ts';
 import { Confirm } from '../../parts/dialog.tsx';
 import { Empty, Skeleton } from '../../parts/empty.tsx';
@@ -35,7 +35,7 @@ export function HubOverview({ app }: { readonly app: App }) {
   const all = store.all.value;
   const shown = all.filter((workspace) => matches(workspace, query['q'] ?? '', query['state']));
   const selected = all.find(({ path }) => path === selectedPath);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const step = (by: number) => {
       const at = shown.findIndex(({ path }) => path === selectedPath);
       select(shown[Math.min(shown.length - 1, Math.max(0, at + by))]?.path);

@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import type { App } from '../../app/app.ts';
 import type { Command } from '../../app/commands.ts';
 import { useResource } from '../../app/resource.ts';
@@ -30,7 +30,7 @@ export function QueuePage({ app }: { readonly app: App }) {
   const review = ({ item }: QueueRow) =>
     void attempt(app, api.dispatch(item.itemId, { scope: 'full' }), `#${item.number} is in the queue.`).then(reload);
   const sync = () => void attempt(app, api.sync(), 'All repositories are looked at now.').then(reload);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const reach = {
       focusFilter: () => box.current?.focus(),
       focusList: () => list.current?.focus(),

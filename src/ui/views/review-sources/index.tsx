@@ -1,5 +1,5 @@
 /** Sources: the repositories and how the last look at each went, and the settings that hold, without secrets. */
-import { useEffect, useMemo } from 'preact/hooks';
+import { useLayoutEffect, useMemo } from 'preact/hooks';
 import type { Repository, SyncJob } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
 import { Empty, Skeleton } from '../../parts/empty.tsx';
@@ -34,7 +34,7 @@ export default function SourcesView({ app }: { readonly app: App }) {
       api.sync(repository?.repositoryKey),
       `${repository ? repositoryName(repository.repositoryKey) : 'Every repository'} is looked at now.`,
     ).then(reload);
-  useEffect(
+  useLayoutEffect(
     () =>
       app.commands.register([
         {

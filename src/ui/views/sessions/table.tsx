@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals';
-import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import type { DashboardSession } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
 import type { Command } from '../../app/commands.ts';
@@ -21,7 +21,7 @@ export function SessionsPage({ app }: { readonly app: App }) {
   const list = useRef<ListHandle | null>(null);
   const asked = useSignal<DashboardSession | 'all' | undefined>(undefined);
   useEffect(() => table.start(), [table]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const commands = tableCommands(app, table, {
       focusFilter: () => box.current?.focus(),
       focusList: () => list.current?.focus(),

@@ -1,6 +1,6 @@
 /** Settings: a form made from the schema that the configuration is checked with. It writes the workspace's own file. */
 import { useSignal } from '@preact/signals';
-import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { dashboardPaths } from '../../../protocol/browser.ts';
 import type { ConfigView } from '../../../protocol/index.ts';
 import { ApiError } from '../../app/api.ts';
@@ -213,7 +213,7 @@ interface Actions {
 function useSettingKeys(app: App, actions: Actions): void {
   const latest = useRef(actions);
   latest.current = actions;
-  useEffect(() => {
+  useLayoutEffect(() => {
     const group = 'Settings';
     return app.commands.register([
       { id: 'settings.search', title: 'Search settings', group, keys: ['/'], run: () => latest.current.focusFilter() },

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { ReviewDraft, ReviewFinding, ReviewItem } from '../../../../protocol/index.ts';
 import type { App } from '../../../app/app.ts';
 import { useResource } from '../../../app/resource.ts';
@@ -196,7 +196,7 @@ interface KeyReach {
 function useFindingKeys(app: App, reach: KeyReach): void {
   const latest = useRef(reach);
   latest.current = reach;
-  useEffect(() => {
+  useLayoutEffect(() => {
     const group = 'Review';
     const chosen = () => latest.current.findings.find(({ findingId }) => findingId === latest.current.chosenId);
     const step = (by: number) => {

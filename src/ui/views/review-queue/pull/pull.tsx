@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals';
-import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import type { ReviewDraft, ReviewRun } from '../../../../protocol/index.ts';
 import type { App } from '../../../app/app.ts';
 import { useResource } from '../../../app/resource.ts';
@@ -189,7 +189,7 @@ interface PullReach {
 function usePullKeys(app: App, reach: PullReach): void {
   const latest = useRef(reach);
   latest.current = reach;
-  useEffect(() => {
+  useLayoutEffect(() => {
     const group = 'Pull request';
     return app.commands.register([
       { id: 'pull.again', title: 'Ask for a review', group, keys: ['r'], run: () => latest.current.ask() },

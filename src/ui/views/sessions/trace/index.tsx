@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import type { App } from '../../../app/app.ts';
 import { Empty, Skeleton } from '../../../parts/empty.tsx';
 import { Banner } from '../../../parts/state-banner.tsx';
@@ -24,7 +24,7 @@ export function TracePage({ app, sessionKey }: { readonly app: App; readonly ses
   const box = useRef<HTMLInputElement>(null);
   const page = useRef<HTMLDivElement>(null);
   useEffect(() => trace.start(), [trace]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const focusList = () => page.current?.querySelector<HTMLElement>('.vlist')?.focus();
     return app.commands.register(traceCommands(trace, () => box.current?.focus(), focusList));
   }, [trace]);
