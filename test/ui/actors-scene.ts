@@ -84,6 +84,10 @@ export const select = (page: Page, name: string): Promise<void> =>
 
 export const showTab = (page: Page, name: string): Promise<void> => page.getByRole('tab', { name }).click();
 
+/** Waits until the log holds each of so many transitions: a stream may tell them in several pieces. */
+export const hasWholeLog = (page: Page, steps: number): Promise<void> =>
+  page.locator('.log .panel-tools', { hasText: new RegExp(`^${steps}$`) }).waitFor();
+
 /** Waits until a locator's text is, or matches, what is expected. */
 export async function hasText(page: Page, selector: string, expected: RegExp | string): Promise<void> {
   await page.locator(selector, { hasText: expected }).first().waitFor();

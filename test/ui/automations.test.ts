@@ -3,6 +3,7 @@ import type { Page } from 'playwright-core';
 import t from 'tap';
 import type { Automation, AutomationRun } from '../../src/protocol/index.ts';
 import { axe, stage } from './scene.ts';
+import { told } from './told.ts';
 import type { WorkspaceBackend } from './workspace-backend.ts';
 
 const scene = await stage();
@@ -31,7 +32,7 @@ const automation = (id: string, name: string, more: Partial<Automation> = {}): A
   binding: { mode: 'new' },
   deleteAfterRun: false,
   state: 'waiting',
-  nextRunAt: new Date(Date.now() + 3 * 3_600_000 + 60_000).toISOString(),
+  nextRunAt: new Date(Date.now() + 3 * 3_600_000 + 30 * 60_000).toISOString(),
   upcoming: [1, 2, 3, 4, 5].map((day) => new Date(Date.now() + day * 86_400_000).toISOString()),
   failures: 0,
   recentRuns: [],
@@ -115,8 +116,9 @@ scene(
     await page.getByRole('button', { name: 'Switch “weekly review” on' }).click();
     await row(page, 'weekly review').getByText('Waiting').waitFor();
     t.match(backend.bodies.at(-1), { path: '/dashboard/api/automations/a2/enable', body: { enabled: true } });
+    const refreshed = told(page, 'Schedules were looked at anew.');
     await page.keyboard.press('r');
-    await page.getByText('Schedules were looked at anew.').waitFor();
+    await refreshed;
 
     await page.getByRole('button', { name: 'Delete “weekly review”' }).click();
     const dialog = page.getByRole('dialog', { name: 'Delete “weekly review”?' });
@@ -138,8 +140,9 @@ scene(
   async (t, { page, backend }) => {
     await row(page, 'morning report').waitFor();
     backend.state.failWith = 503;
+    const refused = told(page, 'The disk is full.');
     await page.getByRole('button', { name: 'Run “morning report” now' }).click();
-    await page.locator('.toasts').getByText('The disk is full.').waitFor();
+    await refused;
     await page.locator('.banner').getByText('The disk is full.').waitFor();
     t.match(await row(page, 'morning report').textContent(), 'Waiting', 'what was known stays');
     backend.state.failWith = undefined;

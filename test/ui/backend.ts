@@ -27,6 +27,7 @@ import type { PageInfo } from '../../src/protocol/index.ts';
 import { answerProof } from '../prove.ts';
 
 export const token = 'test-token-0123456789';
+const heartbeatMs = 5_000;
 const types: Record<string, string> = {
   '.html': 'text/html',
   '.js': 'text/javascript',
@@ -38,13 +39,14 @@ const policy = {
   restart: 'onFailure' as const,
   maxRestarts: 5,
   withinMs: 120_000,
-  backoffBaseMs: 60_000,
-  backoffCapMs: 60_000,
+  // No deadline passes while a test looks, however slow the machine is.
+  backoffBaseMs: 3_600_000,
+  backoffCapMs: 3_600_000,
   stableAfterMs: 30_000,
-  gracefulStopMs: 60_000,
-  killVerifyMs: 60_000,
-  proxyDeadlineMs: 60_000,
-  startDeadlineMs: 60_000,
+  gracefulStopMs: 3_600_000,
+  killVerifyMs: 3_600_000,
+  proxyDeadlineMs: 3_600_000,
+  startDeadlineMs: 3_600_000,
   livenessFailures: 3,
   unhealthyGraceMs: 600_000,
   idleStopMs: 0,
@@ -166,7 +168,10 @@ export async function startBackend(pageDirectory: string) {
       () => response.end(),
     );
     streams.add(response);
+    // As a server does: a stream that is silent for long is taken for dead, and connected anew.
+    const heartbeat = setInterval(() => response.writableEnded || response.write(':\n\n'), heartbeatMs);
     response.on('close', () => {
+      clearInterval(heartbeat);
       streams.delete(response);
       unsubscribe();
     });
@@ -181,7 +186,11 @@ export async function startBackend(pageDirectory: string) {
     response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
     response.write(': connected\n\n');
     quiet.add(response);
-    response.on('close', () => quiet.delete(response));
+    const heartbeat = setInterval(() => response.write(':\n\n'), heartbeatMs);
+    response.on('close', () => {
+      clearInterval(heartbeat);
+      quiet.delete(response);
+    });
   }
 
   const server = createServer((request, response) => {

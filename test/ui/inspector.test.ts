@@ -6,7 +6,7 @@ import { brotliCompressSync } from 'node:zlib';
 import type { Browser, Page } from 'playwright-core';
 import t, { type Test } from 'tap';
 import { launchBrowser } from '../browser.ts';
-import { demo, lit, playScene, type Scene, type SceneOptions, select } from './actors-scene.ts';
+import { demo, hasWholeLog, lit, playScene, type Scene, type SceneOptions, select } from './actors-scene.ts';
 import { bringUp, token } from './backend.ts';
 import { builtPage } from './built-page.ts';
 
@@ -30,6 +30,7 @@ onPage('states light up while they are entered, and every step is in the log', a
   await lit(page, 'running');
   t.equal(await page.locator('.node.active').count(), 1);
   await page.locator('.label.taken', { hasText: 'done(readiness)' }).waitFor({ state: 'attached' });
+  await hasWholeLog(page, 6);
   t.same(await eventsOf(page), [
     'ENSURE',
     'always',
@@ -56,6 +57,7 @@ onPage('the token leaves the address, survives a reload, and is needed', async (
   await page.reload();
   await page.locator('.connection.live').waitFor();
   const stranger = await (await browser.newContext()).newPage();
+  stranger.setDefaultTimeout(180_000);
   await stranger.goto(backend.url);
   await stranger.getByText('oratorio inspect').first().waitFor();
   await stranger.goto(`${backend.url}#token=wrong`);
@@ -94,12 +96,14 @@ onPage('a cut stream is resumed: nothing lost, nothing twice', async (t, { page,
   backend.cut();
   await page.locator('.connection.live').waitFor();
   await lit(page, 'starting.probing');
+  await hasWholeLog(page, 4);
   t.same(await eventsOf(page), ['ENSURE', 'always', 'done(prepare)', 'PROCESS.SPAWNED']);
 
   backend.cut({ forget: true });
   workspace.send({ type: 'STOP', reason: 'user' });
   await lit(page, 'stopping');
   await page.locator('.connection.live').waitFor();
+  await hasWholeLog(page, 6);
   const log = await eventsOf(page);
   t.same(log, ['ENSURE', 'always', 'done(prepare)', 'PROCESS.SPAWNED', 'STOP', 'always'], 'a new Hub tells all anew');
 });

@@ -116,6 +116,7 @@ scene(
     await page.getByLabel('Output').selectOption('stdout');
     await lines(page).getByText('from the sidecar').waitFor();
     await page.getByLabel('Workspace').selectOption('/w/beta');
+    await page.waitForURL(/path=/);
     t.match(decodeURIComponent(page.url()), 'path=/w/beta');
     t.same(await axe(page), []);
   },

@@ -38,6 +38,7 @@ scene(
 
     const summaries = () => backend.requests.filter((request) => request.includes('/summary')).length;
     const before = summaries();
+    const begun = Date.now();
     backend.state.activeTurns = 2;
     backend.state.pendingApprovals = 1;
     backend.seed('thread_b', { displayName: 'Beta' }, []);
@@ -51,7 +52,9 @@ scene(
     await part(page, 'Recent sessions').getByText('Beta').waitFor();
     for (let index = 0; index < 50; index += 1) backend.tell('thread_b', [{ type: 'thinking', durationMs: 1 }]);
     await part(page, 'Since the first trace').getByText('56 thinking · 7 response').waitFor();
-    t.ok(summaries() - before <= 4, `many events, few requests: ${summaries() - before}`);
+    // It also asks every 15 s by itself, which a slow machine may take.
+    const idle = Math.floor((Date.now() - begun) / 15_000);
+    t.ok(summaries() - before <= 4 + idle, `many events, few requests: ${summaries() - before}`);
     await part(page, 'Recent events').getByText('A fresh word.').waitFor({ state: 'detached' });
     await page.getByRole('link', { name: 'Show what runs' }).click();
     await page.waitForURL(/#\/sessions\?status=running/);
@@ -64,7 +67,7 @@ scene('an event leads to its place in its session', { at: '/overview', prepare: 
     .first();
   await link.click();
   await page.waitForURL(/#\/sessions\/thread_a\?event=\d+/);
-  await page.locator('.detail').waitFor();
+  await page.locator('.detail h2', { hasText: 'turn_003' }).waitFor();
   t.match(await page.locator('.detail h2').textContent(), 'turn_003');
 });
 
@@ -80,6 +83,9 @@ scene(
   async (t, { page, backend }) => {
     await page.getByText('3 trace events could not be written').waitFor();
     await page.locator('.connection.live').waitFor();
+    // The request that the new connection brings about has been answered: it does not take the fault that is to be told.
+    backend.state.droppedEvents = 4;
+    await page.getByText('4 trace events could not be written').waitFor();
     const path = 'GET /dashboard/api/summary';
     backend.state.failures.set(path, { status: 500, code: 'storageFailed', message: 'The database cannot be read.' });
     backend.tell('thread_b', [{ type: 'session.started' }]);
@@ -167,6 +173,8 @@ scene(
   async (t, { page, backend }) => {
     await row(page, 'alpha').waitFor();
     await row(page, 'known').waitFor();
+    await row(page, 'gamma').waitFor();
+    await row(page, 'beta').waitFor();
     const names = () => page.locator('.vrow b').allTextContents();
     t.same(await names(), ['beta', 'alpha', 'gamma', 'known'], 'also one that only the list tells of');
     t.match(await row(page, 'beta').textContent(), 'exit code 137: It was killed.');

@@ -7,6 +7,7 @@ import type { FindingHunk } from '../../src/protocol/index.ts';
 import { findingOf, type ReviewBackend, repositoryKey } from './review-backend.ts';
 import { type ReviewScene, reviewStage } from './review-scene.ts';
 import { axe, overflowsAt, smallTargets } from './scene.ts';
+import { told } from './told.ts';
 
 const scene = await reviewStage();
 
@@ -172,6 +173,7 @@ scene(
     await finding(page, voucher).waitFor();
     await page.keyboard.press('j');
     await page.keyboard.press('j');
+    await page.waitForURL(/finding=minor/);
     t.match(page.url(), 'finding=minor', 'a link leads to it');
     await page.keyboard.press('s');
     await page.getByRole('button', { name: 'Publish 2 findings' }).waitFor();
@@ -263,8 +265,9 @@ scene(
     },
   },
   async (t, { page }) => {
+    const refused = told(page, 'a secret of this server');
     await page.getByRole('button', { name: 'Publish 1 finding' }).click();
-    await page.locator('.toasts').getByText('a secret of this server').waitFor();
+    await refused;
     t.equal(await page.getByRole('dialog').count(), 0);
   },
 );
@@ -316,8 +319,9 @@ scene('a write that failed is sent again', { prepare: withDraft }, async (t, { p
   const failed = page.getByRole('region', { name: 'Writes that failed' });
   await failed.getByText('GitHub answered 422.').waitFor();
   t.same(await axe(page), []);
+  const sentAgain = told(page, 'It is sent again.');
   await failed.getByRole('button', { name: 'Send again' }).click();
-  await page.getByText('It is sent again.').waitFor();
+  await sentAgain;
   t.match(await backend.store.write(write.writeId), { status: 'pending' });
 });
 

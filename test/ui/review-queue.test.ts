@@ -4,6 +4,7 @@ import t from 'tap';
 import { findingOf, type ReviewBackend, reviewToken } from './review-backend.ts';
 import { reviewStage } from './review-scene.ts';
 import { axe, overflowsAt, smallTargets } from './scene.ts';
+import { told } from './told.ts';
 
 const scene = await reviewStage();
 
@@ -78,8 +79,9 @@ scene(
     t.match(backend.calls.at(-1), { act: 'dispatch', given: { number: 2, scope: 'full' } });
     await page.keyboard.press('x');
     await row(page, 'Sort by price').getByText('Cancelled').waitFor();
+    const synced = told(page, 'All repositories are looked at now.');
     await page.keyboard.press('s');
-    await page.getByText('All repositories are looked at now.').waitFor();
+    await synced;
     t.match(backend.calls.at(-1), { act: 'sync', given: { repositoryKey: undefined } });
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Sort by price' }).waitFor();

@@ -119,6 +119,7 @@ export async function axe(page: Page): Promise<string[]> {
 /** Whether everything fits a screen of this width without being pushed sideways. */
 export async function overflowsAt(page: Page, width: number): Promise<boolean> {
   await page.setViewportSize({ width, height: 700 });
+  await page.waitForFunction((width) => innerWidth === width, width);
   return page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
 }
 

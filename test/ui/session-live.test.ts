@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import type { Backend, Told } from './sessions-backend.ts';
 import { clipboard, stage } from './sessions-scene.ts';
 import { ago, bar, minute, oneTurn, prepareThree, row, rows, story, turnId } from './stories.ts';
+import { told } from './told.ts';
 
 const scene = await stage();
 
@@ -108,6 +109,11 @@ scene(
   async (t, { page, backend }) => {
     await page.locator('.connection.live').waitFor();
     await row(page, 'turn_100').first().waitFor();
+    // When the second of them is shown, what the page fetches anew because its stream has just begun has come, too.
+    for (const text of ['before the pause 1', 'before the pause 2']) {
+      backend.tell('thread_l', [thought(text)]);
+      await row(page, text).waitFor();
+    }
     await page.keyboard.press('p');
     await page.getByRole('button', { name: /^Go on/ }).waitFor();
     backend.tell('thread_l', [thought('while paused 1'), thought('while paused 2')]);
@@ -158,11 +164,13 @@ scene(
       { ph: 'X', args: { result: /The needle/ } },
     );
     await page.locator('.menu summary').click();
+    const commandCopied = told(page, 'Command copied.');
     await page.getByRole('button', { name: 'Copy as curl' }).click();
-    await page.getByText('Command copied.').waitFor();
+    await commandCopied;
     t.notMatch(await clipboard(page), backend.token);
+    const eventsCopied = told(page, '9 events copied.');
     await page.getByRole('button', { name: 'Copy as JSON' }).click();
-    await page.getByText('9 events copied.').waitFor();
+    await eventsCopied;
     t.equal((JSON.parse(await clipboard(page)) as unknown[]).length, 9);
   },
 );

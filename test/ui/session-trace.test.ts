@@ -2,6 +2,7 @@
 import { axe, overflowsAt, smallTargets } from './scene.ts';
 import { clipboard, stage } from './sessions-scene.ts';
 import { ago, bar, minute, prepareThree, row, rows, selectedText, story } from './stories.ts';
+import { told } from './told.ts';
 
 const scene = await stage();
 
@@ -181,6 +182,7 @@ scene(
     await bar(page, 'Exec').locator('.what').click();
     await page.locator('.detail pre', { hasText: 'The needle.' }).waitFor();
     t.match(await page.locator('.detail .fact-list').textContent(), /Took1\.00 s.*TypeTool|Took1\.00 s/);
+    await page.locator('.whole').nth(1).waitFor();
     t.same(
       await page.locator('.whole h3 code').allTextContents(),
       ['tool.started', 'tool.failed'],
@@ -188,17 +190,20 @@ scene(
     );
     await page.locator('.whole').first().getByText('As it was recorded').click();
     await page.locator('.json').first().getByText('arguments').waitFor();
+    const eventCopied = told(page, 'Event copied.');
     await page.locator('.whole').last().getByRole('button', { name: 'JSON' }).click();
-    await page.getByText('Event copied.').waitFor();
+    await eventCopied;
     const copied = JSON.parse(await clipboard(page)) as { type: string; data: { result: string } };
     t.match(copied, { type: 'tool.failed', data: { result: /needle/ } });
+    const commandCopied = told(page, 'Command copied.');
     await page.locator('.whole').last().getByRole('button', { name: 'curl' }).click();
-    await page.getByText('Command copied.').waitFor();
+    await commandCopied;
     const command = await clipboard(page);
     t.match(command, `${backend.origin}/DashBoard/api/sessions/thread_b/events/`);
     t.notMatch(command, backend.token);
+    const linkCopied = told(page, 'Link copied.');
     await page.locator('.whole').last().getByRole('button', { name: 'Link' }).click();
-    await page.getByText('Link copied.').waitFor();
+    await linkCopied;
     t.match(await clipboard(page), /#\/sessions\/thread_b\?.*event=\d+/);
 
     const path = `GET /dashboard/api/sessions/thread_b/events/${backend.sessions.get('thread_b')?.events[2]?.id}`;

@@ -306,7 +306,8 @@ export async function startBackend(
   const failed: unknown[] = [];
   const server = createServer((request, response) => {
     answer(request, response).catch((error: unknown) => {
-      failed.push(error);
+      // The page gives up requests whose answer it does not want any more.
+      if ((error as NodeJS.ErrnoException).code !== 'ECONNRESET') failed.push(error);
       response.destroy();
     });
   });

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { DashboardSession, EventSummary } from '../../src/protocol/index.ts';
 
 const shortChars = 200;
+const heartbeatMs = 5_000;
 
 /** An event as a test writes it; types that this version does not know are allowed. */
 export interface Told {
@@ -113,7 +114,12 @@ export class Stream {
     else if (at >= 0) for (const { frame } of this.#kept.slice(at + 1)) response.write(frame);
     else response.write(`id: ${this.#boot}-${this.#count}\nevent: stream.gap\ndata: {}\n\n`);
     this.readers.add(response);
-    response.on('close', () => this.readers.delete(response));
+    // As a server does: a stream that is silent for long is taken for dead, and connected anew.
+    const heartbeat = setInterval(() => response.write(':\n\n'), heartbeatMs);
+    response.on('close', () => {
+      clearInterval(heartbeat);
+      this.readers.delete(response);
+    });
   }
 
   /** Cuts every connection; `forget` also makes ids of before unknown, as after a restart. */

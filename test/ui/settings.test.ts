@@ -4,6 +4,7 @@ import t from 'tap';
 import { settingsJsonSchema } from '../../src/config/index.ts';
 import { faultOf, issuesOf, kindOf, type Schema, search, sectionsOf } from '../../src/ui/views/settings/model.ts';
 import { axe, stage } from './scene.ts';
+import { told } from './told.ts';
 import type { WorkspaceBackend } from './workspace-backend.ts';
 
 const scene = await stage();
@@ -98,8 +99,9 @@ scene(
     }
     t.match(await field(page, 'Telemetry.Headers').textContent(), 'only your own config.json decides it');
     await page.getByRole('button', { name: 'Save 4 changes' }).waitFor();
+    const saved = told(page, 'Settings saved.');
     await page.keyboard.press('Control+s');
-    await page.getByText('Settings saved.').waitFor();
+    await saved;
     t.same(backend.bodies, [
       {
         method: 'PUT',
@@ -116,6 +118,7 @@ scene(
       },
     ]);
     await page.locator('.banner', { hasText: 'once the agent server has been started again' }).waitFor();
+    await field(page, 'Model').locator('.origin', { hasText: 'this workspace' }).waitFor();
     t.match(await field(page, 'Model').textContent(), 'this workspace');
   },
 );
@@ -143,14 +146,24 @@ scene(
   { at: '/settings', prepare: fill },
   async (t, { page, backend }) => {
     await control(page, 'Model').fill('gpt-z');
-    backend.state.config = { ...backend.state.config, revision: 'r2' };
+    const theirs = { MaxToolCallRounds: 51 };
+    const { effective } = backend.state.config;
+    backend.state.config = {
+      ...{ ...backend.state.config, revision: 'r2', workspace: theirs },
+      effective: { ...effective, ...theirs },
+    };
     await page.getByRole('button', { name: 'Save 1 change' }).click();
     await page.getByRole('alert').getByText('The file has changed meanwhile').waitFor();
     await page.getByRole('button', { name: 'Read the file again' }).click();
     await page.getByRole('alert').waitFor({ state: 'detached' });
+    // The file has been read when what it says now is shown.
+    await page.waitForFunction(
+      () => (document.getElementById('setting-MaxToolCallRounds') as HTMLInputElement | null)?.value === '51',
+    );
     t.equal(await control(page, 'Model').inputValue(), 'gpt-z');
+    const saved = told(page, 'Settings saved.');
     await page.getByRole('button', { name: 'Save 1 change' }).click();
-    await page.getByText('Settings saved.').waitFor();
+    await saved;
   },
 );
 
@@ -160,8 +173,9 @@ scene(
   async (t, { page, backend }) => {
     await field(page, 'MaxToolCallRounds').getByRole('button', { name: 'Reset' }).click();
     t.equal(await control(page, 'MaxToolCallRounds').inputValue(), '100', 'what will hold without it');
+    const saved = told(page, 'Settings saved.');
     await page.getByRole('button', { name: 'Save 1 change' }).click();
-    await page.getByText('Settings saved.').waitFor();
+    await saved;
     t.match(backend.bodies.at(-1)?.body, { set: { MaxToolCallRounds: null } });
   },
 );

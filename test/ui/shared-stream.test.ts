@@ -108,6 +108,8 @@ function stage() {
         signal: abort.signal,
         read: server.read,
         retain: () => 'yes',
+        // Nobody is taken for silent because the machine is slow.
+        patience: { answerMs: 600_000, silenceMs: 600_000 },
         onEvents: (events) => {
           told.push(...events.map(({ data }) => data));
           wake();

@@ -24,6 +24,7 @@ import { answerProof } from '../prove.ts';
 
 export const token = 'test-token-0123456789';
 export const workspacePath = '/home/ada/projects/demo';
+const heartbeatMs = 5_000;
 
 const types: Record<string, string> = {
   '.html': 'text/html; charset=utf-8',
@@ -75,7 +76,12 @@ class Stream {
     if (!isKnown) response.write(`id: ${id}\nevent: stream.gap\ndata: {}\n\n`);
     else if (lastEventId !== undefined) for (const frame of this.#frames.slice(at + 1)) response.write(frame.text);
     this.readers.add(response);
-    response.on('close', () => this.readers.delete(response));
+    // As a server does: a stream that is silent for long is taken for dead, and connected anew.
+    const heartbeat = setInterval(() => response.writableEnded || response.write(':\n\n'), heartbeatMs);
+    response.on('close', () => {
+      clearInterval(heartbeat);
+      this.readers.delete(response);
+    });
   }
 
   /** Cuts every connection; `forget` also makes ids of before unknown, as after a restart. */
