@@ -107,7 +107,7 @@ t.test('every line of a parsed diff is the line of that number in that file', as
       const named = new Set(files.flatMap((file) => [file.path, oldNameOf(file)]));
       return changed.every((name) => named.has(name)) && [...named].every((name) => name in before || name in after);
     }),
-    { numRuns: 60 },
+    { numRuns: 120 },
   );
   t.ok(lines > 200, 'there was something to compare');
 });
@@ -163,7 +163,7 @@ t.test('a text that was copied from a file is anchored at exactly that text, or 
       }
       return true;
     }),
-    { numRuns: 60 },
+    { numRuns: 120 },
   );
   t.ok(seen.inline > 100, `inline ${seen.inline}, not at a line ${seen.outside}, errors ${seen.ambiguous}`);
 });

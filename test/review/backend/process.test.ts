@@ -87,7 +87,7 @@ t.test(
     await stream.text().catch(() => '');
     t.notOk(existsSync(join(here.state, 'backend.db-wal')), 'the database was closed');
     await t.rejects(ask(url, '/health'));
-    t.notMatch(stderr, /bug|could not be ended/);
+    t.notMatch(stderr.replaceAll(here.home, ''), /bug|could not be ended/);
   },
 );
 
@@ -213,7 +213,8 @@ t.test('a request that is in flight when it is told to end is answered', async (
     },
   });
   slow.on('response', (response) => answer.resolve(response.statusCode ?? 0)).on('error', answer.reject);
-  slow.write(pull.slice(0, 20));
+  // It is on its way before somebody else asks and is answered.
+  await new Promise((resolve) => slow.write(pull.slice(0, 20), resolve));
   await ask(url, '/health');
   await pause(100);
   backend.child.kill('SIGTERM');

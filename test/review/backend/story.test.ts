@@ -110,6 +110,7 @@ t.test('a pull request that is opened is synced, queued and begun; what came of 
   t.match(run, { number: 7, trigger: 'auto', error: { code: 'baseWorkspaceNotGitRepository' } });
   t.match(git.asked, [{ number: 7, headSha: run.headSha, runId: run.runId }]);
   t.ok(pull);
+  await until(async () => ((await ask('/api/v1/deliveries')).rows[0]?.outcome === 'queued' ? undefined : true));
   t.match((await ask('/api/v1/deliveries')).rows, [{ deliveryId: 'd-1', outcome: 'processed' }]);
   t.match(await ask('/api/v1/status'), { source: { state: 'ready' }, deadJobs: 0 });
   t.notMatch(log.join(''), secret);

@@ -29,7 +29,7 @@ export interface Fault {
   readonly headers?: Readonly<Record<string, string>>;
   readonly delayMs?: number;
   readonly until?: Promise<unknown>;
-  /** Called when a request has come to the place where it is held. */
+  /** Called when a request has come to the place where it is held, or hangs. */
   readonly onHeld?: () => void;
 }
 
@@ -130,6 +130,7 @@ export async function act(fault: Fault, response: ServerResponse, body: string):
       return true;
     case 'hang':
     case 'hangAfter':
+      fault.onHeld?.();
       return true;
     case 'slow':
       await new Promise((resolve) => setTimeout(resolve, fault.delayMs));

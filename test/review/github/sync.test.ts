@@ -1,7 +1,7 @@
 import t from 'tap';
 import type { StoredItem } from '../../../src/review/store/index.ts';
 import { rateLimits } from '../forge/index.ts';
-import { storedRepository, world } from './harness.ts';
+import { storedRepository, timeLimits, world } from './harness.ts';
 
 const id = { owner: 'acme', name: 'shop', repositoryKey: 'github:github.com/acme/shop' };
 
@@ -100,16 +100,27 @@ t.test('after a failure in the middle everything is looked at again', async (t) 
 });
 
 t.test('what reads is tried again by itself', async (t) => {
-  const { forge, source } = await world(t, { requestTimeoutMs: 1_000 });
+  const { forge, source } = await world(t);
+  const { reach: onHeld } = timeLimits(t);
   const matches = (_: string, path: string) => path.endsWith('/pulls/7');
   for (const kind of ['cutBefore', 'hang', 'cutBody'] as const) {
-    forge.faults.add({ kind, matches });
+    forge.faults.add({ kind, matches, onHeld });
     t.match(await source.readPull(id, 7), { number: 7 }, kind);
   }
   forge.faults.add({ kind: 'status', status: 502, times: 2, matches });
   t.match(await source.readPull(id, 7), { number: 7 });
-  forge.faults.add({ kind: 'hang', times: 9, matches });
+  forge.faults.add({ kind: 'hang', times: 9, matches, onHeld });
   await t.rejects(source.readPull(id, 7), { code: 'timedOut', isRetryable: true });
+});
+
+t.test('a request that gets no answer runs out of time', async (t) => {
+  const { forge, another } = await world(t);
+  // Every request hangs: however long each takes, the limit is what ends it.
+  forge.faults.add({ kind: 'hang', times: Number.POSITIVE_INFINITY });
+  await t.rejects(another({}, { requestTimeoutMs: 200, retries: 0 }).readPull(id, 7), {
+    code: 'timedOut',
+    message: /within 200 ms/,
+  });
 });
 
 t.test('an answer that is not GitHub’s is refused', async (t) => {

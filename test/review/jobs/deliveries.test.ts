@@ -70,7 +70,8 @@ t.test(
   async (t) => {
     const world = await scene(t);
     const deliver = intakeOf(t, world);
-    world.forge.readFailures.push(unreachable());
+    // Not tried again by itself before the test has looked.
+    world.forge.readFailures.push(unreachable(600_000));
     await deliver('pull_request', pullPayload('opened'));
     while (world.forge.reads === 0) await world.idle();
     await world.idle();

@@ -63,18 +63,25 @@ t.test('a lease is renewed for as long as the work lasts', async (t) => {
   const { promise: end, resolve: finish } = Promise.withResolvers<void>();
   const begun = Promise.withResolvers<void>();
   let times = 0;
-  const { store, lane } = await laneOn(
+  const { subject, store, lane } = await laneOn(
     t,
     async () => {
       times += 1;
       begun.resolve();
       await end;
     },
-    { leaseMs: 2_500, renewMs: 50 },
+    { leaseMs: 60_000, renewMs: 50 },
   );
   await store.enqueueJob(job('long'));
   await begun.promise;
-  await new Promise((resolve) => setTimeout(resolve, 3_000));
+  // Three times half of the lease: it would have run out.
+  for (let half = 0; half < 3; half += 1) {
+    await subject.sql('update jobs set "dueAt" = "dueAt" - 30000');
+    const [passed] = await subject.sql('select "dueAt" from jobs');
+    const isRenewed = async () =>
+      Number((await subject.sql('select "dueAt" from jobs'))[0]?.['dueAt']) > Number(passed?.['dueAt']);
+    while (!(await isRenewed())) await new Promise((resolve) => setTimeout(resolve, 5));
+  }
   t.same(await store.claimJobs('two', ['delivery'], 5, 1_000), [], 'nobody else gets it');
   finish();
   while (lane.running > 0) await new Promise((resolve) => setTimeout(resolve, 5));

@@ -89,6 +89,8 @@ t.test('a head that moves on while it is fetched is read again, three times at m
   t.equal(world.forge.reads, 3);
   t.match(world.forge.of('review'), [{ request: { commitId: 'head-1++' } }], 'who asked hears of what is there');
   moves = 99;
+  // The next attempt would read again.
+  world.settings = { ...world.settings, AgentServer: { ...world.settings.AgentServer, RetryBackoffSeconds: 300 } };
   const again = await world.dispatch('mention');
   await world.until(async () => (await world.run(again)).attempt > 1);
   t.equal(world.forge.reads, 3 + 4);

@@ -60,7 +60,7 @@ async function pastTheStore(file: string, text: string): Promise<readonly Record
     try {
       return sqlite.prepare(text).all();
     } catch (error) {
-      if ((error as { errcode?: number }).errcode !== busy) throw error;
+      if (((error as { errcode?: number }).errcode ?? 0) % 256 !== busy) throw error;
     } finally {
       sqlite.close();
     }

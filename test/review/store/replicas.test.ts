@@ -35,6 +35,14 @@ async function heard(child: ChildProcess, lines = Number.POSITIVE_INFINITY): Pro
   return all;
 }
 
+/** A statement that a killed process has sent may still be carried out: waits until the server knows that it is gone. */
+async function areGone({ kind, sql }: Subject, workers: readonly string[]): Promise<void> {
+  if (kind === 'sqlite') return;
+  const names = workers.map((owner) => `'oratorio ${owner}'`).join(', ');
+  const left = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND application_name IN (${names})`;
+  while ((await sql(left)).length > 0) await pause(20);
+}
+
 async function fill(store: ReviewStore, count: number, keys: number): Promise<void> {
   for (let from = 0; from < count; from += 100) {
     const numbers = Array.from({ length: Math.min(100, count - from) }, (_, index) => from + index);
@@ -121,6 +129,7 @@ onBoth(
     const children = ['first', 'second'].map((owner) => startWorker(t, subject, { owner, mode: 'intake' }));
     const said = await Promise.all(children.map((child) => heard(child, 20 + Math.floor(Math.random() * 200))));
     for (const child of children) t.equal(child.signalCode, 'SIGKILL', 'it did not end by itself');
+    await areGone(subject, ['first', 'second']);
     t.equal((await subject.sql('SELECT * FROM "schemaVersion"')).length, 1);
     const accepted = said.flat();
     const kept = new Set((await subject.sql('SELECT "deliveryId" FROM "deliveries"')).map((row) => row['deliveryId']));
@@ -140,6 +149,7 @@ onBoth(t, 'kill -9 in the middle of work: all is done, nothing after its complet
   await fill(store, count, count);
   const children = ['a', 'b'].map((owner) => startWorker(t, subject, { owner, mode: 'work' }));
   const said = await Promise.all(children.map((child) => heard(child, 10 + Math.floor(Math.random() * 150))));
+  await areGone(subject, ['a', 'b']);
   // Nobody is left who could hold one.
   await subject.sql('UPDATE "jobs" SET "dueAt" = 1');
   const lines = said.flat();
