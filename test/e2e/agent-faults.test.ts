@@ -203,7 +203,8 @@ t.test('an upstream that', async (t) => {
   const { place, workspace, upstream } = await troubled(
     t,
     (request) => faults[lastWords(request).words]?.script ?? obedient(request),
-    { UpstreamIdleMs: 1_000 },
+    // Long enough for an answer of a busy machine to begin, and to go on.
+    { UpstreamIdleMs: 10_000 },
   );
   const { chat, url } = await startApi(place, workspace);
   const client = await connect(t, workspace);
@@ -405,6 +406,10 @@ t.test('a client of the chat API that vanishes while its approval is waited for'
   leaving.abort();
   t.equal(await gone, 'gone');
   await eventually(async () => (await pending()).length === 0 || undefined, 'nothing is waited for any more');
+  await eventually(async () => {
+    const { activeTurns } = (await (await fetch(`${url}/v1/health`)).json()) as { activeTurns: number };
+    return activeTurns === 0 || undefined;
+  }, 'the turn has ended');
   const late = await fetch(`${url}/v1/approvals/${asked?.id}`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
@@ -557,7 +562,7 @@ t.test('commands that do not want to end', async (t) => {
     const text = orders({
       toolCalls: [
         toolCall('Exec', { command: `setsid sh -c "${stubborn}" & nohup sleep 1000 & echo ended` }),
-        toolCall('Exec', { command: 'yes "a line of a flood"', timeoutMs: 300 }),
+        toolCall('Exec', { command: 'yes "a line of a flood"', timeoutMs: 5_000 }),
       ],
     });
     const turn = await runTurn(client, threadId, text);

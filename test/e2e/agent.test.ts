@@ -245,6 +245,8 @@ t.test(
       (await scanProcesses())
         .filter((entry) => !entry.zombie && carries(entry, lock.incarnation))
         .map(({ pid }) => pid);
+    // A process that is just becoming its program has no environment for a moment.
+    await eventually(async () => (await carriers()).length >= 4 || undefined, 'all of the command can be seen');
     t.ok((await carriers()).length >= 4, 'the server and three processes of its command carry its marker');
     process.kill(first.pid ?? 0, 'SIGKILL');
     const second = await eventually(async () => {

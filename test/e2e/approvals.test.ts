@@ -12,7 +12,7 @@ import { answered, startMockUpstream, type UpstreamRequest } from '../fixtures/u
 import type { TestConfig } from '../hub/harness.ts';
 import { command, makePlace, oratorio, type Place } from './harness.ts';
 
-t.setTimeout(300_000);
+t.setTimeout(600_000);
 if (!hasTerminals()) t.bailout('There is no `script` of util-linux: apt-get install bsdutils');
 
 /** A model that runs the one command that the user's prompt ends in, as JSON, and then says `text`. */

@@ -10,6 +10,25 @@ import { command, oratorio, oratorioJson } from './harness.ts';
 
 const { scene, end } = theatre();
 
+interface Cut {
+  wasCut: Promise<void>;
+}
+
+/** From now on the page notes by itself that its connection is cut: that may be over before anybody looks. */
+const watchForCut = (page: Page) =>
+  page.evaluate(() => {
+    (globalThis as unknown as Cut).wasCut = new Promise((resolve) => {
+      const look = () => {
+        if (!document.querySelector('.connection.reconnecting')) return;
+        observer.disconnect();
+        resolve();
+      };
+      const observer = new MutationObserver(look);
+      observer.observe(document, { subtree: true, childList: true, attributeFilter: ['class'] });
+    });
+  });
+const untilCut = (page: Page) => page.evaluate(() => (globalThis as unknown as Cut).wasCut);
+
 const names = (page: Page) => page.locator('.c-name a').allTextContents();
 
 scene('two tabs outlive `kill -9` of the agent server: same address, nothing twice', {}, async (t, stage) => {
@@ -21,10 +40,14 @@ scene('two tabs outlive `kill -9` of the agent server: same address, nothing twi
   const address = tabs[0]?.url();
 
   const { pid } = await hub.client.byWorkspace(workspacePath);
+  for (const tab of tabs) await watchForCut(tab);
   process.kill(pid ?? 0, 'SIGKILL');
-  for (const tab of tabs) await tab.locator('.connection.reconnecting').first().waitFor();
+  for (const tab of tabs) await untilCut(tab);
   for (const tab of tabs) await tab.locator('.connection.live').waitFor();
-  const revived = await hub.client.byWorkspace(workspacePath);
+  const revived = await eventually(async () => {
+    const now = await hub.client.byWorkspace(workspacePath);
+    return now.state === 'running' && now.pid !== pid ? now : undefined;
+  }, 'the Hub has revived it');
   t.not(revived.pid, pid);
 
   const again = await clientOf(t, hub.client, workspacePath, approver('accept'));
@@ -53,8 +76,11 @@ scene('the Hub page lights up the states of ensure, kill and recovery in their o
     'the Hub has revived it',
   );
   await isLit('running');
-  const told = await log.textContent();
-  const steps = ['PROCESS.EXITED', 'PROCESS.SPAWNED'].map((event) => (told ?? '').lastIndexOf(event));
+  const told = await eventually(async () => {
+    const text = (await log.textContent()) ?? '';
+    return text.lastIndexOf('PROCESS.SPAWNED') > text.lastIndexOf('PROCESS.EXITED') ? text : undefined;
+  }, 'the log tells of the new process after the end');
+  const steps = ['PROCESS.EXITED', 'PROCESS.SPAWNED'].map((event) => told.lastIndexOf(event));
   t.ok(
     steps.every((at) => at >= 0),
     'the log tells of the end and of the new process',
@@ -106,6 +132,7 @@ scene('name and password open the dashboard, a wrong one does not', login, async
   await password.fill('correct horse');
   await password.press('Enter');
   await page.locator('.connection.live').waitFor();
+  await page.locator('input[type=password]').waitFor({ state: 'detached' });
   t.equal(await page.locator('input[type=password]').count(), 0);
 });
 
@@ -141,6 +168,7 @@ scene(
     const page = await context.newPage();
     await page.goto(`${address}#token=${dashboardToken(place.home, canonicalWorkspacePath)}&at=/sessions`);
     await sessionRow(page, 'Long ago').getByText('Completed').waitFor();
+    await page.getByRole('button', { name: 'Delete all…', disabled: true }).waitFor();
     t.ok(await page.getByRole('button', { name: 'Delete all…' }).isDisabled());
     const headers = { authorization: `Bearer ${dashboardToken(place.home, canonicalWorkspacePath)}` };
     const refused = await fetch(new URL('/api/sessions', address), { method: 'DELETE', headers });

@@ -178,6 +178,7 @@ t.test('regression: C1 a clone with everything hostile gets nothing from any com
     const { sessionId } = await editor.agent.request('session/new', { cwd: clone, mcpServers: [] });
     await editor.agent.request('session/prompt', { sessionId, prompt: [{ type: 'text', text: temptation() }] });
     t.equal(editor.asked.length, 2, 'a person is asked: for the command, and for the file that a link leads out to');
+    await eventually(() => /oratorio trust/.test(stderr) || undefined, 'standard error names the command');
     t.match(stderr, /oratorio trust/);
     nothingHappened(t, scene, 'acp');
     await t.rejects(

@@ -2,7 +2,7 @@
  * The page of a real Hub in a real browser, while real agent servers start, die and come back. With
  * `ORATORIO_SCREENSHOTS=1` it also takes the pictures of the README (`docs/images/`).
  */
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Browser, Page } from 'playwright-core';
@@ -124,14 +124,19 @@ onPage('states light up: ensure, kill -9, back-off, running again', async (t, { 
 
   await forget(page);
   process.kill(pid ?? 0, 'SIGKILL');
-  await isLit(page, 'exited.backingOff');
+  await eventually(
+    async () => inOrder(await litSoFar(page), ['exited.backingOff', 'running']) || undefined,
+    'it backs off, then it runs',
+  );
   await isLit(page, 'running');
   const seen = await litSoFar(page);
   t.ok(inOrder(seen, ['exited.backingOff', 'starting', 'running']), seen.join(' → '));
   const revived = await hub.client.byWorkspace(workspacePath);
   t.match(await page.locator('.facts').textContent(), `PID${revived.pid}`);
   t.not(revived.pid, pid);
-  t.match((await eventsOf(page)).join(' '), /PROCESS\.EXITED.*after\(backoff\).*PROCESS\.SPAWNED.*done\(readiness\)/);
+  const story = /PROCESS\.EXITED.*after\(backoff\).*PROCESS\.SPAWNED.*done\(readiness\)/;
+  await eventually(async () => story.test((await eventsOf(page)).join(' ')) || undefined, 'the log tells all of it');
+  t.match((await eventsOf(page)).join(' '), story);
   const flashed = await flashedSoFar(page);
   for (const event of ['PROCESS.EXITED', 'PROCESS.SPAWNED', 'done(readiness)']) t.ok(flashed.includes(event), event);
 
@@ -169,6 +174,13 @@ onPage('start, restart and stop from the page; a reload keeps the session', asyn
   await select(page, 'atelier');
   await isLit(page, 'running');
   await forget(page);
+  // A command that does not want to end keeps the server from ending before the page has drawn that it is asked to.
+  const client = await AppServerClient.connect(first.endpoints['appServerWebSocket'] ?? '', {
+    onRequest: () => ({ decision: 'accept' }),
+  });
+  t.teardown(() => client.close());
+  await say(client, workspacePath, "run: trap '' TERM; touch begun; while :; do sleep 0.1; done");
+  await eventually(() => existsSync(join(workspacePath, 'begun')) || undefined, 'the command runs');
   await press(page, 'Restart');
   await eventually(async () => inOrder(await litSoFar(page), ['stopping', 'running']) || undefined, 'it restarts');
   const second = await eventually(async () => {
@@ -283,6 +295,7 @@ onPage(
     const turn = await say(client, workspacePath, 'run: echo it is done');
     await isLit(turns, 'awaitingApproval');
     t.match((await turns.locator('[role=treeitem] b').allTextContents()).join(), /turn_001 · /);
+    await turns.locator('.facts', { hasText: /pending1/i }).waitFor();
     t.match(await turns.locator('.facts').textContent(), /pending1/i);
     approve({ decision: 'accept' });
     t.match(await answerOf(turn), /it is done/);

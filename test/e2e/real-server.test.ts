@@ -317,9 +317,12 @@ t.test('no secret is where it must not be (DESIGN §4)', async (t) => {
 
   const processes = processesUnder(place.root);
   t.equal(processes.length, 2);
-  const logs = readdirSync(join(place.home, 'hub'), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.name.endsWith('.log'))
-    .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'utf8'));
+  const logs = await eventually(() => {
+    const texts = readdirSync(join(place.home, 'hub'), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.name.endsWith('.log'))
+      .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'utf8'));
+    return /serving[\s\S]*serving/.test(texts.join('')) ? texts : undefined;
+  }, 'the logs tell of all starts');
   t.match(logs.join(''), /serving[\s\S]*serving/, 'the logs tell of all starts');
   await eventually(() => inspection.text.split('event: transition').length > 10 || undefined, 'transitions are told');
   const places: Record<string, string> = {

@@ -9,6 +9,7 @@ import t, { type Test } from 'tap';
 import { startPostgres } from '../review/postgres.ts';
 import {
   Crash,
+  changeSetting,
   commentsOf,
   ends,
   reviewsOf,
@@ -41,8 +42,8 @@ const options: SceneOptions = {
       GlobalMaxActiveRuns: atOnce,
       MaxActiveRunsPerRepository: atOnce,
       MaxActiveRunsPerSource: atOnce,
-      // Long enough to be caught in.
-      RetryBackoffSeconds: 8,
+      // Long enough to be caught in, and for all that comes before the kill.
+      RetryBackoffSeconds: 20,
       MaxRunAttempts: 5,
     },
     // Two writes more for each review.
@@ -58,11 +59,14 @@ async function crashAtWork(scene: Scene, first: number, victim: Victim): Promise
   await crash.publishing('before');
   await crash.backingOff();
   await crash.preparing();
+  // On a busy machine the one that publishes has made room by now: the next one has to wait all the same.
+  await changeSetting(scene, 'AgentServer', 'GlobalMaxActiveRuns', atOnce - 1);
   await crash.queued();
   const told = crash.told(drafting.number, 'drafting');
   drafting.letGo();
   await told;
   await crash.kill(victim);
+  await changeSetting(scene, 'AgentServer', 'GlobalMaxActiveRuns', atOnce);
   return crash;
 }
 

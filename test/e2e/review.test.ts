@@ -278,9 +278,13 @@ async function nothingIsLeft(t: Test, scene: Scene): Promise<void> {
 }
 
 /** Each replica was handed each delivery, and one of them took it. */
-async function tookEachOnce(t: Test, { api, forge }: Scene): Promise<void> {
-  const { body } = await api.call('GET', '/deliveries?limit=200');
-  const { rows } = body as { rows: { deliveryId: string; redeliveries: number }[] };
+async function tookEachOnce(t: Test, { api, forge, until }: Scene): Promise<void> {
+  // The forge has the answer of the faster one.
+  const rows = await until('each replica was handed each delivery', async () => {
+    const { body } = await api.call('GET', '/deliveries?limit=200');
+    const { rows } = body as { rows: { deliveryId: string; redeliveries: number }[] };
+    return rows.length >= forge.deliveries.length && rows.every(({ redeliveries }) => redeliveries > 0) && rows;
+  });
   t.strictSame(rows.map(({ deliveryId }) => deliveryId).sort(), forge.deliveries.map(({ guid }) => guid).sort());
   t.ok(rows.every(({ redeliveries }) => redeliveries > 0));
 }

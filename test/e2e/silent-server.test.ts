@@ -99,7 +99,7 @@ t.test(
     const chat = start(
       t,
       place,
-      ['chat', '--yes', '--workspace', workspace, 'run: echo begun; sleep 3; echo over'],
+      ['chat', '--yes', '--workspace', workspace, 'run: echo begun; sleep 10; echo over'],
       patient,
     );
     await chat.shows(/begun/);
