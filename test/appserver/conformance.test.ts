@@ -293,7 +293,7 @@ scenario(t, 'jobs and tasks: made, changed, run, looked at, removed', {}, async 
   t.match(await session.call('cron/run', { jobId }), { job: { state: 'running' } });
   await session.until('cron/stateChanged', (told) => told.job.recentRuns[0]?.status === 'completed');
 
-  const { task } = await session.call('automation/task/create', { prompt: 'echo once', enabled: false });
+  const { task } = await session.call('automation/task/create', { prompt: 'count to 1000', enabled: false });
   const { id: automationId } = task;
   t.match(await session.call('automation/task/list', {}), { tasks: [{ id: automationId, state: 'paused' }] });
   const renamed = await session.call('automation/update', { automationId, version: 1, change: { name: 'renamed' } });

@@ -73,7 +73,9 @@ t.test('regression: edge 19 127.0.0.1 and localhost with one port are one addres
     t.equal((await fetch(server.endpoints.dashboard ?? '')).status, 200);
     await server.close();
   }
-  const [one, other] = [await unusedPort(), await unusedPort()];
+  const one = await unusedPort();
+  let other = one;
+  while (other === one) other = await unusedPort();
   const apart = await serve(
     t,
     { Api: { Enabled: true, Port: one }, DashBoard: { Host: 'localhost', Port: other } },

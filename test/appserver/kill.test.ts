@@ -8,7 +8,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import type { Item, Turn } from '../../src/protocol/index.ts';
 import { carries, scanProcesses } from '../../src/supervise/scan.ts';
-import { Client, type Message, makeWorkspace, readLock, serving, spawnServer, stateOf, words } from './harness.ts';
+import {
+  Client,
+  eventually,
+  type Message,
+  makeWorkspace,
+  readLock,
+  serving,
+  spawnServer,
+  stateOf,
+  words,
+} from './harness.ts';
 
 const rounds = 20;
 
@@ -93,7 +103,11 @@ function heardOf(messages: readonly Message[]) {
   const grown = new Map<string, string>();
   const turns = new Set<string>();
   for (const { method = '', params } of messages) {
-    if (method === 'turn/started') turns.add(params.turn.id);
+    if (method === 'turn/started') {
+      turns.add(params.turn.id);
+      // Who comes in the middle of a turn is told how its texts stand, and then what is added to them.
+      for (const item of params.turn.items) grown.set(item.id, textOf(item));
+    }
     if (method === 'item/started') begun.set(params.item.id, params.item);
     if (method === 'item/completed') whole.set(params.item.id, params.item);
     if (/^item\/(agentMessage|reasoning|commandExecution)\/\w*delta$/i.test(method)) {
@@ -168,10 +182,15 @@ t.test(`${rounds} rounds`, async (all) => {
       const { threadId, turnId } = await reach(state, client);
       // The second time round the moment is anywhere near the state.
       if (round >= states.length) await sleep(randomInt(60));
-      const alive = await carriersOf(lock.incarnation ?? '');
+      // A process that is just becoming another program shows no environment for a moment.
+      const alive = await eventually(async () => {
+        const carriers = await carriersOf(lock.incarnation ?? '');
+        return carriers.length >= (state.processes ?? 0) ? carriers : undefined;
+      }, `${state.processes} processes`);
       t.ok(alive.length >= (state.processes ?? 0), `${alive.length} processes at this moment`);
       server.child.kill('SIGKILL');
       await Promise.all([server.ended, client.closed]);
+      const killedAt = Date.now();
       const dead = readLock(path)?.incarnation ?? '';
       t.equal(dead, lock.incarnation, 'the dead server’s address is still there');
 
@@ -184,7 +203,12 @@ t.test(`${rounds} rounds`, async (all) => {
       const turn = thread.turns.at(-1);
       t.equal(turn.id, turnId);
       const end = client.messages.find(({ method, params }) => /^turn\/c/.test(method) && params.turn.id === turnId);
+      // An end is written, then told: killed between the two, the server has ended the turn and nobody has heard of it.
+      const hasEnded = turn.interruptedBy !== 'crash' && Date.parse(turn.completedAt) <= killedAt;
+      const ending =
+        state.name === 'cancelling' ? { status: 'cancelled', interruptedBy: 'user' } : { status: 'completed' };
       if (end) t.same(turn, end.params.turn, 'it had ended before');
+      else if (hasEnded) t.match(turn, ending, 'it had ended before, unheard');
       else t.match(turn, { status: 'cancelled', interruptedBy: 'crash', completedAt: String });
       t.same((await next.call('approval/list', {})).data, [], 'nobody waits for an answer');
       const { data } = await next.call('thread/list', {});

@@ -244,7 +244,7 @@ t.test('any parameters, any answers', async (t) => {
         return error.code === rpcErrors.threadNotFound.code;
       },
     ),
-    { numRuns: 150 },
+    { numRuns: 220 },
   );
   // Chance decides which; that nearly all do shows that the parameters are not merely refused.
   t.ok(succeeded.size > methods.length - 8, `${succeeded.size} of ${methods.length} methods succeeded`);

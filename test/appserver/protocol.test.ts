@@ -68,7 +68,10 @@ t.test('an answer comes before what it causes, and events come in order', async 
   const { thread } = await client.call('thread/start', {});
   await client.notification('thread/started');
   await client.call('turn/start', { threadId: thread.id, input: words('x') });
-  await client.notification('turn/completed');
+  await client.until(
+    ({ method, params }) => method === 'thread/runtimeChanged' && params.runtime.running === false,
+    'the thread is free again',
+  );
   const order = client.messages.map((message) => message.method ?? Object.keys(message.result)[0]);
   t.same(order, [
     'serverInfo',

@@ -92,7 +92,8 @@ function spawnStdio(t: Test): Run {
     stderr += text;
   });
   child.stdin.on('error', () => undefined);
-  const exited = once(child, 'exit').then(([code, signal]) => (code ?? signal) as number | NodeJS.Signals);
+  // What it has written is all there only then.
+  const exited = once(child, 'close').then(([code, signal]) => (code ?? signal) as number | NodeJS.Signals);
   t.teardown(async () => {
     child.kill('SIGKILL');
     await exited;

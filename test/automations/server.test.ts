@@ -34,11 +34,11 @@ t.test('one real run of each kind, at its time, with its result in the history',
   const client = await Client.ready(t, server.webSocketUrl);
   const other = await Client.ready(t, server.webSocketUrl);
   // Far enough from the next minute for both to be made before it begins.
-  await eventually(() => (Date.now() % 60_000 < 55_000 ? true : undefined), 'a minute that is not nearly over');
+  await eventually(() => (Date.now() % 60_000 < 45_000 ? true : undefined), 'a minute that is not nearly over');
   const next = new Date(Math.floor(Date.now() / 60_000) * 60_000 + 60_000);
   const schedules: readonly Schedule[] = [
     { kind: 'every', everyMs: 3_600_000, initialDelayMs: 300 },
-    { kind: 'at', at: new Date(Date.now() + 500).toISOString() },
+    { kind: 'at', at: new Date(Date.now() + 10_000).toISOString() },
     { kind: 'daily', time: next.toISOString().slice(11, 16), timeZone: 'UTC' },
     { kind: 'cron', expression: `${next.getUTCMinutes()} * * * *`, timeZone: 'UTC' },
   ];

@@ -221,7 +221,7 @@ t.test('silence is broken by chunks that say nothing', async (t) => {
   const answer = await post({ messages: [user('hi')], stream: true });
   t.equal(answer.status, 200, 'the head is there before the model has said a word');
   const body = reading(answer);
-  await body.until((text) => text.split('"delta":{}').length === 4);
+  await body.until((text) => text.split('"delta":{}').length >= 4);
   held.open();
   const text = await body.rest();
   const chunks = chunksOf(text);

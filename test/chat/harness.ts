@@ -140,7 +140,7 @@ export function reading(answer: Response) {
 
 /** Resolves once `condition` holds. */
 export async function eventually(condition: () => boolean, what: string): Promise<void> {
-  const deadline = Date.now() + 30_000;
+  const deadline = Date.now() + 120_000;
   while (!condition()) {
     if (Date.now() > deadline) throw new Error(`never happened: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 5));

@@ -125,6 +125,7 @@ t.test('one session is served one request after the other; too many that wait ar
   t.equal(refused.status, 429, 'one is served, sixteen wait');
   t.equal(refused.headers.get('x-should-retry'), 'false');
   t.equal((await refused.json()).error.code, 'session_busy');
+  await held.reached;
   t.equal(provider.requests.length, 1, 'nobody else is served meanwhile');
   held.open();
   let served = 0;
@@ -158,7 +159,7 @@ t.test('who came first is served first', async (t) => {
 t.test('who gives up while waiting leaves the line, and nothing of it happens', async (t) => {
   const held = gate();
   const provider = script([held, say('first')], say('third'));
-  const { post } = await chat(t, provider, { api: { DisconnectGraceMs: 0 } });
+  const { post, server } = await chat(t, provider, { api: { DisconnectGraceMs: 0 } });
   const headers = { 'x-session-id': 's' };
   const first = post({ messages: [user('first')] }, headers);
   await held.reached;
@@ -167,6 +168,7 @@ t.test('who gives up while waiting leaves the line, and nothing of it happens', 
   await new Promise((resolve) => setTimeout(resolve, 50));
   controller.abort();
   await t.rejects(second);
+  await eventually(() => server.stats().connections === 1, 'the server has noticed');
   const third = post({ messages: [user('third')] }, headers);
   await new Promise((resolve) => setTimeout(resolve, 50));
   held.open();

@@ -103,6 +103,8 @@ export class Stream {
   readonly #waiting = new Set<() => void>();
   #text = '';
   #isOver = false;
+  /** Why it broke off; an end without a reason has none. */
+  #failure: unknown;
   /** While it is set nothing is read. */
   #gate: Promise<void> = Promise.resolve();
   #open: () => void = () => undefined;
@@ -111,7 +113,7 @@ export class Stream {
     this.status = response.status;
     this.headers = response.headers;
     this.#abort = abort;
-    this.#read(response).catch(() => undefined);
+    void this.#read(response);
   }
 
   static async open(
@@ -169,7 +171,8 @@ export class Stream {
       };
       const check = () => {
         if (isEnough(this.records)) settle(resolve);
-        else if (this.#isOver) settle(() => reject(new Error(`the stream ended before: ${what}`)));
+        else if (this.#isOver)
+          settle(() => reject(new Error(`the stream ended before: ${what}`, { cause: this.#failure })));
       };
       this.#waiting.add(check);
       check();
@@ -189,6 +192,8 @@ export class Stream {
         if (!piece || piece.done) return;
         this.#take(piece.value);
       }
+    } catch (error) {
+      this.#failure = error;
     } finally {
       this.#isOver = true;
       for (const check of [...this.#waiting]) check();

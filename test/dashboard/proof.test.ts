@@ -90,6 +90,7 @@ t.test('a page says when another address leads to its server', async (t) => {
   const relay = await stealPort({ port: 0, relayTo: port });
   t.teardown(() => relay.close());
   const page = await browser.newPage();
+  page.setDefaultTimeout(180_000);
   await page.goto(`http://127.0.0.1:${relay.port}/DashBoard#token=${token}`);
   await page.getByText('The server does not listen at').waitFor();
   for (const { line, text } of relay.requests) {
@@ -103,6 +104,7 @@ t.test('a page that is open over a restart is let in again, unless its token was
   const { home, origin, begin, end } = await stage(t);
   const first = await begin();
   const page = await browser.newPage();
+  page.setDefaultTimeout(180_000);
   await page.goto(`${origin}/DashBoard#token=${first}`);
   await page.locator('.connection.live').waitFor();
   await end();

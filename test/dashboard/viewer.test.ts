@@ -9,7 +9,7 @@ import { Config } from '../../src/config/index.ts';
 import { openViewer } from '../../src/dashboard/index.ts';
 import { createLogger } from '../../src/log/index.ts';
 import { dashboardToken, dashboardTokenFile, watchedDashboardTokens } from '../../src/supervise/index.ts';
-import { makeWorkspace, stateOf, temporaryDirectory } from '../appserver/harness.ts';
+import { eventually, makeWorkspace, stateOf, temporaryDirectory } from '../appserver/harness.ts';
 import { unusedPort } from '../ports.ts';
 import { oratorio, request, Stream, scene } from './harness.ts';
 
@@ -34,6 +34,11 @@ t.test('beside a server that runs: everything new is seen, nothing can be change
   const { path, home, say } = await scene(t);
   const sessionKey = await say('think\nrun: echo one');
   const { url, token } = await view(t, path, home);
+  // What a turn leaves is written a moment after its end is told.
+  await eventually(async () => {
+    const { body } = await request(url, `/DashBoard/api/sessions/${sessionKey}/events`, { token });
+    return body.events.at(-1)?.type === 'turn.completed' || undefined;
+  }, 'all of the first turn is written');
   t.match(await request(url, '/dashboard/api/page', { token }), {
     status: 200,
     body: {

@@ -6,7 +6,7 @@ import { proveServer, ServerNotProvenError, type UnprovenReason } from '../../sr
 import { createProver, type HttpServer, keyIdOf, ownAuthorities, proofOf } from '../../src/http/index.ts';
 import { exchangeMessage, type ProofAnswer, proofPaths } from '../../src/protocol/index.ts';
 import { stealPort } from '../port-thief.ts';
-import { type Adapter, exchange, rawRequest, start } from './support.ts';
+import { type Adapter, exchange, patienceMs, rawRequest, start } from './support.ts';
 
 const token = 'a-token-of-forty-three-characters-0123456789';
 const earlier = 'the-token-of-the-start-before-0123456789abc';
@@ -59,11 +59,18 @@ for (const adapter of ['uws', 'node'] satisfies Adapter[]) {
     t.match(await ask({ nonce: nonce(), key: keyIdOf(earlier) }), { status: 200, body: { use: 'exchange' } });
     t.notMatch(JSON.stringify([answer, second]), token);
 
-    t.equal(await refused(proveServer({ role: 'dashboard', url, token })), undefined);
-    t.equal(await refused(proveServer({ role: 'dashboard', url, token: 'x'.repeat(43) })), 'unknownToken');
-    t.equal(await refused(proveServer({ role: 'dashboard', url, token: earlier })), 'wrongProof', 'not for requests');
-    t.equal(await refused(proveServer({ role: 'dashboard', url, token: 'short' })), 'weakToken');
-    t.equal(await refused(proveServer({ role: 'hub', url, token })), 'noRoute');
+    t.equal(await refused(proveServer({ timeoutMs: patienceMs, role: 'dashboard', url, token })), undefined);
+    t.equal(
+      await refused(proveServer({ timeoutMs: patienceMs, role: 'dashboard', url, token: 'x'.repeat(43) })),
+      'unknownToken',
+    );
+    t.equal(
+      await refused(proveServer({ timeoutMs: patienceMs, role: 'dashboard', url, token: earlier })),
+      'wrongProof',
+      'not for requests',
+    );
+    t.equal(await refused(proveServer({ timeoutMs: patienceMs, role: 'dashboard', url, token: 'short' })), 'weakToken');
+    t.equal(await refused(proveServer({ timeoutMs: patienceMs, role: 'hub', url, token })), 'noRoute');
   });
 
   t.test(`a malformed question gets 400, and the server goes on (${adapter})`, async (t) => {
@@ -98,10 +105,19 @@ for (const adapter of ['uws', 'node'] satisfies Adapter[]) {
     const thief = await stealPort({ port: 0, relayTo: port });
     t.teardown(() => thief.close());
     const stolen = `http://127.0.0.1:${thief.port}`;
-    t.equal(await refused(proveServer({ role: 'dashboard', url: stolen, token })), 'otherAddress');
+    t.equal(
+      await refused(proveServer({ timeoutMs: patienceMs, role: 'dashboard', url: stolen, token })),
+      'otherAddress',
+    );
+    // It is told by its standard output, the answer came over the network.
+    await thief.until(1);
     t.equal(thief.requests.length, 1);
     t.notMatch(thief.requests[0]?.text, token);
-    t.equal(await refused(proveServer({ role: 'dashboard', url, token })), undefined, 'directly it proves itself');
+    t.equal(
+      await refused(proveServer({ timeoutMs: patienceMs, role: 'dashboard', url, token })),
+      undefined,
+      'directly it proves itself',
+    );
   });
 }
 
@@ -116,10 +132,12 @@ t.test('an answer is compared with the address that the client asked', async (t)
   t.not(body.proof, proofOf(token, { ...claim, authority: `127.0.0.1:${thief.port}` }));
   t.not(body.proof, proofOf(token, { ...claim, role: 'backend' }), 'nor does it count for another kind of server');
   t.equal(
-    await refused(proveServer({ role: 'dashboard', url: `http://127.0.0.1:${thief.port}`, token })),
+    await refused(
+      proveServer({ timeoutMs: patienceMs, role: 'dashboard', url: `http://127.0.0.1:${thief.port}`, token }),
+    ),
     'wrongProof',
   );
-  t.equal(await refused(proveServer({ role: 'dashboard', url, token })), undefined);
+  t.equal(await refused(proveServer({ timeoutMs: patienceMs, role: 'dashboard', url, token })), undefined);
 });
 
 t.test('an answer without end is cut', async (t) => {
@@ -132,7 +150,7 @@ t.test('an answer without end is cut', async (t) => {
       },
     ],
   });
-  t.equal(await refused(proveServer({ role: 'dashboard', url, token })), 'wrongProof');
+  t.equal(await refused(proveServer({ timeoutMs: patienceMs, role: 'dashboard', url, token })), 'wrongProof');
 });
 
 t.test('a server answers only for addresses that lead nowhere else', async (t) => {

@@ -43,7 +43,11 @@ t.test('a Hub and its agent server are scraped, and both export: the restart aft
     resource: { 'service.name': 'oratorio-agent' },
   });
 
-  const agent = await scrape(agentMetrics, dashboardToken(home, record.canonicalWorkspacePath));
+  // The collector has the spans before the agent server has its answer.
+  const agent = await eventually(async () => {
+    const families = await scrape(agentMetrics, dashboardToken(home, record.canonicalWorkspacePath));
+    return (value(families, 'oratorio_telemetry_spans_total', { result: 'exported' }) ?? 0) >= 2 ? families : undefined;
+  }, 'the export is counted');
   t.strictSame(lint(agent), []);
   t.equal(value(agent, 'oratorio_agent_turns_total', { status: 'completed' }), 1);
   t.ok((value(agent, 'oratorio_agent_web_sockets') ?? 0) >= 1);

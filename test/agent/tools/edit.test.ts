@@ -235,7 +235,11 @@ t.test('a file that somebody else changes at the same moment is edited as it is 
   await review(edit, { path: 'f', oldText: 'two', newText: '2' }, workspace, { signal: once });
   t.equal(readFileSync(at('f'), 'utf8'), 'one 2 three');
 
-  const always = whenAboutToWrite(workspace, () => writeFileSync(at('f'), `one two ${Math.random()}`));
+  // Of another size every time: within one tick of the file system's clock nothing else tells two versions apart.
+  const always = whenAboutToWrite(workspace, () => {
+    times += 1;
+    writeFileSync(at('f'), `one two ${'x'.repeat(100 * times)}`);
+  });
   const { result } = await review(edit, { path: 'f', oldText: 'one', newText: '1' }, workspace, { signal: always });
   t.match(result, { isError: true, text: /^Error: f: oldText is not in the file|changed by somebody else/ });
   t.notMatch(readFileSync(at('f'), 'utf8'), /^1/);

@@ -289,7 +289,8 @@ t.test('a search that takes too long is ended and its process killed', onPosix, 
       skippedPaths: [],
       maxFileBytes: 1,
       signal: new AbortController().signal,
-      timeoutMs: 500,
+      // Within this time the script has to have written its id, on a busy machine too.
+      timeoutMs: 8_000,
     },
     { pattern: 'x', ignoreCase: false, include: () => true, nameGlobs: undefined, maxPerFile: 1, onMatch: () => true },
   );

@@ -8,7 +8,7 @@ export interface Target {
 
 /** Resolves once no turn runs on the server: `GET /v1/health` tells. */
 export async function untilIdle({ baseUrl }: Target): Promise<void> {
-  const deadline = Date.now() + 30_000;
+  const deadline = Date.now() + 120_000;
   for (;;) {
     const { activeTurns } = (await (await fetch(`${baseUrl}/health`)).json()) as { activeTurns: number };
     if (activeTurns === 0) return;

@@ -39,7 +39,10 @@ export async function startGateway(
   directory: string,
   options: Pick<CaddyfileOptions, 'host' | 'upstream' | 'timeouts'>,
 ): Promise<Gateway> {
-  const ports = { http: await unusedPort(), https: await unusedPort() };
+  const http = await unusedPort();
+  let https = await unusedPort();
+  while (https === http) https = await unusedPort();
+  const ports = { http, https };
   const text = gatewayText({ ...options, ports, acmeEmail: null, certificates: 'internal' });
   const caddy = await startCaddy(program, directory, { text, ready: certified });
   const root = join(directory, 'data', 'caddy', 'pki', 'authorities', 'local', 'root.crt');

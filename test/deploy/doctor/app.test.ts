@@ -1,5 +1,6 @@
 import t, { type Test } from 'tap';
 import type { DoctorOptions } from '../../../src/deploy/doctor/index.ts';
+import { unusedPort } from '../../ports.ts';
 import { Forge } from '../../review/forge/index.ts';
 import { ask, askFor, FakeEngine, makeStack, publicName, type StackOptions } from './harness.ts';
 
@@ -99,11 +100,12 @@ t.test('the webhook at GitHub is that of the gateway', async (t) => {
 t.test('deliveries that did not arrive are told with their codes and what they mean', async (t) => {
   const { forge, look } = await world(t);
   t.match(await look('ingress.deliveries'), { status: 'ok', saw: /nothing lately/ });
-  // Nobody listens there any more.
-  const gone = await new Forge().start();
-  forge.app.hook = { url: `${gone.url}/hook`, secret: 'x', contentType: 'json' };
+  const other = await new Forge().start();
+  t.teardown(() => other.stop());
+  forge.app.hook = { url: `${other.url}/hook`, secret: 'x', contentType: 'json' };
   await forge.deliver('ping', {});
-  await gone.stop();
+  // Nobody listens there.
+  forge.app.hook = { ...forge.app.hook, url: `http://127.0.0.1:${await unusedPort()}/hook` };
   await forge.deliver('ping', {});
   t.match(await look('ingress.deliveries'), {
     status: 'fail',

@@ -83,18 +83,20 @@ t.test('logs are told by service, without secrets, and followed through a restar
   await t.rejects(engines.followLogs(engine, stack, { since: '$(x)' }, tell, never), { code: 'invalidInput' });
   told.length = 0;
   const controller = new AbortController();
+  let restarted: Promise<void> | undefined;
   const following = engines.followLogs(
     engine,
     stack,
     { follow: true, services: ['backend'], pollMs: 200 },
     (line, service) => {
       tell(line, service);
-      if (told.length === 3) void engines.startServices(engine, stack, ['backend'], { recreate: true });
+      if (told.length === 3) restarted = engines.startServices(engine, stack, ['backend'], { recreate: true });
       if (told.length === 6) controller.abort();
     },
     controller.signal,
   );
   await following;
+  await restarted;
   t.equal(told.length, 6);
   t.match(fake.calls('logs', '--follow').at(-1)?.args, ['logs', '--follow', '--since']);
 });

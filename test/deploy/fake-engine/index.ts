@@ -133,9 +133,8 @@ export function fakeEngine(t: Test, scenario: FakeScenario = {}): FakeEngine {
     bin,
     env: { PATH: [bin, process.env['PATH'] ?? ''].join(delimiter), HOME: at('home') },
     calls: (...words) => {
-      const all = read('calls.jsonl')
-        .split('\n')
-        .filter((line) => line !== '');
+      // After the last line end is nothing, or what is just being written.
+      const all = read('calls.jsonl').split('\n').slice(0, -1);
       const calls = all.map((line): FakeCall => JSON.parse(line));
       return calls.filter(({ program: name, args }) => words.every((word) => name === word || args.includes(word)));
     },

@@ -38,12 +38,13 @@ function lock() {
   }
 }
 
+/** Also when it has just been released: the next one may have it already, and it is theirs then. */
 function isHeld() {
   try {
     process.kill(Number(readlinkSync(place('lock'))), 0);
     return true;
   } catch (error) {
-    return error.code !== 'ESRCH' && error.code !== 'ENOENT';
+    return error.code !== 'ESRCH';
   }
 }
 

@@ -16,6 +16,7 @@ import {
   readInstallation,
   usablePrivateKey,
 } from '../../../src/deploy/github/index.ts';
+import { unusedPort } from '../../ports.ts';
 import { Forge } from '../../review/forge/index.ts';
 
 async function start(t: Test, prefix = '') {
@@ -83,14 +84,8 @@ t.test('a delivery of which a later attempt arrived was not missed', async (t) =
   );
 });
 
-/** Where nobody listens any more. */
-async function nobody(): Promise<string> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return `http://127.0.0.1:${port}`;
-}
+/** Where nobody listens. */
+const nobody = async (): Promise<string> => `http://127.0.0.1:${await unusedPort()}`;
 
 /** Answers of our own, with a key that nobody checks. */
 async function fake(t: Test, listener: RequestListener, timeoutMs = 20_000) {

@@ -163,7 +163,7 @@ export function sockets(t: Test, adapter: Adapter): void {
 
   t.test('pings, and the end of a peer that does not answer them', async (t) => {
     const { route, closes } = recorded();
-    const { port, server } = await start(t, adapter, { routes: [], webSockets: [route], limits: { pingMs: 1_000 } });
+    const { port, server } = await start(t, adapter, { routes: [], webSockets: [route], limits: { pingMs: 5_000 } });
     const answering = new WsClient(`ws://127.0.0.1:${port}/ws?token=secret`);
     await once(answering, 'open');
     const mute = await RawClient.connect(t, port);
