@@ -212,10 +212,14 @@ export function createRegistry(options: RegistryOptions): Registry {
     return inspectStranger(hub, path, workspace?.record(path.requested));
   }
 
+  /** A stop in the middle of an adoption would leave a live server that nobody watches. */
+  const isAdopting = (workspace: Workspace): boolean => !workspace.snapshot().context.mayStart;
+
   async function stop(path: unknown): Promise<AppServerRecord> {
     const resolved = resolveKnown(path);
     const workspace = workspaces.get(resolved.canonical);
     if (!workspace) return inspectPath(resolved);
+    if (isAdopting(workspace)) await workspace.settled();
     workspace.send({ type: 'STOP', reason: 'user' });
     const snapshot = await workspace.settled();
     if (snapshot.matches('stopping')) throw failureOf(workspace, snapshot, resolved.requested);
@@ -228,6 +232,7 @@ export function createRegistry(options: RegistryOptions): Registry {
     const sidecar = parseSidecarRequest(apiProxy);
     const { requested, canonical } = resolvePath(path);
     const workspace = open({ requested, canonical });
+    if (isAdopting(workspace)) await workspace.settled();
     const { context } = workspace.snapshot();
     if (context.hasProcess && context.ownership === 'external') {
       const lockPath = workspaceLockPath(workspace.path);
@@ -242,8 +247,7 @@ export function createRegistry(options: RegistryOptions): Registry {
   }
 
   async function stopForGood(workspace: Workspace): Promise<void> {
-    // A stop in the middle of an adoption would leave a live server that nobody watches.
-    if (!workspace.snapshot().context.mayStart) await workspace.settled();
+    if (isAdopting(workspace)) await workspace.settled();
     workspace.send({ type: 'STOP', reason: 'hub' });
     await workspace.settled();
   }

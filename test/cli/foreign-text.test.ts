@@ -20,7 +20,7 @@ import { fakeHub, lockOf, recordOf, sendJson, statusOf, writeLock } from '../cli
 import { program } from '../programs.ts';
 import { atTerminal, hasTerminals } from './terminal.ts';
 
-t.setTimeout(300_000);
+t.setTimeout(900_000);
 if (!hasTerminals()) t.bailout('There is no `script` of util-linux: apt-get install bsdutils');
 
 const attacks = [

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { withStackLock } from '../../src/deploy/apply/index.ts';
 import { changeEnv, parseEnv } from '../../src/deploy/files/index.ts';
@@ -10,7 +11,7 @@ import { changeStack, disableChange, enableChange, type Session } from '../../sr
 import { layoutOf } from '../../src/deploy/stack/index.ts';
 import { checkSecrets, filesOf, type Machine, machine, privateKey } from './server-setup.ts';
 
-t.setTimeout(300_000);
+t.setTimeout(900_000);
 const host = 'hooks.oratorio.dev';
 const enabling = { publicHost: host, acmeEmail: null, certificates: 'production', secret: null } as const;
 
@@ -237,6 +238,9 @@ async function untilItHangs(m: Machine) {
     });
     running.child.once('close', () => reject(new Error(`It has ended: ${told}`)));
   });
+  // What it waits for has begun: it is in the list, and can be ended.
+  while (!m.fake.calls('compose', 'up', 'backend').some(({ args }) => args.join(' ').includes(backendStarts)))
+    await pause(10);
   return running;
 }
 

@@ -9,7 +9,7 @@ import { screenOf } from './screen.ts';
 import { canaries, checkSecrets, image, type Machine, machine, main, privateKey } from './server-setup.ts';
 import { atTerminal, hasTerminals, keys, plain } from './terminal.ts';
 
-t.setTimeout(300_000);
+t.setTimeout(900_000);
 if (!hasTerminals()) t.bailout('There is no `script` of util-linux: apt-get install bsdutils');
 const page = fileURLToPath(new URL('../../docs/deployment.md', import.meta.url));
 const markers = ['<!-- begin transcript -->', '<!-- end transcript -->'] as const;

@@ -11,7 +11,6 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, relative, sep } from 'node:path';
 import { Writable } from 'node:stream';
@@ -19,6 +18,7 @@ import { fileURLToPath } from 'node:url';
 import type { Test } from 'tap';
 import { runCommandLine } from '../../src/cli/run.ts';
 import { type FakeEngine, type FakeScenario, fakeEngine } from '../deploy/fake-engine/index.ts';
+import { unusedPort } from '../ports.ts';
 
 export const main = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 
@@ -76,7 +76,7 @@ export async function machine(t: Test, scenario: FakeScenario = {}): Promise<Mac
   const fake = fakeEngine(t, { images: [image], registry: [gatewayImage], ...scenario });
   const env = { ...fake.env, ORATORIO_HOME: home, HOME: home };
   const directory = join(home, 'stack');
-  const port = String(await freePort());
+  const port = String(await unusedPort());
   let printed = '';
   const note = <E extends Ended>(ended: E): E => {
     printed += `${ended.stdout}${ended.stderr}`;
@@ -125,18 +125,6 @@ export async function machine(t: Test, scenario: FakeScenario = {}): Promise<Mac
 
 export const image = 'oratorio-test:1';
 export const gatewayImage = 'caddy:2.11.4-alpine';
-
-/** A port of the loopback that is free. */
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer().once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      const port = typeof address === 'object' && address !== null ? address.port : 0;
-      server.close(() => resolve(port));
-    });
-  });
-}
 
 function repository(home: string, name: string): string {
   const path = join(home, 'remotes', name);

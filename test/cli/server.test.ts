@@ -7,7 +7,7 @@ import type { BackendStatus } from '../../src/protocol/index.ts';
 import { checkSecrets, gatewayImage, image, machine } from './server-setup.ts';
 
 // Every command runs some twenty small processes: on a loaded machine that is long.
-t.setTimeout(300_000);
+t.setTimeout(900_000);
 const m = await machine(t);
 const on = (...argv: string[]) => m.cli('server', ...argv, '--dir', m.directory);
 const secretInEnv = (name: string): string | undefined =>

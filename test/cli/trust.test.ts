@@ -10,7 +10,7 @@ import { canBecomeOther, otherUid } from '../other-user.ts';
 import { program } from '../programs.ts';
 import { atTerminal, hasTerminals, keys, plain } from './terminal.ts';
 
-t.setTimeout(300_000);
+t.setTimeout(900_000);
 if (!hasTerminals()) t.bailout('There is no `script` of util-linux: apt-get install bsdutils');
 
 const argv = [

@@ -161,7 +161,7 @@ t.test('a server that cannot be reached, refuses or is silent; the token is in n
     silent.close();
   });
   const silentUrl = `ws://127.0.0.1:${(silent.address() as AddressInfo).port}`;
-  await t.rejects(AppServerClient.connect(silentUrl, { timeoutMs: 1_000 }), { message: /initialize was not answered/ });
+  await t.rejects(AppServerClient.connect(silentUrl, { timeoutMs: 5_000 }), { message: /initialize was not answered/ });
 });
 
 /** A server whose turns do what their prompt says. */

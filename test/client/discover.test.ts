@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import t, { type Test } from 'tap';
 import { discoverHub, type NoHubReason } from '../../src/client/index.ts';
+import { unusedPort } from '../ports.ts';
 import { fakeHub, hubToken, lockOf, sendJson, statusOf, writeLock } from './fake-hub.ts';
 
 async function serving(t: Test, changes: Record<string, unknown> = {}) {
@@ -59,9 +60,7 @@ t.test('the process has gone', async (t) => {
 
 t.test('the status cannot be read', async (t) => {
   const home = t.testdir();
-  const gone = await fakeHub(() => undefined);
-  await gone.close();
-  writeLock(home, lockOf(gone.baseUrl));
+  writeLock(home, lockOf(`http://127.0.0.1:${await unusedPort()}`));
   await expectNone(t, home, 'notReachable', /ECONNREFUSED/);
 
   const silent = await fakeHub(() => undefined);

@@ -104,7 +104,8 @@ t.test('regression: C3 an .oratorio that is a symlink is refused, and nothing be
   const { root, home } = scene(t);
   const target = join(root, 'target');
   const path = join(root, 'site');
-  mkdirSync(target, { mode: 0o755 });
+  mkdirSync(target);
+  chmodSync(target, 0o755);
   mkdirSync(path);
   symlinkSync(target, join(path, '.oratorio'));
   t.match(

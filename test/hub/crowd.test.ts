@@ -10,7 +10,10 @@ t.test('50 Hubs at once: exactly one serves, the others say so and exit 0', asyn
   t.teardown(() => {
     for (const { child } of hubs) child.kill('SIGKILL');
   });
-  const losers = () => hubs.filter(({ child }) => child.exitCode !== null);
+  // Closed, not only exited: what it has said is all read then.
+  const left = new Set<unknown>();
+  for (const { child } of hubs) child.once('close', () => left.add(child));
+  const losers = () => hubs.filter(({ child }) => left.has(child));
   await eventually(() => losers().length === 49 || undefined, '49 have left', 600_000);
   t.same([...new Set(losers().map(({ child }) => child.exitCode))], [0]);
   for (const { output } of losers()) t.match(output(), /"kind":"yielded"/);

@@ -277,7 +277,8 @@ t.test(
   async (t) => {
     const hub = await startTestHub(t, { agentServer });
     const script = join(temporaryDirectory(t), 'script.sh');
-    writeFileSync(script, '#!/bin/sh\n', { mode: 0o755 });
+    writeFileSync(script, '#!/bin/sh\n');
+    chmodSync(script, 0o755);
     const cases: [string, (file: string) => void, RegExp][] = [
       ['a symlink', (file) => symlinkSync(script, file), /symbolic link/],
       ['a FIFO', (file) => execFileSync('mkfifo', [file]), /not a regular file/],

@@ -7,6 +7,7 @@ import fc from 'fast-check';
 import t, { type Test } from 'tap';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { introduce } from '../../src/hub/probe.ts';
+import { unusedPort } from '../ports.ts';
 
 const long = 120_000;
 const answer = (serverInfo: object) => JSON.stringify({ jsonrpc: '2.0', id: 0, result: { serverInfo } });
@@ -93,11 +94,7 @@ t.test('what is no answer, in words that never hold the token', async (t) => {
   const refusing = createHttpServer((_, response) => response.writeHead(401).end()).listen(0, '127.0.0.1');
   await once(refusing, 'listening');
   t.teardown(() => refusing.close());
-  const gone = createServer().listen(0, '127.0.0.1');
-  await once(gone, 'listening');
-  const goneUrl = addressOf(gone);
-  gone.close();
-  await once(gone, 'close');
+  const goneUrl = `ws://127.0.0.1:${await unusedPort()}/ws?token=sesame`;
   const after = (bytes: number[]) =>
     serveBytes(t, (socket, request) => {
       socket.write(upgradeFor(request));

@@ -1,8 +1,9 @@
 /** kill -9 of anything at any moment: the next start recovers, with no duplicate and no stranger killed (DESIGN §3). */
 import { spawn } from 'node:child_process';
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
+import { workspaceFiles } from '../../src/supervise/index.ts';
 import {
   agentServerFixture,
   eventually,
@@ -55,6 +56,27 @@ t.test('an adopted server stops like any other', async (t) => {
   t.notOk(isAlive(pid ?? 0));
 });
 
+t.test('a stop or a restart in the middle of an adoption waits for it', async (t) => {
+  for (const action of ['stop', 'restart']) {
+    const home = temporaryDirectory(t);
+    const workspace = makeWorkspace(t, quick);
+    const first = await startTestHub(t, { home, agentServer });
+    const { pid } = await first.ensure(workspace);
+    await first.kill('SIGKILL');
+    // While the holder of the lock tells no address, the next Hub waits for it.
+    const { serverPath, lockPath } = workspaceFiles(home, workspace);
+    for (const file of [serverPath, lockPath]) renameSync(file, `${file}.aside`);
+    const second = await startTestHub(t, { home, agentServer });
+    const answer = second.call('POST', `/v1/appservers/${action}`, { workspacePath: workspace });
+    await second.call('GET', '/v1/status');
+    for (const file of [serverPath, lockPath]) renameSync(`${file}.aside`, file);
+    const { body } = await answer;
+    t.equal(body.state, action === 'stop' ? 'stopped' : 'running');
+    t.not(body.pid, pid);
+    t.notOk(isAlive(pid ?? 0), `${action}: the adopted server is gone`);
+  }
+});
+
 t.test('a handed over server (shutdown with mode=detach) lives on and is adopted', async (t) => {
   const home = temporaryDirectory(t);
   const workspace = makeWorkspace(t, quick);
@@ -73,6 +95,7 @@ t.test('Hub and server both killed: the next Hub says so, and ensure starts a ne
   const { pid } = await first.ensure(workspace);
   await first.kill('SIGKILL');
   process.kill(pid ?? 0, 'SIGKILL');
+  await eventually(() => !isAlive(pid ?? 0), 'the server is dead');
   const second = await startTestHub(t, { home, agentServer });
   const record = await eventually(async () => {
     const now = await second.record(workspace);
@@ -129,6 +152,7 @@ t.test('an unreadable state file does not keep the Hub from serving', async (t) 
   writeFileSync(join(hubStatePath(home), 'hub.lock'), 'nor is this');
   const second = await startTestHub(t, { home, agentServer });
   t.equal((await second.call('GET', '/v1/status')).status, 200);
+  await eventually(() => second.output().includes('begun anew'), 'it says so');
   t.match(second.output(), /begun anew/);
 });
 

@@ -147,7 +147,7 @@ t.test('regression: edge 3 an ensure never answers 200 with a sidecar that is de
 t.test('regression: edge 3 a stopped sidecar is noticed, and an ensure replaces it', async (t) => {
   const hub = await startTestHub(t, { agentServer, policy: { unhealthyGraceMs: 3_600_000 } });
   const workspace = makeWorkspace(t, {
-    Supervision: { ProbeIntervalMs: 100, ProbeTimeoutMs: 500, LivenessFailures: 2 },
+    Supervision: { ProbeIntervalMs: 100, ProbeTimeoutMs: 3_000, LivenessFailures: 2 },
   });
   const events = await hub.events();
   const apiProxy = await sidecar(t);
@@ -177,7 +177,7 @@ t.test('regression: edge 3 a stopped sidecar is noticed, and an ensure replaces 
 t.test('regression: edge 3 a stopped sidecar is replaced by itself after the grace period', async (t) => {
   const hub = await startTestHub(t, { agentServer, policy: { unhealthyGraceMs: 100 } });
   const workspace = makeWorkspace(t, {
-    Supervision: { ...quick.Supervision, ProbeTimeoutMs: 500, LivenessFailures: 1, MaxRestarts: 100 },
+    Supervision: { ...quick.Supervision, ProbeTimeoutMs: 5_000, LivenessFailures: 1, MaxRestarts: 100 },
   });
   const events = await hub.events();
   await hub.ensure(workspace, { apiProxy: await sidecar(t) });

@@ -60,6 +60,7 @@ t.test('started before the server, revived after a kill, stopped with it, its ke
     headers: { authorization: `Bearer ${apiProxy.apiKey}` },
   });
   t.match(await models.json(), { data: [{ id: 'fixture-model' }] });
+  await events.wait('appserver.running');
   const kinds = events.seen.map(({ kind }) => kind);
   t.ok(kinds.indexOf('apiProxy.running') < kinds.indexOf('appserver.running'), 'the sidecar is ready first');
 
