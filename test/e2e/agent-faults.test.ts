@@ -203,8 +203,8 @@ t.test('an upstream that', async (t) => {
   const { place, workspace, upstream } = await troubled(
     t,
     (request) => faults[lastWords(request).words]?.script ?? obedient(request),
-    // Long enough for an answer of a busy machine to begin, and to go on.
-    { UpstreamIdleMs: 10_000 },
+    // Long enough for an answer of a busy machine; well below `chat.heartbeatMs`, which would commit a stream to its 200.
+    { UpstreamIdleMs: 4_000 },
   );
   const { chat, url } = await startApi(place, workspace);
   const client = await connect(t, workspace);
