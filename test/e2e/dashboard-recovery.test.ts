@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import type { Page } from 'playwright-core';
 import { dashboardToken } from '../../src/supervise/index.ts';
 import { eventually } from '../hub/harness.ts';
+import { shows } from '../ui/shows.ts';
 import { approver, runTurn } from './agent-server.ts';
 import { begin, clientOf, conversations } from './bookshop.ts';
 import { followTraces, sessionRow, theatre } from './dashboard-scene.ts';
@@ -54,7 +55,7 @@ scene('two tabs outlive `kill -9` of the agent server: same address, nothing twi
   await runTurn(again, await begin(again, workspacePath, 'After'), conversations.thought.ask);
   for (const tab of tabs) {
     await sessionRow(tab, 'After').getByText('Completed').waitFor();
-    t.same((await names(tab)).sort(), ['After', 'Before'], 'each once');
+    await shows(t, 'same', async () => (await names(tab)).sort(), ['After', 'Before'], 'each once');
     t.equal(tab.url(), address);
   }
 });
@@ -169,7 +170,7 @@ scene(
     await page.goto(`${address}#token=${dashboardToken(place.home, canonicalWorkspacePath)}&at=/sessions`);
     await sessionRow(page, 'Long ago').getByText('Completed').waitFor();
     await page.getByRole('button', { name: 'Delete all…', disabled: true }).waitFor();
-    t.ok(await page.getByRole('button', { name: 'Delete all…' }).isDisabled());
+    await shows(t, 'ok', () => page.getByRole('button', { name: 'Delete all…' }).isDisabled());
     const headers = { authorization: `Bearer ${dashboardToken(place.home, canonicalWorkspacePath)}` };
     const refused = await fetch(new URL('/api/sessions', address), { method: 'DELETE', headers });
     t.ok(refused.status >= 400, `${refused.status}`);

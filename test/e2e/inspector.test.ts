@@ -11,6 +11,7 @@ import { AppServerClient } from '../../src/client/index.ts';
 import { launchBrowser } from '../browser.ts';
 import { eventually, isAlive } from '../hub/harness.ts';
 import { unusedPort } from '../ports.ts';
+import { shows } from '../ui/shows.ts';
 import { answerOf, type BuiltHub, makePlace, oratorio, type Place, say, startHub } from './harness.ts';
 
 let browser: Browser;
@@ -111,16 +112,21 @@ function inOrder(seen: readonly string[], states: readonly string[]): boolean {
 onPage('states light up: ensure, kill -9, back-off, running again', async (t, { place, hub, page }) => {
   const workspacePath = place.workspace('atelier', { Supervision: { BackoffBaseMs: 5000 } });
   await isLit(page, 'serving.steady');
-  t.match(await page.locator('.hint').textContent(), 'oratorio up');
+  await shows(t, 'match', () => page.locator('.hint').textContent(), 'oratorio up');
   await hub.client.ensure({ workspacePath, startIfMissing: false });
   const ensured = hub.client.ensure({ workspacePath });
   await select(page, 'atelier');
   const { pid } = await ensured;
   await isLit(page, 'running');
-  t.same(await page.locator('[role=treeitem] b').allTextContents(), ['Hub', 'atelier']);
-  t.equal(await page.locator('[role=treeitem]', { hasText: 'atelier' }).locator('.badge').textContent(), 'running');
-  t.match(await page.locator('.facts').textContent(), `PID${pid}`);
-  t.ok((await litSoFar(page)).includes('running'));
+  await shows(t, 'same', () => page.locator('[role=treeitem] b').allTextContents(), ['Hub', 'atelier']);
+  await shows(
+    t,
+    'equal',
+    () => page.locator('[role=treeitem]', { hasText: 'atelier' }).locator('.badge').textContent(),
+    'running',
+  );
+  await shows(t, 'match', () => page.locator('.facts').textContent(), `PID${pid}`);
+  await shows(t, 'ok', async () => (await litSoFar(page)).includes('running'));
 
   await forget(page);
   process.kill(pid ?? 0, 'SIGKILL');
@@ -132,21 +138,22 @@ onPage('states light up: ensure, kill -9, back-off, running again', async (t, { 
   const seen = await litSoFar(page);
   t.ok(inOrder(seen, ['exited.backingOff', 'starting', 'running']), seen.join(' → '));
   const revived = await hub.client.byWorkspace(workspacePath);
-  t.match(await page.locator('.facts').textContent(), `PID${revived.pid}`);
+  await shows(t, 'match', () => page.locator('.facts').textContent(), `PID${revived.pid}`);
   t.not(revived.pid, pid);
   const story = /PROCESS\.EXITED.*after\(backoff\).*PROCESS\.SPAWNED.*done\(readiness\)/;
   await eventually(async () => story.test((await eventsOf(page)).join(' ')) || undefined, 'the log tells all of it');
-  t.match((await eventsOf(page)).join(' '), story);
+  await shows(t, 'match', async () => (await eventsOf(page)).join(' '), story);
   const flashed = await flashedSoFar(page);
   for (const event of ['PROCESS.EXITED', 'PROCESS.SPAWNED', 'done(readiness)']) t.ok(flashed.includes(event), event);
 
   await page.keyboard.press('c');
-  t.match(await page.locator('[data-count="running"]').textContent(), /^2× /, 'it was up twice');
+  await shows(t, 'match', () => page.locator('[data-count="running"]').textContent(), /^2× /, 'it was up twice');
   await tab(page, 'Why');
   await page.locator('.panel > .why li', { hasText: 'PROCESS.EXITED' }).waitFor();
-  const why = (await page.locator('.panel > .why').textContent()) ?? '';
-  t.match(
-    why,
+  await shows(
+    t,
+    'match',
+    () => page.locator('.panel > .why').textContent(),
     /It was running.*PROCESS\.EXITED → exited.*after\(backoff\).*done\(readiness\) → running.*So it is running/s,
   );
   await tab(page, 'Events');
@@ -203,7 +210,7 @@ onPage('start, restart and stop from the page; a reload keeps the session', asyn
   await page.reload();
   await page.locator('.connection.live').waitFor();
   await isLit(page, 'running');
-  t.equal(await page.locator('.actor-head h1').textContent(), 'atelier', 'what was selected still is');
+  await shows(t, 'equal', () => page.locator('.actor-head h1').textContent(), 'atelier', 'what was selected still is');
   t.notMatch(await page.content(), hub.lock.token);
 });
 
@@ -294,11 +301,16 @@ onPage(
     t.teardown(() => client.close());
     const turn = await say(client, workspacePath, 'run: echo it is done');
     await isLit(turns, 'awaitingApproval');
-    t.match((await turns.locator('[role=treeitem] b').allTextContents()).join(), /turn_001 · /);
+    await shows(
+      t,
+      'match',
+      async () => (await turns.locator('[role=treeitem] b').allTextContents()).join(),
+      /turn_001 · /,
+    );
     await turns.locator('.facts', { hasText: /pending1/i }).waitFor();
-    t.match(await turns.locator('.facts').textContent(), /pending1/i);
+    await shows(t, 'match', () => turns.locator('.facts').textContent(), /pending1/i);
     approve({ decision: 'accept' });
-    t.match(await answerOf(turn), /it is done/);
+    await shows(t, 'match', () => answerOf(turn), /it is done/);
     await turns.locator('.row.ended .badge', { hasText: 'completed' }).waitFor();
   },
 );

@@ -9,6 +9,7 @@ import { demo, hasWholeLog, lit, playScene, type Scene, type SceneOptions, selec
 import { bringUp, type Workspace } from './backend.ts';
 import { builtPage } from './built-page.ts';
 import { axe, overflowsAt, smallTargets } from './scene.ts';
+import { shows } from './shows.ts';
 import { told } from './told.ts';
 
 const directory = await builtPage(t.testdir());
@@ -82,7 +83,7 @@ onPage('edges flash when they are taken, and are still again', async (t, { page,
   const ready = flashes.map(({ labels }) => labels.filter((label) => label.includes('done(readiness)')).length);
   t.equal(Math.max(...ready), 1);
   await isGone(page, '.edge.fresh');
-  t.equal(await page.locator('.edge.taken').count(), 1, 'the last one stays marked');
+  await shows(t, 'equal', () => page.locator('.edge.taken').count(), 1, 'the last one stays marked');
 });
 
 onPage(
@@ -104,7 +105,7 @@ onPage(
   async (t, { page, workspace }) => {
     await page.locator('.chart').waitFor();
     await page.keyboard.press('c');
-    t.match(await page.locator('[data-count="running"]').textContent(), /^1× /);
+    await shows(t, 'match', () => page.locator('[data-count="running"]').textContent(), /^1× /);
     workspace.send({ type: 'PROBE.PASSED', incarnation: 1, idleMs: 0 });
     await page.locator('[data-count="running"]', { hasText: /^2× / }).waitFor({ state: 'attached' });
     t.equal(await page.locator('[data-count="exited"]').count(), 0, 'nothing where it never was');
@@ -116,7 +117,7 @@ onPage(
     t.match(heat, /^\d+%$/);
     await showTab(page, 'States');
     const row = page.locator('.states tbody tr', { hasText: 'running' }).first();
-    t.match(await row.locator('td').first().textContent(), '2', 'the table says the same');
+    await shows(t, 'match', () => row.locator('td').first().textContent(), '2', 'the table says the same');
   },
   { at: `/actors/${path}`, prepare: unhealthy },
 );
@@ -127,20 +128,30 @@ onPage(
     await page.locator('.node[data-state="unhealthy"] > .name').click({ force: true });
     const card = page.locator('.picked-card');
     await card.waitFor();
-    t.match(await card.textContent(), /unhealthy.*Alive but not answering.*liveness.*announceUnhealthy/s);
+    await shows(
+      t,
+      'match',
+      () => card.textContent(),
+      /unhealthy.*Alive but not answering.*liveness.*announceUnhealthy/s,
+    );
     t.match(page.url(), 'pick=state%3Aunhealthy');
     await card.getByRole('button', { name: /PROBE.FAILED \[isLastStraw\]/ }).click();
-    t.match(await card.textContent(), /running.*→.*unhealthy.*isLastStraw.*noteUnhealthy.*1 times of what is held/s);
-    t.equal(await page.locator('.label.picked').count(), 1);
+    await shows(
+      t,
+      'match',
+      () => card.textContent(),
+      /running.*→.*unhealthy.*isLastStraw.*noteUnhealthy.*1 times of what is held/s,
+    );
+    await shows(t, 'equal', () => page.locator('.label.picked').count(), 1);
     await card.getByRole('button', { name: /PROBE.FAILED$/ }).click();
     await page.locator('.banner', { hasText: 'The past' }).waitFor();
     await page.keyboard.press('l');
     await card.getByRole('button', { name: 'Close' }).click();
     await isGone(page, '.picked-card');
-    const possible = await page.locator('.states .edges').first().textContent();
-    t.match(possible, /PROBE.PASSED.*→ running/s, 'what can happen now');
-    const label = await page.locator('.pane svg').getAttribute('aria-label');
-    t.match(label, /^Statechart agent-server\. Active: unhealthy\. Possible events: .*PROBE\.PASSED/);
+    const possible = () => page.locator('.states .edges').first().textContent();
+    await shows(t, 'match', possible, /PROBE.PASSED.*→ running/s, 'what can happen now');
+    const label = () => page.locator('.pane svg').getAttribute('aria-label');
+    await shows(t, 'match', label, /^Statechart agent-server\. Active: unhealthy\. Possible events: .*PROBE\.PASSED/);
   },
   { at: `/actors/${path}`, prepare: unhealthy },
 );
@@ -151,12 +162,17 @@ onPage('events: filter, and what was done; a sender is named', async (t, { page,
   await lit(page, 'running');
   await hasWholeLog(page, 6);
   await page.getByLabel('Filter events').fill('spawn');
-  t.same(await eventsOf(page), ['PROXY.RUNNING', 'PROCESS.SPAWNED'], 'by state, action or event');
+  await shows(t, 'same', () => eventsOf(page), ['PROXY.RUNNING', 'PROCESS.SPAWNED'], 'by state, action or event');
   await page.getByLabel('Filter events').fill('');
   await showTab(page, 'Sequence');
-  t.same(await page.locator('.lane').allTextContents(), ['outside', 'Hub', 'demo', 'apiProxy']);
-  t.equal(await page.locator('.sequence [role=option]').count(), 6);
-  t.match(await page.locator('.sequence [role=option]').first().textContent(), /outside to .*demo: .*ENSURE/);
+  await shows(t, 'same', () => page.locator('.lane').allTextContents(), ['outside', 'Hub', 'demo', 'apiProxy']);
+  await shows(t, 'equal', () => page.locator('.sequence [role=option]').count(), 6);
+  await shows(
+    t,
+    'match',
+    () => page.locator('.sequence [role=option]').first().textContent(),
+    /outside to .*demo: .*ENSURE/,
+  );
   // The parent tells its sidecar to stop: a message from lane to lane.
   workspace.send({ type: 'STOP', reason: 'user' });
   workspace.send({ type: 'PROCESS.EXITED', incarnation: 1, exitCode: 0, signal: null, at: 5 });
@@ -168,23 +184,33 @@ onPage(
   async (t, { page, workspace }) => {
     await hasWholeLog(page, 8);
     await showTab(page, 'Snapshot');
-    t.match(await page.locator('.snapshot table').textContent(), /Probe failures3number/);
-    t.equal(await page.locator('.state-tree .leaf').textContent(), 'unhealthy');
+    await shows(t, 'match', () => page.locator('.snapshot table').textContent(), /Probe failures3number/);
+    await shows(t, 'equal', () => page.locator('.state-tree .leaf').textContent(), 'unhealthy');
     await showTab(page, 'Diff');
     const changes = () => page.locator('.changes li').allInnerTexts();
-    t.match((await changes()).join('|'), /−.*running\|\+.*unhealthy/s);
-    t.match(await page.locator('.diff tr.changed', { hasText: 'Probe failures' }).textContent(), /23$/);
+    await shows(t, 'match', async () => (await changes()).join('|'), /−.*running\|\+.*unhealthy/s);
+    await shows(t, 'match', () => page.locator('.diff tr.changed', { hasText: 'Probe failures' }).textContent(), /23$/);
     await page.getByLabel('From step').fill('1');
     await page.getByLabel('From step').press('Enter');
     await page.locator('.diff tr.added', { hasText: 'PID' }).waitFor();
-    t.match(await page.locator('.diff tr.added', { hasText: 'PID' }).textContent(), /added.*4242/s);
+    await shows(t, 'match', () => page.locator('.diff tr.added', { hasText: 'PID' }).textContent(), /added.*4242/s);
     await page.getByRole('button', { name: 'Follow', exact: true }).last().click();
     await showTab(page, 'Why');
     const why = () => page.locator('.panel > .why').textContent();
-    t.match(await why(), /It was running .*PROBE\.FAILED \(3rd in a row\) → unhealthy because isLastStraw/);
+    await shows(
+      t,
+      'match',
+      () => why(),
+      /It was running .*PROBE\.FAILED \(3rd in a row\) → unhealthy because isLastStraw/,
+    );
     workspace.send({ type: 'PROCESS.EXITED', incarnation: 1, exitCode: null, signal: 'SIGKILL', at: 5 });
     await page.locator('.panel > .why', { hasText: /PROCESS\.EXITED.*So it is exited · backingOff/s }).waitFor();
-    t.match(await why(), /unhealthy.*PROCESS\.EXITED → exited · deciding.*So it is exited · backingOff/s);
+    await shows(
+      t,
+      'match',
+      () => why(),
+      /unhealthy.*PROCESS\.EXITED → exited · deciding.*So it is exited · backingOff/s,
+    );
   },
   { at: `/actors/${path}`, prepare: unhealthy },
 );
@@ -198,7 +224,7 @@ onPage(
     workspace.send({ type: 'ENSURE' });
     await page.locator('[role=tab] .count-of', { hasText: '1' }).waitFor();
     await showTab(page, 'Dead letters');
-    t.match(await page.locator('.letters tbody tr').textContent(), /ENSURE.*demo.*outside/s);
+    await shows(t, 'match', () => page.locator('.letters tbody tr').textContent(), /ENSURE.*demo.*outside/s);
 
     const failing = createActor(
       createMachine({
@@ -224,7 +250,7 @@ onPage(
     await page.locator('.nobody', { hasText: 'There is no chart of fragile' }).waitFor();
     failing.send({ type: 'PUSH' });
     await page.locator('.crash').waitFor();
-    t.match(await page.locator('.crash').textContent(), /it broke/);
+    await shows(t, 'match', () => page.locator('.crash').textContent(), /it broke/);
     t.notMatch(await page.content(), 'sk-secret');
     await page.locator('.row.ended', { hasText: 'fragile' }).locator('.badge', { hasText: 'crashed' }).waitFor();
   },
@@ -233,7 +259,7 @@ onPage(
 onPage(
   'time travel: back and forth by key, slider and click; nothing is sent, nothing is lost',
   async (t, { page, backend, workspace }) => {
-    t.equal(await state(page), 'unhealthy');
+    await shows(t, 'equal', () => state(page), 'unhealthy');
     await hasWholeLog(page, 8);
     await page.locator('.node.active[data-state="unhealthy"]').waitFor({ state: 'attached' });
     const before = backend.requests.filter((request) => !request.startsWith('GET')).length;
@@ -244,21 +270,33 @@ onPage(
     await noteFlashes(page);
     for (let step = 0; step < 4; step += 1) await page.keyboard.press('[');
     await lit(page, 'starting.spawning');
-    t.equal(await page.locator('[role=treeitem][aria-selected=true] .badge').textContent(), 'starting', 'the tree too');
+    await shows(
+      t,
+      'equal',
+      () => page.locator('[role=treeitem][aria-selected=true] .badge').textContent(),
+      'starting',
+      'the tree too',
+    );
     await showTab(page, 'Snapshot');
     t.notMatch(await page.locator('.snapshot table').textContent(), '4242', 'it had no process yet');
     await showTab(page, 'Events');
-    t.equal(await page.locator('.vrow.later').count(), 5, 'what came after is dim');
-    t.equal((await flashesOf(page)).at(-1)?.edges.length, 1, 'the step that led here flashes');
+    await shows(t, 'equal', () => page.locator('.vrow.later').count(), 5, 'what came after is dim');
+    await shows(
+      t,
+      'equal',
+      async () => (await flashesOf(page)).at(-1)?.edges.length,
+      1,
+      'the step that led here flashes',
+    );
 
     workspace.send({ type: 'PROCESS.EXITED', incarnation: 1, exitCode: null, signal: 'SIGKILL', at: 5 });
     await page.locator('.banner', { hasText: /records have come since/ }).waitFor();
-    t.equal(await state(page), 'starting · spawning', 'the present does not break in');
+    await shows(t, 'equal', () => state(page), 'starting · spawning', 'the present does not break in');
     await page.keyboard.press(']');
     await lit(page, 'starting.probing');
     await page.getByLabel('Moment').fill('0');
     await lit(page, 'stopped');
-    t.equal(await page.getByRole('button', { name: 'Step back' }).isDisabled(), true);
+    await shows(t, 'equal', () => page.getByRole('button', { name: 'Step back' }).isDisabled(), true);
     await page.locator('.log .vrow', { hasText: 'done(prepare)' }).click();
     await lit(page, 'starting.spawning');
     // It plays for a few seconds only: the page itself looks out for it.
@@ -271,7 +309,7 @@ onPage(
     await isGone(page, '.banner');
     await lit(page, 'exited.backingOff');
     await hasWholeLog(page, 10);
-    t.match((await eventsOf(page)).join(), 'PROCESS.EXITED');
+    await shows(t, 'match', async () => (await eventsOf(page)).join(), 'PROCESS.EXITED');
     const after = backend.requests.filter((request) => !request.startsWith('GET')).length;
     t.equal(after, before, 'not one request but reads');
   },
@@ -293,9 +331,9 @@ onPage(
     const slider = page.getByLabel('Moment');
     for (let step = 0; step < 40 && (await badge('beta')) !== 'stopped'; step += 1)
       await page.keyboard.press('ArrowLeft');
-    t.equal(await badge('beta'), 'stopped');
-    t.equal(await badge('alpha'), 'running');
-    t.match(await slider.getAttribute('aria-valuetext'), /\d\d:\d\d:\d\d.* alpha done\(readiness\)/);
+    await shows(t, 'equal', () => badge('beta'), 'stopped');
+    await shows(t, 'equal', () => badge('alpha'), 'running');
+    await shows(t, 'match', () => slider.getAttribute('aria-valuetext'), /\d\d:\d\d:\d\d.* alpha done\(readiness\)/);
     await page.waitForURL(/at=\d+/);
     await page.keyboard.press('Escape');
     await page.locator('[role=treeitem]', { hasText: 'beta' }).locator('.badge', { hasText: 'running' }).waitFor();
@@ -309,7 +347,7 @@ onPage(
   async (t, { page }) => {
     await page.locator('.picked-card', { hasText: 'done(prepare)' }).waitFor();
     await lit(page, 'starting.spawning');
-    t.match(await page.locator('.banner').textContent(), 'The past');
+    await shows(t, 'match', () => page.locator('.banner').textContent(), 'The past');
     await page.reload();
     await lit(page, 'starting.spawning');
     await page.locator('.picked-card').waitFor();
@@ -346,7 +384,7 @@ onPage(
     await open(saved);
     await page.locator('.banner', { hasText: 'Recording' }).waitFor();
     await lit(page, 'unhealthy');
-    t.same(await eventsOf(page), log);
+    await shows(t, 'same', () => eventsOf(page), log);
     t.equal(await page.locator('.doings').count(), 0, 'a recording cannot be acted on');
     await page.keyboard.press('ArrowLeft');
     await lit(page, 'running');
@@ -360,7 +398,12 @@ onPage(
     for (const chart of text.charts) chart.width = '<b>';
     writeFileSync(bad, JSON.stringify(text));
     await open(bad);
-    t.match(await page.getByRole('alert').textContent(), /cannot be opened: charts\[0\]\.width is no number/);
+    await shows(
+      t,
+      'match',
+      () => page.getByRole('alert').textContent(),
+      /cannot be opened: charts\[0\]\.width is no number/,
+    );
     await lit(page, 'stopping');
   },
   { at: `/actors/${path}`, prepare: unhealthy },
@@ -421,12 +464,12 @@ onPage(
     await hasWholeLog(page, 8);
     await focusOn('[role=tree]');
     await page.keyboard.press('Home');
-    t.equal(await current(), 'Hub');
+    await shows(t, 'equal', () => current(), 'Hub');
     await page.keyboard.press('ArrowLeft');
-    t.equal(await page.locator('[role=treeitem]').count(), 1, 'closed');
+    await shows(t, 'equal', () => page.locator('[role=treeitem]').count(), 1, 'closed');
     await page.keyboard.press('ArrowRight');
     await page.keyboard.press('ArrowRight');
-    t.equal(await current(), 'demo');
+    await shows(t, 'equal', () => current(), 'demo');
     await lit(page, 'unhealthy');
     await focusOn('[role=tab]');
     await page.keyboard.press('ArrowRight');
@@ -451,10 +494,10 @@ onPage(
     await page.keyboard.type('demo');
     await page.locator('.palette [role=option]', { hasText: 'Actor' }).first().waitFor();
     await page.keyboard.press('Escape');
+    await isGone(page, '.palette');
     await page.keyboard.press('?');
-    const help = (await page.locator('dialog').textContent()) ?? '';
     for (const words of ['Step back', 'Follow the active state', 'Return to the present', 'Show why of the actor']) {
-      t.match(help, words);
+      await shows(t, 'match', () => page.locator('dialog').textContent(), words);
     }
   },
   { at: `/actors/${path}`, prepare: unhealthy },
@@ -482,7 +525,7 @@ onPage(
     }
     await page.keyboard.press('l');
     await page.locator('.pane svg').scrollIntoViewIfNeeded();
-    t.ok(await page.locator('.pane svg').isVisible(), 'the chart can be reached on a phone');
+    await shows(t, 'ok', () => page.locator('.pane svg').isVisible(), 'the chart can be reached on a phone');
   },
   { at: `/actors/${path}`, prepare: unhealthy },
 );

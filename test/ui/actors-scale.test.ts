@@ -6,6 +6,7 @@ import { demo, lit, playScene, type Scene, type SceneOptions, showTab } from './
 import { bringUp } from './backend.ts';
 import { builtPage } from './built-page.ts';
 import { axe } from './scene.ts';
+import { shows } from './shows.ts';
 
 const directory = await builtPage(t.testdir());
 
@@ -26,7 +27,7 @@ onPage(
     const items = page.locator('[role=treeitem]');
     await page.locator('.side-foot', { hasText: '1001 living' }).waitFor();
     t.ok((await items.count()) < 80, `${await items.count()} rows are in the document`);
-    t.equal(await items.nth(1).getAttribute('aria-setsize'), '1000');
+    await shows(t, 'equal', () => items.nth(1).getAttribute('aria-setsize'), '1000');
     await page.getByRole('tree').focus();
     await page.keyboard.press('End');
     await items.filter({ hasText: 'workspace-0999' }).waitFor();
@@ -37,10 +38,10 @@ onPage(
     await page.locator('.filter-pill.progress b', { hasText: /^300$/ }).waitFor();
     await page.locator('.filter-pill.progress').click();
     await items.nth(1).filter({ hasText: 'workspace-0100' }).waitFor();
-    t.equal(await items.nth(1).getAttribute('aria-setsize'), '300');
+    await shows(t, 'equal', () => items.nth(1).getAttribute('aria-setsize'), '300');
     await page.getByLabel('Filter actors').fill('0250');
     await items.nth(1).filter({ hasText: 'workspace-0250' }).waitFor();
-    t.equal(await items.count(), 2);
+    await shows(t, 'equal', () => items.count(), 2);
     await page.keyboard.press('Escape');
     await page.locator('.filter-pill.progress').click();
     await page.getByLabel('Order of actors').selectOption('time');

@@ -3,6 +3,7 @@ import type { Page } from 'playwright-core';
 import t from 'tap';
 import type { Automation, AutomationRun } from '../../src/protocol/index.ts';
 import { axe, stage } from './scene.ts';
+import { shows } from './shows.ts';
 import { told } from './told.ts';
 import type { WorkspaceBackend } from './workspace-backend.ts';
 
@@ -70,15 +71,15 @@ scene(
     const first = row(page, 'morning report');
     await first.waitFor();
     t.same(await axe(page), []);
-    const text = await first.textContent();
-    t.match(text, 'Waiting');
-    t.match(text, 'Every day at 07:30');
-    t.match(text, 'in 3 h');
-    t.match(text, 'GMT+9', 'in the zone of the schedule');
-    t.match(text, 'The provider is not reachable.');
+    const text = () => first.textContent();
+    await shows(t, 'match', text, 'Waiting');
+    await shows(t, 'match', text, 'Every day at 07:30');
+    await shows(t, 'match', text, 'in 3 h');
+    await shows(t, 'match', text, 'GMT+9', 'in the zone of the schedule');
+    await shows(t, 'match', text, 'The provider is not reachable.');
     await first.getByRole('img', { name: '3 runs: 1 failed, 1 completed, 1 missed' }).waitFor();
-    t.match(await row(page, 'weekly review').textContent(), 'Off');
-    t.match(await row(page, 'tidy up').textContent(), 'Running');
+    await shows(t, 'match', () => row(page, 'weekly review').textContent(), 'Off');
+    await shows(t, 'match', () => row(page, 'tidy up').textContent(), 'Running');
     await page.getByText('3 in all, 1 running').waitFor();
     await page.keyboard.press('/');
     await page.keyboard.type('weekly');
@@ -92,12 +93,14 @@ scene(
   async (t, { page }) => {
     const drawer = page.getByRole('complementary', { name: 'Selected automation' });
     await drawer.getByText('Please look at morning report.').waitFor();
-    t.equal(await drawer.locator('.upcoming li').count(), 5);
+    await shows(t, 'equal', () => drawer.locator('.upcoming li').count(), 5);
     await drawer.getByText('The provider is not reachable.').waitFor();
-    t.match(await drawer.textContent(), 'attempt 2');
-    t.match(await drawer.textContent(), 'stands for 3 due times');
-    t.equal(
-      await drawer.getByRole('link', { name: 'Session' }).getAttribute('href'),
+    await shows(t, 'match', () => drawer.textContent(), 'attempt 2');
+    await shows(t, 'match', () => drawer.textContent(), 'stands for 3 due times');
+    await shows(
+      t,
+      'equal',
+      () => drawer.getByRole('link', { name: 'Session' }).getAttribute('href'),
       '#/sessions/thread_9?turn=turn_4',
     );
     t.same(await axe(page), []);
@@ -122,7 +125,7 @@ scene(
 
     await page.getByRole('button', { name: 'Delete “weekly review”' }).click();
     const dialog = page.getByRole('dialog', { name: 'Delete “weekly review”?' });
-    t.match(await dialog.textContent(), 'stay under Sessions', 'it says what is kept');
+    await shows(t, 'match', () => dialog.textContent(), 'stay under Sessions', 'it says what is kept');
     t.same(await axe(page), []);
     await page.keyboard.press('Escape');
     await dialog.waitFor({ state: 'detached' });
@@ -144,7 +147,7 @@ scene(
     await page.getByRole('button', { name: 'Run “morning report” now' }).click();
     await refused;
     await page.locator('.banner').getByText('The disk is full.').waitFor();
-    t.match(await row(page, 'morning report').textContent(), 'Waiting', 'what was known stays');
+    await shows(t, 'match', () => row(page, 'morning report').textContent(), 'Waiting', 'what was known stays');
     backend.state.failWith = undefined;
     // Without waiting for a button that stands still: the page tries by itself, too, and takes it away then.
     await page.locator('.banner').evaluateAll(([banner]) => banner?.querySelector('button')?.click());
@@ -154,7 +157,7 @@ scene(
 
 scene('none yet: the command that adds one', { at: '/automations' }, async (t, { page }) => {
   await page.getByRole('heading', { name: 'Nothing runs by itself yet' }).waitFor();
-  t.match(await page.locator('main').textContent(), 'oratorio cron add');
+  await shows(t, 'match', () => page.locator('main').textContent(), 'oratorio cron add');
   t.same(await axe(page), []);
 });
 
@@ -164,8 +167,8 @@ scene(
   async (t, { page }) => {
     await row(page, 'morning report').waitFor();
     await page.getByText('This is a viewer.').waitFor();
-    t.equal(await page.getByRole('button', { name: 'Run “morning report” now' }).isDisabled(), true);
-    t.equal(await page.getByRole('button', { name: 'Delete “morning report”' }).isDisabled(), true);
+    await shows(t, 'equal', () => page.getByRole('button', { name: 'Run “morning report” now' }).isDisabled(), true);
+    await shows(t, 'equal', () => page.getByRole('button', { name: 'Delete “morning report”' }).isDisabled(), true);
   },
 );
 

@@ -7,6 +7,7 @@ import type { EventSummary } from '../../src/protocol/index.ts';
 import { matches, parseFilter } from '../../src/ui/views/events/filter.ts';
 import { Firehose } from '../../src/ui/views/events/firehose.ts';
 import { axe, stage } from './scene.ts';
+import { shows } from './shows.ts';
 import { told } from './told.ts';
 
 const scene = await stage();
@@ -135,7 +136,13 @@ scene(
   },
   async (t, { page, backend }) => {
     await live(page);
-    t.match(await page.locator('main').textContent(), 'oratorio exec', 'empty: the command that fills it');
+    await shows(
+      t,
+      'match',
+      () => page.locator('main').textContent(),
+      'oratorio exec',
+      'empty: the command that fills it',
+    );
     t.same(await axe(page), []);
     for (let id = 1; id <= 50; id += 1) backend.trace(event(id, id % 10 === 0 ? 'tool.failed' : 'tool.completed'));
     await summary(page, '50 of 50');
@@ -160,11 +167,18 @@ scene(
     const commandCopied = told(page, 'Command copied.');
     await drawer.getByRole('button', { name: 'Copy as curl' }).click();
     await commandCopied;
-    t.match(
-      await page.evaluate(() => navigator.clipboard.readText()),
+    await shows(
+      t,
+      'match',
+      () => page.evaluate(() => navigator.clipboard.readText()),
       /^curl -H "authorization: Bearer \$ORATORIO_TOKEN" 'http:.*\/sessions\/thread_1\/events\/\d+'$/,
     );
-    t.equal(await drawer.getByRole('link').getAttribute('href'), `#/sessions/thread_1?event=${copied.id}`);
+    await shows(
+      t,
+      'equal',
+      () => drawer.getByRole('link').getAttribute('href'),
+      `#/sessions/thread_1?event=${copied.id}`,
+    );
     await page.keyboard.press('Escape');
     await drawer.waitFor({ state: 'detached' });
   },
@@ -181,7 +195,7 @@ scene(
     await page.getByRole('button', { name: 'Paused' }).waitFor();
     for (let id = 2; id <= 20; id += 1) backend.trace(event(id));
     await page.getByText('19 waiting').waitFor();
-    t.equal(await rows(page).count(), 1);
+    await shows(t, 'equal', () => rows(page).count(), 1);
     await page.keyboard.press('p');
     await summary(page, '20 of 20');
     const [file] = await Promise.all([page.waitForEvent('download'), page.keyboard.press('x')]);
@@ -228,14 +242,14 @@ scene(
 
 scene('the Hub tells its own events', { kind: 'hub', at: '/events' }, async (t, { page, backend }) => {
   await live(page);
-  t.match(await page.locator('main').textContent(), 'oratorio up <dir>');
+  await shows(t, 'match', () => page.locator('main').textContent(), 'oratorio up <dir>');
   backend.events.send('appserver.running', {
     kind: 'appserver.running',
     at: '2026-11-21T12:00:00Z',
     workspacePath: '/w/fugue',
     data: { pid: 7 },
   });
-  t.match(await rows(page).first().textContent(), /appserver\.running.*fugue/);
+  await shows(t, 'match', () => rows(page).first().textContent(), /appserver\.running.*fugue/);
 });
 
 t.end();

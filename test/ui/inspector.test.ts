@@ -9,6 +9,7 @@ import { launchBrowser } from '../browser.ts';
 import { demo, hasWholeLog, lit, playScene, type Scene, type SceneOptions, select } from './actors-scene.ts';
 import { bringUp, token } from './backend.ts';
 import { builtPage } from './built-page.ts';
+import { shows } from './shows.ts';
 
 const directory = await builtPage(t.testdir());
 
@@ -28,10 +29,10 @@ onPage('states light up while they are entered, and every step is in the log', a
   await lit(page, 'stopped');
   await bringUp(workspace, { sidecar: 1 });
   await lit(page, 'running');
-  t.equal(await page.locator('.node.active').count(), 1);
+  await shows(t, 'equal', () => page.locator('.node.active').count(), 1);
   await page.locator('.label.taken', { hasText: 'done(readiness)' }).waitFor({ state: 'attached' });
   await hasWholeLog(page, 6);
-  t.same(await eventsOf(page), [
+  await shows(t, 'same', () => eventsOf(page), [
     'ENSURE',
     'always',
     'done(prepare)',
@@ -39,16 +40,18 @@ onPage('states light up while they are entered, and every step is in the log', a
     'PROCESS.SPAWNED',
     'done(readiness)',
   ]);
-  t.match(await page.locator('.facts').textContent(), /PID\s*4242/);
-  t.ok(
-    await page.locator('[role=treeitem][aria-level="3"]', { hasText: 'apiProxy' }).isVisible(),
+  await shows(t, 'match', () => page.locator('.facts').textContent(), /PID\s*4242/);
+  await shows(
+    t,
+    'ok',
+    () => page.locator('[role=treeitem][aria-level="3"]', { hasText: 'apiProxy' }).isVisible(),
     'the sidecar hangs below',
   );
 
   workspace.send({ type: 'PROCESS.EXITED', incarnation: 1, exitCode: null, signal: 'SIGKILL', at: 5 });
   await lit(page, 'exited.backingOff');
   await lit(page, 'exited');
-  t.match(await page.locator('.actor-head .state').textContent(), 'exited · backingOff');
+  await shows(t, 'match', () => page.locator('.actor-head .state').textContent(), 'exited · backingOff');
 });
 
 onPage('the token leaves the address, survives a reload, and is needed', async (t, { page, backend }) => {
@@ -82,7 +85,7 @@ onPage('start, restart and stop ask the Hub; stop asks the person first', async 
   await page.locator('.log .step b', { hasText: 'RESTART' }).waitFor();
   backend.workspaces.delete(demo);
   await page.getByRole('button', { name: 'Restart' }).click();
-  t.match(await page.getByRole('alert').textContent(), 'No such workspace.');
+  await shows(t, 'match', () => page.getByRole('alert').textContent(), 'No such workspace.');
 });
 
 onPage('a cut stream is resumed: nothing lost, nothing twice', async (t, { page, backend, workspace }) => {
@@ -97,7 +100,7 @@ onPage('a cut stream is resumed: nothing lost, nothing twice', async (t, { page,
   await page.locator('.connection.live').waitFor();
   await lit(page, 'starting.probing');
   await hasWholeLog(page, 4);
-  t.same(await eventsOf(page), ['ENSURE', 'always', 'done(prepare)', 'PROCESS.SPAWNED']);
+  await shows(t, 'same', () => eventsOf(page), ['ENSURE', 'always', 'done(prepare)', 'PROCESS.SPAWNED']);
 
   backend.cut({ forget: true });
   workspace.send({ type: 'STOP', reason: 'user' });
@@ -113,26 +116,32 @@ onPage(
   async (t, { page, backend, workspaces }) => {
     const items = page.locator('[role=treeitem] b');
     await page.locator('[role=treeitem]', { hasText: 'gamma' }).waitFor();
-    t.same(await items.allTextContents(), ['Hub', 'alpha', 'beta', 'gamma']);
+    await shows(t, 'same', () => items.allTextContents(), ['Hub', 'alpha', 'beta', 'gamma']);
     await page.keyboard.press('/');
     await page.keyboard.type('bet');
-    t.same(await items.allTextContents(), ['Hub', 'beta'], 'what matches, and what it hangs below');
+    await shows(t, 'same', () => items.allTextContents(), ['Hub', 'beta'], 'what matches, and what it hangs below');
     await page.keyboard.press('Escape');
     await select(page, 'alpha');
     await page.keyboard.press('ArrowDown');
-    t.equal(await page.locator('.actor-head h1').textContent(), 'beta');
+    await shows(t, 'equal', () => page.locator('.actor-head h1').textContent(), 'beta');
     t.match(page.url(), '#/actors/%2Fw%2Fbeta');
     await page.keyboard.press('ArrowLeft');
-    t.equal(await page.locator('.actor-head h1').textContent(), 'Hub');
+    await shows(t, 'equal', () => page.locator('.actor-head h1').textContent(), 'Hub');
     await page.keyboard.press('End');
-    t.equal(await page.locator('.actor-head h1').textContent(), 'gamma');
+    await shows(t, 'equal', () => page.locator('.actor-head h1').textContent(), 'gamma');
     await page.goto(`${backend.url}#/actors/%2Fw%2Falpha`);
     await page.locator('.actor-head h1', { hasText: 'alpha' }).waitFor();
     workspaces[1]?.stop();
     const ended = page.locator('[role=treeitem].ended', { hasText: 'beta' });
     await ended.waitFor();
-    t.equal(await ended.getAttribute('aria-level'), '2', 'who has ended is shown below the others, for a while');
-    t.match(await page.locator('.side-foot').textContent(), '3 living, 1 ended');
+    await shows(
+      t,
+      'equal',
+      () => ended.getAttribute('aria-level'),
+      '2',
+      'who has ended is shown below the others, for a while',
+    );
+    await shows(t, 'match', () => page.locator('.side-foot').textContent(), '3 living, 1 ended');
     backend.add('/w/delta');
     await page.locator('[role=treeitem]', { hasText: 'delta' }).waitFor();
     await page.keyboard.press('?');
@@ -147,7 +156,7 @@ onPage(
   'without a workspace the page says how to get one',
   async (t, { page }) => {
     await page.locator('.hint').waitFor();
-    t.match(await page.locator('.hint').textContent(), 'oratorio up <dir>');
+    await shows(t, 'match', () => page.locator('.hint').textContent(), 'oratorio up <dir>');
     await lit(page, 'serving.steady');
   },
   { workspaces: [] },
@@ -163,7 +172,7 @@ onPage('view: fit, follow, zoom by key and wheel, drag', async (t, { page }) => 
   const fitted = await percent();
   t.ok(fitted < followed);
   await page.keyboard.press('+');
-  t.ok((await percent()) > fitted);
+  await shows(t, 'ok', async () => (await percent()) > fitted);
   await page.mouse.move(600, 500);
   await page.mouse.wheel(0, -300);
   await page.waitForFunction(

@@ -5,6 +5,7 @@ import t from 'tap';
 import type { AppServerRecord, LogLine } from '../../src/protocol/index.ts';
 import { rowsOfText, search, textOf } from '../../src/ui/views/logs/lines.ts';
 import { axe, stage } from './scene.ts';
+import { shows } from './shows.ts';
 
 const scene = await stage();
 
@@ -57,7 +58,7 @@ scene(
     t.ok(backend.requests.filter((request) => request === 'GET /dashboard/api/logs').length > 1);
     const list = page.locator('.logs .vlist');
     const isWide = () => list.evaluate((box) => box.scrollWidth > box.clientWidth);
-    t.equal(await isWide(), true);
+    await shows(t, 'equal', () => isWide(), true);
     await page.keyboard.press('w');
     await page.locator('.vlist.wraps').waitFor();
     t.equal(await isWide(), false);
@@ -91,7 +92,7 @@ scene(
     await lines(page).first().waitFor();
     backend.state.failWith = 503;
     await page.getByRole('alert').getByText('The disk is full.').waitFor();
-    t.equal(await lines(page).count(), 1);
+    await shows(t, 'equal', () => lines(page).count(), 1);
     backend.state.failWith = undefined;
     await page.getByRole('alert').waitFor({ state: 'detached' });
   },
@@ -124,7 +125,7 @@ scene(
 
 scene('a Hub without workspaces says how to get one', { kind: 'hub', at: '/logs' }, async (t, { page }) => {
   await page.getByRole('heading', { name: 'No workspace, so no log' }).waitFor();
-  t.match(await page.locator('main').textContent(), 'oratorio up <dir>');
+  await shows(t, 'match', () => page.locator('main').textContent(), 'oratorio up <dir>');
 });
 
 t.end();

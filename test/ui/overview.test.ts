@@ -4,6 +4,7 @@ import type { AppServerRecord } from '../../src/protocol/index.ts';
 import { axe, overflowsAt, smallTargets } from './scene.ts';
 import type { Backend } from './sessions-backend.ts';
 import { stage } from './sessions-scene.ts';
+import { shows } from './shows.ts';
 import { ago, minute, row, story } from './stories.ts';
 
 const scene = await stage();
@@ -25,15 +26,15 @@ scene(
   { at: '/overview', prepare: fill },
   async (t, { page, backend }) => {
     await part(page, 'Modules').waitFor();
-    const modules = await part(page, 'Modules').textContent();
-    t.match(modules, /mcpDegradedOne of two servers is down\.Servers 2/i);
-    t.match(modules, /providerFailedNo key\. Set Provider\.ApiKey\./i);
-    t.notMatch(modules, 'of-the-api', 'addresses without their key');
-    const sums = await part(page, 'Since the first trace').textContent();
-    t.match(sums, /Segments6 thinking · 6 response/);
-    t.match(sums, /Tokens600 in · 120 out/);
-    t.match(await page.locator('.status .pill').textContent(), 'Ready');
-    t.match(await page.locator('.status').textContent(), /Model gpt-test from openai/);
+    const modules = () => part(page, 'Modules').textContent();
+    await shows(t, 'match', modules, /mcpDegradedOne of two servers is down\.Servers 2/i);
+    await shows(t, 'match', modules, /providerFailedNo key\. Set Provider\.ApiKey\./i);
+    t.notMatch(await modules(), 'of-the-api', 'addresses without their key');
+    const sums = () => part(page, 'Since the first trace').textContent();
+    await shows(t, 'match', sums, /Segments6 thinking · 6 response/);
+    await shows(t, 'match', sums, /Tokens600 in · 120 out/);
+    await shows(t, 'match', () => page.locator('.status .pill').textContent(), 'Ready');
+    await shows(t, 'match', () => page.locator('.status').textContent(), /Model gpt-test from openai/);
     await page.locator('.connection.live').waitFor();
 
     const summaries = () => backend.requests.filter((request) => request.includes('/summary')).length;
@@ -48,7 +49,7 @@ scene(
     ]);
     await part(page, 'Recent events').getByText('A fresh word.').waitFor();
     await page.getByText('1 approval pending').waitFor();
-    t.match(await page.locator('.status').textContent(), '2 turns running');
+    await shows(t, 'match', () => page.locator('.status').textContent(), '2 turns running');
     await part(page, 'Recent sessions').getByText('Beta').waitFor();
     for (let index = 0; index < 50; index += 1) backend.tell('thread_b', [{ type: 'thinking', durationMs: 1 }]);
     await part(page, 'Since the first trace').getByText('56 thinking · 7 response').waitFor();
@@ -68,13 +69,13 @@ scene('an event leads to its place in its session', { at: '/overview', prepare: 
   await link.click();
   await page.waitForURL(/#\/sessions\/thread_a\?event=\d+/);
   await page.locator('.detail h2', { hasText: 'turn_003' }).waitFor();
-  t.match(await page.locator('.detail h2').textContent(), 'turn_003');
+  await shows(t, 'match', () => page.locator('.detail h2').textContent(), 'turn_003');
 });
 
 scene('a workspace in which nothing has happened says how to begin', { at: '/overview' }, async (t, { page }) => {
   await page.getByText('No session yet').waitFor();
-  t.equal(await part(page, 'Recent sessions').locator('code').textContent(), 'oratorio chat "hello"');
-  t.match(await part(page, 'Since the first trace').textContent(), /Tokensnot reported/);
+  await shows(t, 'equal', () => part(page, 'Recent sessions').locator('code').textContent(), 'oratorio chat "hello"');
+  await shows(t, 'match', () => part(page, 'Since the first trace').textContent(), /Tokensnot reported/);
 });
 
 scene(
@@ -90,7 +91,7 @@ scene(
     backend.state.failures.set(path, { status: 500, code: 'storageFailed', message: 'The database cannot be read.' });
     backend.tell('thread_b', [{ type: 'session.started' }]);
     await page.getByText('The database cannot be read.').waitFor();
-    t.ok(await part(page, 'Modules').isVisible(), 'what is known stays');
+    await shows(t, 'ok', () => part(page, 'Modules').isVisible(), 'what is known stays');
     await page.getByRole('button', { name: 'Try again' }).click();
     await page.getByText('The database cannot be read.').waitFor({ state: 'detached' });
   },
@@ -106,8 +107,13 @@ scene(
   async (t, { page }) => {
     const banner = page.locator('.banner.warn');
     await banner.waitFor();
-    t.match(await banner.textContent(), /Restricted: EndPoint, <img src=x onerror=alert\(1\)> are ignored/);
-    t.equal(await banner.locator('code').textContent(), 'oratorio trust /home/ada/projects/demo');
+    await shows(
+      t,
+      'match',
+      () => banner.textContent(),
+      /Restricted: EndPoint, <img src=x onerror=alert\(1\)> are ignored/,
+    );
+    await shows(t, 'equal', () => banner.locator('code').textContent(), 'oratorio trust /home/ada/projects/demo');
     t.equal(await page.locator('img[src="x"]').count(), 0, 'foreign text is text');
     t.same(await axe(page), []);
   },
@@ -162,8 +168,8 @@ scene(
   async (t, { page }) => {
     const banner = page.locator('.banner.warn');
     await banner.waitFor();
-    t.match(await banner.textContent(), /Restricted: McpServers is ignored/);
-    t.equal(await banner.locator('code').textContent(), `oratorio trust '/w/it'\\''s'`);
+    await shows(t, 'match', () => banner.textContent(), /Restricted: McpServers is ignored/);
+    await shows(t, 'equal', () => banner.locator('code').textContent(), `oratorio trust '/w/it'\\''s'`);
   },
 );
 
@@ -176,9 +182,9 @@ scene(
     await row(page, 'gamma').waitFor();
     await row(page, 'beta').waitFor();
     const names = () => page.locator('.vrow b').allTextContents();
-    t.same(await names(), ['beta', 'alpha', 'gamma', 'known'], 'also one that only the list tells of');
-    t.match(await row(page, 'beta').textContent(), 'exit code 137: It was killed.');
-    t.match(await page.locator('.status').textContent(), /Hub 0\.1\.0 · process 77/);
+    await shows(t, 'same', () => names(), ['beta', 'alpha', 'gamma', 'known'], 'also one that only the list tells of');
+    await shows(t, 'match', () => row(page, 'beta').textContent(), 'exit code 137: It was killed.');
+    await shows(t, 'match', () => page.locator('.status').textContent(), /Hub 0\.1\.0 · process 77/);
 
     const started = page.waitForResponse(/\/ensure$/);
     await row(page, 'beta').getByRole('button', { name: 'Start' }).click();
@@ -218,7 +224,7 @@ scene(
     ]);
     await tab.waitForURL(/opened/);
     t.equal(tab.url(), `${backend.origin}/opened?path=%2Fw%2Falpha#token=of-the-workspace`);
-    t.equal(await tab.evaluate(() => window.opener), null);
+    await shows(t, 'equal', () => tab.evaluate(() => window.opener), null);
     await tab.close();
   },
 );
@@ -231,18 +237,18 @@ scene(
     await page.keyboard.press('j');
     const facts = page.locator('.drawer');
     await facts.getByText('Out of memory, again.').waitFor();
-    t.match(await facts.textContent(), /exit code 137: It was killed/);
+    await shows(t, 'match', () => facts.textContent(), /exit code 137: It was killed/);
     await page.keyboard.press('j');
     await facts.getByText('Switched off in the settings.').waitFor();
     t.notMatch(await facts.textContent(), 'secret-of-it');
-    t.match(await facts.textContent(), 'ws://127.0.0.1:1/');
-    t.ok(await facts.getByRole('link', { name: 'Show its state chart' }).isVisible());
+    await shows(t, 'match', () => facts.textContent(), 'ws://127.0.0.1:1/');
+    await shows(t, 'ok', () => facts.getByRole('link', { name: 'Show its state chart' }).isVisible());
     await page.waitForURL(/workspace=%2Fw%2Falpha/);
     await page.keyboard.press('Escape');
     await facts.waitFor({ state: 'detached' });
     await open('/overview?workspace=/w/beta&state=exited');
     await facts.getByText('Out of memory, again.').waitFor();
-    t.same(await page.locator('.vrow b').allTextContents(), ['beta']);
+    await shows(t, 'same', () => page.locator('.vrow b').allTextContents(), ['beta']);
     await page.getByRole('button', { name: /^Exited/ }).click();
     await row(page, 'alpha').waitFor();
     await page.keyboard.press('/');
@@ -255,7 +261,7 @@ scene(
 
 scene('a Hub without workspaces says how to get one', { kind: 'hub', at: '/overview' }, async (t, { page }) => {
   await page.getByText('No workspace yet').waitFor();
-  t.equal(await page.locator('.empty code').textContent(), 'oratorio up <dir>');
+  await shows(t, 'equal', () => page.locator('.empty code').textContent(), 'oratorio up <dir>');
 });
 
 scene(
@@ -274,7 +280,7 @@ scene(
   async (t, { page, backend }) => {
     await page.waitForFunction(() => document.querySelector('[role=grid]')?.getAttribute('aria-rowcount') === '1001');
     t.ok((await page.locator('.vrow').count()) < 60);
-    t.match(await page.locator('.filter-bar').textContent(), 'Running 900');
+    await shows(t, 'match', () => page.locator('.filter-bar').textContent(), 'Running 900');
     await page.getByRole('grid').focus();
     await page.keyboard.press('End');
     await row(page, 'project-0990').waitFor();

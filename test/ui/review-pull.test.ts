@@ -7,6 +7,7 @@ import type { FindingHunk } from '../../src/protocol/index.ts';
 import { findingOf, type ReviewBackend, repositoryKey } from './review-backend.ts';
 import { type ReviewScene, reviewStage } from './review-scene.ts';
 import { axe, overflowsAt, smallTargets } from './scene.ts';
+import { shows } from './shows.ts';
 import { told } from './told.ts';
 
 const scene = await reviewStage();
@@ -46,32 +47,34 @@ scene(
   async (t, { page }) => {
     const worst = finding(page, voucher);
     await worst.waitFor();
-    t.same(await page.getByRole('article').locator('h3').allTextContents(), [
+    await shows(t, 'same', () => page.getByRole('article').locator('h3').allTextContents(), [
       voucher,
       'A name that says less',
       'No test',
     ]);
-    t.match(await worst.textContent(), hostile, 'what a model wrote is text');
+    await shows(t, 'match', () => worst.textContent(), hostile, 'what a model wrote is text');
     t.equal(await page.locator('.draft img').count(), 0);
-    t.match(await worst.textContent(), 'src/shop/cart.ts:41–42');
-    t.match(await worst.textContent(), 'Its line has moved.');
+    await shows(t, 'match', () => worst.textContent(), 'src/shop/cart.ts:41–42');
+    await shows(t, 'match', () => worst.textContent(), 'Its line has moved.');
     const change = page.getByRole('region', { name: 'Suggestion in src/shop/cart.ts' });
-    t.match(await change.locator('.removed').textContent(), /42.*return total - voucher - voucher;/);
-    t.match(await change.locator('.added').textContent(), 'return total - voucher;');
-    t.equal(await change.locator('.kept').count(), 1);
-    t.match(await page.locator('.draft').textContent(), '2 findings did not anchor');
+    await shows(t, 'match', () => change.locator('.removed').textContent(), /42.*return total - voucher - voucher;/);
+    await shows(t, 'match', () => change.locator('.added').textContent(), 'return total - voucher;');
+    await shows(t, 'equal', () => change.locator('.kept').count(), 1);
+    await shows(t, 'match', () => page.locator('.draft').textContent(), '2 findings did not anchor');
     await page.getByText('1 file not reviewed').click();
     await page.getByText('package-lock.json').waitFor();
-    t.match(await page.getByRole('complementary').textContent(), /octo\/bookshop.*ada.*shop/);
+    await shows(t, 'match', () => page.getByRole('complementary').textContent(), /octo\/bookshop.*ada.*shop/);
     await page.getByText('Trace of the agent').click();
     await page.getByRole('link', { name: 'Open it in the Dashboard' }).waitFor();
-    t.equal(
-      await page.getByRole('link', { name: 'Vouchers' }).getAttribute('href'),
+    await shows(
+      t,
+      'equal',
+      () => page.getByRole('link', { name: 'Vouchers' }).getAttribute('href'),
       'https://github.com/octo/bookshop/pull/1',
     );
     t.same(await axe(page), []);
     t.same(await smallTargets(page), []);
-    t.match(await page.title(), 'Vouchers');
+    await shows(t, 'match', () => page.title(), 'Vouchers');
   },
 );
 
@@ -105,7 +108,7 @@ scene(
     const diff = finding(page, voucher).getByRole('region', { name: 'Diff of src/shop/cart.ts' });
     await diff.waitFor();
     const rows = diff.getByRole('row');
-    t.equal(await rows.count(), 1 + 5, 'a heading for those who hear it, and the lines');
+    await shows(t, 'equal', () => rows.count(), 1 + 5, 'a heading for those who hear it, and the lines');
     const cells = await rows.evaluateAll((all) => all.map((row) => [...row.children].map((cell) => cell.textContent)));
     t.match(cells.slice(1), [
       ['39', '40', /^\s*$/, /^export function total/],
@@ -117,11 +120,17 @@ scene(
     await finding(page, voucher).getByRole('region', { name: 'Suggestion in src/shop/cart.ts' }).waitFor();
     t.equal(await finding(page, 'Two names').locator('.change').count(), 0, 'what it quotes is in the diff already');
     t.equal(await finding(page, 'Not in the diff').locator('.hunk').count(), 0);
-    t.match(await finding(page, 'Not in the diff').locator('.change').textContent(), 'return total', 'what it quotes');
+    await shows(
+      t,
+      'match',
+      () => finding(page, 'Not in the diff').locator('.change').textContent(),
+      'return total',
+      'what it quotes',
+    );
     await page.getByText('Trace of the agent').click();
     const trace = page.getByRole('link', { name: 'Open it in the Dashboard' });
-    t.match(await trace.getAttribute('href'), '#token=of-it&at=%2Fsessions%2Fthread_review_1');
-    t.match(await trace.getAttribute('rel'), 'noreferrer');
+    await shows(t, 'match', () => trace.getAttribute('href'), '#token=of-it&at=%2Fsessions%2Fthread_review_1');
+    await shows(t, 'match', () => trace.getAttribute('rel'), 'noreferrer');
     t.same(await axe(page), []);
     t.same(await smallTargets(page), []);
     t.equal(await overflowsAt(page, 360), false, 'on a phone only the diff scrolls sideways');
@@ -133,7 +142,12 @@ scene('skipped, reworded, then published: only what was accepted', { prepare: wi
   const { page, backend } = here;
   await finding(page, 'No test').getByRole('button', { name: 'Skip' }).click();
   await page.getByRole('button', { name: 'Publish 2 findings' }).waitFor();
-  t.equal(await finding(page, 'No test').getByRole('button', { name: 'Skip' }).getAttribute('aria-pressed'), 'true');
+  await shows(
+    t,
+    'equal',
+    () => finding(page, 'No test').getByRole('button', { name: 'Skip' }).getAttribute('aria-pressed'),
+    'true',
+  );
 
   await finding(page, voucher).getByRole('button', { name: 'Edit' }).click();
   const form = page.getByRole('form', { name: `Edit “${voucher}”` });
@@ -202,7 +216,7 @@ scene(
     const form = page.getByRole('form', { name: 'Edit the summary' });
     await form.getByRole('alert').getByText('The draft has changed meanwhile').waitFor();
     await form.getByRole('alert').getByText('Theirs.').waitFor();
-    t.equal(await form.getByLabel('Summary').inputValue(), 'Mine.', 'what was typed stays');
+    await shows(t, 'equal', () => form.getByLabel('Summary').inputValue(), 'Mine.', 'what was typed stays');
     t.equal((await backend.store.draft(draft.draftId))?.summary, 'Theirs.');
     t.same(await axe(page), []);
     await form.getByRole('button', { name: 'Save mine' }).click();

@@ -4,6 +4,7 @@ import t from 'tap';
 import { findingOf, type ReviewBackend, reviewToken } from './review-backend.ts';
 import { reviewStage } from './review-scene.ts';
 import { axe, overflowsAt, smallTargets } from './scene.ts';
+import { shows } from './shows.ts';
 import { told } from './told.ts';
 
 const scene = await reviewStage();
@@ -26,14 +27,19 @@ async function fill({ pull, run, draft }: ReviewBackend): Promise<string> {
 scene('each pull request with its state, its reason and its draft', { prepare: fill }, async (t, { page }) => {
   await row(page, 'Sell gift cards').getByText('Reviewing').waitFor();
   t.match(page.url(), /\/review#\/queue$/, 'the token is gone from the address');
-  t.match(await row(page, 'Sort by price').textContent(), /Failed.*The agent server cannot be reached\./);
-  t.match(await row(page, 'Vouchers').textContent(), /To decide.*grace.*2 findings/);
-  t.match(await row(page, 'Typos').textContent(), /Retrying.*attempt 2 of 3/);
-  t.match(await row(page, 'Not looked at').textContent(), /Not reviewed.*draft/);
+  await shows(
+    t,
+    'match',
+    () => row(page, 'Sort by price').textContent(),
+    /Failed.*The agent server cannot be reached\./,
+  );
+  await shows(t, 'match', () => row(page, 'Vouchers').textContent(), /To decide.*grace.*2 findings/);
+  await shows(t, 'match', () => row(page, 'Typos').textContent(), /Retrying.*attempt 2 of 3/);
+  await shows(t, 'match', () => row(page, 'Not looked at').textContent(), /Not reviewed.*draft/);
   t.equal(await row(page, 'Merged long ago').count(), 0, 'what is merged is not in the way');
   t.same(await axe(page), []);
   t.same(await smallTargets(page), []);
-  t.match(await page.title(), 'Queue · Reviews · Oratorio');
+  await shows(t, 'match', () => page.title(), 'Queue · Reviews · Oratorio');
 });
 
 scene('filters, search and what is closed; all of it in the address', { prepare: fill }, async (t, { page }) => {
@@ -43,14 +49,14 @@ scene('filters, search and what is closed; all of it in the address', { prepare:
   t.match(page.url(), 'show=failed');
   await page.reload();
   await row(page, 'Sort by price').waitFor();
-  t.equal(await page.locator('.vrow').count(), 1, 'a link brings back what was shown');
+  await shows(t, 'equal', () => page.locator('.vrow').count(), 1, 'a link brings back what was shown');
   await page.getByRole('button', { name: 'Failed 1' }).click();
   await page.getByRole('button', { name: 'Closed too' }).click();
   await row(page, 'Merged long ago').waitFor();
   await page.keyboard.press('/');
   await page.keyboard.type('grace');
   await row(page, 'Typos').waitFor({ state: 'detached' });
-  t.equal(await page.locator('.vrow').count(), 1, 'authors are searched too');
+  await shows(t, 'equal', () => page.locator('.vrow').count(), 1, 'authors are searched too');
   await page.keyboard.type('nobody');
   await page.getByRole('button', { name: 'Show all pull requests' }).click();
   await row(page, 'Typos').waitFor();
@@ -113,7 +119,7 @@ scene('nothing open: what is watched', {}, async (t, { page }) => {
 
 scene('nothing set up: the settings that fill it', { repositories: [] }, async (t, { page }) => {
   await page.getByRole('heading', { name: 'No repository is set up yet' }).waitFor();
-  t.match(await page.locator('main code').last().textContent(), '"Repositories": ["owner/name"]');
+  await shows(t, 'match', () => page.locator('main code').last().textContent(), '"Repositories": ["owner/name"]');
   t.same(await axe(page), []);
 });
 

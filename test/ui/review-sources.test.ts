@@ -4,6 +4,7 @@ import type { Delivery } from '../../src/protocol/index.ts';
 import { type ReviewBackend, repositoryKey } from './review-backend.ts';
 import { reviewStage } from './review-scene.ts';
 import { axe, overflowsAt, smallTargets } from './scene.ts';
+import { shows } from './shows.ts';
 
 const scene = await reviewStage();
 
@@ -32,8 +33,13 @@ scene(
   async (t, { page, backend }) => {
     const row = (text: string) => page.locator('tbody tr', { hasText: text });
     await row('Processed').waitFor();
-    t.match(await row('Processed').textContent(), /pull_request\.opened.*octo\/bookshop#7.*ada.*1 ms.*1 time/);
-    t.match(await row('Ignored').textContent(), 'repositoryNotConfigured');
+    await shows(
+      t,
+      'match',
+      () => row('Processed').textContent(),
+      /pull_request\.opened.*octo\/bookshop#7.*ada.*1 ms.*1 time/,
+    );
+    await shows(t, 'match', () => row('Ignored').textContent(), 'repositoryNotConfigured');
     t.same(await axe(page), []);
     await page.getByRole('button', { name: 'Rejected' }).click();
     await row('Ignored').waitFor({ state: 'detached' });
@@ -62,14 +68,14 @@ scene(
   async (t, { page }) => {
     await page.getByRole('button', { name: 'Older deliveries' }).click();
     await page.getByText('reason-0', { exact: true }).waitFor();
-    t.equal(await page.locator('tbody tr').count(), 130);
+    await shows(t, 'equal', () => page.locator('tbody tr').count(), 130);
     t.equal(await page.getByRole('button', { name: 'Older deliveries' }).count(), 0);
   },
 );
 
 scene('nothing delivered: how the webhook is set up', { at: '/deliveries' }, async (t, { page }) => {
   await page.getByRole('heading', { name: 'Nothing was delivered yet' }).waitFor();
-  t.match(await page.locator('main').textContent(), '/api/v1/sources/github/webhook');
+  await shows(t, 'match', () => page.locator('main').textContent(), '/api/v1/sources/github/webhook');
   t.same(await axe(page), []);
 });
 
@@ -90,11 +96,11 @@ scene(
   async (t, { page, backend }) => {
     await page.getByRole('rowheader', { name: 'octo/bookshop' }).waitFor();
     const text = async () => (await page.locator('main').textContent()) ?? '';
-    t.match(await text(), '/srv/work/bookshop');
-    t.match(await text(), 'The App is not installed there.');
-    t.match(await text(), /Version1\.2\.3/);
-    t.match(await text(), /StorageSQLite/);
-    t.match(await page.getByRole('region', { name: 'Given up' }).textContent(), 'GitHub answered 404.');
+    await shows(t, 'match', () => text(), '/srv/work/bookshop');
+    await shows(t, 'match', () => text(), 'The App is not installed there.');
+    await shows(t, 'match', () => text(), /Version1\.2\.3/);
+    await shows(t, 'match', () => text(), /StorageSQLite/);
+    await shows(t, 'match', () => page.getByRole('region', { name: 'Given up' }).textContent(), 'GitHub answered 404.');
     await page.locator('.json').getByText('GitHub', { exact: true }).waitFor();
     t.notMatch(await text(), 'hush-hush-hush');
     t.notMatch(await page.content(), 'hush-hush-hush', 'a secret is not even sent');

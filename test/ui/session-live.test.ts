@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import type { Backend, Told } from './sessions-backend.ts';
 import { clipboard, stage } from './sessions-scene.ts';
+import { shows } from './shows.ts';
 import { ago, bar, minute, oneTurn, prepareThree, row, rows, story, turnId } from './stories.ts';
 import { told } from './told.ts';
 
@@ -45,7 +46,7 @@ scene(
         await page.locator('.drawer').first().waitFor();
       }
       t.equal(await page.locator('img, iframe, object, embed, .vlist script, a[href*=evil]').count(), 0, at);
-      t.equal(await page.evaluate(() => (window as unknown as { stolen?: number }).stolen), undefined);
+      await shows(t, 'equal', () => page.evaluate(() => (window as unknown as { stolen?: number }).stolen), undefined);
     }
   },
 );
@@ -64,7 +65,7 @@ scene(
   async (t, { page, backend }) => {
     await page.locator('.connection.live').waitFor();
     await bar(page, 'turn_100').locator('.bar.ghost').waitFor();
-    t.match(await page.locator('.vrow .bar.tool.ghost').count(), 1);
+    await shows(t, 'match', () => page.locator('.vrow .bar.tool.ghost').count(), 1);
     const first = await bar(page, 'turn_100').locator('.number').textContent();
     await page.waitForFunction(
       (before) =>
@@ -171,7 +172,7 @@ scene(
     const eventsCopied = told(page, '9 events copied.');
     await page.getByRole('button', { name: 'Copy as JSON' }).click();
     await eventsCopied;
-    t.equal((JSON.parse(await clipboard(page)) as unknown[]).length, 9);
+    await shows(t, 'equal', async () => (JSON.parse(await clipboard(page)) as unknown[]).length, 9);
   },
 );
 
@@ -189,7 +190,7 @@ scene(
   },
   async (t, { page, backend, open }) => {
     await row(page, 'weather.changed').waitFor();
-    t.match(await row(page, 'weather.changed').textContent(), '{"sun":true}');
+    await shows(t, 'match', () => row(page, 'weather.changed').textContent(), '{"sun":true}');
     await page.getByText('coarse trace').waitFor();
     await page.getByRole('link', { name: 'Sub-agent of parent' }).click();
     await page.locator('h1', { hasText: 'Parent' }).waitFor();
@@ -204,7 +205,7 @@ scene(
     backend.sessions.delete('nobody');
     backend.events.send([['session.deleted', JSON.stringify({ sessionKey: 'nobody' })]]);
     await page.getByText('This trace has just been deleted').waitFor();
-    t.equal(await rows(page).count(), 1, 'what is shown stays');
+    await shows(t, 'equal', () => rows(page).count(), 1, 'what is shown stays');
   },
 );
 

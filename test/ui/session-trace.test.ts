@@ -1,6 +1,7 @@
 /** One session in a real browser: its three views, keys, links, filters, details. */
 import { axe, overflowsAt, smallTargets } from './scene.ts';
 import { clipboard, stage } from './sessions-scene.ts';
+import { shows } from './shows.ts';
 import { ago, bar, minute, prepareThree, row, rows, selectedText, story } from './stories.ts';
 import { told } from './told.ts';
 
@@ -11,14 +12,14 @@ scene(
   { at: '/sessions/thread_b', prepare: prepareThree },
   async (t, { page }) => {
     await bar(page, 'Exec').waitFor();
-    const names = await page.locator('.what b').allTextContents();
-    t.same(names, ['session.started', 'turn_001', 'Thinking', 'Approval: accept', 'Exec', 'Response']);
-    t.match(await bar(page, 'turn_001').textContent(), '1 thinking · 1 response · 1 tool · 1 failed');
+    const names = () => page.locator('.what b').allTextContents();
+    await shows(t, 'same', names, ['session.started', 'turn_001', 'Thinking', 'Approval: accept', 'Exec', 'Response']);
+    await shows(t, 'match', () => bar(page, 'turn_001').textContent(), '1 thinking · 1 response · 1 tool · 1 failed');
     const grid = page.getByRole('treegrid');
-    t.ok(await grid.isVisible());
-    t.match(await bar(page, 'turn_001').getAttribute('aria-expanded'), 'true');
-    t.equal(await bar(page, 'Thinking').getAttribute('aria-level'), '2');
-    t.equal(await bar(page, 'Exec').locator('.bar.tool.failed').count(), 1);
+    await shows(t, 'ok', () => grid.isVisible());
+    await shows(t, 'match', () => bar(page, 'turn_001').getAttribute('aria-expanded'), 'true');
+    await shows(t, 'equal', () => bar(page, 'Thinking').getAttribute('aria-level'), '2');
+    await shows(t, 'equal', () => bar(page, 'Exec').locator('.bar.tool.failed').count(), 1);
     const styles = await page.locator('.bar').evaluateAll((bars) =>
       bars.map((bar) => {
         const { backgroundImage, backgroundColor, clipPath } = getComputedStyle(bar);
@@ -34,11 +35,11 @@ scene(
         return [Number.parseFloat(style.left), Number.parseFloat(style.width)];
       });
     t.ok(Math.abs((left ?? 0) - 100 / 9) < 0.5 && Math.abs((width ?? 0) - 500 / 9) < 0.5, 'it lies where it was');
-    t.match(await page.locator('.totals').textContent(), /Worked9\.00 s/);
+    await shows(t, 'match', () => page.locator('.totals').textContent(), /Worked9\.00 s/);
     await page.getByRole('button', { name: 'without waiting for a person (5.00 s)' }).click();
-    t.match(await page.locator('.totals').textContent(), /Worked4\.00 s/);
-    t.match(await bar(page, 'turn_001').textContent(), '4.00 s');
-    t.match(await page.locator('.totals').textContent(), /Tokensnot reported/);
+    await shows(t, 'match', () => page.locator('.totals').textContent(), /Worked4\.00 s/);
+    await shows(t, 'match', () => bar(page, 'turn_001').textContent(), '4.00 s');
+    await shows(t, 'match', () => page.locator('.totals').textContent(), /Tokensnot reported/);
   },
 );
 
@@ -53,26 +54,26 @@ scene(
     const key = (name: string) => page.keyboard.press(name);
     await key('j');
     await key('j');
-    t.match(await selectedText(page), 'turn_001');
+    await shows(t, 'match', () => selectedText(page), 'turn_001');
     await key('k');
-    t.match(await selectedText(page), 'session.started');
+    await shows(t, 'match', () => selectedText(page), 'session.started');
     await key('e');
     const failed = await selectedText(page);
     t.match(failed, 'command');
-    t.equal(await page.locator('.vrow[aria-selected=true] .bar.failed').count(), 1);
+    await shows(t, 'equal', () => page.locator('.vrow[aria-selected=true] .bar.failed').count(), 1);
     await key('e');
     t.not(await selectedText(page), failed);
     await key('Shift+E');
-    t.equal(await selectedText(page), failed);
+    await shows(t, 'equal', () => selectedText(page), failed);
     await key(']');
-    t.match(await selectedText(page), 'turn_00');
+    await shows(t, 'match', () => selectedText(page), 'turn_00');
     await key('[');
     await key('o');
-    t.equal(await page.locator('.vrow[aria-selected=true]').getAttribute('aria-expanded'), 'false');
+    await shows(t, 'equal', () => page.locator('.vrow[aria-selected=true]').getAttribute('aria-expanded'), 'false');
     await key('ArrowRight');
-    t.equal(await page.locator('.vrow[aria-selected=true]').getAttribute('aria-expanded'), 'true');
+    await shows(t, 'equal', () => page.locator('.vrow[aria-selected=true]').getAttribute('aria-expanded'), 'true');
     await key('ArrowDown');
-    t.match(await selectedText(page), 'Thinking');
+    await shows(t, 'match', () => selectedText(page), 'Thinking');
     await key('w');
     await page.waitForURL(/zoom=\d+-\d+/);
     const zoomed = page.url();
@@ -88,7 +89,7 @@ scene(
     const address = page.url().replace(/^.*#/, '');
     await open(address);
     await page.locator('.vrow[aria-selected=true]').waitFor();
-    t.match(await selectedText(page), 'Thinking');
+    await shows(t, 'match', () => selectedText(page), 'Thinking');
     t.ok(page.url().endsWith(address), 'a link is what one sees');
     await key('f');
     await key('f');
@@ -98,7 +99,7 @@ scene(
     await key('3');
     await page.getByRole('grid', { name: 'Events' }).waitFor();
     await page.waitForURL(/view=list/);
-    t.match(await selectedText(page), 'thinking', 'the same event is selected in every view');
+    await shows(t, 'match', () => selectedText(page), 'thinking', 'the same event is selected in every view');
     await key('Escape');
     await page.locator('.detail').waitFor({ state: 'detached' });
   },
@@ -121,7 +122,13 @@ scene(
     };
     await draw('.minimap', 0.5, 0.9);
     await page.waitForURL(/zoom=4\d{3}-8\d{3}/);
-    t.equal(await bar(page, 'Thinking').locator('.beyond.before').count(), 1, 'what is not in sight says where it is');
+    await shows(
+      t,
+      'equal',
+      () => bar(page, 'Thinking').locator('.beyond.before').count(),
+      1,
+      'what is not in sight says where it is',
+    );
     await draw('.axis', 0.5, 1);
     await page.waitForURL(/zoom=6\d{3}-8\d{3}/);
     await page.locator('.minimap').dblclick();
@@ -140,11 +147,11 @@ scene(
     await page.keyboard.type('type:tool.failed');
     await page.keyboard.press('Enter');
     await bar(page, 'Response').waitFor({ state: 'detached' });
-    t.same(await names(), ['turn_001', 'Exec'], 'with the turn it belongs to');
-    t.match(await page.locator('.filter-bar .count').textContent(), '1 match');
+    await shows(t, 'same', () => names(), ['turn_001', 'Exec'], 'with the turn it belongs to');
+    await shows(t, 'match', () => page.locator('.filter-bar .count').textContent(), '1 match');
     await page.getByRole('button', { name: 'Dim others' }).click();
     await bar(page, 'Response').waitFor();
-    t.ok(await bar(page, 'Response').evaluate((element) => element.classList.contains('dim')));
+    await shows(t, 'ok', () => bar(page, 'Response').evaluate((element) => element.classList.contains('dim')));
     await page.getByRole('button', { name: 'Dim others' }).click();
     await page.getByRole('textbox', { name: 'Filter this session' }).focus();
     await page.keyboard.press('Backspace');
@@ -152,22 +159,22 @@ scene(
 
     await page.getByRole('textbox').fill('dur=1');
     await page.keyboard.press('Enter');
-    t.match(await page.getByRole('alert').textContent(), 'dur>2s');
+    await shows(t, 'match', () => page.getByRole('alert').textContent(), 'dur>2s');
     await page.getByRole('textbox').fill('"the needle"');
     await page.keyboard.press('Enter');
     await bar(page, 'Response').waitFor({ state: 'detached' });
     await bar(page, 'Exec').waitFor();
-    t.same(await names(), ['turn_001', 'Exec'], 'the page itself has only the beginning of that text');
+    await shows(t, 'same', () => names(), ['turn_001', 'Exec'], 'the page itself has only the beginning of that text');
     await page.getByRole('button', { name: 'Remove filter "the needle"' }).click();
     await page.getByRole('button', { name: 'Slow' }).click();
     await bar(page, 'Exec').waitFor({ state: 'detached' });
-    t.match(await names(), ['turn_001', 'Approval: accept']);
+    await shows(t, 'match', () => names(), ['turn_001', 'Approval: accept']);
     await page.waitForURL(/q=dur/);
 
     await open('/sessions/thread_b?view=list');
     await row(page, 'tool.started').getByRole('button', { name: 'Exec' }).click();
     await row(page, 'turn.started').waitFor({ state: 'detached' });
-    t.equal(await rows(page).count(), 2);
+    await shows(t, 'equal', () => rows(page).count(), 2);
     await row(page, 'tool.failed').locator('.number').first().click();
     await page.locator('.detail').getByRole('button', { name: 'Filter by type:tool.failed' }).click();
     await row(page, 'tool.started').waitFor({ state: 'detached' });
@@ -181,10 +188,17 @@ scene(
   async (t, { page, backend }) => {
     await bar(page, 'Exec').locator('.what').click();
     await page.locator('.detail pre', { hasText: 'The needle.' }).waitFor();
-    t.match(await page.locator('.detail .fact-list').textContent(), /Took1\.00 s.*TypeTool|Took1\.00 s/);
+    await shows(
+      t,
+      'match',
+      () => page.locator('.detail .fact-list').textContent(),
+      /Took1\.00 s.*TypeTool|Took1\.00 s/,
+    );
     await page.locator('.whole').nth(1).waitFor();
-    t.same(
-      await page.locator('.whole h3 code').allTextContents(),
+    await shows(
+      t,
+      'same',
+      () => page.locator('.whole h3 code').allTextContents(),
       ['tool.started', 'tool.failed'],
       'both ends of the call',
     );
@@ -204,7 +218,7 @@ scene(
     const linkCopied = told(page, 'Link copied.');
     await page.locator('.whole').last().getByRole('button', { name: 'Link' }).click();
     await linkCopied;
-    t.match(await clipboard(page), /#\/sessions\/thread_b\?.*event=\d+/);
+    await shows(t, 'match', () => clipboard(page), /#\/sessions\/thread_b\?.*event=\d+/);
 
     const path = `GET /dashboard/api/sessions/thread_b/events/${backend.sessions.get('thread_b')?.events[2]?.id}`;
     backend.state.failures.set(path, { status: 500, code: 'storageFailed', message: 'The disk cannot be read.' });
@@ -225,15 +239,15 @@ scene(
     await page.getByText('The needle.').waitFor();
     await bar(page, 'Exec').getByRole('button', { name: 'Less' }).click();
     t.equal(await page.getByText('The needle.').count(), 0);
-    t.match(await bar(page, 'Approval').textContent(), /exec · rm -rf build\s*accept by user/);
+    await shows(t, 'match', () => bar(page, 'Approval').textContent(), /exec · rm -rf build\s*accept by user/);
     const heights = await rows(page).evaluateAll((all) => all.map((each) => each.getBoundingClientRect()));
     for (const [index, box] of heights.entries()) {
       const next = heights[index + 1];
       if (next) t.ok(Math.abs(next.top - box.bottom) < 2, 'rows of different heights do not overlap');
     }
     await bar(page, 'Response').click();
-    t.equal(await bar(page, 'Response').getAttribute('aria-selected'), 'true');
-    t.equal(await page.getByRole('grid').getAttribute('aria-rowcount'), '6');
+    await shows(t, 'equal', () => bar(page, 'Response').getAttribute('aria-selected'), 'true');
+    await shows(t, 'equal', () => page.getByRole('grid').getAttribute('aria-rowcount'), '6');
   },
 );
 

@@ -3,6 +3,7 @@ import type { Page } from 'playwright-core';
 import { axe, overflowsAt, smallTargets } from './scene.ts';
 import type { Backend } from './sessions-backend.ts';
 import { stage } from './sessions-scene.ts';
+import { shows } from './shows.ts';
 import { ago, minute, prepareThree, row, rows, selectedText } from './stories.ts';
 
 const scene = await stage();
@@ -25,32 +26,36 @@ scene(
   { at: '/sessions', prepare: prepareThree },
   async (t, { page }) => {
     await row(page, 'Alpha').waitFor();
-    t.same(
-      await page.locator('.c-name a').allTextContents(),
+    await shows(
+      t,
+      'same',
+      () => page.locator('.c-name a').allTextContents(),
       ['Gamma', 'What is beta?', 'Alpha'],
       'the last active first',
     );
     const cell = (name: string, of: string) => row(page, name).locator(`.c-${of}`).textContent();
-    t.match(await cell('Alpha', 'segments'), '6 thinking · 6 response');
-    t.match(await cell('Alpha', 'tokens'), '720');
-    t.equal(
-      await row(page, 'beta').locator('.c-tokens').getAttribute('aria-label'),
+    await shows(t, 'match', () => cell('Alpha', 'segments'), '6 thinking · 6 response');
+    await shows(t, 'match', () => cell('Alpha', 'tokens'), '720');
+    await shows(
+      t,
+      'equal',
+      () => row(page, 'beta').locator('.c-tokens').getAttribute('aria-label'),
       'Tokens: not reported',
       'not none',
     );
-    t.match(await cell('beta', 'tools'), '1 1 failed');
-    t.match(await cell('beta', 'approvals'), '1 5.00 s');
-    t.match(await cell('beta', 'worked'), '9.00 s');
-    t.match(await cell('Gamma', 'state'), 'Running');
+    await shows(t, 'match', () => cell('beta', 'tools'), '1 1 failed');
+    await shows(t, 'match', () => cell('beta', 'approvals'), '1 5.00 s');
+    await shows(t, 'match', () => cell('beta', 'worked'), '9.00 s');
+    await shows(t, 'match', () => cell('Gamma', 'state'), 'Running');
     const grid = page.getByRole('grid', { name: 'Sessions' });
-    t.equal(await grid.getAttribute('aria-rowcount'), '4');
-    t.equal(await row(page, 'Alpha').getAttribute('aria-rowindex'), '4');
+    await shows(t, 'equal', () => grid.getAttribute('aria-rowcount'), '4');
+    await shows(t, 'equal', () => row(page, 'Alpha').getAttribute('aria-rowindex'), '4');
   },
 );
 
 scene('without a session the page says how to begin one', { at: '/sessions' }, async (t, { page }) => {
   await page.getByText('No session yet').waitFor();
-  t.equal(await page.locator('.empty code').textContent(), 'oratorio chat "hello"');
+  await shows(t, 'equal', () => page.locator('.empty code').textContent(), 'oratorio chat "hello"');
 });
 
 scene(
@@ -67,7 +72,13 @@ scene(
   },
   async (t, { page, backend }) => {
     await settled(page, 'Session 0');
-    t.equal(await page.getByRole('grid').getAttribute('aria-rowcount'), '-1', 'nobody knows yet how many there are');
+    await shows(
+      t,
+      'equal',
+      () => page.getByRole('grid').getAttribute('aria-rowcount'),
+      '-1',
+      'nobody knows yet how many there are',
+    );
     t.ok((await rows(page).count()) < 60, 'only what can be seen is in the document');
     t.same(
       lists(backend).filter((request) => request.includes('cursor=')),
@@ -106,7 +117,7 @@ scene(
     await row(page, 'Alpha').waitFor();
     await page.getByRole('button', { name: 'With errors' }).click();
     await row(page, 'Gamma').waitFor({ state: 'detached' });
-    t.same(await page.locator('.c-name a').allTextContents(), ['What is beta?']);
+    await shows(t, 'same', () => page.locator('.c-name a').allTextContents(), ['What is beta?']);
     await page.getByRole('button', { name: 'With errors' }).click();
     await row(page, 'Gamma').getByRole('button', { name: 'Running' }).click();
     await row(page, 'Alpha').waitFor({ state: 'detached' });
@@ -148,14 +159,14 @@ scene(
   async (t, { page }) => {
     await row(page, 'Alpha').waitFor();
     await page.keyboard.press('j');
-    t.match(await selectedText(page), 'Gamma');
+    await shows(t, 'match', () => selectedText(page), 'Gamma');
     t.equal(await page.locator('.peek').count(), 0);
     await page.keyboard.press('o');
     await page.locator('.peek h2', { hasText: 'Gamma' }).waitFor();
     await page.keyboard.press('j');
     await page.locator('.peek h2', { hasText: 'beta' }).waitFor();
     await page.locator('.last-events li').first().filter({ hasText: 'turn.completed' }).waitFor();
-    t.match(await page.locator('.last-events li').first().textContent(), /turn\.completed/);
+    await shows(t, 'match', () => page.locator('.last-events li').first().textContent(), /turn\.completed/);
     await page.keyboard.press('k');
     await page.locator('.peek h2', { hasText: 'Gamma' }).waitFor();
     await page.waitForURL(/peek=thread_c/);
@@ -186,7 +197,7 @@ scene(
     await row(page, 'Alpha').waitFor();
     await row(page, 'Alpha').locator('.c-segments').click();
     await page.keyboard.press('Delete');
-    t.match(await page.locator('dialog').textContent(), 'The conversation itself stays');
+    await shows(t, 'match', () => page.locator('dialog').textContent(), 'The conversation itself stays');
     await page.getByRole('button', { name: 'Keep it' }).click();
     await stop(page);
     await remove(page, 'Alpha');
@@ -227,12 +238,12 @@ scene(
     const confirm = page.getByRole('button', { name: 'Delete all traces' });
     await page.getByText('The traces of 3 sessions').waitFor();
     await page.getByRole('textbox', { name: 'Type 3' }).fill('4');
-    t.ok(await confirm.isDisabled());
+    await shows(t, 'ok', () => confirm.isDisabled());
     await page.getByRole('textbox', { name: 'Type 3' }).fill('3');
     await confirm.click();
     await page.getByText('2 traces deleted. 1 session kept, because a turn runs.').waitFor();
     await row(page, 'Alpha').waitFor({ state: 'detached' });
-    t.same(await page.locator('.c-name a').allTextContents(), ['Gamma']);
+    await shows(t, 'same', () => page.locator('.c-name a').allTextContents(), ['Gamma']);
     t.ok(backend.requests.includes('DELETE /api/sessions'));
   },
 );
@@ -244,8 +255,8 @@ scene(
     await page.locator('.peek').waitFor();
     for (const name of ['Delete all…', 'Delete…']) {
       const button = page.getByRole('button', { name, exact: true });
-      t.ok(await button.isDisabled());
-      t.equal(await button.getAttribute('title'), 'No agent server runs here.');
+      await shows(t, 'ok', () => button.isDisabled());
+      await shows(t, 'equal', () => button.getAttribute('title'), 'No agent server runs here.');
     }
   },
 );

@@ -4,6 +4,7 @@ import t from 'tap';
 import { settingsJsonSchema } from '../../src/config/index.ts';
 import { faultOf, issuesOf, kindOf, type Schema, search, sectionsOf } from '../../src/ui/views/settings/model.ts';
 import { axe, stage } from './scene.ts';
+import { shows } from './shows.ts';
 import { told } from './told.ts';
 import type { WorkspaceBackend } from './workspace-backend.ts';
 
@@ -80,24 +81,34 @@ scene(
   async (t, { page, backend }) => {
     await control(page, 'Model').waitFor();
     t.same(await axe(page), []);
-    t.equal(await control(page, 'Model').inputValue(), 'gpt-x');
-    t.match(await field(page, 'Model').textContent(), 'your settings');
-    t.match(await field(page, 'MaxToolCallRounds').textContent(), 'this workspace');
-    t.match(await field(page, 'Tools.Shell.TimeoutMs').textContent(), 'default · after restart');
-    t.equal(await control(page, 'Tools.Shell.TimeoutMs').inputValue(), '120000');
+    await shows(t, 'equal', () => control(page, 'Model').inputValue(), 'gpt-x');
+    await shows(t, 'match', () => field(page, 'Model').textContent(), 'your settings');
+    await shows(t, 'match', () => field(page, 'MaxToolCallRounds').textContent(), 'this workspace');
+    await shows(t, 'match', () => field(page, 'Tools.Shell.TimeoutMs').textContent(), 'default · after restart');
+    await shows(t, 'equal', () => control(page, 'Tools.Shell.TimeoutMs').inputValue(), '120000');
     t.equal(await control(page, 'ApiKey').inputValue(), '', 'a secret is never shown');
-    t.match(await control(page, 'ApiKey').getAttribute('placeholder'), 'set');
-    t.match(await control(page, 'McpServers').textContent(), '"stdio"');
+    await shows(t, 'match', () => control(page, 'ApiKey').getAttribute('placeholder'), 'set');
+    await shows(t, 'match', () => control(page, 'McpServers').textContent(), '"stdio"');
 
     await control(page, 'Model').fill('gpt-y');
     await control(page, 'MaxToolCallRounds').fill('60');
     await control(page, 'StreamUpstream').uncheck();
     await control(page, 'EnabledTools').fill('ReadFile\n\n Exec ');
     for (const keyPath of ['ApiKey', 'EndPoint', 'Tools.Shell.Sandbox', 'Tools.Web.AllowedHosts', 'Api.AutoApprove']) {
-      t.ok(await control(page, keyPath).isDisabled(), `${keyPath} gives rights`);
-      t.match(await field(page, keyPath).textContent(), /Not changed in this form: it gives rights.*oratorio trust/);
+      await shows(t, 'ok', () => control(page, keyPath).isDisabled(), `${keyPath} gives rights`);
+      await shows(
+        t,
+        'match',
+        () => field(page, keyPath).textContent(),
+        /Not changed in this form: it gives rights.*oratorio trust/,
+      );
     }
-    t.match(await field(page, 'Telemetry.Headers').textContent(), 'only your own config.json decides it');
+    await shows(
+      t,
+      'match',
+      () => field(page, 'Telemetry.Headers').textContent(),
+      'only your own config.json decides it',
+    );
     await page.getByRole('button', { name: 'Save 4 changes' }).waitFor();
     const saved = told(page, 'Settings saved.');
     await page.keyboard.press('Control+s');
@@ -119,7 +130,7 @@ scene(
     ]);
     await page.locator('.banner', { hasText: 'once the agent server has been started again' }).waitFor();
     await field(page, 'Model').locator('.origin', { hasText: 'this workspace' }).waitFor();
-    t.match(await field(page, 'Model').textContent(), 'this workspace');
+    await shows(t, 'match', () => field(page, 'Model').textContent(), 'this workspace');
   },
 );
 
@@ -128,16 +139,16 @@ scene(
   { at: '/settings', prepare: fill },
   async (t, { page, backend }) => {
     await control(page, 'MaxToolCallRounds').fill('0');
-    t.match(await field(page, 'MaxToolCallRounds').textContent(), 'This must be 1 to 10000.');
-    t.equal(await page.getByRole('button', { name: 'Save 1 change' }).isDisabled(), true);
+    await shows(t, 'match', () => field(page, 'MaxToolCallRounds').textContent(), 'This must be 1 to 10000.');
+    await shows(t, 'equal', () => page.getByRole('button', { name: 'Save 1 change' }).isDisabled(), true);
     await field(page, 'MaxToolCallRounds').getByRole('button', { name: 'Undo' }).click();
     backend.state.configIssues = [{ path: 'Model', message: 'must be a known model' }];
     await control(page, 'Model').fill('nonsense');
     await page.getByRole('button', { name: 'Save 1 change' }).click();
     await field(page, 'Model').getByText('must be a known model').waitFor();
-    t.equal(await control(page, 'Model').getAttribute('aria-invalid'), 'true');
+    await shows(t, 'equal', () => control(page, 'Model').getAttribute('aria-invalid'), 'true');
     t.same(await axe(page), []);
-    t.equal(await control(page, 'Model').inputValue(), 'nonsense', 'what was typed stays');
+    await shows(t, 'equal', () => control(page, 'Model').inputValue(), 'nonsense', 'what was typed stays');
   },
 );
 
@@ -160,7 +171,7 @@ scene(
     await page.waitForFunction(
       () => (document.getElementById('setting-MaxToolCallRounds') as HTMLInputElement | null)?.value === '51',
     );
-    t.equal(await control(page, 'Model').inputValue(), 'gpt-z');
+    await shows(t, 'equal', () => control(page, 'Model').inputValue(), 'gpt-z');
     const saved = told(page, 'Settings saved.');
     await page.getByRole('button', { name: 'Save 1 change' }).click();
     await saved;
@@ -172,7 +183,7 @@ scene(
   { at: '/settings', prepare: fill },
   async (t, { page, backend }) => {
     await field(page, 'MaxToolCallRounds').getByRole('button', { name: 'Reset' }).click();
-    t.equal(await control(page, 'MaxToolCallRounds').inputValue(), '100', 'what will hold without it');
+    await shows(t, 'equal', () => control(page, 'MaxToolCallRounds').inputValue(), '100', 'what will hold without it');
     const saved = told(page, 'Settings saved.');
     await page.getByRole('button', { name: 'Save 1 change' }).click();
     await saved;
@@ -191,11 +202,11 @@ scene(
   },
   async (t, { page }) => {
     await page.getByText('the file is no JSON object').waitFor();
-    t.equal(await control(page, 'Model').isDisabled(), true);
+    await shows(t, 'equal', () => control(page, 'Model').isDisabled(), true);
     await page.keyboard.press('/');
     await page.keyboard.type('compaction context');
     await control(page, 'Model').waitFor({ state: 'detached' });
-    t.equal(await control(page, 'Compaction.ContextWindow').inputValue(), '128000');
+    await shows(t, 'equal', () => control(page, 'Compaction.ContextWindow').inputValue(), '128000');
     t.same(await axe(page), []);
   },
 );

@@ -3,6 +3,7 @@ import type { Page } from 'playwright-core';
 import t from 'tap';
 import type { EventSummary } from '../../src/protocol/index.ts';
 import { axe, entrance, overflowsAt, smallTargets, stage } from './scene.ts';
+import { shows } from './shows.ts';
 import { sessionOf, token } from './workspace-backend.ts';
 
 const scene = await stage();
@@ -24,7 +25,7 @@ scene(
   async (t, { page, backend }) => {
     const main = page.locator('main');
     await main.getByRole('heading', { name: 'Open this page from a terminal' }).waitFor();
-    t.match(await main.textContent(), 'oratorio dashboard --open');
+    await shows(t, 'match', () => main.textContent(), 'oratorio dashboard --open');
     t.equal(await page.getByLabel('Password').count(), 0, 'no log-in where there is none');
     t.same(await axe(page), []);
     await page.getByLabel('Token').fill('wrong');
@@ -50,7 +51,7 @@ scene(
     await page.getByLabel('User name').fill('ada');
     await page.getByLabel('Password').fill('babbage');
     await page.getByRole('button', { name: 'Log in' }).click();
-    t.match(await page.getByRole('alert').textContent(), 'Wrong name or password.');
+    await shows(t, 'match', () => page.getByRole('alert').textContent(), 'Wrong name or password.');
     await page.getByLabel('Password').fill('lovelace');
     await page.getByRole('button', { name: 'Log in' }).click();
     await live(page);
@@ -71,7 +72,7 @@ scene(
     backend.state.failWith = 503;
     await page.reload();
     await page.getByRole('heading', { name: 'The server does not answer' }).waitFor();
-    t.match(await page.getByRole('alert').textContent(), 'The disk is full.');
+    await shows(t, 'match', () => page.getByRole('alert').textContent(), 'The disk is full.');
     backend.state.failWith = undefined;
     await live(page);
   },
@@ -86,16 +87,18 @@ scene('the palette finds commands by a few letters, and sessions', { at: '/event
   t.same(await axe(page), []);
   await page.keyboard.type('goaut');
   const first = palette.getByRole('option').first();
-  t.match(await first.textContent(), /Go to automations.*gt/);
+  await shows(t, 'match', () => first.textContent(), /Go to automations.*gt/);
   await page.keyboard.press('Enter');
   await palette.waitFor({ state: 'detached' });
   await page.getByRole('heading', { name: 'Automations' }).waitFor();
   t.match(page.url(), '#/automations');
-  t.match(await page.title(), /^Automations · demo · Oratorio$/);
+  await shows(t, 'match', () => page.title(), /^Automations · demo · Oratorio$/);
 
   await page.keyboard.press('Control+k');
-  t.match(
-    await palette.getByRole('option').first().textContent(),
+  await shows(
+    t,
+    'match',
+    () => palette.getByRole('option').first().textContent(),
     'Go to automations',
     'what was used last comes first',
   );
@@ -120,15 +123,15 @@ scene('keys: sequences, the sheet, none while typing, letters switched off', { a
   await page.getByRole('heading', { name: 'Logs' }).waitFor();
   await page.keyboard.press('/');
   await page.keyboard.type('g e?');
-  t.equal(await page.getByLabel('Search the log').inputValue(), 'g e?', 'what is typed is text');
+  await shows(t, 'equal', () => page.getByLabel('Search the log').inputValue(), 'g e?', 'what is typed is text');
   t.equal(await page.getByRole('dialog').count(), 0);
   await page.keyboard.press('Escape');
   await page.keyboard.press('Escape');
   await page.keyboard.press('?');
   const sheet = page.getByRole('dialog', { name: 'Keys' });
   await sheet.waitFor();
-  t.match(await sheet.textContent(), /Go to logs/);
-  t.match(await sheet.textContent(), /Wrap long lines/, 'keys of the view are in it');
+  await shows(t, 'match', () => sheet.textContent(), /Go to logs/);
+  await shows(t, 'match', () => sheet.textContent(), /Wrap long lines/, 'keys of the view are in it');
   t.same(await axe(page), []);
   await sheet.getByLabel('Single letters are shortcuts').uncheck();
   await page.keyboard.press('Escape');
@@ -164,24 +167,24 @@ scene(
   async (t, { page, context, backend }) => {
     await live(page);
     const background = (of: Page) => of.evaluate(() => getComputedStyle(document.body).backgroundColor);
-    t.equal(await background(page), 'rgb(245, 247, 249)');
+    await shows(t, 'equal', () => background(page), 'rgb(245, 247, 249)');
     await page.getByRole('button', { name: 'Appearance and keys' }).click();
     await page.getByLabel('Dark').check();
     await page.getByLabel('Comfortable').check();
-    t.equal(await background(page), 'rgb(15, 18, 22)');
+    await shows(t, 'equal', () => background(page), 'rgb(15, 18, 22)');
     await page.keyboard.press('Escape');
     const other = await context.newPage();
     const painted = other.evaluate(() => document.documentElement.dataset['theme']);
     await painted;
     await other.goto(entrance(backend, '/logs'), { waitUntil: 'commit' });
     await other.waitForSelector('#app', { state: 'attached' });
-    t.equal(await other.evaluate(() => document.documentElement.dataset['theme']), 'dark');
+    await shows(t, 'equal', () => other.evaluate(() => document.documentElement.dataset['theme']), 'dark');
     await other.getByRole('heading', { name: 'Logs' }).waitFor();
     await other.keyboard.press('Control+k');
     await other.keyboard.type('theme');
     await other.keyboard.press('Enter');
     await page.waitForFunction(() => document.documentElement.dataset['theme'] === 'system');
-    t.equal(await background(page), 'rgb(245, 247, 249)', 'what one tab chooses, the others show');
+    await shows(t, 'equal', () => background(page), 'rgb(245, 247, 249)', 'what one tab chooses, the others show');
   },
 );
 
@@ -208,7 +211,7 @@ scene(
     backend.trace(event(3));
     for (const tab of others) {
       await rows(tab).nth(2).waitFor();
-      t.equal(await rows(tab).count(), 3, 'nothing lost, nothing twice');
+      await shows(t, 'equal', () => rows(tab).count(), 3, 'nothing lost, nothing twice');
     }
     t.equal(backend.events.readers.size, 1);
   },
@@ -228,7 +231,7 @@ scene(
     backend.events.cut();
     await rows(page).nth(1).waitFor();
     await live(page);
-    t.equal(await rows(page).count(), 2);
+    await shows(t, 'equal', () => rows(page).count(), 2);
     backend.events.cut({ forget: true });
     await page.locator('.event.gap').waitFor();
     backend.trace(event(3));
@@ -241,20 +244,26 @@ scene(
   { at: '/overview' },
   async (t, { page }) => {
     await live(page);
-    t.equal(await page.locator('main').count(), 1);
+    await shows(t, 'equal', () => page.locator('main').count(), 1);
     await page.keyboard.press('Tab');
-    t.equal(await page.evaluate(() => document.activeElement?.textContent), 'Skip to Overview');
+    await shows(t, 'equal', () => page.evaluate(() => document.activeElement?.textContent), 'Skip to Overview');
     await page.keyboard.press('Enter');
-    t.equal(await page.evaluate(() => document.activeElement?.tagName), 'MAIN');
+    await shows(t, 'equal', () => page.evaluate(() => document.activeElement?.tagName), 'MAIN');
     for (const view of ['events', 'logs', 'automations', 'settings']) {
       await page.setViewportSize({ width: 1280, height: 800 });
       await page.locator(`.rail a[href="#/${view}"]`).click();
       await page.locator(`.rail a[href="#/${view}"][aria-current=page]`).waitFor();
       await page.locator('main h1').waitFor();
-      t.equal(await page.evaluate(() => document.activeElement?.tagName), 'MAIN', `${view}: the focus arrives`);
+      await shows(
+        t,
+        'equal',
+        () => page.evaluate(() => document.activeElement?.tagName),
+        'MAIN',
+        `${view}: the focus arrives`,
+      );
       t.same(await smallTargets(page), [], view);
       t.equal(await overflowsAt(page, 320), false, `${view} at 320 px`);
-      t.ok(await page.locator('.rail').isVisible());
+      await shows(t, 'ok', () => page.locator('.rail').isVisible());
     }
   },
 );
@@ -279,10 +288,10 @@ scene(
   { kind: 'hub', at: '/settings' },
   async (t, { page }) => {
     await page.getByRole('heading', { name: 'Settings: not on this page' }).waitFor();
-    t.match(await page.locator('main').textContent(), 'oratorio dashboard --open');
-    t.same(await page.locator('.rail a').allTextContents(), ['Overview', 'Actors', 'Events', 'Logs']);
+    await shows(t, 'match', () => page.locator('main').textContent(), 'oratorio dashboard --open');
+    await shows(t, 'same', () => page.locator('.rail a').allTextContents(), ['Overview', 'Actors', 'Events', 'Logs']);
     await page.waitForFunction(() => document.title.includes('Hub'));
-    t.match(await page.title(), 'Hub');
+    await shows(t, 'match', () => page.title(), 'Hub');
   },
 );
 
@@ -303,7 +312,7 @@ scene(
     await page.getByRole('heading', { name: 'This view could not be fetched' }).waitFor();
     await page.locator('.rail a[href="#/events"]').click();
     await page.getByRole('heading', { name: 'Events', exact: true }).waitFor();
-    t.ok(await page.locator('.connection.live').isVisible());
+    await shows(t, 'ok', () => page.locator('.connection.live').isVisible());
   },
 );
 
