@@ -49,7 +49,7 @@ export async function stage() {
       const foreign: string[] = [];
       watch(context, backend, complaints, foreign);
       const page = await context.newPage();
-      if (options.hasClock) await page.clock.install();
+      if (options.hasClock) await installClock(page);
       const open = async (at: string) => {
         await page.goto('about:blank');
         await page.goto(`${backend.url}#${new URLSearchParams({ token, at })}`);
@@ -61,6 +61,16 @@ export async function stage() {
       t.same(backend.failed, [], 'every answer is what its schema says');
     });
   };
+}
+
+/** A clock that a test moves. Deadlines of requests stay in real time: a jump would end a request that is under way. */
+async function installClock(page: Page): Promise<void> {
+  await page.context().addInitScript(() => Object.assign(globalThis, { realDeadline: AbortSignal.timeout }));
+  await page.clock.install();
+  await page.addInitScript(() => {
+    const { realDeadline } = globalThis as unknown as { readonly realDeadline: typeof AbortSignal.timeout };
+    AbortSignal.timeout = (ms) => realDeadline.call(AbortSignal, ms);
+  });
 }
 
 function watch(context: BrowserContext, backend: Backend, complaints: string[], foreign: string[]): void {
