@@ -212,7 +212,7 @@ t.test('agent-server', (t) =>
     createWorld: () => new Workspace(patient),
     valueOf: (world: Workspace) => world.actor.getSnapshot().value,
     alsoDecides: ({ context }) => context.stopReason,
-    // The sidecar's part in it is walked with its own machine in agent-server.test.ts.
+    // The sidecar's part in it is walked with its own machine in agent-server/.
     elsewhere: ['starting.replacingProxy', 'starting.proxying', 'stopping.stoppingProxy', 'exited.givenUp'],
     happenings: {
       ENSURE: { event: () => ({ type: 'ENSURE' }), play: (world) => world.ensure() },

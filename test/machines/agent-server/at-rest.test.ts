@@ -1,0 +1,186 @@
+import t from 'tap';
+import { agentServerMachine } from '../../../machines/index.ts';
+import { open, type Walk, walkEvery } from '../harness.ts';
+import { Workspace } from '../worlds.ts';
+import { isClean, sources, to, withPolicy } from './steps.ts';
+
+const walks: Walk<Workspace>[] = [
+  {
+    takes: '(any) PROXY.RUNNING → ∅',
+    proves: 'A sidecar that came back by itself is known to be there, and told.',
+    given: async (world) => {
+      await to.runningWithSidecar(world);
+      await world.sidecar('exited');
+      await world.pass(1_000);
+      await world.sidecar('spawned');
+    },
+    when: (world) => world.sidecar('ready'),
+    shows: (t, world) => {
+      t.match(world.context, { proxy: 'running', proxyPid: world.os.last('sidecar').pid, proxyError: null });
+      t.equal(world.emittedTypes.at(-1), 'apiProxy.running');
+      t.equal(world.state, 'running');
+    },
+  },
+  {
+    takes: '(any) PROXY.UNHEALTHY → ∅',
+    proves: 'A sidecar that stops answering is known and emitted; its server runs on.',
+    given: to.runningWithSidecar,
+    when: (world) => world.sidecarProbeFailed(3),
+    shows: (t, world) => {
+      t.match(world.context, { proxy: 'unhealthy', proxyError: 'The sidecar does not answer: no answer.' });
+      t.match(world.emitted.at(-1), { type: 'apiProxy.unhealthy', sidecar: 1, consecutiveFailures: 3 });
+      t.equal(world.state, 'running');
+    },
+  },
+  {
+    takes: '(any) PROXY.EXITED → ∅',
+    proves: 'The death of a sidecar is told and leaves its server running.',
+    given: to.runningWithSidecar,
+    when: (world) => world.sidecar('exited'),
+    shows: (t, world) => {
+      t.match(world.context, { proxy: 'exited', proxyPid: null, proxyError: 'The sidecar exited (code 1).' });
+      t.match(world.emitted.at(-1), { type: 'apiProxy.exited', exitCode: 1, stopped: false });
+      t.equal(world.state, 'running');
+    },
+  },
+  {
+    takes: '(any) PROXY.STOPPED → ∅',
+    proves: 'When a server rests for good its sidecar goes too, and is released.',
+    given: to.restingWhileSidecarLeaves,
+    when: (world) => world.sidecar('exited'),
+    shows: (t, world) => {
+      t.equal(world.state, 'exited.resting');
+      t.match(world.emitted.at(-1), { type: 'apiProxy.exited', stopped: true });
+      t.equal(world.context.proxy, 'none');
+      isClean(t, world);
+    },
+  },
+  {
+    takes: 'stopped ENSURE → starting',
+    proves: 'An ensure asks who owns the workspace before anything is started.',
+    given: to.rest,
+    when: (world) => world.ensure(),
+    shows: (t, world) => {
+      t.equal(world.state, 'starting.preparing');
+      t.same(open(world.preparations).input, { workspacePath: '/w', incarnation: 1, mayStart: true, sidecar: null });
+      t.same(world.os.processes, []);
+    },
+  },
+  {
+    takes: 'stopped RESTART → starting',
+    proves: 'A restart of what does not run is a start.',
+    given: to.rest,
+    when: (world) => world.restart(),
+    shows: (t, world) => t.equal(world.state, 'starting.preparing'),
+  },
+  {
+    takes: 'stopped ADOPT → starting',
+    proves: 'An adoption never starts what is not alive any more.',
+    given: to.rest,
+    when: (world) => world.send({ type: 'ADOPT', sidecar: 'none' }),
+    shows: (t, world) => {
+      t.equal(world.state, 'starting.preparing');
+      t.same(open(world.preparations).input, { workspacePath: '/w', incarnation: 1, mayStart: false, sidecar: null });
+    },
+  },
+  {
+    takes: 'exited ENSURE → starting',
+    proves: 'An operator may start what was given up, with a clean slate.',
+    world: withPolicy({ maxRestarts: 0 }),
+    given: to.backingOff,
+    when: (world) => world.ensure(),
+    shows: (t, world) => {
+      t.equal(world.state, 'starting.preparing');
+      t.match(world.context, { failures: [], attempt: 0, lastError: null });
+    },
+  },
+  {
+    takes: 'exited RESTART → starting',
+    proves: 'A restart does not wait for the back-off, and forgets the failures.',
+    given: to.backingOff,
+    when: (world) => world.restart(),
+    shows: (t, world) => {
+      t.equal(world.state, 'starting.preparing');
+      t.same(world.context.failures, []);
+    },
+  },
+  {
+    takes: 'exited STOP → stopping',
+    proves: 'A stop cancels the restart that was due.',
+    given: to.backingOff,
+    when: (world) => world.stop(),
+    shows: (t, world) => {
+      t.equal(world.state, 'stopped');
+      world.clock.increment(60_000);
+      t.equal(world.state, 'stopped');
+    },
+  },
+  {
+    takes: 'exited.deciding always [restsForGood] → exited.resting',
+    proves: 'A server that ended with success by itself is not started again (onFailure).',
+    given: to.running,
+    when: (world) => world.exited(0),
+    shows: (t, world) => {
+      t.equal(world.state, 'exited.resting');
+      t.match(world.emitted.at(-1), { type: 'appserver.exited', delayMs: null });
+      world.clock.increment(600_000);
+      t.equal(world.state, 'exited.resting');
+    },
+  },
+  {
+    takes: 'exited.deciding always [gaveUp] → exited.givenUp',
+    proves: 'Too many failures in the window end the automatic restarts.',
+    world: withPolicy({ maxRestarts: 1 }),
+    given: async (world) => {
+      await to.backingOff(world);
+      await world.pass(1_000);
+      await world.prepared();
+      await world.spawned();
+    },
+    when: (world) => world.exited(1),
+    shows: (t, world) => {
+      t.equal(world.state, 'exited.givenUp');
+      t.match(world.context.lastError, /^Gave up after 2 failures .*exited with code 1/);
+      world.clock.increment(600_000);
+      t.equal(world.state, 'exited.givenUp');
+    },
+  },
+  {
+    takes: 'exited.deciding always → exited.backingOff',
+    proves: 'The pause is jittered over the upper half of its ceiling and told.',
+    given: to.running,
+    when: (world) => world.exited(1),
+    shows: (t, world) => {
+      t.equal(world.state, 'exited.backingOff');
+      const { delayMs } = world.context;
+      t.ok(delayMs !== null && delayMs >= 500 && delayMs <= 1_000, String(delayMs));
+      t.match(world.emitted.at(-1), { type: 'appserver.exited', delayMs });
+    },
+  },
+  {
+    takes: 'exited.backingOff ENSURE → starting',
+    proves: 'An ensure skips the wait and keeps the count of failures.',
+    given: to.backingOff,
+    when: (world) => world.ensure(),
+    shows: (t, world) => {
+      t.equal(world.state, 'starting.preparing');
+      t.match(world.context, { delayMs: null, attempt: 1 });
+      t.equal(world.context.failures.length, 1);
+    },
+  },
+  {
+    takes: 'exited.backingOff after(backoff) → starting',
+    proves: 'The supervisor starts again by itself and tells which attempt it is.',
+    given: to.backingOff,
+    when: async (world) => {
+      await world.pass(world.context.delayMs ?? 0);
+      await world.prepared();
+    },
+    shows: (t, world) => {
+      t.match(world.emitted.at(-1), { type: 'appserver.starting', attempt: 1, delayMs: Number });
+      t.equal(world.context.incarnation, 2);
+    },
+  },
+];
+
+walkEvery(t, agentServerMachine, () => new Workspace(), walks, sources.atRest);

@@ -1,0 +1,235 @@
+import t from 'tap';
+import { type AgentServerEvent, agentServerMachine } from '../../../machines/index.ts';
+import { failure, flush, open, sourcesOf } from '../harness.ts';
+import { policy, Workspace } from '../worlds.ts';
+import { commands, isClean, sidecarCommands, sources, to } from './steps.ts';
+
+t.test('the test files of this folder walk the transitions of every state', async (t) => {
+  t.same(Object.values(sources).flat().sort(), sourcesOf(agentServerMachine).sort());
+});
+
+t.test('an event of an earlier incarnation changes nothing, in any state', async (t) => {
+  const late: AgentServerEvent[] = [
+    { type: 'PROCESS.SPAWNED', incarnation: 0, pid: 1 },
+    { type: 'PROCESS.EXITED', incarnation: 0, exitCode: 1, signal: null, at: 0 },
+    { type: 'PROCESS.EXITED', incarnation: 0, exitCode: 75, signal: null, at: 0 },
+    { type: 'PROCESS.REFUSED', incarnation: 0, error: 'no', retriable: true, at: 0 },
+    { type: 'PROBE.PASSED', incarnation: 0, idleMs: 1e9 },
+    { type: 'PROBE.FAILED', incarnation: 0, error: 'no' },
+  ];
+  for (const [name, lead] of Object.entries(to)) {
+    const world = new Workspace({ livenessFailures: 1, idleStopMs: 1 });
+    await lead(world);
+    const before = world.actor.getSnapshot();
+    for (const event of late) world.send(event);
+    t.equal(world.actor.getSnapshot().context, before.context, `${name}: the context is the same object`);
+    t.same(world.actor.getSnapshot().value, before.value, `${name}: so is the state`);
+  }
+});
+
+t.test('a refusal that comes while the start is being aborted ends it', async (t) => {
+  const world = new Workspace();
+  await to.spawning(world);
+  await world.pass(policy.startDeadlineMs);
+  t.equal(world.state, 'starting.aborting.killing');
+  await world.refused();
+  t.equal(world.state, 'exited.backingOff');
+  isClean(t, world);
+});
+
+t.test('a sidecar that is leaving is waited for, also when the request names it again', async (t) => {
+  const world = new Workspace();
+  await to.restingWhileSidecarLeaves(world);
+  await world.ensure('keep');
+  t.equal(world.state, 'starting.replacingProxy');
+  await world.sidecar('exited');
+  await world.prepared();
+  t.equal(world.state, 'starting.proxying', 'the server gets a sidecar that lives');
+});
+
+t.test('an adopted server that crashes later is started like any other', async (t) => {
+  const world = new Workspace();
+  world.send({ type: 'ADOPT', sidecar: 'none' });
+  await flush();
+  await world.prepared('adopted');
+  await world.spawned();
+  await world.ready();
+  t.match(world.emitted.at(-1), { type: 'appserver.running', ownership: 'adopted' });
+  await world.exited(null);
+  await world.pass(1_000);
+  t.same(open(world.preparations).input, { workspacePath: '/w', incarnation: 2, mayStart: true, sidecar: null });
+});
+
+t.test('an external server is never stopped, restarted or given a sidecar', async (t) => {
+  const world = new Workspace();
+  await to.external(world);
+  await world.stop();
+  await world.restart();
+  await world.ensure('replace');
+  await world.probeFailed(3);
+  t.equal(world.state, 'unhealthy');
+  await world.pass(3_600_000);
+  await world.ensure();
+  await world.stop();
+  t.equal(world.state, 'unhealthy');
+  t.same(commands(world), []);
+  await world.exited(null);
+  t.equal(world.state, 'exited.resting');
+});
+
+t.test('a long run makes the next crash the first again, in its back-off', async (t) => {
+  const world = new Workspace();
+  await to.backingOff(world);
+  await world.pass(world.context.delayMs ?? 0);
+  await world.prepared();
+  await world.spawned();
+  await world.ready();
+  t.equal(world.context.attempt, 1);
+  await world.pass(policy.stableAfterMs);
+  await world.exited(1);
+  t.equal(world.context.attempt, 1);
+});
+
+t.test('regression: edge 2 a request for another sidecar waits for a restart that names it', async (t) => {
+  const world = new Workspace();
+  await to.runningWithSidecar(world);
+  await world.ensure('replace');
+  t.match(world.context, { sidecar: 1, pendingSidecar: 2 }, 'the run is not disturbed');
+  await world.ensure('keep');
+  t.equal(world.context.pendingSidecar, null, 'a request for the present one withdraws it');
+  await world.ensure('replace');
+  await world.restart();
+  await world.exited(0);
+  t.same(sidecarCommands(world), [], 'a plain restart leaves the sidecar alone');
+  await world.prepared();
+  await world.spawned();
+  await world.ready();
+  t.match(world.context, { sidecar: 1, provenSidecar: 1, pendingSidecar: null, proxy: 'running' });
+  await world.restart('replace');
+  await world.exited(0);
+  t.equal(world.state, 'starting.replacingProxy', 'a restart that names it applies it');
+});
+
+t.test('regression: edge 2 a start without a request returns to the proven sidecar', async (t) => {
+  for (const proven of [1, null]) {
+    const world = new Workspace();
+    await world.run(proven === null ? undefined : 'keep');
+    await world.restart('replace');
+    await world.exited(0);
+    if (proven !== null) await world.sidecar('exited');
+    await world.prepared();
+    await world.sidecar('spawned');
+    await world.sidecar('exited');
+    t.match(world.state, 'exited.resting', 'no server starts on a sidecar that failed');
+    t.equal(world.context.failureKind, 'apiProxy');
+    await world.ensure();
+    t.equal(open(world.preparations).input.sidecar, proven, `then with ${proven ?? 'none'}`);
+    t.equal(world.context.sidecar, proven);
+  }
+});
+
+t.test('regression: edge 3 an ensure restarts a sidecar that does not answer', async (t) => {
+  const world = new Workspace();
+  await to.runningWithSidecar(world);
+  await world.sidecarProbeFailed(3);
+  await world.ensure();
+  t.equal(world.context.proxy, 'starting', 'the caller waits');
+  t.same(sidecarCommands(world), ['TERMINATE']);
+  await world.sidecar('exited');
+  t.equal(world.context.proxy, 'starting', 'the next one is on its way');
+  await world.sidecar('spawned');
+  await world.sidecar('ready');
+  t.match(world.context, { proxy: 'running', proxyError: null });
+  t.same(
+    world.emittedTypes.filter((type) => type.startsWith('apiProxy.')),
+    ['apiProxy.running', 'apiProxy.unhealthy', 'apiProxy.exited', 'apiProxy.running'],
+  );
+});
+
+t.test('regression: edge 16 an end is emitted once, and a failed start keeps its reason', async (t) => {
+  const exits = (world: Workspace) => world.emitted.filter(({ type }) => type === 'appserver.exited');
+  const failed = new Workspace();
+  await to.preparing(failed);
+  await failed.notPrepared(failure('invalidConfig', false, 'The file is broken.'));
+  await failed.stop('hub');
+  t.equal(failed.state, 'stopped');
+  t.match(exits(failed), [{ pid: null, error: 'The file is broken.', stopReason: null }]);
+  t.equal(exits(failed).length, 1, 'a shutdown does not end it again');
+
+  const idle = new Workspace();
+  await to.preparing(idle);
+  await idle.stop();
+  t.same(exits(idle), [], 'nothing was started, so nothing ends');
+
+  const crashed = new Workspace();
+  await to.resting(crashed);
+  await crashed.stop();
+  t.equal(exits(crashed).length, 1);
+
+  const stopped = new Workspace();
+  await to.runningWithSidecar(stopped);
+  await stopped.sidecar('exited');
+  await stopped.stop();
+  await stopped.exited(0);
+  t.equal(stopped.state, 'stopped');
+  t.equal(stopped.emittedTypes.filter((type) => type === 'apiProxy.exited').length, 1, 'one end of one sidecar');
+  t.equal(exits(stopped).length, 1);
+});
+
+t.test('regression: edge 17 a failure that no restart follows is not counted as one', async (t) => {
+  const world = new Workspace();
+  await to.preparing(world);
+  const locked = failure('workspaceLocked', false);
+  Object.assign(locked, { failure: { kind: 'workspaceLocked', message: 'locked', retriable: false, at: 1 } });
+  await world.notPrepared(locked);
+  t.equal(world.state, 'exited.resting');
+  t.same(world.context.failures, []);
+
+  const ended = new Workspace();
+  await to.resting(ended);
+  t.same(ended.context.failures, []);
+
+  const crashed = new Workspace();
+  await to.backingOff(crashed);
+  t.equal(crashed.context.failures.length, 1, 'a crash that is followed by a restart is');
+});
+
+t.test('a lost race for the lock is run again at most three times', async (t) => {
+  const world = new Workspace();
+  await world.ensure();
+  for (let race = 0; race < 3; race++) {
+    await world.prepared();
+    await world.exited(75);
+    t.equal(world.state, 'starting.preparing');
+  }
+  await world.prepared();
+  await world.exited(75);
+  t.equal(world.state, 'exited.backingOff');
+});
+
+t.test('an ensure during the back-off of a failed adoption may start a new server', async (t) => {
+  const world = new Workspace();
+  world.send({ type: 'ADOPT', sidecar: 'none' });
+  await world.pass(policy.startDeadlineMs);
+  t.equal(world.state, 'exited.backingOff');
+  await world.ensure();
+  t.equal(open(world.preparations).input.mayStart, true);
+});
+
+t.test('a sidecar that kept a start from its deadline does not spoil the next one', async (t) => {
+  const world = new Workspace();
+  await to.proxying(world);
+  await world.pass(policy.startDeadlineMs);
+  t.equal(world.state, 'exited.backingOff');
+  await world.ensure('keep');
+  t.equal(world.state, 'starting.replacingProxy', 'the old one goes first');
+  await world.sidecar('spawned');
+  await world.sidecar('exited');
+  await world.prepared();
+  await world.sidecar('spawned');
+  await world.sidecar('ready');
+  await world.spawned();
+  await world.ready();
+  t.equal(world.state, 'running');
+  t.equal(world.os.live('sidecar').length, 1);
+});

@@ -1,0 +1,178 @@
+import t from 'tap';
+import { agentServerMachine } from '../../../machines/index.ts';
+import { type Walk, walkEvery } from '../harness.ts';
+import { policy, Workspace } from '../worlds.ts';
+import { commands, isClean, sources, to, withPolicy } from './steps.ts';
+
+const walks: Walk<Workspace>[] = [
+  {
+    takes: 'running ENSURE → ∅',
+    proves: 'An ensure of a running server changes nothing but that a dead sidecar is revived at once.',
+    given: async (world) => {
+      await to.runningWithSidecar(world);
+      await world.sidecar('exited');
+    },
+    when: (world) => world.ensure(),
+    shows: (t, world) => {
+      t.equal(world.state, 'running');
+      t.equal(world.context.incarnation, 1);
+      t.equal(world.os.processes.filter(({ kind }) => kind === 'sidecar').length, 2);
+    },
+  },
+  {
+    takes: 'running RESTART [isOurs] → stopping',
+    proves: 'A restart stops the server politely first.',
+    given: to.running,
+    when: (world) => world.restart(),
+    shows: (t, world) => {
+      t.equal(world.state, 'stopping.terminating');
+      t.same(commands(world), ['TERMINATE']);
+      t.equal(world.context.stopReason, 'restart');
+    },
+  },
+  {
+    takes: 'running STOP [isOurs] → stopping',
+    proves: 'A stop sends SIGTERM and waits.',
+    given: to.running,
+    when: (world) => world.stop(),
+    shows: (t, world) => {
+      t.equal(world.state, 'stopping.terminating');
+      t.same(commands(world), ['TERMINATE']);
+    },
+  },
+  {
+    takes: 'running PROBE.PASSED [isIdleTooLong] → stopping',
+    proves: 'A server that has been idle too long is stopped, when the policy says so.',
+    world: withPolicy({ idleStopMs: 60_000 }),
+    given: to.running,
+    when: (world) => world.probePassed(60_000),
+    shows: (t, world) => {
+      t.equal(world.state, 'stopping.terminating');
+      t.equal(world.context.stopReason, 'idle');
+    },
+  },
+  {
+    takes: 'running PROBE.PASSED [isThisIncarnation] → ∅',
+    proves: 'Only failures in a row count.',
+    given: async (world) => {
+      await world.run();
+      await world.probeFailed(2);
+    },
+    when: (world) => world.probePassed(),
+    shows: (t, world) => {
+      t.equal(world.context.probeFailures, 0);
+      t.equal(world.state, 'running');
+    },
+  },
+  {
+    takes: 'running PROBE.FAILED [isLastStraw] → unhealthy',
+    proves: 'The third failure in a row is told, with the count.',
+    given: async (world) => {
+      await world.run();
+      await world.probeFailed(2);
+    },
+    when: (world) => world.probeFailed(),
+    shows: (t, world) => {
+      t.equal(world.state, 'unhealthy');
+      const { pid } = world.os.last('server');
+      t.same(world.emitted.at(-1), { type: 'appserver.unhealthy', pid, error: 'no answer', consecutiveFailures: 3 });
+    },
+  },
+  {
+    takes: 'running PROBE.FAILED [isThisIncarnation] → ∅',
+    proves: 'One failed probe is not an illness.',
+    given: to.running,
+    when: (world) => world.probeFailed(),
+    shows: (t, world) => {
+      t.equal(world.state, 'running');
+      t.equal(world.context.probeFailures, 1);
+    },
+  },
+  {
+    takes: 'running PROCESS.EXITED [isThisIncarnation] → exited',
+    proves: 'A crash is told with what is known of it and when the next attempt is.',
+    given: to.running,
+    when: (world) => world.exited(null, 'SIGSEGV'),
+    shows: (t, world) => {
+      t.equal(world.state, 'exited.backingOff');
+      t.match(world.emitted.at(-1), {
+        type: 'appserver.exited',
+        signal: 'SIGSEGV',
+        error: 'The agent server was ended by SIGSEGV.',
+        delayMs: Number,
+      });
+      isClean(t, world);
+    },
+  },
+  {
+    takes: 'unhealthy PROBE.PASSED [isThisIncarnation] → running',
+    proves: 'A server that answers again is running again, and told to be recovered.',
+    given: to.unhealthy,
+    when: (world) => world.probePassed(),
+    shows: (t, world) => {
+      t.equal(world.state, 'running');
+      t.match(world.emitted.at(-1), { type: 'appserver.running', recovered: true });
+      t.match(world.context, { lastError: null, probeFailures: 0 });
+      t.equal(world.os.processes.length, 1, 'it is the same process');
+    },
+  },
+  {
+    takes: 'unhealthy PROBE.FAILED [isThisIncarnation] → ∅',
+    proves: 'Further failures are counted and not told again.',
+    given: to.unhealthy,
+    when: (world) => world.probeFailed(),
+    shows: (t, world) => {
+      t.equal(world.context.probeFailures, 4);
+      t.equal(world.emittedTypes.filter((type) => type === 'appserver.unhealthy').length, 1);
+    },
+  },
+  {
+    takes: 'unhealthy ENSURE [isOurs] → stopping',
+    proves: 'An ensure does not hand out a server that does not answer: it is restarted.',
+    given: to.unhealthy,
+    when: (world) => world.ensure(),
+    shows: (t, world) => {
+      t.equal(world.state, 'stopping.terminating');
+      t.equal(world.context.stopReason, 'restart');
+    },
+  },
+  {
+    takes: 'unhealthy RESTART [isOurs] → stopping',
+    proves: 'An operator need not wait for the grace period.',
+    given: to.unhealthy,
+    when: (world) => world.restart(),
+    shows: (t, world) => t.equal(world.context.stopReason, 'restart'),
+  },
+  {
+    takes: 'unhealthy STOP [isOurs] → stopping',
+    proves: 'What does not answer can be stopped.',
+    given: to.unhealthy,
+    when: (world) => world.stop(),
+    shows: (t, world) => {
+      t.equal(world.state, 'stopping.terminating');
+      t.equal(world.context.stopReason, 'user');
+    },
+  },
+  {
+    takes: 'unhealthy PROCESS.EXITED [isThisIncarnation] → exited',
+    proves: 'A server that dies while it is unhealthy is a crash like any other.',
+    given: to.unhealthy,
+    when: (world) => world.exited(1),
+    shows: (t, world) => {
+      t.equal(world.state, 'exited.backingOff');
+      isClean(t, world);
+    },
+  },
+  {
+    takes: 'unhealthy after(unhealthyGrace) [mayRestart] → stopping',
+    proves: 'The grace period spent, the server is stopped in order to be started again.',
+    given: to.unhealthy,
+    when: (world) => world.pass(policy.unhealthyGraceMs),
+    shows: (t, world) => {
+      t.equal(world.state, 'stopping.terminating');
+      t.equal(world.context.stopReason, 'unhealthy');
+    },
+  },
+];
+
+walkEvery(t, agentServerMachine, () => new Workspace(), walks, sources.running);

@@ -1,0 +1,350 @@
+import t from 'tap';
+import { agentServerMachine } from '../../../machines/index.ts';
+import { failure, flush, type Walk, walkEvery } from '../harness.ts';
+import { policy, Workspace } from '../worlds.ts';
+import { commands, isClean, sidecarCommands, sources, to } from './steps.ts';
+
+const walks: Walk<Workspace>[] = [
+  {
+    takes: 'starting STOP [not isOurs] → stopping',
+    proves: "A stop lets somebody else's server go at once: it is not ours to signal or to wait for.",
+    given: to.externalProbing,
+    when: (world) => world.stop(),
+    shows: (t, world) => {
+      t.equal(world.state, 'stopped');
+      t.same(commands(world), []);
+      isClean(t, world);
+    },
+  },
+  {
+    takes: 'starting STOP → stopping',
+    proves: 'A stop overtakes a start, and waits for the process that was already asked for.',
+    given: to.probing,
+    when: (world) => world.stop('hub'),
+    shows: (t, world) => {
+      t.equal(world.state, 'stopping.terminating');
+      t.equal(world.context.stopReason, 'hub');
+      t.equal(world.readiness[0]?.isOpen, false, 'readiness is not asked any more');
+    },
+  },
+  {
+    takes: 'starting ENSURE → ∅',
+    proves: 'A second ensure shares the start that is under way.',
+    given: to.spawning,
+    when: (world) => world.ensure(),
+    shows: (t, world) => {
+      t.equal(world.state, 'starting.spawning');
+      t.equal(world.context.incarnation, 1);
+      t.equal(world.os.processes.length, 1);
+    },
+  },
+  {
+    takes: 'starting RESTART [not isOurs] → stopping',
+    proves: "A restart while somebody else's server is being looked at begins the look anew.",
+    given: to.externalProbing,
+    when: (world) => world.restart(),
+    shows: (t, world) => {
+      t.equal(world.state, 'starting.preparing');
+      t.equal(world.context.incarnation, 2);
+      t.same(commands(world), []);
+      isClean(t, world, ['prepare']);
+    },
+  },
+  {
+    takes: 'starting RESTART → stopping',
+    proves: 'A restart ends the start under way before it begins another.',
+    given: to.probing,
+    when: (world) => world.restart('none'),
+    shows: (t, world) => {
+      t.equal(world.state, 'stopping.terminating');
+      t.equal(world.context.stopReason, 'restart');
+    },
+  },
+  {
+    takes: 'starting PROCESS.EXITED [lostTheLockRace] → starting.preparing',
+    proves: 'A server that lost the workspace lock makes us look who won, without counting it as a failure.',
+    given: to.probing,
+    when: (world) => world.exited(75),
+    shows: (t, world) => {
+      t.equal(world.state, 'starting.preparing');
+      t.match(world.context, { incarnation: 2, lockRaces: 1, hasProcess: false, failures: [] });
+      isClean(t, world, ['prepare']);
+    },
+  },
+  {
+    takes: 'starting PROCESS.EXITED [isThisIncarnation] → exited',
+    proves: 'A server that ends before it was ready is a failure, told with its exit code.',
+    given: to.probing,
+    when: (world) => world.exited(3),
+    shows: (t, world) => {
+      t.equal(world.state, 'exited.backingOff');
+      t.match(world.emitted.at(-1), { type: 'appserver.exited', exitCode: 3, stopReason: null });
+      t.match(world.context, { failureKind: 'crashed', lastError: 'The agent server exited with code 3.' });
+      isClean(t, world);
+    },
+  },
+  {
+    takes: 'starting PROCESS.REFUSED [isThisIncarnation] → exited',
+    proves: 'What the operating system will never start is not tried again.',
+    given: to.spawning,
+    when: (world) => world.refused(false),
+    shows: (t, world) => {
+      t.equal(world.state, 'exited.resting');
+      t.match(world.context, { failureKind: 'startFailed', lastError: 'it was refused', pid: null });
+      isClean(t, world);
+    },
+  },
+  {
+    takes: 'starting after(startDeadline) [not hasProcess] → exited',
+    proves: 'A preparation that never ends is given up: nothing has to be killed.',
+    given: to.preparing,
+    when: (world) => world.pass(policy.startDeadlineMs),
+    shows: (t, world) => {
+      t.equal(world.state, 'exited.backingOff');
+      t.match(world.context, { failureKind: 'unhealthy', lastError: /not ready within 20000 ms/ });
+      t.equal(world.preparations[0]?.isOpen, false);
+      isClean(t, world);
+    },
+  },
+  {
+    takes: 'starting after(startDeadline) [not isOurs] → exited',
+    proves: "Somebody else's server that does not answer is let go, not killed.",
+    given: to.externalProbing,
+    when: (world) => world.pass(policy.startDeadlineMs),
+    shows: (t, world) => {
+      t.equal(world.state, 'exited.resting');
+      t.same(commands(world), []);
+      t.equal(world.context.hasProcess, false);
+      isClean(t, world);
+    },
+  },
+  {
+    takes: 'starting after(startDeadline) → starting.aborting',
+    proves: 'A server that is not ready in time is killed before the start counts as failed.',
+    given: to.probing,
+    when: (world) => world.pass(policy.startDeadlineMs),
+    shows: (t, world) => {
+      t.equal(world.state, 'starting.aborting.killing');
+      t.same(commands(world), ['KILL']);
+      t.notOk(world.emittedTypes.includes('appserver.exited'));
+    },
+  },
+  {
+    takes: 'starting.clearing always [mustReplaceProxy] → starting.replacingProxy',
+    proves: 'A sidecar that is to be another one is stopped before the server is prepared.',
+    given: async (world) => {
+      await to.runningWithSidecar(world);
+      await world.restart('replace');
+    },
+    when: (world) => world.exited(0),
+    shows: (t, world) => {
+      t.equal(world.state, 'starting.replacingProxy');
+      t.same(sidecarCommands(world), ['TERMINATE']);
+      t.equal(world.preparations.length, 1);
+    },
+  },
+  {
+    takes: 'starting.clearing always → starting.preparing',
+    proves: 'A sidecar that is to stay is left alone by a restart of its server.',
+    given: async (world) => {
+      await to.runningWithSidecar(world);
+      await world.restart();
+    },
+    when: (world) => world.exited(0),
+    shows: (t, world) => {
+      t.equal(world.state, 'starting.preparing');
+      t.same(sidecarCommands(world), []);
+      t.equal(world.context.proxy, 'running');
+    },
+  },
+  {
+    takes: 'starting.replacingProxy PROXY.STOPPED → starting.preparing',
+    proves: 'The start goes on when the old sidecar is gone.',
+    given: async (world) => {
+      await to.runningWithSidecar(world);
+      await world.restart('replace');
+      await world.exited(0);
+    },
+    when: (world) => world.sidecar('exited'),
+    shows: (t, world) => {
+      t.equal(world.state, 'starting.preparing');
+      t.match(world.context, { proxy: 'none', sidecar: 2, proxySidecar: null, isProxyLeaving: false });
+      t.same(world.os.live('sidecar'), []);
+    },
+  },
+  {
+    takes: 'starting.preparing done(prepare) [needsProxy] → starting.proxying',
+    proves: 'The sidecar is started before the server that uses it (§4.2 rule 1).',
+    given: (world) => world.ensure('keep'),
+    when: (world) => world.prepared(),
+    shows: (t, world) => {
+      t.equal(world.state, 'starting.proxying');
+      t.same(world.emittedTypes, ['port.allocated', 'appserver.starting']);
+      t.same(
+        world.os.processes.map(({ kind }) => kind),
+        ['sidecar'],
+      );
+    },
+  },
+  {
+    takes: 'starting.preparing done(prepare) [adoptsProxy] → starting.spawning',
+    proves: 'A server that lives already is taken over at once, and its sidecar beside it.',
+    given: async (world) => {
+      world.send({ type: 'ADOPT', sidecar: 1 });
+      await flush();
+    },
+    when: (world) => world.prepared('adopted'),
+    shows: (t, world) => {
+      t.equal(world.state, 'starting.spawning');
+      t.equal(world.os.last('server').mode, 'adopt');
+      t.equal(world.os.last('sidecar').mode, 'adopt');
+      t.notOk(world.emittedTypes.includes('appserver.starting'));
+    },
+  },
+  {
+    takes: 'starting.preparing done(prepare) → starting.spawning',
+    proves: 'Ports are told, then the start, then the process is asked for; a new policy holds from here on.',
+    given: to.preparing,
+    when: (world) => world.prepared('managed', { ...policy, maxRestarts: 9 }),
+    shows: (t, world) => {
+      t.equal(world.state, 'starting.spawning');
+      t.same(world.emitted, [
+        { type: 'port.allocated', service: 'appServerWebSocket', port: 4000 },
+        { type: 'appserver.starting', attempt: 0, delayMs: null },
+      ]);
+      t.match(world.os.last('server'), { mode: 'spawn', incarnation: 1 });
+      t.equal(world.context.policy.maxRestarts, 9);
+    },
+  },
+  {
+    takes: 'starting.preparing error(prepare) → exited',
+    proves: 'A workspace that is locked by somebody else rests: trying again cannot help.',
+    given: to.preparing,
+    when: (world) => world.notPrepared(failure('workspaceLocked', false, 'Process 7 owns the lock.')),
+    shows: (t, world) => {
+      t.equal(world.state, 'exited.resting');
+      t.match(world.context, { failureKind: 'workspaceLocked', lastError: 'Process 7 owns the lock.' });
+      isClean(t, world);
+    },
+  },
+  {
+    takes: 'starting.proxying PROXY.RUNNING → starting.spawning',
+    proves: 'The server is asked for when the sidecar answers, not before.',
+    given: async (world) => {
+      await to.proxying(world);
+      await world.sidecar('spawned');
+    },
+    when: (world) => world.sidecar('ready'),
+    shows: (t, world) => {
+      t.equal(world.state, 'starting.spawning');
+      t.equal(world.emittedTypes.at(-1), 'apiProxy.running');
+      t.equal(world.context.proxy, 'running');
+    },
+  },
+  {
+    takes: 'starting.proxying PROXY.EXITED [proxyGaveUp] → exited',
+    proves: 'No server is ever started on a dead sidecar: the start fails and nothing is left (§4.2 rule 1).',
+    given: async (world) => {
+      await to.proxying(world);
+      await world.sidecar('spawned');
+    },
+    when: async (world) => {
+      await world.sidecar('notReady');
+      await world.sidecar('exited');
+    },
+    shows: (t, world) => {
+      t.equal(world.state, 'exited.resting');
+      t.match(world.context, { failureKind: 'apiProxy', lastError: 'no models', proxy: 'none' });
+      t.same(world.os.live('sidecar'), []);
+      isClean(t, world);
+    },
+  },
+  {
+    takes: 'starting.proxying PROXY.EXITED → ∅',
+    proves: 'A sidecar that served before and is being revived is waited for.',
+    given: async (world) => {
+      await to.runningWithSidecar(world);
+      await world.sidecar('exited');
+      await world.exited(1);
+      await world.pass(1_000);
+      await world.prepared();
+    },
+    when: (world) => world.sidecar('exited'),
+    shows: (t, world) => {
+      t.equal(world.state, 'starting.proxying');
+      t.equal(world.context.proxy, 'exited');
+      t.match(world.emitted.at(-1), { type: 'apiProxy.exited', stopped: false });
+    },
+  },
+  {
+    takes: 'starting.spawning PROCESS.SPAWNED [isThisIncarnation] → starting.probing',
+    proves: 'The process is known by its pid and is not usable yet.',
+    given: to.spawning,
+    when: (world) => world.spawned(),
+    shows: (t, world) => {
+      t.equal(world.state, 'starting.probing');
+      t.equal(world.context.pid, world.os.last('server').pid);
+      t.notOk(world.emittedTypes.includes('appserver.running'));
+    },
+  },
+  {
+    takes: 'starting.probing done(readiness) → running',
+    proves: 'appserver.running is told when the server has answered, and then only.',
+    given: to.probing,
+    when: (world) => world.ready(),
+    shows: (t, world) => {
+      t.equal(world.state, 'running');
+      const { pid } = world.os.last('server');
+      t.same(world.emitted.at(-1), { type: 'appserver.running', pid, ownership: 'managed', recovered: false });
+      t.equal(world.context.serverVersion, '1.0.0');
+    },
+  },
+  {
+    takes: 'starting.probing error(readiness) [not isOurs] → exited',
+    proves: "Somebody else's server that fails the handshake is let go and never signalled.",
+    given: to.externalProbing,
+    when: (world) => world.notReady(),
+    shows: (t, world) => {
+      t.equal(world.state, 'exited.resting');
+      t.same(commands(world), []);
+      t.equal(world.context.hasProcess, false);
+      isClean(t, world);
+    },
+  },
+  {
+    takes: 'starting.probing error(readiness) → starting.aborting',
+    proves: 'A server that fails the handshake is killed before anything else happens.',
+    given: to.probing,
+    when: (world) => world.notReady(),
+    shows: (t, world) => {
+      t.equal(world.state, 'starting.aborting.killing');
+      t.same(commands(world), ['KILL']);
+      t.equal(world.context.failureKind, 'unhealthy');
+    },
+  },
+  {
+    takes: 'starting.aborting PROCESS.EXITED [isThisIncarnation] → exited',
+    proves: 'The reason told is why it was killed, not that it was killed.',
+    given: to.aborting,
+    when: (world) => world.exited(null, 'SIGKILL'),
+    shows: (t, world) => {
+      t.equal(world.state, 'exited.backingOff');
+      t.match(world.emitted.at(-1), { type: 'appserver.exited', signal: 'SIGKILL', error: 'it unhealthy' });
+      isClean(t, world);
+    },
+  },
+  {
+    takes: 'starting.aborting.killing after(killVerify) → starting.aborting.stuck',
+    proves: 'A process that survives SIGKILL is said to be stuck, and is still waited for.',
+    given: to.aborting,
+    when: (world) => world.pass(policy.killVerifyMs),
+    shows: (t, world) => {
+      t.equal(world.state, 'starting.aborting.stuck');
+      t.ok(world.actor.getSnapshot().hasTag('settled'), 'whoever waits is answered');
+      t.equal(world.context.hasProcess, true);
+      t.match(world.context.lastError, 'did not end after SIGKILL');
+    },
+  },
+];
+
+walkEvery(t, agentServerMachine, () => new Workspace(), walks, sources.starting);

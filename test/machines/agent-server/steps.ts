@@ -1,0 +1,86 @@
+import type { Test } from 'tap';
+import type { SupervisionPolicy } from '../../../machines/index.ts';
+import { flush } from '../harness.ts';
+import { policy, Workspace } from '../worlds.ts';
+
+/** Which test file walks the transitions from which top-level states. Together they must be all of the machine. */
+export const sources = {
+  atRest: ['(any)', 'stopped', 'exited'],
+  starting: ['starting'],
+  running: ['running', 'unhealthy'],
+  stopping: ['stopping'],
+} as const;
+
+/** Steps that lead a fresh workspace somewhere. */
+export const to = {
+  rest: flush,
+  preparing: (world: Workspace) => world.ensure(),
+  async spawning(world: Workspace) {
+    await world.ensure();
+    await world.prepared();
+  },
+  async probing(world: Workspace) {
+    await to.spawning(world);
+    await world.spawned();
+  },
+  async aborting(world: Workspace) {
+    await to.probing(world);
+    await world.notReady();
+  },
+  async proxying(world: Workspace) {
+    await world.ensure('keep');
+    await world.prepared();
+  },
+  running: (world: Workspace) => world.run(),
+  runningWithSidecar: (world: Workspace) => world.run('keep'),
+  async externalProbing(world: Workspace) {
+    await world.ensure();
+    await world.prepared('external');
+    await world.spawned();
+  },
+  async external(world: Workspace) {
+    await to.externalProbing(world);
+    await world.ready();
+  },
+  async unhealthy(world: Workspace) {
+    await world.run();
+    await world.probeFailed(3);
+  },
+  async terminating(world: Workspace) {
+    await world.run();
+    await world.stop();
+  },
+  async killing(world: Workspace) {
+    await to.terminating(world);
+    await world.pass(policy.gracefulStopMs);
+  },
+  async stoppingSidecar(world: Workspace) {
+    await to.runningWithSidecar(world);
+    await world.stop();
+    await world.exited(0);
+  },
+  async backingOff(world: Workspace) {
+    await world.run();
+    await world.exited(1);
+  },
+  async resting(world: Workspace) {
+    await world.run();
+    await world.exited(0);
+  },
+  /** The sidecar goes down because its server rests for good; it has not gone yet. */
+  async restingWhileSidecarLeaves(world: Workspace) {
+    await to.runningWithSidecar(world);
+    await world.exited(0);
+  },
+};
+
+export const withPolicy = (changes: Partial<SupervisionPolicy>) => () => new Workspace(changes);
+export const commands = (world: Workspace) => world.os.last('server').commands;
+export const sidecarCommands = (world: Workspace) => world.os.last('sidecar').commands;
+
+/** Nothing of ours lives and no actor is left but what is named. */
+export function isClean(t: Test, world: Workspace, children: string[] = []): void {
+  t.same(world.os.live('server'), [], 'no server lives');
+  t.same(Object.keys(world.actor.getSnapshot().children), children, 'no actor is left');
+  t.same(world.errors, []);
+}
