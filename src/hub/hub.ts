@@ -18,14 +18,14 @@ import {
   removeStaleTemps,
 } from '../supervise/index.ts';
 import { type HubTelemetry, startHubTelemetry } from '../telemetry/index.ts';
-import { configuredPolicy, policyOf } from './actors/plan-launch.ts';
-import { endLeftovers } from './actors/prepare.ts';
 import { watchAddress } from './actors/watch-address.ts';
 import { createAddress, type PublishedAddress } from './address.ts';
 import { type Credentials, createToken, loadCredentials } from './credentials.ts';
 import { createEvents, type HubEvents } from './events.ts';
 import type { HubServices } from './facts.ts';
 import { createInspection, type Inspection } from './inspection.ts';
+import { endLeftovers } from './leftovers.ts';
+import { configuredPolicy, policyOf } from './policy.ts';
 import { createRegistry, type Registry } from './registry.ts';
 import { openServer } from './server.ts';
 import { createStore, type StoredWorkspace, type WorkspaceStore } from './store.ts';

@@ -11,8 +11,8 @@ import {
   type ServiceStatus,
 } from '../protocol/index.ts';
 import { logFiles, readTail, redact } from '../supervise/index.ts';
-import { sizeOf } from './actors/server-process.ts';
 import type { WorkspaceFacts } from './facts.ts';
+import { sizeOf } from './workspace-files.ts';
 
 export type AgentServerSnapshot = SnapshotFrom<typeof agentServerMachine>;
 

@@ -5,7 +5,7 @@ import type { AppServerRecord } from '../protocol/index.ts';
 import { workspaceLockPath } from '../supervise/index.ts';
 import { hubError } from './errors.ts';
 import type { HubServices, WorkspaceFacts } from './facts.ts';
-import { inspectStranger } from './inspect-stranger.ts';
+import { inspectUnmanaged } from './inspect-unmanaged.ts';
 import { type AgentServerSnapshot, publicState, recentStderr } from './record.ts';
 import { parseSidecarRequest, type SidecarRequest } from './sidecar-request.ts';
 import type { StoredWorkspace } from './store.ts';
@@ -209,7 +209,7 @@ export function createRegistry(options: RegistryOptions): Registry {
   function inspectPath(path: WorkspacePath): Promise<AppServerRecord> | AppServerRecord {
     const workspace = workspaces.get(path.canonical);
     if (workspace && !workspace.snapshot().matches('stopped')) return workspace.record(path.requested);
-    return inspectStranger(hub, path, workspace?.record(path.requested));
+    return inspectUnmanaged(hub, path, workspace?.record(path.requested));
   }
 
   /** A stop in the middle of an adoption would leave a live server that nobody watches. */

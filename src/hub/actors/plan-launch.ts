@@ -1,16 +1,11 @@
 import type { SupervisionPolicy } from '../../../machines/index.ts';
 import { type Config, ConfigError, loadConfig } from '../../config/index.ts';
-import {
-  dashboardPaths,
-  defaults,
-  type LaunchDocument,
-  type ServiceName,
-  type ServiceStatus,
-} from '../../protocol/index.ts';
+import { dashboardPaths, type LaunchDocument, type ServiceName, type ServiceStatus } from '../../protocol/index.ts';
 import { PortUnavailableError } from '../../supervise/index.ts';
 import { createToken } from '../credentials.ts';
 import type { HubServices, WorkspaceFacts } from '../facts.ts';
 import { StartError } from '../failure.ts';
+import { policyOf } from '../policy.ts';
 
 const host = '127.0.0.1';
 
@@ -18,36 +13,6 @@ const host = '127.0.0.1';
 export interface LaunchPlan {
   readonly ports: readonly { readonly service: ServiceName; readonly port: number }[];
   readonly policy: SupervisionPolicy;
-}
-
-/** The policy of DESIGN §3 as the workspace's configuration has it, but for what whoever embeds the Hub has decided. */
-export function policyOf(config: Config, decided: Partial<SupervisionPolicy>): SupervisionPolicy {
-  const { Supervision: settings } = config;
-  return {
-    restart: settings.Restart,
-    maxRestarts: settings.MaxRestarts,
-    withinMs: settings.WithinSeconds * 1000,
-    backoffBaseMs: settings.BackoffBaseMs,
-    backoffCapMs: settings.BackoffCapMs,
-    stableAfterMs: defaults.supervise.stableAfterMs,
-    startDeadlineMs: settings.StartDeadlineMs,
-    proxyDeadlineMs: defaults.apiProxy.readyDeadlineMs,
-    gracefulStopMs: defaults.supervise.gracefulStopMs,
-    killVerifyMs: defaults.supervise.killVerifyMs,
-    livenessFailures: settings.LivenessFailures,
-    unhealthyGraceMs: settings.UnhealthyGraceMs,
-    idleStopMs: settings.IdleStopMinutes * 60_000,
-    ...decided,
-  };
-}
-
-/** The policy in a workspace's files; undefined when they cannot be used, which the next start will say. */
-export function configuredPolicy(hub: HubServices, workspacePath: string): SupervisionPolicy | undefined {
-  try {
-    return policyOf(loadConfig({ home: hub.home, workspace: workspacePath, env: hub.environment }).config, hub.policy);
-  } catch {
-    return undefined;
-  }
 }
 
 type OptionalService = 'dashboard' | 'api' | 'agui';

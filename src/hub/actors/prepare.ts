@@ -1,31 +1,15 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fromPromise } from 'xstate';
 import type { Preparation, PrepareInput } from '../../../machines/index.ts';
 import { openWorkspace, WorkspaceError } from '../../config/index.ts';
-import type { Logger } from '../../log/index.ts';
 import { type AppServerLock, defaults } from '../../protocol/index.ts';
-import {
-  isAlive,
-  killGroupVerified,
-  killMarked,
-  lockFault,
-  probeLock,
-  readAppServer,
-  readHolder,
-  type WorkspaceFiles,
-  workspaceFiles,
-} from '../../supervise/index.ts';
+import { lockFault, probeLock, type WorkspaceFiles, workspaceFiles } from '../../supervise/index.ts';
 import type { FactsOf, HubServices, WorkspaceFacts } from '../facts.ts';
 import { StartError } from '../failure.ts';
+import { endLeftovers } from '../leftovers.ts';
 import { introduce } from '../probe.ts';
-import type { StoredProcess } from '../store.ts';
-import { reportUnverified } from '../unverified.ts';
+import { publishedLock } from '../workspace-files.ts';
 import { planLaunch } from './plan-launch.ts';
-
-/** How long the holder of the lock may take to publish its address: it may just be starting. */
-const publishDeadlineMs = 10_000;
-const publishPollMs = 25;
 
 function locked(facts: WorkspaceFacts, pid: number | null, lockPath: string, why: string): StartError {
   facts.lockOwner = { pid, lockPath };
@@ -51,30 +35,6 @@ async function checkWorkspace(hub: HubServices, { stored }: WorkspaceFacts): Pro
     stored.server = null;
     throw new StartError('workspaceGone', error.message, false);
   }
-}
-
-/** The holder of the OS lock publishes in another home, or not at all. */
-interface Unknown {
-  readonly pid: number | null;
-  readonly why: string;
-}
-
-/**
- * Waits until the holder of the OS lock has published its address in this home, or has ended. A server publishes in its
- * home first: a workspace that names a live process this home does not know is served from another home.
- */
-async function publishedLock(files: WorkspaceFiles, signal: AbortSignal): Promise<AppServerLock | 'free' | Unknown> {
-  for (let waited = 0; waited <= publishDeadlineMs; waited += publishPollMs) {
-    const { pid, problem } = readHolder(files);
-    const read = readAppServer(files);
-    if (read.kind === 'ok' && isAlive(read.value.identity) !== 'gone') return read.value;
-    if (probeLock(files.mutexPath) === 'free') return 'free';
-    if (pid !== null)
-      return { pid, why: 'and does not publish its address in this home; stop it where it was started' };
-    if (problem !== null) return { pid, why: `and cannot be identified: ${problem}` };
-    await sleep(publishPollMs, undefined, { signal });
-  }
-  return { pid: null, why: 'and does not publish an address' };
 }
 
 /** Services that listen elsewhere than asked for, with the reason. */
@@ -126,13 +86,6 @@ async function meetOwner(
   takeOver(facts, lock, isOurs);
   await hub.save();
   return { ownership: isOurs ? 'adopted' : 'external', ports: [] };
-}
-
-/** Nobody holds the workspace lock, so what is left of an earlier start serves nobody. */
-export async function endLeftovers(logger: Logger, { identity, marker }: StoredProcess): Promise<void> {
-  if (!identity) return void (await killMarked(marker));
-  const { uncertain } = await killGroupVerified(identity, marker);
-  if (uncertain) reportUnverified(logger, identity.pid);
 }
 
 /**

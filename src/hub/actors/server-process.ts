@@ -1,14 +1,10 @@
-import { mkdirSync, statSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { defaults } from '../../protocol/index.ts';
 import { adoptManaged, childEnvironment, logFiles, spawnManaged } from '../../supervise/index.ts';
 import type { FactsOf, HubServices, WorkspaceFacts } from '../facts.ts';
-import { reportUnverified } from '../unverified.ts';
+import { reportUnverified } from '../leftovers.ts';
+import { sizeOf } from '../workspace-files.ts';
 import { type ProcessSource, processActor } from './process-actor.ts';
-
-/** Size of a file, 0 when there is none. */
-export function sizeOf(file: string): number {
-  return statSync(file, { throwIfNoEntry: false })?.size ?? 0;
-}
 
 /** The `process` actor of a workspace's agent server. */
 export function serverProcess(hub: HubServices, factsOf: FactsOf) {

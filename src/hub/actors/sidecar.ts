@@ -17,11 +17,11 @@ import {
 } from '../../supervise/index.ts';
 import type { FactsOf, HubServices, WorkspaceFacts } from '../facts.ts';
 import { StartError } from '../failure.ts';
+import { reportUnverified } from '../leftovers.ts';
 import type { Sidecar } from '../sidecar-request.ts';
-import { reportUnverified } from '../unverified.ts';
+import { sizeOf } from '../workspace-files.ts';
 import { probeRegularly } from './liveness.ts';
 import { type ProcessSource, processActor } from './process-actor.ts';
-import { sizeOf } from './server-process.ts';
 
 const { readyPollMs, requestTimeoutMs } = defaults.apiProxy;
 

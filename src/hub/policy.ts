@@ -1,0 +1,38 @@
+import type { SupervisionPolicy } from '../../machines/index.ts';
+import { type Config, loadConfig } from '../config/index.ts';
+import { defaults } from '../protocol/index.ts';
+import type { HubServices } from './facts.ts';
+
+/**
+ * The supervision policy of a configuration. Durations are in milliseconds.
+ *
+ * @param overrides fields that the program that embeds the Hub sets, whatever the configuration contains
+ */
+export function policyOf(config: Config, overrides: Partial<SupervisionPolicy>): SupervisionPolicy {
+  const { Supervision: settings } = config;
+  return {
+    restart: settings.Restart,
+    maxRestarts: settings.MaxRestarts,
+    withinMs: settings.WithinSeconds * 1000,
+    backoffBaseMs: settings.BackoffBaseMs,
+    backoffCapMs: settings.BackoffCapMs,
+    stableAfterMs: defaults.supervise.stableAfterMs,
+    startDeadlineMs: settings.StartDeadlineMs,
+    proxyDeadlineMs: defaults.apiProxy.readyDeadlineMs,
+    gracefulStopMs: defaults.supervise.gracefulStopMs,
+    killVerifyMs: defaults.supervise.killVerifyMs,
+    livenessFailures: settings.LivenessFailures,
+    unhealthyGraceMs: settings.UnhealthyGraceMs,
+    idleStopMs: settings.IdleStopMinutes * 60_000,
+    ...overrides,
+  };
+}
+
+/** The policy in a workspace's files; undefined when they cannot be used: the next start reports why. */
+export function configuredPolicy(hub: HubServices, workspacePath: string): SupervisionPolicy | undefined {
+  try {
+    return policyOf(loadConfig({ home: hub.home, workspace: workspacePath, env: hub.environment }).config, hub.policy);
+  } catch {
+    return undefined;
+  }
+}
