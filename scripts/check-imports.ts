@@ -1,6 +1,7 @@
 /**
- * Holds the rooms to the table in `docs/architecture.md`: imports point downwards only, and another room is entered through
- * its `index.ts`. Read with a real parser: strings and comments are not imports, types and `import()` are.
+ * Checks imports against the table in `docs/architecture.md`: they point downwards only, and enter another room through its
+ * `index.ts`. The same holds between the parts of a room that has an order of parts. Uses a real parser: strings and comments are
+ * not imports, types and `import()` are.
  */
 import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, sep } from 'node:path';
@@ -62,6 +63,29 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   ui: ['protocol', 'inspect'],
 };
 
+/**
+ * Parts of a room, lowest first: each imports only parts further up this list, through their `index.ts` (`x.ts` is a part of one
+ * file).
+ */
+export const orders: Readonly<Record<string, readonly string[]>> = {
+  'src/review': [
+    'errors.ts',
+    'store',
+    'settings',
+    'anchors',
+    'git',
+    'github',
+    'agent',
+    'webhook',
+    'runs',
+    'jobs',
+    'api',
+    'page',
+    'backend',
+    'index.ts',
+  ],
+};
+
 /** Rooms of which only types may be imported, by who imports. */
 const typesOnly: Readonly<Record<string, readonly string[]>> = { protocol: ['machines'] };
 
@@ -119,13 +143,26 @@ export function problemOf(file: string, { specifier, isType }: Omit<Import, 'lin
   if (!rules) return `room ${room} is not in the table of docs/architecture.md`;
   const target = join(dirname(file), specifier);
   const other = roomOf(target);
-  if (other === room) return undefined;
+  if (other === room) return orderProblemOf(join('src', room), file, target);
   if (other === undefined) return target === 'package.json' ? undefined : `${target} is in no room`;
   if (!rules.includes(other)) return `${room} must not import ${other}`;
   if (!isType && typesOnly[room]?.includes(other)) return `${room} may import only types of ${other}`;
   const faces = facesOf(other, room);
   if (!faces.includes(target)) return `${other} is entered through ${faces.join(' or ')}, not ${target}`;
   return undefined;
+}
+
+/** Checks an import within a room whose parts have an order. @returns the problem; undefined when there is none */
+function orderProblemOf(room: string, file: string, target: string): string | undefined {
+  const order = orders[room];
+  if (!order) return undefined;
+  const partOf = (path: string) => relative(room, path).split(sep)[0] ?? '';
+  const [part, other] = [partOf(file), partOf(target)];
+  if (part === other) return undefined;
+  for (const each of [part, other]) if (!order.includes(each)) return `${room}/${each} is not in the order of parts`;
+  if (order.indexOf(other) > order.indexOf(part)) return `${room}/${part} must not import ${room}/${other}`;
+  const face = other.endsWith('.ts') ? join(room, other) : join(room, other, 'index.ts');
+  return target === face ? undefined : `${room}/${other} is entered through ${face}, not ${target}`;
 }
 
 /** All problems of the checkout, one per line: `file:line  what`. */

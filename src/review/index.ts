@@ -1,8 +1,13 @@
 /**
- * The review backend: pull requests are synced, reviewed by an agent server, and written back where that is allowed. The command
- * line starts it. Never here: the agent (it is another process, asked over JSON-RPC), the Hub, a user interface.
+ * The review backend: syncs pull requests, has an agent server review them, and writes the reviews back where that is allowed.
+ * The command line starts it. Never here: the agent (a process of its own, asked over JSON-RPC), the Hub, a user interface.
  */
-
-export { BackendError, type BackendErrorCode } from './backend/error.ts';
-export { serviceTokenFile } from './backend/state.ts';
-export { type Backend, type BackendOptions, type BackendOverrides, startBackend } from './backend.ts';
+export {
+  type Backend,
+  BackendError,
+  type BackendErrorCode,
+  type BackendOptions,
+  type BackendOverrides,
+  serviceTokenFile,
+  startBackend,
+} from './backend/index.ts';

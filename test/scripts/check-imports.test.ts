@@ -38,3 +38,14 @@ t.test('rooms import downwards, through the front door', async (t) => {
   t.match(problem('src/attic/x.ts', '../log/index.ts'), 'not in the table');
   t.match(problem('src/hub/hub.ts', '../../test/helpers.ts'), 'is in no room');
 });
+
+t.test('parts of an ordered room import lower parts only, through their index.ts', async (t) => {
+  const problem = (file: string, specifier: string) => problemOf(file, { specifier, isType: true });
+  t.equal(problem('src/review/runs/publish.ts', '../store/index.ts'), undefined);
+  t.equal(problem('src/review/runs/publish.ts', '../errors.ts'), undefined, 'a part of one file');
+  t.equal(problem('src/review/store/sqlite/open.ts', '../limits.ts'), undefined, 'inside a part');
+  t.equal(problem('src/review/index.ts', './backend/index.ts'), undefined);
+  t.match(problem('src/review/runs/publish.ts', '../api/index.ts'), 'src/review/runs must not import src/review/api');
+  t.match(problem('src/review/jobs/lane.ts', '../store/types.ts'), 'entered through src/review/store/index.ts');
+  t.match(problem('src/review/attic/x.ts', '../store/index.ts'), 'src/review/attic is not in the order');
+});

@@ -4,13 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createLogger } from '../../src/log/index.ts';
 import type { FindingHunk, ReviewEventKind, ReviewRunState, SyncJob } from '../../src/protocol/index.ts';
-import {
-  createReviewServer,
-  observationRoutes,
-  type ReviewActions,
-  ReviewApiError,
-} from '../../src/review/api/index.ts';
+import { createReviewServer, observationRoutes, type ReviewActions } from '../../src/review/api/index.ts';
 import { createInspection } from '../../src/review/backend/inspection.ts';
+import { ReviewError } from '../../src/review/errors.ts';
 import { reviewPagePath, reviewPageRoutes } from '../../src/review/page/index.ts';
 import { SettingsSource } from '../../src/review/settings/index.ts';
 import {
@@ -197,7 +193,7 @@ const wishFor = ({ itemId, repositoryKey, number, headSha, baseSha }: StoredItem
 function actionsOn(store: ReviewStore, note: (act: string, given: unknown) => void): ReviewActions {
   async function change(draftId: string, change: Parameters<ReviewStore['updateDraft']>[2]): Promise<void> {
     const draft = await store.draft(draftId);
-    if (!draft) throw new ReviewApiError('notFound', 'There is no such draft.');
+    if (!draft) throw new ReviewError('notFound', 'There is no such draft.');
     await store.updateDraft(draftId, draft.version, change);
     await store.publish('draft.changed', { draftId, itemId: draft.itemId });
   }
@@ -211,7 +207,7 @@ function actionsOn(store: ReviewStore, note: (act: string, given: unknown) => vo
     async cancel(runId) {
       note('cancel', { runId });
       const run = await store.requestCancel(runId);
-      if (!run) throw new ReviewApiError('notFound', 'There is no such run.');
+      if (!run) throw new ReviewError('notFound', 'There is no such run.');
       await store.publish('run.changed', { runId, itemId: run.itemId });
       return run;
     },
@@ -221,7 +217,7 @@ function actionsOn(store: ReviewStore, note: (act: string, given: unknown) => vo
       const blockedBy = draft?.blockedBy;
       const isOverridable = blockedBy?.code !== 'leak';
       if (blockedBy && (!override || !isOverridable))
-        throw new ReviewApiError('draftBlocked', blockedBy.message, { blockedBy, isOverridable });
+        throw new ReviewError('draftBlocked', blockedBy.message, { blockedBy, isOverridable });
       for (const { findingId, status } of draft?.findings ?? [])
         if (status === 'accepted')
           await store.updateFinding(findingId, {

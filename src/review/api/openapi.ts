@@ -1,7 +1,7 @@
 import { type JsonSchema, toJsonSchemaDefs } from '@valibot/to-json-schema';
 import type * as v from 'valibot';
 import { reviewEventKinds } from '../../protocol/index.ts';
-import { reviewErrors } from './errors.ts';
+import { type ReviewErrorCode, reviewErrors } from '../errors.ts';
 import { errorCodesOf, type QueryParameter, type ReviewRoute, reviewRoutes } from './route-table.ts';
 import { requestSchemas, responseSchemas } from './shapes.ts';
 
@@ -50,7 +50,7 @@ function success({ response, headers }: ReviewRoute): OpenApiObject {
 }
 
 function failures(route: ReviewRoute): OpenApiObject {
-  const codesByStatus = new Map<number, (keyof typeof reviewErrors)[]>();
+  const codesByStatus = new Map<number, ReviewErrorCode[]>();
   for (const code of errorCodesOf(route)) {
     const { status } = reviewErrors[code];
     codesByStatus.set(status, [...(codesByStatus.get(status) ?? []), code]);

@@ -4,10 +4,10 @@
  */
 import type { Method } from '../../http/index.ts';
 import { proofPaths } from '../../protocol/index.ts';
-import type { reviewErrors } from './errors.ts';
+import type { ReviewErrorCode } from '../errors.ts';
 import type { requestSchemas, responseSchemas } from './shapes.ts';
 
-type Code = keyof typeof reviewErrors;
+type Code = ReviewErrorCode;
 
 export interface QueryParameter {
   readonly name: string;

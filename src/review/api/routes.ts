@@ -8,9 +8,10 @@ import {
   type ProvableToken,
   type Reply,
 } from '../../http/index.ts';
+import { ReviewError, type ReviewErrorCode, reviewErrors } from '../errors.ts';
 import { ReviewStoreError, type ReviewStoreErrorCode } from '../store/index.ts';
 import { draftHandlers } from './drafts.ts';
-import { apiError, ReviewApiError, reviewErrors } from './errors.ts';
+import { apiError } from './errors.ts';
 import type { ApiHandler } from './handlers.ts';
 import { itemHandlers } from './items.ts';
 import { limits } from './limits.ts';
@@ -63,7 +64,7 @@ export function bound(route: ReviewRoute, auth: Authenticate<unknown> | undefine
 }
 
 /** Codes of the store that a caller can do something about; any other means that it cannot be used now. */
-const ofStore: Partial<Record<ReviewStoreErrorCode, keyof typeof reviewErrors>> = {
+const ofStore: Partial<Record<ReviewStoreErrorCode, ReviewErrorCode>> = {
   invalidCursor: 'invalidCursor',
   conflict: 'conflict',
   notFound: 'notFound',
@@ -82,7 +83,7 @@ function answered(handler: ApiHandler): ApiHandler {
 }
 
 function explain(error: unknown): Reply {
-  if (error instanceof ReviewApiError)
+  if (error instanceof ReviewError)
     throw new HttpError(reviewErrors[error.code].status, error.code, error.message, error.details);
   if (error instanceof ReviewStoreError) {
     const code = ofStore[error.code];

@@ -4,7 +4,7 @@ import type { SettingsSource } from '../settings/index.ts';
 import type { ReviewStore, StoredItem, StoredRun, StoredWrite } from '../store/index.ts';
 
 /**
- * What the API asks others of the backend to do. Each may throw `ReviewApiError`, which is answered with its code; what else is
+ * What the API asks others of the backend to do. Each may throw `ReviewError`, which is answered with its code; what else is
  * thrown is a bug.
  */
 export interface ReviewActions {

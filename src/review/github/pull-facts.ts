@@ -1,4 +1,4 @@
-import type { ItemFacts } from '../store/types.ts';
+import type { ItemFacts } from '../store/index.ts';
 import type { PullAnswer } from './answers.ts';
 
 /** What GitHub calls an account that is gone. */

@@ -1,5 +1,5 @@
 import type { Logger } from '../../log/index.ts';
-import type { ItemFacts, ReviewStore, StoredItem, StoredRepository, StoredWrite } from '../store/types.ts';
+import type { ItemFacts, ReviewStore, StoredItem, StoredRepository, StoredWrite } from '../store/index.ts';
 import { PermissionAnswer, PullAnswer } from './answers.ts';
 import { type AppFacts, type HookFacts, readApp, readHook } from './app-facts.ts';
 import { GitHubClient, parseAnswer } from './client.ts';

@@ -1,4 +1,4 @@
-import type { ReviewStore, StoredItem, StoredRepository } from '../store/types.ts';
+import type { ReviewStore, StoredItem, StoredRepository } from '../store/index.ts';
 import { type PullAnswer, PullList } from './answers.ts';
 import { type Answer, parseAnswer } from './client.ts';
 import { SourceError } from './errors.ts';

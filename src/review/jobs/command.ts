@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { ReviewApiError } from '../api/errors.ts';
+import { ReviewError } from '../errors.ts';
 import type { StoredCommand, StoredItem, StoredRun } from '../store/index.ts';
 import { type CommandVerb, commandVerbs, decideCommand, rulesOf } from '../webhook/index.ts';
 import { type Asked, react, reply } from './acknowledge.ts';
@@ -62,7 +62,7 @@ async function outcomeOf(
     await context.store.updateCommand(known.commentId, { status: 'dispatched', runId: run?.runId ?? null });
     return done;
   } catch (error) {
-    if (!(error instanceof ReviewApiError)) throw error;
+    if (!(error instanceof ReviewError)) throw error;
     return refused(context, known, asked, error.code);
   }
 }
@@ -81,7 +81,7 @@ async function refused(
 
 function verbOf({ verb }: StoredCommand): CommandVerb {
   const known = commandVerbs.find((each) => each === verb);
-  if (known === undefined) throw new ReviewApiError('invalidRequest', `There is no command ${verb}.`);
+  if (known === undefined) throw new ReviewError('invalidRequest', `There is no command ${verb}.`);
   return known;
 }
 

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { ReviewApiError } from '../api/errors.ts';
+import { ReviewError } from '../errors.ts';
 import { enabledRepository, freshItem } from './items.ts';
 import { readable } from './payload.ts';
 import type { JobContext, JobKind, Outcome } from './types.ts';
@@ -42,7 +42,7 @@ async function outcomeOf(payload: Payload, context: JobContext): Promise<Outcome
     await context.runs.dispatch(item, { trigger: 'checkRerequest', scope: 'full', focus: null });
     return processed;
   } catch (error) {
-    if (!(error instanceof ReviewApiError)) throw error;
+    if (!(error instanceof ReviewError)) throw error;
     return { outcome: 'failed', reason: error.code };
   }
 }

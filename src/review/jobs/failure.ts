@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { ReviewApiError } from '../api/errors.ts';
+import { ReviewError } from '../errors.ts';
 import type { Job } from '../store/index.ts';
 import { limits, retryPolicies } from './limits.ts';
 
@@ -25,7 +25,7 @@ const passing: ReadonlySet<string> = new Set(['storageUnavailable', 'sourceUnava
 
 /** What was thrown, as a failure. A bug is tried again too: what led to it may be gone. */
 export function failureOf(error: unknown): Failure {
-  if (error instanceof ReviewApiError) {
+  if (error instanceof ReviewError) {
     const { code, message } = error;
     return { code, message, isRetryable: passing.has(code), retryAfterMs: 0, isBug: false };
   }

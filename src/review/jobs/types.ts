@@ -16,14 +16,14 @@ export type JobSource = Pick<
 
 /** What jobs ask of the reviews. */
 export interface JobRuns {
-  /** @throws ReviewApiError */
+  /** @throws ReviewError */
   dispatch(
     item: StoredItem,
     wish: { readonly trigger: ReviewTrigger; readonly scope: ReviewScope; readonly focus: string | null },
   ): Promise<{ readonly run: StoredRun; readonly isNew: boolean }>;
-  /** @throws ReviewApiError */
+  /** @throws ReviewError */
   cancel(runId: string): Promise<StoredRun>;
-  /** @throws ReviewApiError */
+  /** @throws ReviewError */
   resolveFinding(findingId: string, resolution: 'fixed' | 'dismissed', note: string | null): Promise<void>;
   /** A write was sent or given up; twice does no harm. */
   settleWrite(write: StoredWrite): Promise<void>;

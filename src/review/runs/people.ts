@@ -1,4 +1,4 @@
-import { ReviewApiError } from '../api/errors.ts';
+import { ReviewError } from '../errors.ts';
 import type { StoredDraft, StoredFinding, StoredItem, StoredRun } from '../store/index.ts';
 import { endLeftCheckRuns } from './check-run.ts';
 import type { Dispatcher } from './dispatcher.ts';
@@ -27,13 +27,13 @@ export function peopleActions(context: RunContext, publication: Publication, dis
 
   async function draftOf(draftId: string): Promise<StoredDraft> {
     const draft = await store.draft(draftId);
-    if (!draft) throw new ReviewApiError('notFound', 'There is no such draft.', { draftId });
+    if (!draft) throw new ReviewError('notFound', 'There is no such draft.', { draftId });
     return draft;
   }
 
   function mustBe(draft: StoredDraft, states: ReadonlySet<StoredDraft['status']>): void {
     const { draftId, status } = draft;
-    if (!states.has(status)) throw new ReviewApiError('invalidState', `The draft is ${status}.`, { draftId, status });
+    if (!states.has(status)) throw new ReviewError('invalidState', `The draft is ${status}.`, { draftId, status });
   }
 
   /** Why a draft waits; a person may decide otherwise. */
@@ -49,7 +49,7 @@ export function peopleActions(context: RunContext, publication: Publication, dis
       const refused = judge(wish.trigger, item, await placeOf(context, item.repositoryKey), settings().Review);
       if (refused) {
         const [code, message] = refusals[refused] ?? ['invalidState', 'It is not reviewed by itself.'];
-        throw new ReviewApiError(code, message, { itemId: item.itemId, reason: refused });
+        throw new ReviewError(code, message, { itemId: item.itemId, reason: refused });
       }
       return enqueueReview(context, item, wish);
     },
@@ -62,7 +62,7 @@ export function peopleActions(context: RunContext, publication: Publication, dis
 
     async cancel(runId): Promise<StoredRun> {
       const run = await store.requestCancel(runId);
-      if (!run) throw new ReviewApiError('notFound', 'There is no such run.', { runId });
+      if (!run) throw new ReviewError('notFound', 'There is no such run.', { runId });
       dispatcher.poke(runId);
       if (run.state === 'cancelled') await forgetNotes(store, runId);
       await endLeftCheckRuns(context, run.itemId);
@@ -76,10 +76,10 @@ export function peopleActions(context: RunContext, publication: Publication, dis
       if (draft.status === 'publishing') return publication.begin(draft);
       mustBe(draft, publishable);
       if (!settings().GitHub.WritesEnabled)
-        throw new ReviewApiError('githubWritesDisabled', 'GitHub.WritesEnabled is off.');
+        throw new ReviewError('githubWritesDisabled', 'GitHub.WritesEnabled is off.');
       const blockedBy = override ? null : await obstacle(draft);
       if (blockedBy)
-        throw new ReviewApiError('draftBlocked', blockedBy.message, { draftId, blockedBy, isOverridable: true });
+        throw new ReviewError('draftBlocked', blockedBy.message, { draftId, blockedBy, isOverridable: true });
       await publication.begin(draft);
     },
 
@@ -94,10 +94,10 @@ export function peopleActions(context: RunContext, publication: Publication, dis
 
     async resolveFinding(findingId, resolution, note) {
       const finding = await store.finding(findingId);
-      if (!finding) throw new ReviewApiError('notFound', 'There is no such finding.', { findingId });
+      if (!finding) throw new ReviewError('notFound', 'There is no such finding.', { findingId });
       const { isPublished, isResolved, itemId, draftId } = finding;
       if (!isPublished || isResolved)
-        throw new ReviewApiError('invalidState', 'Only a finding that is published and open can be resolved.', {
+        throw new ReviewError('invalidState', 'Only a finding that is published and open can be resolved.', {
           findingId,
         });
       const said = note === null ? {} : { resolutionNote: note };

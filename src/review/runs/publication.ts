@@ -1,4 +1,4 @@
-import { ReviewApiError } from '../api/errors.ts';
+import { ReviewError } from '../errors.ts';
 import type { StoredDraft, StoredItem, StoredWrite } from '../store/index.ts';
 import { ReviewRunError } from './errors.ts';
 import { forgetNotes, readNotes } from './notes.ts';
@@ -32,7 +32,7 @@ export class Publication {
   /**
    * Puts everything that tells a draft into the outbox. Doing it again does no harm.
    *
-   * @throws ReviewApiError draftBlocked, when it must not leave
+   * @throws ReviewError draftBlocked, when it must not leave
    */
   async begin(draft: StoredDraft): Promise<void> {
     const { store, settings } = this.#context;
@@ -41,12 +41,12 @@ export class Publication {
     const leak = leakIn(draft, secrets);
     if (leak) {
       await this.change(draftId, { blockedBy: leak });
-      throw new ReviewApiError('draftBlocked', leak.message, { blockedBy: leak, isOverridable: false });
+      throw new ReviewError('draftBlocked', leak.message, { blockedBy: leak, isOverridable: false });
     }
     // From here on nobody edits it.
     const kept = await this.change(draftId, { status: 'publishing' }, ({ status }) => beginnable.has(status));
     if (kept.status !== 'publishing')
-      throw new ReviewApiError('invalidState', `The draft is ${kept.status}.`, { draftId, status: kept.status });
+      throw new ReviewError('invalidState', `The draft is ${kept.status}.`, { draftId, status: kept.status });
     const item = await store.item(itemId);
     if (!item) throw new ReviewRunError('itemMissing', 'The pull request is not known any more.');
     const repository = await store.repository(item.repositoryKey);
@@ -149,14 +149,14 @@ export class Publication {
     const { store, times } = this.#context;
     for (let tries = 0; tries < times.draftTries; tries += 1) {
       const draft = await store.draft(draftId);
-      if (!draft) throw new ReviewApiError('notFound', 'There is no such draft.', { draftId });
+      if (!draft) throw new ReviewError('notFound', 'There is no such draft.', { draftId });
       if (!isWanted(draft)) return draft;
       const changed = await store.updateDraft(draftId, draft.version, change);
       if (!changed) continue;
       await store.publish('draft.changed', { draftId, itemId: changed.itemId, status: changed.status });
       return changed;
     }
-    throw new ReviewApiError('conflict', 'Others are changing the draft: try again.', { draftId });
+    throw new ReviewError('conflict', 'Others are changing the draft: try again.', { draftId });
   }
 
   /** Drafts that somebody published in a process that ended before their writes were in the outbox. */

@@ -44,7 +44,7 @@ export interface ReviewWish {
   readonly focus: string | null;
 }
 
-/** Reviews, from the wish to the last write. What is asked for wrongly rejects with ReviewApiError. */
+/** Reviews, from the wish to the last write. What is asked for wrongly rejects with ReviewError. */
 export interface ReviewRuns {
   /** Begins to take runs from the queue. */
   start(): void;
@@ -52,20 +52,20 @@ export interface ReviewRuns {
   stop(): Promise<void>;
   /** Runs that this process works on. */
   readonly active: number;
-  /** Puts a review into the queue. @throws ReviewApiError repositoryNotRouted, invalidState */
+  /** Puts a review into the queue. @throws ReviewError repositoryNotRouted, invalidState */
   dispatch(item: StoredItem, wish: ReviewWish): Promise<{ readonly run: StoredRun; readonly isNew: boolean }>;
-  /** Ends a run, as soon as whoever works on it sees it. @throws ReviewApiError notFound */
+  /** Ends a run, as soon as whoever works on it sees it. @throws ReviewError notFound */
   cancel(runId: string): Promise<StoredRun>;
   /**
    * Puts a draft into the outbox.
    *
    * @param options.override also when the head has moved on, or when a text was withheld
-   * @throws ReviewApiError notFound, invalidState, githubWritesDisabled, draftBlocked
+   * @throws ReviewError notFound, invalidState, githubWritesDisabled, draftBlocked
    */
   publish(draftId: string, options: { readonly override: boolean }): Promise<void>;
-  /** @throws ReviewApiError notFound, invalidState */
+  /** @throws ReviewError notFound, invalidState */
   discard(draftId: string): Promise<void>;
-  /** @throws ReviewApiError notFound, invalidState */
+  /** @throws ReviewError notFound, invalidState */
   resolveFinding(findingId: string, resolution: 'fixed' | 'dismissed', note: string | null): Promise<void>;
   /** Where a person can watch the agent at a run; undefined when nobody shows it. */
   traceUrl(run: StoredRun): Promise<string | undefined>;

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { repositoryKeyOf } from '../settings/repositories.ts';
+import { repositoryKeyOf } from '../settings/index.ts';
 import type { NewCommand, NewJob } from '../store/index.ts';
 import { parseCommand } from './command.ts';
 import { type CommandFacts, judgeCommand } from './eligibility.ts';

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import type { Logger } from '../../log/index.ts';
-import type { BackendSettings } from '../settings/schema.ts';
+import type { BackendSettings } from '../settings/index.ts';
 import { type NewDelivery, type ReviewStore, ReviewStoreError } from '../store/index.ts';
 import { type Decision, decide, type IntakeRules, PayloadError, repositoryOf } from './decide.ts';
 import { limits } from './limits.ts';

@@ -1,5 +1,5 @@
-import { configuredRepositories, instanceOf } from '../settings/repositories.ts';
-import type { BackendSettings } from '../settings/schema.ts';
+import type { BackendSettings } from '../settings/index.ts';
+import { configuredRepositories, instanceOf } from '../settings/index.ts';
 import type { IntakeRules } from './decide.ts';
 
 const cache = new WeakMap<BackendSettings, IntakeRules>();

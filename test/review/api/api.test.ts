@@ -10,11 +10,11 @@ import {
   createReviewServer,
   observationRoutes,
   type ReviewActions,
-  ReviewApiError,
   type ReviewRoute,
   reviewRoutes,
 } from '../../../src/review/api/index.ts';
 import { responseSchemas } from '../../../src/review/api/shapes.ts';
+import { ReviewError } from '../../../src/review/errors.ts';
 import { SettingsSource } from '../../../src/review/settings/index.ts';
 import { hunksFact, type StoredFinding } from '../../../src/review/store/index.ts';
 import { WebhookIntake, webhookRoute } from '../../../src/review/webhook/index.ts';
@@ -42,12 +42,12 @@ async function scene(t: Test, adapter: Adapter = 'uws') {
     dispatch: (each, { scope, focus }) => store.enqueueRun(wishFor(each, { scope, focus })),
     async cancel(runId) {
       const run = await store.requestCancel(runId);
-      if (!run) throw new ReviewApiError('notFound', 'There is no such run.');
+      if (!run) throw new ReviewError('notFound', 'There is no such run.');
       return run;
     },
     traceUrl: async ({ threadId }) => (threadId === null ? undefined : `http://dashboard/#at=${threadId}`),
     publish: async () => {
-      throw new ReviewApiError('githubWritesDisabled', 'Writes are off.');
+      throw new ReviewError('githubWritesDisabled', 'Writes are off.');
     },
     async discard(draftId) {
       const draft = await store.draft(draftId);

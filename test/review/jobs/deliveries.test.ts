@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap';
-import { ReviewApiError } from '../../../src/review/api/index.ts';
+import { ReviewError } from '../../../src/review/errors.ts';
 import { WebhookIntake } from '../../../src/review/webhook/index.ts';
 import { quiet } from '../store/databases.ts';
 import { commentPayload, deliverTo } from '../webhook/harness.ts';
@@ -195,7 +195,7 @@ t.test('a command without write permission is answered once, and nothing else ha
 t.test('a command that cannot be followed is answered with the reason', async (t) => {
   const world = await scene(t);
   const deliver = intakeOf(t, world);
-  world.runs.refusal = new ReviewApiError('activeRunExists', 'One is under way.');
+  world.runs.refusal = new ReviewError('activeRunExists', 'One is under way.');
   await deliver('issue_comment', comment('review'));
   await world.idle();
   t.match(await world.store.command(42), { status: 'rejected', errorCode: 'activeRunExists' });

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import type { StoredWrite } from '../../store/types.ts';
+import type { StoredWrite } from '../../store/index.ts';
 import { SourceError } from '../errors.ts';
 import { sendFileComment, sendReply, sendSummary } from './comments.ts';
 import { sendCheckRun, sendReaction, sendResolveThread } from './others.ts';
