@@ -13,7 +13,7 @@ import type {
 } from './agent-server-types.ts';
 import { apiProxyMachine } from './api-proxy.ts';
 import type { Failure, OfWorkspace, ProcessCommand, ProcessInput, ProcessMode } from './process-events.ts';
-import { addFailure, backoffDelay, exceedsIntensity, roll, wantsRestart } from './restart-policy.ts';
+import { addFailure, backoffDelay, exceedsFailureLimit, nextRandom, wantsRestart } from './restart-policy.ts';
 
 /** Exit code by which an agent server says that another process holds the workspace lock (sysexits EX_TEMPFAIL). */
 const lockHeldExitCode = 75;
@@ -21,21 +21,21 @@ const maxLockRaces = 3;
 
 const processModes: Record<Ownership, ProcessMode> = { managed: 'spawn', adopted: 'adopt', external: 'watch' };
 
-const clearedFailure = { lastError: null, failureKind: null, retriable: true } as const;
+const noFailure = { lastError: null, failureKind: null, isRetryable: true } as const;
 
 function blame(failure: Failure) {
-  return { lastError: failure.message, failureKind: failure.kind, retriable: failure.retriable };
+  return { lastError: failure.message, failureKind: failure.kind, isRetryable: failure.isRetryable };
 }
 
 function describeExit(exitCode: number | null, signal: string | null): Failure {
   const how = signal ? `was ended by ${signal}` : exitCode === null ? 'ended unseen' : `exited with code ${exitCode}`;
-  return { kind: 'crashed', message: `The agent server ${how}.`, retriable: true };
+  return { kind: 'crashed', message: `The agent server ${how}.`, isRetryable: true };
 }
 
 type ChosenSidecar = Partial<Pick<AgentServerContext, 'sidecar' | 'provenSidecar' | 'pendingSidecar'>>;
 
 /** Applies the sidecar a request names. A request that names none keeps the present one and drops what is pending. */
-function chosenSidecar(event: AgentServerEvent): ChosenSidecar {
+function selectedSidecar(event: AgentServerEvent): ChosenSidecar {
   if (event.type !== 'ENSURE' && event.type !== 'RESTART' && event.type !== 'ADOPT') return {};
   if (event.sidecar === undefined) return { pendingSidecar: null };
   const sidecar = event.sidecar === 'none' ? null : event.sidecar;
@@ -51,14 +51,14 @@ function sidecarOfLiveServer(context: AgentServerContext, { ownership }: Prepara
 }
 
 /** True when the policy, the failure or the ownership forbids an automatic restart. */
-function restsAfterExit({ retriable, ownership, policy, exitCode }: AgentServerContext): boolean {
-  return !retriable || ownership === 'external' || !wantsRestart(policy, exitCode);
+function mustNotRestartAfterExit({ isRetryable, ownership, policy, exitCode }: AgentServerContext): boolean {
+  return !isRetryable || ownership === 'external' || !wantsRestart(policy, exitCode);
 }
 
 /** The context of a workspace before its first start. */
-export function atRest(input: AgentServerInput): AgentServerContext {
+export function initialContext(input: AgentServerInput): AgentServerContext {
   return {
-    ...clearedFailure,
+    ...noFailure,
     workspacePath: input.workspacePath,
     policy: input.policy,
     seed: input.seed,
@@ -75,7 +75,7 @@ export function atRest(input: AgentServerInput): AgentServerContext {
     pendingSidecar: null,
     proxy: 'none',
     proxySidecar: null,
-    isProxyLeaving: false,
+    isSidecarStopping: false,
     proxyPid: null,
     proxyError: null,
     ports: [],
@@ -87,7 +87,7 @@ export function atRest(input: AgentServerInput): AgentServerContext {
     recovered: false,
     lockRaces: 0,
     mayStart: true,
-    owesExit: false,
+    mustEmitExit: false,
   };
 }
 
@@ -121,11 +121,11 @@ export const agentServerSetup = setup({
   },
   guards: {
     isThisIncarnation: ({ context, event }) => 'incarnation' in event && event.incarnation === context.incarnation,
-    isLastStraw: ({ context, event }) =>
+    reachesFailureThreshold: ({ context, event }) =>
       event.type === 'PROBE.FAILED' &&
       event.incarnation === context.incarnation &&
       context.probeFailures + 1 >= context.policy.livenessFailures,
-    isIdleTooLong: ({ context, event }) =>
+    exceedsIdleLimit: ({ context, event }) =>
       event.type === 'PROBE.PASSED' &&
       event.incarnation === context.incarnation &&
       context.ownership !== 'external' &&
@@ -133,47 +133,47 @@ export const agentServerSetup = setup({
       event.idleMs >= context.policy.idleStopMs,
     isOurs: ({ context }) => context.ownership !== 'external',
     hasProcess: ({ context }) => context.hasProcess,
-    lostTheLockRace: ({ context, event }) =>
+    lostLockRace: ({ context, event }) =>
       event.type === 'PROCESS.EXITED' &&
       event.incarnation === context.incarnation &&
       event.exitCode === lockHeldExitCode &&
       context.lockRaces < maxLockRaces,
-    mustReplaceProxy: ({ context }) =>
-      context.proxy !== 'none' && (context.isProxyLeaving || context.sidecar !== context.proxySidecar),
-    hasProxy: ({ context }) => context.proxy !== 'none',
-    needsProxy: ({ context }, preparation: Preparation) =>
+    mustReplaceSidecar: ({ context }) =>
+      context.proxy !== 'none' && (context.isSidecarStopping || context.sidecar !== context.proxySidecar),
+    hasSidecar: ({ context }) => context.proxy !== 'none',
+    needsSidecar: ({ context }, preparation: Preparation) =>
       preparation.ownership === 'managed' && context.sidecar !== null && context.proxy !== 'running',
-    adoptsProxy: ({ context }, preparation: Preparation) =>
+    adoptsSidecar: ({ context }, preparation: Preparation) =>
       preparation.ownership === 'adopted' && context.provenSidecar !== null && context.proxy !== 'running',
-    proxyGaveUp: ({ event }) => event.type === 'PROXY.EXITED' && event.final,
+    sidecarGaveUp: ({ event }) => event.type === 'PROXY.EXITED' && event.final,
     restartFollowsStop: ({ context }) => context.stopReason === 'restart',
     recoveryFollowsStop: ({ context }) => context.stopReason === 'unhealthy',
-    isThisIncarnationUnhealthy: ({ context, event }) =>
+    endsUnhealthyRun: ({ context, event }) =>
       context.stopReason === 'unhealthy' && 'incarnation' in event && event.incarnation === context.incarnation,
-    recoveryIsHopeless: ({ context }) =>
-      context.stopReason === 'unhealthy' && exceedsIntensity(context.failures, context.policy),
-    restsForGood: ({ context }) => restsAfterExit(context),
-    gaveUp: ({ context }) => exceedsIntensity(context.failures, context.policy),
+    recoveryExceedsFailureLimit: ({ context }) =>
+      context.stopReason === 'unhealthy' && exceedsFailureLimit(context.failures, context.policy),
+    mustNotRestart: ({ context }) => mustNotRestartAfterExit(context),
+    exceedsFailureLimit: ({ context }) => exceedsFailureLimit(context.failures, context.policy),
     mayRestart: ({ context }) => context.ownership !== 'external' && context.policy.restart !== 'never',
   },
   actions: {
-    takeOperatorsStart: assign(({ event }) => ({
+    resetForManualStart: assign(({ event }) => ({
       mayStart: event.type !== 'ADOPT',
       failures: [],
       attempt: 0,
       delayMs: null,
     })),
-    skipTheWait: assign({ mayStart: true, delayMs: null }),
+    permitStart: assign({ mayStart: true, delayMs: null }),
     countRecovery: assign(({ context }) => ({ attempt: context.attempt + 1, delayMs: 0 })),
-    chooseSidecar: assign(({ event }) => chosenSidecar(event)),
+    selectSidecar: assign(({ event }) => selectedSidecar(event)),
     // A sidecar that never became ready must not fail the next start of a caller that requested none.
-    returnToProvenSidecar: assign(({ context }) => ({ sidecar: context.provenSidecar })),
-    notePendingSidecar: assign(({ context, event }) => {
+    restoreProvenSidecar: assign(({ context }) => ({ sidecar: context.provenSidecar })),
+    recordPendingSidecar: assign(({ context, event }) => {
       if (event.type !== 'ENSURE' || event.sidecar === undefined) return {};
       return { pendingSidecar: event.sidecar === (context.sidecar ?? 'none') ? null : event.sidecar };
     }),
     beginIncarnation: assign(({ context }) => ({
-      ...clearedFailure,
+      ...noFailure,
       exitCode: null,
       signal: null,
       stopReason: null,
@@ -187,32 +187,32 @@ export const agentServerSetup = setup({
       recovered: false,
       ports: [],
       lockRaces: 0,
-      owesExit: false,
+      mustEmitExit: false,
     })),
-    beginAnotherTry: assign(({ context }) => ({
+    retryAfterLockRace: assign(({ context }) => ({
       incarnation: context.incarnation + 1,
       hasProcess: false,
       pid: null,
       lockRaces: context.lockRaces + 1,
     })),
-    keepPreparation: assign(({ context }, preparation: Preparation) => ({
+    recordPreparation: assign(({ context }, preparation: Preparation) => ({
       ownership: preparation.ownership,
       ports: preparation.ports,
       policy: preparation.policy ?? context.policy,
       mayStart: true,
       ...sidecarOfLiveServer(context, preparation),
     })),
-    announcePorts: enqueueActions(({ enqueue }, preparation: Preparation) => {
+    emitPorts: enqueueActions(({ enqueue }, preparation: Preparation) => {
       for (const { service, port } of preparation.ports) enqueue.emit({ type: 'port.allocated', service, port });
     }),
-    announceStarting: enqueueActions(({ enqueue }, preparation: Preparation) => {
+    emitStarting: enqueueActions(({ enqueue }, preparation: Preparation) => {
       if (preparation.ownership !== 'managed') return;
       enqueue.emit(({ context }) => ({
         type: 'appserver.starting' as const,
         attempt: context.attempt,
         delayMs: context.delayMs,
       }));
-      enqueue.assign({ owesExit: true });
+      enqueue.assign({ mustEmitExit: true });
     }),
     spawnProcess: spawnChild('process', {
       id: 'process',
@@ -222,95 +222,98 @@ export const agentServerSetup = setup({
         mode: processModes[context.ownership],
       }),
     }),
-    expectProcess: assign({ hasProcess: true }),
+    recordSpawnRequest: assign({ hasProcess: true }),
     releaseProcess: stopChild('process'),
-    letGo: assign({ hasProcess: false, pid: null, owesExit: false }),
+    clearProcess: assign({ hasProcess: false, pid: null, mustEmitExit: false }),
     terminateProcess: sendTo('process', { type: 'TERMINATE' }),
     killProcess: sendTo('process', { type: 'KILL' }),
-    keepPid: assign(({ context, event }) =>
-      event.type === 'PROCESS.SPAWNED' ? { pid: event.pid, owesExit: context.ownership !== 'external' } : {},
+    recordPid: assign(({ context, event }) =>
+      event.type === 'PROCESS.SPAWNED' ? { pid: event.pid, mustEmitExit: context.ownership !== 'external' } : {},
     ),
-    keepExit: assign(({ event }) => {
+    recordExit: assign(({ event }) => {
       if (event.type !== 'PROCESS.EXITED') return {};
       const { exitCode, signal } = event;
       return { hasProcess: false, exitCode, signal, ...blame(describeExit(exitCode, signal)) };
     }),
-    keepRefusal: assign(({ event }) => {
+    recordSpawnFailure: assign(({ event }) => {
       if (event.type !== 'PROCESS.REFUSED') return {};
-      return { hasProcess: false, ...blame({ kind: 'startFailed', message: event.error, retriable: event.retriable }) };
+      return {
+        hasProcess: false,
+        ...blame({ kind: 'startFailed', message: event.error, isRetryable: event.isRetryable }),
+      };
     }),
-    keepForcedExit: assign(({ event }) =>
+    recordForcedExit: assign(({ event }) =>
       event.type === 'PROCESS.EXITED'
         ? { hasProcess: false, exitCode: event.exitCode, signal: event.signal }
         : { hasProcess: false },
     ),
-    countFailureTime: assign(({ context, event }) => {
+    recordFailureTime: assign(({ context, event }) => {
       // An end that no restart follows is not counted as one.
-      if (!('at' in event) || (context.stopReason === null && restsAfterExit(context))) return {};
+      if (!('at' in event) || (context.stopReason === null && mustNotRestartAfterExit(context))) return {};
       const ranLong = context.runningSince !== null && event.at - context.runningSince >= context.policy.stableAfterMs;
       return {
         failures: addFailure(context.failures, event.at, context.policy.withinMs),
         ...(ranLong && { attempt: 0 }),
       };
     }),
-    blameActor: assign(({ context }, failure: Failure) => ({
+    recordFailure: assign(({ context }, failure: Failure) => ({
       ...blame(failure),
       ...(failure.at !== undefined &&
-        failure.retriable && {
+        failure.isRetryable && {
           failures: addFailure(context.failures, failure.at, context.policy.withinMs),
         }),
     })),
     // A start that is being aborted already keeps its first cause.
-    blameDeadline: assign(({ context }) =>
+    recordStartTimeout: assign(({ context }) =>
       context.lastError === null
         ? blame({
             kind: 'unhealthy',
             message: `The agent server was not ready within ${context.policy.startDeadlineMs} ms.`,
-            retriable: true,
+            isRetryable: true,
           })
         : {},
     ),
-    blameProxy: assign(({ event }) =>
+    recordSidecarFailure: assign(({ event }) =>
       event.type === 'PROXY.EXITED'
-        ? blame({ kind: 'apiProxy', message: event.error ?? 'The sidecar exited.', retriable: false })
+        ? blame({ kind: 'apiProxy', message: event.error ?? 'The sidecar exited.', isRetryable: false })
         : {},
     ),
-    blameUnkillable: assign(({ context }) => ({
+    recordKillTimeout: assign(({ context }) => ({
       lastError: `Process ${context.pid ?? '?'} did not end after SIGKILL; still waiting for it.`,
       failureKind: 'unhealthy' as const,
     })),
-    noteReady: assign((_, ready: Readiness) => ({ serverVersion: ready.serverVersion, runningSince: ready.at })),
-    noteRunning: assign(({ context }) => ({
-      ...clearedFailure,
+    recordReadiness: assign((_, ready: Readiness) => ({ serverVersion: ready.serverVersion, runningSince: ready.at })),
+    recordRunning: assign(({ context }) => ({
+      ...noFailure,
       probeFailures: 0,
       provenSidecar: context.sidecar,
-      owesExit: true,
+      mustEmitExit: true,
     })),
-    noteRecovery: assign({ recovered: true }),
-    noteUnhealthy: assign(({ context, event }) =>
+    recordRecovery: assign({ recovered: true }),
+    recordUnhealthy: assign(({ context, event }) =>
       event.type === 'PROBE.FAILED'
         ? {
             probeFailures: context.probeFailures + 1,
-            ...blame({ kind: 'unhealthy', message: event.error, retriable: true }),
+            ...blame({ kind: 'unhealthy', message: event.error, isRetryable: true }),
           }
         : {},
     ),
     countProbeFailure: assign(({ context }) => ({ probeFailures: context.probeFailures + 1 })),
-    forgetProbeFailures: assign({ probeFailures: 0 }),
+    resetProbeFailures: assign({ probeFailures: 0 }),
     planRestart: assign(({ context }) => {
-      const { dice, seed } = roll(context.seed);
+      const { random, seed } = nextRandom(context.seed);
       const attempt = context.attempt + 1;
-      return { seed, attempt, delayMs: backoffDelay(attempt, context.policy, dice) };
+      return { seed, attempt, delayMs: backoffDelay(attempt, context.policy, random) };
     }),
-    forgetPlan: assign({ delayMs: null }),
-    explainGivingUp: assign(({ context }) => ({
+    clearRestartDelay: assign({ delayMs: null }),
+    recordGivingUp: assign(({ context }) => ({
       delayMs: null,
       lastError:
         `Gave up after ${context.failures.length} failures within ${context.policy.withinMs / 1000} s` +
         ` (last: ${context.lastError ?? 'unknown'}). Ensure or restart the workspace to try again.`,
     })),
-    clearForRest: assign({
-      ...clearedFailure,
+    resetToStopped: assign({
+      ...noFailure,
       pid: null,
       serverVersion: null,
       failures: [],
@@ -322,7 +325,7 @@ export const agentServerSetup = setup({
     }),
     stopBecause: assign((_, params: { readonly reason: StopReason }) => ({ stopReason: params.reason })),
     stopAsAsked: assign(({ event }) => (event.type === 'STOP' ? { stopReason: event.reason } : {})),
-    startProxy: enqueueActions(({ enqueue, context }) => {
+    startSidecar: enqueueActions(({ enqueue, context }) => {
       const { sidecar } = context;
       if (sidecar === null) return;
       if (context.proxy === 'none') {
@@ -339,19 +342,19 @@ export const agentServerSetup = setup({
       } else {
         enqueue.sendTo('apiProxy', { type: 'PROXY.START' });
       }
-      enqueue.assign({ proxy: 'starting', proxySidecar: sidecar, isProxyLeaving: false });
+      enqueue.assign({ proxy: 'starting', proxySidecar: sidecar, isSidecarStopping: false });
     }),
-    reviveProxy: enqueueActions(({ enqueue, context }) => {
+    restartSidecar: enqueueActions(({ enqueue, context }) => {
       if (context.proxy !== 'exited' && context.proxy !== 'unhealthy') return;
       enqueue.sendTo('apiProxy', { type: 'PROXY.START' });
       enqueue.assign({ proxy: 'starting' });
     }),
-    stopProxy: enqueueActions(({ enqueue, context }) => {
+    stopSidecar: enqueueActions(({ enqueue, context }) => {
       if (context.proxy === 'none') return;
       enqueue.sendTo('apiProxy', { type: 'PROXY.STOP' });
-      enqueue.assign({ isProxyLeaving: true });
+      enqueue.assign({ isSidecarStopping: true });
     }),
-    noteProxyRunning: assign(({ context, event }) =>
+    recordSidecarRunning: assign(({ context, event }) =>
       event.type === 'PROXY.RUNNING'
         ? {
             proxy: 'running' as const,
@@ -361,10 +364,10 @@ export const agentServerSetup = setup({
           }
         : {},
     ),
-    noteProxyUnhealthy: assign(({ event }) =>
+    recordSidecarUnhealthy: assign(({ event }) =>
       event.type === 'PROXY.UNHEALTHY' ? { proxy: 'unhealthy' as const, proxyError: event.error } : {},
     ),
-    noteProxyExited: assign(({ event }) =>
+    recordSidecarExit: assign(({ event }) =>
       event.type === 'PROXY.EXITED'
         ? {
             proxy: event.restarts ? ('starting' as const) : ('exited' as const),
@@ -373,25 +376,25 @@ export const agentServerSetup = setup({
           }
         : {},
     ),
-    noteProxyStopped: assign({
+    clearSidecar: assign({
       proxy: 'none',
       proxySidecar: null,
-      isProxyLeaving: false,
+      isSidecarStopping: false,
       proxyPid: null,
       proxyError: null,
     }),
-    releaseProxy: stopChild('apiProxy'),
-    announceProxyRunning: enqueueActions(({ enqueue, context, event }) => {
+    releaseSidecar: stopChild('apiProxy'),
+    emitSidecarRunning: enqueueActions(({ enqueue, context, event }) => {
       if (event.type !== 'PROXY.RUNNING') return;
       enqueue.emit({ type: 'apiProxy.running', sidecar: context.proxySidecar ?? 0, pid: event.pid });
     }),
-    announceProxyUnhealthy: enqueueActions(({ enqueue, context, event }) => {
+    emitSidecarUnhealthy: enqueueActions(({ enqueue, context, event }) => {
       if (event.type !== 'PROXY.UNHEALTHY') return;
       const { pid, error, consecutiveFailures } = event;
       const sidecar = context.proxySidecar ?? 0;
       enqueue.emit({ type: 'apiProxy.unhealthy', sidecar, pid, error, consecutiveFailures });
     }),
-    announceProxyExited: enqueueActions(({ enqueue, context, event }) => {
+    emitSidecarExited: enqueueActions(({ enqueue, context, event }) => {
       if (event.type !== 'PROXY.EXITED' && event.type !== 'PROXY.STOPPED') return;
       const { pid, exitCode, signal } = event;
       const stopped = event.type === 'PROXY.STOPPED';
@@ -401,27 +404,27 @@ export const agentServerSetup = setup({
       const sidecar = context.proxySidecar ?? 0;
       enqueue.emit({ type: 'apiProxy.exited', sidecar, pid, exitCode, signal, error, stopped });
     }),
-    announceRunning: emit(({ context }) => ({
+    emitRunning: emit(({ context }) => ({
       type: 'appserver.running' as const,
       pid: context.pid ?? 0,
       ownership: context.ownership,
       recovered: context.recovered,
     })),
-    announceUnhealthy: emit(({ context }) => ({
+    emitUnhealthy: emit(({ context }) => ({
       type: 'appserver.unhealthy' as const,
       pid: context.pid,
       error: context.lastError ?? 'no answer',
       consecutiveFailures: context.probeFailures,
     })),
-    announceExited: enqueueActions(({ enqueue }) => {
+    emitExited: enqueueActions(({ enqueue }) => {
       enqueue.emit(({ context }) => exitOf(context));
-      enqueue.assign({ owesExit: false });
+      enqueue.assign({ mustEmitExit: false });
     }),
     // A stop of a server that had already ended, or that was never started, ends nothing.
-    announceStopped: enqueueActions(({ enqueue, context }) => {
-      if (!context.owesExit) return;
+    emitStopped: enqueueActions(({ enqueue, context }) => {
+      if (!context.mustEmitExit) return;
       enqueue.emit(({ context: now }) => exitOf(now));
-      enqueue.assign({ owesExit: false });
+      enqueue.assign({ mustEmitExit: false });
     }),
   },
 });

@@ -56,7 +56,7 @@ export interface AgentServerContext {
   readonly signal: string | null;
   readonly lastError: string | null;
   readonly failureKind: FailureKind | null;
-  readonly retriable: boolean;
+  readonly isRetryable: boolean;
   readonly stopReason: StopReason | null;
   /** The sidecar of the present run, and of the next one unless a request changes it; null: none. */
   readonly sidecar: number | null;
@@ -68,7 +68,7 @@ export interface AgentServerContext {
   /** The sidecar that the child actor runs; null without a child actor. */
   readonly proxySidecar: number | null;
   /** The child actor was asked to stop: a start waits until it is gone. */
-  readonly isProxyLeaving: boolean;
+  readonly isSidecarStopping: boolean;
   readonly proxyPid: number | null;
   readonly proxyError: string | null;
   readonly ports: Preparation['ports'];
@@ -85,7 +85,7 @@ export interface AgentServerContext {
   /** False while adopting: what is not alive any more is not started. */
   readonly mayStart: boolean;
   /** A start or a process of this incarnation was emitted, and its end was not yet. */
-  readonly owesExit: boolean;
+  readonly mustEmitExit: boolean;
 }
 
 /** Number of a sidecar request, which the Hub holds because it contains a key; `none`: without a sidecar. */

@@ -15,29 +15,29 @@
  * 6. A stop is polite, then forceful, and does not end before the group is empty. Every death is emitted once.
  */
 import { not } from 'xstate';
-import { agentServerSetup, atRest } from './agent-server-setup.ts';
+import { agentServerSetup, initialContext } from './agent-server-setup.ts';
 import { failureOf } from './process-events.ts';
 
 export const agentServerMachine = agentServerSetup.createMachine({
   id: 'agent-server',
   description: "Supervises one workspace's agent server and its sidecar.",
-  context: ({ input }) => atRest(input),
+  context: ({ input }) => initialContext(input),
   initial: 'stopped',
   on: {
-    'PROXY.RUNNING': { actions: ['noteProxyRunning', 'announceProxyRunning'] },
-    'PROXY.UNHEALTHY': { actions: ['noteProxyUnhealthy', 'announceProxyUnhealthy'] },
-    'PROXY.EXITED': { actions: ['noteProxyExited', 'announceProxyExited'] },
-    'PROXY.STOPPED': { actions: ['announceProxyExited', 'noteProxyStopped', 'releaseProxy'] },
+    'PROXY.RUNNING': { actions: ['recordSidecarRunning', 'emitSidecarRunning'] },
+    'PROXY.UNHEALTHY': { actions: ['recordSidecarUnhealthy', 'emitSidecarUnhealthy'] },
+    'PROXY.EXITED': { actions: ['recordSidecarExit', 'emitSidecarExited'] },
+    'PROXY.STOPPED': { actions: ['emitSidecarExited', 'clearSidecar', 'releaseSidecar'] },
   },
   states: {
     stopped: {
       description: 'Nothing runs, and nothing is wanted.',
       tags: ['settled'],
-      entry: 'clearForRest',
+      entry: 'resetToStopped',
       on: {
-        ENSURE: { target: 'starting', actions: ['chooseSidecar', 'takeOperatorsStart'] },
-        RESTART: { target: 'starting', actions: ['chooseSidecar', 'takeOperatorsStart'] },
-        ADOPT: { target: 'starting', actions: ['chooseSidecar', 'takeOperatorsStart'] },
+        ENSURE: { target: 'starting', actions: ['selectSidecar', 'resetForManualStart'] },
+        RESTART: { target: 'starting', actions: ['selectSidecar', 'resetForManualStart'] },
+        ADOPT: { target: 'starting', actions: ['selectSidecar', 'resetForManualStart'] },
       },
     },
     starting: {
@@ -46,56 +46,56 @@ export const agentServerMachine = agentServerSetup.createMachine({
       initial: 'clearing',
       after: {
         startDeadline: [
-          { guard: not('hasProcess'), target: 'exited', actions: ['blameDeadline', 'stopProxy'] },
-          { guard: not('isOurs'), target: 'exited', actions: ['blameDeadline', 'letGo', 'releaseProcess'] },
-          { target: '.aborting', actions: 'blameDeadline' },
+          { guard: not('hasProcess'), target: 'exited', actions: ['recordStartTimeout', 'stopSidecar'] },
+          { guard: not('isOurs'), target: 'exited', actions: ['recordStartTimeout', 'clearProcess', 'releaseProcess'] },
+          { target: '.aborting', actions: 'recordStartTimeout' },
         ],
       },
       on: {
         STOP: [
-          { guard: not('isOurs'), target: 'stopping', actions: ['stopAsAsked', 'letGo', 'releaseProcess'] },
+          { guard: not('isOurs'), target: 'stopping', actions: ['stopAsAsked', 'clearProcess', 'releaseProcess'] },
           { target: 'stopping', actions: 'stopAsAsked' },
         ],
-        ENSURE: { actions: 'notePendingSidecar' },
+        ENSURE: { actions: 'recordPendingSidecar' },
         RESTART: [
           {
             guard: not('isOurs'),
             target: 'stopping',
             actions: [
-              'chooseSidecar',
+              'selectSidecar',
               { type: 'stopBecause', params: { reason: 'restart' } },
-              'letGo',
+              'clearProcess',
               'releaseProcess',
             ],
           },
-          { target: 'stopping', actions: ['chooseSidecar', { type: 'stopBecause', params: { reason: 'restart' } }] },
+          { target: 'stopping', actions: ['selectSidecar', { type: 'stopBecause', params: { reason: 'restart' } }] },
         ],
         'PROCESS.EXITED': [
-          { guard: 'lostTheLockRace', target: '.preparing', actions: ['releaseProcess', 'beginAnotherTry'] },
+          { guard: 'lostLockRace', target: '.preparing', actions: ['releaseProcess', 'retryAfterLockRace'] },
           {
             guard: 'isThisIncarnation',
             target: 'exited',
-            actions: ['keepExit', 'countFailureTime', 'releaseProcess'],
+            actions: ['recordExit', 'recordFailureTime', 'releaseProcess'],
           },
         ],
         'PROCESS.REFUSED': {
           guard: 'isThisIncarnation',
           target: 'exited',
-          actions: ['keepRefusal', 'countFailureTime', 'releaseProcess'],
+          actions: ['recordSpawnFailure', 'recordFailureTime', 'releaseProcess'],
         },
       },
       states: {
         clearing: {
           description: 'A sidecar that was asked to be another one has to go first.',
-          always: [{ guard: 'mustReplaceProxy', target: 'replacingProxy' }, { target: 'preparing' }],
+          always: [{ guard: 'mustReplaceSidecar', target: 'replacingProxy' }, { target: 'preparing' }],
         },
         replacingProxy: {
           description: 'Waiting for the old sidecar to be gone.',
-          entry: 'stopProxy',
+          entry: 'stopSidecar',
           on: {
             'PROXY.STOPPED': {
               target: 'preparing',
-              actions: ['announceProxyExited', 'noteProxyStopped', 'releaseProxy'],
+              actions: ['emitSidecarExited', 'clearSidecar', 'releaseSidecar'],
             },
           },
         },
@@ -112,55 +112,55 @@ export const agentServerMachine = agentServerSetup.createMachine({
             }),
             onDone: [
               {
-                guard: { type: 'needsProxy', params: ({ event }) => event.output },
+                guard: { type: 'needsSidecar', params: ({ event }) => event.output },
                 target: 'proxying',
                 actions: [
-                  { type: 'keepPreparation', params: ({ event }) => event.output },
-                  { type: 'announcePorts', params: ({ event }) => event.output },
-                  { type: 'announceStarting', params: ({ event }) => event.output },
+                  { type: 'recordPreparation', params: ({ event }) => event.output },
+                  { type: 'emitPorts', params: ({ event }) => event.output },
+                  { type: 'emitStarting', params: ({ event }) => event.output },
                 ],
               },
               {
                 description: 'A live server is taken over at once, and its sidecar beside it: neither is left alone.',
-                guard: { type: 'adoptsProxy', params: ({ event }) => event.output },
+                guard: { type: 'adoptsSidecar', params: ({ event }) => event.output },
                 target: 'spawning',
-                actions: [{ type: 'keepPreparation', params: ({ event }) => event.output }, 'startProxy'],
+                actions: [{ type: 'recordPreparation', params: ({ event }) => event.output }, 'startSidecar'],
               },
               {
                 target: 'spawning',
                 actions: [
-                  { type: 'keepPreparation', params: ({ event }) => event.output },
-                  { type: 'announcePorts', params: ({ event }) => event.output },
-                  { type: 'announceStarting', params: ({ event }) => event.output },
+                  { type: 'recordPreparation', params: ({ event }) => event.output },
+                  { type: 'emitPorts', params: ({ event }) => event.output },
+                  { type: 'emitStarting', params: ({ event }) => event.output },
                 ],
               },
             ],
             onError: {
               target: '#agent-server.exited',
-              actions: { type: 'blameActor', params: ({ event }) => failureOf(event.error) },
+              actions: { type: 'recordFailure', params: ({ event }) => failureOf(event.error) },
             },
           },
         },
         proxying: {
           description: 'The sidecar must be ready before the server that uses it.',
-          entry: 'startProxy',
+          entry: 'startSidecar',
           on: {
-            'PROXY.RUNNING': { target: 'spawning', actions: ['noteProxyRunning', 'announceProxyRunning'] },
+            'PROXY.RUNNING': { target: 'spawning', actions: ['recordSidecarRunning', 'emitSidecarRunning'] },
             'PROXY.EXITED': [
               {
-                guard: 'proxyGaveUp',
+                guard: 'sidecarGaveUp',
                 target: '#agent-server.exited',
-                actions: ['noteProxyExited', 'announceProxyExited', 'blameProxy'],
+                actions: ['recordSidecarExit', 'emitSidecarExited', 'recordSidecarFailure'],
               },
-              { actions: ['noteProxyExited', 'announceProxyExited'] },
+              { actions: ['recordSidecarExit', 'emitSidecarExited'] },
             ],
           },
         },
         spawning: {
           description: 'The operating system has been asked for the process.',
-          entry: ['expectProcess', 'spawnProcess'],
+          entry: ['recordSpawnRequest', 'spawnProcess'],
           on: {
-            'PROCESS.SPAWNED': { guard: 'isThisIncarnation', target: 'probing', actions: 'keepPid' },
+            'PROCESS.SPAWNED': { guard: 'isThisIncarnation', target: 'probing', actions: 'recordPid' },
           },
         },
         probing: {
@@ -175,21 +175,21 @@ export const agentServerMachine = agentServerSetup.createMachine({
             }),
             onDone: {
               target: '#agent-server.running',
-              actions: { type: 'noteReady', params: ({ event }) => event.output },
+              actions: { type: 'recordReadiness', params: ({ event }) => event.output },
             },
             onError: [
               {
                 guard: not('isOurs'),
                 target: '#agent-server.exited',
                 actions: [
-                  { type: 'blameActor', params: ({ event }) => failureOf(event.error) },
-                  'letGo',
+                  { type: 'recordFailure', params: ({ event }) => failureOf(event.error) },
+                  'clearProcess',
                   'releaseProcess',
                 ],
               },
               {
                 target: 'aborting',
-                actions: { type: 'blameActor', params: ({ event }) => failureOf(event.error) },
+                actions: { type: 'recordFailure', params: ({ event }) => failureOf(event.error) },
               },
             ],
           },
@@ -201,7 +201,7 @@ export const agentServerMachine = agentServerSetup.createMachine({
             killing: {
               description: 'SIGKILL to the group; waiting until it is verified empty.',
               entry: 'killProcess',
-              after: { killVerify: { target: 'stuck', actions: 'blameUnkillable' } },
+              after: { killVerify: { target: 'stuck', actions: 'recordKillTimeout' } },
             },
             stuck: { description: 'Even SIGKILL has not ended it (uninterruptible sleep).', tags: ['settled'] },
           },
@@ -209,7 +209,7 @@ export const agentServerMachine = agentServerSetup.createMachine({
             'PROCESS.EXITED': {
               guard: 'isThisIncarnation',
               target: '#agent-server.exited',
-              actions: ['keepForcedExit', 'countFailureTime', 'releaseProcess'],
+              actions: ['recordForcedExit', 'recordFailureTime', 'releaseProcess'],
             },
           },
         },
@@ -218,43 +218,43 @@ export const agentServerMachine = agentServerSetup.createMachine({
     running: {
       description: 'Ready and answering.',
       tags: ['settled'],
-      entry: ['noteRunning', 'announceRunning'],
+      entry: ['recordRunning', 'emitRunning'],
       invoke: {
         id: 'liveness',
         src: 'liveness',
         input: ({ context }) => ({ workspacePath: context.workspacePath, incarnation: context.incarnation }),
       },
       on: {
-        ENSURE: { actions: ['notePendingSidecar', 'reviveProxy'] },
+        ENSURE: { actions: ['recordPendingSidecar', 'restartSidecar'] },
         RESTART: {
           guard: 'isOurs',
           target: 'stopping',
-          actions: ['chooseSidecar', { type: 'stopBecause', params: { reason: 'restart' } }],
+          actions: ['selectSidecar', { type: 'stopBecause', params: { reason: 'restart' } }],
         },
         STOP: { guard: 'isOurs', target: 'stopping', actions: 'stopAsAsked' },
         'PROBE.PASSED': [
           {
-            guard: 'isIdleTooLong',
+            guard: 'exceedsIdleLimit',
             target: 'stopping',
             actions: { type: 'stopBecause', params: { reason: 'idle' } },
           },
-          { guard: 'isThisIncarnation', actions: 'forgetProbeFailures' },
+          { guard: 'isThisIncarnation', actions: 'resetProbeFailures' },
         ],
         'PROBE.FAILED': [
-          { guard: 'isLastStraw', target: 'unhealthy', actions: 'noteUnhealthy' },
+          { guard: 'reachesFailureThreshold', target: 'unhealthy', actions: 'recordUnhealthy' },
           { guard: 'isThisIncarnation', actions: 'countProbeFailure' },
         ],
         'PROCESS.EXITED': {
           guard: 'isThisIncarnation',
           target: 'exited',
-          actions: ['keepExit', 'countFailureTime', 'releaseProcess'],
+          actions: ['recordExit', 'recordFailureTime', 'releaseProcess'],
         },
       },
     },
     unhealthy: {
       description: 'Alive but not answering. It may recover; after the grace period it is restarted.',
       tags: ['settled'],
-      entry: 'announceUnhealthy',
+      entry: 'emitUnhealthy',
       invoke: {
         id: 'liveness',
         src: 'liveness',
@@ -268,23 +268,23 @@ export const agentServerMachine = agentServerSetup.createMachine({
         },
       },
       on: {
-        'PROBE.PASSED': { guard: 'isThisIncarnation', target: 'running', actions: 'noteRecovery' },
+        'PROBE.PASSED': { guard: 'isThisIncarnation', target: 'running', actions: 'recordRecovery' },
         'PROBE.FAILED': { guard: 'isThisIncarnation', actions: 'countProbeFailure' },
         ENSURE: {
           guard: 'isOurs',
           target: 'stopping',
-          actions: ['chooseSidecar', { type: 'stopBecause', params: { reason: 'restart' } }],
+          actions: ['selectSidecar', { type: 'stopBecause', params: { reason: 'restart' } }],
         },
         RESTART: {
           guard: 'isOurs',
           target: 'stopping',
-          actions: ['chooseSidecar', { type: 'stopBecause', params: { reason: 'restart' } }],
+          actions: ['selectSidecar', { type: 'stopBecause', params: { reason: 'restart' } }],
         },
         STOP: { guard: 'isOurs', target: 'stopping', actions: 'stopAsAsked' },
         'PROCESS.EXITED': {
           guard: 'isThisIncarnation',
           target: 'exited',
-          actions: ['keepExit', 'countFailureTime', 'releaseProcess'],
+          actions: ['recordExit', 'recordFailureTime', 'releaseProcess'],
         },
       },
     },
@@ -292,21 +292,21 @@ export const agentServerMachine = agentServerSetup.createMachine({
       description: 'On the way down: politely, then by force, and never done before the process group is empty.',
       initial: 'choosing',
       on: {
-        ENSURE: { actions: ['chooseSidecar', { type: 'stopBecause', params: { reason: 'restart' } }] },
-        RESTART: { actions: ['chooseSidecar', { type: 'stopBecause', params: { reason: 'restart' } }] },
+        ENSURE: { actions: ['selectSidecar', { type: 'stopBecause', params: { reason: 'restart' } }] },
+        RESTART: { actions: ['selectSidecar', { type: 'stopBecause', params: { reason: 'restart' } }] },
         STOP: { actions: 'stopAsAsked' },
         'PROCESS.EXITED': [
           {
-            guard: 'isThisIncarnationUnhealthy',
+            guard: 'endsUnhealthyRun',
             target: '.settling',
-            actions: ['keepForcedExit', 'countFailureTime', 'releaseProcess'],
+            actions: ['recordForcedExit', 'recordFailureTime', 'releaseProcess'],
           },
-          { guard: 'isThisIncarnation', target: '.settling', actions: ['keepForcedExit', 'releaseProcess'] },
+          { guard: 'isThisIncarnation', target: '.settling', actions: ['recordForcedExit', 'releaseProcess'] },
         ],
         'PROCESS.REFUSED': {
           guard: 'isThisIncarnation',
           target: '.settling',
-          actions: ['keepRefusal', 'releaseProcess'],
+          actions: ['recordSpawnFailure', 'releaseProcess'],
         },
       },
       states: {
@@ -322,7 +322,7 @@ export const agentServerMachine = agentServerSetup.createMachine({
         killing: {
           description: 'SIGKILL was sent to the group.',
           entry: 'killProcess',
-          after: { killVerify: { target: 'stuck', actions: 'blameUnkillable' } },
+          after: { killVerify: { target: 'stuck', actions: 'recordKillTimeout' } },
         },
         stuck: { description: 'Even SIGKILL has not ended it (uninterruptible sleep).', tags: ['settled'] },
         settling: {
@@ -331,25 +331,25 @@ export const agentServerMachine = agentServerSetup.createMachine({
             {
               guard: 'restartFollowsStop',
               target: '#agent-server.starting',
-              actions: ['announceStopped', 'takeOperatorsStart'],
+              actions: ['emitStopped', 'resetForManualStart'],
             },
-            { guard: 'recoveryIsHopeless', target: '#agent-server.exited.givenUp' },
+            { guard: 'recoveryExceedsFailureLimit', target: '#agent-server.exited.givenUp' },
             {
               guard: 'recoveryFollowsStop',
               target: '#agent-server.starting',
-              actions: ['announceStopped', 'countRecovery'],
+              actions: ['emitStopped', 'countRecovery'],
             },
-            { guard: 'hasProxy', target: 'stoppingProxy' },
-            { target: '#agent-server.stopped', actions: 'announceStopped' },
+            { guard: 'hasSidecar', target: 'stoppingProxy' },
+            { target: '#agent-server.stopped', actions: 'emitStopped' },
           ],
         },
         stoppingProxy: {
           description: 'The sidecar goes after the server that used it.',
-          entry: 'stopProxy',
+          entry: 'stopSidecar',
           on: {
             'PROXY.STOPPED': {
               target: 'settling',
-              actions: ['announceProxyExited', 'noteProxyStopped', 'releaseProxy'],
+              actions: ['emitSidecarExited', 'clearSidecar', 'releaseSidecar'],
             },
           },
         },
@@ -360,37 +360,37 @@ export const agentServerMachine = agentServerSetup.createMachine({
       tags: ['settled'],
       initial: 'deciding',
       on: {
-        ENSURE: { target: 'starting', actions: ['returnToProvenSidecar', 'chooseSidecar', 'takeOperatorsStart'] },
-        RESTART: { target: 'starting', actions: ['returnToProvenSidecar', 'chooseSidecar', 'takeOperatorsStart'] },
+        ENSURE: { target: 'starting', actions: ['restoreProvenSidecar', 'selectSidecar', 'resetForManualStart'] },
+        RESTART: { target: 'starting', actions: ['restoreProvenSidecar', 'selectSidecar', 'resetForManualStart'] },
         STOP: { target: 'stopping', actions: 'stopAsAsked' },
       },
       states: {
         deciding: {
           description: 'Restart, rest, or give up?',
           always: [
-            { guard: 'restsForGood', target: 'resting' },
-            { guard: 'gaveUp', target: 'givenUp' },
+            { guard: 'mustNotRestart', target: 'resting' },
+            { guard: 'exceedsFailureLimit', target: 'givenUp' },
             { target: 'backingOff' },
           ],
         },
         backingOff: {
           description: 'A restart is due after a pause that doubles with every failure.',
-          entry: ['planRestart', 'announceExited'],
+          entry: ['planRestart', 'emitExited'],
           after: { backoff: { target: '#agent-server.starting' } },
           on: {
             ENSURE: {
               target: '#agent-server.starting',
-              actions: ['returnToProvenSidecar', 'chooseSidecar', 'skipTheWait'],
+              actions: ['restoreProvenSidecar', 'selectSidecar', 'permitStart'],
             },
           },
         },
         resting: {
           description: 'No restart: the policy says so, or trying again cannot help.',
-          entry: ['forgetPlan', 'announceExited', 'stopProxy'],
+          entry: ['clearRestartDelay', 'emitExited', 'stopSidecar'],
         },
         givenUp: {
           description: 'Too many failures in too short a time. An operator has to start it again.',
-          entry: ['explainGivingUp', 'announceExited', 'stopProxy'],
+          entry: ['recordGivingUp', 'emitExited', 'stopSidecar'],
         },
       },
     },

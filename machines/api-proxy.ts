@@ -19,7 +19,7 @@ import {
   type ProcessEvent,
   type ProcessInput,
 } from './process-events.ts';
-import { addFailure, backoffDelay, exceedsIntensity, type RestartPolicy, roll } from './restart-policy.ts';
+import { addFailure, backoffDelay, exceedsFailureLimit, nextRandom, type RestartPolicy } from './restart-policy.ts';
 
 /** Incarnations of a sidecar are counted apart from those of its server. */
 export interface ApiProxyPolicy extends RestartPolicy {
@@ -134,8 +134,8 @@ export const apiProxyMachine = setup({
     startFollows: ({ context, event }) =>
       'incarnation' in event && event.incarnation === context.incarnation && context.startFollows,
     mayRestart: ({ context }) => context.policy.restart !== 'never',
-    restsForGood: ({ context }) => !context.hasServed || context.policy.restart === 'never',
-    gaveUp: ({ context }) => exceedsIntensity(context.failures, context.policy),
+    mustNotRestart: ({ context }) => !context.hasServed || context.policy.restart === 'never',
+    exceedsFailureLimit: ({ context }) => exceedsFailureLimit(context.failures, context.policy),
   },
   actions: {
     beginIncarnation: assign(({ context }) => ({
@@ -158,12 +158,12 @@ export const apiProxyMachine = setup({
         mode: context.adopt ? ('adopt' as const) : ('spawn' as const),
       }),
     }),
-    forgetAdoption: assign({ adopt: false }),
+    clearAdoption: assign({ adopt: false }),
     releaseProcess: stopChild('process'),
     terminateProcess: sendTo('process', { type: 'TERMINATE' }),
     killProcess: sendTo('process', { type: 'KILL' }),
-    keepPid: assign(({ event }) => (event.type === 'PROCESS.SPAWNED' ? { pid: event.pid } : {})),
-    keepExit: assign(({ context, event }) => {
+    recordPid: assign(({ event }) => (event.type === 'PROCESS.SPAWNED' ? { pid: event.pid } : {})),
+    recordExit: assign(({ context, event }) => {
       if (event.type !== 'PROCESS.EXITED') return {};
       const how = event.signal ?? (event.exitCode === null ? 'unseen' : `code ${event.exitCode}`);
       return {
@@ -173,10 +173,10 @@ export const apiProxyMachine = setup({
         lastError: context.lastError ?? `The sidecar exited (${how}).`,
       };
     }),
-    keepRefusal: assign(({ event }) =>
+    recordSpawnFailure: assign(({ event }) =>
       event.type === 'PROCESS.REFUSED' ? { hasProcess: false, lastError: event.error, hasServed: false } : {},
     ),
-    countFailureTime: assign(({ context, event }) => {
+    recordFailureTime: assign(({ context, event }) => {
       if (!('at' in event)) return {};
       const ranLong = context.runningSince !== null && event.at - context.runningSince >= context.policy.stableAfterMs;
       return {
@@ -184,38 +184,38 @@ export const apiProxyMachine = setup({
         ...(ranLong && { attempt: 0 }),
       };
     }),
-    blameActor: assign((_, failure: Failure) => ({ lastError: failure.message })),
-    blameDeadline: assign(({ context }) => ({
+    recordFailure: assign((_, failure: Failure) => ({ lastError: failure.message })),
+    recordStartTimeout: assign(({ context }) => ({
       lastError: `The sidecar was not ready within ${context.policy.proxyDeadlineMs} ms.`,
     })),
-    blameUnkillable: assign(({ context }) => ({
+    recordKillTimeout: assign(({ context }) => ({
       lastError: `Sidecar process ${context.pid ?? '?'} did not end after SIGKILL; still waiting for it.`,
     })),
-    noteServing: assign((_, ready: { readonly at: number }) => ({ hasServed: true, runningSince: ready.at })),
-    noteUnhealthy: assign(({ context, event }) =>
+    recordReadiness: assign((_, ready: { readonly at: number }) => ({ hasServed: true, runningSince: ready.at })),
+    recordUnhealthy: assign(({ context, event }) =>
       event.type === 'PROBE.FAILED'
         ? { probeFailures: context.probeFailures + 1, lastError: `The sidecar does not answer: ${event.error}.` }
         : {},
     ),
-    noteRecovery: assign({ probeFailures: 0, lastError: null }),
+    recordRecovery: assign({ probeFailures: 0, lastError: null }),
     countProbeFailure: assign(({ context }) => ({ probeFailures: context.probeFailures + 1 })),
-    forgetProbeFailures: assign({ probeFailures: 0 }),
+    resetProbeFailures: assign({ probeFailures: 0 }),
     requestStart: assign({ startFollows: true, failures: [], attempt: 0 }),
     clearProcess: assign({ pid: null, exitCode: null, signal: null }),
     planRestart: assign(({ context }) => {
-      const { dice, seed } = roll(context.seed);
+      const { random, seed } = nextRandom(context.seed);
       const attempt = context.attempt + 1;
-      return { seed, attempt, delayMs: backoffDelay(attempt, context.policy, dice) };
+      return { seed, attempt, delayMs: backoffDelay(attempt, context.policy, random) };
     }),
-    takeOperatorsStart: assign({ failures: [], attempt: 0 }),
-    tellRunning: sendParent(({ context }) => ({ type: 'PROXY.RUNNING', pid: context.pid ?? 0 })),
-    tellUnhealthy: sendParent(({ context }) => ({
+    resetForManualStart: assign({ failures: [], attempt: 0 }),
+    notifyRunning: sendParent(({ context }) => ({ type: 'PROXY.RUNNING', pid: context.pid ?? 0 })),
+    notifyUnhealthy: sendParent(({ context }) => ({
       type: 'PROXY.UNHEALTHY',
       pid: context.pid,
       error: context.lastError ?? 'no answer',
       consecutiveFailures: context.probeFailures,
     })),
-    tellExited: sendParent(({ context }, params: { readonly final: boolean; readonly restarts?: boolean }) => ({
+    notifyExited: sendParent(({ context }, params: { readonly final: boolean; readonly restarts?: boolean }) => ({
       type: 'PROXY.EXITED',
       pid: context.pid,
       exitCode: context.exitCode,
@@ -224,7 +224,7 @@ export const apiProxyMachine = setup({
       final: params.final,
       restarts: params.restarts ?? false,
     })),
-    tellStopped: sendParent(({ context }) => ({
+    notifyStopped: sendParent(({ context }) => ({
       type: 'PROXY.STOPPED',
       pid: context.pid,
       exitCode: context.exitCode,
@@ -261,26 +261,26 @@ export const apiProxyMachine = setup({
       entry: ['beginIncarnation', 'spawnProcess'],
       initial: 'spawning',
       after: {
-        proxyDeadline: { target: '.aborting', actions: 'blameDeadline' },
+        proxyDeadline: { target: '.aborting', actions: 'recordStartTimeout' },
       },
       on: {
         'PROXY.STOP': { target: 'stopping' },
         'PROCESS.EXITED': {
           guard: 'isThisIncarnation',
           target: 'exited',
-          actions: ['keepExit', 'countFailureTime', 'forgetAdoption', 'releaseProcess'],
+          actions: ['recordExit', 'recordFailureTime', 'clearAdoption', 'releaseProcess'],
         },
         'PROCESS.REFUSED': {
           guard: 'isThisIncarnation',
           target: 'exited',
-          actions: ['keepRefusal', 'countFailureTime', 'forgetAdoption', 'releaseProcess'],
+          actions: ['recordSpawnFailure', 'recordFailureTime', 'clearAdoption', 'releaseProcess'],
         },
       },
       states: {
         spawning: {
           description: 'The operating system has been asked for the process.',
           on: {
-            'PROCESS.SPAWNED': { guard: 'isThisIncarnation', target: 'probing', actions: 'keepPid' },
+            'PROCESS.SPAWNED': { guard: 'isThisIncarnation', target: 'probing', actions: 'recordPid' },
           },
         },
         probing: {
@@ -291,11 +291,11 @@ export const apiProxyMachine = setup({
             input: ({ context }) => actorInput(context),
             onDone: {
               target: '#api-proxy.running',
-              actions: [{ type: 'noteServing', params: ({ event }) => event.output }, 'forgetAdoption'],
+              actions: [{ type: 'recordReadiness', params: ({ event }) => event.output }, 'clearAdoption'],
             },
             onError: {
               target: 'aborting',
-              actions: { type: 'blameActor', params: ({ event }) => failureOf(event.error) },
+              actions: { type: 'recordFailure', params: ({ event }) => failureOf(event.error) },
             },
           },
         },
@@ -306,7 +306,7 @@ export const apiProxyMachine = setup({
             killing: {
               description: 'SIGKILL to the group; waiting until it is verified empty.',
               entry: 'killProcess',
-              after: { killVerify: { target: 'stuck', actions: 'blameUnkillable' } },
+              after: { killVerify: { target: 'stuck', actions: 'recordKillTimeout' } },
             },
             stuck: { description: 'Even SIGKILL has not ended it.' },
           },
@@ -315,36 +315,36 @@ export const apiProxyMachine = setup({
     },
     running: {
       description: 'Ready and answering.',
-      entry: 'tellRunning',
+      entry: 'notifyRunning',
       invoke: { id: 'liveness', src: 'liveness', input: ({ context }) => actorInput(context) },
       on: {
         'PROXY.STOP': { target: 'stopping' },
-        'PROBE.PASSED': { guard: 'isThisIncarnation', actions: 'forgetProbeFailures' },
+        'PROBE.PASSED': { guard: 'isThisIncarnation', actions: 'resetProbeFailures' },
         'PROBE.FAILED': [
-          { guard: 'reachesFailureThreshold', target: 'unhealthy', actions: 'noteUnhealthy' },
+          { guard: 'reachesFailureThreshold', target: 'unhealthy', actions: 'recordUnhealthy' },
           { guard: 'isThisIncarnation', actions: 'countProbeFailure' },
         ],
         'PROCESS.EXITED': {
           guard: 'isThisIncarnation',
           target: 'exited',
-          actions: ['keepExit', 'countFailureTime', 'releaseProcess'],
+          actions: ['recordExit', 'recordFailureTime', 'releaseProcess'],
         },
       },
     },
     unhealthy: {
       description: 'Alive but not answering. It may recover; after the grace period it is restarted.',
-      entry: 'tellUnhealthy',
+      entry: 'notifyUnhealthy',
       invoke: { id: 'liveness', src: 'liveness', input: ({ context }) => actorInput(context) },
       after: { unhealthyGrace: { guard: 'mayRestart', target: 'ending' } },
       on: {
         'PROXY.START': { target: 'ending', actions: 'requestStart' },
         'PROXY.STOP': { target: 'stopping' },
-        'PROBE.PASSED': { guard: 'isThisIncarnation', target: 'running', actions: 'noteRecovery' },
+        'PROBE.PASSED': { guard: 'isThisIncarnation', target: 'running', actions: 'recordRecovery' },
         'PROBE.FAILED': { guard: 'isThisIncarnation', actions: 'countProbeFailure' },
         'PROCESS.EXITED': {
           guard: 'isThisIncarnation',
           target: 'exited',
-          actions: ['keepExit', 'countFailureTime', 'releaseProcess'],
+          actions: ['recordExit', 'recordFailureTime', 'releaseProcess'],
         },
       },
     },
@@ -359,16 +359,16 @@ export const apiProxyMachine = setup({
             guard: 'startFollows',
             target: 'starting',
             actions: [
-              'keepExit',
-              'countFailureTime',
+              'recordExit',
+              'recordFailureTime',
               'releaseProcess',
-              { type: 'tellExited', params: { final: false, restarts: true } },
+              { type: 'notifyExited', params: { final: false, restarts: true } },
             ],
           },
           {
             guard: 'isThisIncarnation',
             target: 'exited',
-            actions: ['keepExit', 'countFailureTime', 'releaseProcess'],
+            actions: ['recordExit', 'recordFailureTime', 'releaseProcess'],
           },
         ],
       },
@@ -381,7 +381,7 @@ export const apiProxyMachine = setup({
         killing: {
           description: 'SIGKILL was sent to the group.',
           entry: 'killProcess',
-          after: { killVerify: { target: 'stuck', actions: 'blameUnkillable' } },
+          after: { killVerify: { target: 'stuck', actions: 'recordKillTimeout' } },
         },
         stuck: { description: 'The process survived SIGKILL.' },
       },
@@ -390,11 +390,11 @@ export const apiProxyMachine = setup({
       description: 'On the way down: politely, then by force.',
       initial: 'terminating',
       on: {
-        'PROCESS.EXITED': { guard: 'isThisIncarnation', target: 'stopped', actions: ['keepExit', 'releaseProcess'] },
+        'PROCESS.EXITED': { guard: 'isThisIncarnation', target: 'stopped', actions: ['recordExit', 'releaseProcess'] },
         'PROCESS.REFUSED': {
           guard: 'isThisIncarnation',
           target: 'stopped',
-          actions: ['keepRefusal', 'releaseProcess'],
+          actions: ['recordSpawnFailure', 'releaseProcess'],
         },
       },
       states: {
@@ -406,44 +406,44 @@ export const apiProxyMachine = setup({
         killing: {
           description: 'SIGKILL was sent to the group.',
           entry: 'killProcess',
-          after: { killVerify: { target: 'stuck', actions: 'blameUnkillable' } },
+          after: { killVerify: { target: 'stuck', actions: 'recordKillTimeout' } },
         },
         stuck: { description: 'Even SIGKILL has not ended it.' },
       },
     },
     stopped: {
       description: 'Gone, as asked.',
-      entry: 'tellStopped',
-      on: { 'PROXY.START': { target: 'starting', actions: 'takeOperatorsStart' } },
+      entry: 'notifyStopped',
+      on: { 'PROXY.START': { target: 'starting', actions: 'resetForManualStart' } },
     },
     exited: {
       description: 'It ended by itself, or could not be started.',
       initial: 'deciding',
       on: {
-        'PROXY.START': { target: 'starting', actions: 'takeOperatorsStart' },
+        'PROXY.START': { target: 'starting', actions: 'resetForManualStart' },
         'PROXY.STOP': { target: 'stopped', actions: 'clearProcess' },
       },
       states: {
         deciding: {
           description: 'Restart, rest, or give up?',
           always: [
-            { guard: 'restsForGood', target: 'resting' },
-            { guard: 'gaveUp', target: 'givenUp' },
+            { guard: 'mustNotRestart', target: 'resting' },
+            { guard: 'exceedsFailureLimit', target: 'givenUp' },
             { target: 'backingOff' },
           ],
         },
         backingOff: {
           description: 'A restart is due after a pause that doubles with every failure.',
-          entry: ['planRestart', { type: 'tellExited', params: { final: false } }],
+          entry: ['planRestart', { type: 'notifyExited', params: { final: false } }],
           after: { backoff: { target: '#api-proxy.starting' } },
         },
         resting: {
           description: 'It never became ready, or the policy forbids a restart.',
-          entry: { type: 'tellExited', params: { final: true } },
+          entry: { type: 'notifyExited', params: { final: true } },
         },
         givenUp: {
           description: 'Too many failures in too short a time.',
-          entry: { type: 'tellExited', params: { final: true } },
+          entry: { type: 'notifyExited', params: { final: true } },
         },
       },
     },

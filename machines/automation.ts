@@ -10,7 +10,7 @@
  * 5. A one-off that has had its due time rests in `finished`; it can be run again by hand, or be given another time.
  */
 import { assign, emit, fromCallback, sendTo, setup } from 'xstate';
-import { backoffDelay, roll } from './restart-policy.ts';
+import { backoffDelay, nextRandom } from './restart-policy.ts';
 
 export interface AutomationPolicy {
   /** Tries after the first. */
@@ -40,7 +40,7 @@ export interface AutomationFailure {
   readonly code: string;
   readonly message: string;
   /** Whether trying again may help. */
-  readonly isRetriable: boolean;
+  readonly isRetryable: boolean;
   /** How long to leave the upstream alone, when it said so. */
   readonly retryAfterMs?: number;
 }
@@ -167,7 +167,7 @@ export const automationMachine = setup({
     isScheduled: ({ context }) => context.work?.trigger !== 'manual',
     mayRetry: ({ context }, outcome: AutomationOutcome) =>
       outcome.status === 'failed' &&
-      outcome.failure.isRetriable &&
+      outcome.failure.isRetryable &&
       context.work !== null &&
       context.work.attempt <= context.policy.maxRetries &&
       (context.isEnabled || context.work.trigger === 'manual'),
@@ -175,17 +175,19 @@ export const automationMachine = setup({
     hasCompleted: (_, outcome: AutomationOutcome) => outcome.status === 'completed',
   },
   actions: {
-    keepDue: assign(({ context, event }) => (event.type === 'DUE' ? { due: mergeDue(context.due, event.due) } : {})),
-    keepManual: assign(({ event }) =>
+    mergeDueTime: assign(({ context, event }) =>
+      event.type === 'DUE' ? { due: mergeDue(context.due, event.due) } : {},
+    ),
+    selectManualRun: assign(({ event }) =>
       event.type === 'RUN'
         ? { work: { scheduledFor: event.at, attempt: 1, trigger: 'manual' as const }, retryAt: null }
         : {},
     ),
-    keepEnabled: assign({ isEnabled: true }),
-    keepDisabled: assign({ isEnabled: false }),
-    keepTerms: assign(({ event }) => (event.type === 'CHANGED' ? event.terms : {})),
+    enable: assign({ isEnabled: true }),
+    disable: assign({ isEnabled: false }),
+    recordTerms: assign(({ event }) => (event.type === 'CHANGED' ? event.terms : {})),
     /** The host puts it in line. */
-    askForSlot: () => {},
+    requestSlot: () => {},
     /** The slot, or the place in line. */
     releaseSlot: () => {},
     beginRun: assign(({ context }) => {
@@ -204,28 +206,28 @@ export const automationMachine = setup({
         stopReason: null,
       };
     }),
-    keepTurn: assign(({ event }) =>
+    recordTurn: assign(({ event }) =>
       event.type === 'RUN.STARTED' ? { threadId: event.threadId, turnId: event.turnId } : {},
     ),
     interruptRun: sendTo('run', ({ context }) => ({
       type: 'INTERRUPT' as const,
       reason: context.stopReason ?? 'cancel',
     })),
-    noteCancel: assign({ stopReason: 'cancel' }),
-    noteTimeout: assign({ stopReason: 'timeout' }),
+    recordCancel: assign({ stopReason: 'cancel' }),
+    recordTimeout: assign({ stopReason: 'timeout' }),
     countFailure: assign(({ context }, outcome: AutomationOutcome) => ({
       failures: context.failures + 1,
       lastError: (outcome as Failed).failure.message,
     })),
-    noteCompleted: assign({ failures: 0, hasCompleted: true, lastError: null }),
+    recordCompletion: assign({ failures: 0, hasCompleted: true, lastError: null }),
     planRetry: assign(({ context, event }) => {
       if (event.type !== 'RUN.ENDED' || !context.work) return {};
       const { retryInitialMs, retryMaxMs } = context.policy;
-      const { dice, seed } = roll(context.seed);
+      const { random, seed } = nextRandom(context.seed);
       const pause = backoffDelay(
         context.work.attempt,
         { backoffBaseMs: retryInitialMs, backoffCapMs: retryMaxMs },
-        dice,
+        random,
       );
       const asked = event.outcome.status === 'failed' ? (event.outcome.failure.retryAfterMs ?? 0) : 0;
       const delayMs = Math.max(pause, asked);
@@ -238,11 +240,11 @@ export const automationMachine = setup({
       };
     }),
     endRun: assign({ work: null, covers: null, retryAt: null }),
-    tellCancelled: emit(({ context }) => dropped(context.due, 'cancelled')),
-    tellMissed: emit(({ context }) => dropped(context.due, 'missed')),
-    forgetDue: assign({ due: null }),
+    emitCancelled: emit(({ context }) => dropped(context.due, 'cancelled')),
+    emitMissed: emit(({ context }) => dropped(context.due, 'missed')),
+    clearDue: assign({ due: null }),
     /** A one-off that was cancelled when its time had come does not come again. */
-    spendDue: assign(({ context }) => ({
+    consumeDue: assign(({ context }) => ({
       due: null,
       isSpent: context.isSpent || (!context.isRecurring && context.due !== null),
     })),
@@ -265,10 +267,10 @@ export const automationMachine = setup({
   }),
   initial: 'deciding',
   on: {
-    DUE: { guard: 'isEnabled', actions: 'keepDue' },
-    ENABLE: { actions: 'keepEnabled' },
-    DISABLE: [{ guard: 'hasDue', actions: ['tellMissed', 'forgetDue', 'keepDisabled'] }, { actions: 'keepDisabled' }],
-    CHANGED: { actions: 'keepTerms' },
+    DUE: { guard: 'isEnabled', actions: 'mergeDueTime' },
+    ENABLE: { actions: 'enable' },
+    DISABLE: [{ guard: 'hasDue', actions: ['emitMissed', 'clearDue', 'disable'] }, { actions: 'disable' }],
+    CHANGED: { actions: 'recordTerms' },
     REMOVE: { target: '.removed' },
   },
   states: {
@@ -287,19 +289,19 @@ export const automationMachine = setup({
       description: 'Switched off; it can still be run by hand.',
       tags: ['paused', 'atRest'],
       on: {
-        RUN: { target: 'active', actions: 'keepManual' },
-        ENABLE: { target: 'deciding', actions: 'keepEnabled' },
-        CHANGED: { target: 'deciding', actions: 'keepTerms' },
+        RUN: { target: 'active', actions: 'selectManualRun' },
+        ENABLE: { target: 'deciding', actions: 'enable' },
+        CHANGED: { target: 'deciding', actions: 'recordTerms' },
       },
     },
     waiting: {
       description: 'For its next due time.',
       tags: ['waiting', 'atRest'],
       on: {
-        DUE: { target: 'active', actions: 'keepDue' },
-        RUN: { target: 'active', actions: 'keepManual' },
-        DISABLE: { target: 'deciding', actions: 'keepDisabled' },
-        CHANGED: { target: 'deciding', actions: 'keepTerms' },
+        DUE: { target: 'active', actions: 'mergeDueTime' },
+        RUN: { target: 'active', actions: 'selectManualRun' },
+        DISABLE: { target: 'deciding', actions: 'disable' },
+        CHANGED: { target: 'deciding', actions: 'recordTerms' },
       },
     },
     active: {
@@ -310,14 +312,14 @@ export const automationMachine = setup({
         queued: {
           description: 'Only so many run at once. Due times that come now are taken together.',
           tags: 'queued',
-          entry: 'askForSlot',
+          entry: 'requestSlot',
           on: {
             SLOT: { target: 'running' },
-            CANCEL: { target: '#automation.deciding', actions: ['tellCancelled', 'spendDue', 'endRun'] },
+            CANCEL: { target: '#automation.deciding', actions: ['emitCancelled', 'consumeDue', 'endRun'] },
             DISABLE: {
               guard: 'isScheduled',
               target: '#automation.deciding',
-              actions: ['tellMissed', 'forgetDue', 'endRun', 'keepDisabled'],
+              actions: ['emitMissed', 'clearDue', 'endRun', 'disable'],
             },
           },
         },
@@ -350,7 +352,7 @@ export const automationMachine = setup({
               {
                 guard: { type: 'hasCompleted', params: ({ event }) => event.outcome },
                 target: '#automation.deciding',
-                actions: ['noteCompleted', 'endRun'],
+                actions: ['recordCompletion', 'endRun'],
               },
               { target: '#automation.deciding', actions: 'endRun' },
             ],
@@ -359,14 +361,14 @@ export const automationMachine = setup({
             starting: {
               description: 'The run is written down; its thread may be busy, which is waited for.',
               on: {
-                'RUN.STARTED': { target: 'working', actions: 'keepTurn' },
-                CANCEL: { target: 'interrupting', actions: 'noteCancel' },
+                'RUN.STARTED': { target: 'working', actions: 'recordTurn' },
+                CANCEL: { target: 'interrupting', actions: 'recordCancel' },
               },
             },
             working: {
               description: 'The agent is at it.',
-              after: { turnTimeout: { target: 'interrupting', actions: 'noteTimeout' } },
-              on: { CANCEL: { target: 'interrupting', actions: 'noteCancel' } },
+              after: { turnTimeout: { target: 'interrupting', actions: 'recordTimeout' } },
+              on: { CANCEL: { target: 'interrupting', actions: 'recordCancel' } },
             },
             interrupting: {
               description: 'It was told to end; waiting until it has.',
@@ -383,11 +385,11 @@ export const automationMachine = setup({
       on: {
         RETRY: { target: 'active' },
         RUN: { target: 'active' },
-        CANCEL: { target: 'deciding', actions: ['tellCancelled', 'spendDue', 'endRun'] },
+        CANCEL: { target: 'deciding', actions: ['emitCancelled', 'consumeDue', 'endRun'] },
         DISABLE: {
           guard: 'isScheduled',
           target: 'deciding',
-          actions: ['tellMissed', 'forgetDue', 'endRun', 'keepDisabled'],
+          actions: ['emitMissed', 'clearDue', 'endRun', 'disable'],
         },
       },
     },
@@ -395,8 +397,8 @@ export const automationMachine = setup({
       description: 'A one-off that has been. It can be run again by hand, or be given another time.',
       tags: ['finished', 'atRest'],
       on: {
-        RUN: { target: 'active', actions: 'keepManual' },
-        CHANGED: { target: 'deciding', actions: 'keepTerms' },
+        RUN: { target: 'active', actions: 'selectManualRun' },
+        CHANGED: { target: 'deciding', actions: 'recordTerms' },
       },
     },
     removed: { description: 'Gone, with its history.', type: 'final' },

@@ -18,7 +18,7 @@ export interface HubContext {
   readonly mode: 'stop' | 'detach';
   readonly adopted: number;
   /** Asked before it served: it serves for a moment, so that everything is wound up the one usual way. */
-  readonly shutdownAsked: boolean;
+  readonly isShutdownRequested: boolean;
   /** How often the lock file was published again. */
   readonly republished: number;
   /** Why the lock file leads clients nowhere; null while it is as published. */
@@ -60,25 +60,29 @@ export const hubMachine = setup({
   },
   delays: { drainDeadline: ({ context }) => context.drainDeadlineMs },
   actions: {
-    keepAddress: assign((_, listening: { readonly apiBaseUrl: string }) => ({ apiBaseUrl: listening.apiBaseUrl })),
-    keepAdopted: assign((_, recovered: { readonly adopted: number }) => ({ adopted: recovered.adopted })),
-    noteAddressProblem: assign(({ event }) => (event.type === 'ADDRESS.LOST' ? { addressProblem: event.problem } : {})),
+    recordAddress: assign((_, listening: { readonly apiBaseUrl: string }) => ({ apiBaseUrl: listening.apiBaseUrl })),
+    recordAdopted: assign((_, recovered: { readonly adopted: number }) => ({ adopted: recovered.adopted })),
+    recordAddressProblem: assign(({ event }) =>
+      event.type === 'ADDRESS.LOST' ? { addressProblem: event.problem } : {},
+    ),
     publishAddress: sendTo('watchAddress', { type: 'PUBLISH' }),
-    noteAddressPublished: assign(({ context }) => ({ addressProblem: null, republished: context.republished + 1 })),
-    notePublishFailure: assign(({ event }) =>
+    recordAddressPublished: assign(({ context }) => ({ addressProblem: null, republished: context.republished + 1 })),
+    recordPublishFailure: assign(({ event }) =>
       event.type === 'ADDRESS.UNPUBLISHED' ? { addressProblem: event.error } : {},
     ),
-    keepMode: assign(({ event }) => (event.type === 'SHUTDOWN' ? { mode: event.mode, shutdownAsked: true } : {})),
-    keepError: assign((_, params: { readonly error: unknown }) => ({
+    recordShutdown: assign(({ event }) =>
+      event.type === 'SHUTDOWN' ? { mode: event.mode, isShutdownRequested: true } : {},
+    ),
+    recordError: assign((_, params: { readonly error: unknown }) => ({
       lastError: params.error instanceof Error ? params.error.message : String(params.error),
     })),
-    blameDrain: assign({ lastError: 'Some agent servers did not stop in time.' }),
-    announceStarted: emit(({ context }) => ({ type: 'hub.started' as const, apiBaseUrl: context.apiBaseUrl ?? '' })),
-    announceStopping: emit({ type: 'hub.stopping' as const }),
+    recordDrainTimeout: assign({ lastError: 'Some agent servers did not stop in time.' }),
+    emitStarted: emit(({ context }) => ({ type: 'hub.started' as const, apiBaseUrl: context.apiBaseUrl ?? '' })),
+    emitStopping: emit({ type: 'hub.stopping' as const }),
   },
   guards: {
     won: (_, claim: { readonly won: boolean }) => claim.won,
-    shutdownWasAsked: ({ context }) => context.shutdownAsked,
+    shutdownIsRequested: ({ context }) => context.isShutdownRequested,
   },
 }).createMachine({
   id: 'hub',
@@ -88,7 +92,7 @@ export const hubMachine = setup({
     apiBaseUrl: null,
     mode: 'stop',
     adopted: 0,
-    shutdownAsked: false,
+    isShutdownRequested: false,
     republished: 0,
     addressProblem: null,
     lastError: null,
@@ -97,17 +101,20 @@ export const hubMachine = setup({
   states: {
     booting: {
       description: 'Private directories and configuration.',
-      on: { SHUTDOWN: { actions: 'keepMode' } },
+      on: { SHUTDOWN: { actions: 'recordShutdown' } },
       invoke: {
         id: 'boot',
         src: 'boot',
         onDone: 'claiming',
-        onError: { target: 'failed', actions: { type: 'keepError', params: ({ event }) => ({ error: event.error }) } },
+        onError: {
+          target: 'failed',
+          actions: { type: 'recordError', params: ({ event }) => ({ error: event.error }) },
+        },
       },
     },
     claiming: {
       description: 'The operating system decides who is the Hub of this user home.',
-      on: { SHUTDOWN: { actions: 'keepMode' } },
+      on: { SHUTDOWN: { actions: 'recordShutdown' } },
       invoke: {
         id: 'claim',
         src: 'claim',
@@ -115,30 +122,36 @@ export const hubMachine = setup({
           { guard: { type: 'won', params: ({ event }) => event.output }, target: 'listening' },
           { target: 'yielded' },
         ],
-        onError: { target: 'failed', actions: { type: 'keepError', params: ({ event }) => ({ error: event.error }) } },
+        onError: {
+          target: 'failed',
+          actions: { type: 'recordError', params: ({ event }) => ({ error: event.error }) },
+        },
       },
     },
     listening: {
       description: 'Binding the address; the lock file is published once it answers.',
-      on: { SHUTDOWN: { actions: 'keepMode' } },
+      on: { SHUTDOWN: { actions: 'recordShutdown' } },
       invoke: {
         id: 'listen',
         src: 'listen',
-        onDone: { target: 'serving', actions: { type: 'keepAddress', params: ({ event }) => event.output } },
-        onError: { target: 'failed', actions: { type: 'keepError', params: ({ event }) => ({ error: event.error }) } },
+        onDone: { target: 'serving', actions: { type: 'recordAddress', params: ({ event }) => event.output } },
+        onError: {
+          target: 'failed',
+          actions: { type: 'recordError', params: ({ event }) => ({ error: event.error }) },
+        },
       },
     },
     serving: {
       description: 'Answering requests.',
-      entry: 'announceStarted',
-      always: { guard: 'shutdownWasAsked', target: 'draining' },
+      entry: 'emitStarted',
+      always: { guard: 'shutdownIsRequested', target: 'draining' },
       initial: 'recovering',
       invoke: { id: 'watchAddress', src: 'watchAddress' },
       on: {
-        SHUTDOWN: { target: 'draining', actions: 'keepMode' },
-        'ADDRESS.LOST': { actions: ['noteAddressProblem', 'publishAddress'] },
-        'ADDRESS.PUBLISHED': { actions: 'noteAddressPublished' },
-        'ADDRESS.UNPUBLISHED': { actions: 'notePublishFailure' },
+        SHUTDOWN: { target: 'draining', actions: 'recordShutdown' },
+        'ADDRESS.LOST': { actions: ['recordAddressProblem', 'publishAddress'] },
+        'ADDRESS.PUBLISHED': { actions: 'recordAddressPublished' },
+        'ADDRESS.UNPUBLISHED': { actions: 'recordPublishFailure' },
       },
       states: {
         recovering: {
@@ -146,10 +159,10 @@ export const hubMachine = setup({
           invoke: {
             id: 'recover',
             src: 'recover',
-            onDone: { target: 'steady', actions: { type: 'keepAdopted', params: ({ event }) => event.output } },
+            onDone: { target: 'steady', actions: { type: 'recordAdopted', params: ({ event }) => event.output } },
             onError: {
               target: 'steady',
-              actions: { type: 'keepError', params: ({ event }) => ({ error: event.error }) },
+              actions: { type: 'recordError', params: ({ event }) => ({ error: event.error }) },
             },
           },
         },
@@ -158,15 +171,18 @@ export const hubMachine = setup({
     },
     draining: {
       description: 'Agent servers are stopped, or handed over, while subscribers still hear of it.',
-      entry: 'announceStopping',
+      entry: 'emitStopping',
       invoke: {
         id: 'drain',
         src: 'drain',
         input: ({ context }) => ({ mode: context.mode }),
         onDone: 'closing',
-        onError: { target: 'closing', actions: { type: 'keepError', params: ({ event }) => ({ error: event.error }) } },
+        onError: {
+          target: 'closing',
+          actions: { type: 'recordError', params: ({ event }) => ({ error: event.error }) },
+        },
       },
-      after: { drainDeadline: { target: 'closing', actions: 'blameDrain' } },
+      after: { drainDeadline: { target: 'closing', actions: 'recordDrainTimeout' } },
     },
     closing: {
       description: 'Streams end after their last event; the lock file is withdrawn.',
@@ -174,7 +190,10 @@ export const hubMachine = setup({
         id: 'close',
         src: 'close',
         onDone: 'stopped',
-        onError: { target: 'stopped', actions: { type: 'keepError', params: ({ event }) => ({ error: event.error }) } },
+        onError: {
+          target: 'stopped',
+          actions: { type: 'recordError', params: ({ event }) => ({ error: event.error }) },
+        },
       },
     },
     stopped: { description: 'The process may end.', type: 'final' },

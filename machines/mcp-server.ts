@@ -9,7 +9,7 @@
  * 4. A stop closes the connection, then is polite, then forceful, and is over when nothing of the server is left.
  */
 import { assign, fromCallback, sendTo, setup, spawnChild, stopChild } from 'xstate';
-import { addFailure, backoffDelay, exceedsIntensity, type RestartPolicy, roll } from './restart-policy.ts';
+import { addFailure, backoffDelay, exceedsFailureLimit, nextRandom, type RestartPolicy } from './restart-policy.ts';
 
 export interface McpServerPolicy extends RestartPolicy {
   readonly startupTimeoutMs: number;
@@ -43,16 +43,16 @@ export interface McpServerContext {
   readonly policy: McpServerPolicy;
   readonly seed: number;
   readonly incarnation: number;
-  readonly hasConnection: boolean;
+  readonly hasProcess: boolean;
   readonly pid: number | null;
   readonly facts: McpServerFacts | null;
   readonly lastError: string | null;
   /** Whether trying again may help. */
-  readonly isRetriable: boolean;
+  readonly isRetryable: boolean;
   readonly failures: readonly number[];
   readonly attempt: number;
   readonly delayMs: number;
-  readonly readySince: number | null;
+  readonly runningSince: number | null;
 }
 
 /** What the driver of a connection tells. Every event names the incarnation it belongs to. */
@@ -74,7 +74,7 @@ export type McpConnectionEvent =
       readonly error: string;
       /** The end of what the server wrote to standard error; may be empty. */
       readonly output: string;
-      readonly isRetriable: boolean;
+      readonly isRetryable: boolean;
       readonly at: number;
     };
 
@@ -110,17 +110,17 @@ export const mcpServerMachine = setup({
   },
   guards: {
     isThisIncarnation: ({ context, event }) => 'incarnation' in event && event.incarnation === context.incarnation,
-    cannotReturn: ({ context }) => !context.isRetriable || context.policy.restart === 'never',
-    gaveUp: ({ context }) => exceedsIntensity(context.failures, context.policy),
+    mustNotRestart: ({ context }) => !context.isRetryable || context.policy.restart === 'never',
+    exceedsFailureLimit: ({ context }) => exceedsFailureLimit(context.failures, context.policy),
   },
   actions: {
     beginIncarnation: assign(({ context }) => ({
       incarnation: context.incarnation + 1,
-      hasConnection: true,
+      hasProcess: true,
       pid: null,
       lastError: null,
-      isRetriable: true,
-      readySince: null,
+      isRetryable: true,
+      runningSince: null,
     })),
     openConnection: spawnChild('connection', {
       id: 'connection',
@@ -128,42 +128,43 @@ export const mcpServerMachine = setup({
     }),
     releaseConnection: stopChild('connection'),
     closeConnection: sendTo('connection', { type: 'CLOSE' }),
-    terminateConnection: sendTo('connection', { type: 'TERMINATE' }),
-    killConnection: sendTo('connection', { type: 'KILL' }),
-    keepPid: assign(({ event }) => (event.type === 'CONNECTION.SPAWNED' ? { pid: event.pid } : {})),
-    keepFacts: assign(({ event }) => ('facts' in event ? { facts: event.facts } : {})),
-    noteReady: assign(({ event }) => (event.type === 'CONNECTION.READY' ? { readySince: event.at } : {})),
-    forgetFacts: assign({ facts: null }),
-    keepEnd: assign(({ context, event }) => {
+    terminateProcess: sendTo('connection', { type: 'TERMINATE' }),
+    killProcess: sendTo('connection', { type: 'KILL' }),
+    recordPid: assign(({ event }) => (event.type === 'CONNECTION.SPAWNED' ? { pid: event.pid } : {})),
+    recordFacts: assign(({ event }) => ('facts' in event ? { facts: event.facts } : {})),
+    recordReadiness: assign(({ event }) => (event.type === 'CONNECTION.READY' ? { runningSince: event.at } : {})),
+    clearFacts: assign({ facts: null }),
+    recordClose: assign(({ context, event }) => {
       if (event.type !== 'CONNECTION.CLOSED') return {};
       const why = context.lastError ?? event.error;
       return {
-        hasConnection: false,
-        isRetriable: event.isRetriable,
+        hasProcess: false,
+        isRetryable: event.isRetryable,
         lastError: event.output === '' ? why : `${why}\n${event.output}`,
       };
     }),
-    noteGone: assign({ hasConnection: false, lastError: null }),
-    countFailureTime: assign(({ context, event }) => {
+    clearConnection: assign({ hasProcess: false, lastError: null }),
+    recordFailureTime: assign(({ context, event }) => {
       if (!('at' in event)) return {};
-      const wasStable = context.readySince !== null && event.at - context.readySince >= context.policy.stableAfterMs;
+      const wasStable =
+        context.runningSince !== null && event.at - context.runningSince >= context.policy.stableAfterMs;
       return {
         failures: addFailure(context.failures, event.at, context.policy.withinMs),
         ...(wasStable && { attempt: 0 }),
       };
     }),
-    blameTimeout: assign(({ context }) => ({
+    recordStartTimeout: assign(({ context }) => ({
       lastError: `It was not ready within ${context.policy.startupTimeoutMs / 1000} s.`,
     })),
-    blameUnkillable: assign(({ context }) => ({
+    recordKillTimeout: assign(({ context }) => ({
       lastError: `Process ${context.pid ?? '?'} did not end after SIGKILL; still waiting for it.`,
     })),
     planRestart: assign(({ context }) => {
-      const { dice, seed } = roll(context.seed);
+      const { random, seed } = nextRandom(context.seed);
       const attempt = context.attempt + 1;
-      return { seed, attempt, delayMs: backoffDelay(attempt, context.policy, dice) };
+      return { seed, attempt, delayMs: backoffDelay(attempt, context.policy, random) };
     }),
-    takeOperatorsStart: assign({ failures: [], attempt: 0 }),
+    resetForManualStart: assign({ failures: [], attempt: 0 }),
   },
 }).createMachine({
   id: 'mcp-server',
@@ -174,15 +175,15 @@ export const mcpServerMachine = setup({
     policy: input.policy,
     seed: input.seed,
     incarnation: 0,
-    hasConnection: false,
+    hasProcess: false,
     pid: null,
     facts: null,
     lastError: null,
-    isRetriable: true,
+    isRetryable: true,
     failures: [],
     attempt: 0,
     delayMs: 0,
-    readySince: null,
+    runningSince: null,
   }),
   initial: 'disabled',
   states: {
@@ -198,22 +199,22 @@ export const mcpServerMachine = setup({
       initial: 'connecting',
       on: {
         'SERVER.STOP': { target: 'stopping' },
-        'CONNECTION.SPAWNED': { guard: 'isThisIncarnation', actions: 'keepPid' },
+        'CONNECTION.SPAWNED': { guard: 'isThisIncarnation', actions: 'recordPid' },
         'CONNECTION.CLOSED': {
           guard: 'isThisIncarnation',
           target: 'down',
-          actions: ['keepEnd', 'countFailureTime', 'releaseConnection'],
+          actions: ['recordClose', 'recordFailureTime', 'releaseConnection'],
         },
       },
       states: {
         connecting: {
           description: 'Ready when it has named its tools.',
-          after: { startupTimeout: { target: 'aborting', actions: 'blameTimeout' } },
+          after: { startupTimeout: { target: 'aborting', actions: 'recordStartTimeout' } },
           on: {
             'CONNECTION.READY': {
               guard: 'isThisIncarnation',
               target: '#mcp-server.ready',
-              actions: ['keepFacts', 'noteReady'],
+              actions: ['recordFacts', 'recordReadiness'],
             },
           },
         },
@@ -223,8 +224,8 @@ export const mcpServerMachine = setup({
           states: {
             killing: {
               description: 'SIGKILL to the group, or the connection cut; waiting until nothing is left.',
-              entry: 'killConnection',
-              after: { killVerify: { target: 'stuck', actions: 'blameUnkillable' } },
+              entry: 'killProcess',
+              after: { killVerify: { target: 'stuck', actions: 'recordKillTimeout' } },
             },
             stuck: { description: 'Even SIGKILL has not ended it.' },
           },
@@ -234,10 +235,10 @@ export const mcpServerMachine = setup({
     ready: {
       description: 'Its tools can be called.',
       tags: 'ready',
-      exit: 'forgetFacts',
+      exit: 'clearFacts',
       on: {
         'SERVER.STOP': { target: 'stopping' },
-        'CONNECTION.CHANGED': { guard: 'isThisIncarnation', actions: 'keepFacts' },
+        'CONNECTION.CHANGED': { guard: 'isThisIncarnation', actions: 'recordFacts' },
         'CONNECTION.LOST': { guard: 'isThisIncarnation', target: 'clearing' },
       },
     },
@@ -249,7 +250,7 @@ export const mcpServerMachine = setup({
         'CONNECTION.CLOSED': {
           guard: 'isThisIncarnation',
           target: 'down',
-          actions: ['keepEnd', 'countFailureTime', 'releaseConnection'],
+          actions: ['recordClose', 'recordFailureTime', 'releaseConnection'],
         },
       },
     },
@@ -261,7 +262,7 @@ export const mcpServerMachine = setup({
         'CONNECTION.CLOSED': {
           guard: 'isThisIncarnation',
           target: 'stopped',
-          actions: ['noteGone', 'releaseConnection'],
+          actions: ['clearConnection', 'releaseConnection'],
         },
       },
       states: {
@@ -272,13 +273,13 @@ export const mcpServerMachine = setup({
         },
         terminating: {
           description: 'SIGTERM was sent to the group.',
-          entry: 'terminateConnection',
+          entry: 'terminateProcess',
           after: { gracefulStop: { target: 'killing' } },
         },
         killing: {
           description: 'SIGKILL was sent to the group.',
-          entry: 'killConnection',
-          after: { killVerify: { target: 'stuck', actions: 'blameUnkillable' } },
+          entry: 'killProcess',
+          after: { killVerify: { target: 'stuck', actions: 'recordKillTimeout' } },
         },
         stuck: { description: 'Even SIGKILL has not ended it.' },
       },
@@ -286,21 +287,21 @@ export const mcpServerMachine = setup({
     stopped: {
       description: 'Gone, as asked.',
       tags: ['stopped', 'atRest'],
-      on: { 'SERVER.START': { target: 'starting', actions: 'takeOperatorsStart' } },
+      on: { 'SERVER.START': { target: 'starting', actions: 'resetForManualStart' } },
     },
     down: {
       description: 'It ended by itself, or could not be reached.',
       initial: 'deciding',
       on: {
-        'SERVER.START': { target: 'starting', actions: 'takeOperatorsStart' },
+        'SERVER.START': { target: 'starting', actions: 'resetForManualStart' },
         'SERVER.STOP': { target: 'stopped' },
       },
       states: {
         deciding: {
           description: 'Try again, or give up?',
           always: [
-            { guard: 'cannotReturn', target: 'failed' },
-            { guard: 'gaveUp', target: 'failed' },
+            { guard: 'mustNotRestart', target: 'failed' },
+            { guard: 'exceedsFailureLimit', target: 'failed' },
             { target: 'backingOff' },
           ],
         },

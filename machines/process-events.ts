@@ -1,12 +1,12 @@
 /** What the driver of an OS process tells the machine that owns it. Every event names the incarnation it belongs to. */
 export type ProcessEvent =
   | { readonly type: 'PROCESS.SPAWNED'; readonly incarnation: number; readonly pid: number }
-  /** The operating system would not start it. `retriable` is false when trying again cannot help (no such file). */
+  /** The operating system would not start it. `isRetryable` is false when trying again cannot help (no such file). */
   | {
       readonly type: 'PROCESS.REFUSED';
       readonly incarnation: number;
       readonly error: string;
-      readonly retriable: boolean;
+      readonly isRetryable: boolean;
       readonly at: number;
     }
   /** The process has ended and its group is verified empty. `exitCode` and `signal` are null when nobody saw them. */
@@ -36,11 +36,11 @@ export interface ProcessInput extends OfWorkspace {
   readonly sidecar?: number;
 }
 
-/** A failure as prepared by an invoked actor: a plain Error counts as `startFailed`, retriable. */
+/** A failure as prepared by an invoked actor: a plain Error counts as `startFailed` and may be tried again. */
 export interface Failure {
   readonly kind: FailureKind;
   readonly message: string;
-  readonly retriable: boolean;
+  readonly isRetryable: boolean;
   /** When it happened; a failure without a time is not counted. */
   readonly at?: number;
 }
@@ -61,5 +61,5 @@ export type FailureKind = (typeof failureKinds)[number];
 export function failureOf(error: unknown): Failure {
   if (typeof error === 'object' && error !== null && 'failure' in error) return error.failure as Failure;
   const message = error instanceof Error ? error.message : String(error);
-  return { kind: 'startFailed', message, retriable: true };
+  return { kind: 'startFailed', message, isRetryable: true };
 }

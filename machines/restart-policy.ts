@@ -31,7 +31,7 @@ export function addFailure(failures: readonly number[], at: number, withinMs: nu
 }
 
 /** True when the failures in the window are more than the policy allows. */
-export function exceedsIntensity(failures: readonly number[], policy: RestartPolicy): boolean {
+export function exceedsFailureLimit(failures: readonly number[], policy: RestartPolicy): boolean {
   return failures.length > policy.maxRestarts;
 }
 
@@ -39,22 +39,22 @@ export function exceedsIntensity(failures: readonly number[], policy: RestartPol
  * Delay before restart number `attempt` (from 1): doubling from the base up to the cap, then jittered over its upper
  * half, so that many workspaces that fell together do not rise together, and none returns at once.
  *
- * @param dice uniform in [0, 1)
+ * @param random uniform in [0, 1)
  */
 export function backoffDelay(
   attempt: number,
   policy: Pick<RestartPolicy, 'backoffBaseMs' | 'backoffCapMs'>,
-  dice: number,
+  random: number,
 ): number {
   const doublings = Math.min(attempt - 1, 30);
   const ceiling = Math.min(policy.backoffCapMs, policy.backoffBaseMs * 2 ** doublings);
-  return Math.round(ceiling * (0.5 + dice / 2));
+  return Math.round(ceiling * (0.5 + random / 2));
 }
 
 /** One step of mulberry32: a seed in, a number in [0, 1) and the next seed out. Keeps chance out of the machines. */
-export function roll(seed: number): { readonly dice: number; readonly seed: number } {
+export function nextRandom(seed: number): { readonly random: number; readonly seed: number } {
   const next = (seed + 0x6d2b79f5) | 0;
   let mixed = Math.imul(next ^ (next >>> 15), 1 | next);
   mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-  return { dice: ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296, seed: next };
+  return { random: ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296, seed: next };
 }

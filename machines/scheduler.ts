@@ -47,22 +47,22 @@ export const schedulerMachine = setup({
     drain: fromPromise<void>(notProvided),
   },
   delays: { recoverRetry: 30_000 },
-  guards: { wentBack: ({ event }) => event.type === 'TICK' && event.wentBack },
+  guards: { clockWentBack: ({ event }) => event.type === 'TICK' && event.wentBack },
   actions: {
-    keepRecovered: assign((_, { recovered }: { readonly recovered: number }) => ({ recovered, lastError: null })),
-    keepError: assign((_, { error }: { readonly error: unknown }) => ({
+    recordRecovered: assign((_, { recovered }: { readonly recovered: number }) => ({ recovered, lastError: null })),
+    recordError: assign((_, { error }: { readonly error: unknown }) => ({
       lastError: error instanceof Error ? error.message : String(error),
     })),
-    noteTick: assign(({ context, event }) =>
+    recordTick: assign(({ context, event }) =>
       event.type === 'TICK' ? { ticks: context.ticks + 1, lastTickAt: event.at } : {},
     ),
-    noteSetBack: assign(({ context }) => ({ setBacks: context.setBacks + 1 })),
+    recordSetBack: assign(({ context }) => ({ setBacks: context.setBacks + 1 })),
     /** The host finds due times again that a clock set back has brought back. */
-    findAgain: () => {},
+    restoreDueTimes: () => {},
     /** The host tells the actors of all that is due. */
-    handOut: () => {},
-    rearm: sendTo('ticker', { type: 'REARM' }),
-    look: sendTo('ticker', { type: 'LOOK' }),
+    dispatchDue: () => {},
+    rearmTicker: sendTo('ticker', { type: 'REARM' }),
+    checkNow: sendTo('ticker', { type: 'LOOK' }),
   },
 }).createMachine({
   id: 'scheduler',
@@ -78,9 +78,12 @@ export const schedulerMachine = setup({
         src: 'recover',
         onDone: {
           target: 'watching',
-          actions: { type: 'keepRecovered', params: ({ event }) => event.output },
+          actions: { type: 'recordRecovered', params: ({ event }) => event.output },
         },
-        onError: { target: 'failed', actions: { type: 'keepError', params: ({ event }) => ({ error: event.error }) } },
+        onError: {
+          target: 'failed',
+          actions: { type: 'recordError', params: ({ event }) => ({ error: event.error }) },
+        },
       },
       on: { STOP: { target: 'stopped' } },
     },
@@ -96,10 +99,13 @@ export const schedulerMachine = setup({
       invoke: { id: 'ticker', src: 'ticker' },
       on: {
         TICK: [
-          { guard: 'wentBack', actions: ['noteTick', 'noteSetBack', 'findAgain', 'handOut', 'rearm'] },
-          { actions: ['noteTick', 'handOut', 'rearm'] },
+          {
+            guard: 'clockWentBack',
+            actions: ['recordTick', 'recordSetBack', 'restoreDueTimes', 'dispatchDue', 'rearmTicker'],
+          },
+          { actions: ['recordTick', 'dispatchDue', 'rearmTicker'] },
         ],
-        WAKE: { actions: 'look' },
+        WAKE: { actions: 'checkNow' },
         STOP: { target: 'draining' },
       },
     },
@@ -112,7 +118,7 @@ export const schedulerMachine = setup({
         onDone: { target: 'stopped' },
         onError: {
           target: 'stopped',
-          actions: { type: 'keepError', params: ({ event }) => ({ error: event.error }) },
+          actions: { type: 'recordError', params: ({ event }) => ({ error: event.error }) },
         },
       },
     },

@@ -13,7 +13,7 @@ export type AutomationSnapshot = ReturnType<AutomationActor['getSnapshot']>;
 export interface ActorsHost extends Pick<AutomationsOptions, 'settings' | 'observe' | 'onFault'> {
   readonly clock: Clock;
   readonly row: (id: string) => StoredAutomation | undefined;
-  readonly askForSlot: (id: string) => void;
+  readonly requestSlot: (id: string) => void;
   readonly releaseSlot: (id: string) => void;
   /** After every transition. */
   readonly changed: (id: string, snapshot: AutomationSnapshot) => void;
@@ -42,7 +42,7 @@ export class AutomationActors {
     this.#machine = automationMachine.provide({
       actors: { run },
       actions: {
-        askForSlot: ({ context }) => host.askForSlot(context.automationId),
+        requestSlot: ({ context }) => host.requestSlot(context.automationId),
         releaseSlot: ({ context }) => host.releaseSlot(context.automationId),
       },
     });

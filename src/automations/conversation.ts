@@ -24,7 +24,7 @@ const hopeless: readonly string[] = [
 const broken = (code: string, message: string, retryAfterMs?: number): AutomationFailure => ({
   code,
   message,
-  isRetriable: !hopeless.includes(code),
+  isRetryable: !hopeless.includes(code),
   ...(retryAfterMs !== undefined && { retryAfterMs }),
 });
 

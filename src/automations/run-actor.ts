@@ -122,7 +122,7 @@ class Run {
     if (!(reason instanceof Interrupted) || reason.reason !== 'timeout') return { status: 'cancelled', result };
     const minutes = Math.round(this.#host.turnTimeoutMs / 60_000);
     const message = `It took longer than ${minutes} minutes (Automations.TurnTimeoutMinutes).`;
-    return { status: 'failed', failure: { code: 'timeout', message, isRetriable: true }, result };
+    return { status: 'failed', failure: { code: 'timeout', message, isRetryable: true }, result };
   }
 
   #failed(error: unknown): TurnEnd {
@@ -132,7 +132,7 @@ class Run {
     const failure: AutomationFailure = known ?? {
       code: 'internalError',
       message: 'It failed because of a bug, which is in the log.',
-      isRetriable: false,
+      isRetryable: false,
     };
     return { status: 'failed', failure, result: undefined };
   }

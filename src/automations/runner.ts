@@ -160,8 +160,8 @@ export class Runner {
         }),
       },
       actions: {
-        findAgain: () => this.#safely(() => this.#findAgain()),
-        handOut: () => this.#safely(() => this.#handOut()),
+        restoreDueTimes: () => this.#safely(() => this.#restoreDueTimes()),
+        dispatchDue: () => this.#safely(() => this.#dispatchDue()),
       },
     });
     return createActor(machine, { id: 'scheduler', clock: this.#clock });
@@ -188,7 +188,7 @@ export class Runner {
         onFault,
         clock: this.#clock,
         row: (id) => this.#schedules.automation(id),
-        askForSlot: (id) => this.#slots.ask(id, () => this.#actors.tell(id, { type: 'SLOT' })),
+        requestSlot: (id) => this.#slots.ask(id, () => this.#actors.tell(id, { type: 'SLOT' })),
         releaseSlot: (id) => this.#slots.release(id),
         changed: (id, snapshot) => this.#safely(() => this.#moved(id, snapshot)),
         dropped: (id, event) => this.#safely(() => this.#dropped(id, event)),
@@ -236,7 +236,7 @@ export class Runner {
     return recovered;
   }
 
-  #findAgain(): void {
+  #restoreDueTimes(): void {
     this.#ledger.findAgain(this.#clock.now() + setBackMs);
     this.#index();
   }
@@ -252,7 +252,7 @@ export class Runner {
     }
   }
 
-  #handOut(): void {
+  #dispatchDue(): void {
     for (const [id] of this.#ends) this.#safely(() => this.#moved(id, this.#actors.snapshotOf(id)));
     const now = this.#clock.now();
     this.#calendar.handOut(now, {

@@ -6,8 +6,8 @@ export class StartError extends Error {
   override readonly name = 'StartError';
   readonly failure: Failure;
 
-  constructor(kind: FailureKind, message: string, retriable: boolean) {
+  constructor(kind: FailureKind, message: string, isRetryable: boolean) {
     super(message);
-    this.failure = { kind, message, retriable, at: monotonicMs() };
+    this.failure = { kind, message, isRetryable, at: monotonicMs() };
   }
 }

@@ -18,7 +18,7 @@ export interface ConnectionEnd {
   readonly code: FailureCode;
   readonly error: string;
   readonly output: string;
-  readonly isRetriable: boolean;
+  readonly isRetryable: boolean;
 }
 
 export interface ConnectionOptions {
@@ -127,8 +127,8 @@ export class Connection {
     this.#noteLoss();
     await this.#client?.close().catch(() => {});
     // How the server ended says more than what that meant for the conversation.
-    const { code, message, isRetriable } = end ?? asked ?? failure ?? this.#endOfOurs();
-    return { code, error: message, output: this.#link?.output() ?? '', isRetriable };
+    const { code, message, isRetryable } = end ?? asked ?? failure ?? this.#endOfOurs();
+    return { code, error: message, output: this.#link?.output() ?? '', isRetryable };
   }
 
   /** Before it was ready, only impatience kills. */
@@ -283,8 +283,8 @@ export class Connection {
       this.#tellChange();
     } catch (error) {
       if (!this.#isReady || this.#wish) return;
-      const { code, message, isRetriable } = failureOf(error);
-      this.#link?.fail({ code, message, isRetriable });
+      const { code, message, isRetryable } = failureOf(error);
+      this.#link?.fail({ code, message, isRetryable });
     }
   }
 

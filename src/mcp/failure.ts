@@ -16,12 +16,12 @@ export class McpFailure extends Error {
   override readonly name = 'McpFailure';
   readonly code: FailureCode;
   /** Whether trying again may help. */
-  readonly isRetriable: boolean;
+  readonly isRetryable: boolean;
 
-  constructor(code: FailureCode, message: string, options: ErrorOptions & { readonly isRetriable?: boolean } = {}) {
+  constructor(code: FailureCode, message: string, options: ErrorOptions & { readonly isRetryable?: boolean } = {}) {
     super(message, options);
     this.code = code;
-    this.isRetriable = options.isRetriable ?? true;
+    this.isRetryable = options.isRetryable ?? true;
   }
 }
 
@@ -54,7 +54,7 @@ export function failureOf(error: unknown): McpFailure {
 
 function httpFailure(status: number, cause: unknown): McpFailure {
   const denied = httpProblems[status];
-  if (denied !== undefined) return new McpFailure('unauthorized', denied, { cause, isRetriable: false });
+  if (denied !== undefined) return new McpFailure('unauthorized', denied, { cause, isRetryable: false });
   return new McpFailure('unreachable', `The server answers with HTTP ${status}.`, { cause });
 }
 

@@ -29,7 +29,7 @@ function addressOf(settings: HttpSettings, env: Environment): { url: URL; header
 function variable(name: string, env: Environment): string {
   const value = env[name];
   if (value !== undefined && value !== '') return value;
-  throw new McpFailure('misconfigured', `The environment variable ${name} is not set.`, { isRetriable: false });
+  throw new McpFailure('misconfigured', `The environment variable ${name} is not set.`, { isRetryable: false });
 }
 
 function checkHeaders(headers: Readonly<Record<string, string>>): void {
@@ -39,7 +39,7 @@ function checkHeaders(headers: Readonly<Record<string, string>>): void {
     } catch {
       // The error of `Headers` quotes the value.
       throw new McpFailure('misconfigured', `The header ${name} has characters that no header may have.`, {
-        isRetriable: false,
+        isRetryable: false,
       });
     }
   }
@@ -132,7 +132,7 @@ class WatchedTransport implements Transport {
   }
 }
 
-const lost = (message: string): LinkEnd => ({ code: 'unreachable', message, isRetriable: true });
+const lost = (message: string): LinkEnd => ({ code: 'unreachable', message, isRetryable: true });
 
 /** @throws McpFailure for settings that cannot work */
 export function openHttpLink(settings: HttpSettings, env: Environment, makeTransport: MakeTransport): Link {

@@ -5,7 +5,7 @@ import type { Transport } from './library.ts';
 export interface LinkEnd {
   readonly code: FailureCode;
   readonly message: string;
-  readonly isRetriable: boolean;
+  readonly isRetryable: boolean;
 }
 
 /** What a conversation runs over: a process with pipes, or requests to a URL. */

@@ -26,7 +26,7 @@ export interface Exit {
 type Child = ChildProcessByStdio<Writable, Readable, Readable>;
 
 /** Errors that the same command line will meet again. */
-const hopeless = new Set(['ENOENT', 'EACCES', 'ENOTDIR', 'ENOEXEC', 'EPERM']);
+const permanentSpawnErrors = new Set(['ENOENT', 'EACCES', 'ENOTDIR', 'ENOEXEC', 'EPERM']);
 
 /**
  * An MCP server as a process: leader of a group of its own, with pipes on all three standard streams. What it writes to
@@ -144,10 +144,10 @@ async function endFamily(identity: Parameters<typeof killGroupVerified>[0], mark
 
 function cannotStart(error: NodeJS.ErrnoException, command: string, cwd: string): McpFailure {
   const code = error.code ?? 'UNKNOWN';
-  const isRetriable = !hopeless.has(code);
+  const isRetryable = !permanentSpawnErrors.has(code);
   return new McpFailure('notStarted', `${command} cannot be started: ${reason(error, code, cwd)}.`, {
     cause: error,
-    isRetriable,
+    isRetryable,
   });
 }
 

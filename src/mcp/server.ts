@@ -167,9 +167,9 @@ export class McpServer {
         onOlderEra: () => {
           this.#isOlderEra = true;
         },
-        onEnd: ({ code, error, output, isRetriable }) => {
+        onEnd: ({ code, error, output, isRetryable }) => {
           this.endCode = code;
-          const end = { error: sayable(error, secrets), output: secrets.clean(output), isRetriable };
+          const end = { error: sayable(error, secrets), output: secrets.clean(output), isRetryable };
           tell({ type: 'CONNECTION.CLOSED', incarnation, ...end, at: monotonicMs() });
         },
         onTrouble: (what, error) => {

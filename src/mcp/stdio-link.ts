@@ -80,7 +80,7 @@ export async function openStdioLink(options: ServerProcessOptions, parser: ReadB
   let isAsked = false;
   let failed: LinkEnd | undefined;
   const transport = new StdioTransport(process, parser, (message) => {
-    fail({ code: 'protocol', message, isRetriable: true });
+    fail({ code: 'protocol', message, isRetryable: true });
   });
   function fail(end: LinkEnd): void {
     failed ??= end;
@@ -92,7 +92,7 @@ export async function openStdioLink(options: ServerProcessOptions, parser: ReadB
     await sleep(defaults.mcp.drainMs);
     // Where this process was held up meanwhile, the exit may be waiting to be heard of: that says more.
     await nextTurn();
-    fail({ code: 'exited', message: `It closed its standard ${stream}.`, isRetriable: true });
+    fail({ code: 'exited', message: `It closed its standard ${stream}.`, isRetryable: true });
   };
   process.output.once('end', breakOff('output'));
   process.input.once('error', breakOff('input'));
@@ -129,5 +129,5 @@ export async function openStdioLink(options: ServerProcessOptions, parser: ReadB
 }
 
 function endOf({ code, signal }: Exit): LinkEnd {
-  return { code: 'exited', message: `It exited (${signal ?? `code ${code ?? 'unknown'}`}).`, isRetriable: true };
+  return { code: 'exited', message: `It exited (${signal ?? `code ${code ?? 'unknown'}`}).`, isRetryable: true };
 }

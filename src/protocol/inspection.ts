@@ -125,7 +125,7 @@ export const ChartEdge = v.object({
   actions: v.array(v.string()),
   /** How long a delayed transition waits, in milliseconds; absent when it is not delayed or its context decides. */
   delayMs: v.optional(v.number()),
-  /** What is written on the edge, its lines parted by line breaks, e.g. `PROBE.FAILED [isLastStraw]`. */
+  /** What is written on the edge, its lines parted by line breaks, e.g. `PROBE.FAILED [reachesFailureThreshold]`. */
   label: v.string(),
   /** Upper left corner of the label. */
   labelAt: Point,

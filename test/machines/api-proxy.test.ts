@@ -373,7 +373,7 @@ const walks: Walk<SidecarWorld>[] = [
     },
   },
   {
-    takes: 'exited.deciding always [restsForGood] → exited.resting',
+    takes: 'exited.deciding always [mustNotRestart] → exited.resting',
     proves: 'Policy never means never.',
     world: () => new SidecarWorld({ restart: 'never' }),
     given: to.running,
@@ -385,7 +385,7 @@ const walks: Walk<SidecarWorld>[] = [
     },
   },
   {
-    takes: 'exited.deciding always [gaveUp] → exited.givenUp',
+    takes: 'exited.deciding always [exceedsFailureLimit] → exited.givenUp',
     proves: 'Too many failures in the window end the revivals, and that is told.',
     world: () => new SidecarWorld({ maxRestarts: 1 }),
     given: async (world) => {
@@ -463,7 +463,7 @@ t.test('an event of an earlier incarnation changes nothing', async (t) => {
     const before = world.actor.getSnapshot();
     world.actor.send({ type: 'PROCESS.SPAWNED', incarnation: 0, pid: 1 });
     world.actor.send({ type: 'PROCESS.EXITED', incarnation: 0, exitCode: 1, signal: null, at: 0 });
-    world.actor.send({ type: 'PROCESS.REFUSED', incarnation: 0, error: 'no', retriable: true, at: 0 });
+    world.actor.send({ type: 'PROCESS.REFUSED', incarnation: 0, error: 'no', isRetryable: true, at: 0 });
     world.actor.send({ type: 'PROBE.PASSED', incarnation: 0 });
     for (let times = 0; times < 4; times++) world.actor.send({ type: 'PROBE.FAILED', incarnation: 0, error: 'no' });
     t.equal(world.actor.getSnapshot().context, before.context, name);

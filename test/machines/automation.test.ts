@@ -17,9 +17,9 @@ const hour = 3_600_000;
 const policy = { maxRetries: 2, retryInitialMs: 30_000, retryMaxMs: 600_000, turnTimeoutMs: 1_800_000 };
 
 const dueAt = (scheduledFor: number, count = 1, first = scheduledFor): Due => ({ first, scheduledFor, count });
-const broken = (isRetriable = true, retryAfterMs?: number): AutomationOutcome => ({
+const broken = (isRetryable = true, retryAfterMs?: number): AutomationOutcome => ({
   status: 'failed',
-  failure: { code: 'upstreamFailed', message: 'no answer', isRetriable, ...(retryAfterMs && { retryAfterMs }) },
+  failure: { code: 'upstreamFailed', message: 'no answer', isRetryable, ...(retryAfterMs && { retryAfterMs }) },
 });
 
 /** One automation, a host that gives slots when the test says so, and a driver whose runs end when the test says so. */
@@ -46,7 +46,7 @@ class World {
         }),
       },
       actions: {
-        askForSlot: () => {
+        requestSlot: () => {
           this.asked += 1;
         },
         releaseSlot: () => {

@@ -17,7 +17,7 @@ import type { Failure, ProcessCommand, ProcessEvent, ProcessInput } from '../../
 import { graphOf } from '../../src/inspect/graph.ts';
 import { eventName, guardName, nodeId } from '../../src/inspect/names.ts';
 
-/** `running PROBE.FAILED [isLastStraw] → unhealthy`: what a transition is called in a test, `∅` when it has no target. */
+/** `running PROBE.FAILED [reachesFailureThreshold] → unhealthy`: what a transition is called in a test, `∅` when it has no target. */
 export function nameOf(transition: AnyTransitionDefinition): string {
   const guard = guardName(transition.guard);
   const target = transition.target?.map(nodeId).join(', ') ?? '∅';
@@ -79,8 +79,8 @@ export interface Question<T, I> {
 }
 
 /** What an actor of the Hub rejects with. */
-export function failure(kind: Failure['kind'], retriable: boolean, message = `it ${kind}`): Error {
-  return Object.assign(new Error(message), { failure: { kind, message, retriable } satisfies Failure });
+export function failure(kind: Failure['kind'], isRetryable: boolean, message = `it ${kind}`): Error {
+  return Object.assign(new Error(message), { failure: { kind, message, isRetryable } satisfies Failure });
 }
 
 export function asked<T, I>(questions: Question<T, I>[]) {
@@ -157,11 +157,11 @@ export class FakeOs {
     process.tell({ type: 'PROCESS.SPAWNED', incarnation: process.incarnation, pid: process.pid });
   }
 
-  refused(process: FakeProcess, retriable: boolean): void {
+  refused(process: FakeProcess, isRetryable: boolean): void {
     process.over = true;
     process.alive = false;
     const { incarnation } = process;
-    process.tell({ type: 'PROCESS.REFUSED', incarnation, error: 'it was refused', retriable, at: this.clock.now() });
+    process.tell({ type: 'PROCESS.REFUSED', incarnation, error: 'it was refused', isRetryable, at: this.clock.now() });
   }
 
   exited(process: FakeProcess, exitCode: number | null, signal: string | null = null): void {

@@ -26,7 +26,7 @@ const claiming = async (world: HubWorld) => {
 };
 const stays = (state: string) => (t: Test, world: HubWorld) => {
   t.equal(world.state, state);
-  t.ok(world.context.shutdownAsked);
+  t.ok(world.context.isShutdownRequested);
 };
 
 const walks: Walk<HubWorld>[] = [
@@ -52,7 +52,7 @@ const walks: Walk<HubWorld>[] = [
     shows: stays('listening'),
   },
   {
-    takes: 'serving always [shutdownWasAsked] → draining',
+    takes: 'serving always [shutdownIsRequested] → draining',
     proves: 'A Hub that was told to stop before it served winds up as soon as it does.',
     given: async (world) => {
       world.actor.send({ type: 'SHUTDOWN', mode: 'detach' });

@@ -118,12 +118,12 @@ class World {
     await flush();
   }
 
-  async closed(isRetriable = true, output = ''): Promise<void> {
+  async closed(isRetryable = true, output = ''): Promise<void> {
     const { last } = this;
     last.isOpen = false;
     const at = this.clock.now();
     const error = 'It ended (code 1).';
-    last.tell({ type: 'CONNECTION.CLOSED', incarnation: last.incarnation, error, output, isRetriable, at });
+    last.tell({ type: 'CONNECTION.CLOSED', incarnation: last.incarnation, error, output, isRetryable, at });
     await flush();
   }
 }
@@ -366,7 +366,7 @@ const walks: Walk<World>[] = [
     },
   },
   {
-    takes: 'down.deciding always [cannotReturn] → down.failed',
+    takes: 'down.deciding always [mustNotRestart] → down.failed',
     proves: 'What cannot help is not tried again.',
     given: to.connecting,
     when: (world) => world.closed(false),
@@ -378,7 +378,7 @@ const walks: Walk<World>[] = [
     },
   },
   {
-    takes: 'down.deciding always [gaveUp] → down.failed',
+    takes: 'down.deciding always [exceedsFailureLimit] → down.failed',
     proves: 'Too many failures in the window end the revivals.',
     world: () => new World({ maxRestarts: 1 }),
     given: async (world) => {
@@ -441,7 +441,7 @@ t.test('an event of an earlier incarnation changes nothing', async (t) => {
     world.actor.send({ type: 'CONNECTION.READY', incarnation: 0, facts, at: 0 });
     world.actor.send({ type: 'CONNECTION.CHANGED', incarnation: 0, facts });
     world.actor.send({ type: 'CONNECTION.LOST', incarnation: 0 });
-    const end = { error: 'no', output: '', isRetriable: false, at: 0 };
+    const end = { error: 'no', output: '', isRetryable: false, at: 0 };
     world.actor.send({ type: 'CONNECTION.CLOSED', incarnation: 0, ...end });
     t.equal(world.actor.getSnapshot().context, before.context, name);
     t.same(world.actor.getSnapshot().value, before.value, name);
@@ -450,7 +450,7 @@ t.test('an event of an earlier incarnation changes nothing', async (t) => {
 
 type Step =
   | { readonly do: 'start' | 'stop' | 'spawn' | 'ready' | 'lose' | 'obey' }
-  | { readonly do: 'close'; readonly isRetriable: boolean }
+  | { readonly do: 'close'; readonly isRetryable: boolean }
   | { readonly do: 'advance'; readonly ms: number };
 
 const step: fc.Arbitrary<Step> = fc.oneof(
@@ -459,7 +459,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     weight: 6,
     arbitrary: fc.record({ do: fc.constantFrom('spawn' as const, 'ready' as const, 'lose' as const, 'obey' as const) }),
   },
-  { weight: 3, arbitrary: fc.record({ do: fc.constant('close' as const), isRetriable: fc.boolean() }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('close' as const), isRetryable: fc.boolean() }) },
   {
     weight: 4,
     arbitrary: fc.record({ do: fc.constant('advance' as const), ms: fc.constantFrom(100, 1_000, 5_000, 30_000) }),
@@ -476,7 +476,7 @@ async function take(world: World, step: Step): Promise<void> {
   if (step.do === 'spawn') await world.spawned();
   if (step.do === 'ready') await world.ready();
   if (step.do === 'lose' && world.state === 'ready') await world.lost();
-  if (step.do === 'close' && world.state !== 'ready') await world.closed(step.isRetriable);
+  if (step.do === 'close' && world.state !== 'ready') await world.closed(step.isRetryable);
   if (step.do === 'obey' && open.commands.length > 0) await world.closed();
 }
 
@@ -491,7 +491,7 @@ function broken(world: World): string[] {
   if (/^(disabled|stopped|down)/.test(state) && 'connection' in snapshot.children)
     problems.push(`an actor in ${state}`);
   if ((snapshot.context.facts !== null) !== (state === 'ready')) problems.push(`facts in ${state}`);
-  if (snapshot.context.hasConnection !== open.length > 0) problems.push(`hasConnection lies in ${state}`);
+  if (snapshot.context.hasProcess !== open.length > 0) problems.push(`hasProcess lies in ${state}`);
   const tags = ['disabled', 'starting', 'ready', 'failed', 'restarting', 'stopped'] as const;
   const shown = tags.filter((tag) => snapshot.hasTag(tag));
   if (shown.length !== 1) problems.push(`${state} is shown as ${shown.join(' and ') || 'nothing'}`);

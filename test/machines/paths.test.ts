@@ -42,7 +42,7 @@ const told = {
   spawned: ({ context: { incarnation, hasProcess } }: WithProcess) =>
     hasProcess ? { type: 'PROCESS.SPAWNED', incarnation, pid: 1 } : told.nothing,
   refused: ({ context: { incarnation, hasProcess } }: WithProcess) =>
-    hasProcess ? { type: 'PROCESS.REFUSED', incarnation, error: 'no', retriable: true, at: 0 } : told.nothing,
+    hasProcess ? { type: 'PROCESS.REFUSED', incarnation, error: 'no', isRetryable: true, at: 0 } : told.nothing,
   exited:
     (exitCode: number) =>
     ({ context: { incarnation, hasProcess } }: WithProcess) =>
@@ -134,7 +134,7 @@ t.test('api-proxy', (t) =>
   replayAll(t, {
     // Alone it has no parent to tell.
     machine: apiProxyMachine.provide({
-      actions: { tellRunning() {}, tellUnhealthy() {}, tellExited() {}, tellStopped() {} },
+      actions: { notifyRunning() {}, notifyUnhealthy() {}, notifyExited() {}, notifyStopped() {} },
     }),
     input: { workspacePath: '/w', policy: watchful, seed: 1, adopt: false, sidecar: 7 },
     createWorld: () => new SidecarWorld(watchful),

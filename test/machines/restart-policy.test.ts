@@ -3,9 +3,9 @@ import t from 'tap';
 import {
   addFailure,
   backoffDelay,
-  exceedsIntensity,
+  exceedsFailureLimit,
+  nextRandom,
   type RestartPolicy,
-  roll,
   wantsRestart,
 } from '../../machines/index.ts';
 
@@ -58,10 +58,10 @@ t.test('failures stay sorted and inside the window, whatever the order of times'
 
 t.test('giving up begins with one failure more than is allowed', async (t) => {
   const failures = (count: number) => Array.from({ length: count }, (_, index) => index);
-  t.equal(exceedsIntensity(failures(5), policy), false);
-  t.equal(exceedsIntensity(failures(6), policy), true);
-  t.equal(exceedsIntensity(failures(1), { ...policy, maxRestarts: 0 }), true);
-  t.equal(exceedsIntensity([], { ...policy, maxRestarts: 0 }), false);
+  t.equal(exceedsFailureLimit(failures(5), policy), false);
+  t.equal(exceedsFailureLimit(failures(6), policy), true);
+  t.equal(exceedsFailureLimit(failures(1), { ...policy, maxRestarts: 0 }), true);
+  t.equal(exceedsFailureLimit([], { ...policy, maxRestarts: 0 }), false);
 });
 
 const anyPolicy = fc
@@ -73,9 +73,9 @@ const ceilingOf = (attempt: number, { backoffBaseMs, backoffCapMs }: RestartPoli
 
 t.test('the delay lies in the upper half of its ceiling', async (t) => {
   fc.assert(
-    fc.property(fc.integer({ min: 1, max: 5_000 }), anyPolicy, anyDice, (attempt, policy, dice) => {
+    fc.property(fc.integer({ min: 1, max: 5_000 }), anyPolicy, anyDice, (attempt, policy, random) => {
       const ceiling = ceilingOf(attempt, policy);
-      const delay = backoffDelay(attempt, policy, dice);
+      const delay = backoffDelay(attempt, policy, random);
       return Number.isInteger(delay) && delay >= Math.floor(ceiling / 2) && delay <= ceiling;
     }),
   );
@@ -89,9 +89,9 @@ t.test('ceilings double, never fall, and end at the cap', async (t) => {
     [500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000],
   );
   fc.assert(
-    fc.property(fc.integer({ min: 1, max: 200 }), anyPolicy, anyDice, (attempt, policy, dice) => {
-      const delay = backoffDelay(attempt, policy, dice);
-      return delay <= backoffDelay(attempt + 1, policy, dice) && delay <= policy.backoffCapMs;
+    fc.property(fc.integer({ min: 1, max: 200 }), anyPolicy, anyDice, (attempt, policy, random) => {
+      const delay = backoffDelay(attempt, policy, random);
+      return delay <= backoffDelay(attempt + 1, policy, random) && delay <= policy.backoffCapMs;
     }),
   );
   t.equal(backoffDelay(1_000_000, policy, highest), policy.backoffCapMs, 'no overflow');
@@ -100,21 +100,21 @@ t.test('ceilings double, never fall, and end at the cap', async (t) => {
 t.test('chance is in [0, 1), repeats for a seed, and is well spread', async (t) => {
   fc.assert(
     fc.property(fc.integer(), (seed) => {
-      const first = roll(seed);
-      const again = roll(seed);
-      return first.dice >= 0 && first.dice < 1 && first.dice === again.dice && first.seed === again.seed;
+      const first = nextRandom(seed);
+      const again = nextRandom(seed);
+      return first.random >= 0 && first.random < 1 && first.random === again.random && first.seed === again.seed;
     }),
   );
   const bins = new Array<number>(10).fill(0);
   let seed = 42;
   for (let count = 0; count < 10_000; count++) {
-    const rolled = roll(seed);
+    const rolled = nextRandom(seed);
     seed = rolled.seed;
-    const bin = Math.floor(rolled.dice * 10);
+    const bin = Math.floor(rolled.random * 10);
     bins[bin] = (bins[bin] ?? 0) + 1;
   }
   // Each bin expects 1000 ± 30: seven standard deviations leave no room for chance, the sequence being fixed anyway.
   for (const [index, count] of bins.entries()) t.ok(count > 790 && count < 1_210, `tenth ${index}: ${count}`);
-  const neighbours = Array.from({ length: 100 }, (_, index) => Math.floor(roll(index).dice * 10));
+  const neighbours = Array.from({ length: 100 }, (_, index) => Math.floor(nextRandom(index).random * 10));
   t.equal(new Set(neighbours).size, 10, 'workspaces with neighbouring seeds do not rise together');
 });

@@ -27,8 +27,8 @@ class World {
         }),
       },
       actions: {
-        findAgain: () => this.done.push('findAgain'),
-        handOut: () => this.done.push('handOut'),
+        restoreDueTimes: () => this.done.push('restoreDueTimes'),
+        dispatchDue: () => this.done.push('dispatchDue'),
       },
     });
     this.actor = createActor(machine, {
@@ -120,17 +120,17 @@ const walks: readonly Walk<World>[] = [
     given: to.watching,
     when: (world) => world.send({ type: 'TICK', at: 5, wentBack: false }),
     shows(t, world) {
-      t.same(world.done, ['handOut', 'REARM']);
+      t.same(world.done, ['dispatchDue', 'REARM']);
       t.match(world.context, { ticks: 1, lastTickAt: 5, setBacks: 0 });
     },
   },
   {
-    takes: 'watching TICK [wentBack] → ∅',
+    takes: 'watching TICK [clockWentBack] → ∅',
     proves: 'after the clock was set back due times are found again before any is handed out',
     given: to.watching,
     when: (world) => world.send({ type: 'TICK', at: 5, wentBack: true }),
     shows(t, world) {
-      t.same(world.done, ['findAgain', 'handOut', 'REARM']);
+      t.same(world.done, ['restoreDueTimes', 'dispatchDue', 'REARM']);
       t.match(world.context, { ticks: 1, setBacks: 1 });
     },
   },

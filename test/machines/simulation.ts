@@ -187,7 +187,7 @@ export class Simulation {
       { type: 'PROCESS.SPAWNED', incarnation, pid: 1 },
       { type: 'PROCESS.EXITED', incarnation, exitCode: 1, signal: null, at },
       { type: 'PROCESS.EXITED', incarnation, exitCode: 75, signal: null, at },
-      { type: 'PROCESS.REFUSED', incarnation, error: secret, retriable: true, at },
+      { type: 'PROCESS.REFUSED', incarnation, error: secret, isRetryable: true, at },
       { type: 'PROBE.PASSED', incarnation, idleMs: 1e9 },
       { type: 'PROBE.FAILED', incarnation, error: secret },
     ] as const;

@@ -133,8 +133,8 @@ export class Workspace {
     await flush();
   }
 
-  async refused(retriable = true): Promise<void> {
-    this.os.refused(this.os.last('server'), retriable);
+  async refused(isRetryable = true): Promise<void> {
+    this.os.refused(this.os.last('server'), isRetryable);
     await flush();
   }
 

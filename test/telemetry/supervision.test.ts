@@ -132,7 +132,7 @@ t.test('with IncludeContent the path and what errors say are there, without cred
   const { world, telemetry } = supervised({ Enabled: true, Endpoint: url, IncludeContent: true });
   await world.ensure();
   await world.notPrepared(
-    Object.assign(new Error('cannot ask http://u:hunter2@host'), { kind: 'startFailed', retriable: false }),
+    Object.assign(new Error('cannot ask http://u:hunter2@host'), { kind: 'startFailed', isRetryable: false }),
   );
   await telemetry.stop();
   const starting = spans.find(({ name }) => name === 'agent-server starting');

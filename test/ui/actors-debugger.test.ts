@@ -128,19 +128,14 @@ onPage(
     await page.locator('.node[data-state="unhealthy"] > .name').click({ force: true });
     const card = page.locator('.picked-card');
     await card.waitFor();
-    await shows(
-      t,
-      'match',
-      () => card.textContent(),
-      /unhealthy.*Alive but not answering.*liveness.*announceUnhealthy/s,
-    );
+    await shows(t, 'match', () => card.textContent(), /unhealthy.*Alive but not answering.*liveness.*emitUnhealthy/s);
     t.match(page.url(), 'pick=state%3Aunhealthy');
-    await card.getByRole('button', { name: /PROBE.FAILED \[isLastStraw\]/ }).click();
+    await card.getByRole('button', { name: /PROBE.FAILED \[reachesFailureThreshold\]/ }).click();
     await shows(
       t,
       'match',
       () => card.textContent(),
-      /running.*→.*unhealthy.*isLastStraw.*noteUnhealthy.*1 times of what is held/s,
+      /running.*→.*unhealthy.*reachesFailureThreshold.*recordUnhealthy.*1 times of what is held/s,
     );
     await shows(t, 'equal', () => page.locator('.label.picked').count(), 1);
     await card.getByRole('button', { name: /PROBE.FAILED$/ }).click();
@@ -201,7 +196,7 @@ onPage(
       t,
       'match',
       () => why(),
-      /It was running .*PROBE\.FAILED \(3rd in a row\) → unhealthy because isLastStraw/,
+      /It was running .*PROBE\.FAILED \(3rd in a row\) → unhealthy because reachesFailureThreshold/,
     );
     workspace.send({ type: 'PROCESS.EXITED', incarnation: 1, exitCode: null, signal: 'SIGKILL', at: 5 });
     await page.locator('.panel > .why', { hasText: /PROCESS\.EXITED.*So it is exited · backingOff/s }).waitFor();

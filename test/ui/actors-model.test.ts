@@ -382,6 +382,6 @@ t.test('why: real machines, from the last state to stay in', async (t) => {
   const { from, reasons } = explain(now(), chart);
   t.same(from?.states, ['running']);
   t.match(reasons, [
-    { entry: { record: { event: 'PROBE.FAILED', to: ['unhealthy'] } }, nth: 3, because: ['isLastStraw'] },
+    { entry: { record: { event: 'PROBE.FAILED', to: ['unhealthy'] } }, nth: 3, because: ['reachesFailureThreshold'] },
   ]);
 });

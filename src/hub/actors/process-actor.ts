@@ -56,9 +56,9 @@ export function processActor(sourceOf: (input: ProcessInput) => ProcessSource) {
       try {
         managed = (mode === 'spawn' ? null : source.adopt()) ?? (await source.spawn());
       } catch (error) {
-        const retriable = !(error instanceof SpawnError && permanentSpawnErrors.has(error.code));
+        const isRetryable = !(error instanceof SpawnError && permanentSpawnErrors.has(error.code));
         const message = error instanceof Error ? error.message : String(error);
-        return tell({ type: 'PROCESS.REFUSED', incarnation, error: message, retriable, at: monotonicMs() });
+        return tell({ type: 'PROCESS.REFUSED', incarnation, error: message, isRetryable, at: monotonicMs() });
       }
       if (released) return managed.detach();
       tell({ type: 'PROCESS.SPAWNED', incarnation, pid: managed.pid });

@@ -116,7 +116,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'exited.deciding always [restsForGood] → exited.resting',
+    takes: 'exited.deciding always [mustNotRestart] → exited.resting',
     proves: 'A server that ended with success by itself is not started again (onFailure).',
     given: to.running,
     when: (world) => world.exited(0),
@@ -128,7 +128,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'exited.deciding always [gaveUp] → exited.givenUp',
+    takes: 'exited.deciding always [exceedsFailureLimit] → exited.givenUp',
     proves: 'Too many failures in the window end the automatic restarts.',
     world: withPolicy({ maxRestarts: 1 }),
     given: async (world) => {

@@ -13,7 +13,7 @@ t.test('an event of an earlier incarnation changes nothing, in any state', async
     { type: 'PROCESS.SPAWNED', incarnation: 0, pid: 1 },
     { type: 'PROCESS.EXITED', incarnation: 0, exitCode: 1, signal: null, at: 0 },
     { type: 'PROCESS.EXITED', incarnation: 0, exitCode: 75, signal: null, at: 0 },
-    { type: 'PROCESS.REFUSED', incarnation: 0, error: 'no', retriable: true, at: 0 },
+    { type: 'PROCESS.REFUSED', incarnation: 0, error: 'no', isRetryable: true, at: 0 },
     { type: 'PROBE.PASSED', incarnation: 0, idleMs: 1e9 },
     { type: 'PROBE.FAILED', incarnation: 0, error: 'no' },
   ];
@@ -180,7 +180,7 @@ t.test('regression: edge 17 a failure that no restart follows is not counted as 
   const world = new Workspace();
   await to.preparing(world);
   const locked = failure('workspaceLocked', false);
-  Object.assign(locked, { failure: { kind: 'workspaceLocked', message: 'locked', retriable: false, at: 1 } });
+  Object.assign(locked, { failure: { kind: 'workspaceLocked', message: 'locked', isRetryable: false, at: 1 } });
   await world.notPrepared(locked);
   t.equal(world.state, 'exited.resting');
   t.same(world.context.failures, []);

@@ -41,7 +41,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'running PROBE.PASSED [isIdleTooLong] → stopping',
+    takes: 'running PROBE.PASSED [exceedsIdleLimit] → stopping',
     proves: 'A server that has been idle too long is stopped, when the policy says so.',
     world: withPolicy({ idleStopMs: 60_000 }),
     given: to.running,
@@ -65,7 +65,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'running PROBE.FAILED [isLastStraw] → unhealthy',
+    takes: 'running PROBE.FAILED [reachesFailureThreshold] → unhealthy',
     proves: 'The third failure in a row is told, with the count.',
     given: async (world) => {
       await world.run();

@@ -61,7 +61,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'starting PROCESS.EXITED [lostTheLockRace] → starting.preparing',
+    takes: 'starting PROCESS.EXITED [lostLockRace] → starting.preparing',
     proves: 'A server that lost the workspace lock makes us look who won, without counting it as a failure.',
     given: to.probing,
     when: (world) => world.exited(75),
@@ -130,7 +130,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'starting.clearing always [mustReplaceProxy] → starting.replacingProxy',
+    takes: 'starting.clearing always [mustReplaceSidecar] → starting.replacingProxy',
     proves: 'A sidecar that is to be another one is stopped before the server is prepared.',
     given: async (world) => {
       await to.runningWithSidecar(world);
@@ -168,12 +168,12 @@ const walks: Walk<Workspace>[] = [
     when: (world) => world.sidecar('exited'),
     shows: (t, world) => {
       t.equal(world.state, 'starting.preparing');
-      t.match(world.context, { proxy: 'none', sidecar: 2, proxySidecar: null, isProxyLeaving: false });
+      t.match(world.context, { proxy: 'none', sidecar: 2, proxySidecar: null, isSidecarStopping: false });
       t.same(world.os.live('sidecar'), []);
     },
   },
   {
-    takes: 'starting.preparing done(prepare) [needsProxy] → starting.proxying',
+    takes: 'starting.preparing done(prepare) [needsSidecar] → starting.proxying',
     proves: 'The sidecar is started before the server that uses it (§4.2 rule 1).',
     given: (world) => world.ensure('keep'),
     when: (world) => world.prepared(),
@@ -187,7 +187,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'starting.preparing done(prepare) [adoptsProxy] → starting.spawning',
+    takes: 'starting.preparing done(prepare) [adoptsSidecar] → starting.spawning',
     proves: 'A server that lives already is taken over at once, and its sidecar beside it.',
     given: async (world) => {
       world.send({ type: 'ADOPT', sidecar: 1 });
@@ -242,7 +242,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'starting.proxying PROXY.EXITED [proxyGaveUp] → exited',
+    takes: 'starting.proxying PROXY.EXITED [sidecarGaveUp] → exited',
     proves: 'No server is ever started on a dead sidecar: the start fails and nothing is left (§4.2 rule 1).',
     given: async (world) => {
       await to.proxying(world);

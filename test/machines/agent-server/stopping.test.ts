@@ -37,7 +37,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'stopping PROCESS.EXITED [isThisIncarnationUnhealthy] → stopping.settling',
+    takes: 'stopping PROCESS.EXITED [endsUnhealthyRun] → stopping.settling',
     proves: 'A stop for bad health counts as a failure.',
     given: async (world) => {
       await to.unhealthy(world);
@@ -133,7 +133,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'stopping.settling always [recoveryIsHopeless] → exited.givenUp',
+    takes: 'stopping.settling always [recoveryExceedsFailureLimit] → exited.givenUp',
     proves: 'A server that falls ill again and again is given up.',
     world: withPolicy({ maxRestarts: 0 }),
     given: async (world) => {
@@ -167,7 +167,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'stopping.settling always [hasProxy] → stopping.stoppingProxy',
+    takes: 'stopping.settling always [hasSidecar] → stopping.stoppingProxy',
     proves: 'The sidecar goes after the server that used it.',
     given: async (world) => {
       await to.runningWithSidecar(world);

@@ -13,7 +13,7 @@ export const possibleEvents = (chart: Chart, states: readonly string[]): string[
   ...new Set(possibleEdges(chart, states).map((edge) => edge.event)),
 ];
 
-/** An arrow in words: `PROBE.FAILED [isLastStraw]`. */
+/** An arrow in words: `PROBE.FAILED [reachesFailureThreshold]`. */
 export function edgeTitle(edge: ChartEdge): string {
   return edge.guard === null ? causeOf(edge) : `${causeOf(edge)} [${edge.guard}]`;
 }

@@ -7,7 +7,7 @@ export interface Reason {
   readonly entry: LogEntry;
   /** Which of the same events in a row this was: the third failed probe. */
   readonly nth: number;
-  /** Guards that held, and those of transitions tried before that did not: `isLastStraw`, `not hasProcess`. */
+  /** Guards that held, and those of transitions tried before that did not: `reachesFailureThreshold`, `not hasProcess`. */
   readonly because: readonly string[];
   /** How many transitions came after it that changed no state. */
   readonly after: readonly { readonly event: string; readonly times: number }[];
