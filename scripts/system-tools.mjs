@@ -1,16 +1,20 @@
 /**
- * What the tests use of the system besides Node: bubblewrap, a browser, curl, Compose and PostgreSQL. On a Debian machine where we are root they are
- * installed when they are missing; elsewhere it is said what to install, and the tests that need it fail.
+ * Installs what the tests use of the system besides Node: bubblewrap, a browser, curl, Compose and PostgreSQL. On a Debian
+ * machine, as root, a missing package is installed; elsewhere a warning names it, and the tests that need it fail.
  */
 import { spawnSync } from 'node:child_process';
 
-/** By package: the names or paths under which its program may be found, and the variable that names another one. */
+/**
+ * By package: names or paths of its program, the variable that names another one, and programs that do the same work more
+ * slowly.
+ */
 const wanted = new Map([
   [
-    'chromium',
+    'chromium-headless-shell',
     {
-      programs: ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'],
+      programs: ['chromium-headless-shell', 'chrome-headless-shell'],
       variable: 'ORATORIO_TEST_BROWSER',
+      substitutes: ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'],
     },
   ],
   ['bubblewrap', { programs: ['bwrap'] }],
@@ -20,36 +24,43 @@ const wanted = new Map([
 ]);
 
 const isInstalled = (program) => spawnSync('sh', ['-c', `command -v ${program}`], { stdio: 'ignore' }).status === 0;
-const isAtHand = ({ programs, variable }) =>
+const isPresent = ({ programs, variable }) =>
   (variable !== undefined && process.env[variable]) || programs.some(isInstalled);
+const isReplaceable = ({ substitutes = [] }) => substitutes.some(isInstalled);
+const namesOf = (tools) => tools.map(([name]) => name);
 
 /** Stands out among the lines of a long run. */
 function warn(lines) {
   console.error(['', ...lines.map((line) => `✖ ${line}`), ''].join('\n'));
 }
 
-/** Installs what is missing, where that is possible without asking anybody. */
+/** Installs missing packages where that needs no password, and warns of those that stay missing. */
 export function ensureSystemTools() {
-  // Where programs are not on the path of a shell, the tests look for them themselves, and say what is missing.
+  // Where programs are not on the path of a shell, the tests search for them, and name what is missing.
   if (process.platform !== 'linux') return;
-  const missing = [...wanted].filter(([, tool]) => !isAtHand(tool)).map(([name]) => name);
+  const missing = [...wanted].filter(([, tool]) => !isPresent(tool));
   if (missing.length === 0) return;
-  const advice = [
-    `Not installed: ${missing.join(', ')}. Tests that need it FAIL. Install: apt-get install ${missing.join(' ')}`,
-    ...[...wanted].flatMap(([name, { variable }]) =>
-      variable !== undefined && missing.includes(name)
-        ? [`${name}, when it is somewhere else: name it in ${variable}`]
-        : [],
+  const failure = install(namesOf(missing));
+  const needed = missing.filter(([, tool]) => !isPresent(tool) && !isReplaceable(tool));
+  if (needed.length === 0) return;
+  const names = namesOf(needed);
+  warn([
+    ...failure,
+    `Not installed: ${names.join(', ')}. Tests that need it FAIL. Install: apt-get install ${names.join(' ')}`,
+    ...needed.flatMap(([name, { variable }]) =>
+      variable === undefined ? [] : [`${name}, when it is somewhere else: name it in ${variable}`],
     ),
-  ];
-  if (process.getuid?.() !== 0 || !isInstalled('apt-get')) return warn(advice);
-  console.error(`Installing for the tests: ${missing.join(', ')} …`);
+  ]);
+}
+
+/** @returns {string[]} the commands that failed; none where installing is impossible */
+function install(packages) {
+  if (process.getuid?.() !== 0 || !isInstalled('apt-get')) return [];
+  console.error(`Installing for the tests: ${packages.join(', ')} …`);
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
-  for (const args of [
-    ['update', '-qq'],
-    ['install', '-y', '-qq', '--no-install-recommends', ...missing],
-  ]) {
-    const { status } = spawnSync('apt-get', args, { env, stdio: ['ignore', 'ignore', 'inherit'] });
-    if (status !== 0) return warn([`apt-get ${args.join(' ')} failed.`, ...advice]);
-  }
+  const apt = (...args) => spawnSync('apt-get', args, { env, stdio: ['ignore', 'ignore', 'inherit'] }).status === 0;
+  if (!apt('update', '-qq')) return ['apt-get update failed.'];
+  // One by one: a distribution that lacks one of them has the others.
+  const failed = packages.filter((name) => !apt('install', '-y', '-qq', '--no-install-recommends', name));
+  return failed.map((name) => `apt-get install ${name} failed.`);
 }

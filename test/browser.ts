@@ -1,10 +1,21 @@
-/** A real browser for tests: the Chromium or Chrome of this machine, headless, that talks to nobody on its own. */
+/**
+ * Starts a real browser for tests: the headless shell of this machine, else its Chromium or Chrome. The shell has the same
+ * engine without a browser window around each page, which takes a third of the processor time. It makes no requests of its own.
+ */
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { type Browser, chromium } from 'playwright-core';
 
-const names = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
+const names = [
+  'chromium-headless-shell',
+  'chrome-headless-shell',
+  'chromium',
+  'chromium-browser',
+  'google-chrome',
+  'google-chrome-stable',
+];
 const elsewhere = [
+  '/usr/bin/chromium-headless-shell',
   '/usr/bin/chromium',
   '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
   '/Applications/Chromium.app/Contents/MacOS/Chromium',
@@ -12,14 +23,13 @@ const elsewhere = [
 
 /** Path of the browser. Throws an Error that says what to install. `ORATORIO_TEST_BROWSER` names another one. */
 export function findBrowser(): string {
-  const onPath = (process.env['PATH'] ?? '')
-    .split(delimiter)
-    .flatMap((directory) => names.map((name) => join(directory, name)));
-  const candidates = [process.env['ORATORIO_TEST_BROWSER'] ?? '', ...elsewhere, ...onPath];
+  const path = (process.env['PATH'] ?? '').split(delimiter);
+  const onPath = names.flatMap((name) => path.map((directory) => join(directory, name)));
+  const candidates = [process.env['ORATORIO_TEST_BROWSER'] ?? '', ...onPath, ...elsewhere];
   const found = candidates.find((path) => path !== '' && existsSync(path));
   if (found) return found;
   throw new Error(
-    'These tests drive a real browser and found none. Install Chromium ("apt-get install chromium", ' +
+    'These tests drive a real browser and found none. Install one ("apt-get install chromium-headless-shell", ' +
       '"brew install --cask chromium") or set ORATORIO_TEST_BROWSER to the path of a Chromium or Chrome.',
   );
 }
@@ -30,7 +40,6 @@ export function launchBrowser(args: readonly string[] = []): Promise<Browser> {
     executablePath: findBrowser(),
     timeout: 180_000,
     args: [
-      '--headless=new',
       '--no-sandbox',
       '--disable-gpu',
       '--disable-quic',
