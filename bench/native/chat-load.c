@@ -19,7 +19,7 @@ enum framing { IN_HEAD, IN_LENGTH, IN_SIZE, IN_CHUNK, AFTER_CHUNK, IN_TRAILER };
 struct connection {
   int fd;
   enum framing framing;
-  /* Bytes left of the body, or of the chunk of it (RFC 9112 §7.1). */
+  /* Bytes left of the body, or of the chunk of it (RFC 9112, section 7.1). */
   size_t left;
   uint64_t sent_at, first_at;
   /* Since the measurement began. */

@@ -1,7 +1,7 @@
 import type { ApprovalKind, ToolSource } from '../protocol/index.ts';
 import type { ContentPart } from './model.ts';
 
-/** Something that only a person (or a policy) may allow (DESIGN §5a). */
+/** Something that only a person (or a policy) may allow (design §5a). */
 export interface ApprovalNeed {
   readonly kind: ApprovalKind;
   /** One word: `write`, `edit`, `read`, `run`, `fetch`, `call`. */

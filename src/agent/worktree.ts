@@ -5,7 +5,7 @@ import { AgentError } from './errors.ts';
 import { isWithin } from './tools/paths.ts';
 
 /**
- * Where a thread with a `workspaceOverride` works (reference: origin behaviour §3.2, thread/start).
+ * Where a thread with a `workspaceOverride` works.
  *
  * @param given as the client wrote it
  * @param roots absolute; a directory below one of them may be worked in, the root itself may not

@@ -29,5 +29,5 @@ export function addressOf(
   return { host, port, token: Token || randomBytes(32).toString('base64url') };
 }
 
-/** A host as a URL has it: IPv6 addresses in brackets (RFC 3986 §3.2.2). */
+/** A host as a URL has it: IPv6 addresses in brackets (RFC 3986, section 3.2.2). */
 export const urlHost = (host: string): string => (host.includes(':') ? `[${host}]` : host);

@@ -44,7 +44,7 @@ function frameOf(event: Told): string {
 }
 
 /**
- * One client: the rules of the protocol that hold per connection (reference §3.1). `new` → initialize → `introduced` →
+ * One client: the rules of the protocol that hold per connection. `new` → initialize → `introduced` →
  * initialized → `ready`, from when on it hears notifications. Nothing that a client sends ends the connection.
  */
 export class Connection {

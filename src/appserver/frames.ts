@@ -20,7 +20,7 @@ const refused = (error: 'parseError' | 'invalidRequest', reason: string, id: Rpc
   reason,
 });
 
-/** What a frame is, by JSON-RPC 2.0 §4–6. Never throws. */
+/** What a frame is, by JSON-RPC 2.0, sections 4 to 6. Never throws. */
 export function readFrame(text: string): Frame {
   let frame: unknown;
   try {

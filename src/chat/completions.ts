@@ -18,7 +18,7 @@ const streamHeaders: readonly Header[] = [
   ['x-accel-buffering', 'no'],
 ];
 
-/** Only JSON: a page of another site can send anything else without being asked (RFC 9110 §15.5.16, Fetch §2.2.2). */
+/** Only JSON: a page of another site can send anything else without being asked (RFC 9110, section 15.5.16; Fetch, section 2.2.2). */
 function requireJson(context: RequestContext): void {
   const type = context.header('content-type')?.split(';', 1)[0]?.trim().toLowerCase();
   if (type === 'application/json') return;

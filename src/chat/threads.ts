@@ -93,7 +93,7 @@ export class Threads {
     };
   }
 
-  /** `Api.AutoApprove` decides, unless somebody answers at /v1/approvals (specification §1, DESIGN §5a). */
+  /** `Api.AutoApprove` decides, unless somebody answers at /v1/approvals (specification §1, design §5a). */
   #policy() {
     const { ApprovalMode, ApprovalTimeoutSeconds, AutoApprove } = this.#api;
     if (ApprovalMode === 'interactive') {

@@ -15,7 +15,7 @@ export interface SseHandlers {
 const maxLineCharacters = 32 * 1_048_576;
 
 /**
- * Parses `text/event-stream` as it arrives, cut anywhere (WHATWG HTML §9.2.6). Lines end in CR, LF or CRLF; a leading byte
+ * Parses `text/event-stream` as it arrives, cut anywhere (WHATWG HTML, section 9.2.6). Lines end in CR, LF or CRLF; a leading byte
  * order mark is skipped; an event without data is not dispatched, yet its id counts.
  */
 export class SseParser {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { homedir } from 'node:os';
 import { isAbsolute, join, resolve } from 'node:path';
 
-/** Name of Oratorio's directory in a user's home and in a workspace (DESIGN §1). */
+/** Name of Oratorio's directory in a user's home and in a workspace (design §1). */
 export const directoryName = '.oratorio';
 
 /** Where everything of this user is: `$ORATORIO_HOME`, else `~/.oratorio`. Absolute. */

@@ -11,7 +11,7 @@ export interface Layer {
   readonly workspace?: WorkspaceOrigin | undefined;
 }
 
-/** `restricted`: sensitive settings of the workspace's file are ignored (DESIGN-2 §1). */
+/** `restricted`: sensitive settings of the workspace's file are ignored (design §9). */
 export type Trust = 'trusted' | 'restricted';
 
 export interface WorkspaceOrigin {

@@ -39,9 +39,9 @@ export interface LoadedConfig {
 
 /**
  * Reads `<home>/config.json` and then `<workspace>/.oratorio/config.json`, expands `${VARIABLES}`, lays the second over the
- * first and validates the whole (DESIGN §1). A missing file is an empty one. Sensitive settings of a restricted workspace
+ * first and validates the whole (design §1). A missing file is an empty one. Sensitive settings of a restricted workspace
  * are ignored; a trusted one never weakens the user's protections, and no credential meets an address of the other file
- * (DESIGN-2 §1). The workspace's file sees only variables that `Supervision.PassEnvironment` of the user's lists.
+ * (design §9). The workspace's file sees only variables that `Supervision.PassEnvironment` of the user's lists.
  *
  * @throws ConfigError for a file that cannot be read or parsed, a variable that is not set, an invalid value
  */

@@ -38,7 +38,7 @@ const hostName = (value: string, description: string) =>
 const loopbackOnly = 'a loopback address (127.0.0.1, ::1 or localhost)';
 const urlOrEmpty = 'an http or https URL, or an empty string';
 
-/** Tools as users write them (DESIGN §6). */
+/** Tools as users write them (design §6). */
 export const toolNames = [
   'ReadFile',
   'WriteFile',
@@ -295,7 +295,7 @@ const Supervision = v.object({
 });
 
 /**
- * The whole configuration (specification §2.1, DESIGN §1 and §3). Messages complete the sentence "… must be …". Keys are
+ * The whole configuration (specification §2.1, design §1 and §3). Messages complete the sentence "… must be …". Keys are
  * matched without case before this schema sees them; keys it does not name are warned about and dropped.
  */
 export const Config = v.object({

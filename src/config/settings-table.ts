@@ -16,7 +16,7 @@ import { isJsonObject, type JsonObject } from './parse.ts';
 export interface SettingRule {
   /** Dotted path in the spelling of the documentation; a section stands for everything in it. */
   readonly path: string;
-  /** Ignored in a workspace's file until the user trusts the workspace (DESIGN-2 §1). */
+  /** Ignored in a workspace's file until the user trusts the workspace (design §9). */
   readonly isSensitive?: true;
   /** What the setting can do, for the documentation. */
   readonly why: string;

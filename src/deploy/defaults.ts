@@ -7,7 +7,7 @@ export const defaults = {
   containerPorts: { backend: 5087, agent: 9100, dashboard: 8080 },
   gatewayPorts: [80, 443],
   webhookPath: '/api/v1/sources/github/webhook',
-  /** Of a delivery (DESIGN §5). */
+  /** Of a delivery (design §5). */
   webhookBodyBytes: 25 * 1024 * 1024,
   /** Bytes of every secret made here. */
   secretBytes: 32,

@@ -15,14 +15,14 @@ export function sameSecret(given: string, expected: string): boolean {
   return timingSafeEqual(digest(given), digest(expected));
 }
 
-/** The token of `Authorization: Bearer <token>` (RFC 6750 §2.1; the scheme in any case, RFC 9110 §11.1), or undefined. */
+/** The token of `Authorization: Bearer <token>` (RFC 6750, section 2.1; the scheme in any case, RFC 9110, section 11.1), or undefined. */
 export function bearerToken(header: string | undefined): string | undefined {
   if (header === undefined || header.length < 8 || header.slice(0, 7).toLowerCase() !== 'bearer ') return undefined;
   return header.slice(7).trim();
 }
 
 /**
- * Requires `Authorization: Bearer <token>`; anything else is 401 with a challenge (RFC 6750 §3). A getter allows rotation.
+ * Requires `Authorization: Bearer <token>`; anything else is 401 with a challenge (RFC 6750, section 3). A getter allows rotation.
  * Compares in constant time among tokens of one length: how long our tokens are is no secret, and hashing both sides
  * would cost more than the rest of a small request.
  */

@@ -92,7 +92,7 @@ function withoutReceived(message: string): string {
 }
 
 /**
- * A body as the value `schema` describes. UTF-8 is required (RFC 8259 §8.1), the content type is not looked at.
+ * A body as the value `schema` describes. UTF-8 is required (RFC 8259, section 8.1), the content type is not looked at.
  * Throws HttpError 400 `invalidRequest`; `details.issues` lists path and expectation.
  */
 export function parseJson<T>(body: Uint8Array, schema: Schema<T>): T {

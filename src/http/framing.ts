@@ -1,6 +1,6 @@
 import { HttpError } from './http-error.ts';
 
-/** Most bytes of request line and headers together (DESIGN §4). */
+/** Most bytes of request line and headers together (design §4). */
 export const headerBytes = 16_384;
 
 /** Header fields that decide where a request ends, as they were sent: one entry for each field line. */
@@ -14,7 +14,7 @@ export interface FramingFields {
 const refusal = (message: string): HttpError => new HttpError(400, 'invalidRequest', message);
 
 /**
- * The fault of a request whose end is ambiguous (RFC 9112 §3.2, §6.1, §6.3), or undefined. The caller answers it and closes
+ * The fault of a request whose end is ambiguous (RFC 9112, sections 3.2, 6.1 and 6.3), or undefined. The caller answers it and closes
  * the connection, because what follows on it may be the rest of this request.
  */
 export function framingFault({ hosts, lengths, codings }: FramingFields): HttpError | undefined {

@@ -1,9 +1,9 @@
 /**
  * One small HTTP server with two bodies: uWebSockets.js where its binary loads, `node:http` with `ws` elsewhere. Routes,
- * auth, bodies, event streams, WebSockets, static files, and the order in which a request is judged (DESIGN §4). Called by
+ * auth, bodies, event streams, WebSockets, static files, and the order in which a request is judged (design §4). Called by
  * every room that serves something. Never here: anything of the domain, its error shapes included (`ServerOptions.errorBody`).
  *
- * Requests refused before they are routed. Ambiguous framing (RFC 9112 §6.3), two Host headers and more than 16 KiB of
+ * Requests refused before they are routed. Ambiguous framing (RFC 9112, section 6.3), two Host headers and more than 16 KiB of
  * request line and headers are answered 400 or 431 with this server's error body, and the connection is closed. `node:http`
  * also words what its parser refuses (400, 408, 431). uWebSockets.js answers in C++, before any code of ours, with an HTML page
  * that cannot be changed: 400 (malformed, no Host, Content-Length together with Transfer-Encoding), 431 (over 64 KiB, or over

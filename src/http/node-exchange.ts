@@ -43,7 +43,7 @@ export class NodeExchange extends Exchange {
   readonly #req: IncomingMessage;
   readonly #res: ServerResponse;
   readonly #queryText: string;
-  /** Authority of an absolute-form target: it replaces the Host header (RFC 9112 §3.2.2). */
+  /** Authority of an absolute-form target: it replaces the Host header (RFC 9112, section 3.2.2). */
   readonly #authority: string | undefined;
   #query: URLSearchParams | undefined;
 

@@ -122,7 +122,7 @@ export class NodeServer implements HttpServer {
     const x = new NodeExchange(this.#core, req, res);
     const route = this.#core.router.literals.get(x.path)?.webSocket;
     if (route === undefined || req.headers.upgrade?.toLowerCase() !== 'websocket' || req.method !== 'GET') {
-      // Another protocol was offered (h2c): a server may ignore that (RFC 9110 §7.8), here for the last request of a connection.
+      // Another protocol was offered (h2c): a server may ignore that (RFC 9110, section 7.8), here for the last request of a connection.
       answerOn(socket, res);
       if (req.headers['content-length'] === undefined && req.headers['transfer-encoding'] === undefined)
         this.#serve(req, res);

@@ -7,7 +7,7 @@ const jsonHeaders: readonly Header[] = [['content-type', 'application/json']];
 const textHeaders: readonly Header[] = [['content-type', 'text/plain; charset=utf-8']];
 const noHeaders: readonly Header[] = [];
 
-/** uWebSockets.js writes what it is given: a line break in a value would let a caller forge headers (RFC 9110 §5.5). */
+/** uWebSockets.js writes what it is given: a line break in a value would let a caller forge headers (RFC 9110, section 5.5). */
 function checked(headers: readonly Header[]): readonly Header[] {
   for (const [name, value] of headers) {
     if (!/^[!#$%&'*+.^_`|~0-9a-z-]+$/.test(name)) throw new TypeError(`not a lower-case header name: ${name}`);

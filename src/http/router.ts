@@ -54,7 +54,7 @@ function matchSegments(pattern: readonly string[], given: readonly string[], ign
 
 /**
  * Paths to resources. The most exact pattern that matches a path decides alone: a method it lacks is 405, however many
- * broader patterns would take it (RFC 9110 §15.5.6).
+ * broader patterns would take it (RFC 9110, section 15.5.6).
  */
 export class Router {
   readonly literals = new Map<string, Resource>();

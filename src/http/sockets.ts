@@ -1,7 +1,7 @@
 import type { AnyWebSocketRoute } from './router.ts';
 import type { ServerOptions, Socket } from './types.ts';
 
-/** Close codes of RFC 6455 §7.4.1. */
+/** Close codes of RFC 6455, section 7.4.1. */
 export const closeCodes = { goingAway: 1001, notText: 1003, tooBig: 1009, internalError: 1011, tryAgainLater: 1013 };
 
 /** One WebSocket as the routes see it; adapters add the wire. */

@@ -62,7 +62,7 @@ class StaticFile {
       ...securityHeaders,
       ['vary', 'accept-encoding'],
     ];
-    // Weak: the same tag stands for every content coding (RFC 9110 §8.8.1).
+    // Weak: the same tag stands for every content coding (RFC 9110, section 8.8.1).
     this.#unchanged = empty(304, [['etag', `W/"${this.#etag}"`], ...this.#headers]);
   }
 

@@ -1,4 +1,4 @@
-/** Reason phrases (RFC 9110 §15), here because `node:http` costs 30 ms to load and the uWebSockets.js adapter needs nothing else of it. */
+/** Reason phrases (RFC 9110, section 15), here because `node:http` costs 30 ms to load and the uWebSockets.js adapter needs nothing else of it. */
 const reasons: Readonly<Record<number, string>> = {
   200: 'OK',
   201: 'Created',
@@ -44,7 +44,7 @@ export function statusLine(status: number): string {
   return `${status} ${reasons[status] ?? 'Status'}`;
 }
 
-/** Statuses whose answer has no body and no Content-Length (RFC 9110 §8.6). */
+/** Statuses whose answer has no body and no Content-Length (RFC 9110, section 8.6). */
 export function isBodiless(status: number): boolean {
   return status === 204 || status === 304;
 }

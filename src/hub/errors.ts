@@ -1,7 +1,7 @@
 import { HttpError } from '../http/index.ts';
 import { type HubErrorBody, type HubErrorCode, hubErrors } from '../protocol/index.ts';
 
-/** A refusal in the Hub's contract (specification §2.7, §7.1). The status comes from the table unless the code has two. */
+/** A refusal in the Hub's contract (specification §2.7 and §7.1). The status comes from the table unless the code has two. */
 export function hubError(
   code: HubErrorCode,
   message: string,

@@ -10,7 +10,7 @@ import {
 } from '../inspect/index.ts';
 import type { Logger } from '../log/index.ts';
 
-/** The Hub's actors as a viewer sees them: the Hub on top, every workspace below it (DESIGN §3). */
+/** The Hub's actors as a viewer sees them: the Hub on top, every workspace below it (design §3). */
 export interface Inspection {
   readonly source: SseSource;
   /** The same for Stately's tools. */

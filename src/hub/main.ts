@@ -25,7 +25,7 @@ function ownAgentServer() {
 
 const ignore = () => undefined;
 
-/** SIGTERM and SIGINT do what `POST /v1/shutdown` does (DESIGN §5); they are let go of when the Hub has ended. */
+/** SIGTERM and SIGINT do what `POST /v1/shutdown` does (design §5); they are let go of when the Hub has ended. */
 function obeySignals(hub: Hub): () => void {
   const stop = () => hub.shutdown('stop');
   process.on('SIGTERM', stop);

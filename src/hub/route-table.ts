@@ -1,5 +1,5 @@
 /**
- * Every route of the Hub API (specification §4.2, DESIGN §5) as plain data. The server takes its paths from here, and
+ * Every route of the Hub API (specification §4.2, design §5) as plain data. The server takes its paths from here, and
  * `GET /v1/openapi.json` and `docs/hub-api.md` are made from it. Never here: a handler.
  */
 import {
@@ -59,7 +59,7 @@ export type HubRouteResponse =
   /** A JSON document whose shape is defined elsewhere. */
   | { readonly kind: 'document'; readonly description: string }
   | { readonly kind: 'text'; readonly contentType: string; readonly description: string }
-  /** Server-Sent Events: of the Hub (§6.1), or of its actors. */
+  /** Server-Sent Events: of the Hub (specification §6.1), or of its actors. */
   | { readonly kind: 'events'; readonly of: 'hub' | 'inspection' };
 
 export interface HubRoute {
@@ -320,7 +320,7 @@ export const hubRoutes = {
 
 export type HubOperation = keyof typeof hubRoutes;
 
-/** Codes that need no handler: the server answers with them before or around it (DESIGN §4). */
+/** Codes that need no handler: the server answers with them before or around it (design §4). */
 const everywhere: readonly HubErrorCode[] = ['hostNotAllowed', 'headersTooLarge', 'hubInternalError', 'hubStopping'];
 const withBody: readonly HubErrorCode[] = ['originNotAllowed', 'requestTimeout', 'payloadTooLarge'];
 

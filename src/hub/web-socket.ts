@@ -56,7 +56,7 @@ export function askOnce(url: string, text: string, signal: AbortSignal): Promise
 /** Takes what it understands from the beginning of the bytes and says how many they were: 0 when more must come first. */
 type Reader = (bytes: Buffer) => number;
 
-/** RFC 6455 §4.2.2: what the server makes of our key, to show that it means a WebSocket. */
+/** RFC 6455, section 4.2.2: what the server makes of our key, to show that it means a WebSocket. */
 const acceptOf = (key: string): string =>
   createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64');
 
@@ -77,7 +77,7 @@ function awaitUpgrade(key: string, onOpen: () => void): Reader {
   };
 }
 
-/** RFC 6455 §5.2, the server's side: no extensions were offered, and nothing of it may be masked. */
+/** RFC 6455, section 5.2, the server's side: no extensions were offered, and nothing of it may be masked. */
 function awaitMessage(socket: Socket, onMessage: (text: string) => void): Reader {
   const parts: Buffer[] = [];
   let length = 0;
@@ -114,7 +114,7 @@ function sizeOf(bytes: Buffer): { readonly begin: number; readonly end: number }
 /** 1005: none was given. */
 const closeCode = (payload: Buffer): number => (payload.length >= 2 ? payload.readUInt16BE(0) : 1005);
 
-/** One whole frame of a client, masked as RFC 6455 §5.3 asks for. */
+/** One whole frame of a client, masked as RFC 6455, section 5.3 asks for. */
 function frame(opcode: number, payload: Buffer): Buffer {
   const mask = randomBytes(4);
   const head = Buffer.from([0x80 | opcode, 0x80 | Math.min(payload.length, 126)]);

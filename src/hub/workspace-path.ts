@@ -42,7 +42,7 @@ function isSame(before: Stats, now: Stats | undefined): boolean {
 }
 
 /**
- * Makes the resolver of workspace paths (specification §7.1, DESIGN §5): 400 `workspaceNotFound` for what cannot be a
+ * Makes the resolver of workspace paths (specification §7.1, design §5): 400 `workspaceNotFound` for what cannot be a
  * path, 404 for what is not a workspace of this user, with `ownerUid` when it is another user's. A spelling seen before is
  * recognised at the cost of one `stat` and one `lstat`, which is what keeps a warm `ensure` cheap.
  *

@@ -98,7 +98,7 @@ export interface WorkspaceOptions {
 /** Spellings of one path whose JSON is cached: clients agree on one, or on a few. */
 const maxSpellings = 8;
 
-/** Puts a workspace under supervision, at rest. Every workspace is a root actor: its faults are its own (DESIGN §3). */
+/** Puts a workspace under supervision, at rest. Every workspace is a root actor: its faults are its own (design §3). */
 export function createWorkspace(hub: HubServices, options: WorkspaceOptions): Workspace {
   const { facts } = options;
   const path = facts.stored.canonicalWorkspacePath;

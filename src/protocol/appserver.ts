@@ -1,5 +1,5 @@
 /**
- * Methods and notifications of the agent server (reference: origin behaviour §3), each once. Incoming objects tolerate
+ * Methods and notifications of the agent server, each once. Incoming objects tolerate
  * unknown fields, times are ISO 8601 in UTC, what is not known is left out rather than null.
  */
 import * as v from 'valibot';

@@ -1,4 +1,4 @@
-/** Every error code of the Hub with its status and meaning (specification §7.1; the rest are DESIGN §4). The one table. */
+/** Every error code of the Hub with its status and meaning (specification §7.1; the rest are design §4). The one table. */
 export const hubErrors = {
   unauthorized: { status: 401, when: 'The bearer token is missing or wrong.' },
   workspaceNotFound: {

@@ -110,7 +110,7 @@ export const hubEventKinds = {
 export type HubEventKind = keyof typeof hubEventKinds;
 export type HubEventData<K extends HubEventKind> = v.InferOutput<(typeof hubEventKinds)[K]['data']>;
 
-/** One record of `GET /v1/events` (§2.6). All four keys are always there. */
+/** One record of `GET /v1/events` (specification §2.6). All four keys are always there. */
 export type HubEvent<K extends HubEventKind = HubEventKind> = {
   [Kind in K]: {
     readonly kind: Kind;
@@ -120,7 +120,7 @@ export type HubEvent<K extends HubEventKind = HubEventKind> = {
   };
 }[K];
 
-/** What a client may rely on: kinds are open, payloads are extensible (§6.1, §9). */
+/** What a client may rely on: kinds are open, payloads are extensible (specification §6.1 and §9). */
 export const AnyHubEvent = v.object({
   kind: v.string(),
   at: v.string(),

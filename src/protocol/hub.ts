@@ -1,6 +1,6 @@
 /**
  * Every shape of the Hub API (specification §2.2–2.7), once. Types are inferred from these schemas and
- * `GET /v1/openapi.json` and `docs/hub-api.md` are generated from them. Incoming objects tolerate unknown fields (§9).
+ * `GET /v1/openapi.json` and `docs/hub-api.md` are generated from them. Incoming objects tolerate unknown fields (specification §9).
  */
 import * as v from 'valibot';
 import { ProcessIdentity } from './launch.ts';
@@ -16,7 +16,7 @@ export const ServerProof = v.object({
   instance: text('Names this process in an exchange of dashboard tokens.'),
 });
 
-/** `hub.lock` (§2.2). Clients must verify it before they trust it (§4.2 rule 3). */
+/** `hub.lock` (specification §2.2). Clients must verify it before they trust it (specification §4.2 rule 3). */
 export const HubLock = v.object({
   pid: processId,
   apiBaseUrl: v.pipe(v.string(), v.url(), v.description('Loopback base address of the Hub.')),
@@ -27,7 +27,7 @@ export const HubLock = v.object({
 });
 export type HubLock = v.InferOutput<typeof HubLock>;
 
-/** `GET /v1/status` (§2.3). */
+/** `GET /v1/status` (specification §2.3). */
 export const HubStatus = v.object({
   hubVersion: text('Version of the Hub.'),
   pid: processId,
@@ -44,16 +44,16 @@ export const HubStatus = v.object({
 });
 export type HubStatus = v.InferOutput<typeof HubStatus>;
 
-/** The six public states of a workspace's agent server (§2.4, §3). */
+/** The six public states of a workspace's agent server (specification §2.4 and §3). */
 export const appServerStates = ['stopped', 'starting', 'running', 'unhealthy', 'stopping', 'exited'] as const;
 export const AppServerState = v.picklist(appServerStates);
 export type AppServerState = v.InferOutput<typeof AppServerState>;
 
-/** Keys of `serviceStatus` and `endpoints` (§2.4). */
+/** Keys of `serviceStatus` and `endpoints` (specification §2.4). */
 export const serviceNames = ['appServerWebSocket', 'dashboard', 'api', 'agui', 'apiProxy'] as const;
 export type ServiceName = (typeof serviceNames)[number];
 
-/** The complete set of service states. Clients must tolerate others (§9). */
+/** The complete set of service states. Clients must tolerate others (specification §9). */
 export const ServiceState = v.picklist([
   'allocated',
   'running',
@@ -74,7 +74,7 @@ export const ServiceStatus = v.object({
 });
 export type ServiceStatus = v.InferOutput<typeof ServiceStatus>;
 
-/** A workspace's agent server (§2.4), with our additions after the specification's fields. */
+/** A workspace's agent server (specification §2.4), with our additions after the specification's fields. */
 export const AppServerRecord = v.object({
   workspacePath: text('Path as requested by this caller; in a list, as requested last.'),
   canonicalWorkspacePath: text('Real path: one per workspace, whatever the spelling.'),
@@ -111,7 +111,7 @@ export const AppServerRecord = v.object({
 });
 export type AppServerRecord = v.InferOutput<typeof AppServerRecord>;
 
-/** Sidecar request (§2.5). Its fields are checked further by the Hub: see `invalidProxySidecar`. */
+/** Sidecar request (specification §2.5). Its fields are checked further by the Hub: see `invalidProxySidecar`. */
 export const ApiProxyRequest = v.object({
   enabled: v.pipe(v.optional(v.boolean(), true), v.description('False: no sidecar.')),
   binaryPath: v.optional(text('The executable; absolute, run as `<binaryPath> --config <configPath>`.')),
@@ -154,7 +154,7 @@ export type RestartInput = v.InferInput<typeof RestartInput>;
 
 export const severities = ['info', 'success', 'warning', 'error'] as const;
 
-/** Notification request (§2.5). Only a title is required; severity is normalised, unknown ones become `info`. */
+/** Notification request (specification §2.5). Only a title is required; severity is normalised, unknown ones become `info`. */
 export const NotificationRequest = v.object({
   workspacePath: v.optional(v.nullable(v.string())),
   kind: v.optional(v.nullable(v.string())),
@@ -168,7 +168,7 @@ export type NotificationInput = v.InferInput<typeof NotificationRequest>;
 export const NotificationResponse = v.object({ accepted: v.boolean() });
 export const ShutdownResponse = v.object({ ok: v.boolean() });
 
-/** The error object (§2.7). */
+/** The error object (specification §2.7). */
 export const HubErrorBody = v.object({
   error: v.object({
     code: v.string(),

@@ -1,4 +1,4 @@
-/** MCP servers as clients see and change them (reference: origin behaviour §3.5). */
+/** MCP servers as clients see and change them. */
 import * as v from 'valibot';
 
 const name = v.pipe(v.string('a name'), v.regex(/^[a-zA-Z0-9_-]{1,64}$/, '1 to 64 letters, digits, _ or -'));

@@ -1,5 +1,5 @@
 /**
- * The review backend on the wire (DESIGN §4; the specification leaves its shapes open): `/api/v1/…`, camelCase JSON, times ISO
+ * The review backend on the wire (design §4; the specification leaves its shapes open): `/api/v1/…`, camelCase JSON, times ISO
  * 8601 in UTC, errors `{error: {code, message, details}}`. Codes and kinds are open: readers tolerate ones they do not know.
  */
 import * as v from 'valibot';

@@ -1,5 +1,5 @@
 /**
- * What a conversation is made of (reference: origin behaviour §2.2): threads, turns, items. Times are ISO 8601 in UTC; what
+ * What a conversation is made of: threads, turns, items. Times are ISO 8601 in UTC; what
  * is not known is left out rather than null. Codes and kinds are open: readers tolerate ones they do not know.
  */
 import * as v from 'valibot';

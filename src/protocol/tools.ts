@@ -1,4 +1,4 @@
-/** Tools, and who may allow what they do (DESIGN §5a; reference: origin behaviour §3.4). */
+/** Tools, and who may allow what they do (design §5a). */
 import * as v from 'valibot';
 
 const id = v.pipe(v.string(), v.nonEmpty());

@@ -1,4 +1,4 @@
-/** Traces: what a session did, segment by segment (specification §2.8, DESIGN §6). A session is a thread seen by a debugger. */
+/** Traces: what a session did, segment by segment (specification §2.8, design §6). A session is a thread seen by a debugger. */
 import * as v from 'valibot';
 
 export const traceTypes = [

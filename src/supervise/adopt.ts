@@ -15,7 +15,7 @@ export interface AdoptOptions {
 }
 
 /**
- * Manages a live process that is not our child (reference §3.2). Its end is noticed by polling, its exit code never.
+ * Manages a live process that is not our child. Its end is noticed by polling, its exit code never.
  * One that has gone already, also when its pid belongs to somebody else now, is exited from the start; one whose state cannot be told is waited for.
  */
 export function adoptManaged(identity: ProcessIdentity, options: AdoptOptions): ManagedProcess {

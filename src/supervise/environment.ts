@@ -28,7 +28,7 @@ export interface ChildEnvironmentOptions {
   readonly add?: Readonly<Record<string, string>>;
 }
 
-/** The environment of a child: an allow-list of `source`, so that a secret nobody thought of stays here (DESIGN §3). */
+/** The environment of a child: an allow-list of `source`, so that a secret nobody thought of stays here (design §3). */
 export function childEnvironment(
   source: Readonly<Record<string, string | undefined>>,
   { pass = [], add = {} }: ChildEnvironmentOptions = {},

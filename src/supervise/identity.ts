@@ -36,7 +36,7 @@ export function identityOf(entry: Pick<ProcessEntry, 'pid' | 'startedTicks'>): P
   return { pid: entry.pid, startedTicks: entry.startedTicks, ...readHome() };
 }
 
-/** Who `pid` is now (reference §3.1). A zombie is gone. */
+/** Who `pid` is now. A zombie is gone. */
 export function readIdentity(pid: number): ProcessIdentity | 'gone' | 'unknown' {
   const entry = readProcess(pid);
   if (typeof entry === 'string') return entry;

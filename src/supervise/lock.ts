@@ -32,7 +32,7 @@ export type LockOptions = Pick<BoundedReadOptions, 'owner' | 'uid'>;
 const held = new Set<DatabaseSync>();
 
 /**
- * Takes an exclusive lock which the kernel releases when this process ends, also by SIGKILL (reference §3.6).
+ * Takes an exclusive lock which the kernel releases when this process ends, also by SIGKILL.
  * `file` (made with mode 0600) serves nothing else, is never deleted, and must never be opened by other code of this
  * process: closing any descriptor of it would drop the lock (POSIX record locks belong to a process and an inode).
  * @throws LockError when the file cannot be used.

@@ -18,7 +18,7 @@ const attempts = 64;
 
 /**
  * Hands out loopback ports for children that must be told theirs. The kernel chooses, we let go at once: somebody else
- * may still take the port before the child binds it, so the child must be ready to find it taken (reference §3.7).
+ * may still take the port before the child binds it, so the child must be ready to find it taken.
  */
 export class PortAllocator {
   readonly #host: string;

@@ -58,22 +58,25 @@ t.test('each method is one request of specification §4.2', async (t) => {
   });
 });
 
-t.test('§9: unknown fields, services and states are tolerated, and the least a Hub must say is enough', async (t) => {
-  const strange = recordOf('/w', {
-    state: 'hibernating',
-    novelty: 1,
-    serviceStatus: { telepathy: { state: 'dreaming', url: null, reason: null, more: true } },
-    endpoints: { telepathy: 'x://y' },
-  });
-  const least = { workspacePath: '/a/b', canonicalWorkspacePath: '/a/b', state: 'stopped' };
-  const { client } = await against((_, response) => sendJson(response, 200, [strange, least]));
-  t.match(await client.list(), [
-    { state: 'hibernating', novelty: 1, phase: 'hibernating', serviceStatus: { telepathy: { state: 'dreaming' } } },
-    { displayName: 'b', endpoints: {}, adopted: false, lastError: null },
-  ]);
-});
+t.test(
+  'specification §9: unknown fields, services and states are tolerated, and the least a Hub must say is enough',
+  async (t) => {
+    const strange = recordOf('/w', {
+      state: 'hibernating',
+      novelty: 1,
+      serviceStatus: { telepathy: { state: 'dreaming', url: null, reason: null, more: true } },
+      endpoints: { telepathy: 'x://y' },
+    });
+    const least = { workspacePath: '/a/b', canonicalWorkspacePath: '/a/b', state: 'stopped' };
+    const { client } = await against((_, response) => sendJson(response, 200, [strange, least]));
+    t.match(await client.list(), [
+      { state: 'hibernating', novelty: 1, phase: 'hibernating', serviceStatus: { telepathy: { state: 'dreaming' } } },
+      { displayName: 'b', endpoints: {}, adopted: false, lastError: null },
+    ]);
+  },
+);
 
-t.test('§7.1: a refusal becomes a typed error', async (t) => {
+t.test('specification §7.1: a refusal becomes a typed error', async (t) => {
   const details = { workspacePath: '/w', pid: 7 };
   const error = { code: 'workspaceLocked', message: 'Another one owns it.', details };
   const { client } = await against((_, response) => sendJson(response, 409, { error }));

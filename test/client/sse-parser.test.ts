@@ -15,7 +15,7 @@ function parse(chunks: readonly string[]): Outcome {
   return { messages, retries };
 }
 
-/** The standard's algorithm over a whole stream at once (WHATWG HTML §9.2.6). */
+/** The standard's algorithm over a whole stream at once (WHATWG HTML, section 9.2.6). */
 function reference(stream: string): Outcome {
   const messages: SseMessage[] = [];
   const retries: number[] = [];

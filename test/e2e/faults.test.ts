@@ -113,7 +113,7 @@ t.test('a full disk: ensure says so, nothing leaks, and with room again it works
   t.same(processesUnder(place.root), []);
 });
 
-t.test('settings that cannot be used: invalidConfig names file and key (§7.1)', async (t) => {
+t.test('settings that cannot be used: invalidConfig names file and key (specification §7.1)', async (t) => {
   const place = makePlace(t);
   const workspacePath = place.workspace('site');
   const file = join(workspacePath, '.oratorio', 'config.json');

@@ -42,40 +42,43 @@ async function converse(url: string, workspacePath: string) {
   }
 }
 
-t.test('ensure, then the handshake as the SDK and as a bare WebSocket does it (§4.2 rule 2)', async (t) => {
-  const place = makePlace(t);
-  const workspace = place.workspace('site');
-  const hub = await startHub(place);
-  const record = await hub.client.ensure({ workspacePath: workspace });
-  t.match(record, {
-    state: 'running',
-    phase: 'running',
-    startedByHub: true,
-    adopted: false,
-    serviceStatus: { appServerWebSocket: { state: 'running', url: webSocketOf(record), reason: null } },
-  });
-  const { name, version } = await converse(webSocketOf(record), workspace);
-  t.ok(name);
-  t.equal(version, record.serverVersion);
+t.test(
+  'ensure, then the handshake as the SDK and as a bare WebSocket does it (specification §4.2 rule 2)',
+  async (t) => {
+    const place = makePlace(t);
+    const workspace = place.workspace('site');
+    const hub = await startHub(place);
+    const record = await hub.client.ensure({ workspacePath: workspace });
+    t.match(record, {
+      state: 'running',
+      phase: 'running',
+      startedByHub: true,
+      adopted: false,
+      serviceStatus: { appServerWebSocket: { state: 'running', url: webSocketOf(record), reason: null } },
+    });
+    const { name, version } = await converse(webSocketOf(record), workspace);
+    t.ok(name);
+    t.equal(version, record.serverVersion);
 
-  const socket = new WebSocket(webSocketOf(record));
-  await once(socket, 'open');
-  const answers: { id: number; result?: { serverInfo: object }; error?: { code: number } }[] = [];
-  socket.addEventListener('message', ({ data }) => answers.push(JSON.parse(data)));
-  const request = (id: number, method: string, params: object) =>
-    socket.send(JSON.stringify({ jsonrpc: '2.0', id, method, params }));
-  request(1, 'thread/list', {});
-  request(2, 'initialize', { clientInfo: { name: 'bare', version: '1' } });
-  request(3, 'initialize', { clientInfo: { name: 'bare', version: '1' } });
-  await eventually(() => answers.length === 3 || undefined, 'three answers');
-  t.match(answers, [
-    { id: 1, error: { code: -32_002 } },
-    { id: 2, result: { serverInfo: { name, version } } },
-    { id: 3, error: { code: -32_003 } },
-  ]);
-  socket.close();
-  await hub.shutdown();
-});
+    const socket = new WebSocket(webSocketOf(record));
+    await once(socket, 'open');
+    const answers: { id: number; result?: { serverInfo: object }; error?: { code: number } }[] = [];
+    socket.addEventListener('message', ({ data }) => answers.push(JSON.parse(data)));
+    const request = (id: number, method: string, params: object) =>
+      socket.send(JSON.stringify({ jsonrpc: '2.0', id, method, params }));
+    request(1, 'thread/list', {});
+    request(2, 'initialize', { clientInfo: { name: 'bare', version: '1' } });
+    request(3, 'initialize', { clientInfo: { name: 'bare', version: '1' } });
+    await eventually(() => answers.length === 3 || undefined, 'three answers');
+    t.match(answers, [
+      { id: 1, error: { code: -32_002 } },
+      { id: 2, result: { serverInfo: { name, version } } },
+      { id: 3, error: { code: -32_003 } },
+    ]);
+    socket.close();
+    await hub.shutdown();
+  },
+);
 
 t.test('an installation whose path a URL would escape works like any other', async (t) => {
   const place = makePlace(t);
@@ -121,40 +124,43 @@ async function startByHand(place: Place, workspace: string, ...more: string[]) {
   return { child, pid: child.pid ?? 0, url: url ?? '' };
 }
 
-t.test('an agent server that somebody else has started is used and left alone (§3, DESIGN §5)', async (t) => {
-  const place = makePlace(t);
-  const workspace = place.workspace('site');
-  const stranger = await startByHand(place, workspace);
-  const hub = await startHub(place);
-  const events = await followEvents(t, hub.client);
-  const inspected = await hub.client.byWorkspace(workspace);
-  t.match(inspected, { state: 'running', pid: stranger.pid, startedByHub: false });
+t.test(
+  'an agent server that somebody else has started is used and left alone (specification §3, design §5)',
+  async (t) => {
+    const place = makePlace(t);
+    const workspace = place.workspace('site');
+    const stranger = await startByHand(place, workspace);
+    const hub = await startHub(place);
+    const events = await followEvents(t, hub.client);
+    const inspected = await hub.client.byWorkspace(workspace);
+    t.match(inspected, { state: 'running', pid: stranger.pid, startedByHub: false });
 
-  const record = await hub.client.ensure({ workspacePath: workspace });
-  t.match(record, { state: 'running', pid: stranger.pid, startedByHub: false, adopted: false });
-  t.match(record.serviceStatus, { appServerWebSocket: { state: 'external', url: webSocketOf(record) } });
-  t.match((await events.wait('appserver.running')).data, { pid: stranger.pid, external: true });
-  await converse(webSocketOf(record), workspace);
+    const record = await hub.client.ensure({ workspacePath: workspace });
+    t.match(record, { state: 'running', pid: stranger.pid, startedByHub: false, adopted: false });
+    t.match(record.serviceStatus, { appServerWebSocket: { state: 'external', url: webSocketOf(record) } });
+    t.match((await events.wait('appserver.running')).data, { pid: stranger.pid, external: true });
+    await converse(webSocketOf(record), workspace);
 
-  t.match(await hub.call('POST', '/v1/appservers/restart', { workspacePath: workspace }), {
-    status: 409,
-    body: { error: { code: 'workspaceLocked', details: { workspacePath: workspace, pid: stranger.pid } } },
-  });
-  await hub.client.stop(workspace);
-  t.ok(isAlive(stranger.pid), 'stop has not ended it');
-  await converse(webSocketOf(record), workspace);
+    t.match(await hub.call('POST', '/v1/appservers/restart', { workspacePath: workspace }), {
+      status: 409,
+      body: { error: { code: 'workspaceLocked', details: { workspacePath: workspace, pid: stranger.pid } } },
+    });
+    await hub.client.stop(workspace);
+    t.ok(isAlive(stranger.pid), 'stop has not ended it');
+    await converse(webSocketOf(record), workspace);
 
-  await hub.client.ensure({ workspacePath: workspace });
-  stranger.child.kill('SIGTERM');
-  await once(stranger.child, 'exit');
-  t.equal(stranger.child.exitCode, 0);
-  const own = await eventually(async () => {
-    const now = await hub.client.ensure({ workspacePath: workspace });
-    return now.startedByHub ? now : undefined;
-  }, 'once it has ended, the Hub starts one of its own');
-  t.match(own, { state: 'running' });
-  await hub.shutdown();
-});
+    await hub.client.ensure({ workspacePath: workspace });
+    stranger.child.kill('SIGTERM');
+    await once(stranger.child, 'exit');
+    t.equal(stranger.child.exitCode, 0);
+    const own = await eventually(async () => {
+      const now = await hub.client.ensure({ workspacePath: workspace });
+      return now.startedByHub ? now : undefined;
+    }, 'once it has ended, the Hub starts one of its own');
+    t.match(own, { state: 'running' });
+    await hub.shutdown();
+  },
+);
 
 t.test('the Hub ends, the agent server of somebody else does not', async (t) => {
   const place = makePlace(t);
@@ -220,7 +226,7 @@ t.test('a port that is taken between its allocation and the bind is replaced, an
   await hub.shutdown();
 });
 
-t.test('a finished turn arrives as a notification in the stream of the Hub (§2.5)', async (t) => {
+t.test('a finished turn arrives as a notification in the stream of the Hub (specification §2.5)', async (t) => {
   const place = makePlace(t);
   const workspace = place.workspace('site');
   const hub = await startHub(place);
@@ -299,7 +305,7 @@ async function churn(client: HubClient, workspacePath: string): Promise<void> {
   }, 'it is revived');
 }
 
-t.test('no secret is where it must not be (DESIGN §4)', async (t) => {
+t.test('no secret is where it must not be (design §4)', async (t) => {
   const place = makePlace(t);
   const workspace = place.workspace('site', { Supervision: { BackoffBaseMs: 20 } });
   const hub = await startHub(place);

@@ -25,14 +25,14 @@ const agentServer = agentServerFixture('well-behaved.ts');
 const hub = await startTestHub(t, { agentServer });
 const workspace = makeWorkspace(t, { Supervision: { ProbeIntervalMs: 200 } });
 
-t.test('§2.2 the lock file has every field, and the token opens the doors', async (t) => {
+t.test('specification §2.2: the lock file has every field, and the token opens the doors', async (t) => {
   const lock = v.parse(v.strictObject(HubLock.entries), readHubLock(hub.home));
   t.equal(lock.pid, hub.child.pid);
   t.match(lock.apiBaseUrl, /^http:\/\/127\.0\.0\.1:\d+$/);
   t.ok(Buffer.from(lock.token, 'base64url').length >= 32);
 });
 
-t.test('§2.3 GET /v1/status needs no token and has every field', async (t) => {
+t.test('specification §2.3: GET /v1/status needs no token and has every field', async (t) => {
   const { stdout } = await run('curl', ['-sS', '-i', `${hub.lock.apiBaseUrl}/v1/status`]);
   t.match(stdout, /^HTTP\/1\.1 200 OK\r\n/);
   t.match(stdout, /content-type: application\/json/i);
@@ -52,7 +52,7 @@ t.test('§2.3 GET /v1/status needs no token and has every field', async (t) => {
   });
 });
 
-t.test('§2.4 the ensure record has every field of the specification', async (t) => {
+t.test('specification §2.4: the ensure record has every field of the specification', async (t) => {
   const record = await hub.ensure(workspace, { client: { name: 'test', version: '1' }, unknownField: [1, 2] });
   v.parse(v.strictObject(AppServerRecord.entries), record);
   t.match(record, {
@@ -72,7 +72,7 @@ t.test('§2.4 the ensure record has every field of the specification', async (t)
   });
 });
 
-t.test('§4.2 rule 2 the returned WebSocket performs the JSON-RPC handshake', async (t) => {
+t.test('specification §4.2 rule 2: the returned WebSocket performs the JSON-RPC handshake', async (t) => {
   const { endpoints } = await hub.ensure(workspace);
   const socket = new WebSocket(endpoints['appServerWebSocket'] ?? '');
   await once(socket, 'open');
@@ -84,34 +84,37 @@ t.test('§4.2 rule 2 the returned WebSocket performs the JSON-RPC handshake', as
   socket.close();
 });
 
-t.test('§4.2 list, by-workspace', async (t) => {
+t.test('specification §4.2: list, by-workspace', async (t) => {
   const list = await hub.call('GET', '/v1/appservers');
   t.ok(Array.isArray(list.body));
   t.same(list.body[0], await hub.record(workspace));
 });
 
-t.test('§5 everything but status wants the token, before any body is looked at, unknown routes aside', async (t) => {
-  const body = { error: { code: 'unauthorized', message: 'Missing or invalid Hub token.', details: null } };
-  for (const { method, path, auth } of Object.values(hubRoutes)) {
-    if (!auth) continue;
-    for (const authorization of [
-      '',
-      'Bearer',
-      'Bearer wrong',
-      `Basic ${hub.lock.token}`,
-      `Bearer ${hub.lock.token}x`,
-    ]) {
-      const answer = await hub.call(method, path, method === 'POST' ? '{ not json' : undefined, { authorization });
-      t.match(answer, { status: 401, body }, `${method} ${path} with "${authorization.slice(0, 12)}"`);
+t.test(
+  'specification §5: everything but status wants the token, before any body is looked at, unknown routes aside',
+  async (t) => {
+    const body = { error: { code: 'unauthorized', message: 'Missing or invalid Hub token.', details: null } };
+    for (const { method, path, auth } of Object.values(hubRoutes)) {
+      if (!auth) continue;
+      for (const authorization of [
+        '',
+        'Bearer',
+        'Bearer wrong',
+        `Basic ${hub.lock.token}`,
+        `Bearer ${hub.lock.token}x`,
+      ]) {
+        const answer = await hub.call(method, path, method === 'POST' ? '{ not json' : undefined, { authorization });
+        t.match(answer, { status: 401, body }, `${method} ${path} with "${authorization.slice(0, 12)}"`);
+      }
     }
-  }
-  t.equal(
-    (await hub.call('GET', '/v1/appservers', undefined, { authorization: `bearer ${hub.lock.token}` })).status,
-    200,
-  );
-});
+    t.equal(
+      (await hub.call('GET', '/v1/appservers', undefined, { authorization: `bearer ${hub.lock.token}` })).status,
+      200,
+    );
+  },
+);
 
-t.test('§7.1 workspaceNotFound: 400 for what is no path, 404 for what is no workspace', async (t) => {
+t.test('specification §7.1: workspaceNotFound: 400 for what is no path, 404 for what is no workspace', async (t) => {
   for (const workspacePath of [
     undefined,
     null,
@@ -146,7 +149,7 @@ t.test('§7.1 workspaceNotFound: 400 for what is no path, 404 for what is no wor
   }
 });
 
-t.test('§7.1 workspaceLocked: a live owner that does not answer', async (t) => {
+t.test('specification §7.1: workspaceLocked: a live owner that does not answer', async (t) => {
   const locked = makeWorkspace(t);
   const { acquireLock, ownIdentity, writeFileAtomic } = await import('../../src/supervise/index.ts');
   const lock = acquireLock(join(locked, '.oratorio', 'appserver.mutex'));
@@ -172,112 +175,121 @@ t.test('§7.1 workspaceLocked: a live owner that does not answer', async (t) => 
   t.notMatch(JSON.stringify(answer.body), 's3cret');
 });
 
-t.test('§7.1 invalidProxySidecar: every wrong field, also while the server runs, and nothing changes', async (t) => {
-  const directory = temporaryDirectory(t);
-  const binaryPath = join(directory, 'proxy');
-  const configPath = join(directory, 'config.yaml');
-  writeFileSync(binaryPath, '#!/bin/sh\n');
-  writeFileSync(configPath, '');
-  chmodSync(binaryPath, 0o755);
-  const right = { enabled: true, binaryPath, configPath, endpoint: 'http://127.0.0.1:9', apiKey: 'k3y-secret' };
-  const before = await hub.record(workspace);
-  const wrong = [
-    { binaryPath: 'relative' },
-    { binaryPath: '/nonexistent' },
-    { binaryPath: configPath },
-    { binaryPath: directory },
-    { binaryPath: 5 },
-    { configPath: '' },
-    { configPath: '/nonexistent' },
-    { endpoint: 'http://example.com' },
-    { endpoint: 'https://127.0.0.1' },
-    { endpoint: 'nonsense' },
-    { endpoint: 'http://user:pw@127.0.0.1' },
-    { apiKey: '' },
-    { apiKey: undefined },
-  ];
-  for (const field of wrong) {
-    const answer = await hub.call('POST', '/v1/appservers/ensure', {
-      workspacePath: workspace,
-      apiProxy: { ...right, ...field },
-    });
-    t.match(answer, { status: 400, body: { error: { code: 'invalidProxySidecar' } } }, JSON.stringify(field));
-    t.notMatch(JSON.stringify(answer.body), 'k3y-secret');
-  }
-  t.match(await hub.call('POST', '/v1/appservers/restart', { workspacePath: workspace, apiProxy: 'x' }), {
-    status: 400,
-  });
-  t.same(await hub.record(workspace), before);
-  const different = await hub.ensure(workspace, { apiProxy: right });
-  t.match(different, { pid: before.pid, serviceStatus: { apiProxy: { state: 'restartRequired' } } });
-  t.match(
-    (await hub.ensure(workspace)).serviceStatus,
-    { apiProxy: { state: 'restartRequired' } },
-    'no opinion changes nothing',
-  );
-  t.match((await hub.ensure(workspace, { apiProxy: { enabled: false } })).serviceStatus, {
-    apiProxy: { state: 'disabled' },
-  });
-});
-
-t.test('§2.5 §7.1 notifications are normalised, published, and refused with invalidNotification', async (t) => {
-  const events = await hub.events();
-  const request = {
-    workspacePath: workspace,
-    kind: 'turnCompleted',
-    title: 'Done',
-    body: 'All is well',
-    severity: 'SUCCESS',
-    source: 'appserver',
-    actionUrl: `oratorio://open?path=${workspace}`,
-  };
-  t.same((await hub.call('POST', '/v1/notifications/request', request)).body, { accepted: true });
-  t.same((await events.wait('notification.requested')).data, { ...request, severity: 'success' });
-  t.same((await hub.call('POST', '/v1/notifications/request', { title: 'x', severity: 'dreadful' })).body, {
-    accepted: true,
-  });
-  t.match((await events.wait('notification.requested', ({ data }) => data['title'] === 'x')).data, {
-    severity: 'info',
-    kind: 'notification',
-  });
-  for (const wrong of [{}, { title: ' ' }, { title: 5 }, { title: 'x', body: {} }, [], 'text', null]) {
-    t.match(await hub.call('POST', '/v1/notifications/request', JSON.stringify(wrong)), {
+t.test(
+  'specification §7.1: invalidProxySidecar: every wrong field, also while the server runs, and nothing changes',
+  async (t) => {
+    const directory = temporaryDirectory(t);
+    const binaryPath = join(directory, 'proxy');
+    const configPath = join(directory, 'config.yaml');
+    writeFileSync(binaryPath, '#!/bin/sh\n');
+    writeFileSync(configPath, '');
+    chmodSync(binaryPath, 0o755);
+    const right = { enabled: true, binaryPath, configPath, endpoint: 'http://127.0.0.1:9', apiKey: 'k3y-secret' };
+    const before = await hub.record(workspace);
+    const wrong = [
+      { binaryPath: 'relative' },
+      { binaryPath: '/nonexistent' },
+      { binaryPath: configPath },
+      { binaryPath: directory },
+      { binaryPath: 5 },
+      { configPath: '' },
+      { configPath: '/nonexistent' },
+      { endpoint: 'http://example.com' },
+      { endpoint: 'https://127.0.0.1' },
+      { endpoint: 'nonsense' },
+      { endpoint: 'http://user:pw@127.0.0.1' },
+      { apiKey: '' },
+      { apiKey: undefined },
+    ];
+    for (const field of wrong) {
+      const answer = await hub.call('POST', '/v1/appservers/ensure', {
+        workspacePath: workspace,
+        apiProxy: { ...right, ...field },
+      });
+      t.match(answer, { status: 400, body: { error: { code: 'invalidProxySidecar' } } }, JSON.stringify(field));
+      t.notMatch(JSON.stringify(answer.body), 'k3y-secret');
+    }
+    t.match(await hub.call('POST', '/v1/appservers/restart', { workspacePath: workspace, apiProxy: 'x' }), {
       status: 400,
-      body: { error: { code: 'invalidNotification' } },
     });
-  }
-  events.close();
-});
-
-t.test('§6.1 records: event name equals kind, four keys, and Last-Event-ID resumes (npm eventsource)', async (t) => {
-  const open = (headers: Record<string, string> = {}) =>
-    new EventSource(`${hub.lock.apiBaseUrl}/v1/events`, {
-      fetch: (url, init) =>
-        fetch(url, { ...init, headers: { ...init?.headers, authorization: `Bearer ${hub.lock.token}`, ...headers } }),
+    t.same(await hub.record(workspace), before);
+    const different = await hub.ensure(workspace, { apiProxy: right });
+    t.match(different, { pid: before.pid, serviceStatus: { apiProxy: { state: 'restartRequired' } } });
+    t.match(
+      (await hub.ensure(workspace)).serviceStatus,
+      { apiProxy: { state: 'restartRequired' } },
+      'no opinion changes nothing',
+    );
+    t.match((await hub.ensure(workspace, { apiProxy: { enabled: false } })).serviceStatus, {
+      apiProxy: { state: 'disabled' },
     });
-  const first = open();
-  await once(first, 'open');
-  const heard = once(first, 'notification.requested');
-  await hub.call('POST', '/v1/notifications/request', { title: 'one' });
-  const [event] = await heard;
-  const record = v.parse(v.strictObject(AnyHubEvent.entries), JSON.parse(event.data));
-  t.equal(record.kind, event.type);
-  t.match(event.lastEventId, /^[A-Za-z0-9]+-\d+$/);
-  first.close();
+  },
+);
 
-  await hub.call('POST', '/v1/notifications/request', { title: 'two' });
-  const second = open({ 'last-event-id': event.lastEventId });
-  const [missed] = await once(second, 'notification.requested');
-  t.match(JSON.parse(missed.data).data, { title: 'two' }, 'what was missed comes first, once');
-  second.close();
+t.test(
+  'specification §2.5 and §7.1: notifications are normalised, published, and refused with invalidNotification',
+  async (t) => {
+    const events = await hub.events();
+    const request = {
+      workspacePath: workspace,
+      kind: 'turnCompleted',
+      title: 'Done',
+      body: 'All is well',
+      severity: 'SUCCESS',
+      source: 'appserver',
+      actionUrl: `oratorio://open?path=${workspace}`,
+    };
+    t.same((await hub.call('POST', '/v1/notifications/request', request)).body, { accepted: true });
+    t.same((await events.wait('notification.requested')).data, { ...request, severity: 'success' });
+    t.same((await hub.call('POST', '/v1/notifications/request', { title: 'x', severity: 'dreadful' })).body, {
+      accepted: true,
+    });
+    t.match((await events.wait('notification.requested', ({ data }) => data['title'] === 'x')).data, {
+      severity: 'info',
+      kind: 'notification',
+    });
+    for (const wrong of [{}, { title: ' ' }, { title: 5 }, { title: 'x', body: {} }, [], 'text', null]) {
+      t.match(await hub.call('POST', '/v1/notifications/request', JSON.stringify(wrong)), {
+        status: 400,
+        body: { error: { code: 'invalidNotification' } },
+      });
+    }
+    events.close();
+  },
+);
 
-  const stranger = open({ 'last-event-id': 'otherEpoch-7' });
-  const [gap] = await once(stranger, 'hub.gap');
-  t.match(JSON.parse(gap.data).data, { lastEventId: 'otherEpoch-7', reason: 'otherEpoch' });
-  stranger.close();
-});
+t.test(
+  'specification §6.1: records: event name equals kind, four keys, and Last-Event-ID resumes (npm eventsource)',
+  async (t) => {
+    const open = (headers: Record<string, string> = {}) =>
+      new EventSource(`${hub.lock.apiBaseUrl}/v1/events`, {
+        fetch: (url, init) =>
+          fetch(url, { ...init, headers: { ...init?.headers, authorization: `Bearer ${hub.lock.token}`, ...headers } }),
+      });
+    const first = open();
+    await once(first, 'open');
+    const heard = once(first, 'notification.requested');
+    await hub.call('POST', '/v1/notifications/request', { title: 'one' });
+    const [event] = await heard;
+    const record = v.parse(v.strictObject(AnyHubEvent.entries), JSON.parse(event.data));
+    t.equal(record.kind, event.type);
+    t.match(event.lastEventId, /^[A-Za-z0-9]+-\d+$/);
+    first.close();
 
-t.test('§4.2 restart gives another process, and stop ends it', async (t) => {
+    await hub.call('POST', '/v1/notifications/request', { title: 'two' });
+    const second = open({ 'last-event-id': event.lastEventId });
+    const [missed] = await once(second, 'notification.requested');
+    t.match(JSON.parse(missed.data).data, { title: 'two' }, 'what was missed comes first, once');
+    second.close();
+
+    const stranger = open({ 'last-event-id': 'otherEpoch-7' });
+    const [gap] = await once(stranger, 'hub.gap');
+    t.match(JSON.parse(gap.data).data, { lastEventId: 'otherEpoch-7', reason: 'otherEpoch' });
+    stranger.close();
+  },
+);
+
+t.test('specification §4.2: restart gives another process, and stop ends it', async (t) => {
   const { pid } = await hub.ensure(workspace);
   const restarted = await hub.call('POST', '/v1/appservers/restart', { workspacePath: workspace });
   t.match(restarted, { status: 200, body: { state: 'running' } });
@@ -294,7 +306,7 @@ t.test('§4.2 restart gives another process, and stop ends it', async (t) => {
 });
 
 t.test(
-  'DESIGN §4 wrong methods, unknown routes, bad bodies, foreign hosts and origins: always the error object',
+  'design §4: wrong methods, unknown routes, bad bodies, foreign hosts and origins: always the error object',
   async (t) => {
     const error = (code: string) => ({ body: { error: { code, message: String } } });
     t.match(await hub.call('GET', '/v1/nothing'), { status: 404, ...error('notFound') });
@@ -341,7 +353,7 @@ t.test('any JSON whatever as a body: an answer in the contract, and the Hub live
   t.equal((await hub.call('GET', '/v1/status')).status, 200);
 });
 
-t.test('DESIGN §5 openapi.json lists every route; metrics count; machines are drawn', async (t) => {
+t.test('design §5: openapi.json lists every route; metrics count; machines are drawn', async (t) => {
   const { body } = await hub.call('GET', '/v1/openapi.json');
   for (const { method, path } of Object.values(hubRoutes))
     t.ok(body.paths[path]?.[method.toLowerCase()], `${method} ${path}`);
@@ -351,7 +363,7 @@ t.test('DESIGN §5 openapi.json lists every route; metrics count; machines are d
   t.match(metrics.body, /oratorio_hub_events_total\{kind="appserver\.running"\} \d/);
 });
 
-t.test('§6.1 every event a Hub sends is of a known kind with the data the table says', async (t) => {
+t.test('specification §6.1: every event a Hub sends is of a known kind with the data the table says', async (t) => {
   const log = await fetch(`${hub.lock.apiBaseUrl}/v1/events?lastEventId=x-0`, {
     headers: { authorization: `Bearer ${hub.lock.token}` },
   });

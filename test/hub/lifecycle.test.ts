@@ -1,4 +1,4 @@
-/** What becomes of agent servers that behave and that do not (DESIGN §3, specification §3, §6.1, §7.1). */
+/** What becomes of agent servers that behave and that do not (design §3; specification §3, §6.1 and §7.1). */
 import { mkdirSync, renameSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
@@ -14,7 +14,7 @@ import {
   temporaryDirectory,
 } from './harness.ts';
 
-t.test('ensure starts a server, stop ends it, and the events tell both (§4.2, §6.1)', async (t) => {
+t.test('ensure starts a server, stop ends it, and the events tell both (specification §4.2 and §6.1)', async (t) => {
   const hub = await startTestHub(t, { agentServer: agentServerFixture('well-behaved.ts') });
   const events = await hub.events();
   const workspace = makeWorkspace(t, quick);

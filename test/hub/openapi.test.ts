@@ -41,7 +41,7 @@ t.test('every reference leads somewhere and every component is reached', async (
   for (const component of components) t.ok(references.has(component), `${component} is used`);
 });
 
-t.test('§4.2: every endpoint of the specification is there, with its method', async (t) => {
+t.test('specification §4.2: every endpoint of the specification is there, with its method', async (t) => {
   const specified = [
     'GET /v1/status',
     'POST /v1/shutdown',
@@ -58,7 +58,7 @@ t.test('§4.2: every endpoint of the specification is there, with its method', a
   t.equal(new Set(served).size, served.length, 'no endpoint is declared twice');
 });
 
-t.test('§5: all but GET /v1/status, and the proof that precedes a token, need the bearer token', async (t) => {
+t.test('specification §5: all but GET /v1/status and the proof before a token need the bearer token', async (t) => {
   for (const [name, route] of routes) {
     const open = route.path === '/v1/status' || route.path === proofPaths.hub;
     t.same(operationOf(route).security, open ? [] : [{ hubToken: [] }], name);
@@ -71,7 +71,7 @@ t.test('§5: all but GET /v1/status, and the proof that precedes a token, need t
   t.equal(document.components.securitySchemes.hubToken.scheme, 'bearer');
 });
 
-t.test('§7.1: every error has the status of the error table and is answered by some route', async (t) => {
+t.test('specification §7.1: every error has the status of the error table and is answered by some route', async (t) => {
   const reachable = new Set(routes.flatMap(([, route]) => errorCodesOf(route)));
   for (const code of Object.keys(hubErrors) as (keyof typeof hubErrors)[]) {
     // These two answer requests that no route took.
@@ -86,7 +86,7 @@ t.test('§7.1: every error has the status of the error table and is answered by 
   t.match(operationOf(hubRoutes.ensureAppServer).responses['400'].description, '`workspaceNotFound`', '400 or 404');
 });
 
-t.test('§6.1: every event kind is described with the keys of §2.6', async (t) => {
+t.test('specification §6.1: every event kind is described with the keys of specification §2.6', async (t) => {
   const { mapping } = document.components.schemas.HubEvent.discriminator;
   for (const [kind, { meaning }] of Object.entries(hubEventKinds)) {
     t.equal(mapping[kind], `#/components/schemas/Event.${kind}`);

@@ -1,4 +1,4 @@
-/** kill -9 of anything at any moment: the next start recovers, with no duplicate and no stranger killed (DESIGN §3). */
+/** kill -9 of anything at any moment: the next start recovers, with no duplicate and no stranger killed (design §3). */
 import { spawn } from 'node:child_process';
 import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

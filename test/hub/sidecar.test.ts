@@ -1,4 +1,4 @@
-/** A real third-party proxy as `apiProxy` sidecar: started first, ready-checked, killed, revived, stopped (§4.2 rule 1, DESIGN §5). */
+/** A real third-party proxy as `apiProxy` sidecar: started first, ready-checked, killed, revived, stopped (specification §4.2 rule 1, design §5). */
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';

@@ -1,6 +1,6 @@
 /**
  * A workspace in a world of chance: whatever may happen at a moment is offered as a step, and after every step the
- * promises of DESIGN §3 are checked (numbered as in the project's list of invariants).
+ * promises of design §3 are checked (numbered as in the project's list of invariants).
  */
 import type { AgentServerEmitted, SupervisionPolicy } from '../../machines/index.ts';
 import { type FakeProcess, failure, flush } from './harness.ts';

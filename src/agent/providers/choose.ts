@@ -18,7 +18,7 @@ const usualModel = 'gpt-4o-mini';
 
 /**
  * The provider that the settings ask for, loaded on first use. The demo provider serves only where neither endpoint nor
- * key is set: it never stands in for a provider that was configured (DESIGN §7).
+ * key is set: it never stands in for a provider that was configured (design §7).
  */
 export function providerSource(settings: ProviderSettings): () => Promise<ModelProvider> {
   let loading: Promise<ModelProvider> | undefined;

@@ -18,7 +18,7 @@ export interface DemoOptions {
 type Emit = (event: ModelEvent) => void;
 
 /**
- * The built-in provider (DESIGN §7): no network, no chance, no memory, the same answer to the same request. It follows the
+ * The built-in provider (design §7): no network, no chance, no memory, the same answer to the same request. It follows the
  * sentences of `demo/forms.ts`, calls the tools it is offered and reports what they said. Every answer says what it is.
  */
 export class DemoProvider implements ModelProvider {

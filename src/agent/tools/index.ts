@@ -1,5 +1,5 @@
 /**
- * The nine built-in tools (DESIGN §6): files, shell, web, sub-agents. Called by the runtime, which decides who may call
+ * The nine built-in tools (design §6): files, shell, web, sub-agents. Called by the runtime, which decides who may call
  * which and when. Never here: approvals being asked for, conversations, MCP, tools of clients.
  */
 import { homedir } from 'node:os';
@@ -44,7 +44,7 @@ export const imageReader = (settings: Pick<ToolSettings, 'blockedPaths' | 'home'
   createImageReader(rulesOf(settings));
 
 /**
- * All nine, in the order of DESIGN §6. Cheap: what costs anything is loaded or looked for when a tool is first used.
+ * All nine, in the order of design §6. Cheap: what costs anything is loaded or looked for when a tool is first used.
  * One set serves all threads.
  */
 export function createBuiltinTools(settings: ToolSettings): readonly Tool[] {

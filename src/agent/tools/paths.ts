@@ -1,5 +1,5 @@
 /**
- * Where a path that a model wrote really leads (DESIGN §5a). Nothing is opened by the name that was given, only by what
+ * Where a path that a model wrote really leads (design §5a). Nothing is opened by the name that was given, only by what
  * `resolveInWorkspace` made of it, and what was opened is compared with that once more (`files/handles.ts`), because a
  * symlink can be swapped in between. What cannot be told from a path: a hard link is as good a name of a file as any other.
  */

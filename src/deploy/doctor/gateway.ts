@@ -17,7 +17,7 @@ export interface GatewayAnswer {
   readonly location: string | undefined;
 }
 
-/** Clients send no SNI for an address (RFC 6066 §3). */
+/** Clients send no SNI for an address (RFC 6066, section 3). */
 const serverNameOf = (publicHost: string): string => (isIP(publicHost) === 0 ? publicHost : '');
 const hostHeaderOf = (publicHost: string): string => (isIP(publicHost) === 6 ? `[${publicHost}]` : publicHost);
 

@@ -44,7 +44,7 @@ const row = (id: string, title: string, needs: readonly Need[], run: Check['run'
   ...(timeoutMs !== undefined && { timeoutMs }),
 });
 
-/** Checks of every stack (specification §4.4; reference §4.2), in the order in which one is the reason for the next. */
+/** Checks of every stack (specification §4.4), in the order in which one is the reason for the next. */
 const always: readonly Row[] = [
   row('runtime.engine', 'Container engine', [], runtime.engine),
   row('runtime.compose', 'Composition tool', ['engine'], runtime.composition),

@@ -23,7 +23,7 @@ export interface TakenPort {
 }
 
 /**
- * Which of the ports are in use by others (reference §6.4). By three witnesses: the engine, whose published ports need not be
+ * Which of the ports are in use by others. By three witnesses: the engine, whose published ports need not be
  * sockets; the kernel's list; and the attempt to have the port, where we may.
  */
 export async function takenPorts(

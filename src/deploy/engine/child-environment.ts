@@ -1,4 +1,4 @@
-/** What an engine, a composition tool and git may need of the environment of their caller (reference §6.3). */
+/** What an engine, a composition tool and git may need of the environment of their caller. */
 const allowed = [
   'PATH',
   'HOME',

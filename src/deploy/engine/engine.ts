@@ -48,7 +48,7 @@ export function engineOf(found: FoundEngine, env: Environment): Engine {
 
 const secretsOf = ({ secrets = [] }: RunOptions, more: readonly string[]) => ({ secrets: [...secrets, ...more] });
 
-/** What is written out by `config` has the secrets in it (reference §6.3). */
+/** What is written out by `config` has the secrets in it. */
 function quietly(args: readonly string[]): readonly string[] {
   const isQuiet = args.some((word) => ['-q', '--quiet', '--no-interpolate', '--services'].includes(word));
   return args[0] !== 'config' || isQuiet ? args : ['config', '--quiet', ...args.slice(1)];

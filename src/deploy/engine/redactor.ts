@@ -20,8 +20,8 @@ const patterns: readonly RegExp[] = [
 
 /**
  * A function that replaces every one of `secrets` in a text, also as they look in base64 (at any place of what was encoded),
- * in a URL, in JSON and in a composition, and each line of one that has several; and besides whatever looks like a secret
- * (reference §4.2). To be given whole lines: half a secret is not recognised.
+ * in a URL, in JSON and in a composition, and each line of one that has several; and besides whatever looks like a
+ * secret. Pass whole lines: half a secret is not recognised.
  */
 export function redactorFor(secrets: readonly string[]): Redactor {
   const spellings = new Set(secrets.flatMap(spellingsOf));

@@ -5,7 +5,7 @@ import { failureOf, must, type OperationOptions, passedOn } from './operation.ts
 import type { Engine, RunResult } from './types.ts';
 
 export interface StartOptions extends OperationOptions {
-  /** Also those whose settings are the same: a mounted file may have been replaced (reference §4.2). */
+  /** Also those whose settings are the same: a mounted file may have been replaced. */
   readonly recreate: boolean;
 }
 

@@ -47,7 +47,7 @@ export const gatewayTimeouts: GatewayTimeouts = {
 };
 
 const [httpPort, httpsPort] = defaults.gatewayPorts;
-/** Of a request line and its headers (DESIGN §5). */
+/** Of a request line and its headers (design §5). */
 const headerKibibytes = 16;
 const mebibyte = 1024 * 1024;
 
@@ -66,7 +66,7 @@ const block = (header: string, ...entries: readonly Entry[]): Block => ({ header
 
 /**
  * The gateway's file with our mark (specification §2.9), for Caddy 2.6 and later; an address as host needs Caddy 2.11.
- * Exactly one request reaches the backend: POST of the webhook's path as it is written, of this host, by TLS (§4.4, gateway
+ * Exactly one request reaches the backend: POST of the webhook's path as it is written, of this host, by TLS (specification §4.4, gateway
  * rules 1 to 4). Port 80 validates certificates and sends this host to HTTPS. All else is 404.
  * @throws DeployError `invalidInput`, `hostRefused` for what must not get into the file.
  */

@@ -30,7 +30,7 @@ function classifyIpv6(text: string): HostVerdict {
   return { ok: true, host: { kind: 'ipv6', name, display: name, origin: `https://[${name}]` } };
 }
 
-/** The interface identifier of RFC 5214 §6.1: 00-00-5E-FE before an IPv4 address, with or without the universal bit. */
+/** The interface identifier of RFC 5214, section 6.1: 00-00-5E-FE before an IPv4 address, with or without the universal bit. */
 function isIsatap(groups: readonly number[]): boolean {
   return groups[5] === 0x5efe && (groups[4] === 0 || groups[4] === 0x0200);
 }

@@ -30,7 +30,7 @@ export interface RoutesOptions extends PageRoutesOptions {
   readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>;
 }
 
-/** `Last-Event-ID` of a reconnecting reader; the query parameter serves those that cannot send headers (DESIGN §4). */
+/** `Last-Event-ID` of a reconnecting reader; the query parameter serves those that cannot send headers (design §4). */
 function lastEventId(context: RequestContext<never>): string | undefined {
   return context.header('last-event-id') ?? context.query.get('lastEventId') ?? undefined;
 }
@@ -53,7 +53,7 @@ async function notification(options: RoutesOptions, context: RequestContext<Prin
   return json(200, { accepted: true });
 }
 
-/** Every route of the Hub API (specification §4.2, DESIGN §5). */
+/** Every route of the Hub API (specification §4.2, design §5). */
 export function bindRoutes(options: RoutesOptions): AnyRoute[] {
   const { registry } = options;
   const bind = binder(options.auth);

@@ -17,7 +17,7 @@ const Query = v.object({
   process: v.optional(v.picklist(['server', 'sidecar']), 'server'),
 });
 
-/** `GET /v1/appservers/logs`: the tail of a log as plain text, tokens removed (DESIGN §5). */
+/** `GET /v1/appservers/logs`: the tail of a log as plain text, tokens removed (design §5). */
 export function logRoute(bind: Bind, registry: Registry): AnyRoute {
   return bind(hubRoutes.readLogs, ({ query }) => {
     const parsed = v.safeParse(Query, Object.fromEntries(query));

@@ -6,11 +6,11 @@ export interface MarkdownPart {
 
 const isBlank = (line: string): boolean => /^[ \t\n]*$/.test(line);
 
-/** A row of `---` between pipes makes a table, and there a pipe ends whatever stands before it (GFM §4.10). */
+/** A row of `---` between pipes makes a table, and there a pipe ends whatever stands before it (GFM, section 4.10). */
 const tableRule = /^[\s>*+]*(?:\d{1,9}[.)] )?\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?$/;
 
 /**
- * Lines of prose, parted into code spans (CommonMark §6.1) and the rest. A span that goes on over lines, or whose back-ticks
+ * Lines of prose, parted into code spans (CommonMark, section 6.1) and the rest. A span that goes on over lines, or whose back-ticks
  * may have other partners than it seems, is prose, and so is all from there to the next empty line, where paragraphs end.
  */
 export function proseParts(lines: readonly string[]): MarkdownPart[] {
@@ -60,7 +60,7 @@ function partnersOf(runs: readonly string[]): (number | undefined)[] {
 }
 
 /**
- * A URL goes on to the next space, back-ticks and all (GFM §6.9): also past a `<` that will be spelled out, and past a comment
+ * A URL goes on to the next space, back-ticks and all (GFM, section 6.9): also past a `<` that will be spelled out, and past a comment
  * that will be taken out from between the URL and the back-tick.
  */
 const endsInUrl = (text: string): boolean => /:\/\/|www\.|mailto:|xmpp:|-->/i.test(text.split(/\s/).at(-1) ?? '');

@@ -25,7 +25,7 @@ const container = /^(?:[-+*>]|\d{1,9}[.)])(?:\s|$)|^>/;
 const activeInfo = /^\s*(?:suggestion|mermaid|geojson|topojson|stl|math)\b.*/is;
 
 /**
- * Parts a Markdown text into code and prose (CommonMark §4.5, §5.2, §6.1). Whatever is not surely code is prose, so that
+ * Parts a Markdown text into code and prose (CommonMark, sections 4.5, 5.2 and 6.1). Whatever is not surely code is prose, so that
  * nothing is overlooked that GitHub acts on. Joined, the parts are the text, except for fences: one that is never closed is
  * closed, one whose place cannot be told is none any more, and one that would be more than text, such as a suggestion that
  * nobody checked, becomes text.
@@ -113,7 +113,7 @@ function readProse(blocks: Blocks, line: string): MarkdownPart {
   return fence ? readFence(blocks, fence, before) : { isCode: false, text: line };
 }
 
-/** In columns: a tab goes on to the next fourth (CommonMark §2.2). */
+/** In columns: a tab goes on to the next fourth (CommonMark, section 2.2). */
 function indentOf(line: string): number {
   let column = 0;
   for (const char of line) {

@@ -60,7 +60,7 @@ export function filterOf<const N extends string>(
 export const pathValue = ({ params }: Pick<RequestContext, 'params'>, name: string): string =>
   (params[name] ?? '').slice(0, maxChars);
 
-/** The version that `If-Match` names (RFC 9110 §13.1.1). @throws HttpError 428, 412 */
+/** The version that `If-Match` names (RFC 9110, section 13.1.1). @throws HttpError 428, 412 */
 export function wantedVersion(context: Pick<RequestContext, 'header'>): number {
   const given = context.header('if-match');
   if (given === undefined) throw apiError('versionRequired', 'Say in If-Match which version you have looked at.');

@@ -1,5 +1,5 @@
 /**
- * Every route of the review backend as plain data (study §1.5): the server takes its paths from here and the OpenAPI document
+ * Every route of the review backend as plain data: the server takes its paths from here and the OpenAPI document
  * is made from it. Never here: a handler.
  */
 import type { Method } from '../../http/index.ts';

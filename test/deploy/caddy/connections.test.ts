@@ -93,7 +93,7 @@ for (const combination of combinations) {
     t.equal(deliveries.length, 2, 'none of these was passed on');
 
     const both = await send(['Content-Length: 4', 'Transfer-Encoding: chunked', close], `${chunked}${hidden}`);
-    t.strictSame(answersIn(both).slice(0, 1), ['202'], 'chunks win over a length (RFC 9112 §6.3)');
+    t.strictSame(answersIn(both).slice(0, 1), ['202'], 'chunks win over a length (RFC 9112, section 6.3)');
     t.match(deliveries.slice(2), [{ method: 'POST', target: defaults.webhookPath, sha256: sha256(body) }]);
     t.equal(deliveries.length, 3);
   });

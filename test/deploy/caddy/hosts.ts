@@ -17,5 +17,5 @@ export const hosts: Readonly<Record<Kind, PublicHost>> = {
 /** As it stands in URLs and `Host` headers. */
 export const authorityOf = ({ origin }: PublicHost): string => origin.slice('https://'.length);
 
-/** As a handshake names it: addresses are not named (RFC 6066 §3). */
+/** As a handshake names it: addresses are not named (RFC 6066, section 3). */
 export const serverNameOf = ({ kind, name }: PublicHost): string => (kind === 'dns' ? name : '');

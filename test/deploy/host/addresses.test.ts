@@ -104,7 +104,7 @@ t.test('an IPv4 address inside an IPv6 one is refused and named', async (t) => {
     ['64:ff9b::8.8.8.8', 'translatedIpv4', '8.8.8.8'],
     ['64:ff9b:1::192.168.0.1', 'translatedIpv4', '192.168.0.1'],
     ['2002:c0a8:101::1', 'sixToFour', '192.168.1.1'],
-    // The example of RFC 4380 §4: the client is 192.0.2.45.
+    // The example of RFC 4380, section 4: the client is 192.0.2.45.
     ['2001:0:4136:e378:8000:63bf:3fff:fdd2', 'teredo', '192.0.2.45'],
     ['2600::5efe:8.8.4.4', 'isatap', '8.8.4.4'],
     ['2600::200:5efe:808:404', 'isatap', '8.8.4.4'],

@@ -132,7 +132,7 @@ export function isInside(value: bigint, bits: 32 | 128, range: Range): boolean {
   return range.bits === bits && range.first <= value && value <= range.last;
 }
 
-/** RFC 5214 §6.1, on the last 64 bits. */
+/** RFC 5214, section 6.1, on the last 64 bits. */
 export function isIsatap(value: bigint, bits: 32 | 128): boolean {
   const identifier = (value >> 32n) & 0xffffffffn;
   return bits === 128 && (identifier === 0x00005efen || identifier === 0x02005efen);

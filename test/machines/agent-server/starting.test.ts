@@ -174,7 +174,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'starting.preparing done(prepare) [needsSidecar] → starting.proxying',
-    proves: 'The sidecar is started before the server that uses it (§4.2 rule 1).',
+    proves: 'The sidecar is started before the server that uses it (specification §4.2 rule 1).',
     given: (world) => world.ensure('keep'),
     when: (world) => world.prepared(),
     shows: (t, world) => {
@@ -243,7 +243,8 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'starting.proxying PROXY.EXITED [sidecarGaveUp] → exited',
-    proves: 'No server is ever started on a dead sidecar: the start fails and nothing is left (§4.2 rule 1).',
+    proves:
+      'No server is ever started on a dead sidecar: the start fails and nothing is left (specification §4.2 rule 1).',
     given: async (world) => {
       await to.proxying(world);
       await world.sidecar('spawned');

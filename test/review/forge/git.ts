@@ -157,7 +157,7 @@ function isAllowed(forge: Forge, request: IncomingMessage, repository: number | 
   }
 }
 
-/** Headers first, then a body of any length (RFC 3875 §6). */
+/** Headers first, then a body of any length (RFC 3875, section 6). */
 function passOn(output: NodeJS.ReadableStream, response: ServerResponse): void {
   let head: Buffer | undefined = Buffer.alloc(0);
   output.on('data', (chunk: Buffer) => {

@@ -228,7 +228,7 @@ class Attempt {
 
 const isReset = ({ code }: NodeJS.ErrnoException): boolean => code === 'ECONNRESET' || code === 'EPIPE';
 
-/** Whether an end is distinguishable from a broken connection (RFC 9112 §6.3). */
+/** Whether an end is distinguishable from a broken connection (RFC 9112, section 6.3). */
 const isMarked = ({ headers }: IncomingMessage): boolean =>
   /chunked/i.test(headers['transfer-encoding'] ?? '') || headers['content-length'] !== undefined;
 

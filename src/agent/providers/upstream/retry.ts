@@ -31,7 +31,7 @@ export function pauseBefore(attempt: number, asked: number | undefined, clock: R
   return asked > defaults.upstream.retryAfterCapMs ? undefined : asked;
 }
 
-/** `Retry-After` in seconds or as a date (RFC 9110 §10.2.3), and the exacter `retry-after-ms` of some upstreams, in milliseconds. */
+/** `Retry-After` in seconds or as a date (RFC 9110, section 10.2.3), and the exacter `retry-after-ms` of some upstreams, in milliseconds. */
 export function retryAfterMs(headers: IncomingHttpHeaders, now: number): number | undefined {
   const exact = milliseconds(headers['retry-after-ms'], 1);
   if (exact !== undefined) return exact;

@@ -39,7 +39,7 @@ interface ExecArguments {
 const maxCommandBytes = 131_071;
 const commandWords = `a shell command without NUL characters, at most ${maxCommandBytes} bytes`;
 
-/** `Exec`: one shell command, from its start to the end of all that it started (reference: chat API and agent §5.4). */
+/** `Exec`: one shell command, from its start to the end of all that it started. */
 export function createExec(settings: ExecSettings): Tool {
   const { maxTimeoutMs } = settings;
   const timeoutMs = Math.min(settings.timeoutMs, maxTimeoutMs);

@@ -38,7 +38,7 @@ export async function follow(
   throw new WebError(`more than ${maxRedirects} redirects`);
 }
 
-/** RFC 9110 §15.4. */
+/** RFC 9110, section 15.4. */
 const isRedirect = (status: number): boolean => [301, 302, 303, 307, 308].includes(status);
 
 const notApproved = (from: URL, to: URL): WebError =>

@@ -118,7 +118,7 @@ class Cut {
   }
 }
 
-/** Undoes `Content-Encoding` (RFC 9110 §8.4); undefined: nothing to undo. What we cut off ourselves is no error to it. */
+/** Undoes `Content-Encoding` (RFC 9110, section 8.4); undefined: nothing to undo. What we cut off ourselves is no error to it. */
 function decoderOf({ headers }: IncomingMessage): Transform | undefined {
   const encoding = (headers['content-encoding'] ?? 'identity').trim().toLowerCase();
   switch (encoding) {

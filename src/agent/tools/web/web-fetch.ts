@@ -23,7 +23,7 @@ const minChars = 500;
 const modes = ['markdown', 'text', 'raw'] as const;
 export type ExtractMode = (typeof modes)[number];
 
-/** `WebFetch`: one GET of a public page (reference: chat API and agent §5.7). */
+/** `WebFetch`: one GET of a public page. */
 export function createWebFetch(settings: WebFetchSettings): Tool {
   const { maxChars } = settings;
   return defineTool({

@@ -19,7 +19,7 @@ const mostResults = 10;
 const usualResults = 5;
 const queryWords = 'what to search for, at most 1000 characters';
 
-/** `WebSearch`: asks the provider that the user configured, and nobody else (reference: chat API and agent §5.7). */
+/** `WebSearch`: asks the provider that the user configured, and nobody else. */
 export function createWebSearch(settings: WebSearchSettings): Tool {
   const countWords = `a number from 1 to ${mostResults}`;
   return defineTool({
