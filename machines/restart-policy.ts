@@ -2,6 +2,7 @@
  * Restart accounting, apart from any machine: pure functions over numbers, in the manner of OTP's `add_restart`.
  * Times are milliseconds of one monotonic clock; where they come from is the caller's business.
  */
+import { exponentialBackoffMs, jitters } from '../src/lib/browser.ts';
 
 /** When and how often a process that ended by itself is started again. */
 export interface RestartPolicy {
@@ -46,9 +47,8 @@ export function backoffDelay(
   policy: Pick<RestartPolicy, 'backoffBaseMs' | 'backoffCapMs'>,
   random: number,
 ): number {
-  const doublings = Math.min(attempt - 1, 30);
-  const ceiling = Math.min(policy.backoffCapMs, policy.backoffBaseMs * 2 ** doublings);
-  return Math.round(ceiling * (0.5 + random / 2));
+  const { backoffBaseMs: firstMs, backoffCapMs: capMs } = policy;
+  return Math.round(exponentialBackoffMs(attempt - 1, { firstMs, capMs, jitter: jitters.upperHalf }, random));
 }
 
 /** One step of mulberry32: a seed in, a number in [0, 1) and the next seed out. Keeps chance out of the machines. */

@@ -12,7 +12,7 @@ const lower = ['http', 'events', 'config', 'log', 'protocol', 'machines', 'lib']
 
 /** What each room may import besides itself. */
 const allowed: Readonly<Record<string, readonly string[]>> = {
-  machines: [],
+  machines: ['lib'],
   lib: [],
   protocol: ['machines'],
   http: ['protocol', 'machines', 'lib'],
@@ -60,7 +60,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     ...lower,
   ],
   // The browser page: bundled on its own, speaks HTTP to the Hub.
-  ui: ['protocol', 'inspect'],
+  ui: ['protocol', 'inspect', 'lib'],
 };
 
 /**
@@ -126,11 +126,12 @@ function roomOf(path: string): string | undefined {
   return first === 'src' ? second : undefined;
 }
 
-/** The only files of a room that others may name. The page gets faces without Node and without validators in them. */
+/** The only files of a room that others may name. The page and the machines get faces without Node in them. */
 function facesOf(room: string, importer: string): string[] {
   if (room === 'machines') return [join('machines', 'index.ts')];
   const browser = join('src', room, 'browser.ts');
   if (importer === 'ui' && room === 'inspect') return [browser];
+  if (room === 'lib' && (importer === 'ui' || importer === 'machines')) return [browser];
   const index = join('src', room, 'index.ts');
   return importer === 'ui' ? [index, browser] : [index];
 }

@@ -1,3 +1,4 @@
+import { exponentialBackoffMs, jitters } from '../lib/index.ts';
 import { defaults } from '../protocol/index.ts';
 import { HubInvalidResponseError, HubRequestError, HubUnavailableError } from './errors.ts';
 import { callHub, type HubAddress } from './http.ts';
@@ -20,13 +21,21 @@ export interface StreamOptions {
   readonly isLast?: (message: SseMessage) => boolean;
 }
 
-const maxDelayMs = 30_000;
-/** A stream that has been silent for three heartbeats is dead, whatever the socket says. */
+/** Longest full pause before a reconnection. */
+const maxPauseMs = 30_000;
+/** A stream silent for three heartbeats is dead, whatever the state of its socket. */
 const silenceMs = 3 * defaults.sse.heartbeatMs;
 
-/** Full jitter over the upper half: many clients of a Hub that restarts do not come back in one moment. */
+/**
+ * Returns the pause before a reconnection, in milliseconds: doubled with each failure up to 30 s, jittered over its upper
+ * half, so that the clients of a Hub that restarts do not return together.
+ *
+ * @param base pause after the first failure, in milliseconds
+ * @param failures failures in a row before this one, from 0
+ * @example setTimeout(reconnect, backoffMs(2_000, failures))
+ */
 export const backoffMs = (base: number, failures: number, random = Math.random()): number =>
-  Math.min(maxDelayMs, base * 2 ** Math.min(failures, 16)) * (0.5 + random / 2);
+  exponentialBackoffMs(failures, { firstMs: base, capMs: maxPauseMs, jitter: jitters.upperHalf }, random);
 
 function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {

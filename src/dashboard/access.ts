@@ -1,9 +1,11 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { type Authenticate, bearerToken, HttpError, keyIdOf, type ProvableToken, sameSecret } from '../http/index.ts';
+import { type Backoff, exponentialBackoffMs, jitters } from '../lib/index.ts';
 import { type AuthMethods, defaults, type LoginInput, type LoginResult } from '../protocol/index.ts';
 import type { DashboardTokens } from '../supervise/index.ts';
 
 const { loginTtlMs, logins, loginFailures, loginPauseMs, loginPauseMaxMs } = defaults.dashboard;
+const loginBackoff: Backoff = { firstMs: loginPauseMs, capMs: loginPauseMaxMs, jitter: jitters.none };
 
 /** How somebody got in; for the log. */
 export type Caller = 'nobody' | 'token' | 'login';
@@ -88,8 +90,8 @@ export class Access {
     );
     if (!isRight) {
       this.#failures += 1;
-      const doublings = this.#failures - loginFailures;
-      if (doublings >= 0) this.#pausedUntil = this.#now() + Math.min(loginPauseMs * 2 ** doublings, loginPauseMaxMs);
+      const failuresBeyond = this.#failures - loginFailures;
+      if (failuresBeyond >= 0) this.#pausedUntil = this.#now() + exponentialBackoffMs(failuresBeyond, loginBackoff, 0);
       throw unauthorized('The name or the password is wrong.', true);
     }
     this.#failures = 0;

@@ -1,7 +1,9 @@
 /**
- * Leaf functions that several rooms need and that know nothing of the product: reading and writing files safely, making text safe to show. Every room
- * may import it. Never here: settings, processes, HTTP, anything with a state.
+ * Leaf functions that several rooms need and that know nothing of the product: reading and writing files safely, making
+ * text safe to show, back-off. Every room may import it; the page and `machines` through `browser.ts`,
+ * which needs no Node. Never here: settings, processes, HTTP.
  */
+export { type Backoff, exponentialBackoffMs, type Jitter, jitters } from './backoff.ts';
 export {
   type BoundedReadOptions,
   type FileRefusal,

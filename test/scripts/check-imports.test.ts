@@ -33,6 +33,9 @@ t.test('rooms import downwards, through the front door', async (t) => {
   t.match(problem('src/cli/main.ts', '../hub/main.ts'), 'entered through src/hub/index.ts');
   t.match(problem('src/http/core.ts', '../protocol/defaults.ts'), 'entered through src/protocol/index.ts');
   t.match(problem('machines/hub.ts', '../src/protocol/index.ts'), 'machines must not import protocol');
+  t.equal(problem('machines/hub.ts', '../src/lib/browser.ts'), undefined, 'pure functions');
+  t.match(problem('machines/hub.ts', '../src/lib/index.ts'), 'entered through src/lib/browser.ts');
+  t.match(problem('src/ui/app/stream.ts', '../../lib/index.ts'), 'entered through src/lib/browser.ts');
   t.match(problem('src/protocol/hub.ts', '../../machines/index.ts'), 'only types of machines');
   t.equal(problem('src/protocol/hub.ts', '../../machines/index.ts', true), undefined);
   t.match(problem('src/attic/x.ts', '../log/index.ts'), 'not in the table');

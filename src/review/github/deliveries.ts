@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { type Backoff, exponentialBackoffMs, jitters } from '../../lib/index.ts';
 import { type DeliveryAnswer, DeliveryList } from './answers.ts';
 import { type GitHubClient, parseAnswer } from './client.ts';
 import { SourceError } from './errors.ts';
@@ -69,7 +70,8 @@ function sort(
   }
 }
 
-const firstPauseMs = 60_000;
+/** GitHub needs some time to attempt a delivery again; each attempt follows after a longer pause. */
+const redelivery: Backoff = { firstMs: 60_000, jitter: jitters.none };
 
 /**
  * One look for deliveries that were missed: asks GitHub to send them again, a few at a time, each a few times with growing
@@ -101,7 +103,10 @@ export async function reconcileDeliveries(
     if (before.count === limits.redeliveryAttempts) giveUp(delivery);
     else if (before.nextAt > now || redelivered.length >= limits.redeliveries) waiting += 1;
     else if (await redeliver(client, delivery.id)) {
-      attempts[delivery.guid] = { count: before.count + 1, nextAt: now + firstPauseMs * 2 ** before.count };
+      attempts[delivery.guid] = {
+        count: before.count + 1,
+        nextAt: now + exponentialBackoffMs(before.count, redelivery, 0),
+      };
       redelivered.push(delivery);
     } else giveUp(delivery);
   }

@@ -6,6 +6,7 @@ import {
   type ReviewRunKey,
   reviewRunMachine,
 } from '../../../machines/index.ts';
+import { exponentialBackoffMs, jitters } from '../../lib/index.ts';
 import { LeaseLostError, type StoredRun } from '../store/index.ts';
 import { draft } from './draft.ts';
 import { releaseWorktree } from './finish.ts';
@@ -92,7 +93,7 @@ async function giveBack(session: RunSession, failure: ReviewFailure | null): Pro
   await session.giveBack(failure, pauseOf(session, failure));
 }
 
-/** The pause before the next attempt. @param failure null: the writes are waited for */
+/** Returns the pause before the next attempt, in milliseconds. @param failure null: the run waits for its writes */
 export function pauseOf(
   { context, run }: Pick<RunSession, 'context' | 'run'>,
   failure: Pick<ReviewFailure, 'retryAfterMs' | 'isOutage'> | null,
@@ -100,9 +101,10 @@ export function pauseOf(
   if (!failure) return context.times.writesPauseMs;
   const { RetryBackoffSeconds, MaxRetryBackoffSeconds, MaxRunAttempts } = context.settings().AgentServer;
   const isLate = failure.isOutage === true && run.attempt >= MaxRunAttempts;
-  const wanted = isLate ? MaxRetryBackoffSeconds : RetryBackoffSeconds * 2 ** (run.attempt - 1);
-  const doubled = Math.min(wanted, MaxRetryBackoffSeconds);
-  return Math.max(doubled * 1_000, failure.retryAfterMs ?? 0);
+  const capMs = MaxRetryBackoffSeconds * 1_000;
+  const firstMs = isLate ? capMs : RetryBackoffSeconds * 1_000;
+  const pauseMs = exponentialBackoffMs(run.attempt - 1, { firstMs, capMs, jitter: jitters.none }, 0);
+  return Math.max(pauseMs, failure.retryAfterMs ?? 0);
 }
 
 /** Renews the lease and looks at the clock, again and again. @returns what ends it */

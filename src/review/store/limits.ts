@@ -1,3 +1,5 @@
+import { jitters } from '../../lib/index.ts';
+
 /** Limits and times of the store, in one place. Milliseconds, unless it says otherwise. */
 export const limits = {
   /** Rows of one page of a list. */
@@ -12,8 +14,8 @@ export const limits = {
   notifyMs: 20,
   /** Times a transaction is tried again that has certainly not been committed. */
   retries: 4,
-  /** Before the first of them; doubled with each, with some chance in it. */
-  retryMs: 25,
+  /** Pause before each of them. */
+  retryBackoff: { firstMs: 25, jitter: jitters.halfAround },
   /** Jobs that are completed by one statement. */
   completions: 50,
   sqlite: {
@@ -36,7 +38,7 @@ export const limits = {
     idleInTransactionMs: 30_000,
     /** An unused connection is closed after this time. */
     idleMs: 60_000,
-    /** Between two attempts to listen again, at most. */
-    relistenMs: 5_000,
+    /** Pause before each attempt to listen again. */
+    relisten: { firstMs: 100, capMs: 5_000, jitter: jitters.upperHalf },
   },
 } as const;

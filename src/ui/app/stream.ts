@@ -1,3 +1,4 @@
+import { type Backoff, exponentialBackoffMs, jitters } from '../../lib/browser.ts';
 import { ApiError } from './api.ts';
 
 /** One record of a server-sent event stream. */
@@ -39,8 +40,8 @@ export interface StreamOptions {
 
 /** Silence (the server sends a heartbeat every 15 s) after which a connection is taken for dead. */
 const silenceMs = 40_000;
-const firstPauseMs = 300;
-const longestPauseMs = 5_000;
+/** Pauses before a reconnection; spread, so that many tabs do not reconnect together. */
+const reconnection: Backoff = { firstMs: 300, capMs: 5_000, jitter: jitters.quarterAround };
 
 /** Answers after which it makes no sense to try again. */
 const verdicts: Readonly<Record<number, Connection>> = {
@@ -75,7 +76,7 @@ export async function readStream(options: StreamOptions): Promise<void> {
         return;
       }
       attempt += 1;
-      const wait = pauseBefore(attempt);
+      const wait = exponentialBackoffMs(attempt - 1, reconnection, Math.random());
       const message = error instanceof Error ? error.message : String(error);
       options.onConnection({
         state: 'reconnecting',
@@ -88,10 +89,6 @@ export async function readStream(options: StreamOptions): Promise<void> {
     }
   }
 }
-
-/** Doubles up to the longest; spread, so that many tabs do not all come back at once. */
-const pauseBefore = (attempt: number): number =>
-  Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(attempt - 1, 5)) * (0.75 + Math.random() / 2);
 
 class Verdict extends Error {
   readonly connection: Connection;

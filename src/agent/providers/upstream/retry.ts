@@ -1,6 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { exponentialBackoffMs, jitters } from '../../../lib/index.ts';
 import { defaults } from '../../../protocol/index.ts';
+
+const { backoffBaseMs: firstMs, backoffCapMs: capMs, retryAfterCapMs } = defaults.upstream;
 
 /** Time and chance, so that tests can have their own. */
 export interface RetryClock {
@@ -19,16 +22,13 @@ export const systemClock: RetryClock = {
 };
 
 /**
- * How long to wait before try number `attempt` + 1 (`attempt` counts from 0), in milliseconds: what the upstream asked for,
- * else a random part of a bound that doubles ("full jitter"). Undefined: it asked for longer than anybody would wait.
+ * Returns the pause before retry `attempt` + 1 (`attempt` counts from 0), in milliseconds: the pause the upstream asked
+ * for, else back-off with full jitter. Undefined: the upstream asked for more than `retryAfterCapMs`.
  */
 export function pauseBefore(attempt: number, asked: number | undefined, clock: RetryClock): number | undefined {
-  if (asked === undefined) {
-    return Math.floor(
-      clock.random() * Math.min(defaults.upstream.backoffCapMs, defaults.upstream.backoffBaseMs * 2 ** attempt),
-    );
-  }
-  return asked > defaults.upstream.retryAfterCapMs ? undefined : asked;
+  if (asked === undefined)
+    return Math.floor(exponentialBackoffMs(attempt, { firstMs, capMs, jitter: jitters.full }, clock.random()));
+  return asked > retryAfterCapMs ? undefined : asked;
 }
 
 /** `Retry-After` in seconds or as a date (RFC 9110, section 10.2.3), and the exacter `retry-after-ms` of some upstreams, in milliseconds. */

@@ -1,4 +1,5 @@
 import type { Client, ClientConfig } from 'pg';
+import { exponentialBackoffMs } from '../../../lib/index.ts';
 import type { Logger } from '../../../log/index.ts';
 import { limits } from '../limits.ts';
 
@@ -67,8 +68,8 @@ export class Listener {
     const { logger } = this.#options;
     if (this.#failures === 1)
       logger.warn('The connection that listens to PostgreSQL was lost; polling goes on', { error: error?.message });
-    const delay = Math.min(100 * 2 ** (this.#failures - 1), limits.postgres.relistenMs);
-    this.#retry = setTimeout(() => void this.start(), delay * (0.5 + Math.random() / 2)).unref();
+    const delay = exponentialBackoffMs(this.#failures - 1, limits.postgres.relisten, Math.random());
+    this.#retry = setTimeout(() => void this.start(), delay).unref();
   }
 }
 

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Kysely, PostgresDialect, sql } from 'kysely';
 import type { ClientConfig, Pool, PoolConfig } from 'pg';
+import { exponentialBackoffMs } from '../../../lib/index.ts';
 import type { Logger } from '../../../log/index.ts';
 import type { Database, Rows } from '../database.ts';
 import { ReviewStoreError, storeClosed } from '../errors.ts';
@@ -185,7 +186,7 @@ class PostgresDatabase implements Database {
         const told = postgresError(error);
         const isUnreachable = told instanceof ReviewStoreError && told.code === 'databaseUnavailable';
         if (left === 0 || !(isRolledBack(error) || (isUnreachable && !mayBeCommitted))) throw told;
-        await pause(limits.retryMs * 2 ** (limits.retries - left) * (0.5 + Math.random()));
+        await pause(exponentialBackoffMs(limits.retries - left, limits.retryBackoff, Math.random()));
       }
     }
   }
