@@ -10,7 +10,7 @@
  * 4. A sidecar that has served is restarted after a back-off until it fails too often; its server runs on meanwhile.
  * 5. A stop sends SIGTERM, then SIGKILL, and is reported when the process group is empty.
  */
-import { assign, fromCallback, fromPromise, sendParent, sendTo, setup, spawnChild, stopChild } from 'xstate';
+import { assertEvent, assign, fromCallback, fromPromise, sendParent, setup, spawnChild, stopChild } from 'xstate';
 import {
   type Failure,
   failureOf,
@@ -19,15 +19,25 @@ import {
   type ProcessEvent,
   type ProcessInput,
 } from './process-events.ts';
-import { addFailure, backoffDelay, exceedsFailureLimit, nextRandom, type RestartPolicy } from './restart-policy.ts';
+import {
+  isThisIncarnation,
+  killStates,
+  type ProbedContext,
+  type ProbedPolicy,
+  probedActions,
+  probedDelays,
+  probedGuards,
+  restartStates,
+  supervisedActions,
+  supervisedDelays,
+  supervisedGuards,
+  terminateStates,
+} from './supervised-process.ts';
 
-/** Incarnations of a sidecar are counted apart from those of its server. */
-export interface ApiProxyPolicy extends RestartPolicy {
+/** The policy of a sidecar. Incarnations of a sidecar are counted apart from those of its server. */
+export interface ApiProxyPolicy extends ProbedPolicy {
+  /** How long a sidecar may take to become ready. */
   readonly proxyDeadlineMs: number;
-  readonly livenessFailures: number;
-  readonly unhealthyGraceMs: number;
-  readonly gracefulStopMs: number;
-  readonly killVerifyMs: number;
 }
 
 export interface ApiProxyInput {
@@ -41,25 +51,19 @@ export interface ApiProxyInput {
   readonly sidecar: number;
 }
 
-export interface ApiProxyContext {
+export interface ApiProxyContext extends ProbedContext {
+  readonly policy: ApiProxyPolicy;
   readonly workspacePath: string;
   readonly sidecar: number;
-  readonly policy: ApiProxyPolicy;
-  readonly seed: number;
   readonly adopt: boolean;
-  readonly incarnation: number;
+  readonly delayMs: number;
   readonly hasProcess: boolean;
   readonly pid: number | null;
   readonly exitCode: number | null;
   readonly signal: string | null;
   readonly lastError: string | null;
-  readonly failures: readonly number[];
-  readonly attempt: number;
-  readonly delayMs: number;
   /** It has been ready before: from then on an exit is followed by a restart. */
   readonly hasServed: boolean;
-  readonly runningSince: number | null;
-  readonly probeFailures: number;
   /** A start was requested while the process was still ending. */
   readonly startFollows: boolean;
 }
@@ -107,6 +111,8 @@ function actorInput({ workspacePath, incarnation, sidecar }: ApiProxyContext): S
   return { workspacePath, incarnation, sidecar };
 }
 
+const afterExit = restartStates({ start: '#api-proxy.starting', noRestart: 'resting', tooManyFailures: 'givenUp' });
+
 export const apiProxyMachine = setup({
   types: {
     input: {} as ApiProxyInput,
@@ -119,25 +125,20 @@ export const apiProxyMachine = setup({
     liveness: fromCallback<{ readonly type: string }, SidecarActorInput>(() => {}),
   },
   delays: {
+    ...supervisedDelays,
+    ...probedDelays,
     proxyDeadline: ({ context }) => context.policy.proxyDeadlineMs,
-    backoff: ({ context }) => context.delayMs,
-    unhealthyGrace: ({ context }) => context.policy.unhealthyGraceMs,
-    gracefulStop: ({ context }) => context.policy.gracefulStopMs,
-    killVerify: ({ context }) => context.policy.killVerifyMs,
   },
   guards: {
-    isThisIncarnation: ({ context, event }) => 'incarnation' in event && event.incarnation === context.incarnation,
-    reachesFailureThreshold: ({ context, event }) =>
-      event.type === 'PROBE.FAILED' &&
-      event.incarnation === context.incarnation &&
-      context.probeFailures + 1 >= context.policy.livenessFailures,
-    startFollows: ({ context, event }) =>
-      'incarnation' in event && event.incarnation === context.incarnation && context.startFollows,
+    ...supervisedGuards,
+    ...probedGuards,
+    startFollows: ({ context, event }) => isThisIncarnation({ context, event }) && context.startFollows,
     mayRestart: ({ context }) => context.policy.restart !== 'never',
     mustNotRestart: ({ context }) => !context.hasServed || context.policy.restart === 'never',
-    exceedsFailureLimit: ({ context }) => exceedsFailureLimit(context.failures, context.policy),
   },
   actions: {
+    ...supervisedActions<ApiProxyContext, ApiProxyEvent>('process'),
+    ...probedActions<ApiProxyContext, ApiProxyEvent>(),
     beginIncarnation: assign(({ context }) => ({
       incarnation: context.incarnation + 1,
       hasProcess: true,
@@ -160,29 +161,19 @@ export const apiProxyMachine = setup({
     }),
     clearAdoption: assign({ adopt: false }),
     releaseProcess: stopChild('process'),
-    terminateProcess: sendTo('process', { type: 'TERMINATE' }),
-    killProcess: sendTo('process', { type: 'KILL' }),
-    recordPid: assign(({ event }) => (event.type === 'PROCESS.SPAWNED' ? { pid: event.pid } : {})),
-    recordExit: assign(({ context, event }) => {
-      if (event.type !== 'PROCESS.EXITED') return {};
-      const how = event.signal ?? (event.exitCode === null ? 'unseen' : `code ${event.exitCode}`);
-      return {
-        hasProcess: false,
-        exitCode: event.exitCode,
-        signal: event.signal,
-        lastError: context.lastError ?? `The sidecar exited (${how}).`,
-      };
+    recordPid: assign(({ event }) => {
+      assertEvent(event, 'PROCESS.SPAWNED');
+      return { pid: event.pid };
     }),
-    recordSpawnFailure: assign(({ event }) =>
-      event.type === 'PROCESS.REFUSED' ? { hasProcess: false, lastError: event.error, hasServed: false } : {},
-    ),
-    recordFailureTime: assign(({ context, event }) => {
-      if (!('at' in event)) return {};
-      const ranLong = context.runningSince !== null && event.at - context.runningSince >= context.policy.stableAfterMs;
-      return {
-        failures: addFailure(context.failures, event.at, context.policy.withinMs),
-        ...(ranLong && { attempt: 0 }),
-      };
+    recordExit: assign(({ context, event }) => {
+      assertEvent(event, 'PROCESS.EXITED');
+      const { exitCode, signal } = event;
+      const how = signal ?? (exitCode === null ? 'unseen' : `code ${exitCode}`);
+      return { hasProcess: false, exitCode, signal, lastError: context.lastError ?? `The sidecar exited (${how}).` };
+    }),
+    recordSpawnFailure: assign(({ event }) => {
+      assertEvent(event, 'PROCESS.REFUSED');
+      return { hasProcess: false, lastError: event.error, hasServed: false };
     }),
     recordFailure: assign((_, failure: Failure) => ({ lastError: failure.message })),
     recordStartTimeout: assign(({ context }) => ({
@@ -192,22 +183,13 @@ export const apiProxyMachine = setup({
       lastError: `Sidecar process ${context.pid ?? '?'} did not end after SIGKILL; still waiting for it.`,
     })),
     recordReadiness: assign((_, ready: { readonly at: number }) => ({ hasServed: true, runningSince: ready.at })),
-    recordUnhealthy: assign(({ context, event }) =>
-      event.type === 'PROBE.FAILED'
-        ? { probeFailures: context.probeFailures + 1, lastError: `The sidecar does not answer: ${event.error}.` }
-        : {},
-    ),
+    recordUnhealthy: assign(({ context, event }) => {
+      assertEvent(event, 'PROBE.FAILED');
+      return { probeFailures: context.probeFailures + 1, lastError: `The sidecar does not answer: ${event.error}.` };
+    }),
     recordRecovery: assign({ probeFailures: 0, lastError: null }),
-    countProbeFailure: assign(({ context }) => ({ probeFailures: context.probeFailures + 1 })),
-    resetProbeFailures: assign({ probeFailures: 0 }),
     requestStart: assign({ startFollows: true, failures: [], attempt: 0 }),
     clearProcess: assign({ pid: null, exitCode: null, signal: null }),
-    planRestart: assign(({ context }) => {
-      const { random, seed } = nextRandom(context.seed);
-      const attempt = context.attempt + 1;
-      return { seed, attempt, delayMs: backoffDelay(attempt, context.policy, random) };
-    }),
-    resetForManualStart: assign({ failures: [], attempt: 0 }),
     notifyRunning: sendParent(({ context }) => ({ type: 'PROXY.RUNNING', pid: context.pid ?? 0 })),
     notifyUnhealthy: sendParent(({ context }) => ({
       type: 'PROXY.UNHEALTHY',
@@ -257,7 +239,7 @@ export const apiProxyMachine = setup({
   initial: 'starting',
   states: {
     starting: {
-      description: 'Spawned or adopted, not known to answer yet.',
+      description: 'Spawned or adopted; not ready yet.',
       entry: ['beginIncarnation', 'spawnProcess'],
       initial: 'spawning',
       after: {
@@ -278,13 +260,13 @@ export const apiProxyMachine = setup({
       },
       states: {
         spawning: {
-          description: 'The operating system has been asked for the process.',
+          description: 'Spawn requested; waiting for the operating system.',
           on: {
             'PROCESS.SPAWNED': { guard: 'isThisIncarnation', target: 'probing', actions: 'recordPid' },
           },
         },
         probing: {
-          description: 'Ready when its model list answers with the key.',
+          description: 'The process runs; waiting until its model list answers with the key.',
           invoke: {
             id: 'readiness',
             src: 'readiness',
@@ -300,16 +282,9 @@ export const apiProxyMachine = setup({
           },
         },
         aborting: {
-          description: 'It will not become ready; it is killed first.',
+          description: 'The start has failed; the process must end before anything else happens.',
           initial: 'killing',
-          states: {
-            killing: {
-              description: 'SIGKILL to the group; waiting until it is verified empty.',
-              entry: 'killProcess',
-              after: { killVerify: { target: 'stuck', actions: 'recordKillTimeout' } },
-            },
-            stuck: { description: 'Even SIGKILL has not ended it.' },
-          },
+          states: killStates,
         },
       },
     },
@@ -332,7 +307,8 @@ export const apiProxyMachine = setup({
       },
     },
     unhealthy: {
-      description: 'Alive but not answering. It may recover; after the grace period it is restarted.',
+      description:
+        'Alive but not answering. One passed probe makes it running again; after the grace period it is restarted.',
       entry: 'notifyUnhealthy',
       invoke: { id: 'liveness', src: 'liveness', input: ({ context }) => actorInput(context) },
       after: { unhealthyGrace: { guard: 'mayRestart', target: 'ending' } },
@@ -372,22 +348,10 @@ export const apiProxyMachine = setup({
           },
         ],
       },
-      states: {
-        terminating: {
-          description: 'SIGTERM was sent to the group.',
-          entry: 'terminateProcess',
-          after: { gracefulStop: { target: 'killing' } },
-        },
-        killing: {
-          description: 'SIGKILL was sent to the group.',
-          entry: 'killProcess',
-          after: { killVerify: { target: 'stuck', actions: 'recordKillTimeout' } },
-        },
-        stuck: { description: 'The process survived SIGKILL.' },
-      },
+      states: terminateStates,
     },
     stopping: {
-      description: 'On the way down: politely, then by force.',
+      description: 'Ending on request: SIGTERM, then SIGKILL.',
       initial: 'terminating',
       on: {
         'PROCESS.EXITED': { guard: 'isThisIncarnation', target: 'stopped', actions: ['recordExit', 'releaseProcess'] },
@@ -397,52 +361,32 @@ export const apiProxyMachine = setup({
           actions: ['recordSpawnFailure', 'releaseProcess'],
         },
       },
-      states: {
-        terminating: {
-          description: 'SIGTERM was sent to the group.',
-          entry: 'terminateProcess',
-          after: { gracefulStop: { target: 'killing' } },
-        },
-        killing: {
-          description: 'SIGKILL was sent to the group.',
-          entry: 'killProcess',
-          after: { killVerify: { target: 'stuck', actions: 'recordKillTimeout' } },
-        },
-        stuck: { description: 'Even SIGKILL has not ended it.' },
-      },
+      states: terminateStates,
     },
     stopped: {
-      description: 'Gone, as asked.',
+      description: 'Stopped on request.',
       entry: 'notifyStopped',
       on: { 'PROXY.START': { target: 'starting', actions: 'resetForManualStart' } },
     },
     exited: {
-      description: 'It ended by itself, or could not be started.',
+      description: 'It ended without a stop request, or could not be started.',
       initial: 'deciding',
       on: {
         'PROXY.START': { target: 'starting', actions: 'resetForManualStart' },
         'PROXY.STOP': { target: 'stopped', actions: 'clearProcess' },
       },
       states: {
-        deciding: {
-          description: 'Restart, rest, or give up?',
-          always: [
-            { guard: 'mustNotRestart', target: 'resting' },
-            { guard: 'exceedsFailureLimit', target: 'givenUp' },
-            { target: 'backingOff' },
-          ],
-        },
+        ...afterExit,
         backingOff: {
-          description: 'A restart is due after a pause that doubles with every failure.',
+          ...afterExit.backingOff,
           entry: ['planRestart', { type: 'notifyExited', params: { final: false } }],
-          after: { backoff: { target: '#api-proxy.starting' } },
         },
         resting: {
-          description: 'It never became ready, or the policy forbids a restart.',
+          description: 'No automatic restart: it never became ready, or the policy forbids it.',
           entry: { type: 'notifyExited', params: { final: true } },
         },
         givenUp: {
-          description: 'Too many failures in too short a time.',
+          description: 'No automatic restart: too many failures within the window.',
           entry: { type: 'notifyExited', params: { final: true } },
         },
       },

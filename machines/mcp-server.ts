@@ -1,22 +1,30 @@
 /**
- * One server of the Model Context Protocol that gives tools to the agent: a process that speaks on its pipes, or a place on
- * the network. It is revived under the same restart policy as an agent server.
+ * One server of the Model Context Protocol, which offers tools to the agent: a process that speaks on its pipes, or an
+ * address on the network. It is restarted under the same policy as an agent server.
  *
  * Detailed operation
- * 1. A server that is not enabled rests in `disabled`. Started, it is connected to and asked for its tools.
- * 2. One that is not ready in time is killed first; then, and whenever a connection ends by itself, it is tried again after a back-off.
- * 3. It fails for good when it comes back too often, or when trying again cannot help; until somebody asks for it again.
- * 4. A stop closes the connection, then is polite, then forceful, and is over when nothing of the server is left.
+ * 1. A server that is not enabled stays in `disabled`. A start connects to it and lists its tools.
+ * 2. A server that is not ready in time is killed first. Then, and whenever a connection ends without a stop request, it is
+ *    started again after a back-off.
+ * 3. After too many failures, or when a restart cannot help, it stays in `failed` until the next `SERVER.START`.
+ * 4. A stop closes the connection, then sends SIGTERM, then SIGKILL. It is over when the process group is empty.
  */
-import { assign, fromCallback, sendTo, setup, spawnChild, stopChild } from 'xstate';
-import { addFailure, backoffDelay, exceedsFailureLimit, nextRandom, type RestartPolicy } from './restart-policy.ts';
+import { assertEvent, assign, fromCallback, sendTo, setup, spawnChild, stopChild } from 'xstate';
+import {
+  killStates,
+  restartStates,
+  type SupervisedContext,
+  type SupervisedPolicy,
+  supervisedActions,
+  supervisedDelays,
+  supervisedGuards,
+  terminateStates,
+} from './supervised-process.ts';
 
-export interface McpServerPolicy extends RestartPolicy {
+export interface McpServerPolicy extends SupervisedPolicy {
   readonly startupTimeoutMs: number;
   /** From the end of the connection to SIGTERM: well-behaved servers end by themselves. */
   readonly closeGraceMs: number;
-  readonly gracefulStopMs: number;
-  readonly killVerifyMs: number;
 }
 
 export interface McpServerInput {
@@ -37,22 +45,18 @@ export interface McpServerFacts {
   readonly protocolVersion: string | null;
 }
 
-export interface McpServerContext {
+export interface McpServerContext extends SupervisedContext {
+  readonly policy: McpServerPolicy;
   readonly name: string;
   readonly transport: 'stdio' | 'streamableHttp';
-  readonly policy: McpServerPolicy;
-  readonly seed: number;
-  readonly incarnation: number;
+  /** A connection is open or being opened; over stdio it has a process. */
   readonly hasProcess: boolean;
   readonly pid: number | null;
   readonly facts: McpServerFacts | null;
   readonly lastError: string | null;
   /** Whether trying again may help. */
   readonly isRetryable: boolean;
-  readonly failures: readonly number[];
-  readonly attempt: number;
   readonly delayMs: number;
-  readonly runningSince: number | null;
 }
 
 /** What the driver of a connection tells. Every event names the incarnation it belongs to. */
@@ -91,6 +95,8 @@ export interface McpConnectionInput {
   readonly incarnation: number;
 }
 
+const afterExit = restartStates({ start: '#mcp-server.starting', noRestart: 'failed', tooManyFailures: 'failed' });
+
 export const mcpServerMachine = setup({
   types: {
     input: {} as McpServerInput,
@@ -102,18 +108,16 @@ export const mcpServerMachine = setup({
     connection: fromCallback<McpConnectionCommand, McpConnectionInput>(() => {}),
   },
   delays: {
+    ...supervisedDelays,
     startupTimeout: ({ context }) => context.policy.startupTimeoutMs,
-    backoff: ({ context }) => context.delayMs,
     closeGrace: ({ context }) => context.policy.closeGraceMs,
-    gracefulStop: ({ context }) => context.policy.gracefulStopMs,
-    killVerify: ({ context }) => context.policy.killVerifyMs,
   },
   guards: {
-    isThisIncarnation: ({ context, event }) => 'incarnation' in event && event.incarnation === context.incarnation,
+    ...supervisedGuards,
     mustNotRestart: ({ context }) => !context.isRetryable || context.policy.restart === 'never',
-    exceedsFailureLimit: ({ context }) => exceedsFailureLimit(context.failures, context.policy),
   },
   actions: {
+    ...supervisedActions<McpServerContext, McpServerEvent>('connection'),
     beginIncarnation: assign(({ context }) => ({
       incarnation: context.incarnation + 1,
       hasProcess: true,
@@ -128,14 +132,21 @@ export const mcpServerMachine = setup({
     }),
     releaseConnection: stopChild('connection'),
     closeConnection: sendTo('connection', { type: 'CLOSE' }),
-    terminateProcess: sendTo('connection', { type: 'TERMINATE' }),
-    killProcess: sendTo('connection', { type: 'KILL' }),
-    recordPid: assign(({ event }) => (event.type === 'CONNECTION.SPAWNED' ? { pid: event.pid } : {})),
-    recordFacts: assign(({ event }) => ('facts' in event ? { facts: event.facts } : {})),
-    recordReadiness: assign(({ event }) => (event.type === 'CONNECTION.READY' ? { runningSince: event.at } : {})),
+    recordPid: assign(({ event }) => {
+      assertEvent(event, 'CONNECTION.SPAWNED');
+      return { pid: event.pid };
+    }),
+    recordFacts: assign(({ event }) => {
+      assertEvent(event, ['CONNECTION.READY', 'CONNECTION.CHANGED']);
+      return { facts: event.facts };
+    }),
+    recordReadiness: assign(({ event }) => {
+      assertEvent(event, 'CONNECTION.READY');
+      return { runningSince: event.at };
+    }),
     clearFacts: assign({ facts: null }),
     recordClose: assign(({ context, event }) => {
-      if (event.type !== 'CONNECTION.CLOSED') return {};
+      assertEvent(event, 'CONNECTION.CLOSED');
       const why = context.lastError ?? event.error;
       return {
         hasProcess: false,
@@ -144,27 +155,12 @@ export const mcpServerMachine = setup({
       };
     }),
     clearConnection: assign({ hasProcess: false, lastError: null }),
-    recordFailureTime: assign(({ context, event }) => {
-      if (!('at' in event)) return {};
-      const wasStable =
-        context.runningSince !== null && event.at - context.runningSince >= context.policy.stableAfterMs;
-      return {
-        failures: addFailure(context.failures, event.at, context.policy.withinMs),
-        ...(wasStable && { attempt: 0 }),
-      };
-    }),
     recordStartTimeout: assign(({ context }) => ({
       lastError: `It was not ready within ${context.policy.startupTimeoutMs / 1000} s.`,
     })),
     recordKillTimeout: assign(({ context }) => ({
       lastError: `Process ${context.pid ?? '?'} did not end after SIGKILL; still waiting for it.`,
     })),
-    planRestart: assign(({ context }) => {
-      const { random, seed } = nextRandom(context.seed);
-      const attempt = context.attempt + 1;
-      return { seed, attempt, delayMs: backoffDelay(attempt, context.policy, random) };
-    }),
-    resetForManualStart: assign({ failures: [], attempt: 0 }),
   },
 }).createMachine({
   id: 'mcp-server',
@@ -188,12 +184,12 @@ export const mcpServerMachine = setup({
   initial: 'disabled',
   states: {
     disabled: {
-      description: 'Nobody has asked for it.',
+      description: 'Not enabled, or not started yet.',
       tags: ['disabled', 'atRest'],
       on: { 'SERVER.START': { target: 'starting' } },
     },
     starting: {
-      description: 'Being connected to and asked for its tools.',
+      description: 'Connecting and listing the tools.',
       tags: 'starting',
       entry: ['beginIncarnation', 'openConnection'],
       initial: 'connecting',
@@ -208,7 +204,7 @@ export const mcpServerMachine = setup({
       },
       states: {
         connecting: {
-          description: 'Ready when it has named its tools.',
+          description: 'Waiting for the list of tools.',
           after: { startupTimeout: { target: 'aborting', actions: 'recordStartTimeout' } },
           on: {
             'CONNECTION.READY': {
@@ -219,21 +215,14 @@ export const mcpServerMachine = setup({
           },
         },
         aborting: {
-          description: 'It was not ready in time; it is killed first.',
+          description: 'The start has failed; the connection and its process must end before anything else happens.',
           initial: 'killing',
-          states: {
-            killing: {
-              description: 'SIGKILL to the group, or the connection cut; waiting until nothing is left.',
-              entry: 'killProcess',
-              after: { killVerify: { target: 'stuck', actions: 'recordKillTimeout' } },
-            },
-            stuck: { description: 'Even SIGKILL has not ended it.' },
-          },
+          states: killStates,
         },
       },
     },
     ready: {
-      description: 'Its tools can be called.',
+      description: 'Connected; its tools can be called.',
       tags: 'ready',
       exit: 'clearFacts',
       on: {
@@ -243,7 +232,7 @@ export const mcpServerMachine = setup({
       },
     },
     clearing: {
-      description: 'It ended by itself; waiting until nothing of it is left.',
+      description: 'The connection was lost; waiting until its process group is empty.',
       tags: 'restarting',
       on: {
         'SERVER.STOP': { target: 'stopping' },
@@ -255,7 +244,7 @@ export const mcpServerMachine = setup({
       },
     },
     stopping: {
-      description: 'On the way down: closed, then politely, then by force.',
+      description: 'Closing the connection, then SIGTERM, then SIGKILL; over when the process group is empty.',
       tags: 'stopped',
       initial: 'closing',
       on: {
@@ -267,52 +256,31 @@ export const mcpServerMachine = setup({
       },
       states: {
         closing: {
-          description: 'The conversation is ended; a process sees the end of its input.',
+          description: 'Connection closed; a process sees the end of its input.',
           entry: 'closeConnection',
           after: { closeGrace: { target: 'terminating' } },
         },
-        terminating: {
-          description: 'SIGTERM was sent to the group.',
-          entry: 'terminateProcess',
-          after: { gracefulStop: { target: 'killing' } },
-        },
-        killing: {
-          description: 'SIGKILL was sent to the group.',
-          entry: 'killProcess',
-          after: { killVerify: { target: 'stuck', actions: 'recordKillTimeout' } },
-        },
-        stuck: { description: 'Even SIGKILL has not ended it.' },
+        ...terminateStates,
       },
     },
     stopped: {
-      description: 'Gone, as asked.',
+      description: 'Stopped on request.',
       tags: ['stopped', 'atRest'],
       on: { 'SERVER.START': { target: 'starting', actions: 'resetForManualStart' } },
     },
     down: {
-      description: 'It ended by itself, or could not be reached.',
+      description: 'It ended without a stop request, or could not be reached.',
       initial: 'deciding',
       on: {
         'SERVER.START': { target: 'starting', actions: 'resetForManualStart' },
         'SERVER.STOP': { target: 'stopped' },
       },
       states: {
-        deciding: {
-          description: 'Try again, or give up?',
-          always: [
-            { guard: 'mustNotRestart', target: 'failed' },
-            { guard: 'exceedsFailureLimit', target: 'failed' },
-            { target: 'backingOff' },
-          ],
-        },
-        backingOff: {
-          description: 'Another try is due after a pause that doubles with every failure.',
-          tags: 'restarting',
-          entry: 'planRestart',
-          after: { backoff: { target: '#mcp-server.starting' } },
-        },
+        ...afterExit,
+        backingOff: { ...afterExit.backingOff, tags: 'restarting', entry: 'planRestart' },
         failed: {
-          description: 'No further try until somebody asks: trying again cannot help, or has failed too often.',
+          description:
+            'No automatic restart: a restart cannot help, or has failed too often. The next SERVER.START tries again.',
           tags: ['failed', 'atRest'],
         },
       },

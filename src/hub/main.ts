@@ -49,11 +49,11 @@ export async function runHub(options: RunHubOptions): Promise<HubOutcome> {
     const { config, warnings } = loadConfig({ home, env: environment });
     for (const warning of warnings) logger.warn(warning);
     const hub = startHub({ home, version, config, environment, agentServer, policy, logger });
-    const letGo = obeySignals(hub);
+    const stopListening = obeySignals(hub);
     const serving = await hub.serving;
     if ('apiBaseUrl' in serving) onServing?.(serving.apiBaseUrl);
     const outcome = await hub.outcome;
-    letGo();
+    stopListening();
     return outcome;
   } catch (error) {
     if (error instanceof ConfigError) return { kind: 'failed', error: error.message };

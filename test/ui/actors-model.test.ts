@@ -375,7 +375,7 @@ t.test('why: real machines, from the last state to stay in', async (t) => {
     up.reasons.map(({ entry }) => entry.record.event),
     ['ENSURE', 'always', 'done(prepare)', 'PROCESS.SPAWNED', 'done(readiness)'],
   );
-  t.same(up.reasons[1]?.because, ['not mustReplaceProxy'], 'what was tried before, and did not hold');
+  t.same(up.reasons[1]?.because, ['not mustReplaceSidecar'], 'what was tried before, and did not hold');
   for (const error of ['no answer', 'no answer', 'still none']) {
     workspace.send({ type: 'PROBE.FAILED', incarnation: 1, error });
   }
