@@ -71,7 +71,7 @@ export class Dispatcher {
         while (this.#isOn && (await this.#claim()));
       } catch (error) {
         // The next hint is at most two seconds away.
-        logger.warn('no run could be taken from the queue', { error: String(error) });
+        logger.warn('no run could be taken from the queue', { error });
       }
     }
   }
@@ -140,7 +140,7 @@ export class Dispatcher {
     await session.idle();
     await session.giveBack(null, 0).catch((error: unknown) => {
       if (!(error instanceof LeaseLostError))
-        logger.warn('a review could not be given back', { runId: session.run.runId, error: String(error) });
+        logger.warn('a review could not be given back', { runId: session.run.runId, error });
     });
   }
 }

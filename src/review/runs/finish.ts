@@ -27,7 +27,7 @@ export async function finish(session: RunSession, state: EndState, failure: Revi
 export async function releaseWorktree({ context, run }: RunSession, outcome: RunOutcome): Promise<void> {
   await context.git.release(run.runId, outcome).catch((error: unknown) => {
     // The clean-up takes what was not released, too.
-    context.logger.warn('a worktree could not be released', { runId: run.runId, error: String(error) });
+    context.logger.warn('a worktree could not be released', { runId: run.runId, error });
   });
 }
 

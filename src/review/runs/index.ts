@@ -31,7 +31,7 @@ export function createReviewRuns(options: ReviewRunsOptions): ReviewRuns {
     start() {
       dispatcher.start();
       publication.resume().catch((error: unknown) => {
-        context.logger.warn('drafts under way could not be taken up', { error: String(error) });
+        context.logger.warn('drafts under way could not be taken up', { error });
       });
     },
     stop: () => dispatcher.stop(),

@@ -167,7 +167,7 @@ export class Publication {
       // A run that is publishing does this itself.
       if ((await store.run(draft.runId))?.finishedAt === null) continue;
       await this.begin(draft).catch((error: unknown) =>
-        logger.warn('a draft could not be published', { draftId: draft.draftId, error: String(error) }),
+        logger.warn('a draft could not be published', { draftId: draft.draftId, error }),
       );
     }
   }

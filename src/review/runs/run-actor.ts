@@ -119,7 +119,7 @@ function watch(session: RunSession, tell: (event: ReviewRunEvent) => void): () =
     } catch (error) {
       if (error instanceof LeaseLostError) return tell({ type: 'LEASE.LOST' });
       // The database may be back in time; until then nothing is written anyway.
-      logger.warn('the lease of a review could not be renewed', { runId: session.run.runId, error: String(error) });
+      logger.warn('the lease of a review could not be renewed', { runId: session.run.runId, error });
     }
     if (isOver) return;
     for (const type of lateEvents(session)) tell({ type });

@@ -49,9 +49,7 @@ export class RunSession {
     const { store, logger } = this.context;
     this.#told = this.#told
       .then(() => store.publish('run.changed', change))
-      .catch((error: unknown) =>
-        logger.warn('readers of the event stream cannot be told of a run', { error: String(error) }),
-      );
+      .catch((error: unknown) => logger.warn('readers of the event stream cannot be told of a run', { error }));
   }
 
   /** The state that people see, and that another process goes on from. */
