@@ -9,7 +9,9 @@
  * 4. While it serves, `watchAddress` reports a lock file that was removed or damaged; it is then published again.
  * 5. `SHUTDOWN` drains once: agent servers are stopped or handed over, at most until the deadline. Then streams end.
  */
+
 import { assign, emit, fromCallback, fromPromise, sendTo, setup } from 'xstate';
+import { messageOf } from '../src/lib/browser.ts';
 
 export interface HubContext {
   readonly drainDeadlineMs: number;
@@ -74,7 +76,7 @@ export const hubMachine = setup({
       event.type === 'SHUTDOWN' ? { mode: event.mode, isShutdownRequested: true } : {},
     ),
     recordError: assign((_, params: { readonly error: unknown }) => ({
-      lastError: params.error instanceof Error ? params.error.message : String(params.error),
+      lastError: messageOf(params.error),
     })),
     recordDrainTimeout: assign({ lastError: 'Some agent servers did not stop in time.' }),
     emitStarted: emit(({ context }) => ({ type: 'hub.started' as const, apiBaseUrl: context.apiBaseUrl ?? '' })),

@@ -1,3 +1,5 @@
+import { messageOf } from '../src/lib/browser.ts';
+
 /** What the driver of an OS process tells the machine that owns it. Every event names the incarnation it belongs to. */
 export type ProcessEvent =
   | { readonly type: 'PROCESS.SPAWNED'; readonly incarnation: number; readonly pid: number }
@@ -60,6 +62,6 @@ export type FailureKind = (typeof failureKinds)[number];
 /** Reads what an invoked actor rejected with: an object that carries a `failure`, or any other error. */
 export function failureOf(error: unknown): Failure {
   if (typeof error === 'object' && error !== null && 'failure' in error) return error.failure as Failure;
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   return { kind: 'startFailed', message, isRetryable: true };
 }

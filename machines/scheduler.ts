@@ -8,7 +8,9 @@
  * 3. A clock that was set back is noticed: due times that were still to come before are found again. One that has had its run has no second.
  * 4. `STOP` hands out nothing more, and waits for the runs that are under way to end.
  */
+
 import { assign, fromCallback, fromPromise, sendTo, setup } from 'xstate';
+import { messageOf } from '../src/lib/browser.ts';
 
 export interface SchedulerContext {
   /** Runs that an earlier process left behind. */
@@ -51,7 +53,7 @@ export const schedulerMachine = setup({
   actions: {
     recordRecovered: assign((_, { recovered }: { readonly recovered: number }) => ({ recovered, lastError: null })),
     recordError: assign((_, { error }: { readonly error: unknown }) => ({
-      lastError: error instanceof Error ? error.message : String(error),
+      lastError: messageOf(error),
     })),
     recordTick: assign(({ context, event }) =>
       event.type === 'TICK' ? { ticks: context.ticks + 1, lastTickAt: event.at } : {},

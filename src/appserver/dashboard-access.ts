@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { dirname } from 'node:path';
 import { homeDirectory } from '../config/index.ts';
+import { messageOf } from '../lib/index.ts';
 import type { Logger } from '../log/index.ts';
 import type { LaunchDocument } from '../protocol/index.ts';
 import { type DashboardTokens, rotateDashboardToken, watchedDashboardTokens } from '../supervise/index.ts';
@@ -27,7 +28,7 @@ export function tokenSource(home: string, workspacePath: string, logger: Logger)
       return now;
     };
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     logger.warn('the dashboard token cannot be stored; this server has one of its own', { home, reason });
     const own = { current: randomBytes(32).toString('base64url'), earlier: [] };
     logger.protect(own.current);

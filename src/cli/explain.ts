@@ -6,6 +6,7 @@ import {
   JsonRpcError,
 } from '../client/index.ts';
 import { DeployError, deployErrors } from '../deploy/index.ts';
+import { messageOf } from '../lib/index.ts';
 import type { HubErrorBody } from '../protocol/index.ts';
 import { CliError, quoted } from './errors.ts';
 import { type ExitName, exitCodes } from './exit-codes.ts';
@@ -96,7 +97,7 @@ export function explain(error: unknown): Failure {
       body: body(error.code, error.message),
     };
   }
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   const code = error instanceof JsonRpcError ? `rpc${error.code}` : 'failure';
   return { exitCode: exitCodes.failure.code, what: message, hint: null, context: '', body: body(code, message) };
 }

@@ -1,5 +1,7 @@
 /** Finding the Hub of a user home. Reads a file and looks at a process: Node only, unlike the rest of this room. */
+
 import { join } from 'node:path';
+import { messageOf } from '../lib/index.ts';
 import { defaults, type HubLock } from '../protocol/index.ts';
 import { isAlive, lockHolder, readIdentity, readJson } from '../supervise/index.ts';
 import { LockAnswer, StatusAnswer } from './answers.ts';
@@ -119,7 +121,7 @@ export async function discoverHub({ home, statusTimeoutMs, signal }: DiscoverOpt
     throw fault;
   } catch (error) {
     signal?.throwIfAborted();
-    const why = timeout.aborted ? 'it does not answer in time' : error instanceof Error ? error.message : String(error);
+    const why = timeout.aborted ? 'it does not answer in time' : messageOf(error);
     return none('notReachable', `The status of ${lock.apiBaseUrl} cannot be read: ${why}`);
   }
 }

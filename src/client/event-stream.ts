@@ -1,4 +1,4 @@
-import { exponentialBackoffMs, jitters } from '../lib/index.ts';
+import { exponentialBackoffMs, jitters, messageOf } from '../lib/index.ts';
 import { defaults } from '../protocol/index.ts';
 import { HubInvalidResponseError, HubRequestError, HubUnavailableError } from './errors.ts';
 import { callHub, type HubAddress } from './http.ts';
@@ -128,7 +128,7 @@ export async function* readStream(
       } catch (error) {
         if (signal.aborted) return;
         if (!isWorthRetrying(error, everOpen, options.relocate !== undefined)) throw error;
-        reason = error instanceof Error ? error.message : String(error);
+        reason = messageOf(error);
       }
       if (ended || signal.aborted) return;
       const delayMs = backoffMs(retryMs, failures++);

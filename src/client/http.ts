@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { messageOf } from '../lib/index.ts';
 import { ErrorAnswer } from './answers.ts';
 import { HubInvalidResponseError, HubRequestError, HubUnavailableError } from './errors.ts';
 
@@ -75,7 +76,7 @@ export async function callHub(address: HubAddress, request: HubRequest): Promise
     .catch((error: unknown) => {
       request.signal?.throwIfAborted();
       if (error instanceof HubUnavailableError) throw error;
-      const why = codeOf(error) ?? (error instanceof Error ? error.message : String(error));
+      const why = codeOf(error) ?? messageOf(error);
       throw new HubUnavailableError(`The Hub at ${address.apiBaseUrl} does not answer (${why}).`, { cause: error });
     });
   if (response.ok) return response;

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, existsSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { messageOf } from '../lib/index.ts';
 import { defaults } from '../protocol/index.ts';
 import { capLog, ensurePrivateDirectory, readTail } from '../supervise/index.ts';
 import { HubUnavailableError } from './errors.ts';
@@ -56,7 +57,7 @@ export async function startHub(home: string, command: Command = hubCommand()): P
     child = spawnDetached(command, home, log);
     await new Promise<void>((resolve, reject) => child.once('spawn', resolve).once('error', reject));
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = messageOf(error);
     throw new HubUnavailableError(`The Hub cannot be started: ${why}`, { cause: error });
   }
   // A child that could be spawned reports no further error that anybody could act on.

@@ -1,5 +1,5 @@
 import { lstatSync, renameSync, rmSync } from 'node:fs';
-import { readBoundedFile, writeFileAtomic } from '../lib/index.ts';
+import { messageOf, readBoundedFile, writeFileAtomic } from '../lib/index.ts';
 import type { HubLock } from '../protocol/index.ts';
 import { type Lock, writeFileAtomicAsync } from '../supervise/index.ts';
 
@@ -33,7 +33,7 @@ export function createAddress(file: string, claim: Lock, content: HubLock): Publ
     try {
       return readBoundedFile(file) === text ? null : 'its content is not ours';
     } catch (error) {
-      return error instanceof Error ? error.message : String(error);
+      return messageOf(error);
     }
   }
 

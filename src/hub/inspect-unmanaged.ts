@@ -1,5 +1,6 @@
 import { basename } from 'node:path';
 import { workspaceTrust } from '../config/index.ts';
+import { messageOf } from '../lib/index.ts';
 import { type AppServerRecord, defaults } from '../protocol/index.ts';
 import { isAlive, probeLock, readAppServer, workspaceFiles } from '../supervise/index.ts';
 import type { HubServices } from './facts.ts';
@@ -70,7 +71,7 @@ export async function inspectUnmanaged(
       lastStartedAt: lock.startedAt,
     };
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     hub.logger.debug('the owner of a workspace lock does not answer', { workspacePath: path.canonical, reason });
     return {
       ...record,

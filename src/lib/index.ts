@@ -1,6 +1,6 @@
 /**
  * Leaf functions that several rooms need and that know nothing of the product: reading and writing files safely, making
- * text safe to show, back-off. Every room may import it; the page and `machines` through `browser.ts`,
+ * text safe to show, back-off, texts of errors. Every room may import it; the page and `machines` through `browser.ts`,
  * which needs no Node. Never here: settings, processes, HTTP.
  */
 export { type Backoff, exponentialBackoffMs, type Jitter, jitters } from './backoff.ts';
@@ -22,5 +22,6 @@ export {
   writeFileAtomic,
   writeFileAtomicAsync,
 } from './files.ts';
+export { messageOf } from './message-of.ts';
 export { describeUser } from './users.ts';
 export { codePointName, type VisibleOptions, VisibleStream, visible } from './visible.ts';

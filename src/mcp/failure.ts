@@ -1,3 +1,5 @@
+import { messageOf } from '../lib/index.ts';
+
 /** Why a connection failed, for programs: `errorCode` of `mcp/test`. */
 export const failureCodes = [
   'misconfigured',
@@ -48,7 +50,7 @@ export function failureOf(error: unknown): McpFailure {
   if (network !== undefined) {
     return new McpFailure('unreachable', `The server cannot be reached (${network}).`, { cause: error });
   }
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   return new McpFailure('protocol', `The server did not keep to the protocol: ${message}`, { cause: error });
 }
 

@@ -1,4 +1,5 @@
 import type { Tool, ToolContext, ToolResult } from '../agent/index.ts';
+import { messageOf } from '../lib/index.ts';
 import { defaults } from '../protocol/index.ts';
 import type { Connection } from './connection.ts';
 import { failureOf } from './failure.ts';
@@ -100,7 +101,7 @@ function problemOf(error: unknown, tool: ServerTool, { serverName, toolTimeoutSe
   if (code === 'CONNECTION_CLOSED' || code === 'NOT_CONNECTED') {
     return `the MCP server ${serverName} went away during the call and is being restarted. Whether the call had an effect is unknown: check before you repeat it.`;
   }
-  const message = error instanceof Error ? error.message.slice(0, defaults.mcp.errorChars) : String(error);
+  const message = messageOf(error).slice(0, defaults.mcp.errorChars);
   // A JSON-RPC error of the server is meant for whoever called.
   if (typeof code === 'number') return `${who} answered with error ${code}: ${plainText(message)}`;
   return `${who} failed: ${plainText(failureOf(error).message.slice(0, defaults.mcp.errorChars))}`;

@@ -1,6 +1,6 @@
 import { chmodSync, closeSync, lstatSync, openSync, statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
-import { type BoundedReadOptions, fileFault } from '../lib/index.ts';
+import { type BoundedReadOptions, fileFault, messageOf } from '../lib/index.ts';
 import { loadSqlite } from './sqlite.ts';
 
 /** A lock held by this process until `release()` or its end, however it ends. */
@@ -17,7 +17,7 @@ export class LockError extends Error {
   readonly file: string;
 
   constructor(file: string, cause: unknown) {
-    super(`Cannot use the lock file ${file}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+    super(`Cannot use the lock file ${file}: ${messageOf(cause)}`, { cause });
     this.file = file;
   }
 }

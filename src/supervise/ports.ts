@@ -1,4 +1,5 @@
 import { createServer, type Server } from 'node:net';
+import { messageOf } from '../lib/index.ts';
 import { defaults } from '../protocol/index.ts';
 import { monotonicMs } from './clock.ts';
 
@@ -51,7 +52,7 @@ export class PortAllocator {
         return port;
       }
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       throw new PortUnavailableError(`No local port is available: ${reason}`, { cause: error });
     } finally {
       await Promise.all(refused.map(close));

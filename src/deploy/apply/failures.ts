@@ -1,3 +1,4 @@
+import { messageOf } from '../../lib/index.ts';
 import { DeployError, type DeployErrorCode } from '../errors.ts';
 import type { Plan, Step } from '../plan/plan.ts';
 
@@ -24,7 +25,7 @@ export function fileFailure(error: unknown, path: string): DeployError {
       { cause: error },
     );
   }
-  const reason = reasons[code] ?? (error instanceof Error ? error.message : String(error));
+  const reason = reasons[code] ?? messageOf(error);
   return new DeployError('fileFailed', `${path} cannot be read or written: ${reason}.`, null, { cause: error });
 }
 

@@ -1,7 +1,8 @@
+import { messageOf } from '../../lib/index.ts';
 import { DeployError } from '../errors.ts';
 import { AppQuestionError } from '../github/index.ts';
 import { DoctorContext } from './context.ts';
-import { fail, messageOf, skip } from './finding.ts';
+import { fail, skip } from './finding.ts';
 import { limits } from './limits.ts';
 import { unmet } from './needs.ts';
 import { type Check, checksOf } from './table.ts';

@@ -19,5 +19,3 @@ export function worst(findings: readonly Finding[], well: string): Finding {
     hint: hints.size === 0 ? null : [...hints].join(' '),
   };
 }
-
-export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

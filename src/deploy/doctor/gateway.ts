@@ -2,6 +2,7 @@ import { request as httpRequest, type IncomingMessage, type RequestOptions } fro
 import { request as httpsRequest } from 'node:https';
 import { isIP } from 'node:net';
 import { connect, type DetailedPeerCertificate } from 'node:tls';
+import { messageOf } from '../../lib/index.ts';
 import type { GatewayAddress } from './types.ts';
 
 export const gatewayHere: GatewayAddress = { host: '127.0.0.1', httpPort: 80, httpsPort: 443, ca: [] };
@@ -85,7 +86,7 @@ export function certificateOf(
       const error: unknown = socket.authorizationError;
       resolve({
         certificate: socket.getPeerCertificate(true),
-        distrust: socket.authorized ? null : String(error instanceof Error ? error.message : error),
+        distrust: socket.authorized ? null : messageOf(error),
       });
       socket.destroy();
     });

@@ -1,5 +1,6 @@
 import { fromCallback } from 'xstate';
 import type { ProcessCommand, ProcessEvent, ProcessInput } from '../../../machines/index.ts';
+import { messageOf } from '../../lib/index.ts';
 import { type ManagedProcess, monotonicMs, SpawnError } from '../../supervise/index.ts';
 
 /** Spawns or adopts one kind of process. Both are called at most once per incarnation. */
@@ -57,7 +58,7 @@ export function processActor(sourceOf: (input: ProcessInput) => ProcessSource) {
         managed = (mode === 'spawn' ? null : source.adopt()) ?? (await source.spawn());
       } catch (error) {
         const isRetryable = !(error instanceof SpawnError && permanentSpawnErrors.has(error.code));
-        const message = error instanceof Error ? error.message : String(error);
+        const message = messageOf(error);
         return tell({ type: 'PROCESS.REFUSED', incarnation, error: message, isRetryable, at: monotonicMs() });
       }
       if (released) return managed.detach();

@@ -2,6 +2,7 @@ import { type FSWatcher, watch } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { fromCallback } from 'xstate';
 import type { AddressCommand } from '../../../machines/index.ts';
+import { messageOf } from '../../lib/index.ts';
 import type { Logger } from '../../log/index.ts';
 import { defaults } from '../../protocol/index.ts';
 import { monotonicMs } from '../../supervise/index.ts';
@@ -44,7 +45,7 @@ export function watchAddress(addressOf: () => PublishedAddress, logger: Logger) 
         logger.warn('published hub.lock again', { file: address.file, problem });
         sendBack({ type: 'ADDRESS.PUBLISHED' });
       } catch (error) {
-        reportFailure(error instanceof Error ? error.message : String(error));
+        reportFailure(messageOf(error));
       }
     }
 

@@ -1,5 +1,6 @@
 import { connectHub, type HubClient, HubRequestError } from '../../client/index.ts';
 import { restrictionWarning } from '../../config/index.ts';
+import { messageOf } from '../../lib/index.ts';
 import type { Logger } from '../../log/index.ts';
 import type { BackendSettings } from '../settings/index.ts';
 import { AgentConnection, backendClient } from './connection.ts';
@@ -138,7 +139,7 @@ const abortable = <T>(work: Promise<T>, signal: AbortSignal): Promise<T> =>
 
 function unavailable(error: unknown): ReviewAgentError {
   if (error instanceof ReviewAgentError) return error;
-  const reason = error instanceof Error ? error.message : String(error);
+  const reason = messageOf(error);
   // Nothing changes by itself about a workspace that is not there.
   const isRetryable = !(error instanceof HubRequestError && error.code === 'workspaceNotFound');
   const message = `The agent server cannot be used: ${reason}`;

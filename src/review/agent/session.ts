@@ -1,5 +1,6 @@
 import * as v from 'valibot';
 import { JsonRpcError, type RpcNotification } from '../../client/index.ts';
+import { messageOf } from '../../lib/index.ts';
 import type { Logger } from '../../log/index.ts';
 import { type DynamicToolResult, rpcErrors, ThreadConfig, TokenUsage, Turn } from '../../protocol/index.ts';
 import type { AgentConnection } from './connection.ts';
@@ -211,7 +212,7 @@ class Session {
 
 /** The model may try again; if it does not, there is no draft and the whole review is tried again. */
 function notLookedAt(error: unknown, { logger, displayName }: SessionOptions): DynamicToolResult {
-  const reason = error instanceof Error ? error.message : String(error);
+  const reason = messageOf(error);
   logger.warn('a draft could not be looked at', { review: displayName, reason });
   return {
     success: false,

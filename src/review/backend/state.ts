@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { chmodSync, linkSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { messageOf } from '../../lib/index.ts';
 import { acquireLock, ensurePrivateDirectory, type Lock, removeStaleTemps } from '../../supervise/index.ts';
 import { BackendError } from './error.ts';
 
@@ -79,5 +80,3 @@ function make(directory: string, file: string): string {
   if (token === undefined) throw new Error(`${file} has vanished`);
   return token;
 }
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

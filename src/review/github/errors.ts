@@ -1,3 +1,5 @@
+import { messageOf } from '../../lib/index.ts';
+
 /** What can go wrong with a source, for programs. */
 export const sourceErrorCodes = [
   'appIdMissing',
@@ -164,5 +166,3 @@ export function plain(text: string): string {
     .trim()
     .slice(0, longestMessage);
 }
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

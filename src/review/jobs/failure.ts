@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { messageOf } from '../../lib/index.ts';
 import { ReviewError } from '../errors.ts';
 import type { Job } from '../store/index.ts';
 import { limits, retryPolicies } from './limits.ts';
@@ -34,7 +35,7 @@ export function failureOf(error: unknown): Failure {
     const { code, message, isRetryable, retryAfterMs = 0 } = told.output;
     return { code, message: short(message), isRetryable, retryAfterMs, isBug: false };
   }
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   return { code: 'internalError', message: short(message), isRetryable: true, retryAfterMs: 0, isBug: true };
 }
 

@@ -1,11 +1,11 @@
 import { type ReadonlySignal, type Signal, signal } from '@preact/signals';
+import { messageOf } from '../../lib/browser.ts';
 import { dashboardPaths } from '../../protocol/browser.ts';
 import { type Api, ApiError, createApi } from './api.ts';
 import { type Commands, createCommands } from './commands.ts';
 import { createLive, type Live } from './live.ts';
 import { createPreferences, type Preferences } from './preferences.ts';
 import { createTrust, isForeign } from './proof.ts';
-import { words } from './resource.ts';
 import { createRouter, type Router } from './router.ts';
 import { type Page, type Server, serverOf } from './server.ts';
 import { forgetToken, keepToken, takeToken } from './token.ts';
@@ -135,7 +135,7 @@ export function createApp(): App {
       (error: unknown) => {
         const status = error instanceof ApiError ? error.status : 0;
         // What a 401 means the gate says better than the server.
-        trouble.value = status === 401 ? null : words(error);
+        trouble.value = status === 401 ? null : messageOf(error);
         if (status === 401 || status === 403) return refuse();
         entry.value = isForeign(error) ? 'foreign' : 'unreachable';
         loadSoon();

@@ -1,5 +1,6 @@
 import { type ReadonlySignal, type Signal, useSignal } from '@preact/signals';
 import { useCallback, useEffect, useRef } from 'preact/hooks';
+import { messageOf } from '../../lib/browser.ts';
 
 /** What was fetched, and how it stands. Data stays while newer data is fetched, or cannot be. */
 export interface Resource<T> {
@@ -39,7 +40,7 @@ export function useResource<T>(
         at.value = Date.now();
       },
       (fault: unknown) => {
-        if (!abort.signal.aborted) error.value = words(fault);
+        if (!abort.signal.aborted) error.value = messageOf(fault);
       },
     );
   }, []);
@@ -49,6 +50,3 @@ export function useResource<T>(
   }, inputs);
   return { data, error, at, reload };
 }
-
-/** An error as a person reads it. */
-export const words = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -1,4 +1,4 @@
-import { type Backoff, exponentialBackoffMs, jitters } from '../../lib/browser.ts';
+import { type Backoff, exponentialBackoffMs, jitters, messageOf } from '../../lib/browser.ts';
 import { ApiError } from './api.ts';
 
 /** One record of a server-sent event stream. */
@@ -77,7 +77,7 @@ export async function readStream(options: StreamOptions): Promise<void> {
       }
       attempt += 1;
       const wait = exponentialBackoffMs(attempt - 1, reconnection, Math.random());
-      const message = error instanceof Error ? error.message : String(error);
+      const message = messageOf(error);
       options.onConnection({
         state: 'reconnecting',
         attempt,

@@ -1,9 +1,9 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
+import { messageOf } from '../../lib/browser.ts';
 import { dashboardPaths } from '../../protocol/browser.ts';
 import type { AuthMethods } from '../../protocol/index.ts';
 import type { App } from '../app/app.ts';
-import { words } from '../app/resource.ts';
 import { CommandLine } from '../parts/copy.tsx';
 import { Skeleton } from '../parts/empty.tsx';
 import { Logo } from '../parts/icons.tsx';
@@ -115,7 +115,7 @@ function LogIn({ app }: { readonly app: App }) {
     try {
       await app.logIn(String(form.get('username') ?? ''), String(form.get('password') ?? ''));
     } catch (error) {
-      fault.value = words(error);
+      fault.value = messageOf(error);
     } finally {
       isBusy.value = false;
     }

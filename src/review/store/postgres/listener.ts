@@ -1,5 +1,5 @@
 import type { Client, ClientConfig } from 'pg';
-import { exponentialBackoffMs } from '../../../lib/index.ts';
+import { exponentialBackoffMs, messageOf } from '../../../lib/index.ts';
 import type { Logger } from '../../../log/index.ts';
 import { limits } from '../limits.ts';
 
@@ -102,7 +102,7 @@ export class Notifier {
     const payload = `${this.#self} ${[...this.#pending].join(' ')}`;
     this.#pending.clear();
     this.#send(payload).catch((error: unknown) =>
-      this.#logger.debug('A hint was not sent', { error: error instanceof Error ? error.message : String(error) }),
+      this.#logger.debug('A hint was not sent', { error: messageOf(error) }),
     );
     this.#pause = setTimeout(() => {
       this.#pause = undefined;

@@ -1,7 +1,7 @@
 import { batch, computed, effect, type ReadonlySignal, signal } from '@preact/signals';
+import { messageOf } from '../../../lib/browser.ts';
 import type { Chart } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
-import { words } from '../../app/resource.ts';
 import { createFeed } from './feed.ts';
 import { followLink, type Picked, type Tab } from './link.ts';
 import type { Actor, Actors } from './model.ts';
@@ -95,7 +95,7 @@ export function createStore(app: App): Store {
       const list = await app.api.get<Chart[]>(app.server.machines);
       fetched.value = new Map(list.map((chart) => [chart.name, chart]));
     } catch (error) {
-      notice.value = `The charts could not be loaded: ${words(error)}`;
+      notice.value = `The charts could not be loaded: ${messageOf(error)}`;
     }
   }
   // Again when the server comes back after it could not be reached.
@@ -157,7 +157,7 @@ export function createStore(app: App): Store {
       try {
         await app.api.send('POST', `/v1/appservers/${action}`, { workspacePath });
       } catch (error) {
-        notice.value = words(error);
+        notice.value = messageOf(error);
       } finally {
         busy.value = null;
       }
@@ -177,7 +177,7 @@ export function createStore(app: App): Store {
           notice.value = null;
         });
       } catch (error) {
-        notice.value = words(error);
+        notice.value = messageOf(error);
       }
     },
     closeRecording() {

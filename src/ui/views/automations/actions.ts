@@ -1,7 +1,7 @@
+import { messageOf } from '../../../lib/browser.ts';
 import { dashboardPaths } from '../../../protocol/browser.ts';
 import type { Automation, AutomationRun, AutomationsState } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
-import { words } from '../../app/resource.ts';
 
 const of = (pattern: string, id: string): string => pattern.replace(':id', encodeURIComponent(id));
 
@@ -24,7 +24,7 @@ export function automationActions(app: App, reload: () => void) {
       await work;
       app.toast({ text: done, ms: 3_000 });
     } catch (error) {
-      app.toast({ text: words(error), tone: 'danger' });
+      app.toast({ text: messageOf(error), tone: 'danger' });
     }
     reload();
   };

@@ -1,8 +1,9 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
+import { messageOf } from '../../../lib/browser.ts';
 import type { Automation, AutomationRun } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
-import { useResource, words } from '../../app/resource.ts';
+import { useResource } from '../../app/resource.ts';
 import { href } from '../../app/router.ts';
 import { Skeleton } from '../../parts/empty.tsx';
 import { duration } from '../../parts/format.ts';
@@ -91,7 +92,7 @@ function Runs({ app, automation }: { readonly app: App; readonly automation: Aut
       const page = await readRuns(app, automation.id, next);
       older.value = { runs: [...(older.value?.runs ?? []), ...page.data], next: page.next };
     } catch (fault) {
-      app.toast({ text: words(fault), tone: 'danger' });
+      app.toast({ text: messageOf(fault), tone: 'danger' });
     }
   };
   const runs = [...(data.value?.data ?? []), ...(older.value?.runs ?? [])];

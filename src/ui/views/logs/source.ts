@@ -1,9 +1,9 @@
 import { type Signal, useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
+import { messageOf } from '../../../lib/browser.ts';
 import { dashboardPaths } from '../../../protocol/browser.ts';
 import type { LogPage } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
-import { words } from '../../app/resource.ts';
 import { type Row, rowOfLine, rowsOfText } from './lines.ts';
 
 /** Lines that are kept while the view is open. */
@@ -62,7 +62,7 @@ async function poll(read: Read, { error, at }: Pick<Tail, 'error' | 'at'>, signa
       at.value = Date.now();
     } catch (fault) {
       if (signal.aborted) return;
-      error.value = words(fault);
+      error.value = messageOf(fault);
     }
     if (!isMore) await pause(everyMs, signal);
   }

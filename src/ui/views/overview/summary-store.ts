@@ -1,8 +1,8 @@
 import { computed, type ReadonlySignal, signal } from '@preact/signals';
+import { messageOf } from '../../../lib/browser.ts';
 import { streamEvents } from '../../../protocol/browser.ts';
 import type { DashboardSession, DashboardSummary, EventSummary, SessionPage } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
-import { words } from '../../app/resource.ts';
 import type { StreamEvent } from '../../app/stream.ts';
 import { paths } from '../sessions/paths.ts';
 
@@ -44,7 +44,7 @@ export function createSummary(app: App) {
       fault.value = null;
       merge(told.recentEvents);
     } catch (error) {
-      if (!abort.signal.aborted) fault.value = words(error);
+      if (!abort.signal.aborted) fault.value = messageOf(error);
     } finally {
       isUnderWay = false;
     }

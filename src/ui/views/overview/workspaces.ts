@@ -1,8 +1,8 @@
 import { batch, computed, type ReadonlySignal, signal } from '@preact/signals';
 import superjson from 'superjson';
+import { messageOf } from '../../../lib/browser.ts';
 import type { AppServerRecord, HubStatus, InspectionRecord } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
-import { words } from '../../app/resource.ts';
 import type { StreamEvent } from '../../app/stream.ts';
 import { type Look, lookOf, publicState } from '../../parts/tone.ts';
 
@@ -89,7 +89,7 @@ export function createWorkspaces(app: App) {
         isTold.value = true;
       });
     } catch (error) {
-      if (!abort.signal.aborted) fault.value = words(error);
+      if (!abort.signal.aborted) fault.value = messageOf(error);
     }
   }
 
@@ -138,7 +138,7 @@ export function createWorkspaces(app: App) {
       try {
         await app.api.send('POST', `/v1/appservers/${action}`, { workspacePath: path });
       } catch (error) {
-        app.toast({ text: words(error), tone: 'danger', ms: 10_000 });
+        app.toast({ text: messageOf(error), tone: 'danger', ms: 10_000 });
       } finally {
         mark(path, undefined);
       }
@@ -150,7 +150,7 @@ export function createWorkspaces(app: App) {
         const { url } = await app.api.get<{ url: string }>(`/v1/appservers/dashboard?${new URLSearchParams({ path })}`);
         open(url, '_blank', 'noopener,noreferrer');
       } catch (error) {
-        app.toast({ text: `The Dashboard cannot be opened: ${words(error)}`, tone: 'danger' });
+        app.toast({ text: `The Dashboard cannot be opened: ${messageOf(error)}`, tone: 'danger' });
       }
     },
   };

@@ -1,9 +1,10 @@
 /** Deliveries: what the forge's webhook brought, what became of each, and why. */
 import { useSignal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
+import { messageOf } from '../../../lib/browser.ts';
 import type { Delivery } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
-import { useResource, words } from '../../app/resource.ts';
+import { useResource } from '../../app/resource.ts';
 import { Empty, Skeleton } from '../../parts/empty.tsx';
 import { Banner, FaultBanner } from '../../parts/state-banner.tsx';
 import { clockTime } from '../../parts/time.ts';
@@ -39,7 +40,7 @@ export default function DeliveriesView({ app }: { readonly app: App }) {
       const page = await api.deliveries({ outcome, limit: pageSize, cursor: next });
       older.value = { ...page, rows: [...(older.peek()?.rows ?? []), ...page.rows] };
     } catch (fault) {
-      app.toast({ text: words(fault), tone: 'danger' });
+      app.toast({ text: messageOf(fault), tone: 'danger' });
     }
   };
   return (

@@ -1,7 +1,7 @@
 import { computed, signal } from '@preact/signals';
+import { messageOf } from '../../../lib/browser.ts';
 import type { ReviewDraft, ReviewItem, ReviewRun } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
-import { words } from '../../app/resource.ts';
 import { reviewApi } from '../review/api.ts';
 import { rowsOf, type Standing, standings } from './standing.ts';
 
@@ -84,7 +84,7 @@ export function createQueue(app: App) {
         if (asked.peek() !== before) return;
         older.value = { items: [...(older.peek()?.items ?? []), ...page.rows], next: page.next };
       } catch (fault) {
-        app.toast({ text: words(fault), tone: 'danger' });
+        app.toast({ text: messageOf(fault), tone: 'danger' });
       } finally {
         isFetchingMore = false;
       }

@@ -1,9 +1,9 @@
 import { type ReadonlySignal, type Signal, useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
+import { messageOf } from '../../../lib/browser.ts';
 import { streamEvents } from '../../../protocol/browser.ts';
 import type { ReviewEventKind } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
-import { words } from '../../app/resource.ts';
 
 export interface LiveResource<T> {
   readonly data: Signal<T | null>;
@@ -63,7 +63,7 @@ export function useLive<T>(
             at.value = Date.now();
           },
           (fault: unknown) => {
-            if (!abort.signal.aborted) error.value = words(fault);
+            if (!abort.signal.aborted) error.value = messageOf(fault);
           },
         )
         .finally(() => {
@@ -112,7 +112,7 @@ export async function attempt(app: App, work: Promise<unknown>, done: string): P
     app.toast({ text: done, ms: 3_000 });
     return true;
   } catch (fault) {
-    app.toast({ text: words(fault), tone: 'danger' });
+    app.toast({ text: messageOf(fault), tone: 'danger' });
     return false;
   }
 }

@@ -1,8 +1,8 @@
 import { type ReadonlySignal, signal } from '@preact/signals';
+import { messageOf } from '../../../lib/browser.ts';
 import type { DashboardSession } from '../../../protocol/index.ts';
 import { ApiError } from '../../app/api.ts';
 import type { App } from '../../app/app.ts';
-import { words } from '../../app/resource.ts';
 import { paths } from './paths.ts';
 import { amount, counted, titleOf } from './words.ts';
 
@@ -78,7 +78,7 @@ function createDeletions(app: App): Deletions {
         const rest = kept.length === 0 ? '' : ` ${counted(kept.length, 'session')} kept, because a turn runs.`;
         app.toast({ text: `${amount(deleted)} traces deleted.${rest}` });
       } catch (error) {
-        app.toast({ text: `Nothing was deleted: ${words(error)}`, tone: 'danger' });
+        app.toast({ text: `Nothing was deleted: ${messageOf(error)}`, tone: 'danger' });
       }
       for (const listener of listeners) listener();
     },
@@ -94,5 +94,5 @@ function refusal(session: DashboardSession, error: unknown): string {
   if (error instanceof ApiError && error.status === 409) {
     return `The trace of ${name} was not deleted: a turn runs in it. Stop the turn, then delete it.`;
   }
-  return `The trace of ${name} was not deleted: ${words(error)}`;
+  return `The trace of ${name} was not deleted: ${messageOf(error)}`;
 }

@@ -1,8 +1,8 @@
 import { batch, computed, type ReadonlySignal, signal } from '@preact/signals';
+import { messageOf } from '../../../lib/browser.ts';
 import { streamEvents } from '../../../protocol/browser.ts';
 import type { DashboardSession, EventPage, SessionPage } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
-import { words } from '../../app/resource.ts';
 import type { StreamEvent } from '../../app/stream.ts';
 import { deletionsOf } from './deletions.ts';
 import { paths } from './paths.ts';
@@ -57,7 +57,7 @@ export function createTable(app: App) {
       fault.value = null;
       loadedAt.value = Date.now();
     } catch (error) {
-      if (!aborted.aborted) fault.value = words(error);
+      if (!aborted.aborted) fault.value = messageOf(error);
     }
   }
 

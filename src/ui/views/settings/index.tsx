@@ -1,11 +1,12 @@
 /** Settings: a form made from the schema that the configuration is checked with. It writes the workspace's own file. */
 import { useSignal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
+import { messageOf } from '../../../lib/browser.ts';
 import { dashboardPaths } from '../../../protocol/browser.ts';
 import type { ConfigView } from '../../../protocol/index.ts';
 import { ApiError } from '../../app/api.ts';
 import type { App } from '../../app/app.ts';
-import { type Resource, useResource, words } from '../../app/resource.ts';
+import { type Resource, useResource } from '../../app/resource.ts';
 import { Empty, Skeleton } from '../../parts/empty.tsx';
 import { FilterBar } from '../../parts/filter-bar.tsx';
 import { Banner, FaultBanner } from '../../parts/state-banner.tsx';
@@ -180,7 +181,7 @@ function useEditing(app: App, resource: Resource<Loaded>, sections: readonly Sec
       app.toast({ text: 'Settings saved.', ms: 3_000 });
       resource.reload();
     } catch (error) {
-      fault.value = words(error);
+      fault.value = messageOf(error);
       const paths = sections.flatMap(({ settings }) => settings.map(({ keyPath }) => keyPath));
       if (error instanceof ApiError) issues.value = issuesOf(error.details, paths);
     } finally {

@@ -1,7 +1,7 @@
+import { messageOf } from '../../../../lib/browser.ts';
 import type { ReviewDraft, ReviewFinding } from '../../../../protocol/index.ts';
 import { ApiError } from '../../../app/api.ts';
 import type { App } from '../../../app/app.ts';
-import { words } from '../../../app/resource.ts';
 import type { FindingChange, ReviewApi } from '../../review/api.ts';
 import { attempt } from '../../review/live.ts';
 import { counted } from '../../review/words.ts';
@@ -31,7 +31,7 @@ export function draftActs(app: App, api: ReviewApi, reload: () => void) {
       return null;
     } catch (fault) {
       if (fault instanceof ApiError && fault.status === 412) return { message: fault.message };
-      app.toast({ text: words(fault), tone: 'danger' });
+      app.toast({ text: messageOf(fault), tone: 'danger' });
       return undefined;
     } finally {
       reload();
@@ -58,7 +58,7 @@ export function draftActs(app: App, api: ReviewApi, reload: () => void) {
       } catch (fault) {
         if (fault instanceof ApiError && fault.code === 'draftBlocked' && fault.details['isOverridable'] !== false)
           return { outcome: 'blocked', message: fault.message };
-        app.toast({ text: words(fault), tone: 'danger' });
+        app.toast({ text: messageOf(fault), tone: 'danger' });
         return { outcome: 'refused' };
       } finally {
         reload();

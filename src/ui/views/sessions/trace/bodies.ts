@@ -1,7 +1,7 @@
 import { type ReadonlySignal, type Signal, signal } from '@preact/signals';
+import { messageOf } from '../../../../lib/browser.ts';
 import type { TraceEvent } from '../../../../protocol/index.ts';
 import type { App } from '../../../app/app.ts';
-import { words } from '../../../app/resource.ts';
 import { paths } from '../paths.ts';
 
 /** A whole event, or why there is none yet. */
@@ -41,7 +41,7 @@ export function createBodies(app: App, sessionKey: string) {
       try {
         body.value = { is: 'there', event: await app.api.get<TraceEvent>(paths.event(sessionKey, id)) };
       } catch (error) {
-        body.value = { is: 'failed', message: words(error) };
+        body.value = { is: 'failed', message: messageOf(error) };
       }
     });
     next();

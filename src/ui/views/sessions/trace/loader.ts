@@ -1,4 +1,5 @@
 import { batch, type ReadonlySignal, signal } from '@preact/signals';
+import { messageOf } from '../../../../lib/browser.ts';
 import { streamEvents } from '../../../../protocol/browser.ts';
 import type { DashboardSession, EventPage, EventSummary } from '../../../../protocol/index.ts';
 import type { App } from '../../../app/app.ts';
@@ -102,7 +103,7 @@ export function createLoader(app: App, sessionKey: string) {
     } catch (error) {
       isFetching = false;
       if (abort.signal.aborted) return;
-      state.value = { is: 'failed', message: error instanceof Error ? error.message : String(error) };
+      state.value = { is: 'failed', message: messageOf(error) };
       retryTimer = setTimeout(() => void fetching(work), retryMs);
     }
   }

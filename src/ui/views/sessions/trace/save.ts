@@ -1,6 +1,6 @@
+import { messageOf } from '../../../../lib/browser.ts';
 import type { EventPage, EventSummary } from '../../../../protocol/index.ts';
 import type { App } from '../../../app/app.ts';
-import { words } from '../../../app/resource.ts';
 import { copyText } from '../../../parts/copy.tsx';
 import { maxEventsPerPage, paths } from '../paths.ts';
 import { toChromeTrace, toJsonLines } from './export.ts';
@@ -37,7 +37,7 @@ function save(parts: BlobPart[], type: string, name: string): void {
 }
 
 function told(app: App, work: Promise<void>): void {
-  work.catch((error: unknown) => app.toast({ text: `Not exported: ${words(error)}`, tone: 'danger' }));
+  work.catch((error: unknown) => app.toast({ text: `Not exported: ${messageOf(error)}`, tone: 'danger' }));
 }
 
 /** One event per line, in a file of its own. */
