@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isBuilt } from './stamp.mjs';
+import { ensureSystemTools } from './system-tools.mjs';
 import { ensureDependencies, node22, root, run, toolEnvironment } from './toolchain.mjs';
 
 const bench = join(root, 'bench');
@@ -25,6 +26,8 @@ function ensurePeers() {
 
 ensureDependencies();
 ensurePeers();
+// The bench of the page drives a browser, that of the queue a PostgreSQL server.
+ensureSystemTools();
 if (!isBuilt()) {
   console.error('Building …');
   run(process.execPath, [join(root, 'scripts', 'node22.mjs'), join(root, 'scripts', 'build.ts')]);
