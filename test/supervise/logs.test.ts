@@ -1,4 +1,13 @@
-import { appendFileSync, existsSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import t from 'tap';
@@ -87,6 +96,30 @@ t.test('a keeper stops with its last file, and cares for the others when one is 
   writeFileSync(file, 'too long');
   await until('cut for the second holder', () => statSync(file).size === 0);
   for (const release of releases) release();
+});
+
+t.test('a log whose directory cannot be watched, or was replaced, is cut all the same', async (t) => {
+  const directory = temporaryDirectory(t);
+  const alive = setInterval(() => {}, 1_000);
+  t.teardown(() => clearInterval(alive));
+  const late = join(directory, 'late', 'a.log');
+  const polled = new LogKeeper(5);
+  const release = polled.add([late], 1);
+  mkdirSync(join(directory, 'late'));
+  for (const time of ['first', 'second']) {
+    writeFileSync(late, 'too long');
+    await until(`the ${time} cut`, () => statSync(late).size === 0);
+  }
+  release();
+  const swept = new LogKeeper(5, 20);
+  const replaced = join(directory, 'replaced');
+  mkdirSync(replaced);
+  const end = swept.add([join(replaced, 'a.log')], 1);
+  rmSync(replaced, { recursive: true });
+  mkdirSync(replaced);
+  writeFileSync(join(replaced, 'a.log'), 'too long');
+  await until('the cut', () => statSync(join(replaced, 'a.log')).size === 0);
+  end();
 });
 
 t.test('one huge line is no trouble', async (t) => {
