@@ -51,9 +51,9 @@ export function holdWorkspace(workspacePath: string, home: string): HeldWorkspac
     lock,
     predecessor: found.kind === 'ok' && found.value.workspacePath === path ? found.value : undefined,
     publish(address) {
-      writeFileAtomic(files.serverPath, documentOf(address));
+      writeFileAtomic(files.serverPath, documentOf(address), perStart);
       published = address;
-      writeFileAtomic(files.lockPath, documentOf(visibleIn(address)));
+      writeFileAtomic(files.lockPath, documentOf(visibleIn(address)), perStart);
     },
     withdraw() {
       const current = readAppServer(files);
@@ -64,6 +64,9 @@ export function holdWorkspace(workspacePath: string, home: string): HeldWorkspac
     },
   };
 }
+
+/** No server outlives a power cut, so its address need not. */
+const perStart = { isFlushed: false };
 
 const documentOf = (document: AppServerLock | WorkspaceLock): string => `${JSON.stringify(document, null, 2)}\n`;
 

@@ -9,19 +9,28 @@ import { type BoundedReadOptions, FileRefusedError, readBoundedFile } from './bo
 export interface WriteOptions {
   /** Permissions of the new file; default 0600. */
   readonly mode?: number;
+  /** Default true. False for a file that each start makes anew: after a power cut it may be empty, after a kill never. */
+  readonly isFlushed?: boolean;
 }
 
 /** What was found where a JSON document should be. */
 export type JsonFile<T> = { kind: 'ok'; value: T } | { kind: 'missing' } | { kind: 'invalid'; problem: string };
 
-/** Whoever reads `path` at any moment, a power cut included, finds the old content or the new one, whole. Blocks for two flushes to disk. Leaves nothing behind when it throws. */
-export function writeFileAtomic(path: string, data: string | Uint8Array, { mode = 0o600 }: WriteOptions = {}): void {
+/**
+ * Replaces a file so that a reader finds the old content or the new one, whole, at any moment, a power cut included. Blocks
+ * for two flushes to disk. Leaves nothing behind when it throws.
+ */
+export function writeFileAtomic(
+  path: string,
+  data: string | Uint8Array,
+  { mode = 0o600, isFlushed = true }: WriteOptions = {},
+): void {
   const temporary = temporaryName(path);
   try {
     const fd = openSync(temporary, 'wx', mode);
     try {
       writeFully(fd, data);
-      fsyncSync(fd);
+      if (isFlushed) fsyncSync(fd);
     } finally {
       closeSync(fd);
     }
@@ -30,21 +39,21 @@ export function writeFileAtomic(path: string, data: string | Uint8Array, { mode 
     rmSync(temporary, { force: true });
     throw error;
   }
-  flushDirectory(dirname(path));
+  if (isFlushed) flushDirectory(dirname(path));
 }
 
 /** As `writeFileAtomic`, without blocking. Two of them on one path may land in either order: see `AtomicFile`. */
 export async function writeFileAtomicAsync(
   path: string,
   data: string | Uint8Array,
-  { mode = 0o600 }: WriteOptions = {},
+  { mode = 0o600, isFlushed = true }: WriteOptions = {},
 ): Promise<void> {
   const temporary = temporaryName(path);
   try {
     const file = await open(temporary, 'wx', mode);
     try {
       await file.writeFile(data);
-      await file.sync();
+      if (isFlushed) await file.sync();
     } finally {
       await file.close();
     }
@@ -53,7 +62,7 @@ export async function writeFileAtomicAsync(
     await rm(temporary, { force: true });
     throw error;
   }
-  if (process.platform === 'win32') return;
+  if (process.platform === 'win32' || !isFlushed) return;
   const directory = await open(dirname(path), 'r');
   await directory.sync().finally(() => directory.close());
 }

@@ -26,6 +26,9 @@ type Earlier = v.InferOutput<typeof Earlier>;
 
 const makeToken = (): string => randomBytes(32).toString('base64url');
 
+/** A start that a power cut interrupts is followed by another start, which makes another token. */
+const perStart = { isFlushed: false };
+
 /** File of the token that opens the dashboards of a workspace (0600), below the user's home. */
 export const dashboardTokenFile = (home: string, canonicalPath: string): string =>
   join(workspaceStateDirectory(home, canonicalPath), tokenName);
@@ -60,8 +63,8 @@ export function rotateDashboardToken(home: string, canonicalPath: string, nowMs 
   ];
   // Before the token itself: a crash between both leaves the current token listed twice, never an open page locked out.
   if (earlier.length > 0)
-    writeFileAtomic(join(directory, earlierName), `${JSON.stringify(earlier.slice(0, maxEarlier))}\n`);
-  writeFileAtomic(join(directory, tokenName), `${makeToken()}\n`);
+    writeFileAtomic(join(directory, earlierName), `${JSON.stringify(earlier.slice(0, maxEarlier))}\n`, perStart);
+  writeFileAtomic(join(directory, tokenName), `${makeToken()}\n`, perStart);
 }
 
 /** Makes new tokens for all workspaces of a home: the old ones open nothing from now on, and cannot be exchanged. */

@@ -79,6 +79,8 @@ export function makePlace(t: Teardown, prefix = 'oratorio-e2e-'): Place {
     env: {
       PATH: process.env['PATH'] ?? '',
       HOME: root,
+      // Compiled code of agent servers is no state: shared, it spares every place the work of the first start.
+      XDG_CACHE_HOME: at('node_modules/.cache/oratorio-places'),
       TMPDIR: temporary,
       ORATORIO_HOME: home,
       ORATORIO_LOG: 'debug',

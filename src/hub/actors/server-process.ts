@@ -1,6 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { defaults } from '../../protocol/index.ts';
 import { adoptManaged, childEnvironment, logFiles, spawnManaged } from '../../supervise/index.ts';
+import { compileCacheDirectory } from '../compile-cache.ts';
 import type { FactsOf, HubServices, WorkspaceFacts } from '../facts.ts';
 import { reportUnverified } from '../leftovers.ts';
 import { sizeOf } from '../workspace-files.ts';
@@ -8,10 +9,11 @@ import { type ProcessSource, processActor } from './process-actor.ts';
 
 /** The `process` actor of a workspace's agent server. */
 export function serverProcess(hub: HubServices, factsOf: FactsOf) {
-  return processActor(({ workspacePath }) => serverSource(hub, factsOf(workspacePath)));
+  const compileCache = compileCacheDirectory(hub.environment);
+  return processActor(({ workspacePath }) => serverSource(hub, factsOf(workspacePath), compileCache));
 }
 
-function serverSource(hub: HubServices, facts: WorkspaceFacts): ProcessSource {
+function serverSource(hub: HubServices, facts: WorkspaceFacts, compileCache: string | undefined): ProcessSource {
   const { stored, logDirectory } = facts;
   const reportSaveProblem = (error: unknown) => hub.logger.error('the state file could not be written', { error });
 
@@ -27,7 +29,7 @@ function serverSource(hub: HubServices, facts: WorkspaceFacts): ProcessSource {
         cwd: workspacePath,
         env: childEnvironment(hub.environment, {
           pass: facts.passEnvironment,
-          add: { ORATORIO_HOME: hub.home },
+          add: { ORATORIO_HOME: hub.home, ...(compileCache !== undefined && { NODE_COMPILE_CACHE: compileCache }) },
         }),
         stdin: `${facts.launchDocument ?? ''}\n`,
         logDirectory,
