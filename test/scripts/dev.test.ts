@@ -1,0 +1,89 @@
+/** `npm run dev` on a copy of this checkout, with real servers and a real browser. */
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { securityHeaders } from '../../src/http/index.ts';
+import { launchBrowser } from '../browser.ts';
+import { copyCheckout, processesIn, startScript } from './checkout.ts';
+
+/** Replaces text in a source of the copy. */
+function edit(file: string, from: string, to: string): void {
+  const text = readFileSync(file, 'utf8');
+  if (!text.includes(from)) throw new Error(`${file} does not contain ${from}`);
+  writeFileSync(file, text.replace(from, to));
+}
+
+t.test('a changed component is shown and a changed program is restarted, without a manual step', async (t) => {
+  const checkout = copyCheckout(t);
+  const dev = startScript(t, checkout, 'dev.ts', '--port', '0', '--dashboard-port', '0');
+  const [, hubPage = ''] = await dev.writes(/^Hub {8}(\S+)$/m);
+  const [, workspacePage = ''] = await dev.writes(/^Workspace {2}(\S+)$/m);
+  await dev.writes(/^Watching/m);
+
+  const browser = await launchBrowser();
+  t.teardown(() => browser.close());
+  const context = await browser.newContext();
+  context.setDefaultTimeout(120_000);
+  const complaints: string[] = [];
+  context.on('console', (message) => {
+    if (/Content Security Policy|Trusted/i.test(message.text())) complaints.push(message.text());
+  });
+  const page = await context.newPage();
+  await page.goto(hubPage);
+  await page.locator('.connection.live').waitFor();
+
+  const response = await page.request.get(hubPage);
+  for (const [name, value] of securityHeaders)
+    t.equal(response.headers()[name], value, `${name} is that of the product`);
+
+  edit(join(checkout, 'src/ui/shell/header.tsx'), '`Oratorio ${', '`Changed-component ${');
+  await page.locator('.head', { hasText: 'Changed-component' }).waitFor();
+  await page.locator('.connection.live').waitFor();
+
+  const beforeRestart = dev.output().length;
+  edit(
+    join(checkout, 'src/hub/routes/page.ts'),
+    "views: ['overview', 'actors', 'events', 'logs']",
+    "views: ['events']",
+  );
+  await dev.writes(/^Reloaded the page$/m, beforeRestart);
+  t.match(dev.output().slice(beforeRestart), 'Restarted the Hub and the agent server');
+  await page.waitForFunction(() => document.querySelectorAll('nav a').length === 1);
+  t.match(await page.locator('nav a').textContent(), 'Events', 'the new Hub answers');
+
+  const workspace = await context.newPage();
+  await workspace.goto(workspacePage);
+  await workspace.locator('.connection.live').waitFor();
+  t.same(complaints, [], 'the content security policy refuses nothing');
+
+  const beforeFault = dev.output().length;
+  edit(join(checkout, 'src/ui/shell/header.tsx'), '`Changed-component ${', '`Changed-component ${{');
+  await dev.writes(/stay as they were/, beforeFault);
+  t.match(
+    await page.locator('.head').textContent(),
+    'Changed-component',
+    'a source that cannot be built leaves the page as it was',
+  );
+
+  t.equal(await dev.end('SIGTERM'), 0);
+  t.same(processesIn(checkout), [], 'no process is left');
+});
+
+t.test('Ctrl-C during the start leaves no process', async (t) => {
+  const checkout = copyCheckout(t);
+  rmSync(join(checkout, 'dist', '.stamp'), { force: true });
+  const dev = startScript(t, checkout, 'dev.ts', '--port', '0', '--dashboard-port', '0');
+  await dev.writes(/^Built/m);
+  t.equal(await dev.end('SIGINT'), 0);
+  t.same(processesIn(checkout), []);
+});
+
+t.test('wrong arguments are refused with exit code 2, and --help prints the usage', async (t) => {
+  const checkout = copyCheckout(t);
+  const wrong = startScript(t, checkout, 'dev.ts', '--port', 'x');
+  await wrong.writes(/--port must be a port/);
+  t.equal(await wrong.ended, 2);
+  const help = startScript(t, checkout, 'dev.ts', '--help');
+  await help.writes(/Usage: npm run dev/);
+  t.equal(await help.ended, 0);
+});
