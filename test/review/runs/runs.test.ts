@@ -1,4 +1,5 @@
 import t from 'tap';
+import { quiet } from '../store/databases.ts';
 import { World } from './world.ts';
 
 t.test('a mention leads to one published review at the head that was looked at', async (t) => {
@@ -52,3 +53,12 @@ t.test(
     await t.rejects(world.runs.discard(draftId), { code: 'invalidState' });
   },
 );
+
+t.test('a queue that cannot be read is logged with the error and its stack', async (t) => {
+  const failed = Promise.withResolvers<unknown>();
+  const logger = { ...quiet, warn: (_text: string, fields?: object) => failed.resolve(fields) };
+  const world = await World.create(t, {}, { logger });
+  const error = new Error('the disk is gone');
+  world.another('two', { ...world.store, claimRun: () => Promise.reject(error) }).start();
+  t.equal(((await failed.promise) as { error: unknown }).error, error);
+});
