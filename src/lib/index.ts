@@ -23,5 +23,6 @@ export {
   writeFileAtomicAsync,
 } from './files.ts';
 export { messageOf } from './message-of.ts';
+export { Pump } from './pump.ts';
 export { describeUser } from './users.ts';
 export { codePointName, type VisibleOptions, VisibleStream, visible } from './visible.ts';

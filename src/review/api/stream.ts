@@ -1,4 +1,5 @@
 import { type Reply, type RequestContext, type SseSource, sse } from '../../http/index.ts';
+import { Pump } from '../../lib/index.ts';
 import type { Logger } from '../../log/index.ts';
 import type { ReviewEvent } from '../../protocol/index.ts';
 import type { ReviewStore } from '../store/index.ts';
@@ -37,8 +38,7 @@ export class EventFeed {
   #ring: Frame[] = [];
   /** Newest event that readers have. */
   #last: number;
-  #following: Promise<void> | undefined;
-  #isStale = false;
+  readonly #reads = new Pump(() => this.#readNew());
   #isClosed = false;
 
   private constructor(store: EventStore, logger: Logger, last: number) {
@@ -46,7 +46,7 @@ export class EventFeed {
     this.#logger = logger;
     this.#last = last;
     this.#unsubscribe = store.onWake((what) => {
-      if (what === 'events') this.#wake();
+      if (what === 'events') void this.#reads.request();
     });
   }
 
@@ -70,7 +70,7 @@ export class EventFeed {
     this.#unsubscribe();
     for (const { end } of this.#readers) end();
     this.#readers.clear();
-    await this.#following;
+    await this.#reads.idle();
   }
 
   /** What came after `after`, as far as the ring does not have it. */
@@ -111,19 +111,11 @@ export class EventFeed {
     };
   }
 
-  #wake(): void {
-    this.#isStale = true;
-    this.#following ??= this.#follow().finally(() => {
-      this.#following = undefined;
-    });
-  }
-
-  async #follow(): Promise<void> {
+  async #readNew(): Promise<void> {
     try {
-      while (this.#isStale && !this.#isClosed) {
-        this.#isStale = false;
+      for (let isMore = true; isMore && !this.#isClosed; ) {
         const events = await this.#store.events(this.#last, limits.eventsAtOnce);
-        if (events.length === limits.eventsAtOnce) this.#isStale = true;
+        isMore = events.length === limits.eventsAtOnce;
         this.#append(events.map(frameOf));
       }
     } catch (error) {

@@ -1,3 +1,4 @@
+import { Pump } from '../../lib/index.ts';
 import type { Logger } from '../../log/index.ts';
 import type { Job, ReviewStore } from '../store/index.ts';
 import { type Failure, failureOf, pauseAfter } from './failure.ts';
@@ -30,8 +31,7 @@ export class Lane {
   readonly #options: LaneOptions;
   readonly #running = new Map<number, Running>();
   readonly #renewal: NodeJS.Timeout;
-  #claiming: Promise<void> | undefined;
-  #isStale = false;
+  readonly #claims = new Pump(() => this.#claim());
   #isStopped = false;
   #hasFailed = false;
 
@@ -46,19 +46,14 @@ export class Lane {
 
   /** There may be something to do. */
   wake(): void {
-    if (this.#isStopped) return;
-    this.#isStale = true;
-    this.#claiming ??= this.#claim().finally(() => {
-      this.#claiming = undefined;
-      if (this.#isStale && this.#hasRoom) this.wake();
-    });
+    if (!this.#isStopped) void this.#claims.request();
   }
 
   /** Takes nothing more, waits for what is under way, and gives back what does not end in time. */
   async stop(graceMs: number): Promise<void> {
     this.#isStopped = true;
     clearInterval(this.#renewal);
-    await this.#claiming;
+    await this.#claims.idle();
     const all = [...this.#running.values()];
     const grace = timeout(graceMs);
     await Promise.race([Promise.all(all.map(({ ended }) => ended)), grace.over]);
@@ -73,22 +68,18 @@ export class Lane {
     return !this.#isStopped && this.#running.size < this.#options.concurrency;
   }
 
+  /** Without room nothing is claimed: the end of each job wakes the lane. */
   async #claim(): Promise<void> {
     const { store, owner, kinds, concurrency, leaseMs = limits.leaseMs } = this.#options;
+    if (!this.#hasRoom) return;
     try {
-      while (this.#isStale && this.#hasRoom) {
-        this.#isStale = false;
-        const room = concurrency - this.#running.size;
-        const jobs = await store.claimJobs(owner, kinds, room, leaseMs);
-        if (jobs.length === room) this.#isStale = true;
-        for (const job of jobs) this.#begin(job);
-        this.#hasFailed = false;
-      }
+      const jobs = await store.claimJobs(owner, kinds, concurrency - this.#running.size, leaseMs);
+      for (const job of jobs) this.#begin(job);
+      this.#hasFailed = false;
     } catch (error) {
       // The store wakes us every two seconds in any case.
       if (!this.#hasFailed) this.#options.logger.warn('jobs cannot be taken from the queue', { kinds, error });
       this.#hasFailed = true;
-      this.#isStale = false;
     }
   }
 

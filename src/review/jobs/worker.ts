@@ -1,3 +1,4 @@
+import { Pump } from '../../lib/index.ts';
 import type { Job } from '../store/index.ts';
 import { News } from '../webhook/index.ts';
 import { command } from './command.ts';
@@ -30,13 +31,15 @@ export function createJobWorker(
 ): JobWorker {
   const { store, runs, logger, node, leaseMs, renewMs } = options;
   const ended = new Map<Job['kind'], Map<JobResult, number>>();
-  const ticker = createTicker(
-    () => runs.tick(),
-    (error) => logger.warn('due reviews cannot be looked for', { error }),
-  );
+  let isStopped = false;
+  const ticks = new Pump(async () => {
+    if (isStopped) return;
+    await runs.tick().catch((error: unknown) => logger.warn('due reviews cannot be looked for', { error }));
+  });
+  const tickSoon = () => void ticks.request();
   const news = new News(store, logger);
   const outcomes = new DeliveryOutcomes(store, news);
-  const context: JobContext = { ...options, outcomes, tickSoon: ticker.soon };
+  const context: JobContext = { ...options, outcomes, tickSoon };
   const all = lanes.map(
     (lane) =>
       new Lane({
@@ -62,10 +65,11 @@ export function createJobWorker(
     async stop() {
       unsubscribe?.();
       await Promise.all(all.map((lane) => lane.stop(limits.stopMs)));
-      await ticker.stop();
+      isStopped = true;
+      await ticks.idle();
       await news.close();
     },
-    tickSoon: ticker.soon,
+    tickSoon,
     ended: () => ended,
     running: () => all.reduce((sum, lane) => sum + lane.running, 0),
   };
@@ -75,31 +79,4 @@ function count(counts: Map<Job['kind'], Map<JobResult, number>>, kind: Job['kind
   const ofKind = counts.get(kind) ?? new Map<JobResult, number>();
   ofKind.set(result, (ofKind.get(result) ?? 0) + 1);
   counts.set(kind, ofKind);
-}
-
-/** One at a time, and once more when it was asked for meanwhile. */
-function createTicker(tick: () => Promise<unknown>, onError: (error: unknown) => void) {
-  let ticking: Promise<void> | undefined;
-  let isWanted = false;
-  let isStopped = false;
-  async function run(): Promise<void> {
-    while (isWanted && !isStopped) {
-      isWanted = false;
-      await tick().catch(onError);
-    }
-  }
-  function soon(): void {
-    isWanted = true;
-    ticking ??= run().finally(() => {
-      ticking = undefined;
-      if (isWanted && !isStopped) soon();
-    });
-  }
-  return {
-    soon,
-    async stop(): Promise<void> {
-      isStopped = true;
-      await ticking;
-    },
-  };
 }

@@ -1,3 +1,4 @@
+import { Pump } from '../../lib/index.ts';
 import type { StoredItem } from '../store/index.ts';
 import { enqueueReview, judge, type Place, placeOf, scopeOfPush } from './queue.ts';
 import type { RunContext } from './types.ts';
@@ -5,32 +6,22 @@ import type { RunContext } from './types.ts';
 /** Queues what is due by itself: every open item whose head has not been dispatched, and which the rules let through. */
 export class AutoReview {
   readonly #context: RunContext;
-  #running: Promise<number> | undefined;
-  #again = false;
+  readonly #looks = new Pump(async () => {
+    const queued = await this.#look();
+    this.#queued += queued;
+  });
+  /** Reviews that the looks under way have queued. */
+  #queued = 0;
 
   constructor(context: RunContext) {
     this.#context = context;
   }
 
-  /** One look at a time; what comes meanwhile is looked at after it. @returns how many were queued */
-  tick(): Promise<number> {
-    if (this.#running) {
-      this.#again = true;
-      return this.#running;
-    }
-    this.#running = this.#looks().finally(() => {
-      this.#running = undefined;
-    });
-    return this.#running;
-  }
-
-  async #looks(): Promise<number> {
-    let queued = 0;
-    do {
-      this.#again = false;
-      queued += await this.#look();
-    } while (this.#again);
-    return queued;
+  /** Looks once; calls during a look cause one more after it. @returns the number of reviews queued by these looks */
+  async tick(): Promise<number> {
+    if (!this.#looks.isRunning) this.#queued = 0;
+    await this.#looks.request();
+    return this.#queued;
   }
 
   async #look(): Promise<number> {

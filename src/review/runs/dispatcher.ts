@@ -1,4 +1,5 @@
 import { waitFor } from 'xstate';
+import { Pump } from '../../lib/index.ts';
 import { type Lease, LeaseLostError, type StoredRun } from '../store/index.ts';
 import { finish, isEndState } from './finish.ts';
 import type { Publication } from './publication.ts';
@@ -22,8 +23,7 @@ export class Dispatcher {
   readonly #affinity = new Set<string>();
   #unsubscribe: () => void = () => {};
   #isOn = false;
-  #pump: Promise<void> | undefined;
-  #again = false;
+  readonly #claims = new Pump(() => this.#claimAll());
 
   constructor(context: RunContext, publication: Publication) {
     this.#context = context;
@@ -38,16 +38,15 @@ export class Dispatcher {
     if (this.#isOn) return;
     this.#isOn = true;
     // The store tells every two seconds in any case: a lease runs out without a word.
-    this.#unsubscribe = this.#context.store.onWake((what) => what === 'runs' && this.#look());
-    this.#look();
+    this.#unsubscribe = this.#context.store.onWake((what) => what === 'runs' && void this.#claims.request());
+    void this.#claims.request();
   }
 
   /** Gives everything back. */
   async stop(): Promise<void> {
     this.#isOn = false;
     this.#unsubscribe();
-    this.#again = false;
-    await this.#pump;
+    await this.#claims.idle();
     await Promise.all([...this.#working.values()].map((working) => this.#letGo(working)));
   }
 
@@ -56,23 +55,12 @@ export class Dispatcher {
     this.#working.get(runId)?.session.lookNow();
   }
 
-  #look(): void {
-    this.#again = true;
-    this.#pump ??= this.#claimAll().finally(() => {
-      this.#pump = undefined;
-    });
-  }
-
   async #claimAll(): Promise<void> {
-    const { logger } = this.#context;
-    while (this.#again && this.#isOn) {
-      this.#again = false;
-      try {
-        while (this.#isOn && (await this.#claim()));
-      } catch (error) {
-        // The next hint is at most two seconds away.
-        logger.warn('no run could be taken from the queue', { error });
-      }
+    try {
+      while (this.#isOn && (await this.#claim()));
+    } catch (error) {
+      // The next hint is at most two seconds away.
+      this.#context.logger.warn('no run could be taken from the queue', { error });
     }
   }
 
