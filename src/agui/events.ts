@@ -1,4 +1,5 @@
 import type * as core from '@ag-ui/core';
+import { sseFrame } from '../lib/index.ts';
 
 type Plain<E> = E extends { readonly type: infer T extends string }
   ? { readonly [K in keyof E as K extends 'type' ? never : K]: E[K] } & { readonly type: `${T}` }
@@ -14,7 +15,7 @@ export type AguiOutcome = core.RunFinishedOutcome;
 /** Of the protocol that these events follow. */
 export const aguiVersion = '1.0';
 
-/** As a record of an event stream: nothing but its data, which is what the clients of the protocol read. */
+/** Encodes an event for the stream. The clients of the protocol read `data` only. */
 export function frameOf(event: AguiEvent): Uint8Array {
-  return Buffer.from(`data: ${JSON.stringify(event)}\n\n`);
+  return Buffer.from(sseFrame({ data: JSON.stringify(event) }));
 }

@@ -1,3 +1,4 @@
+import { sseFrame } from '../lib/index.ts';
 import type { TokenUsage } from '../protocol/index.ts';
 import type { Activity } from './activity.ts';
 import type { CallPiece } from './client-calls.ts';
@@ -17,7 +18,7 @@ export function usageOf({ inputTokens, outputTokens, totalTokens }: TokenUsage) 
   return { prompt_tokens: inputTokens, completion_tokens: outputTokens, total_tokens: totalTokens };
 }
 
-const frame = (json: string): string => `data: ${json}\n\n`;
+const frame = (json: string): string => sseFrame({ data: json });
 
 export const doneFrame = frame('[DONE]');
 export const errorFrame = (error: ErrorObject): string => frame(JSON.stringify({ error }));

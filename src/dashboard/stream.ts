@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { TraceReader } from '../agent/index.ts';
 import type { SseSource } from '../http/index.ts';
+import { sseFrame } from '../lib/index.ts';
 import { defaults, streamEvents, type TraceEvent } from '../protocol/index.ts';
 import { summaryOf } from './events.ts';
 import type { TraceFeed } from './options.ts';
@@ -188,7 +189,7 @@ export class EventStream implements SseSource {
   }
 
   #frame(id: string, kind: string, data: unknown): Buffer {
-    return Buffer.from(`id: ${id}\nevent: ${kind}\ndata: ${JSON.stringify(data)}\n\n`);
+    return Buffer.from(sseFrame({ id, event: kind, data: JSON.stringify(data) }));
   }
 }
 

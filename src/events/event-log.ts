@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { sseFrame } from '../lib/index.ts';
 import { type Entry, Ring } from './ring.ts';
 
 /** Why a reader cannot be given exactly what followed the id it named. */
@@ -195,13 +196,10 @@ export class EventLog<E extends { readonly kind: string }> {
   }
 
   #frame(event: E, sequence: number): Uint8Array {
-    const data = this.#serialise(event);
-    if (hasLineBreak(data) || hasLineBreak(event.kind)) throw new TypeError(`line break in event ${event.kind}`);
-    return Buffer.from(`event: ${event.kind}\nid: ${this.#id(sequence)}\ndata: ${data}\n\n`);
+    const { kind } = event;
+    return Buffer.from(sseFrame({ event: kind, id: this.#id(sequence), data: this.#serialise(event) }));
   }
 }
-
-const hasLineBreak = (text: string) => text.includes('\n') || text.includes('\r');
 
 function joined(entries: readonly Entry<unknown>[]): Uint8Array {
   const [only] = entries;

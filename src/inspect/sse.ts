@@ -1,13 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import type { SseSource } from '../http/index.ts';
+import { type SseFields, sseFrame } from '../lib/index.ts';
 import type { InspectionRecord } from '../protocol/index.ts';
 import type { NumberedRecord } from './journal.ts';
 import type { Recorder } from './recorder.ts';
 import { type StatelyOptions, statelyMessages } from './stately.ts';
 import { wireOf } from './wire.ts';
 
-/** The lines of the SSE events that tell a record, without their id. None: this reader is not told of it. */
-type Telling = (record: InspectionRecord) => readonly string[];
+/** Makes the events that carry a record, without their id. Empty: readers of this stream do not get the record. */
+type Encode = (record: InspectionRecord) => readonly Omit<SseFields, 'id'>[];
 
 /**
  * The inspection stream: one SSE event per record, named by its type, its data superjson. Nothing is serialised while
@@ -16,21 +17,23 @@ type Telling = (record: InspectionRecord) => readonly string[];
  * after `dropped` a viewer forgets its actors, because an `actor` record for each one follows.
  */
 export function createInspectionSource(recorder: Recorder): SseSource {
-  return createSource(recorder, (record) => [`event: ${record.type}\ndata: ${wireOf(record)}`]);
+  return createSource(recorder, (record) => [{ event: record.type, data: wireOf(record) }]);
 }
 
 /** The same stream as Stately's tools read it: unnamed events, each the JSON of one `@statelyai/inspect` message. */
 export function createStatelySource(recorder: Recorder, machines: StatelyOptions['machines']): SseSource {
   const messages = statelyMessages({ machines, actorOf: (id) => recorder.actor(id) });
-  return createSource(recorder, (record) => messages(record).map((message) => `data: ${JSON.stringify(message)}`));
+  return createSource(recorder, (record) => messages(record).map((message) => ({ data: JSON.stringify(message) })));
 }
 
-function createSource(recorder: Recorder, tell: Telling): SseSource {
+function createSource(recorder: Recorder, encode: Encode): SseSource {
   const epoch = randomBytes(6).toString('base64url');
   const frames = (numbered: readonly NumberedRecord[]): Buffer =>
     Buffer.from(
       numbered
-        .flatMap(({ sequence, record }) => tell(record).map((lines) => `id: ${epoch}-${sequence}\n${lines}\n\n`))
+        .flatMap(({ sequence, record }) =>
+          encode(record).map((fields) => sseFrame({ id: `${epoch}-${sequence}`, ...fields })),
+        )
         .join(''),
     );
 

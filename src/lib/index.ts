@@ -1,6 +1,6 @@
 /**
  * Leaf functions that several rooms need and that know nothing of the product: reading and writing files safely, making
- * text safe to show, back-off, texts of errors. Every room may import it; the page and `machines` through `browser.ts`,
+ * text safe to show, back-off, texts of errors, frames of event streams. Every room may import it; the page and `machines` through `browser.ts`,
  * which needs no Node. Never here: settings, processes, HTTP.
  */
 export { type Backoff, exponentialBackoffMs, type Jitter, jitters } from './backoff.ts';
@@ -24,5 +24,6 @@ export {
 } from './files.ts';
 export { messageOf } from './message-of.ts';
 export { Pump } from './pump.ts';
+export { type SseFields, sseFrame } from './sse-frame.ts';
 export { describeUser } from './users.ts';
 export { codePointName, type VisibleOptions, VisibleStream, visible } from './visible.ts';

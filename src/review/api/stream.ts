@@ -1,5 +1,5 @@
 import { type Reply, type RequestContext, type SseSource, sse } from '../../http/index.ts';
-import { Pump } from '../../lib/index.ts';
+import { Pump, sseFrame } from '../../lib/index.ts';
 import type { Logger } from '../../log/index.ts';
 import type { ReviewEvent } from '../../protocol/index.ts';
 import type { ReviewStore } from '../store/index.ts';
@@ -19,12 +19,12 @@ type EventStore = Pick<ReviewStore, 'events' | 'newestEvent' | 'oldestEvent' | '
 
 const frameOf = (event: ReviewEvent): Frame => ({
   seq: event.seq,
-  bytes: Buffer.from(`id: ${event.seq}\nevent: ${event.kind}\ndata: ${JSON.stringify(event)}\n\n`),
+  bytes: Buffer.from(sseFrame({ id: String(event.seq), event: event.kind, data: JSON.stringify(event) })),
 });
 
 /** Tells a reader that it has missed something: it must look at everything again. Its id is where it goes on. */
 const gapFrame = (after: number, next: number): Uint8Array =>
-  Buffer.from(`id: ${next}\nevent: stream.gap\ndata: ${JSON.stringify({ after, next })}\n\n`);
+  Buffer.from(sseFrame({ id: String(next), event: 'stream.gap', data: JSON.stringify({ after, next }) }));
 
 /**
  * The events of the store for those who listen: follows them, keeps the last ones, and reads older ones from the database for
