@@ -1,16 +1,18 @@
-import type { Agent, ClientRequest, IncomingMessage } from 'node:http';
+import type { ClientRequest, IncomingMessage } from 'node:http';
 import { defaults } from '../protocol/index.ts';
+import { monotonicMs } from './clock.ts';
+import { KeptConnection } from './kept-connection.ts';
 
 /** `import … from 'node:http'` would evaluate its `WebSocket` getter, and with it load 10 MiB of a client nobody uses here. */
-const { Agent: KeepAliveAgent, request } = process.getBuiltinModule('node:http');
+const { request } = process.getBuiltinModule('node:http');
 
 /** How to ask. */
 export interface HttpProbeOptions {
   readonly timeoutMs?: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
-  /** Keeps a connection for the next question (`keepConnection`). Default: one for each, closed afterwards. */
-  readonly connection?: Agent;
+  /** A connection for this and later probes (`keepConnection`), for probes without headers. Default: one for each, closed afterwards. */
+  readonly connection?: KeptConnection;
   /** Read the answer's body too, up to so many bytes: to see who answers. Default: the status is enough. */
   readonly bodyBytes?: number;
 }
@@ -23,51 +25,61 @@ export interface HttpProbeResult {
   readonly error?: string;
 }
 
-/** Takes the result, and whether the answer was read to its end. Only the first call counts. */
-type Finish = (result: HttpProbeResult, isWhole?: boolean) => void;
+/** Takes the result. Only the first call counts. */
+type Finish = (result: HttpProbeResult) => void;
 
-/** One connection to be asked on again and again, for whoever probes a server for long. Its owner calls `destroy`. */
-export function keepConnection(): Agent {
-  return new KeepAliveAgent({ keepAlive: true, maxSockets: 1 });
-}
+/** One connection for many probes of one server. Its owner calls `destroy`. */
+export const keepConnection = (): KeptConnection => new KeptConnection();
 
 /**
- * Asks a local HTTP server whether it is there: one GET, on a connection that is closed afterwards unless one was given.
- * (`fetch` would keep the socket, and its process, for seconds.) Always answers by the deadline, never rejects.
+ * Probes a local HTTP server: one GET, on a connection that is closed afterwards unless one was given. (`fetch` would keep
+ * the socket, and its process, for seconds.) Always resolves by the deadline, never rejects.
  */
-export function probeHttp(url: string, options: HttpProbeOptions = {}): Promise<HttpProbeResult> {
-  const { timeoutMs = defaults.supervise.probeTimeoutMs, headers = {}, signal, bodyBytes = 0, connection } = options;
+export async function probeHttp(url: string, options: HttpProbeOptions = {}): Promise<HttpProbeResult> {
+  const { timeoutMs = defaults.supervise.probeTimeoutMs, connection, headers, signal, bodyBytes = 0 } = options;
+  if (!connection || headers) return probeOnce(url, options);
+  const began = monotonicMs();
+  const ending = new AbortController();
+  const end = () => ending.abort();
+  const timer = setTimeout(end, timeoutMs);
+  signal?.addEventListener('abort', end, { once: true });
+  if (signal?.aborted) end();
+  const answer = await connection.ask(url, bodyBytes, ending.signal);
+  clearTimeout(timer);
+  signal?.removeEventListener('abort', end);
+  if (answer) return { ok: true, ...answer };
+  if (ending.signal.aborted && !signal?.aborted) return { ok: false, error: lateness(timeoutMs) };
+  // The server may just have closed the kept connection, or answers in another way: a new one tells.
+  return probeOnce(url, options, timeoutMs - (monotonicMs() - began));
+}
+
+const lateness = (timeoutMs: number): string => `no answer within ${timeoutMs} ms`;
+
+/** @param leftMs what is left of the deadline */
+function probeOnce(url: string, options: HttpProbeOptions, leftMs = options.timeoutMs): Promise<HttpProbeResult> {
+  const { timeoutMs = defaults.supervise.probeTimeoutMs, headers = {}, signal, bodyBytes = 0 } = options;
   if (signal?.aborted) return Promise.resolve({ ok: false, error: 'aborted' });
   return new Promise((resolve) => {
-    const finish: Finish = (result, isWhole = false) => {
+    const finish: Finish = (result) => {
       clearTimeout(timer);
       signal?.removeEventListener('abort', abort);
       resolve(result);
-      // A connection whose answer was read to its end can be kept; any other is of no use any more.
-      if (!(connection && isWhole)) outgoing?.destroy();
+      outgoing?.destroy();
     };
     const abort = () => finish({ ok: false, error: 'aborted' });
-    const timer = setTimeout(() => finish({ ok: false, error: `no answer within ${timeoutMs} ms` }), timeoutMs);
+    const timer = setTimeout(() => finish({ ok: false, error: lateness(timeoutMs) }), leftMs ?? timeoutMs);
     signal?.addEventListener('abort', abort, { once: true });
-    let outgoing: ClientRequest | undefined;
-    const ask = (agent: Agent | false) => {
-      outgoing = send(url, headers, agent, finish);
-      outgoing?.on('error', (error: NodeJS.ErrnoException) => {
-        // The server closed the kept connection just now, which says nothing about its health: a new one tells.
-        if (outgoing?.reusedSocket && error.code === 'ECONNRESET') return ask(false);
-        finish({ ok: false, error: error.code ?? error.message });
-      });
-      outgoing?.on('response', (response) => receive(response, bodyBytes, finish));
-      outgoing?.end();
-    };
-    ask(connection ?? false);
+    const outgoing: ClientRequest | undefined = send(url, headers, finish);
+    outgoing?.on('error', (error: NodeJS.ErrnoException) => finish({ ok: false, error: error.code ?? error.message }));
+    outgoing?.on('response', (response) => receive(response, bodyBytes, finish));
+    outgoing?.end();
   });
 }
 
 /** `node:http` throws for a URL, a header name or a protocol it does not take. */
-function send(url: string, headers: Readonly<Record<string, string>>, agent: Agent | false, finish: Finish) {
+function send(url: string, headers: Readonly<Record<string, string>>, finish: Finish) {
   try {
-    return request(url, { headers, agent });
+    return request(url, { headers, agent: false });
   } catch (error) {
     // The message could quote a header, which may be a token.
     queueMicrotask(() => finish({ ok: false, error: (error as NodeJS.ErrnoException).code ?? 'invalid request' }));
@@ -85,13 +97,12 @@ function receive(response: IncomingMessage, bodyBytes: number, finish: Finish): 
   }
   const chunks: Buffer[] = [];
   let length = 0;
-  const done = (isWhole: boolean) =>
-    finish({ ...result, body: Buffer.concat(chunks).toString('utf8', 0, bodyBytes) }, isWhole);
+  const done = () => finish({ ...result, body: Buffer.concat(chunks).toString('utf8', 0, bodyBytes) });
   response.on('data', (chunk: Buffer) => {
     chunks.push(chunk);
     length += chunk.length;
-    if (length > bodyBytes) done(false);
+    if (length > bodyBytes) done();
   });
-  response.on('end', () => done(true));
+  response.on('end', done);
   response.on('error', (error: NodeJS.ErrnoException) => finish({ ok: false, status, error: error.code ?? 'cut off' }));
 }
