@@ -1,4 +1,4 @@
-/** `npm run check`: formatting, lint, types, import directions, generated documents. All of them run; one failure fails it. */
+/** `npm run check`: formatting, lint, types, import directions, style, generated documents. All run; one failure fails it. */
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,6 +22,7 @@ const checks: readonly Check[] = [
   { title: 'Format and lint', command: 'biome', args: ['ci', ...(process.stdout.isTTY ? [] : ['--colors=off'])] },
   { title: 'Types', command: 'tsc', args: ['-p', '.'] },
   { title: 'Import directions', ...script('check-imports.ts') },
+  { title: 'Style', ...script('check-style.ts') },
   { title: 'Generated documents', ...script('docs.ts', '--check') },
   { title: 'Command line reference', ...script('cli-docs.ts', '--check') },
 ];

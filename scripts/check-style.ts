@@ -1,0 +1,153 @@
+/**
+ * Finds what a program can find of the style guide in CONTRIBUTING.md.
+ *
+ *   node scripts/check-style.ts            fails for findings in checked rooms, and for more findings than a room has left
+ *   node scripts/check-style.ts PATH…      prints all findings below these paths
+ *   node scripts/check-style.ts --count    prints the number of findings by room
+ */
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { commands } from '../src/cli/commands.ts';
+import type { Finding } from './style/findings.ts';
+import { helpFindings } from './style/help.ts';
+import { type StylePattern, stylePatterns } from './style/patterns.ts';
+import { readSections, unresolvedReferences } from './style/references.ts';
+import { kindsOf, partsOfDocument, partsOfSource, type TextPart, withoutMarks } from './style/texts.ts';
+import { root } from './toolchain.mjs';
+
+/** Rooms with findings left, which must not grow. Lower a number with the findings; remove the row at zero. */
+export const roomsNotYetChecked: Readonly<Record<string, number>> = {
+  'CHANGELOG.md': 1,
+  'CONTRIBUTING.md': 1,
+  'README.md': 1,
+  bench: 40,
+  docs: 263,
+  machines: 86,
+  scripts: 28,
+  'src/acp': 41,
+  'src/agent': 373,
+  'src/agui': 47,
+  'src/appserver': 81,
+  'src/automations': 78,
+  'src/chat': 61,
+  'src/cli': 257,
+  'src/client': 18,
+  'src/config': 39,
+  'src/dashboard': 52,
+  'src/deploy': 312,
+  'src/events': 11,
+  'src/http': 43,
+  'src/hub': 48,
+  'src/inspect': 64,
+  'src/lib': 9,
+  'src/log': 10,
+  'src/mcp': 40,
+  'src/protocol': 77,
+  'src/review': 614,
+  'src/supervise': 53,
+  'src/telemetry': 62,
+  'src/ui': 360,
+  test: 559,
+};
+
+const sources = ['{src,machines,scripts,bench,test}/**/*.{ts,tsx,mjs,mts}', 'bin/*.js'];
+const documents = ['*.md', 'docs/**/*.md', '.github/**/*.md'];
+/** Cites only: neither holds sentences of its own. */
+const others = ['{src,test,bench,scripts,deploy}/**/*.{json,css,sh,yaml,yml,html}'];
+/** The table of patterns, its test and the guide quote what must not be written. */
+const quoting = new Set(['scripts/style/patterns.ts', 'test/scripts/check-style.test.ts', 'docs/glossary.md']);
+
+/** Findings of one file. @param file from the root, which decides how it is read */
+export function findingsIn(file: string, source: string): Finding[] {
+  if (quoting.has(file)) return [];
+  const isSource = /\.(?:tsx?|m[jt]s|js)$/.test(file);
+  const parts = isSource ? partsOfSource(file, source) : file.endsWith('.md') ? partsOfDocument(source) : [];
+  return parts.flatMap((part) =>
+    stylePatterns.filter(({ scope }) => isApplied(scope, file, part)).flatMap((rule) => matches(file, part, rule)),
+  );
+}
+
+/** Strings of tests and benches are data, except for titles, which stand in their comments' place. */
+function isApplied(scope: StylePattern['scope'], file: string, { kind }: TextPart): boolean {
+  if (kind === 'text' && /^(?:test|bench)\//.test(file) && scope !== 'all') return false;
+  return kindsOf[scope].includes(kind);
+}
+
+function matches(file: string, { kind, content, line }: TextPart, rule: StylePattern): Finding[] {
+  const { id, pattern, reason, instead } = rule;
+  if (rule.scope === 'comment') {
+    return pattern.test(withoutMarks(content).replace(/\s*\n\s*\*?\s*/g, ' '))
+      ? [{ file, line, id, reason, instead }]
+      : [];
+  }
+  // A phrase may be broken between two lines of a comment.
+  const text =
+    kind === 'code'
+      ? content
+      : content.replace(/\n([ \t]*(?:\*(?!\/)|\/\/)?)/g, (found) => ` ${' '.repeat(found.length - 1)}`);
+  const flat = kind === 'code' ? text : text.replace(/ {2,}/g, (spaces) => ` ${'\u200b'.repeat(spaces.length - 1)}`);
+  const all = new RegExp(
+    pattern.source.replaceAll(' ', ' \u200b*'),
+    pattern.flags.includes('g') ? pattern.flags : `${pattern.flags}g`,
+  );
+  return [...flat.matchAll(all)].map(({ 0: found, index }) => ({
+    file,
+    line: line + content.slice(0, index).split('\n').length - 1,
+    id,
+    reason: `“${found.replaceAll('\u200b', '')}”: ${reason}`,
+    instead,
+  }));
+}
+
+/** All findings of a checkout. @param base its root */
+export function checkStyle(base: string = root): Finding[] {
+  const sections = readSections(base);
+  const files = [
+    ...new Set([...sources, ...documents, ...others].flatMap((pattern) => globSync(pattern, { cwd: base }))),
+  ];
+  const found = files.toSorted().flatMap((file) => {
+    const source = readFileSync(join(base, file), 'utf8');
+    return [...findingsIn(file, source), ...(quoting.has(file) ? [] : unresolvedReferences(file, source, sections))];
+  });
+  return [...found, ...helpFindings(commands)];
+}
+
+/** `src/NAME`, `machines`, `docs`, …; the name of a file at the root. */
+export const roomOf = (file: string): string =>
+  file.startsWith('src/') ? file.split('/').slice(0, 2).join('/') : (file.split('/')[0] ?? file);
+
+function countByRoom(findings: readonly Finding[]): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const { file } of findings) counts.set(roomOf(file), (counts.get(roomOf(file)) ?? 0) + 1);
+  return counts;
+}
+
+const lineOf = ({ file, line, id, reason, instead }: Finding): string =>
+  `${file}:${line}  ${id}: ${reason}; write: ${instead}`;
+
+/** Problems of the whole tree, one line each. @param left findings that each room may have */
+export function problemsOf(findings: readonly Finding[], left: Readonly<Record<string, number>>): string[] {
+  return [...countByRoom(findings)].flatMap(([room, count]) => {
+    const allowed = left[room] ?? 0;
+    if (count <= allowed) return [];
+    const own = findings.filter(({ file }) => roomOf(file) === room).map(lineOf);
+    return allowed === 0
+      ? own
+      : [`${room}: ${count} findings, ${allowed} were left: node scripts/check-style.ts ${room}`];
+  });
+}
+
+if (process.argv[1]?.endsWith('check-style.ts')) {
+  const findings = checkStyle();
+  const paths = process.argv.slice(2);
+  if (paths[0] === '--count') {
+    for (const [room, count] of [...countByRoom(findings)].toSorted(([, a], [, b]) => b - a))
+      console.log(`${count}\t${room}`);
+  } else {
+    const isAsked = ({ file }: Finding) =>
+      paths.some((path) => file === path || file.startsWith(`${path.replace(/\/$/, '')}/`));
+    const problems = paths.length > 0 ? findings.filter(isAsked).map(lineOf) : problemsOf(findings, roomsNotYetChecked);
+    for (const problem of problems) console.error(problem);
+    process.exitCode = problems.length === 0 ? 0 : 1;
+  }
+}
