@@ -2,7 +2,7 @@
 import { runAppServer, exitCodes as startupCodes } from '../appserver/index.ts';
 import { visible } from '../lib/index.ts';
 import type { CommandContext } from './command.ts';
-import { CliError, usageError } from './errors.ts';
+import { CliError } from './errors.ts';
 import { type ExitName, exitCodes } from './exit-codes.ts';
 
 type RunOptions = Parameters<typeof runAppServer>[0];
@@ -81,9 +81,3 @@ const providerLabel = (provider: string): string =>
   provider === 'demo'
     ? 'demo provider: offline, no AI; set ApiKey or EndPoint for a real one'
     : `provider: ${provider}`;
-
-export function portOf(text: string, command: string): number {
-  const port = Number(text);
-  if (/^\d{1,5}$/.test(text) && port <= 65_535) return port;
-  throw usageError(`--port must be a number from 0 to 65535, not ${text}.`, command);
-}

@@ -1,8 +1,9 @@
 import { protocolDocument } from '../../appserver/index.ts';
 import type { CommandContext } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
+import { portOf } from '../port.ts';
 import { warnIfRestricted } from '../restricted.ts';
-import { portOf, sayGeneratedKey, sayMoved, serve } from '../serve.ts';
+import { sayGeneratedKey, sayMoved, serve } from '../serve.ts';
 import { workspacePath } from '../workspace.ts';
 
 /** `oratorio app-server`: serves until it is told to stop. */

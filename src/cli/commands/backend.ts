@@ -6,7 +6,7 @@ import type { CommandContext } from '../command.ts';
 import { CliError } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { showPage } from '../page.ts';
-import { portOf } from '../serve.ts';
+import { portOf } from '../port.ts';
 import { stateDirectoryOf } from './backend-api.ts';
 
 /** `oratorio backend`: serves until it is told to stop. */

@@ -7,8 +7,8 @@ import type { CommandContext } from '../command.ts';
 import { CliError, quoted } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { showPage } from '../page.ts';
+import { portOf } from '../port.ts';
 import { warnIfRestricted } from '../restricted.ts';
-import { portOf } from '../serve.ts';
 import { canonical, isWorkspace, workspacePath } from '../workspace.ts';
 
 /** `oratorio dashboard`: the read-only viewer of one workspace, until it is told to stop; or a new token. */

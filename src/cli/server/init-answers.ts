@@ -16,7 +16,7 @@ import {
 } from '../../deploy/index.ts';
 import type { CommandContext } from '../command.ts';
 import { CliError, usageError } from '../errors.ts';
-import { portOf } from '../serve.ts';
+import { portOf } from '../port.ts';
 import { askChoice, askSecret, askText, askYesNo } from './ask.ts';
 import { canAsk, given, isMissing, pairs, secretText, stackDirectory } from './given.ts';
 import { problemOf } from './problem-of.ts';
