@@ -11,7 +11,7 @@ import { root } from './toolchain.mjs';
 const lower = ['http', 'events', 'config', 'log', 'protocol', 'machines', 'lib'];
 
 /** What each room may import besides itself. */
-const allowed: Readonly<Record<string, readonly string[]>> = {
+export const allowed: Readonly<Record<string, readonly string[]>> = {
   machines: ['lib'],
   lib: [],
   protocol: ['machines'],
@@ -92,6 +92,8 @@ const typesOnly: Readonly<Record<string, readonly string[]>> = { protocol: ['mac
 interface Import {
   readonly specifier: string;
   readonly isType: boolean;
+  /** `import()`: loaded on first use. */
+  readonly isDynamic: boolean;
   readonly line: number;
 }
 
@@ -104,23 +106,25 @@ export function importsOf(file: string, source: string): Import[] {
     isType:
       /^import\s+type\b/.test(source.slice(start, end)) ||
       (entries.length > 0 && entries.every(({ isType }) => isType)),
+    isDynamic: false,
     line: lineAt(start),
   }));
   const exported = module.staticExports.flatMap(({ entries, start }) =>
     entries.flatMap(({ moduleRequest, isType }) =>
-      moduleRequest ? [{ specifier: moduleRequest.value, isType, line: lineAt(start) }] : [],
+      moduleRequest ? [{ specifier: moduleRequest.value, isType, isDynamic: false, line: lineAt(start) }] : [],
     ),
   );
   const dynamically = module.dynamicImports.map(({ moduleRequest, start }) => ({
     specifier: source.slice(moduleRequest.start, moduleRequest.end).replace(/^['"`]|['"`]$/g, ''),
     isType: false,
+    isDynamic: true,
     line: lineAt(start),
   }));
   return [...statically, ...exported, ...dynamically];
 }
 
 /** The room a path (from the root of the checkout) is in; undefined outside of them. */
-function roomOf(path: string): string | undefined {
+export function roomOf(path: string): string | undefined {
   const [first = '', second = ''] = path.split(sep);
   if (first === 'machines') return 'machines';
   return first === 'src' ? second : undefined;
@@ -137,7 +141,10 @@ function facesOf(room: string, importer: string): string[] {
 }
 
 /** What is wrong with one import of `file`; undefined when nothing is. Paths are from the root of the checkout. */
-export function problemOf(file: string, { specifier, isType }: Omit<Import, 'line'>): string | undefined {
+export function problemOf(
+  file: string,
+  { specifier, isType }: Pick<Import, 'specifier' | 'isType'>,
+): string | undefined {
   const room = roomOf(file);
   if (room === undefined || !specifier.startsWith('.')) return undefined;
   const rules = allowed[room];

@@ -5,6 +5,7 @@
 import { existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, sep } from 'node:path';
 import { appServerDocument } from './appserver-docs.ts';
+import { architectureDocument } from './architecture-docs.ts';
 import { configDocument } from './config-docs.ts';
 import { deployFiles } from './deploy-files.ts';
 import { hubApiDocument } from './hub-api-docs.ts';
@@ -16,6 +17,7 @@ import { root } from './toolchain.mjs';
 const documents = new Map([
   ...machineDocuments(),
   ...deployFiles(),
+  ['docs/architecture.md', architectureDocument()],
   ['docs/hub-api.md', hubApiDocument()],
   ['docs/app-server-protocol.md', appServerDocument()],
   ['docs/configuration.md', await configDocument()],
