@@ -1,5 +1,5 @@
 /**
- * The generated tables of `docs/architecture.md`: what each room may import, from the rules of `check-imports.ts`, and which rooms
+ * Generated tables of `docs/architecture.md`: levels and imports of rooms, from the rules of `check-imports.ts`, and the rooms that
  * each program loads, from the imports of its entry files.
  */
 import { existsSync, globSync, readFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ const file = 'docs/architecture.md';
 /** A program that this repository builds. */
 export interface Program {
   readonly name: string;
-  /** What starts it. */
+  /** Its starter, for the table. */
   readonly start: string;
   /** Paths from the root of the checkout, loaded in this order. */
   readonly entries: readonly string[];
@@ -87,7 +87,7 @@ export function levels(): ReadonlyMap<string, number> {
 
 const quoted = (rooms: readonly string[]): string => rooms.map((room) => `\`${room}\``).join(', ') || '–';
 
-/** What a room may import, in short: whole levels first, then the other rooms by name. */
+/** Imports that a room may have, in short: whole levels first, then the other rooms by name. */
 function mayImport(room: string, of: ReadonlyMap<string, number>): string {
   const rooms = allowed[room] ?? [];
   const isWhole = (level: number) =>

@@ -41,7 +41,7 @@ const delayMeanings: Readonly<Record<string, readonly [meaning: string, length: 
   gracefulStop: ['From SIGTERM to SIGKILL.', milliseconds(supervise.gracefulStopMs)],
   killVerify: ['From SIGKILL until the process is called stuck.', milliseconds(supervise.killVerifyMs)],
   startupTimeout: ['A server that is not ready after this time is given up.', '30,000 ms (`startupTimeoutSec`)'],
-  closeGrace: ['How long a polite goodbye to the server may take.', 'see `src/mcp/limits.ts`'],
+  closeGrace: ['From the end of the input of a server to SIGTERM.', milliseconds(defaults.mcp.closeGraceMs)],
   cancelGrace: ['How long a cancelled turn may take to end by itself.', milliseconds(agent.cancelGraceMs)],
   approvalTimeout: [
     'Nobody has answered: what is undecided is declined.',

@@ -1,4 +1,4 @@
-/** Reads docs/tutorial.md as what it tells its reader to do: commands, and the output that follows them. */
+/** Parses docs/tutorial.md: commands, and the output that follows each. */
 
 /** One fenced block. `terminal` is the word after the language: absent in the first terminal. */
 export interface Block {

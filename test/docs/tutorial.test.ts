@@ -1,4 +1,4 @@
-/** Does what docs/tutorial.md tells its reader: runs each of its commands in a new home and compares each output. */
+/** Follows docs/tutorial.md as a reader would: runs each of its commands in a new home and compares each output. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ t.setTimeout(600_000);
 
 const page = readFileSync(join(root, 'docs/tutorial.md'), 'utf8');
 
-/** What a test does in place of a command, and why. Everything else runs as it is written. */
+/** Replacements of parts of commands, each with its reason. Everything else runs as it is written. */
 const replacementsFor = (port: number) =>
   [
     // The checkout under test, built, takes the place of a new clone.
@@ -28,7 +28,7 @@ const replacementsFor = (port: number) =>
 /** Before this command the page says to press Ctrl-C in the other terminals. */
 const afterInterrupt = 'oratorio hub stop';
 
-/** The terminals of the reader. A block of the first one runs to its end; in others a program goes on until Ctrl-C. */
+/** The terminals of the reader. A block of the first one runs to its end; in others a program runs until Ctrl-C. */
 class Terminals {
   readonly #env: Readonly<Record<string, string>>;
   readonly #state: string;
@@ -67,7 +67,7 @@ class Terminals {
     this.#serving.set(name, terminal);
   }
 
-  /** What a terminal shows so far. @throws Error when its program has failed */
+  /** Output of a terminal so far. @throws Error when its program has failed */
   shownIn(name: string): string {
     const { child, output } = this.#serving.get(name) ?? {};
     if (child?.exitCode) throw new Error(`the program in the ${name} terminal failed: ${output}`);
