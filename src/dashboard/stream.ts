@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { TraceReader } from '../agent/index.ts';
 import type { SseSource } from '../http/index.ts';
-import { sseFrame } from '../lib/index.ts';
+import { Ring, sseFrame } from '../lib/index.ts';
 import { defaults, streamEvents, type TraceEvent } from '../protocol/index.ts';
 import { summaryOf } from './events.ts';
 import type { TraceFeed } from './options.ts';
@@ -39,7 +39,7 @@ export class EventStream implements SseSource {
   readonly bootId = randomBytes(6).toString('hex');
   readonly #traces: EventStreamOptions['traces'];
   readonly #feed: TraceFeed;
-  readonly #ring: FrameRing;
+  readonly #history: FrameHistory;
   readonly #ringEvents: number;
   readonly #readers = new Set<Reader>();
   /** What came last; while nobody reads the database knows better. */
@@ -53,7 +53,7 @@ export class EventStream implements SseSource {
     this.#traces = traces;
     this.#feed = feed;
     this.#ringEvents = ringEvents ?? defaults.dashboard.ringEvents;
-    this.#ring = new FrameRing(this.#ringEvents, ringBytes ?? defaults.dashboard.ringBytes);
+    this.#history = new FrameHistory(this.#ringEvents, ringBytes ?? defaults.dashboard.ringBytes);
   }
 
   /** A session was deleted; null: all that could be. */
@@ -116,14 +116,14 @@ export class EventStream implements SseSource {
 
   #listen(): void {
     this.#position = this.#now();
-    this.#ring.begin(this.#position);
+    this.#history.begin(this.#position);
     this.#unsubscribe = this.#feed.subscribe((events) => this.#take(events));
   }
 
   #stopListening(): void {
     this.#unsubscribe?.();
     this.#unsubscribe = undefined;
-    this.#ring.forget();
+    this.#history.forget();
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#pending = [];
@@ -145,13 +145,13 @@ export class EventStream implements SseSource {
     }
     // Nobody hears it: who comes back to a place before this has to look at everything anew.
     this.#position = position;
-    this.#ring.lost(event);
+    this.#history.lost(event);
   }
 
   #push(position: Position, kind: string, data: unknown): void {
     const frame = this.#frame(this.#id(position), kind, data);
     this.#position = position;
-    this.#ring.push({ ...position, frame });
+    this.#history.push({ ...position, frame });
     this.#pending.push(frame);
     this.#timer ??= setTimeout(() => this.#deliver(), defaults.dashboard.coalesceMs).unref();
   }
@@ -171,17 +171,17 @@ export class EventStream implements SseSource {
     const seen = { event: Number(match?.[2]), extra: Number(match?.[3] ?? 0) };
     if (!match || seen.event > now.event) return undefined;
     const isOurs = match[1] === this.bootId;
-    if (isOurs && this.#ring.holdsAfter(seen)) return this.#ring.after(seen);
-    if (this.#ring.hasLostAfter(seen.event)) return undefined;
+    if (isOurs && this.#history.holdsAfter(seen)) return this.#history.after(seen);
+    if (this.#history.hasLostAfter(seen.event)) return undefined;
     const stored = this.#traces.since(seen.event, this.#ringEvents + 1).filter(({ id }) => id <= now.event);
     if (stored.length > this.#ringEvents) return undefined;
     // What the ring holds is told from there: records that are no trace events are nowhere else.
-    const from = this.#ring.start;
+    const from = this.#history.start;
     const before = from === undefined ? stored : stored.filter(({ id }) => id <= from.event);
     const frames = before.map((event) =>
       this.#frame(this.#id({ event: event.id, extra: 0 }), event.type, summaryOf(event, 'short')),
     );
-    return from === undefined ? frames : [...frames, ...this.#ring.after(from)];
+    return from === undefined ? frames : [...frames, ...this.#history.after(from)];
   }
 
   #id({ event, extra }: Position): string {
@@ -195,24 +195,26 @@ export class EventStream implements SseSource {
 
 const isAfter = (a: Position, b: Position): boolean => a.event > b.event || (a.event === b.event && a.extra > b.extra);
 
-/** The last frames, bounded by count and bytes. */
-class FrameRing {
-  readonly #maxEntries: number;
-  readonly #maxBytes: number;
-  #entries: Entry[] = [];
-  /** Index of the oldest entry that is held. */
-  #first = 0;
-  #bytes = 0;
+/** Frames for readers that return, and the positions from which nothing is missing. */
+class FrameHistory {
+  readonly #ring: Ring<Entry>;
   #start: Position | undefined;
-  /** Records that are no trace events, and that are held no more, came after at most this trace event. */
+  /** Of the records that are no trace events, those no longer held followed this trace event or an earlier one. */
   #lostAt = -1;
 
-  constructor(maxEntries: number, maxBytes: number) {
-    this.#maxEntries = maxEntries;
-    this.#maxBytes = maxBytes;
+  constructor(maxItems: number, maxBytes: number) {
+    this.#ring = new Ring({
+      maxItems,
+      maxBytes,
+      bytesOf: ({ frame }) => frame.byteLength,
+      onDrop: (entry) => {
+        this.#noteLoss(entry);
+        this.#start = entry;
+      },
+    });
   }
 
-  /** Everything after this is held; undefined: nothing is. */
+  /** The position after which every frame is held; undefined: none is held. */
   get start(): Position | undefined {
     return this.#start;
   }
@@ -222,10 +224,8 @@ class FrameRing {
   }
 
   forget(): void {
-    for (let index = this.#first; index < this.#entries.length; index += 1) this.#noteLoss(this.#entries[index]);
-    this.#entries = [];
-    this.#first = 0;
-    this.#bytes = 0;
+    for (const entry of this.#ring.last()) this.#noteLoss(entry);
+    this.#ring.clear();
     this.#start = undefined;
   }
 
@@ -238,14 +238,7 @@ class FrameRing {
   }
 
   push(entry: Entry): void {
-    this.#entries.push(entry);
-    this.#bytes += entry.frame.byteLength;
-    while (this.#entries.length - this.#first > this.#maxEntries || this.#bytes > this.#maxBytes) this.#evict();
-    // Cut rarely: to shift a long list costs its length.
-    if (this.#first > this.#maxEntries) {
-      this.#entries = this.#entries.slice(this.#first);
-      this.#first = 0;
-    }
+    this.#ring.push(entry);
   }
 
   holdsAfter(position: Position): boolean {
@@ -253,19 +246,10 @@ class FrameRing {
   }
 
   after(position: Position): Buffer[] {
-    return this.#entries.slice(this.#first).flatMap((entry) => (isAfter(entry, position) ? [entry.frame] : []));
+    return this.#ring.last().flatMap((entry) => (isAfter(entry, position) ? [entry.frame] : []));
   }
 
-  #evict(): void {
-    const entry = this.#entries[this.#first];
-    this.#first += 1;
-    if (!entry) return;
-    this.#noteLoss(entry);
-    this.#bytes -= entry.frame.byteLength;
-    this.#start = entry;
-  }
-
-  #noteLoss(entry: Entry | undefined): void {
-    if (entry && entry.extra > 0) this.lost(entry.event);
+  #noteLoss({ event, extra }: Entry): void {
+    if (extra > 0) this.lost(event);
   }
 }

@@ -1,6 +1,13 @@
 import { randomBytes } from 'node:crypto';
-import { sseFrame } from '../lib/index.ts';
-import { type Entry, Ring } from './ring.ts';
+import { Ring, sseFrame } from '../lib/index.ts';
+
+/** An event as the log stores it. Sequence numbers are consecutive, from 1. */
+interface Entry<E> {
+  readonly sequence: number;
+  readonly event: E;
+  /** The bytes that every reader gets. */
+  readonly frame: Uint8Array;
+}
 
 /** Why a reader cannot be given exactly what followed the id it named. */
 export interface Gap {
@@ -47,7 +54,9 @@ export class EventLog<E extends { readonly kind: string }> {
   readonly epoch: string;
   readonly #options: EventLogOptions<E>;
   readonly #serialise: (event: E) => string;
-  readonly #ring: Ring<E>;
+  readonly #ring: Ring<Entry<E>>;
+  /** Sequence number of the newest event. */
+  #last = 0;
   readonly #subscribers = new Set<Subscriber>();
   #undelivered: Entry<E>[] = [];
   #scheduled = false;
@@ -59,7 +68,8 @@ export class EventLog<E extends { readonly kind: string }> {
     this.epoch = options.epoch ?? randomBytes(4).toString('hex');
     if (!/^[A-Za-z0-9]+$/.test(this.epoch)) throw new TypeError(`not an epoch: ${this.epoch}`);
     this.#serialise = options.serialise ?? JSON.stringify;
-    this.#ring = new Ring(options.maxEvents, options.maxBytes);
+    const { maxEvents: maxItems, maxBytes } = options;
+    this.#ring = new Ring({ maxItems, maxBytes, bytesOf: ({ frame }) => frame.byteLength });
   }
 
   get subscribers(): number {
@@ -68,13 +78,14 @@ export class EventLog<E extends { readonly kind: string }> {
 
   /** Id of the newest event; before the first one it names the beginning, and resuming from it misses nothing. */
   get lastId(): string {
-    return this.#id(this.#ring.last);
+    return this.#id(this.#last);
   }
 
   /** Numbers, serialises and keeps `event`, and delivers it soon. Returns its id. Throws TypeError for a kind or data with a line break. */
   append(event: E): string {
-    const sequence = this.#ring.last + 1;
+    const sequence = this.#last + 1;
     const entry = { sequence, event, frame: this.#frame(event, sequence) };
+    this.#last = sequence;
     this.#ring.push(entry);
     if (this.#subscribers.size > 0) {
       this.#undelivered.push(entry);
@@ -86,14 +97,14 @@ export class EventLog<E extends { readonly kind: string }> {
 
   /** The last `count` events held, oldest first. */
   recent(count: number): LoggedEvent<E>[] {
-    return this.#logged(this.#ring.after(this.#ring.last - Math.max(0, count)));
+    return this.#logged(this.#ring.last(Math.max(0, count)));
   }
 
   /** What followed the event `id`; `gap` tells that this is not all of it, but everything still held. */
   since(id: string): { gap: Gap | undefined; events: LoggedEvent<E>[] } {
     const position = this.#position(id);
-    if (typeof position === 'number') return { gap: undefined, events: this.#logged(this.#ring.after(position)) };
-    return { gap: position, events: this.#logged(this.#ring.after(0)) };
+    if (typeof position === 'number') return { gap: undefined, events: this.#logged(this.#after(position)) };
+    return { gap: position, events: this.#logged(this.#ring.last()) };
   }
 
   /** See `SseSource.replay`. */
@@ -101,10 +112,10 @@ export class EventLog<E extends { readonly kind: string }> {
     this.#deliver();
     if (lastEventId === undefined) return [];
     const position = this.#position(lastEventId);
-    if (typeof position === 'number') return this.#ring.after(position).map((entry) => entry.frame);
+    if (typeof position === 'number') return this.#after(position).map((entry) => entry.frame);
     // The record of the gap carries the position before what is still held: who resumes from it has the gap behind it.
-    const gap = this.#frame(this.#options.gap(position), this.#ring.first - 1);
-    return [gap, ...this.#ring.after(0).map((entry) => entry.frame)];
+    const gap = this.#frame(this.#options.gap(position), this.#first - 1);
+    return [gap, ...this.#ring.last().map((entry) => entry.frame)];
   }
 
   /** See `SseSource.subscribe`. After `end` only `onEnd` is called, in a microtask. */
@@ -114,7 +125,7 @@ export class EventLog<E extends { readonly kind: string }> {
       return () => {};
     }
     this.#deliver();
-    const subscriber = { since: this.#ring.last, listener, onEnd };
+    const subscriber = { since: this.#last, listener, onEnd };
     this.#subscribers.add(subscriber);
     return () => {
       this.#subscribers.delete(subscriber);
@@ -129,6 +140,16 @@ export class EventLog<E extends { readonly kind: string }> {
     const subscribers = [...this.#subscribers];
     this.#subscribers.clear();
     for (const { onEnd } of subscribers) this.#guarded(onEnd);
+  }
+
+  /** Sequence number of the oldest event held; one past the newest when none is. */
+  get #first(): number {
+    return this.#last - this.#ring.size + 1;
+  }
+
+  /** Entries numbered above `sequence`, oldest first. `sequence` is at most that of the newest event. */
+  #after(sequence: number): Entry<E>[] {
+    return this.#ring.last(this.#last - sequence);
   }
 
   #schedule(): void {
@@ -181,9 +202,9 @@ export class EventLog<E extends { readonly kind: string }> {
     const sequence = /^(?:0|[1-9]\d{0,15})$/.test(digits) ? Number(digits) : Number.NaN;
     if (dash < 0 || Number.isNaN(sequence)) return { lastEventId: id, reason: 'unknownId' };
     if (id.slice(0, dash) !== this.epoch) return { lastEventId: id, reason: 'otherEpoch' };
-    if (sequence > this.#ring.last) return { lastEventId: id, reason: 'unknownId' };
+    if (sequence > this.#last) return { lastEventId: id, reason: 'unknownId' };
     // The event itself may be gone: what counts is that nothing after it is.
-    if (sequence < this.#ring.first - 1) return { lastEventId: id, reason: 'evicted' };
+    if (sequence < this.#first - 1) return { lastEventId: id, reason: 'evicted' };
     return sequence;
   }
 

@@ -1,3 +1,4 @@
+import type { Ring } from '../lib/index.ts';
 import type { ActorRecord, InspectionRecord } from '../protocol/index.ts';
 import type { PlainFact } from './facts.ts';
 import type { Configuration, Step } from './steps.ts';
@@ -74,4 +75,15 @@ export function factsOf(names: readonly string[], values: readonly PlainFact[]):
   const projection: ActorRecord['projection'] = {};
   for (const [index, name] of names.entries()) projection[name] = values[index] ?? null;
   return projection;
+}
+
+/**
+ * Adds an entry to `ring`, to be written over by the caller: the oldest one of a full ring, else a new one. What was read
+ * from the ring is valid until the next call. New entries would each survive a few garbage collections, which cost more
+ * than all other work of the recorder.
+ */
+export function nextEntry(ring: Ring<Entry>): Entry {
+  const entry = ring.takeIfFull() ?? new Entry();
+  ring.push(entry);
+  return entry;
 }

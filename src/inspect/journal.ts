@@ -1,6 +1,6 @@
+import { Ring } from '../lib/index.ts';
 import { defaults, type GoneRecord, type InspectionRecord, type TransitionRecord } from '../protocol/index.ts';
-import { Entry } from './entry.ts';
-import { Ring } from './ring.ts';
+import { type Entry, nextEntry } from './entry.ts';
 import type { Watched } from './watched.ts';
 
 /** Time as the recorder sees it. */
@@ -49,7 +49,7 @@ export class Journal {
 
   constructor(options: JournalOptions) {
     this.#options = options;
-    this.#ring = new Ring(options.records, () => new Entry());
+    this.#ring = new Ring({ maxItems: options.records });
   }
 
   get sequence(): number {
@@ -89,7 +89,7 @@ export class Journal {
 
   /** Appends what is no transition. Returns its sequence number. */
   append(watched: Watched, record: InspectionRecord): number {
-    const entry = this.#ring.claim();
+    const entry = nextEntry(this.#ring);
     this.#sequence += 1;
     entry.sequence = this.#sequence;
     entry.watched = watched;
@@ -101,7 +101,7 @@ export class Journal {
   appendStep(step: Entry): void {
     this.#sequence += 1;
     step.sequence = this.#sequence;
-    this.#ring.claim().copy(step);
+    nextEntry(this.#ring).copy(step);
     this.#announce();
   }
 

@@ -1,8 +1,8 @@
 import type { AnyActorRef, AnyMachineSnapshot, AnyStateNode } from 'xstate';
+import { Ring } from '../lib/index.ts';
 import type { ActorRecord, GoneRecord } from '../protocol/index.ts';
-import { Entry, factsOf } from './entry.ts';
+import { type Entry, factsOf, nextEntry } from './entry.ts';
 import { Facts } from './facts.ts';
-import { Ring } from './ring.ts';
 import type { Configuration, MachineKnowledge, Step } from './steps.ts';
 
 export interface WatchedOptions {
@@ -62,7 +62,7 @@ export class Watched {
     this.position = options.position;
     this.restarts = options.restarts;
     this.knowledge = knowledge;
-    this.history = new Ring(options.history, () => new Entry());
+    this.history = new Ring({ maxItems: options.history });
     this.ref = ref;
     this.#createdAt = at;
     this.#configuration = knowledge.configurationOf(snapshot._nodes);
@@ -122,7 +122,7 @@ export class Watched {
     if (to !== from || step.entered.length > 0) this.#move(from, step, at);
     this.#see(snapshot.context);
     this.#steps += 1;
-    const entry = this.history.claim();
+    const entry = nextEntry(this.history);
     entry.watched = this;
     entry.number = this.#steps;
     entry.at = at;

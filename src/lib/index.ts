@@ -24,6 +24,7 @@ export {
 } from './files.ts';
 export { messageOf } from './message-of.ts';
 export { Pump } from './pump.ts';
+export { Ring, type RingOptions } from './ring.ts';
 export { type SseFields, sseFrame } from './sse-frame.ts';
 export { describeUser } from './users.ts';
 export { codePointName, type VisibleOptions, VisibleStream, visible } from './visible.ts';

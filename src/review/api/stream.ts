@@ -1,5 +1,5 @@
 import { type Reply, type RequestContext, type SseSource, sse } from '../../http/index.ts';
-import { Pump, sseFrame } from '../../lib/index.ts';
+import { Pump, Ring, sseFrame } from '../../lib/index.ts';
 import type { Logger } from '../../log/index.ts';
 import type { ReviewEvent } from '../../protocol/index.ts';
 import type { ReviewStore } from '../store/index.ts';
@@ -35,7 +35,7 @@ export class EventFeed {
   readonly #logger: Logger;
   readonly #readers = new Set<Reader>();
   readonly #unsubscribe: () => void;
-  #ring: Frame[] = [];
+  readonly #ring = new Ring<Frame>({ maxItems: limits.ringEvents });
   /** Newest event that readers have. */
   #last: number;
   readonly #reads = new Pump(() => this.#readNew());
@@ -94,14 +94,20 @@ export class EventFeed {
 
   /** Whether the ring has everything after `seq`. Numbers may have holes: only what was dropped from the ring is missing. */
   #isInRing(seq: number): boolean {
-    const [first] = this.#ring;
-    return first !== undefined && first.seq <= seq + 1;
+    const { oldest } = this.#ring;
+    return oldest !== undefined && oldest.seq <= seq + 1;
   }
 
   /** One reader's view: its history, then what is new. Made without waiting, so nothing comes in between. */
   #source(history: readonly Uint8Array[], upTo: number): SseSource {
     return {
-      replay: () => [...history, ...this.#ring.filter(({ seq }) => seq > upTo).map(({ bytes }) => bytes)],
+      replay: () => [
+        ...history,
+        ...this.#ring
+          .last()
+          .filter(({ seq }) => seq > upTo)
+          .map(({ bytes }) => bytes),
+      ],
       subscribe: (batch, end) => {
         const reader: Reader = { batch, end };
         if (this.#isClosed) end();
@@ -127,7 +133,7 @@ export class EventFeed {
   #append(frames: readonly Frame[]): void {
     const last = frames.at(-1);
     if (last === undefined) return;
-    this.#ring = [...this.#ring, ...frames].slice(-limits.ringEvents);
+    for (const frame of frames) this.#ring.push(frame);
     this.#last = last.seq;
     const batch = Buffer.concat(frames.map(({ bytes }) => bytes));
     for (const reader of this.#readers) reader.batch(batch);
