@@ -61,6 +61,8 @@ export class LiveSource implements JobSource {
   readonly readPull: GitHubSource['readPull'] = async (...given) => this.#now().readPull(...given);
   readonly isCollaborator: GitHubSource['isCollaborator'] = async (...given) => this.#now().isCollaborator(...given);
   readonly send: GitHubSource['send'] = async (...given) => this.#now().send(...given);
+  readonly removeDuplicates: GitHubSource['removeDuplicates'] = async (...given) =>
+    this.#now().removeDuplicates(...given);
   readonly reconcile: GitHubSource['reconcile'] = async (...given) => this.#now().reconcile(...given);
   readonly syncAll: GitHubSource['syncAll'] = (...given) => this.#now().syncAll(...given);
   readonly forget = (): void => this.#make();

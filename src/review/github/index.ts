@@ -24,5 +24,6 @@ export {
   SummaryRequest,
 } from './publish/requests.ts';
 export type { SentComment, SentReview } from './publish/review.ts';
+export type { ReviewFence } from './publish/target.ts';
 export { type GitHubSettings, GitHubSource, type GitHubSourceOptions, type RepositoryId } from './source.ts';
 export type { SyncOutcome, SyncResult } from './sync.ts';

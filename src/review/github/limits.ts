@@ -14,6 +14,8 @@ export interface GitHubLimits {
   readonly secondMs: number;
   /** When to look for a write of which nobody knows whether it happened: lists of GitHub lag behind. In seconds. */
   readonly lookAfterSeconds: readonly number[];
+  /** GitHub ends a request after 10 s: after this pause a request that was given up takes no effect any more. In seconds. */
+  readonly settleSeconds: number;
   /** A token is not used any more when it has less than this left. */
   readonly tokenMarginMs: number;
   readonly cachedTokens: number;
@@ -40,6 +42,7 @@ export const githubLimits: GitHubLimits = {
   retries: 2,
   secondMs: 1_000,
   lookAfterSeconds: [0, 1, 3],
+  settleSeconds: 15,
   tokenMarginMs: 5 * 60_000,
   cachedTokens: 5_000,
   pullsKept: 256,

@@ -15,7 +15,9 @@ import { SourceError } from './errors.ts';
 import { type InstallationProfile, Installations, type RepositoryName } from './installations.ts';
 import { type GitHubLimits, githubLimits } from './limits.ts';
 import { loadPrivateKey } from './private-key.ts';
+import { removeDuplicates } from './publish/duplicates.ts';
 import { type Response, repositoryOf, sendWrite } from './publish/send.ts';
+import { noFence, type ReviewFence, type Target } from './publish/target.ts';
 import { factsOf } from './pull-facts.ts';
 import { RepositoryApi } from './repository-api.ts';
 import { type SyncOutcome, type SyncResult, syncAll, syncRepository } from './sync.ts';
@@ -170,20 +172,40 @@ export class GitHubSource {
     return syncAll(repositories, (repository) => this.syncRepository(repository), this.#limits);
   }
 
-  /** Sends a write of the outbox; sent twice it is one on GitHub. @returns what GitHub made of it */
-  async send(write: StoredWrite): Promise<Response> {
-    const api = await this.#api(repositoryOf(write.request), 'write');
-    const app = await this.#appOnce();
-    const { runId, dedupeKey, attempts } = write;
-    return sendWrite({ api, app, limits: this.#limits, runId, dedupeKey, wasTried: attempts > 0 }, write);
+  /**
+   * Sends a write of the outbox; sent twice it is one on GitHub.
+   *
+   * @param fence keeps the id of a review that was begun; without it exactly-once relies on GitHub's lists
+   * @returns GitHub's result
+   */
+  async send(write: StoredWrite, fence: ReviewFence = noFence): Promise<Response> {
+    return sendWrite(await this.#targetOf(write, fence), write);
   }
 
-  /** Shows who asked that it was heard: 👀 on the comment. */
+  /** Removes what a late request made a second time of a write that was sent. @returns how many were removed */
+  async removeDuplicates(write: StoredWrite): Promise<number> {
+    return removeDuplicates(await this.#targetOf(write, noFence), write);
+  }
+
+  async #targetOf({ request, runId, dedupeKey, attempts }: StoredWrite, fence: ReviewFence): Promise<Target> {
+    const api = await this.#api(repositoryOf(request), 'write');
+    const app = await this.#appOnce();
+    return { api, app, limits: this.#limits, runId, dedupeKey, wasTried: attempts > 0, fence };
+  }
+
+  /** Acknowledges a command: 👀 on its comment. */
   async acknowledge(repository: RepositoryName, commentId: number): Promise<void> {
     const { owner, name } = repository;
     const write = { kind: 'reaction', request: { owner, name, commentId, content: 'eyes' } } as const;
     const api = await this.#api(repository, 'write');
-    const target = { api, app: await this.#appOnce(), limits: this.#limits, runId: null, dedupeKey: '' };
+    const target = {
+      api,
+      app: await this.#appOnce(),
+      limits: this.#limits,
+      runId: null,
+      dedupeKey: '',
+      fence: noFence,
+    };
     await sendWrite({ ...target, wasTried: false }, write);
   }
 

@@ -60,6 +60,8 @@ export const limits = {
   /** Between two looks for pull requests that are due for a review, whatever has happened. */
   autoReviewMs: 15_000,
   cleanupMs: 3_600_000,
+  /** After a write that took several attempts the source is checked for duplicates, each time so long after the last. */
+  duplicateChecksMs: [minute, 10 * minute, hour],
   /** Events of the stream are kept so long: a reader that was away longer looks at everything again. */
   eventsMs: 7 * 24 * 3_600_000,
 } as const;

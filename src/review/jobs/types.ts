@@ -8,7 +8,7 @@ import type { Failure } from './failure.ts';
 /** What jobs ask of the forge. */
 export type JobSource = Pick<
   GitHubSource,
-  'readPull' | 'isCollaborator' | 'send' | 'syncAll' | 'reconcile' | 'requests'
+  'readPull' | 'isCollaborator' | 'send' | 'removeDuplicates' | 'syncAll' | 'reconcile' | 'requests'
 > & {
   /** Installations have changed: what is remembered of them is forgotten. */
   readonly forget: () => void;

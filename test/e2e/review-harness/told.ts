@@ -6,7 +6,9 @@ export const bot = 'oratorio-test[bot]';
 
 /** Reviews of a pull request, without what GitHub wraps around single comments. */
 export const reviewsOf = ({ repo }: Scene, number: number): readonly ForgeReview[] =>
-  repo.reviews.filter((each) => each.number === number && each.author === bot && each.body !== '');
+  repo.reviews.filter(
+    (each) => each.number === number && each.author === bot && each.state !== 'PENDING' && each.body !== '',
+  );
 
 /** Comments on its lines and files. */
 export const commentsOf = ({ repo }: Scene, number: number): readonly ForgeReviewComment[] =>

@@ -10,6 +10,7 @@ export interface Fault {
    * `status`: this answer and nothing done. `cutBefore`, `cutAfter`: the connection ends, before or after it was done.
    * `cutBody`: in the middle of the answer. `hang`: no answer, nothing done. `hangAfter`: no answer, but done.
    * `statusAfter`: done, and this answer. `nonsense`: 200 with no JSON. `slow`: the answer comes late.
+   * `late`: the connection ends, and it is done when `until` resolves.
    * `holdBefore`, `holdAfter`: until `until`, before it is done (never, when whoever asked has gone) or before it is answered.
    */
   readonly kind:
@@ -22,6 +23,7 @@ export interface Fault {
     | 'hangAfter'
     | 'nonsense'
     | 'slow'
+    | 'late'
     | 'holdBefore'
     | 'holdAfter';
   readonly status?: number;
@@ -31,6 +33,8 @@ export interface Fault {
   readonly until?: Promise<unknown>;
   /** Called when a request has come to the place where it is held, or hangs. */
   readonly onHeld?: () => void;
+  /** Called with the status when a `late` request has been done. */
+  readonly onDone?: (status: number) => void;
 }
 
 /** A request that is kept waiting. */
@@ -123,6 +127,11 @@ export async function act(fault: Fault, response: ServerResponse, body: string):
     case 'cutBody':
       response.writeHead(200, { 'content-type': 'application/json', 'content-length': String(body.length + 100) });
       response.write(body.slice(0, Math.ceil(body.length / 2)), () => response.destroy());
+      return true;
+    case 'late':
+      response.destroy();
+      fault.onHeld?.();
+      await fault.until;
       return true;
     case 'cutBefore':
     case 'cutAfter':

@@ -31,9 +31,9 @@ export interface ForgeReview {
   readonly id: number;
   readonly number: number;
   readonly author: string;
-  readonly body: string;
+  body: string;
   readonly commitId: string;
-  readonly state: 'PENDING' | 'COMMENTED';
+  state: 'PENDING' | 'COMMENTED';
   readonly createdAt: number;
 }
 export interface ForgeReviewComment {

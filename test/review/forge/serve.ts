@@ -18,7 +18,7 @@ export async function serve(forge: Forge, request: IncomingMessage, response: Se
   const isGit = /^\/[^/]+\/[^/]+\.git\//.test(pathname);
   const fault = forge.faults.take(method, pathname);
   response.setHeader('date', new Date(forge.now()).toUTCString());
-  if (fault && (isGit || !happensFirst(fault)) && (await act(fault, response, ''))) {
+  if (fault && (isGit || !(happensFirst(fault) || fault.kind === 'late')) && (await act(fault, response, ''))) {
     forge.note(method, pathname, fault.status ?? null);
   } else if (isGit) {
     forge.note(method, pathname, null);
@@ -38,9 +38,12 @@ async function serveApi(
   response: ServerResponse,
   { method, pathname, fault }: Call,
 ): Promise<void> {
-  const answer = await answerTo(forge, request, pathname);
+  const text = await textOf(request);
+  if (fault?.kind === 'late') await act(fault, response, '');
+  const answer = await answerTo(forge, request, pathname, text);
   const body = answer.body === undefined ? '' : withBigNumbers(JSON.stringify(answer.body));
   forge.note(method, pathname, answer.status);
+  if (fault?.kind === 'late') return fault.onDone?.(answer.status);
   if (fault && happensFirst(fault) && (await act(fault, response, body))) return;
   response.writeHead(answer.status, {
     'x-ratelimit-remaining': String(Math.max(0, forge.rateRemaining)),
@@ -52,9 +55,9 @@ async function serveApi(
   response.end(body);
 }
 
-async function answerTo(forge: Forge, request: IncomingMessage, pathname: string): Promise<Answered> {
+async function answerTo(forge: Forge, request: IncomingMessage, pathname: string, text: string): Promise<Answered> {
   try {
-    const body = await jsonOf(request);
+    const body = text === '' ? {} : (JSON.parse(text) as Json);
     if (pathname === '/graphql' || pathname === '/api/graphql') {
       return { status: 200, body: graphql(forge, tokenOf(forge, bearer(request.headers.authorization)), body) };
     }
@@ -112,9 +115,8 @@ function accessTo(
   return { repo, token };
 }
 
-async function jsonOf(request: IncomingMessage): Promise<Json> {
+async function textOf(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
-  const text = Buffer.concat(chunks).toString();
-  return text === '' ? {} : (JSON.parse(text) as Json);
+  return Buffer.concat(chunks).toString();
 }

@@ -1,12 +1,13 @@
 import fc from 'fast-check';
 import t from 'tap';
 import { markers } from '../../../src/review/anchors/index.ts';
+import type { ReviewFence } from '../../../src/review/github/index.ts';
 import { type Fault, rateLimits } from '../forge/index.ts';
 import { comment, patch, timeLimits, type World, world, write } from './harness.ts';
 
 const reviewOf = ({ pull }: World, comments: readonly unknown[], body = 'Two things.') =>
   write('review', { number: pull.number, commitId: pull.headSha, body, comments });
-const told = ({ repo }: World) => repo.reviews.filter(({ body }) => body !== '');
+const told = ({ repo }: World) => repo.reviews.filter(({ body, state }) => body !== '' && state !== 'PENDING');
 
 t.test('a review goes out as a comment at the head that was looked at, with its findings at their lines', async (t) => {
   const all = await world(t);
@@ -391,4 +392,175 @@ t.test('whatever fails at whatever request, after another attempt there is exact
     { numRuns: 40, endOnFailure: true },
   );
   t.pass('one of each');
+});
+
+/** The fence of one write, as the outbox keeps it between attempts. */
+function fence(): ReviewFence & { readonly saved: number[] } {
+  const saved: number[] = [];
+  return { saved, load: async () => saved.at(-1) ?? null, save: async (reviewId) => void saved.push(reviewId) };
+}
+
+/** Requests that the forge carries out long after the client has given them up: when `apply` is called. */
+function lateRequests() {
+  const go = Promise.withResolvers<void>();
+  const statuses: number[] = [];
+  let held = 0;
+  let onDone = () => {};
+  const fault = (matches: NonNullable<Fault['matches']>, times = 1): Fault => ({
+    ...{ kind: 'late', matches, times, until: go.promise },
+    onHeld: () => {
+      held += 1;
+    },
+    onDone: (status) => {
+      statuses.push(status);
+      onDone();
+    },
+  });
+  /** @returns the status of each, which no client sees */
+  const apply = async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    onDone = () => statuses.length === held && resolve();
+    onDone();
+    go.resolve();
+    await promise;
+    return statuses;
+  };
+  return { fault, apply };
+}
+
+t.test('a review whose creation takes effect after its repetition stays invisible, and is removed', async (t) => {
+  const all = await world(t, { retries: 0 });
+  const { forge, another, repo } = all;
+  const late = lateRequests();
+  forge.faults.add(late.fault((method, path) => method === 'POST' && path.endsWith('/reviews')));
+  const request = reviewOf(all, [comment('f1', 2)]);
+  const kept = fence();
+  await t.rejects(another().send(request, kept), { code: 'connectionFailed', isRetryable: true });
+  await another().send({ ...request, attempts: 1 }, kept);
+  t.equal(told(all).length, 1);
+  t.strictSame(await late.apply(), [200]);
+  t.equal(told(all).length, 1, 'the second one is pending');
+  t.equal(repo.reviews.filter(({ state }) => state === 'PENDING').length, 1);
+  await another().send({ ...request, attempts: 2 }, kept);
+  t.equal(told(all).length, 1);
+  await another().send(write('review', { ...request.request, comments: [], body: 'Next.' }, 'run-2'), fence());
+  t.notOk(repo.reviews.some(({ state }) => state === 'PENDING'));
+  t.equal(told(all).length, 2);
+});
+
+t.test('a submission that takes effect after its repetition publishes nothing twice', async (t) => {
+  const all = await world(t, { retries: 0 });
+  const { forge, another } = all;
+  const late = lateRequests();
+  forge.faults.add(late.fault((method, path) => method === 'POST' && path.endsWith('/events')));
+  const request = reviewOf(all, [comment('f1', 2)]);
+  const kept = fence();
+  await t.rejects(another().send(request, kept), { code: 'connectionFailed' });
+  // Lists show nothing of it: the saved id alone leads to the review.
+  forge.listLagMs = 60_000;
+  const { reviewId } = await another().send({ ...request, attempts: 1 }, kept);
+  t.strictSame(await late.apply(), [422]);
+  forge.listLagMs = 0;
+  t.match(told(all), [{ id: reviewId }]);
+  t.strictSame(kept.saved, [reviewId]);
+});
+
+t.test('a saved review that GitHub no longer has is made anew', async (t) => {
+  const all = await world(t);
+  const kept = fence();
+  await kept.save(1);
+  const { reviewId } = await all.source.send({ ...reviewOf(all, []), attempts: 1 }, kept);
+  t.match(told(all), [{ id: reviewId }]);
+});
+
+t.test('a comment that takes effect after its repetition is removed by the duplicate check', async (t) => {
+  const all = await world(t, { retries: 0 });
+  const { forge, source, repo, pull } = all;
+  const { number, headSha: commitId } = pull;
+  const writes = [
+    write('summary', { number, itemId: 'item-1', body: 'All in all.' }),
+    write('reply', { number, body: 'No.', marker: markers.reply(1) }),
+    write('fileComment', { number, commitId, path: 'b.ts', body: 'All of it.', findingId: 'f9' }),
+  ];
+  const isComment = (method: string, path: string) => method === 'POST' && path.endsWith('/comments');
+  forge.comment(repo, number, 'mallory', markers.summary('item-1'));
+  for (const one of writes) {
+    const late = lateRequests();
+    forge.faults.add(late.fault(isComment));
+    await t.rejects(source.send(one), { code: 'connectionFailed', retryAfterMs: 15 }, 'GitHub gets time to end it');
+    const response = await source.send({ ...one, attempts: 1 });
+    await late.apply();
+    t.equal(await source.removeDuplicates({ ...one, response }), 1, one.kind);
+    t.equal(await source.removeDuplicates({ ...one, response }), 0, one.kind);
+    const left = [...repo.comments, ...repo.reviewComments].map(({ id }) => id);
+    t.ok(left.includes(Number(response['commentId'])), 'the comment of the response stays');
+  }
+  t.equal(repo.comments.length, 3, 'summary, reply, and what another account wrote');
+  t.equal(repo.reviewComments.length, 1);
+});
+
+t.test('a check run that was created twice is updated twice', async (t) => {
+  const { forge, source, repo, pull } = await world(t, { retries: 0 });
+  const run = { headSha: pull.headSha, externalId: 'run-1', title: 'Reviewing', summary: '' };
+  const late = lateRequests();
+  forge.faults.add(late.fault((method, path) => method === 'POST' && path.endsWith('/check-runs')));
+  const begun = write('checkRun', { ...run, status: 'in_progress' });
+  await t.rejects(source.send(begun), { code: 'connectionFailed' });
+  const { checkRunId } = await source.send({ ...begun, attempts: 1 });
+  await late.apply();
+  t.match(await source.send(write('checkRun', { ...run, status: 'completed', conclusion: 'success' })), { checkRunId });
+  t.match(repo.checkRuns, [{ status: 'completed' }, { status: 'completed' }]);
+});
+
+t.test('whatever requests take effect long after they were given up, exactly one review is visible', async (t) => {
+  const all = await world(t, { retries: 0, lookAfterSeconds: [0] });
+  const { forge, another, repo, pull } = all;
+  let run = 0;
+  await fc.assert(
+    fc.asyncProperty(
+      fc.uniqueArray(fc.integer({ min: 0, max: 9 }), { minLength: 1, maxLength: 4 }),
+      fc.constantFrom(2, 400),
+      fc.integer({ min: 0, max: 5 }),
+      async (lateOnes, line, appliedAt) => {
+        run += 1;
+        const id = `run-late${run}`;
+        repo.reviews.length = 0;
+        repo.reviewComments.length = 0;
+        const late = lateRequests();
+        let writes = -1;
+        const isLate = (method: string) => {
+          if (method !== 'GET') writes += 1;
+          return method !== 'GET' && lateOnes.includes(writes);
+        };
+        forge.faults.add(late.fault(isLate, lateOnes.length));
+        const comments = [comment(`f-${id}`, line), comment(`g-${id}`, 2)];
+        const request = write('review', { number: 7, commitId: pull.headSha, body: 'Text', comments }, id);
+        const kept = fence();
+        const source = another();
+        let response: Readonly<Record<string, unknown>> | undefined;
+        for (let attempts = 0; !response; attempts += 1) {
+          if (attempts === appliedAt) await late.apply();
+          if (attempts > 12) throw new Error('The review was not sent');
+          response = await source.send({ ...request, attempts }, kept).catch(() => undefined);
+        }
+        forge.faults.clear();
+        await late.apply();
+        await source.removeDuplicates({ ...request, response });
+        source.close();
+        const visible = repo.reviews.filter(
+          ({ state, body }) => state !== 'PENDING' && body.includes(markers.review(id)),
+        );
+        if (visible.length !== 1) throw new Error(`${visible.length} reviews`);
+        const pending = new Set(repo.reviews.filter(({ state }) => state === 'PENDING').map((each) => each.id));
+        for (const { findingId } of comments) {
+          const shown = repo.reviewComments.filter(
+            ({ body, reviewId }) => body.includes(markers.finding(findingId)) && !pending.has(reviewId),
+          );
+          if (shown.length !== 1) throw new Error(`${shown.length} comments of ${findingId}`);
+        }
+      },
+    ),
+    { numRuns: 40, endOnFailure: true },
+  );
+  t.pass('one review, each finding once');
 });

@@ -46,6 +46,12 @@ export class FakeForge implements JobSource {
     if (failure) throw failure;
     return { url: 'https://github.com/octo/hello/pull/7#done' };
   };
+  /** Writes that were checked for duplicates. */
+  readonly checked: string[] = [];
+  readonly removeDuplicates: JobSource['removeDuplicates'] = async ({ writeId }) => {
+    this.checked.push(writeId);
+    return 0;
+  };
   readonly forget = (): void => {
     this.forgotten += 1;
   };

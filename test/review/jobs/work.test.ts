@@ -1,4 +1,5 @@
 import t from 'tap';
+import type { ReviewFence } from '../../../src/review/github/index.ts';
 import type { NewWrite } from '../../../src/review/store/index.ts';
 import { facts, forbidden, pausesEnd, repositoryKey, type Scene, scene, unreachable } from './harness.ts';
 
@@ -34,6 +35,61 @@ t.test('a write that failed in passing is sent again, and says that it was tried
   await world.idle();
   t.match(world.forge.sent[1], { attempts: 1 });
   t.match(await world.store.write(writeId), { status: 'sent', attempts: 2, lastError: null });
+});
+
+t.test('a write that took several attempts is checked for duplicates, three times', async (t) => {
+  const world = await scene(t);
+  world.forge.sendFailures.push(unreachable(600_000));
+  const { writeId } = await put(world);
+  while (world.forge.sent.length === 0) await world.idle();
+  for (let pauses = 0; pauses < 4; pauses += 1) {
+    await world.idle();
+    await pausesEnd(world);
+  }
+  const { writeId: smooth } = await put(world, 'two');
+  await world.idle();
+  t.strictSame(world.forge.checked, [writeId, writeId, writeId]);
+  t.match(await world.store.write(smooth), { status: 'sent', attempts: 1 });
+  t.equal((await world.store.backlog()).jobs.size, 0);
+});
+
+t.test('the pending review of a write outlives the attempt that created it', async (t) => {
+  const world = await scene(t);
+  const loaded: (number | null)[] = [];
+  Object.assign(world.forge, {
+    send: async (_: unknown, fence: ReviewFence) => {
+      loaded.push(await fence.load());
+      if (loaded.length > 1) return { url: 'x' };
+      await fence.save(77);
+      throw unreachable(600_000);
+    },
+  });
+  const { writeId } = await put(world);
+  while (loaded.length < 1) await world.idle();
+  await world.idle();
+  t.match(await world.store.write(writeId), { status: 'pending', response: { reviewId: 77 } });
+  await pausesEnd(world);
+  while (loaded.length < 2) await new Promise((resolve) => setTimeout(resolve, 5));
+  await world.idle();
+  t.strictSame(loaded, [null, 77]);
+  t.match(await world.store.write(writeId), { status: 'sent', response: { url: 'x' } });
+});
+
+t.test('an attempt that has lost its write saves no pending review', async (t) => {
+  const world = await scene(t);
+  const results: unknown[] = [];
+  Object.assign(world.forge, {
+    send: async ({ writeId }: { writeId: string }, fence: ReviewFence) => {
+      await world.store.updateWrite(writeId, { attempts: 9 });
+      await fence.save(77).catch((error: unknown) => results.push(error));
+      return { url: 'x' };
+    },
+  });
+  const { writeId } = await put(world);
+  while (results.length === 0) await world.idle();
+  await world.idle();
+  t.match(results, [{ code: 'sourceUnavailable', isRetryable: true }]);
+  t.match(await world.store.write(writeId), { response: { url: 'x' } });
 });
 
 t.test('the attempt is on the disk before anything is sent', async (t) => {

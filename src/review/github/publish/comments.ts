@@ -7,22 +7,27 @@ import type { FileCommentRequest, ReplyRequest, SummaryRequest } from './request
 import { isOurs, type Target } from './target.ts';
 import { marked } from './text.ts';
 
-interface Place {
-  readonly number: number;
-}
-type Told = { readonly commentId: number; readonly url: string };
-const told = ({ id, html_url }: CommentAnswer): Told => ({ commentId: id, url: html_url });
+type SentComment = { readonly commentId: number; readonly url: string };
+const sent = ({ id, html_url }: CommentAnswer): SentComment => ({ commentId: id, url: html_url });
 
-/** The first comment of the conversation that is ours and has the marker. */
-async function findComment(target: Target, { number }: Place, marker: string): Promise<CommentAnswer | undefined> {
+/** Comments of the conversation, oldest first. */
+export async function* conversation({ api }: Target, number: number): AsyncGenerator<CommentAnswer, void> {
   const route = 'GET /repos/{owner}/{repo}/issues/{issue_number}/comments';
-  for await (const { data } of target.api.pages(route, { issue_number: number })) {
-    const found = parseAnswer(CommentList, data, 'comments').find((comment) => isOurs(target, comment, marker));
-    if (found) return found;
-  }
+  for await (const { data } of api.pages(route, { issue_number: number }))
+    yield* parseAnswer(CommentList, data, 'comments');
 }
 
-async function makeComment({ api }: Target, { number }: Place, body: string): Promise<CommentAnswer> {
+/** The first comment of ours with the marker. */
+async function findMarked(
+  target: Target,
+  comments: AsyncIterable<CommentAnswer>,
+  marker: string,
+): Promise<CommentAnswer | undefined> {
+  for await (const comment of comments) if (isOurs(target, comment, marker)) return comment;
+  return undefined;
+}
+
+async function makeComment({ api }: Target, number: number, body: string): Promise<CommentAnswer> {
   const { data } = await api.write('POST /repos/{owner}/{repo}/issues/{issue_number}/comments', {
     issue_number: number,
     body,
@@ -31,24 +36,24 @@ async function makeComment({ api }: Target, { number }: Place, body: string): Pr
 }
 
 /** One summary per pull request: made the first time, edited from then on. */
-export async function sendSummary(target: Target, request: v.InferOutput<typeof SummaryRequest>): Promise<Told> {
+export async function sendSummary(target: Target, request: v.InferOutput<typeof SummaryRequest>): Promise<SentComment> {
   const marker = markers.summary(request.itemId);
   const body = marked(request.body, marker);
-  const find = () => findComment(target, request, marker);
-  const comment = await once(target, find, () => makeComment(target, request, body));
-  if (comment.body === body) return told(comment);
+  const find = () => findMarked(target, conversation(target, request.number), marker);
+  const comment = await once(target, find, () => makeComment(target, request.number, body));
+  if (comment.body === body) return sent(comment);
   const { data } = await target.api.write('PATCH /repos/{owner}/{repo}/issues/comments/{comment_id}', {
     comment_id: comment.id,
     body,
   });
-  return told(parseAnswer(CommentAnswer, data, 'a comment'));
+  return sent(parseAnswer(CommentAnswer, data, 'a comment'));
 }
 
 /** An answer in the conversation. */
-export async function sendReply(target: Target, request: v.InferOutput<typeof ReplyRequest>): Promise<Told> {
+export async function sendReply(target: Target, request: v.InferOutput<typeof ReplyRequest>): Promise<SentComment> {
   const { marker } = request;
-  const find = () => findComment(target, request, marker);
-  return told(await once(target, find, () => makeComment(target, request, marked(request.body, marker))));
+  const find = () => findMarked(target, conversation(target, request.number), marker);
+  return sent(await once(target, find, () => makeComment(target, request.number, marked(request.body, marker))));
 }
 
 /** Comments on lines and files, newest first. */
@@ -62,13 +67,10 @@ export async function* reviewComments({ api }: Target, number: number): AsyncGen
 export async function sendFileComment(
   target: Target,
   request: v.InferOutput<typeof FileCommentRequest>,
-): Promise<Told> {
+): Promise<SentComment> {
   const marker = markers.finding(request.findingId);
   const { number, commitId, path, body } = request;
-  const find = async () => {
-    for await (const comment of reviewComments(target, number)) if (isOurs(target, comment, marker)) return comment;
-    return;
-  };
+  const find = () => findMarked(target, reviewComments(target, number), marker);
   const make = async () => {
     const { data } = await target.api.write('POST /repos/{owner}/{repo}/pulls/{pull_number}/comments', {
       pull_number: number,
@@ -79,5 +81,5 @@ export async function sendFileComment(
     });
     return parseAnswer(CommentAnswer, data, 'a comment');
   };
-  return told(await once(target, find, make));
+  return sent(await once(target, find, make));
 }

@@ -3,12 +3,12 @@ import { SourceError } from '../errors.ts';
 import type { Target } from './target.ts';
 
 /**
- * Writes once, whatever has happened before: looks for what an earlier attempt may have made, and again when an attempt
- * leaves open whether it has made anything. Both times it looks more than once, with pauses, because GitHub's lists lag behind
- * what was written. What is not found then is for a later attempt, which looks first again.
+ * Makes something that an earlier attempt may have made: searches for it first, and again when an attempt leaves open whether it took
+ * effect. Searches repeat after pauses, because GitHub's lists lag behind writes.
+ *
  * @throws SourceError
  */
-export async function once<T>(
+export async function lookThenMake<T>(
   { limits, wasTried }: Pick<Target, 'limits' | 'wasTried'>,
   find: () => Promise<T | undefined>,
   make: () => Promise<T>,
@@ -25,7 +25,28 @@ export async function once<T>(
   }
 }
 
-/** Looks again after pauses, until it finds something or has looked often enough. */
+/**
+ * `lookThenMake` for what GitHub can make twice. After a request whose effect is unknown the next attempt waits until GitHub must have
+ * ended it. What takes effect even later is removed by `removeDuplicates`.
+ *
+ * @throws SourceError with `retryAfterMs`
+ */
+export async function once<T>(
+  target: Pick<Target, 'limits' | 'wasTried'>,
+  find: () => Promise<T | undefined>,
+  make: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await lookThenMake(target, find, make);
+  } catch (error) {
+    if (!(error instanceof SourceError) || !error.mayHaveHappened) throw error;
+    const { code, message, status, retryAfterMs = 0 } = error;
+    const { settleSeconds, secondMs } = target.limits;
+    throw new SourceError(code, message, status, Math.max(retryAfterMs, settleSeconds * secondMs));
+  }
+}
+
+/** Searches after each pause of `lookAfterSeconds`. @returns the first result; undefined when no search finds anything */
 export async function findPatiently<T>(
   { lookAfterSeconds, secondMs }: Target['limits'],
   find: () => Promise<T | undefined>,

@@ -8,7 +8,10 @@ import type { CheckRunRequest, ReactionRequest, ResolveThreadRequest } from './r
 import { isByUs, type Target } from './target.ts';
 import { cut } from './text.ts';
 
-/** One check run per `externalId`: made the first time, changed from then on. */
+/**
+ * One check run per `externalId`: created the first time, updated from then on. GitHub removes no check run: a second one that a late
+ * request created is updated alike.
+ */
 export async function sendCheckRun(
   target: Target,
   request: v.InferOutput<typeof CheckRunRequest>,
@@ -16,24 +19,34 @@ export async function sendCheckRun(
   const { api } = target;
   const fields = checkRunFields(request);
   let isNew = false;
-  const make = async () => {
+  const make = async (): Promise<CheckRunAnswer[]> => {
     const { data } = await api.write('POST /repos/{owner}/{repo}/check-runs', {
       ...fields,
       head_sha: request.headSha,
       external_id: request.externalId,
     });
     isNew = true;
-    return parseAnswer(CheckRunAnswer, data, 'a check run');
+    return [parseAnswer(CheckRunAnswer, data, 'a check run')];
   };
-  const { id, html_url } = await once(target, () => findCheckRun(target, request), make);
-  if (!isNew) {
-    const { data } = await api.write('PATCH /repos/{owner}/{repo}/check-runs/{check_run_id}', {
-      ...fields,
-      check_run_id: id,
-    });
-    parseAnswer(CheckRunAnswer, data, 'a check run');
-  }
-  return { checkRunId: id, url: html_url ?? null };
+  const find = async () => {
+    const found = await findCheckRuns(target, request);
+    return found.length === 0 ? undefined : found;
+  };
+  const runs = await once(target, find, make);
+  if (!isNew) for (const { id } of runs) await updateCheckRun(target, request, id);
+  const [first] = runs.toSorted((a, b) => a.id - b.id);
+  if (!first) throw new Error('once() returned no check run');
+  return { checkRunId: first.id, url: first.html_url ?? null };
+}
+
+async function updateCheckRun(
+  { api }: Target,
+  request: v.InferOutput<typeof CheckRunRequest>,
+  id: number,
+): Promise<void> {
+  const parameters = { ...checkRunFields(request), check_run_id: id };
+  const { data } = await api.write('PATCH /repos/{owner}/{repo}/check-runs/{check_run_id}', parameters);
+  parseAnswer(CheckRunAnswer, data, 'a check run');
 }
 
 const longestTitle = 255;
@@ -55,16 +68,17 @@ function checkRunFields({
   };
 }
 
-async function findCheckRun(
+async function findCheckRuns(
   { api, app }: Target,
   { headSha, externalId, name }: v.InferOutput<typeof CheckRunRequest>,
-): Promise<CheckRunAnswer | undefined> {
+): Promise<CheckRunAnswer[]> {
+  const found: CheckRunAnswer[] = [];
   const route = 'GET /repos/{owner}/{repo}/commits/{ref}/check-runs';
   for await (const { data } of api.pages(route, { ref: headSha, check_name: name, filter: 'all', app_id: app.id })) {
     const { check_runs } = parseAnswer(CheckRunList, data, 'check runs');
-    const found = check_runs.find((run) => run.external_id === externalId && run.app?.id === app.id);
-    if (found) return found;
+    found.push(...check_runs.filter((run) => run.external_id === externalId && run.app?.id === app.id));
   }
+  return found;
 }
 
 /** The same reaction twice is one for GitHub. */

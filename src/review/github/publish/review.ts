@@ -4,7 +4,7 @@ import { parseAnswer } from '../client.ts';
 import { SourceError } from '../errors.ts';
 import { reviewComments, sendFileComment } from './comments.ts';
 import { type Isolation, isolate } from './isolate.ts';
-import { findPatiently, once } from './once.ts';
+import { findPatiently, lookThenMake } from './once.ts';
 import type { ReviewComment, ReviewRequest } from './requests.ts';
 import { isByUs, isOurs, type Target } from './target.ts';
 import { cut, marked } from './text.ts';
@@ -23,46 +23,118 @@ export interface SentReview {
 }
 
 /**
- * Publishes a review, once. GitHub refuses all of it for one line that is not in the diff, and does not say which: those
- * comments are found out and told at their file, or in the text of the review when that is refused too.
+ * Publishes a review exactly once, however late GitHub carries out a request that was given up. The review is created as a pending
+ * one, which only its author sees; its id is saved; then this id is submitted. GitHub submits a review once, and only the saved id is
+ * ever submitted for a write, so a creation that takes effect late leaves a pending review, which the next look removes.
+ *
+ * GitHub refuses all comments for one line that is not in the diff, without naming it: such comments go to their file, or into the
+ * text of the review when the file is refused too.
  * @throws SourceError
  */
 export async function sendReview(target: Target, request: ReviewRequest): Promise<SentReview> {
   const marker = markers.review(target.runId ?? target.dedupeKey);
-  const find = () => findReview(target, request, marker);
-  const review = await once(target, find, () => publish(target, request, marker));
+  const review = (await resume(target, request, marker)) ?? (await publish(target, request, marker));
   return { reviewId: review.id, url: review.html_url, comments: await placesOf(target, request, review) };
 }
 
 const reviewsRoute = '/repos/{owner}/{repo}/pulls/{pull_number}/reviews';
+const reviewRoute = `${reviewsRoute}/{review_id}`;
+const isPending = ({ state }: ReviewAnswer): boolean => state === 'PENDING';
 
-/** Also clears away a review of ours that was begun and not sent: while there is one GitHub takes no other. */
+/** Submits the review that an earlier attempt saved. @returns undefined when there is none, or GitHub no longer has it */
+async function resume(target: Target, request: ReviewRequest, marker: string): Promise<ReviewAnswer | undefined> {
+  const id = await target.fence.load();
+  if (id === null) return undefined;
+  const known = await readReview(target, request.number, id);
+  if (known && !isPending(known)) return known;
+  // A read may lag behind: only the answer to the submission proves that the review is gone.
+  return submit(target, request.number, { id, body: known?.body || marked(request.body, marker) });
+}
+
+async function publish(target: Target, request: ReviewRequest, marker: string): Promise<ReviewAnswer> {
+  const find = () => findReview(target, request, marker);
+  const review = await lookThenMake(target, find, () => begin(target, request, marker));
+  if (!isPending(review)) return review;
+  await target.fence.save(review.id);
+  const { id, body } = review;
+  const submitted = await submit(target, request.number, { id, body: body || marked(request.body, marker) });
+  if (submitted) return submitted;
+  throw new SourceError(
+    'sourceUnavailable',
+    `GitHub no longer has the pending review ${id}; a new attempt makes another`,
+  );
+}
+
+/**
+ * The review with our marker: the submitted one before the pending one. Removes every other pending review of ours, because GitHub
+ * takes no second one.
+ */
 async function findReview(
   target: Target,
   { number }: ReviewRequest,
   marker: string,
 ): Promise<ReviewAnswer | undefined> {
-  let found: ReviewAnswer | undefined;
+  const found: ReviewAnswer[] = [];
+  const pending: ReviewAnswer[] = [];
   for await (const { data } of target.api.pages(`GET ${reviewsRoute}`, { pull_number: number })) {
     for (const review of parseAnswer(ReviewList, data, 'reviews')) {
-      if (review.state === 'PENDING') {
-        if (isByUs(target.app.slug, review.user?.login)) await removePending(target, number, review.id);
-      } else if (isOurs(target, review, marker)) found ??= review;
+      if (isOurs(target, review, marker)) found.push(review);
+      if (isPending(review) && isByUs(target.app.slug, review.user?.login)) pending.push(review);
     }
   }
-  return found;
+  const chosen = found.find((review) => !isPending(review)) ?? found[0];
+  for (const review of pending) if (review !== chosen) await removePending(target, number, review.id);
+  return chosen;
 }
 
-async function publish(target: Target, request: ReviewRequest, marker: string): Promise<ReviewAnswer> {
+async function readReview({ api }: Target, number: number, reviewId: number): Promise<ReviewAnswer | undefined> {
   try {
-    return await post(target, request, { event: 'COMMENT', body: marked(request.body, marker) });
+    const { data } = await api.read(`GET ${reviewRoute}`, { pull_number: number, review_id: reviewId });
+    return parseAnswer(ReviewAnswer, data, 'a review');
   } catch (error) {
-    if (!isRefusal(error) || request.comments.length === 0) throw error;
-    return await publishRest(target, request, marker, await isolate(target, request, probe, error));
+    if (error instanceof SourceError && error.code === 'notFound') return undefined;
+    throw error;
   }
 }
 
-async function publishRest(
+/**
+ * Makes a pending review public. Repeating it does no harm: a review is submitted once.
+ * @returns undefined when GitHub no longer has it
+ * @throws SourceError
+ */
+async function submit(
+  target: Target,
+  number: number,
+  { id, body }: { readonly id: number; readonly body: string },
+): Promise<ReviewAnswer | undefined> {
+  try {
+    const parameters = { pull_number: number, review_id: id, event: 'COMMENT', body };
+    const { data } = await target.api.write(`POST ${reviewRoute}/events`, parameters);
+    return parseAnswer(ReviewAnswer, data, 'a review');
+  } catch (error) {
+    if (!(error instanceof SourceError)) throw error;
+    if (error.code === 'notFound') return undefined;
+    if (!error.mayHaveHappened && !isRefusal(error)) throw error;
+    const submitted = await findPatiently(target.limits, async () => {
+      const review = await readReview(target, number, id);
+      return review && !isPending(review) ? review : undefined;
+    });
+    if (submitted) return submitted;
+    throw error;
+  }
+}
+
+/** Creates the pending review. */
+async function begin(target: Target, request: ReviewRequest, marker: string): Promise<ReviewAnswer> {
+  try {
+    return await create(target, request, marked(request.body, marker));
+  } catch (error) {
+    if (!isRefusal(error) || request.comments.length === 0) throw error;
+    return await beginWithoutBad(target, request, marker, await isolate(target, request, probe, error));
+  }
+}
+
+async function beginWithoutBad(
   target: Target,
   request: ReviewRequest,
   marker: string,
@@ -72,8 +144,7 @@ async function publishRest(
   for (const comment of bad) {
     if (!(await toldAtFile(target, request, comment))) listed.push(comment);
   }
-  const body = marked(withList(request.body, listed), marker);
-  return post(target, { ...request, comments: [...good] }, { event: 'COMMENT', body });
+  return create(target, { ...request, comments: [...good] }, marked(withList(request.body, listed), marker));
 }
 
 /** @returns whether GitHub took it */
@@ -90,7 +161,7 @@ async function toldAtFile(target: Target, request: ReviewRequest, comment: Revie
   }
 }
 
-/** Room for each of what is listed, so that the last one is told too. */
+/** Room for all listed comments together, in characters, so that the last one is in the text too. */
 const listedRoom = 40_000;
 
 function withList(body: string, listed: readonly ReviewComment[]): string {
@@ -103,10 +174,10 @@ function withList(body: string, listed: readonly ReviewComment[]): string {
   return [cut(body, 20_000), '---', ...entries].join('\n\n');
 }
 
-/** Whether GitHub would take these comments: as a review that is begun, and taken back. */
+/** Whether GitHub takes these comments: creates a pending review with them and removes it. */
 async function probe(target: Target, request: ReviewRequest): Promise<boolean> {
   try {
-    const { id } = await post(target, request, { body: 'Looking at which lines can be commented.' });
+    const { id } = await create(target, request, 'Looking at which lines can be commented.');
     await removePending(target, request.number, id);
     return true;
   } catch (error) {
@@ -115,15 +186,34 @@ async function probe(target: Target, request: ReviewRequest): Promise<boolean> {
   }
 }
 
+/** Attempts to create a pending review while GitHub says that there is one already. */
+const creations = 3;
+
+/** Creates a pending review. One that a late request has left is in the way: it is removed first. @throws SourceError */
+async function create(target: Target, request: ReviewRequest, body: string): Promise<ReviewAnswer> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await post(target, request, body);
+    } catch (error) {
+      if (!isRefusal(error) || !/one pending review/i.test(error.message)) throw error;
+      if (attempt >= creations) throw new SourceError('sourceUnavailable', 'A pending review of ours is in the way');
+      await findReview(target, request, noMarker);
+    }
+  }
+}
+
+/** Marks no review: all pending ones of ours are removed. */
+const noMarker = '<!-- oratorio:none -->';
+
 async function post(
   { api }: Target,
   { number, commitId, comments }: ReviewRequest,
-  content: { readonly event?: 'COMMENT'; readonly body: string },
+  body: string,
 ): Promise<ReviewAnswer> {
   const { data } = await api.write(`POST ${reviewsRoute}`, {
     pull_number: number,
     commit_id: commitId,
-    ...content,
+    body,
     comments: comments.map(wireComment),
   });
   return parseAnswer(ReviewAnswer, data, 'a review');
@@ -137,21 +227,18 @@ function wireComment({ path, body, line, side, startLine, startSide, findingId }
 
 async function removePending({ api }: Target, number: number, reviewId: number): Promise<void> {
   try {
-    const { data } = await api.write(`DELETE ${reviewsRoute}/{review_id}`, {
-      pull_number: number,
-      review_id: reviewId,
-    });
-    // One that is still there would have every later review refused, and its comments taken for the reason.
+    const { data } = await api.write(`DELETE ${reviewRoute}`, { pull_number: number, review_id: reviewId });
+    // If it were still there, GitHub would refuse every later review and its comments would be taken for the reason.
     parseAnswer(ReviewAnswer, data, 'a review');
   } catch (error) {
-    // It is gone already: another attempt of ours took it back.
-    if (!(error instanceof SourceError) || error.code !== 'notFound') throw error;
+    // Another attempt of ours removed it (404) or submitted it (422) meanwhile.
+    if (!isRefusal(error) && !(error instanceof SourceError && error.code === 'notFound')) throw error;
   }
 }
 
 export const isRefusal = (error: unknown): error is SourceError => error instanceof SourceError && error.status === 422;
 
-/** Where each finding has come to stand, by its marker: what is not in the text of the review has a comment, sooner or later. */
+/** The place of each finding, by its marker. A finding that is not in the text of the review has a comment, once lists show it. */
 async function placesOf(target: Target, request: ReviewRequest, review: ReviewAnswer): Promise<SentComment[]> {
   const places = new Map<string, SentComment>();
   const awaited = request.comments.filter(({ findingId }) => !review.body?.includes(markers.finding(findingId)));

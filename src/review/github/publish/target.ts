@@ -1,7 +1,16 @@
 import type { GitHubLimits } from '../limits.ts';
 import type { RepositoryApi } from '../repository-api.ts';
 
-/** Where a write goes, and who we are there. */
+/** The pending review that a write may submit: the last one saved. Outlives the process. */
+export interface ReviewFence {
+  /** Id on GitHub; null when none was saved. */
+  readonly load: () => Promise<number | null>;
+  readonly save: (reviewId: number) => Promise<void>;
+}
+/** For writes that are no reviews. */
+export const noFence: ReviewFence = { load: async () => null, save: async () => {} };
+
+/** Address of a write, and our identity there. */
 export interface Target {
   readonly api: RepositoryApi;
   readonly app: { readonly id: number; readonly slug: string };
@@ -9,8 +18,9 @@ export interface Target {
   /** Of the write: part of the marker of a review. */
   readonly runId: string | null;
   readonly dedupeKey: string;
-  /** It was sent before, and nobody knows what came of that. */
+  /** It was sent before, with an unknown result. */
   readonly wasTried: boolean;
+  readonly fence: ReviewFence;
 }
 
 interface Written {

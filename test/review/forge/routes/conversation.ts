@@ -43,6 +43,15 @@ function editComment(asked: Asked): Answered {
   return ok(render.comment(forge, repo, comment));
 }
 
+function deleteComment(asked: Asked): Answered {
+  const { forge, repo } = asked;
+  const comment = commentOf(asked);
+  if (comment.author !== forge.app.login) throw new Refusal(403, 'Resource not accessible by integration');
+  repo.comments.splice(repo.comments.indexOf(comment), 1);
+  forge.touch(repo, comment.number);
+  return { status: 204, body: undefined };
+}
+
 function react(asked: Asked): Answered {
   const { forge, body } = asked;
   const { reactions } = commentOf(asked);
@@ -62,5 +71,6 @@ export const conversationRoutes: readonly Route[] = [
   { ...level('read'), method: 'GET', path: `${issues}/{issue_number}/comments`, handle: listComments },
   { ...level('write'), method: 'POST', path: `${issues}/{issue_number}/comments`, handle: createComment },
   { ...level('write'), method: 'PATCH', path: `${issues}/comments/{comment_id}`, handle: editComment },
+  { ...level('write'), method: 'DELETE', path: `${issues}/comments/{comment_id}`, handle: deleteComment },
   { ...level('write'), method: 'POST', path: `${issues}/comments/{comment_id}/reactions`, handle: react },
 ];

@@ -106,6 +106,34 @@ function deleteReview({ forge, repo, params }: Asked): Answered {
   return ok(render.review(forge, repo, review));
 }
 
+function reviewOf({ repo, params }: Asked): ForgeReview {
+  const found = repo.reviews.find(({ id }) => id === Number(params['review_id']));
+  if (!found) throw new Refusal(404, 'Not Found');
+  return found;
+}
+
+const readReview = (asked: Asked): Answered => ok(render.review(asked.forge, asked.repo, reviewOf(asked)));
+
+function submitReview(asked: Asked): Answered {
+  const { forge, repo, body } = asked;
+  const review = reviewOf(asked);
+  if (review.state !== 'PENDING') throw new Refusal(422, 'Could not submit a review that is not pending');
+  const text = checkedBody(body['body']);
+  if (body['event'] !== 'COMMENT' || text === '') throw new Refusal(422, 'Unprocessable Entity');
+  review.body = text;
+  review.state = 'COMMENTED';
+  forge.touch(repo, review.number);
+  return ok(render.review(forge, repo, review));
+}
+
+function deleteReviewComment({ forge, repo, params }: Asked): Answered {
+  const at = repo.reviewComments.findIndex(({ id }) => id === Number(params['comment_id']));
+  const [comment] = at < 0 ? [] : repo.reviewComments.splice(at, 1);
+  if (!comment) throw new Refusal(404, 'Not Found');
+  forge.touch(repo, comment.number);
+  return { status: 204, body: undefined };
+}
+
 function listReviews(asked: Asked): Answered {
   const { forge, repo } = asked;
   const { number } = pullOf(asked);
@@ -134,7 +162,15 @@ const writes = { needs: ['pull_requests:write'] };
 export const reviewRoutes: readonly Route[] = [
   { ...reads, method: 'GET', path: `${pull}/reviews`, handle: listReviews },
   { ...writes, method: 'POST', path: `${pull}/reviews`, handle: createReview },
+  { ...reads, method: 'GET', path: `${pull}/reviews/{review_id}`, handle: readReview },
+  { ...writes, method: 'POST', path: `${pull}/reviews/{review_id}/events`, handle: submitReview },
   { ...writes, method: 'DELETE', path: `${pull}/reviews/{review_id}`, handle: deleteReview },
   { ...reads, method: 'GET', path: `${pull}/comments`, handle: listReviewComments },
   { ...writes, method: 'POST', path: `${pull}/comments`, handle: createReviewComment },
+  {
+    ...writes,
+    method: 'DELETE',
+    path: '/repos/{owner}/{repo}/pulls/comments/{comment_id}',
+    handle: deleteReviewComment,
+  },
 ];
