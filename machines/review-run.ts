@@ -99,11 +99,11 @@ const failureIn = ({ event }: { readonly event: { readonly error: unknown } }) =
 const outputIn = <T>({ event }: { readonly event: { readonly output: T } }): T => event.output;
 const onError = [
   {
-    guard: { type: 'mayRetry', params: failureIn },
+    guard: { type: 'isRetryable', params: failureIn },
     target: 'backingOff',
-    actions: { type: 'keepFailure', params: failureIn },
+    actions: { type: 'recordFailure', params: failureIn },
   },
-  { target: 'failed', actions: { type: 'keepFailure', params: failureIn } },
+  { target: 'failed', actions: { type: 'recordFailure', params: failureIn } },
 ] as const;
 /** After these the run is another's, or comes back by itself when its lease has run out. */
 const givenBack = { onDone: 'givenBack', onError: 'abandoned' } as const;
@@ -132,36 +132,38 @@ export const reviewRunMachine = setup({
     watch: fromCallback<ReviewRunEvent, ReviewRunKey>(() => {}),
   },
   guards: {
-    mayRetry: ({ context }, failure: ReviewFailure) =>
+    isRetryable: ({ context }, failure: ReviewFailure) =>
       failure.isRetryable && (failure.isOutage === true || context.attempt < context.maxAttempts),
-    hasAttempts: ({ context }) => context.attempt < context.maxAttempts,
-    isSpent: ({ context }) => context.attempt > context.maxAttempts,
+    hasAttemptsLeft: ({ context }) => context.attempt < context.maxAttempts,
+    exceedsAttempts: ({ context }) => context.attempt > context.maxAttempts,
     isCancelRequested: ({ context }) => context.isCancelRequested,
     isSuperseded: (_, { outcome }: Prepared) => outcome === 'superseded',
     isUnwanted: (_, { outcome }: Prepared) => outcome === 'unwanted',
-    isNothing: (_, { outcome }: Prepared) => outcome === 'nothingToReview',
+    hasNothingToReview: (_, { outcome }: Prepared) => outcome === 'nothingToReview',
     mustPublish: (_, { mustPublish }: Drafted) => mustPublish,
     isPending: (_, { outcome }: Published) => outcome === 'pending',
     resumesPublishing: ({ context }) => context.resumeAt === 'publishing',
     resumesDrafting: ({ context }) => context.resumeAt === 'drafting',
   },
   actions: {
-    keepFailure: assign((_, failure: ReviewFailure) => ({ failure })),
-    keepReason: assign((_, prepared: Prepared) =>
+    recordFailure: assign((_, failure: ReviewFailure) => ({ failure })),
+    recordReason: assign((_, prepared: Prepared) =>
       'reason' in prepared ? { failure: { ...prepared.reason, isRetryable: false } } : {},
     ),
-    keepSpent: assign({
+    recordExhaustedAttempts: assign({
       failure: {
         code: 'attemptsExhausted',
         message: 'Every process that worked on it ended before the review did.',
         isRetryable: false,
       },
     }),
-    keepStall: assign({
+    recordStall: assign({
       failure: { code: 'agentStalled', message: 'The agent was silent for too long.', isRetryable: true },
     }),
-    keepDeadline: assign({ failure: { code: 'runTimedOut', message: 'The review took too long.', isRetryable: true } }),
-    tellFailure: emit(({ context }) => ({
+    recordDeadline: assign({
+      failure: { code: 'runTimedOut', message: 'The review took too long.', isRetryable: true },
+    }),
+    emitFailure: emit(({ context }) => ({
       type: 'run.failed',
       failure: context.failure ?? reviewFailureOf(undefined),
     })),
@@ -179,7 +181,7 @@ export const reviewRunMachine = setup({
       always: [
         { guard: 'resumesPublishing', target: 'publishing' },
         { guard: 'isCancelRequested', target: 'cancelling' },
-        { guard: 'isSpent', target: 'failed', actions: 'keepSpent' },
+        { guard: 'exceedsAttempts', target: 'failed', actions: 'recordExhaustedAttempts' },
         { guard: 'resumesDrafting', target: 'drafting' },
         { target: 'preparing' },
       ],
@@ -194,14 +196,14 @@ export const reviewRunMachine = setup({
           {
             guard: { type: 'isSuperseded', params: outputIn },
             target: 'superseded',
-            actions: { type: 'keepReason', params: outputIn },
+            actions: { type: 'recordReason', params: outputIn },
           },
           {
             guard: { type: 'isUnwanted', params: outputIn },
             target: 'cancelled',
-            actions: { type: 'keepReason', params: outputIn },
+            actions: { type: 'recordReason', params: outputIn },
           },
-          { guard: { type: 'isNothing', params: outputIn }, target: 'drafting' },
+          { guard: { type: 'hasNothingToReview', params: outputIn }, target: 'drafting' },
           { target: 'reviewing' },
         ],
         onError,
@@ -213,8 +215,8 @@ export const reviewRunMachine = setup({
       invoke: { id: 'review', src: 'review', input: keyOf, onDone: 'drafting', onError },
       on: {
         CANCEL: 'cancelling',
-        STALLED: { target: 'interrupting', actions: 'keepStall' },
-        DEADLINE: { target: 'interrupting', actions: 'keepDeadline' },
+        STALLED: { target: 'interrupting', actions: 'recordStall' },
+        DEADLINE: { target: 'interrupting', actions: 'recordDeadline' },
       },
     },
     interrupting: {
@@ -224,8 +226,8 @@ export const reviewRunMachine = setup({
         id: 'interrupt',
         src: 'interrupt',
         input: ({ context }) => ({ ...keyOf({ context }), why: 'tooLong' }),
-        onDone: [{ guard: 'hasAttempts', target: 'backingOff' }, { target: 'failed' }],
-        onError: [{ guard: 'hasAttempts', target: 'backingOff' }, { target: 'failed' }],
+        onDone: [{ guard: 'hasAttemptsLeft', target: 'backingOff' }, { target: 'failed' }],
+        onError: [{ guard: 'hasAttemptsLeft', target: 'backingOff' }, { target: 'failed' }],
       },
       on: { CANCEL: 'cancelling' },
     },
@@ -279,7 +281,7 @@ export const reviewRunMachine = setup({
       },
     },
     done: { type: 'final', description: 'Reviewed; published, or kept as a draft.' },
-    failed: { type: 'final', description: 'It cannot be reviewed.', entry: 'tellFailure' },
+    failed: { type: 'final', description: 'It cannot be reviewed.', entry: 'emitFailure' },
     cancelled: { type: 'final', description: 'Ended by somebody, or not wanted any more.' },
     superseded: { type: 'final', description: 'There is a newer head, or another review of this one.' },
     givenBack: { type: 'final', description: 'It waits in the queue; whoever takes it goes on.' },

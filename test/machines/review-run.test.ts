@@ -135,7 +135,7 @@ function failing(
 ): Walk<World>[] {
   return [
     {
-      takes: `${state} error(${step}) [mayRetry] → backingOff`,
+      takes: `${state} error(${step}) [isRetryable] → backingOff`,
       proves: 'what may pass is tried again, after the pause that was asked for',
       given: to[state],
       when: (world) => open<unknown, unknown>(world[step]).fail({ ...passing, retryAfterMs: 60_000 }),
@@ -166,7 +166,7 @@ function interrupted(as: 'done' | 'error'): Walk<World>[] {
   };
   return [
     {
-      takes: `interrupting ${as}(interrupt) [hasAttempts] → backingOff`,
+      takes: `interrupting ${as}(interrupt) [hasAttemptsLeft] → backingOff`,
       proves: 'it is tried again',
       given: to.interrupting,
       when: end,
@@ -219,7 +219,7 @@ const walks: readonly Walk<World>[] = [
     shows: (t, world) => t.same([world.prepare, world.draft, world.interrupt.length], [[], [], 1]),
   },
   {
-    takes: 'queued always [isSpent] → failed',
+    takes: 'queued always [exceedsAttempts] → failed',
     proves: 'a review that ends every process that makes it is not made for ever',
     world: () => new World({ attempt: 4 }),
     given: to.nothing,
@@ -257,7 +257,7 @@ const walks: readonly Walk<World>[] = [
     shows: (t, world) => t.match(world.failure, { code: 'pullRequestGone' }),
   },
   {
-    takes: 'preparing done(prepare) [isNothing] → drafting',
+    takes: 'preparing done(prepare) [hasNothingToReview] → drafting',
     proves: 'the agent is not bothered for nothing',
     given: to.preparing,
     when: (world) => open(world.prepare).answer({ outcome: 'nothingToReview' }),

@@ -12,7 +12,6 @@ import type { RunSession } from './session.ts';
 export async function draft(session: RunSession): Promise<Drafted> {
   const { store, settings } = session.context;
   const { runId, trigger, repositoryKey } = session.run;
-  await session.enter('drafting');
   const kept = (await store.draftOfRun(runId)) ?? (await makeDraft(session));
   const mayPublish = kept.status === 'draft' && kept.blockedBy === null;
   return { mustPublish: mayPublish && publishesByItself(settings(), trigger, repositoryKey) };

@@ -26,7 +26,6 @@ const superseded = (code: string, message: string): Leaves => ({ outcome: 'super
 /** First step: reads the pull request anew, fetches it, and finds out what of it is worth a look. */
 export async function prepare(session: RunSession, signal: AbortSignal): Promise<Prepared> {
   const { context } = session;
-  await session.enter('preparing');
   const found = await fetchHead(session, signal);
   if ('outcome' in found) return found;
   signal.throwIfAborted();

@@ -23,7 +23,6 @@ export async function publishRun(
   signal: AbortSignal,
 ): Promise<Published> {
   const { clock, times } = session.context;
-  await session.enter('publishing');
   const look = async () => {
     const draft = await draftOf(session);
     return { draft, end: ends[draft.status]() };

@@ -12,7 +12,6 @@ export async function review(session: RunSession, signal: AbortSignal): Promise<
   const { context, preparation } = session;
   if (!preparation) throw new Error('a review begins with its preparation');
   await endEarlierTurn(session, preparation.workspacePath);
-  await session.enter('reviewing');
   const submission = await askAgent(session, preparation, signal);
   signal.throwIfAborted();
   await context.git.verifyClean(preparation.prepared.worktreePath);

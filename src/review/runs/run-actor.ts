@@ -1,4 +1,4 @@
-import { type Actor, createActor, fromCallback, fromPromise } from 'xstate';
+import { type Actor, createActor, fromCallback, fromPromise, type SnapshotFrom } from 'xstate';
 import {
   type ReviewFailure,
   type ReviewResume,
@@ -7,6 +7,7 @@ import {
   reviewRunMachine,
 } from '../../../machines/index.ts';
 import { exponentialBackoffMs, jitters } from '../../lib/index.ts';
+import type { ReviewRunState } from '../../protocol/index.ts';
 import { LeaseLostError, type StoredRun } from '../store/index.ts';
 import { draft } from './draft.ts';
 import { releaseWorktree } from './finish.ts';
@@ -38,7 +39,10 @@ export function runActor(session: RunSession, publication: Publication, resumeAt
   const step = <T>(body: (signal: AbortSignal) => Promise<T>) =>
     fromPromise<T, ReviewRunKey>(({ signal }) =>
       session
-        .step(() => body(signal), lost)
+        .step(() => {
+          signal.throwIfAborted();
+          return body(signal);
+        }, lost)
         .catch(async (error: unknown) => {
           throw await markOutage(session, error);
         }),
@@ -50,8 +54,8 @@ export function runActor(session: RunSession, publication: Publication, resumeAt
         review: step((signal) => review(session, signal)),
         draft: step(() => draft(session)),
         publish: step((signal) => publishRun(session, publication, signal)),
-        interrupt: fromPromise<void, ReviewRunKey & { readonly why: keyof typeof shownAs }>(({ input }) =>
-          interrupt(session, input.why),
+        interrupt: fromPromise<void, ReviewRunKey & { readonly why: 'cancelled' | 'tooLong' }>(() =>
+          interrupt(session),
         ),
         giveBack: fromPromise<void, ReviewRunKey & { readonly failure: ReviewFailure | null }>(({ input }) =>
           session.step(() => giveBack(session, input.failure), lost),
@@ -71,15 +75,34 @@ export function runActor(session: RunSession, publication: Publication, resumeAt
     },
   );
   const lost = () => actor.send({ type: 'LEASE.LOST' });
+  actor.subscribe(({ value }) => save(session, value));
   return actor;
 }
 
-const shownAs = { cancelled: 'cancelling', tooLong: 'reviewing' } as const;
+type MachineState = SnapshotFrom<typeof reviewRunMachine>['value'];
+/**
+ * The state that is saved while the machine is in a working state. `giveBack` and `finish` save the others, at once with the attempt or
+ * the result.
+ */
+const savedAs: Readonly<Partial<Record<MachineState, ReviewRunState>>> = {
+  preparing: 'preparing',
+  reviewing: 'reviewing',
+  interrupting: 'reviewing',
+  drafting: 'drafting',
+  publishing: 'publishing',
+  cancelling: 'cancelling',
+};
 
-/** Waits until the turn has heard of its end, then makes sure of it: it may be another process's. */
-async function interrupt(session: RunSession, why: keyof typeof shownAs): Promise<void> {
+/** Saves the state after each transition. */
+function save(session: RunSession, state: MachineState): void {
+  const saved = savedAs[state];
+  if (saved) session.enter(saved);
+}
+
+/** Ends the agent's turn: waits until the step that runs it has ended, then interrupts the turn, which another process may have begun. */
+async function interrupt(session: RunSession): Promise<void> {
   const { context } = session;
-  await session.enter(shownAs[why]);
+  await session.entered();
   await session.idle();
   const { threadId, repositoryKey } = session.run;
   const { configured } = await placeOf(context, repositoryKey);

@@ -28,6 +28,7 @@ export class RunSession {
   /** Looks at once whether somebody wants it ended; the watch provides it. */
   lookNow: () => void = () => {};
   readonly #steps = new Set<Promise<unknown>>();
+  #entered: Promise<void> = Promise.resolve();
   #told: Promise<unknown> = Promise.resolve();
 
   constructor(context: RunContext, run: StoredRun, lease: Lease) {
@@ -52,9 +53,22 @@ export class RunSession {
       .catch((error: unknown) => logger.warn('readers of the event stream cannot be told of a run', { error }));
   }
 
-  /** The state that people see, and that another process goes on from. */
-  async enter(state: ReviewRunState): Promise<void> {
-    if (this.run.state !== state) await this.update({ state });
+  /** Saves a state that the machine has entered: people see it, and another process goes on from it. Steps wait for it. */
+  enter(state: ReviewRunState): void {
+    this.#entered = this.#entered
+      .catch(() => {})
+      .then(async () => {
+        if (this.run.state !== state) await this.update({ state });
+      });
+    // Whatever waits for it sees the failure.
+    this.#entered.catch(() => {});
+  }
+
+  /** Resolves when the present state of the machine is saved. @throws LeaseLostError */
+  async entered(): Promise<void> {
+    // An actor starts the work of a state before it reports the state.
+    await Promise.resolve();
+    await this.#entered;
   }
 
   /** @returns whether somebody wants it ended @throws LeaseLostError */
@@ -86,12 +100,14 @@ export class RunSession {
     await this.#told;
   }
 
-  /** Does a step, and knows of it until it is over, also when nobody waits for it any more. */
+  /** Runs the work of a state once the state is saved. `idle` waits for it, also after the machine has left the state. */
   step<T>(body: () => Promise<T>, onLost: () => void): Promise<T> {
-    const step = body().catch((error: unknown) => {
-      if (error instanceof LeaseLostError) onLost();
-      throw error;
-    });
+    const step = this.entered()
+      .then(body)
+      .catch((error: unknown) => {
+        if (error instanceof LeaseLostError) onLost();
+        throw error;
+      });
     this.#steps.add(step);
     const forget = () => this.#steps.delete(step);
     step.then(forget, forget);
@@ -103,7 +119,7 @@ export class RunSession {
     const { clock, times } = this.context;
     await new Promise<void>((resolve) => {
       const late = clock.setTimeout(resolve, times.stopMs);
-      void Promise.allSettled([...this.#steps, this.#told]).then(() => {
+      void Promise.allSettled([...this.#steps, this.#entered, this.#told]).then(() => {
         clock.clearTimeout(late);
         resolve();
       });

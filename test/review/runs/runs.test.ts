@@ -1,4 +1,5 @@
 import t from 'tap';
+import { LeaseLostError } from '../../../src/review/store/index.ts';
 import { quiet } from '../store/databases.ts';
 import { World } from './world.ts';
 
@@ -61,4 +62,49 @@ t.test('a queue that cannot be read is logged with the error and its stack', asy
   const error = new Error('the disk is gone');
   world.another('two', { ...world.store, claimRun: () => Promise.reject(error) }).start();
   t.equal(((await failed.promise) as { error: unknown }).error, error);
+});
+
+t.test('the work of a state begins when the state is saved', async (t) => {
+  const world = await World.create(t);
+  const seen: string[] = [];
+  const note = async (step: string) => {
+    const { rows } = await world.store.runs({ limit: 1 });
+    seen.push(`${step}: ${rows[0]?.state}`);
+  };
+  Object.assign(world.git, { onPrepare: () => note('git.prepare'), verifyClean: () => note('git.verifyClean') });
+  world.agent.onReview = () => note('agent.review');
+  const { putDraft, putWrite } = world.store;
+  world.store.putDraft = async (...given) => {
+    await note('putDraft');
+    return putDraft(...given);
+  };
+  world.store.putWrite = async (...given) => {
+    if (given[0].kind === 'review') await note('putWrite');
+    return putWrite(...given);
+  };
+  world.runs.start();
+  t.match(await world.ended(await world.dispatch()), { state: 'done' });
+  t.strictSame(seen, [
+    'git.prepare: preparing',
+    'agent.review: reviewing',
+    'git.verifyClean: reviewing',
+    'putDraft: drafting',
+    'putWrite: publishing',
+  ]);
+});
+
+t.test('a state that cannot be saved begins no work', async (t) => {
+  const world = await World.create(t);
+  const { updateRun } = world.store;
+  const states: unknown[] = [];
+  world.store.updateRun = async (runId, lease, change) => {
+    states.push(change.state);
+    if (change.state === 'reviewing') throw new LeaseLostError('another process has it');
+    return updateRun(runId, lease, change);
+  };
+  world.runs.start();
+  await world.dispatch();
+  await world.until(() => states.includes('reviewing') && world.runs.active === 0);
+  t.same(world.agent.asked, []);
+  t.equal(states.at(-1), 'reviewing', 'nothing is written after the lease is lost');
 });
