@@ -1,6 +1,7 @@
 /** Input, context, events and emitted events of the agent-server machine. The chart is in `agent-server.ts`. */
 import type { ApiProxyEventToParent, ApiProxyPolicy } from './api-proxy.ts';
 import type { FailureKind, OfWorkspace, ProcessEvent } from './process-events.ts';
+import type { ProbedContext } from './supervised-process.ts';
 
 /** Durations that shape the chart, in milliseconds, and the restart policy. Data: it comes from configuration. */
 export interface SupervisionPolicy extends ApiProxyPolicy {
@@ -9,13 +10,13 @@ export interface SupervisionPolicy extends ApiProxyPolicy {
   readonly idleStopMs: number;
 }
 
-/** Who started the process: this Hub, an earlier Hub of the same user, or somebody else. */
+/** Who started the process: this Hub (`managed`), an earlier Hub of the same user (`adopted`), another program (`external`). */
 export type Ownership = 'managed' | 'adopted' | 'external';
 
 /** Why a stop is under way. A stop for `restart` or `unhealthy` is followed by a start. */
 export type StopReason = 'user' | 'idle' | 'hub' | 'restart' | 'unhealthy';
 
-/** What `prepare` found out. */
+/** Result of `prepare`: who owns the workspace, and what is reserved for a start. */
 export interface Preparation {
   readonly ownership: Ownership;
   /** Ports set aside for a server that is to be started. */
@@ -30,10 +31,12 @@ export interface PrepareInput extends OfWorkspace {
   readonly sidecar: number | null;
 }
 
-/** What `readiness` saw: the version the server told, and when. */
+/** What `readiness` found: the version the server reported, and when. */
 export interface Readiness {
   readonly serverVersion: string;
   readonly at: number;
+  /** Services that listen on another port than planned, because another program had taken it. */
+  readonly ports: Preparation['ports'];
 }
 
 export interface AgentServerInput {
@@ -43,11 +46,9 @@ export interface AgentServerInput {
   readonly seed: number;
 }
 
-export interface AgentServerContext {
-  readonly workspacePath: string;
+export interface AgentServerContext extends ProbedContext {
   readonly policy: SupervisionPolicy;
-  readonly seed: number;
-  readonly incarnation: number;
+  readonly workspacePath: string;
   readonly ownership: Ownership;
   readonly hasProcess: boolean;
   readonly pid: number | null;
@@ -71,17 +72,12 @@ export interface AgentServerContext {
   readonly isSidecarStopping: boolean;
   readonly proxyPid: number | null;
   readonly proxyError: string | null;
-  readonly ports: Preparation['ports'];
-  /** Times of failures that still count. */
-  readonly failures: readonly number[];
-  /** Automatic restarts since the last stable run or operator's start. */
-  readonly attempt: number;
-  /** Pause chosen for the restart that is waiting or was last made; null when an operator started it. */
-  readonly delayMs: number | null;
-  readonly probeFailures: number;
-  readonly runningSince: number | null;
+  /** Automatic restarts in the current window of the restart policy: failures that a start has followed. */
+  readonly restartCount: number;
   readonly recovered: boolean;
   readonly lockRaces: number;
+  /** A stop or restart that arrived while a live server was being adopted; applied when the adoption has ended. */
+  readonly deferredRequest: Extract<AgentServerEvent, { type: 'STOP' | 'RESTART' }> | null;
   /** False while adopting: what is not alive any more is not started. */
   readonly mayStart: boolean;
   /** A start or a process of this incarnation was emitted, and its end was not yet. */

@@ -1,22 +1,27 @@
 /**
- * One workspace's agent server. The top-level states are the six of specification §3; anything finer is a child
+ * One workspace's agent server. The top-level states are the six of `docs/specification.md`, §3; anything finer is a child
  * state. Every workspace runs this machine as a root actor of its own, so one workspace's fault stays its own.
  *
  * Detailed operation
- * 1. `ENSURE` leads from rest to `starting`. The `prepare` actor looks who owns the workspace and plans ports.
+ * 1. `ENSURE` leads from rest to `starting`. The `prepare` actor finds the owner of the workspace lock and reserves ports.
  * 2. The sidecar, when one is requested, must be running before the server is spawned. A server that already runs is
  *    adopted at once, with its sidecar beside it. A request for another sidecar does not disturb a run: it is pending
  *    until a `RESTART` names it. After a failed replacement a start without a request returns to the proven sidecar.
  * 3. The `process` actor lives from spawning until the process group is verified empty, whatever state the machine
  *    is in meanwhile; its events carry the incarnation, and those of an earlier one are ignored.
- * 4. `readiness` must answer before `running` is entered. `liveness` then probes; three failures in a row make it
+ * 4. `readiness` must answer before `running` is entered. `liveness` then probes; several failures in a row make it
  *    `unhealthy`, one success makes it `running` again, and a spent grace period makes it stop and start anew.
  * 5. An exit without a stop request is counted. The policy decides between back-off, rest, and giving up.
- * 6. A stop is polite, then forceful, and does not end before the group is empty. Every death is emitted once.
+ * 6. A stop sends SIGTERM, then SIGKILL, and does not end before the group is empty. Every death is emitted once.
+ * 7. A stop or restart that arrives while a live server is being adopted is applied when the adoption has ended.
  */
 import { not } from 'xstate';
-import { agentServerSetup, initialContext } from './agent-server-setup.ts';
+import { initialContext } from './agent-server-context.ts';
+import { agentServerSetup } from './agent-server-setup.ts';
 import { failureOf } from './process-events.ts';
+import { killStates, restartStates, terminateStates } from './supervised-process.ts';
+
+const afterExit = restartStates({ start: '#agent-server.starting', noRestart: 'resting', tooManyFailures: 'givenUp' });
 
 export const agentServerMachine = agentServerSetup.createMachine({
   id: 'agent-server',
@@ -31,18 +36,20 @@ export const agentServerMachine = agentServerSetup.createMachine({
   },
   states: {
     stopped: {
-      description: 'Nothing runs, and nothing is wanted.',
+      description: 'No process runs and none is requested.',
       tags: ['settled'],
       entry: 'resetToStopped',
       on: {
-        ENSURE: { target: 'starting', actions: ['selectSidecar', 'resetForManualStart'] },
-        RESTART: { target: 'starting', actions: ['selectSidecar', 'resetForManualStart'] },
-        ADOPT: { target: 'starting', actions: ['selectSidecar', 'resetForManualStart'] },
+        ENSURE: { target: 'starting', actions: ['selectSidecar', 'resetForManualStart', 'permitStart'] },
+        RESTART: { target: 'starting', actions: ['selectSidecar', 'resetForManualStart', 'permitStart'] },
+        ADOPT: { target: 'starting', actions: ['selectSidecar', 'resetForManualStart', 'forbidStart'] },
+        STOP: { actions: { type: 'recordStopReason', params: ({ event }) => event } },
       },
     },
     starting: {
-      description: 'On the way up: not usable yet.',
+      description: 'From the request to readiness; not usable yet.',
       entry: 'beginIncarnation',
+      exit: 'applyDeferredRequest',
       initial: 'clearing',
       after: {
         startDeadline: [
@@ -53,22 +60,31 @@ export const agentServerMachine = agentServerSetup.createMachine({
       },
       on: {
         STOP: [
-          { guard: not('isOurs'), target: 'stopping', actions: ['stopAsAsked', 'clearProcess', 'releaseProcess'] },
-          { target: 'stopping', actions: 'stopAsAsked' },
+          { guard: 'isAdopting', actions: 'deferRequest' },
+          {
+            guard: not('isOurs'),
+            target: 'stopping',
+            actions: [{ type: 'recordStopReason', params: ({ event }) => event }, 'clearProcess', 'releaseProcess'],
+          },
+          { target: 'stopping', actions: { type: 'recordStopReason', params: ({ event }) => event } },
         ],
         ENSURE: { actions: 'recordPendingSidecar' },
         RESTART: [
+          { guard: 'isAdopting', actions: 'deferRequest' },
           {
             guard: not('isOurs'),
             target: 'stopping',
             actions: [
               'selectSidecar',
-              { type: 'stopBecause', params: { reason: 'restart' } },
+              { type: 'recordStopReason', params: { reason: 'restart' } },
               'clearProcess',
               'releaseProcess',
             ],
           },
-          { target: 'stopping', actions: ['selectSidecar', { type: 'stopBecause', params: { reason: 'restart' } }] },
+          {
+            target: 'stopping',
+            actions: ['selectSidecar', { type: 'recordStopReason', params: { reason: 'restart' } }],
+          },
         ],
         'PROCESS.EXITED': [
           { guard: 'lostLockRace', target: '.preparing', actions: ['releaseProcess', 'retryAfterLockRace'] },
@@ -86,11 +102,11 @@ export const agentServerMachine = agentServerSetup.createMachine({
       },
       states: {
         clearing: {
-          description: 'A sidecar that was asked to be another one has to go first.',
+          description: 'Checks whether the present sidecar must be replaced first.',
           always: [{ guard: 'mustReplaceSidecar', target: 'replacingProxy' }, { target: 'preparing' }],
         },
         replacingProxy: {
-          description: 'Waiting for the old sidecar to be gone.',
+          description: 'Waiting until the old sidecar has stopped.',
           entry: 'stopSidecar',
           on: {
             'PROXY.STOPPED': {
@@ -100,7 +116,8 @@ export const agentServerMachine = agentServerSetup.createMachine({
           },
         },
         preparing: {
-          description: 'Who owns the workspace lock? Which ports? The intention is on disk before anything is spawned.',
+          description:
+            'Finding the owner of the workspace lock and reserving ports; the intention is on disk before a process is spawned.',
           invoke: {
             id: 'prepare',
             src: 'prepare',
@@ -121,7 +138,7 @@ export const agentServerMachine = agentServerSetup.createMachine({
                 ],
               },
               {
-                description: 'A live server is taken over at once, and its sidecar beside it: neither is left alone.',
+                description: 'A live server is adopted at once, together with its sidecar.',
                 guard: { type: 'adoptsSidecar', params: ({ event }) => event.output },
                 target: 'spawning',
                 actions: [{ type: 'recordPreparation', params: ({ event }) => event.output }, 'startSidecar'],
@@ -142,7 +159,7 @@ export const agentServerMachine = agentServerSetup.createMachine({
           },
         },
         proxying: {
-          description: 'The sidecar must be ready before the server that uses it.',
+          description: 'Waiting until the sidecar is ready; the server that uses it starts after it.',
           entry: 'startSidecar',
           on: {
             'PROXY.RUNNING': { target: 'spawning', actions: ['recordSidecarRunning', 'emitSidecarRunning'] },
@@ -157,14 +174,14 @@ export const agentServerMachine = agentServerSetup.createMachine({
           },
         },
         spawning: {
-          description: 'The operating system has been asked for the process.',
+          description: 'Spawn requested; waiting for the operating system.',
           entry: ['recordSpawnRequest', 'spawnProcess'],
           on: {
             'PROCESS.SPAWNED': { guard: 'isThisIncarnation', target: 'probing', actions: 'recordPid' },
           },
         },
         probing: {
-          description: 'The process is there. It is ready when the WebSocket answers and holds the workspace lock.',
+          description: 'The process runs; waiting until its WebSocket answers and it holds the workspace lock.',
           invoke: {
             id: 'readiness',
             src: 'readiness',
@@ -175,7 +192,10 @@ export const agentServerMachine = agentServerSetup.createMachine({
             }),
             onDone: {
               target: '#agent-server.running',
-              actions: { type: 'recordReadiness', params: ({ event }) => event.output },
+              actions: [
+                { type: 'recordReadiness', params: ({ event }) => event.output },
+                { type: 'emitPorts', params: ({ event }) => event.output },
+              ],
             },
             onError: [
               {
@@ -195,16 +215,9 @@ export const agentServerMachine = agentServerSetup.createMachine({
           },
         },
         aborting: {
-          description: 'The start has failed; the process is killed before anything else happens.',
+          description: 'The start has failed; the process must end before anything else happens.',
           initial: 'killing',
-          states: {
-            killing: {
-              description: 'SIGKILL to the group; waiting until it is verified empty.',
-              entry: 'killProcess',
-              after: { killVerify: { target: 'stuck', actions: 'recordKillTimeout' } },
-            },
-            stuck: { description: 'Even SIGKILL has not ended it (uninterruptible sleep).', tags: ['settled'] },
-          },
+          states: { ...killStates, stuck: { ...killStates.stuck, tags: ['settled'] } },
           on: {
             'PROCESS.EXITED': {
               guard: 'isThisIncarnation',
@@ -229,14 +242,18 @@ export const agentServerMachine = agentServerSetup.createMachine({
         RESTART: {
           guard: 'isOurs',
           target: 'stopping',
-          actions: ['selectSidecar', { type: 'stopBecause', params: { reason: 'restart' } }],
+          actions: ['selectSidecar', { type: 'recordStopReason', params: { reason: 'restart' } }],
         },
-        STOP: { guard: 'isOurs', target: 'stopping', actions: 'stopAsAsked' },
+        STOP: {
+          guard: 'isOurs',
+          target: 'stopping',
+          actions: { type: 'recordStopReason', params: ({ event }) => event },
+        },
         'PROBE.PASSED': [
           {
             guard: 'exceedsIdleLimit',
             target: 'stopping',
-            actions: { type: 'stopBecause', params: { reason: 'idle' } },
+            actions: { type: 'recordStopReason', params: { reason: 'idle' } },
           },
           { guard: 'isThisIncarnation', actions: 'resetProbeFailures' },
         ],
@@ -252,7 +269,8 @@ export const agentServerMachine = agentServerSetup.createMachine({
       },
     },
     unhealthy: {
-      description: 'Alive but not answering. It may recover; after the grace period it is restarted.',
+      description:
+        'Alive but not answering. One passed probe makes it running again; after the grace period it is restarted.',
       tags: ['settled'],
       entry: 'emitUnhealthy',
       invoke: {
@@ -264,7 +282,7 @@ export const agentServerMachine = agentServerSetup.createMachine({
         unhealthyGrace: {
           guard: 'mayRestart',
           target: 'stopping',
-          actions: { type: 'stopBecause', params: { reason: 'unhealthy' } },
+          actions: { type: 'recordStopReason', params: { reason: 'unhealthy' } },
         },
       },
       on: {
@@ -273,14 +291,18 @@ export const agentServerMachine = agentServerSetup.createMachine({
         ENSURE: {
           guard: 'isOurs',
           target: 'stopping',
-          actions: ['selectSidecar', { type: 'stopBecause', params: { reason: 'restart' } }],
+          actions: ['selectSidecar', { type: 'recordStopReason', params: { reason: 'restart' } }],
         },
         RESTART: {
           guard: 'isOurs',
           target: 'stopping',
-          actions: ['selectSidecar', { type: 'stopBecause', params: { reason: 'restart' } }],
+          actions: ['selectSidecar', { type: 'recordStopReason', params: { reason: 'restart' } }],
         },
-        STOP: { guard: 'isOurs', target: 'stopping', actions: 'stopAsAsked' },
+        STOP: {
+          guard: 'isOurs',
+          target: 'stopping',
+          actions: { type: 'recordStopReason', params: ({ event }) => event },
+        },
         'PROCESS.EXITED': {
           guard: 'isThisIncarnation',
           target: 'exited',
@@ -289,12 +311,12 @@ export const agentServerMachine = agentServerSetup.createMachine({
       },
     },
     stopping: {
-      description: 'On the way down: politely, then by force, and never done before the process group is empty.',
+      description: 'Ending: SIGTERM, then SIGKILL; over when the process group is empty.',
       initial: 'choosing',
       on: {
-        ENSURE: { actions: ['selectSidecar', { type: 'stopBecause', params: { reason: 'restart' } }] },
-        RESTART: { actions: ['selectSidecar', { type: 'stopBecause', params: { reason: 'restart' } }] },
-        STOP: { actions: 'stopAsAsked' },
+        ENSURE: { actions: ['selectSidecar', { type: 'recordStopReason', params: { reason: 'restart' } }] },
+        RESTART: { actions: ['selectSidecar', { type: 'recordStopReason', params: { reason: 'restart' } }] },
+        STOP: { actions: { type: 'recordStopReason', params: ({ event }) => event } },
         'PROCESS.EXITED': [
           {
             guard: 'endsUnhealthyRun',
@@ -311,27 +333,18 @@ export const agentServerMachine = agentServerSetup.createMachine({
       },
       states: {
         choosing: {
-          description: 'Is there a process to stop?',
+          description: 'Checks whether there is a process to end.',
           always: [{ guard: 'hasProcess', target: 'terminating' }, { target: 'settling' }],
         },
-        terminating: {
-          description: 'SIGTERM was sent to the group.',
-          entry: 'terminateProcess',
-          after: { gracefulStop: { target: 'killing' } },
-        },
-        killing: {
-          description: 'SIGKILL was sent to the group.',
-          entry: 'killProcess',
-          after: { killVerify: { target: 'stuck', actions: 'recordKillTimeout' } },
-        },
-        stuck: { description: 'Even SIGKILL has not ended it (uninterruptible sleep).', tags: ['settled'] },
+        ...terminateStates,
+        stuck: { ...terminateStates.stuck, tags: ['settled'] },
         settling: {
-          description: 'The server is gone. What follows depends on why it was stopped.',
+          description: 'The process has ended; the reason of the stop decides what follows.',
           always: [
             {
               guard: 'restartFollowsStop',
               target: '#agent-server.starting',
-              actions: ['emitStopped', 'resetForManualStart'],
+              actions: ['emitStopped', 'resetForManualStart', 'permitStart'],
             },
             { guard: 'recoveryExceedsFailureLimit', target: '#agent-server.exited.givenUp' },
             {
@@ -344,7 +357,7 @@ export const agentServerMachine = agentServerSetup.createMachine({
           ],
         },
         stoppingProxy: {
-          description: 'The sidecar goes after the server that used it.',
+          description: 'Waiting until the sidecar has stopped, after the server that used it.',
           entry: 'stopSidecar',
           on: {
             'PROXY.STOPPED': {
@@ -356,27 +369,25 @@ export const agentServerMachine = agentServerSetup.createMachine({
       },
     },
     exited: {
-      description: 'It ended, or could not be started, without having been asked to stop.',
+      description: 'It ended without a stop request, or could not be started.',
       tags: ['settled'],
       initial: 'deciding',
       on: {
-        ENSURE: { target: 'starting', actions: ['restoreProvenSidecar', 'selectSidecar', 'resetForManualStart'] },
-        RESTART: { target: 'starting', actions: ['restoreProvenSidecar', 'selectSidecar', 'resetForManualStart'] },
-        STOP: { target: 'stopping', actions: 'stopAsAsked' },
+        ENSURE: {
+          target: 'starting',
+          actions: ['restoreProvenSidecar', 'selectSidecar', 'resetForManualStart', 'permitStart'],
+        },
+        RESTART: {
+          target: 'starting',
+          actions: ['restoreProvenSidecar', 'selectSidecar', 'resetForManualStart', 'permitStart'],
+        },
+        STOP: { target: 'stopping', actions: { type: 'recordStopReason', params: ({ event }) => event } },
       },
       states: {
-        deciding: {
-          description: 'Restart, rest, or give up?',
-          always: [
-            { guard: 'mustNotRestart', target: 'resting' },
-            { guard: 'exceedsFailureLimit', target: 'givenUp' },
-            { target: 'backingOff' },
-          ],
-        },
+        ...afterExit,
         backingOff: {
-          description: 'A restart is due after a pause that doubles with every failure.',
+          ...afterExit.backingOff,
           entry: ['planRestart', 'emitExited'],
-          after: { backoff: { target: '#agent-server.starting' } },
           on: {
             ENSURE: {
               target: '#agent-server.starting',
@@ -385,11 +396,11 @@ export const agentServerMachine = agentServerSetup.createMachine({
           },
         },
         resting: {
-          description: 'No restart: the policy says so, or trying again cannot help.',
+          description: 'No automatic restart: the policy forbids it, or it cannot help.',
           entry: ['clearRestartDelay', 'emitExited', 'stopSidecar'],
         },
         givenUp: {
-          description: 'Too many failures in too short a time. An operator has to start it again.',
+          description: 'No automatic restart: too many failures within the window. A user has to start it.',
           entry: ['recordGivingUp', 'emitExited', 'stopSidecar'],
         },
       },

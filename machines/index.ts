@@ -15,6 +15,7 @@ import { turnMachine } from './turn.ts';
 import { webhookIngressMachine } from './webhook-ingress.ts';
 
 export * from './agent-server.ts';
+export * from './agent-server-selectors.ts';
 export * from './agent-server-types.ts';
 export * from './api-proxy.ts';
 export * from './automation.ts';
@@ -26,6 +27,7 @@ export * from './restart-policy.ts';
 export * from './review-run.ts';
 export * from './scheduler.ts';
 export * from './stack-change.ts';
+export type { ProbedPolicy, SupervisedPolicy } from './supervised-process.ts';
 export * from './turn.ts';
 export * from './webhook-ingress.ts';
 

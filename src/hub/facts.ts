@@ -57,6 +57,8 @@ export interface WorkspaceFacts {
   readonly sidecars: SidecarRequests;
   /** The sidecar that the launch document of the present start names. */
   sidecar: Sidecar | null;
+  /** When the restart is due that the last `appserver.exited` announced, as ISO 8601; null when none follows. */
+  nextAttemptAt: string | null;
   lockOwner: LockOwner | null;
   /** The server that runs without a Hub, to notice its end. Never signalled, never saved. */
   external: ProcessIdentity | null;

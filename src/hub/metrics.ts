@@ -51,10 +51,10 @@ export function renderMetrics({
 
 function workspaceFamilies(registry: Pick<Registry, 'list'>): Family[] {
   const counts = new Map<string, number>(appServerStates.map((state) => [state, 0]));
-  let failures = 0;
+  let restarts = 0;
   for (const record of registry.list()) {
     counts.set(record.state, (counts.get(record.state) ?? 0) + 1);
-    failures += record.restartCount;
+    restarts += record.restartCount;
   }
-  return [byLabel(hubMetrics.workspaces, 'state', counts), plain(hubMetrics.restartsInWindow, failures)];
+  return [byLabel(hubMetrics.workspaces, 'state', counts), plain(hubMetrics.restartsInWindow, restarts)];
 }

@@ -1,6 +1,5 @@
 import { basename } from 'node:path';
-import type { SnapshotFrom } from 'xstate';
-import type { AgentServerContext, agentServerMachine } from '../../machines/index.ts';
+import type { AgentServerContext, AgentServerSnapshot } from '../../machines/index.ts';
 import type { WorkspaceTrust } from '../config/index.ts';
 import {
   type AppServerRecord,
@@ -13,8 +12,6 @@ import {
 import { logFiles, readTail, redact } from '../supervise/index.ts';
 import type { WorkspaceFacts } from './facts.ts';
 import { sizeOf } from './workspace-files.ts';
-
-export type AgentServerSnapshot = SnapshotFrom<typeof agentServerMachine>;
 
 /** The public state: the top level of the chart. */
 export function publicState(snapshot: AgentServerSnapshot): AppServerState {
@@ -106,7 +103,6 @@ function endpointsNow(state: AppServerState, context: AgentServerContext, facts:
 export function recordOf(
   snapshot: AgentServerSnapshot,
   facts: WorkspaceFacts,
-  nextAttemptAt: string | null,
   { trust, restrictedSettings }: WorkspaceTrust,
 ): AppServerRecord {
   const { context } = snapshot;
@@ -129,8 +125,8 @@ export function recordOf(
     phase: phaseOf(snapshot),
     adopted: context.hasProcess && context.ownership === 'adopted',
     incarnation: context.incarnation,
-    restartCount: context.failures.length,
-    nextAttemptAt,
+    restartCount: context.restartCount,
+    nextAttemptAt: snapshot.matches({ exited: 'backingOff' }) ? facts.nextAttemptAt : null,
     lastStartedAt: stored.lastStartedAt,
     lastExitedAt: stored.lastExitedAt,
     trust,

@@ -1,12 +1,24 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { FailureKind, SidecarReference, SupervisionPolicy } from '../../machines/index.ts';
+import {
+  type AgentServerSnapshot,
+  type FailureKind,
+  failureKindOf,
+  hasExternalProcess,
+  hasUnprovenSidecar,
+  isAdopting,
+  isDecided,
+  isServing,
+  type SidecarReference,
+  type SupervisionPolicy,
+  sidecarsInUse,
+} from '../../machines/index.ts';
 import type { AppServerRecord } from '../protocol/index.ts';
 import { workspaceLockPath } from '../supervise/index.ts';
 import { hubError } from './errors.ts';
 import type { HubServices, WorkspaceFacts } from './facts.ts';
 import { inspectUnmanaged } from './inspect-unmanaged.ts';
-import { type AgentServerSnapshot, publicState, recentStderr } from './record.ts';
+import { publicState, recentStderr } from './record.ts';
 import { parseSidecarRequest, type SidecarRequest } from './sidecar-request.ts';
 import type { StoredWorkspace } from './store.ts';
 import {
@@ -71,20 +83,14 @@ const errorCodes: Record<FailureKind, Parameters<typeof hubError>[0]> = {
   workspaceGone: 'workspaceNotFound',
 };
 
-/** True when clients may be sent to the server: it is ready, and so is the sidecar it was configured with. */
-function isServing(snapshot: AgentServerSnapshot): boolean {
-  return snapshot.matches('running') && (snapshot.context.sidecar === null || snapshot.context.proxy === 'running');
-}
-
 /** The refusal of an `ensure` or `restart` whose server or sidecar is not ready (specification §7.1). */
 function failureOf(workspace: Workspace, snapshot: AgentServerSnapshot, requested: string) {
   const { context } = snapshot;
   const { facts, path } = workspace;
-  if (snapshot.matches('running')) return sidecarFailure(context.proxyError, requested);
-  const kind = context.failureKind ?? 'startFailed';
+  const kind = failureKindOf(snapshot);
+  if (kind === 'apiProxy') return sidecarFailure(context.lastError ?? context.proxyError, requested);
   const message =
     context.lastError ?? `The agent server is ${publicState(snapshot)}; it was stopped while it was starting.`;
-  if (kind === 'apiProxy') return sidecarFailure(message, requested);
   if (kind === 'workspaceLocked') {
     const lockPath = facts.lockOwner?.lockPath ?? workspaceLockPath(path);
     const pid = facts.lockOwner?.pid ?? null;
@@ -176,18 +182,16 @@ export function createRegistry(options: RegistryOptions): Registry {
   function choice({ facts, snapshot }: Workspace, request: SidecarRequest): { sidecar?: SidecarReference } {
     if (request === undefined) return {};
     if (request === 'none') return { sidecar: 'none' };
-    const { sidecar, provenSidecar, pendingSidecar, proxySidecar } = snapshot().context;
     facts.secrets.add(request.apiKey);
-    return { sidecar: facts.sidecars.numberOf(request, [sidecar, provenSidecar, pendingSidecar, proxySidecar]) };
+    return { sidecar: facts.sidecars.numberOf(request, sidecarsInUse(snapshot().context)) };
   }
 
   /** @param shares the caller named no sidecar and waits for a start that another request began */
   async function reachServing(workspace: Workspace, requested: string, shares = false): Promise<Workspace> {
-    const snapshot = await workspace.settled((now) => !now.matches('running') || now.context.proxy !== 'starting');
+    const snapshot = await workspace.settled(isDecided);
     if (isServing(snapshot)) return workspace;
-    const { failureKind, sidecar, provenSidecar } = snapshot.context;
     // The sidecar that failed was requested by another caller: this one goes on without it.
-    if (shares && failureKind === 'apiProxy' && sidecar !== provenSidecar) {
+    if (shares && hasUnprovenSidecar(snapshot)) {
       workspace.send({ type: 'ENSURE' });
       return reachServing(workspace, requested);
     }
@@ -212,19 +216,13 @@ export function createRegistry(options: RegistryOptions): Registry {
     return inspectUnmanaged(hub, path, workspace?.record(path.requested));
   }
 
-  /** A stop in the middle of an adoption would leave a live server that nobody watches. */
-  const isAdopting = (workspace: Workspace): boolean => !workspace.snapshot().context.mayStart;
-
   async function stop(path: unknown): Promise<AppServerRecord> {
     const resolved = resolveKnown(path);
     const workspace = workspaces.get(resolved.canonical);
     if (!workspace) return inspectPath(resolved);
-    if (isAdopting(workspace)) await workspace.settled();
     workspace.send({ type: 'STOP', reason: 'user' });
     const snapshot = await workspace.settled();
     if (snapshot.matches('stopping')) throw failureOf(workspace, snapshot, resolved.requested);
-    // The request for a sidecar ends with a stop on request.
-    if (snapshot.matches('stopped')) workspace.facts.stored.proxy = null;
     return workspace.record(resolved.requested);
   }
 
@@ -232,22 +230,27 @@ export function createRegistry(options: RegistryOptions): Registry {
     const sidecar = parseSidecarRequest(apiProxy);
     const { requested, canonical } = resolvePath(path);
     const workspace = open({ requested, canonical });
-    if (isAdopting(workspace)) await workspace.settled();
-    const { context } = workspace.snapshot();
-    if (context.hasProcess && context.ownership === 'external') {
-      const lockPath = workspaceLockPath(workspace.path);
-      throw hubError('workspaceLocked', 'The agent server was started outside the Hub; restart it there.', {
-        workspacePath: requested,
-        pid: context.pid,
-        lockPath,
-      });
-    }
+    const before = workspace.snapshot();
+    refuseExternal(workspace, requested);
     workspace.send({ type: 'RESTART', ...choice(workspace, sidecar) });
-    return (await reachServing(workspace, requested)).record(requested);
+    await reachServing(workspace, requested);
+    // The adoption that was under way may have found a server that a restart does not touch.
+    if (isAdopting(before)) refuseExternal(workspace, requested);
+    return workspace.record(requested);
+  }
+
+  /** @throws HttpError `workspaceLocked` when the live server was started outside the Hub */
+  function refuseExternal(workspace: Workspace, requested: string): void {
+    const snapshot = workspace.snapshot();
+    if (!hasExternalProcess(snapshot)) return;
+    throw hubError('workspaceLocked', 'The agent server was started outside the Hub; restart it there.', {
+      workspacePath: requested,
+      pid: snapshot.context.pid,
+      lockPath: workspaceLockPath(workspace.path),
+    });
   }
 
   async function stopForGood(workspace: Workspace): Promise<void> {
-    if (isAdopting(workspace)) await workspace.settled();
     workspace.send({ type: 'STOP', reason: 'hub' });
     await workspace.settled();
   }

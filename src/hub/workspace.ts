@@ -1,6 +1,12 @@
 import { join } from 'node:path';
 import { type ActorRefFrom, createActor } from 'xstate';
-import { type AgentServerEvent, agentServerMachine, type SupervisionPolicy } from '../../machines/index.ts';
+import {
+  type AgentServerEvent,
+  type AgentServerSnapshot,
+  agentServerMachine,
+  endsSidecarRequest,
+  type SupervisionPolicy,
+} from '../../machines/index.ts';
 import { type WorkspaceTrust, workspaceKey } from '../config/index.ts';
 import { type AppServerRecord, defaults } from '../protocol/index.ts';
 import { liveness } from './actors/liveness.ts';
@@ -8,9 +14,9 @@ import { prepare } from './actors/prepare.ts';
 import { readiness } from './actors/readiness.ts';
 import { serverProcess } from './actors/server-process.ts';
 import { sidecarMachine } from './actors/sidecar.ts';
-import { announce } from './announce.ts';
 import type { FactsOf, HubServices, WorkspaceFacts } from './facts.ts';
-import { type AgentServerSnapshot, recordOf } from './record.ts';
+import { publishEvents } from './publish.ts';
+import { recordOf } from './record.ts';
 import { type Sidecar, SidecarRequests } from './sidecar-request.ts';
 import type { StoredWorkspace } from './store.ts';
 import { createTrustView } from './workspace-trust.ts';
@@ -57,6 +63,7 @@ export function createFacts(statePath: string, stored: StoredWorkspace): Workspa
     },
     sidecars: new SidecarRequests(),
     sidecar: null,
+    nextAttemptAt: null,
     lockOwner: null,
     external: null,
     stderrFrom: null,
@@ -110,7 +117,6 @@ export function createWorkspace(hub: HubServices, options: WorkspaceOptions): Wo
   let known: WorkspaceTrust | null = null;
   let record: AppServerRecord | null = null;
   const bytes = new Map<string, Buffer>();
-  let nextAttemptAt: string | null = null;
   const touch = () => {
     record = null;
     bytes.clear();
@@ -131,15 +137,12 @@ export function createWorkspace(hub: HubServices, options: WorkspaceOptions): Wo
 
   actor.subscribe({
     next(snapshot) {
-      const { delayMs } = snapshot.context;
-      const waits = snapshot.matches({ exited: 'backingOff' }) && delayMs !== null;
-      nextAttemptAt = waits ? (nextAttemptAt ?? new Date(Date.now() + delayMs).toISOString()) : null;
-      if (usesNoSidecar(snapshot)) facts.stored.proxy = null;
+      if (endsSidecarRequest(snapshot)) facts.stored.proxy = null;
       touch();
     },
     error: (error) => hub.logger.error('the supervisor of a workspace has failed', { workspacePath: path, error }),
   });
-  announce(actor, hub, facts);
+  publishEvents(actor, hub, facts);
   options.observe(actor, path);
   actor.start();
 
@@ -150,7 +153,7 @@ export function createWorkspace(hub: HubServices, options: WorkspaceOptions): Wo
     snapshot: () => actor.getSnapshot(),
     record(requested = facts.stored.workspacePath) {
       const found = takeTrust(trust.now());
-      record ??= recordOf(actor.getSnapshot(), facts, nextAttemptAt, found);
+      record ??= recordOf(actor.getSnapshot(), facts, found);
       return requested === record.workspacePath ? record : { ...record, workspacePath: requested };
     },
     lastRequested(requested) {
@@ -170,12 +173,6 @@ export function createWorkspace(hub: HubServices, options: WorkspaceOptions): Wo
     release: () => actor.stop(),
   };
   return workspace;
-}
-
-/** A server that runs without a sidecar: the next Hub must not look for one. */
-function usesNoSidecar(snapshot: AgentServerSnapshot): boolean {
-  const { sidecar, proxy, ownership } = snapshot.context;
-  return snapshot.matches('running') && sidecar === null && proxy === 'none' && ownership === 'managed';
 }
 
 function settled(

@@ -5,7 +5,10 @@ export const hubErrors = {
     status: 404,
     when: '400: the path is missing, blank, relative or not a string. 404: it does not exist or is not a workspace.',
   },
-  workspaceLocked: { status: 409, when: 'Another live agent server owns the workspace lock and does not answer.' },
+  workspaceLocked: {
+    status: 409,
+    when: 'Another live process owns the workspace lock, or the lock file cannot be used.',
+  },
   appServerStartFailed: { status: 500, when: 'The agent server (or the sidecar it needs) failed at startup.' },
   appServerUnhealthy: { status: 500, when: 'The agent server failed readiness or health checks.' },
   portUnavailable: { status: 500, when: 'No local port could be allocated.' },

@@ -94,7 +94,7 @@ export const AppServerRecord = v.object({
   phase: text('The state with its child states, e.g. starting.probing.'),
   adopted: v.pipe(v.boolean(), v.description('True when an earlier Hub started this process.')),
   incarnation: v.pipe(v.number(), v.description('How often this Hub has started the workspace.')),
-  restartCount: v.pipe(v.number(), v.description('Automatic restarts in the current intensity window.')),
+  restartCount: v.pipe(v.number(), v.description('Automatic restarts in the current window of the restart policy.')),
   nextAttemptAt: v.pipe(v.nullable(v.string()), v.description('When the supervisor will try again.')),
   lastStartedAt: v.nullable(v.string()),
   lastExitedAt: v.nullable(v.string()),

@@ -86,7 +86,7 @@ export const hubMetrics = {
   }),
   restartsInWindow: gauge(
     'oratorio_hub_restarts_in_window',
-    'Failures that still count against the restart intensity, all workspaces.',
+    'Automatic restarts in the current window of the restart policy, all workspaces.',
   ),
   restarts: counter('oratorio_hub_restarts_total', 'Starts that the supervisor made by itself after a failure.'),
   transitions: counter('oratorio_hub_transitions_total', 'States that supervised actors have entered.', {

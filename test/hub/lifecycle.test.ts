@@ -86,7 +86,7 @@ t.test(
       phase: 'exited.givenUp',
       exitCode: 3,
       recentStderr: 'no licence for this machine',
-      restartCount: 3,
+      restartCount: 2,
     });
     t.equal(processesOf(hub.home).length, 1, 'only the Hub is left');
   },

@@ -239,7 +239,10 @@ t.test('agent-server', (t) =>
         event: told.exited(0),
         play: (world) => world.exited(0),
       },
-      ready: { event: () => done('readiness', { serverVersion: '1', at: 0 }), play: (world) => world.ready() },
+      ready: {
+        event: () => done('readiness', { serverVersion: '1', at: 0, ports: [] }),
+        play: (world) => world.ready(),
+      },
       'not ready': { event: () => failed('readiness'), play: (world) => world.notReady(new Error('no')) },
       'probe passed': {
         event: ({ context: { incarnation } }) => ({ type: 'PROBE.PASSED', incarnation, idleMs: 0 }),

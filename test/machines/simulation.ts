@@ -162,7 +162,11 @@ export class Simulation {
       return;
     }
     if (kind === 'server') this.#proven.add(question.input.incarnation);
-    (question as { answer(value: unknown): void }).answer({ serverVersion: '1.0.0', at: this.world.clock.now() });
+    (question as { answer(value: unknown): void }).answer({
+      serverVersion: '1.0.0',
+      at: this.world.clock.now(),
+      ports: [],
+    });
   }
 
   #exit(kind: FakeProcess['kind'], code: number | null): void {

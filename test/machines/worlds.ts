@@ -138,8 +138,8 @@ export class Workspace {
     await flush();
   }
 
-  async ready(): Promise<void> {
-    open(this.readiness).answer({ serverVersion: '1.0.0', at: this.clock.now() });
+  async ready(ports: Readiness['ports'] = []): Promise<void> {
+    open(this.readiness).answer({ serverVersion: '1.0.0', at: this.clock.now(), ports });
     await flush();
   }
 

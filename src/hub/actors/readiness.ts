@@ -15,8 +15,13 @@ function publishedBy(facts: WorkspaceFacts, files: WorkspaceFiles): AppServerLoc
   return read.value.incarnation === facts.marker ? read.value : null;
 }
 
-/** A port that was taken meanwhile was replaced by the child, which publishes where it really listens. */
-function keepRealEndpoints(hub: HubServices, facts: WorkspaceFacts, lock: AppServerLock): void {
+/**
+ * Takes over the addresses that the agent server has published: it replaces a port that another program had taken.
+ *
+ * @returns the services that listen on another port than planned
+ */
+function recordEndpoints(facts: WorkspaceFacts, lock: AppServerLock): Readiness['ports'] {
+  const moved: { service: string; port: number }[] = [];
   for (const service of serviceNames) {
     const planned = facts.services[service];
     const url = lock.endpoints[service];
@@ -27,12 +32,11 @@ function keepRealEndpoints(hub: HubServices, facts: WorkspaceFacts, lock: AppSer
       delete facts.endpoints[service];
       continue;
     }
-    if (url !== facts.endpoints[service]) {
-      hub.publish('port.allocated', facts.stored.canonicalWorkspacePath, { service, port: Number(new URL(url).port) });
-    }
+    if (url !== facts.endpoints[service]) moved.push({ service, port: Number(new URL(url).port) });
     facts.services[service] = { state: 'running', url, reason: lock.serviceNotes?.[service] ?? null };
     facts.endpoints[service] = url;
   }
+  return moved;
 }
 
 /** Tries once: published under our mark, answers `initialize`, and holds the workspace's OS lock. */
@@ -48,8 +52,8 @@ async function attempt(
   if (!url || (ownership === 'managed' && !lock)) return null;
   const { version } = await introduce(url, 'oratorio-hub', probeTimeoutMs, signal);
   if (probeLock(files.mutexPath) !== 'held') return null;
-  if (lock) keepRealEndpoints(hub, facts, lock);
-  return { serverVersion: version, at: monotonicMs() };
+  const ports = lock ? recordEndpoints(facts, lock) : [];
+  return { serverVersion: version, at: monotonicMs(), ports };
 }
 
 /** The `readiness` actor: tries until the server is ready or it is stopped; the deadline is the machine's. */

@@ -74,6 +74,17 @@ const walks: Walk<Workspace>[] = [
     shows: (t, world) => t.equal(world.state, 'starting.preparing'),
   },
   {
+    takes: 'stopped STOP → ∅',
+    proves: 'A stop of what does not run is recorded: it ends a request for a sidecar, and emits nothing.',
+    given: to.rest,
+    when: (world) => world.stop(),
+    shows: (t, world) => {
+      t.equal(world.state, 'stopped');
+      t.equal(world.context.stopReason, 'user');
+      t.same(world.emitted, []);
+    },
+  },
+  {
     takes: 'stopped ADOPT → starting',
     proves: 'An adoption never starts what is not alive any more.',
     given: to.rest,

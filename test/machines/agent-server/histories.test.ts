@@ -1,6 +1,6 @@
 import t from 'tap';
 import { type AgentServerEvent, agentServerMachine } from '../../../machines/index.ts';
-import { failure, flush, open, sourcesOf } from '../harness.ts';
+import { failure, open, sourcesOf } from '../harness.ts';
 import { policy, Workspace } from '../worlds.ts';
 import { commands, isClean, sidecarCommands, sources, to } from './steps.ts';
 
@@ -49,8 +49,7 @@ t.test('a sidecar that is leaving is waited for, also when the request names it 
 
 t.test('an adopted server that crashes later is started like any other', async (t) => {
   const world = new Workspace();
-  world.send({ type: 'ADOPT', sidecar: 'none' });
-  await flush();
+  await to.adopting(world);
   await world.prepared('adopted');
   await world.spawned();
   await world.ready();
@@ -232,4 +231,84 @@ t.test('a sidecar that kept a start from its deadline does not spoil the next on
   await world.ready();
   t.equal(world.state, 'running');
   t.equal(world.os.live('sidecar').length, 1);
+});
+
+t.test('a stop during an adoption ends the server once it is adopted', async (t) => {
+  const world = new Workspace();
+  await to.adopting(world);
+  await world.stop('hub');
+  await world.prepared('adopted');
+  await world.spawned();
+  await world.ready();
+  t.equal(world.state, 'stopping.terminating');
+  t.match(world.context, { stopReason: 'hub', deferredRequest: null });
+  await world.exited(0);
+  t.equal(world.state, 'stopped');
+  t.same(world.emittedTypes, ['appserver.running', 'appserver.exited']);
+  isClean(t, world);
+});
+
+t.test('a restart during an adoption replaces the server once it is adopted', async (t) => {
+  const world = new Workspace();
+  await to.adopting(world);
+  await world.restart();
+  await world.prepared('adopted');
+  await world.spawned();
+  await world.ready();
+  t.equal(world.state, 'stopping.terminating');
+  await world.exited(0);
+  t.match(open(world.preparations).input, { mayStart: true });
+});
+
+t.test('a stop during an adoption that finds no server leads to rest', async (t) => {
+  const world = new Workspace();
+  await to.adopting(world);
+  await world.stop();
+  await world.notPrepared(failure('crashed', false));
+  t.equal(world.state, 'stopped');
+  t.equal(world.context.deferredRequest, null);
+  isClean(t, world);
+});
+
+t.test('a restart during an adoption starts a server when none is found', async (t) => {
+  const world = new Workspace();
+  await to.adopting(world);
+  await world.restart();
+  await world.notPrepared(failure('crashed', false));
+  t.equal(world.state, 'starting.preparing');
+  t.match(open(world.preparations).input, { mayStart: true });
+});
+
+t.test('a stop during an adoption leaves an external server alone', async (t) => {
+  const world = new Workspace();
+  await to.adopting(world);
+  await world.stop();
+  await world.prepared('external');
+  await world.spawned();
+  await world.ready();
+  t.equal(world.state, 'running');
+  t.same(commands(world), []);
+});
+
+t.test('a port that was replaced is emitted before the server counts as running', async (t) => {
+  const world = new Workspace();
+  await to.probing(world);
+  await world.ready([{ service: 'dashboard', port: 4_711 }]);
+  t.same(world.emitted.slice(-2, -1), [{ type: 'port.allocated', service: 'dashboard', port: 4_711 }]);
+  t.equal(world.emittedTypes.at(-1), 'appserver.running');
+});
+
+t.test('restartCount counts restarts, not the failure that none has followed yet', async (t) => {
+  const world = new Workspace({ maxRestarts: 1 });
+  await to.backingOff(world);
+  t.equal(world.context.restartCount, 0, 'a restart is due');
+  await world.pass(world.context.delayMs ?? 0);
+  t.equal(world.context.restartCount, 1, 'it is made');
+  await world.prepared();
+  await world.spawned();
+  await world.exited(1);
+  t.equal(world.state, 'exited.givenUp');
+  t.equal(world.context.restartCount, 1, 'no restart follows the last failure');
+  await world.ensure();
+  t.equal(world.context.restartCount, 0, 'a manual start begins anew');
 });

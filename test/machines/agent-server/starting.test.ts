@@ -6,6 +6,26 @@ import { commands, isClean, sidecarCommands, sources, to } from './steps.ts';
 
 const walks: Walk<Workspace>[] = [
   {
+    takes: 'starting STOP [isAdopting] → ∅',
+    proves: 'A stop waits for an adoption: a live server that is not adopted yet would be left unwatched.',
+    given: to.adopting,
+    when: (world) => world.stop(),
+    shows: (t, world) => {
+      t.equal(world.state, 'starting.preparing');
+      t.same(world.context.deferredRequest, { type: 'STOP', reason: 'user' });
+    },
+  },
+  {
+    takes: 'starting RESTART [isAdopting] → ∅',
+    proves: 'A restart waits for an adoption, with the sidecar it names.',
+    given: to.adopting,
+    when: (world) => world.restart('replace'),
+    shows: (t, world) => {
+      t.equal(world.state, 'starting.preparing');
+      t.same(world.context.deferredRequest, { type: 'RESTART', sidecar: 1 });
+    },
+  },
+  {
     takes: 'starting STOP [not isOurs] → stopping',
     proves: "A stop lets somebody else's server go at once: it is not ours to signal or to wait for.",
     given: to.externalProbing,

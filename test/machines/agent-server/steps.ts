@@ -15,6 +15,10 @@ export const sources = {
 export const to = {
   rest: flush,
   preparing: (world: Workspace) => world.ensure(),
+  async adopting(world: Workspace) {
+    world.send({ type: 'ADOPT', sidecar: 'none' });
+    await flush();
+  },
   async spawning(world: Workspace) {
     await world.ensure();
     await world.prepared();

@@ -24,7 +24,6 @@ export interface Workspace {
   readonly exitCode: number | null;
   readonly signal: string | null;
   readonly lastError: string | null;
-  readonly attempt: number;
 }
 
 export type Action = 'ensure' | 'restart' | 'stop';
@@ -176,7 +175,6 @@ function fromProjection(path: string, states: readonly string[], projection: Act
     exitCode: number(projection['exitCode']),
     signal: text(projection['signal']),
     lastError: text(projection['lastError']),
-    attempt: number(projection['attempt']) ?? 0,
   };
 }
 
@@ -196,7 +194,7 @@ function fromRecord(record: AppServerRecord): Workspace {
   return {
     path: record.canonicalWorkspacePath,
     ...{ states, state, look: lookOf({ states, projection: { exitCode } }), since, pid },
-    ...{ version: serverVersion, exitCode, signal: null, lastError, attempt: record.restartCount },
+    ...{ version: serverVersion, exitCode, signal: null, lastError },
   };
 }
 

@@ -7,8 +7,8 @@ import { recentStderr, sidecarStderr } from './record.ts';
 type Emitted<T extends AgentServerEmitted['type']> = Extract<AgentServerEmitted, { type: T }>;
 
 function exitData(event: Emitted<'appserver.exited'>, facts: WorkspaceFacts): HubEventData<'appserver.exited'> {
-  const { pid, exitCode, signal, error, stopReason, delayMs } = event;
-  const nextAttemptAt = delayMs === null ? null : new Date(Date.now() + delayMs).toISOString();
+  const { pid, exitCode, signal, error, stopReason } = event;
+  const { nextAttemptAt } = facts;
   if (stopReason === null) {
     return { pid, exitCode, signal, error, recentStderr: recentStderr(facts), nextAttemptAt };
   }
@@ -23,8 +23,8 @@ function exitData(event: Emitted<'appserver.exited'>, facts: WorkspaceFacts): Hu
   };
 }
 
-/** Puts what the machine emits on the wire, with the endpoints and the standard error that never enter a machine. */
-export function announce(
+/** Publishes what the machine emits, with the endpoints and the standard error that never enter a machine. */
+export function publishEvents(
   actor: ActorRefFrom<typeof agentServerMachine>,
   hub: HubServices,
   facts: WorkspaceFacts,
@@ -54,6 +54,7 @@ export function announce(
     hub.publish('appserver.unhealthy', path, { pid, error, consecutiveFailures }),
   );
   actor.on('appserver.exited', (event) => {
+    facts.nextAttemptAt = event.delayMs === null ? null : new Date(Date.now() + event.delayMs).toISOString();
     stored.exitCode = event.exitCode;
     stored.lastError = event.stopReason === null ? event.error : null;
     hub.publish('appserver.exited', path, exitData(event, facts));

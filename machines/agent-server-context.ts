@@ -1,0 +1,99 @@
+/** Pure parts of the agent-server machine: its first context, and what its guards and actions compute from a context. */
+import type {
+  AgentServerContext,
+  AgentServerEmitted,
+  AgentServerEvent,
+  AgentServerInput,
+  Ownership,
+  Preparation,
+} from './agent-server-types.ts';
+import type { Failure, ProcessMode } from './process-events.ts';
+import { wantsRestart } from './restart-policy.ts';
+
+/** Exit code by which an agent server reports that another process holds the workspace lock (sysexits EX_TEMPFAIL). */
+export const lockHeldExitCode = 75;
+export const maxLockRaces = 3;
+
+export const processModes: Record<Ownership, ProcessMode> = { managed: 'spawn', adopted: 'adopt', external: 'watch' };
+
+export const noFailure = { lastError: null, failureKind: null, isRetryable: true } as const;
+
+/** The context of a workspace before its first start. */
+export function initialContext(input: AgentServerInput): AgentServerContext {
+  return {
+    ...noFailure,
+    workspacePath: input.workspacePath,
+    policy: input.policy,
+    seed: input.seed,
+    incarnation: 0,
+    ownership: 'managed',
+    hasProcess: false,
+    pid: null,
+    serverVersion: null,
+    exitCode: null,
+    signal: null,
+    stopReason: null,
+    sidecar: null,
+    provenSidecar: null,
+    pendingSidecar: null,
+    proxy: 'none',
+    proxySidecar: null,
+    isSidecarStopping: false,
+    proxyPid: null,
+    proxyError: null,
+    failures: [],
+    restartCount: 0,
+    attempt: 0,
+    delayMs: null,
+    probeFailures: 0,
+    runningSince: null,
+    recovered: false,
+    lockRaces: 0,
+    mayStart: true,
+    deferredRequest: null,
+    mustEmitExit: false,
+  };
+}
+
+/** The fields of a context that describe a failure. */
+export function causeOf({ message, kind, isRetryable }: Failure) {
+  return { lastError: message, failureKind: kind, isRetryable };
+}
+
+/** The failure of a process that ended without a stop request. */
+export function exitFailure(exitCode: number | null, signal: string | null): Failure {
+  const how = signal ? `was ended by ${signal}` : exitCode === null ? 'ended unseen' : `exited with code ${exitCode}`;
+  return { kind: 'crashed', message: `The agent server ${how}.`, isRetryable: true };
+}
+
+/** True when the policy, the failure or the ownership forbids an automatic restart. */
+export function mustNotRestart({ isRetryable, ownership, policy, exitCode }: AgentServerContext): boolean {
+  return !isRetryable || ownership === 'external' || !wantsRestart(policy, exitCode);
+}
+
+/** True when an end of the process counts as a failure: a restart follows it, or the process was unhealthy. */
+export const countsAsFailure = (context: AgentServerContext): boolean =>
+  context.stopReason !== null || !mustNotRestart(context);
+
+type SelectedSidecar = Partial<Pick<AgentServerContext, 'sidecar' | 'provenSidecar' | 'pendingSidecar'>>;
+
+/** Applies the sidecar a request names. A request that names none keeps the present one and drops what is pending. */
+export function selectedSidecar(event: Extract<AgentServerEvent, { type: 'ENSURE' | 'RESTART' | 'ADOPT' }>) {
+  if (event.sidecar === undefined) return { pendingSidecar: null };
+  const sidecar = event.sidecar === 'none' ? null : event.sidecar;
+  // An adopted server already uses its sidecar: it counts as proven.
+  return { sidecar, pendingSidecar: null, ...(event.type === 'ADOPT' && { provenSidecar: sidecar }) };
+}
+
+/** A server that already runs keeps the sidecar it was started with; another one that was requested becomes pending. */
+export function sidecarOfLiveServer(context: AgentServerContext, { ownership }: Preparation): SelectedSidecar {
+  if (ownership === 'managed') return {};
+  const sidecar = ownership === 'adopted' ? context.provenSidecar : null;
+  return { sidecar, ...(context.sidecar !== sidecar && { pendingSidecar: context.sidecar }) };
+}
+
+/** The event that reports the end of the agent server. */
+export function exitEventOf(context: AgentServerContext): Extract<AgentServerEmitted, { type: 'appserver.exited' }> {
+  const { pid, exitCode, signal, lastError, stopReason, delayMs } = context;
+  return { type: 'appserver.exited', pid, exitCode, signal, error: lastError, stopReason, delayMs };
+}

@@ -1,0 +1,48 @@
+/** What a snapshot of the agent-server machine means for a request: pure functions, so that no caller reads its states. */
+import type { SnapshotFrom } from 'xstate';
+import type { agentServerMachine } from './agent-server.ts';
+import type { AgentServerContext } from './agent-server-types.ts';
+import type { FailureKind } from './process-events.ts';
+
+export type AgentServerSnapshot = SnapshotFrom<typeof agentServerMachine>;
+
+/** True when clients may be sent to the server: it is ready, and so is the sidecar it was configured with. */
+export const isServing = ({ value, context }: AgentServerSnapshot): boolean =>
+  value === 'running' && (context.sidecar === null || context.proxy === 'running');
+
+/** True when nothing is under way that may still make the server serve. */
+export const isDecided = (snapshot: AgentServerSnapshot): boolean =>
+  snapshot.hasTag('settled') && !(snapshot.value === 'running' && snapshot.context.proxy === 'starting');
+
+/** True while a live server is looked for that an earlier Hub started; nothing is started then. */
+export const isAdopting = (snapshot: AgentServerSnapshot): boolean =>
+  snapshot.matches('starting') && !snapshot.context.mayStart;
+
+/** Why a decided server does not serve. A server that runs lacks its sidecar. */
+export function failureKindOf({ value, context }: AgentServerSnapshot): FailureKind {
+  return value === 'running' ? 'apiProxy' : (context.failureKind ?? 'startFailed');
+}
+
+/** True when a start failed with a sidecar that was never ready: a request that names no sidecar may start without it. */
+export const hasUnprovenSidecar = ({ context }: AgentServerSnapshot): boolean =>
+  context.failureKind === 'apiProxy' && context.sidecar !== context.provenSidecar;
+
+/** The live server was started outside of this user's Hubs: it is neither stopped nor restarted. */
+export const hasExternalProcess = ({ context }: AgentServerSnapshot): boolean =>
+  context.hasProcess && context.ownership === 'external';
+
+/**
+ * True when a later Hub must not look for a sidecar: a server of ours runs without one, or the user stopped the server,
+ * which ends the request for a sidecar.
+ */
+export const endsSidecarRequest = (snapshot: AgentServerSnapshot): boolean => {
+  const { sidecar, proxy, ownership, stopReason } = snapshot.context;
+  if (snapshot.value === 'stopped') return stopReason === 'user';
+  return snapshot.value === 'running' && sidecar === null && proxy === 'none' && ownership === 'managed';
+};
+
+/** Numbers of the sidecar requests that the machine may still refer to. */
+export function sidecarsInUse(context: AgentServerContext): readonly unknown[] {
+  const { sidecar, provenSidecar, pendingSidecar, proxySidecar } = context;
+  return [sidecar, provenSidecar, pendingSidecar, proxySidecar];
+}

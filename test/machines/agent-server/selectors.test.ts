@@ -1,0 +1,84 @@
+/** What a snapshot means for a request, in states that a workspace really reaches. */
+import t from 'tap';
+import {
+  endsSidecarRequest,
+  failureKindOf,
+  hasExternalProcess,
+  hasUnprovenSidecar,
+  isAdopting,
+  isDecided,
+  isServing,
+  sidecarsInUse,
+} from '../../../machines/index.ts';
+import { failure } from '../harness.ts';
+import { Workspace } from '../worlds.ts';
+import { to } from './steps.ts';
+
+const selectors = { isServing, isDecided, isAdopting, hasUnprovenSidecar, hasExternalProcess, endsSidecarRequest };
+
+async function after(...steps: ((world: Workspace) => unknown)[]) {
+  const world = new Workspace();
+  for (const step of steps) await step(world);
+  return world.actor.getSnapshot();
+}
+
+/** Names of the selectors that hold. */
+const holding = (snapshot: Awaited<ReturnType<typeof after>>): string[] =>
+  Object.entries(selectors).flatMap(([name, holds]) => (holds(snapshot) ? [name] : []));
+
+t.test('before a start nothing is under way', async (t) => {
+  t.same(holding(await after(to.rest)), ['isDecided']);
+});
+
+t.test('a start and an adoption are undecided', async (t) => {
+  t.same(holding(await after(to.preparing)), []);
+  t.same(holding(await after(to.adopting)), ['isAdopting']);
+});
+
+t.test('a ready server serves; without a sidecar it needs none after a restart of the Hub', async (t) => {
+  t.same(holding(await after(to.running)), ['isServing', 'isDecided', 'endsSidecarRequest']);
+  t.same(holding(await after(to.runningWithSidecar)), ['isServing', 'isDecided']);
+  t.same(holding(await after(to.external)), ['isServing', 'isDecided', 'hasExternalProcess']);
+});
+
+t.test('a server whose sidecar has exited does not serve; a restart of the sidecar decides', async (t) => {
+  const lost = await after(to.runningWithSidecar, (world) => world.sidecar('exited'));
+  t.same(holding(lost), ['isDecided']);
+  t.equal(failureKindOf(lost), 'apiProxy');
+  const again = (world: Workspace) => world.ensure();
+  t.same(holding(await after(to.runningWithSidecar, (world) => world.sidecar('exited'), again)), []);
+});
+
+t.test('a start that fails with a new sidecar may be repeated without it', async (t) => {
+  const failed = await after(
+    to.proxying,
+    (world) => world.sidecar('spawned'),
+    (world) => world.sidecar('notReady'),
+    (world) => world.sidecar('exited'),
+  );
+  t.same(holding(failed), ['isDecided', 'hasUnprovenSidecar']);
+  t.equal(failureKindOf(failed), 'apiProxy');
+});
+
+t.test('failureKindOf is the kind of the recorded failure, or startFailed', async (t) => {
+  const locked = await after(to.preparing, (world) => world.notPrepared(failure('workspaceLocked', false)));
+  t.equal(failureKindOf(locked), 'workspaceLocked');
+  t.equal(failureKindOf(await after(to.rest)), 'startFailed');
+});
+
+t.test('a stop by the user ends the request for a sidecar, a stop by the Hub keeps it', async (t) => {
+  const stopped = (reason: 'user' | 'hub') =>
+    after(
+      to.runningWithSidecar,
+      (world) => world.stop(reason),
+      (world) => world.exited(0),
+      (world) => world.sidecar('exited'),
+    );
+  t.same(holding(await stopped('user')), ['isDecided', 'endsSidecarRequest']);
+  t.same(holding(await stopped('hub')), ['isDecided']);
+});
+
+t.test('every sidecar that the machine may return to is in use', async (t) => {
+  const { context } = await after(to.runningWithSidecar, (world) => world.ensure('replace'));
+  t.same(sidecarsInUse(context), [1, 1, 2, 1]);
+});
