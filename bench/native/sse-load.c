@@ -16,8 +16,13 @@
 /* Events that can be on their way at once; a power of two. */
 #define ASKED (1u << 20)
 
+/* What of an answer comes next: a chunk may begin in the middle of a line. `WHOLE`: a body without chunks. */
+enum part { SIZE, DATA, AFTER_DATA, WHOLE };
+
 struct connection {
   int fd;
+  enum part part;
+  uint64_t chunk_left;
   /* Characters of "data:" seen at the start of the present line; -1: the line is another one. */
   int matched;
   /* -1: the header block is not over; else events counted. */
@@ -45,7 +50,7 @@ static int sampling;
 /* Largest resident size of the first process of --pids seen during the phase. */
 static long peak_kib;
 
-/* Counts the lines that start with "data:". Chunk framing needs no parsing: its lines never do. */
+/* Counts the lines that start with "data:". */
 static void count_events(struct connection *c, const char *bytes, size_t size, uint64_t received_at) {
   static const char wanted[] = "data:";
   const char *at = bytes, *end = bytes + size;
@@ -72,6 +77,44 @@ static void count_events(struct connection *c, const char *bytes, size_t size, u
   }
 }
 
+static void size_digit(struct connection *c, char digit) {
+  if (digit == '\n') c->part = c->chunk_left > 0 ? DATA : AFTER_DATA;
+  else if (digit >= '0' && digit <= '9') c->chunk_left = c->chunk_left * 16 + (uint64_t)(digit - '0');
+  else if ((digit | 32) >= 'a' && (digit | 32) <= 'f') c->chunk_left = c->chunk_left * 16 + (uint64_t)((digit | 32) - 'a' + 10);
+}
+
+static void read_body(struct connection *c, const char *at, size_t left, uint64_t received_at) {
+  while (left > 0) {
+    size_t used = 1;
+    if (c->part == WHOLE || c->part == DATA) {
+      used = c->part == DATA && c->chunk_left < left ? (size_t)c->chunk_left : left;
+      count_events(c, at, used, received_at);
+      c->chunk_left -= c->part == DATA ? used : 0;
+      if (c->part == DATA && c->chunk_left == 0) c->part = AFTER_DATA;
+    } else if (c->part == SIZE) {
+      size_digit(c, *at);
+    } else if (*at == '\n') {
+      c->part = SIZE;
+    }
+    at += used;
+    left -= used;
+  }
+}
+
+/* The header block arrives at once. Returns where the body begins. */
+static const char *read_head(struct connection *c, char *bytes, size_t size) {
+  const char *end = memmem(bytes, size, "\r\n\r\n", 4);
+  if (strncmp(bytes, "HTTP/1.1 200", 12) != 0 || end == NULL) {
+    fprintf(stderr, "refused: %.*s\n", (int)(size < 300 ? size : 300), bytes);
+    exit(1);
+  }
+  bytes[end - bytes] = 0;
+  c->part = strcasestr(bytes, "\r\ntransfer-encoding: chunked") == NULL ? WHOLE : SIZE;
+  c->events = 0;
+  ready += 1;
+  return end + 4;
+}
+
 static void receive(struct connection *c) {
   static char bytes[262144];
   ssize_t size = recv(c->fd, bytes, sizeof bytes, 0);
@@ -82,15 +125,8 @@ static void receive(struct connection *c) {
     return;
   }
   if (size < 0) return;
-  if (c->events < 0) {
-    if (strncmp(bytes, "HTTP/1.1 200", 12) != 0) {
-      fprintf(stderr, "refused: %.*s\n", (int)(size < 300 ? size : 300), bytes);
-      exit(1);
-    }
-    c->events = 0;
-    ready += 1;
-  }
-  count_events(c, bytes, (size_t)size, now_ns());
+  const char *body = c->events < 0 ? read_head(c, bytes, (size_t)size) : bytes;
+  read_body(c, body, (size_t)(bytes + size - body), now_ns());
 }
 
 static void drain_control(void) {

@@ -12,27 +12,16 @@ export function announce(addresses: { port: number; control?: number }): void {
 }
 
 /**
- * Opens the control port through which the load client asks for ticks, and calls `tick` with the number of events of each,
- * one tick per turn of the event loop. Resolves with the port.
+ * Opens the control port through which the load client asks for ticks, and calls `tick` with the number of events of each.
+ * Ticks that arrive together are made in one turn of the event loop: a server may write their events together, as the
+ * limit does. Resolves with the port.
  */
 export function serveTicks(tick: (events: number) => void): Promise<number> {
-  const waiting: number[] = [];
-  let isScheduled = false;
-  const next = (): void => {
-    const events = waiting.shift();
-    isScheduled = waiting.length > 0;
-    if (isScheduled) setImmediate(next);
-    if (events !== undefined) tick(events);
-  };
   const control = createServer((socket) => {
     socket.setNoDelay(true);
     socket.on('error', () => socket.destroy());
     socket.on('data', (bytes) => {
-      for (const byte of bytes) waiting.push(byte === 0x62 ? batchSize : 1);
-      if (!isScheduled) {
-        isScheduled = true;
-        setImmediate(next);
-      }
+      for (const byte of bytes) tick(byte === 0x62 ? batchSize : 1);
     });
   });
   return new Promise((resolve) => {
