@@ -25,6 +25,8 @@ export interface AgentServerOptions {
   /** Fills the workspace, and the directory of its state, before the server starts. */
   readonly prepare?: (workspacePath: string, stateDirectory: string) => void;
   readonly core?: number;
+  /** Directory of compiled code, as the Hub names one. */
+  readonly compileCache?: string | undefined;
 }
 
 function published(home: string, workspacePath: string, pid: number): AppServerLock | undefined {
@@ -57,7 +59,10 @@ export async function startAgentServer(options: AgentServerOptions): Promise<Age
     command: process.execPath,
     args: ['--disable-warning=ExperimentalWarning', program, '--workspace', workspacePath],
     ...(options.core !== undefined && { core: options.core }),
-    env: { ORATORIO_HOME: place.home },
+    env: {
+      ORATORIO_HOME: place.home,
+      ...(options.compileCache !== undefined && { NODE_COMPILE_CACHE: options.compileCache }),
+    },
   });
   child.stdout?.resume();
   const lock = await until('the agent server', 30_000, 1, async () => published(place.home, workspacePath, pid));

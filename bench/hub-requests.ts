@@ -115,7 +115,7 @@ async function run(context: Context): Promise<Result> {
       tables: [onStatus.table, onEnsure.table],
       checks: [
         { what: 'GET /v1/status × a bare uWebSockets.js handler', measured: onStatus.ratio, atLeast: 0.9 },
-        { what: 'warm ensure × a bare uWebSockets.js handler', measured: onEnsure.ratio, atLeast: 0.5 },
+        { what: 'warm ensure × a bare uWebSockets.js handler', measured: onEnsure.ratio, atLeast: 0.6 },
       ],
     };
   } finally {

@@ -1,5 +1,6 @@
 import { type Benchmark, type Check, type Context, fileLimit, type Result, stopAll } from './harness.ts';
 import { allSseServers, hasNchan, names } from './servers.ts';
+import { eventTable } from './sse-event.ts';
 import { memory, stalled } from './sse-memory.ts';
 import { fanoutTables, type Runs, saturate, steady } from './sse-rates.ts';
 
@@ -9,6 +10,12 @@ const deep = 1000;
 function rateChecks(runs: Runs): Check[] {
   const { ours, limit, node, nchan } = names;
   const checks: Check[] = [
+    { what: 'each, 1 subscriber, × the C limit', measured: runs.ratio(ours, limit, 'each', 1, 'rate'), atLeast: 0.6 },
+    {
+      what: 'batched, 1 subscriber, × the C limit',
+      measured: runs.ratio(ours, limit, 'batch', 1, 'rate'),
+      atLeast: 0.6,
+    },
     {
       what: `each, ${deep} subscribers, × the C limit`,
       measured: runs.ratio(ours, limit, 'each', deep, 'rate'),
@@ -54,7 +61,7 @@ async function run(context: Context): Promise<Result> {
   const held = await memory(!context.quick && most > 10_200 ? 5000 : 1000, context.quick ? 500 : 1500);
   const stall = await stalled(context);
   return {
-    tables: [...fanoutTables(all, counts, deep, runs), pace, held.table, stall.table],
+    tables: [...fanoutTables(all, counts, deep, runs), eventTable(context.rounds), pace, held.table, stall.table],
     checks: [
       ...rateChecks(runs),
       { what: 'resident memory per idle subscriber', measured: held.ours, atMost: 2, unit: ' KiB' },

@@ -67,7 +67,7 @@ export async function saturate(
 /** Rates at every number of subscribers, and the whole picture at `deep` subscribers. */
 export function fanoutTables(all: readonly SseServer[], counts: readonly number[], deep: number, runs: Runs): Table[] {
   return modes.map((mode) => ({
-    title: `${mode === 'each' ? 'One write per event' : 'Batched, 16 events a tick'}: events delivered per second`,
+    title: `${mode === 'each' ? 'Each, one event a tick' : 'Batched, 16 events a tick'}: events delivered per second`,
     columns: [
       'server',
       ...counts.map((count) => `N=${count}`),
