@@ -8,6 +8,7 @@ import { apiProxyMachine } from './api-proxy.ts';
 import { automationMachine } from './automation.ts';
 import { hubMachine } from './hub.ts';
 import { mcpServerMachine } from './mcp-server.ts';
+import type { MachineName } from './names.ts';
 import { reviewRunMachine } from './review-run.ts';
 import { schedulerMachine } from './scheduler.ts';
 import { stackChangeMachine } from './stack-change.ts';
@@ -22,6 +23,7 @@ export * from './automation.ts';
 export * from './change-failure.ts';
 export * from './hub.ts';
 export * from './mcp-server.ts';
+export * from './names.ts';
 export * from './process-events.ts';
 export * from './restart-policy.ts';
 export * from './review-run.ts';
@@ -31,8 +33,7 @@ export type { ProbedPolicy, SupervisedPolicy } from './supervised-process.ts';
 export * from './turn.ts';
 export * from './webhook-ingress.ts';
 
-/** Every machine by the name it has in documents, in `oratorio machines` and on the wire. */
-export const catalogue: Readonly<Record<string, AnyStateMachine>> = {
+const machines: Readonly<Record<MachineName, AnyStateMachine>> = {
   hub: hubMachine,
   'agent-server': agentServerMachine,
   'api-proxy': apiProxyMachine,
@@ -44,3 +45,6 @@ export const catalogue: Readonly<Record<string, AnyStateMachine>> = {
   'stack-change': stackChangeMachine,
   'webhook-ingress': webhookIngressMachine,
 };
+
+/** Every machine by its name. */
+export const catalogue: Readonly<Record<string, AnyStateMachine>> = machines;

@@ -24,7 +24,6 @@ const checks: readonly Check[] = [
   { title: 'Import directions', ...script('check-imports.ts') },
   { title: 'Style', ...script('check-style.ts') },
   { title: 'Generated documents', ...script('docs.ts', '--check') },
-  { title: 'Command line reference', ...script('cli-docs.ts', '--check') },
 ];
 
 let failures = 0;

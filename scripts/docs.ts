@@ -1,9 +1,10 @@
 /**
- * `npm run docs` writes the documents that are made from the machines and the schemas; with `--check` it writes nothing
+ * `npm run docs` writes the documents that are made from the machines, the schemas and the table of commands; with `--check` it writes nothing
  * and fails when one of them is not what it should be, or is there without a source.
  */
 import { existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, sep } from 'node:path';
+import { cliReference } from '../src/cli/reference.ts';
 import { appServerDocument } from './appserver-docs.ts';
 import { architectureDocument } from './architecture-docs.ts';
 import { configDocument } from './config-docs.ts';
@@ -18,6 +19,7 @@ const documents = new Map([
   ...machineDocuments(),
   ...deployFiles(),
   ['docs/architecture.md', architectureDocument()],
+  ['docs/cli.md', cliReference()],
   ['docs/hub-api.md', hubApiDocument()],
   ['docs/app-server-protocol.md', appServerDocument()],
   ['docs/configuration.md', await configDocument()],

@@ -1,24 +1,24 @@
-/** The commands that set up and look after a review server. */
+/** Commands that set up and maintain a review server. */
 import type { CommandSpec, OptionSpec } from './command.ts';
 import { serviceNames } from './server/services.ts';
 
-const json: OptionSpec = { name: 'json', describe: 'Print JSON for programs; an error is printed as {"error":{…}}' };
-const dir: OptionSpec = { name: 'dir', value: 'dir', describe: 'The stack; default: the current directory' };
-const yes: OptionSpec = { name: 'yes', alias: 'y', describe: 'Ask nothing; what is missing is an error' };
-const dryRun: OptionSpec = { name: 'dry-run', describe: 'Print what would be done, and do nothing' };
+const json: OptionSpec = { name: 'json', describe: 'Print JSON; errors as {"error":{…}}' };
+const dir: OptionSpec = { name: 'dir', value: 'dir', describe: 'Use this stack directory; default: the current one' };
+const yes: OptionSpec = { name: 'yes', alias: 'y', describe: 'Fail for missing options instead of prompting' };
+const dryRun: OptionSpec = { name: 'dry-run', describe: 'Print the plan without carrying it out' };
 const service: OptionSpec = {
   name: 'service',
   value: 'service',
   choices: serviceNames,
   repeats: true,
-  describe: 'Only this one; may be given more than once',
+  describe: 'Limit it to this service; repeatable',
 };
 const changes: readonly OptionSpec[] = [dir, yes, dryRun, json];
 const certificates: OptionSpec = {
   name: 'certificates',
   value: 'issuer',
   choices: ['production', 'staging', 'internal'],
-  describe: 'Of whom the gateway gets its certificate: production; staging for a trial; internal of itself, for tests',
+  describe: 'Choose the certificate issuer; staging and internal are for tests',
 };
 
 export const serverCommands: readonly CommandSpec[] = [
@@ -26,71 +26,71 @@ export const serverCommands: readonly CommandSpec[] = [
     name: 'server init',
     describe: [
       'Set up a review server on this Linux host.',
-      'Makes a directory with a composition of the review backend, its agent server and, if you want, a gateway for webhooks; clones the repositories and starts it. Asks for what is not given.',
-      'Secrets come from a prompt, a file or the environment (ORATORIO_MODEL_API_KEY), never from an option. Run again after a failure it goes on where it stopped.',
+      'Creates a directory with a composition of review backend, agent server and optionally a gateway for webhooks, clones the repositories and starts it. Prompts for missing options.',
+      'Secrets come from a prompt, a file or the environment (ORATORIO_MODEL_API_KEY), never from an option. After a failure run it again: it resumes where it stopped.',
     ],
     options: [
-      { ...dir, describe: 'Where to put it; default: ./oratorio-review' },
+      { ...dir, describe: 'Create it in this directory; default: ./oratorio-review' },
       {
         name: 'repo',
         value: 'owner/name',
         repeats: true,
-        describe: 'Repository to review; may be given more than once',
+        describe: 'Review this repository; repeatable',
       },
       {
         name: 'clone-url',
         value: 'owner/name=url',
         repeats: true,
-        describe: 'Where a repository is cloned from; default: https if git has credentials for it, else ssh',
+        describe: 'Clone a repository from this address; default: https or ssh',
       },
       {
         name: 'provider',
         value: 'provider',
         choices: ['openai', 'anthropic', 'openrouter', 'deepseek', 'mistral', 'gemini', 'custom', 'demo'],
-        describe: 'Model provider; demo answers without one, custom needs --endpoint',
+        describe: 'Use this model provider; custom needs --endpoint',
       },
-      { name: 'endpoint', value: 'url', describe: "Base URL of the provider's OpenAI-compatible API" },
-      { name: 'model', value: 'model', describe: 'Name of the model' },
-      { name: 'api-key-file', value: 'file', describe: 'File with the key of the provider; - reads standard input' },
-      { name: 'github-app-id', value: 'id', describe: 'Id of the GitHub App' },
+      { name: 'endpoint', value: 'url', describe: "Use this base URL of the provider's OpenAI-compatible API" },
+      { name: 'model', value: 'model', describe: 'Use this model' },
+      { name: 'api-key-file', value: 'file', describe: 'Read the key from this file; -: standard input' },
+      { name: 'github-app-id', value: 'id', describe: 'Use the GitHub App with this id' },
       {
         name: 'github-app-private-key-file',
         value: 'file',
-        describe: "The App's private key; it is copied into secrets/",
+        describe: "Copy the App's private key into secrets/",
       },
       {
         name: 'github-app-private-key-path',
         value: 'path',
-        describe: 'Where the containers find the key that you put into secrets/; default: /secrets/github-app.pem',
+        describe: 'Read the key here in containers; default: /secrets/github-app.pem',
       },
       {
         name: 'github-installation',
         value: 'owner=id',
         repeats: true,
-        describe: "Installation of the App for an owner's repositories; default: GitHub is asked",
+        describe: 'Use this installation for an owner; default: ask GitHub',
       },
-      { name: 'github-url', value: 'url', describe: 'API of GitHub Enterprise, e.g. https://HOST/api/v3' },
-      { name: 'no-auto-review', describe: 'Pull requests are reviewed on request only' },
-      { name: 'no-github-writes', describe: 'The App only reads: reviews stay drafts' },
+      { name: 'github-url', value: 'url', describe: 'Use this GitHub Enterprise API, e.g. https://HOST/api/v3' },
+      { name: 'no-auto-review', describe: 'Review pull requests on request only' },
+      { name: 'no-github-writes', describe: 'Keep reviews as drafts, never write to GitHub' },
       {
         name: 'webhook-public-host',
         value: 'host',
-        describe: 'Also set up the gateway: public DNS name or IP address',
+        describe: 'Set up the gateway for this DNS name or IP',
       },
-      { name: 'webhook-acme-email', value: 'email', describe: 'Told to the certificate authority' },
-      { name: 'webhook-secret-file', value: 'file', describe: 'Secret of the webhook; default: a new one' },
+      { name: 'webhook-acme-email', value: 'email', describe: 'Send this address to the certificate authority' },
+      { name: 'webhook-secret-file', value: 'file', describe: 'Read the webhook secret here; default: generate one' },
       certificates,
-      { name: 'image', value: 'image', describe: 'Image of backend and agent server' },
-      { name: 'gateway-image', value: 'image', describe: 'Image of the gateway' },
+      { name: 'image', value: 'image', describe: 'Use this image for backend and agent server' },
+      { name: 'gateway-image', value: 'image', describe: 'Use this image for the gateway' },
       { name: 'build', value: 'dir', describe: 'Build the image from this checkout of Oratorio' },
-      { name: 'base-image', value: 'image', describe: 'Image that --build begins with; default: Node of the registry' },
+      { name: 'base-image', value: 'image', describe: 'Start --build from this image; default: official Node' },
       {
         name: 'port',
         value: 'port',
-        describe: 'Loopback port of the backend; default: 5087, or the next that is free',
+        describe: 'Use this loopback port; default: 5087 or the next free',
       },
-      { name: 'offline', describe: 'Do not ask GitHub whether App, key and installations fit' },
-      { name: 'no-start', describe: 'Write everything, start nothing' },
+      { name: 'offline', describe: 'Skip checking App, key and installations at GitHub' },
+      { name: 'no-start', describe: 'Write all files without starting containers' },
       yes,
       dryRun,
       json,
@@ -113,10 +113,10 @@ export const serverCommands: readonly CommandSpec[] = [
       {
         name: 'clone-url',
         value: 'url',
-        describe: 'Where to clone from; default: https if git has credentials for it, else ssh',
+        describe: 'Clone from this address; default: https or ssh',
       },
-      { name: 'no-auto-review', describe: 'Its pull requests are reviewed on request only' },
-      { name: 'no-restart', describe: 'The backend takes it up at its next start' },
+      { name: 'no-auto-review', describe: 'Review its pull requests on request only' },
+      { name: 'no-restart', describe: 'Leave the restart of the backend to you' },
       ...changes,
     ],
     examples: [
@@ -129,17 +129,17 @@ export const serverCommands: readonly CommandSpec[] = [
     name: 'server webhook enable',
     describe: [
       'Let GitHub deliver webhooks to a review server.',
-      'Adds a gateway on ports 80 and 443 that passes on one address and nothing else. A new secret is printed once. What fails is taken back.',
+      'Adds a gateway on ports 80 and 443 that forwards one address only. A new secret is printed once. A failure undoes all changes.',
     ],
     options: [
-      { name: 'public-host', value: 'host', describe: 'Public DNS name or IP address of this machine' },
-      { name: 'acme-email', value: 'email', describe: 'Told to the certificate authority' },
+      { name: 'public-host', value: 'host', describe: 'Use this public DNS name or IP address' },
+      { name: 'acme-email', value: 'email', describe: 'Send this address to the certificate authority' },
       {
         name: 'secret-file',
         value: 'file',
-        describe: 'File with the secret, one line; - reads standard input; default: the one there is, or a new one',
+        describe: 'Read the secret here; -: standard input; default: existing or new',
       },
-      { name: 'secret-out', value: 'file', describe: 'Write a new secret into this file instead of printing it' },
+      { name: 'secret-out', value: 'file', describe: 'Write a new secret into this file, print nothing' },
       certificates,
       ...changes,
     ],
@@ -151,14 +151,14 @@ export const serverCommands: readonly CommandSpec[] = [
   },
   {
     name: 'server webhook status',
-    describe: ['Show whether webhooks reach a review server, and where.'],
+    describe: ['Show whether webhooks reach a review server.'],
     options: [dir, json],
     examples: ['server webhook status', 'server webhook status --json'],
     load: () => import('./commands/server-webhook-status.ts'),
   },
   {
     name: 'server webhook disable',
-    describe: ['Take the gateway away.', 'Keeps the secret, the certificates, the backend and the agent server.'],
+    describe: ['Remove the gateway.', 'Secret, certificates, backend and agent server stay.'],
     options: changes,
     examples: ['server webhook disable', 'server webhook disable --dry-run'],
     load: () => import('./commands/server-webhook-disable.ts'),
@@ -166,8 +166,8 @@ export const serverCommands: readonly CommandSpec[] = [
   {
     name: 'server doctor',
     describe: [
-      'Check everything a review server stands on, and say what to do.',
-      'Reads only, also at GitHub. Exit code 9 when something fails.',
+      'Check a review server and print how to fix it.',
+      'Changes nothing, neither here nor at GitHub. Exit code 9 when a check fails.',
     ],
     options: [
       dir,
@@ -175,9 +175,9 @@ export const serverCommands: readonly CommandSpec[] = [
         name: 'only',
         value: 'check',
         repeats: true,
-        describe: 'Only this check, or checks that begin with it; may be given more than once',
+        describe: 'Run this check or those beginning with it; repeatable',
       },
-      { name: 'offline', describe: 'Ask nobody outside of this machine' },
+      { name: 'offline', describe: 'Skip checks that need the network' },
       json,
     ],
     examples: ['server doctor', 'server doctor --only ingress --json', 'server doctor --offline'],
@@ -185,23 +185,20 @@ export const serverCommands: readonly CommandSpec[] = [
   },
   {
     name: 'server status',
-    describe: [
-      'Show the containers of a review server, its backend and its last changes.',
-      'Exit code 9 when not everything runs.',
-    ],
+    describe: ['Show containers, backend and last changes of a review server.', 'Exit code 9 unless everything runs.'],
     options: [dir, json],
     examples: ['server status', 'server status --json'],
     load: () => import('./commands/server-status.ts'),
   },
   {
     name: 'server logs',
-    describe: ['Print what the containers of a review server have logged.', 'Secrets of the stack are taken out.'],
+    describe: ['Print the logs of the containers of a review server.', 'Secrets of the stack are removed.'],
     options: [
       dir,
-      { name: 'follow', alias: 'f', describe: 'Go on until Ctrl-C' },
-      { name: 'tail', value: 'lines', describe: 'How many lines of each; default: 200' },
-      { name: 'since', value: 'time', describe: 'Only what is newer, e.g. 10m or 2026-12-24T18:00' },
-      { name: 'timestamps', describe: 'With the time of each line' },
+      { name: 'follow', alias: 'f', describe: 'Follow the logs until Ctrl-C' },
+      { name: 'tail', value: 'lines', describe: 'Print this many lines of each; default: 200' },
+      { name: 'since', value: 'time', describe: 'Print newer lines only, e.g. 10m or 2026-12-24T18:00' },
+      { name: 'timestamps', describe: 'Print the time of each line' },
       service,
       json,
     ],
@@ -210,7 +207,7 @@ export const serverCommands: readonly CommandSpec[] = [
   },
   {
     name: 'server restart',
-    describe: ['Make the containers anew, so that changed settings and secrets hold, and wait until they are healthy.'],
+    describe: ['Recreate the containers and wait until they are healthy.', 'Changed settings and secrets take effect.'],
     options: [service, ...changes],
     examples: ['server restart', 'server restart --service backend'],
     load: () => import('./commands/server-restart.ts'),
@@ -218,19 +215,19 @@ export const serverCommands: readonly CommandSpec[] = [
   {
     name: 'server upgrade',
     describe: [
-      'Bring a review server to another version, and back if that is not healthy.',
-      'Pins the images by their digests, saves the state of the backend, makes the containers anew and waits for them.',
+      'Upgrade a review server, and undo an unhealthy upgrade.',
+      'Pins the images by their digests, saves the state of the backend, recreates the containers and waits for them.',
     ],
     options: [
       {
         name: 'image',
         value: 'image',
-        describe: 'Image of backend and agent server; default: the one it was set up with',
+        describe: 'Use this image; default: the one of the setup',
       },
-      { name: 'gateway-image', value: 'image', describe: 'Image of the gateway' },
+      { name: 'gateway-image', value: 'image', describe: 'Use this image for the gateway' },
       { name: 'build', value: 'dir', describe: 'Build the image from this checkout of Oratorio' },
-      { name: 'base-image', value: 'image', describe: 'Image that --build begins with; default: Node of the registry' },
-      { name: 'check', describe: 'Only say whether there is something newer' },
+      { name: 'base-image', value: 'image', describe: 'Start --build from this image; default: official Node' },
+      { name: 'check', describe: 'Check for a newer version without installing it' },
       ...changes,
     ],
     examples: ['server upgrade --check', 'server upgrade', 'server upgrade --image oratorio:0.2.0'],

@@ -1,62 +1,63 @@
 /** The command table: help, parsing and shell completion are made from it. In the order of the help. */
+import { machineNames } from '../../machines/index.ts';
 import type { ArgumentSpec, CommandSpec, OptionSpec } from './command.ts';
 import { serverCommands } from './commands-server.ts';
 
-const json: OptionSpec = { name: 'json', describe: 'Print JSON for programs; an error is printed as {"error":{…}}' };
-const noStart: OptionSpec = { name: 'no-start', describe: 'Fail (exit code 3) instead of starting a Hub' };
+const json: OptionSpec = { name: 'json', describe: 'Print JSON; errors as {"error":{…}}' };
+const noStart: OptionSpec = { name: 'no-start', describe: 'Fail with exit code 3 instead of starting a Hub' };
 const yes: OptionSpec = {
   name: 'yes',
   alias: 'y',
-  describe: 'Allow everything the agent asks for, shell commands included',
+  describe: 'Approve everything the agent asks for, shell commands included',
 };
 const thread: OptionSpec = {
   name: 'thread',
   value: 'id',
-  describe: 'Go on with this conversation; default: a new one',
+  describe: 'Continue this conversation; default: start a new one',
 };
 const workspace: ArgumentSpec = { name: 'workspace', completes: 'directories' };
 const inWorkspace: OptionSpec = {
   name: 'workspace',
   value: 'dir',
-  describe: 'Workspace directory; default: the current one',
+  describe: 'Use this workspace directory; default: the current one',
 };
 const state: OptionSpec = {
   name: 'state',
   value: 'dir',
-  describe: 'Where it keeps everything; default: $ORATORIO_STATE_ROOT, or backend in the home',
+  describe: 'Use this state directory; default: $ORATORIO_STATE_ROOT, then <home>/backend',
 };
-/** Which review backend is asked, and where its token is. */
+/** Options that select a review backend and its token. */
 const toBackend: readonly OptionSpec[] = [
-  { name: 'url', value: 'url', describe: 'Its address; default: http://127.0.0.1:5087' },
+  { name: 'url', value: 'url', describe: 'Use the backend at this address; default: http://127.0.0.1:5087' },
   state,
 ];
 const automation: ArgumentSpec = { name: 'id', completes: 'nothing' };
 const wait: OptionSpec = {
   name: 'wait',
-  describe: 'Wait for its end and print the answer; exit code 1 when it failed',
+  describe: 'Wait for the answer and print it',
 };
-/** What `cron add` and `task add` share. */
+/** Options of `cron add` and `task add`. */
 const automationOptions: readonly OptionSpec[] = [
-  { name: 'every', value: 'duration', describe: 'Again and again, e.g. 15m, 2h, 1d; a minute at least' },
-  { name: 'at', value: 'moment', describe: 'Once: 2026-12-24T18:00 (local, or with a zone), or from now: +30m' },
-  { name: 'daily', value: 'time', describe: 'Every day at a time of the day, e.g. 07:30' },
-  { name: 'cron', value: 'expression', describe: 'Five fields: minute, hour, day of month, month, day of week' },
+  { name: 'every', value: 'duration', describe: 'Repeat at this interval: 15m, 2h, 1d; at least 1m' },
+  { name: 'at', value: 'moment', describe: 'Run once at 2026-12-24T18:00, or from now in +30m' },
+  { name: 'daily', value: 'time', describe: 'Run every day at this time, e.g. 07:30' },
+  { name: 'cron', value: 'expression', describe: 'Run at minute, hour, day of month, month, weekday' },
   {
     name: 'tz',
     value: 'zone',
-    describe: 'Time zone of --daily and --cron, e.g. Europe/Berlin; default: of this machine',
+    describe: 'Use this time zone for --daily and --cron, e.g. Europe/Berlin',
   },
-  { name: 'name', value: 'name', describe: 'Default: the beginning of the prompt' },
+  { name: 'name', value: 'name', describe: 'Set the name; default: the beginning of the prompt' },
   {
     name: 'thread',
     value: 'id',
-    describe: 'In this conversation, or "own": always the same; default: a new one each time',
+    describe: 'Run in this conversation, or own; default: always a new one',
   },
-  { name: 'model', value: 'model', describe: 'Another model than the configured one' },
-  { name: 'once', describe: 'Remove it when it has completed (one-offs)' },
-  { name: 'disabled', describe: 'Do not switch it on yet' },
-  { name: 'ask', describe: 'What needs approval waits for somebody to answer; default: it is declined' },
-  { ...yes, describe: 'Allow everything it asks for, shell commands included' },
+  { name: 'model', value: 'model', describe: 'Use this model instead of the configured one' },
+  { name: 'once', describe: 'Remove it once it has completed' },
+  { name: 'disabled', describe: 'Create it switched off' },
+  { name: 'ask', describe: 'Wait for approval instead of declining' },
+  { ...yes, describe: 'Approve everything it asks for, shell commands included' },
 ];
 
 export const commands: readonly CommandSpec[] = [
@@ -64,12 +65,12 @@ export const commands: readonly CommandSpec[] = [
     name: 'up',
     describe: [
       'Start everything for a workspace and show what happens.',
-      'Finds or starts the Hub, makes sure that the agent server of the workspace runs, prints its record and addresses, then follows its events.',
+      'Finds or starts the Hub, starts the agent server of the workspace unless it runs, prints its record and addresses, then follows its events.',
       'Ctrl-C leaves Hub and agent server running.',
     ],
     argument: workspace,
     options: [
-      { name: 'init', describe: 'Make the directory a workspace first, if it is none' },
+      { name: 'init', describe: 'Initialise the directory if it is not a workspace yet' },
       { name: 'no-follow', describe: 'Return once the agent server runs' },
       noStart,
       json,
@@ -79,7 +80,7 @@ export const commands: readonly CommandSpec[] = [
   },
   {
     name: 'init',
-    describe: ['Make a directory a workspace.', 'Nothing of what is there already is changed.'],
+    describe: ['Make a directory a workspace.', 'Existing files are not changed.'],
     argument: { name: 'dir', completes: 'directories' },
     options: [json],
     examples: ['init', 'init ~/projects/site'],
@@ -88,13 +89,13 @@ export const commands: readonly CommandSpec[] = [
   {
     name: 'trust',
     describe: [
-      'Let a workspace use settings that start programs or send data.',
-      'Shows every sensitive setting in the config.json of the workspace and asks. Until you agree, and again when they change, these settings are ignored.',
-      'Your own protections (sandbox, blocked paths, approval policy, listen addresses, keys) hold in a trusted workspace too.',
+      'Let a workspace start programs and send data.',
+      'Prints every sensitive setting in the config.json of the workspace and asks for your agreement. Without it these settings are ignored. Changed settings need it again.',
+      'Your own protections (sandbox, blocked paths, approval policy, listen addresses, keys) apply to trusted workspaces, too.',
     ],
     argument: workspace,
     options: [
-      { name: 'yes', alias: 'y', describe: 'Agree without a question' },
+      { name: 'yes', alias: 'y', describe: 'Agree without a prompt' },
       { name: 'revoke', describe: 'Restrict the workspace again' },
       { name: 'list', describe: 'List the workspaces you trust' },
       json,
@@ -106,12 +107,12 @@ export const commands: readonly CommandSpec[] = [
     name: 'chat',
     describe: [
       'Talk to the agent of a workspace.',
-      'With a prompt (or piped input): one answer, streamed as it comes. Without: a conversation; Ctrl-C interrupts an answer, a second one leaves.',
-      'A prompt that begins with a dash goes after --.',
+      'With a prompt or piped input: streams one answer. Without: starts a conversation; Ctrl-C interrupts an answer, a second Ctrl-C ends it.',
+      'Write -- before a prompt that begins with a dash.',
     ],
     argument: { name: 'prompt', completes: 'nothing' },
     options: [
-      { name: 'workspace', value: 'dir', describe: 'Workspace directory; default: the current one' },
+      { name: 'workspace', value: 'dir', describe: 'Use this workspace directory; default: the current one' },
       thread,
       yes,
       noStart,
@@ -128,11 +129,11 @@ export const commands: readonly CommandSpec[] = [
     name: 'exec',
     describe: [
       'Ask once and print the final answer only.',
-      'The prompt may be piped. Nobody is asked for approval: what needs one is declined, or allowed with --yes.',
+      'The prompt may be piped. Tool calls that need approval are declined, or approved with --yes.',
     ],
     argument: { name: 'prompt', completes: 'nothing' },
     options: [
-      { name: 'workspace', value: 'dir', describe: 'Workspace directory; default: the current one' },
+      { name: 'workspace', value: 'dir', describe: 'Use this workspace directory; default: the current one' },
       thread,
       yes,
       noStart,
@@ -152,12 +153,12 @@ export const commands: readonly CommandSpec[] = [
     name: 'inspect',
     describe: [
       'Show one workspace, or open the live statechart page.',
-      'With a workspace: prints its record; with --open, opens its dashboard at the statecharts of its actors. Without: opens the page of the Hub. The access token is printed on a terminal only, or with --print-url.',
+      'With a workspace: prints its record; with --open, opens the statecharts in its dashboard. Without: opens the page of the Hub. The access token is printed on a terminal or with --print-url only.',
     ],
     argument: workspace,
     options: [
-      { name: 'open', describe: 'Open the page in a browser, whatever else' },
-      { name: 'print-url', describe: 'Print the address with its access token; open nothing' },
+      { name: 'open', describe: 'Open the page in a browser' },
+      { name: 'print-url', describe: 'Print the address with its access token, open nothing' },
       noStart,
       json,
     ],
@@ -168,7 +169,7 @@ export const commands: readonly CommandSpec[] = [
     name: 'ensure',
     describe: ['Start the agent server of a workspace unless it runs.', 'Prints its record when it is ready.'],
     argument: workspace,
-    options: [{ name: 'inspect-only', describe: 'Start nothing: print what is there' }, noStart, json],
+    options: [{ name: 'inspect-only', describe: 'Print the record without starting anything' }, noStart, json],
     examples: ['ensure', 'ensure ~/projects/site --json'],
     load: () => import('./commands/ensure.ts'),
   },
@@ -182,7 +183,7 @@ export const commands: readonly CommandSpec[] = [
   },
   {
     name: 'stop',
-    describe: ['Stop the agent server of a workspace.', 'Returns when all its processes are gone.'],
+    describe: ['Stop the agent server of a workspace.', 'Returns when all its processes have ended.'],
     argument: workspace,
     options: [noStart, json],
     examples: ['stop', 'stop ~/projects/site'],
@@ -190,10 +191,10 @@ export const commands: readonly CommandSpec[] = [
   },
   {
     name: 'events',
-    describe: ['Follow the events of the Hub.', 'Goes on by itself when the connection breaks, without losing events.'],
+    describe: ['Follow the events of the Hub.', 'Reconnects after a broken connection and replays the missed events.'],
     options: [
-      { name: 'since', value: 'id', describe: 'Begin after this event id (printed by --json)' },
-      { name: 'workspace', value: 'dir', describe: 'Only events of this workspace' },
+      { name: 'since', value: 'id', describe: 'Begin after this event id, as --json prints it' },
+      { name: 'workspace', value: 'dir', describe: 'Print only events of this workspace' },
       noStart,
       json,
     ],
@@ -202,11 +203,14 @@ export const commands: readonly CommandSpec[] = [
   },
   {
     name: 'logs',
-    describe: ['Show what the agent server of a workspace has written.', 'Standard error; tokens are removed.'],
+    describe: [
+      'Print the log of the agent server of a workspace.',
+      'The log is its standard error. Tokens are removed.',
+    ],
     argument: workspace,
     options: [
-      { name: 'follow', alias: 'f', describe: 'Go on with what is written from now on' },
-      { name: 'stdout', describe: 'Standard output instead' },
+      { name: 'follow', alias: 'f', describe: 'Follow the log until Ctrl-C' },
+      { name: 'stdout', describe: 'Print standard output instead of standard error' },
       noStart,
     ],
     examples: ['logs', 'logs ~/projects/site --follow'],
@@ -214,7 +218,7 @@ export const commands: readonly CommandSpec[] = [
   },
   {
     name: 'cron list',
-    describe: ['List the jobs of a workspace, the next one first.'],
+    describe: ['List the jobs of a workspace by their next run.'],
     options: [inWorkspace, noStart, json],
     examples: ['cron list', 'cron list --workspace ~/projects/site --json'],
     load: async () => ({ run: (await import('./commands/cron.ts')).list }),
@@ -222,8 +226,8 @@ export const commands: readonly CommandSpec[] = [
   {
     name: 'cron add',
     describe: [
-      'Say something to the agent of a workspace again and again.',
-      'Runs for as long as the agent server does. What was due meanwhile is made up for, once. The prompt may be piped.',
+      'Send a prompt to the agent on a schedule.',
+      'Jobs run while the agent server runs. After a pause a job that was due runs once. The prompt may be piped.',
     ],
     argument: { name: 'prompt', completes: 'nothing' },
     options: [inWorkspace, ...automationOptions, noStart, json],
@@ -237,7 +241,7 @@ export const commands: readonly CommandSpec[] = [
   },
   {
     name: 'cron show',
-    describe: ['Show a job or task: when it is due, and what became of its runs.'],
+    describe: ['Show a job or task with all its runs.'],
     argument: automation,
     options: [inWorkspace, noStart, json],
     examples: ['cron show standup', 'cron show job_1f0c5e2a9b3d --json'],
@@ -245,7 +249,7 @@ export const commands: readonly CommandSpec[] = [
   },
   {
     name: 'cron run',
-    describe: ['Run a job or task now, besides its schedule.'],
+    describe: ['Run a job or task now, outside its schedule.'],
     argument: automation,
     options: [inWorkspace, wait, noStart, json],
     examples: ['cron run standup', 'cron run standup --wait'],
@@ -253,7 +257,10 @@ export const commands: readonly CommandSpec[] = [
   },
   {
     name: 'cron cancel',
-    describe: ['End the run of a job or task that is under way or waits for a retry.', 'Its schedule goes on.'],
+    describe: [
+      'Cancel the current run of a job or task.',
+      'A run that waits for a retry is current. The schedule is not changed.',
+    ],
     argument: automation,
     options: [inWorkspace, noStart, json],
     examples: ['cron cancel standup'],
@@ -261,7 +268,7 @@ export const commands: readonly CommandSpec[] = [
   },
   {
     name: 'cron enable',
-    describe: ['Switch a job or task on.', 'What was due while it was off is not made up for.'],
+    describe: ['Switch a job or task on.', 'Runs that were missed while it was off are not repeated.'],
     argument: automation,
     options: [inWorkspace, noStart, json],
     examples: ['cron enable standup'],
@@ -269,7 +276,7 @@ export const commands: readonly CommandSpec[] = [
   },
   {
     name: 'cron disable',
-    describe: ['Switch a job or task off.', 'A run that is under way goes on.'],
+    describe: ['Switch a job or task off.', 'A run that has started continues.'],
     argument: automation,
     options: [inWorkspace, noStart, json],
     examples: ['cron disable standup'],
@@ -277,7 +284,7 @@ export const commands: readonly CommandSpec[] = [
   },
   {
     name: 'cron remove',
-    describe: ['Remove a job or task and its history.', 'A run that is under way is ended.'],
+    describe: ['Remove a job or task and its history.', 'A run that has started is ended.'],
     argument: automation,
     options: [inWorkspace, noStart, json],
     examples: ['cron remove standup'],
@@ -285,7 +292,7 @@ export const commands: readonly CommandSpec[] = [
   },
   {
     name: 'task list',
-    describe: ['List the local tasks of a workspace.', 'All of `cron` but `list` and `add` work for tasks too.'],
+    describe: ['List the local tasks of a workspace.', 'Tasks share the commands of `cron` except `list` and `add`.'],
     options: [inWorkspace, noStart, json],
     examples: ['task list'],
     load: async () => ({ run: (await import('./commands/cron.ts')).listTasks }),
@@ -293,8 +300,8 @@ export const commands: readonly CommandSpec[] = [
   {
     name: 'task add',
     describe: [
-      'Give the agent of a workspace a piece of work.',
-      'Without a schedule it runs once, as soon as there is room. The prompt may be piped.',
+      'Give the agent of a workspace a task.',
+      'Without a schedule it runs once, as soon as a slot is free. The prompt may be piped.',
     ],
     argument: { name: 'prompt', completes: 'nothing' },
     options: [inWorkspace, ...automationOptions, wait, noStart, json],
@@ -303,21 +310,10 @@ export const commands: readonly CommandSpec[] = [
   },
   {
     name: 'machines',
-    describe: ['Print the statecharts everything runs on.', 'Without a name: a list of them.'],
+    describe: ['Print the statecharts of the product.', 'Without a name: lists them.'],
     argument: {
       name: 'name',
-      choices: [
-        'hub',
-        'agent-server',
-        'api-proxy',
-        'turn',
-        'mcp-server',
-        'scheduler',
-        'automation',
-        'review-run',
-        'stack-change',
-        'webhook-ingress',
-      ],
+      choices: machineNames,
       completes: 'choices',
     },
     options: [
@@ -325,7 +321,7 @@ export const commands: readonly CommandSpec[] = [
         name: 'format',
         value: 'format',
         choices: ['mermaid', 'json', 'svg'],
-        describe: 'mermaid (default), json or svg',
+        describe: 'Print mermaid (default), json or svg',
       },
       json,
     ],
@@ -334,7 +330,7 @@ export const commands: readonly CommandSpec[] = [
   },
   {
     name: 'hub',
-    describe: ['Run the Hub in the foreground.', 'Ends at once, with exit code 0, when another Hub serves this user.'],
+    describe: ['Run the Hub in the foreground.', 'Exits with 0 when another Hub serves this user.'],
     options: [],
     examples: ['hub'],
     servesForeground: true,
@@ -342,7 +338,7 @@ export const commands: readonly CommandSpec[] = [
   },
   {
     name: 'hub status',
-    describe: ['Show the running Hub.', 'Starts none: exit code 3 when there is none.'],
+    describe: ['Show the running Hub.', 'Never starts a Hub: exit code 3 when no Hub is running.'],
     options: [json],
     examples: ['hub status', 'hub status --json'],
     load: () => import('./commands/hub-status.ts'),
@@ -350,7 +346,7 @@ export const commands: readonly CommandSpec[] = [
   {
     name: 'hub stop',
     describe: ['Stop the Hub and all agent servers it manages.'],
-    options: [{ name: 'detach', describe: 'Leave the agent servers running for the next Hub (upgrades)' }, json],
+    options: [{ name: 'detach', describe: 'Leave the agent servers running for the next Hub' }, json],
     examples: ['hub stop', 'hub stop --detach'],
     load: () => import('./commands/hub-stop.ts'),
   },
@@ -358,13 +354,13 @@ export const commands: readonly CommandSpec[] = [
     name: 'app-server',
     describe: [
       'Run an agent server in the foreground.',
-      'The Hub does this for you; a server you run yourself is found by the Hub and used as it is.',
+      'The Hub does this for you. It finds a server that you run yourself, and uses it unchanged.',
     ],
     options: [
-      { name: 'workspace', value: 'dir', describe: 'Workspace directory; default: the current one' },
-      { name: 'port', value: 'port', describe: 'Port of the WebSocket; default: any free one' },
-      { name: 'stdio', describe: 'Speak JSON-RPC on standard input and output as well; end of input ends the server' },
-      { name: 'print-schema', describe: 'Print the protocol as an OpenRPC document and leave' },
+      { name: 'workspace', value: 'dir', describe: 'Use this workspace directory; default: the current one' },
+      { name: 'port', value: 'port', describe: 'Serve the WebSocket on this port; default: a free one' },
+      { name: 'stdio', describe: 'Speak JSON-RPC on standard input and output, too' },
+      { name: 'print-schema', describe: 'Print the protocol as an OpenRPC document, then exit' },
     ],
     examples: ['app-server', 'app-server --workspace ~/projects/site', 'app-server --print-schema > openrpc.json'],
     servesForeground: true,
@@ -376,7 +372,7 @@ export const commands: readonly CommandSpec[] = [
       'Serve a workspace as an OpenAI-compatible chat API.',
       'Listens on Api.Host and Api.Port of the configuration (127.0.0.1:8080), whatever Api.Enabled says.',
     ],
-    options: [{ name: 'workspace', value: 'dir', describe: 'Workspace directory; default: the current one' }],
+    options: [{ name: 'workspace', value: 'dir', describe: 'Use this workspace directory; default: the current one' }],
     examples: ['api', 'api --workspace ~/projects/site'],
     servesForeground: true,
     load: () => import('./commands/api.ts'),
@@ -387,7 +383,7 @@ export const commands: readonly CommandSpec[] = [
       'Serve the enabled HTTP services of a workspace.',
       'The chat API when Api.Enabled is set, AG-UI when AgUi.Enabled is set, the dashboard unless DashBoard.Enabled is false. Services that are configured for the same address share its port.',
     ],
-    options: [{ name: 'workspace', value: 'dir', describe: 'Workspace directory; default: the current one' }],
+    options: [{ name: 'workspace', value: 'dir', describe: 'Use this workspace directory; default: the current one' }],
     examples: ['gateway', 'gateway --workspace ~/projects/site'],
     servesForeground: true,
     load: () => import('./commands/gateway.ts'),
@@ -395,13 +391,13 @@ export const commands: readonly CommandSpec[] = [
   {
     name: 'dashboard',
     describe: [
-      'Look at what a workspace has recorded.',
+      'Show the recorded sessions of a workspace.',
       'A read-only viewer that needs no agent server and works beside one. A running agent server has a dashboard of its own: oratorio inspect <workspace> --open.',
       'The access token is printed on a terminal only, or with --print-url.',
     ],
     options: [
-      { name: 'workspace', value: 'dir', describe: 'Workspace directory; default: the current one' },
-      { name: 'port', value: 'port', describe: 'Listen here or nowhere; default: DashBoard.Port, or another free one' },
+      { name: 'workspace', value: 'dir', describe: 'Use this workspace directory; default: the current one' },
+      { name: 'port', value: 'port', describe: 'Listen on this port only; default: DashBoard.Port, then any' },
       { name: 'open', describe: 'Open the page in a browser' },
       { name: 'print-url', describe: 'Print the address with its access token' },
       { name: 'new-token', describe: 'Make new access tokens for all dashboards, then exit' },
@@ -413,26 +409,26 @@ export const commands: readonly CommandSpec[] = [
     name: 'backend',
     describe: [
       'Run the review backend in the foreground.',
-      'Takes webhooks of GitHub, has pull requests reviewed by the agent servers of their workspaces, and writes back what you allow. Settings are in oratorio.config.json.',
-      'The API asks for the token in service.token of the state directory; the address of the page with it is printed on a terminal only, or with --print-url.',
+      'Receives webhooks of GitHub, reviews pull requests with the agent servers of their workspaces, and publishes what you allow. Settings are in oratorio.config.json.',
+      'The API needs the token in service.token of the state directory. The address of the page with this token is printed on a terminal or with --print-url only.',
     ],
     options: [
       {
         name: 'config',
         value: 'file',
-        describe: 'The settings; default: $ORATORIO_CONFIG_PATH, or oratorio.config.json in the state directory',
+        describe: 'Read these settings; default: $ORATORIO_CONFIG_PATH, then <state>/oratorio.config.json',
       },
       state,
-      { name: 'port', value: 'port', describe: 'Default: Server.Port of the settings (5087); 0: any free one' },
-      { name: 'host', value: 'host', describe: 'Default: Server.Host of the settings (127.0.0.1)' },
+      { name: 'port', value: 'port', describe: 'Listen on this port; default: Server.Port (5087); 0: any' },
+      { name: 'host', value: 'host', describe: 'Listen on this address; default: Server.Host (127.0.0.1)' },
       {
         name: 'role',
         value: 'role',
         choices: ['all', 'web', 'worker'],
-        describe: 'web: webhook and API only; worker: reviews only; default: Server.Role of the settings (all)',
+        describe: 'Run only webhook and API (web) or reviews (worker)',
       },
-      { name: 'open', describe: 'Open its page in a browser' },
-      { name: 'print-url', describe: 'Print the address of its page with the token that opens it' },
+      { name: 'open', describe: 'Open the page in a browser' },
+      { name: 'print-url', describe: 'Print the address of the page with its token' },
       json,
     ],
     examples: [
@@ -445,7 +441,7 @@ export const commands: readonly CommandSpec[] = [
   },
   {
     name: 'backend status',
-    describe: ['Show what a review backend is, and whether it is ready.'],
+    describe: ['Show the state of a review backend.'],
     options: [...toBackend, json],
     examples: ['backend status', 'backend status --url https://reviews.your-company.com --json'],
     load: () => import('./commands/backend-status.ts'),
@@ -453,14 +449,14 @@ export const commands: readonly CommandSpec[] = [
   {
     name: 'review',
     describe: [
-      'Have a pull request reviewed by a review backend that runs.',
-      'What is new since its last review, or all of it. The draft waits on the page to be published.',
+      'Request a review of a pull request from the backend.',
+      'Reviews the changes since the last review, or all with --full. You publish the draft on the page.',
     ],
     argument: { name: 'owner/name#number', completes: 'nothing' },
     options: [
-      { name: 'focus', value: 'text', describe: 'What to look at in particular; 500 characters at most' },
-      { name: 'full', describe: 'The whole change, also what was reviewed before' },
-      { name: 'wait', describe: 'Wait for its end and print what was found; exit code 1 when it failed' },
+      { name: 'focus', value: 'text', describe: 'Focus the review on this; at most 500 characters' },
+      { name: 'full', describe: 'Review the whole change again' },
+      { name: 'wait', describe: 'Wait for the end and print the findings' },
       ...toBackend,
       json,
     ],
@@ -471,8 +467,8 @@ export const commands: readonly CommandSpec[] = [
   {
     name: 'acp',
     describe: [
-      'Be the agent of an editor that speaks the Agent Client Protocol.',
-      'For editors to run: protocol on standard input and output, messages on standard error.',
+      'Run the agent for an Agent Client Protocol editor.',
+      'Editors start it: protocol on standard input and output, messages on standard error.',
     ],
     options: [noStart],
     examples: ['acp'],

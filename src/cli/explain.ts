@@ -11,7 +11,7 @@ import type { HubErrorBody } from '../protocol/index.ts';
 import { CliError, quoted } from './errors.ts';
 import { type ExitName, exitCodes } from './exit-codes.ts';
 
-/** A failure as it is told: to people (`what`, `hint`), to programs (`exitCode`, `body` in the shape of specification §2.7). */
+/** A failure for people (`what`, `hint`) and for programs (`exitCode`, `body` in the shape of specification §2.7). */
 export interface Failure {
   readonly exitCode: number;
   readonly what: string;
@@ -30,13 +30,20 @@ const exitByHubCode: Readonly<Record<string, ExitName>> = {
   hubStopping: 'hubUnavailable',
 };
 
+/** The Hub stops and restarts only the servers that it manages: the user must end the one that holds the lock. */
+function lockedHint({ pid, lockPath }: Readonly<Record<string, unknown>>): string {
+  if (typeof pid === 'number') return `Stop it where it was started, or end it: kill ${pid}`;
+  const file = typeof lockPath === 'string' ? quoted(lockPath) : '<workspace>/.oratorio/appserver.mutex';
+  return `Find the process that holds the lock, then end it: fuser ${file}`;
+}
+
 function hintFor({ code, details }: HubRequestError): string | null {
   const workspace = typeof details?.['workspacePath'] === 'string' ? details['workspacePath'] : '<workspace>';
   switch (code) {
     case 'workspaceNotFound':
       return `To make it a workspace: oratorio init ${quoted(workspace)}`;
     case 'workspaceLocked':
-      return `End process ${String(details?.['pid'] ?? '')}, or start over: oratorio restart ${quoted(workspace)}`;
+      return lockedHint(details ?? {});
     case 'appServerStartFailed':
     case 'appServerUnhealthy':
       return `See what it wrote: oratorio logs ${quoted(workspace)}`;
@@ -59,7 +66,7 @@ const body = (
   error: { code, message, details },
 });
 
-/** What to tell about anything that was thrown. */
+/** Describes anything that was thrown. */
 export function explain(error: unknown): Failure {
   if (error instanceof CliError) {
     const { exit, message, hint, code } = error;

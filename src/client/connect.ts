@@ -94,7 +94,7 @@ async function startAndVerify({
 }
 
 function failure(home: string, child: StartedHub, what: string): HubUnavailableError {
-  return new HubUnavailableError(`The Hub that was started ${what}. Its log: ${hubLogFile(home)}`, {
+  return new HubUnavailableError(`The Hub that was started ${what.replace(/\.$/, '')}. Its log: ${hubLogFile(home)}`, {
     logTail: child.logTail(),
   });
 }

@@ -95,6 +95,13 @@ t.test('every failure has an exit code, a sentence, a hint and a JSON body', asy
     explain(new HubRequestError(500, { code, message: 'm', details: { workspacePath: '/a b' } }));
   t.match(refusal('workspaceNotFound'), { exitCode: 4, hint: /oratorio init '\/a b'/ });
   t.match(refusal('workspaceLocked'), { exitCode: 5, body: { error: { code: 'workspaceLocked' } } });
+  const locked = (details: Record<string, unknown>) =>
+    explain(new HubRequestError(409, { code: 'workspaceLocked', message: 'm', details })).hint;
+  t.equal(locked({ pid: 42 }), 'Stop it where it was started, or end it: kill 42');
+  t.equal(
+    locked({ pid: null, lockPath: '/a b/appserver.mutex' }),
+    "Find the process that holds the lock, then end it: fuser '/a b/appserver.mutex'",
+  );
   for (const code of ['appServerStartFailed', 'appServerUnhealthy', 'portUnavailable'])
     t.equal(refusal(code).exitCode, 6);
   t.equal(refusal('somethingNew').exitCode, 1);

@@ -25,7 +25,7 @@ scene(
   async (t, { page, backend }) => {
     const main = page.locator('main');
     await main.getByRole('heading', { name: 'Open this page from a terminal' }).waitFor();
-    await shows(t, 'match', () => main.textContent(), 'oratorio dashboard --open');
+    await shows(t, 'match', () => main.textContent(), 'oratorio inspect . --open');
     t.equal(await page.getByLabel('Password').count(), 0, 'no log-in where there is none');
     t.same(await axe(page), []);
     await page.getByLabel('Token').fill('wrong');
@@ -288,7 +288,7 @@ scene(
   { kind: 'hub', at: '/settings' },
   async (t, { page }) => {
     await page.getByRole('heading', { name: 'Settings: not on this page' }).waitFor();
-    await shows(t, 'match', () => page.locator('main').textContent(), 'oratorio dashboard --open');
+    await shows(t, 'match', () => page.locator('main').textContent(), 'oratorio inspect . --open');
     await shows(t, 'same', () => page.locator('.rail a').allTextContents(), ['Overview', 'Actors', 'Events', 'Logs']);
     await page.waitForFunction(() => document.title.includes('Hub'));
     await shows(t, 'match', () => page.title(), 'Hub');

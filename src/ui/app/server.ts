@@ -35,7 +35,8 @@ export interface Server {
   };
 }
 
-const ofTerminal = 'This command opens the page with the right one:';
+const ofTerminal = 'This command opens the page with a valid token:';
+const ofWorkspace = 'In the workspace, this command opens the page with a valid token:';
 
 const servers: Readonly<Record<Page['kind'], Server>> = {
   hub: {
@@ -56,7 +57,7 @@ const servers: Readonly<Record<Page['kind'], Server>> = {
     readPage: (api) => api.get<PageInfo>(dashboardPaths.pageInfo),
     streams: { events: `/dashboard${dashboardPaths.eventStream}`, inspect: dashboardPaths.inspect },
     machines: dashboardPaths.machines,
-    gate: { hint: ofTerminal, command: 'oratorio dashboard --open', whenSilent: 'oratorio list' },
+    gate: { hint: ofWorkspace, command: 'oratorio inspect . --open', whenSilent: 'oratorio list' },
   },
   review: {
     kind: 'review',
@@ -70,8 +71,8 @@ const servers: Readonly<Record<Page['kind'], Server>> = {
     streams: { events: '/api/v1/events', inspect: '/api/v1/inspect' },
     machines: '/api/v1/machines',
     gate: {
-      hint: 'It is the service token of the review backend: Server.ServiceToken of its settings, or what it keeps in its state directory:',
-      command: 'cat ~/.oratorio/backend/service.token',
+      hint: 'Enter the service token of the review backend: Server.ServiceToken of its settings, or service.token in its state directory:',
+      command: 'cat "${ORATORIO_STATE_ROOT:-${ORATORIO_HOME:-$HOME/.oratorio}/backend}/service.token"',
       whenSilent: 'oratorio backend',
     },
   },

@@ -1,0 +1,16 @@
+/** Names of the machines, without the machines: the help of the command line does not load XState. */
+export const machineNames = [
+  'hub',
+  'agent-server',
+  'api-proxy',
+  'turn',
+  'mcp-server',
+  'scheduler',
+  'automation',
+  'review-run',
+  'stack-change',
+  'webhook-ingress',
+] as const;
+
+/** Name of a machine in documents, in `oratorio machines` and on the wire. */
+export type MachineName = (typeof machineNames)[number];
