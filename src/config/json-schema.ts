@@ -56,8 +56,13 @@ function annotationsOf(keyPath: string): JsonObject {
 /** Words that people write in capitals. */
 const initials: ReadonlySet<string> = new Set(['api', 'mcp', 'url', 'ui']);
 
+/** Keys with a spelling of their own. */
+const titles: Readonly<Record<string, string>> = { AgUi: 'AG-UI', DashBoard: 'Dashboard', EndPoint: 'Endpoint' };
+
 /** `ApprovalTimeoutSeconds` → `Approval timeout seconds`, `ApiKey` → `API key`. */
 function titleOf(key: string): string {
+  const known = titles[key];
+  if (known !== undefined) return known;
   const words = key.replace(/([a-z0-9])([A-Z])/g, '$1 $2').split(' ');
   return words
     .map((word, index) => {

@@ -1,6 +1,6 @@
 /**
  * The page of the Hub and of each agent server: who runs, in which state, what every session does, and what is to come.
- * One bundle; each view is fetched when it is first looked at. Never here: a request to any other origin, an inline style
+ * One bundle; each view is fetched when it is first opened. Never here: a request to any other origin, an inline style
  * or script, HTML made from data, a way to send an arbitrary event to an actor.
  */
 import { render } from 'preact';
@@ -11,7 +11,7 @@ import './styles/shell.css';
 import { createApp } from './app/app.ts';
 import { Frame } from './shell/frame.tsx';
 
-/** No frame comes in a tab that nobody sees, so that is not waited for for long. */
+/** Longest wait for a first frame: a hidden tab draws none. */
 const noFrameMs = 100;
 
 /** Runs once what the document came with has been painted: there is something to see before the work begins. */

@@ -119,7 +119,7 @@ scene(
     await page.getByRole('button', { name: 'Switch “weekly review” on' }).click();
     await row(page, 'weekly review').getByText('Waiting').waitFor();
     t.match(backend.bodies.at(-1), { path: '/dashboard/api/automations/a2/enable', body: { enabled: true } });
-    const refreshed = told(page, 'Schedules were looked at anew.');
+    const refreshed = told(page, 'Schedules reloaded.');
     await page.keyboard.press('r');
     await refreshed;
 

@@ -30,7 +30,7 @@ scene(
     await shows(t, 'match', modules, /mcpDegradedOne of two servers is down\.Servers 2/i);
     await shows(t, 'match', modules, /providerFailedNo key\. Set Provider\.ApiKey\./i);
     t.notMatch(await modules(), 'of-the-api', 'addresses without their key');
-    const sums = () => part(page, 'Since the first trace').textContent();
+    const sums = () => part(page, 'All time').textContent();
     await shows(t, 'match', sums, /Segments6 thinking · 6 response/);
     await shows(t, 'match', sums, /Tokens600 in · 120 out/);
     await shows(t, 'match', () => page.locator('.status .pill').textContent(), 'Ready');
@@ -52,7 +52,7 @@ scene(
     await shows(t, 'match', () => page.locator('.status').textContent(), '2 turns running');
     await part(page, 'Recent sessions').getByText('Beta').waitFor();
     for (let index = 0; index < 50; index += 1) backend.tell('thread_b', [{ type: 'thinking', durationMs: 1 }]);
-    await part(page, 'Since the first trace').getByText('56 thinking · 7 response').waitFor();
+    await part(page, 'All time').getByText('56 thinking · 7 response').waitFor();
     // It also asks every 15 s by itself, which a slow machine may take.
     const idle = Math.floor((Date.now() - begun) / 15_000);
     t.ok(summaries() - before <= 4 + idle, `many events, few requests: ${summaries() - before}`);
@@ -75,7 +75,7 @@ scene('an event leads to its place in its session', { at: '/overview', prepare: 
 scene('a workspace in which nothing has happened says how to begin', { at: '/overview' }, async (t, { page }) => {
   await page.getByText('No session yet').waitFor();
   await shows(t, 'equal', () => part(page, 'Recent sessions').locator('code').textContent(), 'oratorio chat "hello"');
-  await shows(t, 'match', () => part(page, 'Since the first trace').textContent(), /Tokensnot reported/);
+  await shows(t, 'match', () => part(page, 'All time').textContent(), /Tokensnot reported/);
 });
 
 scene(

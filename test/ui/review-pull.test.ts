@@ -234,7 +234,7 @@ scene('a finding that somebody else changed meanwhile says so', { prepare: withD
   const { draftId, itemId } = await storedFinding(here, 'critical');
   await backend.store.updateFinding('critical', { body: 'Theirs.' });
   await backend.told('draft.changed', { draftId, itemId });
-  await form.getByText('Somebody else has changed this finding meanwhile.').waitFor();
+  await form.getByText('Another user has changed this finding.').waitFor();
   await form.getByRole('button', { name: 'Save all the same' }).click();
   await finding(page, voucher).getByText('Mine.').waitFor();
 });

@@ -85,7 +85,7 @@ scene(
     t.match(backend.calls.at(-1), { act: 'dispatch', given: { number: 2, scope: 'full' } });
     await page.keyboard.press('x');
     await row(page, 'Sort by price').getByText('Cancelled').waitFor();
-    const synced = told(page, 'All repositories are looked at now.');
+    const synced = told(page, 'Syncing all repositories.');
     await page.keyboard.press('s');
     await synced;
     t.match(backend.calls.at(-1), { act: 'sync', given: { repositoryKey: undefined } });

@@ -116,9 +116,9 @@ scene(
       await row(page, text).waitFor();
     }
     await page.keyboard.press('p');
-    await page.getByRole('button', { name: /^Go on/ }).waitFor();
+    await page.getByRole('button', { name: /^Resume/ }).waitFor();
     backend.tell('thread_l', [thought('while paused 1'), thought('while paused 2')]);
-    await page.getByRole('button', { name: 'Go on (2 events waiting)' }).waitFor();
+    await page.getByRole('button', { name: 'Resume (2 events waiting)' }).waitFor();
     t.equal(await row(page, 'while paused').count(), 0);
     await page.keyboard.press('p');
     await row(page, 'while paused 2').waitFor();

@@ -35,9 +35,9 @@ scene(
         return [Number.parseFloat(style.left), Number.parseFloat(style.width)];
       });
     t.ok(Math.abs((left ?? 0) - 100 / 9) < 0.5 && Math.abs((width ?? 0) - 500 / 9) < 0.5, 'it lies where it was');
-    await shows(t, 'match', () => page.locator('.totals').textContent(), /Worked9\.00 s/);
+    await shows(t, 'match', () => page.locator('.totals').textContent(), /Active time9\.00 s/);
     await page.getByRole('button', { name: 'without waiting for a person (5.00 s)' }).click();
-    await shows(t, 'match', () => page.locator('.totals').textContent(), /Worked4\.00 s/);
+    await shows(t, 'match', () => page.locator('.totals').textContent(), /Active time4\.00 s/);
     await shows(t, 'match', () => bar(page, 'turn_001').textContent(), '4.00 s');
     await shows(t, 'match', () => page.locator('.totals').textContent(), /Tokensnot reported/);
   },

@@ -111,7 +111,7 @@ scene('the palette finds commands by a few letters, and sessions', { at: '/event
 
   await page.keyboard.press('Control+k');
   await page.keyboard.type('qqqq');
-  await palette.getByText('Nothing fits.').waitFor();
+  await palette.getByText('No results').waitFor();
   await page.keyboard.press('Escape');
   await palette.waitFor({ state: 'detached' });
 });

@@ -19,7 +19,7 @@ export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly status: number;
   readonly code: string;
-  /** What else the server said about it, e.g. `{issues: [{keyPath, expected}]}`. */
+  /** Details of the error, e.g. `{issues: [{keyPath, expected}]}`. */
   readonly details: Readonly<Record<string, unknown>>;
 
   constructor(status: number, code: string, message: string, details: Readonly<Record<string, unknown>> = {}) {
@@ -45,7 +45,7 @@ async function refusal(response: Response): Promise<ApiError> {
 }
 
 /**
- * @param token resolves with the token when the server has proved itself, null when there is none; rejects with `ApiError`
+ * @param token resolves with the token when the server has proved itself, null without one; rejects with `ApiError`
  * @param onRefused called when the server does not accept the token (any more)
  */
 export function createApi(token: () => Promise<string | null>, onRefused: () => void): Api {

@@ -10,7 +10,7 @@ import { createRouter, type Router } from './router.ts';
 import { type Page, type Server, serverOf } from './server.ts';
 import { forgetToken, keepToken, takeToken } from './token.ts';
 
-/** Told at the foot of the page; with `undo` it can be taken back for `ms`. */
+/** Notice at the foot of the page; with `undo` the user can take the action back for `ms`. */
 export interface Toast {
   readonly text: string;
   readonly tone?: 'neutral' | 'danger';
@@ -23,7 +23,7 @@ export type Entry = 'knocking' | 'open' | 'refused' | 'unreachable' | 'foreign';
 
 /** Everything a view may use: the one thing that is handed to each. One per page. */
 export interface App {
-  /** Whose page this is. */
+  /** The server that the page belongs to. */
   readonly server: Server;
   readonly page: ReadonlySignal<Page | null>;
   /** The server does not accept our token, or we have none: the gate is shown. */
@@ -36,14 +36,14 @@ export interface App {
   readonly router: Router;
   readonly commands: Commands;
   readonly preferences: Preferences;
-  /** What the view is about just now, for the title of the page: the name of a session. Emptied when the view changes. */
+  /** Subject of the view, for the title of the page: the name of a session. Emptied when the view changes. */
   readonly subject: Signal<string | null>;
   /** Milliseconds since the epoch, each second. */
   readonly now: ReadonlySignal<number>;
   readonly toasts: ReadonlySignal<readonly Toast[]>;
   /** Returns what takes it away. */
   toast(toast: Toast): () => void;
-  /** A token that somebody typed or logged in for. */
+  /** A token that the user typed or got by logging in. */
   enter(token: string): void;
   /** Forgets the token of this tab, at the server too when it came from a log-in. */
   leave(): void;
@@ -134,7 +134,7 @@ export function createApp(): App {
       },
       (error: unknown) => {
         const status = error instanceof ApiError ? error.status : 0;
-        // What a 401 means the gate says better than the server.
+        // The gate explains a 401 better than the server's message does.
         trouble.value = status === 401 ? null : messageOf(error);
         if (status === 401 || status === 403) return refuse();
         entry.value = isForeign(error) ? 'foreign' : 'unreachable';
@@ -192,6 +192,6 @@ export function createApp(): App {
   };
 }
 
-/** Before a token that a log-in gave, as it is kept in this tab. */
+/** Prefix of a token from a log-in in the storage of this tab. */
 const loginMark = 'login:';
 const plain = (token: string | null): string | null => token?.replace(loginMark, '') ?? null;

@@ -24,11 +24,11 @@ export interface Finding {
   readonly run: () => void;
 }
 
-/** Finds things by what somebody types into the palette. */
+/** Searches for the text in the palette. */
 export interface Finder {
   /** Unique, e.g. `sessions`. */
   readonly id: string;
-  /** What its findings are, in one word: `Session`. */
+  /** Kind of its results, in one word: `Session`. */
   readonly group: string;
   /** At most a handful, best first. `query` is not empty. A rejection counts as nothing found. */
   find(query: string, signal: AbortSignal): readonly Finding[] | Promise<readonly Finding[]>;

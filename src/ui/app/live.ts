@@ -16,17 +16,17 @@ export interface StreamListener {
 }
 
 /**
- * Live streams for the views: connected while somebody listens, and again for ever when the connection is lost. All tabs
+ * Live streams for the views: connected while they have listeners, and reconnected after each loss. All tabs
  * of a browser share one connection per stream: see shared-stream.ts.
  */
 export interface Live {
-  /** Of each stream, while somebody listens to it. */
+  /** State of each stream while it has listeners. */
   readonly connections: Readonly<Record<StreamName, ReadonlySignal<Connection>>>;
-  /** The streams that somebody listens to. */
+  /** Streams that have listeners. */
   readonly listened: ReadonlySignal<readonly StreamName[]>;
   /**
-   * Returns what ends it. A listener that joins a stream which is connected already gets `onReset`, then what a new
-   * connection would be told: of `inspect` every actor and its last transitions; of `events` the `stream.hello` of the
+   * Returns a function that ends it. A listener that joins a connected stream gets `onReset`, then the first events of a
+   * new connection: of `inspect` every actor and its last transitions; of `events` the `stream.hello` of the
    * connection, whose `newest` may have been passed since: fetch what is shown after `onReset`.
    */
   listen(name: StreamName, listener: StreamListener): () => void;
@@ -38,10 +38,10 @@ export interface LiveOptions {
   readonly onRefused: () => void;
 }
 
-/** What a listener must know that comes late. The Hub's lifecycle stream begins with nothing. */
+/** Events that a late listener needs. The Hub's lifecycle stream begins with none. */
 const retains: Readonly<Record<StreamName, SharedStreamOptions['retain']>> = {
   events: ({ event }) => (event === streamEvents.hello ? 'afresh' : 'no'),
-  // Behind `dropped` every actor is told again.
+  // After `dropped` the server sends every actor again.
   inspect: ({ event }) => (event === 'dropped' ? 'afresh' : 'yes'),
 };
 

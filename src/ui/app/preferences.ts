@@ -5,11 +5,11 @@ export type Theme = (typeof themes)[number];
 export const densities = ['compact', 'comfortable'] as const;
 export type Density = (typeof densities)[number];
 
-/** What a person chose for this browser; kept in its local storage, shared by all tabs of this origin. */
+/** Choices of the user for this browser, saved in its local storage and shared by all tabs of this origin. */
 export interface Preferences {
   readonly theme: Signal<Theme>;
   readonly density: Signal<Density>;
-  /** Whether single letters are shortcuts: somebody who dictates has to be able to switch them off (WCAG 2.1.4). */
+  /** Whether single letters are shortcuts: users who dictate must be able to switch them off (WCAG 2.1.4). */
   readonly letterKeys: Signal<boolean>;
 }
 
@@ -45,7 +45,7 @@ function kept<T extends string>(name: string, choices: readonly T[], otherwise: 
   return choice;
 }
 
-/** Text of the local storage; null when there is none, or a browser keeps none. */
+/** Text of the local storage; null when it is empty, or when the browser stores nothing. */
 export function read(key: string): string | null {
   try {
     return localStorage.getItem(key);

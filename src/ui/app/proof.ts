@@ -1,6 +1,6 @@
 /**
  * The page's side of the server proof (docs/server-proof.md). A pure implementation of HMAC, because browsers offer theirs to
- * secure contexts only, and a dashboard on another host of the local network is none.
+ * secure contexts only, and a dashboard on another host of the local network is not one.
  */
 import { hmac } from '@noble/hashes/hmac.js';
 import { sha256 } from '@noble/hashes/sha2.js';

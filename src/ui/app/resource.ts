@@ -2,7 +2,7 @@ import { type ReadonlySignal, type Signal, useSignal } from '@preact/signals';
 import { useCallback, useEffect, useRef } from 'preact/hooks';
 import { messageOf } from '../../lib/browser.ts';
 
-/** What was fetched, and how it stands. Data stays while newer data is fetched, or cannot be. */
+/** Fetched data and the state of the request. Data stays while newer data is fetched, or cannot be fetched. */
 export interface Resource<T> {
   readonly data: Signal<T | null>;
   /** Of the last try; null when it worked. */

@@ -2,8 +2,8 @@ import { type ReadonlySignal, signal } from '@preact/signals';
 import { type ViewName, viewNames } from './server.ts';
 
 /**
- * Where this tab is: everything a link must bring back. It is in the fragment, `#/sessions/thread_1?event=7`, which no
- * server is told.
+ * Location of this tab: everything a link must restore. It is in the fragment, `#/sessions/thread_1?event=7`, which no
+ * server receives.
  */
 export interface Route {
   readonly view: ViewName;

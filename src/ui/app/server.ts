@@ -7,27 +7,27 @@ export const reviewViews = ['queue', 'deliveries', 'sources'] as const;
 export const viewNames = [...pageViews, ...reviewViews] as const;
 export type ViewName = PageView | (typeof reviewViews)[number];
 
-/** What the page knows of the server it belongs to. */
+/** Facts about the server that the page belongs to. */
 export interface Page extends Omit<PageInfo, 'kind' | 'views'> {
   readonly kind: PageInfo['kind'] | 'review';
   readonly views: readonly ViewName[];
 }
 
-/** What differs between the servers that serve this page. */
+/** Differences between the servers that serve this page. */
 export interface Server {
   readonly kind: Page['kind'];
   /** As what it proves itself. */
   readonly role: ProofRole;
   /** Its name where a workspace would have its path. */
   readonly name: string;
-  /** What is shown when the address names no view. */
+  /** View for an address that names none. */
   readonly firstView: ViewName;
   readonly readPage: (api: Api) => Promise<Page>;
   readonly streams: { readonly events: string; readonly inspect: string };
   /** Where the charts of its machines are. */
   readonly machines: string;
   readonly gate: {
-    /** What a command does for who has no token, and the command. */
+    /** Explains how to get a token, and names the command. */
     readonly hint: string;
     readonly command: string;
     /** The command that shows or starts what does not answer. */
@@ -78,7 +78,7 @@ const servers: Readonly<Record<Page['kind'], Server>> = {
   },
 };
 
-/** Who served this page: each of the three serves it under a path of its own. */
+/** The server that served this page, by the path: each of the three has its own. */
 export function serverOf({ pathname }: Pick<Location, 'pathname'>): Server {
   if (/^\/dashboard(\/|$)/i.test(pathname)) return servers.workspace;
   return /^\/review(\/|$)/i.test(pathname) ? servers.review : servers.hub;

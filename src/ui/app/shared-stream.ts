@@ -2,18 +2,18 @@ import type { Connection, StreamEvent, StreamOptions } from './stream.ts';
 
 /**
  * One connection for all tabs of a browser profile, because browsers allow six per host over HTTP/1.1. The tab that holds
- * the lock of the stream's name *leads*: it reads from the server and tells the others. When it closes, or stops listening,
- * the lock goes to the next tab, which resumes behind the last event it was told. A tab that joins late, or missed
+ * the lock of the stream's name *leads*: it reads from the server and forwards to the others. When it closes, or stops listening,
+ * the lock goes to the next tab, which resumes after the last event it received. A tab that joins late, or missed
  * something, asks the leader for everything. Where there are no locks (plain HTTP on another host) each tab reads alone.
  */
 export interface SharedStreamOptions {
   /** The same in every tab that shares it. */
   readonly name: string;
   readonly read: (options: Omit<StreamOptions, 'url' | 'token'>) => Promise<void>;
-  /** What a late tab has to be told: nothing, this event too, or this event and what follows it. */
+  /** Events that a late tab gets first: nothing, this event too, or this event and all after it. */
   readonly retain: (event: StreamEvent) => 'no' | 'yes' | 'afresh';
   readonly signal: AbortSignal;
-  /** Of the browser; undefined: there are none, each tab reads alone. */
+  /** Locks of the browser; undefined: it has no locks, so each tab reads alone. */
   readonly locks: LockManager | undefined;
   /** Default `patience`. */
   readonly patience?: Patience;
@@ -23,7 +23,7 @@ export interface SharedStreamOptions {
 }
 
 export interface SharedStream {
-  /** What a listener that joins now must be told first; null: it is not held any more, and comes with the next `onReset`. */
+  /** Events that a listener must get when it joins; null: they are no longer held, and come with the next `onReset`. */
   catchUp(): readonly StreamEvent[] | null;
 }
 
@@ -41,7 +41,7 @@ type Message =
   | { readonly type: 'events'; readonly place: Place; readonly events: readonly StreamEvent[] }
   | { readonly type: 'connection'; readonly connection: Connection };
 
-/** How far somebody has read: so many batches of this leader, up to this event. */
+/** Position of a reader: number of batches of this leader, up to this event. */
 interface Place {
   readonly leader: string;
   readonly batch: number;
@@ -55,7 +55,7 @@ export interface Patience {
 
 /** A leader answers at once, and the server lets it speak every 15 s; after that the lock is taken from it. */
 const patience: Patience = { answerMs: 5_000, silenceMs: 90_000 };
-/** What is held for late tabs; beyond it the leader asks the server for everything anew. */
+/** Events held for late tabs; beyond the bound the leader fetches everything again. */
 const maxRetained = 20_000;
 const maxRetainedChars = 8_000_000;
 
@@ -121,7 +121,7 @@ export function shareStream(options: SharedStreamOptions): SharedStream {
         },
         onConnection(next) {
           setConnection(next);
-          // That this tab's token is refused is nobody else's matter.
+          // A refused token concerns this tab only.
           if (next.state !== 'refused') post({ type: 'connection', connection: next });
         },
       });
@@ -226,7 +226,7 @@ export function shareStream(options: SharedStreamOptions): SharedStream {
   };
 }
 
-/** What a late listener is told. */
+/** Events that a late listener gets first. */
 function createRetained(retain: SharedStreamOptions['retain']) {
   let events: StreamEvent[] | null = [];
   let chars = 0;

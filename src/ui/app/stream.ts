@@ -29,11 +29,11 @@ export interface StreamOptions {
   /** Resolves when the server has proved itself; asked before each connection. Rejects with `ApiError`. */
   readonly token: () => Promise<string | null>;
   readonly signal: AbortSignal;
-  /** Goes on behind this event, instead of from the beginning. */
+  /** Resumes after this event instead of starting at the beginning. */
   readonly lastEventId?: string | undefined;
   /** Everything that one read from the network completed; nothing for a heartbeat. */
   readonly onEvents: (events: readonly StreamEvent[]) => void;
-  /** A connection was made; `resumed` when it continues after an id, false when everything is told anew. */
+  /** A connection was made; `resumed` when it continues after an id, false when the server sends everything again. */
   readonly onOpen: (resumed: boolean) => void;
   readonly onConnection: (connection: Connection) => void;
 }

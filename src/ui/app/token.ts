@@ -1,7 +1,7 @@
 const key = 'oratorio.token';
 
 /**
- * The token this tab was opened with. It comes in the fragment (`#token=…`), which browsers send to nobody; it is moved
+ * The token this tab was opened with. It comes in the fragment (`#token=…`), which browsers send to no server; it is moved
  * to the tab's session storage at once, so that it is in no history entry, bookmark or screenshot of the address bar.
  * What follows it (`#token=…&at=/sessions/x`) is where to go.
  */

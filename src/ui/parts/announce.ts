@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { useCallback, useEffect, useRef } from 'preact/hooks';
 
-/** A screen reader is told summaries, not each event: at most so often. */
+/** Pause between two announcements: a screen reader gets summaries, not each event. */
 const pauseMs = 5_000;
 
 /**

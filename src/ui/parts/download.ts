@@ -9,7 +9,7 @@ export function download(name: string, text: string, type = 'text/plain'): void 
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
-/** A name for a file that tells when it was made: `events-20261121-140702.jsonl`. */
+/** File name with the current time: `events-20261121-140702.jsonl`. */
 export function fileName(what: string, extension: string): string {
   const at = new Date().toISOString().replace(/[-:]/g, '').replace('T', '-').slice(0, 15);
   return `${what}-${at}.${extension}`;

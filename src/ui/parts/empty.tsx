@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { CommandLine } from './copy.tsx';
 
-/** What stands where nothing is yet: why, and the command that fills it. */
+/** Placeholder of an empty view: the reason, and the command that fills it. */
 export function Empty({
   title,
   command,

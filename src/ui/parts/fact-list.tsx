@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import './fact-list.css';
 
-/** What is known of one thing: names and values, one below the other. */
+/** List of names and values, one below the other. */
 export const FactList = ({ children }: { readonly children: ComponentChildren }) => (
   <dl class="fact-list">{children}</dl>
 );

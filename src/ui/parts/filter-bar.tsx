@@ -23,7 +23,7 @@ export interface FilterBarProps {
   /** Name of the box for assistive technology. */
   readonly label: string;
   readonly placeholder: string;
-  /** What is in the box. */
+  /** Text of the box. */
   readonly text: string;
   /** With each letter. */
   readonly onText: (text: string) => void;
@@ -31,7 +31,7 @@ export interface FilterBarProps {
   readonly onCommit?: () => void;
   readonly chips?: readonly Chip[];
   readonly pills?: readonly Pill[];
-  /** What could not be understood. */
+  /** Parts of the text that are not understood. */
   readonly fault?: string | undefined;
   /** How many match: `12 of 3 410`. */
   readonly summary?: string | undefined;

@@ -10,7 +10,7 @@ export function Logo() {
   );
 }
 
-/** The mark of a state: its shape tells as much as its colour. */
+/** Mark of a state: its shape means as much as its colour. */
 export function Mark({ tone, shape }: { readonly tone: Tone; readonly shape: Shape }) {
   return (
     <svg class={`mark ${tone}`} viewBox="0 0 16 16" aria-hidden="true">

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import './json-tree.css';
 
-/** Entries of one object or list that are shown before somebody asks for more. */
+/** Entries of one object or list that are shown before the user asks for more. */
 const first = 100;
 /** Of a text, likewise. */
 const firstChars = 2_000;
@@ -60,7 +60,7 @@ function Branch({ name, value, depth }: NodeProps & { readonly value: object }) 
         <Name name={name} />
         <span class="quiet">{size}</span>
       </summary>
-      {/* What is closed is not made: a value may be nested as deeply as it likes. */}
+      {/* A closed entry has no children yet: a value may be nested deeply. */}
       {isOpen &&
         entries.slice(0, most).map(([key, each]) => <Value key={key} name={key} value={each} depth={depth + 1} />)}
       {isOpen && entries.length > most && (

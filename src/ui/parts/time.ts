@@ -20,16 +20,16 @@ const units = [
   ['s', 1_000],
 ] as const;
 
-/** `14:02:07`, on the wall clock of whoever looks. @param at milliseconds since the epoch */
+/** `14:02:07`, in the time zone of the browser. @param at milliseconds since the epoch */
 export const clockTime = (at: number): string => clock.format(at);
 
-/** Day and time to the minute, on the wall clock of whoever looks. */
+/** Day and time to the minute, in the time zone of the browser. */
 export const dayTime = (at: number): string => whole.format(at);
 
-/** The same moment here and in UTC: for titles of times that are told relatively. */
+/** The same moment in the time zone of the browser and in UTC: the title of a relative time. */
 export const bothTimes = (at: number): string => `${whole.format(at)} (${zone()})\n${new Date(at).toISOString()}`;
 
-/** Name of the time zone of whoever looks. */
+/** Name of the time zone of the browser. */
 const zoneOfThisClock = Intl.DateTimeFormat().resolvedOptions().timeZone;
 export const zone = (): string => zoneOfThisClock;
 

@@ -1,4 +1,4 @@
-/** How a state is shown: a shape and a colour, so that neither has to be told apart alone. */
+/** Shape and colour of each state, so that neither alone has to distinguish states. */
 export type Tone = 'neutral' | 'progress' | 'ok' | 'warn' | 'danger';
 export type Shape = 'ring' | 'arc' | 'disc' | 'triangle' | 'square' | 'cross' | 'diamond';
 
@@ -7,13 +7,13 @@ export interface Look {
   readonly shape: Shape;
 }
 
-/** What of an actor decides how it looks. */
+/** Fields of an actor that decide its tone. */
 export interface Looked {
   readonly states: readonly string[];
   readonly projection: Readonly<Record<string, unknown>>;
 }
 
-/** What a tone means for people, where it stands alone (filters, counts). */
+/** Meaning of a tone where it stands alone (filters, counts). */
 export const toneWords: Readonly<Record<Tone, string>> = {
   ok: 'up',
   progress: 'changing',

@@ -10,7 +10,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useLayoutEffect, useReducer, useRef, useState } from 'preact/hooks';
 import './virtual-list.css';
 
-/** What assistive technology is told about one row beyond its place: level, whether it is expanded. */
+/** Attributes of one row for assistive technology, beyond its position: level, whether it is expanded. */
 export interface RowProps {
   readonly class?: string | undefined;
   readonly title?: string | undefined;
@@ -22,7 +22,7 @@ export interface RowProps {
   readonly 'aria-setsize'?: number | undefined;
 }
 
-/** What a view may ask a list to do. */
+/** Requests of a view to its list. */
 export interface ListHandle {
   scrollToIndex(index: number, align?: 'auto' | 'start' | 'center' | 'end'): void;
   scrollToEnd(): void;
@@ -36,7 +36,7 @@ export interface VirtualListProps {
   readonly role?: 'listbox' | 'grid' | 'treegrid';
   readonly class?: string;
   readonly count: number;
-  /** How many there are in all when not every one is known yet; -1: nobody knows. Default `count`. */
+  /** Number of all rows when some are not loaded yet; -1: unknown. Default `count`. */
   readonly total?: number;
   /** Height of a row in CSS pixels: exact, or with `isMeasured` a first guess until the row was seen. */
   readonly rowHeight: number | ((index: number) => number);
@@ -45,8 +45,8 @@ export interface VirtualListProps {
   readonly rowKey?: (index: number) => string | number;
   readonly renderRow: (index: number, isSelected: boolean) => ComponentChildren;
   /**
-   * What is scrolled out of sight is used again for what comes into sight: several times as fast. Only for rows of one
-   * height that keep no state of their own, such as an opened menu.
+   * Reuses the elements of rows that leave the screen for rows that enter it: several times as fast. Only for rows of one
+   * height that have no state of their own, such as an opened menu.
    */
   readonly recycles?: boolean;
   readonly rowProps?: (index: number) => RowProps;
@@ -57,7 +57,7 @@ export interface VirtualListProps {
   readonly onOpen?: (index: number) => void;
   /** Keys that the list does not use itself; true: it was used. */
   readonly onKey?: (event: KeyboardEvent, index: number) => boolean;
-  /** Stays at the end while rows are added, as long as the end is what one looks at. */
+  /** Stays at the end while rows are added, as long as the end is visible. */
   readonly followsTail?: boolean;
   readonly onAtEnd?: (isAtEnd: boolean) => void;
   /** Whether the first row is in sight. */
@@ -74,7 +74,7 @@ const nearEndRows = 20;
 
 /**
  * A list of which only what can be seen is in the document: a million rows cost no more than forty. Moves with the arrow
- * keys, Page Up, Page Down, Home and End; the focus stays on the list itself and `aria-activedescendant` tells which row
+ * keys, Page Up, Page Down, Home and End; the focus stays on the list itself and `aria-activedescendant` names the row that
  * is meant.
  */
 export function VirtualList(props: VirtualListProps) {

@@ -15,7 +15,7 @@ import { shellCommands, shellFinders } from './shell-commands.ts';
 import { Toasts } from './toasts.tsx';
 import { views } from './views.ts';
 
-/** What the shell shows over the views. */
+/** Overlay that the shell shows over the views. */
 export type Overlay = 'none' | 'palette' | 'keys';
 
 /**
@@ -63,12 +63,12 @@ function Inside({ app, page }: { readonly app: App; readonly page: Page }) {
   );
 }
 
-/** What was opened meanwhile stays. */
+/** An overlay opened meanwhile stays. */
 function closeOverlay(overlay: Signal<Overlay>, which: Overlay): void {
   if (overlay.peek() === which) overlay.value = 'none';
 }
 
-/** Keys and commands that hold everywhere, and a connection that tells how the server is whatever is looked at. */
+/** Global keys and commands, and a connection that shows the state of the server in every view. */
 function useShell(app: App, page: Page, overlay: Signal<Overlay>): void {
   useKeys(app);
   useEffect(() => app.commands.register(shellCommands(app, page, overlay)), [app, page, overlay]);
@@ -95,7 +95,7 @@ function useTitle(app: App, page: Page): void {
   }, [view, subject, page]);
 }
 
-/** Whoever goes to another view arrives in it, also with the keyboard and a screen reader; not when the page opens. */
+/** Moves the focus into a newly opened view, for keyboard and screen reader; not when the page opens. */
 function useFocusOnArrival(view: string) {
   const main = useRef<HTMLElement>(null);
   const isFirst = useRef(true);

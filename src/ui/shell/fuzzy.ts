@@ -1,5 +1,5 @@
 /**
- * How well `query` fits `text`: its letters in order, whatever lies between. Higher is better: letters that follow each
+ * Scores the match of `query` in `text`: its letters in order, with others between them. Higher is better: letters that follow each
  * other and beginnings of words count more, and so do short texts. Null: it does not fit.
  */
 export function fit(query: string, text: string): number | null {

@@ -8,7 +8,7 @@ import { CommandLine } from '../parts/copy.tsx';
 import { Skeleton } from '../parts/empty.tsx';
 import { Logo } from '../parts/icons.tsx';
 
-/** Before the views: whoever has no token learns how to get one; whoever waits learns for what. */
+/** Shown before the views: explains how to get a token, or what the page is waiting for. */
 export function Gate({ app }: { readonly app: App }) {
   const entry = app.entry.value;
   if (entry === 'refused') return <Refused app={app} />;
@@ -70,7 +70,7 @@ function Refused({ app }: { readonly app: App }) {
         methods.value = answer.methods;
       },
       () => {
-        // Then the way by the terminal is told alone.
+        // Then only the command for the terminal is shown.
       },
     );
     return () => abort.abort();
@@ -80,7 +80,7 @@ function Refused({ app }: { readonly app: App }) {
       <Logo />
       <h1>Open this page from a terminal</h1>
       {app.trouble.value !== null && <p role="alert">{app.trouble.value}</p>}
-      <p>The server did not accept this tab: it has no token, or one that holds no longer. {gate.hint}</p>
+      <p>The server did not accept this tab: its token is missing or expired. {gate.hint}</p>
       <CommandLine text={gate.command} />
       {methods.value.includes('password') && <LogIn app={app} />}
       <TokenForm app={app} />

@@ -78,10 +78,10 @@ export function Header({
   );
 }
 
-/** How bad each state is: the worst of the streams in use is told. */
+/** Severity of each state: the worst of the streams in use is shown. */
 const gravity: readonly Connection['state'][] = ['absent', 'live', 'connecting', 'reconnecting', 'refused'];
 
-/** How the connection is. It is read out when it changes, not while seconds are counted down. */
+/** State of the connection. It is read out when it changes, not while seconds are counted down. */
 function ConnectionLight({ app }: { readonly app: App }) {
   const [worst] = app.live.listened.value
     .map((name) => app.live.connections[name].value)
@@ -98,7 +98,7 @@ function ConnectionLight({ app }: { readonly app: App }) {
         {phrases[worst.state]}
       </p>
       {worst.state === 'reconnecting' && (
-        <span class="quiet wide connection" title="What is shown is that old">
+        <span class="quiet wide connection" title="Age of the data">
           {untilRetry(worst.retryAt, app.now.value)}
           {worst.since !== null && ` · data from ${clockTime(worst.since)}`}
         </span>

@@ -3,7 +3,7 @@ import type { App } from '../app/app.ts';
 import type { Command } from '../app/commands.ts';
 
 const isMac = /Mac|iP(hone|ad)/.test(navigator.platform);
-/** What `Mod` is called on this keyboard. */
+/** Name of `Mod` on this keyboard. */
 export const modKey = isMac ? '⌘' : 'Ctrl';
 
 /** How long the second key of a sequence may take. */

@@ -7,7 +7,7 @@ import { views } from './views.ts';
 
 type View = ComponentType<{ readonly app: App }>;
 
-/** One view: fetched when it is first looked at. When it fails, the rest of the page goes on. */
+/** One view, fetched when it is first opened. When it fails, the rest of the page continues. */
 export function Outlet({
   app,
   view,

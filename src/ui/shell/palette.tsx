@@ -20,10 +20,10 @@ interface Line {
 const recentKey = 'oratorio.recentCommands';
 const maxRecent = 8;
 const maxLines = 50;
-/** How long somebody must stop typing before servers are asked. */
+/** Pause in typing after which servers are asked. */
 const restMs = 120;
 
-/** Everything one can do or look at here, by typing a few of its letters. */
+/** Dialog that finds every command and place by a few letters of its name. */
 export function Palette({ app, onClose }: { readonly app: App; readonly onClose: () => void }) {
   const query = useSignal('');
   const chosen = useSignal(0);
@@ -94,7 +94,7 @@ export function Palette({ app, onClose }: { readonly app: App; readonly onClose:
       </div>
       {lines.length === 0 && (
         <p class="none" role="status">
-          Nothing fits.
+          No results
         </p>
       )}
     </Dialog>
@@ -116,7 +116,7 @@ function commandLines(commands: readonly Command[], query: string): Line[] {
 
 const pick = ({ id, group, title, run }: Command) => ({ id, group, title, run });
 
-/** What the finders have found for a query, in the order in which they answer. */
+/** Results of the finders for a query, in the order of their answers. */
 function useFound(app: App, query: string): readonly Line[] {
   const found = useSignal<{ readonly query: string; readonly lines: readonly Line[] }>({ query: '', lines: [] });
   useEffect(() => {

@@ -3,7 +3,7 @@ import type { App } from '../app/app.ts';
 import { densities, themes } from '../app/preferences.ts';
 import { Dialog } from '../parts/dialog.tsx';
 
-/** How the page looks and which keys it takes, in this browser. */
+/** Dialog for appearance and keys in this browser. */
 export function PreferencesDialog({ app, onClose }: { readonly app: App; readonly onClose: () => void }) {
   const { theme, density, letterKeys } = app.preferences;
   return (

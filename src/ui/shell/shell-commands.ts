@@ -11,7 +11,7 @@ import { views } from './views.ts';
 
 const findingsPerFinder = 8;
 
-/** What can be done whatever is looked at. */
+/** Commands of every view. */
 export function shellCommands(app: App, page: Page, overlay: Signal<Overlay>): readonly Command[] {
   const { preferences } = app;
   const toggle = (which: Overlay) => () => {
@@ -65,7 +65,7 @@ export function shellCommands(app: App, page: Page, overlay: Signal<Overlay>): r
 const next = <T>(choices: readonly T[], present: T): T =>
   choices[(choices.indexOf(present) + 1) % choices.length] ?? present;
 
-/** What the palette finds whatever is looked at: sessions of a workspace, workspaces of a Hub, pull requests. */
+/** Finders of every view: sessions of a workspace, workspaces of a Hub, pull requests. */
 export function shellFinders(app: App, page: Page): readonly Finder[] {
   if (page.kind === 'review')
     return [{ id: 'pulls', group: 'Pull', find: (query, signal) => findPulls(app, query, signal) }];

@@ -1,7 +1,7 @@
 import type { App } from '../app/app.ts';
 import { Glyph } from '../parts/glyphs.tsx';
 
-/** What has just happened, for a few seconds; read out without taking the focus. */
+/** Notices that stay for a few seconds; read out without taking the focus. */
 export function Toasts({ app }: { readonly app: App }) {
   return (
     <div class="toasts" role="status" aria-live="polite">

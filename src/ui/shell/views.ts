@@ -6,7 +6,7 @@ interface ViewModule {
   readonly default: ComponentType<{ readonly app: App }>;
 }
 
-/** The pages of the page: each is fetched when it is first looked at. */
+/** The views of the page: each is fetched when it is first opened. */
 export const views: Readonly<
   Record<ViewName, { readonly title: string; readonly keys: string; readonly load: () => Promise<ViewModule> }>
 > = {

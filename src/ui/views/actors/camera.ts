@@ -1,6 +1,6 @@
 import type { Chart } from '../../../protocol/index.ts';
 
-/** What of a chart is seen: chart coordinates are scaled by `scale` and moved by (x, y) pixels. */
+/** Visible part of a chart: chart coordinates are scaled by `scale` and moved by (x, y) pixels. */
 export interface Camera {
   readonly x: number;
   readonly y: number;

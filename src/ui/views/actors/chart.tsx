@@ -93,7 +93,7 @@ function cameraOf(mode: Mode, chart: Chart, actor: Actor, size: Size, free: Came
   return mode === 'follow' ? followStates(chart, actor.states, size) : free;
 }
 
-/** What was pressed is told more of; a press on nothing lets go of it. */
+/** Selects what is pressed; a press on nothing clears the selection. */
 function pickAt(store: Store, target: EventTarget | null): void {
   const element = target instanceof Element ? target.closest('[data-edge], [data-state]') : null;
   const edge = element?.getAttribute('data-edge');

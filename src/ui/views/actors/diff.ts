@@ -2,7 +2,7 @@ import type { Actor, LogEntry } from './model.ts';
 
 export type Fact = Actor['projection'][string];
 
-/** What a record left behind: states and facts. */
+/** States and facts after a record. */
 export interface Situation {
   readonly states: readonly string[];
   readonly projection: Actor['projection'];

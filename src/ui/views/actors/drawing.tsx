@@ -56,8 +56,8 @@ export function Drawing({ store, actor, chart }: DrawingProps) {
 }
 
 /**
- * Edges that flash now, each with what makes one flash another one than that before: taken a moment ago, or by the step
- * that is looked at.
+ * Edges that flash now, each with what makes one flash another one than that before: taken a moment ago, or by the
+ * selected step.
  */
 function useFlashes(store: Store, actor: Actor): ReadonlyMap<string, number> {
   const [, redraw] = useReducer((count: number, _: undefined) => count + 1, 0);
@@ -125,7 +125,7 @@ function Lines({ chart, taken, flashes, pickedId }: LinesProps) {
 interface StateBoxProps {
   readonly chart: Chart;
   readonly node: ChartNode;
-  /** How an active state is coloured. */
+  /** Colour of an active state. */
   readonly tone: string | null;
   /** Share of the time, 0 to 1; undefined: not shown. */
   readonly heat: number | undefined;

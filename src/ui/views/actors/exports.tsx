@@ -7,7 +7,7 @@ import { recordsOf } from './recording.ts';
 import type { Store } from './store.ts';
 import { useCommands } from './use-commands.ts';
 
-/** What can be taken along, and what can be opened. */
+/** Menu of exports and imports. */
 export function ExportMenu({ store }: { readonly store: Store }) {
   const input = useRef<HTMLInputElement>(null);
   const menu = useRef<HTMLDetailsElement>(null);

@@ -4,15 +4,15 @@ import type { InspectionRecord } from '../../../protocol/index.ts';
 import type { Live, StreamEvent } from '../../app/live.ts';
 import { type Actors, apply, noActors } from './model.ts';
 
-/** A server tells what it has at once; what comes later is news. */
+/** The server sends its present actors at once; later records are news. */
 const quietMs = 300;
-/** A tab that is not seen draws no frames, but must not pile up what it is told. */
+/** A hidden tab draws no frames, but must not accumulate records without limit. */
 const unseenMs = 500;
 
-/** The actors as the stream tells them: one change per frame, however many records come. */
+/** The actors of the stream: one change per frame, however many records arrive. */
 export interface Feed {
   readonly actors: ReadonlySignal<Actors>;
-  /** Whether the stream has told everything at least once. */
+  /** Whether the stream has sent everything at least once. */
   readonly isTold: ReadonlySignal<boolean>;
   /** Ends it. */
   close(): void;
@@ -45,7 +45,7 @@ export function createFeed(live: Live): Feed {
       actors.value = noActors;
       isHistory = true;
       clearTimeout(quiet);
-      // Where no actor lives nothing is told: then that is what there is to know.
+      // Without actors the server sends nothing: the empty tree is then complete.
       quiet = setTimeout(() => {
         if (waiting.length > 0) flush();
         settle();

@@ -10,7 +10,7 @@ const orders: readonly (readonly [Order, string])[] = [
   ['failures', 'by failures'],
 ];
 
-/** What of the tree is shown: words, and pills that say how many there are of each. */
+/** Filter of the tree: words, and pills with the number of actors of each kind. */
 export function FilterBar({ store }: { readonly store: Store }) {
   const input = useRef<HTMLInputElement>(null);
   const { tones, machines, inTrouble } = store.counts.value;

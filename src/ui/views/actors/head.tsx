@@ -8,7 +8,7 @@ import { factText } from './facts.ts';
 import type { Actor } from './model.ts';
 import type { Action, Store } from './store.ts';
 
-/** Who is looked at: name, state, how long, whose child, what is known of it, and what can be done. */
+/** Head of the selected actor: name, state, duration, parent, facts and actions. */
 export function Head({ store, actor }: { readonly store: Store; readonly actor: Actor }) {
   const { tone, shape } = lookOf(actor);
   const { head, tail } = splitPath(actor.title);

@@ -103,7 +103,7 @@ function Chart({ store }: { readonly store: Store }) {
   return <p class="nobody">There is no chart of {actor.machine}: its states are in the tab beside.</p>;
 }
 
-/** Why nobody is shown. */
+/** Reason for an empty chart. */
 function Nobody({ store }: { readonly store: Store }) {
   const id = store.selectedId.value;
   const { byId } = store.travel.base.value;
@@ -112,7 +112,7 @@ function Nobody({ store }: { readonly store: Store }) {
     return <p class="nobody">{store.counts.value.ended} actors have ended lately. They are listed below it.</p>;
   if (id !== null && byId.has(id)) return <p class="nobody">It did not exist yet at this moment.</p>;
   if (id !== null && byId.size > 0) return <p class="nobody">There is no actor {id} (any more).</p>;
-  if (store.app.page.value?.kind !== 'workspace') return <p class="nobody">No actor lives.</p>;
+  if (store.app.page.value?.kind !== 'workspace') return <p class="nobody">No actor is active.</p>;
   return (
     <Empty title="No turn runs in this workspace" command='oratorio chat "hello"'>
       <p>Turns, tool servers and automations are shown here while they live, and for a while after. Say something:</p>
@@ -120,7 +120,7 @@ function Nobody({ store }: { readonly store: Store }) {
   );
 }
 
-/** How to get a first workspace. */
+/** Instructions for a first workspace. */
 function Hint({ store }: { readonly store: Store }) {
   const isHub = store.app.page.value?.kind === 'hub';
   if (!isHub || store.opened.value || !store.isTold.value) return null;

@@ -8,7 +8,7 @@ import type { Filter, Order } from './tree-rows.ts';
 export const tabs = ['events', 'sequence', 'states', 'snapshot', 'diff', 'why', 'deadLetters'] as const;
 export type Tab = (typeof tabs)[number];
 
-/** A state or an arrow of the chart that somebody wants to know more of. */
+/** A state or an arrow of the chart that the user has selected. */
 export interface Picked {
   readonly kind: 'state' | 'edge';
   readonly id: string;
@@ -19,7 +19,7 @@ type Query = Readonly<Record<string, string | undefined>>;
 /** Browsers slow down a page that changes its address more often. */
 const settleMs = 250;
 
-/** What of this view is in its address: `#/actors/<id>?tab=diff&step=12&pick=state:running&q=demo`. */
+/** Fields of this view in its address: `#/actors/<id>?tab=diff&step=12&pick=state:running&q=demo`. */
 export function followLink(router: Router) {
   const query = computed(() => router.route.value.query);
   const actor = computed(() => router.route.value.path[0] ?? null);

@@ -1,6 +1,6 @@
 /**
- * What this page knows of actors, made from records and nothing else. Values are never changed: a moment that somebody
- * looks at stays as it was while new records come in.
+ * The actors that this page knows, made from records and nothing else. Values are never changed: a selected moment
+ * stays as it was while new records arrive.
  */
 import type {
   ActorRecord,
@@ -11,7 +11,7 @@ import type {
 } from '../../../protocol/index.ts';
 import { counted, type Statistics, statisticsAt } from './statistics.ts';
 
-/** A place among everything that was told: a time, and for things of the same millisecond the order of arrival. */
+/** A position in the record stream: a time, and for things of the same millisecond the order of arrival. */
 export interface Moment {
   /** Milliseconds since the epoch. */
   readonly at: number;
@@ -30,7 +30,7 @@ export interface DeadLetter extends Moment {
   readonly record: DeadLetterRecord;
 }
 
-/** How an actor ended. */
+/** End of an actor. */
 export interface Ending extends Moment {
   readonly error: string | null;
 }
@@ -64,7 +64,7 @@ export interface Actors {
   readonly deadLetters: readonly DeadLetter[];
   /** Records that are missing from the logs. */
   readonly dropped: number;
-  /** Things told so far: the next `n`. */
+  /** Next number of a received record. */
   readonly told: number;
   /** Transitions held in all logs. */
   readonly held: number;
@@ -81,7 +81,7 @@ export const noActors: Actors = {
   generation: 0,
 };
 
-/** What is kept at most: of one actor, of all together, of those that have ended. A tab must not grow for ever. */
+/** Limits of one actor, of all together, and of ended ones. A tab must not grow for ever. */
 export const limits = { log: 500, held: 20_000, deadLetters: 500, ended: 200 } as const;
 
 /**

@@ -1,4 +1,4 @@
-/** The shapes of a recording, looked at one by one: the page ships no validator for what servers of ours send it. */
+/** Checks of the shapes of a recording, by hand: the page ships no validator. */
 import type { Chart, ChartEdge, ChartNode, InspectionRecord, StateStatistics } from '../../../protocol/index.ts';
 import type { Actor } from './model.ts';
 

@@ -1,13 +1,13 @@
 /**
- * A recording: a JSON file with everything this page holds, for a bug report. Whoever opens one looks at it in their own
- * browser only. A file may come from anybody, so it is checked through and through before anything of it is shown.
+ * A recording: a JSON file with everything this page holds, for a bug report. It is opened in the
+ * user's own browser only. A file may come from anywhere, so all of it is checked before any of it is shown.
  */
 import type { ActorRecord, Chart, InspectionRecord } from '../../../protocol/index.ts';
 import { type Actor, type Actors, apply, noActors } from './model.ts';
 import { checkChart, checkRecord, Refusal } from './recording-checks.ts';
 
 export interface Recording {
-  /** Of whom: version of the server, its workspace. */
+  /** Origin: version of the server, its workspace. */
   readonly about: Readonly<Record<string, string>>;
   readonly recordedAt: Date;
   readonly charts: readonly Chart[];
@@ -19,7 +19,7 @@ export const recordingLimits = { bytes: 32 * 1024 * 1024, records: 50_000, chart
 const format = 'oratorio-recording';
 const version = 1;
 
-/** Everything that is held, in the order in which a viewer may be told it. */
+/** All records that are held, in the order in which a viewer may get them. */
 export function recordsOf(actors: Actors): InspectionRecord[] {
   const all = [...actors.byId.values()];
   const told = [
@@ -55,7 +55,7 @@ function actorRecord(actor: Actor): ActorRecord {
   };
 }
 
-/** The text of a recording. Dates of facts are told apart from texts by a list of where they are. */
+/** Text of a recording. A list of paths distinguishes dates of facts from texts. */
 export function writeRecording(recording: Recording): string {
   const { about, recordedAt, charts, records } = recording;
   const dates: [number, string][] = [];
@@ -74,7 +74,7 @@ export function readRecording(text: string): Recording {
   if (file['version'] !== version)
     throw new Refusal(`its version is ${String(file['version'])}, this page reads ${version}`);
   const recordedAt = new Date(String(file['recordedAt']));
-  if (Number.isNaN(recordedAt.getTime())) throw new Refusal('it does not tell when it was made');
+  if (Number.isNaN(recordedAt.getTime())) throw new Refusal('its creation time is missing');
   const dates = new Set(listOf(file, 'dates', recordingLimits.records).map((place) => String(place)));
   return {
     about: aboutOf(file['about']),

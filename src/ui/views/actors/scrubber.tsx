@@ -164,7 +164,7 @@ function useTravelCommands(store: Store): void {
   ]);
 }
 
-/** What is shown is not the present, or not this server's. */
+/** Shown when the view shows a past moment, or another server. */
 export function PastBanner({ store }: { readonly store: Store }) {
   const { travel } = store;
   const opened = store.opened.value;

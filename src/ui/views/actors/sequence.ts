@@ -13,9 +13,9 @@ export interface Message extends Moment {
   readonly from: string;
   readonly to: string;
   readonly event: string;
-  /** What came of it: the receiver's states, null for an event that nobody handled. */
+  /** Result: the receiver's states, null for an event without a receiver. */
   readonly states: readonly string[] | null;
-  /** Step of the receiver; null for an event that nobody handled. */
+  /** Step of the receiver; null for an event that was not handled. */
   readonly step: number | null;
 }
 
@@ -26,13 +26,13 @@ export interface Sequence {
 
 export const outside = '(outside)';
 const others = '(others)';
-/** More lanes could not be told apart. */
+/** More lanes could not be distinguished. */
 const mostLanes = 8;
 
 /** Events that an actor raises itself: its timers, and the ends of what it has invoked. */
 const isOwn = (event: string): boolean => /^(always$|after\(|done\(|error\(|snapshot\()/.test(event);
 
-/** What an actor got and gave, in order: its own records, and those of others whose events it sent. */
+/** Events that an actor received and sent, in order: its own records, and those of the receivers of its events. */
 export function sequenceOf(actors: Actors, actor: Actor): Sequence {
   const messages: Message[] = [];
   for (const each of actors.byId.values()) {
@@ -63,7 +63,7 @@ function lanesOf(actors: Actors, actor: Actor, messages: readonly Message[]): La
     { id: actor.id, title: actor.title, kind: 'self' },
   ];
   const known = new Set(lanes.map(({ id }) => id));
-  // Who spoke last stands first: of a thousand children only those that matter now get a lane.
+  // Latest senders first: of a thousand children only those that matter now get a lane.
   const partners = new Set([...messages].reverse().flatMap(({ from, to }) => [from, to]));
   for (const each of actors.byId.values()) if (each.parent === actor.id && each.ending === null) partners.add(each.id);
   const rest = [...partners].filter((id) => !known.has(id));

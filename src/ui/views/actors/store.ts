@@ -9,7 +9,7 @@ import { actorsOf, type Recording, readRecording, recordsOf, writeRecording } fr
 import { createTravel, type Travel } from './travel.ts';
 import { type Counts, countsOf, everything, type Filter, type TreeRow, TreeRows } from './tree-rows.ts';
 
-/** What the chart can show besides: visits and times, times as colour. */
+/** Additional data of the chart: visits and times, times as colour. */
 export type Extra = 'counts' | 'heat';
 
 export type Action = 'ensure' | 'restart' | 'stop';
@@ -27,7 +27,7 @@ export interface Store {
   readonly travel: Travel;
   readonly charts: ReadonlySignal<ReadonlyMap<string, Chart>>;
   readonly isTold: ReadonlySignal<boolean>;
-  /** The present, whatever is looked at: of the server. */
+  /** Actors of the server now, whichever moment is selected. */
   readonly live: ReadonlySignal<Actors>;
   readonly rows: ReadonlySignal<readonly TreeRow[]>;
   readonly counts: ReadonlySignal<Counts>;
@@ -44,9 +44,9 @@ export interface Store {
   readonly opened: ReadonlySignal<Opened | null>;
   readonly busy: ReadonlySignal<{ readonly id: string; readonly action: Action } | null>;
   readonly notice: ReadonlySignal<string | null>;
-  /** Milliseconds since the epoch: the present, the moment that is looked at, or when the recording was made. */
+  /** Milliseconds since the epoch: now, the selected moment, or the time of the recording. */
   readonly clock: ReadonlySignal<number>;
-  /** What the chart shows besides. */
+  /** Additional data that the chart shows. */
   readonly shows: ReadonlySignal<Readonly<Record<Extra, boolean>>>;
   /** Steps to compare; null: the last one before. */
   readonly compared: ReadonlySignal<{ readonly a: number | null; readonly b: number | null }>;
@@ -150,7 +150,7 @@ export function createStore(app: App): Store {
     dismiss() {
       notice.value = null;
     },
-    /** Asks the Hub; what happens then is told by the stream. */
+    /** Sends a command to the Hub; the stream reports its effect. */
     async act(action, id, workspacePath) {
       busy.value = { id, action };
       notice.value = null;
@@ -195,7 +195,7 @@ export function createStore(app: App): Store {
   };
 }
 
-/** Who is looked at before somebody was chosen. */
+/** Default selection before the user has chosen an actor. */
 function firstOf({ byId }: Actors): string | null {
   let first: string | null = null;
   for (const { id, machine, ending } of byId.values()) {

@@ -2,11 +2,11 @@ import { batch, computed, type ReadonlySignal, signal } from '@preact/signals';
 import type { Actors, Moment } from './model.ts';
 import { actorsAt, countUntil, type Stop, stopOf, stopsOf } from './moments.ts';
 
-/** Whose history the scrubber goes through: of the selected actor, or of the whole tree. */
+/** Subject of the scrubber: the selected actor, or the whole tree. */
 export type Scope = 'actor' | 'all';
 
 /**
- * Looking back. The moment that is looked at is taken from what this page holds; the actors themselves are not touched,
+ * Time travel. The selected moment is taken from the records of this page; the actors themselves are not touched,
  * and what they do meanwhile is not lost.
  */
 export interface Travel {

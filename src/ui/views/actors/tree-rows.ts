@@ -3,7 +3,7 @@ import type { Actor, Actors } from './model.ts';
 
 export type Order = 'name' | 'time' | 'failures';
 
-/** What of the tree is shown. */
+/** Filter of the tree. */
 export interface Filter {
   /** Words, all of which must be in the title, the machine or a state. */
   readonly text: string;
@@ -38,7 +38,7 @@ export function troublesOf(actor: Actor): number {
   return counted + (actor.ending?.error == null ? 0 : 1);
 }
 
-/** It needs somebody to look at it, or did a short while ago. */
+/** Whether it needs attention, or did a short while ago. */
 export function isInTrouble(actor: Actor): boolean {
   const { tone } = lookOf(actor);
   return tone === 'danger' || tone === 'warn' || troublesOf(actor) > 0;
@@ -51,14 +51,14 @@ const orders: Readonly<Record<Order, (a: Actor, b: Actor) => number>> = {
   failures: (a, b) => troublesOf(b) - troublesOf(a),
 };
 
-/** Living actors below their parents, by name; those that have ended, the last first. */
+/** Active actors below their parents, by name; then the ended ones, newest first. */
 interface Family {
   readonly generation: number;
   readonly children: ReadonlyMap<string | null, readonly string[]>;
   readonly ended: readonly string[];
 }
 
-/** Works out rows; what depends on the family only is kept until the family changes. */
+/** Computes rows; parts that depend only on the process tree are cached until it changes. */
 export class TreeRows {
   #family: Family | undefined;
 

@@ -20,7 +20,7 @@ export function Tree({ store }: { readonly store: Store }) {
   const selected = store.selectedId.value;
   const at = rows.findIndex((row) => row.id === selected);
   const filter = store.filter.value;
-  // What was looked for is seen from its beginning, unless the selected one is in it.
+  // Scrolls results to their beginning, unless the selected actor is among them.
   useLayoutEffect(() => scrollTo(Math.max(0, at)), [selected, at >= 0, filter]);
 
   const shown = rows.slice(first, first + count);
@@ -190,7 +190,7 @@ function About({ row: { actor }, store }: Pick<RowProps, 'row' | 'store'>) {
       <span class="age">
         {troubles > 0 && <span class="troubles" title="Failures, restarts and dead letters">{`${troubles} ⚠ `}</span>}
         {actor.ending
-          ? `lived ${duration(actor.ending.at - actor.createdAt.getTime())}`
+          ? `ran ${duration(actor.ending.at - actor.createdAt.getTime())}`
           : age(store.clock.value - actor.since.getTime())}
       </span>
     </>

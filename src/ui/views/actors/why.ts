@@ -24,7 +24,7 @@ export interface Explanation {
 /** A state that was held this long was a state to stay in, whatever it is called. */
 const settledMs = 60_000;
 
-/** How an actor got where it is, from the last state before that it could have stayed in. */
+/** Path of an actor to its state, from the last stable state before it. */
 export function explain(actor: Actor, chart: Chart | undefined): Explanation {
   const moves = actor.log.flatMap((entry, index) => (hasMoved(entry.record) ? [index] : []));
   const start = moves.findLastIndex((index) => {
@@ -63,7 +63,7 @@ export function edgesOf(chart: Chart | undefined, record: TransitionRecord): Cha
   return chart ? chart.edges.filter((edge) => record.edges.includes(edge.id)) : [];
 }
 
-/** What was true when an edge was taken: a machine tries the transitions of an event in order. */
+/** Conditions under which an edge was taken: a machine tries the transitions of an event in order. */
 function guardsOf(chart: Chart | undefined, taken: ChartEdge): string[] {
   const rivals = chart?.edges.filter((edge) => edge.source === taken.source && edge.event === taken.event) ?? [];
   const before = rivals.slice(

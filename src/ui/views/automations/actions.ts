@@ -17,7 +17,7 @@ export function readRuns(app: App, id: string, before: string | undefined, signa
   );
 }
 
-/** What can be done to an automation. Each tells the person how it went; the stream tells what became of it. */
+/** Actions on an automation. Each shows its result as a notice; the stream reports the effect. */
 export function automationActions(app: App, reload: () => void) {
   const attempt = async (work: Promise<unknown>, done: string) => {
     try {
@@ -38,7 +38,7 @@ export function automationActions(app: App, reload: () => void) {
       ),
     remove: ({ id, name }: Automation) =>
       attempt(app.api.send('DELETE', of(dashboardPaths.automation, id)), `“${name}” was deleted.`),
-    refresh: () => attempt(app.api.send('POST', dashboardPaths.automationsRefresh), 'Schedules were looked at anew.'),
+    refresh: () => attempt(app.api.send('POST', dashboardPaths.automationsRefresh), 'Schedules reloaded.'),
   };
 }
 

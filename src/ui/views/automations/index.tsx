@@ -47,7 +47,7 @@ export default function AutomationsView({ app }: { readonly app: App }) {
           box={box}
         />
         <span class="quiet">{zone()}</span>
-        <button type="button" onClick={() => void actions.refresh()} title="Look at all schedules anew (r)">
+        <button type="button" onClick={() => void actions.refresh()} title="Reload all schedules (r)">
           <Glyph name="refresh" />
           Refresh
         </button>
@@ -105,7 +105,7 @@ export default function AutomationsView({ app }: { readonly app: App }) {
   );
 }
 
-const notRunning = 'Nobody runs these here: automations are switched off (Automations.Enabled), or this is a viewer.';
+const notRunning = 'These do not run here: automations are switched off (Automations.Enabled), or this is a viewer.';
 
 const matching =
   (text: string) =>
@@ -177,7 +177,7 @@ function useAutomationKeys(app: App, actions: Actions): void {
       },
       {
         id: 'automations.refresh',
-        title: 'Look at all schedules anew',
+        title: 'Reload all schedules',
         group,
         keys: ['r'],
         run: () => latest.current.refresh(),

@@ -18,7 +18,7 @@ export interface RowContext {
   readonly askToDelete: (automation: Automation) => void;
 }
 
-/** Rows that are shown before somebody asks for more: thousands of schedules are no table any more. */
+/** Rows that are shown before the user asks for more: a table of thousands is unreadable. */
 const first = 200;
 
 const columns = ['State', 'Name', 'Schedule', 'Next run', 'Last runs', 'Actions'] as const;

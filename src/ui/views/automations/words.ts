@@ -1,7 +1,7 @@
 import type { Automation, AutomationRun } from '../../../protocol/index.ts';
 import type { Look } from '../../parts/tone.ts';
 
-/** How each state of an automation is shown, with the word for it. */
+/** Word, shape and colour of each state of an automation. */
 export const stateLooks: Readonly<Record<Automation['state'], Look & { readonly word: string }>> = {
   paused: { word: 'Off', tone: 'neutral', shape: 'ring' },
   waiting: { word: 'Waiting', tone: 'ok', shape: 'disc' },
@@ -19,7 +19,7 @@ export const runLooks: Readonly<Record<AutomationRun['status'], Look & { readonl
   missed: { word: 'Missed', tone: 'warn', shape: 'triangle' },
 };
 
-/** The zone a schedule is told in; undefined where it has none. */
+/** Time zone of a schedule; undefined where it has none. */
 export function zoneOf({ schedule }: Automation): string | undefined {
   return schedule && 'timeZone' in schedule ? schedule.timeZone : undefined;
 }
@@ -46,7 +46,7 @@ export function wallClock(at: number, timeZone: string | undefined): string {
   return format.format(at);
 }
 
-/** What a strip of runs shows, in words: `12 runs: 10 completed, 2 failed`. */
+/** A strip of runs in words: `12 runs: 10 completed, 2 failed`. */
 export function runsInWords(runs: readonly AutomationRun[]): string {
   if (runs.length === 0) return 'No runs yet';
   const counts = new Map<string, number>();

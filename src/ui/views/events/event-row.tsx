@@ -43,7 +43,7 @@ export function EventRow({ entry }: { readonly entry: Entry }) {
 const gapText = ({ type, data }: Entry): string =>
   type === 'gap' ? data : 'The server no longer holds what happened here: events are missing.';
 
-/** Whose event it is: tool and session of a trace, workspace of the Hub's. */
+/** Origin of an event: tool and session of a trace, workspace of the Hub's event. */
 function subjectOf({ fields }: Entry): string {
   const { tool, sessionKey, workspacePath } = fields as Readonly<Record<string, unknown>> & {
     readonly tool?: unknown;

@@ -1,4 +1,4 @@
-/** What somebody looks for: all of it must hold. */
+/** Filter of events: all conditions must hold. */
 export interface Filter {
   /** `type:tool.failed`: the type begins with it. */
   readonly types: readonly string[];
@@ -10,7 +10,7 @@ export interface Filter {
   readonly without: readonly string[];
 }
 
-/** What of a record is looked at. */
+/** Fields of a record that the filter reads. */
 export interface Filtered {
   readonly type: string;
   readonly data: string;

@@ -19,7 +19,7 @@ export interface Entry {
 
 /**
  * The last events, bounded; what matches the filter is kept up to date as they come. Pausing fixes what is shown, while
- * what comes is kept: nothing is lost that the bound allows, and what it does not is counted.
+ * new events are stored up to the bound; those beyond it are counted.
  */
 export class Firehose {
   readonly #bound: number;
@@ -32,20 +32,20 @@ export class Firehose {
   #unseen = 0;
   #seq = 0;
   #evicted = 0;
-  /** Number of the first event that the stream has told: from it on the stream tells everything. */
+  /** Number of the first event of the stream: from it on the stream is complete. */
   #first: number | undefined;
 
-  /** @param bound most events that are kept */
+  /** @param bound most events that are stored */
   constructor(bound: number) {
     this.#bound = bound;
   }
 
-  /** What is to be seen, oldest first. */
+  /** Visible events, oldest first. */
   get shown(): readonly Entry[] {
     return this.#paused ?? this.#shown;
   }
 
-  /** How many are kept, whether they match or not. */
+  /** Number of stored events, whether they match or not. */
   get size(): number {
     return this.#entries.length;
   }
@@ -70,7 +70,7 @@ export class Firehose {
     return this.#append(told.map((entry) => ({ ...entry, seq: ++this.#seq })));
   }
 
-  /** The events before the stream was joined, oldest first; what the stream has told, or is about to, is left out. */
+  /** Adds earlier events, oldest first; those that the stream has sent, or is about to send, are left out. */
   begin(events: readonly StreamEvent[]): void {
     const earlier = events
       .map((event, index) => ({ ...entryOf(event), seq: index + 1 - events.length }))
@@ -109,7 +109,7 @@ export class Firehose {
     this.resume();
   }
 
-  /** What was fetched before the stream told of it is left to the stream. */
+  /** Events that were fetched before the stream sent them are left to the stream. */
   #join(told: readonly Omit<Entry, 'seq'>[]): void {
     this.#first = told.map(numberOf).find((id) => id !== undefined);
     if (this.#first === undefined) return;

@@ -1,4 +1,4 @@
-/** The firehose: every event of the server as it is sent, to look at, filter, hold, copy and keep. */
+/** The events view: every event of the server as it is sent, to read, filter, hold, copy and save. */
 import { useSignal } from '@preact/signals';
 import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { dashboardPaths } from '../../../protocol/browser.ts';
@@ -17,7 +17,7 @@ import { parseFilter } from './filter.ts';
 import { type Entry, Firehose } from './firehose.ts';
 import { useEventKeys } from './keys.ts';
 
-/** Events that are kept while the view is open. */
+/** Events that are stored while the view is open. */
 const bound = 10_000;
 const rowHeights = { compact: 28, comfortable: 36 } as const;
 
@@ -69,7 +69,7 @@ export default function EventsView({ app }: { readonly app: App }) {
           box={box}
           summary={`${shown.length.toLocaleString()} of ${firehose.size.toLocaleString()}`}
         />
-        <button type="button" aria-pressed={firehose.isPaused} onClick={togglePause} title="Pause or go on (p)">
+        <button type="button" aria-pressed={firehose.isPaused} onClick={togglePause} title="Pause or resume (p)">
           <Glyph name={firehose.isPaused ? 'play' : 'pause'} />
           {firehose.isPaused ? `Paused · ${firehose.unseen.toLocaleString()} waiting` : 'Pause'}
         </button>
@@ -181,7 +181,7 @@ function useFirehose(app: App) {
       cancelAnimationFrame(frame);
     };
   }, [app, firehose]);
-  // Read here, so that whoever uses this is drawn again.
+  // Read here, so that the component that uses it is drawn again.
   version.value;
   return { firehose, said: announcer.said, redraw };
 }
@@ -194,7 +194,7 @@ function sentence(counts: ReadonlyMap<string, number>): string {
   return `${fresh} new ${fresh === 1 ? 'event' : 'events'}${failed > 0 ? `, ${failed} failed` : ''}`;
 }
 
-/** The last events of a workspace, oldest first, so that the view does not begin empty. A Hub has none to tell. */
+/** Last events of a workspace, oldest first, so that the view does not begin empty. A Hub offers none. */
 async function recent(app: App, signal: AbortSignal) {
   if (app.page.peek()?.kind !== 'workspace') return [];
   try {
@@ -203,7 +203,7 @@ async function recent(app: App, signal: AbortSignal) {
       .reverse()
       .map((event) => ({ id: String(event.id), event: event.type, data: JSON.stringify(event) }));
   } catch {
-    // The stream tells whether the server can be reached.
+    // The stream reports whether the server can be reached.
     return [];
   }
 }

@@ -4,7 +4,7 @@ import { copyText } from '../../parts/copy.tsx';
 import { jsonOf } from './event-row.tsx';
 import type { Entry } from './firehose.ts';
 
-/** What keys do in the events view. */
+/** Actions of the keys in the events view. */
 export interface EventActions {
   readonly focusFilter: () => void;
   readonly togglePause: () => void;
@@ -26,7 +26,7 @@ export function useEventKeys(app: App, actions: EventActions): void {
     };
     return app.commands.register([
       { id: 'events.filter', title: 'Filter events', group, keys: ['/'], run: () => latest.current.focusFilter() },
-      { id: 'events.pause', title: 'Pause or go on', group, keys: ['p'], run: () => latest.current.togglePause() },
+      { id: 'events.pause', title: 'Pause or resume', group, keys: ['p'], run: () => latest.current.togglePause() },
       { id: 'events.next', title: 'Select the next event', group, keys: ['j'], run: () => latest.current.move(1) },
       {
         id: 'events.previous',

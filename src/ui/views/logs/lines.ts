@@ -5,13 +5,13 @@ export type Level = (typeof levels)[number];
 
 /** One line of a log as it is shown. */
 export interface Row {
-  /** What it is known by while the log goes on. */
+  /** Key of the line, stable while the log grows. */
   readonly key: number;
-  /** ISO 8601; absent where the line tells no time. */
+  /** ISO 8601; absent where the line has no time. */
   readonly at?: string;
-  /** Absent: the line tells none, and is shown at every level. */
+  /** Absent: the line has no level, and is shown at every level. */
   readonly level?: Level;
-  /** Who wrote it. */
+  /** Component that wrote it. */
   readonly name?: string;
   readonly text: string;
 }

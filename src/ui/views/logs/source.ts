@@ -6,22 +6,22 @@ import type { LogPage } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
 import { type Row, rowOfLine, rowsOfText } from './lines.ts';
 
-/** Lines that are kept while the view is open. */
+/** Lines that are stored while the view is open. */
 const bound = 10_000;
 const pageLines = 1_000;
 const everyMs = 1_500;
 
-/** Whose output of which process of the Hub's is read. */
+/** Process and stream to read. */
 export interface Output {
   readonly path: string;
   readonly process: 'server' | 'sidecar';
   readonly stream: 'stderr' | 'stdout';
 }
 
-/** A log that goes on. */
+/** A log that is followed. */
 export interface Tail {
   readonly rows: Signal<readonly Row[]>;
-  /** Lines that are missing in the beginning, because nobody keeps them any more. */
+  /** Lines missing at the beginning, because they are no longer stored. */
   readonly missing: Signal<number>;
   readonly error: Signal<string | null>;
   /** When it was read last, in milliseconds since the epoch; null: never. */

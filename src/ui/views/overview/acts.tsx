@@ -7,7 +7,7 @@ interface ActsProps {
   readonly act: (action: Action, path: string) => void;
 }
 
-/** What can be done to a workspace in the state it is in. */
+/** Actions on a workspace in its state. */
 export function Acts({ store, workspace: { path, state }, tabIndex, act }: ActsProps) {
   const busy = store.busy.value.get(path);
   const isUp = state === 'running' || state === 'unhealthy';

@@ -98,7 +98,7 @@ function Services({ record }: { readonly record: AppServerRecord }) {
         <tr>
           <th>Service</th>
           <th>State</th>
-          <th>Address, or why not</th>
+          <th>Address</th>
         </tr>
       </thead>
       <tbody>

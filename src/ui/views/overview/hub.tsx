@@ -103,11 +103,11 @@ export function HubOverview({ app }: { readonly app: App }) {
   );
 }
 
-/** What is selected, kept in the address, though not with every press of a key that is held down. */
+/** Selection, saved in the address, though not with every press of a key that is held down. */
 function useSelected(app: App): readonly [string | undefined, (path: string | undefined) => void] {
   const { workspace } = app.router.route.value.query;
   const selected = useSignal(workspace);
-  // What we have written into the address ourselves comes back later than the next selection may.
+  // Our own change of the address arrives later than the next selection may.
   const own = useRef(workspace);
   useEffect(() => {
     if (workspace !== own.current) selected.value = workspace;
@@ -244,8 +244,8 @@ const Head = () => (
     <ColumnHeader>State</ColumnHeader>
     <ColumnHeader class="c-since number">Since</ColumnHeader>
     <ColumnHeader class="c-pid number">Process</ColumnHeader>
-    <ColumnHeader class="c-trouble">What is wrong</ColumnHeader>
-    <ColumnHeader>Do</ColumnHeader>
+    <ColumnHeader class="c-trouble">Problem</ColumnHeader>
+    <ColumnHeader>Actions</ColumnHeader>
   </HeaderRow>
 );
 

@@ -3,7 +3,7 @@ import { HubOverview } from './hub.tsx';
 import './overview.css';
 import { WorkspaceOverview } from './workspace.tsx';
 
-/** What there is to know at a glance: of one workspace, or of the Hub and all of its workspaces. */
+/** Summary of one workspace, or of the Hub and all of its workspaces. */
 export default function View({ app }: { readonly app: App }) {
   return app.page.value?.kind === 'hub' ? <HubOverview app={app} /> : <WorkspaceOverview app={app} />;
 }

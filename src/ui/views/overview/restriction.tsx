@@ -8,7 +8,7 @@ interface RestrictionProps {
   readonly settings: readonly string[] | undefined;
 }
 
-/** Names the settings of a workspace that are ignored, and the command that allows them. Nothing when there are none. */
+/** Lists the ignored settings of a workspace, and the command that allows them. Empty for a trusted workspace. */
 export function Restriction({ path, settings = [] }: RestrictionProps) {
   if (settings.length === 0) return null;
   return (

@@ -8,7 +8,7 @@ import { paths } from '../sessions/paths.ts';
 
 /** The sums are fetched again that often at most, however much happens. */
 const refreshMs = 1_000;
-/** So that what no event tells (a module that failed) is seen. */
+/** Finds changes that no event reports, e.g. a module that failed. */
 const idleRefreshMs = 15_000;
 const recentEvents = 50;
 const recentSessions = 8;

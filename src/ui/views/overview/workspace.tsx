@@ -16,7 +16,7 @@ import { amount, counted, notReported, segments, span, stateOf, titleOf } from '
 import { Restriction } from './restriction.tsx';
 import { createSummary } from './summary-store.ts';
 
-/** How the agent server of this workspace is, what it has done, and what it does. */
+/** State and activity of the agent server of this workspace. */
 export function WorkspaceOverview({ app }: { readonly app: App }) {
   const store = useMemo(() => createSummary(app), [app]);
   useEffect(() => store.start(), [store]);
@@ -70,7 +70,8 @@ function Status({ app, summary, activity }: StatusProps) {
       {pendingApprovals > 0 && <span>{counted(activeTurns, 'turn')} running</span>}
       {activeTurns > 0 && <a href={href({ view: 'sessions', query: { status: 'running' } })}>Show what runs</a>}
       <span>
-        <span class="quiet">Model</span> <b>{model || 'none'}</b> <span class="quiet">from {provider || 'nobody'}</span>
+        <span class="quiet">Model</span> <b>{model || 'none'}</b>{' '}
+        <span class="quiet">from {provider || 'no provider'}</span>
       </span>
       <span class="push">
         <Sparkline values={activity} label={`${counted(sum, 'event')} in the last minute`} />{' '}
@@ -83,7 +84,7 @@ function Status({ app, summary, activity }: StatusProps) {
   );
 }
 
-/** Times are told as times of this clock. */
+/** Times are shown as times of this clock. */
 const factText = (value: string | number | boolean): string =>
   typeof value === 'string' && /^\d{4}-\d\d-\d\dT/.test(value) ? bothTimes(Date.parse(value)) : String(value);
 
@@ -147,7 +148,7 @@ function Modules({ modules }: { readonly modules: readonly ModuleState[] }) {
   );
 }
 
-/** An address may carry its key in the query: that is nobody's business here. */
+/** Removes the query of an address: it may contain a key. */
 export const withoutSecret = (url: string): string => url.replace(/[?#].*$/, '');
 
 function Counters({ summary }: { readonly summary: DashboardSummary }) {
@@ -167,14 +168,14 @@ function Counters({ summary }: { readonly summary: DashboardSummary }) {
         ? notReported
         : `${amount(summary.inputTokens)} in · ${amount(summary.outputTokens)} out`,
     ],
-    ['Worked', span(summary.turnDurationMs)],
+    ['Active time', span(summary.turnDurationMs)],
     ['In tools', span(summary.toolDurationMs)],
     ['Longest tool call', span(summary.maxToolDurationMs)],
-    ['Waited for a person', span(summary.approvalWaitMs)],
+    ['Waiting for approval', span(summary.approvalWaitMs)],
     ['Events kept', amount(summary.eventCount)],
   ];
   return (
-    <Part title="Since the first trace">
+    <Part title="All time">
       <dl class="counters">
         {rows.map(([name, value, isBad]) => (
           <div key={name}>

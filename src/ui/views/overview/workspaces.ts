@@ -7,12 +7,12 @@ import type { StreamEvent } from '../../app/stream.ts';
 import { type Look, lookOf, publicState } from '../../parts/tone.ts';
 
 const machine = 'agent-server';
-/** Facts that no transition tells are fetched again after one, together. */
+/** Facts that no transition reports are fetched again after one, together. */
 const factsMs = 500;
-/** A Hub with many workspaces tells of all of them in several pieces: they are drawn together. */
+/** A Hub with many workspaces sends them in several pieces: they are drawn together. */
 const drawMs = 30;
 
-/** The agent server of a workspace as the Hub tells of it, live. */
+/** The agent server of a workspace as the Hub reports it, live. */
 export interface Workspace {
   readonly path: string;
   readonly states: readonly string[];
@@ -103,7 +103,7 @@ export function createWorkspaces(app: App) {
     all,
     status: status as ReadonlySignal<HubStatus | null>,
     fault: fault as ReadonlySignal<string | null>,
-    /** Whether everything there is has been told once. */
+    /** Whether every workspace has been received once. */
     isTold: isTold as ReadonlySignal<boolean>,
     busy: busy as ReadonlySignal<ReadonlyMap<string, Action>>,
     /** Records of workspaces that ask for more than the user has allowed. */
@@ -131,7 +131,7 @@ export function createWorkspaces(app: App) {
       };
     },
 
-    /** Asks the Hub; what happens then is told by the stream. */
+    /** Sends a command to the Hub; the stream reports its effect. */
     async act(action: Action, path: string): Promise<void> {
       mark(path, action);
       try {
@@ -198,12 +198,12 @@ function fromRecord(record: AppServerRecord): Workspace {
   };
 }
 
-/** Who needs a person comes first. */
+/** Workspaces that need attention come first. */
 const ranks: Readonly<Record<Look['tone'], number>> = { danger: 0, warn: 1, progress: 2, ok: 3, neutral: 4 };
 const inOrder = (a: Workspace, b: Workspace): number =>
   ranks[a.look.tone] - ranks[b.look.tone] || (a.path < b.path ? -1 : 1);
 
-/** What is wrong, in a few words; empty when nothing is. */
+/** The problem in a few words; empty without one. */
 export function troubleOf({ state, exitCode, signal: by, lastError }: Workspace): string {
   if (state === 'exited') {
     const how = by !== null ? `ended by ${by}` : exitCode === null ? 'exited' : `exit code ${exitCode}`;

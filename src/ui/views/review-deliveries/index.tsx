@@ -14,7 +14,7 @@ import { Moment, Pill } from '../review/parts.tsx';
 import { counted, outcomeLooks, repositoryName } from '../review/words.ts';
 import './deliveries.css';
 
-/** What became of a delivery is not told by itself; what it leads to is. */
+/** Events after which deliveries are fetched again: their outcome has no event of its own. */
 const concern = { kinds: ['delivery.received', 'item.changed', 'run.changed', 'sync.changed'] } as const;
 const pageSize = 100;
 const columns = ['Outcome', 'Event', 'About', 'Reason', 'From', 'Took', 'Again', 'Received'] as const;

@@ -17,7 +17,7 @@ export interface QueueData {
   readonly drafts: readonly ReviewDraft[];
 }
 
-/** What the queue shows, by what its address says. What is beyond the first page is added as it is scrolled. */
+/** Rows of the queue for its address. Further pages are added while scrolling. */
 export function createQueue(app: App) {
   const api = reviewApi(app.api);
   const { query } = app.router.route.peek();

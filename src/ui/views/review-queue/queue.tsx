@@ -29,7 +29,7 @@ export function QueuePage({ app }: { readonly app: App }) {
   useEffect(() => queue.stop, [queue]);
   const review = ({ item }: QueueRow) =>
     void attempt(app, api.dispatch(item.itemId, { scope: 'full' }), `#${item.number} is in the queue.`).then(reload);
-  const sync = () => void attempt(app, api.sync(), 'All repositories are looked at now.').then(reload);
+  const sync = () => void attempt(app, api.sync(), 'Syncing all repositories.').then(reload);
   useLayoutEffect(() => {
     const reach = {
       focusFilter: () => box.current?.focus(),
@@ -53,7 +53,7 @@ export function QueuePage({ app }: { readonly app: App }) {
           pills={pillsOf(queue)}
           summary={`${queue.rows.value.length.toLocaleString()}${queue.hasMore.value ? '+' : ''}`}
         />
-        <button type="button" onClick={sync} title="Look at all repositories now (s)">
+        <button type="button" onClick={sync} title="Sync all repositories now (s)">
           <Glyph name="refresh" />
           Sync now
         </button>
@@ -164,7 +164,7 @@ function NothingYet({ app }: { readonly app: App }) {
       <Empty title="No repository is set up yet" command={exampleSettings}>
         <p>
           Name the GitHub App and the repositories in <code>oratorio.config.json</code> of the backend’s state
-          directory, which is <code>~/.oratorio/backend</code> unless it was told another one:
+          directory, which is <code>~/.oratorio/backend</code> by default:
         </p>
       </Empty>
     );
@@ -173,11 +173,11 @@ function NothingYet({ app }: { readonly app: App }) {
     <Empty title="No open pull request">
       <p>
         {data.value.length === 1 ? 'The repository is' : `${data.value.length.toLocaleString()} repositories are`}{' '}
-        watched. What is opened there appears here by itself; “Sync now” looks at once.
+        watched. New pull requests appear here; “Sync now” checks at once.
       </p>
       {data.value.some(({ lastSyncError }) => lastSyncError !== undefined) && (
         <Banner tone="warn">
-          <p>A repository could not be looked at.</p>
+          <p>A repository could not be synced.</p>
           <a href="#/sources">See the sources</a>
         </Banner>
       )}

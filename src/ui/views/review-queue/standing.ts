@@ -1,7 +1,7 @@
 import type { ReviewDraft, ReviewItem, ReviewRun } from '../../../protocol/index.ts';
 import { draftLooks, isActive, isOpenDraft, lookOfRun, type Told } from '../review/words.ts';
 
-/** What a row of the queue can be filtered by. */
+/** Filters of the rows of the queue. */
 export const standings = ['working', 'decide', 'failed', 'done'] as const;
 export type Standing = (typeof standings)[number] | 'rest';
 export const standingWords: Readonly<Record<(typeof standings)[number], string>> = {
@@ -16,7 +16,7 @@ export interface QueueRow {
   readonly item: ReviewItem;
   /** The one that is under way or waits, else the last one. */
   readonly run: ReviewRun | undefined;
-  /** The draft that somebody has to decide about. */
+  /** The draft that needs a decision. */
   readonly draft: ReviewDraft | undefined;
   readonly standing: Standing;
   readonly look: Told;
@@ -38,7 +38,7 @@ function stand(item: ReviewItem, run: ReviewRun | undefined, draft: ReviewDraft 
 }
 
 /**
- * Joins what the lists say. What is under way is told before what failed, that before what has to be decided.
+ * Joins the lists. A run that has started goes before a failed one, that before a draft that needs a decision.
  *
  * @param runs newest first
  */

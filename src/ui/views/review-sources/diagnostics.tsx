@@ -15,7 +15,7 @@ const sourceWords: Readonly<Record<string, string>> = {
   failed: 'cannot be asked',
 };
 
-/** What this backend is, whether it is ready, what its settings are and what is wrong with them. */
+/** Version, readiness, settings and problems of this backend. */
 export function Diagnostics({ status, settings }: DiagnosticsProps) {
   const { file, problem, warnings, restartNeededFor, fromEnvironment } = settings;
   return (
@@ -48,7 +48,7 @@ export function Diagnostics({ status, settings }: DiagnosticsProps) {
           <span class="mono">{file}</span>
         </Fact>
       </FactList>
-      <h2>Settings that hold</h2>
+      <h2>Effective settings</h2>
       {fromEnvironment.length > 0 && (
         <p class="quiet">
           From the environment: {fromEnvironment.map(({ path, variable }) => `${path} (${variable})`).join(', ')}

@@ -1,4 +1,4 @@
-/** Sources: the repositories and how the last look at each went, and the settings that hold, without secrets. */
+/** Sources: the repositories with their last sync, and the effective settings, without secrets. */
 import { useLayoutEffect, useMemo } from 'preact/hooks';
 import type { Repository, SyncJob } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
@@ -32,7 +32,7 @@ export default function SourcesView({ app }: { readonly app: App }) {
     void attempt(
       app,
       api.sync(repository?.repositoryKey),
-      `${repository ? repositoryName(repository.repositoryKey) : 'Every repository'} is looked at now.`,
+      `Syncing ${repository ? repositoryName(repository.repositoryKey) : 'all repositories'}.`,
     ).then(reload);
   useLayoutEffect(
     () =>
@@ -50,7 +50,7 @@ export default function SourcesView({ app }: { readonly app: App }) {
       <div class="strip">
         <h1>Sources</h1>
         {known && <span class="quiet">{known.repositories.length.toLocaleString()} watched</span>}
-        <button type="button" class="push" onClick={() => sync()} title="Look at all repositories now (s)">
+        <button type="button" class="push" onClick={() => sync()} title="Sync all repositories now (s)">
           <Glyph name="refresh" />
           Sync now
         </button>
@@ -134,7 +134,7 @@ function Repositories({ repositories, now, onSync }: RepositoriesProps) {
                 <button
                   type="button"
                   class="bare"
-                  title="Look at it now"
+                  title="Sync now"
                   aria-label={`Sync ${name} now`}
                   onClick={() => onSync(repository)}
                 >

@@ -74,7 +74,7 @@ export function reviewApi(api: Api) {
     publish: (draftId: string, override: boolean) =>
       api.send<ReviewDraft>('POST', of('review-drafts', draftId, '/publish'), { override }),
     discard: (draftId: string) => api.send<ReviewDraft>('POST', of('review-drafts', draftId, '/discard')),
-    /** @param version of the draft that was looked at; absent: whatever it is */
+    /** @param version of the draft that the user read; absent: any */
     editFinding: (findingId: string, change: FindingChange, version?: number) =>
       api.send<ReviewFinding>(
         'PATCH',

@@ -14,7 +14,7 @@ export interface LiveResource<T> {
   readonly reload: () => void;
 }
 
-/** What makes a view look again. */
+/** Events that make a view fetch again. */
 export interface Concern {
   readonly kinds: readonly ReviewEventKind[];
   /** Only events that name this pull request, or none. */
@@ -25,8 +25,8 @@ export interface Concern {
 const gatherMs = 250;
 
 /**
- * What was fetched, kept as new as the event stream says. While one answer is on its way another is not asked for: what
- * changed meanwhile is fetched after it, so that a busy backend cannot keep a view from ever being filled.
+ * Fetched data, fetched again after each event that concerns it. One request runs at a time: changes
+ * meanwhile are fetched after it, so that a busy backend cannot keep a view from ever being filled.
  */
 export function useLive<T>(
   app: App,
@@ -105,7 +105,7 @@ function isAbout(
   }
 }
 
-/** Does something at the server and tells how it went. Resolves to whether it worked. */
+/** Sends a request and shows its result as a notice. Resolves to whether it worked. */
 export async function attempt(app: App, work: Promise<unknown>, done: string): Promise<boolean> {
   try {
     await work;

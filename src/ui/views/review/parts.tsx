@@ -11,7 +11,7 @@ export const Pill = ({ look: { word, tone, shape } }: { readonly look: Told }) =
   </span>
 );
 
-/** A moment, told by how far away it is. */
+/** A moment, shown relative to now. */
 export function Moment({ at, now }: { readonly at: string | undefined; readonly now: number }) {
   if (at === undefined) return <span class="quiet">–</span>;
   const ms = Date.parse(at);
@@ -22,7 +22,7 @@ export function Moment({ at, now }: { readonly at: string | undefined; readonly 
   );
 }
 
-/** A link to the forge in a tab of its own; plain text when the address is none of the web. */
+/** A link to the forge in a tab of its own; plain text for an address that is not HTTP. */
 export function Outward({
   url,
   children,

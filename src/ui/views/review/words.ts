@@ -30,7 +30,7 @@ const runLooks: Readonly<Record<ReviewRunState, Told>> = {
   cancelled: told('Cancelled', 'neutral', 'square'),
   superseded: told('Superseded', 'neutral', 'square'),
 };
-/** How the state of a run is shown. One that this page does not know yet is told as it is. */
+/** Word, shape and colour of the state of a run. An unknown state is shown by its name. */
 export const lookOfRun = (state: string): Told =>
   (runLooks as Readonly<Record<string, Told>>)[state] ?? told(state, 'neutral', 'diamond');
 
@@ -92,7 +92,7 @@ export const isActive = ({ state }: Pick<ReviewRun, 'state'>): boolean =>
 export const isOpenDraft = ({ status }: Pick<ReviewDraft, 'status'>): boolean =>
   status === 'draft' || status === 'publishFailed';
 
-/** Who may be linked to: what the forge tells is data. */
+/** Addresses that may be linked: data of the forge is not trusted. */
 export const webAddress = (url: string | undefined): string | undefined =>
   url !== undefined && URL.canParse(url) && /^https?:$/.test(new URL(url).protocol) ? url : undefined;
 

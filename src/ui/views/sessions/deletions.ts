@@ -9,11 +9,11 @@ import { amount, counted, titleOf } from './words.ts';
 /** How long a deletion can be taken back: until then nothing is asked of the server. */
 const undoMs = 8_000;
 
-/** Traces that are being deleted. Outlives the list: whoever leaves it does not take a deletion back. */
+/** Traces that are being deleted. Outlives the list: leaving it does not cancel a deletion. */
 export interface Deletions {
   /** Keys of what is not to be shown any more. */
   readonly hidden: ReadonlySignal<ReadonlySet<string>>;
-  /** Deletes the trace, unless somebody takes that back. */
+  /** Deletes the trace, unless the user takes that back. */
   remove(session: DashboardSession): void;
   /** Deletes every trace but those of sessions that run. */
   clear(): Promise<void>;

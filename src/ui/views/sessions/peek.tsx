@@ -24,7 +24,7 @@ interface PeekProps {
   readonly onRemove: () => void;
 }
 
-/** The selected session beside the list: what it came to, and what happened last. J and K go on to the next. */
+/** The selected session beside the list: its totals and last events. J and K select the next. */
 export function Peek({ app, table, session, onRemove }: PeekProps) {
   const { sessionKey, eventCount } = session;
   const query = { order: 'desc', limit: lastEvents, bodies: 'short' };
@@ -82,9 +82,9 @@ export function Peek({ app, table, session, onRemove }: PeekProps) {
           <Fact name="Tools">
             {amount(session.toolCallCount)}, {amount(session.toolFailureCount)} failed
           </Fact>
-          <Fact name="Waited">
+          <Fact name="Waiting for approval">
             {session.approvalCount === 0
-              ? 'for nobody'
+              ? 'no approvals'
               : `${span(session.approvalWaitMs)} for ${amount(session.approvalCount)} approvals`}
           </Fact>
           <Fact name="Tokens">

@@ -41,7 +41,7 @@ interface RemoveAllProps {
   readonly onClose: () => void;
 }
 
-/** Asks before all traces are deleted: whoever means it types how many they are. */
+/** Asks before all traces are deleted: the user must type their number. */
 export function RemoveAll({ app, deletions, onClose }: RemoveAllProps) {
   const summary = useResource((signal) => app.api.get<DashboardSummary>(paths.summary, signal));
   const typed = useSignal('');

@@ -17,7 +17,7 @@ const columns: readonly (readonly [name: string, title: string])[] = [
   ['tools', 'Tools'],
   ['approvals', 'Approvals'],
   ['tokens', 'Tokens'],
-  ['worked', 'Worked'],
+  ['worked', 'Active time'],
   ['active', 'Last activity'],
 ];
 

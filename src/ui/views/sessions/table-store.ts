@@ -17,7 +17,7 @@ const typingMs = 200;
 export const statuses = ['running', 'failed'] as const;
 export type Status = (typeof statuses)[number];
 
-/** The list of sessions: a page after the other as it is scrolled, kept up to date by what the stream tells. */
+/** The list of sessions: loaded by page while scrolling, updated by the stream. */
 export function createTable(app: App) {
   const { query } = app.router.route.peek();
   const sessions = signal<readonly DashboardSession[]>([]);
@@ -28,7 +28,7 @@ export function createTable(app: App) {
   const isLoaded = signal(false);
   const fault = signal<string | null>(null);
   const loadedAt = signal<number | null>(null);
-  /** Somebody reads further down: rows stay where they are until they are asked to move. */
+  /** While the user reads further down, rows stay where they are until the user asks for the new ones. */
   const isHeld = signal(false);
   const isOutOfOrder = signal(false);
   const next = signal<string | undefined>(undefined);
@@ -98,7 +98,7 @@ export function createTable(app: App) {
     const { signal: aborted } = abort;
     void attempt(async () => {
       const page = await app.api.get<SessionPage>(paths.sessions({ ...filters(), cursor }), aborted);
-      // What has moved up in the meantime is there already.
+      // Rows that have moved up in the meantime are there already.
       const known = new Set(sessions.peek().map(({ sessionKey }) => sessionKey));
       batch(() => {
         sessions.value = [...sessions.peek(), ...page.sessions.filter(({ sessionKey }) => !known.has(sessionKey))];
@@ -164,7 +164,7 @@ export function createTable(app: App) {
     else sessions.value = sessions.peek().filter((session) => session.sessionKey !== sessionKey);
   }
 
-  /** What is chosen is in the address. */
+  /** The selection is in the address. */
   function remember(): void {
     const peek = isPeeking.peek() ? selectedKey.peek() : undefined;
     app.router.set({ q: text.peek().trim(), status: status.peek(), peek });

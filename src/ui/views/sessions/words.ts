@@ -30,10 +30,10 @@ export const moment = (at: number): string => `${dayTime(at)} (${zoneName})\n${n
 export const segments = ({ thinkingCount, responseCount }: { thinkingCount: number; responseCount: number }): string =>
   `${amount(thinkingCount)} thinking · ${amount(responseCount)} response`;
 
-/** Nobody told how many it were: that is not none. */
+/** Text of an unknown number, which differs from zero. */
 export const notReported = 'not reported';
 
-/** What a session is called by people. */
+/** Name of a session for people. */
 export const titleOf = ({ displayName, firstInput, sessionKey }: DashboardSession): string =>
   displayName || firstInput || sessionKey;
 

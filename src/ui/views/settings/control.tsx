@@ -4,7 +4,7 @@ import type { FieldKind, Setting } from './model.ts';
 
 export interface ControlProps {
   readonly setting: Setting;
-  /** What holds, or is going to hold. */
+  /** The effective value, or the edited one. */
   readonly value: unknown;
   readonly isFixed: boolean;
   readonly id: string;
@@ -100,7 +100,7 @@ function ChoiceControl(props: ControlProps) {
   );
 }
 
-/** One entry per line; empty lines are none. What is typed stays as it is typed until the field is left. */
+/** One entry per line; empty lines are ignored. The typed text stays until the field is left. */
 function ListControl(props: ControlProps) {
   const entries = Array.isArray(props.value) ? props.value.map(String) : [];
   const draft = useSignal<string | null>(null);
@@ -130,7 +130,7 @@ function ListControl(props: ControlProps) {
 const isSet = (value: unknown): boolean =>
   typeof value === 'object' && value !== null && (value as { readonly set?: unknown }).set === true;
 
-/** The server never tells a secret: only whether there is one. */
+/** The server never sends a secret: only whether it is set. */
 function SecretControl(props: ControlProps) {
   const isReplaced = typeof props.value === 'string';
   return (

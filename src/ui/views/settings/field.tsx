@@ -8,7 +8,7 @@ export interface FieldProps {
   readonly edits: Edits;
   /** Nothing can be changed. */
   readonly isFixed: boolean;
-  /** What the server said against the value that was sent. */
+  /** Message of the server against the value that was sent. */
   readonly issue: string | undefined;
   /** `undefined` takes the edit back. */
   readonly onEdit: (keyPath: string, value: unknown) => void;
@@ -77,7 +77,7 @@ export function Field(props: FieldProps) {
   );
 }
 
-/** What the control shows: the edit; for a setting that is to be taken out, what will hold without it. */
+/** Value of the control: the edit; for a setting to be removed, the value that will apply without it. */
 function valueShown({ setting, config, edits }: FieldProps): unknown {
   const { keyPath, schema, kind } = setting;
   if (!edits.has(keyPath)) return presentValue(config, setting);

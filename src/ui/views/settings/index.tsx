@@ -107,7 +107,7 @@ function Form({
       {restartFor.value.length > 0 && (
         <Banner tone="warn">
           <p>
-            Saved. It holds once the agent server has been started again: <code>{restartFor.value.join(', ')}</code>
+            Saved. Restart to apply: <code>{restartFor.value.join(', ')}</code>
           </p>
         </Banner>
       )}
@@ -131,7 +131,7 @@ function Form({
         ))}
         {shown.length === 0 && (
           <Empty title="No setting fits">
-            <p>The search looks at names and descriptions.</p>
+            <p>The search covers names and descriptions.</p>
           </Empty>
         )}
       </section>
@@ -139,7 +139,7 @@ function Form({
   );
 }
 
-/** What a person is about to change, and what the server says to it. */
+/** The pending change, and the server's verdict on it. */
 function useEditing(app: App, resource: Resource<Loaded>, sections: readonly Section[]) {
   const edits = useSignal<Edits>(new Map());
   const issues = useSignal(noIssues);

@@ -35,7 +35,7 @@ export interface Section {
   readonly settings: readonly Setting[];
 }
 
-/** What a change wants: the new value by key path; null takes the setting out of the workspace's file. */
+/** A change: the new value by key path; null removes the setting from the workspace's file. */
 export type Edits = ReadonlyMap<string, unknown>;
 
 /** The sections of a schema in its own order; settings that are in none come first. */
@@ -91,7 +91,7 @@ export function valueAt(settings: unknown, keyPath: string): unknown {
     );
 }
 
-/** What holds now, before any edit. */
+/** The effective value, before any edit. */
 export const presentValue = (config: ConfigView, { keyPath, schema }: Setting): unknown =>
   valueAt(config.effective, keyPath) ?? schema.default;
 
@@ -120,7 +120,7 @@ export function search(sections: readonly Section[], text: string): readonly Sec
   });
 }
 
-/** What the server found wrong, by key path in lower case. `rest` belongs to no field. */
+/** Problems that the server found, by key path in lower case. `rest` belongs to no field. */
 export function issuesOf(details: Readonly<Record<string, unknown>>, paths: readonly string[]) {
   const byPath = new Map<string, string>();
   const rest: string[] = [];

@@ -11,7 +11,7 @@ const words: Readonly<Record<Difference['sign'], string>> = {
   '=': 'same',
 };
 
-/** What two records differ in. Without a choice: the step that is looked at, and the one before it. */
+/** Differences of two records. Default: the selected step and the one before it. */
 export function DiffPanel({ store, actor, whole }: PanelProps) {
   const { a, b } = store.compared.value;
   const find = (step: number) => whole.log.find(({ record }) => record.step === step);
@@ -34,7 +34,7 @@ export function DiffPanel({ store, actor, whole }: PanelProps) {
         <button
           type="button"
           disabled={a === null && b === null}
-          title="Compare the step that is looked at with the one before it"
+          title="Compare the selected step with the one before it"
           onClick={() => store.compare({ a: null, b: null })}
         >
           Follow

@@ -4,7 +4,7 @@ import type { DeadLetter } from '../model.ts';
 import type { Store } from '../store.ts';
 import type { PanelProps } from './panel.tsx';
 
-/** Events that came too late: their actor had ended. Nobody will ever handle them, and often nobody knows. */
+/** Events that arrived after their actor had ended. No actor will handle them. */
 export function LettersPanel({ store, actor }: PanelProps) {
   const ofAll = useSignal(actor.deadLetters === 0);
   const all = store.travel.shown.value.deadLetters;

@@ -14,7 +14,7 @@ import { WhyPanel } from './why.tsx';
 
 export interface PanelProps {
   readonly store: Store;
-  /** As it was at the moment that is looked at. */
+  /** The actor at the selected moment. */
   readonly actor: Actor;
   /** With all that is held of it. */
   readonly whole: Actor;
@@ -30,7 +30,7 @@ const panels: Readonly<Record<Tab, { readonly title: string; readonly Panel: Com
   deadLetters: { title: 'Dead letters', Panel: LettersPanel },
 };
 
-/** What there is to know of an actor beside its chart. */
+/** Details of an actor beside its chart. */
 export function Panels({ store, actor, whole }: PanelProps) {
   const id = useId();
   const present = store.tab.value;

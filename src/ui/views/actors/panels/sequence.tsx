@@ -10,7 +10,7 @@ const size = { time: 82, lane: 84, row: 46 } as const;
 
 const middleOf = (lane: number): number => size.time + lane * size.lane + size.lane / 2;
 
-/** Who told whom what, time flowing down: a lane for each who takes part. */
+/** Messages between actors, time flowing down: a lane for each actor. */
 export function SequencePanel({ store, actor, whole }: PanelProps) {
   const base = store.travel.base.value;
   const { lanes, messages } = sequenceOf(base, whole);
@@ -48,7 +48,7 @@ export function SequencePanel({ store, actor, whole }: PanelProps) {
   );
 }
 
-/** Between whom, for whoever cannot see the lanes. */
+/** Sender and receiver, for users who cannot see the lanes. */
 function partners(lanes: readonly Lane[], { from, to }: Message): string {
   const titleOf = (id: string) => lanes.find((lane) => lane.id === id)?.title ?? id;
   return from === to ? `${titleOf(to)} itself: ` : `${titleOf(from)} to ${titleOf(to)}: `;
@@ -103,7 +103,7 @@ function Row({ lanes, message }: { readonly lanes: readonly Lane[]; readonly mes
         {message.event}
       </text>
       <text class="then" x={label.x} y={isSelf ? 36 : 40} text-anchor={label.anchor}>
-        {message.states === null ? 'nobody is there' : fullState(message.states)}
+        {message.states === null ? 'no receiver' : fullState(message.states)}
       </text>
     </svg>
   );

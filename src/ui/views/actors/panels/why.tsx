@@ -4,7 +4,7 @@ import type { Store } from '../store.ts';
 import { explain, type Reason } from '../why.ts';
 import type { PanelProps } from './panel.tsx';
 
-/** How it got into its state, in sentences, from the last state that it could have stayed in. */
+/** Explains how the actor got into its state, from the last stable state before it. */
 export function WhyPanel({ store, actor }: PanelProps) {
   const { from, reasons, isCut } = explain(actor, store.chart.value);
   const state = fullState(actor.states);

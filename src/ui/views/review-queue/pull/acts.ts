@@ -6,17 +6,17 @@ import type { FindingChange, ReviewApi } from '../../review/api.ts';
 import { attempt } from '../../review/live.ts';
 import { counted } from '../../review/words.ts';
 
-/** Why a change was not taken: somebody else has changed it since it was read. */
+/** Conflict: another user has changed it since it was read. */
 export type Conflict = { readonly message: string };
 
-/** What publishing came to. */
+/** Result of publishing. */
 export type Published =
   | { readonly outcome: 'begun' }
   /** It stands in the way; a person may publish all the same. */
   | { readonly outcome: 'blocked'; readonly message: string }
   | { readonly outcome: 'refused' };
 
-/** What can be done to a draft and its findings. Each tells the person how it went. */
+/** Actions on a draft and its findings. Each shows its result as a notice. */
 export function draftActs(app: App, api: ReviewApi, reload: () => void) {
   const andReload = async (work: Promise<unknown>, done: string): Promise<boolean> => {
     const worked = await attempt(app, work, done);

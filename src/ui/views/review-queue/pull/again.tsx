@@ -16,7 +16,7 @@ interface AgainProps {
   readonly onDone: () => void;
 }
 
-/** Asks for a review: of everything or of what is new, with or without something to look at. */
+/** Requests a review: of everything or of the new changes, with or without a focus. */
 export function ReviewAgain({ app, api, item, onClose, onDone }: AgainProps) {
   const canBeIncremental = item.reviewedHeadSha !== undefined;
   const scope = useSignal<ReviewScope>('full');

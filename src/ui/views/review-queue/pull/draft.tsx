@@ -20,7 +20,7 @@ interface DraftProps {
   readonly acts: DraftActs;
 }
 
-/** What a review has come to, and what is to become of it. */
+/** Result of a review, and the decision about it. */
 export function Draft({ app, item, draft, acts }: DraftProps) {
   const isOpen = isOpenDraft(draft);
   const findings = [...draft.findings].sort(byWeight);
@@ -137,7 +137,7 @@ function DraftHead({ draft, children }: { readonly draft: ReviewDraft; readonly 
   );
 }
 
-/** What whoever decides has to know: why it is blocked, whether the head has moved on, what was left out. */
+/** Facts for the decision: why it is blocked, whether the head has moved on, what was left out. */
 function Notes({ draft, item }: { readonly draft: ReviewDraft; readonly item: ReviewItem }) {
   const { blockedBy, warnings, skippedFiles, headSha } = draft;
   const isBehind = isOpenDraft(draft) && headSha !== item.headSha;

@@ -17,7 +17,7 @@ interface FactsProps {
   readonly now: number;
 }
 
-/** What is known of a pull request. */
+/** Facts about a pull request. */
 export function Facts({ item, repository, now }: FactsProps) {
   const { labels, reviewedHeadSha, headSha } = item;
   return (
@@ -64,7 +64,7 @@ interface RunsProps {
   readonly repository: Repository | undefined;
 }
 
-/** Every review of it that is kept, newest first. */
+/** All stored reviews, newest first. */
 export function Runs({ app, runs, drafts, shownDraftId, repository }: RunsProps) {
   return (
     <section aria-label="Reviews">
@@ -168,7 +168,7 @@ interface TraceLinkProps {
   readonly path: string | undefined;
 }
 
-/** The address; when nobody serves the Dashboard, why not, and the command that has it served. */
+/** The address; without a Dashboard the reason, and the command that serves it. */
 function TraceLink({ app, runId, path }: TraceLinkProps) {
   const { data, error } = useResource((signal) => reviewApi(app.api).traceUrl(runId, signal), [runId]);
   if (data.value !== null) {

@@ -20,7 +20,7 @@ interface FormProps {
   readonly onDone: () => void;
 }
 
-/** Rewords a finding. What somebody else changed meanwhile is told before it is overwritten. */
+/** Form to reword a finding. A change by another user is shown before it is overwritten. */
 export function FindingForm({ finding, version, acts, onDone }: FormProps) {
   const base = useRef(fieldsOf(finding));
   const fields = useSignal<Fields>(base.current);
@@ -48,8 +48,8 @@ export function FindingForm({ finding, version, acts, onDone }: FormProps) {
     >
       {isOutdated && (
         <p class="warn" role="alert">
-          {conflict.value?.message ?? 'Somebody else has changed this finding meanwhile.'} Saving puts your text in
-          place of theirs: “{finding.title}”.
+          {conflict.value?.message ?? 'Another user has changed this finding.'} Saving puts your text in place of
+          theirs: “{finding.title}”.
         </p>
       )}
       <label>
@@ -108,7 +108,7 @@ export function FindingForm({ finding, version, acts, onDone }: FormProps) {
   );
 }
 
-/** Only what was changed here: what somebody else changed beside it stays. */
+/** Sends changed fields only: changes of other users to other fields stay. */
 function changeOf(base: Fields, fields: Fields): FindingChange {
   const { severity, title, body, newText } = fields;
   const change: FindingChange = {

@@ -11,7 +11,7 @@ import { Hunk } from './hunk.tsx';
 
 export interface FindingProps {
   readonly finding: ReviewFinding;
-  /** The diff around it; undefined: there is none, and what it quotes is shown. */
+  /** The diff around it; undefined: without a diff the quote is shown. */
   readonly hunk: FindingHunk | undefined;
   /** Of its draft. */
   readonly version: number;
@@ -25,8 +25,8 @@ export interface FindingProps {
 }
 
 const placements: Readonly<Record<ReviewFinding['placement'], string>> = {
-  inline: 'at its line',
-  file: 'at its file',
+  inline: 'inline comment',
+  file: 'file comment',
   summary: 'in the summary',
 };
 

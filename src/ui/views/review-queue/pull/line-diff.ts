@@ -2,7 +2,7 @@
 export interface ChangedLine {
   readonly kind: 'kept' | 'removed' | 'added';
   readonly text: string;
-  /** Number in the file as it is; of an added line there is none. */
+  /** Number in the present file; absent for an added line. */
   readonly line: number | undefined;
 }
 
@@ -13,7 +13,7 @@ const maxCells = 250_000;
 const linesOf = (text: string): readonly string[] => (text === '' ? [] : text.replace(/\r?\n$/, '').split(/\r?\n/));
 
 /**
- * What has to be done to `before` to get `after`, with as many lines kept as can be.
+ * Computes the edits that turn `before` into `after`, with as many common lines as possible.
  *
  * @param first number of the first line of `before` in its file
  */

@@ -75,7 +75,7 @@ function Known({ app, detail, isStale, reload, children }: KnownProps) {
     void attempt(
       app,
       api.pause(item.itemId, !item.isPaused),
-      item.isPaused ? 'Automatic reviews go on.' : 'No automatic reviews from now on.',
+      item.isPaused ? 'Automatic reviews resumed.' : 'Automatic reviews paused.',
     ).then(reload);
   const ask = () => {
     isAsking.value = true;

@@ -8,9 +8,9 @@ interface SummaryProps {
   readonly acts: DraftActs;
 }
 
-/** What the review says as a whole. */
+/** Summary of the review. */
 export function Summary({ draft, isOpen, acts }: SummaryProps) {
-  /** What is being typed, and the version it began from. */
+  /** Text being typed, and the version it began from. */
   const typed = useSignal<{ readonly text: string; readonly version: number } | null>(null);
   const conflict = useSignal<Conflict | null>(null);
   const isBusy = useSignal(false);
@@ -76,7 +76,7 @@ export function Summary({ draft, isOpen, acts }: SummaryProps) {
           class="main"
           disabled={isBusy.value}
           onClick={() => {
-            // Whoever has read what is there now may put their own in its place.
+            // A user who has read the present text may replace it.
             if (conflict.peek() && typed.peek())
               typed.value = { text: typed.peek()?.text ?? '', version: draft.version };
           }}

@@ -4,7 +4,7 @@ import { amount, counted } from '../words.ts';
 import { isFailed } from './entry.ts';
 import type { Trace } from './store.ts';
 
-/** Somebody who listens instead of looking is told sums, not every event. */
+/** Announces totals, not every event, to users of a screen reader. */
 const everyMs = 5_000;
 
 /** Says what is new in a session that runs. */

@@ -4,18 +4,18 @@ import type { TraceEvent } from '../../../../protocol/index.ts';
 import type { App } from '../../../app/app.ts';
 import { paths } from '../paths.ts';
 
-/** A whole event, or why there is none yet. */
+/** A whole event, or the reason why it is missing. */
 export type Body =
   | { readonly is: 'loading' }
   | { readonly is: 'there'; readonly event: TraceEvent }
   | { readonly is: 'failed'; readonly message: string };
 
-/** Whole events that are kept: more than a screen shows. */
+/** Whole events that are cached: more than a screen shows. */
 const most = 200;
 /** A browser has six connections to a server, and the streams need theirs. */
 const atOnce = 3;
 
-/** Whole events, fetched when somebody looks at them, the oldest forgotten. */
+/** Cache of whole events, fetched on demand; the oldest are removed. */
 export function createBodies(app: App, sessionKey: string) {
   const known = new Map<number, Signal<Body>>();
   const queue: (() => Promise<void>)[] = [];
@@ -36,7 +36,7 @@ export function createBodies(app: App, sessionKey: string) {
 
   function fetchInto(id: number, body: Signal<Body>): void {
     body.value = { is: 'loading' };
-    // The last that was asked for comes first: it is what is being looked at.
+    // The last request comes first: the user is reading it.
     queue.push(async () => {
       try {
         body.value = { is: 'there', event: await app.api.get<TraceEvent>(paths.event(sessionKey, id)) };
@@ -54,7 +54,7 @@ export function createBodies(app: App, sessionKey: string) {
   }
 
   return {
-    /** The same signal as long as it is kept. */
+    /** The same signal as long as it is cached. */
     of(id: number): ReadonlySignal<Body> {
       const body = known.get(id) ?? fetchOne(id);
       known.delete(id);

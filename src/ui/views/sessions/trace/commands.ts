@@ -8,7 +8,7 @@ const group = 'Session';
 const zoomStep = 0.6;
 const moveStep = 0.25;
 
-/** What can be done on the page of a session. */
+/** Commands of the page of a session. */
 export function traceCommands(trace: Trace, focusFilter: () => void, focusList: () => void): Command[] {
   const zoom = (factor: number) =>
     trace.zoomTo(zoomed(trace.bounds.peek(), trace.range.peek(), factor, middleOf(trace.selected.peek())));
@@ -36,7 +36,7 @@ export function traceCommands(trace: Trace, focusFilter: () => void, focusList: 
     named('previousTurn', 'Go to the previous turn', ['['], () => go(turnFrom(trace, -1))),
     named('open', 'Open or fold what is selected', ['o'], () => toggleSelected(trace)),
     named('filter', 'Filter this session', ['/'], focusFilter),
-    { ...named('pause', 'Pause or go on', ['p'], () => trace.pause(!trace.isPaused.peek())) },
+    { ...named('pause', 'Pause or resume', ['p'], () => trace.pause(!trace.isPaused.peek())) },
     { ...named('in', 'Zoom in', ['w'], () => zoom(zoomStep)), isEnabled: isWaterfall },
     { ...named('out', 'Zoom out', ['s'], () => zoom(1 / zoomStep)), isEnabled: isWaterfall },
     { ...named('earlier', 'Move to earlier', ['a'], () => move(-moveStep)), isEnabled: isWaterfall },
@@ -84,7 +84,7 @@ function toggleSelected(trace: Trace): void {
   else if (span?.turn) trace.fold(span.turn.turnId);
 }
 
-/** What is selected fills the view; once more, or without a selection: everything does. */
+/** Zooms to the selection; again, or without one, to everything. */
 function fit(trace: Trace): void {
   const span = trace.selected.peek();
   const bounds = trace.bounds.peek();

@@ -75,7 +75,7 @@ function Facts({ trace, entry, span }: FactsProps) {
       {took !== undefined && (
         <Fact name="Took">
           {spell(took)}
-          {span?.end === undefined && span?.state === 'open' ? ', and goes on' : ''}
+          {span?.end === undefined && span?.state === 'open' ? ', still running' : ''}
         </Fact>
       )}
       <FilterFact trace={trace} title="Type" name="type" value={entry.type} />

@@ -1,6 +1,6 @@
 import type { EventSummary } from '../../../../protocol/index.ts';
 
-/** What the page keeps of an event: enough to draw and to search it. The whole is fetched when somebody looks at it. */
+/** Part of an event that the page stores: enough to draw and to search it. The whole is fetched on demand. */
 export interface Entry {
   readonly id: number;
   /** One of `traceTypes`, or one that this page does not know yet. */
@@ -11,11 +11,11 @@ export interface Entry {
   readonly callId: string | undefined;
   readonly tool: string | undefined;
   readonly durationMs: number | undefined;
-  /** What it says, in one piece, at most `textChars` long. */
+  /** Its text, in one piece, at most `textChars` long. */
   readonly text: string;
   /** There is more than `text`. */
   readonly isShortened: boolean;
-  /** How the turn ended, what was decided: the one word that some types carry. */
+  /** End of the turn, or the decision: the one word that some types have. */
   readonly status: string | undefined;
   /** Tokens of `tokens.used`. */
   readonly tokens: number;
@@ -23,7 +23,7 @@ export interface Entry {
 
 export const textChars = 200;
 
-/** @param event as the server tells it in a list or on the stream */
+/** @param event as the server sends it in a list or on the stream */
 export function entryOf(event: EventSummary): Entry {
   const { id, type, turnId, callId, tool, durationMs, data } = event;
   const text = textOf(type, data);
@@ -42,13 +42,13 @@ export function entryOf(event: EventSummary): Entry {
   };
 }
 
-/** Whether an event tells of something that went wrong. */
+/** Whether an event reports a failure. */
 export const isFailed = ({ type, status }: Pick<Entry, 'type' | 'status'>): boolean =>
   type === 'error' || type.endsWith('.failed') || (type === 'turn.completed' && status === 'failed');
 
 type Data = Readonly<Record<string, unknown>>;
 
-/** What an event says, as one text. Of a type nobody here knows: its data as JSON. */
+/** Text of an event. Of an unknown type: its data as JSON. */
 export function textOf(type: string, data: Data): string {
   const known = texts[type];
   return known ? known(data) : Object.keys(data).length === 0 ? '' : JSON.stringify(data);

@@ -36,7 +36,7 @@ const tracks: Readonly<Record<SpanKind, readonly [first: number, title: string]>
   approval: [500, 'Waiting for a person'],
   moment: [600, 'Moments'],
 };
-/** Durations are whole milliseconds: this much of an overlap is none. */
+/** Durations are whole milliseconds: a shorter overlap is ignored. */
 const roundingMs = 1;
 
 /**

@@ -17,7 +17,7 @@ export type Term =
 
 export interface Filter {
   readonly terms: readonly Term[];
-  /** What of the text could not be understood, for people. */
+  /** Parts of the text that were not understood, for people. */
   readonly fault: string | undefined;
 }
 
@@ -25,7 +25,7 @@ const names: readonly string[] = ['type', 'tool', 'turn', 'is'];
 const states: readonly string[] = ['failed', 'running', 'waiting'];
 const units: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
 
-/** Reads what somebody typed, or what an address carries. */
+/** Parses typed text, or the text of an address. */
 export function parseFilter(text: string): Filter {
   const terms: Term[] = [];
   let fault: string | undefined;
@@ -85,7 +85,7 @@ export function toggleTerm(text: string, term: Term): string {
 export const hasTerm = (terms: readonly Term[], term: Term): boolean =>
   terms.some((each) => spellTerm(each) === spellTerm(term));
 
-/** What a filter is asked about: an event, or a bar with all of its events. */
+/** Subject of a filter: an event, or a bar with all of its events. */
 interface Subject {
   readonly types: readonly string[];
   readonly tool: string | undefined;

@@ -52,12 +52,12 @@ function PauseButton({ trace }: { readonly trace: Trace }) {
   return (
     <button type="button" aria-pressed={isPaused} onClick={() => trace.pause(!isPaused)}>
       <Glyph name={isPaused ? 'play' : 'pause'} />
-      {isPaused ? `Go on (${counted(trace.waitingCount.value, 'event')} waiting)` : 'Pause'}
+      {isPaused ? `Resume (${counted(trace.waitingCount.value, 'event')} waiting)` : 'Pause'}
     </button>
   );
 }
 
-/** Whose sub-agent this is, and which are its own. */
+/** Parent of this sub-agent, and its own sub-agents. */
 function Kin({ app, trace }: { readonly app: App; readonly trace: Trace }) {
   const children = useSignal<readonly DashboardSession[]>([]);
   const session = trace.session.value;
@@ -126,7 +126,7 @@ function Totals({ app, trace, session }: TotalsProps) {
           ? notReported
           : `${amount(session.inputTokens)} in · ${amount(session.outputTokens)} out`}
       </Total>
-      <Total name="Worked">
+      <Total name="Active time">
         {spell(Math.max(0, worked))}{' '}
         {session.approvalWaitMs > 0 && (
           <button

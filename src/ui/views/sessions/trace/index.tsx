@@ -59,7 +59,7 @@ function Missing({ sessionKey }: { readonly sessionKey: string }) {
     <Empty title="There is no trace of this session">
       <p>
         <code>{sessionKey}</code> was never recorded, or its trace has been deleted. The conversation itself may still
-        be there: traces are kept beside it.
+        be there: traces are stored separately.
       </p>
       <a class="button" href="#/sessions">
         All sessions
@@ -90,7 +90,7 @@ function Banners({ trace }: { readonly trace: Trace }) {
             The first {shown} events are shown, of {amount(trace.session.value?.eventCount ?? 0)}.
           </p>
           <button type="button" onClick={() => trace.more()}>
-            Go on from here
+            Continue from here
           </button>
           <button type="button" onClick={() => trace.toEnd()}>
             Newest events

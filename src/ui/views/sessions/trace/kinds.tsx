@@ -16,12 +16,12 @@ export function nameOf(span: Span): string {
   return span.kind === 'turn' || span.kind === 'moment' ? span.label : kindWords[span.kind];
 }
 
-/** The texture of a kind in small: the same as that of its bars, so that no colour has to be told apart. */
+/** Small texture of a kind, the same as that of its bars, so that colour alone does not distinguish kinds. */
 export function KindMark({ span }: { readonly span: Pick<Span, 'kind' | 'state'> }) {
   return <i class={`kind ${span.kind} ${span.state}`} aria-hidden="true" />;
 }
 
-/** What the textures stand for. */
+/** Legend of the textures. */
 export function Legend() {
   return (
     <p class="legend" aria-hidden="true">

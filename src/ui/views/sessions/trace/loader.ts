@@ -13,7 +13,7 @@ const maxEntries = 60_000;
 /** New events are drawn together that often: smooth to the eye, and half of the time is left for everything else. */
 const drawMs = 150;
 const sessionMs = 1_000;
-/** Kept while somebody has paused; more are fetched again when they go on. */
+/** Events stored while the view is paused; more are fetched again on resume. */
 const maxWaiting = 20_000;
 const retryMs = 2_000;
 
@@ -25,8 +25,8 @@ export type LoadState =
   | { readonly is: 'failed'; readonly message: string };
 
 /**
- * Brings the events of a session, a page after the other, and then every new one as it happens. Nothing is told twice and
- * nothing is left out: what the stream could not tell is fetched.
+ * Brings the events of a session, a page after the other, and then every new one as it happens. No event is shown twice
+ * or left out: events that the stream missed are fetched.
  */
 export function createLoader(app: App, sessionKey: string) {
   const model = signal(new TraceModel());
@@ -35,7 +35,7 @@ export function createLoader(app: App, sessionKey: string) {
   const session = signal<DashboardSession | undefined>(undefined);
   const state = signal<LoadState>({ is: 'loading' });
   const isPaused = signal(false);
-  /** New events that are not shown because somebody has paused. */
+  /** New events that are hidden because the view is paused. */
   const waitingCount = signal(0);
   /** Whether older events were let go, or never fetched; and whether newer ones wait to be fetched. */
   const omits = signal({ before: false, after: false });
@@ -71,7 +71,7 @@ export function createLoader(app: App, sessionKey: string) {
       const isFirst = version.peek() === 0;
       const limit = Math.min(left, isFirst ? firstEventsPage : maxEventsPerPage);
       const { session: told, events, next } = await page({ after: model.peek().lastId || undefined, limit });
-      // A session that nobody knows has no events.
+      // A session without a record has no events.
       const isMissing = !told && events.length === 0 && model.peek().entries.length === 0;
       batch(() => {
         if (told) session.value = told;
@@ -87,7 +87,7 @@ export function createLoader(app: App, sessionKey: string) {
     }
   }
 
-  /** One fetch at a time. A fault is told, and tried again: what is shown stays. */
+  /** One fetch at a time. A failure is shown, and the fetch retried: shown events stay. */
   async function fetching(work: () => Promise<void>): Promise<void> {
     if (isFetching) {
       hasGap = true;
@@ -130,7 +130,7 @@ export function createLoader(app: App, sessionKey: string) {
     batch(() => {
       waitingCount.value = 0;
       add(entries);
-      // What was not there a moment ago has just begun.
+      // A session that was missing a moment ago has just begun.
       if (state.peek().is === 'missing') state.value = { is: 'ready' };
     });
   }
@@ -172,7 +172,7 @@ export function createLoader(app: App, sessionKey: string) {
         else if (model.peek().entries.length > 0) state.value = { is: 'deleted' };
       },
       () => {
-        // The next event asks again, and the frame of the page tells that the server is away.
+        // The next event fetches again, and the frame of the page shows that the server is away.
       },
     );
   }
@@ -208,7 +208,7 @@ export function createLoader(app: App, sessionKey: string) {
       }
     },
 
-    /** Goes on where the page had enough. */
+    /** Resumes where the page had enough. */
     more(): void {
       omits.value = { ...omits.peek(), after: false };
       void fetching(() => fetchOn(maxEntries / 2));

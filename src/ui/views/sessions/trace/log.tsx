@@ -12,7 +12,7 @@ import { isTurn, lengthOf, type Span } from './model.ts';
 import type { Trace } from './store.ts';
 import { useTail } from './tail.tsx';
 
-/** What passes by quickly while somebody scrolls is not fetched. */
+/** Rows that pass by quickly while scrolling are not fetched. */
 const settleMs = 120;
 const guessPx = 58;
 
@@ -50,7 +50,7 @@ export function Log({ app, trace, bodies }: { readonly app: App; readonly trace:
   );
 }
 
-/** What Enter and `o` do to a row: a call opens, a turn folds. */
+/** Action of Enter and `o` on a row: opens a call, folds a turn. */
 export function toggle(trace: Trace, span: Span | undefined): void {
   if (!span) return;
   if (isTurn(span)) trace.fold(span.turnId);
@@ -101,7 +101,7 @@ function Said({ bodies, span }: { readonly bodies: Bodies; readonly span: Span }
   );
 }
 
-/** Arguments and result of a call: a line each, until somebody opens them. */
+/** Arguments and result of a call: one line each, until the user opens them. */
 function Call({ trace, bodies, span }: Omit<EntryProps, 'app'>) {
   const isOpen = trace.expanded.value.has(span.id);
   const begun = useBody(bodies, isOpen && span.id > 0 ? span.id : undefined);

@@ -1,14 +1,14 @@
 import { type Entry, isFailed } from './entry.ts';
 
-/** What a bar stands for. `moment`: something that has a time and no length. */
+/** Kind of a bar. `moment`: it has a time and no length. */
 export type SpanKind = 'turn' | 'thinking' | 'response' | 'tool' | 'approval' | 'moment';
-/** `open`: it began, and its end has not been told. */
+/** `open`: it began, and no end was received. */
 export type SpanState = 'open' | 'done' | 'failed';
 
-/** One bar: what began, went on and ended, told by one event or two. */
+/** One bar: begins and ends with one event or two. */
 export interface Span {
   readonly kind: SpanKind;
-  /** Id of the event that began it: what a link to it names. Below zero: its beginning was never told. */
+  /** Id of the event that began it, for links. Below zero: no beginning was received. */
   readonly id: number;
   /** Of the event that ended it. */
   endId: number | undefined;
@@ -20,9 +20,9 @@ export interface Span {
   start: number;
   end: number | undefined;
   state: SpanState;
-  /** What it began with (arguments, question), or the text of a segment. */
+  /** Its input (arguments, question), or the text of a segment. */
   text: string;
-  /** What came of it: a result, a decision. */
+  /** Its output: a result, a decision. */
   outcome: string;
   isShortened: boolean;
   /** Its place among the rows shown; -1: it is not shown. */
@@ -52,7 +52,7 @@ export class TraceModel {
   readonly roots: Span[] = [];
   start = Number.POSITIVE_INFINITY;
   end = Number.NEGATIVE_INFINITY;
-  /** A recorder of before did not tell segments and calls apart: bars stand for more than one. */
+  /** A recorder of an earlier version did not distinguish segments and calls: bars stand for more than one. */
   isCoarse = false;
   readonly #isCut: boolean;
   readonly #turns = new Map<string, Turn>();
@@ -140,7 +140,7 @@ export class TraceModel {
     return span;
   }
 
-  /** The turn of an event; one whose beginning was never told begins with what is known of it first. */
+  /** The turn of an event; a turn without a beginning starts with its first event. */
   #turn({ turnId = '', at, durationMs = 0, id, type, text, isShortened }: Entry): Turn {
     const known = this.#turns.get(turnId);
     if (known) return known;
@@ -164,7 +164,7 @@ export class TraceModel {
 
 const keyOf = (kind: SpanKind, { turnId, callId, tool }: Entry): string => `${kind} ${turnId} ${callId ?? tool}`;
 
-/** What a step may do to the model. */
+/** Operations of a step on the model. */
 interface Builder {
   turn(entry: Entry): Turn;
   begin(kind: 'tool' | 'approval', entry: Entry): Span;
@@ -174,7 +174,7 @@ interface Builder {
   failed(turn: Turn | undefined): void;
 }
 
-/** What each type of event adds. One that is not here is a moment of its own. */
+/** Effect of each type of event. Any other type is a moment of its own. */
 const steps: Readonly<Record<string, (builder: Builder, entry: Entry) => void>> = {
   'turn.started': (builder, entry) => builder.file(entry, builder.turn(entry)),
   'turn.completed': (builder, entry) => {
@@ -229,14 +229,14 @@ function countTool(span: Span): void {
   if (isFirst && span.turn) span.turn.tools += 1;
 }
 
-/** What a turn began and never ended was ended with it. */
+/** Bars that a turn began and did not end are ended with it. */
 function closeOpen(turn: Turn): void {
   for (const span of turn.children) if (span.end === undefined) span.end = turn.end;
 }
 
 export const isTurn = (span: Span): span is Turn => span.kind === 'turn';
 
-/** How long a bar is, or has been going on at `now`. */
+/** Length of a bar, up to `now` while it is open. */
 export function lengthOf(span: Span, now: number): number {
   return Math.max(0, (span.end ?? now) - span.start);
 }

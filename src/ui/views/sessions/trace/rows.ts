@@ -2,7 +2,7 @@ import type { Entry } from './entry.ts';
 import { type Found, matchesEntry, matchesSpan, type Term } from './filter.ts';
 import { isTurn, type Span, type TraceModel, type Turn } from './model.ts';
 
-/** What is shown of a session, and how. */
+/** Filter and folding of a session's rows. */
 export interface Showing {
   readonly terms: readonly Term[];
   readonly found: Found;

@@ -32,7 +32,7 @@ function save(parts: BlobPart[], type: string, name: string): void {
   link.href = url;
   link.download = name;
   link.click();
-  // The browser has to get hold of it before it is gone.
+  // The browser must read it before it is removed.
   setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }
 
@@ -50,7 +50,7 @@ export function saveJsonLines(app: App, { sessionKey }: Trace): void {
   told(app, work());
 }
 
-/** What Perfetto and the tools of a browser open. */
+/** The format of Perfetto and of the tools of browsers. */
 export function saveChromeTrace(app: App, trace: Trace): void {
   const { sessionKey } = trace;
   const work = async () => {

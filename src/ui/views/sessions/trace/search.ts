@@ -4,9 +4,9 @@ import type { App } from '../../../app/app.ts';
 import { maxEventsPerPage, paths } from '../paths.ts';
 import type { Filter, Found } from './filter.ts';
 
-/** While somebody is still typing. */
+/** Pause in typing before a search. */
 const pauseMs = 250;
-/** Texts whose findings are kept. */
+/** Texts whose results are cached. */
 const most = 8;
 
 /** Looks for the texts of a filter in what the page does not hold: the server searches whole events. */

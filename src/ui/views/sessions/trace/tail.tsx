@@ -7,8 +7,8 @@ import { counted } from '../words.ts';
 import type { Trace } from './store.ts';
 
 /**
- * Follows what is new while the end of the list is in sight of somebody who watches a session that runs. Otherwise a
- * button tells how much is new, and goes there.
+ * Follows new events of a running session while the end of the list is visible. Otherwise a button shows their number,
+ * and goes there.
  */
 export function useTail(trace: Trace, count: number) {
   const handle = useRef<ListHandle | null>(null);

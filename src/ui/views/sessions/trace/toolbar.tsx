@@ -14,7 +14,7 @@ const usual: readonly (readonly [label: string, term: Term])[] = [
   ['Slow', { name: 'dur', isLonger: true, ms: 2_000, value: '>2s', isExcluded: false }],
 ];
 
-/** Which way to look at the session, and at what of it. */
+/** Choice of the layout and of the filter. */
 export function Toolbar({ trace, box }: { readonly trace: Trace; readonly box: { current: HTMLInputElement | null } }) {
   const draft = useSignal('');
   const fault = useSignal<string | undefined>(undefined);
