@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { AnyStateMachine } from 'xstate';
 import { catalogue } from '../machines/index.ts';
-import { graphOf, type MachineGraph, mermaidOf, statesTableOf, tableOf } from '../src/inspect/index.ts';
+import { graphOf, type MachineGraph, matrixOf, mermaidOf, statesTableOf, tableOf } from '../src/inspect/index.ts';
 import { defaults } from '../src/protocol/index.ts';
 import { root } from './toolchain.mjs';
 
@@ -88,6 +88,15 @@ function machineDocument(name: string, machine: AnyStateMachine): string {
     ...(operation.length > 0
       ? ['## Detailed operation', '', ...operation.map((step, index) => `${index + 1}. ${step}`), '']
       : []),
+    '## Matrix',
+    '',
+    'What an event does in a state. A number is the state that follows, `=` means that the machine does something and stays,',
+    'an empty cell that it ignores the event. Several entries of one cell are tried from left to right; guards decide.',
+    '',
+    '```text',
+    matrixOf(graph).trimEnd(),
+    '```',
+    '',
     '## Chart',
     '',
     '```mermaid',

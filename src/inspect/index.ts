@@ -8,6 +8,7 @@ export { chartsFile, loadCharts } from './charts.ts';
 export { type Projection, withoutCredentials } from './facts.ts';
 export { type GraphEdge, type GraphNode, graphOf, type MachineGraph } from './graph.ts';
 export type { NumberedRecord, RecorderClock } from './journal.ts';
+export { matrixOf } from './matrix.ts';
 export { mermaidOf } from './mermaid.ts';
 export { pageRoutes } from './page.ts';
 export { projections } from './projections.ts';

@@ -59,6 +59,30 @@ for (const [name, machine] of Object.entries(catalogue)) {
   });
 }
 
+/** The matrix of a machine's document: the lines between its fences. */
+function matrixLines(document: string): string[] {
+  return (/```text\n([\s\S]*?)\n```/.exec(document)?.[1] ?? '').split('\n');
+}
+
+for (const [name, machine] of Object.entries(catalogue)) {
+  const lines = matrixLines(machineDocuments().get(`docs/machines/${name}.md`) ?? '');
+
+  t.test(`${name}: its matrix fits on a screen and has every state and event`, async (t) => {
+    const { nodes, edges } = graphOf(name, machine);
+    const text = lines.join('\n');
+    const parents = new Set(nodes.map(({ parent }) => parent));
+    const leaves = nodes.filter(({ id }) => !parents.has(id));
+    for (const [index, { id }] of leaves.entries()) {
+      t.match(lines[index + 1], new RegExp(`^ *${index + 1}  ${id.replaceAll('.', '\\.')}( |$)`), id);
+    }
+    const columns = new Set(edges.map(({ event }) => event.replace(/^(done|error|after)\(.*$/, '$1')));
+    for (const column of columns)
+      t.match(text, new RegExp(`(^|   )[A-Z] ${column.replaceAll('.', '\\.')}(   |$)`, 'm'), column);
+    t.ok(lines.length <= 40, `${lines.length} lines`);
+    for (const line of lines) t.ok(line.length <= 120, line);
+  });
+}
+
 t.test('the index leads to every machine', async (t) => {
   for (const name of Object.keys(catalogue)) t.match(machineDocuments().get('docs/machines/README.md'), `(${name}.md)`);
 });
