@@ -17,7 +17,7 @@ const SystemEvent = v.looseObject({ message: v.string() });
 
 const widest = 100;
 
-/** What the agent does, one line for each step, beside the answer: on standard error. */
+/** Prints the steps of the agent beside the answer, one line each, on standard error. */
 export function showActivity(output: Pick<Output, 'note' | 'colors'>): (event: TurnEvent) => void {
   const { dim, red, cyan } = output.colors;
   const note = (text: string) => output.note(inLine(text));

@@ -5,7 +5,7 @@ export interface OptionSpec {
   /** Without dashes, e.g. `json`, `no-start`. */
   readonly name: string;
   readonly alias?: string;
-  /** What stands for its value in the help; absent: it is a switch. */
+  /** Placeholder of its value in the help; absent: it is a switch. */
   readonly value?: string;
   /** The values there are. */
   readonly choices?: readonly string[];
@@ -17,7 +17,7 @@ export interface OptionSpec {
 export interface ArgumentSpec {
   readonly name: string;
   readonly choices?: readonly string[];
-  /** What shell completion offers. */
+  /** Words that shell completion offers. */
   readonly completes: 'directories' | 'choices' | 'nothing';
 }
 
@@ -39,7 +39,7 @@ export interface CommandSpec {
 
 export type OptionValues = Readonly<Record<string, string | boolean | undefined>>;
 
-/** What a command is given. It returns its exit code, or throws what `explain` can explain. */
+/** Input of a command, which returns its exit code, or throws what `explain` can explain. */
 export interface CommandContext {
   readonly argument: string | undefined;
   readonly options: OptionValues;

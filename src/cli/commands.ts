@@ -51,7 +51,7 @@ const automationOptions: readonly OptionSpec[] = [
   {
     name: 'thread',
     value: 'id',
-    describe: 'Run in this conversation, or own; default: always a new one',
+    describe: 'Run in this conversation, or own; default: a new one',
   },
   { name: 'model', value: 'model', describe: 'Use this model instead of the configured one' },
   { name: 'once', describe: 'Remove it once it has completed' },

@@ -1,4 +1,4 @@
-/** Completion scripts, made from the command table alone: no process is started while somebody types. */
+/** Completion scripts, made from the command table alone: completing a word starts no process. */
 import type { CommandSpec, OptionSpec } from './command.ts';
 
 export const shells = ['bash', 'zsh', 'fish'] as const;
@@ -20,7 +20,7 @@ export function completionScript(shell: Shell, commands: readonly CommandSpec[])
 interface Node {
   readonly name: string;
   readonly command: CommandSpec | undefined;
-  /** Words it goes on with. */
+  /** Words that may follow. */
   readonly next: readonly string[];
 }
 
@@ -52,7 +52,7 @@ const takesFile = ({ value }: OptionSpec): boolean => value === 'file';
 /** An option that takes a directory. */
 const takesDirectory = ({ value }: OptionSpec): boolean => value === 'dir';
 
-/** What may follow `--option` in bash, as the body of a case. */
+/** Words that may follow `--option` in bash, as the body of a case. */
 function bashValues({ options }: CommandSpec): string {
   const valued = options.filter(({ value }) => value !== undefined);
   const cases = valued.map((option) => {
@@ -80,7 +80,7 @@ ${command ? bashValues(command) : ''}      if [[ "$current" == -* ]]; then
       fi ;;`;
 }
 
-/** `'hub stop'|'server webhook'`: names that go on from a first word. */
+/** `'hub stop'|'server webhook'`: names that continue a first word. */
 const longer = (nodes: readonly Node[]): string =>
   nodes
     .filter(({ name }) => name.includes(' '))

@@ -1,4 +1,4 @@
-/** What `chat` and `exec` share: from a workspace to a thread on its agent server, and from a prompt to its answer. */
+/** Shared by `chat` and `exec`: from a workspace to a thread on its agent server, and from a prompt to its answer. */
 import { AppServerClient, type RunningTurn, startThread, startTurn, type TurnEvent } from '../client/index.ts';
 import { type Approver, askAt, declineUnattended } from './approvals.ts';
 import type { CommandContext } from './command.ts';

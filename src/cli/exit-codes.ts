@@ -1,4 +1,4 @@
-/** What this process tells its caller. The one table: `--help` and `docs/cli.md` repeat it. */
+/** Exit codes of this process. `--help` and `docs/cli.md` repeat this table. */
 export const exitCodes = {
   ok: { code: 0, meaning: 'Done. Also: following was ended with Ctrl-C.' },
   failure: { code: 1, meaning: 'Something else went wrong.' },

@@ -4,7 +4,7 @@ import { type Discovery, discoverHub, type NoHubReason } from '../client/index.t
 import { defaults } from '../protocol/index.ts';
 import { lockHolder, probeLock } from '../supervise/index.ts';
 
-/** Reasons that a living Hub removes by itself: it starts, or publishes its address again. */
+/** Reasons that a running Hub removes by itself: it starts, or publishes its address again. */
 const passing: readonly NoHubReason[] = ['noLockFile', 'invalidLockFile', 'notLoopback', 'processGone'];
 
 const pollMs = 100;

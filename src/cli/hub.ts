@@ -1,4 +1,4 @@
-/** What the commands that need a Hub share. */
+/** Shared by the commands that need a Hub. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Connection, connectHub, HubRequestError, type RecordAnswer } from '../client/index.ts';
 import { version } from '../protocol/index.ts';

@@ -6,20 +6,20 @@ import { type ExitName, exitCodes } from './exit-codes.ts';
 import { parse } from './parse.ts';
 import { type Interruption, runCommandLine } from './run.ts';
 
-/** Whether this command line runs a server, which goes on when nobody listens to what it prints. */
+/** Whether this command line runs a server, which continues without a reader of its output. */
 function runsServer(argv: readonly string[]): boolean {
   try {
     const parsed = parse(argv);
     return parsed.kind === 'run' && parsed.command.servesForeground === true;
   } catch {
-    // A command line that is not understood is explained by whoever runs it.
+    // `run` reports a command line that cannot be parsed.
     return false;
   }
 }
 
 /**
- * The reader of a pipe has had enough (`oratorio list | head -1`): that is no failure, and nobody is there to tell. Any
- * other reason, such as a full disk, means that the caller does not have the result.
+ * Ends without a failure when the reader of a pipe has closed it (`oratorio list | head -1`). Any other reason, such as a
+ * full disk, means that the caller does not have the result.
  */
 function endUnwritten(error: NodeJS.ErrnoException): void {
   if (isServer) return;
@@ -28,10 +28,10 @@ function endUnwritten(error: NodeJS.ErrnoException): void {
   process.exit(exitCodes.failure.code);
 }
 
-/** A server that has ended does not wait longer than this for somebody who does not read what it said. */
+/** Longest wait of an ended server for a reader of its output. */
 const flushDeadlineMs = 1_000;
 
-/** Nobody presses twice within this time: it is one Ctrl-C, sent by the terminal and passed on by the launcher. */
+/** Two signals within this time are one Ctrl-C, sent by the terminal and forwarded by the launcher. */
 const oneKeystrokeMs = 200;
 
 /** The first Ctrl-C (or SIGTERM) asks the command to end, the second ends the process. */
@@ -57,11 +57,11 @@ const argv = process.argv.slice(2);
 const isServer = runsServer(argv);
 const { stdout, stderr, env } = process;
 stdout.on('error', endUnwritten);
-// Whoever does not look at standard error misses nothing but explanations.
+// Without a reader of standard error only explanations are lost.
 stderr.on('error', () => undefined);
 const exitCode = await runCommandLine(argv, { stdout, stderr, env, cwd: process.cwd(), interruption });
 if (isServer) setTimeout(() => process.exit(exitCode), flushDeadlineMs).unref();
-// What is written is flushed first; a keep-alive connection that is still open must not hold the process.
+// The output is flushed first; an open keep-alive connection must not hold the process.
 stdout.write('', (error) => {
   if (error) endUnwritten(error);
   process.exit(exitCode);

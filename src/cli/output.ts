@@ -40,7 +40,7 @@ const wantsColour = (stream: OutputStream, env: OutputOptions['env']): boolean =
  */
 export class Output {
   readonly json: boolean;
-  /** A person looks at standard output. */
+  /** Whether standard output is a terminal. */
   readonly isTTY: boolean;
   /** Marks that the methods of this object turn into colours. */
   readonly colors: Palette;
@@ -77,7 +77,7 @@ export class Output {
     this.#print(`${this.#json(value, this.isTTY ? 2 : undefined)}\n`);
   }
 
-  /** One JSON document per line, whoever reads. */
+  /** Prints one JSON document per line, on a terminal too. */
   jsonLine(value: unknown): void {
     this.#print(`${this.#json(value)}\n`);
   }
@@ -106,7 +106,7 @@ export class Output {
     if (hint !== null) this.#aside(`  ${hint}\n`);
   }
 
-  /** Shows that something is going on: a spinner on a terminal, nothing elsewhere. */
+  /** Shows that work is under way: a spinner on a terminal, nothing elsewhere. */
   progress(text: string): Progress {
     const { stderr, env } = this.#options;
     if (stderr.isTTY !== true || env['TERM'] === 'dumb') return { text: () => undefined, stop: () => undefined };

@@ -24,7 +24,7 @@ function addressOf({ address, token, at }: PageAddress): string {
   return at === undefined ? address : `${address}#${at}`;
 }
 
-/** The address of a page as it is printed: whoever sits at a terminal gets one that opens. */
+/** Address of a page for printing: with its token on a terminal only. */
 export const pageFor = (
   { output }: Pick<CommandContext, 'output'>,
   address: string,
@@ -32,8 +32,8 @@ export const pageFor = (
 ): string => addressOf({ address, token: output.isTTY ? token : undefined });
 
 /**
- * Tells where a page is, and opens it when that is asked for or somebody sits at a terminal. The token is shown to a person at
- * a terminal and to who asks for it (`--print-url`); a log or a pipe gets the bare address.
+ * Prints the address of a page, and opens it with `--open` or at a terminal. The token is printed at a terminal and with
+ * `--print-url` only; a log or a pipe gets the bare address.
  *
  * @param opensByItself on a terminal without being asked
  */

@@ -3,7 +3,7 @@ import type { CommandSpec, OptionSpec, OptionValues } from './command.ts';
 import { commands } from './commands.ts';
 import { usageError } from './errors.ts';
 
-/** What a command line asks for. */
+/** Parsed command line. */
 export type Parsed =
   | {
       readonly kind: 'run';
@@ -165,7 +165,7 @@ function unknownCommand(argv: readonly string[]) {
   return usageError(`There is no command ${first}.${suggestion(first)}`);
 }
 
-/** The command somebody probably meant: at most two letters off. */
+/** The most similar command: at most two letters differ. */
 function suggestion(word: string): string {
   const [closest] = commands
     .map(({ name }) => ({ name, distance: distance(word, name) }))

@@ -13,7 +13,7 @@ function deadlineOf(env: CommandContext['env']): number | undefined {
   throw usageError(`${variable} must be a whole number of milliseconds, not ${text}.`);
 }
 
-/** Tells a person when the agent server does not answer, and lets Ctrl-C end the wait for it. */
+/** Reports an agent server that does not answer, and lets Ctrl-C end the wait for it. */
 export class Patience {
   readonly options: SilenceOptions;
   #isSilent = false;

@@ -24,7 +24,7 @@ const startsPrograms = /^(Hooks|Agent)\b/;
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** What an MCP server runs or where it connects, never shortened: the end of a command can be what matters. */
+/** Command or address of an MCP server, never shortened: the end of a command can be what matters. */
 function serverLines(path: string, server: unknown): string[] {
   if (!isObject(server)) return [line(path, masked(path, server))];
   const { command, args, ...rest } = server;

@@ -6,10 +6,10 @@ import { type ExitName, exitCodes } from './exit-codes.ts';
 import { Output } from './output.ts';
 import { type Parsed, parse } from './parse.ts';
 
-/** How the user's wish to end a command reaches it. */
+/** Ways in which the user's request to end a command reaches it. */
 export interface Interruption {
   readonly signal: AbortSignal;
-  /** What the exit code says after it. */
+  /** Meaning of the exit code after it. */
   readonly exit: () => ExitName;
 }
 

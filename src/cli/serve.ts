@@ -1,4 +1,4 @@
-/** What the commands that serve in the foreground share. */
+/** Shared by the commands that serve in the foreground. */
 import { runAppServer, exitCodes as startupCodes } from '../appserver/index.ts';
 import { visible } from '../lib/index.ts';
 import type { CommandContext } from './command.ts';
@@ -8,7 +8,7 @@ import { type ExitName, exitCodes } from './exit-codes.ts';
 type RunOptions = Parameters<typeof runAppServer>[0];
 export type Serving = Parameters<NonNullable<RunOptions['onServing']>>[0];
 
-/** Serves until it is told to stop. @throws CliError when it cannot */
+/** Serves until it is stopped. @throws CliError when it cannot */
 export async function serve(options: RunOptions): Promise<number> {
   const { exitCode, problem } = await runAppServer(options);
   if (problem === undefined) return exitCodes.ok.code;
@@ -70,7 +70,7 @@ function toolsLabel({ names, isAll, mcpServers }: Offered, dim: (text: string) =
   return `${names.length} ${dim(`(${which}${later})`)}`;
 }
 
-/** Tells a person that a service listens on another port than configured. */
+/** Reports that a service listens on another port than configured. */
 export function sayMoved(output: CommandContext['output'], { moved }: Pick<Serving, 'moved'>): void {
   for (const { service, wanted, bound } of moved) {
     output.warn(`Port ${wanted.port} was not free: the ${service} listens on ${bound.port} instead.`);

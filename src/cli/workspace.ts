@@ -9,7 +9,7 @@ export const workspacePath = ({ cwd }: Pick<CommandContext, 'cwd'>, named: strin
   typeof named === 'string' ? resolve(cwd, named) : cwd;
 
 /**
- * Whether `path` is a workspace of this user. A missing directory and one without `.oratorio` are none.
+ * Whether `path` is a workspace of this user. A missing directory and one without `.oratorio` are not.
  *
  * @throws CliError workspaceNotFound, for a workspace of another user, or one that is a symlink
  */

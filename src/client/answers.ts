@@ -1,6 +1,6 @@
 /**
  * The Hub's answers as a client reads them: what the specification promises must be there, everything else may be missing,
- * unknown fields are kept, and words of open lists (states, services) may be new ones (specification §9).
+ * unknown fields stay, and words of open lists (states, services) may be new ones (specification §9).
  */
 import * as v from 'valibot';
 import { type AppServerState, HubLock, type ServiceStatus } from '../protocol/index.ts';

@@ -128,13 +128,13 @@ export class AppServerClient {
     return queue.read(off);
   }
 
-  /** Ends the connection; requests in flight reject. A turn that runs goes on in the server. */
+  /** Ends the connection; requests in flight reject. A running turn continues in the server. */
   close(): void {
     this.#wire.close();
   }
 }
 
-/** What arrives between two reads of an iterator waits here. */
+/** Notifications that arrive between two reads of an iterator. */
 export class Queue<T> {
   #items: T[] = [];
   #ended: Error | null | undefined;
@@ -146,7 +146,7 @@ export class Queue<T> {
     this.#wake?.();
   }
 
-  /** What is queued is still read; then iteration ends, or throws `error`. */
+  /** Queued notifications are still read; then iteration ends, or throws `error`. */
   end(error: Error | null): void {
     this.#ended ??= error;
     this.#wake?.();

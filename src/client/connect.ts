@@ -7,7 +7,7 @@ import { HubUnavailableError } from './errors.ts';
 import { HubClient } from './hub-client.ts';
 import { type Command, hubLogFile, type StartedHub, startHub } from './start-hub.ts';
 
-/** What happens while a Hub is looked for. */
+/** Progress of the search for a Hub. */
 export type ConnectProgress =
   | { readonly kind: 'found'; readonly apiBaseUrl: string; readonly pid: number; readonly started: boolean }
   | { readonly kind: 'starting'; readonly why: string };

@@ -1,4 +1,4 @@
-/** Finding the Hub of a user home. Reads a file and looks at a process: Node only, unlike the rest of this room. */
+/** Finds the Hub of a user home. Reads a file and checks a process: Node only, unlike the rest of this room. */
 
 import { join } from 'node:path';
 import { messageOf } from '../lib/index.ts';

@@ -7,7 +7,7 @@ import { type SseMessage, SseParser } from './sse-parser.ts';
 export interface StreamOptions {
   readonly path: string;
   readonly signal?: AbortSignal | undefined;
-  /** Go on after this event. Absent: from now on. */
+  /** Resume after this event. Absent: from now on. */
   readonly lastEventId?: string | undefined;
   /** Called each time the stream is open: from then on nothing is missed. */
   readonly onOpen?: (() => void) | undefined;
@@ -89,7 +89,7 @@ async function* readOnce(
 
 /**
  * Reads an event stream for as long as the caller wants: when the connection breaks it is made again after a pause (the
- * server's `retry`, doubled with every failure up to 30 s, with jitter) and goes on after the last id that was read.
+ * server's `retry`, doubled with every failure up to 30 s, with jitter) and resumes after the last id that was read.
  * Ends when `signal` aborts, when the caller stops iterating, or when the stream ends after `isLast` was true.
  *
  * @throws HubUnavailableError when the first connection fails; HubRequestError when the Hub refuses the stream

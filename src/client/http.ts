@@ -60,8 +60,8 @@ function send(address: HubAddress, request: HubRequest): Promise<Response> {
 /**
  * Sends one request and returns its successful answer.
  *
- * @throws HubRequestError with the Hub's error object, HubUnavailableError when nobody answers, HubInvalidResponseError
- *   when somebody else does, and the reason of `request.signal` when it aborts
+ * @throws HubRequestError with the Hub's error object, HubUnavailableError without an answer, HubInvalidResponseError
+ *   for the answer of another program, and the reason of `request.signal` when it aborts
  */
 export async function callHub(address: HubAddress, request: HubRequest): Promise<Response> {
   if (!isLoopbackHttp(address.apiBaseUrl)) {

@@ -19,7 +19,7 @@ import { callHub, callHubJson, type HubAddress, type HubRequest, isLoopbackHttp 
 import { proveServer } from './proof.ts';
 
 export interface HubClientOptions {
-  /** Finds the Hub again after it was restarted elsewhere; streams go on there. */
+  /** Finds the Hub again after it was restarted elsewhere; streams continue there. */
   readonly relocate?: (signal: AbortSignal) => Promise<HubAddress | null>;
   /** Has the Hub at an address prove itself before it gets the token; default: by its MAC alone. Rejects when it does not. */
   readonly prove?: (address: HubAddress, signal?: AbortSignal) => Promise<void>;
@@ -34,7 +34,7 @@ export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** One event of the Hub with the id to resume after. Kinds are open: `isHubEvent` tells the known ones. */
+/** One event of the Hub with the id to resume after. Kinds are open: `isHubEvent` recognises the known ones. */
 export interface ReceivedEvent {
   readonly id: string;
   readonly kind: string;
@@ -144,7 +144,7 @@ export class HubClient {
     }
   }
 
-  /** Every actor of the Hub and every transition it takes, live. After a reconnection all actors are told anew. */
+  /** Every actor of the Hub and every transition it takes, live. After a reconnection all actors are sent again. */
   async *inspect(
     options: Pick<StreamOptions, 'signal' | 'onOpen'> = {},
   ): AsyncGenerator<InspectionRecord, void, undefined> {

@@ -1,6 +1,6 @@
 import { defaults } from '../protocol/index.ts';
 
-/** What becomes of an agent server that does not answer, e.g. because its process is stopped. */
+/** Detects an agent server that does not answer, e.g. because its process is stopped. */
 export interface SilenceOptions {
   /** Silence after which the server is asked for a sign of life and `onSilence` is called. Milliseconds. */
   readonly noticeMs?: number | undefined;

@@ -60,7 +60,7 @@ export async function startHub(home: string, command: Command = hubCommand()): P
     const why = messageOf(error);
     throw new HubUnavailableError(`The Hub cannot be started: ${why}`, { cause: error });
   }
-  // A child that could be spawned reports no further error that anybody could act on.
+  // A child that could be spawned reports no further error that a caller could handle.
   child.on('error', () => undefined);
   return {
     pid: child.pid ?? 0,

@@ -16,10 +16,10 @@ const About = v.looseObject({
 });
 type About = v.InferOutput<typeof About>;
 
-/** How a turn ended; `tokenUsage` and the rest are the agent server's. */
+/** End of a turn; `tokenUsage` and the rest are the agent server's. */
 export type FinishedTurn = Readonly<Record<string, unknown>> & { readonly id: string };
 
-/** What a turn brings, in order. The last one is `completed` or `cancelled`. */
+/** Events of a turn, in order. The last one is `completed` or `cancelled`. */
 export type TurnEvent =
   | { readonly type: 'message' | 'reasoning'; readonly itemId: string; readonly text: string }
   /** Anything else of this turn: items, tools, usage. */
@@ -35,7 +35,7 @@ export interface RunningTurn extends AsyncIterable<TurnEvent> {
 
 export interface StartThreadOptions extends RequestOptions {
   readonly workspacePath: string;
-  /** Who talks, in the words of the protocol; default `cli`. */
+  /** Name of the client in the protocol; default `cli`. */
   readonly channelName?: string;
   readonly userId?: string;
   readonly displayName?: string;

@@ -11,7 +11,7 @@ import { Config } from './schema.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Whose configuration, and what its variables are read from. */
+/** Workspace and home of a configuration, and the environment of its variables. */
 export interface ConfigPlace {
   /** The user's home of Oratorio, see `homeDirectory`. */
   readonly home: string;
@@ -37,7 +37,7 @@ export class ConfigChangeError extends Error {
   }
 }
 
-/** A file as it is; undefined when there is none. */
+/** Content of a file; undefined for a missing one. */
 export interface ConfigSource {
   readonly file: string;
   readonly text: string | undefined;
@@ -55,7 +55,7 @@ export function workspaceSource(workspace: string): ConfigSource {
   return { file: workspaceConfigFile(workspace), text, revision };
 }
 
-/** What a change comes to. Nothing is written yet. */
+/** Result of a change. Nothing is written yet. */
 export interface PlannedChange {
   /** The new text of the workspace's file: everything that was not changed is as it was. */
   readonly text: string;

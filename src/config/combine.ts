@@ -1,6 +1,6 @@
 import { isLoopback } from './schema.ts';
 
-/** What a combination decides from. Values are expanded and not validated yet. */
+/** Input of a combination. Values are expanded and not validated yet. */
 export interface CombineInput {
   /** The user's value; undefined: the default holds. */
   readonly user: unknown;
@@ -22,7 +22,7 @@ export interface CombineInput {
  */
 export interface Combine {
   (input: CombineInput): unknown;
-  /** What it does, in words for the documentation. */
+  /** Effect, in words for the documentation. */
   readonly words: string;
 }
 
@@ -69,7 +69,7 @@ export const union = named('both lists together', ({ user, workspace }) =>
 
 const lower = (value: unknown): unknown => (typeof value === 'string' ? value.toLowerCase() : value);
 
-/** What both lists have, in the user's spelling: that is what the user has allowed. */
+/** Intersection of both lists, in the user's spelling: entries that the user has allowed. */
 function common(user: readonly unknown[], workspace: readonly unknown[]): readonly unknown[] {
   if (workspace.some((each) => typeof each !== 'string')) return workspace;
   const wanted = new Set(workspace.map(lower));

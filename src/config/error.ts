@@ -1,11 +1,11 @@
-/** What is wrong with a configuration, precisely enough to correct it. */
+/** Problem of a configuration, precise enough to correct it. */
 export interface ConfigProblem {
   readonly file: string;
   /** Dotted path of the key, in the spelling of the documentation; empty for the file as a whole. */
   readonly keyPath: string;
-  /** What would have been right, in words. */
+  /** Expected value, in words. */
   readonly expected: string;
-  /** What was found, in words; never the value of a secret. */
+  /** Actual value, in words; never the value of a secret. */
   readonly received: string;
 }
 

@@ -54,7 +54,7 @@ export function initWorkspace(
   return { workspacePath, configFile, created };
 }
 
-/** What this user makes is trusted; an `.oratorio` that was there may come from a stranger. */
+/** A new `.oratorio` of this user is trusted; an existing one may come from a repository. */
 function trustNew(place: TrustPlace): void {
   try {
     trustWorkspace(place);
@@ -64,7 +64,7 @@ function trustNew(place: TrustPlace): void {
   }
 }
 
-/** Undefined for what does not exist, or cannot be looked at. */
+/** Undefined for a missing or unreadable path. */
 function isDirectory(path: string): boolean | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false })?.isDirectory();

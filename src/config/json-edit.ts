@@ -10,7 +10,7 @@ const space = /[ \t\r\n]*/y;
 const text = /"(?:[^"\\]|\\.)*"/y;
 const word = /[^\s,\]}]+/y;
 
-/** Where a match of a sticky pattern at `at` ends; `at` itself when there is none. */
+/** End of the match of a sticky pattern at `at`; `at` itself without a match. */
 function endOf(pattern: RegExp, source: string, at: number): number {
   pattern.lastIndex = at;
   return pattern.test(source) ? pattern.lastIndex : at;

@@ -29,7 +29,7 @@ export const needsRestart = (keyPath: string): boolean => !liveKeyPaths.has(keyP
 
 /**
  * The same for a form: every setting has a `title`, `x-restart` when it needs a restart, `writeOnly` when its value is a
- * secret that nobody is shown, `readOnly` (and why: `x-read-only`) when it is changed elsewhere.
+ * secret, which is never shown, `readOnly` (and why: `x-read-only`) when it is changed elsewhere.
  */
 export async function settingsJsonSchema(): Promise<JsonObject> {
   return annotated(await configJsonSchema(), '');

@@ -7,7 +7,7 @@ import { reservedNames } from './settings-table.ts';
 export interface Layer {
   readonly file: string;
   readonly settings: JsonObject;
-  /** Set for the file of a workspace, which may come from a stranger. */
+  /** Set for the file of a workspace, which may come from a repository. */
   readonly workspace?: WorkspaceOrigin | undefined;
 }
 
@@ -99,7 +99,7 @@ export function fileOf(layers: readonly Layer[], path: readonly (string | number
   return owner?.file ?? 'the configuration';
 }
 
-/** Lists are replaced as a whole, so a path that leads into one belongs to whoever has the list. */
+/** Lists are replaced as a whole, so a path that leads into one belongs to the layer with the list. */
 function has(value: unknown, path: readonly (string | number)[]): boolean {
   const [key, ...rest] = path;
   if (key === undefined || Array.isArray(value)) return true;

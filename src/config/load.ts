@@ -54,7 +54,7 @@ export function loadConfig({ home, workspace, env }: LoadOptions): LoadedConfig 
   return settings === undefined ? { ...loaded, files: user.map(({ file }) => file) } : loaded;
 }
 
-/** What the user's file says; nothing when there is none. @throws ConfigError */
+/** Reads the user's file; empty for a missing one. @throws ConfigError */
 export function userLayers(home: string): Layer[] {
   const settings = readUserSettings(home);
   return settings === undefined ? [] : [{ file: userConfigFile(home), settings }];
@@ -107,7 +107,7 @@ export function configIssues(layers: readonly Layer[], env: Environment): { path
 }
 
 interface MergedLayers {
-  /** What of each file applies, unexpanded, with the file's name for messages. */
+  /** Applicable settings of each file, unexpanded, with the file's name for messages. */
   readonly attributed: readonly Layer[];
   readonly merged: JsonObject;
   readonly expanded: JsonObject;

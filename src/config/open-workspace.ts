@@ -154,7 +154,7 @@ function lstatOf(path: string): Stats | undefined {
   }
 }
 
-/** What Oratorio saves in a user's home makes no workspace of the directory around it. */
+/** Files of Oratorio in a user's home do not make the directory around it a workspace. */
 function isHome(stats: Stats, home: string): boolean {
   const found = statSync(home, { throwIfNoEntry: false });
   return found !== undefined && found.ino === stats.ino && found.dev === stats.dev;

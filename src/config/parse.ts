@@ -39,7 +39,7 @@ export function kindOf(value: unknown): string {
 }
 
 /**
- * Where strict JSON ends: the parser's own message tells it in some cases only, and quotes the text. A pushdown automaton
+ * Finds the first place that is not strict JSON: the parser's own message names it in some cases only, and quotes the text. A pushdown automaton
  * over tokens; called for text that `JSON.parse` has refused.
  */
 export function firstProblem(text: string): { offset: number; line: number; column: number } {

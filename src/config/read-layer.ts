@@ -6,10 +6,10 @@ import { userConfigFile, workspaceConfigFile } from './home.ts';
 import { type JsonObject, parseConfig } from './parse.ts';
 
 /**
- * Reads a workspace's configuration file, which may come from a stranger: a regular file of this user, at most 1 MiB, not
+ * Reads a workspace's configuration file, which may come from a repository: a regular file of this user, at most 1 MiB, not
  * through a symlink. Never blocks.
  *
- * @returns undefined when there is none
+ * @returns undefined for a missing file
  * @throws ConfigError
  */
 export function readWorkspaceText(workspace: string): string | undefined {
@@ -20,7 +20,7 @@ export function readWorkspaceText(workspace: string): string | undefined {
   return read(file, false);
 }
 
-/** Undefined for what is missing or cannot be looked at: reading it names the fault. */
+/** Undefined for a missing or unreadable file: reading it names the fault. */
 export function lstatOf(path: string): Stats | undefined {
   try {
     return lstatSync(path, { throwIfNoEntry: false });
@@ -29,7 +29,7 @@ export function lstatOf(path: string): Stats | undefined {
   }
 }
 
-/** Reads and parses the user's own configuration file. @returns undefined when there is none. @throws ConfigError */
+/** Reads and parses the user's own configuration file. @returns undefined for a missing file. @throws ConfigError */
 export function readUserSettings(home: string): JsonObject | undefined {
   const file = userConfigFile(home);
   const text = read(file, true);

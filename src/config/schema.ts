@@ -75,7 +75,7 @@ const Api = v.object({
   ),
   ApprovalMode: v.pipe(
     v.optional(v.picklist(['policy', 'interactive'], '"policy" or "interactive"'), 'policy'),
-    v.description('policy: AutoApprove decides. interactive: somebody answers at /v1/approvals.'),
+    v.description('policy: AutoApprove decides. interactive: a client decides at /v1/approvals.'),
   ),
   ApprovalTimeoutSeconds: whole(120, 1, 86_400, 'How long an interactive approval waits before it declines itself.'),
   OnDisconnect: v.pipe(
@@ -98,7 +98,7 @@ const DashBoard = v.pipe(
     Auth: v.pipe(
       v.optional(v.picklist(['token', 'none'], '"token" or "none"'), 'token'),
       v.description(
-        'token: whoever asks needs the token of this user, or a log-in. none: nobody is asked, on loopback only.',
+        'token: requests need the token of this user, or a log-in. none: requests need nothing, on loopback only.',
       ),
     ),
     Username: text('', 'Name to log in with, for hosts that are shared; needs Password.'),
@@ -232,7 +232,7 @@ const Permissions = v.object({
   ApprovalTimeoutSeconds: whole(300, 1, 86_400, 'How long an approval waits before it declines itself.'),
   BlockedPaths: v.pipe(
     v.optional(v.array(v.pipe(v.string(), v.nonEmpty()), 'a list of paths'), []),
-    v.description('Never read nor written by tools, whoever approves. Relative to the workspace, or absolute.'),
+    v.description('Never read nor written by tools, with or without approval. Relative to the workspace, or absolute.'),
   ),
   WorktreeRoot: text(
     '',

@@ -12,15 +12,15 @@ import {
 } from './combine.ts';
 import { isJsonObject, type JsonObject } from './parse.ts';
 
-/** Who may give a setting its value. */
+/** Layers that may set a setting. */
 export interface SettingRule {
   /** Dotted path in the spelling of the documentation; a section stands for everything in it. */
   readonly path: string;
   /** Ignored in a workspace's file until the user trusts the workspace (design §9). */
   readonly isSensitive?: true;
-  /** What the setting can do, for the documentation. */
+  /** Effect of the setting, for the documentation. */
   readonly why: string;
-  /** What holds when user and trusted workspace both may have a say; absent: the workspace's value. */
+  /** Rule when user and trusted workspace both set it; absent: the workspace's value. */
   readonly combine?: Combine;
 }
 

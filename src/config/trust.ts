@@ -94,7 +94,7 @@ function readSettings(workspace: string): JsonObject {
   return settings === undefined ? {} : canonical({ file, settings }, () => undefined).settings;
 }
 
-/** What a workspace asks for: its sensitive settings by path, as they are written. @throws ConfigError, TrustError */
+/** Sensitive settings that a workspace requests, by path, as they are written. @throws ConfigError, TrustError */
 export function requestedSettings(workspace: string): ReadonlyMap<string, unknown> {
   requireOwn(workspace);
   return sensitiveSettings(readSettings(workspace));
@@ -114,7 +114,9 @@ export function trustWorkspace({ home, workspace }: TrustPlace, agreed?: Readonl
     agreed !== undefined &&
     canonicalJson(Object.fromEntries(agreed)) !== canonicalJson(Object.fromEntries(sensitiveSettings(settings)))
   ) {
-    throw new TrustError(`${workspaceConfigFile(path)} changed while the question was open: look at it again.`);
+    throw new TrustError(
+      `${workspaceConfigFile(path)} changed while the question was open: read it, then run the command again.`,
+    );
   }
   recordTrust(home, path, owner, hash);
 }
@@ -191,7 +193,7 @@ function realPath(path: string): string {
   }
 }
 
-/** Uid of a workspace's `.oratorio`; null on systems without uids, undefined when there is none. */
+/** Uid of a workspace's `.oratorio`; null on systems without uids, undefined for a missing directory. */
 function ownerOf(path: string): number | null | undefined {
   const stats = lstatOf(join(path, directoryName));
   if (stats === undefined) return undefined;

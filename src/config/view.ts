@@ -6,13 +6,13 @@ import { resolveConfig, userLayers, workspaceLayer } from './load.ts';
 import { isJsonObject, type JsonObject, parseConfig } from './parse.ts';
 import { secretKeyPaths } from './schema.ts';
 
-/** A configuration to be looked at: no secret is in it, only whether there is one. */
+/** A configuration for display: of a secret it holds only whether it is set. */
 export interface ShownConfig {
   /** Of the workspace's own file, see `ConfigSource`. */
   readonly revision: string;
   /** Of the workspace's own file. */
   readonly path: string;
-  /** What holds: both files and the defaults. Empty when they do not make a valid configuration. */
+  /** Effective settings: both files and the defaults. Empty when they do not make a valid configuration. */
   readonly effective: JsonObject;
   readonly workspace: JsonObject;
   readonly user: JsonObject;
@@ -21,7 +21,7 @@ export interface ShownConfig {
   readonly problem: string | undefined;
 }
 
-/** What the files of a workspace say now, which need not be what a server was started with. */
+/** Present content of the files of a workspace, which may differ from what a server was started with. */
 export function showConfig(place: ConfigPlace): ShownConfig {
   const file = workspaceConfigFile(place.workspace);
   const source = attempt(() => workspaceSource(place.workspace));
@@ -60,7 +60,7 @@ function settingsOf(layers: readonly Layer[] | undefined): JsonObject {
 
 /** Tables whose values are secret, whatever they are called. */
 const secretTables: ReadonlySet<string> = new Set(['Telemetry.Headers']);
-/** What of an MCP server may be shown: arguments, variables and headers hold keys. */
+/** Fields of an MCP server that may be shown: arguments, variables and headers hold keys. */
 const shownOfServer: ReadonlySet<string> = new Set([
   'transport',
   'command',

@@ -10,7 +10,7 @@ function unauthorized(challenge: string): HttpError {
   ]);
 }
 
-/** Equal or not, in a time that tells nothing about where they differ nor how long the expected one is. */
+/** Compares in a time that reveals neither the place of a difference nor the length of the expected text. */
 export function sameSecret(given: string, expected: string): boolean {
   return timingSafeEqual(digest(given), digest(expected));
 }

@@ -6,7 +6,7 @@ const decoder = new TextDecoder('utf-8', { fatal: true });
 const nothing = new Uint8Array(0);
 const ignore = () => {};
 
-/** The body of one request while it arrives: cumulative limit, pace, one promise for whoever wants it. */
+/** The body of one request while it arrives: cumulative limit, pace, one promise for its reader. */
 export class Body {
   readonly #limit: number;
   #chunks: Uint8Array[] = [];
@@ -30,7 +30,7 @@ export class Body {
     return this.#length === 0;
   }
 
-  /** Keeps `chunk` (the caller gives it away). False when the body has become too long: nothing is kept then. */
+  /** Appends `chunk` (the caller gives it away). False when the body has become too long: it then stores nothing. */
   push(chunk: Uint8Array): boolean {
     this.#length += chunk.byteLength;
     this.windowBytes += chunk.byteLength;
@@ -86,13 +86,13 @@ function parseText(text: string): unknown {
   return JSON.parse(text, (key, inner) => (key === '__proto__' ? undefined : inner));
 }
 
-/** What was expected, never what was received: bodies carry keys and tokens. */
+/** Expected shape, never the received value: bodies contain keys and tokens. */
 function withoutReceived(message: string): string {
   return message.replace(/ but received .*$/s, '');
 }
 
 /**
- * A body as the value `schema` describes. UTF-8 is required (RFC 8259, section 8.1), the content type is not looked at.
+ * A body as the value `schema` describes. UTF-8 is required (RFC 8259, section 8.1), the content type is ignored.
  * Throws HttpError 400 `invalidRequest`; `details.issues` lists path and expectation.
  */
 export function parseJson<T>(body: Uint8Array, schema: Schema<T>): T {

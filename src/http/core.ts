@@ -12,8 +12,8 @@ import type { Method, Reply, RequestContext, ServerOptions } from './types.ts';
 const isReading = (method: Method) => method === 'GET';
 
 /**
- * What both adapters do with a request, in the order of the contract: framing, Host, route and method, auth, origin, length,
- * handler. Also keeps what is pending, so that deadlines, slow bodies and a graceful close need no timer per request.
+ * Processes a request for both adapters, in the order of the contract: framing, Host, route and method, auth, origin, length,
+ * handler. Also tracks pending requests, so that deadlines, slow bodies and a graceful close need no timer per request.
  */
 export class Core {
   readonly options: ServerOptions;
@@ -177,7 +177,7 @@ export class Core {
     try {
       this.options.onBug(error, errorId);
     } catch {
-      // A reporter that throws must not take the server with it, and there is nobody left to tell.
+      // A reporter that throws must not end the server, and no further reporter exists.
     }
     return new HttpError(500, 'internalError', `Internal error ${errorId}.`, { errorId });
   }
@@ -228,7 +228,7 @@ export class Core {
   /** Ends what can be ended in peace: resolves when all of it has ended, or after `graceMs`. */
   async drain(graceMs: number): Promise<void> {
     this.draining = true;
-    // What was appended in this very turn still has to reach its readers before they are ended.
+    // Data appended in this very turn still has to reach its readers before they are ended.
     await new Promise((resolve) => setImmediate(resolve));
     const idle = new Promise<void>((resolve) => {
       this.#whenIdle = resolve;

@@ -49,7 +49,7 @@ export abstract class Exchange implements RequestContext<never> {
   abstract header(name: string): string | undefined;
   abstract get query(): URLSearchParams;
   abstract get remoteAddress(): string;
-  /** Overridden where the adapter can tell. */
+  /** Overridden where the adapter knows. */
   get peerUid(): number | undefined {
     return undefined;
   }
@@ -94,7 +94,7 @@ export abstract class Exchange implements RequestContext<never> {
     return this.body;
   }
 
-  /** What the adapter calls with each piece of the body, which it has copied. */
+  /** Receives each piece of the body, which the adapter has copied. */
   protected receiveChunk(chunk: Uint8Array, last: boolean): void {
     const { body } = this;
     if (body === undefined || body.failed) return;
@@ -116,7 +116,7 @@ export abstract class Exchange implements RequestContext<never> {
     this.#account = undefined;
   }
 
-  /** Gives the answer, unless there is one already or nobody is left to hear it. Throws, unsettled, for what is no reply. */
+  /** Sends the answer, unless one was sent or the client has gone. Throws, unsettled, for an invalid reply. */
   answer(reply: Reply): void {
     if (this.settled) return;
     const history = reply.kind === 'sse' ? reply.source.replay(reply.lastEventId) : [];
@@ -138,7 +138,7 @@ export abstract class Exchange implements RequestContext<never> {
     }
   }
 
-  /** The client has gone: whoever works for it is told, and waits for nothing more. */
+  /** The client has gone: aborts the work for it. */
   leave(): void {
     this.gone = true;
     this.#closeAccount();
@@ -153,7 +153,11 @@ export abstract class Exchange implements RequestContext<never> {
   tick(now: number): void {
     if (this.dueAt !== 0 && now >= this.dueAt) {
       this.#refuse(
-        new HttpError(503, 'deadlineExceeded', 'The request was not finished in time; what it started goes on.'),
+        new HttpError(
+          503,
+          'deadlineExceeded',
+          'The request was not finished in time; the work that it started continues.',
+        ),
       );
       return;
     }

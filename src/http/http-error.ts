@@ -2,8 +2,8 @@
 export type Header = readonly [name: string, value: string];
 
 /**
- * A refusal that is meant: thrown by handlers, `auth` and body readers, answered through `ServerOptions.errorBody`.
- * Anything else that is thrown is a bug and becomes a 500 that tells the client nothing but an id.
+ * An intended refusal: thrown by handlers, `auth` and body readers, answered through `ServerOptions.errorBody`.
+ * Anything else that is thrown is a bug and becomes a 500 that gives the client nothing but an id.
  */
 export class HttpError extends Error {
   override readonly name = 'HttpError';

@@ -13,7 +13,7 @@ import type { SseSource } from './types.ts';
 
 /** The idle time-out that uWebSockets.js has compiled in; both adapters keep to it. */
 export const idleMs = 10_000;
-/** How long a client that goes on sending after its answer is read on before the connection is cut. */
+/** Longest time to read on from a client that continues to send after its answer, before the connection is cut. */
 const lingerMs = 1_000;
 
 /** HTTP/1.0 needs no Host header. What the header guards against are pages in a browser, and browsers send HTTP/1.1. */

@@ -86,7 +86,7 @@ export class NodeServer implements HttpServer {
   }
 
   #serve(req: IncomingMessage, res: ServerResponse): void {
-    // A client that goes away mid-answer is no error of ours; 'close' tells all we need.
+    // A client that disconnects mid-answer is no error of ours; 'close' is enough.
     res.on('error', () => {});
     if (this.#refused.has(req.socket)) return;
     const x = new NodeExchange(this.#core, req, res);

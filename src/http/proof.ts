@@ -1,4 +1,4 @@
-/** How a server proves that it holds a token without sending it (docs/server-proof.md). */
+/** Proves that a server holds a token without sending it (docs/server-proof.md). */
 import { createHmac, randomBytes } from 'node:crypto';
 import {
   exchangeMessage,
@@ -19,7 +19,7 @@ import type { Reply, RequestContext } from './types.ts';
 
 const mac = (token: string, message: string): string => createHmac('sha256', token).update(message).digest('base64url');
 
-/** Names a token without telling it. */
+/** Names a token without revealing it. */
 export const keyIdOf = (token: string): string => mac(token, keyIdMessage).slice(0, keyIdLength);
 
 /** MAC with which the holder of `token` proves itself. */
@@ -113,7 +113,7 @@ const authorityShape = /^(\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::(\d{1,5}))?$/;
 const httpPort = 80;
 
 /**
- * Decides whether `host[:port]` can only lead to this server. The port alone does not tell: another user may listen at the same
+ * Decides whether `host[:port]` can only lead to this server. The port alone is not enough: another user may listen at the same
  * port of another loopback address, or of `localhost` in the other address family. So a server on one address answers for this
  * address, and one on all addresses for each of them.
  */

@@ -13,7 +13,7 @@ export abstract class Peer implements Socket<never> {
   closing = false;
   /** A pong came since the last ping. */
   alive = true;
-  /** What our side closed with: a peer that dies before it answers the close frame does not change the story. */
+  /** Code that our side closed with: a peer that dies before it answers the close frame does not change it. */
   #ownClose: { code: number; reason: string } | undefined;
 
   constructor(route: AnyWebSocketRoute, principal: never, remoteAddress: string) {

@@ -65,7 +65,7 @@ export abstract class SseReader {
 
   /**
    * The connection takes bytes again. With nothing queued a comment is written: uWebSockets.js keeps the tail of its own
-   * buffer until somebody writes, and rearms its 10-second cut unless the write gets through.
+   * buffer until the next write, and rearms its 10-second cut unless the write gets through.
    */
   flush(): void {
     this.blocked = false;
@@ -117,7 +117,7 @@ export abstract class SseReader {
   }
 }
 
-/** What came during the last round, as few writes: pieces up to `pieceBytes`; markers stay by themselves. */
+/** Pieces of the last round, as few writes: up to `pieceBytes` each; markers stay by themselves. */
 function joinedPieces(batches: Uint8Array[]): Uint8Array[] {
   if (batches.length < 2) return batches;
   const pieces: Uint8Array[] = [];

@@ -29,7 +29,7 @@ export const contentSecurityPolicy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
   "font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'";
 
-/** What every answer says to a browser that got it: it is no page of others, and nothing of others. */
+/** Headers of every answer to a browser: no other origin may use it, and it uses nothing from other origins. */
 export const securityHeaders: readonly Header[] = [
   ['content-security-policy', contentSecurityPolicy],
   ['x-content-type-options', 'nosniff'],

@@ -21,7 +21,7 @@ export class Flusher {
   };
 }
 
-/** What a writer needs of its server. */
+/** Interface of a writer to its server. */
 export interface StreamHost {
   readonly flusher: Flusher;
   /** Unsent characters past which a client is disconnected. */
@@ -74,7 +74,7 @@ export abstract class StreamWriter implements ReplyStream {
     this.disconnect();
   }
 
-  /** What was written while the answer was opened leaves with its headers; an answer must begin with something. */
+  /** Data written while the answer was opened leaves with its headers; an answer must not begin empty. */
   begin(): void {
     if (this.#text === '' && !this.#isEnding) this.#text = filler;
     this.flush();
@@ -91,14 +91,14 @@ export abstract class StreamWriter implements ReplyStream {
     } else if (text !== '') this.#isBlocked = !this.send(text);
   }
 
-  /** The connection takes bytes again. uWebSockets.js keeps the tail of its own buffer until somebody writes. */
+  /** The connection takes bytes again. uWebSockets.js keeps the tail of its own buffer until the next write. */
   writable(): void {
     this.#isBlocked = false;
     if (this.#text === '' && !this.#isEnding) this.#text = filler;
     this.flush();
   }
 
-  /** Nobody reads any more. */
+  /** The reader has gone. */
   gone(): void {
     if (this.#isOver) return;
     this.#isOver = true;

@@ -24,10 +24,10 @@ export interface RequestContext<P = unknown> {
   readonly remoteAddress: string;
   /**
    * Uid of the process at the other end of a loopback connection; undefined where it cannot be known: for another machine,
-   * outside Linux, and on uWebSockets.js, which tells no port of the peer. Ask for the `node` adapter to have it.
+   * outside Linux, and on uWebSockets.js, which hides the port of the peer. Ask for the `node` adapter to have it.
    */
   readonly peerUid?: number | undefined;
-  /** What the route's `auth` returned. */
+  /** Result of the route's `auth`. */
   readonly principal: P;
   /** Aborts when the client has gone or the request's deadline has passed. */
   readonly signal: AbortSignal;
@@ -37,7 +37,7 @@ export interface RequestContext<P = unknown> {
   json<T>(schema: Schema<T>): Promise<T>;
 }
 
-/** What a handler answers. Build it with the functions of `reply.ts`, never by hand. */
+/** Answer of a handler. Build it with the functions of `reply.ts`, never by hand. */
 export type Reply =
   | {
       readonly kind: 'bytes';
@@ -84,7 +84,7 @@ export interface SseSource {
 /** Decides who a request is before anything of its body is read. Throws `HttpError` (401) to refuse. */
 export type Authenticate<P> = (request: Pick<RequestContext, 'header' | 'query' | 'path' | 'method' | 'peerUid'>) => P;
 
-/** What one body has used of a `BodyGate`. */
+/** Bytes of a `BodyGate` that one body has used. */
 export interface BodyAccount {
   /** So many bytes more have been received. It may refuse this or another body. */
   received(bytes: number): void;
@@ -140,7 +140,7 @@ export interface WebSocketRoute<P = unknown> {
   readonly close: (socket: Socket<P>, code: number, reason: string) => void;
 }
 
-/** What answers a request of somebody nobody has asked who it is. */
+/** Handles a request without authentication. */
 export type Handler = (context: RequestContext<never>) => Reply | Promise<Reply>;
 
 /** A route whatever its principal: what a list of them holds. */
@@ -153,7 +153,7 @@ export type ErrorBody = (error: {
   code: string;
   message: string;
   details: unknown;
-  /** Of the request; undefined when there was none that could be read. */
+  /** Address of the request; undefined when it could not be read. */
   path: string | undefined;
 }) => unknown;
 
@@ -184,7 +184,7 @@ export interface ServerOptions {
     /** Pending bytes of one SSE reader past which it is disconnected (it resumes by id). */
     readonly sseBufferBytes: number;
     readonly sseHeartbeatMs: number;
-    /** Reconnection delay told to SSE clients (`retry:`). */
+    /** Reconnection delay for SSE clients (`retry:`). */
     readonly sseRetryMs: number;
     /** A body that brings less than 20 kB/s over this many milliseconds is answered 408; default 5000, at most 7000 (uWebSockets.js cuts it after 8 s). */
     readonly bodyWindowMs?: number;

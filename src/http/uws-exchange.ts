@@ -56,13 +56,13 @@ export class UwsExchange extends Exchange implements Head {
     if (method === 'GET') {
       this.fault = readHead(req, targetBytes, this);
     } else {
-      // What has a body is nearly always answered asynchronously: all headers at once cost less than one by one and again.
+      // An answer with a body is nearly always asynchronous: all headers at once cost less than one by one and again.
       this.#headers = new Map();
       this.fault = readHeaders(req, targetBytes, this, this.#headers);
     }
   }
 
-  /** An empty header counts as absent: uWebSockets.js cannot tell one from the other. */
+  /** An empty header counts as absent: uWebSockets.js cannot distinguish them. */
   header(name: string): string | undefined {
     if (name === 'host') return this.host || undefined;
     if (name === 'authorization') return this.authorization || undefined;
@@ -89,7 +89,7 @@ export class UwsExchange extends Exchange implements Head {
     }
     this.#queryText = req.getQuery() ?? '';
     this.#res.onAborted(() => this.leave());
-    // Chunks that arrive with nobody listening are lost, so the body is gathered before anyone asks for it.
+    // Chunks that arrive without a listener are lost, so the body is gathered before a handler asks for it.
     if (this.#hasBody()) this.openBody();
     this.#req = undefined;
   }
@@ -215,7 +215,7 @@ export class UwsExchange extends Exchange implements Head {
     clearTimeout(this.#lingering);
     if (this.gone || this.#lingering === undefined) return;
     this.gone = true;
-    // Not `end(…, true)`: after a `write` it puts its Connection header into the body. The client was told to close.
+    // Not `end(…, true)`: after a `write` it puts its Connection header into the body. The client got `connection: close`.
     this.#res.cork(() => this.#res.end());
   }
 }

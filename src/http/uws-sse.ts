@@ -1,7 +1,7 @@
 import type { HttpResponse } from 'uWebSockets.js';
 import { SseReader } from './sse.ts';
 
-/** What the one shared cork callback writes: a closure per write would cost more than the write's own user time. */
+/** Writes of the one shared cork callback: a closure per write would cost more than the write's own user time. */
 let corkedRes: HttpResponse | undefined;
 let corkedPiece: Uint8Array | string = '';
 let corkedResult = true;

@@ -25,7 +25,7 @@ export const hubErrors = {
   headersTooLarge: { status: 431, when: 'Request line and headers are larger than 16 KiB.' },
   hubInternalError: { status: 500, when: 'A bug; the id in details is in the log of the Hub.' },
   hubStopping: { status: 503, when: 'The Hub is shutting down.' },
-  deadlineExceeded: { status: 503, when: 'The request was not finished in time; what it started goes on.' },
+  deadlineExceeded: { status: 503, when: 'The request was not finished in time; the work that it started continues.' },
 } as const satisfies Record<string, { status: number; when: string }>;
 
 export type HubErrorCode = keyof typeof hubErrors;

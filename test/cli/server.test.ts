@@ -32,7 +32,7 @@ t.test('--dry-run shows every step and writes nothing', async (t) => {
 t.test('a clone that fails keeps what is done; the next run goes on with the answers that are there', async (t) => {
   m.fake.change({ services: { backend: { is: 'exits' } } });
   const failed = await m.init('--repo', 'octo/none', '--clone-url', `octo/none=${join(m.home, 'octo/none')}`);
-  t.match(failed, { code: 1, stderr: /octo\/none cannot be cloned from[\s\S]*Run it again to go on from here/ });
+  t.match(failed, { code: 1, stderr: /octo\/none cannot be cloned from[\s\S]*Run it again to resume/ });
   t.strictSame(readdirSync(join(m.directory, 'workspace')), ['octo__app']);
   t.match(await on('restart'), { code: 2, stderr: /is no review stack/ });
 

@@ -6,7 +6,7 @@ import { createLogger, levelOf } from '../../log/index.ts';
 import type { CommandContext } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
 
-/** `oratorio acp`: speaks to an editor on standard input and output until it goes, or the process is told to end. */
+/** `oratorio acp`: speaks to an editor on standard input and output until the editor disconnects or a signal ends the process. */
 export async function run({ home, env, options }: CommandContext): Promise<number> {
   // Libraries print to standard error: standard output belongs to the protocol.
   const aside = visibleError();

@@ -4,7 +4,7 @@ import { warnIfRestricted } from '../restricted.ts';
 import { banner, serve } from '../serve.ts';
 import { workspacePath } from '../workspace.ts';
 
-/** `oratorio api`: the chat-completions API of one workspace, until it is told to stop (specification §4.1). */
+/** `oratorio api`: serves the chat-completions API of one workspace until it is stopped (specification §4.1). */
 export async function run(context: CommandContext): Promise<number> {
   const path = workspacePath(context, context.options['workspace']);
   warnIfRestricted(context, path);

@@ -6,7 +6,7 @@ import { warnIfRestricted } from '../restricted.ts';
 import { sayGeneratedKey, sayMoved, serve } from '../serve.ts';
 import { workspacePath } from '../workspace.ts';
 
-/** `oratorio app-server`: serves until it is told to stop. */
+/** `oratorio app-server`: serves until it is stopped. */
 export async function run(context: CommandContext): Promise<number> {
   const { options, output, env } = context;
   if (options['print-schema'] === true) {

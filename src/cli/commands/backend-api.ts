@@ -1,4 +1,4 @@
-/** What the commands share that ask a review backend which runs. */
+/** Connection of the commands that query a running review backend. */
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import * as v from 'valibot';

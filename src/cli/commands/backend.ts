@@ -9,7 +9,7 @@ import { showPage } from '../page.ts';
 import { portOf } from '../port.ts';
 import { stateDirectoryOf } from './backend-api.ts';
 
-/** `oratorio backend`: serves until it is told to stop. */
+/** `oratorio backend`: serves until it is stopped. */
 export async function run(context: CommandContext): Promise<number> {
   const { output } = context;
   const stop = stopSignal(context.signal);
@@ -25,11 +25,11 @@ export async function run(context: CommandContext): Promise<number> {
     }
     return exitCodes.ok.code;
   } finally {
-    stop.letGo();
+    stop.release();
   }
 }
 
-/** Where the page is, to a person at a terminal or to who asks for it: the address opens it. */
+/** Prints the address with its token on a terminal or with `--print-url`, because the address opens the page. */
 async function tellPage(context: CommandContext, { pageUrl, token }: Backend): Promise<void> {
   const { output, options } = context;
   const isAsked = options['open'] === true || options['print-url'] === true;
@@ -81,8 +81,8 @@ function namedConfig({ options, env, cwd }: CommandContext): string | undefined 
   throw new CliError('usage', `${by} names ${file}, which does not exist.`, 'Create the file, or name another one.');
 }
 
-/** SIGTERM and SIGINT, also before it serves; and whoever runs the command here. */
-function stopSignal(signal: AbortSignal): { readonly asked: Promise<void>; readonly letGo: () => void } {
+/** Resolves at SIGTERM or SIGINT, also before the backend serves, and at the end of the command. */
+function stopSignal(signal: AbortSignal): { readonly asked: Promise<void>; readonly release: () => void } {
   const { promise: asked, resolve: stop } = Promise.withResolvers<void>();
   const ask = () => stop();
   for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, ask);
@@ -90,7 +90,7 @@ function stopSignal(signal: AbortSignal): { readonly asked: Promise<void>; reado
   if (signal.aborted) ask();
   return {
     asked,
-    letGo() {
+    release() {
       signal.removeEventListener('abort', ask);
       for (const name of ['SIGTERM', 'SIGINT'] as const) process.off(name, ask);
     },

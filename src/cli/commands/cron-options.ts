@@ -31,7 +31,7 @@ export function momentOf(text: string, now: number): string | undefined {
   return Number.isNaN(at.getTime()) ? undefined : at.toISOString();
 }
 
-/** What was given for an option that takes a value. */
+/** Value of an option that takes one. */
 function given(options: OptionValues, name: string): string | undefined {
   const value = options[name];
   return typeof value === 'string' ? value : undefined;

@@ -1,4 +1,4 @@
-/** What the commands about jobs and tasks share: the connection to the agent server, finding one by id or name, asking. */
+/** Shared by the commands for jobs and tasks: the connection to the agent server, the search by id or name, requests. */
 import * as v from 'valibot';
 import { AppServerClient } from '../../client/index.ts';
 import { Automation, AutomationsState, type RpcMethod, type RpcParams } from '../../protocol/index.ts';

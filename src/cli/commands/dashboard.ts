@@ -11,7 +11,7 @@ import { portOf } from '../port.ts';
 import { warnIfRestricted } from '../restricted.ts';
 import { canonical, isWorkspace, workspacePath } from '../workspace.ts';
 
-/** `oratorio dashboard`: the read-only viewer of one workspace, until it is told to stop; or a new token. */
+/** `oratorio dashboard`: serves the read-only viewer of one workspace until it is stopped; or makes new tokens. */
 export async function run(context: CommandContext): Promise<number> {
   const { options, output, home, signal } = context;
   if (options['new-token'] === true) {

@@ -7,8 +7,8 @@ import { workspacePath } from '../workspace.ts';
 const pollMs = 500;
 
 /**
- * What `next`, a later tail of a log, adds to `previous`. A log that went on so far that nothing they share is left is
- * given whole, after a line that says so.
+ * Returns the part of `next`, a later tail of a log, that is new since `previous`. Without a shared part it returns all of
+ * `next`, after a line that reports the gap.
  */
 export function appended(previous: string, next: string): string {
   if (previous === '' || next === previous) return next === previous ? '' : next;

@@ -32,7 +32,7 @@ export async function run(context: CommandContext): Promise<number> {
   const failed = results.filter(({ status }) => status === 'fail').length;
   const warned = results.filter(({ status }) => status === 'warn').length;
   if (output.json) output.document({ ok: failed === 0, failed, warned, checks: results });
-  else output.line(`\n${results.length} checks: ${failed} failed, ${warned} to look at.`);
+  else output.line(`\n${results.length} checks: ${failed} failed, ${warned} warned.`);
   return failed > 0 ? exitCodes.unhealthy.code : exitCodes.ok.code;
 }
 

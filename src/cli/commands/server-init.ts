@@ -34,7 +34,7 @@ export async function run(context: CommandContext): Promise<number> {
   return exitCodes.ok.code;
 }
 
-/** What is set up without it runs already, and stays. */
+/** Parts that are not set up again because they run already. */
 async function enable(context: CommandContext, directory: string, webhook: WebhookAnswers): Promise<void> {
   try {
     await carryOut(context, enableChange(directory, webhook), null);
@@ -72,5 +72,5 @@ async function report(
   output.line(`\n${output.colors.bold(directory)} runs: ${status.url}`);
   for (const line of tunnelSteps(status.tunnel)) output.line(line);
   if (webhook && status.ingress.url !== null) for (const line of appSteps(status.ingress.url)) output.line(line);
-  output.line('Look at it with: oratorio server status, oratorio server doctor');
+  output.line('Check it with: oratorio server status, oratorio server doctor');
 }

@@ -13,7 +13,7 @@ export async function run(context: CommandContext): Promise<number> {
   else if (done.changed.length === 0) output.line('There was no gateway.');
   else
     output.line(
-      'The gateway is gone. Secret and certificates are kept; GitHub goes on trying until you switch the webhook of the App off.',
+      'The gateway is removed. Secret and certificates stay. GitHub retries deliveries until you switch the webhook of the App off.',
     );
   return exitCodes.ok.code;
 }

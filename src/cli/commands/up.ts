@@ -129,7 +129,7 @@ class Watch {
     });
     this.ended = this.#print(context, hub, path, open);
     this.opened = Promise.race([opened, this.ended]);
-    // Whoever waits for the end sees the failure; nobody may be waiting.
+    // `ended` rejects for its readers; without one the rejection must not end the process.
     this.ended.catch(() => undefined);
   }
 
@@ -137,7 +137,7 @@ class Watch {
     this.#leave.abort();
   }
 
-  /** Lets the event of what was just answered arrive first, so that the story is told in its order. */
+  /** Lets the event of the answered request arrive first, so that lines are in order. */
   async settled(): Promise<void> {
     if (!this.#isStarting) return;
     await new Promise<void>((resolve) => {

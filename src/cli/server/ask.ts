@@ -3,7 +3,7 @@ import { confirm, password, select, text } from '@clack/prompts';
 import { visible } from '../../lib/index.ts';
 import { CliError } from '../errors.ts';
 
-/** What an answer must be: undefined when it is good, else what is wrong with it. */
+/** Validates an answer: undefined when it is good, else the problem. */
 export type Check = (answer: string) => string | undefined;
 
 interface TextQuestion {

@@ -21,12 +21,12 @@ const lockWaitMs = 10_000;
 
 export type Done = Extract<Outcome, { state: 'done' }>;
 
-/** What became of a command that changes a stack. `dry`: nothing was to be done. */
+/** Outcome of a command that changes a stack. `dry`: nothing had to be done. */
 export type Carried = { readonly state: 'dry'; readonly plan: PlanView } | ({ readonly plan: PlanView | null } & Done);
 
 /**
- * Shows what will be done, asks whether it shall be where somebody can be asked, and does it.
- * @throws DeployError when it failed; what it had changed is back then, or is gone on with by the same command
+ * Prints the plan, asks for confirmation at a terminal, and carries the plan out.
+ * @throws DeployError when it failed; its changes are undone then, or the same command resumes them
  */
 export async function carryOut(context: CommandContext, change: Change, question: string | null): Promise<Carried> {
   const { output, options } = context;
@@ -44,7 +44,7 @@ export async function carryOut(context: CommandContext, change: Change, question
     if (outcome.state === 'done') return { ...outcome, plan: null };
     throw failureOf(outcome, `oratorio server ${change.command}${placeOf(context)}`);
   } catch (error) {
-    // Whoever interrupts a command gets an exit code of the signal; how the stack is, has to be said here.
+    // An interrupted command exits with the code of its signal, so the state of the stack is printed here.
     if (context.signal.aborted && error instanceof DeployError) {
       const failure = explain(error);
       if (output.json) output.document(failure.body);
@@ -56,7 +56,7 @@ export async function carryOut(context: CommandContext, change: Change, question
   }
 }
 
-/** Where nobody is asked, what there is to know is said while it is done. */
+/** Without a prompt the facts are printed while the plan is carried out. */
 const tellingNotes = ({ output }: CommandContext, change: Change): Change => ({
   ...change,
   async prepare(preparing) {
@@ -84,12 +84,12 @@ function placeOf(context: CommandContext): string {
   return directory === undefined ? '' : ` --dir ${quoted(directory)}`;
 }
 
-/** @param again the command line that goes on */
+/** @param again the command line that resumes */
 function failureOf({ state, failure }: Exclude<Outcome, { state: 'done' }>, again: string): DeployError {
   const { code, message, hint } = failure;
   const after = {
     undone: 'Everything is as it was.',
-    kept: `Run it again to go on from here: ${again}`,
+    kept: `Run it again to resume: ${again}`,
     undoFailed: null,
   }[state];
   const hints = [hint, after].filter((each) => each !== null);

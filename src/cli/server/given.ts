@@ -17,7 +17,7 @@ export const stackDirectory = (context: CommandContext, byDefault = '.'): string
 export const canAsk = ({ options, output }: CommandContext): boolean =>
   options['yes'] !== true && !output.json && output.isTTY && process.stdin.isTTY === true;
 
-/** What cannot be done without, when nobody can be asked. */
+/** Options that are required when no terminal can prompt for them. */
 export const isMissing = (context: CommandContext, command: string, flag: string, what: string): CliError =>
   usageError(
     `${what} is missing: give --${flag}${context.options['yes'] === true ? '' : ', or run it at a terminal to be asked'}.`,

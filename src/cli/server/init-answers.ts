@@ -28,7 +28,7 @@ const installationId = /^[1-9]\d{0,14}$/;
 /** Where the containers see `secrets/`. */
 const secretsInside = '/secrets/';
 
-/** What `server init` is to set up: of options, of what an earlier attempt has left, and for the rest of a person. */
+/** Collects the input of `server init` from options, from an earlier attempt, and for the rest from the user. */
 export async function initAnswers(context: CommandContext, left: Leftovers | null): Promise<InitAnswers> {
   const interview = new Interview(context, left);
   const repositories = await interview.repositories();
@@ -170,8 +170,9 @@ class Interview {
 
   async #key({ needsKey, title }: { readonly needsKey: boolean; readonly title: string }): Promise<string> {
     if (this.#asks) {
-      return askSecret(needsKey ? `API key of ${title}?` : 'API key? Leave it empty when there is none.', (answer) =>
-        answer === '' && !needsKey ? undefined : keyProblem(answer),
+      return askSecret(
+        needsKey ? `API key of ${title}?` : 'API key? Leave it empty if the provider needs none.',
+        (answer) => (answer === '' && !needsKey ? undefined : keyProblem(answer)),
       );
     }
     if (!needsKey) return '';
@@ -281,7 +282,7 @@ const isInside = (path: string): boolean => path.startsWith(secretsInside) && pa
 
 const wordsOf = (text: string): readonly string[] => text.split(/[\s,]+/).filter(Boolean);
 
-/** What is wrong with a key, to follow "The key …"; provider keys are longer than secrets of ours may be short. */
+/** Problem of a key, to follow "The key …"; provider keys are longer than secrets of ours may be short. */
 function keyProblem(key: string): string | undefined {
   if (key === '') return 'is needed';
   const checked = checkSecretText(key);

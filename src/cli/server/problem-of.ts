@@ -1,6 +1,6 @@
 import { messageOf } from '../../lib/index.ts';
 
-/** What `work` complains about, in words; undefined when it does not. */
+/** Message of the error that `work` throws; undefined when it throws none. */
 export function problemOf(work: () => unknown): string | undefined {
   try {
     work();

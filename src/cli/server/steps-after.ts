@@ -1,7 +1,7 @@
 import { hostname, userInfo } from 'node:os';
 import { defaults } from '../../deploy/index.ts';
 
-/** What the operator does in the App, where the gateway is on (gateway rule 5). */
+/** Steps for the operator in the App when the gateway is on (gateway rule 5). */
 export const appSteps = (url: string): readonly string[] => [
   'In the GitHub App:',
   `  Webhook URL     ${url}`,
@@ -11,12 +11,12 @@ export const appSteps = (url: string): readonly string[] => [
   `Then: oratorio server doctor --only ingress`,
 ];
 
-/** Who and where a tunnel leads to, as far as this host knows. */
+/** User and host that a tunnel leads to, as far as this host knows. */
 export function tunnelTarget(): { readonly user: string; readonly host: string } {
   return { user: userInfo().username, host: hostname() };
 }
 
-/** How a client on another machine reaches the backend (gateway rule 6). */
+/** Explains how a client on another machine reaches the backend (gateway rule 6). */
 export const tunnelSteps = (tunnel: string): readonly string[] => [
   'From your own machine:',
   `  ${tunnel}`,

@@ -6,8 +6,8 @@ import { CliError } from '../errors.ts';
 import { given } from './given.ts';
 
 /**
- * Tells secrets that were made, once: into the file that was named for them, else to the person at the terminal or whoever
- * reads standard output. With `--json` only into a file: documents are kept and shared.
+ * Writes generated secrets, once: into the named file, else to the terminal or standard output. With `--json` only into a
+ * file: JSON documents are saved and shared.
  */
 export function tellSecrets(context: CommandContext, secrets: ReadonlyMap<string, string>): void {
   const { output } = context;

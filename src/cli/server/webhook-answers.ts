@@ -4,7 +4,7 @@ import { given, secretText } from './given.ts';
 
 const what = 'The secret of the webhook';
 
-/** The gateway that options ask for. `names` are those of the options. @throws DeployError when a value is none */
+/** The gateway that options request. `names` are those of the options. @throws DeployError for an invalid value */
 export async function webhookAnswers(
   context: CommandContext,
   names: { readonly host: string; readonly email: string; readonly secretFile: string },
