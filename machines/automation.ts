@@ -1,15 +1,18 @@
 /**
- * One cron job or local task: something that is said to the agent when it is due. At most one run of it is under way,
- * whatever happens: due times that come meanwhile wait, and count as one.
+ * One cron job or local task: a prompt that is sent to the agent when it is due. At most one run of it is under way; due
+ * times that come meanwhile wait, and count as one.
  *
  * Detailed operation
- * 1. `DUE` comes from the scheduler, which alone knows the calendar. Here is only what then happens, so no delay of this chart is longer than a day.
- * 2. A due time waits for a slot, then becomes a run. More due times that come before it has begun are taken together with it; those that come while it runs become one run after it.
- * 3. A run that failed is tried again after a back-off, as often as the policy says. When it is time the scheduler says `RETRY`. Due times that came meanwhile are covered by that try.
- * 4. `CANCEL` ends what is under way or waits; the schedule goes on. `DISABLE` ends the schedule; a run that is under way goes on.
- * 5. A one-off that has had its due time rests in `finished`; it can be run again by hand, or be given another time.
+ * 1. `DUE` comes from the scheduler, which alone knows the calendar. This chart only decides what follows, so none of its
+ *    delays is longer than a day.
+ * 2. A due time waits for a slot, then becomes a run. Due times that come before the run has begun are merged into it; those
+ *    that come while it runs become one run after it.
+ * 3. A failed run is tried again after a back-off, as often as the policy allows; the scheduler sends `RETRY` when the pause
+ *    is over. Due times that came meanwhile are covered by that try.
+ * 4. `CANCEL` ends what is under way or waits; the schedule goes on. `DISABLE` ends the schedule; a run under way goes on.
+ * 5. A one-off whose due time has passed stays in `finished`. It can be run again by hand, or be given another time.
  */
-import { assign, emit, fromCallback, sendTo, setup } from 'xstate';
+import { assertEvent, assign, emit, fromCallback, sendTo, setup } from 'xstate';
 import { backoffDelay, nextRandom } from './restart-policy.ts';
 
 export interface AutomationPolicy {
@@ -45,14 +48,14 @@ export interface AutomationFailure {
   readonly retryAfterMs?: number;
 }
 
-/** How a run ended. `skipped`: it was begun by somebody else, or there is nothing to run any more. */
+/** How a run ended. `skipped`: another process began it, or there is nothing left to run. */
 export type AutomationOutcome =
   | { readonly status: 'completed' }
   | { readonly status: 'failed'; readonly failure: AutomationFailure }
   | { readonly status: 'cancelled' }
   | { readonly status: 'skipped' };
 
-/** What the user decided, as far as it matters here. */
+/** The user's decisions that this chart needs. */
 export interface AutomationTerms {
   /** It is due again and again. */
   readonly isRecurring: boolean;
@@ -96,14 +99,14 @@ export interface AutomationContext extends AutomationTerms {
   readonly lastError: string | null;
 }
 
-/** What the driver of a run tells. */
+/** What the driver of a run reports. */
 export type AutomationRunEvent =
   | { readonly type: 'RUN.STARTED'; readonly threadId: string; readonly turnId: string }
   | { readonly type: 'RUN.ENDED'; readonly outcome: AutomationOutcome; readonly at: number };
 
 export type AutomationEvent =
   | { readonly type: 'DUE'; readonly due: Due }
-  /** Somebody wants it now; `at` names the run. */
+  /** A run by hand was requested; `at` names the run. */
   | { readonly type: 'RUN'; readonly at: number }
   | { readonly type: 'RETRY' }
   | { readonly type: 'SLOT' }
@@ -154,7 +157,7 @@ export const automationMachine = setup({
     tags: {} as 'paused' | 'waiting' | 'queued' | 'running' | 'backingOff' | 'finished' | 'atRest',
   },
   actors: {
-    /** Says it to the agent. Waits while the thread is busy; ended early by `INTERRUPT`, or by being stopped. */
+    /** Sends the prompt to the agent. Waits while the thread is busy; ended early by `INTERRUPT`, or by being stopped. */
     run: fromCallback<AutomationRunCommand, AutomationRunInput>(() => {}),
   },
   delays: { turnTimeout: ({ context }) => context.policy.turnTimeoutMs },
@@ -175,26 +178,29 @@ export const automationMachine = setup({
     hasCompleted: (_, outcome: AutomationOutcome) => outcome.status === 'completed',
   },
   actions: {
-    mergeDueTime: assign(({ context, event }) =>
-      event.type === 'DUE' ? { due: mergeDue(context.due, event.due) } : {},
-    ),
-    selectManualRun: assign(({ event }) =>
-      event.type === 'RUN'
-        ? { work: { scheduledFor: event.at, attempt: 1, trigger: 'manual' as const }, retryAt: null }
-        : {},
-    ),
+    mergeDueTime: assign(({ context, event }) => {
+      assertEvent(event, 'DUE');
+      return { due: mergeDue(context.due, event.due) };
+    }),
+    selectManualRun: assign(({ event }) => {
+      assertEvent(event, 'RUN');
+      return { work: { scheduledFor: event.at, attempt: 1, trigger: 'manual' as const }, retryAt: null };
+    }),
     enable: assign({ isEnabled: true }),
     disable: assign({ isEnabled: false }),
-    recordTerms: assign(({ event }) => (event.type === 'CHANGED' ? event.terms : {})),
-    /** The host puts it in line. */
+    recordTerms: assign(({ event }) => {
+      assertEvent(event, 'CHANGED');
+      return event.terms;
+    }),
+    /** The host puts it into the queue for a slot. */
     requestSlot: () => {},
-    /** The slot, or the place in line. */
+    /** The host frees the slot, or the place in the queue. */
     releaseSlot: () => {},
     beginRun: assign(({ context }) => {
       const { work, due } = context;
       const isManual = work?.trigger === 'manual';
       return {
-        // What is done by hand stands for nothing in the calendar.
+        // A run by hand covers no due time.
         work: work ?? { scheduledFor: due?.scheduledFor ?? 0, attempt: 1, trigger: 'schedule' as const },
         covers: isManual ? null : due,
         due: isManual ? due : null,
@@ -206,9 +212,10 @@ export const automationMachine = setup({
         stopReason: null,
       };
     }),
-    recordTurn: assign(({ event }) =>
-      event.type === 'RUN.STARTED' ? { threadId: event.threadId, turnId: event.turnId } : {},
-    ),
+    recordTurn: assign(({ event }) => {
+      assertEvent(event, 'RUN.STARTED');
+      return { threadId: event.threadId, turnId: event.turnId };
+    }),
     interruptRun: sendTo('run', ({ context }) => ({
       type: 'INTERRUPT' as const,
       reason: context.stopReason ?? 'cancel',
@@ -221,7 +228,8 @@ export const automationMachine = setup({
     })),
     recordCompletion: assign({ failures: 0, hasCompleted: true, lastError: null }),
     planRetry: assign(({ context, event }) => {
-      if (event.type !== 'RUN.ENDED' || !context.work) return {};
+      assertEvent(event, 'RUN.ENDED');
+      if (!context.work) return {};
       const { retryInitialMs, retryMaxMs } = context.policy;
       const { random, seed } = nextRandom(context.seed);
       const pause = backoffDelay(
@@ -275,7 +283,7 @@ export const automationMachine = setup({
   },
   states: {
     deciding: {
-      description: 'What comes next?',
+      description: 'Chooses the next state from the schedule and what is due.',
       always: [
         { guard: 'hasRetry', target: 'backingOff' },
         { guard: 'hasDue', target: 'active' },
@@ -286,7 +294,7 @@ export const automationMachine = setup({
       ],
     },
     paused: {
-      description: 'Switched off; it can still be run by hand.',
+      description: 'Disabled; it can still be run by hand.',
       tags: ['paused', 'atRest'],
       on: {
         RUN: { target: 'active', actions: 'selectManualRun' },
@@ -295,7 +303,7 @@ export const automationMachine = setup({
       },
     },
     waiting: {
-      description: 'For its next due time.',
+      description: 'Waiting for the next due time.',
       tags: ['waiting', 'atRest'],
       on: {
         DUE: { target: 'active', actions: 'mergeDueTime' },
@@ -305,12 +313,12 @@ export const automationMachine = setup({
       },
     },
     active: {
-      description: 'It is time: in line for a slot, or at work in one.',
+      description: 'Due: waiting for a slot, or running in one.',
       exit: 'releaseSlot',
       initial: 'queued',
       states: {
         queued: {
-          description: 'Only so many run at once. Due times that come now are taken together.',
+          description: 'Waiting for a slot: the number of runs at once is limited. Due times that come now are merged.',
           tags: 'queued',
           entry: 'requestSlot',
           on: {
@@ -324,7 +332,7 @@ export const automationMachine = setup({
           },
         },
         running: {
-          description: 'What is to be said is said to the agent, in one turn.',
+          description: 'The prompt is processed by the agent, in one turn.',
           tags: 'running',
           entry: 'beginRun',
           invoke: {
@@ -359,19 +367,19 @@ export const automationMachine = setup({
           },
           states: {
             starting: {
-              description: 'The run is written down; its thread may be busy, which is waited for.',
+              description: 'The run is stored; waiting until its thread is free.',
               on: {
                 'RUN.STARTED': { target: 'working', actions: 'recordTurn' },
                 CANCEL: { target: 'interrupting', actions: 'recordCancel' },
               },
             },
             working: {
-              description: 'The agent is at it.',
+              description: 'The turn is under way.',
               after: { turnTimeout: { target: 'interrupting', actions: 'recordTimeout' } },
               on: { CANCEL: { target: 'interrupting', actions: 'recordCancel' } },
             },
             interrupting: {
-              description: 'It was told to end; waiting until it has.',
+              description: 'Interrupt sent; waiting until the turn has ended.',
               entry: 'interruptRun',
             },
           },
@@ -379,8 +387,7 @@ export const automationMachine = setup({
       },
     },
     backingOff: {
-      description:
-        'It failed and is tried again when the pause is over; due times that come now are covered by that try.',
+      description: 'Failed; tried again when the pause is over. Due times that come now are covered by that try.',
       tags: 'backingOff',
       on: {
         RETRY: { target: 'active' },
@@ -394,14 +401,14 @@ export const automationMachine = setup({
       },
     },
     finished: {
-      description: 'A one-off that has been. It can be run again by hand, or be given another time.',
+      description: 'A one-off whose due time has passed. It can be run again by hand, or be given another time.',
       tags: ['finished', 'atRest'],
       on: {
         RUN: { target: 'active', actions: 'selectManualRun' },
         CHANGED: { target: 'deciding', actions: 'recordTerms' },
       },
     },
-    removed: { description: 'Gone, with its history.', type: 'final' },
+    removed: { description: 'Deleted, with its history.', type: 'final' },
   },
 });
 

@@ -10,7 +10,7 @@
  * 5. `SHUTDOWN` drains once: agent servers are stopped or handed over, at most until the deadline. Then streams end.
  */
 
-import { assign, emit, fromCallback, fromPromise, sendTo, setup } from 'xstate';
+import { assertEvent, assign, emit, fromCallback, fromPromise, sendTo, setup } from 'xstate';
 import { messageOf } from '../src/lib/browser.ts';
 
 export interface HubContext {
@@ -19,11 +19,11 @@ export interface HubContext {
   /** `stop` ends every managed agent server; `detach` leaves them for the next Hub to adopt. */
   readonly mode: 'stop' | 'detach';
   readonly adopted: number;
-  /** Asked before it served: it serves for a moment, so that everything is wound up the one usual way. */
+  /** A shutdown was requested before the Hub served: it serves for a moment, so that every shutdown takes the same path. */
   readonly isShutdownRequested: boolean;
   /** How often the lock file was published again. */
   readonly republished: number;
-  /** Why the lock file leads clients nowhere; null while it is as published. */
+  /** Why clients cannot find the Hub through the lock file; null while the file is as published. */
   readonly addressProblem: string | null;
   readonly lastError: string | null;
 }
@@ -64,17 +64,20 @@ export const hubMachine = setup({
   actions: {
     recordAddress: assign((_, listening: { readonly apiBaseUrl: string }) => ({ apiBaseUrl: listening.apiBaseUrl })),
     recordAdopted: assign((_, recovered: { readonly adopted: number }) => ({ adopted: recovered.adopted })),
-    recordAddressProblem: assign(({ event }) =>
-      event.type === 'ADDRESS.LOST' ? { addressProblem: event.problem } : {},
-    ),
+    recordAddressProblem: assign(({ event }) => {
+      assertEvent(event, 'ADDRESS.LOST');
+      return { addressProblem: event.problem };
+    }),
     publishAddress: sendTo('watchAddress', { type: 'PUBLISH' }),
     recordAddressPublished: assign(({ context }) => ({ addressProblem: null, republished: context.republished + 1 })),
-    recordPublishFailure: assign(({ event }) =>
-      event.type === 'ADDRESS.UNPUBLISHED' ? { addressProblem: event.error } : {},
-    ),
-    recordShutdown: assign(({ event }) =>
-      event.type === 'SHUTDOWN' ? { mode: event.mode, isShutdownRequested: true } : {},
-    ),
+    recordPublishFailure: assign(({ event }) => {
+      assertEvent(event, 'ADDRESS.UNPUBLISHED');
+      return { addressProblem: event.error };
+    }),
+    recordShutdown: assign(({ event }) => {
+      assertEvent(event, 'SHUTDOWN');
+      return { mode: event.mode, isShutdownRequested: true };
+    }),
     recordError: assign((_, params: { readonly error: unknown }) => ({
       lastError: messageOf(params.error),
     })),
@@ -115,7 +118,7 @@ export const hubMachine = setup({
       },
     },
     claiming: {
-      description: 'The operating system decides who is the Hub of this user home.',
+      description: 'Asking the operating system for the lock of this user home.',
       on: { SHUTDOWN: { actions: 'recordShutdown' } },
       invoke: {
         id: 'claim',
@@ -168,11 +171,11 @@ export const hubMachine = setup({
             },
           },
         },
-        steady: { description: 'Everything known is under supervision.' },
+        steady: { description: 'Every known workspace is under supervision.' },
       },
     },
     draining: {
-      description: 'Agent servers are stopped, or handed over, while subscribers still hear of it.',
+      description: 'Agent servers are stopped or handed over; subscribers still get the events.',
       entry: 'emitStopping',
       invoke: {
         id: 'drain',
@@ -198,8 +201,8 @@ export const hubMachine = setup({
         },
       },
     },
-    stopped: { description: 'The process may end.', type: 'final' },
-    yielded: { description: 'Another Hub serves this home; this one leaves with success.', type: 'final' },
+    stopped: { description: 'Ended; the process may exit.', type: 'final' },
+    yielded: { description: 'Another Hub serves this home; this process exits with success.', type: 'final' },
     failed: { description: 'The Hub could not start.', type: 'final' },
   },
 });

@@ -1,22 +1,23 @@
 /**
- * Knows when jobs and tasks are due, and says so to their actors. It believes only the wall clock, which it looks at again
- * and again: a due time cannot be hidden by a laptop's sleep, by daylight saving, or by a timer that takes no longer time.
+ * Wakes the cron jobs and local tasks of a workspace when they are due. It trusts only the wall clock, which it reads again
+ * and again: neither a laptop's sleep, daylight saving nor the longest delay of a timer can hide a due time.
  *
  * Detailed operation
- * 1. `recover` reads the rows: what a process that is no more left running has failed; due times that passed meanwhile count as one.
- * 2. `ticker` has one timer, for the next due time but never longer than the tick. Each `TICK` hands out what is due.
- * 3. A clock that was set back is noticed: due times that were still to come before are found again. One that has had its run has no second.
- * 4. `STOP` hands out nothing more, and waits for the runs that are under way to end.
+ * 1. `recover` reads the rows: runs that an ended process left running count as failed; due times that passed meanwhile count
+ *    as one.
+ * 2. `ticker` has one timer, for the next due time but never longer than the tick. Each `TICK` dispatches what is due.
+ * 3. When the clock was set back, due times that are in the future again are restored. A due time that has had its run gets
+ *    no second one.
+ * 4. `STOP` dispatches nothing more, and waits for the runs under way to end.
  */
-
-import { assign, fromCallback, fromPromise, sendTo, setup } from 'xstate';
+import { assertEvent, assign, fromCallback, fromPromise, sendTo, setup } from 'xstate';
 import { messageOf } from '../src/lib/browser.ts';
 
 export interface SchedulerContext {
   /** Runs that an earlier process left behind. */
   readonly recovered: number;
   readonly ticks: number;
-  /** Wall clock of the last look, milliseconds since the epoch. */
+  /** Wall clock of the last tick, milliseconds since the epoch. */
   readonly lastTickAt: number | null;
   readonly setBacks: number;
   readonly lastError: string | null;
@@ -24,7 +25,7 @@ export interface SchedulerContext {
 
 export type SchedulerEvent =
   | { readonly type: 'TICK'; readonly at: number; readonly wentBack: boolean }
-  /** Rows have changed, or somebody wants to be sure: look now. */
+  /** Rows have changed, or a refresh was requested: check now. */
   | { readonly type: 'WAKE' }
   | { readonly type: 'STOP' };
 
@@ -49,19 +50,25 @@ export const schedulerMachine = setup({
     drain: fromPromise<void>(notProvided),
   },
   delays: { recoverRetry: 30_000 },
-  guards: { clockWentBack: ({ event }) => event.type === 'TICK' && event.wentBack },
+  guards: {
+    clockWentBack: ({ event }) => {
+      assertEvent(event, 'TICK');
+      return event.wentBack;
+    },
+  },
   actions: {
     recordRecovered: assign((_, { recovered }: { readonly recovered: number }) => ({ recovered, lastError: null })),
     recordError: assign((_, { error }: { readonly error: unknown }) => ({
       lastError: messageOf(error),
     })),
-    recordTick: assign(({ context, event }) =>
-      event.type === 'TICK' ? { ticks: context.ticks + 1, lastTickAt: event.at } : {},
-    ),
+    recordTick: assign(({ context, event }) => {
+      assertEvent(event, 'TICK');
+      return { ticks: context.ticks + 1, lastTickAt: event.at };
+    }),
     recordSetBack: assign(({ context }) => ({ setBacks: context.setBacks + 1 })),
-    /** The host finds due times again that a clock set back has brought back. */
+    /** The host restores due times that are in the future again because the clock was set back. */
     restoreDueTimes: () => {},
-    /** The host tells the actors of all that is due. */
+    /** The host sends `DUE` and `RETRY` to the actors of all that is due. */
     dispatchDue: () => {},
     rearmTicker: sendTo('ticker', { type: 'REARM' }),
     checkNow: sendTo('ticker', { type: 'LOOK' }),
@@ -73,7 +80,7 @@ export const schedulerMachine = setup({
   initial: 'recovering',
   states: {
     recovering: {
-      description: 'What is there, and what did the last process leave half done?',
+      description: 'Reading the rows and closing what an ended process left running.',
       tags: 'starting',
       invoke: {
         id: 'recover',
@@ -112,7 +119,7 @@ export const schedulerMachine = setup({
       },
     },
     draining: {
-      description: 'Nothing more is begun; runs that are under way end.',
+      description: 'No new runs; waiting until the runs under way have ended.',
       tags: 'stopped',
       invoke: {
         id: 'drain',
@@ -124,6 +131,6 @@ export const schedulerMachine = setup({
         },
       },
     },
-    stopped: { description: 'Over.', type: 'final' },
+    stopped: { description: 'Ended.', type: 'final' },
   },
 });
