@@ -23,6 +23,14 @@ export function carries({ marker }: Pick<ScannedProcess, 'marker'>, wanted: stri
 const chunk = 64;
 const maxPasses = 3;
 
+/** Pauses before an empty environment is read again, in milliseconds: a process in the middle of `exec` shows none. */
+const rereadPausesMs = [5, 10, 20, 40, 80];
+
+/** Processes whose environment stayed empty: they were started without one, and no scan waits for them again. */
+let withoutEnvironment: ReadonlySet<string> = new Set();
+
+const keyOf = ({ pid, startedTicks }: ProcessEntry): string => `${pid}:${startedTicks}`;
+
 let running: Promise<unknown> = Promise.resolve();
 let next: Promise<ScannedProcess[]> | undefined;
 
@@ -64,17 +72,25 @@ async function onePass(): Promise<{ found: ScannedProcess[]; moved: boolean }> {
     if (marker === 'starting') starting.push(entry);
     else found.push({ ...entry, marker });
   }
-  if (starting.length > 0) found.push(...(await readAgain(starting)));
+  found.push(...(await readAgain(starting)));
   return { found, moved };
 }
 
-/** A process in the middle of `exec` shows no environment for a moment. */
-async function readAgain(entries: ProcessEntry[]): Promise<ScannedProcess[]> {
-  await sleep(5);
-  return entries.map((entry) => {
-    const marker = readMarker(entry.pid);
-    return { ...entry, marker: marker === 'starting' ? 'absent' : marker };
-  });
+/** Reads the markers of processes with an empty environment until each shows one, or the pauses are over. */
+async function readAgain(entries: readonly ProcessEntry[]): Promise<ScannedProcess[]> {
+  const found: ScannedProcess[] = [];
+  let waiting = entries.filter((entry) => !withoutEnvironment.has(keyOf(entry)));
+  const absent = entries.filter((entry) => !waiting.includes(entry));
+  for (const pauseMs of rereadPausesMs) {
+    if (waiting.length === 0) break;
+    await sleep(pauseMs);
+    const read = waiting.map((entry) => ({ entry, marker: readMarker(entry.pid) }));
+    found.push(...read.flatMap(({ entry, marker }) => (marker === 'starting' ? [] : [{ ...entry, marker }])));
+    waiting = read.flatMap(({ entry, marker }) => (marker === 'starting' ? [entry] : []));
+  }
+  absent.push(...waiting);
+  withoutEnvironment = new Set(absent.map(keyOf));
+  return [...found, ...absent.map((entry) => ({ ...entry, marker: 'absent' as const }))];
 }
 
 /** Other users' processes are passed over without a look inside, by root too: they may carry any marker. */
