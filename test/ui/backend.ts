@@ -248,7 +248,7 @@ export async function bringUp(workspace: Workspace, options: { sidecar?: number 
   workspace.send({ type: 'PROCESS.SPAWNED', incarnation, pid: 4242 });
   workspace.send({
     type: 'xstate.done.actor.readiness',
-    output: { serverVersion: '0.1.0', at: 0 },
+    output: { serverVersion: '0.1.0', at: 0, ports: [] },
   } as unknown as Parameters<Workspace['send']>[0]);
   await until('running');
 }
