@@ -1,5 +1,6 @@
 /** What the view of actors works out from records: nothing of it needs a browser. */
 import fc from 'fast-check';
+import superjson from 'superjson';
 import t from 'tap';
 import { agentServerMachine, catalogue } from '../../machines/index.ts';
 import { createRecorder, graphOf, projections } from '../../src/inspect/index.ts';
@@ -241,18 +242,48 @@ t.test('times among the facts are times again, dead letters and faults too', asy
   t.match(only(actorsOf(read), 'a'), { restarts: 2, deadLetters: 1, ending: { error: 'boom' } });
 });
 
+/** A file as the page wrote it before superjson: dates of facts are listed beside the records. */
+const version1 = (records: readonly InspectionRecord[], dates: readonly (readonly [number, string])[] = []) => ({
+  format: 'oratorio-recording',
+  version: 1,
+  about: { kind: 'hub' },
+  recordedAt: at(9),
+  charts: [],
+  records,
+  dates,
+});
+
+t.test('a recording of version 1 is read, with the dates among its facts', async (t) => {
+  const facts = { due: at(60), name: '2026-11-21T14:00:00.000Z' };
+  const file = version1([born('a', { projection: facts, restarts: 2 })], [[0, 'due']]);
+  const read = readRecording(JSON.stringify(file));
+  t.same(read.recordedAt, at(9));
+  t.strictSame(only(actorsOf(read), 'a').projection, facts);
+});
+
+t.test('a recording with forged annotations is refused', async (t) => {
+  const { json } = superjson.serialize({ ...version1([born('a')]), version: 2 });
+  const forged = (values: unknown, pattern: RegExp) =>
+    t.throws(() => readRecording(JSON.stringify({ json, meta: { values, v: 1 } })), { message: pattern });
+  forged({ 'records.0.id': ['regexp'] }, /cannot be opened/);
+  forged({ 'records.0.at': ['URL'] }, /cannot be opened/);
+  forged({ records: ['set'] }, /records is no list/);
+  forged({ '__proto__.polluted': ['Date'] }, /cannot be opened/);
+  forged({ 'records.0.at': [['class', 'Refusal']] }, /cannot be opened/);
+  t.notOk('polluted' in {});
+});
+
 t.test('a file that is no recording is refused, in words, and shows nothing', async (t) => {
-  const good = JSON.parse(writeRecording({ about: {}, recordedAt: at(0), charts: [], records: [born('a')] })) as Record<
-    string,
-    unknown
-  >;
+  const good = JSON.parse(JSON.stringify(version1([born('a')]))) as Record<string, unknown>;
   const refused = (change: unknown, pattern: RegExp) =>
     t.throws(() => readRecording(JSON.stringify(change)), { message: pattern });
   t.throws(() => readRecording('{'), { message: /cannot be opened: it is not JSON/ });
   refused([], /no object/);
+  refused({ json: [], meta: {} }, /no object/);
+  refused({ json: { ...good, version: 3 } }, /version is 3/);
   refused({ ...good, format: 'other' }, /no recording/);
   refused({ ...good, version: 2 }, /version is 2/);
-  refused({ ...good, recordedAt: 'soon' }, /when it was made/);
+  refused({ ...good, recordedAt: 'soon' }, /creation time is missing/);
   refused({ ...good, records: [{ ...born('a'), states: 'x' }] }, /records\[0\]\.states/);
   refused({ ...good, records: [{ ...born('a'), id: 'x'.repeat(5000) }] }, /records\[0\]\.id/);
   refused({ ...good, records: [{ ...born('a'), projection: { x: { deep: 1 } } }] }, /records\[0\]\.projection/);

@@ -30,9 +30,14 @@ const flag: Check<boolean> = (value, place) => {
   if (typeof value !== 'boolean') throw new Refusal(`${place} is neither true nor false`);
   return value;
 };
+/** Returns a date, or the time that a text names; undefined when it is neither. */
+export function timeOf(value: unknown): Date | undefined {
+  const at = value instanceof Date ? value : new Date(typeof value === 'string' ? value : Number.NaN);
+  return Number.isNaN(at.getTime()) ? undefined : at;
+}
 const date: Check<Date> = (value, place) => {
-  const at = new Date(typeof value === 'string' ? value : Number.NaN);
-  if (Number.isNaN(at.getTime())) throw new Refusal(`${place} is no time`);
+  const at = timeOf(value);
+  if (!at) throw new Refusal(`${place} is no time`);
   return at;
 };
 const fields: Check<Fields> = (value, place) => {
@@ -105,7 +110,7 @@ export function checkRecord(value: unknown, place: string, isDate: (fact: string
 function facts(value: unknown, place: string, isDate: (fact: string) => boolean): Actor['projection'] {
   const checked: Actor['projection'] = {};
   for (const [name, fact] of Object.entries(fields(value, place))) {
-    if (isDate(name)) checked[name] = date(fact, `${place}.${name}`);
+    if (isDate(name) || fact instanceof Date) checked[name] = date(fact, `${place}.${name}`);
     else if (fact === null || typeof fact === 'boolean') checked[name] = fact;
     else checked[name] = typeof fact === 'number' ? number(fact, place) : text(fact, `${place}.${name}`);
   }

@@ -2,9 +2,10 @@
  * A recording: a JSON file with everything this page holds, for a bug report. It is opened in the
  * user's own browser only. A file may come from anywhere, so all of it is checked before any of it is shown.
  */
+import superjson, { type SuperJSONResult } from 'superjson';
 import type { ActorRecord, Chart, InspectionRecord } from '../../../protocol/index.ts';
 import { type Actor, type Actors, apply, noActors } from './model.ts';
-import { checkChart, checkRecord, Refusal } from './recording-checks.ts';
+import { checkChart, checkRecord, Refusal, timeOf } from './recording-checks.ts';
 
 export interface Recording {
   /** Origin: version of the server, its workspace. */
@@ -17,7 +18,8 @@ export interface Recording {
 export const recordingLimits = { bytes: 32 * 1024 * 1024, records: 50_000, charts: 100 } as const;
 
 const format = 'oratorio-recording';
-const version = 1;
+/** Version 2 is superjson. Version 1 was JSON with a list of the facts that are dates; it is still read. */
+const version = 2;
 
 /** All records that are held, in the order in which a viewer may get them. */
 export function recordsOf(actors: Actors): InspectionRecord[] {
@@ -55,27 +57,26 @@ function actorRecord(actor: Actor): ActorRecord {
   };
 }
 
-/** Text of a recording. A list of paths distinguishes dates of facts from texts. */
+/** Returns the text of a recording: superjson, so that dates among the facts stay dates. */
 export function writeRecording(recording: Recording): string {
   const { about, recordedAt, charts, records } = recording;
-  const dates: [number, string][] = [];
-  for (const [index, record] of records.entries()) {
-    if (!('projection' in record)) continue;
-    for (const [name, value] of Object.entries(record.projection)) if (value instanceof Date) dates.push([index, name]);
-  }
-  return `${JSON.stringify({ format, version, about, recordedAt, charts, records, dates })}\n`;
+  return `${superjson.stringify({ format, version, about, recordedAt, charts, records })}\n`;
 }
 
-/** Reads a recording. Throws an Error that says, for people, what is wrong with it. */
+/** Reads a recording of version 1 or 2. @throws Refusal with the fault, for people */
 export function readRecording(text: string): Recording {
   if (text.length > recordingLimits.bytes) throw new Refusal('it is larger than 32 MiB');
-  const file = parsed(text);
+  const raw = parsed(text);
+  const file = 'json' in raw ? revived(raw) : raw;
   if (file['format'] !== format) throw new Refusal('it is no recording of this page');
-  if (file['version'] !== version)
-    throw new Refusal(`its version is ${String(file['version'])}, this page reads ${version}`);
-  const recordedAt = new Date(String(file['recordedAt']));
-  if (Number.isNaN(recordedAt.getTime())) throw new Refusal('its creation time is missing');
-  const dates = new Set(listOf(file, 'dates', recordingLimits.records).map((place) => String(place)));
+  const expected = 'json' in raw ? version : 1;
+  if (file['version'] !== expected)
+    throw new Refusal(`its version is ${String(file['version'])}, this page reads ${version} and 1`);
+  const recordedAt = timeOf(file['recordedAt']);
+  if (!recordedAt) throw new Refusal('its creation time is missing');
+  const dates = new Set(
+    expected === 1 ? listOf(file, 'dates', recordingLimits.records).map((place) => String(place)) : [],
+  );
   return {
     about: aboutOf(file['about']),
     recordedAt,
@@ -96,6 +97,21 @@ function parsed(text: string): Record<string, unknown> {
   } catch {
     throw new Refusal('it is not JSON');
   }
+  return objectOf(file);
+}
+
+/** Restores what superjson annotated. A forged annotation makes values of other kinds at most: all are checked after it. */
+function revived(raw: Record<string, unknown>): Record<string, unknown> {
+  let file: unknown;
+  try {
+    file = superjson.deserialize(raw as unknown as SuperJSONResult);
+  } catch {
+    throw new Refusal('its annotations are not those of superjson');
+  }
+  return objectOf(file);
+}
+
+function objectOf(file: unknown): Record<string, unknown> {
   if (typeof file !== 'object' || file === null || Array.isArray(file)) throw new Refusal('it is no object');
   return file as Record<string, unknown>;
 }

@@ -1,3 +1,4 @@
+import superjson from 'superjson';
 import { copyText } from '../../../parts/copy.tsx';
 import { humanName } from '../../../parts/format.ts';
 import { leavesOf } from '../../../parts/tone.ts';
@@ -9,7 +10,8 @@ export function SnapshotPanel({ store, actor }: PanelProps) {
   const facts = Object.entries(actor.projection);
   const copy = () => {
     const { id, machine, states, steps, since, projection } = actor;
-    copyText(store.app, JSON.stringify({ id, machine, states, steps, since, projection }, null, 2), 'Snapshot');
+    const snapshot = superjson.serialize({ id, machine, states, steps, since, projection });
+    copyText(store.app, JSON.stringify(snapshot, null, 2), 'Snapshot');
   };
   return (
     <div class="snapshot">
