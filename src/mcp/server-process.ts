@@ -58,7 +58,7 @@ export class ServerProcess {
     this.gone = this.exited.then(async (exit) => {
       await sweepGroup(pid);
       if (typeof identity === 'string') await killMarked(marker);
-      else await endFamily(identity, marker);
+      else await endProcessTree(identity, marker);
       for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy();
       return exit;
     });
@@ -134,7 +134,7 @@ async function sweepGroup(leader: number): Promise<void> {
 }
 
 /** Also those that left the group: they carry the marker. */
-async function endFamily(identity: Parameters<typeof killGroupVerified>[0], marker: string): Promise<void> {
+async function endProcessTree(identity: Parameters<typeof killGroupVerified>[0], marker: string): Promise<void> {
   for (;;) {
     const { remaining } = await killGroupVerified(identity, marker);
     if (remaining.length === 0) return;

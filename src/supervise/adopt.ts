@@ -1,8 +1,8 @@
 import { defaults, type ProcessIdentity } from '../protocol/index.ts';
-import { Family } from './family.ts';
 import { isAlive } from './identity.ts';
 import { logKeeper } from './log-keeper.ts';
 import { type ManagedProcess, manage, type ProcessExit } from './managed.ts';
+import { ProcessTree } from './process-tree.ts';
 import { logFiles } from './spawn.ts';
 
 /** How to go on managing a process which another Hub has started. */
@@ -38,5 +38,12 @@ export function adoptManaged(identity: ProcessIdentity, options: AdoptOptions): 
   };
   timer = setInterval(look, pollMs).unref();
   look();
-  return manage({ family: new Family(identity, options.marker), logs, exited, isOurChild: () => false, look, detach });
+  return manage({
+    tree: new ProcessTree(identity, options.marker),
+    logs,
+    exited,
+    isOurChild: () => false,
+    look,
+    detach,
+  });
 }

@@ -33,7 +33,6 @@ export {
   watchedDashboardTokens,
 } from './dashboard-token.ts';
 export { type ChildEnvironmentOptions, childEnvironment } from './environment.ts';
-export { killGroupVerified, type SweepReport } from './family.ts';
 export { isAlive, type Liveness, ownIdentity, readIdentity } from './identity.ts';
 export { acquireLock, type Lock, LockError, type LockOptions, lockFault, probeLock } from './lock.ts';
 export { lockHolder } from './lock-holder.ts';
@@ -45,6 +44,7 @@ export { killMarked } from './marked.ts';
 export { type PollOptions, type PollResult, pollUntil } from './poll.ts';
 export { PortAllocator, type PortAllocatorOptions, PortUnavailableError } from './ports.ts';
 export { type HttpProbeOptions, type HttpProbeResult, keepConnection, probeHttp } from './probe-http.ts';
+export { killGroupVerified, type SweepReport } from './process-tree.ts';
 export { redact, redacted } from './redact.ts';
 export { markerVariable } from './scan.ts';
 export type { SignalResult } from './signals.ts';

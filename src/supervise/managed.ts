@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ProcessIdentity } from '../protocol/index.ts';
-import type { Family, SweepReport } from './family.ts';
 import { isAlive } from './identity.ts';
+import type { ProcessTree, SweepReport } from './process-tree.ts';
 import { type SignalResult, sendToGroup, signalLeader } from './signals.ts';
 
 /** How a process ended. `observed` is false for an adopted one: only a parent learns exit code and signal. */
@@ -39,7 +39,7 @@ export interface ManagedProcess {
 
 /** What `spawnManaged` and `adoptManaged` differ in. */
 export interface ProcessSource {
-  readonly family: Family;
+  readonly tree: ProcessTree;
   readonly logs: ProcessLogs;
   readonly exited: Promise<ProcessExit>;
   /** All output is in the log files; absent when the process writes to them itself. */
@@ -55,22 +55,22 @@ export interface ProcessSource {
 const drainMs = 2_000;
 
 /** The part that is the same for children and for adopted processes. */
-export function manage({ family, logs, exited, drained, isOurChild, look, detach }: ProcessSource): ManagedProcess {
-  const identity = family.leader;
+export function manage({ tree, logs, exited, drained, isOurChild, look, detach }: ProcessSource): ManagedProcess {
+  const identity = tree.leader;
   const signal = (name: NodeJS.Signals): SignalResult => {
-    if (!isOurChild() && !family.provesLeader()) return isAlive(identity) === 'gone' ? 'gone' : 'unknown';
+    if (!isOurChild() && !tree.provesLeader()) return isAlive(identity) === 'gone' ? 'gone' : 'unknown';
     const result = signalLeader(identity, name);
     return result === 'unknown' && isOurChild() ? sendToGroup(identity.pid, name) : result;
   };
   const end = async (graceMs?: number): Promise<SweepReport> => {
-    const report = await family.end(graceMs);
+    const report = await tree.end(graceMs);
     look();
     return report;
   };
   return {
     identity,
     pid: identity.pid,
-    marker: family.marker,
+    marker: tree.marker,
     logs,
     exited,
     detach,
@@ -85,7 +85,7 @@ export function manage({ family, logs, exited, drained, isOurChild, look, detach
     },
     sweep: () => end(),
     async gone(giveUp) {
-      await family.gone(giveUp);
+      await tree.gone(giveUp);
       look();
       await exited;
       // A descendant that escaped without our marker may hold the output open for as long as it lives.

@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, fchmodSync, openSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { Family } from './family.ts';
 import { identityOf, isAlive, readProcess } from './identity.ts';
 import { logKeeper } from './log-keeper.ts';
 import { type LogRedactor, startLogRedactor } from './log-redactor.ts';
 import { type ManagedProcess, manage, type ProcessExit, type ProcessLogs } from './managed.ts';
+import { ProcessTree } from './process-tree.ts';
 import { listGroup } from './procfs.ts';
 import { markerVariable } from './scan.ts';
 import { groupIsEmpty } from './signals.ts';
@@ -59,12 +59,12 @@ export async function spawnManaged(options: SpawnOptions): Promise<ManagedProces
   // Nothing has reaped the child before this turn of the loop ends, so even one that has exited is still in the table.
   const entry = readProcess(pid);
   const identity = identityOf(typeof entry === 'string' ? { pid, startedTicks: '' } : entry);
-  const family = new Family(identity, options.marker, true);
+  const tree = new ProcessTree(identity, options.marker, true);
   const forget = logKeeper.add(Object.values(logs), options.logBytes);
   const exited = new Promise<ProcessExit>((resolve) => {
     child.once('exit', (exitCode, signal) => {
       // The number of a group with members is not given to anybody else: whoever is in it now is ours.
-      if (process.platform === 'linux' && !groupIsEmpty(pid)) family.remember(listGroup(pid));
+      if (process.platform === 'linux' && !groupIsEmpty(pid)) tree.remember(listGroup(pid));
       forget();
       resolve({ exitCode, signal, observed: true });
     });
@@ -75,7 +75,7 @@ export async function spawnManaged(options: SpawnOptions): Promise<ManagedProces
   const look = () => {
     if (isOurChild() && isAlive(identity) === 'gone') child.ref();
   };
-  return manage({ family, logs, exited, drained, isOurChild, look, detach: forget });
+  return manage({ tree, logs, exited, drained, isOurChild, look, detach: forget });
 }
 
 interface Started {

@@ -32,7 +32,7 @@ const pollMs = process.platform === 'linux' ? { first: 4, last: 50 } : { first: 
  * marker. The number of a group whose leader has died may be used again by strangers, so a group is ours only while it
  * holds a known process: the proven leader (as a zombie too), a process that was a member when the leader died, or one with the marker.
  */
-export class Family {
+export class ProcessTree {
   readonly leader: ProcessIdentity;
   readonly marker: string;
   readonly #known = new Map<number, string>();
@@ -145,9 +145,9 @@ export class Family {
  */
 export async function killGroupVerified(identity: ProcessIdentity, marker: string): Promise<SweepReport> {
   if (findProcess(identity) === 'unknown') return { ended: 0, remaining: [], uncertain: true };
-  const family = new Family(identity, marker);
-  if (family.provesLeader()) signalLeader(identity, 'SIGKILL');
-  return family.end(0);
+  const tree = new ProcessTree(identity, marker);
+  if (tree.provesLeader()) signalLeader(identity, 'SIGKILL');
+  return tree.end(0);
 }
 
 /** Waits until none of `processes` is alive, or `ms` are over. */

@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import t from 'tap';
 import type { ProcessIdentity } from '../../src/protocol/index.ts';
-import { Family } from '../../src/supervise/family.ts';
 import {
   adoptManaged,
   isAlive,
@@ -10,6 +9,7 @@ import {
   ownIdentity,
   readIdentity,
 } from '../../src/supervise/index.ts';
+import { ProcessTree } from '../../src/supervise/process-tree.ts';
 import { sendToGroup, signalProcess } from '../../src/supervise/signals.ts';
 import { firstLine, newMarker, nothingLeft, start, startPlain, temporaryDirectory } from './helpers.ts';
 
@@ -33,7 +33,7 @@ t.test('a process that ignores SIGTERM is killed', async (t) => {
 t.test('sweep gives SIGTERM a chance before it kills', async (t) => {
   const polite = await start(t, 'stops-itself');
   await firstLine(polite);
-  await new Family(polite.identity, polite.marker).end(600_000);
+  await new ProcessTree(polite.identity, polite.marker).end(600_000);
   t.match(await polite.exited, { exitCode: 7 });
   const stubborn = await start(t, 'ignores-sigterm');
   await firstLine(stubborn);
