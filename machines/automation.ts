@@ -44,7 +44,7 @@ export interface AutomationFailure {
   readonly message: string;
   /** Whether trying again may help. */
   readonly isRetryable: boolean;
-  /** How long to leave the upstream alone, when it said so. */
+  /** Pause that the upstream requested before the next try. */
   readonly retryAfterMs?: number;
 }
 

@@ -1,11 +1,11 @@
 /**
  * The Hub itself, from boot to the end of the process. It is a root actor; every workspace is another, so the Hub keeps
- * only their count here. Only the winner of the OS lock ever touches state; a loser names the winner and leaves.
+ * only their count here. Only the winner of the OS lock ever touches state; a loser names the winner and exits.
  *
  * Detailed operation
  * 1. `boot` makes the private directories and reads the configuration; `claim` asks the operating system for the lock.
  * 2. The winner binds its address. The lock file is published once it answers, so that a reader finds a server there.
- * 3. Requests are served while `recover` still looks for what an earlier Hub left. A failed recovery is only reported.
+ * 3. Requests are served while `recover` still adopts what an earlier Hub left. A failed recovery is only reported.
  * 4. While it serves, `watchAddress` reports a lock file that was removed or damaged; it is then published again.
  * 5. `SHUTDOWN` drains once: agent servers are stopped or handed over, at most until the deadline. Then streams end.
  */

@@ -35,7 +35,7 @@ export interface McpServerInput {
   readonly seed: number;
 }
 
-/** What a server that is ready tells about itself. */
+/** What a ready server reports about itself. */
 export interface McpServerFacts {
   readonly toolCount: number;
   readonly resourceCount: number;
@@ -59,7 +59,7 @@ export interface McpServerContext extends SupervisedContext {
   readonly delayMs: number;
 }
 
-/** What the driver of a connection tells. Every event names the incarnation it belongs to. */
+/** What the driver of a connection reports. Every event names the incarnation it belongs to. */
 export type McpConnectionEvent =
   | { readonly type: 'CONNECTION.SPAWNED'; readonly incarnation: number; readonly pid: number }
   | {

@@ -1,6 +1,6 @@
 import { messageOf } from '../src/lib/browser.ts';
 
-/** What the driver of an OS process tells the machine that owns it. Every event names the incarnation it belongs to. */
+/** What the driver of an OS process reports to the machine that owns it. Every event names the incarnation it belongs to. */
 export type ProcessEvent =
   | { readonly type: 'PROCESS.SPAWNED'; readonly incarnation: number; readonly pid: number }
   /** The operating system would not start it. `isRetryable` is false when trying again cannot help (no such file). */
@@ -11,7 +11,7 @@ export type ProcessEvent =
       readonly isRetryable: boolean;
       readonly at: number;
     }
-  /** The process has ended and its group is verified empty. `exitCode` and `signal` are null when nobody saw them. */
+  /** The process has ended and its group is verified empty. `exitCode` and `signal` are null when they were not observed. */
   | {
       readonly type: 'PROCESS.EXITED';
       readonly incarnation: number;
@@ -23,10 +23,10 @@ export type ProcessEvent =
 /** What a machine asks of the driver. */
 export type ProcessCommand = { readonly type: 'TERMINATE' } | { readonly type: 'KILL' };
 
-/** How the driver gets hold of the process. An external one is watched and never signalled. */
+/** How the driver gets the process. An external process is watched and never signalled. */
 export type ProcessMode = 'spawn' | 'adopt' | 'watch';
 
-/** What every actor is told: whom it works for, and in which incarnation. */
+/** Input of every actor of a workspace: the workspace and the incarnation it works for. */
 export interface OfWorkspace {
   readonly workspacePath: string;
   readonly incarnation: number;

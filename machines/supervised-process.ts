@@ -5,7 +5,7 @@
  * Detailed operation
  * 1. Ending: SIGTERM, after `gracefulStop` SIGKILL, after `killVerify` the state `stuck`. No state of these is left by
  *    itself: the machine leaves when the driver reports that the process group is empty.
- * 2. After an end that nobody requested: the failure is counted, then `deciding` leads to a back-off, or to rest.
+ * 2. After an end without a stop request: the failure is counted, then `deciding` leads to a back-off, or to rest.
  * 3. Events carry the incarnation they belong to; those of an earlier incarnation are ignored.
  */
 import { type AnyActorRef, assign, type EventObject, sendTo } from 'xstate';
@@ -147,7 +147,7 @@ export const terminateStates = {
 } as const;
 
 /**
- * Child states after an end that nobody requested: `deciding` and `backingOff`.
+ * Child states after an end without a stop request: `deciding` and `backingOff`.
  *
  * @param to targets: the state that starts again, the one after which nothing restarts, the one after too many failures
  */

@@ -15,7 +15,7 @@ export interface HubServices {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Command line that runs an agent server; `--workspace P --managed` is appended. */
   readonly agentServer: { readonly command: string; readonly args: readonly string[] };
-  /** Takes the place of what the configuration and our defaults say. */
+  /** Overrides the configuration and our defaults. */
   readonly policy: Partial<SupervisionPolicy>;
   readonly credentials: Credentials;
   readonly ports: PortAllocator;

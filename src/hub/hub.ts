@@ -42,7 +42,7 @@ export interface HubOptions {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Command line that runs an agent server. */
   readonly agentServer: HubServices['agentServer'];
-  /** Parts of the supervision policy that the configuration has no say in. */
+  /** Parts of the supervision policy that override the configuration. */
   readonly policy?: HubServices['policy'];
   readonly logger: Logger;
 }
@@ -90,8 +90,8 @@ interface Held {
 }
 
 /**
- * Runs a Hub in this process until it is shut down. What happens when is the `hub` machine's business; this gives it its
- * hands. Never throws: the outcome tells.
+ * Runs a Hub in this process until it is shut down. What happens when is decided by the `hub` machine; this function
+ * provides its actors. Never throws: the outcome reports a failure.
  */
 export function startHub(options: HubOptions): Hub {
   const { home, logger, policy = {} } = options;

@@ -1,7 +1,7 @@
 /**
- * The Hub: one per user, it keeps one agent server per workspace, revives it, and tells everybody who listens. The command
- * line starts it (`runHub`); clients speak to it over HTTP only. Never here: JSON-RPC sessions (clients connect to the
- * agent server themselves), process mechanics (`src/supervise`), what may follow what (`machines/`).
+ * The Hub: runs one agent server per workspace, restarts it, and publishes events about it. One Hub per user home. The
+ * command line starts it (`runHub`); clients use it over HTTP only. Never here: JSON-RPC sessions (clients connect to the
+ * agent server themselves), process mechanics (`src/supervise`), states and transitions (`machines/`).
  */
 export { type Hub, type HubOptions, type HubOutcome, startHub } from './hub.ts';
 export { runHub } from './main.ts';

@@ -36,7 +36,7 @@ function restingRecord({ home }: HubServices, { requested, canonical }: Workspac
 
 /**
  * The record of a workspace that this Hub does not run, looked up without changing anything: at rest, or run by a server
- * that somebody else started and that answers `initialize`.
+ * that another program started and that answers `initialize`.
  */
 export async function inspectUnmanaged(
   hub: HubServices,

@@ -27,8 +27,8 @@ export interface Inspection {
 const hubId = 'hub';
 
 /**
- * Records from the start, whether somebody watches or not: who asks why a workspace is as it is comes when it has happened
- * already.
+ * Records from the start, with or without a viewer: the question why a workspace is as it is comes after the events that
+ * explain it.
  */
 export function createInspection(logger: Logger): Inspection {
   const onFault = (error: unknown) => logger.error('the inspector has failed; the actors go on', { error });

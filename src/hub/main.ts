@@ -8,7 +8,7 @@ export interface RunHubOptions {
   readonly home: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly logger: Logger;
-  /** Another agent server than the one of this build, for those who embed the Hub. */
+  /** Another agent server than the one of this build, for programs that embed the Hub. */
   readonly agentServer?: HubOptions['agentServer'];
   /** Other deadlines and limits than the configuration and our defaults, for the same. */
   readonly policy?: HubOptions['policy'];
@@ -30,7 +30,7 @@ function obeySignals(hub: Hub): () => void {
   const stop = () => hub.shutdown('stop');
   process.on('SIGTERM', stop);
   process.on('SIGINT', stop);
-  // A limit on the size of files is then told to who writes, as a full disk is.
+  // A write beyond the limit on the size of files then fails with an error, as on a full disk.
   process.on('SIGXFSZ', ignore);
   return () => {
     process.off('SIGTERM', stop);

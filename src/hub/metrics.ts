@@ -25,8 +25,8 @@ export interface MetricsSources {
 }
 
 /**
- * The Prometheus text of `GET /v1/metrics`. Everything is counted where it happens and only read here, so that nothing is
- * paid for metrics nobody scrapes. No label holds a path: a scrape tells nothing of what somebody works on.
+ * The Prometheus text of `GET /v1/metrics`. Everything is counted where it happens and only read here, so metrics that are
+ * not scraped cost nothing. No label contains a path: a scrape does not reveal what the user works on.
  */
 export function renderMetrics({
   registry,

@@ -3,14 +3,14 @@ import * as v from 'valibot';
 import { ApiProxyRequest, ProcessIdentity } from '../protocol/index.ts';
 import { readJson, writeFileAtomicAsync } from '../supervise/index.ts';
 
-/** A process the Hub has started: who it is, and the mark all its descendants carry. */
+/** A process the Hub has started: its identity, and the marker all its descendants carry. */
 const StoredProcess = v.object({ marker: v.string(), identity: v.nullable(ProcessIdentity) });
 
 /** What must survive the Hub about one workspace. Tokens are not here: a live agent server publishes its own in the home (0600). */
 const StoredWorkspace = v.object({
   workspacePath: v.string(),
   canonicalWorkspacePath: v.string(),
-  /** Written before the process is spawned, so that no crash can leave one that nobody knows of. */
+  /** Written before the process is spawned, so that no crash leaves an unknown process. */
   server: v.nullable(StoredProcess),
   /** A server that this user has started without a Hub was seen. Nothing is stored by which a later Hub could signal it. */
   external: v.optional(v.boolean(), false),

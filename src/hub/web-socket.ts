@@ -53,7 +53,7 @@ export function askOnce(url: string, text: string, signal: AbortSignal): Promise
   });
 }
 
-/** Takes what it understands from the beginning of the bytes and says how many they were: 0 when more must come first. */
+/** Reads frames from the beginning of the bytes and returns the number of bytes read: 0 when more must come first. */
 type Reader = (bytes: Buffer) => number;
 
 /** RFC 6455, section 4.2.2: what the server makes of our key, to show that it means a WebSocket. */

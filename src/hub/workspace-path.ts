@@ -30,7 +30,7 @@ function statsOf(path: string, stat: typeof lstatSync): Stats | undefined {
   }
 }
 
-/** Whether nothing has changed that `openWorkspace` looks at. */
+/** True when nothing has changed that `openWorkspace` checks. */
 function isSame(before: Stats, now: Stats | undefined): boolean {
   return (
     now !== undefined &&
@@ -50,7 +50,7 @@ function isSame(before: Stats, now: Stats | undefined): boolean {
  */
 export function createPathResolver(home: string): (path: unknown) => WorkspacePath {
   const known = new Map<string, Known>();
-  /** Spellings looked at in this turn of the event loop: many requests at once cost one look. */
+  /** Spellings checked in this turn of the event loop: many requests at once cost one check. */
   const verified = new Map<string, WorkspacePath>();
 
   function remember(path: string, entry: WorkspacePath): WorkspacePath {

@@ -59,12 +59,12 @@ export class Connection {
   #wasReady = false;
   /** Ends what waits. */
   readonly #over = new AbortController();
-  /** What was asked for before there was a link; the strongest wish. */
-  #wish: 'close' | 'terminate' | 'kill' | undefined;
+  /** What was asked for before there was a link; the strongest request for an end. */
+  #endRequest: 'close' | 'terminate' | 'kill' | undefined;
   #tools: readonly Tool[] = [];
   #counts = { resourceCount: 0, resourceTemplateCount: 0 };
 
-  /** Begins at once; everything that happens is told by the callbacks. */
+  /** Connects at once; the callbacks report everything that happens. */
   constructor(options: ConnectionOptions) {
     this.#options = options;
     void this.#run().then(options.onEnd);
@@ -92,25 +92,25 @@ export class Connection {
   }
 
   close(): void {
-    this.#ask('close');
+    this.#requestEnd('close');
   }
 
   terminate(): void {
-    this.#ask('terminate');
+    this.#requestEnd('terminate');
   }
 
   kill(): void {
-    this.#ask('kill');
+    this.#requestEnd('kill');
   }
 
-  #ask(wish: 'close' | 'terminate' | 'kill'): void {
-    this.#wish = wish;
+  #requestEnd(request: 'close' | 'terminate' | 'kill'): void {
+    this.#endRequest = request;
     this.#over.abort();
     this.#fulfil(this.#link);
   }
 
   #fulfil(link: Link | undefined): void {
-    if (this.#wish) link?.[this.#wish]();
+    if (this.#endRequest) link?.[this.#endRequest]();
   }
 
   async #run(): Promise<ConnectionEnd> {
@@ -120,20 +120,20 @@ export class Connection {
     } catch (error) {
       failure = failureOf(error);
       // Whoever has asked for the end has asked how, too.
-      if (!this.#wish) this.#link?.kill();
+      if (!this.#endRequest) this.#link?.kill();
     }
     const end = await this.#link?.gone;
-    const asked = this.#wish && this.#endOfOurs();
+    const asked = this.#endRequest && this.#endOfOurs();
     this.#noteLoss();
     await this.#client?.close().catch(() => {});
-    // How the server ended says more than what that meant for the conversation.
+    // The end of the server is a better explanation than the broken connection that follows from it.
     const { code, message, isRetryable } = end ?? asked ?? failure ?? this.#endOfOurs();
     return { code, error: message, output: this.#link?.output() ?? '', isRetryable };
   }
 
   /** Before it was ready, only impatience kills. */
   #endOfOurs(): McpFailure {
-    const isTimeout = this.#wish === 'kill' && !this.#wasReady;
+    const isTimeout = this.#endRequest === 'kill' && !this.#wasReady;
     return new McpFailure(isTimeout ? 'startupTimeout' : 'exited', 'It was ended.');
   }
 
@@ -155,7 +155,7 @@ export class Connection {
       return true;
     } catch (error) {
       const isProbe = (error as { readonly code?: unknown }).code === 'ERA_NEGOTIATION_FAILED';
-      if (!isProbe || this.#link?.pid == null || this.#wish) throw error;
+      if (!isProbe || this.#link?.pid == null || this.#endRequest) throw error;
       const end = await this.#link.gone;
       if (end?.code !== 'exited') throw error;
       this.#options.onOlderEra();
@@ -164,7 +164,7 @@ export class Connection {
   }
 
   async #connect(library: Library, mode: 'auto' | 'legacy'): Promise<void> {
-    if (this.#wish) throw this.#endOfOurs();
+    if (this.#endRequest) throw this.#endOfOurs();
     const { settings } = this.#options;
     const timeout = settings.startupTimeoutSec * 1000;
     // Silence of a server on pipes means that it is of the older era; of one on the network, that it is not there.
@@ -198,7 +198,7 @@ export class Connection {
     if (!this.#isReady) return;
     this.#isReady = false;
     this.#over.abort();
-    if (!this.#wish) this.#options.onLost();
+    if (!this.#endRequest) this.#options.onLost();
   }
 
   async #openLink(library: Library): Promise<Link> {
@@ -268,13 +268,13 @@ export class Connection {
     }
   }
 
-  /** In the newer era changes are told on a stream, which a server (or a proxy) may end whenever it likes. */
+  /** In the newer era changes are reported on a stream, which a server (or a proxy) may end whenever it likes. */
   #watchSubscription(client: Client): void {
     void client.autoOpenedSubscription?.closed.then((how) => this.#resubscribe(client, how));
   }
 
   async #resubscribe(client: Client, how: 'local' | 'graceful' | 'remote'): Promise<void> {
-    if (how === 'local' || !this.#isReady || this.#wish) return;
+    if (how === 'local' || !this.#isReady || this.#endRequest) return;
     try {
       await sleep(defaults.mcp.resubscribeMs, undefined, { signal: this.#over.signal });
       const subscription = await client.listen({ toolsListChanged: true });
@@ -282,7 +282,7 @@ export class Connection {
       await this.#listTools(client);
       this.#tellChange();
     } catch (error) {
-      if (!this.#isReady || this.#wish) return;
+      if (!this.#isReady || this.#endRequest) return;
       const { code, message, isRetryable } = failureOf(error);
       this.#link?.fail({ code, message, isRetryable });
     }

@@ -56,7 +56,7 @@ export class McpServers {
   readonly #files: SettingsFiles;
   readonly #servers = new Map<string, McpServer>();
   readonly #listeners = new Set<(status: McpServerStatus) => void>();
-  readonly #told = new Map<string, McpServerStatus>();
+  readonly #reported = new Map<string, McpServerStatus>();
   readonly #tests = new Set<McpServer>();
   #tools: readonly Tool[] | undefined;
   #changes: Promise<unknown> = Promise.resolve();
@@ -71,7 +71,7 @@ export class McpServers {
     }
   }
 
-  /** Starts every enabled server and returns at once: nobody waits for them. */
+  /** Starts every enabled server and returns at once, without waiting for readiness. */
   start(): void {
     for (const server of this.#servers.values()) if (server.settings.enabled) server.start();
   }
@@ -215,9 +215,9 @@ export class McpServers {
     const server = this.#servers.get(name);
     if (!server) return;
     const status = server.status();
-    const before = this.#told.get(name);
+    const before = this.#reported.get(name);
     if (isDeepStrictEqual(before, status)) return;
-    this.#told.set(name, status);
+    this.#reported.set(name, status);
     if (before?.startupState !== status.startupState || before.lastError !== status.lastError) this.#log(status);
     for (const listener of this.#listeners) listener(status);
   }
@@ -262,7 +262,7 @@ export class McpServers {
   async #apply(name: string, settings: McpServerSettings | undefined): Promise<void> {
     await this.#servers.get(name)?.stop();
     this.#servers.delete(name);
-    this.#told.delete(name);
+    this.#reported.delete(name);
     this.#tools = undefined;
     if (!settings) return;
     const server = this.#create(name, settings, this.#options.observe);

@@ -4,7 +4,7 @@ import type { CallToolResult, ContentBlock } from './library.ts';
 
 type Image = NonNullable<ToolResult['images']>[number];
 
-/** What a tool answered, as the model is told: text first, images beside it, the rest in words. `clean` takes secrets out. */
+/** What a tool answered, as the model gets it: text first, images beside it, the rest in words. `clean` takes secrets out. */
 export function toToolResult(result: CallToolResult, clean: (text: string) => string): ToolResult {
   const images: Image[] = [];
   let imageChars = 0;
@@ -61,7 +61,7 @@ function resourceText(
 
 const bytesOf = (base64: string): number => Buffer.byteLength(base64, 'base64');
 
-/** At most `defaults.mcp.resultChars`, with a notice that says what to do about it. */
+/** At most `defaults.mcp.resultChars`, with a notice of what to do about it. */
 function bounded(text: string): string {
   if (text.length <= defaults.mcp.resultChars) return text;
   const kept = text.slice(0, defaults.mcp.resultChars).replace(/[\uD800-\uDBFF]$/, '');

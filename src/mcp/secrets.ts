@@ -6,15 +6,15 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /** Stands for a value that is not shown; in a change it means: keep what is stored. */
 export const masked = '…';
 
-/** A value shorter than this cannot be told from ordinary words. */
+/** A shorter value cannot be distinguished from ordinary words. */
 const shortest = 6;
 const secretName = /token|key|secret|passw|credential|auth/i;
 
 /** The values of one server's settings that others must not see. */
 export interface ServerSecrets {
-  /** For what we say ourselves: every value that may be one is taken out. */
+  /** For texts of ours: every value that may be one is taken out. */
   readonly clean: (text: string) => string;
-  /** For what the model is told: only what is one by its name, for it must be able to read the rest. */
+  /** For texts that the model gets: only what is one by its name, for it must be able to read the rest. */
   readonly cleanResult: (text: string) => string;
   /** Settings whose URL shows no credential. */
   readonly cleanUrl: (settings: McpServerSettings) => McpServerSettings;

@@ -14,7 +14,7 @@ export interface ServerProcessOptions {
   readonly cwd: string;
   /** The whole environment but the marker. */
   readonly env: Readonly<Record<string, string>>;
-  /** Our own marker: the child's begins with it, so that whoever ends us ends the child too. */
+  /** Our own marker: the child's begins with it, so that ending this process by its marker ends the child too. */
   readonly parentMarker: string | undefined;
 }
 
@@ -39,7 +39,7 @@ export class ServerProcess {
   readonly output: Readable;
   /** The process itself has ended. */
   readonly exited: Promise<Exit>;
-  /** Nothing of it is left: its group is verified empty and nobody carries its marker. Never rejects. */
+  /** Nothing of it is left: its group is verified empty and no process carries its marker. Never rejects. */
   readonly gone: Promise<Exit>;
   readonly #child: Child;
   readonly #stderr: TextTail;
@@ -105,13 +105,13 @@ export class ServerProcess {
     this.#child.kill('SIGKILL');
   }
 
-  /** A child that has not been reaped: nobody else can have its number. */
+  /** A child that has not been reaped: no other process can have its number. */
   #isOurs(): boolean {
     return this.#child.exitCode === null && this.#child.signalCode === null;
   }
 }
 
-/** True when there was somebody to signal. */
+/** True when the group had a member to signal. */
 function signalGroup(leader: number, signal: NodeJS.Signals | 0): boolean {
   if (process.platform === 'win32') return false;
   try {
@@ -122,7 +122,7 @@ function signalGroup(leader: number, signal: NodeJS.Signals | 0): boolean {
   }
 }
 
-/** The number of a group that has members is given to nobody else: whoever is in it when its leader has just died is ours. */
+/** The number of a group with members is not reused: its members at the moment its leader has died are ours. */
 async function sweepGroup(leader: number): Promise<void> {
   const deadline = monotonicMs() + defaults.mcp.sweepGraceMs;
   let isThere = signalGroup(leader, 'SIGTERM');
@@ -151,7 +151,7 @@ function cannotStart(error: NodeJS.ErrnoException, command: string, cwd: string)
   });
 }
 
-/** The system says ENOENT for a missing program and for a missing working directory alike. */
+/** The system reports ENOENT for a missing program and for a missing working directory alike. */
 function reason(error: Error, code: string, cwd: string): string {
   if (!statSync(cwd, { throwIfNoEntry: false })?.isDirectory()) return `its directory ${cwd} does not exist`;
   if (code === 'ENOENT') return 'there is no such program';

@@ -119,7 +119,7 @@ export class McpServer {
     await this.#until((snapshot) => snapshot.matches('ready') || snapshot.hasTag('atRest'));
   }
 
-  /** Stops it for good. Resolves when nothing of it is left, or when even SIGKILL did not end it, which the log then says. */
+  /** Stops it for good. Resolves when nothing of it is left, or when it survived SIGKILL, which is logged. */
   stop(): Promise<void> {
     this.#stopped ??= this.#stop();
     return this.#stopped;
@@ -149,28 +149,28 @@ export class McpServer {
     });
   }
 
-  /** The actor behind the machine's `connection`: tells what happens to one incarnation, and does as it is told. */
+  /** The actor behind the machine's `connection`: reports what happens to one incarnation and obeys the machine's commands. */
   #connectionActor() {
     const { settings, secrets } = this;
     const { workspacePath, env, logger, name: server } = this.#options;
     return fromCallback<McpConnectionCommand, McpConnectionInput>(({ input: { incarnation }, receive, sendBack }) => {
-      const tell = (event: McpConnectionEvent): void => sendBack(event);
+      const report = (event: McpConnectionEvent): void => sendBack(event);
       const connection = new Connection({
         settings,
         workspacePath,
         env,
         isOlderEra: this.#isOlderEra,
-        onSpawned: (pid) => tell({ type: 'CONNECTION.SPAWNED', incarnation, pid }),
-        onReady: (facts) => tell({ type: 'CONNECTION.READY', incarnation, facts, at: monotonicMs() }),
-        onChanged: (facts) => tell({ type: 'CONNECTION.CHANGED', incarnation, facts }),
-        onLost: () => tell({ type: 'CONNECTION.LOST', incarnation }),
+        onSpawned: (pid) => report({ type: 'CONNECTION.SPAWNED', incarnation, pid }),
+        onReady: (facts) => report({ type: 'CONNECTION.READY', incarnation, facts, at: monotonicMs() }),
+        onChanged: (facts) => report({ type: 'CONNECTION.CHANGED', incarnation, facts }),
+        onLost: () => report({ type: 'CONNECTION.LOST', incarnation }),
         onOlderEra: () => {
           this.#isOlderEra = true;
         },
         onEnd: ({ code, error, output, isRetryable }) => {
           this.endCode = code;
           const end = { error: sayable(error, secrets), output: secrets.clean(output), isRetryable };
-          tell({ type: 'CONNECTION.CLOSED', incarnation, ...end, at: monotonicMs() });
+          report({ type: 'CONNECTION.CLOSED', incarnation, ...end, at: monotonicMs() });
         },
         onTrouble: (what, error) => {
           const problem = error instanceof Error ? sayable(error.message, secrets) : undefined;

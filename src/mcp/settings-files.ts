@@ -128,7 +128,7 @@ const invalid = (name: string, problem: string): AgentError =>
   new AgentError('mcpServerInvalid', { name, problem }, problem);
 
 /**
- * Settings that somebody wants, checked, with stored values in place of masked ones.
+ * Requested settings, checked, with stored values in place of masked ones.
  * @throws AgentError `mcpServerInvalid`
  */
 export function checkSettings(name: string, settings: McpServerSettings, stored: unknown): McpServerSettings {

@@ -32,5 +32,5 @@ export class TextTail {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is to be found
 const escapes = /\u001b\[[0-9;?]*[ -/]*[@-~]|[\u0000-\u0008\u000b-\u001f\u007f]/g;
 
-/** Text of somebody else that is safe to show: no escape sequences, no control characters but tab and line feed. */
+/** Untrusted text made safe to show: no escape sequences, no control characters but tab and line feed. */
 export const plainText = (text: string): string => text.replace(escapes, '');

@@ -56,7 +56,7 @@ function descriptionOf(tool: ServerTool, serverName: string): string {
 
 type Arguments = Readonly<Record<string, unknown>>;
 
-/** The server knows its schema best, and says what is wrong; here only the outer shape is checked. */
+/** The server knows its schema best, and reports what is wrong; only the outer shape is checked here. */
 function parseArguments(
   args: unknown,
 ): { readonly ok: true; readonly args: Arguments } | { readonly ok: false; readonly error: string } {
@@ -93,16 +93,16 @@ async function run(tool: ServerTool, args: Arguments, context: ToolContext, host
 }
 
 function problemOf(error: unknown, tool: ServerTool, { serverName, toolTimeoutSec }: ToolHost): string {
-  const who = `${tool.name} of the MCP server ${serverName}`;
+  const subject = `${tool.name} of the MCP server ${serverName}`;
   const { code } = error as { readonly code?: unknown };
   if (code === 'REQUEST_TIMEOUT') {
-    return `${who} did not answer within ${toolTimeoutSec} s and was cancelled. It may have had an effect all the same. Ask for less at once, or raise toolTimeoutSec.`;
+    return `${subject} did not answer within ${toolTimeoutSec} s and was cancelled. It may have had an effect all the same. Ask for less at once, or raise toolTimeoutSec.`;
   }
   if (code === 'CONNECTION_CLOSED' || code === 'NOT_CONNECTED') {
     return `the MCP server ${serverName} went away during the call and is being restarted. Whether the call had an effect is unknown: check before you repeat it.`;
   }
   const message = messageOf(error).slice(0, defaults.mcp.errorChars);
-  // A JSON-RPC error of the server is meant for whoever called.
-  if (typeof code === 'number') return `${who} answered with error ${code}: ${plainText(message)}`;
-  return `${who} failed: ${plainText(failureOf(error).message.slice(0, defaults.mcp.errorChars))}`;
+  // A JSON-RPC error of the server is meant for the caller.
+  if (typeof code === 'number') return `${subject} answered with error ${code}: ${plainText(message)}`;
+  return `${subject} failed: ${plainText(failureOf(error).message.slice(0, defaults.mcp.errorChars))}`;
 }

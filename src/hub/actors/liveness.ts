@@ -5,7 +5,7 @@ import { isAlive, keepConnection, monotonicMs, probeHttp } from '../../supervise
 import type { FactsOf, WorkspaceFacts } from '../facts.ts';
 import { introduce } from '../probe.ts';
 
-/** What `GET /healthz` of an agent server tells; the incarnation shows that it is still the process we mean. */
+/** Answer of `GET /healthz` of an agent server; the incarnation shows that it is still the process we mean. */
 const Health = v.object({ incarnation: v.nullish(v.string()), idleMs: v.optional(v.number(), 0) });
 
 type Verdict = { readonly idleMs: number } | { readonly error: string };

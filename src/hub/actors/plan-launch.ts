@@ -17,7 +17,7 @@ export interface LaunchPlan {
 
 type OptionalService = 'dashboard' | 'api' | 'agui';
 
-/** The services that the configuration can switch on, with what is said when it does not. */
+/** The services that the configuration can enable, with the reason that is shown when it does not. */
 function wantedServices(config: Config): Record<OptionalService, { enabled: boolean; off: string; path: string }> {
   return {
     dashboard: { enabled: config.DashBoard.Enabled, off: 'DashBoard is disabled.', path: dashboardPaths.page },
@@ -54,7 +54,7 @@ async function allocatePort(hub: HubServices): Promise<number> {
 }
 
 /**
- * The dashboard gets the port it had: a page that is open finds the server again after a restart. Somebody else may have the
+ * The dashboard gets the port it had: a page that is open finds the server again after a restart. Another program may have the
  * port by now; the server then takes another, as with every port.
  */
 function keptPort(service: OptionalService, { endpoints }: WorkspaceFacts): number | undefined {

@@ -61,7 +61,7 @@ function takeOver(facts: WorkspaceFacts, lock: AppServerLock, isOurs: boolean): 
   facts.stored.server = isOurs ? { marker: lock.incarnation ?? '', identity: lock.identity } : null;
 }
 
-/** The workspace lock is held: by a server of ours that an earlier Hub left, by a stranger that answers, or by one that does not. */
+/** The workspace lock is held: by a server of ours that an earlier Hub left, by an external server that answers, or by one that does not. */
 async function meetOwner(
   hub: HubServices,
   facts: WorkspaceFacts,
@@ -89,7 +89,7 @@ async function meetOwner(
 }
 
 /**
- * The `prepare` actor: looks who owns the workspace; when nobody does, ends what a crash may have left, plans ports and
+ * The `prepare` actor: finds the owner of the workspace; when there is none, ends what a crash may have left, plans ports and
  * tokens, and has the intention on disk before anything is spawned.
  */
 export function prepare(hub: HubServices, factsOf: FactsOf) {

@@ -20,8 +20,8 @@ const permanentSpawnErrors = new Set(['ENOENT', 'EACCES', 'ENOTDIR', 'ENOEXEC', 
 /**
  * The driver behind a machine's `process` actor: reports SPAWNED, REFUSED and EXITED of its incarnation and obeys
  * TERMINATE and KILL, also those that came before the process did. EXITED is sent only when the whole group is gone,
- * so no state that follows it can meet a leftover. A process in `watch` mode belongs to somebody else: never signalled.
- * Stopping the actor lets go of the process without ending it.
+ * so no state that follows it can meet a leftover. A process in `watch` mode is external: never signalled.
+ * Stopping the actor releases the process without ending it.
  */
 export function processActor(sourceOf: (input: ProcessInput) => ProcessSource) {
   return fromCallback<ProcessCommand, ProcessInput>(({ input, receive, sendBack }) => {
@@ -30,7 +30,7 @@ export function processActor(sourceOf: (input: ProcessInput) => ProcessSource) {
     let managed: ManagedProcess | null = null;
     let pending: ProcessCommand['type'] | null = null;
     let released = false;
-    const tell = (event: ProcessEvent) => {
+    const report = (event: ProcessEvent) => {
       if (!released) sendBack(event);
     };
 
@@ -50,7 +50,7 @@ export function processActor(sourceOf: (input: ProcessInput) => ProcessSource) {
         await child.gone();
       }
       if (!released) source.onGone();
-      tell({ type: 'PROCESS.EXITED', incarnation, exitCode, signal, at: monotonicMs() });
+      report({ type: 'PROCESS.EXITED', incarnation, exitCode, signal, at: monotonicMs() });
     }
 
     async function begin(): Promise<void> {
@@ -59,10 +59,10 @@ export function processActor(sourceOf: (input: ProcessInput) => ProcessSource) {
       } catch (error) {
         const isRetryable = !(error instanceof SpawnError && permanentSpawnErrors.has(error.code));
         const message = messageOf(error);
-        return tell({ type: 'PROCESS.REFUSED', incarnation, error: message, isRetryable, at: monotonicMs() });
+        return report({ type: 'PROCESS.REFUSED', incarnation, error: message, isRetryable, at: monotonicMs() });
       }
       if (released) return managed.detach();
-      tell({ type: 'PROCESS.SPAWNED', incarnation, pid: managed.pid });
+      report({ type: 'PROCESS.SPAWNED', incarnation, pid: managed.pid });
       obey();
       await follow(managed);
     }

@@ -62,7 +62,7 @@ export function readiness(hub: HubServices, factsOf: FactsOf) {
     const facts = factsOf(input.workspacePath);
     for (let pause: number = readinessPollMs; ; pause = Math.min(pause * 1.05, readinessPollMaxMs)) {
       signal.throwIfAborted();
-      // Not there yet is what a start looks like; the machine's deadline says when it has taken too long.
+      // Until the server is ready every attempt fails; the machine's deadline ends a start that takes too long.
       const ready = await attempt(hub, facts, input.ownership, signal).catch(() => null);
       if (ready) return ready;
       await sleep(pause, undefined, { signal });

@@ -21,7 +21,7 @@ export function appServerRoutes(bind: Bind, registry: Registry, isStopping: () =
     const { workspacePath, startIfMissing, apiProxy } = await context.json(EnsureRequest);
     const starts = startIfMissing ?? true;
     if (starts) refuseWhenStopping();
-    // A caller who hangs up does not cancel the start: others may wait for it.
+    // A disconnect does not cancel the start: other callers may wait for it.
     const result = await registry.ensure({ workspacePath, startIfMissing: starts, apiProxy });
     return answer(result, String(workspacePath));
   }
