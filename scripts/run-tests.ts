@@ -1,53 +1,80 @@
 /**
- * Runs test files, each in a process of its own, and writes TAP. It does what `tap run` does, but for two things that cost a
- * run half of its time. `tap run` has every Node process below a test load the hooks that measure coverage, which we do not;
- * and it goes by name, so that the longest files run alone at the end. Here the slow rooms come first, and take turns: a file
- * that drives a browser runs beside one that waits for processes.
+ * Runs test files, each in a process of its own, and writes TAP: one subtest per file, in the order in which they end. It
+ * takes the place of `tap run`, which has every Node process below a test load the hooks that measure coverage, goes by
+ * name, so that long files run alone at the end, and withholds the output of a file until all before it have ended.
  *
- * Takes files and patterns, none for all, and those options of `tap run` that say how many at once and how long (`--jobs=2`).
+ * Takes files and patterns, none for all, and those options of `tap run` that limit jobs and time (`--jobs=2`). The last
+ * lines name the slowest files. Exits with 1 if a file fails.
  */
-import { globSync, rmSync } from 'node:fs';
+import { globSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { TapConfig } from '@tapjs/config';
-import t from 'tap';
+import { fileReport, summaryReport } from './tap-output.mjs';
+import { bundleTests } from './test-bundles.ts';
+import { runTestFile, type TestFileOptions, type TestFileResult } from './test-file.ts';
+import { longestFirst, readDurations, writeDurations } from './test-order.ts';
 import { bundleTestPrograms } from './test-programs.ts';
 import { root } from './toolchain.mjs';
 
-/** Rooms whose files take long. */
-const slowRooms = ['test/ui/', 'test/e2e/', 'test/hub/', 'test/appserver/', 'test/review/'];
-
 const { values, positionals } = await TapConfig.load();
 const patterns = positionals.length > 0 ? positionals : values.include;
-const found = [...new Set(globSync(patterns, { cwd: root }))].toSorted();
-const isAlone = (file: string): boolean => values.serial?.includes(file) ?? false;
+const found = [...new Set(globSync(patterns, { cwd: root }))];
 
-/** One of each slow room in turn, then the rest, then those that want the machine for themselves. */
-function inOrder(files: readonly string[]): readonly string[] {
-  const shared = files.filter((file) => !isAlone(file));
-  const slow = slowRooms.map((room) => shared.filter((file) => file.startsWith(room)));
-  const turns = Math.max(0, ...slow.map(({ length }) => length));
-  const mixed = Array.from({ length: turns }, (_, turn) => slow.flatMap((room) => room[turn] ?? [])).flat();
-  return [...new Set([...mixed, ...shared, ...files])];
+/** Directory of one run: bundles, and the directories that tests make with `t.testdir`. `npm test` removes it by its name. */
+function makeRunDirectory(): string {
+  const parent = join(root, '.tap');
+  mkdirSync(parent, { recursive: true });
+  return mkdtempSync(join(parent, `${process.env['ORATORIO_TEST_RUN'] ?? 'run'}-`));
 }
 
-async function runAll(files: readonly string[]): Promise<void> {
-  const programs = await bundleTestPrograms();
-  t.teardown(() => rmSync(programs, { recursive: true, force: true }));
-  for (const file of inOrder(files)) {
-    // tap hands its hooks on in `NODE_OPTIONS`, which a test must not have.
-    t.spawn('env', ['-u', 'NODE_OPTIONS', process.execPath, ...(values['node-arg'] ?? []), join(root, file)], {
-      name: file,
-      cwd: root,
-      env: { ...process.env, ORATORIO_TEST_PROGRAMS: programs },
-      buffered: !isAlone(file),
-      timeout: (values.timeout ?? 30) * 1000,
-      at: null,
-      stack: '',
-    });
+const programsIn = (directory: string): string => join(directory, 'programs');
+
+/** What a test file starts with. It must not inherit tap's hooks from a test that runs this script. */
+function optionsIn(directory: string): TestFileOptions {
+  const { NODE_OPTIONS: _, TAP: _tap, ...inherited } = process.env;
+  return {
+    nodeArguments: [...(values['node-arg'] ?? []), '--enable-source-maps'],
+    env: { ...inherited, TAP_CWD: directory, ORATORIO_TEST_PROGRAMS: programsIn(directory) },
+    timeoutMs: (values.timeout ?? 30) * 1000,
+  };
+}
+
+/** Runs `jobs` files at a time, and those that need the machine for themselves afterwards. */
+async function runAll(names: readonly string[], directory: string): Promise<readonly TestFileResult[]> {
+  const options = optionsIn(directory);
+  const results: TestFileResult[] = [];
+  const runInTurn = async (queue: string[]): Promise<void> => {
+    for (let name = queue.shift(); name !== undefined; name = queue.shift()) {
+      const result = await runTestFile({ name, program: join(directory, name.replace(/\.ts$/, '.js')) }, options);
+      results.push(result);
+      process.stdout.write(fileReport(result, results.length));
+    }
+  };
+  const ordered = longestFirst(names, readDurations());
+  const isAlone = (name: string): boolean => values.serial?.includes(name) ?? false;
+  const shared = ordered.filter((name) => !isAlone(name));
+  await Promise.all(Array.from({ length: values.jobs ?? 1 }, () => runInTurn(shared)));
+  await runInTurn(ordered.filter(isAlone));
+  return results;
+}
+
+async function main(): Promise<void> {
+  console.log('TAP version 14');
+  if (found.length === 0) {
+    console.log(`not ok 1 - no test file matches ${patterns.join(' ')}\n1..1\n# { total: 1, pass: 0, fail: 1 }`);
+    process.exitCode = 1;
+    return;
+  }
+  const directory = makeRunDirectory();
+  try {
+    await Promise.all([bundleTests(found, directory), bundleTestPrograms(programsIn(directory))]);
+    const results = await runAll(found, directory);
+    process.stdout.write(summaryReport(results));
+    writeDurations(Object.fromEntries(results.map(({ name, milliseconds }) => [name, milliseconds / 1000])));
+    if (results.some(({ isGood }) => !isGood)) process.exitCode = 1;
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
   }
 }
 
-t.setTimeout(0);
-t.jobs = values.jobs ?? 1;
-if (found.length > 0) await runAll(found);
-else t.fail(`no test file matches ${patterns.join(' ')}`);
+await main();

@@ -1,2 +1,19 @@
-export function countsOf(tap: string): { readonly passed: number; readonly failed: number };
+export interface Counts {
+  readonly passed: number;
+  readonly failed: number;
+}
+export function countsOf(tap: string): Counts;
 export function isWorthShowing(): (line: string) => boolean;
+
+interface Result {
+  readonly name: string;
+  readonly isGood: boolean;
+  readonly counts: Counts;
+  readonly milliseconds: number;
+  readonly exitCode: number | null;
+  readonly signal: string | null;
+  readonly isTimedOut: boolean;
+  readonly output: string;
+}
+export function fileReport(result: Result, number: number): string;
+export function summaryReport(results: readonly Result[]): string;

@@ -1,8 +1,12 @@
-/** Reading what tap writes. Plain JavaScript without dependencies, as `test.mjs` is. */
+/** Reads and writes TAP. Plain JavaScript without dependencies, as `test.mjs` is. */
+
+const slowFile = /^# slow: /;
+const slowFiles = 10;
+const seconds = (milliseconds) => (milliseconds / 1000).toFixed(1);
 
 /**
- * How many assertions passed and failed, from the summary at the end of a TAP stream: `# { total: 5, pass: 4, fail: 1 }`.
- * Throws when there is none: the run has not come to its end.
+ * Counts assertions that passed and failed, from the summary at the end of a TAP stream: `# { total: 5, pass: 4, fail: 1 }`.
+ * Throws when there is none: the run broke off.
  */
 export function countsOf(tap) {
   const summary = tap.match(/^# \{ total: .*\}$/gm)?.at(-1);
@@ -11,7 +15,10 @@ export function countsOf(tap) {
   return { passed: count('pass'), failed: count('fail') };
 }
 
-/** A filter of TAP lines for a log: files as they end, and every failure with its diagnostics. Give it each line in turn. */
+/**
+ * Filters TAP lines for a log: files as they end, every failure with its diagnostics, and the slowest files. Takes each line in
+ * turn.
+ */
 export function isWorthShowing() {
   let inDiagnostics = false;
   return (line) => {
@@ -22,6 +29,27 @@ export function isWorthShowing() {
       return isFailure || indent === '';
     }
     if (/^\s*(# Subtest|\d+\.\.\d+)/.test(line)) inDiagnostics = false;
-    return inDiagnostics;
+    return inDiagnostics || slowFile.test(line);
   };
+}
+
+/** Reports one file as a subtest: its TAP, the verdict and, for a failure, how the process ended. */
+export function fileReport({ name, isGood, milliseconds, output, exitCode, signal, isTimedOut }, number) {
+  const body = output.replaceAll(/^(?=.)/gm, '    ');
+  const verdict = `${isGood ? 'ok' : 'not ok'} ${number} - ${name} # time=${Math.round(milliseconds)}ms`;
+  const end = `  ---\n  exitCode: ${exitCode}\n  signal: ${signal}\n${isTimedOut ? '  timeout: true\n' : ''}  ...\n`;
+  return `# Subtest: ${name}\n${body}${body.endsWith('\n') ? '' : '\n'}${verdict}\n${isGood ? '' : end}\n`;
+}
+
+/** Ends the TAP of a run: the slowest files, the plan and the sum of all assertions. */
+export function summaryReport(results) {
+  const slowest = results.toSorted((a, b) => b.milliseconds - a.milliseconds).slice(0, slowFiles);
+  const sum = (key) => results.reduce((total, { counts }) => total + counts[key], 0);
+  const [pass, fail] = [sum('passed'), sum('failed')];
+  return [
+    ...slowest.map(({ name, milliseconds }) => `# slow: ${seconds(milliseconds).padStart(6)} s  ${name}`),
+    `1..${results.length}`,
+    `# { total: ${pass + fail}, pass: ${pass}, fail: ${fail} }`,
+    '',
+  ].join('\n');
 }

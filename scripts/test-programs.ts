@@ -1,8 +1,8 @@
 /**
- * Bundles of the programs that tests start over and over: a bundle is up in a fifth of the time that its sources take, most
- * of which goes into loading some two hundred files. What is shipped is in `dist/` already, and is what tests start then.
+ * Bundles the programs that many tests start: a bundle is up in a fifth of the time that its sources take, most of which goes
+ * into loading some two hundred files. Shipped programs are in `dist/`, and tests start those.
  */
-import { globSync, mkdirSync, mkdtempSync } from 'node:fs';
+import { globSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { build } from 'rolldown';
@@ -17,12 +17,12 @@ const patterns = [
   'test/review/git/prepare-elsewhere.ts',
 ];
 
-/** Found by their names at run time, or loaded when first needed: as in `build.ts`. */
+/** Packages found by name at run time, or loaded on first use: as in `build.ts`. */
 const neverBundled = ['uWebSockets.js', 'ws', 'prom-client', 'elkjs', '@vscode/ripgrep'];
 const isExternal = (id: string) =>
   id.startsWith('node:') || neverBundled.some((name) => id === name || id.startsWith(`${name}/`));
 
-/** The program that this module starts is found beside the shipped module, not beside a bundle of the tests. */
+/** Makes this module find the program that it starts beside the shipped module, not beside a bundle of the tests. */
 const findsItsProgramInDist = {
   name: 'finds its program in dist',
   transform: {
@@ -33,13 +33,10 @@ const findsItsProgramInDist = {
 };
 
 /**
- * Makes them, in a new directory below `node_modules`, where a bundle still finds the libraries that it does not carry.
- * @returns the directory: in it `NAME.js` for the source `NAME.ts`, for `program` in `test/programs.ts`
+ * Writes `NAME.js` into `directory` for each source `NAME.ts`, for `program` in `test/programs.ts`. The directory has to be in
+ * the checkout, where a bundle finds the packages that it does not contain.
  */
-export async function bundleTestPrograms(): Promise<string> {
-  const cache = join(root, 'node_modules', '.cache');
-  mkdirSync(cache, { recursive: true });
-  const directory = mkdtempSync(join(cache, 'oratorio-test-'));
+export async function bundleTestPrograms(directory: string): Promise<void> {
   const sources = globSync(patterns, { cwd: root });
   await build({
     input: Object.fromEntries(sources.map((source) => [source.replace(/\.ts$/, ''), join(root, source)])),
@@ -49,5 +46,4 @@ export async function bundleTestPrograms(): Promise<string> {
     logLevel: 'warn',
     output: { dir: directory, entryFileNames: '[name].js', chunkFileNames: 'chunks/[name]-[hash].js' },
   });
-  return directory;
 }

@@ -1,43 +1,45 @@
 /**
- * `npm test`: from a fresh clone to a verdict, in one command and with any Node >= 20. Installs, builds, checks, runs the
- * tests. Arguments are passed on to tap, e.g. `npm test -- test/client/*.test.ts`. The last line is `N passed, M failed`, in
- * assertions as tap has counted them.
+ * `npm test`: installs, builds, checks and runs the tests, from a fresh clone and with any Node >= 20. Takes patterns and
+ * options of tap, e.g. `npm test -- test/client/*.test.ts`. The last line is `N passed, M failed`, in assertions as tap counts
+ * them. SIGINT, SIGTERM and SIGHUP end the run with every process it has started and every directory it has made.
  */
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { setTimeout as pause } from 'node:timers/promises';
 import { isBuilt } from './stamp.mjs';
 import { countsOf, isWorthShowing } from './tap-output.mjs';
+import { startRun } from './test-run.mjs';
 import { ensureDependencies, ensureTestRunner, node22, root, toolEnvironment } from './toolchain.mjs';
 
 const systemTools = startEnsuringSystemTools();
 ensureDependencies();
 ensureTestRunner();
 const node = node22();
-const env = toolEnvironment();
+const run = startRun(endOthers);
+const env = { ...toolEnvironment(), ...run.env };
+const quiet = '--disable-warning=ExperimentalWarning';
 
-/** Nothing before the tests needs them, and to install them may take a minute: it goes on beside all that comes before. */
+/** Installs system tools beside the build, which needs none of them; may take a minute. */
 function startEnsuringSystemTools() {
   const script = `import(${JSON.stringify(new URL('system-tools.mjs', import.meta.url).href)}).then((m) => m.ensureSystemTools())`;
   const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'ignore', 'inherit'] });
   return new Promise((resolve, reject) => child.on('error', reject).on('exit', resolve));
 }
 
-/** Runs a script of this checkout; returns its exit code. */
-function script(name) {
-  const args = ['--disable-warning=ExperimentalWarning', join(root, 'scripts', name)];
-  return spawnSync(node, args, { cwd: root, env, stdio: 'inherit' }).status ?? 1;
+/** Starts Node 22. `ended` resolves with the exit code, 1 for a signal. */
+function start(args, stdout = 'inherit') {
+  const child = spawn(node, args, { cwd: root, env, stdio: ['ignore', stdout, 'inherit'] });
+  const ended = new Promise((resolve, reject) => child.on('error', reject).on('close', (code) => resolve(code ?? 1)));
+  return { child, ended };
 }
 
-/** Runs the test files; shows one line per file and whatever failed. Resolves with the exit code and all of the TAP stream. */
+/** Runs a script of this checkout; resolves with its exit code. */
+const script = (name) => start([quiet, join(root, 'scripts', name)]).ended;
+
+/** Runs the test files; shows one line per file and every failure. Resolves with the exit code and all of the TAP stream. */
 async function runTests() {
-  const args = [
-    '--disable-warning=ExperimentalWarning',
-    join(root, 'scripts', 'run-tests.ts'),
-    ...process.argv.slice(2),
-  ];
-  const child = spawn(node, args, { cwd: root, env, stdio: ['ignore', 'pipe', 'inherit'] });
-  const ended = new Promise((resolve, reject) => child.on('error', reject).on('close', (code) => resolve(code ?? 1)));
+  const { child, ended } = start([quiet, join(root, 'scripts', 'run-tests.ts'), ...process.argv.slice(2)], 'pipe');
   const isShown = isWorthShowing();
   const lines = [];
   for await (const line of createInterface({ input: child.stdout })) {
@@ -47,25 +49,30 @@ async function runTests() {
   return { code: await ended, tap: lines.join('\n') };
 }
 
-/** Of a run on a container engine that could not begin; see test/stack/variables.ts. */
+/** Exit code of a run on a container engine that could not begin; see test/stack/variables.ts. */
 const notTested = 75;
+/** Limits the time in which the container engine's run ends its namespaces and removes its control groups. */
+const stackEndMs = 20_000;
+let stackRun;
 
-/**
- * The story of a review server, on a container engine of its own, where root can start one: a part of the whole run. Elsewhere it says
- * loudly that it was not told.
- */
+/** Runs the story of a review server on a container engine of its own, where root can start one. Elsewhere warns. */
 async function runStack() {
   const main = join(root, 'test', 'stack', 'main.ts');
-  const args = ['--disable-warning=ExperimentalWarning', '--conditions=development', main, 'test/stack/stack.stack.ts'];
-  const child = spawn(node, args, { cwd: root, env, stdio: ['ignore', 'pipe', 'inherit'] });
-  const ended = new Promise((resolve, reject) => child.on('error', reject).on('close', (code) => resolve(code ?? 1)));
+  stackRun = start([quiet, '--conditions=development', main, 'test/stack/stack.stack.ts'], 'pipe');
   let counts = { passed: 0, failed: 0 };
-  for await (const line of createInterface({ input: child.stdout })) {
+  for await (const line of createInterface({ input: stackRun.child.stdout })) {
     const [, passed, failed] = /^(\d+) passed, (\d+) failed$/.exec(line) ?? [];
     if (passed === undefined) console.log(line);
     else counts = { passed: Number(passed), failed: Number(failed) };
   }
-  return { code: await ended, ...counts };
+  return { code: await stackRun.ended, ...counts };
+}
+
+/** Ends what must not be killed: the container engine's run cleans up, and an interrupted installation is a broken one. */
+async function endOthers() {
+  stackRun?.child.kill('SIGTERM');
+  await Promise.race([stackRun?.ended, pause(stackEndMs)]);
+  await systemTools;
 }
 
 /** A run that never wrote a summary has tested nothing. */
@@ -77,21 +84,28 @@ function readCounts(tap) {
   }
 }
 
-const buildCode = isBuilt() ? 0 : script('build.ts');
-const checkCode = buildCode === 0 ? script('check.ts') : 0;
-await systemTools;
-const isWhole = process.argv.length === 2;
-// The story mostly waits, and what it has to fetch is fetched meanwhile.
-const [{ code, tap }, stack] = await Promise.all([
-  buildCode === 0 ? runTests() : { code: 1, tap: '' },
-  buildCode === 0 && isWhole ? runStack() : { code: 0, passed: 0, failed: 0 },
-]);
-const files = readCounts(tap);
-const [passed, failed] = [files.passed + stack.passed, files.failed + stack.failed];
-if (stack.code === notTested) console.error('✖ THE STACK WAS NOT TESTED on a container engine (see above).');
-if (buildCode !== 0) console.error('✖ The build failed: nothing was tested.');
-if (checkCode !== 0) console.error('✖ The checks failed (see above).');
-const isStackGood = stack.code === 0 || stack.code === notTested;
-const isGood = buildCode === 0 && checkCode === 0 && code === 0 && isStackGood && failed === 0 && passed > 0;
-process.exitCode = isGood ? 0 : 1;
-console.log(`${passed} passed, ${failed} failed`);
+/** Builds, checks and tests. Prints the verdict and sets the exit code. */
+async function main() {
+  const buildCode = isBuilt() ? 0 : await script('build.ts');
+  const checkCode = buildCode === 0 ? await script('check.ts') : 0;
+  await systemTools;
+  const isWhole = process.argv.length === 2;
+  // The story mostly waits, and its downloads run meanwhile.
+  const [{ code, tap }, stack] = await Promise.all([
+    buildCode === 0 ? runTests() : { code: 1, tap: '' },
+    buildCode === 0 && isWhole ? runStack() : { code: 0, passed: 0, failed: 0 },
+  ]);
+  if (run.isInterrupted()) return;
+  await run.end();
+  const files = readCounts(tap);
+  const [passed, failed] = [files.passed + stack.passed, files.failed + stack.failed];
+  if (stack.code === notTested) console.error('✖ THE STACK WAS NOT TESTED on a container engine (see above).');
+  if (buildCode !== 0) console.error('✖ The build failed: nothing was tested.');
+  if (checkCode !== 0) console.error('✖ The checks failed (see above).');
+  const isStackGood = stack.code === 0 || stack.code === notTested;
+  const isGood = buildCode === 0 && checkCode === 0 && code === 0 && isStackGood && failed === 0 && passed > 0;
+  process.exitCode = isGood ? 0 : 1;
+  console.log(`${passed} passed, ${failed} failed`);
+}
+
+await main();

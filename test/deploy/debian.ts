@@ -88,11 +88,15 @@ async function debianMirror(): Promise<string> {
   return /^(\S+\/debian)\/? main$/m.exec(stdout)?.[1] ?? defaultMirror;
 }
 
-/** Where the tests keep what they have fetched: a directory that nobody else can have filled. */
+/**
+ * Directory in which the tests store downloads for later runs; no other user can have written to it. `npm test` gives each run
+ * a temporary directory of its own and names the system's in `ORATORIO_TEST_CACHE`.
+ */
 export function cacheDirectory(): string {
   const base = process.env['XDG_CACHE_HOME'];
   const uid = process.getuid?.() ?? 0;
-  const directory = base ? join(base, 'oratorio-test-tools') : join(tmpdir(), `oratorio-test-tools-${uid}`);
+  const temporary = process.env['ORATORIO_TEST_CACHE'] ?? tmpdir();
+  const directory = base ? join(base, 'oratorio-test-tools') : join(temporary, `oratorio-test-tools-${uid}`);
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   const { uid: owner, mode } = lstatSync(directory);
   if (owner === uid && (mode & 0o022) === 0) return directory;

@@ -22,7 +22,9 @@ t.test('files are told apart by name; one that fails, or dies, fails the run', a
     'ok test/fixtures/tap/passes.ts',
   ]);
   t.match(stdout, /signal: SIGKILL/);
-  t.match(countsOf(stdout), { failed: 1 });
+  t.match(countsOf(stdout), { failed: 2 }, 'a file that broke off counts as a failed assertion');
+  t.match(stdout, /stack: [\s\S]*\(test\/fixtures\/tap\/fails\.ts:4:3\)/, 'stacks name the source, not the bundle');
+  t.match(stdout, /^# slow: +\d+\.\d s {2}test\/fixtures\/tap\/\w+\.ts$/m);
 });
 
 t.test('what matches no file has tested nothing, and fails', async (t) => {

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { countsOf, isWorthShowing } from '../../scripts/tap-output.mjs';
+import { countsOf, fileReport, isWorthShowing, summaryReport } from '../../scripts/tap-output.mjs';
 
 t.test('the counts are those of the last summary', async (t) => {
   t.strictSame(countsOf('ok 1\n# { total: 3, pass: 3 }\n'), { passed: 3, failed: 0 });
@@ -25,6 +25,7 @@ t.test('a log shows files and failures', async (t) => {
     '    1..4',
     'not ok 1 - a.test.ts',
     'ok 2 - b.test.ts',
+    '# slow:    1.0 s  a.test.ts',
   ];
   t.strictSame(lines.filter(isShown), [
     '    not ok 2 - broken',
@@ -33,5 +34,35 @@ t.test('a log shows files and failures', async (t) => {
     '      ...',
     'not ok 1 - a.test.ts',
     'ok 2 - b.test.ts',
+    '# slow:    1.0 s  a.test.ts',
   ]);
+});
+
+const ended = { exitCode: 0, signal: null, isTimedOut: false };
+const passed = { ...ended, name: 'a.ts', isGood: true, counts: { passed: 2, failed: 0 }, milliseconds: 1_234 };
+
+t.test('the report of a file is its TAP as a subtest, with the end of the process when it fails', async (t) => {
+  t.equal(
+    fileReport({ ...passed, output: 'ok 1 - x\n\n1..1\n' }, 3),
+    '# Subtest: a.ts\n    ok 1 - x\n\n    1..1\nok 3 - a.ts # time=1234ms\n\n',
+  );
+  const dead = { ...passed, isGood: false, exitCode: null, signal: 'SIGTERM', isTimedOut: true, output: 'ok 1' };
+  t.match(
+    fileReport(dead, 4),
+    /^ {4}ok 1\nnot ok 4 - a\.ts # time=1234ms\n {2}---\n[\s\S]*signal: SIGTERM\n {2}timeout: true/m,
+  );
+});
+
+t.test('the report of a run sums the assertions and names the ten slowest files, the slowest first', async (t) => {
+  const results = Array.from({ length: 12 }, (_, n) => ({
+    ...passed,
+    name: `${n}.ts`,
+    milliseconds: n * 1_000,
+    output: '',
+  }));
+  const failed = { ...passed, name: 'bad.ts', isGood: false, counts: { passed: 1, failed: 4 }, output: '' };
+  const lines = summaryReport([...results, failed]).split('\n');
+  t.equal(lines.filter((line) => line.startsWith('# slow: ')).length, 10);
+  t.equal(lines[0], '# slow:   11.0 s  11.ts');
+  t.strictSame(lines.slice(-3), ['1..13', '# { total: 29, pass: 25, fail: 4 }', '']);
 });

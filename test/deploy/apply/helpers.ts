@@ -25,11 +25,14 @@ import { layoutOf } from '../../../src/deploy/stack/layout.ts';
 import { FakeEngine, type FakeOptions } from './fake-hands.ts';
 import { type PlanName, plans } from './plans.ts';
 
-/** A memory file system where there is one: every line of a journal waits for the disk. */
+/**
+ * A memory file system where there is one: every line of a journal waits for the disk. `npm test` ends its run by the name of
+ * the run, which is part of the directories' names.
+ */
 const base = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
 
 export function temporaryDirectory(t: Test): string {
-  const directory = mkdtempSync(join(base, 'oratorio-apply-'));
+  const directory = mkdtempSync(join(base, `oratorio-apply-${process.env['ORATORIO_TEST_RUN'] ?? ''}`));
   t.teardown(() => rmSync(directory, { recursive: true, force: true }));
   return directory;
 }

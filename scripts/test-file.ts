@@ -1,0 +1,81 @@
+/** Runs one test file in a process of its own. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as pause } from 'node:timers/promises';
+import { type Counts, countsOf } from './tap-output.mjs';
+import { root } from './toolchain.mjs';
+
+export interface TestFile {
+  /** Source, named from the root of the repository. */
+  readonly name: string;
+  /** Path of the JavaScript or TypeScript that Node runs. */
+  readonly program: string;
+}
+
+export interface TestFileOptions {
+  readonly nodeArguments: readonly string[];
+  readonly env: NodeJS.ProcessEnv;
+  readonly timeoutMs: number;
+}
+
+export interface TestFileResult {
+  readonly name: string;
+  readonly isGood: boolean;
+  /** Assertions. A file that fails without a failed assertion counts as one. */
+  readonly counts: Counts;
+  readonly milliseconds: number;
+  readonly exitCode: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly isTimedOut: boolean;
+  /** TAP of the file. */
+  readonly output: string;
+}
+
+/** Between SIGTERM, on which tap reports the unfinished tests, and SIGKILL; also for output that follows the exit. */
+const reportMs = 5_000;
+
+/** Runs a file to its end; never rejects for a file that fails. */
+export async function runTestFile({ name, program }: TestFile, options: TestFileOptions): Promise<TestFileResult> {
+  const began = performance.now();
+  const child = spawn(process.execPath, [...options.nodeArguments, program], {
+    cwd: root,
+    env: options.env,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let isTimedOut = false;
+  const timers = [
+    setTimeout(() => {
+      isTimedOut = true;
+      child.kill('SIGTERM');
+    }, options.timeoutMs),
+    setTimeout(() => child.kill('SIGKILL'), options.timeoutMs + reportMs),
+  ];
+  let output = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    output += text;
+  });
+  const closed = once(child, 'close');
+  const [exitCode, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null];
+  for (const timer of timers) clearTimeout(timer);
+  // A process that the file left behind may hold the pipe open.
+  await Promise.race([closed, pause(reportMs, undefined, { ref: false })]);
+  child.stdout.destroy();
+  const { isGood, counts } = judge(output, exitCode === 0 && !isTimedOut);
+  return { name, isGood, counts, milliseconds: performance.now() - began, exitCode, signal, isTimedOut, output };
+}
+
+/** A file without a summary broke off. */
+function judge(tap: string, hasEndedWell: boolean): Pick<TestFileResult, 'isGood' | 'counts'> {
+  const counts = readCounts(tap);
+  const isGood = hasEndedWell && counts !== undefined && counts.failed === 0;
+  const { passed, failed } = counts ?? { passed: 0, failed: 0 };
+  return { isGood, counts: { passed, failed: isGood ? 0 : Math.max(1, failed) } };
+}
+
+function readCounts(tap: string): Counts | undefined {
+  try {
+    return countsOf(tap);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,54 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import t from 'tap';
+import { root } from '../../scripts/toolchain.mjs';
+
+interface Report {
+  readonly processes: readonly number[];
+  readonly directories: readonly string[];
+}
+
+/** Starts a run of one file that waits, and resolves with what the file has started and made. */
+async function startWaitingRun(report: string) {
+  const inherited = Object.entries(process.env).filter(([name]) => !/^_?TAP|^TMPDIR$|^ORATORIO_TEST_/.test(name));
+  const env = { ...Object.fromEntries(inherited), ORATORIO_TEST_REPORT: report };
+  const run = spawn(process.execPath, [join(root, 'test/fixtures/tap/interrupted/run.mjs')], {
+    cwd: root,
+    env,
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  while (!existsSync(report)) await pause(50);
+  return { run, report: JSON.parse(readFileSync(report, 'utf8')) as Report };
+}
+
+/** A process that has ended, and waits for its parent to notice, counts as gone. */
+function isRunning(pid: number): boolean {
+  try {
+    return !/^State:\s*[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
+
+for (const [signal, code] of [
+  ['SIGTERM', 143],
+  ['SIGINT', 130],
+] as const) {
+  t.test(
+    `${signal} in the middle of a run ends every process and removes every directory of it`,
+    { skip: process.platform !== 'linux' && 'needs /proc' },
+    async (t) => {
+      const { run, report } = await startWaitingRun(join(t.testdir(), 'report.json'));
+      t.same(report.processes.filter(isRunning), report.processes, 'the file and its processes run');
+      t.same(report.directories.filter(existsSync), report.directories);
+      run.kill(signal);
+      const [exitCode] = (await once(run, 'exit')) as [number | null];
+      t.equal(exitCode, code);
+      t.same(report.processes.filter(isRunning), [], 'no process is left');
+      t.same(report.directories.filter(existsSync), [], 'no directory is left');
+    },
+  );
+}
