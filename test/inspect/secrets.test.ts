@@ -94,12 +94,13 @@ for (const [name, machine] of Object.entries(catalogue)) {
     const messages = records.flatMap(statelyMessages({ machines: catalogue, actorOf: (id) => recorder.actor(id) }));
     for (const source of sources) frames.push(...source.replay(undefined));
     recorder.close();
+    const chart = await chartOf(name, machine);
     const everything = {
       records: JSON.stringify(records),
       frames: Buffer.concat(frames).toString(),
       messages: JSON.stringify(messages),
-      json: JSON.stringify(await chartOf(name, machine)),
-      svg: svgOf(await chartOf(name, machine)),
+      json: JSON.stringify(chart),
+      svg: svgOf(chart),
       mermaid: mermaidOf(graphOf(name, machine), { actions: true }),
     };
     t.ok(records.some(({ type }) => type === 'deadLetter') && frames.length >= 2);
