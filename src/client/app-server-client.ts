@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { version } from '../protocol/index.ts';
+import { defaults, version } from '../protocol/index.ts';
 import { AppServerConnectionError, AppServerSilentError, JsonRpcError } from './errors.ts';
 import { type SilenceOptions, SilenceWatch } from './silence.ts';
 
@@ -47,7 +47,6 @@ interface Pending {
   readonly reject: (error: Error) => void;
 }
 
-const defaultTimeoutMs = 30_000;
 /** Never a number: those are the ids of requests. */
 const signOfLife = 'sign-of-life';
 const methodNotFound = -32_601;
@@ -246,7 +245,7 @@ class Wire {
   }
 
   static open(url: string, options: AppServerClientOptions): Promise<Wire> {
-    const { signal, timeoutMs = defaultTimeoutMs } = options;
+    const { signal, timeoutMs = defaults.client.requestMs } = options;
     return new Promise((resolve, reject) => {
       signal?.throwIfAborted();
       if (!URL.canParse(url)) throw new AppServerConnectionError('The agent server has published no usable address.');
@@ -284,7 +283,7 @@ class Wire {
   }
 
   request(method: string, params: Readonly<Record<string, unknown>>, options: RequestOptions): Promise<unknown> {
-    const { signal, timeoutMs = this.#options.timeoutMs ?? defaultTimeoutMs } = options;
+    const { signal, timeoutMs = this.#options.timeoutMs ?? defaults.client.requestMs } = options;
     const id = this.#nextId++;
     return new Promise((resolve, reject) => {
       signal?.throwIfAborted();

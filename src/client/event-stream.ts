@@ -21,8 +21,6 @@ export interface StreamOptions {
   readonly isLast?: (message: SseMessage) => boolean;
 }
 
-/** Longest full pause before a reconnection. */
-const maxPauseMs = 30_000;
 /** A stream silent for three heartbeats is dead, whatever the state of its socket. */
 const silenceMs = 3 * defaults.sse.heartbeatMs;
 
@@ -35,7 +33,11 @@ const silenceMs = 3 * defaults.sse.heartbeatMs;
  * @example setTimeout(reconnect, backoffMs(2_000, failures))
  */
 export const backoffMs = (base: number, failures: number, random = Math.random()): number =>
-  exponentialBackoffMs(failures, { firstMs: base, capMs: maxPauseMs, jitter: jitters.upperHalf }, random);
+  exponentialBackoffMs(
+    failures,
+    { firstMs: base, capMs: defaults.client.reconnectCapMs, jitter: jitters.upperHalf },
+    random,
+  );
 
 function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {

@@ -2,6 +2,7 @@ import superjson from 'superjson';
 import * as v from 'valibot';
 import {
   Chart,
+  defaults,
   type EnsureInput,
   type HubEventData,
   type HubEventKind,
@@ -26,9 +27,6 @@ export interface HubClientOptions {
   /** The Hub has just proved itself. */
   readonly isProven?: boolean;
 }
-
-/** How long the proof by which a Hub was found counts for the first request. */
-const provenMs = 1_000;
 
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
@@ -71,7 +69,7 @@ export class HubClient {
   constructor(address: HubAddress, options: HubClientOptions = {}) {
     this.address = address;
     this.#options = options;
-    if (options.isProven) this.#provenUntil = performance.now() + provenMs;
+    if (options.isProven) this.#provenUntil = performance.now() + defaults.client.proofMs;
   }
 
   status({ signal }: CallOptions = {}): Promise<StatusAnswer> {

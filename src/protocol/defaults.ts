@@ -1,7 +1,11 @@
 const mebibyte = 1_048_576;
 const frameBytes = 4 * mebibyte;
 
-/** Every timeout, limit and default that is not a user's setting. Units are in the names. The one table. */
+/**
+ * Timeouts, limits and defaults that no user sets and that clients, documents or several rooms depend on. Units are in the
+ * names. A part of `src/review` or `src/deploy` has its own in `limits.ts` or `defaults.ts`; a value that one file uses and
+ * that no other file or document names is a constant of that file.
+ */
 export const defaults = {
   http: {
     headerBytes: 16_384,
@@ -17,7 +21,7 @@ export const defaults = {
   supervise: {
     gracefulStopMs: 3_000,
     killVerifyMs: 5_000,
-    /** Longest a shutdown of the Hub may take: a polite stop, a forced one, and a little more. */
+    /** Longest shutdown of the Hub: a graceful stop, a forced one, and some slack. */
     drainDeadlineMs: 10_000,
     probeIntervalMs: 5_000,
     probeTimeoutMs: 3_000,
@@ -47,72 +51,78 @@ export const defaults = {
     hubStartMs: 15_000,
     hubPollMs: 25,
     statusTimeoutMs: 2_000,
-    /** An agent server that says nothing for this long is asked for a sign of life, and a person is notified. */
+    /** For the answer to one JSON-RPC request, unless the caller gives a timeout. */
+    requestMs: 30_000,
+    /** Longest full pause before an event stream is connected again. */
+    reconnectCapMs: 30_000,
+    /** The proof by which a Hub was found covers a first request sent within this time. */
+    proofMs: 1_000,
+    /** Silence of an agent server after which the client pings it and notifies the user. */
     silenceNoticeMs: 2_000,
-    /** After this long without one the connection is given up. */
+    /** Silence after which the client closes the connection. */
     silenceDeadlineMs: 20_000,
-    /** For an interrupt, which a healthy server answers at once. */
+    /** For the answer to an interrupt, which a healthy server gives at once. */
     interruptMs: 5_000,
   },
   agent: {
-    /** A call that is the same as this many before it in a row is not run again. */
+    /** Identical calls in a row after which the next one is not run. */
     identicalCalls: 3,
-    /** Turns that a page of a thread holds when nobody says how many. */
+    /** Turns on a page of a thread, unless the caller gives a number. */
     turnPage: 50,
-    /** For a summary that a user asked for. */
+    /** For a compaction that the user requested. */
     compactionMs: 120_000,
     dynamicToolCallMs: 120_000,
-    /** A tool that has to end its processes needs a moment; a turn that is cancelled waits no longer than this. */
+    /** A cancelled turn waits this long for its tools to end their processes. */
     cancelGraceMs: 5_000,
-    /** Of one tool result, as the model is told it; a tool that has a limit of its own stays below. */
+    /** Of one tool result as the model gets it; limits of single tools are lower. */
     toolResultChars: 100_000,
-    /** Of a command's output that its item keeps. */
+    /** Of a command's output that its item stores. */
     commandOutputChars: 200_000,
     traceBufferEvents: 20_000,
     traceFlushMs: 20,
-    /** Of a text that a trace keeps. */
+    /** Of one text in a trace. */
     traceTextChars: 20_000,
-    /** What one transaction of traces writes at most: some milliseconds' work, between which the event loop turns. */
+    /** Largest transaction of traces: a few milliseconds of work, so that the event loop turns in between. */
     traceSliceEvents: 1_000,
     traceSliceChars: mebibyte,
-    /** How long a disk is left alone that did not take a write. */
+    /** Pause after a failed write of traces. */
     traceRetryMs: 1_000,
-    /** Events of deleted sessions that are taken off the disk at a time, and the pause in which others have the event loop. */
+    /** Events of deleted sessions that one step removes, and the pause after it. */
     traceSweepEvents: 500,
     traceSweepPauseMs: 10,
-    /** For somebody else who is writing. There should be none: the workspace's lock is ours. */
+    /** Wait for another writer of the database. Holding the workspace's lock, the server should be the only one. */
     storeBusyMs: 500,
-    /** Of the database's log, what is left of the file after a burst of writing. */
+    /** Size to which the write-ahead log is truncated after a burst of writes. */
     storeLogBytes: 16 * mebibyte,
-    /** About as many pages as SQLite lets gather before it moves them to the database itself. */
+    /** Pages in the write-ahead log that start a checkpoint: about SQLite's own threshold. */
     checkpointPages: 1_000,
-    /** From here on SQLite moves them in the way of a commit: our own checkpoints come long before. */
+    /** Pages at which SQLite checkpoints within a commit; checkpoints of ours come long before. */
     inlineCheckpointPages: 8_192,
-    /** For a checkpoint that is under way when the store is closed; after that the next start finishes it. */
+    /** Wait for a running checkpoint when the store closes; the next start finishes a longer one. */
     checkpointCloseMs: 5_000,
   },
   upstream: {
-    /** One event of a stream; a longer one is no answer of a model. */
+    /** Of one event of a stream; a longer one is not from a model. */
     eventBytes: 4 * mebibyte,
-    /** A whole answer that was not streamed, or a list of models. */
+    /** Of a whole answer that is not streamed, or of a list of models. */
     answerBytes: 32 * mebibyte,
     errorBytes: 65_536,
-    /** Of an upstream's own words that an error repeats. */
+    /** Of an upstream's error text that our error quotes. */
     reasonChars: 500,
     idleMs: 120_000,
     retries: 3,
     backoffBaseMs: 500,
     backoffCapMs: 8_000,
-    /** An upstream that asks for more is not waited for: the error says how long it wants. */
+    /** Longest `Retry-After` that is honoured; for a longer one the request fails and the error names it. */
     retryAfterCapMs: 60_000,
-    /** A connection nobody uses is closed after this time. */
+    /** An idle connection is closed after this time. */
     keptConnectionMs: 60_000,
-    /** How long an answer that is complete may take to end its connection's use. */
+    /** Time between the end of an answer and the end of its response. */
     drainMs: 1_000,
   },
   chat: {
     heartbeatMs: 10_000,
-    /** A non-streaming answer that takes longer sends its headers and then newlines: clients give up on silence. */
+    /** A non-streaming answer that takes longer sends its headers and then newlines, because clients time out on silence. */
     trickleAfterMs: 15_000,
     trickleMs: 10_000,
     idempotencyMs: 600_000,
@@ -120,21 +130,21 @@ export const defaults = {
     maxMessages: 10_000,
     maxTools: 512,
     maxStopSequences: 4,
-    /** Levels of JSON that is passed on as it is: schemas of tools and of answers. */
+    /** Levels of JSON that is forwarded unchanged: schemas of tools and answers. */
     jsonDepth: 200,
     sessionIdChars: 512,
     idempotencyKeyChars: 255,
-    /** Newest turns of a session that are looked at to find out whether it has heard of the conversation. */
+    /** Newest turns of a session that are compared with the conversation of a request. */
     lookBackTurns: 20,
-    /** Requests that wait for one session; more are answered 429. */
+    /** Waiting requests per session; more are answered 429. */
     waitingPerSession: 16,
-    /** Of finished answers that are kept for retries, all together. */
+    /** Of all finished answers that are stored for retries. */
     replayChars: 64 * mebibyte,
-    /** Of arguments and output that an activity event shows. */
+    /** Of arguments and output in an activity event. */
     previewChars: 500,
-    /** How long a list of models is good for. */
+    /** Lifetime of a cached list of models. */
     modelsMs: 60_000,
-    /** What a caller is told to wait who came when too much was going on. */
+    /** `Retry-After` of an answer 429. */
     retryAfterMs: 1_000,
   },
   agui: {
@@ -142,40 +152,40 @@ export const defaults = {
     maxContextEntries: 100,
     /** Of one entry of context, or of the state. */
     contextChars: 20_000,
-    /** Of all that becomes instructions. */
+    /** Of all instructions together. */
     instructionChars: 60_000,
-    /** Of an id that a client has chosen. */
+    /** Of an id that the client chose. */
     idChars: 512,
-    /** How long a turn goes on that nobody follows any more. */
+    /** A turn goes on this long after its client disconnected. */
     disconnectGraceMs: 5_000,
   },
   acp: {
     /** Of one message of the editor. */
     messageBytes: 32 * mebibyte,
-    /** Of a prompt on its way to the agent server: its frames are not longer. */
+    /** Of a prompt: a frame of the agent server holds no more. */
     promptBytes: frameBytes - 65_536,
-    /** Messages that wait for an editor which does not read. */
+    /** Unread messages that wait for the editor. */
     unreadMessages: 10_000,
-    /** Of a command's output, the end of which is shown while it runs, and how often. */
+    /** Of the end of a running command's output, and the interval at which it is shown. */
     outputChars: 20_000,
     outputMs: 200,
-    /** Of a tool's result, and of each side of a difference. */
+    /** Of a tool's result, and of each side of a diff. */
     contentChars: 100_000,
-    /** How long the turns of an editor that has gone are waited for. */
+    /** Wait for running turns after the editor disconnected. */
     leaveMs: 2_000,
     sessionsPerPage: 100,
   },
   mcp: {
-    /** From the end of a server's input to SIGTERM, and from there to SIGKILL: together below what our own stop may take. */
+    /** From the end of a server's input to SIGTERM, and from there to SIGKILL: together less than our own stop may take. */
     closeGraceMs: 500,
     gracefulStopMs: 1_000,
-    /** For what a dead server left in its process group, between SIGTERM and SIGKILL. */
+    /** Between SIGTERM and SIGKILL for the process group of a dead server. */
     sweepGraceMs: 500,
-    /** A server on pipes that has not answered `server/discover` by then is one of the older era. At most half of its start-up time. */
+    /** A server on pipes that has not answered `server/discover` by then speaks the older protocol. At most half of its start-up time. */
     probeMs: 10_000,
-    /** Before a subscription that the server ended is asked for again. */
+    /** Pause before a subscription that the server ended is renewed. */
     resubscribeMs: 1_000,
-    /** After the exit of a server, for what is still in its pipes. */
+    /** For reading the pipes of a server that has exited. */
     drainMs: 100,
     /** Of one message of a server. */
     messageBytes: 16 * mebibyte,
@@ -185,12 +195,12 @@ export const defaults = {
     errorChars: 500,
     /** Of one server. */
     maxTools: 512,
-    /** Models take no longer names. */
+    /** Longest name that models accept. */
     toolNameChars: 64,
     descriptionChars: 4_000,
     resultChars: 50_000,
     images: 8,
-    /** Of all images of one result, as they come: in base64. */
+    /** Of all images of one result, in base64. */
     imageChars: 8 * mebibyte,
   },
   inspect: { ringRecords: 4_096, actorRingRecords: 64, endedActors: 100, coalesceMs: 16 },
@@ -200,39 +210,39 @@ export const defaults = {
     eventsPerPage: 1_000,
     maxEventsPerPage: 5_000,
     recentEvents: 20,
-    /** Of a text in a list of events; the whole is fetched when somebody looks at it. */
+    /** Of a text in a list of events; the page fetches the whole text when it is opened. */
     shortTextChars: 200,
-    /** What a stream can be resumed from; the rest is in the database. */
+    /** From which a stream is resumed; older events are read from the database. */
     ringEvents: 16_384,
     ringBytes: 16 * mebibyte,
     streamBufferBytes: 4 * mebibyte,
-    /** Frames of one moment go out together. */
+    /** Frames of this time are sent together. */
     coalesceMs: 16,
     logLines: 2_000,
     loginTtlMs: 43_200_000,
     logins: 100,
-    /** Wrong passwords in a row after which everybody has to wait, and how long at first and at most. */
+    /** Wrong passwords in a row after which log-in is paused, and the first and the longest pause. */
     loginFailures: 5,
     loginPauseMs: 1_000,
     loginPauseMaxMs: 60_000,
     configBytes: 262_144,
   },
   automations: {
-    /** The wall clock is looked at that often, so that sleep, a changed clock or daylight saving cannot hide a due time. */
+    /** Interval at which the wall clock is read: sleep, a changed clock or daylight saving cannot hide a due time. */
     tickMs: 30_000,
-    /** Due times right after each other are taken together. */
+    /** Due times this close are handled together. */
     slackMs: 5,
     maxAutomations: 20_000,
     runsPerAutomation: 200,
     recentRuns: 20,
     upcoming: 5,
     resultChars: 500,
-    /** A run that a killed process left behind is tried again when it is not older than this. */
+    /** A run of a killed process is repeated when it is not older than this. */
     resumeWithinMs: 3_600_000,
   },
   tracing: {
     sweepEveryMs: 3_600_000,
-    /** Pages of the database that are given back to the file system at a time. */
+    /** Pages of the database that one step returns to the file system. */
     vacuumPages: 256,
   },
   telemetry: { flushMs: 800, queueSpans: 2_048, batchSpans: 512, delayMs: 2_000, exportTimeoutMs: 10_000 },
