@@ -69,7 +69,7 @@ const walks: Walk<SidecarWorld>[] = [
   },
   {
     takes: 'starting PROCESS.REFUSED [isThisIncarnation] → exited',
-    proves: 'What the operating system will not start is told as final.',
+    proves: 'What the operating system will not start is reported as final.',
     given: flush,
     when: (world) => world.refused(),
     shows: (t, world) => {
@@ -102,7 +102,7 @@ const walks: Walk<SidecarWorld>[] = [
   },
   {
     takes: 'starting.probing done(readiness) → running',
-    proves: 'Running is told when it answered, and then only.',
+    proves: 'Running is reported when it has answered, not before.',
     given: to.probing,
     when: (world) => world.ready(),
     shows: (t, world) => {
@@ -140,7 +140,7 @@ const walks: Walk<SidecarWorld>[] = [
   },
   {
     takes: 'running PROCESS.EXITED [isThisIncarnation] → exited',
-    proves: 'A death after service is told, and that it is not the end.',
+    proves: 'A death after service is reported as not final.',
     given: to.running,
     when: (world) => world.exited(null, 'SIGKILL'),
     shows: (t, world) => {
@@ -302,7 +302,7 @@ const walks: Walk<SidecarWorld>[] = [
   },
   {
     takes: 'stopping PROCESS.EXITED [isThisIncarnation] → stopped',
-    proves: 'Stopped is told when the group is empty.',
+    proves: 'Stopped is reported when the group is empty.',
     given: to.terminating,
     when: (world) => world.exited(0),
     shows: (t, world) => {
@@ -386,7 +386,7 @@ const walks: Walk<SidecarWorld>[] = [
   },
   {
     takes: 'exited.deciding always [exceedsFailureLimit] → exited.givenUp',
-    proves: 'Too many failures in the window end the revivals, and that is told.',
+    proves: 'Too many failures in the window end the restarts, which is reported.',
     world: () => new SidecarWorld({ maxRestarts: 1 }),
     given: async (world) => {
       await to.backingOff(world);

@@ -191,7 +191,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: '(any) DISABLE → ∅',
-    proves: 'a run that is under way goes on, and so does what somebody has asked for by hand',
+    proves: 'a run that is under way goes on, and so does a run that was requested by hand',
     given: to.manual,
     when(world) {
       world.send({ type: 'DISABLE' });
@@ -409,7 +409,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'active.running RUN.ENDED → deciding',
-    proves: 'a run that was cancelled, or that somebody else has begun, is no failure',
+    proves: 'a run that was cancelled, or that another process began, is no failure',
     given: to.working,
     when: (world) => world.ends({ status: 'skipped' }),
     shows: (t, world) => t.same([world.state, world.context.failures], ['waiting', 0]),
@@ -430,7 +430,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'active.running.working CANCEL → active.running.interrupting',
-    proves: 'the turn is told to end, once, and its end is waited for',
+    proves: 'the turn gets one interrupt, and its end is awaited',
     given: to.working,
     when(world) {
       world.send({ type: 'CANCEL' });
@@ -473,7 +473,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'backingOff RUN → active',
-    proves: 'somebody who does not want to wait tries again at once',
+    proves: 'a run by hand tries again at once',
     given: to.backingOff,
     when: to.manual,
     shows(t, world) {
@@ -526,7 +526,7 @@ const walks: readonly Walk<World>[] = [
 walkEvery(t, automationMachine, () => new World(), walks);
 
 t.test(
-  'retries are as many as the policy says, with pauses that grow; an upstream that names its time gets it',
+  'retries are as many as the policy allows, with pauses that grow; an upstream that names its time gets it',
   async (t) => {
     const world = new World();
     await to.working(world);
@@ -595,6 +595,6 @@ t.test('nothing begins when no driver is provided', async (t) => {
   const { context } = new World();
   const actor = createActor(automationMachine, { input: { ...context, retry: null, kind: 'cron' } }).start();
   actor.send({ type: 'DUE', due: dueAt(1) });
-  t.ok(actor.getSnapshot().hasTag('queued'), 'nobody gives it a slot');
+  t.ok(actor.getSnapshot().hasTag('queued'), 'no slot is given');
   actor.stop();
 });

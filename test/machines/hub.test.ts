@@ -53,7 +53,7 @@ const walks: Walk<HubWorld>[] = [
   },
   {
     takes: 'serving always [shutdownIsRequested] → draining',
-    proves: 'A Hub that was told to stop before it served winds up as soon as it does.',
+    proves: 'A Hub that gets a shutdown before it serves drains as soon as it serves.',
     given: async (world) => {
       world.actor.send({ type: 'SHUTDOWN', mode: 'detach' });
       await listening(world);
@@ -76,7 +76,7 @@ const walks: Walk<HubWorld>[] = [
   },
   {
     takes: 'booting error(boot) → failed',
-    proves: 'A Hub without its directories ends, and says why.',
+    proves: 'A Hub without its directories ends and reports the reason.',
     given: flush,
     when: (world) => world.fail(world.boot),
     shows: fails,
@@ -127,7 +127,7 @@ const walks: Walk<HubWorld>[] = [
   },
   {
     takes: 'listening error(listen) → failed',
-    proves: 'A port that cannot be bound ends the Hub before it says that it started.',
+    proves: 'A port that cannot be bound ends the Hub before hub.started is emitted.',
     given: listening,
     when: (world) => world.fail(world.listen),
     shows: (t, world) => {
@@ -188,7 +188,7 @@ const walks: Walk<HubWorld>[] = [
   },
   {
     takes: 'serving SHUTDOWN → draining',
-    proves: 'Agent servers are drained in the mode that was asked for, after hub.stopping was told.',
+    proves: 'Agent servers are drained in the requested mode, after hub.stopping was emitted.',
     given: serving,
     when: (world) => world.shutDown('detach'),
     shows: (t, world) => {

@@ -265,7 +265,7 @@ const walks: Walk<World>[] = [
   },
   {
     takes: 'ready CONNECTION.CHANGED [isThisIncarnation] → ∅',
-    proves: 'What a server says of itself may change while it is ready.',
+    proves: 'What a server reports about itself may change while it is ready.',
     given: to.ready,
     when: (world) => {
       const { incarnation } = world.last;
@@ -466,7 +466,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
-/** What may happen at this moment, and no more: a connection that has ended says nothing. */
+/** What may happen at this moment, and no more: a connection that has ended reports nothing. */
 async function take(world: World, step: Step): Promise<void> {
   const open = world.connections.find(({ isOpen, isReleased }) => isOpen && !isReleased);
   if (step.do === 'start') await world.send('SERVER.START');

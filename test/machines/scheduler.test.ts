@@ -78,7 +78,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'recovering error(recover) → failed',
-    proves: 'what is wrong with the rows is told, and nothing runs',
+    proves: 'a problem with the rows is recorded, and nothing runs',
     given: to.recovering,
     when: to.failed,
     shows: (t, world) => t.same([world.context.lastError, world.tickers], ['the disk is full', 0]),
@@ -99,7 +99,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'failed WAKE → recovering',
-    proves: 'it tries again when somebody asks',
+    proves: 'a wake-up tries again',
     given: to.failed,
     when: async (world) => {
       world.send({ type: 'WAKE' });
@@ -116,7 +116,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'watching TICK → ∅',
-    proves: 'what is due is handed out, then the next look is planned',
+    proves: 'what is due is dispatched, then the timer is set again',
     given: to.watching,
     when: (world) => world.send({ type: 'TICK', at: 5, wentBack: false }),
     shows(t, world) {
@@ -136,14 +136,14 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'watching WAKE → ∅',
-    proves: 'a look at the clock now',
+    proves: 'the clock is checked now',
     given: to.watching,
     when: (world) => world.send({ type: 'WAKE' }),
     shows: (t, world) => t.same(world.done, ['LOOK']),
   },
   {
     takes: 'watching STOP → draining',
-    proves: 'nobody watches the clock any more',
+    proves: 'the ticker has stopped',
     given: to.watching,
     when: (world) => world.send({ type: 'STOP' }),
     shows(t, world) {
@@ -161,7 +161,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'draining error(drain) → stopped',
-    proves: 'a drain that fails is told, and is over as well',
+    proves: 'a drain that fails is recorded, and ends as well',
     given: to.draining,
     when: (world) => open(world.drains).fail('gone'),
     shows: (t, world) => t.same([world.state, world.context.lastError], ['stopped', 'gone']),
@@ -170,7 +170,7 @@ const walks: readonly Walk<World>[] = [
 
 walkEvery(t, schedulerMachine, () => new World(), walks);
 
-t.test('a scheduler in which nothing is provided fails, and says so', async (t) => {
+t.test('a scheduler without provided actors fails with an error', async (t) => {
   const actor = createActor(schedulerMachine).start();
   await flush();
   t.equal(actor.getSnapshot().value, 'failed');

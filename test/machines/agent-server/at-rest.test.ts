@@ -7,7 +7,7 @@ import { isClean, sources, to, withPolicy } from './steps.ts';
 const walks: Walk<Workspace>[] = [
   {
     takes: '(any) PROXY.RUNNING → ∅',
-    proves: 'A sidecar that came back by itself is known to be there, and told.',
+    proves: 'A sidecar that was restarted automatically is recorded and emitted as running.',
     given: async (world) => {
       await to.runningWithSidecar(world);
       await world.sidecar('exited');
@@ -34,7 +34,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: '(any) PROXY.EXITED → ∅',
-    proves: 'The death of a sidecar is told and leaves its server running.',
+    proves: 'The death of a sidecar is emitted and leaves its server running.',
     given: to.runningWithSidecar,
     when: (world) => world.sidecar('exited'),
     shows: (t, world) => {
@@ -57,7 +57,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'stopped ENSURE → starting',
-    proves: 'An ensure asks who owns the workspace before anything is started.',
+    proves: 'An ensure finds the owner of the workspace before anything is started.',
     given: to.rest,
     when: (world) => world.ensure(),
     shows: (t, world) => {
@@ -158,7 +158,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'exited.deciding always → exited.backingOff',
-    proves: 'The pause is jittered over the upper half of its ceiling and told.',
+    proves: 'The pause is jittered over the upper half of its ceiling and emitted.',
     given: to.running,
     when: (world) => world.exited(1),
     shows: (t, world) => {

@@ -42,7 +42,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'running PROBE.PASSED [exceedsIdleLimit] → stopping',
-    proves: 'A server that has been idle too long is stopped, when the policy says so.',
+    proves: 'A server that has been idle too long is stopped, when the policy limits idle time.',
     world: withPolicy({ idleStopMs: 60_000 }),
     given: to.running,
     when: (world) => world.probePassed(60_000),
@@ -66,7 +66,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'running PROBE.FAILED [reachesFailureThreshold] → unhealthy',
-    proves: 'The third failure in a row is told, with the count.',
+    proves: 'The third failure in a row is emitted, with the count.',
     given: async (world) => {
       await world.run();
       await world.probeFailed(2);
@@ -90,7 +90,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'running PROCESS.EXITED [isThisIncarnation] → exited',
-    proves: 'A crash is told with what is known of it and when the next attempt is.',
+    proves: 'A crash is emitted with its cause and the pause before the next attempt.',
     given: to.running,
     when: (world) => world.exited(null, 'SIGSEGV'),
     shows: (t, world) => {
@@ -106,7 +106,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'unhealthy PROBE.PASSED [isThisIncarnation] → running',
-    proves: 'A server that answers again is running again, and told to be recovered.',
+    proves: 'A server that answers again is running again, and emitted as recovered.',
     given: to.unhealthy,
     when: (world) => world.probePassed(),
     shows: (t, world) => {
@@ -118,7 +118,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'unhealthy PROBE.FAILED [isThisIncarnation] → ∅',
-    proves: 'Further failures are counted and not told again.',
+    proves: 'Further failures are counted and not emitted again.',
     given: to.unhealthy,
     when: (world) => world.probeFailed(),
     shows: (t, world) => {

@@ -27,7 +27,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'starting STOP [not isOurs] → stopping',
-    proves: "A stop lets somebody else's server go at once: it is not ours to signal or to wait for.",
+    proves: 'A stop releases an external server at once: it is neither signalled nor waited for.',
     given: to.externalProbing,
     when: (world) => world.stop(),
     shows: (t, world) => {
@@ -60,7 +60,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'starting RESTART [not isOurs] → stopping',
-    proves: "A restart while somebody else's server is being looked at begins the look anew.",
+    proves: 'A restart while an external server is probed prepares again.',
     given: to.externalProbing,
     when: (world) => world.restart(),
     shows: (t, world) => {
@@ -82,7 +82,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'starting PROCESS.EXITED [lostLockRace] → starting.preparing',
-    proves: 'A server that lost the workspace lock makes us look who won, without counting it as a failure.',
+    proves: 'A server that lost the workspace lock prepares again to find the winner, without counting a failure.',
     given: to.probing,
     when: (world) => world.exited(75),
     shows: (t, world) => {
@@ -93,7 +93,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'starting PROCESS.EXITED [isThisIncarnation] → exited',
-    proves: 'A server that ends before it was ready is a failure, told with its exit code.',
+    proves: 'A server that ends before it was ready is a failure, emitted with its exit code.',
     given: to.probing,
     when: (world) => world.exited(3),
     shows: (t, world) => {
@@ -128,7 +128,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'starting after(startDeadline) [not isOurs] → exited',
-    proves: "Somebody else's server that does not answer is let go, not killed.",
+    proves: 'An external server that does not answer is released, not killed.',
     given: to.externalProbing,
     when: (world) => world.pass(policy.startDeadlineMs),
     shows: (t, world) => {
@@ -223,7 +223,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'starting.preparing done(prepare) → starting.spawning',
-    proves: 'Ports are told, then the start, then the process is asked for; a new policy holds from here on.',
+    proves: 'Ports are emitted, then the start, then the process is requested; a new policy applies from here on.',
     given: to.preparing,
     when: (world) => world.prepared('managed', { ...policy, maxRestarts: 9 }),
     shows: (t, world) => {
@@ -238,7 +238,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'starting.preparing error(prepare) → exited',
-    proves: 'A workspace that is locked by somebody else rests: trying again cannot help.',
+    proves: 'A workspace that another process has locked is not restarted: a restart cannot help.',
     given: to.preparing,
     when: (world) => world.notPrepared(failure('workspaceLocked', false, 'Process 7 owns the lock.')),
     shows: (t, world) => {
@@ -310,7 +310,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'starting.probing done(readiness) → running',
-    proves: 'appserver.running is told when the server has answered, and then only.',
+    proves: 'appserver.running is emitted when the server has answered, not before.',
     given: to.probing,
     when: (world) => world.ready(),
     shows: (t, world) => {
@@ -345,7 +345,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'starting.aborting PROCESS.EXITED [isThisIncarnation] → exited',
-    proves: 'The reason told is why it was killed, not that it was killed.',
+    proves: 'The emitted reason is why it was killed, not that it was killed.',
     given: to.aborting,
     when: (world) => world.exited(null, 'SIGKILL'),
     shows: (t, world) => {
@@ -361,7 +361,7 @@ const walks: Walk<Workspace>[] = [
     when: (world) => world.pass(policy.killVerifyMs),
     shows: (t, world) => {
       t.equal(world.state, 'starting.aborting.stuck');
-      t.ok(world.actor.getSnapshot().hasTag('settled'), 'whoever waits is answered');
+      t.ok(world.actor.getSnapshot().hasTag('settled'), 'a waiting caller is answered');
       t.equal(world.context.hasProcess, true);
       t.match(world.context.lastError, 'did not end after SIGKILL');
     },

@@ -116,7 +116,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'stopping.settling always [restartFollowsStop] → starting',
-    proves: 'The end of the old process is told before the new one begins, and the operator starts with a clean slate.',
+    proves: 'The end of the old process is emitted before the new one begins, and a manual start resets the failures.',
     given: async (world) => {
       await to.backingOff(world);
       await world.pass(1_000);
