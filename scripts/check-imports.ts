@@ -68,6 +68,19 @@ export const allowed: Readonly<Record<string, readonly string[]>> = {
  * file).
  */
 export const orders: Readonly<Record<string, readonly string[]>> = {
+  'src/agent': [
+    'errors.ts',
+    'model.ts',
+    'history.ts',
+    'tool.ts',
+    'thread-store.ts',
+    'schedule-store.ts',
+    'store',
+    'providers',
+    'tools',
+    'runtime',
+    'index.ts',
+  ],
   'src/review': [
     'errors.ts',
     'store',

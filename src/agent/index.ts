@@ -1,13 +1,12 @@
 /**
- * The runtime: threads, turns, tools, model providers, traces. Its events are the protocol's notifications; whoever wants to
- * hear of a thread subscribes. Called by the protocol faces (JSON-RPC, chat completions, AG-UI). Never here: sockets, HTTP
- * servers, who may ask what.
+ * Runs agents: threads and turns (`runtime/`), tools, model providers, storage and traces. Its events are the protocol's
+ * notifications; a subscriber names its thread. The protocol faces (JSON-RPC, chat completions, AG-UI) call it. Sockets, HTTP
+ * servers and access control belong to them.
  */
 export { AgentError, type AgentErrorName } from './errors.ts';
-export { Feed, type Listener, type ThreadEvent } from './feed.ts';
 export * from './model.ts';
-export { type ProviderSettings, providerSource } from './providers/choose.ts';
-export type * from './runtime.ts';
+export { type ProviderSettings, providerSource } from './providers/index.ts';
+export * from './runtime/index.ts';
 export type * from './schedule-store.ts';
 export {
   type ImportedHistory,
@@ -19,7 +18,6 @@ export {
   type Store,
   TraceRetention,
 } from './store/index.ts';
-export { ThreadService, type ThreadServiceOptions } from './thread-service.ts';
 export * from './thread-store.ts';
 export type * from './tool.ts';
 export {
@@ -31,4 +29,3 @@ export {
   selectTools,
   type ToolSettings,
 } from './tools/index.ts';
-export type { RuntimeSettings } from './turn-host.ts';

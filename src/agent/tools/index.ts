@@ -16,6 +16,8 @@ import { createWebSearch } from './web/search/web-search.ts';
 import { createWebFetch } from './web/web-fetch.ts';
 
 export { type SandboxMode, type SandboxStatus, sandboxStatus } from './exec/sandbox.ts';
+export type { ReadImage } from './files/local-image.ts';
+export { isWithin } from './paths.ts';
 
 /** What the tools need to know. */
 export interface ToolSettings {

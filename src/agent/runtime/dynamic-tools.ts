@@ -1,7 +1,7 @@
-import { type DynamicTool, defaults } from '../protocol/index.ts';
-import { AgentError } from './errors.ts';
-import type { DynamicTools } from './runtime.ts';
-import type { ApprovalNeed, Tool, ToolContext, ToolResult } from './tool.ts';
+import { type DynamicTool, defaults } from '../../protocol/index.ts';
+import { AgentError } from '../errors.ts';
+import type { ApprovalNeed, Tool, ToolContext, ToolResult } from '../tool.ts';
+import type { DynamicTools } from './types.ts';
 
 const nameOf = ({ namespace, name }: DynamicTool): string => (namespace === undefined ? name : `${namespace}__${name}`);
 

@@ -1,18 +1,18 @@
 import type { AnyActorRef } from 'xstate';
-import type { Inference, ToolRun, TurnEmitted, TurnInterrupter } from '../../machines/index.ts';
-import type { ApprovalDecision, ApprovalPolicy, InputPart, Turn, TurnError } from '../protocol/index.ts';
+import type { Inference, ToolRun, TurnEmitted, TurnInterrupter } from '../../../machines/index.ts';
+import type { ApprovalDecision, ApprovalPolicy, InputPart, Turn, TurnError } from '../../protocol/index.ts';
+import { ModelError, type ModelEvent, type ModelToolCall, type ToolChoice } from '../model.ts';
+import { StorageError, type StoredTurn } from '../thread-store.ts';
 import type { DecidedBy } from './call-review.ts';
 import { timestamp } from './clock.ts';
 import type { ThreadEvent } from './feed.ts';
-import { ModelError, type ModelEvent, type ModelToolCall, type ToolChoice } from './model.ts';
 import { streamCounted } from './model-call.ts';
-import type { TurnOptions } from './runtime.ts';
-import { StorageError, type StoredTurn } from './thread-store.ts';
 import type { startTurnActor as StartTurnActor, TurnWork } from './turn-actor.ts';
 import { TurnCalls } from './turn-calls.ts';
 import { TurnConversation } from './turn-conversation.ts';
 import type { TurnHost } from './turn-host.ts';
 import { type ItemWrite, TurnItems } from './turn-items.ts';
+import type { TurnOptions } from './types.ts';
 
 export interface TurnRunOptions {
   readonly host: TurnHost;

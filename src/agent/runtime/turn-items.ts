@@ -1,4 +1,4 @@
-import type { InputPart, Item, ItemOf, Turn, TurnError } from '../protocol/index.ts';
+import type { InputPart, Item, ItemOf, Turn, TurnError } from '../../protocol/index.ts';
 import { timestamp } from './clock.ts';
 import type { ThreadEvent } from './feed.ts';
 

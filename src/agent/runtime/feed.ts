@@ -1,4 +1,4 @@
-import type { ApprovalRequest, RpcNotificationMethod, RpcNotificationParams } from '../protocol/index.ts';
+import type { ApprovalRequest, RpcNotificationMethod, RpcNotificationParams } from '../../protocol/index.ts';
 
 /**
  * Something that happened in a thread: a notification of the protocol, not yet addressed to anybody; or a question that

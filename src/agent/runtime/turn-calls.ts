@@ -1,9 +1,9 @@
-import { type ApprovalDecision, type ApprovalPolicy, type ApprovalRequest, defaults } from '../protocol/index.ts';
+import { type ApprovalDecision, type ApprovalPolicy, type ApprovalRequest, defaults } from '../../protocol/index.ts';
+import type { ModelToolCall } from '../model.ts';
+import type { Tool, ToolContext } from '../tool.ts';
 import { type DecidedBy, type ReviewedCall, refusalOf, requestOf, reviewCall, shownNeed } from './call-review.ts';
 import { type CallResult, runCalls } from './call-runner.ts';
 import type { ThreadEvent } from './feed.ts';
-import type { ModelToolCall } from './model.ts';
-import type { Tool, ToolContext } from './tool.ts';
 import type { TurnHost } from './turn-host.ts';
 import type { TurnItems } from './turn-items.ts';
 

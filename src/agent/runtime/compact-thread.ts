@@ -1,8 +1,8 @@
-import { defaults } from '../protocol/index.ts';
+import { defaults } from '../../protocol/index.ts';
+import { estimateTokens } from '../history.ts';
+import { type ModelProvider, modelFailure } from '../model.ts';
+import type { Compaction, StoredThread, ThreadStore } from '../thread-store.ts';
 import { compact, conversationOf } from './compaction.ts';
-import { estimateTokens } from './history.ts';
-import { type ModelProvider, modelFailure } from './model.ts';
-import type { Compaction, StoredThread, ThreadStore } from './thread-store.ts';
 import type { Tracer } from './tracer.ts';
 
 export interface CompactThreadOptions {

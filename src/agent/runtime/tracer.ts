@@ -7,11 +7,11 @@ import {
   type ToolSource,
   type TraceType,
   type Turn,
-} from '../protocol/index.ts';
+} from '../../protocol/index.ts';
+import { textOf } from '../history.ts';
+import type { StoredThread, StoredTurn, TraceStore } from '../thread-store.ts';
 import { timestamp } from './clock.ts';
-import { textOf } from './history.ts';
 import type { ModelUse } from './model-call.ts';
-import type { StoredThread, StoredTurn, TraceStore } from './thread-store.ts';
 
 /** Of what somebody said: enough to know it again by. */
 const inputChars = 500;

@@ -1,4 +1,4 @@
-import type { ThreadStore } from './thread-store.ts';
+import type { ThreadStore } from '../thread-store.ts';
 
 /** Whoever is told when what it wanted to keep could not be kept. */
 export interface JournalOwner {

@@ -1,8 +1,8 @@
 import { randomInt } from 'node:crypto';
-import { AgentError } from './errors.ts';
+import { AgentError } from '../errors.ts';
+import { MemoryStore } from '../store/index.ts';
+import { StorageError, type StoredThread, type ThreadStore } from '../thread-store.ts';
 import { DurableJournal, VolatileJournal } from './journal.ts';
-import { MemoryStore } from './store/index.ts';
-import { StorageError, type StoredThread, type ThreadStore } from './thread-store.ts';
 import type { Keeping } from './turns.ts';
 
 /** The threads of a workspace: those on disk, and those that live in memory until they are deleted. */

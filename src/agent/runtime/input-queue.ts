@@ -1,5 +1,5 @@
-import type { InputPart, QueuedInput } from '../protocol/index.ts';
-import { AgentError } from './errors.ts';
+import type { InputPart, QueuedInput } from '../../protocol/index.ts';
+import { AgentError } from '../errors.ts';
 import type { Feed, Listener } from './feed.ts';
 import { letters, type ThreadRegistry } from './thread-registry.ts';
 

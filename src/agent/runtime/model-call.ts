@@ -1,5 +1,5 @@
-import type { FinishReason } from '../protocol/index.ts';
-import type { ModelEvent, ModelProvider, ModelRequest } from './model.ts';
+import type { FinishReason } from '../../protocol/index.ts';
+import type { ModelEvent, ModelProvider, ModelRequest } from '../model.ts';
 
 /** What one request to a model came to. */
 export interface ModelUse {

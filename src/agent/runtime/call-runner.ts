@@ -1,7 +1,7 @@
-import { defaults, type ToolOutcome } from '../protocol/index.ts';
+import { defaults, type ToolOutcome } from '../../protocol/index.ts';
+import type { ContentPart } from '../model.ts';
+import type { ToolContext, ToolResult } from '../tool.ts';
 import type { ReviewedCall } from './call-review.ts';
-import type { ContentPart } from './model.ts';
-import type { ToolContext, ToolResult } from './tool.ts';
 
 /** How a call ended and what the model is told. */
 export interface CallResult {

@@ -1,10 +1,10 @@
-import type { ApprovalPolicy, ThreadConfig, Turn } from '../protocol/index.ts';
+import type { ApprovalPolicy, ThreadConfig, Turn } from '../../protocol/index.ts';
+import type { ModelProvider } from '../model.ts';
+import type { ThreadStore } from '../thread-store.ts';
+import type { Tool, ToolResult } from '../tool.ts';
+import type { ReadImage } from '../tools/index.ts';
 import type { ThreadEvent } from './feed.ts';
 import type { Journal } from './journal.ts';
-import type { ModelProvider } from './model.ts';
-import type { ThreadStore } from './thread-store.ts';
-import type { Tool, ToolResult } from './tool.ts';
-import type { ReadImage } from './tools/files/local-image.ts';
 import type { Tracer } from './tracer.ts';
 
 /** What of the configuration the runtime goes by; the names are the configuration's. */

@@ -1,14 +1,14 @@
-import type { InputPart, Turn } from '../protocol/index.ts';
+import type { InputPart, Turn } from '../../protocol/index.ts';
+import { contentOf, estimateTokens, imagePathsIn, imagePathsOf, messagesOf } from '../history.ts';
+import type { ContentPart, ModelMessage, ModelRequest, ModelTool, ModelToolCall, ToolChoice } from '../model.ts';
+import type { Compaction } from '../thread-store.ts';
+import type { Tool } from '../tool.ts';
 import type { CallResult } from './call-runner.ts';
 import { compact, conversationOf } from './compaction.ts';
-import { contentOf, estimateTokens, imagePathsIn, imagePathsOf, messagesOf } from './history.ts';
-import type { ContentPart, ModelMessage, ModelRequest, ModelTool, ModelToolCall, ToolChoice } from './model.ts';
-import type { TurnOptions } from './runtime.ts';
 import { systemPrompt } from './system-prompt.ts';
-import type { Compaction } from './thread-store.ts';
-import type { Tool } from './tool.ts';
 import type { TurnHost } from './turn-host.ts';
 import type { TurnItems } from './turn-items.ts';
+import type { TurnOptions } from './types.ts';
 
 export interface TurnConversationOptions {
   readonly host: TurnHost;

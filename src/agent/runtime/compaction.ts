@@ -1,8 +1,8 @@
-import type { Turn } from '../protocol/index.ts';
-import { historyOf, type Images } from './history.ts';
-import { ModelError, type ModelMessage, type ModelProvider } from './model.ts';
+import type { Turn } from '../../protocol/index.ts';
+import { historyOf, type Images } from '../history.ts';
+import { ModelError, type ModelMessage, type ModelProvider } from '../model.ts';
+import type { Compaction } from '../thread-store.ts';
 import { type ModelUse, streamCounted } from './model-call.ts';
-import type { Compaction } from './thread-store.ts';
 
 /** Characters of the conversation that the summariser is shown: what is older than that is in the summary before. */
 const transcriptChars = 400_000;

@@ -10,23 +10,23 @@ import {
   type ThreadConfig,
   type ThreadSummary,
   type Turn,
-} from '../protocol/index.ts';
+} from '../../protocol/index.ts';
+import { AgentError } from '../errors.ts';
+import { type ModelProvider, modelFailure } from '../model.ts';
+import type { StoredThread, ThreadStore, TraceStore } from '../thread-store.ts';
+import type { Tool } from '../tool.ts';
+import type { ReadImage } from '../tools/index.ts';
 import { timestamp } from './clock.ts';
 import { compactThread } from './compact-thread.ts';
-import { AgentError } from './errors.ts';
 import { Feed, type Listener } from './feed.ts';
 import { InputQueue } from './input-queue.ts';
-import { type ModelProvider, modelFailure } from './model.ts';
 import { endCrashedTraces, markCrashed } from './recovery.ts';
-import type { DynamicTools, ListThreads, ReadThread, Runtime, StartThread, TurnOptions } from './runtime.ts';
 import { ThreadRegistry } from './thread-registry.ts';
-import type { StoredThread, ThreadStore, TraceStore } from './thread-store.ts';
 import { ThreadTools } from './thread-tools.ts';
-import type { Tool } from './tool.ts';
-import type { ReadImage } from './tools/files/local-image.ts';
 import { Tracer } from './tracer.ts';
 import type { RuntimeSettings } from './turn-host.ts';
 import { Turns } from './turns.ts';
+import type { DynamicTools, ListThreads, ReadThread, Runtime, StartThread, TurnOptions } from './types.ts';
 import { findWorktree, requireSamePlace } from './worktree.ts';
 
 export interface ThreadServiceOptions {

@@ -1,7 +1,7 @@
+import type { StoredThread } from '../thread-store.ts';
+import type { Tool } from '../tool.ts';
 import { toolsOf } from './dynamic-tools.ts';
-import type { DynamicTools } from './runtime.ts';
-import type { StoredThread } from './thread-store.ts';
-import type { Tool } from './tool.ts';
+import type { DynamicTools } from './types.ts';
 
 export interface ThreadToolsOptions {
   /** Everything that can be called, by the time of the call. */

@@ -1,8 +1,8 @@
 import { realpathSync, statSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
-import type { ThreadConfig } from '../protocol/index.ts';
-import { AgentError } from './errors.ts';
-import { isWithin } from './tools/paths.ts';
+import type { ThreadConfig } from '../../protocol/index.ts';
+import { AgentError } from '../errors.ts';
+import { isWithin } from '../tools/index.ts';
 
 /**
  * Where a thread with a `workspaceOverride` works.

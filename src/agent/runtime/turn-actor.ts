@@ -1,6 +1,12 @@
 import { type Actor, type AnyActorRef, createActor, fromPromise } from 'xstate';
-import { type Inference, type ToolRun, type TurnEmitted, type TurnInput, turnMachine } from '../../machines/index.ts';
-import { defaults } from '../protocol/index.ts';
+import {
+  type Inference,
+  type ToolRun,
+  type TurnEmitted,
+  type TurnInput,
+  turnMachine,
+} from '../../../machines/index.ts';
+import { defaults } from '../../protocol/index.ts';
 
 /** What the machine has done for it. Every signal aborts when the machine leaves the state that asked. */
 export interface TurnWork {

@@ -1,5 +1,5 @@
-import { defaults, type Item, type TraceSession } from '../protocol/index.ts';
-import type { StoredTurn, ThreadStore, TraceStore } from './thread-store.ts';
+import { defaults, type Item, type TraceSession } from '../../protocol/index.ts';
+import type { StoredTurn, ThreadStore, TraceStore } from '../thread-store.ts';
 import type { Tracer } from './tracer.ts';
 
 /**

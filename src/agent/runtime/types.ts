@@ -14,9 +14,9 @@ import type {
   ThreadConfig,
   ThreadSummary,
   Turn,
-} from '../protocol/index.ts';
+} from '../../protocol/index.ts';
+import type { ModelMessage, ModelTool, Sampling, ToolChoice } from '../model.ts';
 import type { Feed, Listener } from './feed.ts';
-import type { ModelMessage, ModelTool, Sampling, ToolChoice } from './model.ts';
 
 /** Tools of one connection, and how they are called. After `close` of the connection `call` rejects. */
 export interface DynamicTools {

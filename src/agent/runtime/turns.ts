@@ -1,19 +1,19 @@
 import type { AnyActorRef } from 'xstate';
-import type { ApprovalDecision, ApprovalRequest, InputPart, ThreadRuntime, Turn } from '../protocol/index.ts';
-import { AgentError } from './errors.ts';
+import type { ApprovalDecision, ApprovalRequest, InputPart, ThreadRuntime, Turn } from '../../protocol/index.ts';
+import { AgentError } from '../errors.ts';
+import type { ModelProvider } from '../model.ts';
+import type { StoredThread, ThreadStore } from '../thread-store.ts';
+import { StorageError } from '../thread-store.ts';
+import type { Tool, ToolResult } from '../tool.ts';
+import type { ReadImage } from '../tools/index.ts';
 import type { Feed, Listener, ThreadEvent } from './feed.ts';
 import type { Journal } from './journal.ts';
-import type { ModelProvider } from './model.ts';
-import type { TurnOptions } from './runtime.ts';
+import { PendingTurnWrites } from './pending-turn-writes.ts';
 import { Semaphore } from './semaphore.ts';
-import type { StoredThread, ThreadStore } from './thread-store.ts';
-import { StorageError } from './thread-store.ts';
-import type { Tool, ToolResult } from './tool.ts';
-import type { ReadImage } from './tools/files/local-image.ts';
 import type { Tracer } from './tracer.ts';
 import type { RuntimeSettings, TurnHost } from './turn-host.ts';
 import { TurnRun } from './turn-run.ts';
-import { UnkeptEnds } from './unkept-ends.ts';
+import type { TurnOptions } from './types.ts';
 
 /** Where a thread is kept: on disk, or in memory when it is ephemeral. */
 export interface Keeping {
@@ -61,7 +61,7 @@ export class Turns {
   readonly #running = new Map<string, Running>();
   readonly #whenIdle = new Set<() => void>();
   readonly #expired = new Set<string>();
-  readonly #unkept = new UnkeptEnds();
+  readonly #pendingWrites = new PendingTurnWrites();
 
   constructor(options: TurnsOptions) {
     this.#options = options;
@@ -137,12 +137,12 @@ export class Turns {
   /** A stored turn as it is now: one that runs, or whose end the disk did not take, is not what the store says. */
   asItIs(turn: Turn): Turn {
     const run = this.of(turn.threadId);
-    return run?.turnId === turn.id ? run.snapshot() : this.#unkept.endOf(turn);
+    return run?.turnId === turn.id ? run.snapshot() : this.#pendingWrites.endOf(turn);
   }
 
   /** A last try to write what the disk did not take. What it still does not take is marked as crashed at the next start. */
   keepEnds(): void {
-    for (const threadId of this.#unkept.threadIds) {
+    for (const threadId of this.#pendingWrites.threadIds) {
       try {
         this.#keepEnd(threadId);
       } catch (error) {
@@ -164,7 +164,7 @@ export class Turns {
   /** @throws AgentError storageFailed */
   #keepEnd(threadId: string): void {
     const { store } = this.#options.keepingOf(threadId);
-    inStore(threadId, () => this.#unkept.write(threadId, store));
+    inStore(threadId, () => this.#pendingWrites.write(threadId, store));
   }
 
   #hostOf(thread: StoredThread, maxRounds: number, depth: number): TurnHost {
@@ -192,7 +192,7 @@ export class Turns {
       spawnSubagent: (task, label, signal) => this.#spawn(id, task, label, signal),
       onChange: () => this.#tellRuntime(id),
       touch: (at) => this.#options.touch(id, at),
-      onEnd: (turn, isKept) => this.#ended(turn, isKept),
+      onEnd: (turn, isStored) => this.#ended(turn, isStored),
       onBug,
     };
   }
@@ -229,8 +229,8 @@ export class Turns {
     });
   }
 
-  #ended(turn: Turn, isKept: boolean): void {
-    if (!isKept) this.#unkept.add(turn);
+  #ended(turn: Turn, isStored: boolean): void {
+    if (!isStored) this.#pendingWrites.add(turn);
     const running = this.#running.get(turn.threadId);
     this.#running.delete(turn.threadId);
     this.#tellRuntime(turn.threadId);

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import type { ApprovalDecision, ApprovalPolicy, ApprovalRequest } from '../protocol/index.ts';
-import type { ModelToolCall } from './model.ts';
-import type { ApprovalNeed, Tool } from './tool.ts';
+import type { ApprovalDecision, ApprovalPolicy, ApprovalRequest } from '../../protocol/index.ts';
+import type { ModelToolCall } from '../model.ts';
+import type { ApprovalNeed, Tool } from '../tool.ts';
 
 export type DecidedBy = 'user' | 'policy' | 'timeout';
 
