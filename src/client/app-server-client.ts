@@ -91,7 +91,7 @@ export class AppServerClient {
     return this.#wire.isSilent;
   }
 
-  /** Resolves when the connection has ended, with what ended it; never rejects. */
+  /** Resolves with the cause when the connection has ended; never rejects. */
   get closed(): Promise<Error> {
     return this.#wire.closed;
   }
@@ -111,7 +111,7 @@ export class AppServerClient {
     this.#wire.notify(method, params);
   }
 
-  /** Calls `listener` with every notification from now on. Returns what ends that. */
+  /** Calls `listener` with every notification from now on. Returns a function that ends it. */
   onNotification(listener: (notification: RpcNotification) => void): () => void {
     this.#wire.listeners.add(listener);
     return () => this.#wire.listeners.delete(listener);

@@ -52,7 +52,7 @@ function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Messages of one connection, until it ends. Throws what `fetch` and the body throw. */
+/** Reads the messages of one connection until it ends. Throws the errors of `fetch` and of the body. */
 async function* readOnce(
   address: HubAddress,
   { path, onOpen, prove }: StreamOptions,

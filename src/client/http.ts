@@ -3,7 +3,7 @@ import { messageOf } from '../lib/index.ts';
 import { ErrorAnswer } from './answers.ts';
 import { HubInvalidResponseError, HubRequestError, HubUnavailableError } from './errors.ts';
 
-/** Where a Hub is, and what opens it. */
+/** Address and token of a Hub. */
 export interface HubAddress {
   readonly apiBaseUrl: string;
   /** Absent: only `GET /v1/status` can be asked for. */

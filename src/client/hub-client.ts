@@ -52,7 +52,7 @@ export interface LogsOptions extends CallOptions {
   readonly bytes?: number;
 }
 
-/** Whether `event` is of this kind and carries what that kind promises. */
+/** True when `event` is of this kind and its data has the shape of that kind. */
 export function isHubEvent<K extends HubEventKind>(
   event: ReceivedEvent,
   kind: K,
@@ -111,7 +111,7 @@ export class HubClient {
     return (await this.#post(path, input, NotificationResponse, signal, false)).accepted;
   }
 
-  /** The end of what the agent server has written; tokens removed. */
+  /** The end of the agent server's output, without tokens. */
   async logs(path: string, { stream, bytes, signal }: LogsOptions = {}): Promise<string> {
     const query = { path, stream, bytes: bytes?.toString() };
     const response = await this.#call({ path: '/v1/appservers/logs', query, signal, idempotent: true });

@@ -25,7 +25,7 @@ export interface ProofRequest {
 
 const encoder = new TextEncoder();
 const nonceBytes = 32;
-/** An answer is about 120 bytes; what is longer is no proof. */
+/** A proof is about 120 bytes; a longer answer is refused. */
 const maxAnswerBytes = 4_096;
 
 /**

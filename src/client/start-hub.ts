@@ -18,7 +18,7 @@ export interface StartedHub {
   readonly pid: number;
   /** Its exit code (or the name of the signal), once it has ended; null while it runs. */
   ended(): number | string | null;
-  /** The end of what it has written. */
+  /** The end of its output. */
   logTail(): string;
   /** From now on this process may end without waiting for it. */
   release(): void;

@@ -65,7 +65,7 @@ export async function startTurn(
   { approvalPolicy, ...options }: StartTurnOptions = {},
 ): Promise<RunningTurn> {
   const queue = new Queue<RpcNotification>();
-  // Before the request: what happens at once must not be missed.
+  // Before the request, so that no notification is missed.
   const off = server.onNotification((notification) => queue.push(notification));
   void server.closed.then((error) => queue.end(error));
   try {

@@ -9,7 +9,7 @@ interface Entry<E> {
   readonly frame: Uint8Array;
 }
 
-/** Why a reader cannot be given exactly what followed the id it named. */
+/** Why the events after the id of a reader are not all available. */
 export interface Gap {
   readonly lastEventId: string;
   readonly reason: 'evicted' | 'otherEpoch' | 'unknownId';
@@ -24,9 +24,9 @@ export interface EventLogOptions<E> {
   readonly maxEvents: number;
   /** Bound on the serialised frames held. */
   readonly maxBytes: number;
-  /** The event that tells a reader about a gap. It is sent to that reader only and is not kept. */
+  /** Makes the event that reports a gap. It is sent to that reader only, and not stored. */
   readonly gap: (gap: Gap) => E;
-  /** What makes ids of this log differ from those of an earlier one; letters and digits. Default: 8 random characters. */
+  /** Prefix that distinguishes ids of this log from those of an earlier one; letters and digits. Default: 8 random characters. */
   readonly epoch?: string;
   /** The text of `data:`, without line breaks. Default `JSON.stringify`. */
   readonly serialise?: (event: E) => string;
@@ -44,11 +44,12 @@ interface Subscriber {
 }
 
 /**
- * Events of one kind of stream: numbered, serialised once, kept in a ring, delivered in batches. It is an `SseSource`.
+ * Numbers the events of one stream, serialises each once, holds the last ones in a ring and delivers them in batches. It is
+ * an `SseSource`.
  *
  * Batches are delivered by `setImmediate`, not by a microtask: a burst whose events are promises apart is still one write
- * per reader, the wait is what is left of the present turn of the event loop, and the writes happen outside
- * any request's turn, in which uWebSockets.js could not cork other sockets.
+ * per reader, the wait is the rest of this turn of the event loop, and the writes happen outside any request's turn, in
+ * which uWebSockets.js could not cork other sockets.
  */
 export class EventLog<E extends { readonly kind: string }> {
   readonly epoch: string;
@@ -81,7 +82,7 @@ export class EventLog<E extends { readonly kind: string }> {
     return this.#id(this.#last);
   }
 
-  /** Numbers, serialises and keeps `event`, and delivers it soon. Returns its id. Throws TypeError for a kind or data with a line break. */
+  /** Numbers, serialises and stores `event`, and delivers it soon. Returns its id. Throws TypeError for a kind or data with a line break. */
   append(event: E): string {
     const sequence = this.#last + 1;
     const entry = { sequence, event, frame: this.#frame(event, sequence) };
@@ -100,7 +101,7 @@ export class EventLog<E extends { readonly kind: string }> {
     return this.#logged(this.#ring.last(Math.max(0, count)));
   }
 
-  /** What followed the event `id`; `gap` tells that this is not all of it, but everything still held. */
+  /** Returns the events after `id`; with a `gap` some are missing, and these are all that are still held. */
   since(id: string): { gap: Gap | undefined; events: LoggedEvent<E>[] } {
     const position = this.#position(id);
     if (typeof position === 'number') return { gap: undefined, events: this.#logged(this.#after(position)) };
@@ -113,7 +114,7 @@ export class EventLog<E extends { readonly kind: string }> {
     if (lastEventId === undefined) return [];
     const position = this.#position(lastEventId);
     if (typeof position === 'number') return this.#after(position).map((entry) => entry.frame);
-    // The record of the gap carries the position before what is still held: who resumes from it has the gap behind it.
+    // The gap's id is the position before the oldest event held: a reader that resumes from it has the gap behind it.
     const gap = this.#frame(this.#options.gap(position), this.#first - 1);
     return [gap, ...this.#ring.last().map((entry) => entry.frame)];
   }
@@ -132,7 +133,7 @@ export class EventLog<E extends { readonly kind: string }> {
     };
   }
 
-  /** Delivers what is undelivered, then tells every subscriber that nothing more comes. Later events are kept, not delivered. */
+  /** Delivers pending events, then calls `onEnd` of every subscriber. Later events are stored, not delivered. */
   end(): void {
     if (this.#ended) return;
     this.#deliver();
@@ -160,7 +161,7 @@ export class EventLog<E extends { readonly kind: string }> {
     });
   }
 
-  /** One batch after the other, also when a subscriber appends: nobody sees an event before an older one. */
+  /** One batch after the other, also when a subscriber appends: no subscriber gets an event before an older one. */
   #deliver(): void {
     if (this.#delivering) return;
     this.#delivering = true;
@@ -195,7 +196,7 @@ export class EventLog<E extends { readonly kind: string }> {
     }
   }
 
-  /** The number after which `id` wants to go on, or why that cannot be done without a loss. */
+  /** Returns the sequence number in `id`, or why resuming from it would lose events. */
   #position(id: string): number | Gap {
     const dash = id.lastIndexOf('-');
     const digits = id.slice(dash + 1);
@@ -203,7 +204,7 @@ export class EventLog<E extends { readonly kind: string }> {
     if (dash < 0 || Number.isNaN(sequence)) return { lastEventId: id, reason: 'unknownId' };
     if (id.slice(0, dash) !== this.epoch) return { lastEventId: id, reason: 'otherEpoch' };
     if (sequence > this.#last) return { lastEventId: id, reason: 'unknownId' };
-    // The event itself may be gone: what counts is that nothing after it is.
+    // The event itself may be gone; only events after it must be held.
     if (sequence < this.#first - 1) return { lastEventId: id, reason: 'evicted' };
     return sequence;
   }

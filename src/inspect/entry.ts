@@ -5,14 +5,14 @@ import type { Configuration, Step } from './steps.ts';
 import type { Watched } from './watched.ts';
 
 /**
- * A place in a ring for one thing that happened: references to what is there anyway, and numbers. The record that leaves
- * the process is made when somebody reads it.
+ * One occurrence in a ring: references to existing objects, and numbers. The record that leaves the process is made when it
+ * is read.
  */
 export class Entry {
   /** Position among all entries of a recorder, from 1. */
   sequence = 0;
   watched: Watched | undefined;
-  /** The record of everything but a transition, which is rare enough to be made at once. */
+  /** The record of any other occurrence than a transition: rare enough to be made at once. */
   made: InspectionRecord | undefined;
   number = 0;
   /** Milliseconds since the Unix epoch. */
@@ -33,7 +33,7 @@ export class Entry {
     for (let index = 0; index < names.length; index += 1) this.values[index] = values[index] ?? null;
   }
 
-  /** Copies a transition: places are not shared among rings, each is written over in its own time. */
+  /** Copies a transition: rings share no entries, because each writes them over at its own time. */
   copy(other: Entry): void {
     this.sequence = other.sequence;
     this.watched = other.watched;

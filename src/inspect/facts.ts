@@ -19,7 +19,7 @@ function plain(value: unknown): PlainFact | undefined {
   return undefined;
 }
 
-/** What may be seen of an actor now: names, shared by all who have the same, and values, written over by the next. */
+/** The visible facts of an actor: names, shared by actors that have the same, and values, written over by the next. */
 export class Facts {
   names: readonly string[] = [];
   readonly values: PlainFact[] = [];
@@ -46,13 +46,13 @@ export class Facts {
   }
 }
 
-/** What may be told of anything that was thrown: its message, credentials taken out. */
+/** Returns the message of a thrown value with credentials removed. */
 export function errorText(error: unknown): string {
   const text = error instanceof Error ? error.message : typeof error === 'string' ? error : 'unknown error';
   return shortened(withoutCredentials(text) ?? '');
 }
 
-/** What credentials look like in error texts, and what stands in their place. Prefixes are bounded: so is the time it takes. */
+/** Patterns of credentials in error texts, and their replacements. Prefixes are bounded, and so is the time of a match. */
 const credentials: readonly (readonly [pattern: RegExp, replacement: string])[] = [
   // `?token=…`, `OPENAI_API_KEY=…`
   [/\b((?:[\w-]{0,40}[_-])?(?:token|key|apikey|secret|password))(\s*=\s*["']?)[^\s&"',}]+/gi, '$1$2…'],
@@ -62,7 +62,7 @@ const credentials: readonly (readonly [pattern: RegExp, replacement: string])[] 
   [/\b(Bearer)\s+[^\s"',]+/gi, '$1 …'],
   // `https://user:password@host`
   [/(\b[a-z][a-z0-9+.-]{0,20}:\/\/)[^\s/@]+@/gi, '$1…@'],
-  // Keys that tell by their first letters what they are.
+  // Keys with a known prefix.
   [/\b(?:sk|pk|rk|ghp|gho|ghs|xox[abp])[-_][\w-]{8,}/g, '…'],
 ];
 

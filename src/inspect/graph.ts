@@ -6,7 +6,7 @@ export type GraphNode = Omit<ChartNode, 'x' | 'y' | 'width' | 'height'>;
 /** `internal`: it has no target, so no state is left or entered. */
 export type GraphEdge = Omit<ChartEdge, 'label' | 'labelAt' | 'points'> & { readonly internal: boolean };
 
-/** A machine as plain data: what every drawing and table is made from. */
+/** A machine as plain data: the source of every drawing and table. */
 export interface MachineGraph {
   readonly name: string;
   readonly description: string;

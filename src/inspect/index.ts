@@ -1,5 +1,5 @@
 /**
- * Actors made visible: machines drawn as charts, diagrams and tables; running actors recorded for whoever watches.
+ * Actors made visible: machines drawn as charts, diagrams and tables; running actors recorded for viewers.
  * The Hub records its actors here and serves the stream; the CLI and the documentation draw machines. Never here: a
  * context or an event payload in a record, a throw into an actor, elkjs at run time (`chartOf` is for the build).
  */

@@ -29,23 +29,23 @@ export interface JournalOptions {
   readonly clock: RecorderClock;
   /** Entries that are held. */
   readonly records: number;
-  /** Actors that have ended and are still told of. */
+  /** Ended actors that are still reported. */
   readonly ended: number;
   readonly onFault: (error: unknown) => void;
 }
 
-/** What has been recorded, bounded, and who is told: the last entries of all, and the actors they are about. */
+/** Holds the last entries of all actors, and the actors; delivers new records to listeners. */
 export class Journal {
   readonly #options: JournalOptions;
   readonly #ring: Ring<Entry>;
   readonly #living = new Map<string, Watched>();
-  /** The first is the one that ended first. */
+  /** In the order in which they ended. */
   readonly #ended = new Map<string, Watched>();
   readonly #listeners = new Map<Listener, (() => void) | undefined>();
   #timer: unknown;
   #sequence = 0;
-  /** Sequence of the last entry that the listeners were told. */
-  #told = 0;
+  /** Sequence of the last entry that was delivered to the listeners. */
+  #delivered = 0;
 
   constructor(options: JournalOptions) {
     this.#options = options;
@@ -64,7 +64,7 @@ export class Journal {
     return this.#living.get(id) ?? this.#ended.get(id);
   }
 
-  /** Living actors that XState keeps below this one. Roots that are only shown below it are not among them. */
+  /** Living children of this actor in XState; without roots that are only shown below it. */
   childrenOf(watched: Watched): Watched[] {
     return [...this.#living.values()].filter(({ parent, ref }) => parent === watched.id && ref?._parent !== undefined);
   }
@@ -87,14 +87,14 @@ export class Journal {
     watched.gone = { sequence: this.append(watched, gone), record: gone };
   }
 
-  /** Appends what is no transition. Returns its sequence number. */
+  /** Appends a record other than a transition. Returns its sequence number. */
   append(watched: Watched, record: InspectionRecord): number {
     const entry = nextEntry(this.#ring);
     this.#sequence += 1;
     entry.sequence = this.#sequence;
     entry.watched = watched;
     entry.made = record;
-    this.#announce();
+    this.#scheduleDelivery();
     return entry.sequence;
   }
 
@@ -102,11 +102,11 @@ export class Journal {
     this.#sequence += 1;
     step.sequence = this.#sequence;
     nextEntry(this.#ring).copy(step);
-    this.#announce();
+    this.#scheduleDelivery();
   }
 
-  /** What one moment brings is told together. */
-  #announce(): void {
+  /** Delivers the records of one moment together. */
+  #scheduleDelivery(): void {
     if (this.#listeners.size === 0 || this.#timer !== undefined) return;
     this.#timer = this.#options.clock.setTimeout(() => this.#guarded(() => this.flush()), defaults.inspect.coalesceMs);
   }
@@ -116,15 +116,15 @@ export class Journal {
     return entries.map((entry) => entry.record()).filter((record) => record.type === 'transition');
   }
 
-  /** Tells the listeners what they have not been told. When that is more than is held, they are told everything anew. */
+  /** Delivers pending records to the listeners; everything anew when some of them are no longer held. */
   flush(): void {
     if (this.#timer !== undefined) this.#options.clock.clearTimeout(this.#timer);
     this.#timer = undefined;
-    const after = this.#told;
-    this.#told = this.#sequence;
+    const after = this.#delivered;
+    this.#delivered = this.#sequence;
     if (this.#listeners.size === 0 || after === this.#sequence) return;
     const { sequence } = this;
-    const batch = this.#after(after) ?? this.#everything().map((record) => ({ sequence, record }));
+    const batch = this.#after(after) ?? this.#allRecords().map((record) => ({ sequence, record }));
     for (const listener of [...this.#listeners.keys()]) this.#guarded(() => listener(batch));
   }
 
@@ -138,7 +138,7 @@ export class Journal {
 
   snapshot(): InspectionRecord[] {
     this.flush();
-    return this.#everything();
+    return this.#allRecords();
   }
 
   since(sequence: number): NumberedRecord[] | undefined {
@@ -152,7 +152,7 @@ export class Journal {
     this.#listeners.clear();
   }
 
-  /** A fault of one is not a fault of the others. */
+  /** A fault of one listener does not affect the others. */
   #guarded(work: () => void): void {
     try {
       work();
@@ -167,24 +167,24 @@ export class Journal {
     return this.#ring.last(count).map((entry) => ({ sequence: entry.sequence, record: entry.record() }));
   }
 
-  #everything(): InspectionRecord[] {
+  #allRecords(): InspectionRecord[] {
     const actors = [...this.#living.values(), ...this.#ended.values()].sort((a, b) => a.position - b.position);
     const missing = this.#ring.dropped;
     return [
       ...(missing > 0 ? [{ type: 'dropped' as const, count: missing, at: new Date(this.#options.clock.now()) }] : []),
       ...actors.map((watched) => watched.record()),
-      ...this.#story(actors),
+      ...this.#historyRecords(actors),
     ];
   }
 
-  /** What the ring holds, and of each actor at least some of its own history, however much the others had to tell. */
-  #story(actors: readonly Watched[]): InspectionRecord[] {
+  /** Records in the ring, and for each actor at least its share of history, however busy the other actors are. */
+  #historyRecords(actors: readonly Watched[]): InspectionRecord[] {
     const shown = new Set<Watched | undefined>(actors);
     const records = new Map<number, InspectionRecord>();
     for (const entry of this.#ring.last()) {
-      // Its actors a snapshot has announced already. Whom a dead letter was for need not be shown any more.
-      const isTold = entry.type === 'deadLetter' || (entry.type !== 'actor' && shown.has(entry.watched));
-      if (isTold) records.set(entry.sequence, entry.record());
+      // The snapshot begins with the actors. The recipient of a dead letter may not be shown any more.
+      const isReported = entry.type === 'deadLetter' || (entry.type !== 'actor' && shown.has(entry.watched));
+      if (isReported) records.set(entry.sequence, entry.record());
     }
     const share = Math.max(1, Math.floor(this.#options.records / Math.max(1, actors.length)));
     for (const { history, gone } of actors) {

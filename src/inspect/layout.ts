@@ -164,7 +164,7 @@ class Drawing {
 
   /**
    * A place on the border of a compound state where a line passes or ends. One that leads from the state itself to a state
-   * inside begins on the right: it would cross what is written at the top.
+   * inside begins on the right: it would cross the text at the top.
    */
   #port(node: string, bundle: string, way: 'in' | 'out' | 'inward'): string {
     const ports = this.#ports.get(node) ?? [];

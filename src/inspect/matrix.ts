@@ -3,7 +3,7 @@ import type { GraphEdge, MachineGraph } from './graph.ts';
 /** Columns of transitions that no event from outside takes. They come last, in this order. */
 const ownKinds = ['done', 'error', 'after', 'always'];
 
-/** The column of a transition: its event, or the kind of what the state itself caused. */
+/** The column of a transition: its event, or the kind of cause within the state. */
 function columnOf({ event }: Pick<GraphEdge, 'event'>): string {
   const kind = event.replace(/\(.*$/s, '');
   return ownKinds.includes(kind) ? kind : event;

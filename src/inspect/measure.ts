@@ -8,10 +8,10 @@ export const chartFont = { title: 20, line: 14, pad: 10, titleCharacter: 7.8, ch
 
 /** Longest line of a label that is not one long word, in characters. */
 const lineLength = 26;
-/** Between what takes a transition and what it does, as in UML. */
+/** Separates the trigger of a transition from its actions, as in UML. */
 const actionMark = '/ ';
 
-/** What a box says below its name: what runs while the state is active, then what happens on the way in and out. */
+/** Lines of a box below its name: invoked actors, then entry and exit actions. */
 export function boxLines(node: Pick<GraphNode, 'invokes' | 'entry' | 'exit'>): string[] {
   return [
     ...node.invokes.map((name) => `◌ ${name}`),
@@ -22,12 +22,12 @@ export function boxLines(node: Pick<GraphNode, 'invokes' | 'entry' | 'exit'>): s
 
 type EdgeText = Pick<GraphEdge, 'event' | 'guard' | 'actions' | 'delayMs'>;
 
-/** What an arrow says: event and guard, on two lines when one would be long, then what it does, as few lines as hold it. */
+/** Lines of an arrow: event and guard, on two lines when one would be long, then the actions, on as few lines as possible. */
 export function edgeLines(edge: EdgeText): string[] {
   return [...causeLines(edge), ...actionLines(edge.actions)];
 }
 
-/** What takes a transition, without its guard; a delay with its length, where the machine itself knows it. */
+/** Trigger of a transition without its guard; a delay with its length if the machine defines it. */
 export function causeOf({ event, delayMs }: Pick<EdgeText, 'event' | 'delayMs'>): string {
   return delayMs === undefined ? event : delayed(event, delayMs);
 }
@@ -41,7 +41,7 @@ function causeLines(edge: EdgeText): string[] {
   return oneLine.length <= lineLength ? [oneLine] : [cause, condition];
 }
 
-/** `after(approvalTimeout)` with what the machine says that is: `after(approvalTimeout 5 min)`. */
+/** Adds the length that the machine defines to `after(approvalTimeout)`: `after(approvalTimeout 5 min)`. */
 function delayed(event: string, delayMs: number): string {
   const name = event.replace(/^after\((.*)\)$/, '$1');
   return Number(name) === delayMs ? `after(${duration(delayMs)})` : `after(${name} ${duration(delayMs)})`;

@@ -1,7 +1,7 @@
 import type { GraphEdge, GraphNode, MachineGraph } from './graph.ts';
 import { boxLines, causeOf } from './measure.ts';
 
-/** Mermaid keeps `:`, `;`, `#`, quotes and angle brackets for itself; entity codes stand for them in a label. */
+/** Mermaid reserves `:`, `;`, `#`, quotes and angle brackets; a label has entity codes instead. */
 function label(text: string): string {
   return text.replace(/[#;:"<>{}%]/g, (character) => `#${character.codePointAt(0)};`).replaceAll('\n', ' ');
 }
@@ -10,13 +10,13 @@ function label(text: string): string {
 const identifier = (id: string): string => `s_${id.replace(/\W/g, '_')}`;
 
 export interface MermaidOptions {
-  /** Writes down what is run and done as well: on entry, on exit, on the way, while a state is active. */
+  /** Adds actions on entry, exit and transitions, and invoked actors. */
   readonly actions?: boolean;
 }
 
 /**
  * The machine as a mermaid `stateDiagram-v2`, which GitHub renders: compound states nested, events with guards on the
- * arrows, and what a state means in its box. Without `actions` those are left to the transition table.
+ * arrows, and the description of a state in its box. Without `actions` only the transition table has them.
  */
 export function mermaidOf(graph: MachineGraph, { actions = false }: MermaidOptions = {}): string {
   const root = graph.nodes.find((node) => node.parent === null);
@@ -29,7 +29,7 @@ export function mermaidOf(graph: MachineGraph, { actions = false }: MermaidOptio
       if (edge.source !== root.id)
         lines.push(`  ${identifier(edge.source)} --> ${identifier(edge.target)} : ${edgeLabel(edge)}`);
     }
-    // The root has no box of its own, so its transitions are told beside its first state.
+    // The root has no box of its own, so its transitions are written beside its first state.
     const everywhere = graph.edges.filter((edge) => edge.source === root.id);
     const first = graph.nodes.find((node) => node.parent === root.id);
     const work = actions ? boxLines(root).map(label) : [];

@@ -20,7 +20,7 @@ export function eventName(transition: AnyTransitionDefinition): string {
   return `${kind.split('.')[0]}(${isGenerated && invoked ? String(invoked.src) : rest})`;
 }
 
-/** Name of an action as it was given to `setup()`; inline ones are told apart from nothing at all. */
+/** Name of an action as given to `setup()`; that of the function, or `(inline)`, for an inline action. */
 export function actionName(action: unknown): string {
   if (typeof action === 'string') return action;
   const type =

@@ -13,8 +13,8 @@ import type {
 import { type Projection, withoutCredentials } from './facts.ts';
 
 /**
- * What of a machine's context may be seen, per machine: numbers, words of ours, and error texts with credentials taken
- * out. A list of what is allowed, never of what is forbidden: a field that is new stays unseen until it is added here.
+ * Visible fields of each machine's context: numbers, words of ours, and error texts without credentials. It is an
+ * allow-list: a new field is invisible until it is added here.
  */
 export const projections: Readonly<Record<string, (context: never) => Projection>> = {
   hub: (context: HubContext) => ({

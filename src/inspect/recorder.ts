@@ -7,15 +7,15 @@ import { Watched } from './watched.ts';
 
 export interface RecorderOptions {
   readonly clock?: RecorderClock;
-  /** Records kept for viewers that join or come back; default `defaults.inspect.ringRecords`. */
+  /** Records held for viewers that join or return; default `defaults.inspect.ringRecords`. */
   readonly ringRecords?: number;
-  /** Transitions kept of each actor, whatever the others do; default `defaults.inspect.actorRingRecords`. */
+  /** Transitions held of each actor, however busy the others are; default `defaults.inspect.actorRingRecords`. */
   readonly actorRingRecords?: number;
   /** Actors that have ended and are still shown; default `endedActors`. */
   readonly endedActors?: number;
-  /** Machines by chart name: tells which chart a child machine has. Absent: the chart is named like the machine. */
+  /** Machines by chart name, to find the chart of a child machine. Absent: the chart is named like the machine. */
   readonly machines?: Readonly<Record<string, AnyStateMachine>>;
-  /** What of the context may be seen, by chart name. A machine without one shows nothing of its context. */
+  /** Visible part of the context, by chart name. A machine without a projection shows nothing of its context. */
   readonly projections?: Readonly<Record<string, (context: never) => Projection>>;
   /** A fault of the recorder, of a projection or of a listener. The actor that was watched is not affected. */
   readonly onFault?: (error: unknown) => void;
@@ -38,19 +38,19 @@ export interface Recorder {
   /**
    * Watches a root actor and every machine below it; its own record is made at once. Returns a function that ends the
    * watch. Best called between `createActor` and `start`: transitions taken before are not in the history. Throws
-   * TypeError when the actor has no statechart, and nothing else. As any observer of its errors does, this one keeps XState from throwing
-   * them at the process: whoever makes a root observes them too.
+   * only TypeError, when the actor has no statechart. An observer of an actor's errors stops XState from throwing them in the
+   * process, and this is one: the code that creates a root must observe its errors too.
    */
   observe(actor: AnyActorRef, observation: Observation): () => void;
   /** Calls `listener` with the records made from now on, gathered for 16 ms. Returns a function that ends it. */
   subscribe(listener: (records: readonly NumberedRecord[]) => void, onEnd?: () => void): () => void;
   /**
-   * What a new viewer must know: every living actor and those that have ended lately, each as it is now, then what is
-   * still held of their transitions, dead letters and ends, in the order in which they happened. Records that wait to be
-   * told are told first, so `snapshot` followed by `subscribe` in the same turn misses and repeats nothing.
+   * Returns the records for a new viewer: every living actor and those that ended lately, each as it is now, then their
+   * transitions, dead letters and ends that are still held, in order. Delivers pending records first, so `snapshot`
+   * followed by `subscribe` in the same turn misses and repeats nothing.
    */
   snapshot(): InspectionRecord[];
-  /** Records made after `sequence`; undefined when some of them are no longer held. Tells waiting records first. */
+  /** Records made after `sequence`; undefined when some of them are no longer held. Delivers pending records first. */
   since(sequence: number): NumberedRecord[] | undefined;
   /** One actor as it is now, or as it ended. */
   actor(id: string): ActorRecord | undefined;
@@ -67,11 +67,11 @@ export interface Recorder {
 const isMachineSnapshot = (value: unknown): value is AnyMachineSnapshot =>
   typeof value === 'object' && value !== null && 'machine' in value && 'value' in value;
 
-/** A turn that has just ended is what somebody wants to look at; after this many others it is history. */
+/** Ended actors that are still shown: viewers look at a turn that has just ended. */
 const { endedActors } = defaults.inspect;
 
 /**
- * Turns what XState tells its inspectors into records that may leave the process: states, event names and action names
+ * Turns the events of XState's inspection into records that may leave the process: states, event names and action names
  * as the machine declares them, and the allow-listed projection. Contexts and event payloads are never copied.
  * A fault in here never reaches the actor: an inspector that throws would wedge it for ever.
  */
@@ -86,7 +86,7 @@ class InspectionRecorder implements Recorder {
   /** Charts by the definition of their machine: `provide` makes a new machine of the same definition. */
   readonly #charts: ReadonlyMap<unknown, string>;
   readonly #knowledge = new WeakMap<object, MachineKnowledge>();
-  /** What is known of an actor reference; null: it is not a machine, or not watched any more, and never reported. */
+  /** The watched actor of a reference; null: not a machine, or no longer watched, and never reported. */
   readonly #known = new WeakMap<object, Watched | null>();
   readonly #watches = new Set<() => void>();
   #admitted = 0;
@@ -182,7 +182,7 @@ class InspectionRecorder implements Recorder {
     try {
       this.#options.onFault?.(error);
     } catch {
-      // Whoever reports faults has one itself; there is nobody left to tell.
+      // The fault handler has failed itself: there is no other place to report to.
     }
   }
 
@@ -194,7 +194,7 @@ class InspectionRecorder implements Recorder {
     }
   }
 
-  #looker(project: Observation['project']): (context: unknown, facts: Facts) => void {
+  #readerOf(project: Observation['project']): (context: unknown, facts: Facts) => void {
     if (!project) return () => {};
     return (context, facts) => {
       try {
@@ -208,7 +208,7 @@ class InspectionRecorder implements Recorder {
 
   #admit(ref: AnyActorRef, about: Observation, snapshot: AnyMachineSnapshot): Watched {
     const former = this.#journal.find(about.id);
-    // Whoever lives on under a name that another one has now is not reported any more.
+    // An actor whose id a new one has taken is no longer reported.
     if (former?.ref) this.#known.set(former.ref, null);
     if (former) this.#dismiss(former);
     const { machine } = snapshot;
@@ -223,7 +223,7 @@ class InspectionRecorder implements Recorder {
       title: about.title,
       knowledge,
       snapshot,
-      look: this.#looker(about.project ?? this.#options.projections?.[about.machine]),
+      look: this.#readerOf(about.project ?? this.#options.projections?.[about.machine]),
       history: this.#options.actorRingRecords ?? defaults.inspect.actorRingRecords,
       at: this.#clock.now(),
       restarts: former ? former.restarts + 1 : 0,
@@ -283,7 +283,7 @@ class InspectionRecorder implements Recorder {
     event: Extract<InspectionEvent, { type: '@xstate.microstep' }>,
   ): void {
     const source = watched.senderOf(event.event);
-    // `_transitions` is private to XState. Without it the states still tell what happened.
+    // `_transitions` is private to XState. Without it the states still show what happened.
     const transitions = Array.isArray(event._transitions) ? event._transitions : undefined;
     if (transitions ? transitions.length === 0 : !watched.hasMoved(snapshot)) return;
     this.#journal.appendStep(watched.take(snapshot, transitions, source, this.#clock.now()));

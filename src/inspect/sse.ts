@@ -11,10 +11,10 @@ import { wireOf } from './wire.ts';
 type Encode = (record: InspectionRecord) => readonly Omit<SseFields, 'id'>[];
 
 /**
- * The inspection stream: one SSE event per record, named by its type, its data superjson. Nothing is serialised while
- * nobody watches, and once for all who do. A viewer that comes back with the id it saw last gets what it missed; when
- * that is no longer held (or the viewer was cut off for being slow) it gets a `dropped` record and everything anew:
- * after `dropped` a viewer forgets its actors, because an `actor` record for each one follows.
+ * Creates the inspection stream: one SSE event per record, named by its type, its data superjson. A record is serialised
+ * once for all viewers, and not at all without a viewer. A viewer that returns with its last id gets the records it
+ * missed. When they are no longer held, or the viewer was disconnected for being slow, it gets a `dropped` record and
+ * everything anew: after `dropped` a viewer forgets its actors, because an `actor` record for each one follows.
  */
 export function createInspectionSource(recorder: Recorder): SseSource {
   return createSource(recorder, (record) => [{ event: record.type, data: wireOf(record) }]);

@@ -9,16 +9,16 @@ export interface StatelySocketOptions {
   /** Asked for at the first connection: a recorder may be loaded late. */
   readonly recorder: () => Promise<Recorder>;
   readonly machines: () => Promise<StatelyOptions['machines']>;
-  /** Nobody can be told what went wrong but the log. */
+  /** Reports a fault; the reader cannot be notified. */
   readonly onFault: (error: unknown) => void;
 }
 
-/** What a reader may send: nothing is asked of it, and nothing is done with it. */
+/** Largest message of a reader, in bytes. Messages are ignored. */
 const incomingBytes = 4_096;
 
 /**
- * A WebSocket that `createWebSocketReceiver` of `@statelyai/inspect` reads: everything that is known, then what happens,
- * each message a text frame of JSON. A reader that is too slow is closed (1013) and starts anew.
+ * A WebSocket for `createWebSocketReceiver` of `@statelyai/inspect`: all known actors, then every occurrence, each message
+ * a text frame of JSON. A reader that is too slow is closed (1013) and starts anew.
  */
 export function statelySocket(options: StatelySocketOptions): WebSocketRoute {
   const unsubscribes = new Map<Socket, () => void>();

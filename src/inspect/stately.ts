@@ -54,8 +54,8 @@ export interface StatelyOptions {
 const messageVersion = '0.7.2';
 
 /**
- * Makes a translator of our records into the messages of `@statelyai/inspect`: none for what Stately's tools have no word
- * for, an event and a snapshot for a transition.
+ * Creates a translator from our records to messages of `@statelyai/inspect`: an event and a snapshot for a transition,
+ * no message for a record that Stately's tools do not know.
  */
 export function statelyMessages(options: StatelyOptions): (record: InspectionRecord) => readonly StatelyMessage[] {
   const { machines, actorOf } = options;

@@ -11,7 +11,7 @@ export interface Configuration {
   readonly orders: readonly number[];
 }
 
-/** What is told of a step, whichever actor took it: everything in it comes from the machine's definition. */
+/** Facts of a step that all actors of the machine share: all come from the machine's definition. */
 export interface Step {
   readonly event: string;
   /** Ids of the chart's edges. */
@@ -22,7 +22,7 @@ export interface Step {
   readonly entered: readonly number[];
 }
 
-/** What is known of one transition: the last step it made, and those before it. */
+/** Known steps of one transition: the last one, and those before it. */
 interface Known {
   readonly steps: Map<number, Step>;
   from: Configuration | undefined;
@@ -101,7 +101,7 @@ export class MachineKnowledge {
     return step;
   }
 
-  /** Without XState's private list of transitions: the states tell that something happened, not how. */
+  /** Without XState's private list of transitions: the states show that something happened, not how. */
   unexplained(from: Configuration, to: Configuration): Step {
     return {
       ...unknownStep,

@@ -22,7 +22,7 @@ export function tableOf(graph: MachineGraph): string {
   ].join('\n');
 }
 
-/** Markdown table of every state: what it means, what it runs. */
+/** Markdown table of every state: its description and its invoked actors. */
 export function statesTableOf(graph: MachineGraph): string {
   const rows = graph.nodes
     .filter((node) => node.parent !== null)

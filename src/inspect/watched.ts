@@ -13,7 +13,7 @@ export interface WatchedOptions {
   readonly title: string;
   readonly knowledge: MachineKnowledge;
   readonly snapshot: AnyMachineSnapshot;
-  /** Reads what may be seen of a context. Never throws. */
+  /** Reads the visible part of a context. Never throws. */
   readonly look: (context: unknown, facts: Facts) => void;
   readonly history: number;
   /** Milliseconds since the Unix epoch. */
@@ -23,7 +23,7 @@ export interface WatchedOptions {
   readonly position: number;
 }
 
-/** Most events that may wait in an actor's mailbox while we remember who sent them. */
+/** Largest number of waiting events per actor whose senders are remembered. */
 const inboxLimit = 256;
 
 /** One actor that is recorded: where it is, how it got there, how long it was where. */
@@ -36,7 +36,7 @@ export class Watched {
   readonly restarts: number;
   readonly knowledge: MachineKnowledge;
   readonly history: Ring<Entry>;
-  /** Undefined once it has ended: nobody who has ended is kept from being collected. */
+  /** Undefined once the actor has ended, so that it can be garbage-collected. */
   ref: AnyActorRef | undefined;
   /** How it ended, when it has. */
   gone: { readonly sequence: number; readonly record: GoneRecord } | undefined;
@@ -86,13 +86,13 @@ export class Watched {
     this.#look(context, this.#facts);
   }
 
-  /** Notes who sent an event that is on its way; other events come from outside. */
+  /** Remembers the sender of an event under way; other events come from outside. */
   expect(event: unknown, source: string): void {
     if (this.#inbox.length >= inboxLimit) this.#inbox.shift();
     this.#inbox.push({ event, source });
   }
 
-  /** Who sent this event: asked once, when the actor takes it out of its mailbox. */
+  /** Returns the sender of an event, once: when the actor takes it out of its mailbox. */
   senderOf(event: unknown): string | null {
     if (this.#inbox.length === 0) return null;
     const position = this.#inbox.findIndex((letter) => letter.event === event);
@@ -104,7 +104,7 @@ export class Watched {
     return snapshot._nodes !== this.#nodes;
   }
 
-  /** A transition was taken. `transitions` is undefined when XState did not tell which. */
+  /** Records a transition. `transitions` is undefined when XState did not report them. */
   take(
     snapshot: AnyMachineSnapshot,
     transitions: Parameters<MachineKnowledge['stepOf']>[0] | undefined,
@@ -146,7 +146,7 @@ export class Watched {
     for (const order of active.orders) this.#milliseconds[order] = (this.#milliseconds[order] ?? 0) + milliseconds;
   }
 
-  /** Counts what is left to count, and lets go of everything but what is told of an actor that has ended. */
+  /** Completes the statistics, and drops all references but those in the record of an ended actor. */
   end(at: number): void {
     this.#count(this.#configuration, at);
     this.#endedAt = at;
