@@ -10,7 +10,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { root } from './toolchain.mjs';
 
 const roundMs = 20;
-const rounds = 250;
+/** Rounds in which processes may end by themselves after SIGTERM: PostgreSQL removes its shared memory. */
+const gentleRounds = 100;
+const rounds = 400;
 
 /** Exit codes of a run that a signal ends: 128 and the number of the signal. */
 const interruptions = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 };
@@ -57,20 +59,21 @@ function namedAfter(name) {
   );
 }
 
-/** Kills until none is left: a process may start another one between the search and its end. */
+/** Sends SIGTERM once, then SIGKILL until none is left: a process may start another one between the search and its end. */
 async function endProcesses(directory) {
   for (let round = 0; round < rounds; round += 1) {
     const left = processesOf(directory);
     if (left.length === 0) return;
-    for (const pid of left) kill(pid);
+    if (round === 0) for (const pid of left) kill(pid, 'SIGTERM');
+    if (round >= gentleRounds) for (const pid of left) kill(pid, 'SIGKILL');
     await pause(roundMs);
   }
   console.error(`✖ Processes of the tests that cannot be ended: ${processesOf(directory).join(', ')}`);
 }
 
-function kill(pid) {
+function kill(pid, signal) {
   try {
-    process.kill(pid, 'SIGKILL');
+    process.kill(pid, signal);
   } catch {
     // It has ended, or belongs to another user.
   }

@@ -3,8 +3,8 @@
  * the engine and the tests run in a network, a process and a mount namespace of their own (`inside.ts`): ports, bridges, packet
  * filters, mounts and processes end with them, and no other engine of this machine notices.
  */
-import { spawn } from 'node:child_process';
-import { globSync, mkdirSync, mkdtempSync, readdirSync, rmdirSync, rmSync } from 'node:fs';
+import { spawn, spawnSync } from 'node:child_process';
+import { globSync, mkdirSync, mkdtempSync, readdirSync, rmdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { isBuilt } from '../../scripts/stamp.mjs';
@@ -83,5 +83,6 @@ const directory = mkdtempSync(join(tmpdir(), 'oratorio-stack-'));
 try {
   process.exitCode = await runInside(directory, fetched);
 } finally {
-  rmSync(directory, { recursive: true, force: true });
+  // Images are unpacked in it: `rmSync` took over 20 seconds for them, `rm` seven.
+  spawnSync('rm', ['-rf', '--', directory]);
 }
