@@ -43,8 +43,8 @@ export const stackChangeMachine = setup({
     mustUndo: ({ context }) => context.onFailure === 'undo',
   },
   actions: {
-    goOn: assign(({ context }) => ({ index: context.index + 1 })),
-    keepFailure: assign((_, failure: ChangeFailure) => ({ failure })),
+    advance: assign(({ context }) => ({ index: context.index + 1 })),
+    recordFailure: assign((_, failure: ChangeFailure) => ({ failure })),
   },
 }).createMachine({
   id: 'stack-change',
@@ -53,31 +53,31 @@ export const stackChangeMachine = setup({
   initial: 'choosing',
   states: {
     choosing: {
-      description: 'Is there a phase left?',
+      description: 'Checks whether a phase is left.',
       always: [{ guard: 'hasPhase', target: 'applying' }, { target: 'done' }],
     },
     applying: {
-      description: 'The steps of one phase are carried out.',
+      description: 'The steps of one phase are under way.',
       invoke: {
         id: 'carryOut',
         src: 'carryOut',
         input: ({ context }) => ({ phase: context.phases[context.index] ?? '' }),
-        onDone: { target: 'choosing', actions: 'goOn' },
-        onError: { target: 'failing', actions: { type: 'keepFailure', params: failureIn } },
+        onDone: { target: 'choosing', actions: 'advance' },
+        onError: { target: 'failing', actions: { type: 'recordFailure', params: failureIn } },
       },
-      on: { CANCEL: { target: 'failing', actions: { type: 'keepFailure', params: cancelledChange } } },
+      on: { CANCEL: { target: 'failing', actions: { type: 'recordFailure', params: cancelledChange } } },
     },
     failing: {
-      description: 'Is it taken back, or will the same command go on from here?',
+      description: 'Chooses between undoing the change and continuing it with the same command later.',
       always: [{ guard: 'mustUndo', target: 'undoing' }, { target: 'kept' }],
     },
     undoing: {
-      description: 'Everything is put back to how it was.',
+      description: 'Every change is being undone.',
       invoke: { id: 'undo', src: 'undo', onDone: 'undone', onError: 'damaged' },
     },
     done: { type: 'final', description: 'The stack is as planned.' },
-    kept: { type: 'final', description: 'It has stopped half-way: the same command goes on.' },
-    undone: { type: 'final', description: 'It has failed, and the stack is as it was.' },
-    damaged: { type: 'final', description: 'It has failed, and not everything could be put back.' },
+    kept: { type: 'final', description: 'Stopped half-way: the same command continues.' },
+    undone: { type: 'final', description: 'Failed; the stack is as it was before.' },
+    damaged: { type: 'final', description: 'Failed; not every change could be undone.' },
   },
 });

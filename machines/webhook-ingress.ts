@@ -51,17 +51,17 @@ const phase = <N extends WebhookIngressPhase, T>(name: N, description: string, n
       src: 'carryOut',
       input: { phase: name },
       onDone: next,
-      onError: { target: '#webhook-ingress.undoing', actions: { type: 'keepFailure', params: failureIn } },
+      onError: { target: '#webhook-ingress.undoing', actions: { type: 'recordFailure', params: failureIn } },
     },
   }) as const;
 
 const onWish = {
-  ENABLE: { target: '#webhook-ingress.enabling', actions: 'forgetFailure' },
-  DISABLE: { target: '#webhook-ingress.disabling', actions: 'forgetFailure' },
+  ENABLE: { target: '#webhook-ingress.enabling', actions: 'clearFailure' },
+  DISABLE: { target: '#webhook-ingress.disabling', actions: 'clearFailure' },
 } as const;
 
 const onCancel = {
-  CANCEL: { target: '#webhook-ingress.undoing', actions: { type: 'keepFailure', params: cancelledChange } },
+  CANCEL: { target: '#webhook-ingress.undoing', actions: { type: 'recordFailure', params: cancelledChange } },
 } as const;
 
 export const webhookIngressMachine = setup({
@@ -81,28 +81,28 @@ export const webhookIngressMachine = setup({
     wasEnabled: ({ context }) => context.wasEnabled,
   },
   actions: {
-    keepFailure: assign((_, failure: ChangeFailure) => ({ failure })),
-    forgetFailure: assign({ failure: null }),
-    noteEnabled: assign({ wasEnabled: true }),
-    noteDisabled: assign({ wasEnabled: false }),
+    recordFailure: assign((_, failure: ChangeFailure) => ({ failure })),
+    clearFailure: assign({ failure: null }),
+    recordEnabled: assign({ wasEnabled: true }),
+    recordDisabled: assign({ wasEnabled: false }),
   },
 }).createMachine({
   id: 'webhook-ingress',
-  description: 'Whether deliveries from the Internet reach a review stack.',
+  description: 'Access of deliveries from the Internet to a review stack.',
   context: ({ input }) => ({ wasEnabled: input.isEnabled, failure: null }),
   initial: 'found',
   states: {
     found: {
-      description: 'What the files of the stack say.',
+      description: 'Chooses the first state from the files of the stack.',
       always: [{ guard: 'wasEnabled', target: 'enabled' }, { target: 'disabled' }],
     },
     disabled: {
       tags: 'atRest',
-      description: 'Nothing of the stack can be reached from outside.',
+      description: 'No part of the stack is reachable from the Internet.',
       on: onWish,
     },
     enabling: {
-      description: 'A gateway is set up.',
+      description: 'The gateway is being set up.',
       initial: 'validating',
       on: onCancel,
       states: {
@@ -118,29 +118,29 @@ export const webhookIngressMachine = setup({
         start: phase('start', 'The gateway is started.', 'recreate'),
         recreate: phase('recreate', 'The backend is recreated, so that it gets the secret.', {
           target: '#webhook-ingress.enabled',
-          actions: 'noteEnabled',
+          actions: 'recordEnabled',
         } as const),
       },
     },
     enabled: {
       tags: 'atRest',
-      description: 'Deliveries reach the backend; nothing else does.',
+      description: 'Deliveries reach the backend; the gateway refuses every other request.',
       on: onWish,
     },
     disabling: {
-      description: 'The gateway is taken away.',
+      description: 'The gateway is being removed.',
       initial: 'stopping',
       on: onCancel,
       states: {
         stopping: phase('stopping', 'The gateway is stopped and removed.', 'removing'),
         removing: phase('removing', 'Its files are removed.', {
           target: '#webhook-ingress.disabled',
-          actions: 'noteDisabled',
+          actions: 'recordDisabled',
         } as const),
       },
     },
     undoing: {
-      description: 'Everything is put back to how it was.',
+      description: 'Every change is being undone.',
       invoke: {
         id: 'undo',
         src: 'undo',
@@ -150,7 +150,7 @@ export const webhookIngressMachine = setup({
     },
     damaged: {
       tags: 'atRest',
-      description: 'Not everything could be put back: enabling or disabling it again brings order.',
+      description: 'Not every change could be undone: enable or disable it again.',
       on: onWish,
     },
   },

@@ -132,13 +132,13 @@ export class AutomationActors {
     actor.subscribe((snapshot) => {
       if (snapshot.status !== 'active') this.#living.delete(id);
       changed(id, snapshot);
-      if (snapshot.hasTag('atRest')) this.#letGo(id, actor);
+      if (snapshot.hasTag('atRest')) this.#release(id, actor);
     });
     return actor;
   }
 
   /** Not within its own transition, and not when it has something to do again. */
-  #letGo(id: string, actor: AutomationActor): void {
+  #release(id: string, actor: AutomationActor): void {
     if (this.#host.keepsResting()) return;
     setImmediate(() => {
       const isResting = this.#living.get(id) === actor && actor.getSnapshot().hasTag('atRest');
