@@ -23,7 +23,7 @@ import { type Config, directoryName, homeDirectory } from '../config/index.ts';
 import { type Logger, Secrets } from '../log/index.ts';
 import { defaults, type LaunchDocument, type Turn } from '../protocol/index.ts';
 import { startTelemetry, type Telemetry } from '../telemetry/index.ts';
-import { McpRoom } from './mcp.ts';
+import { McpServices } from './mcp-services.ts';
 import type { Observable } from './observatory.ts';
 import { StartupError } from './startup-error.ts';
 
@@ -50,7 +50,7 @@ export interface AssemblyOptions {
 /** The runtime with everything in it, and what else has to be closed. */
 export interface Assembly {
   readonly threads: ThreadService;
-  readonly mcp: McpRoom;
+  readonly mcp: McpServices;
   readonly automations: Automations;
   readonly traces: TraceStore;
   readonly telemetry: Telemetry;
@@ -78,7 +78,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     describe: () => threads.describe(),
     logger,
   });
-  const mcp = new McpRoom(
+  const mcp = new McpServices(
     {
       workspacePath,
       servers: config.McpServers,

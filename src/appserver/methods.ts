@@ -2,7 +2,7 @@ import type * as v from 'valibot';
 import type { DynamicTools, Listener, Runtime } from '../agent/index.ts';
 import type { Automations } from '../automations/index.ts';
 import { protocolVersion, type RpcMethod, type RpcResult, type rpcMethods, version } from '../protocol/index.ts';
-import type { McpRoom } from './mcp.ts';
+import type { McpServices } from './mcp-services.ts';
 
 /** What a request is answered with, and what happens right after the answer was sent. */
 export interface Handled<M extends RpcMethod> {
@@ -51,7 +51,7 @@ function toolsOf(tools: DynamicTools['tools'] | undefined, { callTool }: Asker):
 }
 
 /** Every method onto the runtime. That `initialize` comes first, and once, is the connection's business. */
-export function methodsOf(threads: Runtime, mcp: McpRoom, automations: Automations): Methods {
+export function methodsOf(threads: Runtime, mcp: McpServices, automations: Automations): Methods {
   return {
     ...threadMethods(threads),
     ...turnMethods(threads),
@@ -127,7 +127,7 @@ function turnMethods(threads: Runtime): Some<`turn/${string}` | `approval/${stri
   };
 }
 
-function mcpMethods(mcp: McpRoom): Some<`mcp/${string}`> {
+function mcpMethods(mcp: McpServices): Some<`mcp/${string}`> {
   return {
     'mcp/list': async () => ({ result: { data: [...(await mcp.list())] } }),
     'mcp/get': async ({ name }) => ({ result: { server: await mcp.get(name) } }),

@@ -1,9 +1,9 @@
 import { sseFrame } from '../lib/index.ts';
 import type { TokenUsage } from '../protocol/index.ts';
 import type { Activity } from './activity.ts';
+import type { ChatTurn, Outcome } from './chat-turn.ts';
 import type { CallPiece } from './client-calls.ts';
 import { type ErrorObject, errorObjectOf } from './errors.ts';
-import type { ChatTurn, Outcome } from './turn.ts';
 
 /** Names of the wire for why an answer ended. */
 export const finishReasons = {

@@ -1,5 +1,6 @@
 import * as v from 'valibot';
 import { type Header, HttpError, json, type Reply, type RequestContext, stream } from '../http/index.ts';
+import type { ChatTurn } from './chat-turn.ts';
 import { chatError, explained } from './errors.ts';
 import type { Models } from './models.ts';
 import { type ChatOptions, type ChatTiming, timingOf } from './options.ts';
@@ -8,7 +9,6 @@ import { Replays, repetitionOf } from './replays.ts';
 import { type ChatRequest, parseRequest } from './request.ts';
 import { StreamReply } from './stream-reply.ts';
 import { Ticker } from './ticker.ts';
-import type { ChatTurn } from './turn.ts';
 import type { ChatTurns } from './turns.ts';
 import { completionOf, WholeReply } from './whole-reply.ts';
 

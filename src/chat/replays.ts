@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
 import { defaults } from '../protocol/index.ts';
+import type { ChatTurn } from './chat-turn.ts';
 import { chatError } from './errors.ts';
 import type { ChatTiming } from './options.ts';
-import type { ChatTurn } from './turn.ts';
 
 /** What a request says of itself that lets a repetition of it be recognised. */
 export interface Repetition {

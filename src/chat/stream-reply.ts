@@ -1,9 +1,9 @@
 import type { ReplyStream } from '../http/index.ts';
 import type { Activity } from './activity.ts';
+import type { ChatTurn, Outcome, Watcher } from './chat-turn.ts';
 import { Chunks, doneFrame } from './chunks.ts';
 import type { CallPiece } from './client-calls.ts';
 import type { Ticker, Ticking } from './ticker.ts';
-import type { ChatTurn, Outcome, Watcher } from './turn.ts';
 
 export interface StreamReplyOptions {
   readonly turn: ChatTurn;

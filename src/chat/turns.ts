@@ -3,11 +3,11 @@ import type { Config } from '../config/index.ts';
 import { HttpError } from '../http/index.ts';
 import type { Logger } from '../log/index.ts';
 import { type ApprovalRequest, defaults } from '../protocol/index.ts';
+import { ChatTurn, type ChatTurnOptions, givenUp } from './chat-turn.ts';
 import { chatError, explained } from './errors.ts';
-import { Lines } from './lines.ts';
 import type { Plan } from './plan.ts';
+import { SessionQueue } from './session-queue.ts';
 import { type OpenThread, Threads } from './threads.ts';
-import { ChatTurn, type ChatTurnOptions, givenUp } from './turn.ts';
 
 export interface ChatTurnsOptions {
   readonly runtime: Runtime;
@@ -21,7 +21,7 @@ const nothing = () => {};
 export class ChatTurns {
   readonly #options: ChatTurnsOptions;
   readonly #threads: Threads;
-  readonly #lines = new Lines();
+  readonly #sessionQueue = new SessionQueue();
   readonly #running = new Set<ChatTurn>();
   readonly #graces = new Map<ChatTurn, NodeJS.Timeout>();
 
@@ -98,7 +98,7 @@ export class ChatTurns {
     if (sessionId === undefined) return nothing;
     const waiting = new AbortController();
     turn.stopBy(() => waiting.abort(givenUp()));
-    return this.#lines.enter(sessionId, waiting.signal);
+    return this.#sessionQueue.enter(sessionId, waiting.signal);
   }
 
   async #converse(turn: ChatTurn, plan: Plan, model: string | undefined): Promise<void> {

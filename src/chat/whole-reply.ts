@@ -1,9 +1,9 @@
 import type { ReplyStream } from '../http/index.ts';
 import { stepsOf } from './activity.ts';
+import type { ChatTurn, Watcher } from './chat-turn.ts';
 import { finishReasons, usageOf } from './chunks.ts';
 import { errorObjectOf } from './errors.ts';
 import type { Ticker, Ticking } from './ticker.ts';
-import type { ChatTurn, Watcher } from './turn.ts';
 
 /** The body of an answer that is given as a whole (specification §4.1). */
 export function completionOf(turn: ChatTurn): object {

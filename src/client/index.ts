@@ -37,9 +37,6 @@ export {
   type ReceivedEvent,
 } from './hub-client.ts';
 export { type ProofRequest, proveServer } from './proof.ts';
-export type { SilenceOptions } from './silence.ts';
-export { type SseHandlers, type SseMessage, SseParser } from './sse-parser.ts';
-export { type Command, hubCommand, hubLogFile } from './start-hub.ts';
 export {
   type FinishedTurn,
   type RunningTurn,
@@ -47,4 +44,7 @@ export {
   startThread,
   startTurn,
   type TurnEvent,
-} from './turn.ts';
+} from './running-turn.ts';
+export type { SilenceOptions } from './silence.ts';
+export { type SseHandlers, type SseMessage, SseParser } from './sse-parser.ts';
+export { type Command, hubCommand, hubLogFile } from './start-hub.ts';

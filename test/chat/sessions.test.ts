@@ -1,6 +1,6 @@
 import t from 'tap';
 import { MemoryStore, type ModelRequest } from '../../src/agent/index.ts';
-import { Lines } from '../../src/chat/lines.ts';
+import { SessionQueue } from '../../src/chat/session-queue.ts';
 import { tool } from '../agent/helpers.ts';
 import { always, callTool, fail, gate, say, script } from '../agent/scripted-provider.ts';
 import { chat, eventually, user } from './harness.ts';
@@ -140,20 +140,20 @@ t.test('one session is served one request after the other; too many that wait ar
 });
 
 t.test('who came first is served first', async (t) => {
-  const lines = new Lines();
+  const queue = new SessionQueue();
   const order: string[] = [];
   const never = new AbortController().signal;
-  const leave = await lines.enter('s', never);
+  const leave = await queue.enter('s', never);
   const waiting = ['a', 'b', 'c'].map(async (name) => {
-    const next = await lines.enter('s', never);
+    const next = await queue.enter('s', never);
     order.push(name);
     next();
   });
-  (await lines.enter('other', never))();
+  (await queue.enter('other', never))();
   leave();
   await Promise.all(waiting);
   t.strictSame(order, ['a', 'b', 'c']);
-  (await lines.enter('s', never))();
+  (await queue.enter('s', never))();
 });
 
 t.test('who gives up while waiting leaves the line, and nothing of it happens', async (t) => {

@@ -107,7 +107,7 @@ for (const { version, program } of composeVersions) {
       ]);
     });
 
-    await t.test('a variable of the shell wins over .env: who calls it hands in none of ours', async (t) => {
+    await t.test('a variable of the shell wins over .env: who calls it effects in none of ours', async (t) => {
       const directory = stackOf(t, { values: secrets, isSelinux: false });
       const ran = await composeConfig(compose, directory, [base], { ORATORIO_AGENT_TOKEN: 'of-the-shell' });
       const { services } = compositionOf(ran.stdout, directory);

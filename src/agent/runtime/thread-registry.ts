@@ -3,12 +3,12 @@ import { AgentError } from '../errors.ts';
 import { MemoryStore } from '../store/index.ts';
 import { StorageError, type StoredThread, type ThreadStore } from '../thread-store.ts';
 import { DurableJournal, VolatileJournal } from './journal.ts';
-import type { Keeping } from './turns.ts';
+import type { ThreadStorage } from './turns.ts';
 
 /** The threads of a workspace: those on disk, and those that live in memory until they are deleted. */
 export class ThreadRegistry {
-  readonly durable: Keeping;
-  readonly #ephemeral: Keeping;
+  readonly durable: ThreadStorage;
+  readonly #ephemeral: ThreadStorage;
 
   constructor(store: ThreadStore, onBug: (error: unknown) => void) {
     this.durable = { store, journal: new DurableJournal(store, onBug) };
@@ -19,12 +19,12 @@ export class ThreadRegistry {
     return this.#ephemeral.store.thread(threadId) !== undefined;
   }
 
-  keepingOf(threadId: string): Keeping {
+  storageOf(threadId: string): ThreadStorage {
     return this.isEphemeral(threadId) ? this.#ephemeral : this.durable;
   }
 
   storeOf(threadId: string): ThreadStore {
-    return this.keepingOf(threadId).store;
+    return this.storageOf(threadId).store;
   }
 
   /** @throws AgentError threadNotFound */

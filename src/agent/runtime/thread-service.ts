@@ -91,7 +91,7 @@ export class ThreadService implements Runtime {
       feed: this.feed,
       tracer: this.#tracer,
       provider,
-      keepingOf: (threadId) => this.#registry.keepingOf(threadId),
+      storageOf: (threadId) => this.#registry.storageOf(threadId),
       mainStore: store,
       toolsOf: (thread, depth) => this.#tools.of(thread, depth),
       readImage,
@@ -148,7 +148,7 @@ export class ThreadService implements Runtime {
 
   read(threadId: string, { includeTurns, turnLimit = defaults.agent.turnPage, beforeTurnId }: ReadThread): Thread {
     const thread = this.#registry.get(threadId);
-    const { store, journal } = this.#registry.keepingOf(threadId);
+    const { store, journal } = this.#registry.storageOf(threadId);
     const queuedInputs = [...store.queue(threadId)];
     if (!includeTurns) return { ...thread, queuedInputs };
     journal.flush();
@@ -176,7 +176,7 @@ export class ThreadService implements Runtime {
 
   subscribe(threadId: string, listener: Listener) {
     this.#registry.get(threadId);
-    this.#registry.keepingOf(threadId).journal.flush();
+    this.#registry.storageOf(threadId).journal.flush();
     this.feed.subscribe(threadId, listener);
     const turn = this.#turns.of(threadId)?.snapshot();
     const replay = () => {
@@ -218,7 +218,7 @@ export class ThreadService implements Runtime {
       await ended.promise;
       this.feed.unsubscribe(threadId, listen);
     }
-    const { store } = this.#registry.keepingOf(threadId);
+    const { store } = this.#registry.storageOf(threadId);
     const isEphemeral = this.#registry.isEphemeral(threadId);
     store.deleteThread(threadId);
     this.#tools.forget(threadId);
@@ -232,7 +232,7 @@ export class ThreadService implements Runtime {
 
   rollback(threadId: string, numTurns: number): Thread {
     this.#idleThread(threadId);
-    this.#registry.keepingOf(threadId).store.deleteLastTurns(threadId, numTurns);
+    this.#registry.storageOf(threadId).store.deleteLastTurns(threadId, numTurns);
     return this.read(threadId, { includeTurns: true });
   }
 
@@ -403,12 +403,12 @@ export class ThreadService implements Runtime {
   }
 
   #noSuchTurn(threadId: string, turnId: string): AgentError {
-    const isKnown = this.#registry.keepingOf(threadId).store.turn(threadId, turnId) !== undefined;
+    const isKnown = this.#registry.storageOf(threadId).store.turn(threadId, turnId) !== undefined;
     return new AgentError(isKnown ? 'turnNotRunning' : 'turnNotFound', { threadId, turnId });
   }
 
   #contextUsage(threadId: string): { tokens: number; window: number } {
-    const { store } = this.#registry.keepingOf(threadId);
+    const { store } = this.#registry.storageOf(threadId);
     const compaction = store.compaction(threadId);
     const recent = store.turns(threadId, { limit: 1 }).at(0)?.tokenUsage?.inputTokens ?? 0;
     const tokens = recent > 0 || !compaction ? recent : Math.ceil(compaction.summary.length / 4);

@@ -15,8 +15,8 @@ import type { RuntimeSettings, TurnHost } from './turn-host.ts';
 import { TurnRun } from './turn-run.ts';
 import type { TurnOptions } from './types.ts';
 
-/** Where a thread is kept: on disk, or in memory when it is ephemeral. */
-export interface Keeping {
+/** Stores a thread: on disk, or in memory when it is ephemeral. */
+export interface ThreadStorage {
   readonly store: ThreadStore;
   readonly journal: Journal;
 }
@@ -27,7 +27,7 @@ export interface TurnsOptions {
   readonly feed: Feed;
   readonly tracer: Tracer | undefined;
   readonly provider: () => Promise<ModelProvider>;
-  readonly keepingOf: (threadId: string) => Keeping;
+  readonly storageOf: (threadId: string) => ThreadStorage;
   /** Grants for good are the workspace's. */
   readonly mainStore: ThreadStore;
   readonly toolsOf: (thread: StoredThread, depth: number) => readonly Tool[];
@@ -107,10 +107,10 @@ export class Turns {
     options: TurnOptions = {},
     depth = 0,
   ): TurnRun {
-    const { keepingOf, settings, observe } = this.#options;
+    const { storageOf, settings, observe } = this.#options;
     const { id } = thread;
     if (this.#running.has(id)) throw new AgentError('turnInProgress', { threadId: id });
-    const { store, journal } = keepingOf(id);
+    const { store, journal } = storageOf(id);
     journal.flush();
     this.#keepEnd(id);
     const turnId = `turn_${String(store.nextTurnNumber(id)).padStart(3, '0')}`;
@@ -163,15 +163,15 @@ export class Turns {
 
   /** @throws AgentError storageFailed */
   #keepEnd(threadId: string): void {
-    const { store } = this.#options.keepingOf(threadId);
+    const { store } = this.#options.storageOf(threadId);
     inStore(threadId, () => this.#pendingWrites.write(threadId, store));
   }
 
   #hostOf(thread: StoredThread, maxRounds: number, depth: number): TurnHost {
-    const { workspacePath, settings, tracer, provider, keepingOf, mainStore, toolsOf, readImage, clean, onBug } =
+    const { workspacePath, settings, tracer, provider, storageOf, mainStore, toolsOf, readImage, clean, onBug } =
       this.#options;
     const { id, config = {} } = thread;
-    const { store, journal } = keepingOf(id);
+    const { store, journal } = storageOf(id);
     return {
       threadId: id,
       config,
@@ -222,7 +222,7 @@ export class Turns {
 
   #tellRuntime(threadId: string): void {
     // Threads that nobody can list are nobody's business.
-    if (this.#options.keepingOf(threadId).store !== this.#options.mainStore) return;
+    if (this.#options.storageOf(threadId).store !== this.#options.mainStore) return;
     this.#options.feed.broadcast({
       method: 'thread/runtimeChanged',
       params: { threadId, runtime: this.runtimeOf(threadId) },

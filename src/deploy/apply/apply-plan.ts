@@ -6,16 +6,16 @@ import { ChangeRun, checkPhases, undoAll } from './change-run.ts';
 import { type ChangeState, recordOfChange } from './change-state.ts';
 import type { ChangeRecord, JournalEntry } from './entries.ts';
 import { cancelled, stepFailure, unfinished } from './failures.ts';
-import type { Hands } from './hands.ts';
 import { readJournal } from './journal.ts';
 import { checkFiles } from './preflight.ts';
 import type { ObserveChange } from './progress.ts';
 import { StackFiles } from './stack-files.ts';
+import type { StepEffects } from './step-effects.ts';
 import { undoFailure } from './undo.ts';
 
 export interface ApplyOptions {
   readonly plan: Plan;
-  readonly hands: Hands;
+  readonly effects: StepEffects;
   readonly observe: ObserveChange;
   /** Ends it like a failure. Undoing is not ended by it. */
   readonly signal: AbortSignal;
@@ -131,7 +131,7 @@ export function lastChanges(layout: StackLayout, n: number): readonly ChangeReco
 export interface RecoverOptions extends LogOptions {
   /** What is about to be done. */
   readonly command: Plan['command'];
-  readonly hands: Hands;
+  readonly effects: StepEffects;
   readonly observe: ObserveChange;
 }
 
@@ -148,11 +148,11 @@ export async function recoverForeign(options: RecoverOptions): Promise<ChangeRec
   if (!open || open.command === options.command) return null;
   if (open.onFailure === 'keep') throw unfinished(open.command, open.begunAt);
   const log = ChangeLog.take(options, content, open);
-  const { hands, observe } = options;
+  const { effects, observe } = options;
   const onLine = (line: string) => observe({ type: 'output', line });
   const reason = `\`oratorio server ${open.command}\` of ${open.begunAt} was interrupted.`;
   try {
-    const tools = { log, hands, options: { signal: new AbortController().signal, onLine } };
+    const tools = { log, effects, options: { signal: new AbortController().signal, onLine } };
     await undoAll(tools, new DeployError('cancelled', reason), observe);
   } catch (error) {
     if (error instanceof DeployError && error.code === 'undoFailed') await log.end('undoFailed');

@@ -2,14 +2,14 @@ import { DeployError } from '../errors.ts';
 import type { Step } from '../plan/plan.ts';
 import type { ChangeLog } from './change-log.ts';
 import { type Former, recordOf } from './entries.ts';
-import type { Did, HandOptions, Hands, StepOf } from './hands.ts';
 import { type Found, hashOf } from './stack-files.ts';
+import type { Did, EffectOptions, StepEffects, StepOf } from './step-effects.ts';
 
 /** What a step is done with. */
 export interface Tools {
   readonly log: ChangeLog;
-  readonly hands: Hands;
-  readonly options: HandOptions;
+  readonly effects: StepEffects;
+  readonly options: EffectOptions;
 }
 
 type Doer<D extends Step['do']> = (step: StepOf<D>, key: string, tools: Tools) => Promise<Did>;
@@ -58,11 +58,11 @@ const doers: { readonly [D in Step['do']]: Doer<D> } = {
   },
   async clone(step, key, tools) {
     await begin(step, key, tools, () => withoutContent(tools.log.files.find(step.path)));
-    return tools.hands.clone(step, tools.options);
+    return tools.effects.clone(step, tools.options);
   },
   async giveTo(step, key, tools) {
     await begin(step, key, tools, () => withoutContent(tools.log.files.find(step.path)));
-    return done(tools.hands.giveTo(step, tools.options));
+    return done(tools.effects.giveTo(step, tools.options));
   },
   async saveState(step, key, tools) {
     // Once for a change: what is there later may have been written by what it has started.
@@ -70,21 +70,21 @@ const doers: { readonly [D in Step['do']]: Doer<D> } = {
     if (steps.some(({ step, state }) => step.do === 'saveState' && state === 'did')) return 'kept';
     // The backend is stopped for it.
     await beginServices(step, key, tools);
-    return done(tools.hands.saveState(tools.log.backup.makeState(), tools.options));
+    return done(tools.effects.saveState(tools.log.backup.makeState(), tools.options));
   },
   start: async (step, key, tools) => {
     await beginServices(step, key, tools);
-    return done(tools.hands.start(step, tools.options));
+    return done(tools.effects.start(step, tools.options));
   },
   removeServices: async (step, key, tools) => {
     await beginServices(step, key, tools);
-    return done(tools.hands.removeServices(step, tools.options));
+    return done(tools.effects.removeServices(step, tools.options));
   },
-  checkPorts: plain((step, { hands, options }) => hands.checkPorts(step, options)),
-  pullImages: plain((step, { hands, options }) => hands.pullImages(step, options)),
-  checkComposition: plain((_, { hands, options }) => hands.checkComposition(options)),
-  checkGateway: plain((_, { hands, options }) => hands.checkGateway(options)),
-  awaitHealthy: plain((step, { hands, options }) => hands.awaitHealthy(step, options)),
+  checkPorts: plain((step, { effects, options }) => effects.checkPorts(step, options)),
+  pullImages: plain((step, { effects, options }) => effects.pullImages(step, options)),
+  checkComposition: plain((_, { effects, options }) => effects.checkComposition(options)),
+  checkGateway: plain((_, { effects, options }) => effects.checkGateway(options)),
+  awaitHealthy: plain((step, { effects, options }) => effects.awaitHealthy(step, options)),
 };
 
 const nothing = (): Former => ({ kind: 'nothing' });
@@ -109,8 +109,8 @@ async function begin(step: Step, key: string, { log }: Tools, former: () => Form
 
 /** Which services run is asked once, before the first of them is touched. */
 async function beginServices(step: Step, key: string, tools: Tools): Promise<void> {
-  const { log, hands, options } = tools;
-  const running = log.state.mustRestart && log.state.before ? log.state.before : await hands.running(options);
+  const { log, effects, options } = tools;
+  const running = log.state.mustRestart && log.state.before ? log.state.before : await effects.running(options);
   await begin(step, key, tools, () => ({ kind: 'services', running: [...running] }));
 }
 

@@ -5,9 +5,9 @@ import type { StackLayout } from '../stack/layout.ts';
 import { Backup, pruneBackups } from './backups.ts';
 import { after, type ChangeState, type StepState } from './change-state.ts';
 import type { ChangeEntry, Former, JournalEntry, StepRecord } from './entries.ts';
-import type { Did } from './hands.ts';
 import { Journal, type JournalContent, readJournal } from './journal.ts';
 import { StackFiles } from './stack-files.ts';
+import type { Did } from './step-effects.ts';
 
 export interface LogOptions {
   readonly layout: StackLayout;

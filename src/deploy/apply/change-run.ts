@@ -7,8 +7,8 @@ import { stackFiles } from '../stack/layout.ts';
 import { carryOut, type Tools } from './carry-out.ts';
 import type { ChangeLog } from './change-log.ts';
 import { cancelled, secretsIn, stepFailure } from './failures.ts';
-import type { Hands } from './hands.ts';
 import type { ObserveChange } from './progress.ts';
+import type { StepEffects } from './step-effects.ts';
 import { type KeyedPhase, type KeyedStep, keyed } from './step-keys.ts';
 import { undoFailure, undoSteps } from './undo.ts';
 
@@ -16,7 +16,7 @@ export type RunEnd = 'done' | 'undone' | 'kept' | 'undoFailed';
 
 export interface RunOptions {
   readonly plan: Plan;
-  readonly hands: Hands;
+  readonly effects: StepEffects;
   readonly observe: ObserveChange;
   readonly signal: AbortSignal;
 }
@@ -154,14 +154,14 @@ export class ChangeRun {
   }
 
   #tools(signal: AbortSignal): Tools {
-    const { hands, observe } = this.#options;
+    const { effects, observe } = this.#options;
     const onLine = (line: string) => observe({ type: 'output', line: redact(line, this.#secrets) });
-    return { log: this.#log, hands, options: { signal, onLine } };
+    return { log: this.#log, effects, options: { signal, onLine } };
   }
 
   async #undo(): Promise<void> {
     this.#isUndoing = true;
-    // What was cancelled ends first: nothing is put back under its hands.
+    // The cancelled step ends first: nothing is undone while it still works.
     await this.#work.catch(() => {});
     const failure = this.#failure ?? cancelled();
     try {

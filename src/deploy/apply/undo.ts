@@ -90,22 +90,22 @@ const undoers: { readonly [D in StepRecord['do']]?: TakeBack<D> } = {
   async removeFile({ path }, known, tools) {
     putBack(path, known, tools);
   },
-  async clone(step, { former }, { hands, options }) {
-    if (former.kind === 'absent') await hands.undoClone(step, options);
+  async clone(step, { former }, { effects, options }) {
+    if (former.kind === 'absent') await effects.undoClone(step, options);
   },
-  async giveTo(step, { former }, { log, hands, options }) {
+  async giveTo(step, { former }, { log, effects, options }) {
     if (former.kind !== 'directory' || log.files.find(step.path).kind === 'absent') return;
     const { uid, gid } = former;
-    if (uid !== step.uid || gid !== step.gid) await hands.giveTo({ ...step, uid, gid }, options);
+    if (uid !== step.uid || gid !== step.gid) await effects.giveTo({ ...step, uid, gid }, options);
   },
-  async saveState(_, __, { log, hands, options }, restoresState) {
-    if (restoresState) await hands.restoreState(log.backup.statePath, options);
+  async saveState(_, __, { log, effects, options }, restoresState) {
+    if (restoresState) await effects.restoreState(log.backup.statePath, options);
   },
-  async start({ services }, _, { log, hands, options }, restoresState) {
+  async start({ services }, _, { log, effects, options }, restoresState) {
     const { before } = log.state;
     // What ran before is replaced at the end; until then it must not write to what is put back.
     const removed = restoresState ? services : services.filter((service) => before?.includes(service) === false);
-    if (removed.length > 0) await hands.removeServices({ do: 'removeServices', services: removed }, options);
+    if (removed.length > 0) await effects.removeServices({ do: 'removeServices', services: removed }, options);
   },
 };
 
@@ -134,13 +134,13 @@ function isAsBefore(found: FoundFile, former: { readonly hash: string; readonly 
 }
 
 /** Starts what ran before and was touched since, and waits for it: who is told that all is as it was, asks it next. */
-async function restart({ log, hands, options }: Tools): Promise<void> {
+async function restart({ log, effects, options }: Tools): Promise<void> {
   const { before, steps } = log.state;
   const touched = new Set([...steps.values()].flatMap(({ step }) => touchedBy(step)));
   const services: readonly ServiceName[] = (before ?? []).filter((service) => touched.has(service));
   if (services.length === 0) return;
-  await hands.start({ do: 'start', services, recreate: true }, options);
-  await hands.awaitHealthy({ do: 'awaitHealthy', services }, options);
+  await effects.start({ do: 'start', services, recreate: true }, options);
+  await effects.awaitHealthy({ do: 'awaitHealthy', services }, options);
 }
 
 /** The backend is stopped while its state is saved. */

@@ -15,7 +15,7 @@ export interface FoundEngine {
   readonly extra?: Environment;
 }
 
-/** Hands on an engine that was found. Every call gets an environment of its own, made of what it needs of `env`. */
+/** Runs commands on a discovered engine. Each call gets an environment of its own, made of the variables it needs. */
 export function engineOf(found: FoundEngine, env: Environment): Engine {
   const { runtime, compose, program, composeProgram, extra = {} } = found;
   const [composeCommand, ...composeWords] = composeProgram;

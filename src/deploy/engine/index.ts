@@ -1,5 +1,5 @@
 /**
- * The hands of `oratorio server` on a container engine: finding one with a composition tool, running both without letting a
+ * What `oratorio server` does on a container engine: finding one with a composition tool, running both without letting a
  * secret out, and everything that is done with the services and images of a stack. Called when a plan is carried out, by the doctor
  * and by the commands that look. Every operation can be done again; every failure is a `DeployError` that says what to do.
  *

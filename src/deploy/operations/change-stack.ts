@@ -4,8 +4,8 @@ import { parseEnv } from '../files/index.ts';
 import type { Plan, StackCommand } from '../plan/plan.ts';
 import { layoutOf, readStack } from '../stack/index.ts';
 import { readText } from '../stack/read-stack.ts';
-import { handsOf } from './hands.ts';
 import { engineOnce, type Session } from './session.ts';
+import { effectsOf } from './step-effects.ts';
 
 /** What a command has to go by while it makes its plan. */
 export interface Preparing {
@@ -45,15 +45,15 @@ export async function changeStack(change: Change, session: Session): Promise<Out
   const { observe, signal, now, lockWaitMs } = session;
   const layout = layoutOf(directory);
   const engine = engineOnce(session);
-  const hands = handsOf(layout, engine, session);
+  const effects = effectsOf(layout, engine, session);
   check();
   return withStackLock(layout, { command, waitMs: lockWaitMs, signal }, async () => {
-    await recoverForeign({ layout, command, hands, observe, now });
+    await recoverForeign({ layout, command, effects, observe, now });
     const plan = await prepare({ engine, session, isDry: false });
     const tell = async (names: readonly string[]): Promise<void> => {
       const { values } = parseEnv(readText(layout.env));
       await session.tell(new Map(names.map((name) => [name, values.get(name) ?? ''])));
     };
-    return applyPlan({ plan, hands, observe, signal, now, tell });
+    return applyPlan({ plan, effects, observe, signal, now, tell });
   });
 }

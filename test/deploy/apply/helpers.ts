@@ -22,7 +22,7 @@ import {
 } from '../../../src/deploy/apply/index.ts';
 import type { Plan, StackCommand } from '../../../src/deploy/plan/plan.ts';
 import { layoutOf } from '../../../src/deploy/stack/layout.ts';
-import { FakeEngine, type FakeOptions } from './fake-hands.ts';
+import { FakeEngine, type FakeOptions } from './fake-effects.ts';
 import { type PlanName, plans } from './plans.ts';
 
 /**
@@ -80,7 +80,7 @@ export async function apply(
   const entries: JournalEntry[] = [];
   const outcome = await applyPlan({
     plan: typeof plan === 'string' ? plans[plan](engine.stack) : plan,
-    hands: engine.hands(options),
+    effects: engine.effects(options),
     observe: (event) => events.push(event),
     signal: new AbortController().signal,
     now: () => new Date(),
@@ -95,8 +95,8 @@ export async function apply(
 
 export function recover({ engine }: Case, command: StackCommand, options: FakeOptions = {}) {
   const layout = layoutOf(engine.stack);
-  const hands = engine.hands(options);
-  return recoverForeign({ layout, command, hands, observe: () => {}, now: () => new Date() });
+  const effects = engine.effects(options);
+  return recoverForeign({ layout, command, effects, observe: () => {}, now: () => new Date() });
 }
 
 /** A stack that `init` has set up, and on which `more` was done. */

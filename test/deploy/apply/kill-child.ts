@@ -6,7 +6,7 @@ import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { applyPlan, withStackLock } from '../../../src/deploy/apply/index.ts';
 import { layoutOf } from '../../../src/deploy/stack/layout.ts';
-import { FakeEngine } from './fake-hands.ts';
+import { FakeEngine } from './fake-effects.ts';
 import { type PlanName, plans } from './plans.ts';
 
 const [directory = '', name = '', line = '', failing = ''] = process.argv.slice(2);
@@ -22,7 +22,7 @@ const outcome = await withStackLock(
   async () =>
     await applyPlan({
       plan,
-      hands: engine.hands({
+      effects: engine.effects({
         before: (key) => {
           if (hasFailed || key !== failing) return;
           hasFailed = true;

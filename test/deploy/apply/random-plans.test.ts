@@ -67,9 +67,9 @@ t.test(
             writeFileSync(join(stack, path), text);
             chmodSync(join(stack, path), mode);
           }
-          const hands = made.engine.hands();
+          const effects = made.engine.effects();
           const options = { signal: new AbortController().signal, onLine: () => {} };
-          await hands.start({ do: 'start', services: there.running, recreate: true }, options);
+          await effects.start({ do: 'start', services: there.running, recreate: true }, options);
           const was = stateOf(made);
           const plan: Plan = {
             ...{ command: 'upgrade', directory: stack, onFailure: 'undo', reveals: [], notes: [] },

@@ -1,14 +1,14 @@
 import { defaults } from '../protocol/index.ts';
 import { chatError } from './errors.ts';
 
-/** One session takes one turn after the other: who comes while another is served waits, in the order of arrival. */
-export class Lines {
-  /** By session: who waits. An entry without anybody means that somebody is served. */
+/** Serves the requests of a session one after the other, in the order of arrival. */
+export class SessionQueue {
+  /** Waiting requests by session. An empty entry: one request is being served. */
   readonly #waiting = new Map<string, (() => void)[]>();
 
   /**
-   * Resolves when it is the caller's turn, with what lets the next one in. @throws HttpError 429 when too many wait;
-   * rejects with the reason of `signal` when that aborts first
+   * Waits until the session is free. Resolves with a function that lets the next request in. @throws HttpError 429 when too
+   * many wait; rejects with the reason of `signal` when that aborts first
    */
   async enter(sessionId: string, signal: AbortSignal): Promise<() => void> {
     const line = this.#waiting.get(sessionId);

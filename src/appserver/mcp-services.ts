@@ -6,7 +6,7 @@ import type { McpServerConfig, McpServerSettings, McpServerStatus, McpTestResult
  * The MCP servers of this process, loaded when there are any, or when a client makes one: most workspaces have none, and
  * what speaks to them is a fifth of what a start would have to load.
  */
-export class McpRoom {
+export class McpServices {
   readonly #options: McpServersOptions;
   readonly #onStatus: (status: McpServerStatus) => void;
   #loading: Promise<McpServers> | undefined;

@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Hands } from '../apply/index.ts';
+import type { StepEffects } from '../apply/index.ts';
 import {
   awaitHealthy,
   checkComposition,
@@ -20,8 +20,8 @@ import type { Session } from './session.ts';
 
 const stateFile = (directory: string): string => join(directory, 'state.tar');
 
-/** The real hands: a container engine, git and the file system. */
-export function handsOf(layout: StackLayout, engine: () => Promise<Engine>, session: Session): Hands {
+/** Step effects on a container engine, git and the file system. */
+export function effectsOf(layout: StackLayout, engine: () => Promise<Engine>, session: Session): StepEffects {
   const { hasTerminal } = session;
   const at = (path: string): string => join(layout.directory, path);
   return {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Hands } from '../../../src/deploy/apply/index.ts';
+import type { StepEffects } from '../../../src/deploy/apply/index.ts';
 import { stepKey } from '../../../src/deploy/apply/step-keys.ts';
 import type { ServiceName, Step } from '../../../src/deploy/plan/plan.ts';
 import { layoutOf, stackFiles } from '../../../src/deploy/stack/layout.ts';
@@ -40,7 +40,7 @@ export class FakeEngine {
     renameSync(`${this.#file}.new`, this.#file);
   }
 
-  hands({ before = () => {} }: FakeOptions = {}): Hands {
+  effects({ before = () => {} }: FakeOptions = {}): StepEffects {
     const stepped =
       <S extends Step>(work: (step: S) => void, prefix = '') =>
       async (step: S, { signal }: { readonly signal: AbortSignal }) => {

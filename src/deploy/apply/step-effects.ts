@@ -1,0 +1,37 @@
+import type { ServiceName, Step } from '../plan/plan.ts';
+
+export type StepOf<D extends Step['do']> = Extract<Step, { readonly do: D }>;
+
+/** Whether something had to be done, or was so already. */
+export type Did = 'done' | 'kept';
+
+export interface EffectOptions {
+  /** Ends what is being done; a hand settles soon after, and only when nothing of it is at work any more. */
+  readonly signal: AbortSignal;
+  /** Each line of what takes long, without secrets. */
+  readonly onLine: (line: string) => void;
+}
+
+/**
+ * What the steps of a plan are done with, besides files. Everything can be done again after it was killed half-way: a half
+ * clone is not kept, services that are as they should be stay.
+ */
+export interface StepEffects {
+  /** Services of the stack that run now. */
+  running(options: EffectOptions): Promise<readonly ServiceName[]>;
+  clone(step: StepOf<'clone'>, options: EffectOptions): Promise<Did>;
+  /** Removes a checkout, whole or half, that was not there before. */
+  undoClone(step: StepOf<'clone'>, options: EffectOptions): Promise<void>;
+  giveTo(step: StepOf<'giveTo'>, options: EffectOptions): Promise<void>;
+  checkPorts(step: StepOf<'checkPorts'>, options: EffectOptions): Promise<void>;
+  pullImages(step: StepOf<'pullImages'>, options: EffectOptions): Promise<void>;
+  checkComposition(options: EffectOptions): Promise<void>;
+  checkGateway(options: EffectOptions): Promise<void>;
+  /** @param into an empty directory, 0700 */
+  saveState(into: string, options: EffectOptions): Promise<void>;
+  /** No service that was started by the change runs meanwhile. @param from as `saveState` left it */
+  restoreState(from: string, options: EffectOptions): Promise<void>;
+  start(step: StepOf<'start'>, options: EffectOptions): Promise<void>;
+  removeServices(step: StepOf<'removeServices'>, options: EffectOptions): Promise<void>;
+  awaitHealthy(step: StepOf<'awaitHealthy'>, options: EffectOptions): Promise<void>;
+}
