@@ -1,5 +1,6 @@
 import t, { type Test } from 'tap';
 import { ReviewError } from '../../../src/review/errors.ts';
+import type { ReviewStore } from '../../../src/review/store/index.ts';
 import { WebhookIntake } from '../../../src/review/webhook/index.ts';
 import { quiet } from '../store/databases.ts';
 import { commentPayload, deliverTo } from '../webhook/harness.ts';
@@ -219,4 +220,68 @@ t.test('a program is not answered, and without permission to write nobody is', a
   await quietly.idle();
   t.equal(quietly.runs.dispatched.length, 1);
   t.same(await writes(quietly), []);
+});
+
+t.test('regression: a command that is repeated after a failed update finds its review run', async (t) => {
+  const world = await scene(t);
+  const intake = new WebhookIntake({ settings: () => world.settings, store: world.store, logger: quiet });
+  t.teardown(() => intake.close());
+  const { updateCommand } = world.store;
+  let attempts = 0;
+  const breaksOffOnce: ReviewStore['updateCommand'] = async (...given) => {
+    attempts += 1;
+    // Not tried again by itself before the review is over.
+    if (attempts === 1) throw unreachable(600_000);
+    await updateCommand(...given);
+  };
+  Object.assign(world.store, { updateCommand: breaksOffOnce });
+  await deliverTo(intake, { event: 'issue_comment', body: commentPayload('@oratorio review') });
+  while (attempts === 0) await world.idle();
+  // The review is over before the command is worked on again.
+  const claim = await world.store.claimRun('one', 60_000, { global: 1, perRepository: 1, perSource: 1 });
+  if (!claim) throw new Error('there is no run');
+  const { runId, createdAt } = claim.run;
+  await world.store.updateRun(runId, claim.lease, { state: 'done', finishedAt: createdAt });
+  while (attempts < 2) {
+    await pausesEnd(world);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  await world.idle();
+  t.match(await world.store.command(42), { status: 'dispatched', runId });
+  t.equal(world.runs.dispatched.length, 1, 'the same review');
+});
+
+const synchronized = (name: string) => ({
+  action: 'synchronize',
+  repository: { full_name: name, html_url: `https://github.com/${name}` },
+  pull_request: { number: 7 },
+  number: 7,
+});
+
+t.test('regression: a delivery about one pull request reads it once and syncs no repository', async (t) => {
+  const world = await scene(t);
+  world.forge.pulls.set(8, facts(8));
+  const intake = new WebhookIntake({ settings: () => world.settings, store: world.store, logger: quiet });
+  t.teardown(() => intake.close());
+  t.match(await deliverTo(intake, { event: 'pull_request', body: synchronized('octo/hello') }), { status: 202 });
+  await world.idle();
+  t.equal(world.forge.reads, 1);
+  t.same(world.forge.synced, []);
+  t.same(
+    (await world.store.items({ limit: 10 })).rows.map(({ number }) => number),
+    [7],
+  );
+});
+
+t.test('regression: a delivery about a repository without configuration sends no request to the source', async (t) => {
+  const world = await scene(t);
+  const intake = new WebhookIntake({ settings: () => world.settings, store: world.store, logger: quiet });
+  t.teardown(() => intake.close());
+  t.match(await deliverTo(intake, { event: 'pull_request', body: synchronized('octo/stranger') }), {
+    status: 202,
+    body: { status: 'ignored', reason: 'repositoryNotConfigured' },
+  });
+  await world.idle();
+  t.equal(world.forge.reads, 0);
+  t.same(world.forge.synced, []);
 });

@@ -2,10 +2,10 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import t from 'tap';
-import { run } from '../../../src/cli/commands/backend.ts';
-import { Output } from '../../../src/cli/output.ts';
+import { run } from '../../src/cli/commands/backend.ts';
+import { Output } from '../../src/cli/output.ts';
 
-t.test('the settings are where ORATORIO_CONFIG_PATH says, unless --config says otherwise', async (t) => {
+t.test('regression: --config overrides ORATORIO_CONFIG_PATH', async (t) => {
   const home = t.testdir();
   for (const name of ['of-the-environment', 'of-the-option'])
     writeFileSync(join(home, `${name}.json`), '{"Oratorio":{"Server":{"Port":"x"}}}');

@@ -4,7 +4,29 @@ import t from 'tap';
 import { changeSettings, SettingsSource } from '../../../src/review/settings/index.ts';
 import { quiet } from '../store/databases.ts';
 
-t.test('who reads the settings file while it is changed has the old one or the new one, never a part', async (t) => {
+t.test('regression: the API changes no endpoint and no key path', async (t) => {
+  const stateRoot = t.testdir();
+  const file = join(stateRoot, 'oratorio.config.json');
+  const text = JSON.stringify({ Oratorio: { GitHub: { AppId: 1 } } });
+  writeFileSync(file, text);
+  const source = new SettingsSource({ place: { file, env: {}, stateRoot }, logger: quiet });
+  t.teardown(() => source.close());
+  const store = { publish: async () => undefined };
+  for (const [path, value] of [
+    ['GitHub.Endpoint', 'https://thief.example'],
+    ['github.gitendpoint', 'https://thief.example'],
+    ['GitHub.PrivateKeyPath', '/etc/shadow'],
+    ['DotCraft.AppServerUrl', 'ws://thief.example/ws'],
+    ['Settings.Writable', false],
+  ] as const) {
+    const request = { baseRevision: source.loaded.revision, set: { [path]: value }, address: '::1' };
+    const expected = { code: 'configurationOfDeployment', issues: [{ path, message: /deployment/ }] };
+    await t.rejects(changeSettings(source, request, { store, logger: quiet }), expected, path);
+  }
+  t.equal(readFileSync(file, 'utf8'), text);
+});
+
+t.test('regression: a reader of the settings file never sees a part of a change', async (t) => {
   const directory = join(t.testdir(), 'settings');
   mkdirSync(directory);
   const file = join(directory, 'oratorio.config.json');

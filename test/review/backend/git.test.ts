@@ -4,7 +4,7 @@ import t from 'tap';
 import { createRoutedGit } from '../../../src/review/backend/git.ts';
 import { settingsWith } from '../webhook/harness.ts';
 
-t.test('a workspace that cannot be used keeps nothing in the others from going on', async (t) => {
+t.test('regression: an unusable workspace blocks no other workspace', async (t) => {
   const [good, bad] = ['good', 'bad'].map((name) => join(t.testdirName, name)) as [string, string];
   t.testdir({ good: {}, bad: { '.oratorio': {} } });
   // In the way of its worktrees.

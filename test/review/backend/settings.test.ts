@@ -5,7 +5,7 @@ import { ReviewStoreError } from '../../../src/review/store/index.ts';
 import { quiet } from '../store/databases.ts';
 import { settingsWith } from '../webhook/harness.ts';
 
-t.test('repositories that are changed while the database is away are there when it is back', async (t) => {
+t.test('regression: repositories changed during a database outage are saved after it', async (t) => {
   let current = settingsWith({ Repositories: ['octo/hello'] });
   let listener: (change: SettingsChange) => void = () => {};
   let away = 0;

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { ReviewAgentError } from '../../../src/review/agent/index.ts';
 import { SourceError } from '../../../src/review/github/index.ts';
-import { World } from '../runs/world.ts';
+import { World } from './world.ts';
 
 const tries = 4;
 
@@ -9,7 +9,7 @@ for (const [what, away, part] of [
   ['the agent server', () => new ReviewAgentError('agentUnavailable', 'nobody answers'), 'agent'],
   ['the forge', () => new SourceError('connectionFailed', 'nobody answers'), 'forge'],
 ] as const)
-  t.test(`while ${what} is away a review waits, and is made once when it is back`, async (t) => {
+  t.test(`regression: a review waits while ${what} is away, and runs once when it is back`, async (t) => {
     const world = await World.create(t, { AgentServer: { MaxRunAttempts: 2, RetryBackoffSeconds: 60 } });
     let failures = 0;
     const fails = () => {
@@ -31,7 +31,7 @@ for (const [what, away, part] of [
     t.equal(world.forge.of('review').length, 1);
   });
 
-t.test('after a day it is given up', async (t) => {
+t.test('regression: a review fails after an outage of a day', async (t) => {
   const world = await World.create(t, { AgentServer: { MaxRunAttempts: 1 } });
   world.agent.onReview = () => {
     throw new ReviewAgentError('agentUnavailable', 'nobody answers');

@@ -12,7 +12,7 @@ function scene(limits: ConstructorParameters<typeof DeliveryGate>[1]) {
   return { gate, refused, open };
 }
 
-t.test('bodies over the common bound give way, the largest unfinished one first', async (t) => {
+t.test('regression: over the common bound the largest unfinished body is refused', async (t) => {
   const { gate, refused, open } = scene({ bytes: 100, bytesPerAddress: 1_000 });
   const small = open('small', 'two');
   small.received(10);
@@ -33,7 +33,7 @@ t.test('bodies over the common bound give way, the largest unfinished one first'
   t.equal(gate.bytes, 0);
 });
 
-t.test('an address over its share loses a body of its own, another address none', async (t) => {
+t.test('regression: an address over its share loses a body of its own, another address none', async (t) => {
   const { refused, open } = scene({ bytes: 1_000, bytesPerAddress: 100 });
   open('of the other', 'two').received(90);
   open('large').received(70);
@@ -43,7 +43,7 @@ t.test('an address over its share loses a body of its own, another address none'
   t.same(refused, ['large 503 intakeUnavailable']);
 });
 
-t.test('announced bytes count nothing, and an address has a bound of unfinished bodies', async (t) => {
+t.test('regression: announced bytes are not counted, unfinished bodies per address are bounded', async (t) => {
   const { gate, refused, open } = scene({ unfinishedPerAddress: 3 });
   for (const name of ['first', 'second', 'third']) open(name);
   t.equal(gate.bytes, 0);
