@@ -84,6 +84,8 @@ export const ReviewRun = v.object({
   trigger: v.picklist(reviewTriggers),
   scope: v.picklist(reviewScopes),
   focus: v.optional(v.string()),
+  /** Delivery that led to the run (`Delivery.deliveryId`). */
+  deliveryId: v.optional(v.string()),
   headSha: v.string(),
   baseSha: v.string(),
   /** Head of the review that this one goes on from. */

@@ -43,6 +43,7 @@ export function wireRun(run: StoredRun, settings: BackendSettings): ReviewRun {
   return {
     ...{ runId, itemId, repositoryKey, number, trigger, scope, headSha, baseSha, state, attempt },
     ...given('focus', run.focus),
+    ...given('deliveryId', run.deliveryId),
     ...given('sinceSha', run.sinceSha),
     maxAttempts: settings.AgentServer.MaxRunAttempts,
     ...givenTime('nextAttemptAt', run.nextAttemptAt),

@@ -18,7 +18,8 @@ export const command: JobKind = {
     const { commentId, association, deliveryId } = v.parse(Payload, job.payload);
     const known = await context.store.command(commentId);
     if (!known) return;
-    const outcome = await outcomeOf(known, association, context, job.attempt > 1);
+    const attempt = { deliveryId, isRepeated: job.attempt > 1 };
+    const outcome = await outcomeOf(known, association, context, attempt);
     if (deliveryId !== undefined) await context.outcomes.delivery(deliveryId, outcome);
   },
   async giveUp(job, context, { code }) {
@@ -34,7 +35,7 @@ async function outcomeOf(
   known: StoredCommand,
   association: string,
   context: JobContext,
-  isRepeated: boolean,
+  attempt: Pick<Order, 'deliveryId' | 'isRepeated'>,
 ): Promise<Outcome> {
   const done: Outcome = { outcome: 'processed', reason: null };
   // It was done before, and nobody could be told of it.
@@ -58,7 +59,7 @@ async function outcomeOf(
   const item = await freshItem(context, repository, known.number);
   if (item?.state !== 'open') return refused(context, known, asked, 'githubCommentCommandTargetInvalid');
   try {
-    const run = await verbs[verbOf(known)]({ context, asked, item, command: known, isRepeated });
+    const run = await verbs[verbOf(known)]({ context, asked, item, command: known, ...attempt });
     await context.store.updateCommand(known.commentId, { status: 'dispatched', runId: run?.runId ?? null });
     return done;
   } catch (error) {
@@ -90,8 +91,9 @@ interface Order {
   readonly asked: Asked;
   readonly item: StoredItem;
   readonly command: StoredCommand;
-  /** Somebody has begun it before, and may have come far. */
+  /** An earlier attempt may have dispatched the review. */
   readonly isRepeated: boolean;
+  readonly deliveryId: string | undefined;
 }
 /** @returns the review that it led to */
 type Verb = (order: Order) => Promise<StoredRun | undefined>;
@@ -99,11 +101,11 @@ type Verb = (order: Order) => Promise<StoredRun | undefined>;
 const reviewing =
   (scope: 'full' | 'incremental'): Verb =>
   async (order) => {
-    const { context, item, command, isRepeated } = order;
+    const { context, item, command, isRepeated, deliveryId } = order;
     const { focus } = command;
     const before = isRepeated ? await reviewOf(order) : undefined;
     if (before) return before;
-    const { run } = await context.runs.dispatch(item, { trigger: 'mention', scope, focus });
+    const { run } = await context.runs.dispatch(item, { trigger: 'mention', scope, focus, deliveryId });
     return run;
   };
 

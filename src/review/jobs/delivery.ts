@@ -35,11 +35,16 @@ async function outcomeOf(payload: Payload, context: JobContext): Promise<Outcome
   if (!repository) return { outcome: 'failed', reason: 'repositoryNotConfigured' };
   const number = payload.number ?? (await numberOfRun(payload, context));
   if (number === undefined) return { outcome: 'failed', reason: 'checkRunUnknown' };
-  const item = await freshItem(context, repository, number);
+  const item = await freshItem(context, repository, number, payload.deliveryId);
   context.tickSoon();
   if (!item || payload.headSha === undefined) return processed;
   try {
-    await context.runs.dispatch(item, { trigger: 'checkRerequest', scope: 'full', focus: null });
+    await context.runs.dispatch(item, {
+      trigger: 'checkRerequest',
+      scope: 'full',
+      focus: null,
+      deliveryId: payload.deliveryId,
+    });
     return processed;
   } catch (error) {
     if (!(error instanceof ReviewError)) throw error;

@@ -9,11 +9,12 @@ export async function enabledRepository({ store }: Pick<Context, 'store'>, repos
   return repository?.isEnabled === true ? repository : undefined;
 }
 
-/** What the forge says of a pull request now, kept. `undefined`: it is not there. @throws SourceError */
+/** Reads a pull request from the source and saves it. @returns undefined when it is gone @throws SourceError */
 export async function freshItem(
   context: Context,
   repository: StoredRepository,
   number: number,
+  deliveryId?: string,
 ): Promise<StoredItem | undefined> {
   const { store, source } = context;
   const facts = await source.readPull(repository, number);
@@ -21,7 +22,7 @@ export async function freshItem(
     await closeGone(context, repository.repositoryKey, number);
     return undefined;
   }
-  const { item, changed } = await store.upsertItem(facts);
+  const { item, changed } = await store.upsertItem(facts, deliveryId);
   if (changed) await tell(context, item);
   await leaveEnded(context, item);
   return item;

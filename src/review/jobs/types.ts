@@ -19,7 +19,12 @@ export interface JobRuns {
   /** @throws ReviewError */
   dispatch(
     item: StoredItem,
-    wish: { readonly trigger: ReviewTrigger; readonly scope: ReviewScope; readonly focus: string | null },
+    wish: {
+      readonly trigger: ReviewTrigger;
+      readonly scope: ReviewScope;
+      readonly focus: string | null;
+      readonly deliveryId?: string | undefined;
+    },
   ): Promise<{ readonly run: StoredRun; readonly isNew: boolean }>;
   /** @throws ReviewError */
   cancel(runId: string): Promise<StoredRun>;

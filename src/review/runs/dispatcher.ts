@@ -112,7 +112,12 @@ export class Dispatcher {
       if (isEndState(value)) await finish(session, value, context.failure);
       await session.idle();
       if (value === 'failed')
-        logger.warn('a review failed', { runId, code: context.failure?.code, message: context.failure?.message });
+        logger.warn('a review run failed', {
+          runId,
+          deliveryId: session.run.deliveryId,
+          code: context.failure?.code,
+          message: context.failure?.message,
+        });
     } catch (error) {
       const isLost = error instanceof LeaseLostError || !this.#isOn;
       // Its lease runs out, and another process does the rest.

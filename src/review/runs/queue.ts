@@ -47,7 +47,7 @@ export const scopeOfPush: Readonly<Record<BackendSettings['Review']['OnPush'], R
 export async function enqueueReview(
   context: RunContext,
   item: StoredItem,
-  { trigger, scope, focus }: ReviewWish,
+  { trigger, scope, focus, deliveryId }: ReviewWish,
 ): Promise<{ readonly run: StoredRun; readonly isNew: boolean }> {
   const { store } = context;
   const { itemId, repositoryKey, number, headSha, baseSha } = item;
@@ -55,6 +55,7 @@ export async function enqueueReview(
   const queued = await store.enqueueRun({
     ...{ itemId, repositoryKey, number, trigger, focus, headSha, baseSha, sinceSha },
     scope: sinceSha === null ? 'full' : scope,
+    deliveryId: trigger === 'auto' ? item.deliveryId : (deliveryId ?? null),
   });
   if (!queued.isNew) return queued;
   await store.updateItem(itemId, { automaticReviews: trigger === 'auto' ? item.automaticReviews + 1 : 0 });

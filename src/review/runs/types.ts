@@ -42,6 +42,8 @@ export interface ReviewWish {
   readonly trigger: ReviewTrigger;
   readonly scope: ReviewScope;
   readonly focus: string | null;
+  /** Delivery that asks for the review; an automatic review takes that of the item. */
+  readonly deliveryId?: string | undefined;
 }
 
 /** Reviews, from the wish to the last write. What is asked for wrongly rejects with ReviewError. */

@@ -19,7 +19,7 @@ export function items(database: Database): Methods {
     return found && itemRow.decode(found);
   };
   return {
-    upsertItem: (facts) => database.write((rows) => upsert(database, rows, facts)),
+    upsertItem: (facts, deliveryId) => database.write((rows) => upsert(database, rows, facts, deliveryId)),
 
     item: (itemId) => database.read((rows) => one(rows, itemId)),
 
@@ -64,8 +64,8 @@ const unknownItem = {
   summaryCommentId: null,
 } as const;
 
-async function upsert(database: Database, rows: Rows, facts: ItemFacts) {
-  const inserted = await insert(database, rows, facts);
+async function upsert(database: Database, rows: Rows, facts: ItemFacts, deliveryId: string | undefined) {
+  const inserted = await insert(database, rows, facts, deliveryId);
   if (inserted) return { item: inserted, changed: true, headChanged: true };
   const row = await rows
     .selectFrom('items')
@@ -81,14 +81,23 @@ async function upsert(database: Database, rows: Rows, facts: ItemFacts) {
   if (news.length === 0 || facts.updatedAt < item.updatedAt) return { item, changed: false, headChanged: false };
   const changed = await rows
     .updateTable('items')
-    .set(Object.fromEntries(news))
+    .set({ ...Object.fromEntries(news), ...causeOf(facts.headSha !== item.headSha, deliveryId) })
     .where('key', '=', row.key)
     .returningAll()
     .executeTakeFirstOrThrow();
   return { item: itemRow.decode(changed), changed: true, headChanged: changed.headSha !== item.headSha };
 }
 
-async function insert(database: Database, rows: Rows, facts: ItemFacts): Promise<StoredItem | undefined> {
+/** A head that a sync found has no delivery; a change that a sync found besides leaves the one of the head. */
+const causeOf = (isNewHead: boolean, deliveryId: string | undefined): Partial<Pick<StoredItem, 'deliveryId'>> =>
+  deliveryId !== undefined || isNewHead ? { deliveryId: deliveryId ?? null } : {};
+
+async function insert(
+  database: Database,
+  rows: Rows,
+  facts: ItemFacts,
+  deliveryId: string | undefined,
+): Promise<StoredItem | undefined> {
   // The ordinary case: known, so no number of the key is used up.
   if (await byNumber(rows, facts.repositoryKey, facts.number)) return undefined;
   const repository = await lockedRepository(database, rows, facts.repositoryKey);
@@ -96,6 +105,7 @@ async function insert(database: Database, rows: Rows, facts: ItemFacts): Promise
   const item: StoredItem = {
     ...unknownItem,
     ...facts,
+    deliveryId: deliveryId ?? null,
     itemId: randomUUID(),
     dispatchedHeadSha: isOlder(facts.updatedAt, repository.baselineAt) ? facts.headSha : null,
   };

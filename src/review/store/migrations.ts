@@ -119,6 +119,7 @@ export const migrations: readonly ((words: Words) => readonly string[])[] = [
     )${table}`,
     `CREATE INDEX "eventsByTime" ON "events" ("at")`,
   ],
+  () => [`ALTER TABLE "items" ADD COLUMN "deliveryId" text`, `ALTER TABLE "runs" ADD COLUMN "deliveryId" text`],
 ];
 
 /**

@@ -133,6 +133,7 @@ async function dispatched(rows: Rows, wish: Wish, item: { readonly dispatchedHea
 
 async function insert(database: Database, rows: Rows, wish: Wish): Promise<StoredRun> {
   const run: StoredRun = {
+    deliveryId: null,
     ...wish,
     runId: randomUUID(),
     state: 'queued',

@@ -56,6 +56,8 @@ export interface StoredItem {
   readonly isPaused: boolean;
   /** The summary comment that is edited in place. */
   readonly summaryCommentId: number | null;
+  /** Delivery that reported the last change; null when a sync found the present head. */
+  readonly deliveryId: string | null;
 }
 export type ItemFacts = Omit<
   StoredItem,
@@ -66,6 +68,7 @@ export type ItemFacts = Omit<
   | 'automaticReviews'
   | 'isPaused'
   | 'summaryCommentId'
+  | 'deliveryId'
 >;
 
 export interface StoredRun {
@@ -76,6 +79,8 @@ export interface StoredRun {
   readonly trigger: ReviewTrigger;
   readonly scope: ReviewScope;
   readonly focus: string | null;
+  /** Delivery that led to the run; null for a run that a person or a sync started. */
+  readonly deliveryId: string | null;
   readonly headSha: string;
   readonly baseSha: string;
   readonly sinceSha: string | null;

@@ -71,6 +71,7 @@ export const itemRow = entity<StoredItem>()({
   automaticReviews: whole,
   isPaused: flag,
   summaryCommentId: wholeOrNull,
+  deliveryId: textOrNull,
 });
 
 export const runRow = entity<StoredRun>()({
@@ -81,6 +82,7 @@ export const runRow = entity<StoredRun>()({
   trigger: word(),
   scope: word(),
   focus: textOrNull,
+  deliveryId: textOrNull,
   headSha: text,
   baseSha: text,
   sinceSha: textOrNull,

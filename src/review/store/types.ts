@@ -49,10 +49,12 @@ export interface ReviewStore {
   /**
    * Inserts or updates what the forge knows. Facts that are older than what is known (`updatedAt`) change nothing. A new item
    * that was last updated before the second of its repository's baseline counts as dispatched.
+   * @param deliveryId the delivery that led to the read; saved with a change
    * @returns the item, and whether anything changed
    */
   upsertItem(
     facts: ItemFacts,
+    deliveryId?: string,
   ): Promise<{ readonly item: StoredItem; readonly changed: boolean; readonly headChanged: boolean }>;
   item(itemId: string): Promise<StoredItem | undefined>;
   itemByNumber(repositoryKey: string, number: number): Promise<StoredItem | undefined>;
@@ -83,7 +85,8 @@ export interface ReviewStore {
     wish: Pick<
       StoredRun,
       'itemId' | 'repositoryKey' | 'number' | 'trigger' | 'scope' | 'focus' | 'headSha' | 'baseSha' | 'sinceSha'
-    >,
+    > &
+      Partial<Pick<StoredRun, 'deliveryId'>>,
   ): Promise<{ readonly run: StoredRun; readonly isNew: boolean }>;
   /**
    * Takes the oldest run that may begin, or whose lease ran out, within the limits; `affinity`: repositories to prefer, until

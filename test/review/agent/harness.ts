@@ -56,6 +56,7 @@ export const item: StoredItem = {
   automaticReviews: 0,
   isPaused: false,
   summaryCommentId: null,
+  deliveryId: null,
 };
 
 export const run: StoredRun = {
@@ -66,6 +67,7 @@ export const run: StoredRun = {
   trigger: 'manual',
   scope: 'full',
   focus: null,
+  deliveryId: null,
   headSha: item.headSha,
   baseSha: item.baseSha,
   sinceSha: null,

@@ -104,7 +104,11 @@ t.test('a check run that is asked for again leads to a full review, of a fork by
   await deliver('check_run', checkRun([], 'of nobody'));
   await world.idle();
   const asked = { number: 7, headSha: 'head-7', trigger: 'checkRerequest', scope: 'full', focus: null };
-  t.same(world.runs.dispatched.slice(1), [asked, asked]);
+  const delivered = (await world.store.deliveries({ limit: 9 })).rows.map(({ deliveryId }) => deliveryId).reverse();
+  t.same(
+    world.runs.dispatched.slice(1),
+    delivered.slice(0, 2).map((deliveryId) => ({ ...asked, deliveryId })),
+  );
   t.same((await outcomes(world)).toSorted(), [
     ['failed', 'checkRunUnknown'],
     ['processed', null],
@@ -284,4 +288,19 @@ t.test('regression: a delivery about a repository without configuration sends no
   await world.idle();
   t.equal(world.forge.reads, 0);
   t.same(world.forge.synced, []);
+});
+
+t.test('a review run links to the delivery that led to it', async (t) => {
+  const world = await scene(t);
+  const deliver = intakeOf(t, world);
+  const latest = async () => (await world.store.deliveries({ limit: 1 })).rows[0]?.deliveryId ?? 'none';
+  await deliver('pull_request', pullPayload('synchronize'));
+  await world.idle();
+  const item = await world.store.itemByNumber(repositoryKey, 7);
+  t.equal(item?.deliveryId, await latest());
+  await deliver('issue_comment', commentPayload('@oratorio review'));
+  await world.idle();
+  const { rows } = await world.store.runs({ limit: 1 });
+  t.equal(rows[0]?.deliveryId, await latest());
+  t.not(rows[0]?.deliveryId, item?.deliveryId);
 });

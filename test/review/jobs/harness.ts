@@ -89,7 +89,16 @@ export class FakeRuns implements JobRuns {
     if (this.refusal) throw this.refusal;
     this.dispatched.push({ number: item.number, headSha: item.headSha, ...wish });
     const { itemId, repositoryKey, number, headSha, baseSha } = item;
-    return this.#store.enqueueRun({ itemId, repositoryKey, number, headSha, baseSha, sinceSha: null, ...wish });
+    return this.#store.enqueueRun({
+      itemId,
+      repositoryKey,
+      number,
+      headSha,
+      baseSha,
+      sinceSha: null,
+      ...wish,
+      deliveryId: wish.deliveryId ?? null,
+    });
   };
   readonly cancel: JobRuns['cancel'] = async (runId) => {
     this.cancelled.push(runId);

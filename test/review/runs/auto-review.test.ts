@@ -19,3 +19,12 @@ t.test('regression: Auto Review queues every new open head among hundreds, newes
   t.same(rows.map(({ number }) => number).reverse(), due);
   t.equal(await world.runs.tick(), 0, 'once for each head');
 });
+
+t.test('an automatic review run links to the delivery that reported its head', async (t) => {
+  const world = await World.create(t);
+  const { headSha, updatedAt } = facts(1);
+  await world.store.upsertItem(facts(1, { headSha: `${headSha}-new`, updatedAt: updatedAt + 1 }), 'delivery-1');
+  t.equal(await world.runs.tick(), 1);
+  const { rows } = await world.store.runs({ limit: 1 });
+  t.match(rows, [{ trigger: 'auto', deliveryId: 'delivery-1' }]);
+});

@@ -83,6 +83,24 @@ t.test('tables are brought up to date; those of a newer version are refused', as
   await t.rejects(open(directory), { code: 'databaseNewer', message: /newer version/, isRetryable: false });
 });
 
+t.test('a database of version 1 gets the columns of version 2, and keeps its rows', async (t) => {
+  const directory = temporaryDirectory(t);
+  const file = join(directory, 'backend.db');
+  const database = await openSqlite(file);
+  await database.write(async (rows) => {
+    for (const table of ['items', 'runs'])
+      await sql.raw(`ALTER TABLE "${table}" DROP COLUMN "deliveryId"`).execute(rows);
+    await sql`UPDATE "schemaVersion" SET "version" = 1`.execute(rows);
+    await sql`INSERT INTO "facts" VALUES ('a', 'b')`.execute(rows);
+  });
+  await database.close();
+  const store = await open(directory);
+  t.teardown(() => store.close());
+  t.equal(await store.fact('a'), 'b');
+  await store.syncRepositories([wanted()]);
+  t.match(await store.upsertItem(facts(1), 'delivery'), { item: { deliveryId: 'delivery' } });
+});
+
 t.test('of transactions that share a commit one may fail alone', async (t) => {
   const store = await sqliteSubject(t).open();
   await store.syncRepositories([wanted()]);

@@ -39,6 +39,7 @@ onBoth(t, 'an item is inserted, then updated by what is newer', async (t, subjec
     automaticReviews: 0,
     isPaused: false,
     summaryCommentId: null,
+    deliveryId: null,
   });
   t.strictSame(await store.upsertItem(facts(1)), { item, changed: false, headChanged: false });
   const later = facts(1).updatedAt + 1;
@@ -141,4 +142,18 @@ onBoth(t, 'Auto Review is due for new heads only', async (t, subject) => {
   await store.syncRepositories([wanted('hello', false)]);
   t.strictSame(await store.dueForAutoReview(10), []);
   t.match(await store.repositories(), [{ baselineAt: null }]);
+});
+
+onBoth(t, 'an item links its last change to the delivery that reported it', async (t, subject) => {
+  const { store } = await withItem(subject);
+  const later = facts(1).updatedAt;
+  const change = async (own: Parameters<typeof facts>[1], deliveryId?: string) =>
+    (await store.upsertItem(facts(1, own), deliveryId)).item.deliveryId;
+  t.equal(await change({ headSha: 'head-2', updatedAt: later + 1 }, 'd-1'), 'd-1');
+  t.equal(await change({ headSha: 'head-2', updatedAt: later + 1 }, 'd-2'), 'd-1', 'no change');
+  t.equal(await change({ headSha: 'head-2', title: 'New', updatedAt: later + 2 }), 'd-1', 'a sync found a title');
+  t.equal(await change({ headSha: 'head-2', isDraft: true, updatedAt: later + 3 }, 'd-3'), 'd-3');
+  t.equal(await change({ headSha: 'head-3', updatedAt: later + 4 }), null, 'a sync found a head');
+  const { item } = await store.upsertItem(facts(9), 'd-9');
+  t.equal(item.deliveryId, 'd-9');
 });

@@ -118,6 +118,11 @@ function Run({ app, run, draft, isShown, repository }: RunProps) {
         {notes.join(' · ')} at <span class="mono">{shortSha(run.headSha)}</span>
       </p>
       {focus !== undefined && <p class="quiet">Asked to look at: {focus}</p>}
+      {run.deliveryId !== undefined && (
+        <p class="quiet">
+          Delivery <span class="mono">{run.deliveryId}</span>
+        </p>
+      )}
       {error && <p class="danger">{error.message}</p>}
       {run.nextAttemptAt !== undefined && isActive(run) && (
         <p class="quiet">
