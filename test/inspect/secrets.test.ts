@@ -40,6 +40,8 @@ function withSecrets(context: Readonly<Record<string, unknown>>, shown: Readonly
   for (const [name, value] of Object.entries(context)) {
     // What is shown as it is, stays; everything else becomes a secret. An error text quotes one.
     if (name === 'lastError') seeded[name] = `refused: https://me:${marker}@host/?token=${marker}`;
+    // An event that the machine raises later: it must have a type, and its payload must not leave.
+    else if (name === 'deferredRequest') seeded[name] = { type: 'RESTART', secret: marker };
     else if (shown.has(name) || Array.isArray(value)) seeded[name] = value;
     else if (typeof value === 'string' || value === null) seeded[name] = marker;
     else if (typeof value === 'object') seeded[name] = { ...value, secret: marker };
