@@ -1,3 +1,5 @@
+import { createParser, type EventSourceMessage, type EventSourceParser, type ParseError } from 'eventsource-parser';
+
 /** One dispatched event of a stream. `lastEventId` is the stream's, also when this event brought none of its own. */
 export interface SseMessage {
   readonly event: string;
@@ -11,78 +13,39 @@ export interface SseHandlers {
   readonly onRetry?: (milliseconds: number) => void;
 }
 
-/** A line longer than this is no event of ours: the connection is broken off instead of filling the memory. */
-const maxLineCharacters = 32 * 1_048_576;
+/** Characters of an unfinished event or line; a server that sends more must not fill the memory. */
+const maxBufferedCharacters = 32 * 1_048_576;
 
 /**
- * Parses `text/event-stream` as it arrives, cut anywhere (WHATWG HTML, section 9.2.6). Lines end in CR, LF or CRLF; a leading byte
- * order mark is skipped; an event without data is not dispatched, yet its id counts.
+ * Parses `text/event-stream` as it arrives, cut anywhere (WHATWG HTML, section 9.2.6). Lines end in CR, LF or CRLF; a leading
+ * byte order mark is skipped; an event without data is not dispatched, but its id counts.
+ *
+ * @example
+ * const parser = new SseParser({ onMessage: ({ event, data }) => console.log(event, data) });
+ * parser.push('event: ready\ndata: {}\n\n');
  */
 export class SseParser {
-  readonly #handlers: SseHandlers;
-  #rest = '';
-  #atStart = true;
-  #skipLineFeed = false;
-  #data: string[] = [];
-  #event = '';
-  #lastEventId: string;
+  readonly #parser: EventSourceParser;
 
-  constructor(handlers: SseHandlers, lastEventId = '') {
-    this.#handlers = handlers;
-    this.#lastEventId = lastEventId;
+  /** @param lastEventId id with which the stream was resumed, if any */
+  constructor({ onMessage, onRetry }: SseHandlers, lastEventId = '') {
+    let currentId = lastEventId;
+    const config = {
+      maxBufferSize: maxBufferedCharacters,
+      onId: (id: string) => {
+        currentId = id;
+      },
+      onEvent: ({ event = 'message', data }: EventSourceMessage) => onMessage({ event, data, lastEventId: currentId }),
+      onRetry,
+      onError: ({ type }: ParseError) => {
+        if (type === 'max-buffer-size-exceeded') throw new RangeError('an event of the stream is too long');
+      },
+    };
+    this.#parser = createParser(config);
   }
 
-  /** @throws RangeError when a line grows past all measure */
+  /** @throws RangeError when an event grows beyond 32 Mi characters; the parser cannot be used afterwards */
   push(chunk: string): void {
-    if (chunk === '') return;
-    let text = chunk;
-    if (this.#atStart) {
-      this.#atStart = false;
-      if (text.startsWith('\uFEFF')) text = text.slice(1);
-    }
-    if (this.#skipLineFeed && text !== '') {
-      this.#skipLineFeed = false;
-      if (text.startsWith('\n')) text = text.slice(1);
-    }
-    this.#lines(text);
-  }
-
-  #lines(text: string): void {
-    const lineEnd = /\r\n?|\n/g;
-    let from = 0;
-    for (let match = lineEnd.exec(text); match; match = lineEnd.exec(text)) {
-      const line = this.#rest + text.slice(from, match.index);
-      this.#rest = '';
-      from = lineEnd.lastIndex;
-      this.#skipLineFeed = match[0] === '\r' && from === text.length;
-      this.#line(line);
-    }
-    this.#rest += text.slice(from);
-    if (this.#rest.length > maxLineCharacters) throw new RangeError('a line of the event stream is too long');
-  }
-
-  #line(line: string): void {
-    if (line === '') {
-      this.#dispatch();
-      return;
-    }
-    const colon = line.indexOf(':');
-    if (colon === 0) return;
-    const field = colon < 0 ? line : line.slice(0, colon);
-    const raw = colon < 0 ? '' : line.slice(colon + 1);
-    const value = raw.startsWith(' ') ? raw.slice(1) : raw;
-    if (field === 'data') this.#data.push(value);
-    else if (field === 'event') this.#event = value;
-    else if (field === 'id' && !value.includes('\0')) this.#lastEventId = value;
-    else if (field === 'retry' && /^[0-9]+$/.test(value)) this.#handlers.onRetry?.(Number(value));
-  }
-
-  #dispatch(): void {
-    const data = this.#data;
-    const event = this.#event;
-    this.#data = [];
-    this.#event = '';
-    if (data.length === 0) return;
-    this.#handlers.onMessage({ event: event || 'message', data: data.join('\n'), lastEventId: this.#lastEventId });
+    this.#parser.feed(chunk);
   }
 }

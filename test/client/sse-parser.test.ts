@@ -90,3 +90,24 @@ t.test('any stream, cut anywhere, is what the standard says', async (t) => {
   );
   t.pass('2000 streams');
 });
+
+t.test('a CR at the end of a piece ends its line at once, and a LF after it ends no other', async (t) => {
+  t.equal(parse(['data: a\r', '\r']).messages.length, 1, 'dispatched without waiting for the next piece');
+  t.strictSame(parse(['data: a\r', '\ndata: b\r', '\n\r', '\n']).messages[0]?.data, 'a\nb');
+});
+
+const mebibyte = 1_048_576;
+
+t.test('a line without an end is refused beyond 32 Mi characters', async (t) => {
+  const parser = new SseParser({ onMessage: () => t.fail('dispatched') });
+  parser.push('data: ');
+  for (let count = 0; count < 31; count += 1) parser.push('x'.repeat(mebibyte));
+  t.throws(() => parser.push('x'.repeat(mebibyte)), RangeError);
+});
+
+t.test('an event of many lines without an end is refused beyond 32 Mi characters', async (t) => {
+  const parser = new SseParser({ onMessage: () => t.fail('dispatched') });
+  const line = `data: ${'x'.repeat(mebibyte - 1)}\n`;
+  for (let count = 0; count < 32; count += 1) parser.push(line);
+  t.throws(() => parser.push(line), RangeError);
+});

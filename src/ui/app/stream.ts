@@ -1,3 +1,4 @@
+import { createParser } from 'eventsource-parser';
 import { type Backoff, exponentialBackoffMs, jitters, messageOf } from '../../lib/browser.ts';
 import { ApiError } from './api.ts';
 
@@ -65,7 +66,7 @@ export async function readStream(options: StreamOptions): Promise<void> {
       for await (const events of connect(options, lastEventId)) {
         attempt = 0;
         heardAt = Date.now();
-        lastEventId = events.at(-1)?.id || lastEventId;
+        lastEventId = events.findLast(({ id }) => id !== '')?.id ?? lastEventId;
         options.onEvents(events);
       }
       throw new Error('The stream ended.');
@@ -139,31 +140,33 @@ async function* connect(options: StreamOptions, lastEventId: string | undefined)
   }
 }
 
+/** Characters of an unfinished event or line; a server that sends more must not fill the memory of the tab. */
+const maxBufferedCharacters = 32 * 1_048_576;
+
 /** Parses the event stream format of the HTML standard, fed with text in any pieces. */
 export class SseParser {
-  #rest = '';
+  #complete: StreamEvent[] = [];
+  readonly #parser = createParser({
+    maxBufferSize: maxBufferedCharacters,
+    onEvent: ({ id = '', event = 'message', data }) => {
+      this.#complete.push({ id, event, data });
+    },
+    onError: ({ type }) => {
+      if (type === 'max-buffer-size-exceeded') throw new RangeError('An event of the stream is too long.');
+    },
+  });
 
-  /** Events that `text` completes. */
+  /**
+   * Returns the events that `text` completes.
+   *
+   * @throws RangeError when an event grows beyond 32 Mi characters
+   */
   push(text: string): StreamEvent[] {
-    const blocks = (this.#rest + text).replaceAll('\r\n', '\n').split('\n\n');
-    this.#rest = blocks.pop() ?? '';
-    return blocks.flatMap(parseBlock);
+    this.#parser.feed(text);
+    const events = this.#complete;
+    this.#complete = [];
+    return events;
   }
-}
-
-function parseBlock(block: string): StreamEvent[] {
-  let id = '';
-  let event = 'message';
-  const data: string[] = [];
-  for (const line of block.split('\n')) {
-    const colon = line.indexOf(':');
-    const field = colon < 0 ? line : line.slice(0, colon);
-    const value = colon < 0 ? '' : line.slice(colon + 1).replace(/^ /, '');
-    if (field === 'id') id = value;
-    else if (field === 'event') event = value;
-    else if (field === 'data') data.push(value);
-  }
-  return data.length > 0 ? [{ id, event, data: data.join('\n') }] : [];
 }
 
 function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
