@@ -38,7 +38,9 @@ export async function openDashboard(
   const { traces } = assembly;
   const { Auth, Username, Password } = config.DashBoard;
   if (Auth === 'none') {
-    logger.warn('the dashboard asks nobody who they are: everybody on this machine can read it and delete sessions');
+    logger.warn(
+      'the dashboard runs without authentication: every user of this machine can read it and delete sessions',
+    );
   }
   return createDashboard(
     {

@@ -1,6 +1,6 @@
 import { type ApprovalRequest, defaults, type ItemOf } from '../protocol/index.ts';
 
-/** What happens beside the words of an answer: field `x_agent` of a chunk. Events are open: readers tolerate unknown ones. */
+/** Activity beside the text of an answer: field `x_agent` of a chunk. Events are open: readers tolerate unknown ones. */
 export interface Activity {
   readonly event:
     | 'tool.started'

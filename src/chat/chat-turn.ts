@@ -14,14 +14,14 @@ import {
 import { type CallPiece, type ClientCall, ClientCalls } from './client-calls.ts';
 import { chatError, turnFailure, withoutRetry } from './errors.ts';
 
-/** How a turn ended; `error` is there when it did not end well. */
+/** End of a turn; `error` is set when it failed. */
 export interface Outcome {
   readonly finish: FinishReason;
   readonly usage: TokenUsage | undefined;
   readonly error: HttpError | undefined;
 }
 
-/** Somebody who is told of an answer while it comes. */
+/** Receiver of an answer while it is written. */
 export interface Watcher {
   onText(text: string): void;
   onReasoning(text: string): void;
@@ -40,21 +40,21 @@ export interface ChatTurnOptions {
   readonly onlyFinalText: boolean;
   /** Names of the tools that the caller runs. */
   readonly callerTools: ReadonlySet<string>;
-  /** Nobody watches any more, and it has not ended. */
+  /** Without watchers, and not ended. */
   readonly onDeserted: (turn: ChatTurn) => void;
 }
 
 /**
- * One turn that was asked for by this API: turns its events into the parts of an answer, keeps what was said so far, and
- * tells whoever watches. A retry of the same request watches the same turn.
+ * One turn of this API: converts its events into the parts of an answer, stores the text so far, and notifies the
+ * watchers. A retry of the same request watches the same turn.
  */
 export class ChatTurn {
   readonly id = `chatcmpl-${randomUUID().replaceAll('-', '')}`;
   readonly created = Math.floor(Date.now() / 1000);
   readonly model: string;
   readonly sessionId: string | undefined;
-  /** Somebody who lost the connection knows how to find the turn again. */
-  hasWayBack: boolean;
+  /** A caller that lost the connection can find the turn again. */
+  isResumable: boolean;
   text = '';
   reasoning = '';
   readonly activities: Activity[] = [];
@@ -79,7 +79,7 @@ export class ChatTurn {
     this.#options = options;
     this.model = options.model;
     this.sessionId = options.sessionId;
-    this.hasWayBack = options.sessionId !== undefined;
+    this.isResumable = options.sessionId !== undefined;
     this.#calls = new ClientCalls(options.callerTools, (piece) => {
       for (const watcher of this.#watchers) watcher.onCall(piece);
     });
@@ -105,7 +105,7 @@ export class ChatTurn {
     this.#stop?.();
   }
 
-  /** How it can be ended from now on: that depends on how far it has come. @throws HttpError when it is to end already */
+  /** Sets how to end it from now on, which depends on its progress. @throws HttpError when it must end already */
   stopBy(stop: () => void): void {
     if (this.#isStopped) throw givenUp();
     this.#stop = stop;
@@ -120,7 +120,7 @@ export class ChatTurn {
     return this.text.length + this.reasoning.length + this.activities.length * 256;
   }
 
-  /** What can be told of the text now: where only the last message counts, that is nothing before the end. */
+  /** Text that may be sent now: where only the last message counts, nothing before the end. */
   get textSoFar(): string {
     return this.#options.onlyFinalText && !this.outcome ? '' : this.text;
   }
@@ -133,7 +133,7 @@ export class ChatTurn {
     if (this.#watchers.delete(watcher) && !this.isWatched && !this.outcome) this.#options.onDeserted(this);
   }
 
-  /** Hears what the runtime tells of the turn. This is the hot path: one call per piece of an answer. */
+  /** Handles a notification of the runtime. This is the hot path: one call per piece of an answer. */
   readonly listener = (event: ThreadEvent): void => {
     switch (event.method) {
       case 'item/agentMessage/delta':

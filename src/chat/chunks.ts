@@ -72,7 +72,7 @@ export class Chunks {
     return `${this.#choice}{},"finish_reason":"${finishReasons[finish]}"}]}\n\n`;
   }
 
-  /** Only for who asked for it: no choices are in it, and simple readers trip over that. */
+  /** Only on request: it has no choices, which simple readers do not expect. */
   usage(usage: TokenUsage): string {
     return `${this.#head}],"usage":${JSON.stringify(usageOf(usage))}}\n\n`;
   }

@@ -24,12 +24,12 @@ interface Growing {
   isWhole: boolean;
 }
 
-/** The calls of the caller's own tools in one answer, told piece by piece while the model writes them. */
+/** Calls of the caller's own tools in one answer, sent piece by piece while the model writes them. */
 export class ClientCalls {
   readonly #names: ReadonlySet<string>;
   readonly #tell: (piece: CallPiece) => void;
   #calls: Growing[] = [];
-  /** Told whole, when they are: their first piece had no name. Calls of the server's tools are among them until then. */
+  /** Sent whole, once complete: their first piece had no name. Calls of the server's tools are among them until then. */
   readonly #untold = new Set<string>();
 
   /** @param names of the caller's tools: no other call is its business */
@@ -51,7 +51,7 @@ export class ClientCalls {
     else this.#grow(known < 0 ? this.#begin({ id, name: tool, arguments: '', isWhole: false }) : known, delta);
   }
 
-  /** A call is whole. The pieces that were told of it are its beginning. */
+  /** A call is whole. The pieces that were sent are its beginning. */
   complete({ callId: id, tool, source, arguments: whole }: ItemOf<'toolCall'>): void {
     this.#untold.delete(id);
     if (source !== 'client') return;

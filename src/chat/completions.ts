@@ -67,7 +67,7 @@ export class Completions {
     const models = await this.#models.choose(plan.model).catch((error: unknown) => {
       throw explained(error);
     });
-    // Somebody may have begun the same turn while the provider was asked for its models.
+    // Another request may have begun the same turn while the provider listed its models.
     const known = this.#replays.find(repetition);
     if (known) return known;
     const turn = this.#turns.begin(plan, models, repetition.key !== undefined);

@@ -49,7 +49,7 @@ export const chatErrors = {
   concurrencyLimit: row(429, 'rate_limit_error', 'concurrency_limit', '`Api.MaxConcurrentTurns` turns run already'),
   upstreamRateLimited: row(429, 'rate_limit_error', 'upstream_rate_limit', 'the model provider wants to be left alone'),
   internalError: server(500, 'internal_error', 'a bug; the message has an id that is in the log'),
-  storageFailed: server(500, 'storage_failed', 'the turn could not be kept: the disk is full, or worse'),
+  storageFailed: server(500, 'storage_failed', 'the turn could not be saved: the disk is full or cannot be written'),
   upstreamUnauthorized: upstream(502, 'upstream_auth', 'the model provider refused the key of this server'),
   upstreamUnreachable: upstream(502, 'upstream_unreachable', 'the model provider cannot be reached or broke off'),
   upstreamFailed: upstream(502, 'upstream_failed', 'the model provider failed'),
@@ -59,7 +59,7 @@ export const chatErrors = {
 } satisfies Readonly<Record<string, Row>>;
 export type ChatErrorName = keyof typeof chatErrors;
 
-/** What `error` is in a body or in a stream. */
+/** Shape of `error` in a body or in a stream. */
 export interface ErrorObject {
   readonly message: string;
   readonly type: string;
@@ -71,7 +71,7 @@ export interface ChatErrorOptions {
   /** Path of the field that is wrong, e.g. `messages[0].content`. */
   readonly param?: string | undefined;
   readonly retryAfterMs?: number | undefined;
-  /** False: clients that retry by themselves are told not to. */
+  /** False: clients must not retry by themselves. */
   readonly isRetryable?: boolean;
 }
 
@@ -108,7 +108,7 @@ function rowOf(code: string): Row | undefined {
   return Object.hasOwn(chatErrors, code) ? chatErrors[code as ChatErrorName] : undefined;
 }
 
-/** Error bodies of the paths below `/v1/`, whoever raised the error: pass it to the server that carries these routes. */
+/** Error bodies of the paths below `/v1/`, for every source: pass it to the server that has these routes. */
 export function chatErrorBody(error: Omit<Parameters<ErrorBody>[0], 'path'>): { readonly error: ErrorObject } {
   const { status, code, message, details } = error;
   const chat = (details as Partial<ChatDetails> | undefined)?.chat;
@@ -118,14 +118,14 @@ export function chatErrorBody(error: Omit<Parameters<ErrorBody>[0], 'path'>): { 
   return { error: { message, type, param: null, code: known?.code ?? code } };
 }
 
-/** What is told of an error in the middle of an answer. */
+/** Error in the middle of an answer. */
 export const errorObjectOf = (error: HttpError): ErrorObject => chatErrorBody(error).error;
 
-/** Why a turn failed, as the caller is told. Codes of turns are open: one that we do not know is our own fault. */
+/** Error of a failed turn for the caller. Codes of turns are open: an unknown one is our own fault. */
 export function turnFailure(error: TurnError & { readonly retryAfterMs?: number | undefined }): HttpError {
   const { code, message, retryAfterMs } = error;
   const name = code === 'overloaded' ? 'shuttingDown' : code;
-  // What a bug says of itself is for the log.
+  // The message of a bug is for the log.
   if (name === 'internalError' || !rowOf(name)) return chatError('internalError', 'The turn failed because of a bug.');
   return chatError(name as ChatErrorName, message, { retryAfterMs });
 }

@@ -3,8 +3,8 @@ import { json, type Reply } from '../http/index.ts';
 import type { ChatOptions } from './options.ts';
 
 /**
- * `GET /v1/health` (specification §4.1; the fields are ours). Says what would answer, and with which tools. A provider that is
- * not configured rightly is told, with status 200 all the same: the server itself is well.
+ * `GET /v1/health` (specification §4.1; the fields are ours). Reports model and tools. A
+ * misconfigured provider is reported with status 200, because the server itself is well.
  */
 export function healthOf(options: ChatOptions): () => Promise<Reply> {
   const { runtime, api, version, mode, health } = options;

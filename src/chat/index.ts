@@ -1,6 +1,6 @@
 /**
- * The chat-completions API: requests to turns of the runtime, their events to answers as client libraries want them. Called
- * by whoever serves it: a server of its own (`openChatServer`), or one that carries other routes too (`chatRoutes` behind
+ * The chat-completions API: requests to turns of the runtime, their events to answers as client libraries want them. Used by
+ * a server of its own (`openChatServer`), or by one with other routes, too (`chatRoutes` behind
  * `chatGuard`, errors of `isChatPath` by `chatErrorBody`). Never here: what a turn does, tools, model providers, listening.
  */
 export { type ChatErrorName, chatErrorBody, chatErrors } from './errors.ts';

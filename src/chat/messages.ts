@@ -23,7 +23,7 @@ export interface Conversation {
   readonly input: readonly InputPart[];
 }
 
-/** `https:`, or data that says it is an image (RFC 2397). Addresses that are not public are none of the model's business. */
+/** `https:`, or data of type image (RFC 2397). The model must not fetch addresses that are not public. */
 const imageUrl = /^(?:https:\/\/|data:image\/[a-z0-9.+-]+;base64,)/i;
 
 type Kind = 'user' | 'assistant' | 'text';
@@ -39,7 +39,7 @@ function imageOf({ image_url }: Extract<Part, { type: 'image_url' }>, param: str
   return { type: 'image', url, ...(typeof detail === 'string' && { detail }) };
 }
 
-/** One part; undefined for what an assistant is allowed to have said and no model is told again. */
+/** One part; undefined for what an assistant may have said and no model receives again. */
 function partOf(part: Part, kind: Kind, param: string): ContentPart | undefined {
   if (typeof part === 'string') return { type: 'text', text: part };
   if (isText(part)) return { type: 'text', text: part.text };
@@ -83,7 +83,7 @@ function callsOf({ tool_calls, function_call }: AssistantMessage): ModelToolCall
   return calls;
 }
 
-/** Turns messages into what a model is told, one by one, and remembers the names of calls. */
+/** Converts messages for a model, one by one, and remembers the names of calls. */
 class Translator {
   readonly #names = new Map<string, string>();
 

@@ -34,7 +34,7 @@ export class Models {
   }
 
   /**
-   * Which model answers. Generic clients name models that nobody has here: those are answered by the configured one.
+   * Chooses the model. Generic clients name models that do not exist here: the configured model answers those.
    * `asked`: the one to ask the provider for, when it is not its own. @throws ModelError
    */
   async choose(asked: string | undefined): Promise<{ readonly used: string; readonly asked: string | undefined }> {

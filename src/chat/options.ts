@@ -13,10 +13,10 @@ export interface ChatOptions {
   /** Others than this machine can connect: the Host header is not judged then. */
   readonly isPublic: boolean;
   readonly version: string;
-  /** How this process runs, as `GET /v1/health` tells it: `api`, `gateway`, `managed`. */
+  /** Mode of this process in `GET /v1/health`: `api`, `gateway`, `managed`. */
   readonly mode: string;
   readonly logger: Logger;
-  /** More facts for `GET /v1/health`, e.g. the sandbox. Never a secret: nobody is asked for a key there. */
+  /** More facts for `GET /v1/health`, e.g. the sandbox. Never a secret: the route needs no key. */
   readonly health?: () => Readonly<Record<string, unknown>>;
   /** Shorter times, for tests. */
   readonly timing?: Partial<ChatTiming>;

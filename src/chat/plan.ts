@@ -5,7 +5,7 @@ import { chatError, invalidParameter } from './errors.ts';
 import { type Conversation, conversationOf } from './messages.ts';
 import { type ChatRequest, samplingNames } from './request.ts';
 
-/** What a request comes to, before anything has happened. */
+/** Result of reading a request, before anything has happened. */
 export interface Plan {
   readonly conversation: Conversation;
   readonly options: Pick<
@@ -93,7 +93,7 @@ function namedSession(value: unknown, param: string): string | undefined {
   );
 }
 
-/** Any name of a user as a session, told apart from the names that callers give to sessions. */
+/** Any name of a user as a session, distinct from the names that callers give to sessions. */
 function userSession(user: string): string {
   const name = user.toWellFormed().replace(/[^\x21-\x24\x26-\x7e]/gu, (character) => encodeURIComponent(character));
   return `user:${name.length > 200 ? createHash('sha256').update(user).digest('hex') : name}`;

@@ -4,7 +4,7 @@ import type { ChatTurn } from './chat-turn.ts';
 import { chatError } from './errors.ts';
 import type { ChatTiming } from './options.ts';
 
-/** What a request says of itself that lets a repetition of it be recognised. */
+/** Fields of a request by which its repetition is recognised. */
 export interface Repetition {
   /** `Idempotency-Key`; undefined: it has none. */
   readonly key: string | undefined;
@@ -26,7 +26,7 @@ interface FinishedEntry extends Entry {
 
 const keyPattern = /^[\x20-\x7e]+$/;
 
-/** Reads headers of a request; its body is hashed only where somebody may come back with the same one. */
+/** Reads headers of a request; its body is hashed only where a caller may repeat it. */
 export function repetitionOf(
   header: (name: string) => string | undefined,
   body: Uint8Array,

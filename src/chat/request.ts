@@ -4,7 +4,7 @@ import { chatError, invalidParameter } from './errors.ts';
 import { isDeeperThan } from './json-depth.ts';
 
 /*
- * What a request may look like. Lenient where clients differ: every optional field may be null, unknown fields are
+ * Shape of a request. Lenient where clients differ: every optional field may be null, unknown fields are
  * accepted, content may be a string, a list of parts, null or absent. Strict where a guess could be wrong.
  */
 const text = v.nullish(v.string('a string'));
@@ -182,7 +182,7 @@ function paramOf(path: readonly v.IssuePathItem[] | undefined): string | undefin
     .replace(/^\./, '');
 }
 
-/** What this API cannot do is refused rather than left out: an answer would not be what was asked for. */
+/** Unsupported features are refused rather than ignored: the answer would differ from the request. */
 function refuseUnsupported(request: ChatRequest): void {
   const refuse = (param: string, why: string) => {
     throw chatError('unsupportedParameter', `${param} is not supported: ${why}.`, { param });
@@ -207,10 +207,10 @@ export function parseRequest(body: unknown): ChatRequest {
   if (issue.received === 'undefined') {
     throw chatError('missingParameter', `${param} is missing.`, { param });
   }
-  throw invalidParameter(param, `${param} must be ${wish(issue.message)}.`);
+  throw invalidParameter(param, `${param} must be ${expectationOf(issue.message)}.`);
 }
 
 /** Messages of ours complete the sentence; the library's own say what they expected and what they got. */
-function wish(message: string): string {
+function expectationOf(message: string): string {
   return message.replace(/^Invalid .*?: Expected (.*?)( but received .*)?$/s, '$1');
 }

@@ -22,11 +22,11 @@ export class StreamReply implements Watcher, Ticking {
   readonly #options: StreamReplyOptions;
   readonly #chunks: Chunks;
   #stream: ReplyStream | undefined;
-  /** What was said before the stream was there: one frame per piece, as afterwards. */
+  /** Text from before the stream was open: one frame per piece, as afterwards. */
   #held: string;
   #hasEnded = false;
   #beDue: () => void = () => {};
-  /** Something was written since the clock was last looked at. */
+  /** Something was written since the last tick. */
   #hasWritten = false;
   #quietSince = performance.now();
 
@@ -93,7 +93,7 @@ export class StreamReply implements Watcher, Ticking {
     }
   }
 
-  /** Of a turn that began before somebody came to watch it: all that it has said, in few frames. */
+  /** Text of a turn that began before this reader came, in few frames. */
   #soFar(): string {
     const { activities, reasoning, textSoFar, calls } = this.#options.turn;
     return [

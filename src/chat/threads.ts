@@ -59,7 +59,7 @@ export class Threads {
     else if (differs(config, known.config)) this.#runtime.updateConfig(threadId, config);
     const isContinued = known?.turns?.some(({ status }) => status === 'completed') === true;
     const { toolAnswers } = conversation;
-    // Instructions are kept with the thread, so they are not told twice.
+    // Instructions are stored with the thread, so they are not sent twice.
     const { instructions: _, ...history } = told(conversation);
     return {
       threadId,
@@ -93,7 +93,7 @@ export class Threads {
     };
   }
 
-  /** `Api.AutoApprove` decides, unless somebody answers at /v1/approvals (specification §1, design §5a). */
+  /** `Api.AutoApprove` decides, unless a client decides at /v1/approvals (specification §1, design §5a). */
   #policy() {
     const { ApprovalMode, ApprovalTimeoutSeconds, AutoApprove } = this.#api;
     if (ApprovalMode === 'interactive') {

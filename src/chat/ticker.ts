@@ -1,4 +1,4 @@
-/** Something that looks at the clock now and then. */
+/** Subscriber of a periodic tick. */
 export interface Ticking {
   /** @param now `performance.now()` */
   tick(now: number): void;

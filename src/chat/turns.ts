@@ -17,7 +17,7 @@ export interface ChatTurnsOptions {
 
 const nothing = () => {};
 
-/** The turns that this API has asked for: begins them, bounds them, and ends those that nobody waits for any more. */
+/** Turns of this API: begins them, bounds them, and ends those without a caller. */
 export class ChatTurns {
   readonly #options: ChatTurnsOptions;
   readonly #threads: Threads;
@@ -42,7 +42,7 @@ export class ChatTurns {
   }
 
   /**
-   * Begins a turn. Whatever goes wrong from here on is told as its outcome. `named`: the caller has a key by which to find it
+   * Begins a turn. A later failure is its outcome. `named`: the caller has a key by which to find it
    * again. @throws HttpError 429 when too many run
    */
   begin(plan: Plan, models: { readonly used: string; readonly asked: string | undefined }, isNamed: boolean): ChatTurn {
@@ -61,13 +61,13 @@ export class ChatTurns {
       onDeserted: (deserted) => this.#deserted(deserted),
     };
     const turn = new ChatTurn(options);
-    turn.hasWayBack ||= isNamed;
+    turn.isResumable ||= isNamed;
     this.#running.add(turn);
     void this.#run(turn, plan, models.asked).finally(() => this.#forget(turn));
     return turn;
   }
 
-  /** Somebody watches again. */
+  /** A caller watches again. */
   keep(turn: ChatTurn): void {
     clearTimeout(this.#graces.get(turn));
     this.#graces.delete(turn);
@@ -154,11 +154,11 @@ export class ChatTurns {
     }
   }
 
-  /** `Api.OnDisconnect`: a turn is finished for whoever comes back, or ended; at once when nobody can come back. */
+  /** `Api.OnDisconnect`: finishes a turn for a caller that may come back, or ends it; at once when no caller can come back. */
   #deserted(turn: ChatTurn): void {
     const { OnDisconnect, DisconnectGraceMs } = this.#options.api;
     if (OnDisconnect === 'detach') return;
-    if (!turn.hasWayBack || DisconnectGraceMs === 0) {
+    if (!turn.isResumable || DisconnectGraceMs === 0) {
       turn.stop();
       return;
     }

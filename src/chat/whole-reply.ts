@@ -49,10 +49,10 @@ const ignore = () => {};
 
 /**
  * An answer that is given as a whole. When it takes long its headers go out before it, and then empty lines, which JSON
- * allows for: clients that hear nothing for minutes give up and ask again. From then on an error is told in the body.
+ * allows for: clients that hear nothing for minutes give up and ask again. From then on an error is in the body.
  */
 export class WholeReply implements Watcher, Ticking {
-  /** Resolves when the turn has ended, when it takes long, or when nobody waits any more. */
+  /** Resolves when the turn has ended, when it takes long, or when the caller has gone. */
   readonly isDue: Promise<void>;
   readonly #options: WholeReplyOptions;
   #stream: ReplyStream | undefined;

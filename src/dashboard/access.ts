@@ -7,13 +7,13 @@ import type { DashboardTokens } from '../supervise/index.ts';
 const { loginTtlMs, logins, loginFailures, loginPauseMs, loginPauseMaxMs } = defaults.dashboard;
 const loginBackoff: Backoff = { firstMs: loginPauseMs, capMs: loginPauseMaxMs, jitter: jitters.none };
 
-/** How somebody got in; for the log. */
+/** The way a user got in; for the log. */
 export type Caller = 'nobody' | 'token' | 'login';
 
 export interface AccessOptions {
   /** The tokens of the workspace's dashboards as they are now. */
   readonly tokens: () => DashboardTokens;
-  /** `none`: nobody is asked. Only for listeners that nobody else can reach. */
+  /** `none`: without authentication. Only for listeners that no other user can reach. */
   readonly auth: 'token' | 'none';
   /** Both, or no log-in. */
   readonly username: string;
@@ -80,11 +80,11 @@ export class Access {
     throw unauthorized('The dashboard token is missing or wrong.', given !== undefined);
   };
 
-  /** Throws HttpError 401 for a wrong name or password, 429 while everybody has to wait, 403 when nobody can log in. */
+  /** Throws HttpError 401 for a wrong name or password, 429 while log-ins must wait, 403 when no log-in is configured. */
   login({ username, password }: { readonly [K in keyof typeof LoginInput.entries]: string }): LoginResult {
-    if (!this.#hasLogin) throw new HttpError(403, 'loginDisabled', 'Nobody can log in here: use the dashboard token.');
+    if (!this.#hasLogin) throw new HttpError(403, 'loginDisabled', 'No log-in is configured: use the dashboard token.');
     this.#requirePatience();
-    // Both are compared whatever the first gives: how long it takes tells nothing.
+    // Both are compared whatever the first gives: the time reveals nothing.
     const isRight = [sameSecret(username, this.#options.username), sameSecret(password, this.#options.password)].every(
       Boolean,
     );
@@ -98,7 +98,7 @@ export class Access {
     return this.#begin();
   }
 
-  /** What this header opened, if a log-in got it, opens nothing any more. */
+  /** Revokes the token in this header if a log-in issued it. */
   logout(authorization: string | undefined): void {
     const given = bearerToken(authorization);
     if (given !== undefined) this.#sessions.delete(digest(given));

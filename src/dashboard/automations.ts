@@ -5,7 +5,7 @@ import { type AutomationsState, dashboardPaths } from '../protocol/index.ts';
 import type { Automations, DashboardOptions } from './options.ts';
 import { parseQuery, shortText, wholeNumber } from './query.ts';
 
-/** What there is to tell where automations are switched off. */
+/** Answers where automations are switched off. */
 const nothing = (): AutomationsState => ({
   revision: 0,
   generatedAt: new Date().toISOString(),

@@ -61,7 +61,7 @@ const pageQuery = {
   bodies: v.optional(v.picklist(['short', 'none', 'full'], 'short, none or full'), 'short'),
 };
 
-/** `GET …/sessions/{sessionKey}/events`: a session that nobody knows has no events. */
+/** `GET …/sessions/{sessionKey}/events`: an unknown session has no events. */
 export function eventPage({ traces, flush, isRunning }: DashboardOptions): (context: RequestContext) => Reply {
   return ({ params, query }) => {
     const { after, before, limit, types, tool, turn, q, order, bodies } = parseQuery(query, pageQuery);

@@ -2,14 +2,14 @@ import { type Guard, type Header, HttpError, isForeign, securityHeaders } from '
 
 /**
  * Paths of the page itself: it holds neither data nor a token, and a link to it may be anywhere. Everything else, known or not,
- * is refused to pages of others before it is looked at: a list of what is dangerous would be wrong some day.
+ * is refused to pages of other origins before it is routed: a list of dangerous paths would be wrong some day.
  */
 const isPage = (path: string): boolean => path === '/' || /^\/dashboard\/?$/i.test(path);
 const isAsset = (path: string): boolean => path.startsWith('/assets/');
 
 /**
- * Refuses what a page of another origin sends, another port of this machine included, whatever the method (reference P3).
- * Browsers say it in `Sec-Fetch-Site`, which a page cannot forge, or in `Origin`. Other clients send neither.
+ * Refuses requests of a page of another origin, another port of this machine included, for every method. Browsers name the
+ * origin in `Sec-Fetch-Site`, which a page cannot forge, or in `Origin`. Other clients send neither.
  */
 export const dashboardGuard: Guard = (request) => {
   if (isPage(request.path) || isAsset(request.path)) return;
@@ -25,6 +25,6 @@ export const dashboardGuard: Guard = (request) => {
 
 const apiHeaders: readonly Header[] = [...securityHeaders, ['cache-control', 'no-store']];
 
-/** Headers of every answer of the dashboard (reference P10). What is data is kept by nobody. */
+/** Headers of every answer of the dashboard. Data is not cached. */
 export const dashboardHeaders = (path: string | undefined): readonly Header[] =>
   path !== undefined && isAsset(path) ? securityHeaders : apiHeaders;

@@ -1,7 +1,7 @@
 /**
  * The Dashboard of one workspace: its page and the API behind it (specification §4.3), who may ask, the stream of events, and
  * the read-only viewer that needs no agent server. The agent server serves it, `oratorio dashboard` runs the viewer. Never
- * here: what a trace is or how it is kept (`src/agent`), how automations run, the page's own code (`src/ui`).
+ * here: the shape and the storage of traces (`src/agent`), how automations run, the page's own code (`src/ui`).
  */
 export { Access, type AccessOptions, type Caller } from './access.ts';
 export { dashboardGuard, dashboardHeaders } from './guard.ts';

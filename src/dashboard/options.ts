@@ -13,10 +13,10 @@ import type {
 } from '../protocol/index.ts';
 import type { Access } from './access.ts';
 
-/** What the dashboard asks of automations. Errors are `AgentError`, named by the table of the protocol. */
+/** Automations as the dashboard uses them. Errors are `AgentError`, named by the table of the protocol. */
 export interface Automations {
   state(): Promise<AutomationsState>;
-  /** Looks at everything anew. @returns what is there then */
+  /** Reads all schedules again. @returns the new state */
   refresh(): Promise<AutomationsState>;
   /** @throws AgentError automationNotFound */
   read(id: string): Promise<Automation>;
@@ -33,7 +33,7 @@ export interface Automations {
   subscribe(listener: () => void): () => void;
 }
 
-/** What is going on now, besides what is stored. */
+/** Present activity, besides the stored traces. */
 export interface RuntimeStatus {
   readonly pid: number;
   readonly startedAt: string;
@@ -60,7 +60,7 @@ export interface SessionDeletion {
   running(): ReadonlySet<string>;
 }
 
-/** Everything one dashboard shows, handed in by who has it. */
+/** Everything that one dashboard shows, supplied by its server. */
 export interface DashboardOptions {
   readonly workspacePath: string;
   readonly access: Access;
@@ -79,7 +79,7 @@ export interface DashboardOptions {
   readonly readOnly?: string | undefined;
   /** Absent: nothing can be deleted. */
   readonly deletion?: SessionDeletion | undefined;
-  /** Tells of sessions that are deleted elsewhere. Returns what ends that. */
+  /** Reports sessions that are deleted elsewhere. Returns a function that ends the reports. */
   readonly onDeleted?: ((listener: (sessionKey: string) => void) => () => void) | undefined;
   readonly automations?: Automations | undefined;
   readonly recentLog?: RecentLog | undefined;

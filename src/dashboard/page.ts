@@ -4,7 +4,7 @@ import { dashboardPaths } from '../protocol/index.ts';
 
 const redirect: Handler = () => empty(302, [['location', dashboardPaths.page]]);
 
-/** Files of the page by path, read when somebody first looks at it: who only waits for the server does not wait for them. */
+/** Files of the page by path, read at the first request: the start of the server does not wait for them. */
 function pageFiles(): (path: string) => Handler | undefined {
   let files: Map<string, Handler> | undefined;
   return (path) => {

@@ -6,7 +6,7 @@ const pollMs = 500;
 /** Read at a time: what fills a page soon, and does not hold the event loop. */
 const batchEvents = 1_000;
 
-/** New events of a database that another process writes: looked for while somebody listens. */
+/** Polls a database that another process writes for new events, while there are listeners. */
 export function polledFeed(
   traces: Pick<TraceReader, 'since' | 'newestId'>,
   onFault: (error: unknown) => void,

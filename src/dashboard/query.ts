@@ -21,7 +21,7 @@ export const names = <const T extends readonly string[]>(known: T) =>
     v.array(v.picklist(known, `some of ${known.join(', ')}`)),
   );
 
-/** A text somebody looks for. */
+/** A search text. */
 export const searchText = v.pipe(v.string(), v.trim(), v.maxLength(1_000, 'at most 1000 characters'));
 export const shortText = v.pipe(v.string(), v.maxLength(1_000, 'at most 1000 characters'));
 

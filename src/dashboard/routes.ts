@@ -37,7 +37,7 @@ import { configSchema, settings } from './settings.ts';
 import { EventStream } from './stream.ts';
 import { summary } from './summary.ts';
 
-/** Any route, whatever its handler wants to know of who asks: all of these ask the same `auth`. */
+/** Any route, whatever its handler needs of the principal: all of these share one `auth`. */
 type ApiRoute = Omit<AnyRoute, 'auth'>;
 
 const logQuery = {
@@ -98,10 +98,10 @@ function explained(handler: Handler): Handler {
   };
 }
 
-/** Changes come in bursts, and to know the newest revision everything has to be looked at. */
+/** Changes come in bursts, and computing the newest revision reads everything. */
 const announceMs = 250;
 
-/** Tells the readers of the stream that automations have changed. Returns what ends that. */
+/** Notifies the readers of the stream that automations have changed. Returns a function that ends that. */
 function followAutomations(automations: Automations, stream: EventStream, logger: Logger): () => void {
   let timer: NodeJS.Timeout | undefined;
   const announce = () => {
@@ -112,7 +112,7 @@ function followAutomations(automations: Automations, stream: EventStream, logger
     );
   };
   const unsubscribe = automations.subscribe(() => {
-    // Who is not there is told to look at everything when it comes back.
+    // A reader that is away gets a request to read everything when it comes back.
     if (!stream.isRead) stream.automationsChanged(0);
     else timer ??= setTimeout(announce, announceMs).unref();
   });
@@ -192,7 +192,7 @@ async function machines(): Promise<Reply> {
   return json(200, charts);
 }
 
-/** What only a server has that runs the agent. */
+/** Services of a server that runs the agent. */
 function optionalRoutes({ recentLog, inspection, metrics }: DashboardOptions): ApiRoute[] {
   const routes: ApiRoute[] = [];
   if (recentLog) {

@@ -46,7 +46,7 @@ export function sessionList({ traces, flush, isRunning }: DashboardOptions): (co
   };
 }
 
-/** The two routes that delete. What is deleted is told to every reader of the stream, and to the log. */
+/** The two routes that delete. Every deletion is sent to the readers of the stream, and logged. */
 export function sessionDeletion(options: DashboardOptions, stream: EventStream) {
   const { deletion, logger } = options;
 

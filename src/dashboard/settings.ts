@@ -21,7 +21,7 @@ export async function configSchema(): Promise<Reply> {
   return json(200, await schema);
 }
 
-/** What the files say, and changing the workspace's own. A server that runs keeps what it was started with. */
+/** Reads the files, and changes the workspace's own. A running server retains the settings of its start. */
 export function settings({ config, readOnly, logger }: DashboardOptions) {
   /** `GET /dashboard/api/config`. */
   function show(): Reply {
@@ -38,15 +38,15 @@ export function settings({ config, readOnly, logger }: DashboardOptions) {
     return json(200, view);
   }
 
-  /** `PUT /dashboard/api/config`, with the revision that was looked at in `If-Match`. */
+  /** `PUT /dashboard/api/config`, with the revision that the client has read in `If-Match`. */
   async function change(context: RequestContext<Caller>): Promise<Reply> {
     if (readOnly !== undefined) throw new HttpError(403, 'readOnly', readOnly, null);
     const wanted = context.header('if-match')?.replace(/^(?:W\/)?"(.*)"$/, '$1');
     if (wanted === undefined) {
-      throw new HttpError(428, 'revisionRequired', 'Say which revision you have looked at, in If-Match.', null);
+      throw new HttpError(428, 'revisionRequired', 'Send the revision that you have read in If-Match.', null);
     }
     const { set } = await context.json(ConfigChange);
-    // From here to the write in one turn of the event loop: nobody else of this process comes in between.
+    // From here to the write in one turn of the event loop: no other change of this process comes in between.
     const source = read();
     if (wanted !== source.revision) {
       const message = 'The file has changed meanwhile: read it again.';

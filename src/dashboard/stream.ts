@@ -24,7 +24,7 @@ interface Reader {
 export interface EventStreamOptions {
   readonly traces: Pick<TraceReader, 'since' | 'newestId'>;
   readonly feed: TraceFeed;
-  /** What it keeps for readers that come back; default `defaults.dashboard`. */
+  /** Records held for readers that come back; default `defaults.dashboard`. */
   readonly ringEvents?: number;
   readonly ringBytes?: number;
 }
@@ -33,7 +33,7 @@ export interface EventStreamOptions {
  * The events of all sessions as an event stream: every reader gets every event, each serialised once. Ids are
  * `<boot>-<trace event>`, with `.<n>` for records that are no trace events. Trace events are numbered through the life of the
  * workspace, so a reader can resume from the ring, or from the database, also after a restart. When that cannot be done
- * without a loss it is told `stream.gap`. Nothing is serialised while nobody reads.
+ * without a loss it gets `stream.gap`. Nothing is serialised without readers.
  */
 export class EventStream implements SseSource {
   readonly bootId = randomBytes(6).toString('hex');
@@ -42,7 +42,7 @@ export class EventStream implements SseSource {
   readonly #history: FrameHistory;
   readonly #ringEvents: number;
   readonly #readers = new Set<Reader>();
-  /** What came last; while nobody reads the database knows better. */
+  /** Latest record; without readers the database is newer. */
   #position: Position = { event: 0, extra: 0 };
   #unsubscribe: (() => void) | undefined;
   #pending: Buffer[] = [];
@@ -65,7 +65,7 @@ export class EventStream implements SseSource {
     this.#tell(streamEvents.automations, { revision });
   }
 
-  /** Whether anybody hears what is told now. */
+  /** Whether a reader receives the next record. */
   get isRead(): boolean {
     return this.#unsubscribe !== undefined;
   }
@@ -77,7 +77,7 @@ export class EventStream implements SseSource {
     const hello = (id: string) => this.#frame(id, streamEvents.hello, { bootId: this.bootId, newest: now.event });
     if (lastEventId === undefined) return [hello(this.#id(now))];
     const missed = this.#missed(lastEventId, now);
-    // Who is cut off between these two must come back with what it had, not with what it was about to get.
+    // A reader that is cut off between these two must come back with its last record, not with the next one.
     if (missed) return [hello(lastEventId), ...missed];
     return [hello(this.#id(now)), this.#frame(this.#id(now), streamEvents.gap, {})];
   }
@@ -143,7 +143,7 @@ export class EventStream implements SseSource {
       this.#push(position, kind, data);
       return;
     }
-    // Nobody hears it: who comes back to a place before this has to look at everything anew.
+    // No reader receives it: a reader that comes back to a position before this must read everything again.
     this.#position = position;
     this.#history.lost(event);
   }
@@ -175,7 +175,7 @@ export class EventStream implements SseSource {
     if (this.#history.hasLostAfter(seen.event)) return undefined;
     const stored = this.#traces.since(seen.event, this.#ringEvents + 1).filter(({ id }) => id <= now.event);
     if (stored.length > this.#ringEvents) return undefined;
-    // What the ring holds is told from there: records that are no trace events are nowhere else.
+    // The ring is replayed from there: records other than trace events are nowhere else.
     const from = this.#history.start;
     const before = from === undefined ? stored : stored.filter(({ id }) => id <= from.event);
     const frames = before.map((event) =>

@@ -55,7 +55,7 @@ export async function openViewer(options: ViewerOptions): Promise<Viewer> {
       `DashBoard.Username and DashBoard.Password must be set, and Auth be "token", to listen on ${address.host}, which others can reach`,
     );
   }
-  if (Auth === 'none') logger.warn('the viewer asks nobody who they are: everybody on this machine can read it');
+  if (Auth === 'none') logger.warn('the viewer runs without authentication: every user of this machine can read it');
   const directory = workspaceStateDirectory(home, workspacePath);
   const traces = open(() => openTraceReader(directory));
   const schedules = open(() => openScheduleReader(directory));

@@ -4,7 +4,7 @@ import { type GraphEdge, graphOf, type MachineGraph } from './graph.ts';
 import { bundlesOf, type Direction, internalsOf, type Layout, layOut } from './layout.ts';
 import { boxLines, edgeLines, chartFont as font } from './measure.ts';
 
-/** Aspect ratio of the pane a chart is looked at in. */
+/** Aspect ratio of the pane that shows a chart. */
 const paneRatio = 1.15;
 
 /** Directions of flow that are tried, by depth of nesting; the drawing that fits a pane best is taken. */

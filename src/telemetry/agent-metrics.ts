@@ -28,7 +28,7 @@ export interface ServerStats {
 
 /**
  * The Prometheus text of `GET /metrics`. Everything is counted where it happens and only read here, so that nothing is
- * paid for metrics nobody scrapes.
+ * paid for metrics without scrapes.
  */
 export async function renderMetrics(sources: AgentMetricsSources): Promise<MetricsText> {
   return expose(agentFamilies(sources));

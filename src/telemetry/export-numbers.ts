@@ -3,7 +3,7 @@ import type { Family } from './metric.ts';
 import { Counter } from './numbers.ts';
 import { exportMetrics } from './table.ts';
 
-/** What became of the spans. A collector that fails is told of once, and once more when it is back. */
+/** Results of span exports. A failing collector is logged once, and once more when it is back. */
 export class ExportNumbers {
   readonly #logger: Logger;
   readonly #spans = new Counter(
@@ -30,7 +30,7 @@ export class ExportNumbers {
   failed(spans: number, error: Error): void {
     this.#spans.add({ result: 'failed' }, spans);
     this.#exports.add({ outcome: 'failed' });
-    // Not the body of the answer, which is anybody's.
+    // Without the body of the answer, which is not ours.
     if (!this.#isFailing)
       this.#logger.warn('spans cannot be exported; see Telemetry.Endpoint', { reason: error.message });
     this.#isFailing = true;

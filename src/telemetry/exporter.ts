@@ -1,4 +1,4 @@
-/** Loaded only when telemetry is on: what the OpenTelemetry SDK costs, nobody else pays. */
+/** Loaded only when telemetry is on, so that other processes do not pay for the OpenTelemetry SDK. */
 import type { Tracer } from '@opentelemetry/api';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import {
@@ -21,7 +21,7 @@ import type { ExportNumbers } from './export-numbers.ts';
 
 export interface ExporterOptions {
   readonly settings: Pick<Config['Telemetry'], 'Endpoint' | 'Headers'>;
-  /** Who sends the spans; OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES of the environment win. */
+  /** Sender of the spans; OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES of the environment win. */
   readonly resource: Readonly<Record<string, string>>;
   readonly version: string;
   readonly numbers: ExportNumbers;
@@ -39,7 +39,7 @@ const { queueSpans, batchSpans, delayMs, exportTimeoutMs } = defaults.telemetry;
 export function createExporter({ settings, resource, version, numbers }: ExporterOptions): Exporter {
   const { Endpoint, Headers } = settings;
   const otlp = new OTLPTraceExporter({
-    // What is left out is read from the environment (OTEL_EXPORTER_OTLP_…); its own default is this machine.
+    // Absent values are read from the environment (OTEL_EXPORTER_OTLP_…); its own default is this machine.
     ...(Endpoint !== '' && { url: tracesUrl(Endpoint) }),
     headers: Headers,
     timeoutMillis: exportTimeoutMs,

@@ -1,4 +1,4 @@
-/** Loaded with the first scrape: a process that nobody scrapes never pays for prom-client. */
+/** Loaded with the first scrape: a process without scrapes never pays for prom-client. */
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { Family, Metric, Sample } from './metric.ts';
 
@@ -49,7 +49,7 @@ class CountedHistogram extends Histogram<string> {
     this.#lines = samples.flatMap((sample) => linesOf(metric, sample));
   }
 
-  /** What the registry asks a metric for; prom-client's types do not name it. */
+  /** Method that the registry calls on a metric; prom-client's types omit it. */
   async getForPromString() {
     return { ...this.#metric, values: this.#lines };
   }

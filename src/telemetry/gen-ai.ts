@@ -5,7 +5,7 @@
 import type { Attributes } from '@opentelemetry/api';
 import type { ModelCall, OpenTurn } from './turn-follower.ts';
 
-/** Who answers: the provider's name and the model that is asked when nothing else is said. */
+/** Provider and default model. */
 export interface Described {
   readonly provider: string;
   readonly model: string;
@@ -14,7 +14,7 @@ export interface Described {
 /** Longest text of an attribute, in UTF-16 units. */
 const textChars = 4_096;
 
-/** Content is cut as a text, before it becomes JSON that nobody could read again. */
+/** Content is cut as a text, before it becomes JSON that could not be parsed again. */
 export const short = (text: string): string => (text.length > textChars ? `${text.slice(0, textChars)}…` : text);
 
 export const turnAttributes = ({ sessionKey }: Pick<OpenTurn, 'sessionKey'>): Attributes => ({
@@ -48,14 +48,14 @@ export function chatAttributes(
   };
 }
 
-/** What a turn was begun with: content. */
+/** Input of a turn: content. */
 export const inputContent = (text: string): Attributes => ({
   'gen_ai.input.messages': JSON.stringify([{ role: 'user', parts: [{ type: 'text', content: short(text) }] }]),
 });
 
 const partTypes = { thinking: 'reasoning', response: 'text' } as const;
 
-/** What the model said: content. */
+/** Output of the model: content. */
 export function chatContent({ segments }: ModelCall): Attributes {
   if (segments.length === 0) return {};
   const parts = segments.map(({ type, text }) => ({ type: partTypes[type], content: short(text) }));
@@ -71,7 +71,7 @@ export const toolAttributes = (tool: string, callId: string | undefined): Attrib
   ...(callId !== undefined && { 'gen_ai.tool.call.id': callId }),
 });
 
-/** What a tool was given: content. */
+/** Arguments of a tool: content. */
 export const argumentsContent = (text: string): Attributes => ({ 'gen_ai.tool.call.arguments': short(text) });
-/** What a tool gave: content. */
+/** Result of a tool: content. */
 export const resultContent = (text: string): Attributes => ({ 'gen_ai.tool.call.result': short(text) });

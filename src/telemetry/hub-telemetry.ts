@@ -11,7 +11,7 @@ import type { Facts, SupervisionSpans } from './supervision-spans.ts';
 export interface HubTelemetryOptions {
   /** Of the user: the Hub has no workspace. */
   readonly settings: Config['Telemetry'];
-  /** What of a context may be told, by machine: `projections` of the inspection. */
+  /** Visible fields of a context, by machine: `projections` of the inspection. */
   readonly projections: Readonly<Record<string, (context: never) => Facts>>;
   readonly logger: Logger;
   /** See `SpanExportOptions`. */

@@ -1,6 +1,6 @@
 /**
  * Numbers and spans of what happens: Prometheus metrics, and the export to OpenTelemetry. The agent server and the Hub start
- * it, and render its numbers when somebody scrapes. Never here: an HTTP route, a name made of what a user wrote, anything
+ * it, and render its numbers at a scrape. Never here: an HTTP route, a name made of a user's text, anything
  * that a turn or an actor would have to wait for. prom-client and the OpenTelemetry SDK are loaded when first needed.
  */
 export { type AgentMetricsSources, expose, renderMetrics, type ServerStats } from './agent-metrics.ts';

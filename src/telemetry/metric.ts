@@ -1,4 +1,4 @@
-/** What a metric is: declared once in `table.ts`, rendered at a scrape, listed in `docs/observability.md`. */
+/** A metric: declared once in `table.ts`, rendered at a scrape, listed in `docs/observability.md`. */
 export interface Metric<L extends string = string> {
   readonly name: string;
   readonly type: 'counter' | 'gauge' | 'histogram';

@@ -26,12 +26,12 @@ class Series<L extends string, V> {
   }
 }
 
-/** Counts where things happen. Costs an addition; it becomes text only when somebody asks. */
+/** Counts events as they happen. Costs an addition; it becomes text only at a scrape. */
 export class Counter<L extends string = never> {
   readonly #metric: Metric<L>;
   readonly #series: Series<L, { count: number }>;
 
-  /** @param known label values that are there from the beginning, at zero: what never happened is told as that */
+  /** @param known label values that exist from the beginning, at zero, so that a missing event is visible */
   constructor(metric: Metric<L>, known: readonly Labels<L>[] = []) {
     this.#metric = metric;
     this.#series = new Series(metric, () => ({ count: 0 }));
@@ -65,7 +65,7 @@ export class Histogram<L extends string = never> {
     for (const labels of known) this.#series.of(labels);
   }
 
-  /** What is no number, or less than nothing, is not counted: a clock that was set back made it. */
+  /** Not a number, or below zero, is not counted: it comes from a clock that was set back. */
   observe(labels: Labels<L>, value: number): void {
     if (!(value >= 0)) return;
     const { buckets } = this.#metric;

@@ -2,7 +2,7 @@ import { performance } from 'node:perf_hooks';
 import { type Family, plain } from './metric.ts';
 import { processMetrics } from './table.ts';
 
-/** How this process does. Read only when somebody asks: nothing measures in between. */
+/** State of this process. Read only at a scrape: nothing measures in between. */
 export function processFamilies(): Family[] {
   const { user, system } = process.cpuUsage();
   const { rss, heapUsed, heapTotal } = process.memoryUsage();

@@ -5,7 +5,7 @@ import { agentMetrics } from './table.ts';
 
 const ends = runStatuses.filter((status) => status !== 'running');
 
-/** How runs of automations ended since the process started: told from what an automation shows of its newest runs. */
+/** Ends of automation runs since the process started, derived from the newest runs that an automation shows. */
 export class RunNumbers {
   readonly #runs = new Counter(
     agentMetrics.automationRuns,
@@ -15,7 +15,7 @@ export class RunNumbers {
   /** By automation: when the last run ended that was counted. */
   readonly #counted = new Map<string, string>();
 
-  /** @param since what ended before is none of this process */
+  /** @param since earlier ends belong to another process */
   constructor(since = new Date().toISOString()) {
     this.#since = since;
   }

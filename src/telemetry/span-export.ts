@@ -7,10 +7,10 @@ import type { Exporter } from './exporter.ts';
 
 export interface SpanExportOptions {
   readonly settings: Config['Telemetry'];
-  /** Who sends, in words of OpenTelemetry's resource conventions. */
+  /** Sender, in words of OpenTelemetry's resource conventions. */
   readonly resource: Readonly<Record<string, string>>;
   readonly logger: Logger;
-  /** What makes the spans, and how all that is open is ended. */
+  /** Tracer, and the function that ends all open spans. */
   readonly makeSpans: (tracer: Tracer) => Promise<{ close(): void }>;
   /** Longest that the end waits for the last spans. Default: less than supervisors wait for the end of a process. */
   readonly flushMs?: number | undefined;

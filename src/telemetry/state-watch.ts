@@ -4,7 +4,7 @@ import { type AnyActorRef, type AnyMachineSnapshot, isMachineSnapshot, type Stat
 export interface WatchedActor {
   /** Id of its machine, by which `machines/` and its documents have it. */
   readonly machine: string;
-  /** What it is for; absent for the Hub itself. */
+  /** Its workspace; absent for the Hub itself. */
   readonly workspacePath: string | undefined;
   /** The actor that started it. */
   readonly parent: WatchedActor | undefined;
@@ -38,7 +38,7 @@ export interface StateWatchOptions {
   readonly now?: () => number;
 }
 
-/** Watches actors and the machines below them by their snapshots: nothing is copied, and nothing is kept but states. */
+/** Watches actors and the machines below them by their snapshots: nothing is copied, and only states are stored. */
 export class StateWatch {
   readonly #options: StateWatchOptions;
   readonly #known = new WeakSet<AnyActorRef>();

@@ -13,7 +13,7 @@ interface Progress {
   probeFailures: number;
 }
 
-/** What the Hub's supervision has done since it started. */
+/** Counters of the Hub's supervision since it started. */
 export class SupervisionNumbers implements StateListener {
   readonly #transitions = new Counter(hubMetrics.transitions);
   readonly #restarts = new Counter(hubMetrics.restarts, [{}]);
@@ -39,7 +39,7 @@ export class SupervisionNumbers implements StateListener {
   }
 
   onGone(): void {
-    // What it has done stays counted.
+    // Past events stay counted.
   }
 
   families(): Family[] {
@@ -50,7 +50,7 @@ export class SupervisionNumbers implements StateListener {
 
   #enter(actor: WatchedActor, state: string, at: number, context: AgentServerContext): void {
     const progress = this.#progressOf(actor);
-    // A start that somebody asked for has no pause before it.
+    // A requested start has no pause before it.
     if (state === 'starting' && context.delayMs !== null) this.#restarts.add({});
     if (state === 'running' && progress.startingSince !== undefined) {
       this.#startDuration.observe({ ownership: context.ownership }, (at - progress.startingSince) / 1_000);

@@ -18,11 +18,11 @@ export interface SupervisionSpansOptions {
   readonly tracer: Tracer;
   /** Also paths and what errors say. */
   readonly includeContent: boolean;
-  /** What of a machine's context may be told. */
+  /** Visible fields of a machine's context. */
   readonly factsOf: (machine: string, context: unknown) => Facts;
 }
 
-/** Nothing runs and nothing is wanted: there is nothing to tell of. */
+/** Neither running nor requested: there is no span. */
 const rest = 'stopped';
 
 /** A stay in one state. */

@@ -14,7 +14,7 @@ const people = [1, 5, 10, 30, 60, 120, 300, 600, 1_800, 3_600];
 export const agentMetrics = {
   info: gauge('oratorio_agent_info', 'Always 1; the version is in the label.', { version: 'of the agent server' }),
   activeTurns: gauge('oratorio_agent_active_turns', 'Turns that run or wait for an approval.'),
-  pendingApprovals: gauge('oratorio_agent_pending_approvals', 'Approvals that nobody has given or refused yet.'),
+  pendingApprovals: gauge('oratorio_agent_pending_approvals', 'Approvals that wait for a decision.'),
   turns: counter('oratorio_agent_turns_total', 'Turns that have ended.', {
     status: '`completed`, `failed`, `cancelled`, `crashed` (left behind by a process that is no more)',
   }),
@@ -46,11 +46,7 @@ export const agentMetrics = {
     decision: '`accept`, `acceptForSession`, `acceptAlways`, `decline`, `cancel`',
     decided_by: '`user`, `policy`, `timeout`',
   }),
-  approvalWait: histogram(
-    'oratorio_agent_approval_wait_seconds',
-    'How long a turn waited for somebody to decide.',
-    people,
-  ),
+  approvalWait: histogram('oratorio_agent_approval_wait_seconds', 'How long a turn waited for a decision.', people),
   traceEvents: counter('oratorio_agent_trace_events_total', 'Trace events that were stored.', {
     type: 'the trace types of `src/protocol/traces.ts`',
   }),
@@ -58,8 +54,8 @@ export const agentMetrics = {
     'oratorio_agent_trace_events_dropped_total',
     'Trace events that were lost because the disk did not take them. They are in no other metric either.',
   ),
-  tracedSessions: gauge('oratorio_agent_traced_sessions', 'Sessions whose traces are kept.'),
-  storedTraceEvents: gauge('oratorio_agent_stored_trace_events', 'Trace events that are kept.'),
+  tracedSessions: gauge('oratorio_agent_traced_sessions', 'Sessions with stored traces.'),
+  storedTraceEvents: gauge('oratorio_agent_stored_trace_events', 'Stored trace events.'),
   mcpServers: gauge('oratorio_agent_mcp_servers', 'Servers of the Model Context Protocol by state.', {
     state: '`disabled`, `starting`, `ready`, `failed`, `restarting`, `stopped`',
   }),
@@ -105,10 +101,7 @@ export const hubMetrics = {
   }),
   httpConnections: gauge('oratorio_hub_http_connections', 'Open connections.'),
   sseReaders: gauge('oratorio_hub_sse_readers', 'Open event streams.'),
-  inspectorActive: gauge(
-    'oratorio_hub_inspector_active',
-    'Whether somebody watches the inspection stream (1) or nobody (0).',
-  ),
+  inspectorActive: gauge('oratorio_hub_inspector_active', 'Whether the inspection stream has viewers (1) or not (0).'),
 } as const satisfies Record<string, Metric<string> | Metric<never>>;
 
 /** Of the review backend: `GET /api/v1/metrics`. What waits is counted in the database, all else in the process. */
@@ -119,7 +112,7 @@ export const reviewMetrics = {
     state: '`waiting`, `taken`',
   }),
   oldestJob: gauge('oratorio_review_oldest_job_seconds', 'How long the job that is due longest has waited.'),
-  deadJobs: gauge('oratorio_review_dead_jobs', 'Jobs that were given up and are kept.'),
+  deadJobs: gauge('oratorio_review_dead_jobs', 'Jobs that were given up and are still stored.'),
   jobsRunning: gauge('oratorio_review_jobs_running', 'Jobs under way in this process.'),
   jobsEnded: counter('oratorio_review_jobs_ended_total', 'Jobs that have ended in this process.', {
     kind: '`delivery`, `command`, `sync`, `write`, `cleanup`, `reconcile`',
@@ -138,7 +131,7 @@ export const reviewMetrics = {
   sseReaders: gauge('oratorio_review_sse_readers', 'Open event streams.'),
   inspectorActive: gauge(
     'oratorio_review_inspector_active',
-    'Whether somebody watches the inspection stream (1) or nobody (0).',
+    'Whether the inspection stream has viewers (1) or not (0).',
   ),
 } as const satisfies Record<string, Metric<string> | Metric<never>>;
 
@@ -162,7 +155,7 @@ export const processMetrics = {
   busy: counter('nodejs_eventloop_busy_seconds_total', 'Time in which the event loop was busy.'),
 } as const satisfies Record<string, Metric<string> | Metric<never>>;
 
-/** All of them, by who exposes them. */
+/** All metrics, by the process that exposes them. */
 export const metricTables = {
   agent: agentMetrics,
   hub: hubMetrics,

@@ -25,9 +25,9 @@ export interface TelemetryOptions {
 export interface Telemetry {
   /** For `renderMetrics`. */
   families(): readonly Family[];
-  /** What has become of an automation, each time that it changes. */
+  /** State of an automation, at each change. */
   noteAutomation(automation: Pick<Automation, 'id' | 'recentRuns'>, isRemoved: boolean): void;
-  /** Counts no more; sends what waits, for a short while. To be called when the last trace has been told. Never rejects. */
+  /** Stops counting and sends waiting spans, for a short while. Call it after the last trace event. Never rejects. */
   stop(): Promise<void>;
 }
 

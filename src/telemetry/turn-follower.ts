@@ -11,11 +11,11 @@ export interface OpenTurn {
 export interface ModelCall {
   readonly startedAt: number;
   readonly endedAt: number;
-  /** When the first piece of thinking or answer came; absent when there was none. */
+  /** Time of the first piece of thinking or answer; absent without one. */
   readonly firstAt: number | undefined;
   /** Absent when the provider had not counted before it ended. */
   readonly tokens: { readonly input: number; readonly output: number } | undefined;
-  /** As it was named in the request; absent when the trace does not tell. */
+  /** Name in the request; absent when the trace lacks it. */
   readonly model: string | undefined;
   readonly outcome: 'completed' | 'failed' | 'cancelled';
   /** Code of the error that it failed of. */
@@ -45,7 +45,7 @@ export interface TurnListener {
 }
 
 interface Followed extends OpenTurn {
-  /** What the model has said in the request that is under way. */
+  /** Output of the model in the current request. */
   segments: Segment[];
   /** When something was last heard that the model did not say: it cannot have been asked before. */
   quietSince: number;
@@ -56,7 +56,7 @@ interface Followed extends OpenTurn {
 /** Turns whose beginning was heard and whose end was not. More than this are not followed. */
 const maxTurns = defaults.telemetry.queueSpans;
 
-/** Follows turns by their traces and puts the requests to the model together, of which a trace tells piece by piece. */
+/** Follows turns by their traces and assembles the requests to the model, which a trace reports piece by piece. */
 export class TurnFollower {
   readonly #turns = new Map<string, Followed>();
   readonly #listeners: readonly TurnListener[];
@@ -123,7 +123,7 @@ export class TurnFollower {
   }
 }
 
-/** A request whose tokens were counted: it is told of when it has ended. */
+/** A request whose tokens were counted: it is reported once it has ended. */
 function countedCall(turn: Followed, { at, durationMs = 0, data }: TraceEvent): ModelCall {
   const isCompaction = data['purpose'] === 'compaction';
   const segments = isCompaction ? [] : turn.segments;
@@ -145,7 +145,7 @@ function countedCall(turn: Followed, { at, durationMs = 0, data }: TraceEvent): 
   };
 }
 
-/** A request that ended with its turn before anything was counted; undefined when there was none. */
+/** A request that ended with its turn before anything was counted; undefined without one. */
 function unansweredCall(turn: Followed, { at, data }: TraceEvent): ModelCall | undefined {
   const { segments, quietSince: startedAt, errorCode } = turn;
   const hasFailed = data['status'] === 'failed' && errorCode !== undefined && isModelError(errorCode);
@@ -173,5 +173,5 @@ const isModelError = (code: string): boolean => code.startsWith('upstream') || c
 
 export const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
 
-/** What a provider reported is not always a number of tokens. */
+/** A provider's number of tokens may be invalid. */
 export const tokensOf = (value: unknown): number => (Number.isSafeInteger(value) ? Math.max(0, Number(value)) : 0);

@@ -11,7 +11,7 @@ const deciders = ['user', 'policy', 'timeout'] as const;
 const directions = ['input', 'output'] as const;
 const second = 1_000;
 
-/** What turns have done since the process started: counted from their traces, some additions for each event. */
+/** Counters of turns since the process started: counted from their traces, some additions for each event. */
 export class TurnNumbers implements TurnListener {
   readonly #turns = new Counter(
     agentMetrics.turns,
@@ -60,7 +60,7 @@ export class TurnNumbers implements TurnListener {
   }
 
   onTurnEnd({ data, durationMs }: TraceEvent): void {
-    // Nobody knows how long it ran.
+    // Its duration is unknown.
     const hasCrashed = data['interruptedBy'] === 'crash';
     const status = hasCrashed ? 'crashed' : knownOr(turnStatuses, data['status']);
     this.#turns.add({ status });
@@ -96,7 +96,7 @@ export class TurnNumbers implements TurnListener {
   #countApproval({ durationMs, data }: TraceEvent): void {
     const decidedBy = knownOr(deciders, data['decidedBy']);
     this.#approvals.add({ decision: knownOr(approvalDecisions, data['decision']), decided_by: decidedBy });
-    // What a policy decides waits for nobody.
+    // A decision of a policy takes no time.
     if (decidedBy !== 'policy' && durationMs !== undefined) this.#approvalWait.observe({}, durationMs / second);
   }
 }

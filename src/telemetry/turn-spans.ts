@@ -187,7 +187,7 @@ export class TurnSpans implements TurnListener {
       ...toolAttributes(tool, callId),
       ...(this.#options.includeContent && given !== undefined && argumentsContent(given)),
     });
-    // What a client runs ends in another turn, if ever.
+    // A call that a client runs ends in another turn, if ever.
     if (data['source'] === 'client') span.setAttribute('oratorio.tool.source', 'client').end(new Date(at));
     else open.tools.set(callId, { span, tool, hasChild: false });
   }
@@ -231,7 +231,7 @@ export class TurnSpans implements TurnListener {
     return this.#options.tracer.startSpan(name, { startTime: new Date(at), attributes }, context);
   }
 
-  /** What has not ended by itself ends with its turn. @param lost why the turn itself did not */
+  /** Open spans end with their turn. @param lost why the turn itself has no end */
   #close(sessionKey: string, open: OpenSpans, at: Date, lost: string | undefined): void {
     this.#open.delete(sessionKey);
     for (const span of [...Array.from(open.tools.values(), (tool) => tool.span), ...open.approvals.values()]) {

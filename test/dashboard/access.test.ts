@@ -252,7 +252,7 @@ t.test(
     ]) {
       t.equal((await ask('/api/sessions', { method: 'DELETE', token: null, headers })).status, 403);
     }
-    t.match(log.join(''), 'asks nobody who they are');
+    t.match(log.join(''), 'without authentication');
   },
 );
 
