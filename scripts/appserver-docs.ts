@@ -63,7 +63,7 @@ JSON-RPC 2.0 over WebSocket, one message per text frame, at the address in \`end
 - An answer comes before the notifications that it causes. In a turn: \`turn/started\` first, an item's \`item/started\` before its
   deltas before its \`item/completed\`, the event that ends the turn last.
 - What was announced of a thread is on disk already: a server that is killed loses nothing that a client has heard of.
-- Approvals belong to the thread: whoever subscribes is asked too, any connection may answer, the first answer counts, silence
+- Approvals belong to the thread: every subscriber gets the request, any connection may answer, the first answer counts, silence
   declines. A client that answers with an error declines.
 
 ## A session
@@ -89,7 +89,7 @@ JSON-RPC 2.0 over WebSocket, one message per text frame, at the address in \`end
 
 /** `docs/app-server-protocol.md`. */
 export function appServerDocument(): string {
-  // What this file reads of it is what `protocolDocument` writes.
+  // This file reads only fields that `protocolDocument` writes.
   const document = protocolDocument() as unknown as Document;
   return [
     introduction,

@@ -10,7 +10,7 @@ import { root } from './toolchain.mjs';
 
 const lower = ['http', 'events', 'config', 'log', 'protocol', 'machines', 'lib'];
 
-/** What each room may import besides itself. */
+/** Rooms that each room may import besides itself. */
 export const allowed: Readonly<Record<string, readonly string[]>> = {
   machines: ['lib'],
   lib: [],
@@ -99,7 +99,7 @@ export const orders: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** Rooms of which only types may be imported, by who imports. */
+/** Rooms of which only types may be imported, by importing room. */
 const typesOnly: Readonly<Record<string, readonly string[]>> = { protocol: ['machines'] };
 
 interface Import {
@@ -153,7 +153,7 @@ function facesOf(room: string, importer: string): string[] {
   return importer === 'ui' ? [index, browser] : [index];
 }
 
-/** What is wrong with one import of `file`; undefined when nothing is. Paths are from the root of the checkout. */
+/** Problem of one import of `file`; undefined without one. Paths are from the root of the checkout. */
 export function problemOf(
   file: string,
   { specifier, isType }: Pick<Import, 'specifier' | 'isType'>,
@@ -173,7 +173,7 @@ export function problemOf(
   return undefined;
 }
 
-/** Checks an import within a room whose parts have an order. @returns the problem; undefined when there is none */
+/** Checks an import within a room whose parts have an order. @returns the problem; undefined without one */
 function orderProblemOf(room: string, file: string, target: string): string | undefined {
   const order = orders[room];
   if (!order) return undefined;

@@ -16,7 +16,7 @@ A running agent server keeps the configuration it was started with: \`oratorio r
 
 /** `docs/configuration.md`. */
 export async function configDocument(): Promise<string> {
-  // What valibot writes of our schema is as much of JSON Schema as `Shape` knows.
+  // valibot uses only the part of JSON Schema that `Shape` declares.
   const { properties = {}, required } = (await configJsonSchema()) as unknown as Shape;
   const plain = Object.entries(properties).filter(([, shape]) => shape.properties === undefined);
   const sections = Object.entries(properties).filter(([, shape]) => shape.properties !== undefined);

@@ -8,7 +8,7 @@ import {
   overlayFile,
 } from '../src/deploy/files/index.ts';
 
-/** Replaced by who sets a stack up. */
+/** The operator replaces these. */
 const example = {
   host: 'reviews.example.com',
   repository: 'owner/name',

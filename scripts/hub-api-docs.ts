@@ -132,7 +132,7 @@ export function hubApiDocument(): string {
     '',
     'Each event has an `id`, an `event` line with its kind and a `data` line with a JSON object of four keys: `kind`, `at`',
     '(ISO 8601), `workspacePath` (null when it concerns none) and `data`, which depends on the kind. Send the last id you saw',
-    'as `Last-Event-ID` (or `?lastEventId=`) and the stream goes on after it; `hub.gap` comes first when something was lost.',
+    'as `Last-Event-ID` (or `?lastEventId=`) and the stream resumes after it; `hub.gap` comes first when something was lost.',
     '',
     ...eventSections(components.schemas),
     '## Errors',

@@ -6,7 +6,7 @@ import { graphOf, type MachineGraph, matrixOf, mermaidOf, statesTableOf, tableOf
 import { defaults } from '../src/protocol/index.ts';
 import { root } from './toolchain.mjs';
 
-/** What is said of a file before anything else in it. */
+/** First comment of a file. */
 interface Header {
   /** First paragraph. */
   readonly summary: string;
@@ -29,7 +29,7 @@ const oneLine = (text: string): string => text.trim().replace(/\s+/g, ' ');
 const { supervise, apiProxy, agent } = defaults;
 const milliseconds = (value: number) => `${value.toLocaleString('en')} ms`;
 
-/** What each named delay is for, and how long it is unless configured otherwise. */
+/** Purpose of each named delay, and its default. */
 const delayMeanings: Readonly<Record<string, readonly [meaning: string, length: string]>> = {
   startDeadline: ['A start that has not become ready is given up.', milliseconds(supervise.startDeadlineMs)],
   proxyDeadline: ['A sidecar that has not become ready is killed.', milliseconds(apiProxy.readyDeadlineMs)],
@@ -44,7 +44,7 @@ const delayMeanings: Readonly<Record<string, readonly [meaning: string, length: 
   closeGrace: ['From the end of the input of a server to SIGTERM.', milliseconds(defaults.mcp.closeGraceMs)],
   cancelGrace: ['How long a cancelled turn may take to end by itself.', milliseconds(agent.cancelGraceMs)],
   approvalTimeout: [
-    'Nobody has answered: what is undecided is declined.',
+    'Without an answer the pending approvals are declined.',
     '300,000 ms (`Permissions.ApprovalTimeoutSeconds`, in the chat API `Api.ApprovalTimeoutSeconds`)',
   ],
   turnTimeout: [

@@ -12,7 +12,7 @@ import { brotliCompressSync } from 'node:zlib';
 
 const kibibyte = 1024;
 
-/** What the page may weigh, in bytes of brotli. */
+/** Limits of the page, in bytes of brotli. */
 export const budget = {
   /** Scripts that the page needs before its first view. */
   initialScripts: 45 * kibibyte,
@@ -22,9 +22,9 @@ export const budget = {
 
 /** Shipped beside the page, never fetched by it. */
 const notFetched = new Set(['licenses.txt']);
-/** Names that look like addresses and are none: namespaces of the DOM. */
+/** Names that look like addresses but are namespaces of the DOM. */
 const namespaces = /^http:\/\/www\.w3\.org\/(?:1999\/xhtml|1999\/xlink|2000\/svg|1998\/Math\/MathML|2000\/xmlns)/;
-/** Named in texts of libraries, and fetched by nobody: a message of superjson's. */
+/** Addresses in texts of libraries that are never fetched: a message of superjson's. */
 const mentions = /^https:\/\/github\.com\/blitz-js\/superjson\/issues\//;
 const textual = new Set(['.js', '.css', '.html', '.svg']);
 
@@ -65,7 +65,7 @@ function foreignIn(directory: string, path: string): string[] {
     .map((address) => `${path}: ${address}`);
 }
 
-/** What is wrong with a page of this weight, in sentences; empty when nothing is. */
+/** Problems of a page of this weight, in sentences; empty without one. */
 export function faultsOf({ initialScripts, everything, foreign }: PageWeight): string[] {
   const kib = (bytes: number) => `${(bytes / kibibyte).toFixed(1)} KiB`;
   return [

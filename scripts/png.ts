@@ -128,7 +128,7 @@ function cutInTwo(box: readonly Counted[]): [Counted[], Counted[]] {
 }
 
 function meanOf(box: readonly Counted[]): number {
-  // The colour seen most often is kept as it is: surfaces must not drift.
+  // The most frequent colour stays exact: surfaces must not drift.
   const [most, count] = box.reduce((best, each) => (each[1] > best[1] ? each : best));
   const all = box.reduce((sum, [, each]) => sum + each, 0);
   if (count * 2 > all) return most;

@@ -24,7 +24,7 @@ function settingsTable(): string {
   ].join('\n');
 }
 
-/** Which fields may be left out is told in a sentence: all of them. */
+/** A sentence lists the optional fields: all of them. */
 function threeColumns(row: string): string {
   const [, field = '', type = '', rest = '', meaning = ''] = row.split(/(?<!\\)\|/);
   const fallback = /default (`.*`)/.exec(rest)?.[1];

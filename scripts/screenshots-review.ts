@@ -1,4 +1,4 @@
-/** What the pictures of the review backend show: its real API and page over a database as after a morning's work. */
+/** Takes the pictures of the review backend: its real API and page over a database as after a morning's work. */
 import { fileURLToPath } from 'node:url';
 import type { FindingHunk } from '../src/protocol/index.ts';
 import type { Teardown } from '../test/e2e/harness.ts';

@@ -101,14 +101,14 @@ const jobs: readonly (readonly string[])[] = [
   ['--every', '15m', '--name', 'stock', '--disabled', conversations.thought.ask],
 ];
 
-/** Whoever is asked needs a moment; to publish is not answered at all. */
+/** Answers take a moment; a publication gets no answer at all. */
 async function answerApproval(_: string, params: unknown): Promise<unknown> {
   if (JSON.stringify(params).includes('npm publish')) return new Promise(() => undefined);
   await new Promise((resolve) => setTimeout(resolve, 400));
   return { decision: 'accept' };
 }
 
-/** Begins a turn that waits for somebody. */
+/** Begins a turn that waits for a decision. */
 async function askForever(client: AppServerClient, threadId: string): Promise<void> {
   const asked = new Promise<void>((resolve) => {
     client.onNotification(({ method, params }) => {

@@ -66,7 +66,7 @@ function testEnvironment(): NodeJS.ProcessEnv {
   return { ...Object.fromEntries(own), TAP_TIMEOUT: String(settings().timeout ?? 30) };
 }
 
-/** How a test file ended. */
+/** Result of a test file. */
 export interface TestResult {
   readonly file: string;
   readonly passed: number;

@@ -8,7 +8,7 @@ import { ImportGraph } from '../import-graph.ts';
 import { isBuilt } from '../stamp.mjs';
 import { root, toolEnvironment } from '../toolchain.mjs';
 
-/** What a build makes: the browser page, the programs, the charts of the machines. */
+/** Result of a build: the browser page, the programs, the charts of the machines. */
 export type Part = 'page' | 'programs' | 'charts';
 
 const entries: Readonly<Record<Part, readonly string[]>> = {

@@ -7,6 +7,6 @@ export interface Finding {
   /** Of the pattern, or of the check that found it. */
   readonly id: string;
   readonly reason: string;
-  /** What to write. */
+  /** Wording to use. */
   readonly instead: string;
 }

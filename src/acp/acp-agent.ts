@@ -41,7 +41,7 @@ const ListResult = v.looseObject({ data: v.array(SeenThread) });
 /** A thread that is opened again. */
 type OpenRequest = Pick<NewSessionRequest, 'cwd'> & { readonly sessionId: string; readonly mcpServers?: McpServer[] };
 
-/** What an editor asks, done by agent servers. One of them serves one editor; `client` is how it is spoken to. */
+/** Serves the requests of one editor with agent servers; `client` is the connection to the editor. */
 export class AcpAgent {
   readonly #options: AcpAgentOptions;
   readonly #servers: Servers;
@@ -93,7 +93,7 @@ export class AcpAgent {
     return { sessionId: session.id, modes: await session.modes() };
   }
 
-  /** @param hasHistory tells the editor first what was said in it */
+  /** @param hasHistory sends the editor the earlier messages first */
   async openSession(
     { sessionId, cwd, mcpServers = [] }: OpenRequest,
     hasHistory: boolean,
@@ -211,11 +211,11 @@ export class AcpAgent {
     const told = () => {
       this.#unread -= 1;
     };
-    // When it cannot be told the connection is over, which is noticed by itself.
+    // When the message cannot be sent the connection is over, which is noticed by itself.
     this.#client.notify('session/update', notification).then(told, told);
   }
 
-  /** What the agent server asks of the editor's user. */
+  /** Requests of the agent server to the editor's user. */
   async #answer(method: string, params: Readonly<Record<string, unknown>>): Promise<unknown> {
     const request = v.safeParse(ApprovalRequest, params);
     if (method !== 'item/approval/request' || !request.success) {
@@ -236,7 +236,7 @@ export class AcpAgent {
       const answer = await this.#client?.request('session/request_permission', asked, waiting);
       return answer ? decisionOf(answer) : 'cancel';
     } catch (error) {
-      // Decided elsewhere: the answer is dropped. The editor has gone, or cannot ask: nobody allows it.
+      // Decided elsewhere: the answer is dropped. When the editor has gone, or cannot ask, the call is not allowed.
       if (!(error instanceof RequestError)) return 'cancel';
       return 'decline';
     } finally {
@@ -244,7 +244,7 @@ export class AcpAgent {
     }
   }
 
-  /** The session of a thread; of a sub-agent's thread, that of whoever it works for. */
+  /** The session of a thread; for a sub-agent's thread, that of its parent. */
   async #sessionOf(threadId: string): Promise<Session | undefined> {
     const session = this.#sessions.get(threadId);
     if (session) return session;

@@ -9,7 +9,7 @@ import {
 import type { Logger } from '../log/index.ts';
 import { rpcErrors } from '../protocol/index.ts';
 
-/** What a request of the editor is answered with when `error` was thrown. What should not have happened is logged. */
+/** Answer to a request of the editor that threw `error`. Unexpected errors are logged. */
 export function refusalOf(error: unknown, log: Logger, sessionId?: string): RequestError {
   if (error instanceof RequestError) return error;
   if (error instanceof JsonRpcError) return ofServer(error, sessionId);

@@ -8,7 +8,7 @@ import { visible } from '../lib/index.ts';
 import type { ApprovalDecision, ApprovalRequest } from '../protocol/index.ts';
 import type { ShownCall } from './tool-calls.ts';
 
-/** What a user can say to a request for approval; the ids are decisions of the agent server. */
+/** Choices of a user for an approval; the ids are decisions of the agent server. */
 export const permissionOptions: PermissionOption[] = [
   { optionId: 'accept', name: 'Allow once', kind: 'allow_once' },
   { optionId: 'acceptForSession', name: 'Allow for this session', kind: 'allow_always' },

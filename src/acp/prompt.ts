@@ -3,7 +3,7 @@ import { type ContentBlock, RequestError } from '@agentclientprotocol/sdk';
 import { defaults, type InputPart } from '../protocol/index.ts';
 
 /**
- * What an editor's prompt is for the agent server: text and pictures as they are, files as references, other resources as
+ * Converts an editor's prompt for the agent server: text and pictures as they are, files as references, other resources as
  * text that says where it is from.
  *
  * @throws RequestError -32602 for what cannot be taken, or is too much

@@ -4,7 +4,7 @@ import type { ApprovalPolicy } from '../protocol/index.ts';
 /** The agent server of a workspace. */
 export interface Link {
   readonly client: AppServerClient;
-  /** What applies to threads that say nothing else. */
+  /** Defaults of threads without settings of their own. */
   readonly approvalPolicy: ApprovalPolicy;
 }
 
@@ -48,7 +48,7 @@ export class Servers {
     if (known) return known;
     const link = this.#connect(workspacePath);
     this.#links.set(workspacePath, link);
-    // Whoever asked is told why; the next one who asks tries again.
+    // The caller gets the reason; the next caller tries again.
     link.catch(() => this.#links.delete(workspacePath));
     return link;
   }

@@ -16,9 +16,9 @@ export interface SessionOptions {
   /** The server, connected anew when it has to be. */
   readonly link: () => Promise<Link>;
   readonly emit: (update: SessionUpdate) => void;
-  /** Told to the user beside the conversation. */
+  /** Notice to the user beside the conversation. */
   readonly notice: (message: string) => void;
-  /** Somebody has decided this approval. */
+  /** This approval has been decided. */
   readonly onResolved: (requestId: string) => void;
 }
 
@@ -42,12 +42,12 @@ export class Session {
   readonly #updates: Updates;
   readonly #isNotTold = new Set<string>();
   #config: Readonly<Record<string, unknown>>;
-  /** The connection that tells of the thread. */
+  /** The connection that reports the thread. */
   #joined: Link | undefined;
-  /** What arrives while an answer is awaited that it must come after. */
+  /** Notifications that arrive before an awaited answer that must come first. */
   #held: SessionEvent[] | undefined;
   #prompt: Prompt | undefined;
-  /** The turn that runs, whoever began it. */
+  /** The running turn, whatever began it. */
   #running: string | undefined;
 
   constructor(options: SessionOptions) {
@@ -60,7 +60,7 @@ export class Session {
     this.#updates = new Updates({ workspacePath, emit });
   }
 
-  /** From now on the thread is heard of. `hasHistory`: everything that was said in it is told first. */
+  /** Starts receiving notifications of the thread. `hasHistory`: all earlier messages are sent first. */
   async open(hasHistory: boolean): Promise<void> {
     await this.#ordered(async () => {
       const link = await this.#options.link();
@@ -75,7 +75,7 @@ export class Session {
         // It ended while there was no connection.
         if (turn.id === this.#prompt?.turnId) this.#ended(turn);
       }
-      // A turn under way is told again as it stands, in order with what follows.
+      // A running turn is sent again in its present state, in order with later notifications.
       await link.client.request('thread/subscribe', { threadId: this.id, replayRecent: true });
     });
   }
@@ -97,7 +97,7 @@ export class Session {
   async prompt(input: readonly InputPart[], signal: AbortSignal): Promise<PromptResponse> {
     if (this.#prompt) throw RequestError.invalidRequest(undefined, 'a prompt of this session is being answered');
     const prompt: Prompt = { ended: Promise.withResolvers(), turnId: undefined, isCancelled: false };
-    // Nobody may be waiting yet when the connection breaks.
+    // Nothing may be waiting yet when the connection breaks.
     prompt.ended.promise.catch(() => undefined);
     this.#prompt = prompt;
     const onAbort = () => void this.cancel();
@@ -128,7 +128,7 @@ export class Session {
     else this.#take(event);
   }
 
-  /** The connection has broken. A prompt is followed on a new one: the turn goes on in the server, or has ended with it. */
+  /** The connection broke. A prompt is followed on a new one: its turn continues in the server, or ended with it. */
   lost(link: Link, reason: Error): void {
     if (this.#joined !== link) return;
     this.#joined = undefined;
@@ -190,7 +190,7 @@ export class Session {
     return older.flat();
   }
 
-  /** Whatever arrives while `work` is under way is looked at afterwards. */
+  /** Notifications that arrive while `work` runs are handled afterwards. */
   async #ordered(work: () => Promise<void>): Promise<void> {
     const isOutermost = this.#held === undefined;
     this.#held ??= [];
@@ -225,7 +225,7 @@ export class Session {
         this.#options.notice(event.message);
         return;
       default:
-        // A turn that was under way before is told as a whole, by its start or its end.
+        // A turn that began earlier is sent as a whole, by its start or its end.
         if (!this.#isNotTold.has(event.turnId)) this.#takeItem(event);
     }
   }
@@ -263,7 +263,7 @@ export class Session {
     if (turn.id === this.#prompt?.turnId) this.#prompt.ended.resolve(turn);
   }
 
-  /** How full the model's context is. It is a remark: when it cannot be had, the answer is no worse for it. */
+  /** Use of the model's context. It is optional: without it the answer is still complete. */
   async #tellUsage(link: Link): Promise<void> {
     try {
       const { thread } = await this.#ask(

@@ -1,11 +1,11 @@
 import { RequestError, type StopReason } from '@agentclientprotocol/sdk';
 import type { SeenTurn } from './thread-events.ts';
 
-/** A turn that ended so was not cancelled by anybody. */
+/** A turn with this end was not cancelled. */
 const serverEnds: ReadonlySet<string> = new Set(['shutdown', 'crash']);
 
 /**
- * What a prompt is answered with when its turn has ended.
+ * Answers a prompt whose turn has ended.
  *
  * @throws RequestError when the turn has failed, or has ended with its server
  */

@@ -32,7 +32,7 @@ export type SeenThread = v.InferOutput<typeof SeenThread>;
 const About = v.looseObject({ threadId: v.string() });
 const AboutTurn = v.looseObject({ threadId: v.string(), turn: SeenTurn });
 
-/** What happens in a thread, of what a session tells its editor. */
+/** Events of a thread that a session sends its editor. */
 export type SessionEvent =
   | { readonly kind: 'turnStarted' | 'turnEnded'; readonly turn: SeenTurn }
   | { readonly kind: 'itemStarted' | 'itemCompleted'; readonly turnId: string; readonly item: Item }
@@ -60,7 +60,7 @@ export function threadOf(params: unknown): string | undefined {
   return v.is(About, params) ? params.threadId : undefined;
 }
 
-/** What a notification means; undefined: nothing that an editor is told, or nothing that this version understands. */
+/** Meaning of a notification; undefined: it is not for the editor, or unknown to this version. */
 export function eventOf(method: string, params: unknown): SessionEvent | undefined {
   if (method === 'turn/started' || ends.has(method)) {
     const about = v.safeParse(AboutTurn, params);

@@ -16,8 +16,8 @@ interface Call {
 const text = (words: string): ContentBlock => ({ type: 'text', text: words });
 
 /**
- * What a session's editor is told of the items of its thread. Every item is told by what of it was not told yet, so that it
- * does not matter whether an item comes piece by piece, whole, or both.
+ * Sends a session's editor the items of its thread. Of every item only the unsent part is sent, so that an item may come
+ * piece by piece, whole, or both.
  */
 export class Updates {
   readonly #options: UpdatesOptions;
@@ -37,7 +37,7 @@ export class Updates {
     this.#options = options;
   }
 
-  /** Everything of these items that was not told yet. What the editor's user began `ownTurnId` with is on the screen already. */
+  /** Everything of these items that was not sent yet. The input that began `ownTurnId` is on the screen already. */
   sync({ id, items }: Pick<Turn, 'id' | 'items'>, ownTurnId?: string): void {
     for (const item of items) {
       const key = this.#key(id, item.id);
@@ -63,7 +63,7 @@ export class Updates {
     this.#say('agent_thought_chunk', turnId, itemId, delta);
   }
 
-  /** The model has begun to write a call: what of it can be told before its arguments are there. */
+  /** The model has begun to write a call: the part of it that is known before its arguments. */
   announce(turnId: string, callId: string, tool: string): void {
     if (tool === '' || this.#announced.has(callId) || this.#calls.has(callId)) return;
     this.#announced.set(callId, turnId);
@@ -116,7 +116,7 @@ export class Updates {
       case 'toolResult':
         this.#toolResult(item);
         return;
-      // A command's end is its result; notices are told as they happen; an error ends the prompt.
+      // A command's end is its result; notices are sent as they happen; an error ends the prompt.
     }
   }
 
@@ -132,12 +132,12 @@ export class Updates {
     this.#growing.clear();
   }
 
-  /** How a call is shown; undefined when it was not told of. */
+  /** Presentation of a call; undefined when it was not sent. */
   shownCall(callId: string): ShownCall | undefined {
     return this.#calls.get(callId)?.shown;
   }
 
-  /** Nothing is told any more. */
+  /** Sends nothing any more. */
   close(): void {
     clearTimeout(this.#timer);
     this.#growing.clear();
@@ -155,7 +155,7 @@ export class Updates {
     const shown = this.#calls.get(callId)?.shown;
     const isDone = outcome === 'completed';
     const result: ToolCallContent = { type: 'content', content: text(words.slice(0, defaults.acp.contentChars)) };
-    // What was changed says more than that it was changed.
+    // The changes themselves are more useful than the fact of a change.
     const content = isDone && shown && shown.content.length > 0 ? shown.content : [result];
     const status = isDone ? 'completed' : 'failed';
     const rawOutput = { outcome, text: words.slice(0, defaults.acp.contentChars) };

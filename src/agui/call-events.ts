@@ -3,7 +3,7 @@ import type { AguiEvent } from './events.ts';
 
 type Writing = RpcNotificationParams<'item/toolCall/argumentsDelta'>;
 
-/** A call that the model is still writing, and what the client was told of it. */
+/** A call that the model is still writing, and the part of it that the client received. */
 interface Open {
   readonly tool: string;
   written: string;
@@ -11,13 +11,13 @@ interface Open {
 
 /**
  * The tool calls of one run as events: piece by piece while the model writes them, and a step while a tool of the server
- * runs. A call is told in pieces only when its beginning was heard.
+ * runs. A call is sent in pieces only when its beginning was received.
  */
 export class CallEvents {
   readonly #emit: (event: AguiEvent) => void;
   readonly #told = new Set<string>();
   readonly #open = new Map<string, Open>();
-  /** Told whole, when they are: their beginning was missed, or had no name. */
+  /** Sent whole, once complete: their beginning was missed, or had no name. */
   readonly #untold = new Set<string>();
   readonly #steps = new Map<string, string>();
   #hearsBeginnings = true;
@@ -27,7 +27,7 @@ export class CallEvents {
     this.#emit = emit;
   }
 
-  /** The client was told of something that did not come to be so: a call that was never finished, or turned out another. */
+  /** The client received a beginning without an end: the call was never finished, or became another one. */
   get isAstray(): boolean {
     return this.#isAstray;
   }

@@ -11,7 +11,7 @@ export interface ClientResult {
   readonly isError: boolean;
 }
 
-/** What of a client's messages is new, and what came before it. */
+/** New messages of a client, and those before them. */
 export interface Said {
   readonly input: readonly InputPart[];
   readonly results: readonly ClientResult[];
@@ -57,7 +57,7 @@ export function systemTexts(messages: readonly Message[]): string[] {
   );
 }
 
-/** What a turn began with: the user messages before anything else in it. */
+/** Input of a turn: the user messages before anything else in it. */
 function startOf(turn: Turn | undefined): InputPart[] {
   const items = turn?.items.filter(({ type }) => type !== 'toolResult') ?? [];
   const end = items.findIndex(({ type }) => type !== 'userMessage');
@@ -67,7 +67,7 @@ function startOf(turn: Turn | undefined): InputPart[] {
 
 const isSame = (one: InputPart, other: InputPart | undefined): boolean => JSON.stringify(one) === JSON.stringify(other);
 
-/** Calls that were left to the client: of the last turn; without one, those of the conversation that nobody has answered. */
+/** Calls that were left to the client: of the last turn; without one, unanswered ones of the conversation. */
 function openCalls(messages: readonly Message[], last: Turn | undefined): ReadonlySet<string> {
   if (!last) {
     const calls = messages.findLast((message) => message.role === 'assistant')?.toolCalls ?? [];
@@ -126,7 +126,7 @@ function wordsOf(content: Content): string {
   return content.map((part) => (part.type === 'text' ? part.text : `[${part.type}]`)).join('\n');
 }
 
-/** What a model is told of messages that this server has not seen before. Pictures of the past are only mentioned. */
+/** Text for a model about messages that this server has not seen before. Earlier pictures are only mentioned. */
 function historyOf(messages: readonly Message[]): ModelMessage[] {
   const history: ModelMessage[] = [];
   const waiting = new Map<string, string>();

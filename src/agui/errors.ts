@@ -13,7 +13,7 @@ const statuses: Partial<Record<AgentErrorName, number>> = {
   storageFailed: 507,
 };
 
-/** A refusal of the runtime as an answer; what is none stays what it is. */
+/** A refusal of the runtime as an answer; any other error stays unchanged. */
 export function refused(error: unknown): unknown {
   if (!(error instanceof AgentError)) return error;
   const { reason, message, detail, data } = error;

@@ -1,5 +1,5 @@
 /**
- * What an AG-UI client sends (`RunAgentInput` of protocol 1.0), as far as it is looked at. Unknown fields are tolerated, and
+ * Input of an AG-UI client (`RunAgentInput` of protocol 1.0), as far as it is read. Unknown fields are tolerated, and
  * so is null where a field may be absent: clients older than 1.0 send it.
  */
 import * as v from 'valibot';

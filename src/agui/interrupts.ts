@@ -28,10 +28,9 @@ const Answer = v.union([
 export const ApprovalAnswer = v.union(Answer.options, `{"decision": …} with one of ${approvalDecisions.join(', ')}`);
 
 /**
- * What a client has made of an interrupt. One that was given up ends the turn, unless there is something new for it to
- * think of.
+ * Reads a client's answer to an interrupt. A cancelled interrupt ends the turn, unless the client also sends new input.
  *
- * @throws HttpError 400 when the answer is none
+ * @throws HttpError 400 for an invalid answer
  */
 export function decisionOf({ interruptId, status, payload }: Resume, hasMore: boolean): ApprovalDecision {
   if (status === 'cancelled') return hasMore ? 'decline' : 'cancel';

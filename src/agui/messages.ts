@@ -75,14 +75,14 @@ export function messagesOf(items: readonly Item[]): AguiMessage[] {
   return messages;
 }
 
-/** Whether the client has been told something of a turn. */
+/** Whether the client has received a part of a turn. */
 export function hasSeen(messages: readonly Message[], { id: turnId, items }: Pick<Turn, 'id' | 'items'>): boolean {
   const ids = new Set(items.map(({ id }) => id));
   return messages.some(({ id }) => ids.has(id) || id.startsWith(callPrefix(turnId)));
 }
 
 /**
- * What the client has sent, with everything of these items of the turn as it stands now: in its place, or at the end. A call
+ * Returns the client's messages with all of these items of the turn as it stands now: in its place, or at the end. A call
  * that is not among them was only begun.
  */
 export function restated(sent: readonly Message[], turnId: string, items: readonly Item[]): AguiMessage[] {

@@ -22,7 +22,7 @@ export interface AguiOptions {
   readonly apiKey: string;
   /** With an empty `apiKey`: admits this user and holders of the generated key. Absent: every caller is served. */
   readonly ownerAccess?: OwnerAccess | undefined;
-  /** How long a turn goes on that nobody follows any more. Milliseconds. */
+  /** How long a turn without a reader continues. Milliseconds. */
   readonly graceMs?: number | undefined;
 }
 
@@ -43,7 +43,7 @@ export function aguiRoutes({ runtime, path, apiKey, ownerAccess, graceMs }: Agui
       async handler(context: RequestContext) {
         const { signal } = context;
         const stream = service.run(await context.json(RunInput));
-        // Gone before the answer: nobody will ever read.
+        // The client left before the answer.
         if (signal.aborted) stream.leave();
         return sse(stream, undefined);
       },

@@ -13,15 +13,15 @@ export interface RunEventsOptions {
   readonly emit: (event: AguiEvent) => void;
 }
 
-/** What is open between its start and its end; the number of characters that were told of it. */
+/** An open item between its start and its end, and the number of its characters that were sent. */
 interface Open {
   readonly kind: 'text' | 'reasoning';
   told: number;
 }
 
 /**
- * The events of one run, made of what happens in its turn. Every item is told by what of it was not told yet, so that it
- * does not matter whether an item comes piece by piece, whole, or both.
+ * The events of one run, derived from its turn. Of every item only the unsent part is sent, so that an item may come
+ * piece by piece, whole, or both.
  */
 export class RunEvents {
   readonly #options: RunEventsOptions;
@@ -99,11 +99,11 @@ export class RunEvents {
       case 'system/event':
         this.#custom('oratorio.systemEvent', { kind: event.params.kind, message: event.params.message });
         return;
-      // Others are of the thread, not of the run; the end of the turn is told by `end`.
+      // Others belong to the thread, not to the run; `end` sends the end of the turn.
     }
   }
 
-  /** The turn has ended. What was missed of it is told first. */
+  /** The turn has ended. Its missed part is sent first. */
   end(turn: Turn): void {
     for (const item of turn.items) if (!this.#done.has(item.id)) this.#completed(item);
     this.#close();
@@ -125,7 +125,7 @@ export class RunEvents {
     );
   }
 
-  /** The turn waits for somebody's word: the run ends, and another one continues it. */
+  /** The turn waits for a decision: the run ends, and another one continues it. */
   interrupt(approvals: readonly ApprovalRequest[]): void {
     this.#close();
     this.#finish({ type: 'interrupt', interrupts: approvals.map((request) => this.#interruptOf(request)) });
@@ -169,7 +169,7 @@ export class RunEvents {
     }
   }
 
-  /** Somebody else has said something in this thread. */
+  /** Another client has added a message to this thread. */
   #userMessage(item: ItemOf<'userMessage'>): void {
     const text = item.input.map((part) => (part.type === 'text' ? part.text : `[${part.type}]`)).join('\n');
     this.#rest(this.#openText(item.id, 'user'), item.id, text);
@@ -252,7 +252,7 @@ export class RunEvents {
       id: requestId,
       reason: 'approval',
       message: `May the agent ${operation} ${target}?${reason === undefined ? '' : ` ${reason}`}`,
-      // A call of a sub-agent is none that the client knows.
+      // The client does not know calls of a sub-agent.
       ...(this.#calls.has(callId) && { toolCallId: callId }),
       responseSchema: approvalAnswer,
       expiresAt,
@@ -274,7 +274,7 @@ export class RunEvents {
   }
 }
 
-/** Calls of the client's own tools that nobody has answered. */
+/** Unanswered calls of the client's own tools. */
 function leftToClient(items: readonly Item[]): string[] {
   const answered = new Set(items.flatMap((item) => (item.type === 'toolResult' ? [item.callId] : [])));
   return items.flatMap((item) =>

@@ -10,22 +10,22 @@ export interface RunOptions {
   readonly turnId: string;
   readonly input: RunInput;
   readonly answeredCalls: ReadonlySet<string>;
-  /** What waits for somebody's word now, in the turn and in its sub-agents. */
+  /** Pending decisions in the turn and in its sub-agents. */
   readonly waiting: () => readonly ApprovalRequest[];
-  /** The reader has left; the turn goes on. */
+  /** The reader has left; the turn continues. */
   readonly onGone: () => void;
   /** Nothing of the turn is followed any more. */
   readonly onEnd: () => void;
 }
 
-/** One run: follows a turn to its end, or until it waits for somebody's word. */
+/** One run: follows a turn to its end, or until it waits for a decision. */
 export class Run {
   readonly stream: RunStream;
   readonly #options: RunOptions;
   readonly #events: RunEvents;
   readonly #hear: Listener = (event) => this.#take(event);
   #stage: 'new' | 'joining' | 'following' | 'ended' = 'new';
-  /** Approvals that were told here. */
+  /** Approvals that this run has sent. */
   readonly #asked = new Set<string>();
   #isAsking = false;
 
@@ -57,7 +57,7 @@ export class Run {
     this.#ask();
   }
 
-  /** Tells of a turn that is over. */
+  /** Sends a turn that is over. */
   recall(turn: Turn): void {
     this.#events.restate(turn);
     this.#finish(() => this.#events.end(turn));
@@ -88,7 +88,7 @@ export class Run {
 
   /**
    * All that is asked for in one turn of the event loop becomes one interrupt; answers on their way count. The runtime may
-   * know of more already: what was not told here yet has its events still to come.
+   * know of more already: events of its unsent part are still to come.
    */
   #ask(): void {
     if (this.#isAsking) return;

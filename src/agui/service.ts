@@ -12,12 +12,12 @@ import type { RunStream } from './run-stream.ts';
 
 export interface AguiServiceOptions {
   readonly runtime: Runtime;
-  /** How long a turn goes on that nobody follows any more. Milliseconds. */
+  /** How long a turn without a reader continues. Milliseconds. */
   readonly graceMs?: number | undefined;
 }
 
 const channelName = 'agui';
-/** The first run brought a past that is not ours: the client goes on telling it, with every run. */
+/** The first run brought a foreign history: the client sends it again with every run. */
 const withPast = 'agui:past';
 const threadPrefix = 'agui_';
 
@@ -63,7 +63,7 @@ export class AguiService {
     }
   }
 
-  /** What waits for a decision in threads of this protocol and in their sub-agents. */
+  /** Pending decisions in threads of this protocol and in their sub-agents. */
   approvals(): ApprovalRequest[] {
     return this.#runtime.approvals().filter(({ threadId }) => this.#rootOf(threadId).startsWith(threadPrefix));
   }
@@ -131,7 +131,7 @@ export class AguiService {
     const channelContext = hasPast ? withPast : channelName;
     const { announce } = this.#runtime.start({ threadId, identity: { channelName, userId: 'local', channelContext } });
     announce();
-    // It is empty and nobody knows of it: should it stay, nothing is lost but a line in a list.
+    // It is empty and unknown to all clients: should it stay, only a line in a list is too many.
     return () =>
       void this.#runtime.delete(threadId).then(
         (tell) => tell(),
@@ -146,7 +146,7 @@ export class AguiService {
     const answers = new Map<string, ApprovalDecision>();
     for (const resume of input.resume) {
       const decision = decisionOf(resume, isNew);
-      // One that was decided elsewhere meanwhile: the first answer counts, and the client hears how it went on.
+      // Another client decided meanwhile: the first answer counts, and this client receives the outcome.
       if (waiting.has(resume.interruptId)) answers.set(resume.interruptId, decision);
     }
     if (isNew) this.#runtime.steer(threadId, turn.id, { input: more });
@@ -190,7 +190,7 @@ export class AguiService {
     this.#graces.set(threadId, timer.unref());
   }
 
-  /** Whether nobody reads of the thread, now that `run` is not read any more. */
+  /** Whether the thread has no reader besides `run`. */
   #isUnread(run: Run, threadId: string): boolean {
     const runs = this.#read.get(threadId);
     runs?.delete(run);

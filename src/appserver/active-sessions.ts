@@ -3,8 +3,8 @@ import type { ThreadEvent } from '../agent/index.ts';
 import type { Observable } from './observatory.ts';
 
 /**
- * The sessions whose turn runs now. Threads that are kept are told of by the feed, from the moment in which the turn is begun;
- * those in memory, which the feed does not mention, by their turn's actor.
+ * The sessions whose turn runs now. The feed reports stored threads, from the moment in which the turn is begun;
+ * the turn's actor reports those in memory, which the feed omits.
  */
 export class ActiveSessions {
   readonly #told = new Set<string>();

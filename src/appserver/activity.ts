@@ -1,4 +1,4 @@
-/** How long nobody has used this server: what an idle stop goes by. Probes are no use. */
+/** Time since the last use of this server, for the idle stop. Probes do not count. */
 export class Activity {
   readonly #isBusy: () => boolean;
   #lastAt = performance.now();

@@ -17,7 +17,7 @@ export interface AppServerOptions {
   readonly workspacePath: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly logger: Logger;
-  /** What the Hub says, when a Hub started this process. Its ports and tokens come before everything configured. */
+  /** Settings from the Hub that started this process. Its ports and tokens override the configuration. */
   readonly launch?: LaunchDocument | undefined;
   /** Comes before the configured address. */
   readonly listen?: ListenAddress | undefined;
@@ -40,18 +40,18 @@ export interface AppServer {
   readonly moved: readonly MovedService[];
   /** Key for other users of this machine, when a face without a configured key is served. A secret: as the token below. */
   readonly generatedKey: GeneratedKey | undefined;
-  /** Opens the dashboard; absent where there is none. A secret: for the terminal of who started it. */
+  /** Opens the dashboard; absent without one. A secret: for the terminal of the user who started it. */
   readonly dashboardToken: string | undefined;
   /** Speaks JSON-RPC on these two instead of a socket; resolves when the input ends. */
   serveStdio(input: Readable, output: Writable): Promise<void>;
-  /** What answers, and with which tools: for people. */
+  /** Model and tools, for people. */
   describe(): Promise<{ readonly provider: string; readonly model: string } & FaceTools>;
   /** Ends turns (their clients hear of it), withdraws the address, closes every connection, lets the workspace go. */
   close(): Promise<void>;
 }
 
 /**
- * Starts serving one workspace. Its OS lock comes first: whoever does not get it has changed nothing.
+ * Starts serving one workspace. Its OS lock comes first: a process without the lock changes nothing.
  *
  * @throws StartupError for everything that the user or the Hub can do something about
  */

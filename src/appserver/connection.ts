@@ -23,7 +23,7 @@ export interface ConnectionOptions {
   readonly feed: Feed;
   /** Takes the client's word on approvals. */
   readonly respond: Runtime['respond'];
-  /** Called with every request of an introduced client: somebody uses this server. */
+  /** Called with every request of an introduced client: the server is in use. */
   readonly onWork?: () => void;
   /** Logs a bug and returns its id. */
   readonly onBug: (error: unknown) => string;
@@ -77,7 +77,7 @@ export class Connection {
     // Other notifications are unknown and may be ignored.
   }
 
-  /** The client has gone. What it started goes on. */
+  /** The client has gone. Work that it started continues. */
   close(): void {
     this.#stage = 'closed';
     this.#leave();
@@ -102,7 +102,7 @@ export class Connection {
     return this.#perform(id, method, checked.output);
   }
 
-  /** Answers at once where that is possible: order is kept, and nothing waits for a promise. */
+  /** Answers at once where that is possible: order is preserved, and nothing waits for a promise. */
   #perform(id: RpcId, method: RpcMethod, params: unknown): void | Promise<void> {
     try {
       // The table pairs each method with its parameters, which were validated just now.

@@ -6,7 +6,7 @@ import type { Logger } from '../log/index.ts';
 import type { LaunchDocument } from '../protocol/index.ts';
 import { type DashboardTokens, rotateDashboardToken, watchedDashboardTokens } from '../supervise/index.ts';
 
-/** The user's home of Oratorio: a managed server is told by its Hub, whose state is right in it. */
+/** The user's home of Oratorio: a managed server gets it from its Hub, whose state is directly below it. */
 export function homeOf(launch: LaunchDocument | undefined, env: Readonly<Record<string, string | undefined>>): string {
   return launch ? dirname(launch.hubStatePath) : homeDirectory(env);
 }

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { type RpcErrorName, RpcId, RpcNotification, RpcRequest, RpcResponse, rpcErrors } from '../protocol/index.ts';
 
-/** One frame of a client, told apart. */
+/** One frame of a client, classified. */
 export type Frame =
   | { readonly kind: 'request'; readonly message: RpcRequest }
   | { readonly kind: 'notification'; readonly message: RpcNotification }
@@ -20,7 +20,7 @@ const refused = (error: 'parseError' | 'invalidRequest', reason: string, id: Rpc
   reason,
 });
 
-/** What a frame is, by JSON-RPC 2.0, sections 4 to 6. Never throws. */
+/** Classifies a frame by JSON-RPC 2.0, sections 4 to 6. Never throws. */
 export function readFrame(text: string): Frame {
   let frame: unknown;
   try {

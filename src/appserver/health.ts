@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ThreadService } from '../agent/index.ts';
 import { Connection, type ConnectionOptions } from './connection.ts';
 
-/** What `GET /healthz` tells. */
+/** Answer of `GET /healthz`. */
 export interface Health {
   readonly status: 'ok' | 'lockLost';
   readonly incarnation: string;
@@ -16,7 +16,7 @@ export interface Health {
 export interface HealthOptions {
   readonly incarnation: string;
   readonly threads: ThreadService;
-  /** What clients' connections are made of; being asked like this is no work. */
+  /** Facts about the connections of clients; this request does not count as use. */
   readonly connection: Omit<ConnectionOptions, 'wire'>;
   readonly idleMs: () => number;
   readonly connections: () => number;
@@ -24,8 +24,8 @@ export interface HealthOptions {
 }
 
 /**
- * Looks at the server as a client would: a connection of its own introduces itself and asks for a thread that does not
- * exist. When that gets no answer, neither does the prober, whose deadline then says what is to be said.
+ * Checks the server as a client: a connection of its own introduces itself and requests a thread that does not
+ * exist. Without an answer the prober gets none either, and its deadline reports the failure.
  */
 export async function examine(options: HealthOptions): Promise<Health> {
   const { incarnation, threads, idleMs, connections, isLockIntact } = options;

@@ -6,8 +6,8 @@ import { isAlive, killMarked, markerVariable } from '../supervise/index.ts';
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * What names this start in the environment of everything that we start: the Hub's word. Nobody gave us one, it is new,
- * below that of the process that we are ourselves a descendant of, if there is one.
+ * Names this start in the environment of every process that it starts: the id from the Hub. Without one it is new,
+ * below that of the ancestor that has one, if any.
  */
 export function incarnationOf(launch: LaunchDocument | undefined, env: Environment): string {
   if (launch) return launch.incarnation;

@@ -1,6 +1,6 @@
 /**
  * The process that serves one workspace: it holds the workspace's lock, puts the runtime together, offers it as JSON-RPC
- * over WebSocket and standard input, and as chat completions and AG-UI, tells of its health, and ends without leaving anything. `main.ts` is its entry; the `app-server` command calls `runAppServer`. Never
+ * over WebSocket and standard input, and as chat completions and AG-UI, reports its health, and leaves nothing behind when it ends. `main.ts` is its entry; the `app-server` command calls `runAppServer`. Never
  * here: what a turn does (`src/agent`), how a server is supervised (`src/hub`).
  */
 export { type AppServer, type AppServerOptions, startAppServer } from './app-server.ts';

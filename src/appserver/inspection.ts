@@ -2,7 +2,7 @@ import { type AnyRoute, type Authenticate, HttpError, json, sse, type WebSocketR
 import { loadCharts } from '../inspect/index.ts';
 import type { Observatory } from './observatory.ts';
 
-/** The actors of this process for who has the token of its WebSocket. The dashboard shows them on its own listener. */
+/** The actors of this process for clients with the token of its WebSocket. The dashboard shows them on its own listener. */
 export function inspectionRoutes(observatory: Observatory, auth: Authenticate<unknown>): AnyRoute[] {
   return [
     { method: 'GET', path: '/v1/machines', auth, handler: async () => json(200, await loadCharts()) },

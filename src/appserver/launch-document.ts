@@ -5,7 +5,7 @@ import { StartupError } from './startup-error.ts';
 const longestBytes = 65_536;
 const deadlineMs = 10_000;
 
-/** What `readLaunchDocument` reads from. */
+/** Input of `readLaunchDocument`. */
 export type Input = AsyncIterable<string | Uint8Array> & { destroy(): unknown };
 
 /**

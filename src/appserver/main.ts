@@ -23,7 +23,7 @@ async function main(): Promise<RunOutcome> {
 
 function die(error: unknown): void {
   logger.bug(error);
-  // State that nobody understands is not cleaned up: the kernel frees lock and ports, the supervisor starts afresh.
+  // Inconsistent state is not cleaned up: the kernel frees lock and ports, the supervisor starts afresh.
   process.exit(exitCodes.bug);
 }
 

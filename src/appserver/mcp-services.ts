@@ -17,7 +17,7 @@ export class McpServices {
     this.#onStatus = onStatus;
   }
 
-  /** Starts what is configured; nobody waits for it. Rejects when the room cannot be loaded. */
+  /** Starts the configured servers in the background. Rejects when their module cannot be loaded. */
   async start(): Promise<void> {
     if (this.#isConfigured()) await this.#load();
   }

@@ -10,7 +10,7 @@ import {
 } from '../inspect/index.ts';
 import type { Logger } from '../log/index.ts';
 
-/** An actor that somebody may want to watch. */
+/** An actor that can be watched. */
 export interface Observable {
   /** Unique while it lives. */
   readonly id: string;
@@ -22,8 +22,8 @@ export interface Observable {
 }
 
 /**
- * The actors of this process for whoever watches them. Every turn is recorded from its first step, bounded and at a
- * microsecond or two each: who asks why something is as it is comes when it has happened already. The charts themselves
+ * The actors of this process for their viewers. Every turn is recorded from its first step, bounded and at a
+ * microsecond or two each, because questions about a state come after it was reached. The charts themselves
  * are loaded for the first viewer.
  */
 export class Observatory {
@@ -36,7 +36,7 @@ export class Observatory {
     this.#logger = logger;
     this.recorder = createRecorder({
       projections,
-      onFault: (error) => logger.error('the inspector has failed; the actors go on', { error }),
+      onFault: (error) => logger.error('the inspector has failed; the actors continue', { error }),
     });
   }
 

@@ -15,7 +15,7 @@ export interface OfferedTools {
 
 export interface FaceTools {
   readonly offered: readonly OfferedTools[];
-  /** What a person should know, e.g. that lists without overlap leave no tool. */
+  /** Warnings for the user, e.g. that lists without overlap leave no tool. */
   readonly warnings: readonly string[];
 }
 

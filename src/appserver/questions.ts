@@ -18,8 +18,8 @@ export class ClientGone extends Error {
 type Settle = (response: RpcResponse | undefined) => void;
 
 /**
- * What the server asks one client: approvals and calls of tools that the client brought. Ids are ours and never reused;
- * an answer to a question that nobody waits for any more is dropped.
+ * Requests of the server to one client: approvals and calls of tools that the client brought. Ids are ours and never
+ * reused; an answer to a request that has ended is dropped.
  */
 export class Questions {
   readonly #send: (frame: string) => void;
@@ -44,7 +44,7 @@ export class Questions {
     this.#approvals.set(request.requestId, id);
   }
 
-  /** Somebody has answered it. */
+  /** It has been answered. */
   forgetApproval(requestId: string): void {
     const id = this.#approvals.get(requestId);
     this.#approvals.delete(requestId);

@@ -11,7 +11,7 @@ export interface RunOptions extends Omit<AppServerOptions, 'logger'> {
   readonly stdio?: { readonly input: Readable; readonly output: Writable } | undefined;
 }
 
-/** How a run ended. `problem` is one line for people, absent after an orderly end. */
+/** End of a run. `problem` is one line for people, absent after an orderly end. */
 export interface RunOutcome {
   readonly exitCode: number;
   readonly problem?: string;
@@ -19,7 +19,7 @@ export interface RunOutcome {
 
 /**
  * Serves a workspace until SIGTERM or SIGINT, also one that comes while it starts, and resolves when nothing of it is
- * left. Never throws: the outcome tells.
+ * left. Never throws: a failure is in the outcome.
  */
 export async function runAppServer(options: RunOptions): Promise<RunOutcome> {
   const { logger = createLogger({ name: 'appserver' }), onServing, stdio, ...rest } = options;
@@ -35,7 +35,7 @@ export async function runAppServer(options: RunOptions): Promise<RunOutcome> {
   } catch (error) {
     if (error instanceof StartupError) return { exitCode: error.exitCode, problem: error.message };
     const errorId = logger.bug(error);
-    return { exitCode: exitCodes.bug, problem: `this is a bug; the log tells more under ${errorId}` };
+    return { exitCode: exitCodes.bug, problem: `this is a bug; see ${errorId} in the log` };
   } finally {
     stop.release();
   }
@@ -56,7 +56,7 @@ function stopSignal() {
   };
   process.on('SIGTERM', onSignal);
   process.on('SIGINT', onSignal);
-  // A limit on the size of files is then told to who writes, as a full disk is.
+  // A write beyond the limit on the size of files then fails for its caller, like a full disk.
   process.on('SIGXFSZ', ignore);
   return {
     asked,

@@ -36,7 +36,7 @@ import { serveStdio } from './stdio.ts';
 import { notificationOf, tellHub } from './tell-hub.ts';
 import type { HeldWorkspace } from './workspace.ts';
 
-/** What the server's own log is kept in for who looks at it, and what ends that. */
+/** Stores the server's own log for the log view, and the function that ends that. */
 export interface KeptLog {
   readonly recentLog: RecentLog;
   readonly untap: () => void;
@@ -198,7 +198,7 @@ export class RunningServer implements AppServer {
     // Elsewhere the banner says so.
     if (launch) for (const warning of this.#faceTools().warnings) logger.warn(warning);
     logger.info('serving', { workspacePath: this.workspacePath, address: this.#authority });
-    // Loading their client takes a while: nobody who waits for this server waits for that.
+    // Loading their client takes a while, and the start of the server must not wait for it.
     this.#assembly.mcp.start().catch((error: unknown) => logger.bug(error));
     this.#assembly.automations.start().catch((error: unknown) => logger.bug(error));
   }
@@ -226,7 +226,7 @@ export class RunningServer implements AppServer {
     return launch ? 'managed' : mode;
   }
 
-  /** A client is told where to look at what it does. */
+  /** Sends a client the address of its trace. */
   #introduced(methods: Methods): Methods {
     const { initialize } = methods;
     const endpoint = () => this.endpoints.dashboard;
@@ -262,7 +262,7 @@ export class RunningServer implements AppServer {
     );
   }
 
-  /** What all listeners of this process have open. */
+  /** Open connections of all listeners of this process. */
   #stats(): ReturnType<HttpServer['stats']>[] {
     return [...(this.#services?.stats() ?? []), ...(this.#server ? [this.#server.stats()] : [])];
   }
@@ -327,7 +327,7 @@ export class RunningServer implements AppServer {
     if (launch && notification) void tellHub(launch, notification, logger);
   }
 
-  /** Nobody new comes; turns end, which their clients hear of; then the listeners close, and the workspace is free. */
+  /** Accepts no new client; turns end, and their clients receive that; then the listeners close, and the workspace is free. */
   async #release(graceMs: number): Promise<void> {
     this.#isServing = false;
     try {

@@ -73,7 +73,7 @@ function objectOf(schema: JsonSchema | undefined): {
   return { properties, required };
 }
 
-/** OpenRPC tells parameters one by one; here they are always passed by name. */
+/** OpenRPC lists parameters one by one; here they are always passed by name. */
 function paramsOf(schema: JsonSchema | undefined): Json[] {
   const { properties, required } = objectOf(schema);
   return Object.entries(properties).map(([name, property]) => ({

@@ -2,7 +2,7 @@ import type { Config } from '../config/index.ts';
 import type { LaunchDocument } from '../protocol/index.ts';
 
 /**
- * What no log, tool, trace or prompt may hold.
+ * Secrets that must not reach a log, tool, trace or prompt.
  *
  * @param tokens of the WebSocket and the dashboard, and the generated key
  */

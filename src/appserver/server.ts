@@ -98,7 +98,7 @@ function webSocket(token: string, options: Omit<ConnectionOptions, 'wire'>, isRe
   return route;
 }
 
-/** Listens on `wanted`, or on any free port of its host when that one is taken. The lock file tells the truth. */
+/** Listens on `wanted`, or on any free port of its host when that one is taken. The lock file has the actual port. */
 export async function listen(server: HttpServer, wanted: ListenAddress, logger: Logger): Promise<ListenAddress> {
   try {
     return await server.listen(wanted);

@@ -19,7 +19,7 @@ import type { ListenAddress } from './arguments.ts';
 import { listen } from './server.ts';
 import { StartupError } from './startup-error.ts';
 
-/** How this process runs, and so which services it offers where. */
+/** Mode of this process, and so the services that it offers. */
 export type Mode = 'managed' | 'appServer' | 'api' | 'gateway';
 
 export interface ServicesOptions {
@@ -30,7 +30,7 @@ export interface ServicesOptions {
   readonly health: () => Readonly<Record<string, unknown>>;
   /** Makes the dashboard; called when it is wanted. */
   readonly dashboard: (listener: DashboardListener) => Promise<Dashboard>;
-  /** Who is served by a face without a configured key. Present when `hasFaceWithoutKey`. */
+  /** Users that a service without a configured key serves. Present when `hasFaceWithoutKey`. */
   readonly ownerAccess: OwnerAccess | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly logger: Logger;
@@ -53,7 +53,7 @@ interface Planned {
   readonly name: ServiceKey;
   readonly address: ListenAddress;
   readonly path: string;
-  /** Rather another port than none: the lock file tells the real one, to the Hub and to everybody. */
+  /** Another port is better than none: the lock file has the actual one, for the Hub and for all clients. */
   readonly takesAnyPort: boolean;
 }
 
@@ -69,7 +69,7 @@ export interface Services {
   readonly endpoints: Readonly<Partial<Record<ServiceKey, string>>>;
   /** Services that listen on another port than asked for. */
   readonly moved: readonly MovedService[];
-  /** What each of their listeners has open. */
+  /** Open connections of each listener. */
   stats(): ReturnType<HttpServer['stats']>[];
   close(): Promise<void>;
 }
@@ -171,7 +171,7 @@ function addressOfGroup(group: readonly Planned[]): ListenAddress | undefined {
   return (group.find(({ address }) => plainHost(address.host) !== 'localhost') ?? group[0])?.address;
 }
 
-/** What one service brings to the server that carries it. */
+/** Routes and hooks that one service adds to its server. */
 interface Face {
   readonly routes: readonly AnyRoute[];
   /** Whether it answers for a path, known or not. Absent: for what no other answers for. */
@@ -247,7 +247,7 @@ async function open(members: readonly Planned[], options: ServicesOptions) {
         sseRetryMs: defaults.sse.retryMs,
       },
     },
-    // Whose process asks is known to `node:http` alone, see `RequestContext.peerUid`.
+    // Only `node:http` knows the process of the client, see `RequestContext.peerUid`.
     members.some(({ name }) => lacksKey(name, config)) && process.platform === 'linux' ? 'node' : 'auto',
     (reason) => logger.warn('uWebSockets.js does not load here; serving on node:http instead', { reason }),
   );
@@ -288,7 +288,7 @@ async function bind(server: HttpServer, group: readonly Planned[], logger: Logge
   const [first] = group;
   const address = addressOfGroup(group);
   if (!first || !address) throw new TypeError('a group of services has one at least');
-  // Who was told a port finds nothing at another: one such service is enough.
+  // A client that has a port finds nothing at another one: one such service is enough.
   const takesAnyPort = group.every((service) => service.takesAnyPort);
   try {
     return await (takesAnyPort ? listen(server, address, logger) : server.listen(address));

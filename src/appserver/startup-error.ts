@@ -1,4 +1,4 @@
-/** What the process ends with (sysexits.h where it has a word for it). */
+/** Exit codes of the process (those of sysexits.h where one fits). */
 export const exitCodes = {
   ok: 0,
   usage: 2,

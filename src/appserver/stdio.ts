@@ -8,7 +8,7 @@ export interface StdioOptions {
   readonly connection: Omit<ConnectionOptions, 'wire'>;
 }
 
-/** What is answered as no JSON would be, in the place of a line that nobody has kept. */
+/** Answer in the place of a line that was too long to store: not JSON. */
 const tooLong = 'too long';
 
 /**
@@ -31,7 +31,7 @@ export function serveStdio({ input, output, connection }: StdioOptions): Promise
     };
     function send(frame: string): void {
       if (output.writableLength <= bufferedBytes) output.write(`${frame}\n`);
-      // What it has not read by now it never will: the process must not wait for that at its end.
+      // Unread output will never be read: the end of the process must not wait for it.
       else output.destroy(new Error('the client does not read'));
     }
     // A pipe that breaks is a client that has gone, and so is one that we break.
@@ -47,7 +47,7 @@ export function serveStdio({ input, output, connection }: StdioOptions): Promise
 
 const lineFeed = 0x0a;
 
-/** Cuts bytes into lines of UTF-8, the last of which need not end. Of one longer than `maxBytes` nothing is kept. */
+/** Cuts bytes into lines of UTF-8, the last of which need not end. A line longer than `maxBytes` is not stored. */
 class LineReader {
   readonly #maxBytes: number;
   readonly #onLine: (line: string) => void;

@@ -9,7 +9,7 @@ import { readJson } from '../supervise/index.ts';
 const deadlineMs = 3_000;
 const longestBody = 200;
 
-/** What a person is told of a turn that has ended, or undefined for one that was ended by somebody. */
+/** Notification for a person about an ended turn, or undefined for one that a user ended. */
 export function notificationOf(thread: StoredThread, turn: Turn): NotificationInput | undefined {
   if (turn.status !== 'completed' && turn.status !== 'failed') return undefined;
   const isFailure = turn.status === 'failed';
@@ -44,7 +44,7 @@ export async function tellHub(launch: LaunchDocument, notification: Notification
     const status = await post(url, launch.notificationToken, notification);
     if (status !== 200) logger.debug('the Hub did not take a notification', { status });
   } catch (error) {
-    logger.debug('the Hub could not be told', { error });
+    logger.debug('could not notify the Hub', { error });
   }
 }
 

@@ -70,7 +70,7 @@ const perStart = { isFlushed: false };
 
 const documentOf = (document: AppServerLock | WorkspaceLock): string => `${JSON.stringify(document, null, 2)}\n`;
 
-/** What the workspace's own file says: nothing that gives a right. */
+/** Content of the workspace's own file: it gives no right. */
 function visibleIn({ incarnation: _, adoptionProof: __, ...address }: AppServerLock): WorkspaceLock {
   return { ...address, endpoints: withoutTokens(address.endpoints) };
 }

@@ -31,7 +31,7 @@ export interface LogStream {
 }
 
 export interface LoggerOptions {
-  /** Who speaks: `hub`, `appserver`. */
+  /** Source of the records: `hub`, `appserver`. */
   readonly name: string;
   /** Default: the environment variable ORATORIO_LOG, else `info`. */
   readonly level?: LogLevel;
@@ -49,7 +49,7 @@ export function levelOf(env: Readonly<Record<string, string | undefined>>): LogL
 
 /**
  * A logger that writes one line per record: `{at, level, name, msg, …fields}` as JSON, or text for people on a terminal.
- * It never throws: a record that cannot be written is lost, never the work that it tells of.
+ * It never throws: a record that cannot be written is lost, never the work that it describes.
  */
 export function createLogger(options: LoggerOptions): Logger {
   const { name, level = levelOf(process.env), stream = standardError() } = options;
@@ -61,7 +61,7 @@ const stderrDescriptor = 2;
 let ignoresStderrErrors = false;
 
 /**
- * Where lines go that nobody catches. A stream tells of a full disk by an event, which ends the process if nobody listens,
+ * Default target of lines. A stream reports a full disk by an event, which ends the process without a listener,
  * and takes nothing more afterwards; so a file is written directly, where a failure costs one line and no more.
  */
 function standardError(): LogStream {

@@ -14,13 +14,13 @@ export interface NumberedLogRecord extends LogRecord {
   readonly seq: number;
 }
 
-/** The last records of a logger (`logger.tap(recent.add)`), for whoever wants to look at them without a file. */
+/** The last records of a logger (`logger.tap(recent.add)`), for views without a file. */
 export class RecentLog {
   readonly #capacity: number;
   #records: NumberedLogRecord[] = [];
   #next = 1;
 
-  /** @param capacity how many are kept; older ones are dropped */
+  /** @param capacity number of stored records; older ones are dropped */
   constructor(capacity: number) {
     this.#capacity = capacity;
   }
@@ -34,7 +34,7 @@ export class RecentLog {
 
   /**
    * Records numbered above `seq`, oldest first: the first `limit` of them, or without `seq` the last `limit`.
-   * `dropped` tells how many after `seq` are no longer held.
+   * `dropped` is the number after `seq` that are no longer held.
    */
   after(
     seq: number | undefined,

@@ -61,7 +61,7 @@ function isSecretKey(key: string): boolean {
   return secretKeys.has(key.toLowerCase().replaceAll(/[-_]/g, ''));
 }
 
-/** What `JSON.stringify` would leave out of an error. */
+/** Fields of an error that `JSON.stringify` would leave out. */
 function errorEntries(error: Error): [string, unknown][] {
   const { name, message, stack, cause } = error;
   const own = Object.entries(error).filter(([key]) => !['name', 'message', 'stack', 'cause'].includes(key));
