@@ -18,16 +18,13 @@ import { root } from './toolchain.mjs';
 /** Rooms with findings left, which must not grow. Lower a number with the findings; remove the row at zero. */
 export const roomsNotYetChecked: Readonly<Record<string, number>> = {
   bench: 43,
-  docs: 203,
-  machines: 78,
+  docs: 194,
+  machines: 69,
   scripts: 2,
   'src/agent': 373,
-  'src/automations': 78,
   'src/deploy': 312,
   'src/hub': 47,
   'src/lib': 9,
-  'src/mcp': 40,
-  'src/protocol': 76,
   'src/review': 602,
   'src/supervise': 53,
   test: 562,

@@ -22,7 +22,7 @@ export interface ActorsHost extends Pick<AutomationsOptions, 'settings' | 'obser
   readonly keepsResting: () => boolean;
 }
 
-/** What the machine is told of a row. */
+/** Input of the machine from a row. */
 export const termsOf = (row: StoredAutomation) => ({
   isRecurring: isRecurring(row.schedule),
   isSpent: isSpent(row),
@@ -68,17 +68,17 @@ export class AutomationActors {
     return (context?.due ?? context?.covers)?.scheduledFor;
   }
 
-  /** Tells its actor, and makes it when there is none. An automation that was removed hears nothing. */
+  /** Notifies its actor, and creates a missing one. A removed automation gets nothing. */
   send(id: string, event: AutomationEvent): void {
     this.wake(id)?.send(event);
   }
 
-  /** Tells its actor if there is one: the others read what changed from the row. */
+  /** Notifies its actor if it exists: the others read the change from the row. */
   tell(id: string, event: AutomationEvent): void {
     this.#living.get(id)?.send(event);
   }
 
-  /** Its actor, made from its row when there is none. */
+  /** Its actor, created from its row if it is missing. */
   wake(id: string): AutomationActor | undefined {
     const known = this.#living.get(id);
     if (known || this.#isStopped) return known;
@@ -86,7 +86,7 @@ export class AutomationActors {
     return row && this.#begin(row);
   }
 
-  /** Stops all; runs that are under way are told to end. */
+  /** Stops all; current runs are ended. */
   stop(): void {
     this.#isStopped = true;
     for (const [id, actor] of this.#living) this.#forget(id, actor);

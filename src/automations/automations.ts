@@ -43,7 +43,7 @@ export class Automations {
     return book ? book.state() : this.#atRest();
   }
 
-  /** Looks at rows and clock now. @returns what is there then */
+  /** Reads rows and clock now. @returns the new state */
   async refresh(): Promise<AutomationsState> {
     const book = await this.#reader();
     return book ? book.refresh() : this.#atRest();
@@ -101,7 +101,7 @@ export class Automations {
 
   /** From now on `listener` hears of every change. Returns what ends that. */
   subscribe(listener: (change: AutomationsChange) => void): () => void {
-    // Whoever subscribes twice is told twice.
+    // A listener that subscribes twice is called twice.
     const own = (change: AutomationsChange) => listener(change);
     this.#listeners.add(own);
     return () => this.#listeners.delete(own);
@@ -117,7 +117,7 @@ export class Automations {
     return this.#options.schedules.count() > 0;
   }
 
-  /** Who knows more than the rows say. */
+  /** Actors with newer facts than the rows. */
   async #reader(): Promise<Book | undefined> {
     if (!this.#options.settings.isEnabled || this.#isClosed) return undefined;
     return this.#loading !== undefined || this.#exist() ? this.#load() : undefined;
@@ -135,7 +135,7 @@ export class Automations {
 
   async #atRest(): Promise<AutomationsState> {
     const stored = await this.#stored.state();
-    // Where there are none yet, they would run.
+    // Without rows, no automation would run.
     return { ...stored, isRunning: this.#options.settings.isEnabled && !this.#isClosed };
   }
 

@@ -20,7 +20,7 @@ import { automationView, stateOf } from './views.ts';
 /** How long views are made in one go, before the event loop gets its turn. */
 const sliceMs = 10;
 
-/** What users ask of jobs and tasks, while they run. Loaded when there are any. */
+/** Operations of users on jobs and tasks, while they run. Loaded with the first one. */
 export class Book {
   readonly #schedules: ScheduleStore;
   readonly #threads: AutomationsOptions['threads'];
@@ -94,7 +94,7 @@ export class Book {
     }
   }
 
-  /** Looks at rows and clock anew. */
+  /** Reads rows and clock again. */
   refresh(): Promise<AutomationsState> {
     this.#views.clear();
     this.#revise();
@@ -126,7 +126,7 @@ export class Book {
     const wanted = await changedRow(seen, change, this.#now());
     const row = this.#row(id);
     this.#checkVersion(row, seen.version);
-    // Its progress went on while the words were looked up.
+    // Its progress continued while the words were read.
     const next = { ...wanted, progress: row.progress, ...(wanted.nextAt === seen.nextAt && { nextAt: row.nextAt }) };
     return this.#replace(row, next);
   }
@@ -236,7 +236,7 @@ export class Book {
     this.#state = undefined;
   }
 
-  /** Told soon: an answer comes before what it causes, and what changes several times in a row is told once. */
+  /** Reported soon: an answer precedes its effects, and several changes in a row are reported once. */
   #changed(id: string): void {
     this.#views.delete(id);
     this.#revise();

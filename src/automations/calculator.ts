@@ -10,7 +10,7 @@ export interface Calculator {
   next(after: number): number | null;
 }
 
-/** What a schedule and its anchor come to. */
+/** Due times of a schedule and its anchor. */
 export type Scheduled = Pick<StoredAutomation, 'schedule' | 'anchorAt'>;
 
 /** Due times that passed are counted up to here; more are as many. */

@@ -1,8 +1,8 @@
 import { DueIndex } from './due-index.ts';
 
-/** Told in one go, before the event loop gets its turn. */
+/** Reported at once, before the event loop gets its turn. */
 const atOnce = 25;
-/** What could not be read or written is tried again after this time. */
+/** Pause before a failed read or write is retried. */
 const holdMs = 30_000;
 
 interface Held {
@@ -10,13 +10,13 @@ interface Held {
   readonly until: number;
 }
 
-/** What is to be told when: due times, retries, and due times whose rows could not be read. Times are those of the wall clock. */
+/** Pending reports: due times, retries, and due times whose rows could not be read. Times are those of the wall clock. */
 export class Calendar {
   readonly #dues = new DueIndex();
   readonly #retries = new DueIndex();
   readonly #held = new Map<string, Held>();
 
-  /** Nothing is to be told, ever. */
+  /** Reports nothing, ever. */
   get isEmpty(): boolean {
     return this.#dues.size === 0 && this.#retries.size === 0 && this.#held.size === 0;
   }
@@ -29,7 +29,7 @@ export class Calendar {
     return this.#dues.next();
   }
 
-  /** Of dues and retries; null: there is none. */
+  /** Earliest of dues and retries; null without one. */
   next(): number | null {
     const [due, retry] = [this.#dues.next(), this.#retries.next()];
     return due === null || retry === null ? (due ?? retry) : Math.min(due, retry);
@@ -57,13 +57,13 @@ export class Calendar {
   }
 
   /**
-   * Tells what is due at `now`, a limited number at a time. What cannot be told now, because `tell` throws, is told later.
+   * Reports the entries due at `now`, a limited number at a time. Those for which `report` throws are reported later.
    *
-   * @param tell `due` returns the next due time
+   * @param report `due` returns the next due time
    */
   handOut(
     now: number,
-    tell: {
+    report: {
       readonly retry: (id: string) => void;
       readonly due: (id: string, at: number) => number | null;
       readonly onFault: (error: unknown) => void;
@@ -72,18 +72,18 @@ export class Calendar {
     for (const [id, { at, until }] of this.#held) if (until <= now) this.setDue(id, at);
     for (const { id } of this.#retries.take(now, atOnce)) {
       try {
-        tell.retry(id);
+        report.retry(id);
       } catch (error) {
         this.#retries.set(id, now + holdMs);
-        tell.onFault(error);
+        report.onFault(error);
       }
     }
     for (const { id, at } of this.#dues.take(now, atOnce)) {
       try {
-        this.setDue(id, tell.due(id, at));
+        this.setDue(id, report.due(id, at));
       } catch (error) {
         this.#held.set(id, { at, until: now + holdMs });
-        tell.onFault(error);
+        report.onFault(error);
       }
     }
   }

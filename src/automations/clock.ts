@@ -1,4 +1,4 @@
-/** Time as the scheduler sees it. The wall clock and the timers need not agree: a laptop sleeps, somebody sets the clock. */
+/** Clock of the scheduler. Wall clock and timers need not agree: a laptop sleeps, a user sets the clock. */
 export interface Clock {
   /** Milliseconds since the Unix epoch. */
   now(): number;

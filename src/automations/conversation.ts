@@ -2,18 +2,18 @@ import type { AutomationFailure } from '../../machines/index.ts';
 import { AgentError, type Listener, type Runtime, StorageError, type StoredAutomation } from '../agent/index.ts';
 import { defaults, type Turn } from '../protocol/index.ts';
 
-/** What became of a turn. */
+/** Outcome of a turn. */
 export type TurnEnd =
   | { readonly status: 'completed'; readonly result: string | undefined }
   | { readonly status: 'failed'; readonly failure: AutomationFailure; readonly result: string | undefined }
   | { readonly status: 'cancelled'; readonly result: string | undefined };
 
-/** Nobody is there to ask: what needs approval is declined, unless the user has chosen otherwise. */
+/** Without a user at hand, calls that need approval are declined, unless the user has chosen otherwise. */
 const unattended = 'interrupt';
 export const channelName = 'automation';
 
 /** Codes of failures that the same request would meet again. */
-const hopeless: readonly string[] = [
+const permanentErrors: readonly string[] = [
   'threadNotFound',
   'threadNotActive',
   'upstreamUnauthorized',
@@ -24,11 +24,11 @@ const hopeless: readonly string[] = [
 const broken = (code: string, message: string, retryAfterMs?: number): AutomationFailure => ({
   code,
   message,
-  isRetryable: !hopeless.includes(code),
+  isRetryable: !permanentErrors.includes(code),
   ...(retryAfterMs !== undefined && { retryAfterMs }),
 });
 
-/** What was thrown, as the history tells it. Undefined: a bug, which is for the log. */
+/** Text of an error for the history. Undefined: a bug, which is for the log. */
 export function failureOf(error: unknown): AutomationFailure | undefined {
   if (error instanceof AgentError) return broken(error.reason, error.detail ?? error.message);
   if (error instanceof StorageError) return broken('storageFailed', error.message);
@@ -64,7 +64,7 @@ export function isKnown(threads: Runtime, threadId: string): boolean {
 /**
  * Says it in the thread, as soon as that has no turn. Resolves with how the turn ended.
  *
- * @param onStarted told the turn's id when it has begun
+ * @param onStarted gets the turn's id when it has begun
  * @throws AgentError, StorageError when it cannot begin; what `signal` aborts with, when that comes before
  */
 export async function say(
@@ -100,7 +100,7 @@ async function whenFree<T>(threads: Runtime, threadId: string, signal: AbortSign
       const isOver =
         (event.method === 'thread/runtimeChanged' && !event.params.runtime.running) ||
         event.method === 'thread/deleted';
-      // What waits in the thread's own queue was there first: it begins before the loop turns.
+      // Earlier input in the thread's own queue goes first: it begins before the loop turns.
       if (isOver && event.params.threadId === threadId) setImmediate(free.resolve);
     });
     const abort = () => free.reject(signal.reason);
@@ -133,7 +133,7 @@ function endOf(turn: Turn): TurnEnd {
   }
 }
 
-/** What the agent said last, shortened. */
+/** Last words of the agent, shortened. */
 function resultOf(turn: Turn): string | undefined {
   const said = turn.items.findLast((item) => item.type === 'agentMessage');
   const text = said?.type === 'agentMessage' ? said.text.trim() : '';

@@ -9,8 +9,8 @@ const isBefore = (one: Entry, other: Entry): boolean =>
   one.at === other.at ? one.order < other.order : one.at < other.at;
 
 /**
- * What is due when: a binary heap, so that a tick costs what is due and not what there is. An entry that was replaced or
- * removed stays in the heap until it comes to the top; the map tells whether it still counts.
+ * Due times in a binary heap, so that a tick costs only the due entries. An entry that was replaced or
+ * removed stays in the heap until it comes to the top; the map knows whether it still counts.
  */
 export class DueIndex {
   readonly #times = new Map<string, number>();
@@ -43,7 +43,7 @@ export class DueIndex {
     this.#heap = [];
   }
 
-  /** The earliest time; null when there is none. */
+  /** The earliest time; null without one. */
   next(): number | null {
     this.#dropStale();
     return this.#heap[0]?.at ?? null;

@@ -1,6 +1,6 @@
 /**
- * What runs by itself: cron jobs and local tasks of a workspace. Rows of the database say what there is, the machines
- * `scheduler` and `automation` say what can happen, and a run is a turn of the runtime like any other. The agent server
+ * Automations: cron jobs and local tasks of a workspace. Rows of the database list them, the machines
+ * `scheduler` and `automation` define their transitions, and a run is a turn of the runtime like any other. The agent server
  * has one `Automations`; its faces bind the methods, the dashboard shows the state. Never here: who may ask what, how a
  * turn is run, timers of anything else.
  */

@@ -10,7 +10,7 @@ export interface BegunRun {
   readonly run: StoredRun;
 }
 
-/** What the rows say of runs and due times. Times are milliseconds since the epoch. Every method may throw `StorageError`. */
+/** Runs and due times as the rows store them. Times are milliseconds since the epoch. Every method may throw `StorageError`. */
 export class Ledger {
   readonly #schedules: ScheduleStore;
 
@@ -52,13 +52,13 @@ export class Ledger {
     });
   }
 
-  /** Its end, and the room that the oldest run gave. Whoever removed it meanwhile removed this too. */
+  /** Stores its end, and removes the oldest run beyond the limit. A removed automation is left alone. */
   end(run: StoredRun): void {
     this.#schedules.updateRun(run);
     this.#schedules.trimRuns(run.automationId, defaults.automations.runsPerAutomation);
   }
 
-  /** Due times that have no run: the schedule goes on after them. */
+  /** Due times without a run: the schedule continues after them. */
   drop(automationId: string, due: Due, status: 'missed' | 'cancelled', now: number): void {
     this.#schedules.transaction(() => {
       const row = this.#schedules.automation(automationId);
@@ -70,7 +70,7 @@ export class Ledger {
   }
 
   /**
-   * What an earlier process left running has failed. When it is fresh it waits for another try.
+   * Marks the runs of an earlier process as failed. A recent one waits for another try.
    *
    * @returns how many there were
    */
@@ -87,7 +87,7 @@ export class Ledger {
     return left.length;
   }
 
-  /** Retries that have waited too long while nobody was there are given up. @returns the others */
+  /** Gives up retries that have waited too long without a server. @returns the others */
   freshRetries(now: number): readonly StoredAutomation[] {
     const rows = this.#schedules.retrying();
     const isFresh = ({ progress: { retry } }: StoredAutomation) =>

@@ -13,7 +13,7 @@ export interface AutomationsSettings {
   readonly retryMaxDelayMs: number;
 }
 
-/** An actor for who watches. */
+/** An actor for viewers. */
 export interface ObservableAutomation {
   readonly id: string;
   readonly machine: 'automation' | 'scheduler';
@@ -25,12 +25,12 @@ export interface AutomationsOptions {
   readonly schedules: ScheduleStore;
   readonly threads: Runtime;
   readonly settings: AutomationsSettings;
-  /** Told of what goes wrong where nobody waits. */
+  /** Called with a failure that no caller waits for. */
   readonly onFault: (error: unknown) => void;
   /** Sees the scheduler, and every automation that lives, before it starts. */
   readonly observe?: ((actor: AnyActorRef, observable: ObservableAutomation) => void) | undefined;
   readonly clock?: Clock | undefined;
-  /** Actors of automations that wait are kept up to this many automations; beyond, only those that do something live. */
+  /** Waiting automations have actors up to this number; beyond it, only active ones do. */
   readonly keepActors?: number | undefined;
 }
 

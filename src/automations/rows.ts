@@ -82,7 +82,7 @@ export async function changedRow(row: StoredAutomation, change: AutomationChange
 }
 
 /**
- * When something that is switched on again is due. Due times that passed while it was off are nobody's.
+ * Next due time of an automation that is switched on again. Due times that passed while it was off are skipped.
  *
  * @throws AgentError automationInvalid, for a one-off whose time has passed
  */

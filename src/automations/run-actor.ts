@@ -21,7 +21,7 @@ export interface RunHost extends Pick<AutomationsOptions, 'threads' | 'schedules
   readonly track: (work: Promise<void>) => void;
   /** The row that is to be written with the machine's next state. */
   readonly ended: (run: StoredRun) => void;
-  /** What a run learned on its way. */
+  /** Facts that a run has collected. */
   readonly progressed: (run: StoredRun) => void;
 }
 
@@ -35,7 +35,7 @@ class Interrupted extends Error {
   }
 }
 
-/** The driver of one try: writes it down, says it, waits for the end. It tells `RUN.ENDED` exactly once, whatever happens. */
+/** Driver of one try: stores it, sends the prompt, waits for the end. It sends `RUN.ENDED` exactly once, whatever happens. */
 export const runActor = (host: RunHost) =>
   fromCallback<AutomationRunCommand, AutomationRunInput>(({ input, sendBack, receive }) => {
     const interruption = new AbortController();
@@ -116,7 +116,7 @@ class Run {
     if (row) schedules.put({ ...row, progress: { ...row.progress, threadId } });
   }
 
-  /** A turn that ended early, or a wait for it: by us, and then we know why; or by somebody in the conversation. */
+  /** A turn, or a wait for it, that ended early: by this server, which knows the reason; or by a user of the conversation. */
   #interrupted(result?: string): TurnEnd {
     const { reason } = this.#signal;
     if (!(reason instanceof Interrupted) || reason.reason !== 'timeout') return { status: 'cancelled', result };

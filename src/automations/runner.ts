@@ -12,7 +12,7 @@ import { Slots } from './slots.ts';
 import { setBackMs, tickerOf } from './ticker.ts';
 import { type Living, restOf } from './views.ts';
 
-/** Up to so many automations each has an actor, for who watches; of more only those that do something. */
+/** Up to this number each automation has an actor, for viewers; beyond it, only active ones do. */
 const keepActorsUpTo = 256;
 
 export interface RunnerOptions extends AutomationsOptions {
@@ -92,7 +92,7 @@ export class Runner {
     };
   }
 
-  /** How an automation is, beside what its row says. */
+  /** State of an automation, beside its row. */
   livingOf(row: StoredAutomation): Living {
     const state = this.#actors.stateOf(row.id) ?? restOf(row).state;
     return { state, nextAt: this.#calendar.dueOf(row.id) };
@@ -102,7 +102,7 @@ export class Runner {
     return this.#actors.stateOf(id);
   }
 
-  /** Looks at the rows and the clock anew. */
+  /** Reads the rows and the clock again. */
   refresh(): void {
     this.#index();
     this.#scheduler.send({ type: 'WAKE' });
@@ -140,7 +140,7 @@ export class Runner {
     this.#actors.send(id, { type: 'CANCEL' });
   }
 
-  /** Begins nothing more. Resolves when every run has ended, which somebody else sees to: turns are the runtime's. */
+  /** Begins nothing more. Resolves when every run has ended; the runtime ends their turns. */
   async close(): Promise<void> {
     this.#slots.close();
     const stopped = Promise.withResolvers<void>();
@@ -205,7 +205,7 @@ export class Runner {
     this.#underWay.add(tracked);
   }
 
-  /** What is not there on disk is nobody's fault here, and must not end an actor. */
+  /** A missing row is no failure of this code, and must not end an actor. */
   #safely(work: () => void): void {
     try {
       work();
@@ -241,7 +241,7 @@ export class Runner {
     this.#index();
   }
 
-  /** Due times from the rows. Those that an actor has been told of already are not told again. */
+  /** Due times from the rows. Those that an actor has received already are left out. */
   #index(): void {
     this.#count = this.#schedules.count();
     this.#calendar.clearDues();

@@ -1,4 +1,4 @@
-/** So many at once, the others in line: first come, first served. Known by id, so that giving back twice harms nobody. */
+/** Limits concurrency, the others wait in line: first come, first served. Known by id, so that a second release is harmless. */
 export class Slots {
   readonly #limit: number;
   readonly #busy = new Set<string>();
@@ -25,7 +25,7 @@ export class Slots {
     if (this.#busy.delete(id)) this.#serve();
   }
 
-  /** Nobody gets one any more. */
+  /** Grants no further slot. */
   close(): void {
     this.#isClosed = true;
     this.#line.clear();

@@ -1,7 +1,7 @@
 import { AgentError, type ScheduleReader } from '../agent/index.ts';
 import type { Automation, AutomationRun, AutomationsState } from '../protocol/index.ts';
 
-/** Jobs and tasks of a workspace that nobody serves: what the rows say, `isRunning: false`. @throws StorageError */
+/** Jobs and tasks of a workspace without a server, from the rows, `isRunning: false`. @throws StorageError */
 export async function readAutomations(schedules: ScheduleReader): Promise<AutomationsState> {
   const { storedState } = await import('./views.ts');
   return storedState(schedules, Date.now());
@@ -62,4 +62,4 @@ export class StoredAutomations {
 }
 
 const refused = (automationId: string): AgentError =>
-  new AgentError('automationsDisabled', { automationId }, 'nobody runs them here: this is a viewer');
+  new AgentError('automationsDisabled', { automationId }, 'they do not run here: this is a viewer');

@@ -8,9 +8,9 @@ export const setBackMs = 1_000;
 
 /**
  * One timer, to the next due time but never longer than a tick: a timer knows nothing of the wall clock, sleeps with the
- * laptop, and fires at once when it is told to wait for longer than 2^31 − 1 milliseconds.
+ * laptop, and fires at once when it is set to longer than 2^31 − 1 milliseconds.
  *
- * @param nextAt when the next due time is; null: there is none
+ * @param nextAt the next due time; null without one
  */
 export const tickerOf = (clock: Clock, nextAt: () => number | null) =>
   fromCallback<TickerCommand>(({ sendBack, receive }) => {

@@ -3,7 +3,7 @@ import { type Automation, type AutomationRun, type AutomationsState, defaults } 
 import { calculatorOf, upcomingDues } from './calculator.ts';
 import { isSpent } from './rows.ts';
 
-/** What lives, beside what is stored: for rows that nobody runs, what the row says. */
+/** Live state, beside the stored one: for rows without an actor, the state in the row. */
 export interface Living {
   readonly state: Automation['state'];
   /** The next due time that was not handed out yet. */
@@ -32,7 +32,7 @@ export function runView(run: StoredRun): AutomationRun {
   };
 }
 
-/** An automation as it is told. */
+/** An automation as clients get it. */
 export function automationView(row: StoredAutomation, living: Living, runs: readonly StoredRun[]): Automation {
   const nextAt = row.enabled ? living.nextAt : null;
   const later = nextAt === null ? [] : upcomingDues(calculatorOf(row), nextAt, defaults.automations.upcoming - 1);
@@ -59,7 +59,7 @@ export function automationView(row: StoredAutomation, living: Living, runs: read
   };
 }
 
-/** How a row rests when nothing of it is under way. */
+/** State of a row at rest. */
 export function restOf(row: StoredAutomation): Living {
   const state = isSpent(row) ? 'finished' : row.enabled ? 'waiting' : 'paused';
   return { state, nextAt: row.nextAt };
@@ -90,8 +90,8 @@ export function stateOf(
 }
 
 /**
- * Jobs and tasks as they are stored, for whoever looks at a workspace that nobody serves. What a row says to be running was
- * left so by a process that is no more.
+ * Stored jobs and tasks, for viewers of a workspace without a server. A row that is marked as running was left by a process
+ * that has ended.
  */
 export function storedState(schedules: ScheduleReader, now: number): AutomationsState {
   const all = schedules.ids().flatMap((id) => {

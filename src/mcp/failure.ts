@@ -13,7 +13,7 @@ export const failureCodes = [
 ] as const;
 export type FailureCode = (typeof failureCodes)[number];
 
-/** What is wrong with an MCP server. The message is a sentence for people; secrets are taken out where it leaves the room. */
+/** Problem of an MCP server. The message is a sentence for people; secrets are removed where it leaves the room. */
 export class McpFailure extends Error {
   override readonly name = 'McpFailure';
   readonly code: FailureCode;
@@ -27,7 +27,7 @@ export class McpFailure extends Error {
   }
 }
 
-/** What the library throws, as far as it is read here: by shape, so that nothing has to be loaded to understand it. */
+/** Errors of the library, as far as they are read here: by shape, so that nothing has to be loaded. */
 interface LibraryError {
   readonly code?: unknown;
   readonly status?: unknown;
@@ -62,7 +62,7 @@ function httpFailure(status: number, cause: unknown): McpFailure {
 
 const networkCodes = /^(E[A-Z]+|UND_ERR_\w+|ERR_TLS_\w+|\w*CERT\w*)$/;
 
-/** What kept a request from its answer (`ECONNREFUSED`, `UND_ERR_SOCKET`, `bad port`); undefined: it was no such failure. */
+/** Reason why a request got no answer (`ECONNREFUSED`, `UND_ERR_SOCKET`, `bad port`); undefined: another failure. */
 export function networkCode(error: unknown): string | undefined {
   for (let each = error; each instanceof Error; each = each.cause) {
     const { code } = each as LibraryError;

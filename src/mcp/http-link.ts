@@ -46,8 +46,8 @@ function checkHeaders(headers: Readonly<Record<string, string>>): void {
 }
 
 /**
- * The streamable HTTP transport of the protocol, of both eras. The library's own, watched: it does not tell a request whose
- * answer broke off, nor that the server has forgotten our session.
+ * The streamable HTTP transport of the protocol, of both eras. The library's own, watched: it reports neither a request whose
+ * answer broke off nor a session that the server has lost.
  */
 class WatchedTransport implements Transport {
   onclose?: () => void;
@@ -68,7 +68,7 @@ class WatchedTransport implements Transport {
     inner.onclose = () => this.onclose?.();
     inner.onerror = (error) => {
       this.onerror?.(error);
-      // The stream of notifications of the older era; only its wording tells it from a request's.
+      // The stream of notifications of the older era; only its wording distinguishes it from a request's.
       if (error.message.startsWith('Maximum reconnection attempts')) onLost(lost('Its event stream has ended.'));
     };
   }

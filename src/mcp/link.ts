@@ -1,16 +1,16 @@
 import type { FailureCode } from './failure.ts';
 import type { Transport } from './library.ts';
 
-/** How a link ended by itself; undefined when we ended it. */
+/** Reason why a link ended by itself; undefined when this side ended it. */
 export interface LinkEnd {
   readonly code: FailureCode;
   readonly message: string;
   readonly isRetryable: boolean;
 }
 
-/** What a conversation runs over: a process with pipes, or requests to a URL. */
+/** Link of a conversation: a process with pipes, or requests to a URL. */
 export interface Link {
-  /** What the library is connected with. */
+  /** Transport for the library. */
   readonly transport: Transport;
   readonly pid: number | null;
   /** The end of what the server wrote to standard error. */
@@ -20,7 +20,7 @@ export interface Link {
   terminate(): void;
   /** At once, by force. */
   kill(): void;
-  /** The conversation cannot go on: the link ends by itself, for this reason. */
+  /** The conversation cannot continue: the link ends by itself, for this reason. */
   fail(end: LinkEnd): void;
   /** Resolves when nothing is left of it. Never rejects. */
   readonly gone: Promise<LinkEnd | undefined>;

@@ -15,7 +15,7 @@ class StdioTransport implements Transport {
   onerror?: (error: Error) => void;
   onmessage?: NonNullable<Transport['onmessage']>;
   readonly pid: number;
-  /** That both are there tells the library that this is a pipe: silence of an older server is then no outage. */
+  /** With both present the library knows that this is a pipe: silence of an older server is then no outage. */
   readonly stderr = null;
   readonly #process: ServerProcess;
   readonly #parser: ReadBuffer;
@@ -36,7 +36,7 @@ class StdioTransport implements Transport {
     for (const stream of [output, input]) stream.on('error', (error) => this.onerror?.(error));
   }
 
-  /** Resolves when the pipe has taken the message, also when it never will: then the end of the process tells. */
+  /** Resolves when the pipe has taken the message, also when it never will: then the end of the process is the failure. */
   async send(message: JSONRPCMessage): Promise<void> {
     const { input, exited } = this.#process;
     if (this.#isClosed || !input.writable) throw new Error('the server takes no more messages');
@@ -58,7 +58,7 @@ class StdioTransport implements Transport {
     for (const line of lines ?? []) this.#take(line);
   }
 
-  /** What is not JSON is passed over: servers print greetings. */
+  /** Lines that are not JSON are skipped: servers print greetings. */
   #take(line: Buffer): void {
     try {
       this.#parser.append(line);
@@ -100,7 +100,7 @@ export async function openStdioLink(options: ServerProcessOptions, parser: ReadB
   async function watch(): Promise<LinkEnd | undefined> {
     const exit = await process.exited;
     const end = isAsked ? undefined : (failed ?? endOf(exit));
-    // What it said last may still be in the pipe; a child that holds the other end must not keep us.
+    // Its last output may still be in the pipe; a child with the other end must not block the end.
     await Promise.race([once(process.output, 'end').catch(() => {}), sleep(defaults.mcp.drainMs)]);
     await transport.close();
     await process.gone;

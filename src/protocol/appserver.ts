@@ -160,7 +160,7 @@ export const rpcMethods = {
   },
   'thread/subscribe': {
     summary:
-      'From now on this connection hears of the conversation; `replayRecent` tells of a turn that runs, as it stands, and of approvals that wait.',
+      'From now on this connection gets the notifications of the thread; `replayRecent` also sends a running turn, as it stands, and pending approvals.',
     params: v.object({ threadId: id, replayRecent: optionalFlag }),
     result: empty,
   },
@@ -263,7 +263,7 @@ export const rpcMethods = {
     result: v.object({ removed: v.boolean() }),
   },
   'cron/enable': {
-    summary: 'Switches a job on or off. A run that is under way goes on.',
+    summary: 'Switches a job on or off. A run that has started continues.',
     params: v.object({ jobId: id, enabled: v.boolean() }),
     result: v.object({ job: Automation }),
   },
@@ -307,7 +307,7 @@ export const rpcMethods = {
     result: v.object({ automation: Automation }),
   },
   'automation/cancel': {
-    summary: 'Ends the run that is under way or waits for a retry; the schedule goes on.',
+    summary: 'Ends the run that has started or waits for a retry; the schedule continues.',
     params: v.object({ automationId: id }),
     result: v.object({ automation: Automation }),
   },
@@ -335,7 +335,7 @@ export const rpcMethods = {
   },
 } as const;
 export type RpcMethod = keyof typeof rpcMethods;
-/** What a client writes. */
+/** Parameters as a client writes them. */
 export type RpcParams<M extends RpcMethod> = v.InferInput<(typeof rpcMethods)[M]['params']>;
 export type RpcResult<M extends RpcMethod> = v.InferOutput<(typeof rpcMethods)[M]['result']>;
 
@@ -343,7 +343,10 @@ const turnEvent = v.object({ threadId: id, turn: Turn });
 const itemEvent = v.object({ threadId: id, turnId: id, item: Item });
 const delta = v.object({ threadId: id, turnId: id, itemId: id, deltaKind: v.string(), delta: v.string() });
 
-/** Server to client. `thread/…` but `resumed` and `queue/updated` go to every connection, the others to who started the turn and who subscribed. */
+/**
+ * Server to client. `thread/…` but `resumed` and `queue/updated` go to every connection, the others to the connection that
+ * started the turn and to subscribers.
+ */
 export const rpcNotifications = {
   'thread/started': v.object({ thread: Thread }),
   'thread/resumed': v.object({ thread: Thread }),
@@ -398,7 +401,7 @@ export const serverRequests = {
       unattended: v.pipe(
         optionalFlag,
         v.description(
-          'The client declined by itself: no user was asked. The model is not told that the user declined.',
+          'The client declined by itself: no user was asked. The model does not read that the user declined.',
         ),
       ),
     }),

@@ -1,5 +1,5 @@
 /**
- * What runs by itself: cron jobs, and local tasks (specification §4.3 names both, their shapes are ours). A job says
+ * Automations: cron jobs, and local tasks (specification §4.3 names both, their shapes are ours). A job says
  * something to the agent again and again; a task is one piece of work with a name, done once or on a schedule. Both are
  * *automations*: one table, one machine, one history. Times are ISO 8601 in UTC.
  */
@@ -56,12 +56,12 @@ export const Schedule = v.variant('kind', [
 export type Schedule = v.InferOutput<typeof Schedule>;
 
 export const automationKinds = ['cron', 'task'] as const;
-/** The states of `machines/automation.ts` that are told. */
+/** The public states of `machines/automation.ts`. */
 export const automationStates = ['paused', 'waiting', 'queued', 'running', 'backingOff', 'finished'] as const;
 export const runStatuses = ['running', 'completed', 'failed', 'cancelled', 'missed'] as const;
 export const runTriggers = ['schedule', 'manual'] as const;
 
-/** One run: what became of one due time. `missed`: it was due while nobody was there, or together with others that count as one. */
+/** One run of one due time. `missed`: due without a running server, or together with others that count as one. */
 export const AutomationRun = v.object({
   runId: id,
   automationId: id,
@@ -78,7 +78,7 @@ export const AutomationRun = v.object({
   /** Where to read on: the session of its trace, and the turn. */
   threadId: v.optional(v.string()),
   turnId: v.optional(v.string()),
-  /** What the agent said last, shortened. */
+  /** Last words of the agent, shortened. */
   result: v.optional(v.string()),
   error: v.optional(v.object({ code: v.string(), message: v.string() })),
 });
@@ -95,11 +95,11 @@ export type ThreadBinding = v.InferOutput<typeof ThreadBinding>;
 const named = v.pipe(v.string(), v.trim(), v.nonEmpty('not empty'), v.maxLength(200));
 const prompt = v.pipe(v.string(), v.trim(), v.nonEmpty('not empty'), v.maxLength(100_000));
 
-/** What a user decides about an automation. */
+/** Choices of a user about an automation. */
 export const AutomationInput = v.object({
   /** Absent: the beginning of the prompt. */
   name: v.optional(named),
-  /** What is said to the agent. */
+  /** Prompt for the agent. */
   prompt,
   /** Absent (tasks only): once, as soon as there is room. */
   schedule: v.optional(Schedule),
@@ -146,7 +146,7 @@ export const AutomationsState = v.object({
   /** Counts up with every change of anything below. */
   revision: v.number(),
   generatedAt: v.string(),
-  /** False: automations are switched off, or nobody runs them (a read-only viewer). */
+  /** False: automations are switched off, or have no server (a read-only viewer). */
   isRunning: v.boolean(),
   /** Local tasks. */
   tasks: v.array(Automation),

@@ -1,7 +1,7 @@
 /** Names that the page in the browser needs as values: no schema, so that no validator is shipped to it. */
 export * from './proof.ts';
 
-/** Pages of the one page. A server tells which it has. */
+/** Views of the page. Each server names those that it has. */
 export const pageViews = ['overview', 'sessions', 'actors', 'automations', 'settings', 'events', 'logs'] as const;
 export type PageView = (typeof pageViews)[number];
 

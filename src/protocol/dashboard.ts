@@ -6,7 +6,7 @@ import * as v from 'valibot';
 import { pageViews } from './browser.ts';
 import { TraceEvent, TraceSession, TraceTotals } from './traces.ts';
 
-/** What the page is told first, by the Hub (`GET /v1/page`) or an agent server (`GET /dashboard/api/page`). */
+/** First answer to the page, by the Hub (`GET /v1/page`) or an agent server (`GET /dashboard/api/page`). */
 export const PageInfo = v.object({
   kind: v.picklist(['hub', 'workspace']),
   version: v.string(),
@@ -44,7 +44,7 @@ export const ModuleState = v.object({
 });
 export type ModuleState = v.InferOutput<typeof ModuleState>;
 
-/** A trace event in a list: its texts may be shortened, `bytes` tells how long the whole is. */
+/** A trace event in a list: its texts may be shortened, `bytes` is the length of the whole. */
 export const EventSummary = v.object({
   ...TraceEvent.entries,
   /** Whether a text of `data` was shortened: the whole event is at `…/events/{id}`. */
@@ -91,7 +91,7 @@ export type DashboardSummary = v.InferOutput<typeof DashboardSummary>;
  */
 export const SessionPage = v.object({
   sessions: v.array(DashboardSession),
-  /** Give it as `cursor` to go on; absent at the end. */
+  /** Send it as `cursor` to continue; absent at the end. */
   next: v.optional(v.string()),
 });
 export type SessionPage = v.InferOutput<typeof SessionPage>;
@@ -103,13 +103,13 @@ export type SessionPage = v.InferOutput<typeof SessionPage>;
 export const EventPage = v.object({
   session: v.optional(DashboardSession),
   events: v.array(EventSummary),
-  /** Give it as `after` (or `before`, newest first) to go on; absent at the end. */
+  /** Send it as `after` (or `before`, newest first) to continue; absent at the end. */
   next: v.optional(v.number()),
 });
 export type EventPage = v.InferOutput<typeof EventPage>;
 
 export const SessionDeleted = v.object({ deleted: v.boolean(), sessionKey: v.string() });
-/** Sessions whose turn runs are kept. */
+/** Sessions with stored turn runs. */
 export const SessionsCleared = v.object({ deleted: v.number(), kept: v.array(v.string()) });
 
 /** `GET /dashboard/api/config`: the values behind the schema. Secrets are `{set: boolean}`, never their text. */
@@ -119,11 +119,11 @@ export const ConfigView = v.object({
   path: v.string(),
   /** Why it cannot be written; absent when it can. */
   readOnly: v.optional(v.string()),
-  /** What holds: all files merged, defaults filled in. */
+  /** Effective settings: all files merged, defaults filled in. */
   effective: v.record(v.string(), v.unknown()),
-  /** What the workspace's own file says. */
+  /** Content of the workspace's own file. */
   workspace: v.record(v.string(), v.unknown()),
-  /** What the user's file says. */
+  /** Content of the user's file. */
   user: v.record(v.string(), v.unknown()),
   warnings: v.array(v.string()),
 });

@@ -8,10 +8,10 @@ const textOrNull = (description: string) => v.pipe(v.nullable(v.string()), v.des
 const numberOrNull = (description: string) => v.pipe(v.nullable(v.number()), v.description(description));
 
 const endpoints = v.pipe(v.record(v.string(), v.string()), v.description('URLs by service name, tokens included.'));
-/** How a process ended, of a server or a sidecar. */
+/** End of a process, of a server or a sidecar. */
 const exit = {
   pid: v.optional(numberOrNull('Process id; null when there never was a process.')),
-  exitCode: v.optional(numberOrNull('Null when it was ended by a signal, or nobody saw how.')),
+  exitCode: v.optional(numberOrNull('Null when it was ended by a signal, or its end was not observed.')),
   signal: v.optional(textOrNull('Name of the signal that ended it.')),
   error: v.optional(textOrNull('Why, in a sentence.')),
   recentStderr: v.optional(textOrNull('The tail of standard error, tokens removed.')),
@@ -120,7 +120,7 @@ export type HubEvent<K extends HubEventKind = HubEventKind> = {
   };
 }[K];
 
-/** What a client may rely on: kinds are open, payloads are extensible (specification §6.1 and §9). */
+/** Guarantees for clients: kinds are open, payloads are extensible (specification §6.1 and §9). */
 export const AnyHubEvent = v.object({
   kind: v.string(),
   at: v.string(),

@@ -137,7 +137,7 @@ export const RestartRequest = v.object({
   apiProxy: v.optional(v.unknown()),
 });
 
-/** What a client writes to `ensure` (the documented shape, used by the SDK and OpenAPI). */
+/** Body of a client's `ensure` (the documented shape, used by the SDK and OpenAPI). */
 export const EnsureInput = v.object({
   workspacePath: text('Path of the workspace; absolute.'),
   client: v.optional(v.object({ name: v.string(), version: v.string() })),

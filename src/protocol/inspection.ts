@@ -25,13 +25,13 @@ export const ActorRecord = v.object({
   states: v.array(v.string()),
   at: v.date(),
   projection: Projection,
-  /** Transitions before this record, and what they left: a viewer goes on counting from here. By state id. */
+  /** Transitions before this record, and their counts: a viewer continues counting from here. By state id. */
   steps: v.number(),
   /** When it got into its present state. */
   since: v.date(),
   statistics: v.record(v.string(), StateStatistics),
   /**
-   * When it ended. Told to a viewer that connects later: actors that have ended lately are still shown, each followed by
+   * When it ended. Sent to a viewer that connects later: actors that have ended lately are still shown, each followed by
    * its last transitions and its `gone` record.
    */
   endedAt: v.optional(v.date()),
@@ -61,7 +61,7 @@ export const TransitionRecord = v.object({
   projection: Projection,
 });
 
-/** An event that nobody will ever handle: its actor has ended. A name that the machine does not know is `(unknown)`. */
+/** An event that no actor will handle: its actor has ended. A name that the machine does not know is `(unknown)`. */
 export const DeadLetterRecord = v.object({
   type: v.literal('deadLetter'),
   id: v.string(),
@@ -125,7 +125,7 @@ export const ChartEdge = v.object({
   actions: v.array(v.string()),
   /** How long a delayed transition waits, in milliseconds; absent when it is not delayed or its context decides. */
   delayMs: v.optional(v.number()),
-  /** What is written on the edge, its lines parted by line breaks, e.g. `PROBE.FAILED [reachesFailureThreshold]`. */
+  /** Label of the edge, its lines parted by line breaks, e.g. `PROBE.FAILED [reachesFailureThreshold]`. */
   label: v.string(),
   /** Upper left corner of the label. */
   labelAt: Point,

@@ -44,7 +44,7 @@ export const rpcErrors = {
     message: 'Workspace override refused',
     when: 'It is no directory below a worktree root of this server, or it is to be changed; `data.reason` says which.',
   },
-  approvalTimeout: { code: -32020, message: 'Approval timeout', when: 'Nobody decided in time; it was declined.' },
+  approvalTimeout: { code: -32020, message: 'Approval timeout', when: 'No decision in time; it was declined.' },
   approvalNotFound: { code: -32021, message: 'Approval not found', when: 'It was decided already, or never asked.' },
   automationNotFound: { code: -32031, message: 'Automation not found', when: 'There is no job or task with this id.' },
   automationInvalid: {
@@ -55,7 +55,7 @@ export const rpcErrors = {
   automationConflict: {
     code: -32054,
     message: 'Automation changed',
-    when: 'Somebody changed it meanwhile: read it again. `data.version` is the newest.',
+    when: 'Another client changed it meanwhile: read it again. `data.version` is the newest.',
   },
   automationsDisabled: {
     code: -32056,

@@ -5,14 +5,14 @@ const Listener = v.object({
   port: v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(65535)),
 });
 
-/** What the Hub tells a managed agent server on its standard input. Secrets travel here and nowhere else. */
+/** Input of a managed agent server from the Hub on standard input. Secrets travel here and nowhere else. */
 export const LaunchDocument = v.object({
   version: v.literal(1),
   workspacePath: v.string(),
   /** Names this start of this workspace's server; also `ORATORIO_INCARNATION` in the environment. */
   incarnation: v.string(),
   adoptionProof: v.string(),
-  /** Directory with `hub.lock`: where to find the Hub when something is to be told to it. */
+  /** Directory with `hub.lock`: the address of the Hub for notifications. */
   hubStatePath: v.string(),
   /** May only post notifications for this workspace. */
   notificationToken: v.string(),

@@ -34,7 +34,7 @@ export interface ProofAnswer {
   readonly instance: string;
 }
 
-/** The MAC of this, cut to `keyIdLength` characters, names a token without telling it. */
+/** The MAC of this, cut to `keyIdLength` characters, names a token without revealing it. */
 export const keyIdMessage = 'oratorio-key';
 export const keyIdLength = 22;
 
@@ -45,11 +45,11 @@ export interface ProofClaim {
   readonly authority: string;
 }
 
-/** What a server signs with the token. */
+/** Message that a server signs with the token. */
 export const proofMessage = ({ role, nonce, authority }: ProofClaim): string =>
   ['oratorio-proof', role, nonce, authority].join('\n');
 
-/** What a page signs with the token of an earlier start to get that of this one. */
+/** Message that a page signs with the token of an earlier start to get that of this one. */
 export const exchangeMessage = ({ role, nonce, authority, instance }: ProofClaim & { readonly instance: string }) =>
   ['oratorio-exchange', role, nonce, authority, instance].join('\n');
 

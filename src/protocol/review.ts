@@ -68,7 +68,7 @@ export const ReviewItem = v.object({
   headSha: v.string(),
   url: v.string(),
   updatedAt: v.string(),
-  /** Head that the last finished review looked at. */
+  /** Head of the last finished review. */
   reviewedHeadSha: v.optional(v.string()),
   openFindings: count,
   activeRunId: v.optional(v.string()),
@@ -88,7 +88,7 @@ export const ReviewRun = v.object({
   deliveryId: v.optional(v.string()),
   headSha: v.string(),
   baseSha: v.string(),
-  /** Head of the review that this one goes on from. */
+  /** Head of the review that this one continues. */
   sinceSha: v.optional(v.string()),
   state: v.picklist(reviewRunStates),
   attempt: v.number(),
@@ -120,7 +120,7 @@ export const ReviewFinding = v.object({
   startLine: v.optional(v.number()),
   oldText: v.optional(v.string()),
   newText: v.optional(v.string()),
-  /** Where it will be told: at its line, at its file, or in the summary. */
+  /** Place of its publication: an inline comment, a file comment, or the summary. */
   placement: v.picklist(['inline', 'file', 'summary']),
   fingerprint: v.string(),
   status: v.picklist(['accepted', 'skipped']),
@@ -174,7 +174,7 @@ export type FindingHunk = v.InferOutput<typeof FindingHunk>;
 export const DraftHunks = v.object({ hunks: v.record(v.string(), FindingHunk) });
 export type DraftHunks = v.InferOutput<typeof DraftHunks>;
 
-/** A webhook delivery as it is kept. */
+/** A stored webhook delivery. */
 export const Delivery = v.object({
   deliveryId: id,
   event: v.string(),
@@ -206,7 +206,7 @@ export const SyncJob = v.object({
 });
 export type SyncJob = v.InferOutput<typeof SyncJob>;
 
-/** What a write to the forge came to: the outbox. */
+/** Result of a write to the forge: the outbox. */
 export const SourceWrite = v.object({
   writeId: id,
   kind: v.picklist(['review', 'summary', 'checkRun', 'resolveThread', 'reaction', 'reply', 'fileComment']),
@@ -225,7 +225,7 @@ export type SourceWrite = v.InferOutput<typeof SourceWrite>;
 export const ItemDetail = v.object({ item: ReviewItem, runs: v.array(ReviewRun), drafts: v.array(ReviewDraft) });
 export type ItemDetail = v.InferOutput<typeof ItemDetail>;
 
-/** What a backend is and whether it is ready. */
+/** State of a backend, and whether it is ready. */
 export const BackendStatus = v.object({
   version: v.string(),
   node: v.string(),
@@ -245,7 +245,7 @@ export const BackendStatus = v.object({
       message: v.optional(v.string()),
     }),
   ),
-  /** Work that was given up and is kept to be seen, up to 200. */
+  /** Work that was given up and is stored for display, up to 200. */
   deadJobs: v.number(),
 });
 export type BackendStatus = v.InferOutput<typeof BackendStatus>;
@@ -295,7 +295,7 @@ export const ReviewEvent = v.object({
 });
 export type ReviewEvent = v.InferOutput<typeof ReviewEvent>;
 
-/** What the model hands in through the dynamic tool `SubmitReviewDraft`. */
+/** Input of the model through the dynamic tool `SubmitReviewDraft`. */
 export const SubmittedFinding = v.object({
   severity: v.pipe(v.picklist(findingSeverities), v.description('critical, major, minor or note')),
   title: v.pipe(v.string(), v.trim(), v.nonEmpty(), v.maxLength(200), v.description('One line, without markup.')),

@@ -1,6 +1,6 @@
 /**
- * What a conversation is made of: threads, turns, items. Times are ISO 8601 in UTC; what
- * is not known is left out rather than null. Codes and kinds are open: readers tolerate ones they do not know.
+ * Parts of a conversation: threads, turns, items. Times are ISO 8601 in UTC; unknown
+ * values are left out rather than null. Codes and kinds are open: readers tolerate ones they do not know.
  */
 import * as v from 'valibot';
 import { approvalDecisions, approvalKinds, approvalPolicies } from './tools.ts';
@@ -51,11 +51,11 @@ export type TurnError = v.InferOutput<typeof TurnError>;
 
 const itemBase = { id, turnId: id, status: v.picklist(['started', 'streaming', 'completed']), createdAt: time };
 
-/** How a tool call ended. `declined`: nobody allowed it. `cancelled`: the turn ended before it. */
+/** End of a tool call. `declined`: not allowed. `cancelled`: the turn ended before it. */
 export const toolOutcomes = ['completed', 'failed', 'declined', 'cancelled'] as const;
 export type ToolOutcome = (typeof toolOutcomes)[number];
 
-/** Who runs a tool: this server, an MCP server, the connection that brought the tool, or the caller after the turn's end. */
+/** Runner of a tool: this server, an MCP server, the connection that brought the tool, or the caller after the turn's end. */
 export const toolSources = ['builtin', 'mcp', 'dynamic', 'client'] as const;
 export type ToolSource = (typeof toolSources)[number];
 
@@ -83,7 +83,7 @@ export const Item = v.variant('type', [
     exitCode: v.optional(v.number()),
     outcome: v.optional(v.picklist(toolOutcomes)),
   }),
-  /** What the model is told of its call. */
+  /** Result of its call for the model. */
   v.object({
     ...itemBase,
     type: v.literal('toolResult'),
@@ -136,7 +136,7 @@ export const Turn = v.object({
   error: v.optional(TurnError),
   /** Why the answer ended; `toolCalls`: the caller is to run tools of its own and come back. */
   finishReason: v.optional(v.picklist(finishReasons)),
-  /** Who ended a cancelled turn; `crash`: the server died in it. */
+  /** Cause of a cancelled turn; `crash`: the server died in it. */
   interruptedBy: v.optional(v.picklist(['user', 'shutdown', 'crash', 'approval'])),
 });
 export type Turn = v.InferOutput<typeof Turn>;
@@ -189,7 +189,7 @@ export type ThreadRuntime = v.InferOutput<typeof ThreadRuntime>;
 export const ThreadSummary = v.object({ ...summary, runtime: ThreadRuntime });
 export type ThreadSummary = v.InferOutput<typeof ThreadSummary>;
 
-/** `turns` only where it was asked for: the newest ones, oldest of them first; `hasOlderTurns` tells of more. */
+/** `turns` only on request: the newest ones, oldest of them first; `hasOlderTurns` means that there are more. */
 export const Thread = v.object({
   ...summary,
   turns: v.optional(v.array(Turn)),

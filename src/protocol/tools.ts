@@ -3,7 +3,7 @@ import * as v from 'valibot';
 
 const id = v.pipe(v.string(), v.nonEmpty());
 
-/** `default`: what needs approval is asked for. `interrupt`: what needs approval is declined, nobody is asked. */
+/** `default`: calls that need approval wait for it. `interrupt`: they are declined without a request. */
 export const approvalPolicies = ['default', 'autoApprove', 'interrupt'] as const;
 export type ApprovalPolicy = (typeof approvalPolicies)[number];
 

@@ -34,7 +34,7 @@ export const TraceEvent = v.object({
   data: v.record(v.string(), v.unknown()),
 });
 export type TraceEvent = v.InferOutput<typeof TraceEvent>;
-/** What is handed to the store. */
+/** Input of the store. */
 export type NewTraceEvent = Omit<TraceEvent, 'id'>;
 
 /** Counters of one session; thinking and response count segments, not chunks (specification §2.8). */
@@ -43,14 +43,14 @@ export const TraceSession = v.object({
   startedAt: v.string(),
   lastActivityAt: v.string(),
   displayName: v.optional(v.string()),
-  /** What was said first, shortened: what a session without a name is known by. */
+  /** First input, shortened: the name of a session without one. */
   firstInput: v.optional(v.string()),
   channelName: v.optional(v.string()),
   /** The session that this one is a sub-agent of. */
   parentSessionKey: v.optional(v.string()),
   /** Of the last request to a model. */
   model: v.optional(v.string()),
-  /** How the last turn ended; `running` while one runs. */
+  /** End of the last turn; `running` while one runs. */
   lastStatus: v.optional(v.string()),
   turnCount: v.number(),
   failedTurnCount: v.number(),
@@ -63,7 +63,7 @@ export const TraceSession = v.object({
   errorCount: v.number(),
   inputTokens: v.number(),
   outputTokens: v.number(),
-  /** Sums, in milliseconds. Turns overlap nothing in their own session, so theirs is the time somebody waited for it. */
+  /** Sums, in milliseconds. Turns of one session do not overlap, so theirs is the time that users waited. */
   turnDurationMs: v.number(),
   toolDurationMs: v.number(),
   maxToolDurationMs: v.number(),

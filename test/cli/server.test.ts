@@ -189,7 +189,7 @@ t.test('upgrade pins what it brings by digest', async (t) => {
 });
 
 t.test('webhook disable keeps the secret and everything but the gateway', async (t) => {
-  t.match(await on('webhook', 'disable'), { code: 0, stdout: /The gateway is gone/ });
+  t.match(await on('webhook', 'disable'), { code: 0, stdout: /The gateway is removed/ });
   for (const file of ['Caddyfile', 'docker-compose.webhook.yml']) t.notOk(existsSync(join(m.directory, file)));
   t.strictSame(Object.keys(m.fake.containers()).sort(), ['agent', 'backend']);
   t.match(await on('webhook', 'disable'), { code: 0, stdout: 'There was no gateway.\n' });
