@@ -55,6 +55,8 @@ const internalError = -32_603;
 /**
  * One initialized connection to an agent server: JSON-RPC 2.0 over WebSocket (specification §4.2 rule 2). Made by
  * `AppServerClient.connect`. Runs wherever there is a standard `WebSocket`.
+ *
+ * @example const server = await AppServerClient.connect(record.endpoints['appServerWebSocket']);
  */
 export class AppServerClient {
   readonly server: InitializeResult;
@@ -69,6 +71,7 @@ export class AppServerClient {
    * Opens `url` (`endpoints.appServerWebSocket` of a record, token included), sends `initialize` and `initialized`.
    *
    * @throws AppServerConnectionError when it cannot be opened or does not answer in time; JsonRpcError when it refuses
+   * @example const server = await AppServerClient.connect(record.endpoints['appServerWebSocket']);
    */
   static async connect(url: string, options: AppServerClientOptions = {}): Promise<AppServerClient> {
     const clientInfo = { name: 'oratorio', title: 'Oratorio', version, ...options.clientInfo };

@@ -41,6 +41,7 @@ type Found = Extract<Discovery, { kind: 'found' }>;
  * Hub; one wins the OS lock of the home and serves them all, the others end by themselves.
  *
  * @throws HubUnavailableError with the end of `hub.log` when a Hub that was started here does not come up
+ * @example const { hub } = await connectHub({ home: join(homedir(), '.oratorio') });
  */
 export async function connectHub(options: ConnectOptions): Promise<Connection> {
   const { home, autoStart = true, statusTimeoutMs, signal, onProgress } = options;

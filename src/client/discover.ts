@@ -35,7 +35,11 @@ export interface DiscoverOptions {
 
 const none = (why: NoHubReason, message: string): Discovery => ({ kind: 'none', why, message });
 
-/** Where the Hub of `home` publishes its address. */
+/**
+ * Where the Hub of `home` publishes its address.
+ *
+ * @example const file = hubLockFile(home); // <home>/hub/hub.lock
+ */
 export const hubLockFile = (home: string): string => join(home, 'hub', 'hub.lock');
 
 /** Reads the published address and believes none of it yet. */

@@ -52,7 +52,11 @@ export interface LogsOptions extends CallOptions {
   readonly bytes?: number;
 }
 
-/** True when `event` is of this kind and its data has the shape of that kind. */
+/**
+ * True when `event` is of this kind and its data has the shape of that kind.
+ *
+ * @example if (isHubEvent(event, 'appserver.exited')) console.log(event.data.exitCode);
+ */
 export function isHubEvent<K extends HubEventKind>(
   event: ReceivedEvent,
   kind: K,
@@ -60,7 +64,11 @@ export function isHubEvent<K extends HubEventKind>(
   return event.kind === kind && v.is(hubEventKinds[kind].data, event.data);
 }
 
-/** The Hub's HTTP interface (specification §4.2). Every method throws the errors of `callHub`. */
+/**
+ * The Hub's HTTP interface (specification §4.2). Every method throws the errors of `callHub`.
+ *
+ * @example const hub = new HubClient({ apiBaseUrl: 'http://127.0.0.1:41234', token });
+ */
 export class HubClient {
   readonly address: HubAddress;
   readonly #options: HubClientOptions;
@@ -72,53 +80,96 @@ export class HubClient {
     if (options.isProven) this.#provenUntil = performance.now() + defaults.client.proofMs;
   }
 
+  /**
+   * Version, process and capabilities of the Hub.
+   *
+   * @example const { hubVersion } = await hub.status();
+   */
   status({ signal }: CallOptions = {}): Promise<StatusAnswer> {
     return callHubJson(this.address, { path: '/v1/status', idempotent: true, signal }, StatusAnswer);
   }
 
-  /** Finds or starts the agent server of a workspace; resolves when it is ready. The path must be absolute. */
+  /**
+   * Finds or starts the agent server of a workspace; resolves when it is ready. The path must be absolute.
+   *
+   * @example const record = await hub.ensure({ workspacePath: '/home/me/site' });
+   */
   ensure(input: EnsureInput, { signal }: CallOptions = {}): Promise<RecordAnswer> {
     return this.#post('/v1/appservers/ensure', input, RecordAnswer, signal, true);
   }
 
-  /** All live and known workspaces, sorted by canonical path. */
+  /**
+   * All live and known workspaces, sorted by canonical path.
+   *
+   * @example for (const { state } of await hub.list()) console.log(state);
+   */
   list({ signal }: CallOptions = {}): Promise<RecordAnswer[]> {
     return this.#get({ path: '/v1/appservers', signal }, RecordListAnswer);
   }
 
-  /** One workspace, inspected; nothing is started. */
+  /**
+   * One workspace, inspected; nothing is started.
+   *
+   * @example const record = await hub.byWorkspace('/home/me/site');
+   */
   byWorkspace(path: string, { signal }: CallOptions = {}): Promise<RecordAnswer> {
     return this.#get({ path: '/v1/appservers/by-workspace', query: { path }, signal }, RecordAnswer);
   }
 
-  /** Resolves when the agent server and all its processes are gone. */
+  /**
+   * Resolves when the agent server and all its processes are gone.
+   *
+   * @example await hub.stop('/home/me/site');
+   */
   stop(workspacePath: string, { signal }: CallOptions = {}): Promise<RecordAnswer> {
     return this.#post('/v1/appservers/stop', { workspacePath }, RecordAnswer, signal, true);
   }
 
+  /**
+   * Restarts the agent server of a workspace. Resolves when it is ready.
+   *
+   * @example await hub.restart({ workspacePath: '/home/me/site' });
+   */
   restart(input: RestartInput, { signal }: CallOptions = {}): Promise<RecordAnswer> {
     return this.#post('/v1/appservers/restart', input, RecordAnswer, signal, false);
   }
 
-  /** Asks the Hub to end. With `detach` the agent servers live on, for the next Hub to adopt. */
+  /**
+   * Asks the Hub to end. With `detach` the agent servers live on, for the next Hub to adopt.
+   *
+   * @example await hub.shutdown({ detach: true });
+   */
   async shutdown({ detach = false, signal }: CallOptions & { readonly detach?: boolean } = {}): Promise<void> {
     const query = { mode: detach ? 'detach' : undefined };
     await this.#json({ method: 'POST', path: '/v1/shutdown', query, signal }, ShutdownResponse);
   }
 
+  /**
+   * Requests a notification, which desktop clients show.
+   *
+   * @example await hub.requestNotification({ workspacePath, title: 'Done', body: 'All tests pass' });
+   */
   async requestNotification(input: NotificationInput, { signal }: CallOptions = {}): Promise<boolean> {
     const path = '/v1/notifications/request';
     return (await this.#post(path, input, NotificationResponse, signal, false)).accepted;
   }
 
-  /** The end of the agent server's output, without tokens. */
+  /**
+   * The end of the agent server's output, without tokens.
+   *
+   * @example console.log(await hub.logs('/home/me/site', { bytes: 10_000 }));
+   */
   async logs(path: string, { stream, bytes, signal }: LogsOptions = {}): Promise<string> {
     const query = { path, stream, bytes: bytes?.toString() };
     const response = await this.#call({ path: '/v1/appservers/logs', query, signal, idempotent: true });
     return response.text();
   }
 
-  /** The statecharts, drawn. */
+  /**
+   * The statecharts, drawn.
+   *
+   * @example const names = (await hub.machines()).map(({ name }) => name);
+   */
   machines({ signal }: CallOptions = {}): Promise<Chart[]> {
     return this.#get({ path: '/v1/machines', signal }, v.array(Chart));
   }
@@ -126,6 +177,8 @@ export class HubClient {
   /**
    * Events as they happen. When the connection breaks it is resumed by id; what the Hub no longer holds shows as an event
    * `hub.gap`. Ends after the Hub was shut down, unless `acrossRestarts`.
+   *
+   * @example for await (const { kind } of hub.events()) console.log(kind);
    */
   async *events(options: EventsOptions = {}): AsyncGenerator<ReceivedEvent, void, undefined> {
     const { acrossRestarts = false, ...stream } = options;
@@ -142,7 +195,11 @@ export class HubClient {
     }
   }
 
-  /** Every actor of the Hub and every transition it takes, live. After a reconnection all actors are sent again. */
+  /**
+   * Every actor of the Hub and every transition it takes, live. After a reconnection all actors are sent again.
+   *
+   * @example for await (const record of hub.inspect({ signal })) console.log(record.type);
+   */
   async *inspect(
     options: Pick<StreamOptions, 'signal' | 'onOpen'> = {},
   ): AsyncGenerator<InspectionRecord, void, undefined> {

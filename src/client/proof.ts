@@ -34,6 +34,7 @@ const maxAnswerBytes = 4_096;
  *
  * @throws ServerNotProvenError when the server cannot be reached, has no proof route, does not know the token, or answers with
  *   anything but the proof; the reason of `signal` when it aborts
+ * @example await proveServer({ role: 'dashboard', url: 'http://127.0.0.1:41235', token });
  */
 export async function proveServer(request: ProofRequest): Promise<void> {
   const { role, token, signal, timeoutMs = defaults.client.statusTimeoutMs } = request;

@@ -47,7 +47,11 @@ export interface StartTurnOptions extends RequestOptions {
   readonly approvalPolicy?: ApprovalPolicy;
 }
 
-/** Begins a conversation; returns its id. */
+/**
+ * Begins a conversation; returns its id.
+ *
+ * @example const threadId = await startThread(server, { workspacePath });
+ */
 export async function startThread(server: AppServerClient, options: StartThreadOptions): Promise<string> {
   const { workspacePath, channelName = 'cli', userId = 'local', displayName, config, ...request } = options;
   const identity = { channelName, userId, channelContext: `${channelName}:${userId}`, workspacePath };
@@ -57,7 +61,11 @@ export async function startThread(server: AppServerClient, options: StartThreadO
   return answer.output.thread.id;
 }
 
-/** Says something in a thread and follows the answer. @throws JsonRpcError when the thread is unknown or busy */
+/**
+ * Says something in a thread and follows the answer. @throws JsonRpcError when the thread is unknown or busy
+ *
+ * @example for await (const event of await startTurn(server, threadId, 'hello')) console.log(event.type);
+ */
 export async function startTurn(
   server: AppServerClient,
   threadId: string,

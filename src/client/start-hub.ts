@@ -24,6 +24,11 @@ export interface StartedHub {
   release(): void;
 }
 
+/**
+ * Path of the log of the Hub of a user home.
+ *
+ * @example const file = hubLogFile(home); // <home>/hub/hub.log
+ */
 export const hubLogFile = (home: string): string => join(home, 'hub', 'hub.log');
 
 /** The Hub allocates little and lives long: a small young generation saves it 15 MiB when many workspaces run. */
@@ -32,6 +37,8 @@ const nodeFlags = ['--disable-warning=ExperimentalWarning', '--max-semi-space-si
 /**
  * Command line that runs a Hub in the foreground with this very Node: the command line tool of this package, sources
  * beside sources, bundle beside bundle.
+ *
+ * @example const { command, args } = hubCommand();
  */
 export function hubCommand(): Command {
   const here = import.meta.url;

@@ -128,7 +128,7 @@ scene(
         },
       },
     ]);
-    await page.locator('.banner', { hasText: 'once the agent server has been started again' }).waitFor();
+    await page.locator('.banner', { hasText: 'Restart to apply' }).waitFor();
     await field(page, 'Model').locator('.origin', { hasText: 'this workspace' }).waitFor();
     await shows(t, 'match', () => field(page, 'Model').textContent(), 'this workspace');
   },
