@@ -6,7 +6,7 @@ export type PlainFact = Projection[string];
 /** Longest text of a projection or an error, in characters. */
 const textLimit = 1024;
 
-/** Text up to here is looked at for credentials: the rest would be cut off anyway. */
+/** Text up to here is searched for credentials: the rest is cut off. */
 const scanLimit = 4 * textLimit;
 
 const shortened = (text: string): string => (text.length > textLimit ? `${text.slice(0, textLimit)}…` : text);

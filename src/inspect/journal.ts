@@ -64,7 +64,7 @@ export class Journal {
     return this.#living.get(id) ?? this.#ended.get(id);
   }
 
-  /** Living children of this actor in XState; without roots that are only shown below it. */
+  /** Active children of this actor in XState; without roots that are only shown below it. */
   childrenOf(watched: Watched): Watched[] {
     return [...this.#living.values()].filter(({ parent, ref }) => parent === watched.id && ref?._parent !== undefined);
   }

@@ -45,7 +45,7 @@ export interface Recorder {
   /** Calls `listener` with the records made from now on, gathered for 16 ms. Returns a function that ends it. */
   subscribe(listener: (records: readonly NumberedRecord[]) => void, onEnd?: () => void): () => void;
   /**
-   * Returns the records for a new viewer: every living actor and those that ended lately, each as it is now, then their
+   * Returns the records for a new viewer: every active actor and those that ended lately, each as it is now, then their
    * transitions, dead letters and ends that are still held, in order. Delivers pending records first, so `snapshot`
    * followed by `subscribe` in the same turn misses and repeats nothing.
    */
@@ -67,7 +67,7 @@ export interface Recorder {
 const isMachineSnapshot = (value: unknown): value is AnyMachineSnapshot =>
   typeof value === 'object' && value !== null && 'machine' in value && 'value' in value;
 
-/** Ended actors that are still shown: viewers look at a turn that has just ended. */
+/** Ended actors that are still shown: a turn that has just ended is the most interesting one. */
 const { endedActors } = defaults.inspect;
 
 /**
@@ -136,7 +136,7 @@ class InspectionRecorder implements Recorder {
     };
     this.#watches.add(end);
     // A root that fails announces no last snapshot; only its observers hear of it. The inspection of one that has ended
-    // goes on: it is all there is to notice an event that comes too late.
+    // continues: only it notices an event that comes too late.
     const subscription = actor.subscribe({
       error: (error: unknown) => finish(new Failure(error)),
       complete: () => finish(),
@@ -289,7 +289,7 @@ class InspectionRecorder implements Recorder {
     this.#journal.appendStep(watched.take(snapshot, transitions, source, this.#clock.now()));
   }
 
-  /** An event is on its way to an actor: from whom, and whether anybody is there to get it. */
+  /** An event is on its way to an actor: its sender, and whether the actor can still receive it. */
   #sent(
     event: { readonly type: string; readonly error?: unknown },
     sourceRef: object | undefined,

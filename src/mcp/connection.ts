@@ -13,7 +13,7 @@ import { plainText } from './text-tail.ts';
 type Library = Awaited<ReturnType<typeof loadLibrary>>;
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** How a connection has ended. Nothing of it is left then. */
+/** End of a connection. Its resources are released then. */
 export interface ConnectionEnd {
   readonly code: FailureCode;
   readonly error: string;
@@ -59,7 +59,7 @@ export class Connection {
   #wasReady = false;
   /** Ends what waits. */
   readonly #over = new AbortController();
-  /** What was asked for before there was a link; the strongest request for an end. */
+  /** Requested end before a link existed; the strongest request wins. */
   #endRequest: 'close' | 'terminate' | 'kill' | undefined;
   #tools: readonly Tool[] = [];
   #counts = { resourceCount: 0, resourceTemplateCount: 0 };
@@ -119,7 +119,7 @@ export class Connection {
       await this.#begin(await loadLibrary());
     } catch (error) {
       failure = failureOf(error);
-      // Whoever has asked for the end has asked how, too.
+      // The requester of the end has chosen its kind, too.
       if (!this.#endRequest) this.#link?.kill();
     }
     const end = await this.#link?.gone;
@@ -178,7 +178,7 @@ export class Connection {
       {
         capabilities: {},
         versionNegotiation: { mode, probe: { timeoutMs: probeMs } },
-        // What a tool answers goes to a model, which makes something even of an answer that breaks the tool's own schema.
+        // The answer of a tool goes to a model, which can use even one that breaks the tool's own schema.
         jsonSchemaValidator: {
           getValidator: () => (data) => ({ valid: true, data: data as never, errorMessage: undefined }),
         },
@@ -300,5 +300,5 @@ export class Connection {
   }
 }
 
-/** What a server calls itself, short enough to show. */
+/** Name that a server gives itself, short enough to show. */
 const named = (text: string | undefined): string | null => (text === undefined ? null : plainText(text).slice(0, 100));

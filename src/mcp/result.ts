@@ -4,7 +4,7 @@ import type { CallToolResult, ContentBlock } from './library.ts';
 
 type Image = NonNullable<ToolResult['images']>[number];
 
-/** What a tool answered, as the model gets it: text first, images beside it, the rest in words. `clean` takes secrets out. */
+/** Result of a tool for the model: text first, images beside it, the rest in words. `clean` removes secrets. */
 export function toToolResult(result: CallToolResult, clean: (text: string) => string): ToolResult {
   const images: Image[] = [];
   let imageChars = 0;

@@ -173,7 +173,7 @@ function parsed(text: string | undefined): RawServers | undefined {
 
 const stripMark = (source: string): string => (source.charCodeAt(0) === 0xfeff ? source.slice(1) : source);
 
-/** What a user would have written: values that are the default anyway need no line. */
+/** Settings as a user would write them: default values are left out. */
 function withoutDefaults(settings: McpServerSettings): Readonly<Record<string, unknown>> {
   const { transport } = settings;
   const least = transport === 'stdio' ? { transport, command: '-' } : { transport, url: 'http://-' };

@@ -7,7 +7,7 @@ import type { CallToolResult, Tool as ServerTool } from './library.ts';
 import { toToolResult } from './result.ts';
 import { plainText } from './text-tail.ts';
 
-/** What a tool needs of the server it belongs to. */
+/** The server of a tool, as the tool uses it. */
 export interface ToolHost {
   readonly serverName: string;
   /** By the user's word nothing of it needs approval. */

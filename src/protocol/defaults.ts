@@ -156,7 +156,7 @@ export const defaults = {
     instructionChars: 60_000,
     /** Of an id that the client chose. */
     idChars: 512,
-    /** A turn goes on this long after its client disconnected. */
+    /** A turn continues this long after its client disconnected. */
     disconnectGraceMs: 5_000,
   },
   acp: {
