@@ -1,5 +1,50 @@
-import type { Refusal } from './host.ts';
-import { quoted } from './quoted.ts';
+/** A host that GitHub can reach and a certificate authority can certify. */
+export interface PublicHost {
+  readonly kind: 'dns' | 'ipv4' | 'ipv6';
+  /** What goes into URLs and the Caddyfile: ASCII lower case name, dotted IPv4, or RFC 5952 IPv6 without brackets. */
+  readonly name: string;
+  /** As people write it: Unicode of an internationalised name where that leads back to `name`; otherwise `name`. */
+  readonly display: string;
+  /** `https://name`, IPv6 in brackets. */
+  readonly origin: string;
+}
+
+export interface Refusal {
+  readonly ok: false;
+  readonly code: HostRefusalCode;
+  /** What was seen and what to give instead; safe to print: no control characters, no password, no query. */
+  readonly message: string;
+}
+
+export type HostVerdict = { readonly ok: true; readonly host: PublicHost } | Refusal;
+
+export interface HostOptions {
+  /** Lets the DNS names through that are set aside for tests, examples and private networks; for our own internal CA only. */
+  readonly allowTestNames?: boolean;
+}
+
+/** Longest piece of what was typed that a message repeats, in code points. */
+const longest = 80;
+
+/**
+ * What was typed, fit for a terminal and a log: in quotes, cut, everything invisible as its code point, and without the
+ * places where secrets are (before an `@`, after `?` or `#`).
+ */
+export function quoted(text: string): string {
+  const at = text.lastIndexOf('@');
+  const open = at < 0 ? text : `…${text.slice(at)}`;
+  const points = Array.from(open.slice(0, 4 * longest).replace(/[?#].*$/su, '…'), visible);
+  return `“${points.slice(0, longest).join('')}${points.length > longest ? '…' : ''}”`;
+}
+
+function visible(point: string): string {
+  return /[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}]/u.test(point) && point !== ' ' ? codePoint(point) : point;
+}
+
+/** `U+200B`, the way Unicode names a character. */
+export function codePoint(point: string): string {
+  return `U+${(point.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
+}
 
 const givePublic = 'Give the public address of this server or a DNS name that points to it.';
 const giveHost = 'Give only a DNS name or a public IP address.';
