@@ -1,7 +1,7 @@
 import { homeDirectory } from '../../config/index.ts';
 import type { Logger } from '../../log/index.ts';
 import type { BackendSettings } from '../settings/index.ts';
-import { Desk } from './desk.ts';
+import { DraftSubmissions } from './draft-submissions.ts';
 import { endThread } from './end-thread.ts';
 import { type AgentLimits, defaultAgentLimits } from './limits.ts';
 import { reviewPrompt } from './prompt.ts';
@@ -33,7 +33,7 @@ export function createReviewAgent(options: ReviewAgentOptions): ReviewAgent {
     const { minSeverity = MinSeverity } = assignment;
     const submission = await runSession({
       server,
-      desk: new Desk(assignment, limits),
+      submissions: new DraftSubmissions(assignment, limits),
       prompt: reviewPrompt(assignment, { limits, maxDiffBytes, minSeverity }),
       hooks,
       limits,

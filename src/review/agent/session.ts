@@ -4,7 +4,7 @@ import { messageOf } from '../../lib/index.ts';
 import type { Logger } from '../../log/index.ts';
 import { type DynamicToolResult, rpcErrors, ThreadConfig, TokenUsage, Turn } from '../../protocol/index.ts';
 import type { AgentConnection } from './connection.ts';
-import type { Desk } from './desk.ts';
+import type { DraftSubmissions } from './draft-submissions.ts';
 import { endThread } from './end-thread.ts';
 import { asFailure, ReviewAgentError } from './errors.ts';
 import type { AgentLimits } from './limits.ts';
@@ -14,7 +14,7 @@ import type { ReviewHooks, ReviewSubmission } from './types.ts';
 
 export interface SessionOptions {
   readonly server: AgentConnection;
-  readonly desk: Desk;
+  readonly submissions: DraftSubmissions;
   readonly prompt: ReviewPrompt;
   readonly hooks: ReviewHooks;
   readonly limits: AgentLimits;
@@ -32,7 +32,7 @@ const Ended = v.looseObject({ turn: Turn, tokenUsage: v.optional(TokenUsage) });
 const endings = new Set(['turn/completed', 'turn/failed', 'turn/cancelled']);
 
 /**
- * One review in a thread of its own: asks, answers the tools through the desk, and reminds a model once that ended without
+ * One review in a thread of its own: prompts the model, answers its tools, and reminds it once when it ended without
  * handing in. The thread is archived whatever happens.
  *
  * @throws ReviewAgentError; the reason of an aborted signal; what a hook throws
@@ -96,22 +96,22 @@ class Session {
   constructor(options: SessionOptions, threadId: string) {
     this.#options = options;
     this.#threadId = threadId;
-    const { server, desk, hooks } = options;
+    const { server, submissions, hooks } = options;
     this.#leave = server.join(threadId, {
       onNotification: (notification) => this.#hear(notification),
       onTool: (call) => {
         hooks.onActivity();
-        return desk.answer(call).catch((error: unknown) => notLookedAt(error, options));
+        return submissions.answer(call).catch((error: unknown) => notLookedAt(error, options));
       },
     });
     this.#lost = server.lost();
   }
 
   async run(): Promise<ReviewSubmission> {
-    const { desk, prompt } = this.#options;
+    const { submissions, prompt } = this.#options;
     const first = await this.#ask(prompt.task);
-    if (desk.draft || first.status !== 'completed') return this.#outcome(first);
-    desk.reopen();
+    if (submissions.draft || first.status !== 'completed') return this.#outcome(first);
+    submissions.reopen();
     return this.#outcome(await this.#ask(reminder));
   }
 
@@ -125,8 +125,8 @@ class Session {
 
   /** What was handed in holds, also when the turn failed after it. */
   #outcome(turn: Turn): ReviewSubmission {
-    const { desk } = this.#options;
-    const { draft, resolved } = desk;
+    const { submissions } = this.#options;
+    const { draft, resolved } = submissions;
     if (draft) {
       const usage = this.#usage && { usage: this.#usage };
       return { threadId: this.#threadId, turnId: turn.id, ...draft, resolved, ...usage };
@@ -160,7 +160,7 @@ class Session {
     } catch (reason) {
       await this.#endTurn(turnId);
       const error = asFailure(reason);
-      const { draft } = this.#options.desk;
+      const { draft } = this.#options.submissions;
       if (draft && !signal.aborted && error instanceof ReviewAgentError) return lostTurn(threadId, turnId);
       throw error;
     } finally {

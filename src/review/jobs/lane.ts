@@ -78,7 +78,7 @@ export class Lane {
       this.#hasFailed = false;
     } catch (error) {
       // The store wakes us every two seconds in any case.
-      if (!this.#hasFailed) this.#options.logger.warn('jobs cannot be taken from the queue', { kinds, error });
+      if (!this.#hasFailed) this.#options.logger.warn('could not claim jobs; retrying', { kinds, error });
       this.#hasFailed = true;
     }
   }
@@ -119,14 +119,14 @@ export class Lane {
       this.#unwritten(fault);
       return 'failed';
     }
-    if (pause === 'dead') logger.error('a job was given up', { ...about, problem: failure.message });
-    else logger.info('a job is tried again', { ...about, problem: failure.message, pauseMs: pause });
+    if (pause === 'dead') logger.error('gave up a job', { ...about, problem: failure.message });
+    else logger.info('retrying a job', { ...about, problem: failure.message, pauseMs: pause });
     return pause === 'dead' ? 'dead' : 'failed';
   }
 
-  /** Its lease runs out, and then somebody takes it up again. */
+  /** The job's lease expires; the next claim repeats the job. */
   readonly #unwritten = (error: unknown): void => {
-    this.#options.logger.warn('what became of a job cannot be kept; it will be done again', { error });
+    this.#options.logger.warn('could not save job result; retrying', { error });
   };
 
   #renewAll(): void {
@@ -140,7 +140,7 @@ export class Lane {
       if (job) running.job = job;
       else if (this.#running.has(running.job.jobId)) running.lost.abort(new Error('another process has the job'));
     } catch (error) {
-      this.#options.logger.warn('the lease of a job cannot be renewed', { jobId: running.job.jobId, error });
+      this.#options.logger.warn('could not renew the lease of a job; retrying', { jobId: running.job.jobId, error });
     }
   }
 }

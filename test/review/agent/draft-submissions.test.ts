@@ -1,6 +1,6 @@
 import t from 'tap';
 import type { DynamicToolCall } from '../../../src/protocol/index.ts';
-import { Desk } from '../../../src/review/agent/desk.ts';
+import { DraftSubmissions } from '../../../src/review/agent/draft-submissions.ts';
 import { reviewTools } from '../../../src/review/agent/tools.ts';
 import { fingerprintOf } from '../../../src/review/anchors/index.ts';
 import { after, assignmentOf, type Files, faulty, openFinding } from './harness.ts';
@@ -21,75 +21,80 @@ const finding = {
 const draft = (...findings: object[]) => ({ summary: 'A loop.', findings });
 
 t.test('a call that is asked twice is answered as before, and counts once', async (t) => {
-  const desk = new Desk(assignmentOf(t.testdir()), { submissions: 1 });
-  const first = await desk.answer(callOf('SubmitReviewDraft', draft(finding), 'same'));
-  const again = await desk.answer(callOf('SubmitReviewDraft', draft(finding), 'same'));
+  const submissions = new DraftSubmissions(assignmentOf(t.testdir()), { submissions: 1 });
+  const first = await submissions.answer(callOf('SubmitReviewDraft', draft(finding), 'same'));
+  const again = await submissions.answer(callOf('SubmitReviewDraft', draft(finding), 'same'));
   t.equal(again, first);
   t.match(first, { success: true });
-  t.match(await desk.answer(callOf('SubmitReviewDraft', draft())), { success: false, errorCode: 'draftFinal' });
-  t.equal(desk.draft?.findings.length, 1);
-  desk.reopen();
-  t.match(await desk.answer(callOf('SubmitReviewDraft', draft())), { success: true });
-  t.equal(desk.draft?.findings.length, 0, 'after a reminder it may be handed in anew');
+  t.match(await submissions.answer(callOf('SubmitReviewDraft', draft())), { success: false, errorCode: 'draftFinal' });
+  t.equal(submissions.draft?.findings.length, 1);
+  submissions.reopen();
+  t.match(await submissions.answer(callOf('SubmitReviewDraft', draft())), { success: true });
+  t.equal(submissions.draft?.findings.length, 0, 'after a reminder it may be handed in anew');
 });
 
 t.test('the last draft holds, in the order in which they came', async (t) => {
-  const desk = new Desk(assignmentOf(t.testdir()), { submissions: 5 });
+  const submissions = new DraftSubmissions(assignmentOf(t.testdir()), { submissions: 5 });
   await Promise.all(
-    ['one', 'two', 'three'].map((title) => desk.answer(callOf('SubmitReviewDraft', draft({ ...finding, title })))),
+    ['one', 'two', 'three'].map((title) =>
+      submissions.answer(callOf('SubmitReviewDraft', draft({ ...finding, title }))),
+    ),
   );
-  t.equal(desk.draft?.findings[0]?.finding.title, 'three');
+  t.equal(submissions.draft?.findings[0]?.finding.title, 'three');
 });
 
 t.test('a suggestion takes the place of whole lines', async (t) => {
-  const desk = new Desk(assignmentOf(t.testdir()), { submissions: 5 });
+  const submissions = new DraftSubmissions(assignmentOf(t.testdir()), { submissions: 5 });
   const newText = faulty.replace('<=', '<');
-  const answer = await desk.answer(callOf('SubmitReviewDraft', draft({ ...finding, newText })));
+  const answer = await submissions.answer(callOf('SubmitReviewDraft', draft({ ...finding, newText })));
   t.match(answer, { success: true, contentItems: [{ text: /1\. src\/total\.ts: line 3, RIGHT/ }] });
-  t.match(desk.draft?.findings, [{ anchor: { placement: 'inline', line: 3, replacement: newText } }]);
+  t.match(submissions.draft?.findings, [{ anchor: { placement: 'inline', line: 3, replacement: newText } }]);
 });
 
 t.test('text of the file outside the diff is told with the file, without a word to the model', async (t) => {
   const lines = Array.from({ length: 30 }, (_, at) => `const line${at} = ${at};`);
   const old: Files = { 'a.ts': `${lines.join('\n')}\n` };
   const now: Files = { 'a.ts': `${lines.join('\n')}\nconst last = 1;\n` };
-  const desk = new Desk(assignmentOf(t.testdir(), { old, now }), { submissions: 5 });
-  const answer = await desk.answer(
+  const submissions = new DraftSubmissions(assignmentOf(t.testdir(), { old, now }), { submissions: 5 });
+  const answer = await submissions.answer(
     callOf('SubmitReviewDraft', draft({ ...finding, path: 'a.ts', oldText: 'const line2 = 2;' })),
   );
   t.match(answer, { success: true });
-  t.match(desk.draft, { findings: [{ anchor: { placement: 'file', reason: 'outsideDiff' } }], warnings: [] });
+  t.match(submissions.draft, { findings: [{ anchor: { placement: 'file', reason: 'outsideDiff' } }], warnings: [] });
 });
 
 t.test('paths are taken as models write them, and characters that were spelled out are meant', async (t) => {
   const trick = 'const isAdmin = false; /*\u202e } \u2066if (isAdmin)\u2069 \u2066*/';
   const now: Files = { ...after, 'src/b.ts': `${trick}\n` };
-  const desk = new Desk(assignmentOf(t.testdir(), { now }), { submissions: 5 });
+  const submissions = new DraftSubmissions(assignmentOf(t.testdir(), { now }), { submissions: 5 });
   const shown = 'const isAdmin = false; /*⟨U+202E⟩ } ⟨U+2066⟩if (isAdmin)⟨U+2069⟩ ⟨U+2066⟩*/';
-  await desk.answer(
+  await submissions.answer(
     callOf(
       'SubmitReviewDraft',
       draft({ ...finding, path: 'b/src/total.ts' }, { ...finding, path: 'src/b.ts', oldText: shown }),
     ),
   );
-  t.match(desk.draft?.findings, [
+  t.match(submissions.draft?.findings, [
     { finding: { path: 'src/total.ts' }, anchor: { placement: 'inline', line: 3 } },
     { finding: { path: 'src/b.ts', oldText: trick }, anchor: { placement: 'inline', line: 1 } },
   ]);
 });
 
 t.test('a tool that is not ours is refused', async (t) => {
-  const desk = new Desk(assignmentOf(t.testdir()), { submissions: 5 });
-  t.match(await desk.answer(callOf('DeleteEverything', {})), { success: false, errorCode: 'toolUnknown' });
+  const submissions = new DraftSubmissions(assignmentOf(t.testdir()), { submissions: 5 });
+  t.match(await submissions.answer(callOf('DeleteEverything', {})), { success: false, errorCode: 'toolUnknown' });
 });
 
 t.test('a later word on an open finding takes the place of the first', async (t) => {
-  const desk = new Desk(assignmentOf(t.testdir(), { more: { openFindings: [openFinding('f-1')] } }), {
-    submissions: 5,
-  });
-  await desk.answer(callOf('ResolveReviewFinding', { findingId: 'f-1', resolution: 'fixed' }));
-  await desk.answer(callOf('ResolveReviewFinding', { findingId: 'f-1', resolution: 'dismissed', note: null }));
-  t.strictSame(desk.resolved, [{ findingId: 'f-1', resolution: 'dismissed', note: null }]);
+  const submissions = new DraftSubmissions(
+    assignmentOf(t.testdir(), { more: { openFindings: [openFinding('f-1')] } }),
+    {
+      submissions: 5,
+    },
+  );
+  await submissions.answer(callOf('ResolveReviewFinding', { findingId: 'f-1', resolution: 'fixed' }));
+  await submissions.answer(callOf('ResolveReviewFinding', { findingId: 'f-1', resolution: 'dismissed', note: null }));
+  t.strictSame(submissions.resolved, [{ findingId: 'f-1', resolution: 'dismissed', note: null }]);
 });
 
 t.test('the schemas tell the model every field and which are needed', async (t) => {
@@ -119,11 +124,11 @@ t.test('a finding is known by the name that its file had before', async (t) => {
   const old: Files = { 'src/old.ts': `${lines.join('\n')}\n` };
   const now: Files = { 'src/new.ts': `${lines.join('\n')}\nconst last = 1;\n` };
   const oldText = 'const last = 1;';
-  const desk = new Desk(assignmentOf(t.testdir(), { old, now }), { submissions: 5 });
+  const submissions = new DraftSubmissions(assignmentOf(t.testdir(), { old, now }), { submissions: 5 });
   for (const path of ['src/new.ts', 'src/old.ts']) {
-    await desk.answer(callOf('SubmitReviewDraft', draft({ ...finding, path, oldText })));
-    t.match(desk.draft?.findings, [{ finding: { path: 'src/new.ts' }, oldPath: 'src/old.ts' }], path);
+    await submissions.answer(callOf('SubmitReviewDraft', draft({ ...finding, path, oldText })));
+    t.match(submissions.draft?.findings, [{ finding: { path: 'src/new.ts' }, oldPath: 'src/old.ts' }], path);
     const { title } = finding;
-    t.equal(desk.draft?.findings[0]?.fingerprint, fingerprintOf({ path: 'src/old.ts', title, oldText }));
+    t.equal(submissions.draft?.findings[0]?.fingerprint, fingerprintOf({ path: 'src/old.ts', title, oldText }));
   }
 });

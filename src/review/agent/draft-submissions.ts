@@ -7,8 +7,8 @@ import type { ReviewAssignment, ReviewSubmission } from './types.ts';
 type HandedIn = Pick<ReviewSubmission, 'summary' | 'findings' | 'warnings'>;
 type Handler = (args: Readonly<Record<string, unknown>>) => Promise<DynamicToolResult> | DynamicToolResult;
 
-/** Where the model hands in: takes its drafts, tells it what is wrong with them, and keeps the last valid one. */
-export class Desk {
+/** Drafts that the model submits: validates each, returns its problems to the model, and retains the last valid one. */
+export class DraftSubmissions {
   readonly #assignment: Pick<ReviewAssignment, 'diffFiles' | 'prepared' | 'openFindings'>;
   readonly #maxSubmissions: number;
   readonly #resolved = new Map<string, ReviewSubmission['resolved'][number]>();
