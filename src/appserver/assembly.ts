@@ -37,7 +37,7 @@ export interface AssemblyOptions {
   readonly upstream: LaunchDocument['upstream'];
   /** Ours: what programs inherit from, with the marker of this start. */
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** What no tool, trace or prompt may hold. */
+  /** Secrets that must not reach a tool, trace or prompt. */
   readonly secrets: readonly string[];
   readonly logger: Logger;
   /** Another model provider than the configured one. */
@@ -126,7 +126,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     onTurnEnd,
   });
   if (!config.Tracing.Enabled) {
-    // What was recorded before goes with its conversation all the same.
+    // Earlier recordings are deleted with their conversation all the same.
     threads.feed.join(({ method, params }) => {
       if (method === 'thread/deleted') store.traces.deleteSession(params.threadId);
     });
@@ -165,7 +165,7 @@ export function assemble(options: AssemblyOptions): Assembly {
   };
 }
 
-/** A disk that is full is no bug: turns go on, and what is to be written waits. */
+/** A full disk is no bug: turns continue, and pending writes wait. */
 function faultOf(logger: Logger, what: string): (error: unknown) => void {
   return (error) => {
     if (error instanceof StorageError) logger.warn(what, { reason: error.message });
@@ -220,7 +220,7 @@ function automationsOf(
     retryInitialDelayMs: wanted.RetryInitialDelayMs,
     retryMaxDelayMs: wanted.RetryMaxDelayMs,
   };
-  const onFault = faultOf(logger, 'automations cannot be kept');
+  const onFault = faultOf(logger, 'automations cannot be saved');
   const automations = new Automations({ workspacePath, schedules, threads, settings, onFault, observe });
   automations.subscribe(({ automation, removed }) => {
     telemetry.noteAutomation(automation, removed);

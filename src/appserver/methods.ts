@@ -4,7 +4,7 @@ import type { Automations } from '../automations/index.ts';
 import { protocolVersion, type RpcMethod, type RpcResult, type rpcMethods, version } from '../protocol/index.ts';
 import type { McpServices } from './mcp-services.ts';
 
-/** What a request is answered with, and what happens right after the answer was sent. */
+/** Answer to a request, and the work right after the answer was sent. */
 export interface Handled<M extends RpcMethod> {
   readonly result: RpcResult<M>;
   readonly after?: () => void;
@@ -20,7 +20,7 @@ type Params<M extends RpcMethod> = v.InferOutput<(typeof rpcMethods)[M]['params'
 type Method<M extends RpcMethod> = (params: Params<M>, asker: Asker) => Handled<M> | Promise<Handled<M>>;
 export type Methods = { readonly [M in RpcMethod]: Method<M> };
 
-/** What this server can do; the rest of the protocol's vocabulary is false, so that a client need not try. */
+/** Capabilities of this server; the rest of the protocol's vocabulary is false, so that a client need not try. */
 const capabilities: RpcResult<'initialize'>['capabilities'] = {
   threadManagement: true,
   threadSubscriptions: true,
