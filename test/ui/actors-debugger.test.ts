@@ -389,8 +389,8 @@ onPage(
     await lit(page, 'stopping');
 
     const bad = join(files, 'bad.json');
-    const text = JSON.parse(readFileSync(saved, 'utf8')) as { charts: { width: unknown }[] };
-    for (const chart of text.charts) chart.width = '<b>';
+    const text = JSON.parse(readFileSync(saved, 'utf8')) as { json: { charts: { width: unknown }[] } };
+    for (const chart of text.json.charts) chart.width = '<b>';
     writeFileSync(bad, JSON.stringify(text));
     await open(bad);
     await shows(
