@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { checkUpgrade, engineOnce, type UpgradeWish, upgradeChange } from '../../deploy/index.ts';
+import { checkUpgrade, engineOnce, type UpgradeRequest, upgradeChange } from '../../deploy/index.ts';
 import type { CommandContext } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { carryOut, sessionOf, showPlan } from '../server/carry-out.ts';
@@ -18,7 +18,7 @@ export async function run(context: CommandContext): Promise<number> {
   return exitCodes.ok.code;
 }
 
-async function check(context: CommandContext, wish: UpgradeWish): Promise<number> {
+async function check(context: CommandContext, wish: UpgradeRequest): Promise<number> {
   const { output } = context;
   const shown = showChange(output);
   const session = sessionOf(context, shown.observe);
@@ -29,7 +29,7 @@ async function check(context: CommandContext, wish: UpgradeWish): Promise<number
   return exitCodes.ok.code;
 }
 
-function wishOf(context: CommandContext): UpgradeWish {
+function wishOf(context: CommandContext): UpgradeRequest {
   const checkout = given(context, 'build');
   return {
     directory: stackDirectory(context),

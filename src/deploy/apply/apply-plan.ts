@@ -1,6 +1,6 @@
 import { DeployError } from '../errors.ts';
-import type { Plan } from '../plan/plan.ts';
-import { layoutOf, type StackLayout } from '../stack/layout.ts';
+import { layoutOf, type StackLayout } from '../layout.ts';
+import type { Plan } from '../stack-plan.ts';
 import { ChangeLog, type LogOptions } from './change-log.ts';
 import { ChangeRun, checkPhases, undoAll } from './change-run.ts';
 import { type ChangeState, recordOfChange } from './change-state.ts';

@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { DeployError } from '../errors.ts';
-import type { StackLayout } from '../stack/layout.ts';
+import type { StackLayout } from '../layout.ts';
 import { onFile } from './failures.ts';
 import { type FoundFile, hashOf } from './stack-files.ts';
 

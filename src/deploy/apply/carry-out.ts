@@ -1,5 +1,5 @@
 import { DeployError } from '../errors.ts';
-import type { Step } from '../plan/plan.ts';
+import type { Step } from '../stack-plan.ts';
 import type { ChangeLog } from './change-log.ts';
 import { type Former, recordOf } from './entries.ts';
 import { type Found, hashOf } from './stack-files.ts';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { defaults } from '../defaults.ts';
-import type { Plan } from '../plan/plan.ts';
-import type { StackLayout } from '../stack/layout.ts';
+import type { StackLayout } from '../layout.ts';
+import type { Plan } from '../stack-plan.ts';
 import { Backup, pruneBackups } from './backups.ts';
 import { after, type ChangeState, type StepState } from './change-state.ts';
 import type { ChangeEntry, Former, JournalEntry, StepRecord } from './entries.ts';

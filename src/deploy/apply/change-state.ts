@@ -1,4 +1,4 @@
-import type { ServiceName, StackCommand } from '../plan/plan.ts';
+import type { ServiceName, StackCommand } from '../stack-plan.ts';
 import type { ChangeEntry, ChangeRecord, Former, JournalEntry, StepRecord } from './entries.ts';
 
 /** One step of a change, over all of its attempts. */

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import type { Step } from '../plan/plan.ts';
+import type { Step } from '../stack-plan.ts';
 
 const attributes = { mode: v.number(), uid: v.number(), gid: v.number() };
 const services = v.array(v.picklist(['agent', 'backend', 'webhook-gateway']));

@@ -1,6 +1,6 @@
 import { messageOf } from '../../lib/index.ts';
 import { DeployError, type DeployErrorCode } from '../errors.ts';
-import type { Plan, Step } from '../plan/plan.ts';
+import type { Plan, Step } from '../stack-plan.ts';
 
 const full = new Set(['ENOSPC', 'EDQUOT']);
 const reasons: Readonly<Record<string, string>> = {

@@ -13,7 +13,7 @@ import { dirname } from 'node:path';
 import * as v from 'valibot';
 import { writeFileAtomic } from '../../supervise/index.ts';
 import { DeployError } from '../errors.ts';
-import type { StackLayout } from '../stack/layout.ts';
+import type { StackLayout } from '../layout.ts';
 import { after, type ChangeState, recordOfChange } from './change-state.ts';
 import { type ChangeRecord, type JournalEntry, journalEntrySchema } from './entries.ts';
 import { onFile } from './failures.ts';

@@ -1,6 +1,6 @@
 import { DeployError } from '../errors.ts';
 import { ownershipOf } from '../files/index.ts';
-import type { Plan, Step } from '../plan/plan.ts';
+import type { Plan, Step } from '../stack-plan.ts';
 import type { StackFiles } from './stack-files.ts';
 
 /** What a plan finds must not be overwritten or removed by it. */

@@ -1,4 +1,4 @@
-import type { PhaseName, Step } from '../plan/plan.ts';
+import type { PhaseName, Step } from '../stack-plan.ts';
 
 /** What an observer is told while a plan is carried out. Times in milliseconds. */
 export type ChangeEvent =

@@ -14,7 +14,7 @@ import {
 } from '../../supervise/index.ts';
 import { defaults } from '../defaults.ts';
 import { DeployError } from '../errors.ts';
-import type { StackLayout } from '../stack/layout.ts';
+import type { StackLayout } from '../layout.ts';
 import { cancelled, onFile } from './failures.ts';
 
 const holderSchema = v.object({ pid: v.number(), command: v.string(), since: v.string() });

@@ -1,4 +1,4 @@
-import type { ServiceName, Step } from '../plan/plan.ts';
+import type { ServiceName, Step } from '../stack-plan.ts';
 
 export type StepOf<D extends Step['do']> = Extract<Step, { readonly do: D }>;
 

@@ -1,4 +1,4 @@
-import type { Phase, Plan, Step } from '../plan/plan.ts';
+import type { Phase, Plan, Step } from '../stack-plan.ts';
 
 /** A step with the name it has in the journal. */
 export interface KeyedStep {

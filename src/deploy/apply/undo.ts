@@ -1,5 +1,5 @@
 import { DeployError } from '../errors.ts';
-import type { ServiceName } from '../plan/plan.ts';
+import type { ServiceName } from '../stack-plan.ts';
 import type { Tools } from './carry-out.ts';
 import type { ChangeState, StepState } from './change-state.ts';
 import type { StepRecord } from './entries.ts';

@@ -1,6 +1,6 @@
 import { DeployError } from '../errors.ts';
 import { readBackendConfig, type StackConfig } from '../files/index.ts';
-import { stackFiles } from '../stack/layout.ts';
+import { stackFiles } from '../layout.ts';
 import type { FileText } from './stack-view.ts';
 
 /** What the doctor goes by in `oratorio.config.json`. */

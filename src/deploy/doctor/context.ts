@@ -1,15 +1,21 @@
 import { join, relative } from 'node:path/posix';
-import { printable } from '../engine/lines.ts';
-import { type Redactor, redactorFor } from '../engine/redactor.ts';
-import { serviceStates } from '../engine/service-states.ts';
-import type { Engine, RunOptions, RunResult, ServiceState } from '../engine/types.ts';
+import {
+  type Engine,
+  printable,
+  type Redactor,
+  type RunOptions,
+  type RunResult,
+  redactorFor,
+  type ServiceState,
+  serviceStates,
+} from '../engine/index.ts';
 import { DeployError } from '../errors.ts';
 import { containerPaths, type EnvFile, parseEnv } from '../files/index.ts';
 import { type AppClient, type AppFacts, createAppClient, readApp, readPrivateKey } from '../github/index.ts';
 import type { HostVerdict, PublicHost } from '../host/index.ts';
+import { layoutOf, type StackLayout } from '../layout.ts';
 import { once } from '../once.ts';
-import type { ServiceName } from '../plan/plan.ts';
-import { layoutOf, type StackLayout } from '../stack/layout.ts';
+import type { ServiceName } from '../stack-plan.ts';
 import { type ConfigView, readConfig } from './config-view.ts';
 import { gatewayHere } from './gateway.ts';
 import { runGit } from './git.ts';

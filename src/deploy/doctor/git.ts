@@ -1,4 +1,4 @@
-import { runProgram } from '../engine/run.ts';
+import { runProgram } from '../engine/index.ts';
 import { DeployError } from '../errors.ts';
 import type { RunGit } from './types.ts';
 

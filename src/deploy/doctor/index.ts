@@ -3,6 +3,7 @@
  * the command of the same name. Never here: a repair, a question to a person, how results are printed, a secret in any result.
  */
 export { examine } from './examine.ts';
+export { publicHostIn } from './public-host.ts';
 export {
   type CheckResult,
   type CheckStatus,

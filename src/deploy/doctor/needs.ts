@@ -1,4 +1,4 @@
-import type { ServiceName } from '../plan/plan.ts';
+import type { ServiceName } from '../stack-plan.ts';
 import type { DoctorContext } from './context.ts';
 
 /** What a check cannot do without. Each says why it is missing, in words; null when it is there. */

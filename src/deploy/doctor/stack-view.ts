@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 
 import { allVariables, type EnvFile } from '../files/index.ts';
-import type { StackLayout } from '../stack/layout.ts';
-import { secretsIn } from '../stack/read-stack.ts';
+import type { StackLayout } from '../layout.ts';
+import { secretsIn } from '../stack/index.ts';
 
 /** The text of a file; null: it is not there; an error: it cannot be read. */
 export type FileText = string | null | Error;

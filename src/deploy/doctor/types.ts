@@ -1,4 +1,4 @@
-import type { Engine, RunResult } from '../engine/types.ts';
+import type { Engine, RunResult } from '../engine/index.ts';
 import type { DeployError } from '../errors.ts';
 
 export const checkStatuses = ['ok', 'warn', 'fail', 'skip'] as const;

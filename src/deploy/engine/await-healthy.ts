@@ -1,8 +1,8 @@
 import { pollUntil } from '../../supervise/index.ts';
 import { defaults } from '../defaults.ts';
 import { DeployError } from '../errors.ts';
-import type { ServiceName } from '../plan/plan.ts';
-import type { StackLayout } from '../stack/layout.ts';
+import type { StackLayout } from '../layout.ts';
+import type { ServiceName } from '../stack-plan.ts';
 import type { OperationOptions } from './operation.ts';
 import { lastLog } from './service-logs.ts';
 import { serviceStates } from './service-states.ts';

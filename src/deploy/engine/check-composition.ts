@@ -1,5 +1,5 @@
 import { defaults } from '../defaults.ts';
-import type { StackLayout } from '../stack/layout.ts';
+import type { StackLayout } from '../layout.ts';
 import { must, type OperationOptions, quietly } from './operation.ts';
 import type { Engine } from './types.ts';
 

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { defaults } from '../defaults.ts';
 import { DeployError } from '../errors.ts';
-import type { StackLayout } from '../stack/layout.ts';
+import type { StackLayout } from '../layout.ts';
 import { imagesOf } from './images.ts';
 import { lastLines } from './last-lines.ts';
 import { failureOf, type OperationOptions, quietly } from './operation.ts';

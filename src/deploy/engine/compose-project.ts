@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { DeployError } from '../errors.ts';
 import { parseEnv } from '../files/index.ts';
-import type { StackLayout } from '../stack/layout.ts';
-import { readText, secretsIn } from '../stack/read-stack.ts';
+import type { StackLayout } from '../layout.ts';
+import { readText, secretsIn } from '../stack/index.ts';
 
 export { secretsIn };
 

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { defaults } from '../defaults.ts';
 import { DeployError } from '../errors.ts';
-import type { ServiceName } from '../plan/plan.ts';
-import type { StackLayout } from '../stack/layout.ts';
+import type { StackLayout } from '../layout.ts';
+import type { ServiceName } from '../stack-plan.ts';
 import { readProject } from './compose-project.ts';
 import { failureOf } from './operation.ts';
 import { serviceStates } from './service-states.ts';

@@ -6,6 +6,7 @@
  * Never here: what is to be done and in which order (`plan`, `apply`), the text of files (`files`), a prompt.
  */
 export { type AwaitOptions, awaitHealthy, UnhealthyError } from './await-healthy.ts';
+export { buildImageArguments, imageOrigin, prepareContext } from './build-image.ts';
 export { checkComposition } from './check-composition.ts';
 export { checkGateway } from './check-gateway.ts';
 export { checkPorts, firstFreePort, type PortsWanted, type TakenPort, takenPorts } from './check-ports.ts';
@@ -17,7 +18,7 @@ export { followLogs, type LogOptions } from './follow-logs.ts';
 export { imagesOf } from './images.ts';
 export { lastLines } from './last-lines.ts';
 export { printable } from './lines.ts';
-export type { OperationOptions } from './operation.ts';
+export { must, type OperationOptions } from './operation.ts';
 export { type PinnedImage, pinImage } from './pin-image.ts';
 export { hasImage, type PullResult, pullImage, pullImages } from './pull-images.ts';
 export { type Redactor, redactorFor } from './redactor.ts';

@@ -1,7 +1,7 @@
 import { defaults } from '../defaults.ts';
 import { DeployError } from '../errors.ts';
-import type { ServiceName } from '../plan/plan.ts';
-import type { StackLayout } from '../stack/layout.ts';
+import type { StackLayout } from '../layout.ts';
+import type { ServiceName } from '../stack-plan.ts';
 import { imagesOf } from './images.ts';
 import { must, type OperationOptions, passedOn, quietly } from './operation.ts';
 import type { Engine } from './types.ts';

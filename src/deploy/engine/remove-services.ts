@@ -1,6 +1,6 @@
 import { defaults } from '../defaults.ts';
-import type { ServiceName } from '../plan/plan.ts';
-import type { StackLayout } from '../stack/layout.ts';
+import type { StackLayout } from '../layout.ts';
+import type { ServiceName } from '../stack-plan.ts';
 import { must, type OperationOptions, quietly } from './operation.ts';
 import { containersOf, serviceOf } from './service-states.ts';
 import type { Engine } from './types.ts';

@@ -3,7 +3,7 @@ import { defaults } from '../defaults.ts';
 import { DeployError } from '../errors.ts';
 import { onFile } from '../file-error.ts';
 import { containerPaths } from '../files/index.ts';
-import type { StackLayout } from '../stack/layout.ts';
+import type { StackLayout } from '../layout.ts';
 import { readProject } from './compose-project.ts';
 import { must, type OperationOptions, quietly } from './operation.ts';
 import { type ContainerFacts, containersOf, serviceOf } from './service-states.ts';

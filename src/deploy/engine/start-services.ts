@@ -1,6 +1,6 @@
 import { defaults } from '../defaults.ts';
-import type { ServiceName } from '../plan/plan.ts';
-import type { StackLayout } from '../stack/layout.ts';
+import type { StackLayout } from '../layout.ts';
+import type { ServiceName } from '../stack-plan.ts';
 import { failureOf, must, type OperationOptions, passedOn } from './operation.ts';
 import type { Engine, RunResult } from './types.ts';
 

@@ -1,5 +1,5 @@
-import type { ServiceName } from '../plan/plan.ts';
-import type { StackLayout } from '../stack/layout.ts';
+import type { StackLayout } from '../layout.ts';
+import type { ServiceName } from '../stack-plan.ts';
 
 export interface RunOptions {
   readonly timeoutMs: number;

@@ -1,6 +1,6 @@
 import { defaults } from '../defaults.ts';
 import { DeployError } from '../errors.ts';
-import { stackFiles } from '../stack/layout.ts';
+import { stackFiles } from '../layout.ts';
 import { appendElement } from './json-list.ts';
 import { checkFullName } from './repository.ts';
 import { type StackSettings, settingsOf, spelledIn } from './stack-config.ts';

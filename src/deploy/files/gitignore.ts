@@ -1,4 +1,4 @@
-import { stackFiles } from '../stack/layout.ts';
+import { stackFiles } from '../layout.ts';
 import { marked } from './marker.ts';
 
 /** Keeps secrets, checkouts and our own records out of a repository that somebody makes of the stack. */

@@ -1,5 +1,5 @@
 import { defaults } from '../defaults.ts';
-import { stackFiles } from '../stack/layout.ts';
+import { stackFiles } from '../layout.ts';
 import { containerPaths as inside } from './container-paths.ts';
 import { composed, hardened, healthcheck, type MountOptions, mount } from './service.ts';
 import { environmentOf, overlayVariables, reference } from './variables.ts';

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { DeployError } from '../errors.ts';
-import { stackFiles } from '../stack/layout.ts';
+import { stackFiles } from '../layout.ts';
 
 /** What the deployment needs of `oratorio.config.json`. The backend has many more settings: those are left to it. */
 const texts = v.optional(v.array(v.string('a text'), 'a list of texts'), []);

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { defaults } from '../defaults.ts';
-import type { ServiceName } from '../plan/plan.ts';
+import type { ServiceName } from '../stack-plan.ts';
 
 /** One line of `.env`. */
 export interface Variable {

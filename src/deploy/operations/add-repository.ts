@@ -1,8 +1,7 @@
 import type { Repository } from '../files/index.ts';
 import { cloneUrlFor, findGit } from '../git/index.ts';
-import { planAddRepository } from '../plan/add-repository.ts';
-import { readStack } from '../stack/index.ts';
-import { readText } from '../stack/read-stack.ts';
+import { planAddRepository } from '../plan/index.ts';
+import { readStack, readText } from '../stack/index.ts';
 import { userOf } from './agent-move.ts';
 import { type Change, mustBeStack } from './change-stack.ts';
 import { hostOf } from './source-host.ts';

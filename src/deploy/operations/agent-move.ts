@@ -2,7 +2,7 @@ import { closeSync, constants, existsSync, fstatSync, openSync, readFileSync } f
 import { basename, dirname } from 'node:path';
 import { DeployError } from '../errors.ts';
 import { agentConfig } from '../files/index.ts';
-import type { AgentMove } from '../plan/agent-home.ts';
+import type { AgentMove } from '../plan/index.ts';
 import { type Stack, type StackUser, stackFiles } from '../stack/index.ts';
 
 const mostBytes = 1_048_576;

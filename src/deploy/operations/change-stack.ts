@@ -1,9 +1,8 @@
 import { applyPlan, type Outcome, recoverForeign, withStackLock } from '../apply/index.ts';
 import type { Engine } from '../engine/index.ts';
 import { parseEnv } from '../files/index.ts';
-import type { Plan, StackCommand } from '../plan/plan.ts';
-import { layoutOf, readStack } from '../stack/index.ts';
-import { readText } from '../stack/read-stack.ts';
+import { layoutOf, readStack, readText } from '../stack/index.ts';
+import type { Plan, StackCommand } from '../stack-plan.ts';
 import { engineOnce, type Session } from './session.ts';
 import { effectsOf } from './step-effects.ts';
 

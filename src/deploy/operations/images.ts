@@ -5,9 +5,17 @@ import * as v from 'valibot';
 import { version } from '../../protocol/index.ts';
 import { readJson } from '../../supervise/index.ts';
 import { defaults } from '../defaults.ts';
-import { buildImageArguments, imageOrigin, prepareContext } from '../engine/build-image.ts';
-import { type Engine, hasImage, type OperationOptions, pinImage, pullImage } from '../engine/index.ts';
-import { must } from '../engine/operation.ts';
+import {
+  buildImageArguments,
+  type Engine,
+  hasImage,
+  imageOrigin,
+  must,
+  type OperationOptions,
+  pinImage,
+  prepareContext,
+  pullImage,
+} from '../engine/index.ts';
 import { DeployError } from '../errors.ts';
 import type { StackLayout } from '../stack/index.ts';
 import type { Preparing } from './change-stack.ts';

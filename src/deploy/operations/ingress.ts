@@ -1,9 +1,8 @@
 import { defaults } from '../defaults.ts';
-import { publicHostIn } from '../doctor/public-host.ts';
+import { publicHostIn } from '../doctor/index.ts';
 import { type Engine, type ServiceState, serviceStates } from '../engine/index.ts';
-import { webhookSecret } from '../plan/enable.ts';
-import { readStack, type Stack } from '../stack/index.ts';
-import { readText } from '../stack/read-stack.ts';
+import { webhookSecret } from '../plan/index.ts';
+import { readStack, readText, type Stack } from '../stack/index.ts';
 
 /** Whether deliveries can reach a stack, and where. */
 export interface IngressStatus {

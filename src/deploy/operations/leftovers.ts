@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { openChange } from '../apply/index.ts';
 import { parseEnv, readBackendConfig, type StackConfig } from '../files/index.ts';
-import { layoutOf } from '../stack/layout.ts';
+import { layoutOf } from '../layout.ts';
 
 /** What an interrupted `server init` has written already: it need not be asked again. */
 export interface Leftovers {

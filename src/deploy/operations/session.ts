@@ -2,7 +2,7 @@ import { monotonicMs } from '../../supervise/index.ts';
 import type { ObserveChange } from '../apply/index.ts';
 import { type Engine, findEngine } from '../engine/index.ts';
 import { once } from '../once.ts';
-import type { PhaseName } from '../plan/plan.ts';
+import type { PhaseName } from '../stack-plan.ts';
 
 /** What every operation has of its caller. */
 export interface Session {

@@ -1,14 +1,12 @@
 import { DeployError } from '../errors.ts';
-import type { ServiceName } from '../plan/plan.ts';
-import { planRestart } from '../plan/restart.ts';
-import { planUpgrade } from '../plan/upgrade.ts';
-import { isSelinuxEnforcing, readStack, type Stack } from '../stack/index.ts';
-import { readText } from '../stack/read-stack.ts';
+import { planRestart, planUpgrade } from '../plan/index.ts';
+import { isSelinuxEnforcing, readStack, readText, type Stack } from '../stack/index.ts';
+import type { ServiceName } from '../stack-plan.ts';
 import { agentMoveOf } from './agent-move.ts';
 import { type Change, mustBeStack, type Preparing } from './change-stack.ts';
 import { type BuildWish, defaultImages, fetchImage, imageRecord, readImageRecord } from './images.ts';
 
-export interface UpgradeWish {
+export interface UpgradeRequest {
   readonly directory: string;
   /** Null: those that were asked for the last time. */
   readonly images: { readonly stack: string | null; readonly gateway: string | null };
@@ -16,7 +14,7 @@ export interface UpgradeWish {
 }
 
 /** Other images, and back when they do not become healthy. */
-export const upgradeChange = (wish: UpgradeWish): Change => ({
+export const upgradeChange = (wish: UpgradeRequest): Change => ({
   directory: wish.directory,
   command: 'upgrade',
   check: mustBeStack(wish.directory),
@@ -43,7 +41,7 @@ export const upgradeChange = (wish: UpgradeWish): Change => ({
 const change = (what: string, from: string, to: string): readonly string[] =>
   from === to ? [] : [`${what}: ${from} → ${to}`];
 
-async function imagesOf({ directory, images, build }: UpgradeWish, preparing: Preparing) {
+async function imagesOf({ directory, images, build }: UpgradeRequest, preparing: Preparing) {
   const { layout, values, hasIngress } = readStack(directory);
   const last = readImageRecord(layout)?.asked ?? defaultImages;
   const asked = { stack: images.stack ?? last.stack, gateway: images.gateway ?? last.gateway };
@@ -64,7 +62,7 @@ export interface UpgradeCheck {
 }
 
 /** Whether there is something newer. Fetches it, and changes nothing of the stack. */
-export async function checkUpgrade(wish: UpgradeWish, preparing: Preparing): Promise<UpgradeCheck> {
+export async function checkUpgrade(wish: UpgradeRequest, preparing: Preparing): Promise<UpgradeCheck> {
   const { pinned, current } = await imagesOf(wish, preparing);
   const images = [
     { what: 'stack', current: current.stack, available: pinned.stack },

@@ -1,10 +1,8 @@
 import { serviceStates } from '../engine/index.ts';
 import { caddyfile, newSecret } from '../files/index.ts';
 import type { PublicHost } from '../host/index.ts';
-import { planDisable } from '../plan/disable.ts';
-import { planEnable, type WebhookSecret, webhookSecret } from '../plan/enable.ts';
-import { isSelinuxEnforcing, readStack } from '../stack/index.ts';
-import { readText } from '../stack/read-stack.ts';
+import { planDisable, planEnable, type WebhookSecret, webhookSecret } from '../plan/index.ts';
+import { isSelinuxEnforcing, readStack, readText } from '../stack/index.ts';
 import type { WebhookAnswers } from './answers.ts';
 import { type Change, mustBeStack } from './change-stack.ts';
 import { checkHost } from './check-host.ts';

@@ -1,6 +1,6 @@
 import { type Repository, withRepository } from '../files/index.ts';
 import { type StackUser, stackFiles } from '../stack/index.ts';
-import type { Plan, Step } from './plan.ts';
+import type { Plan, Step } from '../stack-plan.ts';
 import { awaitHealthy, phase, start, writeTheirs } from './steps.ts';
 
 export interface AddRepositoryFacts {

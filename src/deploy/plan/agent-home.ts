@@ -1,6 +1,6 @@
 import { defaults } from '../defaults.ts';
 import { type StackUser, stackFiles } from '../stack/index.ts';
-import type { Step } from './plan.ts';
+import type { Step } from '../stack-plan.ts';
 import { writeTheirs } from './steps.ts';
 
 /** Settings of the agent server that a stack of version 0.1 has in its workspace. */

@@ -1,5 +1,5 @@
-import { stackFiles } from '../stack/layout.ts';
-import type { Plan, Step } from './plan.ts';
+import { stackFiles } from '../layout.ts';
+import type { Plan, Step } from '../stack-plan.ts';
 import { phase } from './steps.ts';
 
 const steps = {

@@ -1,7 +1,7 @@
 import { defaults } from '../defaults.ts';
 import { changeEnv, overlayFile } from '../files/index.ts';
-import { stackFiles } from '../stack/layout.ts';
-import type { Plan } from './plan.ts';
+import { stackFiles } from '../layout.ts';
+import type { Plan } from '../stack-plan.ts';
 import { awaitHealthy, phase, start, writeEnv, writeOurs } from './steps.ts';
 
 /** The secret that deliveries are signed with. */

@@ -11,9 +11,9 @@ import {
   type Repository,
 } from '../files/index.ts';
 import { type StackUser, stackFiles } from '../stack/index.ts';
+import type { Plan, ServiceName, Step } from '../stack-plan.ts';
 import { agentHomeSteps } from './agent-home.ts';
 import { type WebhookSecret, webhookSecret } from './enable.ts';
-import type { Plan, ServiceName, Step } from './plan.ts';
 import { awaitHealthy, phase, start, writeEnv, writeOurs, writeTheirs } from './steps.ts';
 
 export interface InitFacts {

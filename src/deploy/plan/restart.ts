@@ -1,7 +1,7 @@
 import { composeFile } from '../files/index.ts';
-import { stackFiles } from '../stack/layout.ts';
+import { stackFiles } from '../layout.ts';
+import type { Plan, ServiceName } from '../stack-plan.ts';
 import { type AgentMove, agentMoveSteps } from './agent-home.ts';
-import type { Plan, ServiceName } from './plan.ts';
 import { awaitHealthy, phase, start, writeOurs } from './steps.ts';
 
 /** A stack of version 0.1, whose agent server has its settings in the workspace. */

@@ -1,6 +1,6 @@
 import { defaults } from '../defaults.ts';
-import { stackFiles } from '../stack/layout.ts';
-import type { Phase, PhaseName, ServiceName, Step } from './plan.ts';
+import { stackFiles } from '../layout.ts';
+import type { Phase, PhaseName, ServiceName, Step } from '../stack-plan.ts';
 
 const { fileModes } = defaults;
 

@@ -1,7 +1,7 @@
 import { changeEnv, composeFile, overlayFile } from '../files/index.ts';
-import { stackFiles } from '../stack/layout.ts';
+import { stackFiles } from '../layout.ts';
+import type { Plan, ServiceName } from '../stack-plan.ts';
 import { type AgentMove, agentMoveSteps } from './agent-home.ts';
-import type { Plan, ServiceName } from './plan.ts';
 import { movedNote } from './restart.ts';
 import { awaitHealthy, phase, start, writeEnv, writeOurs } from './steps.ts';
 

@@ -1,4 +1,4 @@
-import type { Phase, Plan, Step } from './plan.ts';
+import type { Phase, Plan, Step } from '../stack-plan.ts';
 
 /** A plan as it is shown before it is carried out: what, where, and nothing that is secret. */
 export interface PlanView {

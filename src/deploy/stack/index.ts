@@ -2,8 +2,9 @@
  * A stack where it is: its layout, what is on the disk now, the machine it is on, and secrets that come in from files. Called by the
  * commands before they plan. Never here: changing files (`apply`), their text (`files`), the engine.
  */
+
+export { layoutOf, type StackLayout, stackFiles } from '../layout.ts';
 export { giveTo } from './give-to.ts';
-export { layoutOf, type StackLayout, stackFiles } from './layout.ts';
-export { type Ownership, readStack, type Stack, secretsIn } from './read-stack.ts';
+export { type Ownership, readStack, readText, type Stack, secretsIn } from './read-stack.ts';
 export { readSecretFile, readSecretLine, type SecretFileOptions, type SecretText } from './secret-input.ts';
 export { freeBytes, isSelinuxEnforcing, requireLinux, type StackUser, stackUser } from './system.ts';

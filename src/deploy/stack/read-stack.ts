@@ -8,7 +8,7 @@ import {
   readBackendConfig,
   type StackConfig,
 } from '../files/index.ts';
-import { layoutOf, type StackLayout } from './layout.ts';
+import { layoutOf, type StackLayout } from '../layout.ts';
 
 export type Ownership = ReturnType<typeof ownershipOf> | 'missing';
 

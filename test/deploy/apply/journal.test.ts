@@ -5,7 +5,7 @@ import { recordOf } from '../../../src/deploy/apply/entries.ts';
 import { lastChanges, openChange } from '../../../src/deploy/apply/index.ts';
 import { hashOf } from '../../../src/deploy/apply/stack-files.ts';
 import { keyed, stepKey } from '../../../src/deploy/apply/step-keys.ts';
-import { layoutOf } from '../../../src/deploy/stack/layout.ts';
+import { layoutOf } from '../../../src/deploy/layout.ts';
 import { apply, type Case, installed, journalOf, newCase, stateOf, temporaryDirectory } from './helpers.ts';
 import { plans } from './plans.ts';
 

@@ -5,7 +5,7 @@
 import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { applyPlan, withStackLock } from '../../../src/deploy/apply/index.ts';
-import { layoutOf } from '../../../src/deploy/stack/layout.ts';
+import { layoutOf } from '../../../src/deploy/layout.ts';
 import { FakeEngine } from './fake-effects.ts';
 import { type PlanName, plans } from './plans.ts';
 

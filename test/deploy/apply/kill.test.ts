@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'rolldown';
 import t, { type Test } from 'tap';
 import { lastChanges, openChange, withStackLock } from '../../../src/deploy/apply/index.ts';
-import { layoutOf } from '../../../src/deploy/stack/layout.ts';
+import { layoutOf } from '../../../src/deploy/layout.ts';
 import {
   apply,
   type Case,

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import fc from 'fast-check';
 import t from 'tap';
 import { marked } from '../../../src/deploy/files/index.ts';
-import type { Plan, Step } from '../../../src/deploy/plan/plan.ts';
+import type { Plan, Step } from '../../../src/deploy/stack-plan.ts';
 import { apply, newCase, recover, stateOf, temporaryDirectory } from './helpers.ts';
 
 const paths = ['a', 'b.json', 'd/c', 'd/e/f', '.env'] as const;

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { lockHolder, withStackLock } from '../../../src/deploy/apply/index.ts';
-import { layoutOf } from '../../../src/deploy/stack/layout.ts';
+import { layoutOf } from '../../../src/deploy/layout.ts';
 import { temporaryDirectory } from './helpers.ts';
 
 const { signal } = new AbortController();
@@ -70,7 +70,7 @@ t.test('who may wait gets it afterwards, and a wait can be cancelled', async (t)
 t.test('the lock of a killed command is free at once', async (t) => {
   const layout = layoutOf(temporaryDirectory(t));
   const face = fileURLToPath(new URL('../../../src/deploy/apply/index.ts', import.meta.url));
-  const places = fileURLToPath(new URL('../../../src/deploy/stack/layout.ts', import.meta.url));
+  const places = fileURLToPath(new URL('../../../src/deploy/layout.ts', import.meta.url));
   const script = `
     import { withStackLock } from ${JSON.stringify(face)};
     import { layoutOf } from ${JSON.stringify(places)};

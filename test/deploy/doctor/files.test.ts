@@ -2,7 +2,7 @@ import { chmodSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import t from 'tap';
 import { DeployError } from '../../../src/deploy/errors.ts';
 import { changeEnv, marked } from '../../../src/deploy/files/index.ts';
-import type { StackLayout } from '../../../src/deploy/stack/layout.ts';
+import type { StackLayout } from '../../../src/deploy/layout.ts';
 import { addIngress, ask, askFor, canaries, FakeEngine, makeStack, put, remove } from './harness.ts';
 
 const noEngine = new DeployError('engineMissing', 'There is no container engine.', 'Install Docker.');

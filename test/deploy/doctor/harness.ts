@@ -9,7 +9,7 @@ import type { Engine, RunOptions, RunResult } from '../../../src/deploy/engine/t
 import { caddyfile } from '../../../src/deploy/files/caddyfile.ts';
 import { agentConfig, composeFile, newBackendConfig, newEnv, overlayFile } from '../../../src/deploy/files/index.ts';
 import { classifyHost } from '../../../src/deploy/host/index.ts';
-import { layoutOf, type StackLayout } from '../../../src/deploy/stack/layout.ts';
+import { layoutOf, type StackLayout } from '../../../src/deploy/layout.ts';
 
 /** Secrets of every test: none of them may turn up anywhere. */
 export const canaries = {

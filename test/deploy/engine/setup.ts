@@ -1,7 +1,7 @@
 /** What the tests of operations begin with: a fake engine that was found, and a stack on the disk. */
 import type { Test } from 'tap';
 import * as engines from '../../../src/deploy/engine/index.ts';
-import type { StackLayout } from '../../../src/deploy/stack/layout.ts';
+import type { StackLayout } from '../../../src/deploy/layout.ts';
 import { type FakeEngine, type FakeScenario, fakeEngine } from '../fake-engine/index.ts';
 import { type TestStackOptions, testStack } from '../fake-engine/stack.ts';
 

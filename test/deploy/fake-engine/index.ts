@@ -19,7 +19,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Test } from 'tap';
-import type { ServiceName } from '../../../src/deploy/plan/plan.ts';
+import type { ServiceName } from '../../../src/deploy/stack-plan.ts';
 
 /** How a container is once it was started. `unchecked`: it runs and has no health check. */
 export type FakeBehaviour = 'healthy' | 'starting' | 'unhealthy' | 'unchecked' | 'exits' | 'restarts' | 'outOfMemory';

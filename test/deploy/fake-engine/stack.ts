@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { changeEnv, composeFile, marked, newBackendConfig, overlayFile } from '../../../src/deploy/files/index.ts';
-import { layoutOf, type StackLayout } from '../../../src/deploy/stack/layout.ts';
+import { layoutOf, type StackLayout } from '../../../src/deploy/layout.ts';
 
 export const stackSecrets = {
   ORATORIO_MODEL_API_KEY: 'sk-model-key-0123456789abcdef',

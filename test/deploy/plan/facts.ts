@@ -2,7 +2,7 @@
 import { changeEnv, newBackendConfig, repositoryOf } from '../../../src/deploy/files/index.ts';
 import type { EnableFacts } from '../../../src/deploy/plan/enable.ts';
 import type { InitFacts } from '../../../src/deploy/plan/init.ts';
-import type { Plan, Step } from '../../../src/deploy/plan/plan.ts';
+import type { Plan, Step } from '../../../src/deploy/stack-plan.ts';
 import type { UpgradeFacts } from '../../../src/deploy/plan/upgrade.ts';
 
 export const directory = '/srv/review';

@@ -1,5 +1,4 @@
-import { checkComposition } from '../../engine/check-composition.ts';
-import { checkGateway } from '../../engine/check-gateway.ts';
+import { checkComposition, checkGateway } from '../../engine/index.ts';
 import { DeployError } from '../../errors.ts';
 import type { DoctorContext } from '../context.ts';
 import { fail, ok } from '../finding.ts';

@@ -1,6 +1,6 @@
 import { DeployError } from '../../errors.ts';
 import { readPrivateKey } from '../../github/index.ts';
-import { stackFiles } from '../../stack/layout.ts';
+import { stackFiles } from '../../layout.ts';
 import { askBackend, BackendStatus, SettingsView } from '../backend.ts';
 import type { DoctorContext } from '../context.ts';
 import { fail, ok, warn, worst } from '../finding.ts';

@@ -1,5 +1,5 @@
-import type { ServiceState } from '../../engine/types.ts';
-import type { ServiceName } from '../../plan/plan.ts';
+import type { ServiceState } from '../../engine/index.ts';
+import type { ServiceName } from '../../stack-plan.ts';
 import type { DoctorContext } from '../context.ts';
 import { fail, ok, warn, worst } from '../finding.ts';
 import { limits } from '../limits.ts';

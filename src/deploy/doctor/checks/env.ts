@@ -1,4 +1,4 @@
-import { overridesOf } from '../../engine/child-environment.ts';
+import { overridesOf } from '../../engine/index.ts';
 import { allVariables, checkSecretText, type Variable } from '../../files/index.ts';
 import type { DoctorContext } from '../context.ts';
 import { fail, ok, warn, worst } from '../finding.ts';

@@ -1,7 +1,7 @@
 import { lstatSync, type Stats } from 'node:fs';
 import { defaults } from '../../defaults.ts';
 import { ownershipOf } from '../../files/index.ts';
-import { type StackLayout, stackFiles } from '../../stack/layout.ts';
+import { type StackLayout, stackFiles } from '../../layout.ts';
 import type { DoctorContext } from '../context.ts';
 import { fail, ok, warn, worst } from '../finding.ts';
 import type { FileText } from '../stack-view.ts';

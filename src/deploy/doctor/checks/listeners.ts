@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import { defaults } from '../../defaults.ts';
-import type { ServiceState } from '../../engine/types.ts';
+import type { ServiceState } from '../../engine/index.ts';
 import type { DoctorContext } from '../context.ts';
 import { fail, ok, worst } from '../finding.ts';
 import { limits } from '../limits.ts';

@@ -1,6 +1,6 @@
 import { lstatSync, statSync } from 'node:fs';
 import { isAbsolute, join } from 'node:path';
-import { lastLines } from '../../engine/last-lines.ts';
+import { lastLines } from '../../engine/index.ts';
 import { containerPaths } from '../../files/index.ts';
 import { missingPermissions, readInstallation } from '../../github/index.ts';
 import type { RepositoryView } from '../config-view.ts';

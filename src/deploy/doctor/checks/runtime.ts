@@ -1,4 +1,4 @@
-import { isAtLeast, versionIn } from '../../engine/versions.ts';
+import { isAtLeast, versionIn } from '../../engine/index.ts';
 import type { DoctorContext } from '../context.ts';
 import { fail, ok, warn } from '../finding.ts';
 import { limits } from '../limits.ts';

@@ -1,0 +1,16 @@
+/**
+ * Commands of `oratorio server`: reads what a command needs, makes its plan and carries it out. The command line asks the
+ * questions and prints the results.
+ */
+export { addRepositoryChange } from './add-repository.ts';
+export type { InitAnswers, WebhookAnswers } from './answers.ts';
+export { type Change, changeStack, planOf } from './change-stack.ts';
+export { checkHost, isCertificates } from './check-host.ts';
+export { type IngressStatus, ingressStatus } from './ingress.ts';
+export { initChange } from './init.ts';
+export { type Leftovers, readLeftovers } from './leftovers.ts';
+export { repositoryNamed } from './repository-named.ts';
+export { engineOnce, type Session } from './session.ts';
+export { portOfStack, type StackStatus, stackStatus, tunnelLine } from './status.ts';
+export { checkUpgrade, restartChange, type UpgradeRequest, upgradeChange } from './upgrade.ts';
+export { disableChange, enableChange } from './webhook.ts';
