@@ -4,8 +4,8 @@ import t from 'tap';
 import { lastChanges, openChange } from '../../../src/deploy/apply/index.ts';
 import { defaults } from '../../../src/deploy/defaults.ts';
 import { DeployError } from '../../../src/deploy/errors.ts';
-import type { Plan } from '../../../src/deploy/stack-plan.ts';
 import { layoutOf, stackFiles } from '../../../src/deploy/layout.ts';
+import type { Plan } from '../../../src/deploy/stack-plan.ts';
 import { apply, installed, journalOf, linesOf, newCase, recover, stateOf, temporaryDirectory } from './helpers.ts';
 import { plans, secret } from './plans.ts';
 

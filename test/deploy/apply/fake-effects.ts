@@ -3,8 +3,8 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync 
 import { join } from 'node:path';
 import type { StepEffects } from '../../../src/deploy/apply/index.ts';
 import { stepKey } from '../../../src/deploy/apply/step-keys.ts';
-import type { ServiceName, Step } from '../../../src/deploy/stack-plan.ts';
 import { layoutOf, stackFiles } from '../../../src/deploy/layout.ts';
+import type { ServiceName, Step } from '../../../src/deploy/stack-plan.ts';
 
 /** A container engine as far as a change can tell. */
 export interface World {

@@ -16,8 +16,8 @@ import t, { type Test } from 'tap';
 import { fileFailure, stepFailure } from '../../../src/deploy/apply/failures.ts';
 import { openChange, type StepOf } from '../../../src/deploy/apply/index.ts';
 import { marked } from '../../../src/deploy/files/index.ts';
-import type { Plan, Step } from '../../../src/deploy/stack-plan.ts';
 import { layoutOf, stackFiles } from '../../../src/deploy/layout.ts';
+import type { Plan, Step } from '../../../src/deploy/stack-plan.ts';
 import { apply, type Case, copyOf, installed, newCase, stateOf, temporaryDirectory } from './helpers.ts';
 
 const file = (path: string, content: string, more: Partial<StepOf<'writeFile'>> = {}): StepOf<'writeFile'> => ({

@@ -20,8 +20,8 @@ import {
   type Outcome,
   recoverForeign,
 } from '../../../src/deploy/apply/index.ts';
-import type { Plan, StackCommand } from '../../../src/deploy/stack-plan.ts';
 import { layoutOf } from '../../../src/deploy/layout.ts';
+import type { Plan, StackCommand } from '../../../src/deploy/stack-plan.ts';
 import { FakeEngine, type FakeOptions } from './fake-effects.ts';
 import { type PlanName, plans } from './plans.ts';
 

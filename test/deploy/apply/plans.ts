@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { marked } from '../../../src/deploy/files/index.ts';
-import type { Plan, Step } from '../../../src/deploy/stack-plan.ts';
 import { layoutOf, stackFiles } from '../../../src/deploy/layout.ts';
+import type { Plan, Step } from '../../../src/deploy/stack-plan.ts';
 
 /** Plans of the shape of the real ones, made as those are: from what is on disk now. */
 export const secret = 'c2VjcmV0LW9mLXRoZS13ZWJob29rLW9mLWEtdGVzdA';

@@ -2,8 +2,8 @@
 import { changeEnv, newBackendConfig, repositoryOf } from '../../../src/deploy/files/index.ts';
 import type { EnableFacts } from '../../../src/deploy/plan/enable.ts';
 import type { InitFacts } from '../../../src/deploy/plan/init.ts';
-import type { Plan, Step } from '../../../src/deploy/stack-plan.ts';
 import type { UpgradeFacts } from '../../../src/deploy/plan/upgrade.ts';
+import type { Plan, Step } from '../../../src/deploy/stack-plan.ts';
 
 export const directory = '/srv/review';
 export const secrets = {
