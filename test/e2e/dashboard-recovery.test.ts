@@ -112,7 +112,7 @@ scene('settings are saved into the file, and the page says when they hold', {}, 
   const page = await open('/settings');
   await page.locator('[id="setting-MaxToolCallRounds"]').fill('77');
   await page.getByRole('button', { name: 'Save 1 change' }).click();
-  await page.locator('.banner', { hasText: 'once the agent server has been started again' }).waitFor();
+  await page.locator('.banner', { hasText: 'Restart to apply' }).waitFor();
   const { workspace } = (await (await ask('/dashboard/api/config')).json()) as { workspace: object };
   t.match(workspace, { MaxToolCallRounds: 77 });
   t.notMatch(await page.content(), 'sk-of-the-bookshop', 'no secret is in the page');
