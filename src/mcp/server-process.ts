@@ -4,7 +4,14 @@ import { statSync } from 'node:fs';
 import type { Readable, Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { defaults } from '../protocol/index.ts';
-import { killGroupVerified, killMarked, markerVariable, monotonicMs, readIdentity } from '../supervise/index.ts';
+import {
+  isPermanentSpawnError,
+  killGroupVerified,
+  killMarked,
+  markerVariable,
+  monotonicMs,
+  readIdentity,
+} from '../supervise/index.ts';
 import { McpFailure } from './failure.ts';
 import { TextTail } from './text-tail.ts';
 
@@ -24,9 +31,6 @@ export interface Exit {
 }
 
 type Child = ChildProcessByStdio<Writable, Readable, Readable>;
-
-/** Errors that the same command line will meet again. */
-const permanentSpawnErrors = new Set(['ENOENT', 'EACCES', 'ENOTDIR', 'ENOEXEC', 'EPERM']);
 
 /**
  * An MCP server as a process: leader of a group of its own, with pipes on all three standard streams. What it writes to
@@ -144,7 +148,7 @@ async function endProcessTree(identity: Parameters<typeof killGroupVerified>[0],
 
 function cannotStart(error: NodeJS.ErrnoException, command: string, cwd: string): McpFailure {
   const code = error.code ?? 'UNKNOWN';
-  const isRetryable = !permanentSpawnErrors.has(code);
+  const isRetryable = !isPermanentSpawnError(code);
   return new McpFailure('notStarted', `${command} cannot be started: ${reason(error, code, cwd)}.`, {
     cause: error,
     isRetryable,

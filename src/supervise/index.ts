@@ -48,7 +48,7 @@ export { killGroupVerified, type SweepReport } from './process-tree.ts';
 export { redact, redacted } from './redact.ts';
 export { markerVariable } from './scan.ts';
 export type { SignalResult } from './signals.ts';
-export { logFiles, SpawnError, type SpawnOptions, spawnManaged } from './spawn.ts';
+export { isPermanentSpawnError, logFiles, SpawnError, type SpawnOptions, spawnManaged } from './spawn.ts';
 export { loadSqlite } from './sqlite.ts';
 export {
   type LockHolder,

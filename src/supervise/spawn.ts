@@ -29,6 +29,15 @@ export interface SpawnOptions {
   readonly secrets?: readonly string[];
 }
 
+const permanentSpawnErrors = new Set(['ENOENT', 'EACCES', 'ENOTDIR', 'ENOEXEC', 'EPERM']);
+
+/**
+ * True for an error that the same command line meets every time: no such file, not executable, no directory.
+ *
+ * @param code of the system's error
+ */
+export const isPermanentSpawnError = (code: string): boolean => permanentSpawnErrors.has(code);
+
 /** A process could not be started. `code` is the system's (ENOENT, EACCES, …); the message names the file at fault. */
 export class SpawnError extends Error {
   override readonly name = 'SpawnError';

@@ -1,7 +1,7 @@
 import { fromCallback } from 'xstate';
 import type { ProcessCommand, ProcessEvent, ProcessInput } from '../../../machines/index.ts';
 import { messageOf } from '../../lib/index.ts';
-import { type ManagedProcess, monotonicMs, SpawnError } from '../../supervise/index.ts';
+import { isPermanentSpawnError, type ManagedProcess, monotonicMs, SpawnError } from '../../supervise/index.ts';
 
 /** Spawns or adopts one kind of process. Both are called at most once per incarnation. */
 export interface ProcessSource {
@@ -13,9 +13,6 @@ export interface ProcessSource {
   /** The process was not signalled, because it is not proved to be ours. */
   readonly onUnverified: (pid: number) => void;
 }
-
-/** Errors that the same command line meets every time: no such file, not executable, no directory. */
-const permanentSpawnErrors = new Set(['ENOENT', 'EACCES', 'ENOTDIR', 'ENOEXEC', 'EPERM']);
 
 /**
  * The driver behind a machine's `process` actor: reports SPAWNED, REFUSED and EXITED of its incarnation and obeys
@@ -57,7 +54,7 @@ export function processActor(sourceOf: (input: ProcessInput) => ProcessSource) {
       try {
         managed = (mode === 'spawn' ? null : source.adopt()) ?? (await source.spawn());
       } catch (error) {
-        const isRetryable = !(error instanceof SpawnError && permanentSpawnErrors.has(error.code));
+        const isRetryable = !(error instanceof SpawnError && isPermanentSpawnError(error.code));
         const message = messageOf(error);
         return report({ type: 'PROCESS.REFUSED', incarnation, error: message, isRetryable, at: monotonicMs() });
       }
