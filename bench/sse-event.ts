@@ -16,8 +16,8 @@ function costOf(rounds: number, call: () => unknown): number {
 }
 
 /**
- * What one event costs in the server before it is written to anybody: with one subscriber nobody shares it. The limit
- * fills a text in with `snprintf`.
+ * Measures the server's cost of one event before it is written: a single subscriber bears all of it. The limit fills a text
+ * in with `snprintf`.
  *
  * @param rounds repetitions of each row
  */

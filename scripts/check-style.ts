@@ -17,7 +17,7 @@ import { root } from './toolchain.mjs';
 
 /** Rooms with findings left, which must not grow. Lower a number with the findings; remove the row at zero. */
 export const roomsNotYetChecked: Readonly<Record<string, number>> = {
-  bench: 43,
+  bench: 40,
   docs: 191,
   machines: 58,
   scripts: 2,
@@ -25,7 +25,7 @@ export const roomsNotYetChecked: Readonly<Record<string, number>> = {
   'src/deploy': 312,
   'src/hub': 30,
   'src/lib': 9,
-  'src/review': 600,
+  'src/review': 597,
   'src/supervise': 53,
   test: 562,
 };
@@ -79,11 +79,18 @@ function matches(file: string, { kind, content, line }: TextPart, rule: StylePat
   }));
 }
 
+/** The benches install their peers below bench/. */
+const isInstalled = (path: string): boolean => path.endsWith('node_modules');
+
 /** All findings of a checkout. @param base its root */
 export function checkStyle(base: string = root): Finding[] {
   const sections = readSections(base);
   const files = [
-    ...new Set([...sources, ...documents, ...others].flatMap((pattern) => globSync(pattern, { cwd: base }))),
+    ...new Set(
+      [...sources, ...documents, ...others].flatMap((pattern) =>
+        globSync(pattern, { cwd: base, exclude: isInstalled }),
+      ),
+    ),
   ];
   const found = files.toSorted().flatMap((file) => {
     const source = readFileSync(join(base, file), 'utf8');
