@@ -67,7 +67,7 @@ function loadTurns({ url, pid }: AgentServer, threads: number, warmMs: number, m
   return runLoad(process.execPath, [...nodeFlags, peerFile('rpc-load.ts'), ...args], RpcRun);
 }
 
-/** Turns of threads that are kept, over one WebSocket: every item is on the disk before the client hears of it. */
+/** Turns of stored threads, over one WebSocket: every item is on the disk before the client hears of it. */
 async function turns(upstream: Peer, { quick, rounds }: Context): Promise<{ table: Table }> {
   return withServer(upstream, async (server) => {
     await loadTurns(server, 16, quick ? 1_500 : 5_000, 100);

@@ -126,7 +126,7 @@ interface Idle {
   readonly serverPssMiB: number;
 }
 
-/** A Hub that has nothing to do but to look after `count` running agent servers. */
+/** A Hub that does nothing but supervise `count` running agent servers. */
 function idle(count: number, seconds: number): Promise<Idle> {
   return withHub(async (hub, place) => {
     const crowd = await ensureMany(hub, place, count);
@@ -144,7 +144,7 @@ function idle(count: number, seconds: number): Promise<Idle> {
   });
 }
 
-/** What an earlier Hub would have left of `count` workspaces that are at rest. */
+/** Writes the state that an earlier Hub leaves of `count` workspaces at rest. */
 function leaveKnown(place: Place, count: number): void {
   const appServers = Array.from({ length: count }, (_, index) => {
     const path = place.workspace(`known-${index}`);

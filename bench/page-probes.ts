@@ -1,4 +1,4 @@
-/** What is measured within the page. `browserProbes` is run there before anything else. */
+/** Probes within the page. `browserProbes` is run there before anything else. */
 
 export interface FrameFigures {
   readonly frames: number;

@@ -26,7 +26,7 @@ const workspaces = 1_000;
 const scrollSteps = 120;
 const viewport = { width: 1280, height: 800 };
 
-/** What a browser downloads, in bytes as brotli leaves them. */
+/** Downloads of a browser, in bytes as brotli leaves them. */
 function weigh(directory: string): { readonly initial: number; readonly all: number } {
   const size = (file: string) => brotliCompressSync(readFileSync(join(directory, file))).byteLength;
   const html = readFileSync(join(directory, 'index.html'), 'utf8');

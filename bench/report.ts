@@ -21,7 +21,7 @@ export interface Check {
   readonly unit?: string;
 }
 
-/** What a benchmark found out. */
+/** Result of a benchmark. */
 export interface Result {
   readonly tables: readonly Table[];
   readonly checks: readonly Check[];
@@ -32,7 +32,7 @@ export interface Context {
   readonly quick: boolean;
   /** Interleaved rounds; medians are taken over them. */
   readonly rounds: number;
-  /** What goes on for a minute goes on for ten. */
+  /** Phases of a minute take ten. */
   readonly long?: boolean;
 }
 

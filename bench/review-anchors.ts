@@ -8,7 +8,7 @@ const findings = 200;
 /** Text of file `file` at line `line`, as it is at the head. */
 const lineOf = (file: number, line: number): string => `  const value${line} = compute(${file}, ${line});`;
 
-/** What `git diff` prints of many files, each changed in several places. */
+/** Output of `git diff` for many files, each changed in several places. */
 function diffOf(count: number): string {
   const parts: string[] = [];
   for (let file = 0; file < count; file += 1) {

@@ -14,7 +14,7 @@ const filler = 'x'.repeat(20_000);
 /** Bodies that are signed beforehand: what is measured is the server, not who signs. */
 const different = 500;
 const idLength = 36;
-/** What the engine compiles and SQLite caches first is not what is sustained. */
+/** The engine compiles and SQLite caches first: that rate is not sustained. */
 const warmUpMs = 2_000;
 
 interface Signed {

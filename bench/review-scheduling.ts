@@ -74,7 +74,7 @@ class Backend {
     this.#child.child.stdin?.write(`${JSON.stringify(what)}\n`);
   }
 
-  /** What it says next that has `key`; what came before is forgotten. */
+  /** The next message with `key`; earlier ones are dropped. */
   async next<const K extends string>(key: K): Promise<Extract<Said, Record<K, unknown>>> {
     const deadline = setTimeout(() => this.#child.stop(), 60_000);
     try {
@@ -152,7 +152,7 @@ function reviewOf(
   const [first, second] = of('forge').toSorted((one, other) => one.from - other.from);
   const [prepare] = of('prepare');
   if (!first || !prepare) throw new Error('A review has left out a part of its way');
-  // Who knows the answer need not ask again.
+  // A backend that knows the answer does not ask again.
   const again = second ?? { from: first.to, to: first.to };
   const cuts = [sentAt, answeredAt, first.from, first.to, again.from, again.to, prepare.from, prepare.to, askedAt, at];
   const slow = [...of('forge'), ...of('prepare'), ...of('files')];
@@ -225,7 +225,7 @@ const settingsOf = (forge: Forge, workspace: string) => ({
       ...{ AppId: String(forge.app.id), PrivateKey: forge.app.privateKey },
     },
     AgentServer: { RepositoryWorkspaceRoutes: [{ Project: 'acme/shop', WorkspacePath: workspace }] },
-    // What is looked for by the clock would come in between.
+    // A poll by the clock would come in between.
     Automation: { AutoReviewRepositories: ['*'], SyncIntervalSeconds: 86_400 },
   },
 });
@@ -251,7 +251,7 @@ async function deliver(url: string, number: number): Promise<{ readonly sentAt: 
   return { sentAt, answeredAt };
 }
 
-/** What one question costs when nobody thinks about the answer. */
+/** Cost of one question to a server that only answers. */
 async function bareQuestion(backend: Backend): Promise<number> {
   const answer = JSON.stringify({ filler: filler.slice(0, 3_000) });
   const server = createServer((_, response) => response.setHeader('content-type', 'application/json').end(answer));

@@ -1,12 +1,12 @@
 import { once } from 'node:events';
 import { WebSocket } from 'ws';
 
-/** What a turn came to, as a client sees it. */
+/** Outcome of a turn, as a client sees it. */
 export interface TurnOutcome {
   readonly status: string;
   /** Of the last message of the agent. */
   readonly text: string;
-  /** Pieces of the agent's messages that were told. */
+  /** Pieces of the agent's messages that arrived. */
   readonly deltas: number;
   readonly firstDeltaMs: number;
   readonly ms: number;

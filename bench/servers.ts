@@ -46,7 +46,7 @@ const nginx = ['/usr/sbin/nginx', '/usr/local/sbin/nginx', '/usr/bin/nginx'].fin
 
 export const hasNchan = nginx !== undefined && nchanModule !== undefined && spawnSync(nginx, ['-v']).status === 0;
 
-/** A port of the loopback interface that nobody has now. */
+/** A free port of the loopback interface. */
 export async function freePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

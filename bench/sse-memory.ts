@@ -48,7 +48,7 @@ async function idleCost(
   return { base, perReader };
 }
 
-/** What idle subscribers cost every server; `ours` in KiB each. */
+/** Memory of idle subscribers on every server; `ours` in KiB each. */
 export async function memory(count: number, settleMs: number): Promise<{ table: Table; ours: number }> {
   const rows: (string | number)[][] = [];
   let own = Number.NaN;

@@ -11,7 +11,7 @@ const medianOf = (runs: readonly SseFigures[], key: Figure): number => median(ru
 export class Runs {
   readonly #runs = new Map<string, SseFigures>();
   readonly #rounds: number;
-  /** What did not deliver everything, in words. */
+  /** Servers that lost events, in words. */
   readonly losses = new Set<string>();
 
   constructor(rounds: number) {

@@ -7,7 +7,7 @@ import { openStore, openTraceReader, type Store, type TraceReader } from '../src
 import { defaults, type NewTraceEvent, type TraceType } from '../src/protocol/index.ts';
 import { type Benchmark, type Check, type Context, figure, median, until, wait } from './harness.ts';
 
-/** What a turn with one tool call leaves behind, over and over. */
+/** Events of a turn with one tool call, repeated. */
 const types: readonly TraceType[] = [
   'turn.started',
   'thinking',
@@ -96,7 +96,7 @@ async function deleted(store: Store, directory: string, sessionKey: string): Pro
   const before = sizeOf(file) + sizeOf(`${file}-wal`);
   const delay = monitorEventLoopDelay({ resolution: 1 });
   delay.enable();
-  // What it does not see the begin of it does not measure.
+  // A block that began before the measurement is not measured.
   await wait(10);
   const from = performance.now();
   const since = () => performance.now() - from;

@@ -12,7 +12,7 @@ import {
 import { machine } from './peers/sources.ts';
 import { fastify, limit, oratorio } from './servers.ts';
 
-/** Nanoseconds of one transition of the machine alone, nobody watching. */
+/** Nanoseconds of one transition of the machine alone, without subscribers. */
 function transitionNs(): number {
   const actor = createActor(machine).start();
   const count = 100_000;

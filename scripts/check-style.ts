@@ -17,14 +17,10 @@ import { root } from './toolchain.mjs';
 
 /** Rooms with findings left, which must not grow. Lower a number with the findings; remove the row at zero. */
 export const roomsNotYetChecked: Readonly<Record<string, number>> = {
-  bench: 40,
   docs: 191,
   machines: 58,
-  scripts: 2,
   'src/agent': 366,
   'src/deploy': 312,
-  'src/hub': 30,
-  'src/lib': 9,
   'src/review': 597,
   'src/supervise': 53,
   test: 562,

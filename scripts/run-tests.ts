@@ -29,7 +29,7 @@ function makeRunDirectory(): string {
 
 const programsIn = (directory: string): string => join(directory, 'programs');
 
-/** What a test file starts with. It must not inherit tap's hooks from a test that runs this script. */
+/** Options of a test file. It must not inherit tap's hooks from a test that runs this script. */
 function optionsIn(directory: string): TestFileOptions {
   const { NODE_OPTIONS: _, TAP: _tap, ...inherited } = process.env;
   return {

@@ -6,7 +6,7 @@ const seconds = (milliseconds) => (milliseconds / 1000).toFixed(1);
 
 /**
  * Counts assertions that passed and failed, from the summary at the end of a TAP stream: `# { total: 5, pass: 4, fail: 1 }`.
- * Throws when there is none: the run broke off.
+ * Throws when the summary is missing: the run broke off.
  */
 export function countsOf(tap) {
   const summary = tap.match(/^# \{ total: .*\}$/gm)?.at(-1);

@@ -1,10 +1,10 @@
 /**
- * A scheduler with as many jobs as it is told, in a process of its own: how long it takes to start, what a tick costs, how
+ * A scheduler with a given number of jobs, in a process of its own: how long it takes to start, what a tick costs, how
  * long it holds the event loop up when many are due at once. Prints its figures as one line of JSON.
  *
- *     automations.ts JOBS DUE [living]
+ *     automations.ts JOBS DUE [actors]
  *
- * `DUE` of them are due at the start. `living`: every job has its actor, as if they were few.
+ * `DUE` of them are due at the start. `actors`: every job has its actor, as if they were few.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,7 +14,7 @@ import { MemoryStore, openStore, type StoredAutomation, ThreadService } from '..
 import { Automations } from '../../src/automations/index.ts';
 
 const [count = 10_000, due = 0] = process.argv.slice(2, 4).map(Number);
-const keepsActors = process.argv[4] === 'living';
+const keepsActors = process.argv[4] === 'actors';
 const directory = mkdtempSync(join(tmpdir(), 'oratorio-bench-automations-'));
 const hour = 3_600_000;
 

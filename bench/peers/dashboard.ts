@@ -1,7 +1,7 @@
 /**
  * The product's own Dashboard over a real store, without an agent: `dashboard.ts PAGE_DIRECTORY DATA_DIRECTORY EVENTS`.
  * `long` is a session of so many events, `live` one in which a turn runs. A line `live RATE SECONDS` on standard input makes
- * things happen in it; what it came to is told as a line of standard output.
+ * things happen in it; its figures are a line of standard output.
  */
 import { createInterface } from 'node:readline';
 import { openStore } from '../../src/agent/index.ts';

@@ -1,4 +1,4 @@
-/** What the mock upstream answers, by the model that is asked for; the load clients know it too, and check every letter. */
+/** Answers of the mock upstream by model; the load clients know it too, and check every letter. */
 export interface MockAnswer {
   /** Pieces of a stream, one token each as models make them. */
   readonly chunks: number;
@@ -9,7 +9,7 @@ export interface MockAnswer {
 }
 
 export const mockAnswers = {
-  /** All of it is there before anybody asks. */
+  /** The whole answer exists before the request. */
   instant: { chunks: 16, paceMs: 0, atOnce: 16 },
   /** One write per piece, as models do, but without any thinking. */
   burst: { chunks: 200, paceMs: 0, atOnce: 1 },

@@ -3,7 +3,7 @@ import { type AddressInfo, createServer } from 'node:net';
 /** Events of one batched tick; `BATCH` of bench/native/common.h. */
 export const batchSize = 16;
 
-/** Tells the harness where this peer serves, and makes it end with the harness. */
+/** Reports to the harness where this peer serves, and ends the peer with the harness. */
 export function announce(addresses: { port: number; control?: number }): void {
   process.stdout.write(`${JSON.stringify(addresses)}\n`);
   process.stdin.resume();

@@ -1,5 +1,5 @@
 /**
- * What one writes by hand for the same correctness: a `node:http` server that reads the request as JSON, asks with the
+ * A relay written by hand for the same correctness: a `node:http` server that reads the request as JSON, asks with the
  * official client, and gives every chunk on as JSON of its own. BENCH_UPSTREAM is the address behind it.
  */
 import { createServer, type ServerResponse } from 'node:http';

@@ -1,5 +1,5 @@
 /**
- * The forge of the tests with as many repositories and open pull requests as it is told, in a process of its own. Prints where
+ * The forge of the tests with a given number of repositories and open pull requests, in a process of its own. Prints where
  * it is and the key of its App as one line of JSON; ends with its standard input.
  *
  *     review-forge.ts REPOSITORIES PULLS

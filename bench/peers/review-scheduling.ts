@@ -1,5 +1,5 @@
 /**
- * A review backend that tells how it came to a turn of the agent: everything real but the agent, which only says when it is
+ * A review backend that reports how it came to a turn of the agent: everything real but the agent, which only says when it is
  * asked. For `review-scheduling.ts`, which talks to it over standard input and output, in lines of JSON. Times are of the
  * machine's monotonic clock, in milliseconds.
  *
@@ -21,7 +21,7 @@ const now = (): number => Number(process.hrtime.bigint()) / 1e6;
 const say = (what: object): void => void process.stdout.write(`${JSON.stringify(what)}\n`);
 
 type Part = 'forge' | 'store' | 'prepare' | 'files';
-/** What was done since the last turn. */
+/** Work since the last turn. */
 let spans: { readonly part: Part; readonly from: number; readonly to: number }[] = [];
 let programs: string[] = [];
 
@@ -62,7 +62,7 @@ globalThis.fetch = (...given) =>
 
 subscribe('child_process', (message) => {
   const { process: child } = message as { readonly process: { readonly spawnargs: readonly string[] } };
-  // It is told of before its arguments are known.
+  // The event comes before the arguments are known.
   queueMicrotask(() => programs.push(child.spawnargs.slice(4).find((word) => !word.startsWith('-')) ?? '?'));
 });
 
@@ -77,7 +77,7 @@ const git: ReviewGit = {
   prepare: async (target) => timedFiles(await timed('prepare', () => real.prepare(target))),
   async release(runId, outcome) {
     await real.release(runId, outcome);
-    // What comes from now on belongs to the next one.
+    // Programs from now on belong to the next review.
     programs = [];
     say({ over: runId });
   },
@@ -116,7 +116,7 @@ async function warm({ number, headSha, baseSha, token }: v.InferOutput<typeof Wa
   say({ warm: number });
 }
 
-/** The same question to a server that only answers: what it costs here, whoever is asked. */
+/** The same question to a server that only answers: what it costs here, whatever the server. */
 async function ask({ url, times }: v.InferOutput<typeof Ask>): Promise<void> {
   const found: number[] = [];
   for (let time = 0; time < times; time += 1) {

@@ -1,7 +1,7 @@
 import { assign, createActor, setup } from 'xstate';
 import { type BenchEvent, makeEvent } from './events.ts';
 
-/** What makes the events of a tick: nothing, a hand-written switch, or an XState actor whose transitions they are. */
+/** Source of the events of a tick: nothing, a hand-written switch, or an XState actor whose transitions they are. */
 export type SourceName = 'plain' | 'switch' | 'xstate';
 
 type Emit = (event: BenchEvent) => void;

@@ -25,7 +25,7 @@ function append(store: Store, count: number): void {
 
 let stored = 0;
 
-/** Until all of it is on the disk, without hurrying anybody. */
+/** Waits until all of it is on the disk. */
 async function settled(): Promise<void> {
   while (stored < made) await turn();
 }

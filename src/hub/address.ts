@@ -8,7 +8,7 @@ export interface PublishedAddress {
   readonly file: string;
   /** Writes the file for the first time. */
   publish(): Promise<void>;
-  /** What is wrong with the file; null while it is as published. */
+  /** The problem with the file; null while it is as published. */
   problem(): string | null;
   /**
    * Writes the file again, at once. Nothing happens between the check of our claim and the write, so the file of a

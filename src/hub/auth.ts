@@ -10,7 +10,7 @@ import {
 } from '../http/index.ts';
 import type { Credentials } from './credentials.ts';
 
-/** Who may post a notification: the holder of the Hub token (scope null), or one agent server for its workspace. */
+/** A client that may post notifications: the holder of the Hub token (scope null), or one agent server for its workspace. */
 export interface Principal {
   readonly scope: string | null;
 }

@@ -16,7 +16,7 @@ function sameBytes(left: Buffer, right: Buffer): boolean {
   return left.length === right.length && timingSafeEqual(left, right);
 }
 
-/** What this user's Hubs, one after the other, know each other's agent servers by. */
+/** Credentials by which the successive Hubs of a user recognise each other's agent servers. */
 export interface Credentials {
   /** Given to an agent server, and published in its lock file: a later Hub adopts a server that carries it. */
   adoptionProof(workspacePath: string): string;

@@ -23,7 +23,7 @@ type AnyRecord = {
 
 export function createEvents(logger: Logger): HubEvents {
   const counts = new Map<string, number>();
-  /** What happened before `hub.started`: agent servers are adopted while the Hub still opens its address. */
+  /** Events before `hub.started`: agent servers are adopted while the Hub still opens its address. */
   let early: (() => void)[] | null = [];
   const log = new EventLog<AnyRecord>({
     maxEvents: defaults.sse.ringEvents,

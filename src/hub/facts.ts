@@ -6,7 +6,7 @@ import type { Credentials } from './credentials.ts';
 import type { Sidecar, SidecarRequests } from './sidecar-request.ts';
 import type { StoredWorkspace } from './store.ts';
 
-/** What all workspaces of one Hub share. */
+/** Services that all workspaces of one Hub share. */
 export interface HubServices {
   /** User home: `config.json` is read from here. */
   readonly home: string;
@@ -25,14 +25,14 @@ export interface HubServices {
   save(): Promise<void>;
 }
 
-/** Who holds the workspace lock, when it is not ours to take. */
+/** Holder of a workspace lock that is not ours to take. */
 export interface LockOwner {
   readonly pid: number | null;
   readonly lockPath: string;
 }
 
 /**
- * What is known about a workspace beside its statechart: addresses with their tokens, the sidecar's key, places of logs.
+ * Facts about a workspace beside its statechart: addresses with their tokens, the sidecar's key, places of logs.
  * It stays here because nothing secret may enter a machine. Written by the actors of `actors/`, read by `record.ts`.
  */
 export interface WorkspaceFacts {
@@ -41,17 +41,17 @@ export interface WorkspaceFacts {
   readonly logDirectory: string;
   /** Real addresses while a server runs or starts, tokens included. */
   endpoints: Record<string, string>;
-  /** What the configuration asks for; `running` is decided when the record is made. */
+  /** Services that the configuration enables; `running` is decided when the record is made. */
   services: Partial<Record<ServiceName, ServiceStatus>>;
   /** Mark of the present start, also the identity that probes ask for. */
   marker: string | null;
   /** Every token and key of this workspace that a log may show, also of starts that are over. */
   readonly secrets: Set<string>;
-  /** What the next spawn writes to the child's standard input. */
+  /** Text that the next spawn writes to the child's standard input. */
   launchDocument: string | null;
   /** Names of environment variables the configuration refers to. */
   passEnvironment: readonly string[];
-  /** How often liveness is asked for, how long an answer may take, and how much idleness is worth telling (0: none). */
+  /** How often liveness is asked for, how long an answer may take, and how much idleness is reported (0: none). */
   probe: { readonly intervalMs: number; readonly timeoutMs: number; readonly idleStopMs: number };
   /** Requested sidecars with their keys. Which one applies is decided in the machine, by number. */
   readonly sidecars: SidecarRequests;

@@ -1,7 +1,7 @@
 import type { Failure, FailureKind } from '../../machines/index.ts';
 import { monotonicMs } from '../supervise/index.ts';
 
-/** What an actor of the Hub rejects with: the machine reads `failure` and nothing else. */
+/** Rejection of an actor of the Hub: the machine reads `failure` and nothing else. */
 export class StartError extends Error {
   override readonly name = 'StartError';
   readonly failure: Failure;

@@ -47,7 +47,7 @@ export interface HubOptions {
   readonly logger: Logger;
 }
 
-/** How the life of this process as a Hub ended. */
+/** Outcome of a run of the Hub. */
 export type HubOutcome =
   | { readonly kind: 'stopped'; readonly problem: string | null }
   /** Another Hub serves this home: its address when published, its process id when known. */

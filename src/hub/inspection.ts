@@ -31,7 +31,7 @@ const hubId = 'hub';
  * explain it.
  */
 export function createInspection(logger: Logger): Inspection {
-  const onFault = (error: unknown) => logger.error('the inspector has failed; the actors go on', { error });
+  const onFault = (error: unknown) => logger.error('the inspector has failed; the actors continue', { error });
   const recorder = createRecorder({ machines: catalogue, projections, onFault });
   return {
     source: createInspectionSource(recorder),

@@ -20,7 +20,7 @@ export interface MetricsSources {
   readonly inspection: Pick<Inspection, 'viewers'>;
   readonly server: Pick<HttpServer, 'stats'>;
   readonly status: Pick<HubStatus, 'hubVersion'>;
-  /** What supervision has done; see `startHubTelemetry`. */
+  /** Metrics of the supervision; see `startHubTelemetry`. */
   readonly telemetry?: Pick<HubTelemetry, 'families'> | undefined;
 }
 

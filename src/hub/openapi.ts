@@ -35,7 +35,7 @@ export function jsonSchemas(definitions: Readonly<Record<string, AnySchema>>, ty
   return toJsonSchemaDefs(definitions, {
     target: 'draft-2020-12',
     typeMode,
-    // What a pipe does to a value (`trim`) is not part of its shape.
+    // The transformation of a pipe (`trim`) is not part of the shape.
     ignoreActions: ['trim'],
     overrideRef: ({ referenceId }) => reference(referenceId).$ref,
     overrideSchema: ({ valibotSchema }): JsonSchema | undefined =>
@@ -74,7 +74,7 @@ function components(): OpenApiObject {
       discriminator: { propertyName: 'kind', mapping: Object.fromEntries(mapping) },
     },
     SuperJsonInspectionRecord: {
-      description: 'The JSON of each `data:` line, as superjson writes it: `meta` tells which values are dates.',
+      description: 'The JSON of each `data:` line, as superjson writes it: `meta` names the values that are dates.',
       type: 'object',
       properties: { json: reference('InspectionRecord'), meta: { type: 'object' } },
       required: ['json'],

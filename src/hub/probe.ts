@@ -6,7 +6,7 @@ const InitializeAnswer = v.object({
   result: v.object({ serverInfo: v.object({ name: v.string(), version: v.string() }) }),
 });
 
-/** What a server reports about itself in its answer to `initialize`. */
+/** Self-description of a server in its answer to `initialize`. */
 export interface Introduction {
   readonly name: string;
   readonly version: string;

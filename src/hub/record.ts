@@ -99,7 +99,7 @@ function endpointsNow(state: AppServerState, context: AgentServerContext, facts:
   return sidecar ? { ...facts.endpoints, apiProxy: sidecar.endpoint } : { ...facts.endpoints };
 }
 
-/** The record of specification §2.4, from the statechart and what is kept beside it. */
+/** The record of specification §2.4, from the statechart and the facts beside it. */
 export function recordOf(
   snapshot: AgentServerSnapshot,
   facts: WorkspaceFacts,

@@ -190,7 +190,7 @@ export function createRegistry(options: RegistryOptions): Registry {
   async function reachServing(workspace: Workspace, requested: string, shares = false): Promise<Workspace> {
     const snapshot = await workspace.settled(isDecided);
     if (isServing(snapshot)) return workspace;
-    // The sidecar that failed was requested by another caller: this one goes on without it.
+    // The sidecar that failed was requested by another caller: this one starts without it.
     if (shares && hasUnprovenSidecar(snapshot)) {
       workspace.send({ type: 'ENSURE' });
       return reachServing(workspace, requested);

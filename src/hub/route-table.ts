@@ -85,7 +85,7 @@ const lastEventId = { name: 'lastEventId', required: false, description: 'Same a
 const lastEventIdHeader = {
   name: 'Last-Event-ID',
   required: false,
-  description: 'Id of the last event that was read: the stream goes on after it.',
+  description: 'Id of the last event that was read: the stream resumes after it.',
 } as const;
 
 /** The route table, by operation. */
@@ -116,7 +116,7 @@ export const hubRoutes = {
     method: 'POST',
     path: '/v1/shutdown',
     auth: true,
-    summary: 'Stops the Hub and every agent server it manages. Answers at once; the event stream tells the rest.',
+    summary: 'Stops the Hub and every agent server it manages. Answers at once; the event stream reports the rest.',
     query: [
       {
         name: 'mode',
@@ -250,7 +250,8 @@ export const hubRoutes = {
     method: 'POST',
     path: '/v1/notifications/request',
     auth: true,
-    summary: 'Asks whoever shows notifications to show one. An agent server may use its own scoped token here.',
+    summary:
+      'Asks the program that shows notifications to show one. An agent server may use its own scoped token here.',
     request: 'NotificationRequest',
     response: { kind: 'json', schema: 'NotificationResponse' },
     errors: ['invalidRequest', 'invalidNotification', 'workspaceNotFound'],

@@ -6,7 +6,7 @@ import { readJson, writeFileAtomicAsync } from '../supervise/index.ts';
 /** A process the Hub has started: its identity, and the marker all its descendants carry. */
 const StoredProcess = v.object({ marker: v.string(), identity: v.nullable(ProcessIdentity) });
 
-/** What must survive the Hub about one workspace. Tokens are not here: a live agent server publishes its own in the home (0600). */
+/** State of one workspace that survives the Hub. Tokens are not here: a live agent server publishes its own in the home (0600). */
 const StoredWorkspace = v.object({
   workspacePath: v.string(),
   canonicalWorkspacePath: v.string(),
@@ -26,7 +26,7 @@ export type StoredProcess = v.InferOutput<typeof StoredProcess>;
 const StoredHub = v.object({ version: v.literal(1), updatedAt: v.string(), appServers: v.array(StoredWorkspace) });
 
 export interface WorkspaceStore {
-  /** What the last Hub left, and what was wrong with the file when it could not be read. */
+  /** Workspaces that the last Hub left, and the problem when the file could not be read. */
   load(): { readonly workspaces: readonly StoredWorkspace[]; readonly problem: string | null };
   /** Resolves once everything true at the time of the call is on disk. Calls made meanwhile share one write. */
   save(): Promise<void>;

@@ -21,7 +21,7 @@ import { type Sidecar, SidecarRequests } from './sidecar-request.ts';
 import type { StoredWorkspace } from './store.ts';
 import { createTrustView } from './workspace-trust.ts';
 
-/** A workspace under supervision: its root actor, what is kept beside it, and its record. */
+/** A workspace under supervision: its root actor, its facts, and its record. */
 export interface Workspace {
   readonly path: string;
   readonly facts: WorkspaceFacts;
@@ -44,7 +44,7 @@ export interface Workspace {
   release(): void;
 }
 
-/** What is known of a workspace before anything of it runs. */
+/** Facts of a workspace before anything of it runs. */
 export function createFacts(statePath: string, stored: StoredWorkspace): WorkspaceFacts {
   const sidecar = sidecarOf(stored);
   return {

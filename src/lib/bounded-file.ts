@@ -22,7 +22,7 @@ export class FileRefusedError extends Error {
 export interface BoundedReadOptions {
   /** Bytes; a larger file is refused. Default 1 MiB. */
   readonly maxBytes?: number;
-  /** Whose files are read. Default `self`: of this user only. */
+  /** Owner of the files that are read. Default `self`: this user only. */
   readonly owner?: 'self' | 'any';
   /** Whether a symlink in the last component is followed. Default `refuse`. */
   readonly links?: 'refuse' | 'follow';
@@ -37,7 +37,7 @@ const nonBlocking = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
 const noFollow = constants.O_NOFOLLOW ?? 0;
 
 /**
- * Reads a text file that a stranger may have put there: a file of a workspace. Never blocks on a FIFO or a device, never
+ * Reads an untrusted text file: one of a workspace. Never blocks on a FIFO or a device, never
  * follows a symlink in the last component, reads at most `maxBytes`, and only a regular file of this user.
  *
  * @param file absolute path

@@ -13,7 +13,7 @@ export interface WriteOptions {
   readonly isFlushed?: boolean;
 }
 
-/** What was found where a JSON document should be. */
+/** Result of reading a JSON document. */
 export type JsonFile<T> = { kind: 'ok'; value: T } | { kind: 'missing' } | { kind: 'invalid'; problem: string };
 
 /**
@@ -101,8 +101,8 @@ export function readJson<S extends v.GenericSchema>(path: string, schema: S): Js
   return readDocument(path, schema, { maxBytes: documentBytes, owner: 'any', links: 'follow' });
 }
 
-/** As `readJson`, for a file that a stranger may have put there: see `readBoundedFile`. */
-export function readStrangersJson<S extends v.GenericSchema>(path: string, schema: S): JsonFile<v.InferOutput<S>> {
+/** As `readJson`, for an untrusted file: see `readBoundedFile`. */
+export function readUntrustedJson<S extends v.GenericSchema>(path: string, schema: S): JsonFile<v.InferOutput<S>> {
   return readDocument(path, schema, {});
 }
 
@@ -125,7 +125,10 @@ function readDocument<S extends v.GenericSchema>(
   return { kind: 'invalid', problem: describe(result.issues[0]) };
 }
 
-/** Removes what atomic writers that were killed half-way left in `dir`. A live writer's is kept for a minute: no write takes so long, and pids are used again. */
+/**
+ * Removes the temporary files of atomic writers that were killed half-way. That of a live writer stays for a minute: no write takes
+ * so long, and pids are used again.
+ */
 export function removeStaleTemps(dir: string): void {
   for (const name of readdirSync(dir)) {
     const writer = /^\..+\.(\d+)\.[0-9a-f]{12}\.tmp$/.exec(name)?.[1];
@@ -135,7 +138,7 @@ export function removeStaleTemps(dir: string): void {
   }
 }
 
-/** Names the writer, so that `removeStaleTemps` can tell a crash's litter from work under way. */
+/** Names the writer, so that `removeStaleTemps` distinguishes the litter of a crash from work under way. */
 function temporaryName(path: string): string {
   return join(dirname(path), `.${basename(path)}.${process.pid}.${randomBytes(6).toString('hex')}.tmp`);
 }

@@ -16,7 +16,7 @@ export {
   AtomicFile,
   type JsonFile,
   readJson,
-  readStrangersJson,
+  readUntrustedJson,
   removeStaleTemps,
   type WriteOptions,
   writeFileAtomic,

@@ -6,7 +6,7 @@
 /** A character that no terminal shows and that a script or an emoji needs after the right character. */
 const joiner = '\\u200c\\u200d';
 const mark = '\\u034f\\u17b4\\u17b5\\u180b-\\u180d\\u180f\\ufe00-\\ufe0f\\u{e0100}-\\u{e01ef}';
-/** What a joiner or an invisible mark may follow: a visible letter, mark or symbol outside ASCII. */
+/** A visible letter, mark or symbol outside ASCII: a joiner or an invisible mark may follow it. */
 const base = '(?!\\p{Default_Ignorable_Code_Point})[\\p{L}\\p{M}\\p{S}](?<![\\0-\\x7f])';
 
 /**

@@ -16,7 +16,7 @@ export {
   type JsonFile,
   PrivateDirectoryError,
   readJson,
-  readStrangersJson,
+  readUntrustedJson,
   removeStaleTemps,
   type WriteOptions,
   writeFileAtomic,

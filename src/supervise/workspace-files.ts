@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { directoryName, workspaceStateDirectory } from '../config/index.ts';
-import { fileFault, type JsonFile, readStrangersJson } from '../lib/index.ts';
+import { fileFault, type JsonFile, readUntrustedJson } from '../lib/index.ts';
 import { AppServerLock, WorkspaceLock } from '../protocol/index.ts';
 import { isAlive } from './identity.ts';
 
@@ -29,7 +29,7 @@ export const workspaceLockPath = (canonicalPath: string): string =>
 
 /** The agent server that an earlier or the present start has published in this home. It may have ended. */
 export const readAppServer = ({ serverPath }: Pick<WorkspaceFiles, 'serverPath'>): JsonFile<AppServerLock> =>
-  readStrangersJson(serverPath, AppServerLock);
+  readUntrustedJson(serverPath, AppServerLock);
 
 /** Who holds a workspace's OS lock, as far as the workspace's own file can be believed: for a message only. */
 export interface LockHolder {
@@ -42,7 +42,7 @@ export interface LockHolder {
 export function readHolder({ lockPath }: Pick<WorkspaceFiles, 'lockPath'>): LockHolder {
   const fault = fileFault(lockPath);
   if (fault) return { pid: null, problem: fault.message };
-  const read = readStrangersJson(lockPath, WorkspaceLock);
+  const read = readUntrustedJson(lockPath, WorkspaceLock);
   const isLive = read.kind === 'ok' && isAlive(read.value.identity) !== 'gone';
   return {
     pid: isLive ? read.value.pid : null,

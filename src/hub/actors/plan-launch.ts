@@ -9,7 +9,7 @@ import { policyOf } from '../policy.ts';
 
 const host = '127.0.0.1';
 
-/** What was decided for one start. */
+/** Decisions for one start. */
 export interface LaunchPlan {
   readonly ports: readonly { readonly service: ServiceName; readonly port: number }[];
   readonly policy: SupervisionPolicy;

@@ -89,7 +89,7 @@ async function meetOwner(
 }
 
 /**
- * The `prepare` actor: finds the owner of the workspace; when there is none, ends what a crash may have left, plans ports and
+ * The `prepare` actor: finds the owner of the workspace; without one, ends what a crash may have left, plans ports and
  * tokens, and has the intention on disk before anything is spawned.
  */
 export function prepare(hub: HubServices, factsOf: FactsOf) {

@@ -49,7 +49,7 @@ export function watchAddress(addressOf: () => PublishedAddress, logger: Logger) 
       }
     }
 
-    /** The check goes on, so the same failure is logged once. */
+    /** The check continues, so the same failure is logged once. */
     function reportFailure(failure: string): void {
       if (failure !== lastFailure)
         logger.error('could not publish hub.lock again; clients do not find this Hub', { file: address.file, failure });

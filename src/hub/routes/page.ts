@@ -16,7 +16,7 @@ export interface PageRoutesOptions {
 
 const page: PageInfo = { kind: 'hub', version, views: ['overview', 'actors', 'events', 'logs'] };
 
-/** What the page in the browser asks for besides what everybody asks for. */
+/** Routes that only the page in the browser uses. */
 export function pageApiRoutes(bind: Bind, options: PageRoutesOptions, lastEventId: LastEventId): AnyRoute[] {
   return [
     bind(hubRoutes.getPage, () => json(200, page)),

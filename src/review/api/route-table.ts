@@ -345,7 +345,7 @@ export const reviewRoutes = {
     headers: [
       {
         name: 'Last-Event-ID',
-        description: 'Id of the last event that was read: the stream goes on after it.',
+        description: 'Id of the last event that was read: the stream resumes after it.',
         required: false,
       },
     ],
