@@ -17,12 +17,12 @@ import { root } from './toolchain.mjs';
 
 /** Rooms with findings left, which must not grow. Lower a number with the findings; remove the row at zero. */
 export const roomsNotYetChecked: Readonly<Record<string, number>> = {
-  docs: 191,
+  docs: 74,
   machines: 58,
   'src/agent': 366,
   'src/deploy': 312,
-  'src/review': 597,
-  'src/supervise': 53,
+  'src/review': 596,
+  'src/supervise': 49,
   test: 562,
 };
 
