@@ -1,4 +1,4 @@
-/** What a snapshot of the agent-server machine means for a request: pure functions, so that no caller reads its states. */
+/** Meaning of an agent-server snapshot for a request: pure functions, so that no caller reads its states. */
 import type { SnapshotFrom } from 'xstate';
 import type { agentServerMachine } from './agent-server.ts';
 import type { AgentServerContext } from './agent-server-types.ts';

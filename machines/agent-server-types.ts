@@ -10,7 +10,7 @@ export interface SupervisionPolicy extends ApiProxyPolicy {
   readonly idleStopMs: number;
 }
 
-/** Who started the process: this Hub (`managed`), an earlier Hub of the same user (`adopted`), another program (`external`). */
+/** Starter of the process: this Hub (`managed`), an earlier Hub of the same user (`adopted`), another program (`external`). */
 export type Ownership = 'managed' | 'adopted' | 'external';
 
 /** Why a stop is under way. A stop for `restart` or `unhealthy` is followed by a start. */
@@ -31,7 +31,7 @@ export interface PrepareInput extends OfWorkspace {
   readonly sidecar: number | null;
 }
 
-/** What `readiness` found: the version the server reported, and when. */
+/** Result of `readiness`: the version the server reported, and when. */
 export interface Readiness {
   readonly serverVersion: string;
   readonly at: number;

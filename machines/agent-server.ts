@@ -1,5 +1,5 @@
 /**
- * One workspace's agent server. The top-level states are the six of `docs/specification.md`, §3; anything finer is a child
+ * One workspace's agent server. The top-level states are the six of specification §3; anything finer is a child
  * state. Every workspace runs this machine as a root actor of its own, so one workspace's fault stays its own.
  *
  * Detailed operation

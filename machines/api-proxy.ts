@@ -102,7 +102,7 @@ export type ApiProxyEventToParent =
       readonly signal: string | null;
     };
 
-/** What the actors of a sidecar get: whose sidecar, which one, and in which incarnation. */
+/** Input of the actors of a sidecar: its workspace, its number and its incarnation. */
 export interface SidecarActorInput extends OfWorkspace {
   readonly sidecar: number;
 }

@@ -9,7 +9,7 @@
  *    that come while it runs become one run after it.
  * 3. A failed run is tried again after a back-off, as often as the policy allows; the scheduler sends `RETRY` when the pause
  *    is over. Due times that came meanwhile are covered by that try.
- * 4. `CANCEL` ends what is under way or waits; the schedule goes on. `DISABLE` ends the schedule; a run under way goes on.
+ * 4. `CANCEL` ends what is under way or waits; the schedule continues. `DISABLE` ends the schedule; a run under way continues.
  * 5. A one-off whose due time has passed stays in `finished`. It can be run again by hand, or be given another time.
  */
 import { assertEvent, assign, emit, fromCallback, sendTo, setup } from 'xstate';
@@ -48,7 +48,7 @@ export interface AutomationFailure {
   readonly retryAfterMs?: number;
 }
 
-/** How a run ended. `skipped`: another process began it, or there is nothing left to run. */
+/** Outcome of a run. `skipped`: another process began it, or there is nothing left to run. */
 export type AutomationOutcome =
   | { readonly status: 'completed' }
   | { readonly status: 'failed'; readonly failure: AutomationFailure }
@@ -99,7 +99,7 @@ export interface AutomationContext extends AutomationTerms {
   readonly lastError: string | null;
 }
 
-/** What the driver of a run reports. */
+/** Events that the driver of a run reports. */
 export type AutomationRunEvent =
   | { readonly type: 'RUN.STARTED'; readonly threadId: string; readonly turnId: string }
   | { readonly type: 'RUN.ENDED'; readonly outcome: AutomationOutcome; readonly at: number };
@@ -412,7 +412,7 @@ export const automationMachine = setup({
   },
 });
 
-/** A count of 0: there was none. */
+/** A count of 0 stands for no due time. */
 function dropped(due: Due | null, as: AutomationEmitted['as']): AutomationEmitted {
   return { type: 'automation.dropped', due: due ?? { first: 0, scheduledFor: 0, count: 0 }, as };
 }

@@ -1,10 +1,10 @@
-/** What stopped a change of a stack. Never with a secret in it. */
+/** Failure that stopped a change of a stack. Never contains a secret. */
 export interface ChangeFailure {
   readonly code: string;
   readonly message: string;
 }
 
-/** What an error says of itself; one without a code is a bug. */
+/** Converts an error; one without a code is a bug. */
 export function changeFailureOf(error: unknown): ChangeFailure {
   const { code, message } = (error ?? {}) as Readonly<Record<string, unknown>>;
   return {

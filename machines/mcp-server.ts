@@ -35,7 +35,7 @@ export interface McpServerInput {
   readonly seed: number;
 }
 
-/** What a ready server reports about itself. */
+/** Self-description of a ready server. */
 export interface McpServerFacts {
   readonly toolCount: number;
   readonly resourceCount: number;
@@ -59,7 +59,7 @@ export interface McpServerContext extends SupervisedContext {
   readonly delayMs: number;
 }
 
-/** What the driver of a connection reports. Every event names the incarnation it belongs to. */
+/** Events of the driver of a connection. Every event names the incarnation it belongs to. */
 export type McpConnectionEvent =
   | { readonly type: 'CONNECTION.SPAWNED'; readonly incarnation: number; readonly pid: number }
   | {
@@ -84,7 +84,7 @@ export type McpConnectionEvent =
 
 export type McpServerEvent = { readonly type: 'SERVER.START' } | { readonly type: 'SERVER.STOP' } | McpConnectionEvent;
 
-/** What the machine asks of the driver: end the conversation; SIGTERM; SIGKILL. Each implies the ones before. */
+/** Commands to the driver: end the conversation; SIGTERM; SIGKILL. Each implies the ones before. */
 export type McpConnectionCommand =
   | { readonly type: 'CLOSE' }
   | { readonly type: 'TERMINATE' }

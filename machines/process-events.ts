@@ -1,6 +1,6 @@
 import { messageOf } from '../src/lib/browser.ts';
 
-/** What the driver of an OS process reports to the machine that owns it. Every event names the incarnation it belongs to. */
+/** Events of the driver of an OS process for the machine that owns it. Every event names the incarnation it belongs to. */
 export type ProcessEvent =
   | { readonly type: 'PROCESS.SPAWNED'; readonly incarnation: number; readonly pid: number }
   /** The operating system would not start it. `isRetryable` is false when trying again cannot help (no such file). */
@@ -20,10 +20,10 @@ export type ProcessEvent =
       readonly at: number;
     };
 
-/** What a machine asks of the driver. */
+/** Commands of a machine to the driver. */
 export type ProcessCommand = { readonly type: 'TERMINATE' } | { readonly type: 'KILL' };
 
-/** How the driver gets the process. An external process is watched and never signalled. */
+/** Source of the process. An external process is watched and never signalled. */
 export type ProcessMode = 'spawn' | 'adopt' | 'watch';
 
 /** Input of every actor of a workspace: the workspace and the incarnation it works for. */

@@ -1,10 +1,10 @@
 /**
  * One review of one head of one pull request, from the moment it is taken out of the queue to its end. Every step can be
- * done again: what it did is in the database, and whoever holds the lease goes on from there. Publishing happens once.
+ * done again: its result is in the database, and the holder of the lease resumes from there. Publishing happens once.
  *
  * Detailed operation
- * 1. The run is entered where an earlier process left it: nothing that was handed in is asked for again, and nothing that is being told is judged again.
- * 2. `watch` renews the lease as long as the chart lives. It tells of the lease's loss, of a wish to cancel, of an agent's silence, and of the deadline of the agent's turn.
+ * 1. The run is entered where an earlier process left it: a draft that was submitted is not asked for again, and one that is being published is not judged again.
+ * 2. `watch` renews the lease as long as the chart lives. It reports the loss of the lease, a request to cancel, an agent's silence, and the deadline of the agent's turn.
  * 3. A failure that may pass leads to `backingOff`: the run is given back to the queue with the time of its next attempt, so that the pause outlives this process and holds no place.
  * 4. Writes that take their time lead to `awaitingWrites`: likewise given back, without counting as an attempt.
  * 5. `CANCEL` ends anything but publishing, in which half a review would stay.
@@ -17,12 +17,12 @@ export type ReviewResume = 'preparing' | 'drafting' | 'publishing';
 
 export interface ReviewRunInput {
   readonly runId: string;
-  /** Where to go on: a run that another process left is not begun anew. */
+  /** Step to resume at: a run that another process left is not begun anew. */
   readonly resumeAt: ReviewResume;
   /** From 1. */
   readonly attempt: number;
   readonly maxAttempts: number;
-  /** Somebody asked to end it while nobody worked on it. */
+  /** A user asked to end it while no process worked on it. */
   readonly isCancelRequested: boolean;
 }
 
@@ -32,7 +32,7 @@ export interface ReviewFailure {
   readonly isRetryable: boolean;
   /** The source asked to be left alone for so long. */
   readonly retryAfterMs?: number;
-  /** What the review stands on is away: it is waited for, also after the last attempt. */
+  /** A service the review needs is away: the run waits for it, also after the last attempt. */
   readonly isOutage?: boolean;
 }
 
@@ -44,7 +44,7 @@ export type Prepared =
   | { readonly outcome: 'ready' | 'nothingToReview' }
   /** There is a newer head, or this one was reviewed meanwhile. */
   | { readonly outcome: 'superseded'; readonly reason: Reason }
-  /** Nobody wants it reviewed any more: closed, gone, or against the rules of its repository. */
+  /** The review is not wanted any more: closed, gone, or against the rules of its repository. */
   | { readonly outcome: 'unwanted'; readonly reason: Reason };
 export interface Drafted {
   /** Whether it may and should be written back by itself. */
@@ -60,7 +60,7 @@ export interface ReviewRunContext extends ReviewRunInput {
 }
 
 export type ReviewRunEvent =
-  /** Somebody asked to end it. */
+  /** A user asked to end it. */
   | { readonly type: 'CANCEL' }
   /** Another process has the lease now. */
   | { readonly type: 'LEASE.LOST' }
@@ -75,7 +75,7 @@ export interface ReviewRunEmitted {
 
 const notProvided = () => Promise.reject(new Error('not provided'));
 
-/** What an error says of itself; anything that was thrown without a code is a bug, and not tried again. */
+/** Converts a thrown value; one without a code is a bug, and not tried again. */
 export function reviewFailureOf(error: unknown): ReviewFailure {
   const { code, message, isRetryable, retryAfterMs, isOutage } = (error ?? {}) as Readonly<Record<string, unknown>>;
   return {
@@ -118,7 +118,7 @@ export const reviewRunMachine = setup({
   actors: {
     /** Reads the pull request, fetches its head, makes the worktree, finds out what has changed. */
     prepare: fromPromise<Prepared, ReviewRunKey>(notProvided),
-    /** One turn of the agent; what it hands in is kept before this ends. */
+    /** One turn of the agent; its draft is stored before this ends. */
     review: fromPromise<void, ReviewRunKey>(notProvided),
     /** Gates, scans and keeps the draft. */
     draft: fromPromise<Drafted, ReviewRunKey>(notProvided),
@@ -128,7 +128,7 @@ export const reviewRunMachine = setup({
     interrupt: fromPromise<void, ReviewRunKey & { readonly why: 'cancelled' | 'tooLong' }>(notProvided),
     /** Puts the run back into the queue; with a failure: for its next attempt, after a pause. */
     giveBack: fromPromise<void, ReviewRunKey & { readonly failure: ReviewFailure | null }>(notProvided),
-    /** Renews the lease; tells of its loss, of a wish to cancel, of silence and of the deadline. */
+    /** Renews the lease; reports its loss, a request to cancel, silence and the deadline. */
     watch: fromCallback<ReviewRunEvent, ReviewRunKey>(() => {}),
   },
   guards: {
@@ -271,7 +271,7 @@ export const reviewRunMachine = setup({
       },
     },
     cancelling: {
-      description: 'Somebody ended it: the agent is stopped first.',
+      description: 'A user ended it: the agent is stopped first.',
       invoke: {
         id: 'interrupt',
         src: 'interrupt',
@@ -282,9 +282,9 @@ export const reviewRunMachine = setup({
     },
     done: { type: 'final', description: 'Reviewed; published, or kept as a draft.' },
     failed: { type: 'final', description: 'It cannot be reviewed.', entry: 'emitFailure' },
-    cancelled: { type: 'final', description: 'Ended by somebody, or not wanted any more.' },
+    cancelled: { type: 'final', description: 'Ended by a user, or not wanted any more.' },
     superseded: { type: 'final', description: 'There is a newer head, or another review of this one.' },
-    givenBack: { type: 'final', description: 'It waits in the queue; whoever takes it goes on.' },
+    givenBack: { type: 'final', description: 'It waits in the queue; the process that takes it resumes it.' },
     abandoned: { type: 'final', description: 'Another process has it, or will; nothing more is written here.' },
   },
 });

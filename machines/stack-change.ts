@@ -1,11 +1,11 @@
 /**
  * One change of a review stack: its plan's phases one after the other, and everything back to how it was when one of them
- * fails. What each phase has done is in the journal on disk, so whoever is killed in here is followed by a next one.
+ * fails. The work of each phase is in the journal on disk, so the next process continues after a kill.
  *
  * Detailed operation
  * 1. Phases are carried out in order; a phase that is begun again keeps what is so already.
  * 2. A failure, or `CANCEL`, undoes what this change has done; of one that is to be continued, nothing is undone.
- * 3. Where undoing fails the stack is `damaged`: it is told what is not as it was.
+ * 3. Where undoing fails the stack is `damaged`: the report names what is not as it was.
  */
 import { assign, fromPromise, setup } from 'xstate';
 import { type ChangeFailure, cancelledChange, changeFailureOf } from './change-failure.ts';

@@ -1,5 +1,5 @@
 /**
- * One turn of a conversation: a model is asked, tools run as it wishes and as somebody allows, and the turn ends in exactly
+ * One turn of a conversation: a model is asked, tools run as it requests and as a person or a policy allows, and the turn ends in exactly
  * one of three ways. What streams by (deltas, items) is the business of the actors; here is only what can happen next.
  */
 import { assign, emit, fromPromise, setup } from 'xstate';
@@ -26,7 +26,7 @@ export interface TurnFailure {
 export type TurnFinish = 'stop' | 'length' | 'toolCalls' | 'contentFilter';
 export type TurnInterrupter = 'user' | 'shutdown' | 'approval';
 
-/** What one answer of the model came to. */
+/** Result of one answer of the model. */
 export interface Inference {
   readonly tokens: TurnTokens;
   /** Calls that this side runs. */
@@ -40,14 +40,14 @@ export interface Inference {
 
 export interface ToolRun {
   /** The model asks for the same thing over and over. */
-  readonly isStuck: boolean;
+  readonly isLooping: boolean;
 }
 
 export interface TurnContext extends TurnInput {
   /** Requests made to the model so far. */
   readonly rounds: number;
   readonly tokens: TurnTokens;
-  /** Approvals that nobody has decided yet, by request id. */
+  /** Undecided approvals, by request id. */
   readonly pending: readonly string[];
   readonly clientCalls: number;
   /** The conversation was shortened in this turn already: once must do. */
@@ -58,7 +58,7 @@ export interface TurnContext extends TurnInput {
 }
 
 export type TurnEvent =
-  /** Somebody asked to end the turn: a user, or the process that is shutting down. */
+  /** A request to end the turn: of a user, or of the process that is shutting down. */
   | { readonly type: 'INTERRUPT'; readonly by: TurnInterrupter }
   /** An approval was given or refused: by a person, a policy or the clock. */
   | { readonly type: 'DECIDED'; readonly requestId: string };
@@ -72,7 +72,7 @@ export type TurnEmitted =
   | { readonly type: 'turn.failed'; readonly failure: TurnFailure }
   | { readonly type: 'turn.cancelled'; readonly by: TurnInterrupter };
 
-/** What an error says of itself; anything that was thrown without a code is `internalError`. */
+/** Converts a thrown value; one without a code is `internalError`. */
 export function turnFailureOf(error: unknown): TurnFailure {
   const { code, message, retryAfterMs } = (error ?? {}) as Readonly<Record<string, unknown>>;
   return {
@@ -98,13 +98,13 @@ export const turnMachine = setup({
     emitted: {} as TurnEmitted,
   },
   actors: {
-    /** Gathers what the model is told and may use. */
+    /** Gathers the messages for the model and the tools it may use. */
     prepare: fromPromise<{ readonly isTooLong: boolean }, TurnKey>(notProvided),
     /** Puts a summary in the place of older turns. */
     compact: fromPromise<void, TurnKey>(notProvided),
     /** One request to the model. */
     infer: fromPromise<Inference, TurnKey>(notProvided),
-    /** Finds out which calls need somebody's word, and asks. */
+    /** Finds the calls that need approval, and asks. */
     review: fromPromise<{ readonly pending: readonly string[] }, TurnKey>(notProvided),
     runTools: fromPromise<ToolRun, TurnKey>(notProvided),
     /** Resolves when everything that the turn has begun has let go. */
@@ -120,7 +120,7 @@ export const turnMachine = setup({
     isSteered: (_, { isSteered, clientCalls }: Inference) => isSteered && clientCalls === 0,
     mustAsk: (_, { pending }: { readonly pending: readonly string[] }) => pending.length > 0,
     allDecided: ({ context }) => context.pending.length === 0,
-    isStuck: (_, { isStuck }: ToolRun) => isStuck,
+    isLooping: (_, { isLooping }: ToolRun) => isLooping,
     awaitsClient: ({ context }) => context.clientCalls > 0,
   },
   actions: {
@@ -175,7 +175,7 @@ export const turnMachine = setup({
   initial: 'preparing',
   states: {
     preparing: {
-      description: 'What the model is told, and the tools it may use, are gathered.',
+      description: 'The messages for the model, and the tools it may use, are gathered.',
       invoke: {
         id: 'prepare',
         src: 'prepare',
@@ -266,7 +266,7 @@ export const turnMachine = setup({
       on: { INTERRUPT: { target: 'cancelling', actions: 'keepInterrupter' } },
     },
     awaitingApproval: {
-      description: 'Somebody has been asked. Whoever is or comes connected may answer; silence declines.',
+      description: 'Waiting for approval. Any client that is or becomes connected may answer; silence declines.',
       entry: 'tellWaiting',
       exit: 'tellResumed',
       always: { guard: 'allDecided', target: 'runningTools' },
@@ -285,7 +285,7 @@ export const turnMachine = setup({
         onDone: [
           { guard: 'awaitsClient', target: 'completed', actions: 'finishForClient' },
           {
-            guard: { type: 'isStuck', params: ({ event }) => event.output },
+            guard: { type: 'isLooping', params: ({ event }) => event.output },
             target: 'completed',
             actions: ['finishForLength', 'tellLimit'],
           },
@@ -299,7 +299,7 @@ export const turnMachine = setup({
       on: { INTERRUPT: { target: 'cancelling', actions: 'keepInterrupter' } },
     },
     cancelling: {
-      description: 'Model and tools were told to stop; waiting, not for long, until they have let go.',
+      description: 'Model and tools were asked to stop; waiting, for a bounded time, until they have ended.',
       invoke: {
         id: 'settle',
         src: 'settle',
@@ -312,7 +312,7 @@ export const turnMachine = setup({
     completed: { description: 'The answer is whole.', type: 'final', entry: 'tellCompleted' },
     failed: { description: 'The model, or what is around it, gave an error.', type: 'final', entry: 'tellFailed' },
     cancelled: {
-      description: 'Ended early, as asked. What was said so far is kept.',
+      description: 'Ended early, as requested. The messages so far are stored.',
       type: 'final',
       entry: 'tellCancelled',
     },

@@ -42,7 +42,7 @@ export type WebhookIngressPhase =
 const notProvided = () => Promise.reject(new Error('not provided'));
 const failureIn = ({ event }: { readonly event: { readonly error: unknown } }) => changeFailureOf(event.error);
 
-/** Carries out one phase, then goes on; what fails is undone. */
+/** Carries out one phase, then the next; a failure is undone. */
 const phase = <N extends WebhookIngressPhase, T>(name: N, description: string, next: T) =>
   ({
     description,

@@ -17,13 +17,11 @@ import { root } from './toolchain.mjs';
 
 /** Rooms with findings left, which must not grow. Lower a number with the findings; remove the row at zero. */
 export const roomsNotYetChecked: Readonly<Record<string, number>> = {
-  docs: 74,
-  machines: 58,
-  'src/agent': 366,
+  docs: 53,
+  'src/agent': 361,
   'src/deploy': 312,
   'src/review': 596,
-  'src/supervise': 49,
-  test: 562,
+  test: 559,
 };
 
 const sources = ['{src,machines,scripts,bench,test}/**/*.{ts,tsx,mjs,mts}', 'bin/*.js'];

@@ -5,18 +5,18 @@ import { type ManagedProcess, manage, type ProcessExit } from './managed.ts';
 import { ProcessTree } from './process-tree.ts';
 import { logFiles } from './spawn.ts';
 
-/** How to go on managing a process which another Hub has started. */
+/** Settings for managing a process that another Hub has started. */
 export interface AdoptOptions {
   readonly logDirectory: string;
   readonly marker: string;
   readonly logBytes?: number;
-  /** How often the process is looked for; we are not its parent, so nobody tells us of its end. */
+  /** Interval between two checks of the process: only a parent is notified of its end. */
   readonly pollMs?: number;
 }
 
 /**
  * Manages a live process that is not our child. Its end is noticed by polling, its exit code never.
- * One that has gone already, also when its pid belongs to somebody else now, is exited from the start; one whose state cannot be told is waited for.
+ * One that has gone already, also when its pid belongs to another process now, is exited from the start; one whose state is unknown is waited for.
  */
 export function adoptManaged(identity: ProcessIdentity, options: AdoptOptions): ManagedProcess {
   const { logBytes = defaults.supervise.logBytes, pollMs = defaults.supervise.adoptPollMs } = options;

@@ -79,7 +79,7 @@ export function revokeDashboardTokens(home: string): void {
   }
 }
 
-/** Returns a reader of the tokens as they are now: a change by another process holds at once. Each call looks at both files, which costs some microseconds. */
+/** Returns a reader of the tokens as they are now: a change by another process holds at once. Each call checks both files, which costs some microseconds. */
 export function watchedDashboardTokens(home: string, canonicalPath: string): () => DashboardTokens {
   const current = dashboardToken(home, canonicalPath);
   const directory = workspaceStateDirectory(home, canonicalPath);

@@ -1,4 +1,4 @@
-/** What any program may need to find its way, and nothing that a token would be put into. Matched whole. */
+/** Variables that any program may need, none of which holds a token. Matched whole. */
 const allowed = new Set(
   [
     'PATH HOME USER LOGNAME SHELL LANG LANGUAGE TZ TMPDIR TERM COLORTERM SSH_AUTH_SOCK',
@@ -10,7 +10,7 @@ const allowed = new Set(
 );
 const allowedPrefixes = ['LC_', 'XDG_'];
 
-/** What Windows programs cannot start without. Names are in upper case: Windows does not tell cases apart. */
+/** Variables that Windows programs need to start. Names are in upper case: Windows ignores case. */
 const allowedOnWindows = new Set(
   [
     'SYSTEMROOT SYSTEMDRIVE WINDIR COMSPEC PATHEXT TEMP TMP USERPROFILE HOMEDRIVE HOMEPATH APPDATA LOCALAPPDATA',
@@ -20,7 +20,7 @@ const allowedOnWindows = new Set(
     .split(' '),
 );
 
-/** What `childEnvironment` lets through beyond the allow-list. */
+/** Variables that `childEnvironment` adds to the allow-list. */
 export interface ChildEnvironmentOptions {
   /** Names the user asked to hand on; ours (`ORATORIO_…`) are never handed on. */
   readonly pass?: readonly string[];
@@ -28,7 +28,7 @@ export interface ChildEnvironmentOptions {
   readonly add?: Readonly<Record<string, string>>;
 }
 
-/** The environment of a child: an allow-list of `source`, so that a secret nobody thought of stays here (design §3). */
+/** The environment of a child: an allow-list of `source`, so that an unexpected secret stays here (design §3). */
 export function childEnvironment(
   source: Readonly<Record<string, string | undefined>>,
   { pass = [], add = {} }: ChildEnvironmentOptions = {},

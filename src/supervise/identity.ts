@@ -36,14 +36,14 @@ export function identityOf(entry: Pick<ProcessEntry, 'pid' | 'startedTicks'>): P
   return { pid: entry.pid, startedTicks: entry.startedTicks, ...readHome() };
 }
 
-/** Who `pid` is now. A zombie is gone. */
+/** Identity of the process with this pid now. A zombie is gone. */
 export function readIdentity(pid: number): ProcessIdentity | 'gone' | 'unknown' {
   const entry = readProcess(pid);
   if (typeof entry === 'string') return entry;
   return entry.zombie ? 'gone' : identityOf(entry);
 }
 
-/** This process. Where the system tells no start times, `startedTicks` is empty and everybody else's answer is `unknown`. */
+/** This process. Where the system has no start times, `startedTicks` is empty and another process gets `unknown`. */
 export function ownIdentity(): ProcessIdentity {
   const own = readIdentity(process.pid);
   return typeof own === 'string' ? identityOf({ pid: process.pid, startedTicks: '' }) : own;

@@ -44,7 +44,7 @@ export class KeptConnection {
         socket.write(this.#request);
       });
     } catch {
-      // A URL that is none: node:http says what is wrong with it.
+      // An invalid URL: node:http names the problem.
     }
     signal.removeEventListener('abort', abandon);
     this.#receive = undefined;
@@ -63,7 +63,7 @@ export class KeptConnection {
       socket.destroy();
       this.#receive?.(undefined);
     };
-    // Bytes that nobody asked for are no answer to the next question.
+    // Unrequested bytes are no answer to the next question.
     socket.on('data', (bytes: Buffer) => (this.#receive ? this.#receive(bytes) : lose()));
     for (const event of ['error', 'end', 'close']) socket.on(event, lose);
     this.#socket = socket;

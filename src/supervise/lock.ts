@@ -6,7 +6,7 @@ import { loadSqlite } from './sqlite.ts';
 /** A lock held by this process until `release()` or its end, however it ends. */
 export interface Lock {
   readonly file: string;
-  /** Whether `file` is still the file we locked. Somebody who deleted it has opened the door to a second holder. */
+  /** Whether `file` is still the file we locked. After a deletion a second holder is possible. */
   intact(): boolean;
   release(): void;
 }
@@ -87,7 +87,7 @@ export function lockFault(file: string, options: LockOptions = {}): string | und
   return size === 0 ? undefined : 'is not empty, so it is not a lock file';
 }
 
-/** Opens the lock's database, into which nothing is ever written: SQLite is not shown a file that a stranger has filled. */
+/** Opens the lock's database, into which nothing is ever written: SQLite never opens an untrusted file. */
 function open(file: string, timeout: number, options: LockOptions): DatabaseSync {
   try {
     createPrivate(file, options);

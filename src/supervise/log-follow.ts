@@ -2,7 +2,7 @@ import { type FSWatcher, watch } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { StringDecoder } from 'node:string_decoder';
 
-/** What to follow, and whom to tell. */
+/** Settings of `followLog`. */
 export interface FollowOptions {
   /** Where to begin, in bytes; default the beginning. */
   readonly fromBytes?: number;
@@ -55,7 +55,7 @@ export function followLog(file: string, { fromBytes = 0, onText, signal, pollMs 
     reading = true;
     while (again && !signal.aborted) {
       again = false;
-      // A file that is not there (yet) or cannot be read now is looked at again with the next tick.
+      // A file that is not there (yet) or cannot be read now is read again with the next tick.
       await readNew().catch(() => {});
     }
     reading = false;

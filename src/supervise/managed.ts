@@ -4,7 +4,7 @@ import { isAlive } from './identity.ts';
 import type { ProcessTree, SweepReport } from './process-tree.ts';
 import { type SignalResult, sendToGroup, signalLeader } from './signals.ts';
 
-/** How a process ended. `observed` is false for an adopted one: only a parent learns exit code and signal. */
+/** End of a process. `observed` is false for an adopted one: only a parent learns exit code and signal. */
 export interface ProcessExit {
   readonly exitCode: number | null;
   readonly signal: string | null;
@@ -31,20 +31,20 @@ export interface ManagedProcess {
   kill(): Promise<SweepReport>;
   /** Ends what is left, the leader too if it lives: SIGTERM, shortly after SIGKILL. To be called after every exit. */
   sweep(): Promise<SweepReport>;
-  /** Resolves when the leader has gone, its group is empty and nobody carries the marker. Rejects only by `signal`. */
+  /** Resolves when the leader has gone, its group is empty and no process carries the marker. Rejects only by `signal`. */
   gone(signal?: AbortSignal): Promise<void>;
   /** Stops watching; the process lives on. `exited` then stays pending for an adopted one. */
   detach(): void;
 }
 
-/** What `spawnManaged` and `adoptManaged` differ in. */
+/** The differences between `spawnManaged` and `adoptManaged`. */
 export interface ProcessSource {
   readonly tree: ProcessTree;
   readonly logs: ProcessLogs;
   readonly exited: Promise<ProcessExit>;
   /** All output is in the log files; absent when the process writes to them itself. */
   readonly drained?: Promise<void>;
-  /** Whether it is a child of ours that has not been reaped: then nobody else can have its pid, on any system. */
+  /** Whether it is a child of ours that has not been reaped: then no other process can have its pid, on any system. */
   readonly isOurChild: () => boolean;
   /** The process has gone: `exited` must learn of it now, whatever else keeps the event loop alive. */
   readonly look: () => void;

@@ -10,7 +10,7 @@ export interface PollOptions {
   readonly signal?: AbortSignal;
 }
 
-/** How polling ended. `last` is the last answer; there is none when the first probe did not end in time. */
+/** Result of polling. `last` is the last answer; undefined when the first probe did not end in time. */
 export interface PollResult<T> {
   readonly ok: boolean;
   readonly last: T | undefined;
@@ -49,7 +49,7 @@ export async function pollUntil<T extends { readonly ok: boolean }>(
   return { ok: last?.ok === true, last, attempts, elapsedMs: monotonicMs() - began };
 }
 
-/** `work`, or `undefined` when the signal comes first; what `work` does later is nobody's concern any more. */
+/** `work`, or `undefined` when the signal comes first; the later result of `work` is ignored. */
 function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
   return new Promise((resolve, reject) => {
     const give = () => resolve(undefined);

@@ -8,7 +8,7 @@ export class PortUnavailableError extends Error {
   override readonly name = 'PortUnavailableError';
 }
 
-/** How a `PortAllocator` works; `now` (milliseconds, monotonic) is for tests. */
+/** Settings of a `PortAllocator`; `now` (milliseconds, monotonic) is for tests. */
 export interface PortAllocatorOptions {
   readonly host?: string;
   readonly cooldownMs?: number;
@@ -18,7 +18,7 @@ export interface PortAllocatorOptions {
 const attempts = 64;
 
 /**
- * Hands out loopback ports for children that must be told theirs. The kernel chooses, we let go at once: somebody else
+ * Hands out loopback ports for children that need them in advance. The kernel chooses, and the port is released at once: another program
  * may still take the port before the child binds it, so the child must be ready to find it taken.
  */
 export class PortAllocator {
@@ -38,10 +38,10 @@ export class PortAllocator {
     this.#now = now;
   }
 
-  /** A port that was free just now and that nobody was given within the cool-down. @throws PortUnavailableError */
+  /** Returns a port that was free just now and was not given out within the cool-down. @throws PortUnavailableError */
   async allocate(): Promise<number> {
     this.#forgetExpired();
-    // A port we must not use is kept bound meanwhile, so that the kernel offers another one.
+    // A port we must not use stays bound meanwhile, so that the kernel offers another one.
     const refused: Server[] = [];
     try {
       for (let attempt = 0; attempt < attempts; attempt++) {

@@ -3,10 +3,10 @@ import { defaults } from '../protocol/index.ts';
 import { monotonicMs } from './clock.ts';
 import { KeptConnection } from './kept-connection.ts';
 
-/** `import … from 'node:http'` would evaluate its `WebSocket` getter, and with it load 10 MiB of a client nobody uses here. */
+/** `import … from 'node:http'` would evaluate its `WebSocket` getter, and with it load 10 MiB of a client that is not used here. */
 const { request } = process.getBuiltinModule('node:http');
 
-/** How to ask. */
+/** Settings of a probe. */
 export interface HttpProbeOptions {
   readonly timeoutMs?: number;
   readonly headers?: Readonly<Record<string, string>>;
@@ -49,7 +49,7 @@ export async function probeHttp(url: string, options: HttpProbeOptions = {}): Pr
   signal?.removeEventListener('abort', end);
   if (answer) return { ok: true, ...answer };
   if (ending.signal.aborted && !signal?.aborted) return { ok: false, error: lateness(timeoutMs) };
-  // The server may just have closed the kept connection, or answers in another way: a new one tells.
+  // The server may just have closed the kept connection, or answers in another way: a new one decides.
   return probeOnce(url, options, timeoutMs - (monotonicMs() - began));
 }
 

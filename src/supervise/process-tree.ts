@@ -6,7 +6,7 @@ import { isProvenOurs } from './proof.ts';
 import { carries, type ScannedProcess, scanProcesses } from './scan.ts';
 import { sendToGroup, signalLeader, signalProcess } from './signals.ts';
 
-/** How a sweep ended. Nothing remains, or it says what. */
+/** Result of a sweep: the processes that remain, if any. */
 export interface SweepReport {
   /** How many the sweep found and saw go; who died of the very first signal is not among them. */
   readonly ended: number;
@@ -28,8 +28,8 @@ const sweepGraceMs = 500;
 const pollMs = process.platform === 'linux' ? { first: 4, last: 50 } : { first: 50, last: 250 };
 
 /**
- * A managed process with all its descendants: the members of its group, and whoever left the group but carries the
- * marker. The number of a group whose leader has died may be used again by strangers, so a group is ours only while it
+ * A managed process with all its descendants: the members of its group, and those that left the group but carry the
+ * marker. The number of a group whose leader has died may be used again by other programs, so a group is ours only while it
  * holds a known process: the proven leader (as a zombie too), a process that was a member when the leader died, or one with the marker.
  */
 export class ProcessTree {
@@ -71,7 +71,7 @@ export class ProcessTree {
     }
   }
 
-  /** Ends whoever is there: SIGTERM (and SIGCONT, for a stopped process would never see it), SIGKILL after `graceMs`; gives up after `verifyMs`. */
+  /** Ends all of them: SIGTERM (and SIGCONT, for a stopped process would never see it), SIGKILL after `graceMs`; gives up after `verifyMs`. */
   async end(graceMs = sweepGraceMs, verifyMs: number = defaults.supervise.killVerifyMs): Promise<SweepReport> {
     const began = monotonicMs();
     const seen = new Set<string>();

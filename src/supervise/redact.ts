@@ -68,7 +68,7 @@ export class StreamRedactor {
     return found;
   }
 
-  /** Where the rest of `text` begins that is the beginning of a secret; its length when there is none. */
+  /** Start of the rest of `text` that may begin a secret; the length of `text` without such a rest. */
   #heldFrom(text: string, from: number): number {
     for (let at = Math.max(from, text.length - this.#longest + 1); at < text.length; at++) {
       const rest = text.slice(at);

@@ -7,7 +7,7 @@ export const markerVariable = 'ORATORIO_INCARNATION';
 
 /** A line of the process table, with the marker found in the process' environment. */
 export interface ScannedProcess extends ProcessEntry {
-  /** `unknown`: not ours to read, or this system does not tell. */
+  /** `unknown`: not ours to read, or not available on this system. */
   readonly marker: { readonly value: string } | 'absent' | 'unknown';
 }
 

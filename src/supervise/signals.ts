@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import type { ProcessIdentity } from '../protocol/index.ts';
 import { findProcess, readProcess } from './identity.ts';
 
-/** What became of a signal. `unknown`: it was not sent, because we could not tell whether the process is the right one, or may not signal it. */
+/** Result of a signal. `unknown`: it was not sent, because the process may be another one, or may not be signalled. */
 export type SignalResult = 'sent' | 'gone' | 'unknown';
 
 /** Signals one process, after making sure that it still is the one that is meant. The microseconds between the two are the residual risk: Node has no pidfd. */

@@ -10,7 +10,7 @@ import { listGroup } from './procfs.ts';
 import { markerVariable } from './scan.ts';
 import { groupIsEmpty } from './signals.ts';
 
-/** What to start. */
+/** Settings of a start. */
 export interface SpawnOptions {
   readonly command: string;
   readonly args: readonly string[];
@@ -72,7 +72,7 @@ export async function spawnManaged(options: SpawnOptions): Promise<ManagedProces
   const forget = logKeeper.add(Object.values(logs), options.logBytes);
   const exited = new Promise<ProcessExit>((resolve) => {
     child.once('exit', (exitCode, signal) => {
-      // The number of a group with members is not given to anybody else: whoever is in it now is ours.
+      // The number of a group with members is not reused: its present members are ours.
       if (process.platform === 'linux' && !groupIsEmpty(pid)) tree.remember(listGroup(pid));
       forget();
       resolve({ exitCode, signal, observed: true });

@@ -1,7 +1,7 @@
 let sqlite: typeof import('node:sqlite') | undefined;
 
 /**
- * Loads `node:sqlite` on first use: whoever only imports a room does not pay for it. It announces itself as
+ * Loads `node:sqlite` on first use: importing a room costs nothing. It announces itself as
  * experimental while it loads: that one warning is left out.
  */
 export function loadSqlite(): typeof import('node:sqlite') {

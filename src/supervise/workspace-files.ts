@@ -31,7 +31,7 @@ export const workspaceLockPath = (canonicalPath: string): string =>
 export const readAppServer = ({ serverPath }: Pick<WorkspaceFiles, 'serverPath'>): JsonFile<AppServerLock> =>
   readUntrustedJson(serverPath, AppServerLock);
 
-/** Who holds a workspace's OS lock, as far as the workspace's own file can be believed: for a message only. */
+/** Holder of a workspace's OS lock, as far as the workspace's own file can be believed: for a message only. */
 export interface LockHolder {
   /** Of a live process; null when the file does not name one, or is not this user's. */
   readonly pid: number | null;

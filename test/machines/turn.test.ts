@@ -169,7 +169,7 @@ for (const [state, work] of [
 t.test('tools run and the model hears of them, round after round; tokens add up', async (t) => {
   const turn = await at.runningTools();
   t.equal(turn.value(), 'runningTools');
-  await turn.answer('runTools', { isStuck: false });
+  await turn.answer('runTools', { isLooping: false });
   t.equal(turn.value(), 'inferring');
   await turn.answer('infer', answerOf());
   t.same(turn.emitted, [{ type: 'turn.completed', tokens: { inputTokens: 6, outputTokens: 10 }, finish: 'stop' }]);
@@ -213,7 +213,7 @@ t.test('calls that are the caller’s end the turn, after ours have run', async 
   await alone.answer('infer', answerOf({ clientCalls: 1, finish: 'toolCalls', isSteered: true }));
   t.match(alone.emitted, [{ type: 'turn.completed', finish: 'toolCalls' }]);
   const mixed = await at.runningTools({ clientCalls: 1 });
-  await mixed.answer('runTools', { isStuck: false });
+  await mixed.answer('runTools', { isLooping: false });
   t.match(mixed.emitted, [{ type: 'turn.completed', finish: 'toolCalls' }]);
 });
 
@@ -229,7 +229,7 @@ t.test('a turn that makes too many requests, or the same one over and over, is e
   await answered.answer('infer', answerOf());
   t.same(kinds(answered), ['completed'], 'an answer in the last round is an answer');
   const stuck = await at.runningTools();
-  await stuck.answer('runTools', { isStuck: true });
+  await stuck.answer('runTools', { isLooping: true });
   t.same(kinds(stuck), ['limitReached', 'completed']);
 });
 

@@ -116,7 +116,7 @@ export class TurnCalls {
   }
 
   /** Runs what may run; the results are in the order of the calls. */
-  async run(signal: AbortSignal): Promise<{ readonly results: readonly CallResult[]; readonly isStuck: boolean }> {
+  async run(signal: AbortSignal): Promise<{ readonly results: readonly CallResult[]; readonly isLooping: boolean }> {
     const { host, items } = this.#options;
     const results = new Map<ReviewedCall, CallResult>();
     await runCalls(this.#reviewed, {
@@ -136,8 +136,8 @@ export class TurnCalls {
       },
     });
     signal.throwIfAborted();
-    const isStuck = this.#repeats > defaults.agent.identicalCalls;
-    return { results: this.#reviewed.flatMap((reviewed) => results.get(reviewed) ?? []), isStuck };
+    const isLooping = this.#repeats > defaults.agent.identicalCalls;
+    return { results: this.#reviewed.flatMap((reviewed) => results.get(reviewed) ?? []), isLooping };
   }
 
   /** The same call once more, and once more: it is not run again, and the model is told why. */

@@ -283,9 +283,9 @@ export class TurnRun implements TurnWork {
   }
 
   async #runTools(signal: AbortSignal): Promise<ToolRun> {
-    const { results, isStuck } = await this.#calls.run(signal);
+    const { results, isLooping } = await this.#calls.run(signal);
     this.#conversation.addResults(results);
-    return { isStuck };
+    return { isLooping };
   }
 
   #hear(event: TurnEmitted): void {
