@@ -85,6 +85,20 @@ export function selectedSidecar(event: Extract<AgentServerEvent, { type: 'ENSURE
   return { sidecar, pendingSidecar: null, ...(event.type === 'ADOPT' && { provenSidecar: sidecar }) };
 }
 
+/**
+ * The request to apply when an adoption has ended: the latest one. An `ensure` after a stop or restart becomes a restart,
+ * and one that names no sidecar keeps the sidecar of the request before it.
+ */
+export function deferredRequest(
+  { deferredRequest: before }: AgentServerContext,
+  event: NonNullable<AgentServerContext['deferredRequest']>,
+): Pick<AgentServerContext, 'deferredRequest'> {
+  if (event.type !== 'ENSURE' || before === null) return { deferredRequest: event };
+  const sidecar = event.sidecar ?? (before.type === 'STOP' ? undefined : before.sidecar);
+  const type = before.type === 'ENSURE' ? 'ENSURE' : 'RESTART';
+  return { deferredRequest: { type, ...(sidecar !== undefined && { sidecar }) } };
+}
+
 /** A server that already runs keeps the sidecar it was started with; another one that was requested becomes pending. */
 export function sidecarOfLiveServer(context: AgentServerContext, { ownership }: Preparation): SelectedSidecar {
   if (ownership === 'managed') return {};

@@ -43,6 +43,7 @@ export const endsSidecarRequest = (snapshot: AgentServerSnapshot): boolean => {
 
 /** Numbers of the sidecar requests that the machine may still refer to. */
 export function sidecarsInUse(context: AgentServerContext): readonly unknown[] {
-  const { sidecar, provenSidecar, pendingSidecar, proxySidecar } = context;
-  return [sidecar, provenSidecar, pendingSidecar, proxySidecar];
+  const { sidecar, provenSidecar, pendingSidecar, proxySidecar, deferredRequest: deferred } = context;
+  const requested = deferred === null || deferred.type === 'STOP' ? null : (deferred.sidecar ?? null);
+  return [sidecar, provenSidecar, pendingSidecar, proxySidecar, requested];
 }

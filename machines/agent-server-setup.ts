@@ -13,6 +13,7 @@ import {
 import {
   causeOf,
   countsAsFailure,
+  deferredRequest,
   exitEventOf,
   exitFailure,
   lockHeldExitCode,
@@ -110,9 +111,9 @@ export const agentServerSetup = setup({
   actions: {
     permitStart: assign({ mayStart: true, delayMs: null }),
     forbidStart: assign({ mayStart: false, delayMs: null }),
-    deferRequest: assign(({ event }) => {
-      assertEvent(event, ['STOP', 'RESTART']);
-      return { deferredRequest: event };
+    deferRequest: assign(({ context, event }) => {
+      assertEvent(event, ['ENSURE', 'STOP', 'RESTART']);
+      return deferredRequest(context, event);
     }),
     applyDeferredRequest: enqueueActions(({ enqueue, context }) => {
       if (context.deferredRequest === null) return;

@@ -76,8 +76,8 @@ export interface AgentServerContext extends ProbedContext {
   readonly restartCount: number;
   readonly recovered: boolean;
   readonly lockRaces: number;
-  /** A stop or restart that arrived while a live server was being adopted; applied when the adoption has ended. */
-  readonly deferredRequest: Extract<AgentServerEvent, { type: 'STOP' | 'RESTART' }> | null;
+  /** The request that arrived while a live server was being adopted; applied when the adoption has ended. */
+  readonly deferredRequest: Extract<AgentServerEvent, { type: 'ENSURE' | 'STOP' | 'RESTART' }> | null;
   /** False while adopting: what is not alive any more is not started. */
   readonly mayStart: boolean;
   /** A start or a process of this incarnation was emitted, and its end was not yet. */

@@ -13,7 +13,7 @@
  *    `unhealthy`, one success makes it `running` again, and a spent grace period makes it stop and start anew.
  * 5. An exit without a stop request is counted. The policy decides between back-off, rest, and giving up.
  * 6. A stop sends SIGTERM, then SIGKILL, and does not end before the group is empty. Every death is emitted once.
- * 7. A stop or restart that arrives while a live server is being adopted is applied when the adoption has ended.
+ * 7. A request that arrives while a live server is being adopted is applied when the adoption has ended.
  */
 import { not } from 'xstate';
 import { initialContext } from './agent-server-context.ts';
@@ -68,7 +68,10 @@ export const agentServerMachine = agentServerSetup.createMachine({
           },
           { target: 'stopping', actions: { type: 'recordStopReason', params: ({ event }) => event } },
         ],
-        ENSURE: { actions: 'recordPendingSidecar' },
+        ENSURE: [
+          { guard: 'isAdopting', actions: ['recordPendingSidecar', 'deferRequest'] },
+          { actions: 'recordPendingSidecar' },
+        ],
         RESTART: [
           { guard: 'isAdopting', actions: 'deferRequest' },
           {

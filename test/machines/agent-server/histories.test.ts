@@ -279,6 +279,41 @@ t.test('a restart during an adoption starts a server when none is found', async 
   t.match(open(world.preparations).input, { mayStart: true });
 });
 
+t.test('an ensure during an adoption starts a server when none is found', async (t) => {
+  const world = new Workspace();
+  await to.adopting(world);
+  await world.ensure('replace');
+  await world.ensure();
+  await world.notPrepared(failure('crashed', false));
+  t.equal(world.state, 'starting.preparing');
+  t.match(open(world.preparations).input, { mayStart: true, sidecar: 1 });
+  t.equal(world.context.deferredRequest, null);
+});
+
+t.test('an ensure during an adoption leaves the adopted server running', async (t) => {
+  const world = new Workspace();
+  await to.adopting(world);
+  await world.ensure();
+  await world.prepared('adopted');
+  await world.spawned();
+  await world.ready();
+  t.equal(world.state, 'running');
+  t.same(commands(world), []);
+});
+
+t.test('an ensure after a stop during an adoption replaces the server once it is adopted', async (t) => {
+  const world = new Workspace();
+  await to.adopting(world);
+  await world.stop();
+  await world.ensure();
+  await world.prepared('adopted');
+  await world.spawned();
+  await world.ready();
+  t.match(world.context, { stopReason: 'restart' });
+  await world.exited(0);
+  t.match(open(world.preparations).input, { mayStart: true });
+});
+
 t.test('a stop during an adoption leaves an external server alone', async (t) => {
   const world = new Workspace();
   await to.adopting(world);

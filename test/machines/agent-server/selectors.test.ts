@@ -80,5 +80,7 @@ t.test('a stop by the user ends the request for a sidecar, a stop by the Hub kee
 
 t.test('every sidecar that the machine may return to is in use', async (t) => {
   const { context } = await after(to.runningWithSidecar, (world) => world.ensure('replace'));
-  t.same(sidecarsInUse(context), [1, 1, 2, 1]);
+  t.same(sidecarsInUse(context), [1, 1, 2, 1, null]);
+  const adopting = await after(to.adopting, (world) => world.restart('replace'));
+  t.same(sidecarsInUse(adopting.context), [null, null, null, null, 1]);
 });

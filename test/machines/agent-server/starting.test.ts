@@ -26,6 +26,16 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
+    takes: 'starting ENSURE [isAdopting] → ∅',
+    proves: 'An ensure waits for an adoption: it starts a server when the adoption finds none.',
+    given: to.adopting,
+    when: (world) => world.ensure('replace'),
+    shows: (t, world) => {
+      t.equal(world.state, 'starting.preparing');
+      t.match(world.context, { pendingSidecar: 1, deferredRequest: { type: 'ENSURE', sidecar: 1 } });
+    },
+  },
+  {
     takes: 'starting STOP [not isOurs] → stopping',
     proves: 'A stop releases an external server at once: it is neither signalled nor waited for.',
     given: to.externalProbing,
