@@ -50,6 +50,7 @@ export function initialContext(input: AgentServerInput): AgentServerContext {
     recovered: false,
     lockRaces: 0,
     mayStart: true,
+    isEnding: false,
     deferredRequest: null,
     mustEmitExit: false,
   };
@@ -86,7 +87,7 @@ export function selectedSidecar(event: Extract<AgentServerEvent, { type: 'ENSURE
 }
 
 /**
- * The request to apply when an adoption has ended: the latest one. An `ensure` after a stop or restart becomes a restart,
+ * The request to apply after an adoption or the end of a process: the latest one. An `ensure` after a stop or restart becomes a restart,
  * and one that names no sidecar keeps the sidecar of the request before it.
  */
 export function deferredRequest(

@@ -8,11 +8,13 @@ export type AgentServerSnapshot = SnapshotFrom<typeof agentServerMachine>;
 
 /** True when clients may be sent to the server: it is ready, and so is the sidecar it was configured with. */
 export const isServing = ({ value, context }: AgentServerSnapshot): boolean =>
-  value === 'running' && (context.sidecar === null || context.proxy === 'running');
+  value === 'running' && !context.isEnding && (context.sidecar === null || context.proxy === 'running');
 
 /** True when nothing is under way that may still make the server serve. */
 export const isDecided = (snapshot: AgentServerSnapshot): boolean =>
-  snapshot.hasTag('settled') && !(snapshot.value === 'running' && snapshot.context.proxy === 'starting');
+  snapshot.hasTag('settled') &&
+  !snapshot.context.isEnding &&
+  !(snapshot.value === 'running' && snapshot.context.proxy === 'starting');
 
 /** True while a live server is looked for that an earlier Hub started; nothing is started then. */
 export const isAdopting = (snapshot: AgentServerSnapshot): boolean =>

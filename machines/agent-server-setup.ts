@@ -81,6 +81,7 @@ export const agentServerSetup = setup({
     },
     isOurs: ({ context }) => context.ownership !== 'external',
     isAdopting: ({ context }) => !context.mayStart,
+    isEnding: ({ context }) => context.isEnding,
     hasProcess: ({ context }) => context.hasProcess,
     lostLockRace: ({ context, event }) => {
       assertEvent(event, 'PROCESS.EXITED');
@@ -141,6 +142,8 @@ export const agentServerSetup = setup({
       // Every failure that still counts has now been followed by a restart.
       restartCount: context.failures.length,
       hasProcess: false,
+      isEnding: false,
+      deferredRequest: null,
       pid: null,
       serverVersion: null,
       ownership: 'managed' as const,
@@ -189,14 +192,15 @@ export const agentServerSetup = setup({
       assertEvent(event, 'PROCESS.SPAWNED');
       return { pid: event.pid, mustEmitExit: context.ownership !== 'external' };
     }),
+    recordEnding: assign({ isEnding: true }),
     recordExit: assign(({ event }) => {
       assertEvent(event, 'PROCESS.EXITED');
       const { exitCode, signal } = event;
-      return { hasProcess: false, exitCode, signal, ...causeOf(exitFailure(exitCode, signal)) };
+      return { hasProcess: false, isEnding: false, exitCode, signal, ...causeOf(exitFailure(exitCode, signal)) };
     }),
     recordForcedExit: assign(({ event }) => {
       assertEvent(event, 'PROCESS.EXITED');
-      return { hasProcess: false, exitCode: event.exitCode, signal: event.signal };
+      return { hasProcess: false, isEnding: false, exitCode: event.exitCode, signal: event.signal };
     }),
     recordSpawnFailure: assign(({ event }) => {
       assertEvent(event, 'PROCESS.REFUSED');

@@ -76,7 +76,9 @@ export interface AgentServerContext extends ProbedContext {
   readonly restartCount: number;
   readonly recovered: boolean;
   readonly lockRaces: number;
-  /** The request that arrived while a live server was being adopted; applied when the adoption has ended. */
+  /** The process has ended; its group is not verified empty yet. */
+  readonly isEnding: boolean;
+  /** The request that arrived during an adoption or while the process was ending; applied after that. */
   readonly deferredRequest: Extract<AgentServerEvent, { type: 'ENSURE' | 'STOP' | 'RESTART' }> | null;
   /** False while adopting: what is not alive any more is not started. */
   readonly mayStart: boolean;

@@ -13,7 +13,8 @@
  *    `unhealthy`, one success makes it `running` again, and a spent grace period makes it stop and start anew.
  * 5. An exit without a stop request is counted. The policy decides between back-off, rest, and giving up.
  * 6. A stop sends SIGTERM, then SIGKILL, and does not end before the group is empty. Every death is emitted once.
- * 7. A request that arrives while a live server is being adopted is applied when the adoption has ended.
+ * 7. A request that arrives while a live server is being adopted is applied when the adoption has ended. An `ENSURE`
+ *    between the end of the process and the end of its group is applied when the group is empty.
  */
 import { not } from 'xstate';
 import { initialContext } from './agent-server-context.ts';
@@ -241,7 +242,10 @@ export const agentServerMachine = agentServerSetup.createMachine({
         input: ({ context }) => ({ workspacePath: context.workspacePath, incarnation: context.incarnation }),
       },
       on: {
-        ENSURE: { actions: ['recordPendingSidecar', 'restartSidecar'] },
+        ENSURE: [
+          { guard: 'isEnding', actions: ['recordPendingSidecar', 'deferRequest'] },
+          { actions: ['recordPendingSidecar', 'restartSidecar'] },
+        ],
         RESTART: {
           guard: 'isOurs',
           target: 'stopping',
@@ -264,10 +268,11 @@ export const agentServerMachine = agentServerSetup.createMachine({
           { guard: 'reachesFailureThreshold', target: 'unhealthy', actions: 'recordUnhealthy' },
           { guard: 'isThisIncarnation', actions: 'countProbeFailure' },
         ],
+        'PROCESS.ENDING': { guard: 'isThisIncarnation', actions: 'recordEnding' },
         'PROCESS.EXITED': {
           guard: 'isThisIncarnation',
           target: 'exited',
-          actions: ['recordExit', 'recordFailureTime', 'releaseProcess'],
+          actions: ['recordExit', 'recordFailureTime', 'releaseProcess', 'applyDeferredRequest'],
         },
       },
     },
@@ -306,10 +311,11 @@ export const agentServerMachine = agentServerSetup.createMachine({
           target: 'stopping',
           actions: { type: 'recordStopReason', params: ({ event }) => event },
         },
+        'PROCESS.ENDING': { guard: 'isThisIncarnation', actions: 'recordEnding' },
         'PROCESS.EXITED': {
           guard: 'isThisIncarnation',
           target: 'exited',
-          actions: ['recordExit', 'recordFailureTime', 'releaseProcess'],
+          actions: ['recordExit', 'recordFailureTime', 'releaseProcess', 'applyDeferredRequest'],
         },
       },
     },

@@ -11,6 +11,8 @@ export type ProcessEvent =
       readonly isRetryable: boolean;
       readonly at: number;
     }
+  /** The process itself has ended; members of its group may still run. */
+  | { readonly type: 'PROCESS.ENDING'; readonly incarnation: number }
   /** The process has ended and its group is verified empty. `exitCode` and `signal` are null when they were not observed. */
   | {
       readonly type: 'PROCESS.EXITED';

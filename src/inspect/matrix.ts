@@ -42,6 +42,9 @@ function candidatesOf(graph: MachineGraph, leaf: string, column: string): GraphE
   return found;
 }
 
+/** Characters in a line that a screen shows without scrolling. Wider matrices get one space between columns instead of two. */
+const maxColumns = 120;
+
 const letter = (index: number): string => String.fromCharCode(65 + index);
 
 /**
@@ -66,10 +69,11 @@ export function matrixOf(graph: MachineGraph): string {
     ...leaves.map((leaf, index) => [String(index + 1), leaf, ...columns.map((column) => cellOf(leaf, column))]),
   ];
   const widths = rows[0]?.map((_, index) => Math.max(...rows.map((row) => row[index]?.length ?? 0))) ?? [];
+  const isWide = widths.reduce((sum, width) => sum + width + 2, -2) > maxColumns;
   const lines = rows.map((row) =>
     row
       .map((cell, index) => (index === 0 ? cell.padStart(widths[index] ?? 0) : cell.padEnd(widths[index] ?? 0)))
-      .join('  ')
+      .join(isWide ? ' ' : '  ')
       .trimEnd(),
   );
   const legend = columns.map((name, index) => `${letter(index)} ${name}`);

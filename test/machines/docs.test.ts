@@ -73,7 +73,7 @@ for (const [name, machine] of Object.entries(catalogue)) {
     const parents = new Set(nodes.map(({ parent }) => parent));
     const leaves = nodes.filter(({ id }) => !parents.has(id));
     for (const [index, { id }] of leaves.entries()) {
-      t.match(lines[index + 1], new RegExp(`^ *${index + 1}  ${id.replaceAll('.', '\\.')}( |$)`), id);
+      t.match(lines[index + 1], new RegExp(`^ *${index + 1} {1,2}${id.replaceAll('.', '\\.')}( |$)`), id);
     }
     const columns = new Set(edges.map(({ event }) => event.replace(/^(done|error|after)\(.*$/, '$1')));
     for (const column of columns)

@@ -164,6 +164,10 @@ export class FakeOs {
     process.tell({ type: 'PROCESS.REFUSED', incarnation, error: 'it was refused', isRetryable, at: this.clock.now() });
   }
 
+  ending(process: FakeProcess): void {
+    process.tell({ type: 'PROCESS.ENDING', incarnation: process.incarnation });
+  }
+
   exited(process: FakeProcess, exitCode: number | null, signal: string | null = null): void {
     process.over = true;
     process.alive = false;

@@ -23,6 +23,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
   { weight: 14, arbitrary: fc.record({ do: fc.constantFrom('spawn' as const, 'ready' as const), of: kind }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('refuse' as const, 'notReady' as const), of: kind }) },
+  { weight: 2, arbitrary: fc.record({ do: does('end'), of: kind }) },
   { weight: 4, arbitrary: fc.record({ do: does('exit'), of: kind, code: exitCode }) },
   { weight: 5, arbitrary: fc.record({ do: does('obey'), of: kind }) },
   { weight: 5, arbitrary: fc.record({ do: does('probe'), passes: fc.boolean(), idleMs: fc.nat(100_000) }) },

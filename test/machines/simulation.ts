@@ -17,6 +17,7 @@ export type Step =
   | { readonly do: 'prepare'; readonly as: 'managed' | 'adopted' | 'external' | 'locked' | 'noPort' }
   | { readonly do: 'spawn' | 'refuse' | 'ready' | 'notReady'; readonly of: FakeProcess['kind'] }
   | { readonly do: 'exit'; readonly of: FakeProcess['kind']; readonly code: number | null }
+  | { readonly do: 'end'; readonly of: FakeProcess['kind'] }
   | { readonly do: 'obey'; readonly of: FakeProcess['kind'] }
   | { readonly do: 'probe'; readonly passes: boolean; readonly idleMs: number }
   | { readonly do: 'probeSidecar'; readonly passes: boolean }
@@ -85,6 +86,9 @@ export class Simulation {
         break;
       case 'exit':
         this.#exit(step.of, step.code);
+        break;
+      case 'end':
+        this.#end(step.of);
         break;
       case 'obey':
         this.#obey(step.of);
@@ -174,6 +178,12 @@ export class Simulation {
     if (process && this.#begun.has(process)) this.world.os.exited(process, code, code === null ? 'SIGKILL' : null);
   }
 
+  /** The process has ended, and its group lives on until `exit`. */
+  #end(kind: FakeProcess['kind']): void {
+    const process = this.#current(kind);
+    if (process && this.#begun.has(process) && process.mode !== 'watch') this.world.os.ending(process);
+  }
+
   /** A process does what it was told last: SIGTERM ends it with success, SIGKILL by force. */
   #obey(kind: FakeProcess['kind']): void {
     const process = this.#current(kind);
@@ -189,6 +199,7 @@ export class Simulation {
     const at = world.clock.now();
     const late = [
       { type: 'PROCESS.SPAWNED', incarnation, pid: 1 },
+      { type: 'PROCESS.ENDING', incarnation },
       { type: 'PROCESS.EXITED', incarnation, exitCode: 1, signal: null, at },
       { type: 'PROCESS.EXITED', incarnation, exitCode: 75, signal: null, at },
       { type: 'PROCESS.REFUSED', incarnation, error: secret, isRetryable: true, at },

@@ -128,6 +128,11 @@ export class Workspace {
     await flush();
   }
 
+  async ending(): Promise<void> {
+    this.os.ending(this.os.last('server'));
+    await flush();
+  }
+
   async exited(exitCode: number | null, signal: string | null = null): Promise<void> {
     this.os.exited(this.os.last('server'), exitCode, signal);
     await flush();

@@ -15,7 +15,7 @@ export interface ProcessSource {
 }
 
 /**
- * The driver behind a machine's `process` actor: reports SPAWNED, REFUSED and EXITED of its incarnation and obeys
+ * The driver behind a machine's `process` actor: reports SPAWNED, REFUSED, ENDING and EXITED of its incarnation and obeys
  * TERMINATE and KILL, also those that came before the process did. EXITED is sent only when the whole group is gone,
  * so no state that follows it can meet a leftover. A process in `watch` mode is external: never signalled.
  * Stopping the actor releases the process without ending it.
@@ -43,6 +43,7 @@ export function processActor(sourceOf: (input: ProcessInput) => ProcessSource) {
     async function follow(child: ManagedProcess): Promise<void> {
       const { exitCode, signal } = await child.exited;
       if (mode !== 'watch') {
+        report({ type: 'PROCESS.ENDING', incarnation });
         await child.sweep();
         await child.gone();
       }

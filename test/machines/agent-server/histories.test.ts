@@ -1,5 +1,5 @@
 import t from 'tap';
-import { type AgentServerEvent, agentServerMachine } from '../../../machines/index.ts';
+import { type AgentServerEvent, agentServerMachine, isDecided, isServing } from '../../../machines/index.ts';
 import { failure, open, sourcesOf } from '../harness.ts';
 import { policy, Workspace } from '../worlds.ts';
 import { commands, isClean, sidecarCommands, sources, to } from './steps.ts';
@@ -11,6 +11,7 @@ t.test('the test files of this folder walk the transitions of every state', asyn
 t.test('an event of an earlier incarnation changes nothing, in any state', async (t) => {
   const late: AgentServerEvent[] = [
     { type: 'PROCESS.SPAWNED', incarnation: 0, pid: 1 },
+    { type: 'PROCESS.ENDING', incarnation: 0 },
     { type: 'PROCESS.EXITED', incarnation: 0, exitCode: 1, signal: null, at: 0 },
     { type: 'PROCESS.EXITED', incarnation: 0, exitCode: 75, signal: null, at: 0 },
     { type: 'PROCESS.REFUSED', incarnation: 0, error: 'no', isRetryable: true, at: 0 },
@@ -312,6 +313,33 @@ t.test('an ensure after a stop during an adoption replaces the server once it is
   t.match(world.context, { stopReason: 'restart' });
   await world.exited(0);
   t.match(open(world.preparations).input, { mayStart: true });
+});
+
+t.test('a server that has died does not serve; an ensure before its group is empty starts the next one', async (t) => {
+  const world = new Workspace();
+  await to.running(world);
+  await world.ending();
+  t.match(world.actor.getSnapshot(), { value: 'running', context: { isEnding: true } });
+  t.notOk(isServing(world.actor.getSnapshot()));
+  t.notOk(isDecided(world.actor.getSnapshot()));
+  await world.ensure('replace');
+  t.same(commands(world), []);
+  await world.exited(null, 'SIGKILL');
+  t.equal(world.state, 'starting.preparing');
+  t.match(world.context, { isEnding: false, deferredRequest: null, sidecar: 1, attempt: 1 });
+});
+
+t.test('a stop overtakes an ensure that waits for the end of the process', async (t) => {
+  const world = new Workspace();
+  await to.running(world);
+  await world.ending();
+  await world.ensure();
+  await world.stop();
+  await world.exited(null, 'SIGKILL');
+  t.equal(world.state, 'stopped');
+  isClean(t, world);
+  await world.ensure();
+  t.match(world.context, { deferredRequest: null, isEnding: false });
 });
 
 t.test('a stop during an adoption leaves an external server alone', async (t) => {

@@ -89,6 +89,29 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
+    takes: 'running PROCESS.ENDING [isThisIncarnation] → ∅',
+    proves: 'A server whose process has ended does not serve, and its end waits until its group is empty.',
+    given: to.running,
+    when: (world) => world.ending(),
+    shows: (t, world) => {
+      t.equal(world.state, 'running');
+      t.equal(world.context.isEnding, true);
+    },
+  },
+  {
+    takes: 'running ENSURE [isEnding] → ∅',
+    proves: 'An ensure between the end of the process and the end of its group is applied after both.',
+    given: async (world) => {
+      await to.running(world);
+      await world.ending();
+    },
+    when: (world) => world.ensure('replace'),
+    shows: (t, world) => {
+      t.equal(world.state, 'running');
+      t.match(world.context, { pendingSidecar: 1, deferredRequest: { type: 'ENSURE', sidecar: 1 } });
+    },
+  },
+  {
     takes: 'running PROCESS.EXITED [isThisIncarnation] → exited',
     proves: 'A crash is emitted with its cause and the pause before the next attempt.',
     given: to.running,
@@ -151,6 +174,16 @@ const walks: Walk<Workspace>[] = [
     shows: (t, world) => {
       t.equal(world.state, 'stopping.terminating');
       t.equal(world.context.stopReason, 'user');
+    },
+  },
+  {
+    takes: 'unhealthy PROCESS.ENDING [isThisIncarnation] → ∅',
+    proves: 'The end of an unhealthy process is noted before its group is empty.',
+    given: to.unhealthy,
+    when: (world) => world.ending(),
+    shows: (t, world) => {
+      t.equal(world.state, 'unhealthy');
+      t.equal(world.context.isEnding, true);
     },
   },
   {
