@@ -1,5 +1,15 @@
 /** Shared by `chat` and `exec`: from a workspace to a thread on its agent server, and from a prompt to its answer. */
-import { AppServerClient, type RunningTurn, startThread, startTurn, type TurnEvent } from '../client/index.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  AppServerClient,
+  AppServerConnectionError,
+  type RecordAnswer,
+  type RunningTurn,
+  startThread,
+  startTurn,
+  type TurnEvent,
+} from '../client/index.ts';
+import { defaults } from '../protocol/index.ts';
 import { type Approver, askAt, declineUnattended } from './approvals.ts';
 import type { CommandContext } from './command.ts';
 import { CliError, usageError } from './errors.ts';
@@ -24,19 +34,9 @@ export function approverOf({ options, output }: CommandContext): Approver {
 
 /** Hub, agent server, connection, thread: each is there afterwards, or the reason why not is thrown. */
 export async function converse(context: CommandContext, onRequest: Approver): Promise<Conversation> {
-  const { options, signal } = context;
-  const record = await ensureWorkspace(context, workspacePath(context, options['workspace']));
-  const url = record.endpoints['appServerWebSocket'];
-  if (url === undefined) {
-    throw new CliError(
-      'startFailed',
-      `The agent server of ${record.canonicalWorkspacePath} offers no WebSocket.`,
-      'See: oratorio inspect .',
-    );
-  }
-  const info = { ...clientInfo, title: 'Oratorio command line' };
+  const { options } = context;
   const patience = new Patience(context);
-  const server = await AppServerClient.connect(url, { clientInfo: info, onRequest, signal, silence: patience.options });
+  const { record, server } = await reachServer(context, onRequest, patience);
   try {
     const threadId = await threadOf(server, record.canonicalWorkspacePath, context);
     return {
@@ -54,6 +54,39 @@ export async function converse(context: CommandContext, onRequest: Approver): Pr
     server.close();
     throw error;
   }
+}
+
+/**
+ * Ensures the agent server and connects to it. A server that has just ended may still be offered by its Hub: one that cannot
+ * be reached is ensured again. Nothing was sent to it, so nothing happens twice.
+ */
+async function reachServer(
+  context: CommandContext,
+  onRequest: Approver,
+  { options: silence }: Patience,
+): Promise<{ readonly record: RecordAnswer; readonly server: AppServerClient }> {
+  const { options, signal } = context;
+  const path = workspacePath(context, options['workspace']);
+  const info = { ...clientInfo, title: 'Oratorio command line' };
+  const deadline = performance.now() + defaults.client.reviveMs;
+  for (;;) {
+    const record = await ensureWorkspace(context, path);
+    try {
+      const url = addressOf(record);
+      return { record, server: await AppServerClient.connect(url, { clientInfo: info, onRequest, signal, silence }) };
+    } catch (error) {
+      if (!(error instanceof AppServerConnectionError) || performance.now() > deadline) throw error;
+      await sleep(defaults.client.revivePollMs, undefined, { signal });
+    }
+  }
+}
+
+/** @throws CliError `startFailed` when the server has no WebSocket */
+function addressOf({ endpoints, canonicalWorkspacePath }: RecordAnswer): string {
+  const url = endpoints['appServerWebSocket'];
+  if (url !== undefined) return url;
+  const message = `The agent server of ${canonicalWorkspacePath} offers no WebSocket.`;
+  throw new CliError('startFailed', message, 'See: oratorio inspect .');
 }
 
 /** The conversation that `--thread` names, or a new one. */

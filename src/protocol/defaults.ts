@@ -57,6 +57,9 @@ export const defaults = {
     reconnectCapMs: 30_000,
     /** The proof by which a Hub was found covers a first request sent within this time. */
     proofMs: 1_000,
+    /** For an agent server that cannot be reached: its Hub may not have noticed yet that it has ended. */
+    reviveMs: 5_000,
+    revivePollMs: 100,
     /** Silence of an agent server after which the client pings it and notifies the user. */
     silenceNoticeMs: 2_000,
     /** Silence after which the client closes the connection. */

@@ -255,6 +255,21 @@ t.test('events: lines, JSON lines, a filter; Ctrl-C and a reader that leaves are
   t.match(await closed.ended, { code: 0, stderr: '' });
 });
 
+t.test('chat ensures a server again that cannot be reached, until the Hub knows better', async (t) => {
+  const home = temporaryHome(t);
+  const failed = { code: 'appServerStartFailed', message: 'It does not start.', details: {} };
+  let ensured = 0;
+  const hub = await fakeHub((request, response) => {
+    if (request.url === '/v1/status') return sendJson(response, 200, statusOf(hub.baseUrl));
+    ensured += 1;
+    return ensured < 3 ? sendJson(response, 200, recordOf('/w')) : sendJson(response, 500, { error: failed });
+  });
+  t.teardown(() => hub.close());
+  writeLock(home, lockOf(hub.baseUrl));
+  t.match(await cli(home, 'chat', 'hello', '--workspace', home), { code: 6, stderr: /It does not start/ });
+  t.equal(ensured, 3);
+});
+
 t.test('a result that cannot be written is a failure with a reason', { skip: !existsSync('/dev/full') }, async (t) => {
   const full = openSync('/dev/full', 'w');
   t.teardown(() => closeSync(full));
