@@ -48,7 +48,7 @@ interface Attacked {
   readonly upstream: MockUpstream;
 }
 
-/** A workspace with the obedient model, and a directory beside it that is none of its business. */
+/** Workspace with the obedient model, and a directory outside of the workspace with a file that must not be read. */
 async function attacked(
   t: Test,
   settings: Readonly<Record<string, unknown>> = {},
@@ -70,90 +70,93 @@ async function attacked(
   return { place, workspace, outside, upstream };
 }
 
-/** Everything that the model has ever been told. */
-const toldTo = (upstream: MockUpstream): string => JSON.stringify(upstream.requests.map(({ body }) => body));
-
-t.test('files that are nobody’s business are refused, whoever approves, and nobody is asked', async (t) => {
-  const { place, workspace, upstream } = await attacked(t);
-  const hub = await startHub(place);
-  await hub.client.ensure({ workspacePath: workspace });
-  const { asked, onRequest } = approver('accept');
-  const client = await connect(t, workspace, { onRequest });
-  symlinkSync('.oratorio', join(workspace, 'notes'));
-  symlinkSync('.oratorio/config.json', join(workspace, 'readme.md'));
-  symlinkSync('/proc/self', join(workspace, 'self'));
-  linkSync(join(workspace, '.oratorio', 'config.json'), join(workspace, 'innocent.json'));
-  const config = readFileSync(join(workspace, '.oratorio', 'config.json'), 'utf8');
-  const { pid } = publishedBy(workspace);
-  const paths = [
-    '.oratorio/config.json',
-    '.oratorio/state.db',
-    '.oratorio/state.db-wal',
-    '.oratorio/appserver.lock',
-    './inside.txt/../.oratorio/config.json',
-    '.ORATORIO/config.json',
-    join(workspace, '.oratorio', 'config.json'),
-    'notes/config.json',
-    'readme.md',
-    '/proc/self/environ',
-    `/proc/${pid}/environ`,
-    `/proc/${pid}/cwd/.oratorio/config.json`,
-    '../../../../../../proc/self/environ',
-    'self/environ',
-    '/dev/mem',
-    join(place.home, 'hub', 'hub.lock'),
-    '../home/hub/adoption.key',
-  ];
-  const answer = {
-    toolCalls: [
-      ...paths.map((path) => toolCall('ReadFile', { path })),
-      ...paths.map((path) => toolCall('WriteFile', { path, content: '{}' })),
-      ...paths.map((path) => toolCall('EditFile', { path, oldText: 'a', newText: 'b', replaceAll: true })),
-      ...paths.map((path) => toolCall('GrepFiles', { path, pattern: '.' })),
-      ...paths.map((path) => toolCall('FindFiles', { path, pattern: '*' })),
-      toolCall('Exec', { command: 'cat config.json', workingDir: '.oratorio' }),
-    ],
-  };
-  const turn = await runAlone(client, workspace, orders(answer));
-  t.equal(turn.status, 'completed');
-  const results = resultsOf(turn);
-  t.equal(results.length, answer.toolCalls.length);
-  for (const { callId, tool, outcome, text } of results) {
-    const { arguments: args } = answer.toolCalls.find(({ id }) => id === callId) ?? {};
-    t.match({ outcome, text }, { outcome: 'failed', text: /^Error: refused: / }, `${tool} ${JSON.stringify(args)}`);
-  }
-  t.strictSame(
-    asked.map(({ tool }) => tool),
-    ['Exec'],
-    'nobody is asked for what cannot be allowed; a command always',
-  );
-  t.equal(readFileSync(join(workspace, '.oratorio', 'config.json'), 'utf8'), config);
-  const [first] = results;
-  await traced(workspace, first?.callId ?? '', 'tool.started', 'tool.failed');
-
-  t.test('and no search finds them', async (t) => {
-    const turn = await runAlone(
-      client,
-      workspace,
-      orders({
-        toolCalls: [
-          ...Object.values(secret).map((pattern) => toolCall('GrepFiles', { pattern })),
-          toolCall('GrepFiles', { pattern: 'ApiKey', path: '.' }),
-          toolCall('FindFiles', { pattern: '**/*' }),
-          toolCall('FindFiles', { pattern: '.oratorio/**' }),
-        ],
-      }),
-    );
-    const results = resultsOf(turn);
-    for (const { text } of results.slice(0, -1)) t.notMatch(text, /\.oratorio|config\.json|state\.db/);
-    t.match(results.at(-2)?.text, /inside\.txt/);
-    t.equal(results.at(-1)?.text, 'No files match .oratorio/** in .');
-  });
-  t.notMatch(toldTo(upstream), new RegExp(secret.upstream));
-});
+/** All requests that the model has received, as JSON. */
+const receivedBy = (upstream: MockUpstream): string => JSON.stringify(upstream.requests.map(({ body }) => body));
 
 t.test(
-  'what is outside of the workspace is asked for, by its real name; declined it is refused and traced',
+  'protected files are refused without an approval request, also to a client that approves everything',
+  async (t) => {
+    const { place, workspace, upstream } = await attacked(t);
+    const hub = await startHub(place);
+    await hub.client.ensure({ workspacePath: workspace });
+    const { asked, onRequest } = approver('accept');
+    const client = await connect(t, workspace, { onRequest });
+    symlinkSync('.oratorio', join(workspace, 'notes'));
+    symlinkSync('.oratorio/config.json', join(workspace, 'readme.md'));
+    symlinkSync('/proc/self', join(workspace, 'self'));
+    linkSync(join(workspace, '.oratorio', 'config.json'), join(workspace, 'innocent.json'));
+    const config = readFileSync(join(workspace, '.oratorio', 'config.json'), 'utf8');
+    const { pid } = publishedBy(workspace);
+    const paths = [
+      '.oratorio/config.json',
+      '.oratorio/state.db',
+      '.oratorio/state.db-wal',
+      '.oratorio/appserver.lock',
+      './inside.txt/../.oratorio/config.json',
+      '.ORATORIO/config.json',
+      join(workspace, '.oratorio', 'config.json'),
+      'notes/config.json',
+      'readme.md',
+      '/proc/self/environ',
+      `/proc/${pid}/environ`,
+      `/proc/${pid}/cwd/.oratorio/config.json`,
+      '../../../../../../proc/self/environ',
+      'self/environ',
+      '/dev/mem',
+      join(place.home, 'hub', 'hub.lock'),
+      '../home/hub/adoption.key',
+    ];
+    const answer = {
+      toolCalls: [
+        ...paths.map((path) => toolCall('ReadFile', { path })),
+        ...paths.map((path) => toolCall('WriteFile', { path, content: '{}' })),
+        ...paths.map((path) => toolCall('EditFile', { path, oldText: 'a', newText: 'b', replaceAll: true })),
+        ...paths.map((path) => toolCall('GrepFiles', { path, pattern: '.' })),
+        ...paths.map((path) => toolCall('FindFiles', { path, pattern: '*' })),
+        toolCall('Exec', { command: 'cat config.json', workingDir: '.oratorio' }),
+      ],
+    };
+    const turn = await runAlone(client, workspace, orders(answer));
+    t.equal(turn.status, 'completed');
+    const results = resultsOf(turn);
+    t.equal(results.length, answer.toolCalls.length);
+    for (const { callId, tool, outcome, text } of results) {
+      const { arguments: args } = answer.toolCalls.find(({ id }) => id === callId) ?? {};
+      t.match({ outcome, text }, { outcome: 'failed', text: /^Error: refused: / }, `${tool} ${JSON.stringify(args)}`);
+    }
+    t.strictSame(
+      asked.map(({ tool }) => tool),
+      ['Exec'],
+      'a refused call requests no approval; a command always does',
+    );
+    t.equal(readFileSync(join(workspace, '.oratorio', 'config.json'), 'utf8'), config);
+    const [first] = results;
+    await traced(workspace, first?.callId ?? '', 'tool.started', 'tool.failed');
+
+    t.test('a search finds no protected file', async (t) => {
+      const turn = await runAlone(
+        client,
+        workspace,
+        orders({
+          toolCalls: [
+            ...Object.values(secret).map((pattern) => toolCall('GrepFiles', { pattern })),
+            toolCall('GrepFiles', { pattern: 'ApiKey', path: '.' }),
+            toolCall('FindFiles', { pattern: '**/*' }),
+            toolCall('FindFiles', { pattern: '.oratorio/**' }),
+          ],
+        }),
+      );
+      const results = resultsOf(turn);
+      for (const { text } of results.slice(0, -1)) t.notMatch(text, /\.oratorio|config\.json|state\.db/);
+      t.match(results.at(-2)?.text, /inside\.txt/);
+      t.equal(results.at(-1)?.text, 'No files match .oratorio/** in .');
+    });
+    t.notMatch(receivedBy(upstream), new RegExp(secret.upstream));
+  },
+);
+
+t.test(
+  'a path outside of the workspace needs approval under its real name; a declined call is refused and traced',
   async (t) => {
     const { place, workspace, outside, upstream } = await attacked(t);
     const hub = await startHub(place);
@@ -198,8 +201,8 @@ t.test(
     }
     t.equal(readFileSync(file, 'utf8'), outsideWords);
     t.strictSame(readdirSync(outside), ['file.txt']);
-    t.notMatch(toldTo(upstream), new RegExp(outsideWords));
-    t.notMatch(toldTo(upstream), /root:/);
+    t.notMatch(receivedBy(upstream), new RegExp(outsideWords));
+    t.notMatch(receivedBy(upstream), /root:/);
     await traced(
       workspace,
       calls[0]?.id ?? '',
@@ -248,13 +251,13 @@ function swapper(t: Test, workspace: string, outside: string): ChildProcess {
   return child;
 }
 
-t.test('a directory that is a symlink every other moment never leads outside', async (t) => {
+t.test('a directory that alternates with a symbolic link never gives access outside of the workspace', async (t) => {
   const { place, workspace, outside, upstream } = await attacked(t, { MaxToolCallRounds: 1_000 });
   const hub = await startHub(place);
   await hub.client.ensure({ workspacePath: workspace });
   const asked: string[] = [];
   const client = await connect(t, workspace, {
-    // The user looks at what is asked, and allows what is inside.
+    // The user approves targets inside of the workspace only.
     onRequest: (_, { target }) => {
       asked.push(String(target));
       return { decision: String(target).startsWith(`${workspace}/`) ? 'accept' : 'decline' };
@@ -287,14 +290,14 @@ t.test('a directory that is a symlink every other moment never leads outside', a
   t.ok(bothWays(), 'calls met the directory in both of its shapes');
   t.strictSame(readdirSync(outside), ['file.txt']);
   t.equal(readFileSync(join(outside, 'file.txt'), 'utf8'), outsideWords);
-  t.notMatch(toldTo(upstream), new RegExp(outsideWords));
+  t.notMatch(receivedBy(upstream), new RegExp(outsideWords));
   t.strictSame(
     seen.filter(({ text }) => text.includes('because of a bug')).map(({ text }) => text),
     [],
   );
 });
 
-t.test('addresses that are not public are not fetched, in no spelling and by no detour', async (t) => {
+t.test('an address that is not public is not fetched, in any spelling or through a redirect', async (t) => {
   let hits = 0;
   const victim = createServer((_, response) => {
     hits += 1;
@@ -365,12 +368,12 @@ t.test('addresses that are not public are not fetched, in no spelling and by no 
     t.match({ outcome, text }, { outcome: 'failed', text: why }, JSON.stringify(args));
   }
   t.equal(hits, 0, 'the victim was never talked to');
-  t.notMatch(toldTo(upstream), new RegExp(outsideWords));
+  t.notMatch(receivedBy(upstream), new RegExp(outsideWords));
   const traces = ['approval.requested', 'approval.completed', 'tool.started', 'tool.failed'];
   await traced(workspace, calls[0]?.id ?? '', ...traces);
 });
 
-t.test('Api.AutoApprove false', async (t) => {
+t.test('Api.AutoApprove false declines each call that needs approval', async (t) => {
   const { place, workspace, outside, upstream } = await attacked(t, {
     Api: { Enabled: true, Port: 0, AutoApprove: false },
   });
@@ -404,22 +407,22 @@ t.test('Api.AutoApprove false', async (t) => {
   }
   t.notOk(existsSync(join(workspace, 'new.txt')));
   t.equal(readFileSync(join(workspace, 'inside.txt'), 'utf8'), 'inside the workspace');
-  t.notMatch(toldTo(upstream), new RegExp(outsideWords));
-  t.match(toldTo(upstream), /rejected by policy/, 'the model is told so');
+  t.notMatch(receivedBy(upstream), new RegExp(outsideWords));
+  t.match(receivedBy(upstream), /rejected by policy/, 'the model receives the reason');
 
-  t.test('holds for sub-agents too', async (t) => {
+  t.test('a sub-agent is declined too', async (t) => {
     const task = orders({ toolCalls: forbidden.map(({ name, arguments: args }) => toolCall(name, args)) });
     const delegated = orders({ toolCalls: [toolCall('SpawnSubagent', { task })] });
     const before = upstream.requests.length;
     const answer = await chat({ messages: [{ role: 'user', content: delegated }] });
     t.match(await answer.json(), { x_agent: { steps: [{ tool: 'SpawnSubagent', outcome: 'completed' }] } });
-    const told = upstream.requests.slice(before).flatMap(({ body }) => body.messages);
-    const results = told.filter(({ role, content }) => role === 'tool' && /rejected by policy/.test(content));
+    const messages = upstream.requests.slice(before).flatMap(({ body }) => body.messages);
+    const results = messages.filter(({ role, content }) => role === 'tool' && /rejected by policy/.test(content));
     t.equal(results.length, forbidden.length);
     t.notOk(existsSync(join(workspace, 'new.txt')));
   });
 
-  t.test('and is traced', async (t) => {
+  t.test('a declined call is traced', async (t) => {
     // Of the session: both requests made calls of the same ids.
     const types = ['approval.requested', 'approval.completed', 'tool.started', 'tool.failed'];
     await traced(workspace, forbidden[0]?.id ?? '', ...types, ...types);
@@ -430,7 +433,7 @@ t.test('Api.AutoApprove false', async (t) => {
   });
 });
 
-t.test('Api.EnabledTools', async (t) => {
+t.test('Api.EnabledTools limits the tools of the model and of sub-agents', async (t) => {
   const { place, workspace, upstream } = await attacked(t, {
     Api: { Enabled: true, Port: 0, EnabledTools: ['readfile', 'GREPFILES', 'SpawnSubagent'] },
   });
@@ -459,7 +462,7 @@ t.test('Api.EnabledTools', async (t) => {
   }
   t.notOk(existsSync(join(workspace, 'new.txt')));
 
-  t.test('names that do not exist stop the start, with a message that says which and why', async (t) => {
+  t.test('an unknown name fails the start with a message that lists the known names', async (t) => {
     const wrong = place.workspace('wrong', { Api: { Enabled: true, Port: 0, EnabledTools: ['ReadFile', 'Sudo'] } });
     const { code, stdout, stderr } = await oratorio(place, ['api', '--workspace', wrong]);
     t.not(code, 0);
@@ -485,7 +488,7 @@ function bytesOf(file: string): Buffer {
   }
 }
 
-t.test('keys and tokens are nowhere but where they belong, whatever was tried', async (t) => {
+t.test('keys and tokens stay in their own files, whatever commands and clients try', async (t) => {
   let reply: Reply = obedient;
   const settings = {
     Api: { Enabled: true, Port: 0, ApiKey: secret.api },
@@ -508,7 +511,7 @@ t.test('keys and tokens are nowhere but where they belong, whatever was tried', 
     notification: credentials.notificationToken(workspace),
     adoption: credentials.adoptionProof(workspace),
   };
-  // What must not be anywhere: percent-encoded neither.
+  // Each secret, plain and percent-encoded.
   const spellings = Object.entries(secrets).flatMap(([name, value]) => [
     [name, value],
     [`${name}, encoded`, encodeURIComponent(value)],
@@ -530,7 +533,7 @@ t.test('keys and tokens are nowhere but where they belong, whatever was tried', 
     'cat ../home/workspaces/*/appserver.json >&2; exit 3',
     // Letter by letter.
     'while IFS= read -r -n1 letter; do printf %s "$letter"; done < .oratorio/config.json',
-    // What a command really has, before anything is taken out of what it prints.
+    // The environment of a command as files: these are not redacted as its output is.
     'env > environment.txt; tr "\\0" "\\n" < /proc/self/environ >> environment.txt; ps ww -o args -p $$ -p $PPID > arguments.txt',
     'grep -a -o -e "sk-[a-z0-9-]*" .oratorio/*',
     'cp .oratorio/config.json stolen.json; cp ../home/workspaces/*/appserver.json stolen.lock',
@@ -551,12 +554,12 @@ t.test('keys and tokens are nowhere but where they belong, whatever was tried', 
   );
   t.equal(turn.status, 'completed');
   const texts = resultsOf(turn).map(({ text }) => text);
-  t.match(texts[0], /^PATH=/m, 'the environment is there');
-  t.match(texts[5], /"ApiKey": ?"\[redacted\]"/, 'a key that a command prints is taken out');
+  t.match(texts[0], /^PATH=/m, 'the command prints its environment');
+  t.match(texts[5], /"ApiKey": ?"\[redacted\]"/, 'a key that a command prints is redacted');
   t.match(texts[6], /\[redacted\]/);
-  t.match(texts[commands.length], /\[redacted\]/, 'and so is one in a file that a command has copied');
+  t.match(texts[commands.length], /\[redacted\]/, 'a key in a file that a command has copied is redacted');
 
-  t.test('a wrong key, even if it is another one of ours, is refused and not repeated', async (t) => {
+  t.test('a wrong key, also one of another service, is refused and not repeated', async (t) => {
     const url = serviceStatus['api']?.url;
     for (const authorization of [`Bearer ${secret.upstream}`, `Bearer ${token}`, `Basic ${secret.api}`]) {
       const answer = await fetch(`${url}/v1/models`, { headers: { authorization } });
@@ -565,7 +568,7 @@ t.test('keys and tokens are nowhere but where they belong, whatever was tried', 
     }
   });
 
-  t.test('an upstream that repeats its key in an error is not quoted', async (t) => {
+  t.test('a key that the upstream repeats in an error is redacted', async (t) => {
     reply = () => refusal(401, { message: `Incorrect API key provided: ${secret.upstream}.` });
     const turn = await runAlone(client, workspace, 'hello');
     t.match(turn, { status: 'failed', error: { code: 'upstreamUnauthorized', message: /provided: \[redacted\]/ } });
@@ -579,7 +582,7 @@ t.test('keys and tokens are nowhere but where they belong, whatever was tried', 
     reply = obedient;
   });
 
-  t.test('who watches the machines sees none', async (t) => {
+  t.test('inspection streams hold no secret', async (t) => {
     for (const [url, bearer] of [
       [hub.lock.apiBaseUrl, hub.lock.token],
       [(lock.endpoints.appServerWebSocket ?? '').replace(/^ws(.*)\/ws\?.*$/, 'http$1'), token],
@@ -588,7 +591,7 @@ t.test('keys and tokens are nowhere but where they belong, whatever was tried', 
       const headers = { authorization: `Bearer ${bearer}` };
       const { status, body } = await fetch(`${url}/v1/inspect`, { headers, signal: watching.signal });
       t.equal(status, 200);
-      // The machine of a turn lives as long as the turn.
+      // The machine of a turn exists as long as the turn.
       await runAlone(client, workspace, 'hello');
       let seen = '';
       for await (const chunk of body ?? []) {
@@ -607,7 +610,7 @@ t.test('keys and tokens are nowhere but where they belong, whatever was tried', 
   );
   const thread = await readThread(client, turn.threadId);
   t.strictSame(foundIn(JSON.stringify(thread)), [], 'the thread');
-  t.strictSame(foundIn(toldTo(upstream)), [], 'what the model was told');
+  t.strictSame(foundIn(receivedBy(upstream)), [], 'requests to the model');
   for (const { headers, path } of upstream.requests) {
     const { authorization, ...others } = headers;
     t.equal(authorization, `Bearer ${secret.upstream}`);
@@ -625,7 +628,7 @@ t.test('keys and tokens are nowhere but where they belong, whatever was tried', 
   }
   for (const { pid, argv, environment } of processesUnder(place.root)) {
     t.strictSame(foundIn(argv.join(' ')), [], `argv of ${pid}`);
-    // The Hub itself was started by somebody with keys in the environment.
+    // This test has started the Hub with keys in its environment.
     if (pid !== hub.pid) {
       const found = foundIn(environment.filter((line) => !/^(LC_ORATORIO|XDG_NOTE)=/.test(line)).join('\n'));
       t.strictSame(found, [], `environment of ${pid}`);

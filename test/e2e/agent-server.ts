@@ -1,4 +1,4 @@
-/** Agent servers as they are installed, with a model that does whatever its user's words tell it to, however foolish. */
+/** Agent servers of the built product, with a model that makes exactly the tool calls that its prompt lists. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,24 +17,24 @@ import { type Answer, answered, type Script, type UpstreamRequest } from '../fix
 import { eventually } from '../hub/harness.ts';
 import { command, type Place, stateOf, type Teardown } from './harness.ts';
 
-/** What the model is to do, request after request of one turn: the text of a user's message. */
+/** Text of a user message that lists the answers of the model, one per request of the turn. */
 export const orders = (...rounds: readonly Answer[]): string => JSON.stringify(rounds);
 
 let calls = 0;
-/** A call with an id of its own, and in pieces that hide what is in it. */
+/** Tool call with its own id. Its pieces are so short that none shows the arguments. */
 export const toolCall = (name: string, args: unknown) => {
   calls += 1;
   return { id: `call_${calls}`, name, arguments: args };
 };
 
-/** The answer of a model that was given `orders`; when they are done, or when there are none, it says so. */
+/** Answers the next of the `orders` in the prompt; “done” after the last, or for a prompt without orders. */
 export function obedient(request: UpstreamRequest): Script {
   const { words, answers } = lastWords(request);
   const rounds: readonly Answer[] = words.startsWith('[') ? JSON.parse(words) : [];
   return answered(request, rounds[answers] ?? { text: 'done' });
 }
 
-/** What the user said last, and how often the model has answered since. */
+/** Last message of the user, and the number of answers of the model since. */
 export function lastWords({ body }: UpstreamRequest): { words: string; answers: number } {
   const messages: { role: string; content: unknown }[] = body.messages;
   const at = messages.findLastIndex(({ role }) => role === 'user');
@@ -94,11 +94,11 @@ export async function startApi(place: Place, workspace: string, key = ''): Promi
   };
 }
 
-/** What the server of this workspace has published. */
+/** Contents of the `appserver.json` of this workspace. */
 export const publishedBy = (workspace: string): AppServerLock =>
   parse(AppServerLock, JSON.parse(readFileSync(join(stateOf(workspace), 'appserver.json'), 'utf8')));
 
-/** Longest time that anything of these tests may take to be answered. */
+/** Longest time for an answer to any request of these tests. */
 const timeoutMs = 120_000;
 
 /** An initialized connection to the server of this workspace. */
@@ -113,7 +113,7 @@ export async function connect(
   return client;
 }
 
-/** Answers every approval in the same way, and keeps what was asked. */
+/** Answers every approval with `decision`, and records the requests. */
 export function approver(decision: 'accept' | 'decline') {
   const asked: { tool: string; operation: string; target: string }[] = [];
   const onRequest: AppServerClientOptions['onRequest'] = (method, params) => {
@@ -124,7 +124,7 @@ export function approver(decision: 'accept' | 'decline') {
   return { asked, onRequest };
 }
 
-/** Begins a turn and waits for its end. Gives the turn as the server keeps it. */
+/** Starts a turn and waits for its end. @returns the turn as the server has stored it */
 export async function runTurn(client: AppServerClient, threadId: string, text: string): Promise<Turn> {
   const ended = turnEnd(client, threadId);
   await client.request('turn/start', { threadId, input: [{ type: 'text', text }] });
@@ -156,7 +156,7 @@ export function heard(client: AppServerClient, fits: (notification: Notification
     });
     void client.closed.then(reject);
   });
-  // Whoever awaits it hears of its failure; a test that ends before has another one to tell of.
+  // A test that failed before it awaits this promise must not fail again with an unhandled rejection.
   found.catch(() => undefined);
   return found;
 }
@@ -175,13 +175,13 @@ export async function lastTurn(client: AppServerClient, threadId: string): Promi
 export const itemsOf = <T extends Item['type']>({ items }: Pick<Turn, 'items'>, type: T): ItemOf<T>[] =>
   items.filter((item): item is ItemOf<T> => item.type === type);
 
-/** What the model was told of its calls, in the order in which it made them. */
+/** Results of the tool calls of a turn, in the order of the calls. */
 export function resultsOf(turn: Pick<Turn, 'items'>): ItemOf<'toolResult'>[] {
   const results = new Map(itemsOf(turn, 'toolResult').map((result) => [result.callId, result]));
   return itemsOf(turn, 'toolCall').flatMap(({ callId }) => results.get(callId) ?? []);
 }
 
-/** The traces that are in the database by now, oldest first: read beside the server that writes them. */
+/** Traces in the database, oldest first, read while the server may write more. */
 export function tracesOf(
   workspace: string,
 ): (Pick<TraceEvent, 'type' | 'data' | 'callId' | 'tool'> & { session: string })[] {

@@ -34,7 +34,7 @@ const calls = [
   { name: 'Exec', arguments: { command: 'sh greet.sh' } },
 ];
 
-/** Goes on where the conversation is, and reports what the last tool has said. Arguments come in pieces of seven letters. */
+/** Model that takes the next step of the task, then reports the last tool result. Arguments arrive in pieces of seven characters. */
 function model(request: UpstreamRequest) {
   const messages: { role: string; content: string }[] = request.body.messages;
   const since = messages.slice(messages.findLastIndex(({ role }) => role === 'user') + 1);
@@ -57,7 +57,7 @@ async function models(t: Test): Promise<readonly (readonly [string, TestConfig])
   ];
 }
 
-/** The outcome of the task in a workspace, whoever did it. */
+/** Checks the outcome of the task in a workspace. */
 function isDone(t: Test, workspace: string, report: string): void {
   t.equal(readFileSync(join(workspace, 'greet.sh'), 'utf8'), script);
   t.match(report, /Hello, Oratorio: 42/);
@@ -65,7 +65,7 @@ function isDone(t: Test, workspace: string, report: string): void {
 
 const tools = ['WriteFile', 'EditFile', 'GrepFiles', 'Exec'];
 
-t.test('through oratorio chat', async (t) => {
+t.test('oratorio chat --yes completes the task', async (t) => {
   const place = makePlace(t);
   for (const [name, config] of await models(t)) {
     const workspace = place.workspace(name, config);
@@ -76,7 +76,7 @@ t.test('through oratorio chat', async (t) => {
   await oratorio(place, ['hub', 'stop']);
 });
 
-t.test('through oratorio chat, with nobody there to allow it: nothing is done, and it is said why', async (t) => {
+t.test('oratorio chat without a terminal declines a command and reports it', async (t) => {
   const place = makePlace(t);
   const workspace = place.workspace('site');
   const { code, stdout } = await oratorio(place, ['chat', '--workspace', workspace, 'run: touch made']);
@@ -86,7 +86,7 @@ t.test('through oratorio chat, with nobody there to allow it: nothing is done, a
   await oratorio(place, ['hub', 'stop']);
 });
 
-t.test('through the chat API of a server that a Hub manages', async (t) => {
+t.test('the chat API of a managed server completes the task', async (t) => {
   const place = makePlace(t);
   const hub = await startHub(place);
   for (const [name, config] of await models(t)) {
@@ -105,7 +105,7 @@ t.test('through the chat API of a server that a Hub manages', async (t) => {
   await hub.shutdown();
 });
 
-t.test('through JSON-RPC of a server that a Hub manages, each change allowed', async (t) => {
+t.test('a JSON-RPC client of a managed server that approves each change completes the task', async (t) => {
   const place = makePlace(t);
   const hub = await startHub(place);
   for (const [name, config] of await models(t)) {
@@ -157,7 +157,7 @@ async function serveByHand(t: Test, place: Place, mode: string, workspace: strin
   return { banner: output, health: await (await fetch(`${url}/v1/health`)).json() };
 }
 
-t.test('the banner and the health of oratorio api and gateway: model, provider, nine tools', async (t) => {
+t.test('oratorio api and gateway show model, provider and tools in the banner and the health response', async (t) => {
   const place = makePlace(t);
   const Api = { Port: 0 };
   const nine = [
@@ -190,7 +190,7 @@ t.test('the banner and the health of oratorio api and gateway: model, provider, 
   t.match(other.health, { mode: 'gateway', model: 'big', provider: 'openai', tools: { enabled: 2 } });
 });
 
-t.test('the services of a managed server: allocated, then running; the others disabled, with the reason', async (t) => {
+t.test('an enabled service of a managed server is allocated, then running; a disabled one has a reason', async (t) => {
   const place = makePlace(t);
   const hub = await startHub(place);
   const workspace = place.workspace('site', {
@@ -230,7 +230,7 @@ t.test('the services of a managed server: allocated, then running; the others di
 });
 
 t.test(
-  'kill -9 of a managed server: its commands die with it, the Hub starts it again, the thread goes on',
+  'kill -9 of a managed server ends its commands; the Hub restarts it, and the thread can be resumed',
   async (t) => {
     const place = makePlace(t);
     const workspace = place.workspace('site', { Supervision: { BackoffBaseMs: 20 } });
@@ -246,13 +246,16 @@ t.test(
         .filter((entry) => !entry.zombie && carries(entry, lock.incarnation))
         .map(({ pid }) => pid);
     // A process that is just becoming its program has no environment for a moment.
-    await eventually(async () => (await carriers()).length >= 4 || undefined, 'all of the command can be seen');
+    await eventually(
+      async () => (await carriers()).length >= 4 || undefined,
+      'all processes of the command are visible',
+    );
     t.ok((await carriers()).length >= 4, 'the server and three processes of its command carry its marker');
     process.kill(first.pid ?? 0, 'SIGKILL');
     const second = await eventually(async () => {
       const record = await hub.client.byWorkspace(workspace);
       return record.state === 'running' && record.pid !== first.pid ? record : undefined;
-    }, 'the Hub starts it again');
+    }, 'the Hub has restarted the server');
     t.same(await carriers(), []);
     t.notOk(isAlive(first.pid ?? 0));
     const next = await Session.open(t, second.endpoints['appServerWebSocket'] ?? '');

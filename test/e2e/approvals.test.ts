@@ -42,7 +42,7 @@ function chat(t: Test, place: Place, workspace: string, prompt: string) {
   return atTerminal(t, argv, { cwd: place.root, env: { ...place.env, NO_COLOR: '1' } });
 }
 
-t.test('regression: H1 a command cannot hide itself or another question from the person who is asked', async (t) => {
+t.test('regression: H1 a command cannot hide itself or another approval request on the terminal', async (t) => {
   const place = makePlace(t);
   const forged = '\u001b]0;owned\u0007\u001b[2K\u009b1A\u202e fine \u2066';
   const { commands, config } = await runner(t, `All good ${forged}`);

@@ -1,4 +1,4 @@
-/** A workspace that somebody might have: a small shop of books, and an agent whose model plays what is written here. */
+/** Realistic sample workspace: a small bookshop, and a model that plays the conversations below. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { AppServerClient, type AppServerClientOptions, type HubClient, startThread } from '../../src/client/index.ts';
@@ -29,7 +29,7 @@ const read = (path: string) => toolCall('ReadFile', { path });
 const run = (command: string) => toolCall('Exec', { command });
 const spent = (prompt_tokens: number, completion_tokens: number) => ({ prompt_tokens, completion_tokens });
 
-/** What is asked, and what the model does about it, request after request. */
+/** Prompts, and the answers of the model to each, one per request. */
 export const conversations = {
   voucher: {
     ask: 'Why is an order with a voucher one cent too cheap? Fix it, with the test.',

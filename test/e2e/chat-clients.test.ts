@@ -30,7 +30,7 @@ async function parrotWorkspace(t: Test, place: Place): Promise<string> {
   });
 }
 
-t.test('oratorio api', async (t) => {
+t.test('oratorio api serves the OpenAI clients', async (t) => {
   const place = makePlace(t);
   const workspace = await parrotWorkspace(t, place);
   const child = spawn(process.execPath, [command, 'api', '--workspace', workspace], {
@@ -54,7 +54,7 @@ t.test('oratorio api', async (t) => {
   suites(t, { baseUrl: `${url}/v1`, key });
 });
 
-t.test('a server that a Hub manages', async (t) => {
+t.test('a managed server serves the OpenAI clients', async (t) => {
   const place = makePlace(t);
   const workspace = await parrotWorkspace(t, place);
   const hub = await startHub(place);

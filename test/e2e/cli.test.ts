@@ -55,7 +55,7 @@ t.teardown(async () => {
   rmSync(home, { recursive: true, force: true });
 });
 
-t.test('from nothing to an answer, and back to nothing', async (t) => {
+t.test('up, chat, exec, restart, stop and hub stop run a workspace from its creation to the end', async (t) => {
   const up = await oratorio(['up', workspace, '--init'], { onStdout: (text) => text.includes('Following events') });
   t.match(up, { code: 0, stderr: '' });
   t.match(
@@ -106,7 +106,7 @@ t.test('from nothing to an answer, and back to nothing', async (t) => {
   t.notOk(existsSync(join(home, 'state', 'hub', 'hub.lock')));
 });
 
-t.test('with the Hub down, chat starts it', async (t) => {
+t.test('chat starts the Hub unless --no-start is given', async (t) => {
   t.match(await oratorio(['chat', 'hello', '--workspace', workspace, '--no-start']), { code: 3 });
   t.match(await oratorio(['chat', 'hello', '--workspace', workspace]), { code: 0, stdout: /Demo model/ });
 });
@@ -118,11 +118,11 @@ t.test('hub stop --detach leaves the agent server to the next Hub', async (t) =>
   t.match(after, { state: 'running', pid: before.pid, adopted: true, startedByHub: true });
 });
 
-t.test('a second Hub says so and ends with 0', async (t) => {
+t.test('a second Hub reports the first one and exits with 0', async (t) => {
   t.match(await oratorio(['hub']), { code: 0, stdout: /Another Hub serves this user at http/ });
 });
 
-t.test('an agent server of one’s own: found by the Hub, refused a second time', async (t) => {
+t.test('app-server exits with 4 without a workspace and with 5 beside another agent server', async (t) => {
   t.match(await oratorio(['app-server', '--workspace', join(home, 'nowhere')]), { code: 4 });
   t.match(await oratorio(['app-server', '--workspace', workspace]), { code: 5, stderr: /another agent server/i });
 });

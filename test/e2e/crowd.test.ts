@@ -1,8 +1,8 @@
-/** Many agent servers at once. Runs alone (`.taprc`): for a while nobody else would get a processor. */
+/** Many agent servers at once. Runs alone (`.taprc`), because it occupies all processors for a while. */
 import t from 'tap';
 import { agentServersUnder, makePlace, processesUnder, startHub } from './harness.ts';
 
-t.test('30 workspaces at once: all run, one process each, and all end together', async (t) => {
+t.test('30 workspaces started at once each run one process, and all end with the Hub', async (t) => {
   const place = makePlace(t);
   const hub = await startHub(place);
   const workspaces = Array.from({ length: 30 }, (_, index) => place.workspace(`site-${index + 10}`));

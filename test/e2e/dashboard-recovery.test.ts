@@ -1,4 +1,4 @@
-/** What the pages do when servers die and come back, and everything that begins outside of them. */
+/** Pages while servers die and restart, and while the CLI or a file changes what they show. */
 import { spawn } from 'node:child_process';
 import type { Page } from 'playwright-core';
 import { dashboardToken } from '../../src/supervise/index.ts';
@@ -15,7 +15,7 @@ interface Cut {
   wasCut: Promise<void>;
 }
 
-/** From now on the page notes by itself that its connection is cut: that may be over before anybody looks. */
+/** Makes the page record by itself that its connection is cut: a poll from outside could miss it. */
 const watchForCut = (page: Page) =>
   page.evaluate(() => {
     (globalThis as unknown as Cut).wasCut = new Promise((resolve) => {
@@ -32,35 +32,39 @@ const untilCut = (page: Page) => page.evaluate(() => (globalThis as unknown as C
 
 const names = (page: Page) => page.locator('.c-name a').allTextContents();
 
-scene('two tabs outlive `kill -9` of the agent server: same address, nothing twice', {}, async (t, stage) => {
-  const { connect, workspacePath, open, hub } = stage;
-  const client = await connect(approver('accept'));
-  await runTurn(client, await begin(client, workspacePath, 'Before'), conversations.thought.ask);
-  const tabs = [await open('/sessions'), await open('/sessions')];
-  for (const tab of tabs) await sessionRow(tab, 'Before').waitFor();
-  const address = tabs[0]?.url();
+scene(
+  'after kill -9 of the agent server two open tabs reconnect at the same address and show each session once',
+  {},
+  async (t, stage) => {
+    const { connect, workspacePath, open, hub } = stage;
+    const client = await connect(approver('accept'));
+    await runTurn(client, await begin(client, workspacePath, 'Before'), conversations.thought.ask);
+    const tabs = [await open('/sessions'), await open('/sessions')];
+    for (const tab of tabs) await sessionRow(tab, 'Before').waitFor();
+    const address = tabs[0]?.url();
 
-  const { pid } = await hub.client.byWorkspace(workspacePath);
-  for (const tab of tabs) await watchForCut(tab);
-  process.kill(pid ?? 0, 'SIGKILL');
-  for (const tab of tabs) await untilCut(tab);
-  for (const tab of tabs) await tab.locator('.connection.live').waitFor();
-  const revived = await eventually(async () => {
-    const now = await hub.client.byWorkspace(workspacePath);
-    return now.state === 'running' && now.pid !== pid ? now : undefined;
-  }, 'the Hub has revived it');
-  t.not(revived.pid, pid);
+    const { pid } = await hub.client.byWorkspace(workspacePath);
+    for (const tab of tabs) await watchForCut(tab);
+    process.kill(pid ?? 0, 'SIGKILL');
+    for (const tab of tabs) await untilCut(tab);
+    for (const tab of tabs) await tab.locator('.connection.live').waitFor();
+    const revived = await eventually(async () => {
+      const now = await hub.client.byWorkspace(workspacePath);
+      return now.state === 'running' && now.pid !== pid ? now : undefined;
+    }, 'the Hub has restarted the server');
+    t.not(revived.pid, pid);
 
-  const again = await clientOf(t, hub.client, workspacePath, approver('accept'));
-  await runTurn(again, await begin(again, workspacePath, 'After'), conversations.thought.ask);
-  for (const tab of tabs) {
-    await sessionRow(tab, 'After').getByText('Completed').waitFor();
-    await shows(t, 'same', async () => (await names(tab)).sort(), ['After', 'Before'], 'each once');
-    t.equal(tab.url(), address);
-  }
-});
+    const again = await clientOf(t, hub.client, workspacePath, approver('accept'));
+    await runTurn(again, await begin(again, workspacePath, 'After'), conversations.thought.ask);
+    for (const tab of tabs) {
+      await sessionRow(tab, 'After').getByText('Completed').waitFor();
+      await shows(t, 'same', async () => (await names(tab)).sort(), ['After', 'Before'], 'each once');
+      t.equal(tab.url(), address);
+    }
+  },
+);
 
-scene('the Hub page lights up the states of ensure, kill and recovery in their order', {}, async (t, stage) => {
+scene('the Hub page shows the states of kill and recovery in their order', {}, async (t, stage) => {
   const { place, hub, context, workspacePath } = stage;
   const page = await context.newPage();
   const { stdout } = await oratorio(place, ['inspect', '--print-url']);
@@ -74,24 +78,24 @@ scene('the Hub page lights up the states of ensure, kill and recovery in their o
   await log.getByText('PROCESS.EXITED').first().waitFor();
   await eventually(
     async () => (await hub.client.byWorkspace(workspacePath)).state === 'running' || undefined,
-    'the Hub has revived it',
+    'the Hub has restarted the server',
   );
   await isLit('running');
-  const told = await eventually(async () => {
+  const shown = await eventually(async () => {
     const text = (await log.textContent()) ?? '';
     return text.lastIndexOf('PROCESS.SPAWNED') > text.lastIndexOf('PROCESS.EXITED') ? text : undefined;
-  }, 'the log tells of the new process after the end');
-  const steps = ['PROCESS.EXITED', 'PROCESS.SPAWNED'].map((event) => told.lastIndexOf(event));
+  }, 'the log shows the new process after the end of the first');
+  const steps = ['PROCESS.EXITED', 'PROCESS.SPAWNED'].map((event) => shown.lastIndexOf(event));
   t.ok(
     steps.every((at) => at >= 0),
-    'the log tells of the end and of the new process',
+    'the log shows the end and the new process',
   );
   t.equal(steps.join(), [...steps].sort((a, b) => a - b).join(), 'in this order');
   await page.getByRole('link', { name: 'Overview' }).click();
   await page.getByText('bookshop').first().waitFor();
 });
 
-scene('a job that the CLI made runs from the page, and its result leads to its trace', {}, async (t, stage) => {
+scene('a job created by the CLI runs from the page, and its result links to its trace', {}, async (t, stage) => {
   const { place, workspacePath, open } = stage;
   const page = await open('/automations');
   await page.locator('.connection.live').waitFor();
@@ -107,7 +111,7 @@ scene('a job that the CLI made runs from the page, and its result leads to its t
   t.match(page.url(), '#/sessions/');
 });
 
-scene('settings are saved into the file, and the page says when they hold', {}, async (t, stage) => {
+scene('saved settings are in the file, and the page requests a restart', {}, async (t, stage) => {
   const { open, ask } = stage;
   const page = await open('/settings');
   await page.locator('[id="setting-MaxToolCallRounds"]').fill('77');
@@ -120,7 +124,7 @@ scene('settings are saved into the file, and the page says when they hold', {}, 
 
 const login = { DashBoard: { Username: 'margaret', Password: 'correct horse' } };
 
-scene('name and password open the dashboard, a wrong one does not', login, async (t, stage) => {
+scene('the dashboard opens with name and password, and refuses a wrong password', login, async (t, stage) => {
   const { context, hub, workspacePath } = stage;
   const { endpoints } = await hub.client.byWorkspace(workspacePath);
   const page = await context.newPage();
@@ -138,14 +142,14 @@ scene('name and password open the dashboard, a wrong one does not', login, async
 });
 
 scene(
-  'the viewer shows a workspace whose server is dead, and changes nothing',
+  'the viewer shows the sessions of a workspace without a server, read-only',
   { Supervision: { Restart: 'never' } },
   async (t, stage) => {
     const { place, hub, connect, context, workspacePath } = stage;
     const client = await connect(approver('accept'));
     const traces = await followTraces(t, stage);
     await runTurn(client, await begin(client, workspacePath, 'Long ago'), conversations.thought.ask);
-    // Traces are written a moment after the turn's own items: what this test kills must have come to its end.
+    // Traces are written after the items of a turn: the kill must come after the last of them.
     await traces.until((seen) => seen.some(({ type }) => type === 'turn.completed'));
     const { pid, canonicalWorkspacePath } = await hub.client.byWorkspace(workspacePath);
     process.kill(pid ?? 0, 'SIGKILL');

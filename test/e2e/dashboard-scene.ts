@@ -1,4 +1,4 @@
-/** The pages of a real Hub and a real agent server in a real browser; whatever is done, they must not complain nor call anybody else. */
+/** Pages of a real Hub and agent server in a real browser. A test fails for a script error or a request to another origin. */
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import t, { type Test } from 'tap';
 import type { AppServerClientOptions } from '../../src/client/index.ts';
@@ -70,7 +70,7 @@ export function theatre() {
 async function watch(context: BrowserContext): Promise<string[]> {
   const complaints: string[] = [];
   context.on('console', (message) => {
-    // What a server refuses, or cuts when it dies, the browser reports by itself.
+    // The browser logs each refused request and each cut connection; those are expected.
     const isOfNetwork = /Failed to load resource|net::ERR/.test(message.text());
     if (message.type() === 'error' && !isOfNetwork) complaints.push(message.text());
   });

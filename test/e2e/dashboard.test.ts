@@ -1,4 +1,4 @@
-/** The dashboard of a real agent server: what real turns leave behind is in its stream, its API and its page. */
+/** Dashboard of a real agent server: traces of real turns in its stream, its API and its page. */
 import { traceTypes } from '../../src/protocol/index.ts';
 import { axe } from '../ui/scene.ts';
 import { approver, runTurn } from './agent-server.ts';
@@ -52,7 +52,7 @@ scene(
   },
 );
 
-scene('each view opens by its address, by keys, and axe-core finds nothing in it', {}, async (t, stage) => {
+scene('each view opens by its address and by keys, without findings of axe-core', {}, async (t, stage) => {
   const { connect, workspacePath, open } = stage;
   const client = await connect(approver('accept'));
   const key = await begin(client, workspacePath, 'The missing cent');
@@ -103,7 +103,7 @@ scene('each view opens by its address, by keys, and axe-core finds nothing in it
 });
 
 scene(
-  'traces are deleted with a confirmation, can be taken back, and are kept while a turn runs',
+  'a confirmed deletion of traces can be undone, and spares a session with an active turn',
   {},
   async (t, stage) => {
     const { connect, workspacePath, open, ask } = stage;
@@ -133,11 +133,11 @@ scene(
     await page.getByRole('button', { name: 'Delete all traces' }).click();
     await page.getByText('1 session kept, because a turn runs').waitFor();
     await sessionRow(page, 'Stock list').waitFor({ state: 'detached' });
-    t.same((await eventsOf(stage, done)).events, [], 'nothing is left of it');
+    t.same((await eventsOf(stage, done)).events, [], 'all its events are deleted');
     answer({ decision: 'decline' });
     await over;
     await sessionRow(page, 'Publish').getByText('Completed').waitFor();
-    t.pass('the one that ran is still there, and live');
+    t.pass('the session with the active turn is present and updated');
   },
 );
 

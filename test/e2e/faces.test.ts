@@ -1,4 +1,4 @@
-/** What else speaks to the agent, and what it speaks to, in the product as it is installed: AG-UI, ACP and MCP servers. */
+/** The other protocols of the built product: AG-UI and ACP clients, and MCP servers of the agent. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -14,11 +14,11 @@ import { eventually, isAlive } from '../hub/harness.ts';
 import { everything, filesystem } from '../mcp/helpers.ts';
 import { answerOf, command, hubLog, makePlace, type Place, processesUnder, say, startHub } from './harness.ts';
 
-/** In the language of the demo model: what changes something needs somebody's word. */
+/** Commands for the demo model. Those that change something need approval. */
 const task = ['write hello.sh: echo "made of $((6 * 7))"', 'read hello.sh', 'run: sh hello.sh'].join('\n');
 const script = 'echo "made of $((6 * 7))"\n';
 
-t.test('AG-UI: its own client has a file written, read and run, and allows each change', async (t) => {
+t.test('AG-UI: the official client gets a file written, read and run, and approves each change', async (t) => {
   const place = makePlace(t);
   const key = 'a-key-of-the-frontend';
   const workspace = place.workspace('site', { AgUi: { Enabled: true, ApiKey: key } });
@@ -93,7 +93,7 @@ async function editor(t: Test, place: Place, permit: Permit) {
 const finished = (of: Editor['of']) =>
   of('tool_call_update').filter(({ status }) => status === 'completed' || status === 'failed');
 
-t.test('ACP: an editor has a file written, read and run, and loads the session in another process', async (t) => {
+t.test('ACP: an editor gets a file written, read and run, and loads the session in another process', async (t) => {
   const place = makePlace(t);
   const workspace = place.workspace('site');
   const hub = await startHub(place);
@@ -141,94 +141,106 @@ const onPipes = (...args: readonly string[]) => ({ transport: 'stdio', command: 
 /** Never says a word: it is starting for as long as it is allowed to. */
 const silent = { ...onPipes('-e', 'process.stdin.resume()'), startupTimeoutSec: 3_600 };
 
-t.test('MCP: the tools of two servers are called, a killed server is revived, and none outlives ours', async (t) => {
-  const place = makePlace(t);
-  const key = 'sk-a-key-of-the-tests';
-  const workspace = place.workspace('site', {
-    Api: { Enabled: true, ApiKey: key },
-    McpServers: { everything: onPipes(everything), files: onPipes(filesystem, '.'), silent },
-    Supervision: { BackoffBaseMs: 20 },
-  });
-  writeFileSync(join(workspace, 'notes.txt'), 'the notes of the workspace\n');
-  const hub = await startHub(place);
-  const { endpoints, serviceStatus } = await hub.client.ensure({ workspacePath: workspace });
-  const asked: unknown[] = [];
-  const rpc = await AppServerClient.connect(endpoints['appServerWebSocket'] ?? '', {
-    onRequest: (method, params) => {
-      asked.push({ method, ...params });
-      return { decision: 'accept' };
-    },
-  });
-  t.teardown(() => rpc.close());
-  const statusOf = async (name: string) => {
-    const { data } = (await rpc.request('mcp/status/list', {})) as { data: readonly McpServerStatus[] };
-    return data.find((server) => server.name === name);
-  };
-  const ready = (name: string) =>
-    eventually(
-      async () => ((await statusOf(name))?.startupState === 'ready' ? statusOf(name) : undefined),
-      () => `${name} is ready: ${hubLog(place)}`,
-    );
-  const talk = async (prompt: string) => answerOf(await say(rpc, workspace, prompt));
-  const echo = (message: string) => `call mcp__everything__echo ${JSON.stringify({ message })}`;
-
-  t.match(await talk('echo I am here'), /I am here/);
-  t.match(await statusOf('silent'), { startupState: 'starting' }, 'ours is ready, and one of theirs is not');
-  t.match(await ready('everything'), { toolCount: Number, lastError: null, serverName: String });
-  t.match(await ready('files'), { toolCount: Number, lastError: null });
-
-  await t.test('through JSON-RPC: what may change something is asked for, what reads is not', async (t) => {
-    t.match(await talk(echo('over the socket')), /over the socket/);
-    t.match(await talk('call mcp__files__read_text_file {"path": "notes.txt"}'), /the notes of the workspace/);
-    t.strictSame(asked, []);
-    await talk('call mcp__files__write_file {"path": "made.txt", "content": "by their tool"}');
-    t.match(asked, [{ method: 'item/approval/request', approvalType: 'remoteResource', target: 'files/write_file' }]);
-    t.equal(readFileSync(join(workspace, 'made.txt'), 'utf8'), 'by their tool');
-  });
-
-  await t.test('through the chat API', async (t) => {
-    const client = new OpenAI({ baseURL: `${serviceStatus['api']?.url}/v1`, apiKey: key, maxRetries: 0 });
-    const ask = async (content: string) => {
-      const { choices } = await client.chat.completions.create({ model: '', messages: [{ role: 'user', content }] });
-      return choices[0]?.message.content;
+t.test(
+  'MCP: tools of two servers can be called, a killed server restarts, and all end with the agent server',
+  async (t) => {
+    const place = makePlace(t);
+    const key = 'sk-a-key-of-the-tests';
+    const workspace = place.workspace('site', {
+      Api: { Enabled: true, ApiKey: key },
+      McpServers: { everything: onPipes(everything), files: onPipes(filesystem, '.'), silent },
+      Supervision: { BackoffBaseMs: 20 },
+    });
+    writeFileSync(join(workspace, 'notes.txt'), 'the notes of the workspace\n');
+    const hub = await startHub(place);
+    const { endpoints, serviceStatus } = await hub.client.ensure({ workspacePath: workspace });
+    const asked: unknown[] = [];
+    const rpc = await AppServerClient.connect(endpoints['appServerWebSocket'] ?? '', {
+      onRequest: (method, params) => {
+        asked.push({ method, ...params });
+        return { decision: 'accept' };
+      },
+    });
+    t.teardown(() => rpc.close());
+    const statusOf = async (name: string) => {
+      const { data } = (await rpc.request('mcp/status/list', {})) as { data: readonly McpServerStatus[] };
+      return data.find((server) => server.name === name);
     };
-    t.match(await ask(echo('over HTTP')), /over HTTP/);
-    t.match(await ask('call mcp__files__read_text_file {"path": "notes.txt"}'), /the notes of the workspace/);
-    t.match(await ask('call mcp__files__read_text_file {"path": "/etc/passwd"}'), /[Aa]ccess denied/);
-    const stream = client.chat.completions.stream({
-      model: '',
-      messages: [{ role: 'user', content: echo('piece by piece') }],
-    });
-    t.match((await stream.finalChatCompletion()).choices[0], {
-      finish_reason: 'stop',
-      message: { content: /piece by piece/ },
-    });
-  });
+    const ready = (name: string) =>
+      eventually(
+        async () => ((await statusOf(name))?.startupState === 'ready' ? statusOf(name) : undefined),
+        () => `${name} is ready: ${hubLog(place)}`,
+      );
+    const talk = async (prompt: string) => answerOf(await say(rpc, workspace, prompt));
+    const echo = (message: string) => `call mcp__everything__echo ${JSON.stringify({ message })}`;
 
-  const pidOf = (program: string) => processesUnder(place.root).find(({ argv }) => argv.includes(program))?.pid;
-  await t.test('killed, it is revived', async (t) => {
-    const killed = pidOf(everything) ?? 0;
-    process.kill(killed, 'SIGKILL');
-    await eventually(() => !isAlive(killed) || undefined, 'it is dead');
-    await eventually(() => {
-      const pid = pidOf(everything);
-      return pid !== undefined && pid !== killed ? pid : undefined;
-    }, 'there is another one');
-    await ready('everything');
-    t.match(await talk(echo('back again')), /back again/);
-  });
+    t.match(await talk('echo I am here'), /I am here/);
+    t.match(
+      await statusOf('silent'),
+      { startupState: 'starting' },
+      'the agent server is ready before one of its MCP servers',
+    );
+    t.match(await ready('everything'), { toolCount: Number, lastError: null, serverName: String });
+    t.match(await ready('files'), { toolCount: Number, lastError: null });
 
-  const theirs = [everything, filesystem, 'process.stdin.resume()'].map(pidOf);
-  t.ok(
-    theirs.every((pid) => pid !== undefined),
-    'all three run',
-  );
-  rpc.close();
-  await hub.client.stop(workspace);
-  t.strictSame(
-    processesUnder(place.root).map(({ pid }) => pid),
-    [hub.pid],
-    'only the Hub is left',
-  );
-  await hub.shutdown();
-});
+    await t.test(
+      'through JSON-RPC a tool that may change something needs approval, a read-only one does not',
+      async (t) => {
+        t.match(await talk(echo('over the socket')), /over the socket/);
+        t.match(await talk('call mcp__files__read_text_file {"path": "notes.txt"}'), /the notes of the workspace/);
+        t.strictSame(asked, []);
+        await talk('call mcp__files__write_file {"path": "made.txt", "content": "by their tool"}');
+        t.match(asked, [
+          { method: 'item/approval/request', approvalType: 'remoteResource', target: 'files/write_file' },
+        ]);
+        t.equal(readFileSync(join(workspace, 'made.txt'), 'utf8'), 'by their tool');
+      },
+    );
+
+    await t.test('the chat API calls tools of both servers', async (t) => {
+      const client = new OpenAI({ baseURL: `${serviceStatus['api']?.url}/v1`, apiKey: key, maxRetries: 0 });
+      const ask = async (content: string) => {
+        const { choices } = await client.chat.completions.create({ model: '', messages: [{ role: 'user', content }] });
+        return choices[0]?.message.content;
+      };
+      t.match(await ask(echo('over HTTP')), /over HTTP/);
+      t.match(await ask('call mcp__files__read_text_file {"path": "notes.txt"}'), /the notes of the workspace/);
+      t.match(await ask('call mcp__files__read_text_file {"path": "/etc/passwd"}'), /[Aa]ccess denied/);
+      const stream = client.chat.completions.stream({
+        model: '',
+        messages: [{ role: 'user', content: echo('piece by piece') }],
+      });
+      t.match((await stream.finalChatCompletion()).choices[0], {
+        finish_reason: 'stop',
+        message: { content: /piece by piece/ },
+      });
+    });
+
+    const pidOf = (program: string) => processesUnder(place.root).find(({ argv }) => argv.includes(program))?.pid;
+    await t.test('a killed MCP server restarts', async (t) => {
+      const killed = pidOf(everything) ?? 0;
+      process.kill(killed, 'SIGKILL');
+      await eventually(() => !isAlive(killed) || undefined, 'the server has ended');
+      await eventually(() => {
+        const pid = pidOf(everything);
+        return pid !== undefined && pid !== killed ? pid : undefined;
+      }, 'a new process runs');
+      await ready('everything');
+      t.match(await talk(echo('back again')), /back again/);
+    });
+
+    const theirs = [everything, filesystem, 'process.stdin.resume()'].map(pidOf);
+    t.ok(
+      theirs.every((pid) => pid !== undefined),
+      'all three run',
+    );
+    rpc.close();
+    await hub.client.stop(workspace);
+    t.strictSame(
+      processesUnder(place.root).map(({ pid }) => pid),
+      [hub.pid],
+      'only the Hub is left',
+    );
+    await hub.shutdown();
+  },
+);

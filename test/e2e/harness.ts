@@ -55,7 +55,7 @@ export interface Place {
   readonly home: string;
   /** The command line tool that is run here; default: that of this checkout. */
   readonly command?: string;
-  /** What a user's shell would hand on, and nothing of this test's own process. */
+  /** Environment as a user's shell would pass it on, without variables of this test process. */
   readonly env: Readonly<Record<string, string>>;
   /** Makes a workspace with this configuration. */
   workspace(name: string, config?: TestConfig): string;
@@ -140,8 +140,7 @@ export async function oratorio(
 }
 
 /** The same for a command that must succeed; gives what `--json` has printed. */
-// The document of any command, looked at by tests field by field.
-// biome-ignore lint/suspicious/noExplicitAny: tests assert what it is
+// biome-ignore lint/suspicious/noExplicitAny: documents of all commands, compared field by field
 export async function oratorioJson(place: Place, ...argv: readonly string[]): Promise<any> {
   const { code, stdout, stderr } = await oratorio(place, [...argv, '--json']);
   if (code !== 0) throw new Error(`oratorio ${argv.join(' ')} ended with ${code}: ${stdout}${stderr}${hubLog(place)}`);
@@ -180,7 +179,7 @@ export async function startHub(place: Place): Promise<BuiltHub> {
   return hubAt(place, lock, child);
 }
 
-/** The Hub that serves this home now, whoever started it. */
+/** Hub that serves this home now, started by the test or by a command. */
 export function runningHub(place: Place): BuiltHub {
   const lock = readHubLock(place.home);
   if (!lock) throw new Error('no Hub has published its address');
@@ -269,7 +268,7 @@ export function processesUnder(root: string): FoundProcess[] {
       const traces = [...argv, ...environment, readlinkSync(`/proc/${pid}/cwd`)];
       if (traces.some((trace) => trace.includes(root))) found.push({ pid, argv, environment });
     } catch {
-      // It has gone meanwhile, or belongs to somebody else.
+      // The process has ended meanwhile, or belongs to another user.
     }
   }
   return found;
@@ -282,7 +281,7 @@ export function agentServersUnder(root: string): { readonly pid: number; readonl
     .map(({ pid, argv }) => ({ pid, workspace: argv[argv.indexOf('--workspace') + 1] ?? '' }));
 }
 
-/** What a place has of this machine at one moment, each thing named so that it can be told from every other. */
+/** Resources that the processes of a place hold at one moment, each with a unique name. */
 export interface Inventory {
   readonly processes: readonly string[];
   /** Listening sockets, as `port inode`. */
@@ -346,7 +345,7 @@ function filesUnder(directory: string): string[] {
     .map((entry) => join(entry.parentPath, entry.name));
 }
 
-/** Inode numbers mean something within one file system only, so locks of strangers are not looked at. */
+/** Files locked by `holders`. Inode numbers are unique within one file system only, so locks of other processes are ignored. */
 function lockedFiles(files: readonly string[], holders: readonly number[]): string[] {
   const inodes = new Set(
     readFileSync('/proc/locks', 'utf8')

@@ -94,7 +94,7 @@ const ran = ({ markers }: Scene): string[] => readdirSync(markers).sort();
 const controls = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/;
 const advice = (clone: string) => new RegExp(`oratorio trust ${clone}`);
 
-/** What must hold after everything that was done with a clone that is not trusted. */
+/** Checks that an untrusted clone has had no effect after the action `what`. */
 function nothingHappened(t: Test, scene: Scene, what: string): void {
   t.same(ran(scene), [], `${what}: no program of the clone has run`);
   t.equal(scene.attacker.received(), '', `${what}: nothing has reached the attacker`);
@@ -121,7 +121,7 @@ const temptation = (): string =>
     { text: 'Done.' },
   );
 
-t.test('regression: C1 a clone with everything hostile gets nothing from any command', async (t) => {
+t.test('regression: C1 a hostile clone gets no secret and runs no program, whatever command is used', async (t) => {
   const scene = await makeScene(t);
   const { place, clone, own, upstream } = scene;
 
@@ -234,17 +234,17 @@ t.test('regression: C1 a clone with everything hostile gets nothing from any com
   await oratorio(place, ['hub', 'stop']);
 });
 
-t.test('a clone with everything hostile: its legitimate parts work once it is trusted', async (t) => {
+t.test('the legitimate parts of a hostile clone work once it is trusted', async (t) => {
   const scene = await makeScene(t);
   const { place, clone, attacker, markers } = scene;
   const refused = await oratorio(place, ['trust', clone]);
-  t.not(refused.code, 0, 'without a terminal nobody has agreed');
-  t.match(refused.stdout, /mcp-server\.mjs/, 'it shows what the clone asks for');
+  t.not(refused.code, 0, 'trust without a terminal is refused');
+  t.match(refused.stdout, /mcp-server\.mjs/, 'the refusal lists the settings of the clone');
   t.notMatch(refused.stdout + refused.stderr, controls);
   t.equal((await oratorioJson(place, 'ensure', clone)).trust, 'restricted');
   nothingHappened(t, scene, 'a refused question');
 
-  // A trusted workspace does not see the user's variables either: it cannot start, and says which one it wants.
+  // A trusted workspace does not see the user's variables either: the start fails and names the missing one.
   t.match(await oratorio(place, ['trust', clone, '--yes']), { code: 0 });
   const wanting = await oratorio(place, ['restart', clone]);
   t.not(wanting.code, 0);
@@ -252,21 +252,21 @@ t.test('a clone with everything hostile: its legitimate parts work once it is tr
   t.notMatch(wanting.stderr, secrets.shell);
 
   git(clone, 'checkout', '--quiet', '--force', 'honest');
-  t.equal((await oratorioJson(place, 'ensure', clone)).trust, 'restricted', 'other settings need another agreement');
+  t.equal((await oratorioJson(place, 'ensure', clone)).trust, 'restricted', 'changed settings need another approval');
   nothingHappened(t, scene, 'changed settings');
   t.match(await oratorio(place, ['trust', clone, '--yes']), { code: 0 });
   t.match(await oratorio(place, ['restart', clone]), { code: 0 });
   t.equal((await oratorioJson(place, 'inspect', clone)).trust, 'trusted');
   await eventually(() => existsSync(join(markers, 'mcp-started')) || undefined, 'its MCP server runs');
   const exec = await oratorio(place, ['exec', temptation(), '--workspace', clone]);
-  t.match(attacker.received(), 'authorization: Bearer clone-key', 'its end point is asked, with its own key');
-  t.not(exec.code, 0, 'the end point does not answer as a model');
+  t.match(attacker.received(), 'authorization: Bearer clone-key', 'requests reach its endpoint with its own key');
+  t.not(exec.code, 0, 'the endpoint does not answer as a model');
   t.same(ran(scene), ['mcp-started'], 'no hook, agent, automation or script has run, and no variable was seen');
   for (const secret of Object.values(secrets)) t.notMatch(attacker.received(), secret);
   await oratorio(place, ['hub', 'stop']);
 });
 
-t.test('the automation and the grant of the clone would work in a state of the user’s own', async (t) => {
+t.test('the automation and the grant of the clone take effect when copied into the user’s own state', async (t) => {
   const scene = await makeScene(t);
   const { place, clone, markers } = scene;
   const state = workspaceStateDirectory(place.home, clone);
@@ -282,7 +282,7 @@ t.test('the automation and the grant of the clone would work in a state of the u
   await oratorio(place, ['hub', 'stop']);
 });
 
-t.test('a clone with a symbolic link in place of a file of Oratorio changes nothing where it leads', async (t) => {
+t.test('a symbolic link in place of a file of Oratorio leaves its target unchanged', async (t) => {
   const scene = await makeScene(t);
   const { place, clone, outside } = scene;
   const healthy = place.workspace('healthy');
@@ -290,7 +290,8 @@ t.test('a clone with a symbolic link in place of a file of Oratorio changes noth
     renameSync(join(clone, '.oratorio'), join(place.root, `before-${branch}`));
     git(clone, 'checkout', '--quiet', '--force', branch);
     const { code, stdout, stderr } = await oratorio(place, ['ensure', clone]);
-    if (path !== '.oratorio/state.db') t.match(stdout + stderr, /symbolic link|restricted/, `${branch}: says so`);
+    if (path !== '.oratorio/state.db')
+      t.match(stdout + stderr, /symbolic link|restricted/, `${branch}: the output names the cause`);
     t.notMatch(stdout + stderr, controls, branch);
     t.equal(readFileSync(join(outside, branch), 'utf8'), 'a file of the user\n', `${branch}: the file is unchanged`);
     t.same(ran(scene), [], `${branch}: nothing has run`);

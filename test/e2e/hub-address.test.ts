@@ -1,4 +1,4 @@
-/** The built command line when `hub.lock` of a living Hub is removed or damaged: every command finds the Hub. */
+/** The built command line when `hub.lock` of a running Hub is removed or damaged: every command finds the Hub. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {

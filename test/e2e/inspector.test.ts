@@ -25,7 +25,7 @@ interface Scene {
   readonly page: Page;
 }
 
-/** Opens the page as `oratorio inspect` prints its address. Whatever is done, it must not complain nor call anybody else. */
+/** Opens the page at the address that `oratorio inspect` prints. The test fails for a script error or a request to another origin. */
 function onPage(name: string, play: (t: Test, scene: Scene) => Promise<void>, colorScheme: 'light' | 'dark' = 'light') {
   t.test(name, async (t) => {
     const place = makePlace(t, 'projects-');
@@ -109,110 +109,122 @@ function inOrder(seen: readonly string[], states: readonly string[]): boolean {
   });
 }
 
-onPage('states light up: ensure, kill -9, back-off, running again', async (t, { place, hub, page }) => {
-  const workspacePath = place.workspace('atelier', { Supervision: { BackoffBaseMs: 5000 } });
-  await isLit(page, 'serving.steady');
-  await shows(t, 'match', () => page.locator('.hint').textContent(), 'oratorio up');
-  await hub.client.ensure({ workspacePath, startIfMissing: false });
-  const ensured = hub.client.ensure({ workspacePath });
-  await select(page, 'atelier');
-  const { pid } = await ensured;
-  await isLit(page, 'running');
-  await shows(t, 'same', () => page.locator('[role=treeitem] b').allTextContents(), ['Hub', 'atelier']);
-  await shows(
-    t,
-    'equal',
-    () => page.locator('[role=treeitem]', { hasText: 'atelier' }).locator('.badge').textContent(),
-    'running',
-  );
-  await shows(t, 'match', () => page.locator('.facts').textContent(), `PID${pid}`);
-  await shows(t, 'ok', async () => (await litSoFar(page)).includes('running'));
-
-  await forget(page);
-  process.kill(pid ?? 0, 'SIGKILL');
-  await eventually(
-    async () => inOrder(await litSoFar(page), ['exited.backingOff', 'running']) || undefined,
-    'it backs off, then it runs',
-  );
-  await isLit(page, 'running');
-  const seen = await litSoFar(page);
-  t.ok(inOrder(seen, ['exited.backingOff', 'starting', 'running']), seen.join(' → '));
-  const revived = await hub.client.byWorkspace(workspacePath);
-  await shows(t, 'match', () => page.locator('.facts').textContent(), `PID${revived.pid}`);
-  t.not(revived.pid, pid);
-  const story = /PROCESS\.EXITED.*after\(backoff\).*PROCESS\.SPAWNED.*done\(readiness\)/;
-  await eventually(async () => story.test((await eventsOf(page)).join(' ')) || undefined, 'the log tells all of it');
-  await shows(t, 'match', async () => (await eventsOf(page)).join(' '), story);
-  const flashed = await flashedSoFar(page);
-  for (const event of ['PROCESS.EXITED', 'PROCESS.SPAWNED', 'done(readiness)']) t.ok(flashed.includes(event), event);
-
-  await page.keyboard.press('c');
-  await shows(t, 'match', () => page.locator('[data-count="running"]').textContent(), /^2× /, 'it was up twice');
-  await tab(page, 'Why');
-  await page.locator('.panel > .why li', { hasText: 'PROCESS.EXITED' }).waitFor();
-  await shows(
-    t,
-    'match',
-    () => page.locator('.panel > .why').textContent(),
-    /It was running.*PROCESS\.EXITED → exited.*after\(backoff\).*done\(readiness\) → running.*So it is running/s,
-  );
-  await tab(page, 'Events');
-  await forget(page);
-  await page.keyboard.press('[');
-  await page.locator('.banner', { hasText: 'The past' }).waitFor();
-  await page.getByLabel('Moment').fill('0');
-  await isLit(page, 'stopped');
-  const { length } = await page.locator('.log .vrow.later').all();
-  for (let step = 0; step < length; step += 1) {
-    await page.keyboard.press(']');
-    await page.waitForFunction(
-      (wanted) => document.querySelector<HTMLInputElement>('.scrubber input')?.value === wanted,
-      String(step + 1),
+onPage(
+  'the chart shows the states of ensure, kill -9, back-off and restart in their order',
+  async (t, { place, hub, page }) => {
+    const workspacePath = place.workspace('atelier', { Supervision: { BackoffBaseMs: 5000 } });
+    await isLit(page, 'serving.steady');
+    await shows(t, 'match', () => page.locator('.hint').textContent(), 'oratorio up');
+    await hub.client.ensure({ workspacePath, startIfMissing: false });
+    const ensured = hub.client.ensure({ workspacePath });
+    await select(page, 'atelier');
+    const { pid } = await ensured;
+    await isLit(page, 'running');
+    await shows(t, 'same', () => page.locator('[role=treeitem] b').allTextContents(), ['Hub', 'atelier']);
+    await shows(
+      t,
+      'equal',
+      () => page.locator('[role=treeitem]', { hasText: 'atelier' }).locator('.badge').textContent(),
+      'running',
     );
-  }
-  const again = await litSoFar(page);
-  t.ok(inOrder(again, ['starting', 'running', 'exited.backingOff', 'starting', 'running']), again.join(' → '));
-  t.ok(isAlive(revived.pid ?? 0), 'looking back did nothing to it');
-});
+    await shows(t, 'match', () => page.locator('.facts').textContent(), `PID${pid}`);
+    await shows(t, 'ok', async () => (await litSoFar(page)).includes('running'));
 
-onPage('start, restart and stop from the page; a reload keeps the session', async (t, { place, hub, page }) => {
-  const workspacePath = place.workspace('atelier');
-  const first = await hub.client.ensure({ workspacePath });
-  await select(page, 'atelier');
-  await isLit(page, 'running');
-  await forget(page);
-  // A command that does not want to end keeps the server from ending before the page has drawn that it is asked to.
-  const client = await AppServerClient.connect(first.endpoints['appServerWebSocket'] ?? '', {
-    onRequest: () => ({ decision: 'accept' }),
-  });
-  t.teardown(() => client.close());
-  await say(client, workspacePath, "run: trap '' TERM; touch begun; while :; do sleep 0.1; done");
-  await eventually(() => existsSync(join(workspacePath, 'begun')) || undefined, 'the command runs');
-  await press(page, 'Restart');
-  await eventually(async () => inOrder(await litSoFar(page), ['stopping', 'running']) || undefined, 'it restarts');
-  const second = await eventually(async () => {
-    const now = await hub.client.byWorkspace(workspacePath);
-    return now.state === 'running' && now.pid !== first.pid ? now : undefined;
-  }, 'another process runs');
-  t.notOk(isAlive(first.pid ?? 0));
+    await forget(page);
+    process.kill(pid ?? 0, 'SIGKILL');
+    await eventually(
+      async () => inOrder(await litSoFar(page), ['exited.backingOff', 'running']) || undefined,
+      'it backs off, then it runs',
+    );
+    await isLit(page, 'running');
+    const seen = await litSoFar(page);
+    t.ok(inOrder(seen, ['exited.backingOff', 'starting', 'running']), seen.join(' → '));
+    const revived = await hub.client.byWorkspace(workspacePath);
+    await shows(t, 'match', () => page.locator('.facts').textContent(), `PID${revived.pid}`);
+    t.not(revived.pid, pid);
+    const story = /PROCESS\.EXITED.*after\(backoff\).*PROCESS\.SPAWNED.*done\(readiness\)/;
+    await eventually(async () => story.test((await eventsOf(page)).join(' ')) || undefined, 'the log tells all of it');
+    await shows(t, 'match', async () => (await eventsOf(page)).join(' '), story);
+    const flashed = await flashedSoFar(page);
+    for (const event of ['PROCESS.EXITED', 'PROCESS.SPAWNED', 'done(readiness)']) t.ok(flashed.includes(event), event);
 
-  await press(page, 'Stop');
-  await press(page, 'Keep it');
-  t.ok(isAlive(second.pid ?? 0), 'nothing is stopped before it is confirmed');
-  await press(page, 'Stop');
-  await press(page, 'Stop it');
-  await isLit(page, 'stopped');
-  t.notOk(isAlive(second.pid ?? 0));
-  await press(page, 'Start');
-  await isLit(page, 'running');
+    await page.keyboard.press('c');
+    await shows(t, 'match', () => page.locator('[data-count="running"]').textContent(), /^2× /, 'it was up twice');
+    await tab(page, 'Why');
+    await page.locator('.panel > .why li', { hasText: 'PROCESS.EXITED' }).waitFor();
+    await shows(
+      t,
+      'match',
+      () => page.locator('.panel > .why').textContent(),
+      /It was running.*PROCESS\.EXITED → exited.*after\(backoff\).*done\(readiness\) → running.*So it is running/s,
+    );
+    await tab(page, 'Events');
+    await forget(page);
+    await page.keyboard.press('[');
+    await page.locator('.banner', { hasText: 'The past' }).waitFor();
+    await page.getByLabel('Moment').fill('0');
+    await isLit(page, 'stopped');
+    const { length } = await page.locator('.log .vrow.later').all();
+    for (let step = 0; step < length; step += 1) {
+      await page.keyboard.press(']');
+      await page.waitForFunction(
+        (wanted) => document.querySelector<HTMLInputElement>('.scrubber input')?.value === wanted,
+        String(step + 1),
+      );
+    }
+    const again = await litSoFar(page);
+    t.ok(inOrder(again, ['starting', 'running', 'exited.backingOff', 'starting', 'running']), again.join(' → '));
+    t.ok(isAlive(revived.pid ?? 0), 'looking back did nothing to it');
+  },
+);
 
-  t.notMatch(page.url(), hub.lock.token);
-  await page.reload();
-  await page.locator('.connection.live').waitFor();
-  await isLit(page, 'running');
-  await shows(t, 'equal', () => page.locator('.actor-head h1').textContent(), 'atelier', 'what was selected still is');
-  t.notMatch(await page.content(), hub.lock.token);
-});
+onPage(
+  'the page starts, restarts and stops a server, and keeps its session after a reload',
+  async (t, { place, hub, page }) => {
+    const workspacePath = place.workspace('atelier');
+    const first = await hub.client.ensure({ workspacePath });
+    await select(page, 'atelier');
+    await isLit(page, 'running');
+    await forget(page);
+    // A command that does not want to end keeps the server from ending before the page has drawn that it is asked to.
+    const client = await AppServerClient.connect(first.endpoints['appServerWebSocket'] ?? '', {
+      onRequest: () => ({ decision: 'accept' }),
+    });
+    t.teardown(() => client.close());
+    await say(client, workspacePath, "run: trap '' TERM; touch begun; while :; do sleep 0.1; done");
+    await eventually(() => existsSync(join(workspacePath, 'begun')) || undefined, 'the command runs');
+    await press(page, 'Restart');
+    await eventually(async () => inOrder(await litSoFar(page), ['stopping', 'running']) || undefined, 'it restarts');
+    const second = await eventually(async () => {
+      const now = await hub.client.byWorkspace(workspacePath);
+      return now.state === 'running' && now.pid !== first.pid ? now : undefined;
+    }, 'another process runs');
+    t.notOk(isAlive(first.pid ?? 0));
+
+    await press(page, 'Stop');
+    await press(page, 'Keep it');
+    t.ok(isAlive(second.pid ?? 0), 'nothing is stopped before it is confirmed');
+    await press(page, 'Stop');
+    await press(page, 'Stop it');
+    await isLit(page, 'stopped');
+    t.notOk(isAlive(second.pid ?? 0));
+    await press(page, 'Start');
+    await isLit(page, 'running');
+
+    t.notMatch(page.url(), hub.lock.token);
+    await page.reload();
+    await page.locator('.connection.live').waitFor();
+    await isLit(page, 'running');
+    await shows(
+      t,
+      'equal',
+      () => page.locator('.actor-head h1').textContent(),
+      'atelier',
+      'what was selected still is',
+    );
+    t.notMatch(await page.content(), hub.lock.token);
+  },
+);
 
 /** A sidecar that does what is asked of one: answers `GET /models`. */
 async function sidecar({ root }: Place) {
@@ -231,7 +243,7 @@ const images = fileURLToPath(new URL('../../docs/images/', import.meta.url));
 
 for (const colorScheme of ['light', 'dark'] as const) {
   onPage(
-    `many workspaces in many states, ${colorScheme}`,
+    `the page shows many workspaces in their states, ${colorScheme}`,
     async (t, { place, hub, page }) => {
       const patient = { BackoffBaseMs: 600_000, BackoffCapMs: 600_000, UnhealthyGraceMs: 600_000 };
       const nervous = { ...patient, ProbeIntervalMs: 100, ProbeTimeoutMs: 100 };
@@ -284,7 +296,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
 
 // The root test ends with the process, and an open browser keeps the process alive: so this is a test, the last one.
 onPage(
-  'the page of a workspace shows its turns: waiting for approval, running tools, gone',
+  'the page of a workspace shows a turn that awaits approval, runs tools and ends',
   async (t, { place, hub, page }) => {
     const workspacePath = place.workspace('atelier');
     const { endpoints } = await hub.client.ensure({ workspacePath });

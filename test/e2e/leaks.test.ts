@@ -70,7 +70,7 @@ async function killBoth(round: number, server: number, hub: BuiltHub, workspaceP
 /** The locks that say who serves; the database of a workspace has its own while it is open. */
 const mutexes = ({ locks }: Inventory): string[] => locks.filter((lock) => lock.endsWith('.mutex')).toSorted();
 
-/** Nobody listens, holds a lock or runs; what is left on disk is what is meant to stay. */
+/** True when no process runs, listens or holds a lock. Files are compared separately. */
 function isAtRest({ processes, sockets, locks }: Inventory): true | undefined {
   return (processes.length === 0 && sockets.length === 0 && locks.length === 0) || undefined;
 }
@@ -119,7 +119,7 @@ t.test(`${rounds} rounds of kill -9 at varying moments leave nothing behind and 
     const first = runningHub(place);
     t.match(await ask(record.endpoints.appServerWebSocket, workspace, `echo round ${round}`), `round ${round}`);
     await killBoth(round, record.pid, first, workspace);
-    // What was killed may still be on its way out.
+    // A killed process may not have ended yet.
     const survivor = agentServersUnder(place.root).find(({ pid }) => pid !== record.pid);
     if (survivor !== undefined) revivals += 1;
 
@@ -146,7 +146,7 @@ t.test(`${rounds} rounds of kill -9 at varying moments leave nothing behind and 
   t.same(watch.duplicates, []);
 
   const after = takeInventory(place);
-  // What open pages exchange for the token of the next start: there from the second start on.
+  // Holds the earlier tokens of open pages; written from the second start on.
   const earlier = (file: string) => file.endsWith('/dashboard.earlier.json');
   t.equal(after.files.filter(earlier).length, 1);
   t.same(
@@ -158,32 +158,39 @@ t.test(`${rounds} rounds of kill -9 at varying moments leave nothing behind and 
   t.same(
     [...everListened].filter((socket) => stillListening.has(socket.split(' ')[1] ?? '')),
     [],
-    'no socket of ours was inherited by anybody',
+    'no other process has inherited a socket',
   );
 });
 
-t.test('an agent server that dies in the middle of a turn: the client is told, the next chat works', async (t) => {
-  const place = makePlace(t);
-  const workspace = place.workspace('site', quick);
-  const { pid } = await oratorioJson(place, 'ensure', workspace);
-  const chat = await oratorio(place, ['chat', 'count to 1000', '--workspace', workspace], (text) => {
-    if (/\b7\b/.test(text) && isAlive(pid)) process.kill(pid, 'SIGKILL');
-  });
-  t.match(chat, { code: 1, signal: null, stderr: /connection/i });
-  t.notMatch(chat.stdout, /\b1000\b/);
-  t.match(await oratorio(place, ['chat', 'hello', '--workspace', workspace]), { code: 0, stdout: /Demo model/ });
+t.test(
+  'an agent server that dies during a turn fails the request of its client, and the next chat works',
+  async (t) => {
+    const place = makePlace(t);
+    const workspace = place.workspace('site', quick);
+    const { pid } = await oratorioJson(place, 'ensure', workspace);
+    const chat = await oratorio(place, ['chat', 'count to 1000', '--workspace', workspace], (text) => {
+      if (/\b7\b/.test(text) && isAlive(pid)) process.kill(pid, 'SIGKILL');
+    });
+    t.match(chat, { code: 1, signal: null, stderr: /connection/i });
+    t.notMatch(chat.stdout, /\b1000\b/);
+    t.match(await oratorio(place, ['chat', 'hello', '--workspace', workspace]), { code: 0, stdout: /Demo model/ });
 
-  const record = await oratorioJson(place, 'ensure', workspace);
-  const client = await AppServerClient.connect(record.endpoints.appServerWebSocket);
-  const answer = answerOf(await say(client, workspace, 'count to 1000'));
-  const hub = runningHub(place);
-  const events = await followEvents(t, hub.client);
-  process.kill(record.pid, 'SIGKILL');
-  await t.rejects(answer, { name: 'AppServerConnectionError' });
-  await t.rejects(client.request('thread/list'), { name: 'AppServerConnectionError' }, 'and so is every later request');
-  const revived = await events.wait('appserver.running');
-  const url = (revived.data['endpoints'] as Record<string, string>)['appServerWebSocket'] ?? '';
-  t.match(await ask(url, workspace, 'echo back again'), 'back again');
-  await hub.shutdown();
-  await eventually(() => processesUnder(place.root).length === 0 || undefined, 'nothing is left');
-});
+    const record = await oratorioJson(place, 'ensure', workspace);
+    const client = await AppServerClient.connect(record.endpoints.appServerWebSocket);
+    const answer = answerOf(await say(client, workspace, 'count to 1000'));
+    const hub = runningHub(place);
+    const events = await followEvents(t, hub.client);
+    process.kill(record.pid, 'SIGKILL');
+    await t.rejects(answer, { name: 'AppServerConnectionError' });
+    await t.rejects(
+      client.request('thread/list'),
+      { name: 'AppServerConnectionError' },
+      'later requests are rejected too',
+    );
+    const revived = await events.wait('appserver.running');
+    const url = (revived.data['endpoints'] as Record<string, string>)['appServerWebSocket'] ?? '';
+    t.match(await ask(url, workspace, 'echo back again'), 'back again');
+    await hub.shutdown();
+    await eventually(() => processesUnder(place.root).length === 0 || undefined, 'no process is left');
+  },
+);

@@ -42,45 +42,42 @@ async function converse(url: string, workspacePath: string) {
   }
 }
 
-t.test(
-  'ensure, then the handshake as the SDK and as a bare WebSocket does it (specification §4.2 rule 2)',
-  async (t) => {
-    const place = makePlace(t);
-    const workspace = place.workspace('site');
-    const hub = await startHub(place);
-    const record = await hub.client.ensure({ workspacePath: workspace });
-    t.match(record, {
-      state: 'running',
-      phase: 'running',
-      startedByHub: true,
-      adopted: false,
-      serviceStatus: { appServerWebSocket: { state: 'running', url: webSocketOf(record), reason: null } },
-    });
-    const { name, version } = await converse(webSocketOf(record), workspace);
-    t.ok(name);
-    t.equal(version, record.serverVersion);
+t.test('ensure returns an endpoint for the SDK and for a bare WebSocket (specification §4.2 rule 2)', async (t) => {
+  const place = makePlace(t);
+  const workspace = place.workspace('site');
+  const hub = await startHub(place);
+  const record = await hub.client.ensure({ workspacePath: workspace });
+  t.match(record, {
+    state: 'running',
+    phase: 'running',
+    startedByHub: true,
+    adopted: false,
+    serviceStatus: { appServerWebSocket: { state: 'running', url: webSocketOf(record), reason: null } },
+  });
+  const { name, version } = await converse(webSocketOf(record), workspace);
+  t.ok(name);
+  t.equal(version, record.serverVersion);
 
-    const socket = new WebSocket(webSocketOf(record));
-    await once(socket, 'open');
-    const answers: { id: number; result?: { serverInfo: object }; error?: { code: number } }[] = [];
-    socket.addEventListener('message', ({ data }) => answers.push(JSON.parse(data)));
-    const request = (id: number, method: string, params: object) =>
-      socket.send(JSON.stringify({ jsonrpc: '2.0', id, method, params }));
-    request(1, 'thread/list', {});
-    request(2, 'initialize', { clientInfo: { name: 'bare', version: '1' } });
-    request(3, 'initialize', { clientInfo: { name: 'bare', version: '1' } });
-    await eventually(() => answers.length === 3 || undefined, 'three answers');
-    t.match(answers, [
-      { id: 1, error: { code: -32_002 } },
-      { id: 2, result: { serverInfo: { name, version } } },
-      { id: 3, error: { code: -32_003 } },
-    ]);
-    socket.close();
-    await hub.shutdown();
-  },
-);
+  const socket = new WebSocket(webSocketOf(record));
+  await once(socket, 'open');
+  const answers: { id: number; result?: { serverInfo: object }; error?: { code: number } }[] = [];
+  socket.addEventListener('message', ({ data }) => answers.push(JSON.parse(data)));
+  const request = (id: number, method: string, params: object) =>
+    socket.send(JSON.stringify({ jsonrpc: '2.0', id, method, params }));
+  request(1, 'thread/list', {});
+  request(2, 'initialize', { clientInfo: { name: 'bare', version: '1' } });
+  request(3, 'initialize', { clientInfo: { name: 'bare', version: '1' } });
+  await eventually(() => answers.length === 3 || undefined, 'three answers');
+  t.match(answers, [
+    { id: 1, error: { code: -32_002 } },
+    { id: 2, result: { serverInfo: { name, version } } },
+    { id: 3, error: { code: -32_003 } },
+  ]);
+  socket.close();
+  await hub.shutdown();
+});
 
-t.test('an installation whose path a URL would escape works like any other', async (t) => {
+t.test('an installation path with characters that a URL escapes works', async (t) => {
   const place = makePlace(t);
   const installed = join(place.root, 'söme où 100% else #1');
   for (const part of ['bin', 'dist', 'package.json']) {
@@ -95,7 +92,7 @@ t.test('an installation whose path a URL would escape works like any other', asy
   await hub.shutdown();
 });
 
-t.test('100 ensures at once through the SDK: one process, one record', async (t) => {
+t.test('100 concurrent ensures through the SDK return one process and one record', async (t) => {
   const place = makePlace(t);
   const workspace = place.workspace('site');
   const link = join(place.root, 'link');
@@ -125,53 +122,53 @@ async function startByHand(place: Place, workspace: string, ...more: string[]) {
 }
 
 t.test(
-  'an agent server that somebody else has started is used and left alone (specification §3, design §5)',
+  'an agent server started by another program is used, and neither stopped nor restarted (specification §3, design §5)',
   async (t) => {
     const place = makePlace(t);
     const workspace = place.workspace('site');
-    const stranger = await startByHand(place, workspace);
+    const unmanaged = await startByHand(place, workspace);
     const hub = await startHub(place);
     const events = await followEvents(t, hub.client);
     const inspected = await hub.client.byWorkspace(workspace);
-    t.match(inspected, { state: 'running', pid: stranger.pid, startedByHub: false });
+    t.match(inspected, { state: 'running', pid: unmanaged.pid, startedByHub: false });
 
     const record = await hub.client.ensure({ workspacePath: workspace });
-    t.match(record, { state: 'running', pid: stranger.pid, startedByHub: false, adopted: false });
+    t.match(record, { state: 'running', pid: unmanaged.pid, startedByHub: false, adopted: false });
     t.match(record.serviceStatus, { appServerWebSocket: { state: 'external', url: webSocketOf(record) } });
-    t.match((await events.wait('appserver.running')).data, { pid: stranger.pid, external: true });
+    t.match((await events.wait('appserver.running')).data, { pid: unmanaged.pid, external: true });
     await converse(webSocketOf(record), workspace);
 
     t.match(await hub.call('POST', '/v1/appservers/restart', { workspacePath: workspace }), {
       status: 409,
-      body: { error: { code: 'workspaceLocked', details: { workspacePath: workspace, pid: stranger.pid } } },
+      body: { error: { code: 'workspaceLocked', details: { workspacePath: workspace, pid: unmanaged.pid } } },
     });
     await hub.client.stop(workspace);
-    t.ok(isAlive(stranger.pid), 'stop has not ended it');
+    t.ok(isAlive(unmanaged.pid), 'the server is alive after stop');
     await converse(webSocketOf(record), workspace);
 
     await hub.client.ensure({ workspacePath: workspace });
-    stranger.child.kill('SIGTERM');
-    await once(stranger.child, 'exit');
-    t.equal(stranger.child.exitCode, 0);
+    unmanaged.child.kill('SIGTERM');
+    await once(unmanaged.child, 'exit');
+    t.equal(unmanaged.child.exitCode, 0);
     const own = await eventually(async () => {
       const now = await hub.client.ensure({ workspacePath: workspace });
       return now.startedByHub ? now : undefined;
-    }, 'once it has ended, the Hub starts one of its own');
+    }, 'the Hub starts its own server after the end of the unmanaged one');
     t.match(own, { state: 'running' });
     await hub.shutdown();
   },
 );
 
-t.test('the Hub ends, the agent server of somebody else does not', async (t) => {
+t.test('the end of the Hub leaves an unmanaged agent server running', async (t) => {
   const place = makePlace(t);
   const workspace = place.workspace('site');
-  const stranger = await startByHand(place, workspace);
+  const unmanaged = await startByHand(place, workspace);
   const hub = await startHub(place);
   await hub.client.ensure({ workspacePath: workspace });
   await hub.shutdown();
-  t.ok(isAlive(stranger.pid));
-  stranger.child.kill('SIGTERM');
-  await once(stranger.child, 'exit');
+  t.ok(isAlive(unmanaged.pid));
+  unmanaged.child.kill('SIGTERM');
+  await once(unmanaged.child, 'exit');
 });
 
 async function occupy(t: Teardown, port: number): Promise<Server | undefined> {
@@ -204,7 +201,7 @@ async function takePortBeforeBind(t: Teardown, hub: BuiltHub, workspacePath: str
   throw new Error('the agent server was always faster');
 }
 
-t.test('a port that is taken between its allocation and the bind is replaced, and everybody hears of it', async (t) => {
+t.test('a port taken between its allocation and the bind is replaced, in the record and in events', async (t) => {
   const place = makePlace(t);
   const workspace = place.workspace('site');
   const hub = await startHub(place);
@@ -219,14 +216,14 @@ t.test('a port that is taken between its allocation and the bind is replaced, an
   );
   t.same(record.serviceStatus['appServerWebSocket'], { state: 'running', url: webSocketOf(record), reason: null });
 
-  const stranger = await startByHand(place, place.workspace('other'), '--port', String(port));
-  t.not(portOf(stranger.url), port, 'one that is started by hand takes another port too');
-  stranger.child.kill('SIGTERM');
-  await once(stranger.child, 'exit');
+  const unmanaged = await startByHand(place, place.workspace('other'), '--port', String(port));
+  t.not(portOf(unmanaged.url), port, 'an unmanaged server takes another port too');
+  unmanaged.child.kill('SIGTERM');
+  await once(unmanaged.child, 'exit');
   await hub.shutdown();
 });
 
-t.test('a finished turn arrives as a notification in the stream of the Hub (specification §2.5)', async (t) => {
+t.test('the end of a turn is published as a notification of the Hub (specification §2.5)', async (t) => {
   const place = makePlace(t);
   const workspace = place.workspace('site');
   const hub = await startHub(place);
@@ -247,7 +244,7 @@ t.test('a finished turn arrives as a notification in the stream of the Hub (spec
   await next.shutdown();
 });
 
-t.test('the token an agent server is given can post notifications for its workspace, and nothing else', async (t) => {
+t.test('the token of an agent server permits notifications for its workspace only', async (t) => {
   const hub = await startTestHub(t, { agentServer: agentServerFixture('shows-launch-document.ts') });
   const workspace = makeWorkspace(t);
   await hub.ensure(workspace);
@@ -305,7 +302,7 @@ async function churn(client: HubClient, workspacePath: string): Promise<void> {
   }, 'it is revived');
 }
 
-t.test('no secret is where it must not be (design §4)', async (t) => {
+t.test('no secret is in logs, command lines, the state file or answers of the Hub (design §4)', async (t) => {
   const place = makePlace(t);
   const workspace = place.workspace('site', { Supervision: { BackoffBaseMs: 20 } });
   const hub = await startHub(place);
@@ -328,9 +325,12 @@ t.test('no secret is where it must not be (design §4)', async (t) => {
       .filter((entry) => entry.name.endsWith('.log'))
       .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'utf8'));
     return /serving[\s\S]*serving/.test(texts.join('')) ? texts : undefined;
-  }, 'the logs tell of all starts');
-  t.match(logs.join(''), /serving[\s\S]*serving/, 'the logs tell of all starts');
-  await eventually(() => inspection.text.split('event: transition').length > 10 || undefined, 'transitions are told');
+  }, 'the logs report all starts');
+  t.match(logs.join(''), /serving[\s\S]*serving/, 'the logs report all starts');
+  await eventually(
+    () => inspection.text.split('event: transition').length > 10 || undefined,
+    'transitions are streamed',
+  );
   const places: Record<string, string> = {
     'command lines': processes.map(({ argv }) => argv.join('\n')).join('\n'),
     environments: processes.map(({ environment }) => environment.join('\n')).join('\n'),

@@ -1,4 +1,4 @@
-/** Reviews while things go wrong: a backend that is away, a forge that refuses, a head that moves, a model that tells a secret. */
+/** Reviews under faults: a backend that is down, a forge that refuses, a head that moves, a model that quotes a secret. */
 import t from 'tap';
 import type { ReviewRun } from '../../src/protocol/index.ts';
 import { rateLimits } from '../review/forge/index.ts';
@@ -24,7 +24,7 @@ const ended = (scene: Scene, number: number, fits: (run: ReviewRun) => boolean =
     return found && run && ends.includes(run.state) && fits(run) && { run, ...found };
   });
 
-t.test('whatever goes wrong, each change is reviewed once', async (t) => {
+t.test('each change is reviewed exactly once under faults', async (t) => {
   const scene = await startScene(t, {
     files: onMain,
     faults: [half, loop, secret],
@@ -34,7 +34,7 @@ t.test('whatever goes wrong, each change is reviewed once', async (t) => {
   const [backend] = scene.backends;
   if (!backend) throw new Error('There is no backend');
 
-  await t.test('what was delivered while nobody was there is sent again, and followed', async (t) => {
+  await t.test('a delivery missed while the backend was down is redelivered and handled', async (t) => {
     await backend.end('SIGKILL');
     await scene.openPull(1, file(half.lines));
     const mention = forge.comment(repo, 1, 'ada', '@oratorio review for money');
@@ -47,14 +47,14 @@ t.test('whatever goes wrong, each change is reviewed once', async (t) => {
       ],
     );
     await backend.start();
-    await until('the mention is heard', () => mention.reactions.length > 0);
+    await until('the mention has a reaction', () => mention.reactions.length > 0);
     await ended(scene, 1, ({ focus }) => focus === 'money');
-    await until('it is told', () => reviewsOf(scene, 1).length > 0);
+    await until('the review is published', () => reviewsOf(scene, 1).length > 0);
     t.equal(reviewsOf(scene, 1).length, 1);
     t.ok(forge.deliveries.some(({ redelivery, event }) => redelivery && event === 'issue_comment'));
   });
 
-  await t.test('a forge that is out of order, limits us or hides what it did gets each review once', async (t) => {
+  await t.test('a forge that fails, limits requests or hides a success gets the review once', async (t) => {
     const isReview = (method: string, path: string) => method === 'POST' && path.endsWith('/pulls/2/reviews');
     forge.listLagMs = 500;
     forge.faults.add({ kind: 'status', status: 502, matches: isReview });
@@ -63,13 +63,13 @@ t.test('whatever goes wrong, each change is reviewed once', async (t) => {
     await scene.openPull(2, file(half.lines));
     const { run } = await ended(scene, 2);
     t.equal(run.state, 'done');
-    await until('it is told', async () => (await api.draft(run.draftId ?? '')).status === 'published');
+    await until('the review is published', async () => (await api.draft(run.draftId ?? '')).status === 'published');
     t.equal(reviewsOf(scene, 2).length, 1);
     t.equal(commentsOf(scene, 2).length, 1);
     forge.listLagMs = 0;
   });
 
-  await t.test('of a head that moves while it is reviewed only the new one is told of', async (t) => {
+  await t.test('a head that moves during its review gets a review of the new commit only', async (t) => {
     const held = reviewer.hold((turn) => turn.number === 3);
     const before = await scene.openPull(3, file(half.lines));
     const old = before.headSha;
@@ -79,15 +79,15 @@ t.test('whatever goes wrong, each change is reviewed once', async (t) => {
     await until('the new head waits', async () => (await api.pull(3))?.item.headSha === headSha);
     held.release();
     await ended(scene, 3, (run) => run.headSha === headSha);
-    await until('it is told', () => reviewsOf(scene, 3).length > 0);
+    await until('the review is published', () => reviewsOf(scene, 3).length > 0);
     t.match(reviewsOf(scene, 3), [{ commitId: headSha }]);
     t.not(headSha, old);
-    const told = commentsOf(scene, 3).map(({ body }) => body);
-    t.equal(told.length, 2);
-    t.ok(told.some((body) => body.includes(half.title)) && told.some((body) => body.includes(loop.title)));
+    const bodies = commentsOf(scene, 3).map(({ body }) => body);
+    t.equal(bodies.length, 2);
+    t.ok(bodies.some((body) => body.includes(half.title)) && bodies.some((body) => body.includes(loop.title)));
   });
 
-  await t.test('a secret that the model repeats does not leave, whoever wants it to', async (t) => {
+  await t.test('a draft with a secret is redacted and cannot be published', async (t) => {
     await scene.openPull(4, file(secret.lines));
     const { run, drafts } = await ended(scene, 4);
     t.equal(run.state, 'done');
@@ -99,7 +99,7 @@ t.test('whatever goes wrong, each change is reviewed once', async (t) => {
     t.notMatch(JSON.stringify([repo.comments, repo.reviewComments, repo.checkRuns]), key);
   });
 
-  await t.test('a backend that is told to stop gives back what it works on', async (t) => {
+  await t.test('SIGTERM of the backend returns an active review to the queue', async (t) => {
     const held = reviewer.hold((turn) => turn.number === 5);
     await scene.openPull(5, file(half.lines));
     await held.reached;
@@ -108,7 +108,7 @@ t.test('whatever goes wrong, each change is reviewed once', async (t) => {
     await backend.start();
     const { run } = await ended(scene, 5);
     t.match(run, { state: 'done' });
-    await until('it is told', () => reviewsOf(scene, 5).length > 0);
+    await until('the review is published', () => reviewsOf(scene, 5).length > 0);
     t.equal(reviewsOf(scene, 5).length, 1);
   });
 

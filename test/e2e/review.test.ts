@@ -6,11 +6,11 @@ import {
   bot,
   changeSetting,
   commentsOf,
+  conversationOf,
   ends,
   reviewsOf,
   type Scene,
   type SceneOptions,
-  sayingsOf,
   startScene,
 } from './review-harness/index.ts';
 import { faults, firstChange, lineOf, onMain, secondChange } from './review-harness/shop.ts';
@@ -188,7 +188,7 @@ async function reviewedAgain(t: Test, scene: Scene, first: First): Promise<void>
   );
   t.equal(said(scene, percent.title).length, 1, 'what is still wrong is not said again');
   t.equal(said(scene, evaluation.title).length, 0, 'nor what a person did not want');
-  const [summary, ...others] = sayingsOf(scene, number);
+  const [summary, ...others] = conversationOf(scene, number);
   t.strictSame(others, [], 'one summary');
   t.ok((summary?.edits ?? 0) > 0, 'which is edited in place');
   t.match(summary?.body, headSha.slice(0, 7));
@@ -208,14 +208,14 @@ async function asked(t: Test, scene: Scene): Promise<void> {
   t.match(reviewer.tasks(number).at(-1), /above all[\s\S]*rounding/);
   await settled(scene, run);
   t.equal(reviewsOf(scene, number).length, before, 'nothing new, so nothing is said');
-  t.equal(sayingsOf(scene, number).length, 1);
+  t.equal(conversationOf(scene, number).length, 1);
 }
 
 async function refused(t: Test, scene: Scene): Promise<void> {
   const { forge, repo, until, api } = scene;
   const runs = (await api.runs()).length;
   const mention = forge.comment(repo, number, 'mallory', '@oratorio full review', 'NONE');
-  const reply = await until('a stranger is refused', () => sayingsOf(scene, number)[1]);
+  const reply = await until('a user without write access is refused', () => conversationOf(scene, number)[1]);
   t.match(reply.body, 'githubCommentCommandActorUnauthorized');
   t.notMatch(reply.body, /@mallory/);
   t.strictSame(mention.reactions, []);
@@ -227,13 +227,13 @@ async function quietWhenClean(t: Test, scene: Scene): Promise<void> {
   const { run } = await ended(scene, headSha, 'auto', 8);
   t.equal(run.state, 'done');
   await settled(scene, run);
-  t.strictSame(sayingsOf(scene, 8), []);
+  t.strictSame(conversationOf(scene, 8), []);
   t.strictSame(reviewsOf(scene, 8), []);
   const checks = scene.repo.checkRuns.filter((each) => each.headSha === headSha);
   t.match(checks, [{ status: 'completed', conclusion: 'success' }]);
 }
 
-/** Somebody presses the button of the check run. */
+/** Requests the check run again, as its button on GitHub does. */
 async function checkedAgain(t: Test, scene: Scene): Promise<void> {
   const { forge, repo } = scene;
   const { headSha } = forge.pull(repo, 8);
@@ -243,7 +243,7 @@ async function checkedAgain(t: Test, scene: Scene): Promise<void> {
   const { run } = await ended(scene, headSha, 'checkRerequest', 8);
   t.equal(run.state, 'done');
   await settled(scene, run);
-  t.strictSame(sayingsOf(scene, 8), []);
+  t.strictSame(conversationOf(scene, 8), []);
 }
 
 async function merged(t: Test, { api, forge, repo, until }: Scene): Promise<void> {
@@ -277,10 +277,10 @@ async function nothingIsLeft(t: Test, scene: Scene): Promise<void> {
   for (const { log } of backends) t.notMatch(log, /ghs_|BEGIN|secret of the webhook/);
 }
 
-/** Each replica was handed each delivery, and one of them took it. */
+/** Checks that each delivery reached each replica and was handled once. */
 async function tookEachOnce(t: Test, { api, forge, until }: Scene): Promise<void> {
-  // The forge has the answer of the faster one.
-  const rows = await until('each replica was handed each delivery', async () => {
+  // The forge records the answer of the faster replica only.
+  const rows = await until('each delivery has reached each replica', async () => {
     const { body } = await api.call('GET', '/deliveries?limit=200');
     const { rows } = body as { rows: { deliveryId: string; redeliveries: number }[] };
     return rows.length >= forge.deliveries.length && rows.every(({ redeliveries }) => redeliveries > 0) && rows;
@@ -289,12 +289,18 @@ async function tookEachOnce(t: Test, { api, forge, until }: Scene): Promise<void
   t.ok(rows.every(({ redeliveries }) => redeliveries > 0));
 }
 
-t.test('a pull request from the installation of the App to an answered mention, on SQLite', { buffered: true }, (t) =>
-  story(t, {}),
+t.test(
+  'a pull request is reviewed from the installation of the App to an answered mention, on SQLite',
+  { buffered: true },
+  (t) => story(t, {}),
 );
 
-t.test('the same on PostgreSQL, with two backends that race for everything', { buffered: true }, async (t) => {
-  const postgres = await startPostgres();
-  t.teardown(() => postgres.stop());
-  await story(t, { connectionString: await postgres.database(), replicas: 2 });
-});
+t.test(
+  'two competing backends on PostgreSQL review a pull request like one on SQLite',
+  { buffered: true },
+  async (t) => {
+    const postgres = await startPostgres();
+    t.teardown(() => postgres.stop());
+    await story(t, { connectionString: await postgres.database(), replicas: 2 });
+  },
+);

@@ -1,4 +1,4 @@
-/** What `oratorio api`, `gateway` and `app-server` print of what they serve, on a pipe and at a terminal. */
+/** Banners of `oratorio api`, `gateway` and `app-server`, on a pipe and at a terminal. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -38,7 +38,7 @@ async function served(t: Test, place: Place, argv: readonly string[], fits = /Ct
   return output;
 }
 
-t.test('regression: edge 5 the banner of gateway shows what it serves, and what to set for more', async (t) => {
+t.test('regression: edge 5 the banner of gateway lists its services and the settings that enable others', async (t) => {
   const Api = { Port: 0 };
   const none = placeWith(t, { Api, DashBoard: { Enabled: false } });
   const empty = await served(t, none, ['gateway', '--workspace', none.workspace('site')]);
@@ -56,7 +56,7 @@ t.test('regression: edge 5 the banner of gateway shows what it serves, and what 
 });
 
 t.test(
-  'regression: edge 6 the banner counts the tools that the API offers, and warns when there is none',
+  'regression: edge 6 the banner counts the tools that the API offers, and warns when it offers no tool',
   async (t) => {
     const bannerOf = async (config: object) => {
       const place = placeWith(t, config);
@@ -74,24 +74,27 @@ t.test(
   },
 );
 
-t.test('regression: edge 19 a dashboard on another port is named on the terminal and in the record', async (t) => {
-  const port = await unusedPort();
-  const holder = createServer().listen(port, '127.0.0.1');
-  await once(holder, 'listening');
-  t.teardown(() => holder.close());
-  const place = placeWith(t, { Api: { Enabled: true, Port: 0 }, DashBoard: { Port: port } });
-  const workspace = place.workspace('site');
-  const moved = new RegExp(`Port ${port} was not free: the dashboard listens on (\\d+) instead`);
-  const output = await served(t, place, ['gateway', '--workspace', workspace], moved);
-  const [, real] = moved.exec(output) ?? [];
-  t.match(output, new RegExp(`dashboard http://127\\.0\\.0\\.1:${real}/DashBoard`));
-  const record = await oratorioJson(place, 'inspect', workspace);
-  t.match(record.serviceStatus.dashboard, {
-    state: 'external',
-    reason: `Port ${port} was not free; listening on ${real}.`,
-  });
-  await oratorioJson(place, 'hub', 'stop');
-});
+t.test(
+  'regression: edge 19 a dashboard on another port than configured is named on the terminal and in the record',
+  async (t) => {
+    const port = await unusedPort();
+    const holder = createServer().listen(port, '127.0.0.1');
+    await once(holder, 'listening');
+    t.teardown(() => holder.close());
+    const place = placeWith(t, { Api: { Enabled: true, Port: 0 }, DashBoard: { Port: port } });
+    const workspace = place.workspace('site');
+    const moved = new RegExp(`Port ${port} was not free: the dashboard listens on (\\d+) instead`);
+    const output = await served(t, place, ['gateway', '--workspace', workspace], moved);
+    const [, real] = moved.exec(output) ?? [];
+    t.match(output, new RegExp(`dashboard http://127\\.0\\.0\\.1:${real}/DashBoard`));
+    const record = await oratorioJson(place, 'inspect', workspace);
+    t.match(record.serviceStatus.dashboard, {
+      state: 'external',
+      reason: `Port ${port} was not free; listening on ${real}.`,
+    });
+    await oratorioJson(place, 'hub', 'stop');
+  },
+);
 
 t.test('regression: H4 the generated key is printed once, at a terminal, and never on a pipe', async (t) => {
   if (!hasTerminals()) return t.pass('there is no script(1) on this machine');
@@ -101,7 +104,7 @@ t.test('regression: H4 the generated key is printed once, at a terminal, and nev
   const atTty = async () => {
     const terminal = atTerminal(t, [process.execPath, command, ...argv], { env: place.env, cwd: place.root });
     await terminal.shows('Ctrl-C stops it.');
-    // What follows the banner is out when the process has ended.
+    // The output is complete once the process has ended.
     terminal.type(keys.ctrlC);
     await terminal.ended;
     return plain(terminal.screen());

@@ -218,7 +218,7 @@ t.test('regression: H5 a clone, trusted or not, loosens no protection of the use
     t.equal(await chat('api-key-of-the-user'), 200);
     t.match(told(), 'words of open');
     t.notMatch(told(), 'words of private');
-    // Before the user agrees, the clone's own wish to block a file is ignored together with the rest of the section.
+    // Before the user trusts the clone, its blocked paths are ignored together with the rest of the section.
     t.equal(told().includes('words of theirs'), !isTrusted, 'blocked paths of both add up');
     const { code } = await oratorio(place, ['exec', prompt, '--workspace', clone]);
     t.equal(code, 0);

@@ -39,7 +39,7 @@ export class ReviewApi {
     return v.parse(schema, body);
   }
 
-  /** What must succeed. */
+  /** Posts a request that must succeed. @throws for a status from 300 */
   async post(path: string, body: unknown = {}): Promise<unknown> {
     const { status, body: answer } = await this.call('POST', path, body);
     if (status >= 300) throw new Error(`POST ${path}: ${status} ${JSON.stringify(answer)}`);

@@ -6,11 +6,11 @@ import type { Scene } from './scene.ts';
 export const ends: readonly ReviewRunState[] = ['done', 'failed', 'cancelled', 'superseded'];
 export type Victim = 'backend' | 'agent server';
 
-/** A pull request that has been brought into a state; `letGo` ends what keeps it there. */
+/** A pull request that has been brought into a state; `release` lets it continue. */
 export interface Caught {
   readonly number: number;
   readonly state: ReviewRunState;
-  readonly letGo: () => void;
+  readonly release: () => void;
 }
 
 type FilesOf = (number: number) => Readonly<Record<string, string>>;
@@ -37,13 +37,13 @@ export class Crash {
     await this.scene.openPull(number, this.#filesOf(number));
   }
 
-  #keep(number: number, state: ReviewRunState, letGo: () => void = () => undefined): Caught {
-    const caught = { number, state, letGo };
+  #keep(number: number, state: ReviewRunState, release: () => void = () => undefined): Caught {
+    const caught = { number, state, release };
     this.caught.push(caught);
     return caught;
   }
 
-  /** In this state by the backend's own word. */
+  /** Resolves when the backend reports the run of a pull request in `state`. */
   #isIn(number: number, state: ReviewRunState): Promise<ReviewRun> {
     const { until, api } = this.scene;
     return until(`${number} is ${state}`, async () => {
@@ -53,7 +53,7 @@ export class Crash {
     });
   }
 
-  /** @param round - of the model: 0 has seen nothing, 2 has handed in */
+  /** @param round - of the model: 0 before its first request, 2 after it has submitted its draft */
   async reviewing(round = 0): Promise<Caught> {
     const number = this.#next();
     const held = this.scene.reviewer.hold((turn) => turn.number === number && turn.round === round);
@@ -97,7 +97,7 @@ export class Crash {
     this.#keep(number, 'queued');
   }
 
-  /** The agent server stands still, so that it takes its time over the end of its turn. */
+  /** Suspends the agent server, so that the cancelled turn does not end. */
   async cancelling(): Promise<Caught> {
     const caught = await this.reviewing();
     const { api } = this.scene;
@@ -106,25 +106,25 @@ export class Crash {
     await api.post(`/runs/${run.runId}/cancel`);
     await this.#isIn(caught.number, 'cancelling');
     this.caught.splice(this.caught.indexOf(caught), 1);
-    return this.#keep(caught.number, 'cancelling', caught.letGo);
+    return this.#keep(caught.number, 'cancelling', caught.release);
   }
 
-  /** Resolves in the moment in which a run of this pull request is told to be in the state. */
-  told(number: number, state: ReviewRunState): Promise<void> {
+  /** Resolves when an event reports the run of this pull request in `state`. */
+  entered(number: number, state: ReviewRunState): Promise<void> {
     const { events, api } = this.scene;
     return new Promise((resolve, reject) => {
       api.pull(number).then((found) => {
         const [run] = found?.runs ?? [];
-        const look = () => {
-          const isTold = events.events.some(
+        const check = () => {
+          const hasEntered = events.events.some(
             ({ kind, data }) => kind === 'run.changed' && data['runId'] === run?.runId && data['state'] === state,
           );
-          if (!isTold) return;
-          leave();
+          if (!hasEntered) return;
+          off();
           resolve();
         };
-        const leave = events.on(look);
-        look();
+        const off = events.on(check);
+        check();
       }, reject);
     });
   }
@@ -134,7 +134,7 @@ export class Crash {
     const servers = agentServersUnder(place.root).map(({ pid }) => pid);
     if (victim === 'agent server') for (const pid of servers) killIfThere(pid);
     else await backends[0]?.end('SIGKILL');
-    for (const { letGo } of this.caught) letGo();
+    for (const { release } of this.caught) release();
     if (victim === 'agent server') return;
     for (const pid of servers) process.kill(pid, 'SIGCONT');
     await backends[0]?.start();

@@ -5,7 +5,7 @@
 export type { ItemDetail, ReviewApi } from './api.ts';
 export { type Caught, Crash, ends, type Victim } from './crash.ts';
 export type { BackendProcess } from './process.ts';
+export { bot, commentsOf, conversationOf, reviewsOf } from './published.ts';
 export type { HeldAnswer, KnownFault, Reviewer, ReviewTurn } from './reviewer.ts';
 export { type Scene, type SceneOptions, startScene } from './scene.ts';
 export { changeSetting } from './settings.ts';
-export { bot, commentsOf, reviewsOf, sayingsOf } from './told.ts';

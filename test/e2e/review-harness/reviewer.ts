@@ -26,14 +26,14 @@ export interface KnownFault {
 export interface ReviewTurn {
   readonly number: number;
   readonly headSha: string;
-  /** What the model is asked, as a user. */
+  /** User message of the request. */
   readonly task: string;
   /** Answers that the model has given in this turn. */
   readonly round: number;
   readonly request: UpstreamRequest;
 }
 
-/** A request to the model that is kept waiting. */
+/** Request to the model whose answer waits for `release`. */
 export interface HeldAnswer {
   readonly reached: Promise<void>;
   release(): void;
@@ -114,7 +114,7 @@ export class Reviewer {
     return { toolCalls: [...this.#resolutions(task, files), this.#draft(files)] };
   }
 
-  /** What was told before and is not in the files any more. */
+  /** Resolutions of earlier findings whose lines are no longer in the files. */
   #resolutions(task: string, files: ReadonlyMap<string, string>) {
     const open = [...task.matchAll(/^Finding (\S+) \([^)]*\):\n(`{3,})text\n([\s\S]*?)\n\2$/gm)];
     return open.flatMap(([, findingId, , text = '']) => {
@@ -124,7 +124,7 @@ export class Reviewer {
     });
   }
 
-  /** Everything that it sees, also what was told before: models forget. */
+  /** Draft with all faults in the files, also those of earlier reviews, because models repeat findings. */
   #draft(files: ReadonlyMap<string, string>) {
     const findings = this.#faults.flatMap((fault) => {
       const { lines, title, severity, better } = fault;
@@ -151,7 +151,7 @@ interface Message {
   readonly tool_calls?: readonly { readonly id: string; readonly function: { name: string; arguments: string } }[];
 }
 
-/** What it has read, by path. */
+/** Contents of the files that the model has read, by path. */
 function readFiles({ body }: UpstreamRequest): Map<string, string> {
   const messages: readonly Message[] = body.messages;
   const calls = messages

@@ -10,7 +10,7 @@ import { BackendProcess } from './process.ts';
 import { type KnownFault, Reviewer } from './reviewer.ts';
 
 export interface SceneOptions {
-  /** What is on `main` from the beginning. */
+  /** Files on `main` before the first pull request. */
   readonly files: Readonly<Record<string, string>>;
   readonly faults: readonly KnownFault[];
   /** Sections of the backend's settings that differ from those below. */

@@ -1,4 +1,4 @@
-/** What the forge has been told by the App. */
+/** Reviews and comments that the App has published on the forge. */
 import type { ForgeComment, ForgeReview, ForgeReviewComment } from '../../review/forge/index.ts';
 import type { Scene } from './scene.ts';
 
@@ -10,10 +10,10 @@ export const reviewsOf = ({ repo }: Scene, number: number): readonly ForgeReview
     (each) => each.number === number && each.author === bot && each.state !== 'PENDING' && each.body !== '',
   );
 
-/** Comments on its lines and files. */
+/** Comments on lines and files of a pull request. */
 export const commentsOf = ({ repo }: Scene, number: number): readonly ForgeReviewComment[] =>
   repo.reviewComments.filter((each) => each.number === number && each.author === bot);
 
-/** Comments in its conversation. */
-export const sayingsOf = ({ repo }: Scene, number: number): readonly ForgeComment[] =>
+/** Comments in the conversation of a pull request. */
+export const conversationOf = ({ repo }: Scene, number: number): readonly ForgeComment[] =>
   repo.comments.filter((each) => each.number === number && each.author === bot);
