@@ -10,7 +10,7 @@ import { bringUp, type Workspace } from './backend.ts';
 import { builtPage } from './built-page.ts';
 import { axe, overflowsAt, smallTargets } from './scene.ts';
 import { shows } from './shows.ts';
-import { told } from './told.ts';
+import { untilToast } from './toast.ts';
 
 const directory = await builtPage(t.testdir());
 const files = t.testdirName;
@@ -33,7 +33,7 @@ const failProbes = (workspace: Workspace) => {
     workspace.send({ type: 'PROBE.FAILED', incarnation: workspace.getSnapshot().context.incarnation, error });
   }
 };
-/** Started, up, and unhealthy: nine transitions, before anybody looks. */
+/** Start, readiness and failure of a server: nine transitions before the page opens. */
 const unhealthy: SceneOptions['prepare'] = async (_, [workspace]) => {
   if (!workspace) return;
   await bringUp(workspace);
@@ -68,18 +68,18 @@ const noteFlashes = (page: Page): Promise<void> =>
 const flashesOf = (page: Page): Promise<readonly Flash[]> =>
   page.evaluate(() => (globalThis as unknown as { flashes: Flash[] }).flashes);
 
-onPage('edges flash when they are taken, and are still again', async (t, { page, workspace }) => {
+onPage('a taken edge flashes, then only the last one stays marked', async (t, { page, workspace }) => {
   await select(page, 'demo');
   await lit(page, 'stopped');
-  t.equal(await page.locator('.edge.fresh').count(), 0, 'what was before does not flash');
+  t.equal(await page.locator('.edge.fresh').count(), 0, 'edges taken before do not flash');
   await noteFlashes(page);
   await bringUp(workspace);
   await lit(page, 'running');
   await hasWholeLog(page, 5);
   const flashes = await flashesOf(page);
-  t.ok(new Set(flashes.flatMap(({ edges }) => edges)).size >= 4, 'each of the edges, not the last alone');
+  t.ok(new Set(flashes.flatMap(({ edges }) => edges)).size >= 4, 'each taken edge flashes');
   const animations = Math.max(...flashes.map(({ animations }) => animations));
-  t.equal(animations, 0, 'thick, and nothing moves, for whoever wants no motion');
+  t.equal(animations, 0, 'no animation runs with reduced motion');
   const ready = flashes.map(({ labels }) => labels.filter((label) => label.includes('done(readiness)')).length);
   t.equal(Math.max(...ready), 1);
   await isGone(page, '.edge.fresh');
@@ -87,7 +87,7 @@ onPage('edges flash when they are taken, and are still again', async (t, { page,
 });
 
 onPage(
-  'where motion is wanted a flash fades',
+  'a flash fades unless reduced motion is set',
   async (t, { page, workspace }) => {
     await select(page, 'demo');
     await lit(page, 'stopped');
@@ -101,14 +101,14 @@ onPage(
 );
 
 onPage(
-  'visits and times stand at the states, and colour them',
+  'states show their visits and times, and are coloured by them',
   async (t, { page, workspace }) => {
     await page.locator('.chart').waitFor();
     await page.keyboard.press('c');
     await shows(t, 'match', () => page.locator('[data-count="running"]').textContent(), /^1× /);
     workspace.send({ type: 'PROBE.PASSED', incarnation: 1, idleMs: 0 });
     await page.locator('[data-count="running"]', { hasText: /^2× / }).waitFor({ state: 'attached' });
-    t.equal(await page.locator('[data-count="exited"]').count(), 0, 'nothing where it never was');
+    t.equal(await page.locator('[data-count="exited"]').count(), 0, 'a state never entered shows no count');
     await page.keyboard.press('h');
     const heat = await page
       .locator('.node.heat[data-state="stopped"], .node.heat[data-state="running"]')
@@ -123,7 +123,7 @@ onPage(
 );
 
 onPage(
-  'a state or an arrow that is clicked tells of itself, and so does the list for the keyboard',
+  'a clicked state or edge, or its row in the keyboard list, shows its details',
   async (t, { page }) => {
     await page.locator('.node[data-state="unhealthy"] > .name').click({ force: true });
     const card = page.locator('.picked-card');
@@ -151,7 +151,7 @@ onPage(
   { at: `/actors/${path}`, prepare: unhealthy },
 );
 
-onPage('events: filter, and what was done; a sender is named', async (t, { page, workspace }) => {
+onPage('events can be filtered, and show actions and sender', async (t, { page, workspace }) => {
   await select(page, 'demo');
   await bringUp(workspace, { sidecar: 1 });
   await lit(page, 'running');
@@ -168,14 +168,14 @@ onPage('events: filter, and what was done; a sender is named', async (t, { page,
     () => page.locator('.sequence [role=option]').first().textContent(),
     /outside to .*demo: .*ENSURE/,
   );
-  // The parent tells its sidecar to stop: a message from lane to lane.
+  // The parent sends STOP to its sidecar: a message between two lanes.
   workspace.send({ type: 'STOP', reason: 'user' });
   workspace.send({ type: 'PROCESS.EXITED', incarnation: 1, exitCode: 0, signal: null, at: 5 });
   await page.locator('.sequence [role=option]', { hasText: 'demo to apiProxy' }).first().waitFor();
 });
 
 onPage(
-  'snapshot, diff and why',
+  'the tabs show the snapshot, its differences and the cause of a state',
   async (t, { page, workspace }) => {
     await hasWholeLog(page, 8);
     await showTab(page, 'Snapshot');
@@ -211,7 +211,7 @@ onPage(
 );
 
 onPage(
-  'an event for an actor that has ended is a dead letter, and a crash says why',
+  'an event for an ended actor is a dead letter, and a crash shows its error',
   async (t, { page, backend, workspace }) => {
     await select(page, 'demo');
     workspace.stop();
@@ -252,7 +252,7 @@ onPage(
 );
 
 onPage(
-  'time travel: back and forth by key, slider and click; nothing is sent, nothing is lost',
+  'time travel of an actor by key, slider and click sends no event and loses no record',
   async (t, { page, backend, workspace }) => {
     await shows(t, 'equal', () => state(page), 'unhealthy');
     await hasWholeLog(page, 8);
@@ -312,7 +312,7 @@ onPage(
 );
 
 onPage(
-  'time travel of all actors: the whole tree at one moment',
+  'time travel of all actors shows the tree of one moment',
   async (t, { page, workspaces }) => {
     const badge = (name: string) => page.locator('[role=treeitem]', { hasText: name }).locator('.badge').textContent();
     const [alpha, beta] = workspaces;
@@ -338,7 +338,7 @@ onPage(
 );
 
 onPage(
-  'a link leads to actor, tab, step and state; back after a reload',
+  'a link opens actor, tab, step and state, also after a reload',
   async (t, { page }) => {
     await page.locator('.picked-card', { hasText: 'done(prepare)' }).waitFor();
     await lit(page, 'starting.spawning');
@@ -358,7 +358,7 @@ onPage(
 );
 
 onPage(
-  'a recording is saved, opened, travelled through and closed; a bad file is refused',
+  'a recording can be saved, opened, stepped through and closed; an invalid file is refused',
   async (t, { page, workspace }) => {
     await lit(page, 'unhealthy');
     await hasWholeLog(page, 8);
@@ -405,12 +405,12 @@ onPage(
 );
 
 onPage(
-  'the chart is copied as Mermaid with the present state marked, and as SVG',
+  'the chart is copied as Mermaid with the active state marked, and as SVG',
   async (t, { page }) => {
     await hasWholeLog(page, 8);
     const copied = async (name: string, what: string) => {
       await page.locator('summary', { hasText: 'Export' }).click();
-      const isCopied = told(page, `${what} copied.`);
+      const isCopied = untilToast(page, `${what} copied.`);
       await page.getByRole('button', { name }).click();
       await isCopied;
       return page.evaluate(() => navigator.clipboard.readText());
@@ -441,7 +441,7 @@ onPage(
 );
 
 onPage(
-  'with the keyboard alone: tree, tabs, chart, time; the palette and the help know the keys',
+  'tree, tabs, chart and time can be used by keyboard alone; palette and help list the keys',
   async (t, { page }) => {
     const focusOn = async (selector: string) => {
       for (let press = 0; press < 60; press += 1) {
@@ -499,7 +499,7 @@ onPage(
 );
 
 onPage(
-  'axe finds no fault in any tab, live, in the past and in a menu, in both themes; targets are large enough',
+  'axe reports nothing in any tab, live, in the past and in a menu, in both themes; targets are large enough',
   async (t, { page }) => {
     await lit(page, 'unhealthy');
     await hasWholeLog(page, 8);

@@ -1,4 +1,4 @@
-/** What the view of actors works out from records: nothing of it needs a browser. */
+/** Model of the actors view, computed from records without a browser. */
 import fc from 'fast-check';
 import superjson from 'superjson';
 import t from 'tap';
@@ -71,30 +71,30 @@ const only = (actors: Actors, id: string): Actor => {
   return actor;
 };
 
-t.test('an actor moves with its records; history does not move it', async (t) => {
+t.test('a transition record changes the states of an actor; a record of its history does not', async (t) => {
   const history = [
     moved('a', 1, 1, { from: ['stopped'], to: ['starting'] }),
     moved('a', 2, 3, { from: ['starting'], to: ['running'] }),
   ];
   const now = born('a', { states: ['running'], steps: 2, since: at(3), projection: { failures: 2 } });
-  const told = apply(noActors, [now, ...history], 0);
-  t.match(only(told, 'a'), { states: ['running'], steps: 2, since: at(3) });
+  const current = apply(noActors, [now, ...history], 0);
+  t.match(only(current, 'a'), { states: ['running'], steps: 2, since: at(3) });
   t.same(
-    only(told, 'a').log.map((entry) => entry.heldMs),
+    only(current, 'a').log.map((entry) => entry.heldMs),
     [1000, 2000],
   );
-  const later = apply(told, [moved('a', 3, 5, { from: ['running'], to: ['exited'] })], 99);
+  const later = apply(current, [moved('a', 3, 5, { from: ['running'], to: ['exited'] })], 99);
   t.match(only(later, 'a'), { states: ['exited'], steps: 3, since: at(5) });
   t.same(
     only(later, 'a').log.map((entry) => entry.heardAt),
     [0, 0, 99],
-    'only news flashes',
+    'only new entries have a time of arrival',
   );
-  t.same(apply(later, history, 1).byId.get('a'), only(later, 'a'), 'what is known already changes nothing');
-  t.equal(only(told, 'a').steps, 2, 'what was known before stays as it was');
+  t.same(apply(later, history, 1).byId.get('a'), only(later, 'a'), 'a repeated record changes nothing');
+  t.equal(only(current, 'a').steps, 2, 'the earlier model is unchanged');
 });
 
-t.test('a record that is missing leaves no false neighbours in a log', async (t) => {
+t.test('a gap between records drops the entries before it from the log', async (t) => {
   const first = apply(noActors, [born('a'), moved('a', 1, 1, { to: ['starting'] })], 0);
   const gap = apply(first, [moved('a', 5, 9, { to: ['running'] })], 0);
   t.same(
@@ -104,7 +104,7 @@ t.test('a record that is missing leaves no false neighbours in a log', async (t)
   t.equal(gap.held, 1);
 });
 
-t.test('statistics count on from what the server counted, entering again included', async (t) => {
+t.test('statistics continue the counts of the server, and count a re-entry', async (t) => {
   const start = born('a', { statistics: { stopped: { visits: 3, ms: 500 } } });
   const again: Move = { from: ['stopped'], to: ['stopped'], more: { entered: ['stopped'] } };
   const quiet: Move = { from: ['stopped'], to: ['stopped'], more: { entered: [] } };
@@ -112,11 +112,15 @@ t.test('statistics count on from what the server counted, entering again include
   t.same(statisticsAt(only(actors, 'a'), epoch + 5_000), { stopped: { visits: 4, ms: 5_500 } });
   t.equal(heatOf({ a: { visits: 1, ms: 30 }, 'a.b': { visits: 1, ms: 30 }, c: { visits: 1, ms: 70 } }).get('a.b'), 0.3);
   const gone = apply(actors, [{ type: 'gone', id: 'a', at: at(6), error: 'boom' }], 0);
-  t.same(statisticsAt(only(gone, 'a'), epoch + 99_000), { stopped: { visits: 4, ms: 6_500 } }, 'not after its end');
+  t.same(
+    statisticsAt(only(gone, 'a'), epoch + 99_000),
+    { stopped: { visits: 4, ms: 6_500 } },
+    'no time passes after its end',
+  );
   t.match(only(gone, 'a').ending, { error: 'boom' });
 });
 
-t.test('memory has a bound: logs, all logs together, the ended, dead letters', async (t) => {
+t.test('each log, all logs together, ended actors and dead letters are bounded', async (t) => {
   const many = Array.from({ length: 60 }, (_, index) => born(`a${index}`));
   let actors = apply(noActors, many, 0);
   for (let step = 1; step <= limits.log + 50; step += 10) {
@@ -195,7 +199,7 @@ const shape = ({ states, steps, since, projection, ending, ...actor }: Actor) =>
 
 const shapes = ({ byId }: Actors) => Object.fromEntries([...byId].map(([id, actor]) => [id, shape(actor)]));
 
-t.test('looking back shows exactly what was known then', async (t) => {
+t.test('the model of an earlier moment equals the model of the records until then', async (t) => {
   fc.assert(
     fc.property(walks, fc.nat(), (walk, place) => {
       const records = recordsOfWalk(walk);
@@ -203,7 +207,7 @@ t.test('looking back shows exactly what was known then', async (t) => {
       const stops = stopsOf(whole);
       const stop = stops[place % Math.max(1, stops.length)];
       if (!stop) return;
-      // An actor that came back under its name is a new one: what it was before is not held.
+      // An actor created again under the same id is a new one: its earlier records are dropped.
       const ids = records.flatMap((record) => (record.type === 'actor' ? [record.id] : []));
       if (new Set(ids).size !== ids.length) return;
       const until = records.filter((record, index) => {
@@ -216,7 +220,7 @@ t.test('looking back shows exactly what was known then', async (t) => {
   );
 });
 
-t.test('a recording brings back what was recorded', async (t) => {
+t.test('a recording restores the recorded model', async (t) => {
   fc.assert(
     fc.property(walks, (walk) => {
       const whole = apply(noActors, recordsOfWalk(walk), 0);
@@ -229,7 +233,7 @@ t.test('a recording brings back what was recorded', async (t) => {
   );
 });
 
-t.test('times among the facts are times again, dead letters and faults too', async (t) => {
+t.test('a recording restores dates, dead letters and errors', async (t) => {
   const facts = { due: at(60), name: '2026-11-21T14:00:00.000Z', none: null, on: true };
   const letter: InspectionRecord = { type: 'deadLetter', id: 'a', at: at(3), event: 'X', source: 'b' };
   const records = [
@@ -253,7 +257,7 @@ const version1 = (records: readonly InspectionRecord[], dates: readonly (readonl
   dates,
 });
 
-t.test('a recording of version 1 is read, with the dates among its facts', async (t) => {
+t.test('a recording of version 1 is read with its dates', async (t) => {
   const facts = { due: at(60), name: '2026-11-21T14:00:00.000Z' };
   const file = version1([born('a', { projection: facts, restarts: 2 })], [[0, 'due']]);
   const read = readRecording(JSON.stringify(file));
@@ -273,7 +277,7 @@ t.test('a recording with forged annotations is refused', async (t) => {
   t.notOk('polluted' in {});
 });
 
-t.test('a file that is no recording is refused, in words, and shows nothing', async (t) => {
+t.test('a file that is not a recording is refused with a message', async (t) => {
   const good = JSON.parse(JSON.stringify(version1([born('a')]))) as Record<string, unknown>;
   const refused = (change: unknown, pattern: RegExp) =>
     t.throws(() => readRecording(JSON.stringify(change)), { message: pattern });
@@ -301,7 +305,7 @@ t.test('a file that is no recording is refused, in words, and shows nothing', as
   );
 });
 
-t.test('the tree: parents of what matches, orders, what is closed, the ended apart', async (t) => {
+t.test('the tree shows matches with their parents, in the chosen order, and ended actors apart', async (t) => {
   const actors = apply(
     noActors,
     [
@@ -331,7 +335,7 @@ t.test('the tree: parents of what matches, orders, what is closed, the ended apa
   t.match(hub, { level: 1, position: 1, siblings: 2, isOpen: true });
 });
 
-t.test('a difference has a sign: added, removed, changed', async (t) => {
+t.test('a difference is marked as added, removed or changed', async (t) => {
   const before = {
     states: ['running'],
     projection: { pid: 1, serverVersion: '1', gone: 'x', empty: null, due: at(1) },
@@ -352,7 +356,7 @@ t.test('a difference has a sign: added, removed, changed', async (t) => {
   );
 });
 
-t.test('the sequence has lanes for who takes part, and tells timers from messages', async (t) => {
+t.test('the sequence has a lane for each participant, and distinguishes timers from messages', async (t) => {
   const actors = apply(
     noActors,
     [
@@ -384,7 +388,7 @@ t.test('the sequence has lanes for who takes part, and tells timers from message
   t.match(crowded.lanes.at(-1)?.title, /others$/);
 });
 
-t.test('why: real machines, from the last state to stay in', async (t) => {
+t.test('the causes of a state begin at the last stable state', async (t) => {
   const recorder = createRecorder({ machines: catalogue, projections });
   const workspace = createWorkspace('/w/demo');
   recorder.observe(workspace, { id: 'w', parent: null, machine: 'agent-server', title: 'demo' });
@@ -393,7 +397,7 @@ t.test('why: real machines, from the last state to stay in', async (t) => {
     recorder.close();
     workspace.stop();
   });
-  // Why something happened does not depend on where it is drawn.
+  // Causes do not depend on the layout.
   const drawn = { label: '', labelAt: { x: 0, y: 0 }, points: [] };
   const edges = graphOf('agent-server', agentServerMachine).edges.map((edge) => ({ ...edge, ...drawn }));
   const chart: Chart = { name: 'agent-server', description: '', width: 1, height: 1, nodes: [], edges };

@@ -22,7 +22,7 @@ function onPage(name: string, play: (t: Test, scene: Scene) => Promise<void>, op
 const many = Array.from({ length: 1000 }, (_, index) => `/srv/crowd/workspace-${String(index).padStart(4, '0')}`);
 
 onPage(
-  'a thousand workspaces: the tree holds what can be seen, finds each, and follows all',
+  'with a thousand workspaces the tree renders the visible rows, finds each and updates all',
   async (t, { page, backend, workspaces }) => {
     const items = page.locator('[role=treeitem]');
     await page.locator('.side-foot', { hasText: '1001 living' }).waitFor();
@@ -64,7 +64,7 @@ onPage(
 );
 
 onPage(
-  'thousands of records: every step is counted, the log has a bound, a burst is drawn a few times',
+  'of thousands of records each is counted, the log is bounded, and a burst is drawn a few times',
   async (t, { page, workspace }) => {
     await bringUp(workspace);
     await lit(page, 'running');

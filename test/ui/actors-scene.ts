@@ -24,8 +24,8 @@ export interface SceneOptions {
 }
 
 /**
- * Opens the page over a backend of its own, plays, and closes both. Whatever is looked at, the page must not complain,
- * nor break its content security policy, nor call anybody else.
+ * Opens the page over its own backend, plays, and closes both. Fails for a script error, a violation of the content
+ * security policy and a request to another origin.
  */
 export async function playScene(
   t: Test,
@@ -84,7 +84,7 @@ export const select = (page: Page, name: string): Promise<void> =>
 
 export const showTab = (page: Page, name: string): Promise<void> => page.getByRole('tab', { name }).click();
 
-/** Waits until the log holds each of so many transitions: a stream may tell them in several pieces. */
+/** Waits until the log holds `steps` transitions: a stream may deliver them in several pieces. */
 export const hasWholeLog = (page: Page, steps: number): Promise<void> =>
   page.locator('.log .panel-tools', { hasText: new RegExp(`^${steps}$`) }).waitFor();
 

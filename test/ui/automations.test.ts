@@ -4,7 +4,7 @@ import t from 'tap';
 import type { Automation, AutomationRun } from '../../src/protocol/index.ts';
 import { axe, stage } from './scene.ts';
 import { shows } from './shows.ts';
-import { told } from './told.ts';
+import { untilToast } from './toast.ts';
 import type { WorkspaceBackend } from './workspace-backend.ts';
 
 const scene = await stage();
@@ -65,7 +65,7 @@ function fill(backend: WorkspaceBackend): void {
 const row = (page: Page, name: string) => page.getByRole('row').filter({ has: page.getByRole('link', { name }) });
 
 scene(
-  'jobs and tasks with state, schedule, next run, last runs and fault',
+  'jobs and tasks show state, schedule, next run, last runs and error',
   { at: '/automations', prepare: fill },
   async (t, { page }) => {
     const first = row(page, 'morning report');
@@ -88,7 +88,7 @@ scene(
 );
 
 scene(
-  'the history of one: its prompt, what comes next, each run with its session',
+  'a selected automation shows its prompt, next runs and each run with its session',
   { at: '/automations/a1', prepare: fill },
   async (t, { page }) => {
     const drawer = page.getByRole('complementary', { name: 'Selected automation' });
@@ -111,7 +111,7 @@ scene(
 );
 
 scene(
-  'run, switch off, refresh; delete only when confirmed',
+  'an automation can be run, disabled and refreshed, and deleted after a confirmation',
   { at: '/automations', prepare: fill },
   async (t, { page, backend }) => {
     await page.getByRole('button', { name: 'Run “morning report” now' }).click();
@@ -119,7 +119,7 @@ scene(
     await page.getByRole('button', { name: 'Switch “weekly review” on' }).click();
     await row(page, 'weekly review').getByText('Waiting').waitFor();
     t.match(backend.bodies.at(-1), { path: '/dashboard/api/automations/a2/enable', body: { enabled: true } });
-    const refreshed = told(page, 'Schedules reloaded.');
+    const refreshed = untilToast(page, 'Schedules reloaded.');
     await page.keyboard.press('r');
     await refreshed;
 
@@ -138,31 +138,31 @@ scene(
 );
 
 scene(
-  'a refusal is told in the server’s words, and nothing is shown as done',
+  'a refused action shows the message of the server and leaves the row unchanged',
   { at: '/automations', prepare: fill },
   async (t, { page, backend }) => {
     await row(page, 'morning report').waitFor();
     backend.state.failWith = 503;
-    const refused = told(page, 'The disk is full.');
+    const refused = untilToast(page, 'The disk is full.');
     await page.getByRole('button', { name: 'Run “morning report” now' }).click();
     await refused;
     await page.locator('.banner').getByText('The disk is full.').waitFor();
-    await shows(t, 'match', () => row(page, 'morning report').textContent(), 'Waiting', 'what was known stays');
+    await shows(t, 'match', () => row(page, 'morning report').textContent(), 'Waiting', 'the row is unchanged');
     backend.state.failWith = undefined;
-    // Without waiting for a button that stands still: the page tries by itself, too, and takes it away then.
+    // Not `click()`, which waits for a stable button: the page retries by itself and may remove the banner first.
     await page.locator('.banner').evaluateAll(([banner]) => banner?.querySelector('button')?.click());
     await page.locator('.banner').waitFor({ state: 'detached' });
   },
 );
 
-scene('none yet: the command that adds one', { at: '/automations' }, async (t, { page }) => {
+scene('without automations the page shows the command that adds one', { at: '/automations' }, async (t, { page }) => {
   await page.getByRole('heading', { name: 'Nothing runs by itself yet' }).waitFor();
   await shows(t, 'match', () => page.locator('main').textContent(), 'oratorio cron add');
   t.same(await axe(page), []);
 });
 
 scene(
-  'a viewer changes nothing, and says why',
+  'a read-only page disables actions and shows the reason',
   { at: '/automations', readOnly: 'This is a viewer.', prepare: fill },
   async (t, { page }) => {
     await row(page, 'morning report').waitFor();
@@ -173,7 +173,7 @@ scene(
 );
 
 scene(
-  'thousands of schedules: a table that stays usable',
+  'a table of thousands of schedules stays usable',
   {
     at: '/automations',
     prepare: (backend) => {

@@ -8,7 +8,7 @@ import { matches, parseFilter } from '../../src/ui/views/events/filter.ts';
 import { Firehose } from '../../src/ui/views/events/firehose.ts';
 import { axe, stage } from './scene.ts';
 import { shows } from './shows.ts';
-import { told } from './told.ts';
+import { untilToast } from './toast.ts';
 
 const scene = await stage();
 
@@ -38,7 +38,7 @@ const frame = (id: number, event = 'tool.completed', data: unknown = { id }) => 
   data: JSON.stringify(data),
 });
 
-t.test('a filter reads types, fields, words, quoted words and what is not wanted', async (t) => {
+t.test('a filter parses types, fields, words, quoted words and exclusions', async (t) => {
   t.same(parseFilter('type:tool. tool:Exec "No such file" -Retry done'), {
     types: ['tool.'],
     fields: [['tool', 'exec']],
@@ -54,7 +54,7 @@ t.test('a filter reads types, fields, words, quoted words and what is not wanted
   }
 });
 
-t.test('any text is a filter', async () => {
+t.test('any text parses as a filter', async () => {
   fc.assert(
     fc.property(
       fc.string(),
@@ -64,7 +64,7 @@ t.test('any text is a filter', async () => {
   );
 });
 
-t.test('the firehose keeps what its bound allows, in order, and counts the rest', async () => {
+t.test('the firehose keeps the newest events up to its bound, and counts the evicted ones', async () => {
   fc.assert(
     fc.property(
       fc.array(fc.integer({ min: 1, max: 40 }), { maxLength: 30 }),
@@ -81,7 +81,7 @@ t.test('the firehose keeps what its bound allows, in order, and counts the rest'
   );
 });
 
-t.test('pausing fixes what is shown, also while the filter changes, and loses nothing', async (t) => {
+t.test('a pause fixes the shown events, also under a new filter, and loses none', async (t) => {
   const firehose = new Firehose(100);
   firehose.push([frame(1), frame(2, 'turn.started')]);
   firehose.pause();
@@ -99,7 +99,7 @@ t.test('pausing fixes what is shown, also while the filter changes, and loses no
   t.equal(firehose.shown.length, 4);
 });
 
-t.test('what was there before is put first, and not told twice', async (t) => {
+t.test('earlier events are inserted first, without duplicates', async (t) => {
   const firehose = new Firehose(100);
   firehose.push([frame(3, 'response', { id: 3 })]);
   firehose.begin([frame(2, 'thinking', { id: 2 }), frame(3, 'response', { id: 3 })]);
@@ -110,26 +110,29 @@ t.test('what was there before is put first, and not told twice', async (t) => {
   t.ok((firehose.shown[0]?.seq ?? 1) < (firehose.shown[1]?.seq ?? 0));
 });
 
-t.test('regression: what was there before comes once and in order, whichever is told first', async () => {
-  const trace = (id: number) => frame(id, 'tool.completed', { id });
-  const range = (from: number, to: number) =>
-    Array.from({ length: Math.max(0, to - from + 1) }, (_, at) => trace(from + at));
-  fc.assert(
-    fc.property(fc.nat(30), fc.nat(40), fc.nat(40), (joinedAt, told, newer) => {
-      const firehose = new Firehose(1000);
-      const newest = joinedAt + newer;
-      firehose.push(range(joinedAt + 1, joinedAt + told));
-      firehose.begin(range(Math.max(1, newest - 19), newest));
-      firehose.push(range(joinedAt + told + 1, joinedAt + 80));
-      const ids = firehose.shown.map(({ fields }) => Number(fields['id']));
-      const isGapless = ids.every((id, at) => at === 0 || id === Number(ids[at - 1]) + 1);
-      return isGapless && ids.at(-1) === joinedAt + 80 && (ids[0] ?? 0) <= joinedAt + 1;
-    }),
-  );
-});
+t.test(
+  'regression: earlier and streamed events are each shown once and in order, whichever arrives first',
+  async () => {
+    const trace = (id: number) => frame(id, 'tool.completed', { id });
+    const range = (from: number, to: number) =>
+      Array.from({ length: Math.max(0, to - from + 1) }, (_, at) => trace(from + at));
+    fc.assert(
+      fc.property(fc.nat(30), fc.nat(40), fc.nat(40), (joinedAt, streamed, newer) => {
+        const firehose = new Firehose(1000);
+        const newest = joinedAt + newer;
+        firehose.push(range(joinedAt + 1, joinedAt + streamed));
+        firehose.begin(range(Math.max(1, newest - 19), newest));
+        firehose.push(range(joinedAt + streamed + 1, joinedAt + 80));
+        const ids = firehose.shown.map(({ fields }) => Number(fields['id']));
+        const isGapless = ids.every((id, at) => at === 0 || id === Number(ids[at - 1]) + 1);
+        return isGapless && ids.at(-1) === joinedAt + 80 && (ids[0] ?? 0) <= joinedAt + 1;
+      }),
+    );
+  },
+);
 
 scene(
-  'events come live, are filtered, looked at, copied and linked',
+  'live events can be filtered, opened, copied and linked',
   {
     at: '/events',
     context: { permissions: ['clipboard-read', 'clipboard-write'] },
@@ -159,12 +162,12 @@ scene(
     const drawer = page.getByRole('complementary', { name: 'Selected event' });
     await drawer.waitFor();
     t.same(await axe(page), []);
-    const eventCopied = told(page, 'Event copied.');
+    const eventCopied = untilToast(page, 'Event copied.');
     await page.keyboard.press('c');
     await eventCopied;
     const copied = JSON.parse(await page.evaluate(() => navigator.clipboard.readText()));
     t.match(copied, { sessionKey: 'thread_1', tool: 'Exec' });
-    const commandCopied = told(page, 'Command copied.');
+    const commandCopied = untilToast(page, 'Command copied.');
     await drawer.getByRole('button', { name: 'Copy as curl' }).click();
     await commandCopied;
     await shows(
@@ -185,7 +188,7 @@ scene(
 );
 
 scene(
-  'a pause holds what is shown and drops nothing; what is shown can be saved',
+  'a pause fixes the shown events and drops none; shown events can be saved',
   { at: '/events' },
   async (t, { page, backend }) => {
     await live(page);
@@ -209,7 +212,7 @@ scene(
 );
 
 scene(
-  'it follows the end while one is there, and else says how many are new',
+  'the list follows new events at its end, and counts them elsewhere',
   { at: '/events' },
   async (t, { page, backend }) => {
     await live(page);
@@ -223,24 +226,24 @@ scene(
     await page.getByRole('button', { name: '2 new' }).click();
     await rows(page).getByText('done 202').waitFor();
     await page.getByRole('button', { name: '2 new' }).waitFor({ state: 'detached' });
-    t.ok((await rows(page).count()) < 100, 'only what can be seen is in the document');
+    t.ok((await rows(page).count()) < 100, 'only visible rows are in the document');
   },
 );
 
 scene(
-  'more than it keeps: the oldest go, and it says so; a screen reader gets summaries',
+  'events beyond the bound are evicted and counted; a screen reader gets summaries',
   { at: '/events' },
   async (t, { page, backend }) => {
     await live(page);
     for (let id = 1; id <= 12_500; id += 1) backend.events.send('tool.completed', event(id));
-    // How many depends on the pieces in which the stream arrives: it lets go of at least a thousand at once.
+    // The number depends on the pieces of the stream: at least a thousand events are evicted at once.
     await page.getByText(/(1,\d{3}|2,[0-4]\d\d|2,500) earlier events were let go/).waitFor();
     await page.locator('.events > [role=status]', { hasText: /new events/ }).waitFor({ state: 'attached' });
     t.ok((await rows(page).count()) < 100);
   },
 );
 
-scene('the Hub tells its own events', { kind: 'hub', at: '/events' }, async (t, { page, backend }) => {
+scene('the page of a Hub shows the events of the Hub', { kind: 'hub', at: '/events' }, async (t, { page, backend }) => {
   await live(page);
   await shows(t, 'match', () => page.locator('main').textContent(), 'oratorio up <dir>');
   backend.events.send('appserver.running', {

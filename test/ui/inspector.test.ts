@@ -24,7 +24,7 @@ function onPage(name: string, play: (t: Test, scene: Scene) => Promise<void>, op
 
 const eventsOf = (page: Page) => page.locator('.log .step b').allTextContents();
 
-onPage('states light up while they are entered, and every step is in the log', async (t, { page, workspace }) => {
+onPage('the active state is highlighted, and every step is in the log', async (t, { page, workspace }) => {
   await select(page, 'demo');
   await lit(page, 'stopped');
   await bringUp(workspace, { sidecar: 1 });
@@ -54,41 +54,44 @@ onPage('states light up while they are entered, and every step is in the log', a
   await shows(t, 'match', () => page.locator('.actor-head .state').textContent(), 'exited · backingOff');
 });
 
-onPage('the token leaves the address, survives a reload, and is needed', async (t, { page, backend }) => {
+onPage('the token is required, removed from the address and restored after a reload', async (t, { page, backend }) => {
   await page.locator('.connection.live').waitFor();
   t.notMatch(page.url(), token);
   await page.reload();
   await page.locator('.connection.live').waitFor();
-  const stranger = await (await browser.newContext()).newPage();
-  stranger.setDefaultTimeout(180_000);
-  await stranger.goto(backend.url);
-  await stranger.getByText('oratorio inspect').first().waitFor();
-  await stranger.goto(`${backend.url}#token=wrong`);
-  await stranger.locator('.gate').waitFor();
-  await stranger.context().close();
+  const unauthenticated = await (await browser.newContext()).newPage();
+  unauthenticated.setDefaultTimeout(180_000);
+  await unauthenticated.goto(backend.url);
+  await unauthenticated.getByText('oratorio inspect').first().waitFor();
+  await unauthenticated.goto(`${backend.url}#token=wrong`);
+  await unauthenticated.locator('.gate').waitFor();
+  await unauthenticated.context().close();
   t.notOk(backend.requests.some((request) => request.includes(token)));
 });
 
-onPage('start, restart and stop ask the Hub; stop asks the person first', async (t, { page, backend, workspace }) => {
-  await select(page, 'demo');
-  await page.getByRole('button', { name: 'Start', exact: true }).click();
-  await lit(page, 'starting');
-  await bringUp(workspace);
-  await lit(page, 'running');
-  await page.getByRole('button', { name: 'Stop', exact: true }).click();
-  await page.getByRole('button', { name: 'Keep it' }).click();
-  t.notOk(backend.requests.includes('POST /v1/appservers/stop'));
-  await page.getByRole('button', { name: 'Stop', exact: true }).click();
-  await page.getByRole('button', { name: 'Stop it' }).click();
-  await lit(page, 'stopping');
-  await page.getByRole('button', { name: 'Restart' }).click();
-  await page.locator('.log .step b', { hasText: 'RESTART' }).waitFor();
-  backend.workspaces.delete(demo);
-  await page.getByRole('button', { name: 'Restart' }).click();
-  await shows(t, 'match', () => page.getByRole('alert').textContent(), 'No such workspace.');
-});
+onPage(
+  'start, restart and stop send requests to the Hub; stop needs a confirmation',
+  async (t, { page, backend, workspace }) => {
+    await select(page, 'demo');
+    await page.getByRole('button', { name: 'Start', exact: true }).click();
+    await lit(page, 'starting');
+    await bringUp(workspace);
+    await lit(page, 'running');
+    await page.getByRole('button', { name: 'Stop', exact: true }).click();
+    await page.getByRole('button', { name: 'Keep it' }).click();
+    t.notOk(backend.requests.includes('POST /v1/appservers/stop'));
+    await page.getByRole('button', { name: 'Stop', exact: true }).click();
+    await page.getByRole('button', { name: 'Stop it' }).click();
+    await lit(page, 'stopping');
+    await page.getByRole('button', { name: 'Restart' }).click();
+    await page.locator('.log .step b', { hasText: 'RESTART' }).waitFor();
+    backend.workspaces.delete(demo);
+    await page.getByRole('button', { name: 'Restart' }).click();
+    await shows(t, 'match', () => page.getByRole('alert').textContent(), 'No such workspace.');
+  },
+);
 
-onPage('a cut stream is resumed: nothing lost, nothing twice', async (t, { page, backend, workspace }) => {
+onPage('a cut stream resumes without a lost or duplicate step', async (t, { page, backend, workspace }) => {
   await select(page, 'demo');
   await page.locator('.connection.live').waitFor();
   workspace.send({ type: 'ENSURE' });
@@ -108,18 +111,22 @@ onPage('a cut stream is resumed: nothing lost, nothing twice', async (t, { page,
   await page.locator('.connection.live').waitFor();
   await hasWholeLog(page, 6);
   const log = await eventsOf(page);
-  t.same(log, ['ENSURE', 'always', 'done(prepare)', 'PROCESS.SPAWNED', 'STOP', 'always'], 'a new Hub tells all anew');
+  t.same(
+    log,
+    ['ENSURE', 'always', 'done(prepare)', 'PROCESS.SPAWNED', 'STOP', 'always'],
+    'a new Hub sends all records again',
+  );
 });
 
 onPage(
-  'tree: filter, keys, deep link, actors that come and go',
+  'the tree supports filter, keys and links, and follows new and ended actors',
   async (t, { page, backend, workspaces }) => {
     const items = page.locator('[role=treeitem] b');
     await page.locator('[role=treeitem]', { hasText: 'gamma' }).waitFor();
     await shows(t, 'same', () => items.allTextContents(), ['Hub', 'alpha', 'beta', 'gamma']);
     await page.keyboard.press('/');
     await page.keyboard.type('bet');
-    await shows(t, 'same', () => items.allTextContents(), ['Hub', 'beta'], 'what matches, and what it hangs below');
+    await shows(t, 'same', () => items.allTextContents(), ['Hub', 'beta'], 'a match is shown below its parents');
     await page.keyboard.press('Escape');
     await select(page, 'alpha');
     await page.keyboard.press('ArrowDown');
@@ -153,7 +160,7 @@ onPage(
 );
 
 onPage(
-  'without a workspace the page says how to get one',
+  'without a workspace the page shows the command that adds one',
   async (t, { page }) => {
     await page.locator('.hint').waitFor();
     await shows(t, 'match', () => page.locator('.hint').textContent(), 'oratorio up <dir>');
@@ -162,7 +169,7 @@ onPage(
   { workspaces: [] },
 );
 
-onPage('view: fit, follow, zoom by key and wheel, drag', async (t, { page }) => {
+onPage('the chart can be fitted, followed, zoomed by key and wheel, and dragged', async (t, { page }) => {
   await select(page, 'demo');
   const percent = async () => Number.parseInt((await page.locator('.tools output').textContent()) ?? '', 10);
   await page.locator('.overview').waitFor();
@@ -233,7 +240,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
   );
 }
 
-t.test('what the page weighs', async (t) => {
+t.test('the scripts of the page stay within their budget', async (t) => {
   const assets = join(directory, 'assets');
   const weight = (name: string) => brotliCompressSync(readFileSync(join(assets, name))).byteLength;
   const weigh = (names: readonly string[]) => names.reduce((sum, name) => sum + weight(name), 0);

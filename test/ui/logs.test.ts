@@ -19,7 +19,7 @@ const line = (seq: number, level: string, msg: string, fields = {}): LogLine => 
   fields,
 });
 
-t.test('lines of a process: our own records, and whatever else is printed', async (t) => {
+t.test('a log line is parsed as a record, any other line is shown as it is', async (t) => {
   const rows = rowsOfText(
     '{"at":"2026-11-21T12:00:00Z","level":"warn","name":"hub","msg":"slow","ms":12}\nplain text\r\n{"no":"record"}\n{broken\n',
   );
@@ -43,7 +43,7 @@ t.test('lines of a process: our own records, and whatever else is printed', asyn
 });
 
 scene(
-  'lines come by themselves, are filtered by level and text, wrapped and saved',
+  'new lines appear without a reload, and can be filtered by level and text, wrapped and saved',
   {
     at: '/logs',
     prepare: (backend) => {
@@ -81,7 +81,7 @@ scene(
 );
 
 scene(
-  'a server that fails is told, and what was read stays',
+  'a failed request shows its error and keeps the lines',
   {
     at: '/logs',
     prepare: (backend) => {
@@ -99,7 +99,7 @@ scene(
 );
 
 scene(
-  'a Hub: which workspace, which process, which output, in the address',
+  'on a Hub, workspace, process and output can be chosen and are in the address',
   {
     kind: 'hub',
     at: '/logs',
@@ -123,7 +123,7 @@ scene(
   },
 );
 
-scene('a Hub without workspaces says how to get one', { kind: 'hub', at: '/logs' }, async (t, { page }) => {
+scene('a Hub without workspaces shows the command that adds one', { kind: 'hub', at: '/logs' }, async (t, { page }) => {
   await page.getByRole('heading', { name: 'No workspace, so no log' }).waitFor();
   await shows(t, 'match', () => page.locator('main').textContent(), 'oratorio up <dir>');
 });

@@ -1,4 +1,4 @@
-/** The first view in a real browser: of one workspace, and of a Hub with as many workspaces as somebody may have. */
+/** Overview in a real browser: of one workspace, and of a Hub with many workspaces. */
 import type { Locator, Page } from 'playwright-core';
 import type { AppServerRecord } from '../../src/protocol/index.ts';
 import { axe, overflowsAt, smallTargets } from './scene.ts';
@@ -22,7 +22,7 @@ const fill = (backend: Backend) => {
 };
 
 scene(
-  'a workspace at a glance: modules, sums, sessions, events, and what waits for a person',
+  'the overview shows modules, sums, sessions, events and pending approvals',
   { at: '/overview', prepare: fill },
   async (t, { page, backend }) => {
     await part(page, 'Modules').waitFor();
@@ -43,7 +43,7 @@ scene(
     backend.state.activeTurns = 2;
     backend.state.pendingApprovals = 1;
     backend.seed('thread_b', { displayName: 'Beta' }, []);
-    backend.tell('thread_b', [
+    backend.emit('thread_b', [
       { type: 'session.started' },
       { type: 'response', durationMs: 3, data: { text: 'A fresh word.' } },
     ]);
@@ -51,7 +51,7 @@ scene(
     await page.getByText('1 approval pending').waitFor();
     await shows(t, 'match', () => page.locator('.status').textContent(), '2 turns running');
     await part(page, 'Recent sessions').getByText('Beta').waitFor();
-    for (let index = 0; index < 50; index += 1) backend.tell('thread_b', [{ type: 'thinking', durationMs: 1 }]);
+    for (let index = 0; index < 50; index += 1) backend.emit('thread_b', [{ type: 'thinking', durationMs: 1 }]);
     await part(page, 'All time').getByText('56 thinking · 7 response').waitFor();
     // It also asks every 15 s by itself, which a slow machine may take.
     const idle = Math.floor((Date.now() - begun) / 15_000);
@@ -62,7 +62,7 @@ scene(
   },
 );
 
-scene('an event leads to its place in its session', { at: '/overview', prepare: fill }, async (t, { page }) => {
+scene('an event links to its place in its session', { at: '/overview', prepare: fill }, async (t, { page }) => {
   const link = part(page, 'Recent events')
     .getByRole('link', { name: /turn\.completed/ })
     .first();
@@ -72,33 +72,33 @@ scene('an event leads to its place in its session', { at: '/overview', prepare: 
   await shows(t, 'match', () => page.locator('.detail h2').textContent(), 'turn_003');
 });
 
-scene('a workspace in which nothing has happened says how to begin', { at: '/overview' }, async (t, { page }) => {
+scene('a workspace without sessions shows a command to begin with', { at: '/overview' }, async (t, { page }) => {
   await page.getByText('No session yet').waitFor();
   await shows(t, 'equal', () => part(page, 'Recent sessions').locator('code').textContent(), 'oratorio chat "hello"');
   await shows(t, 'match', () => part(page, 'All time').textContent(), /Tokensnot reported/);
 });
 
 scene(
-  'a disk that did not take traces, and a server that does not answer, are told',
+  'lost trace events and a failed request are shown, and known data stays',
   { at: '/overview', prepare: (backend) => Object.assign(backend.state, { droppedEvents: 3 }) },
   async (t, { page, backend }) => {
     await page.getByText('3 trace events could not be written').waitFor();
     await page.locator('.connection.live').waitFor();
-    // The request that the new connection brings about has been answered: it does not take the fault that is to be told.
+    // Once this text is shown, the request of the new connection is answered and cannot consume the failure below.
     backend.state.droppedEvents = 4;
     await page.getByText('4 trace events could not be written').waitFor();
     const path = 'GET /dashboard/api/summary';
     backend.state.failures.set(path, { status: 500, code: 'storageFailed', message: 'The database cannot be read.' });
-    backend.tell('thread_b', [{ type: 'session.started' }]);
+    backend.emit('thread_b', [{ type: 'session.started' }]);
     await page.getByText('The database cannot be read.').waitFor();
-    await shows(t, 'ok', () => part(page, 'Modules').isVisible(), 'what is known stays');
+    await shows(t, 'ok', () => part(page, 'Modules').isVisible(), 'known data stays');
     await page.getByRole('button', { name: 'Try again' }).click();
     await page.getByText('The database cannot be read.').waitFor({ state: 'detached' });
   },
 );
 
 scene(
-  'regression: C1 a restricted workspace names what is ignored and the command that allows it',
+  'regression: C1 a restricted workspace lists its ignored settings and the command that trusts it',
   {
     at: '/overview',
     prepare: (backend) =>
@@ -174,7 +174,7 @@ scene(
 );
 
 scene(
-  'a Hub: every workspace with its state, who is in trouble first',
+  'a Hub shows every workspace with its state, failed ones first',
   { kind: 'hub', at: '/overview', prepare: few },
   async (t, { page, backend }) => {
     await row(page, 'alpha').waitFor();
@@ -215,7 +215,7 @@ scene(
 );
 
 scene(
-  'the Dashboard of a workspace opens in a tab of its own that knows nothing of this one',
+  'the Dashboard of a workspace opens in a new tab without an opener',
   { kind: 'hub', at: '/overview', prepare: few },
   async (t, { page, backend, context }) => {
     const [tab] = await Promise.all([
@@ -230,7 +230,7 @@ scene(
 );
 
 scene(
-  'all that is known of a workspace, by the keyboard and by its address; no secret among it',
+  'the details of a workspace open by key and by address, and hold no secret',
   { kind: 'hub', at: '/overview', prepare: few },
   async (t, { page, open }) => {
     await row(page, 'alpha').waitFor();
@@ -259,13 +259,17 @@ scene(
   },
 );
 
-scene('a Hub without workspaces says how to get one', { kind: 'hub', at: '/overview' }, async (t, { page }) => {
-  await page.getByText('No workspace yet').waitFor();
-  await shows(t, 'equal', () => page.locator('.empty code').textContent(), 'oratorio up <dir>');
-});
+scene(
+  'a Hub without workspaces shows the command that adds one',
+  { kind: 'hub', at: '/overview' },
+  async (t, { page }) => {
+    await page.getByText('No workspace yet').waitFor();
+    await shows(t, 'equal', () => page.locator('.empty code').textContent(), 'oratorio up <dir>');
+  },
+);
 
 scene(
-  'a thousand workspaces: few rows in the document, all of them reachable, live',
+  'of a thousand workspaces few rows are in the document, and all can be reached and are updated',
   {
     kind: 'hub',
     at: '/overview',
@@ -292,7 +296,7 @@ scene(
 
 for (const kind of ['workspace', 'hub'] as const) {
   scene(
-    `the overview of a ${kind}: nothing for axe to find, in light and dark, and it fits a telephone`,
+    `the overview of a ${kind} has no findings of axe in light and dark, and fits a phone`,
     { kind, at: kind === 'hub' ? '/overview?workspace=/w/beta' : '/overview', prepare: kind === 'hub' ? few : fill },
     async (t, { page }) => {
       await page

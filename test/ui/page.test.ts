@@ -12,14 +12,14 @@ await build({
   build: { outDir: directory, emptyOutDir: true },
 });
 
-t.test('it weighs what it may weigh, and names no other origin', async (t) => {
+t.test('the built page stays within its budget and names no other origin', async (t) => {
   const weight = weighPage(directory);
   t.same(faultsOf(weight), []);
   t.ok(weight.initialScripts > 5_000, 'the scripts that come first were found');
   t.ok(weight.everything > weight.initialScripts);
 });
 
-t.test('a page that is too heavy, or names another origin, is found', async (t) => {
+t.test('a page beyond its budget, or one that names another origin, is reported', async (t) => {
   const weight = weighPage(directory);
   const heavy = { ...weight, initialScripts: budget.initialScripts + 1, everything: budget.everything + 1 };
   t.equal(faultsOf(heavy).length, 2);
@@ -32,7 +32,7 @@ t.test('a page that is too heavy, or names another origin, is found', async (t) 
   t.same(faultsOf(weighPage(other)), []);
 });
 
-t.test('each view comes in a script of its own, and the notices of the libraries are beside it', async (t) => {
+t.test('each view has its own script, and the licences of the libraries are included', async (t) => {
   const names = [...weighPage(directory).files.keys()];
   for (const view of ['overview', 'sessions', 'actors', 'automations', 'settings', 'events', 'logs']) {
     t.ok(
@@ -44,7 +44,7 @@ t.test('each view comes in a script of its own, and the notices of the libraries
   for (const library of ['preact', '@preact/signals', '@tanstack/virtual-core', 'superjson']) t.match(notices, library);
 });
 
-t.test('nothing in it makes HTML, scripts or styles from text', async (t) => {
+t.test('no source of the page creates HTML, scripts or styles from text', async (t) => {
   const forbidden =
     /innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|EventSource\(|srcdoc/i;
   const guilty = globSync('src/ui/**/*.{ts,tsx}').filter((file) => forbidden.test(readFileSync(file, 'utf8')));

@@ -122,12 +122,12 @@ export async function startReviewBackend(pageDirectory: string, repositories: re
   });
   const { port } = await server.http.listen({ host: '127.0.0.1', port: 0 });
   const origin = `http://127.0.0.1:${port}`;
-  const told = (kind: ReviewEventKind, data: Record<string, unknown> = {}) => store.publish(kind, data);
+  const emit = (kind: ReviewEventKind, data: Record<string, unknown> = {}) => store.publish(kind, data);
 
   /** A pull request that is known. */
   async function pull(number: number, change: Partial<ItemFacts> = {}): Promise<StoredItem> {
     const { item } = await store.upsertItem(pullOf(number, change));
-    await told('item.changed', { itemId: item.itemId });
+    await emit('item.changed', { itemId: item.itemId });
     return item;
   }
 
@@ -140,7 +140,7 @@ export async function startReviewBackend(pageDirectory: string, repositories: re
 
   return {
     url: `${origin}${reviewPagePath}`,
-    ...{ origin, store, settings, calls, told, pull },
+    ...{ origin, store, settings, calls, emit, pull },
     /** Handed to an actor that is to be seen on the page. */
     inspect: inspection.inspect,
 
@@ -148,7 +148,7 @@ export async function startReviewBackend(pageDirectory: string, repositories: re
     async run(item: StoredItem, state: ReviewRunState, change: RunChange = {}) {
       const { run, lease } = await begin(item);
       await store.updateRun(run.runId, lease, { state, ...change });
-      await told('run.changed', { runId: run.runId, itemId: item.itemId });
+      await emit('run.changed', { runId: run.runId, itemId: item.itemId });
       return { runId: run.runId, lease };
     },
 
@@ -169,7 +169,7 @@ export async function startReviewBackend(pageDirectory: string, repositories: re
       });
       await store.updateRun(run.runId, lease, { state: 'done', threadId: 'thread_review_1', turnId: 'turn_1' });
       await store.updateItem(item.itemId, { reviewedHeadSha: item.headSha });
-      await told('draft.changed', { draftId, itemId: item.itemId });
+      await emit('draft.changed', { draftId, itemId: item.itemId });
       return draft;
     },
 
@@ -189,7 +189,7 @@ const wishFor = ({ itemId, repositoryKey, number, headSha, baseSha }: StoredItem
   sinceSha: null,
 });
 
-/** What others of the backend would do, without a forge and without an agent. */
+/** Actions of the review backend without a forge and without an agent. */
 function actionsOn(store: ReviewStore, note: (act: string, given: unknown) => void): ReviewActions {
   async function change(draftId: string, change: Parameters<ReviewStore['updateDraft']>[2]): Promise<void> {
     const draft = await store.draft(draftId);

@@ -7,7 +7,7 @@ import { lineDiff } from '../../src/ui/views/review-queue/pull/line-diff.ts';
 import { rowsOf } from '../../src/ui/views/review-queue/standing.ts';
 import { startReviewBackend } from './review-backend.ts';
 
-t.test('the page, its files, and the way to it; nothing else without a token', async (t) => {
+t.test('the page and its files are served without a token, everything else needs one', async (t) => {
   const directory = t.testdir({ 'index.html': '<!doctype html><title>page</title>', assets: { 'a.js': 'export {};' } });
   const { origin, close } = await startReviewBackend(directory);
   t.teardown(close);
@@ -25,7 +25,7 @@ t.test('the page, its files, and the way to it; nothing else without a token', a
   t.equal((await ask('/api/v1/status')).status, 401);
 });
 
-t.test('a page that has not been built says so, and is found when it has been', async (t) => {
+t.test('a missing build is reported, and the page is served once it is built', async (t) => {
   const directory = t.testdir({});
   const { origin, close } = await startReviewBackend(directory);
   t.teardown(close);
@@ -34,7 +34,7 @@ t.test('a page that has not been built says so, and is found when it has been', 
   t.match(await missing.json(), { error: { code: 'pageNotBuilt' } });
 });
 
-t.test('a small diff keeps what can be kept, and numbers what is there', (t) => {
+t.test('a line diff keeps common lines and numbers the lines of the file', (t) => {
   const shown = (before: string, after: string, first?: number) =>
     lineDiff(before, after, first).map(({ kind, text, line }) => `${kind[0]}${line ?? ''} ${text}`);
   t.strictSame(shown('a\nb\nc\n', 'a\nB\nc\nd\n', 7), ['k7 a', 'r8 b', 'a B', 'k9 c', 'a d']);
@@ -42,11 +42,11 @@ t.test('a small diff keeps what can be kept, and numbers what is there', (t) => 
   t.strictSame(shown('old', ''), ['r old']);
   t.strictSame(shown('same', 'same\n'), ['k same']);
   const long = Array.from({ length: 2_000 }, (_, line) => `line ${line}\n`).join('');
-  t.equal(lineDiff(long, long, 1).length, 4_000, 'what is too long to compare is told as old and new');
+  t.equal(lineDiff(long, long, 1).length, 4_000, 'a text too long to compare is shown as removed and added');
   t.end();
 });
 
-t.test('what is under way is told before what failed, that before what has to be decided', (t) => {
+t.test('an active run takes precedence over a failed one, and that over a draft to decide', (t) => {
   const item = { itemId: 'i', headSha: 'h', isPaused: false } as Parameters<typeof rowsOf>[0][number];
   const run = (state: string, runId = state) => ({ runId, itemId: 'i', state }) as Parameters<typeof rowsOf>[1][number];
   const draft = { draftId: 'd', itemId: 'i', status: 'draft' } as Parameters<typeof rowsOf>[2][number];
@@ -60,19 +60,19 @@ t.test('what is under way is told before what failed, that before what has to be
   t.strictSame(
     standing([run('dreaming')], []),
     [['working', 'dreaming']],
-    'a state of a later version is told as it is',
+    'a state of a later version is shown as it is',
   );
   t.strictSame(standing([], []), [['rest', 'Not reviewed']]);
   t.end();
 });
 
-t.test('the document has every setting and every route as the sources have them', (t) => {
+t.test('docs/review-backend.md equals the document generated from the sources', (t) => {
   const text = readFileSync('docs/review-backend.md', 'utf8');
   t.equal(text, reviewDocument(), 'run: npm run docs');
   t.end();
 });
 
-t.test('every test that the documents name is there', (t) => {
+t.test('every test title quoted in the documents exists', (t) => {
   let named = 0;
   for (const document of ['docs/review-security.md', 'docs/scaling.md']) {
     const text = readFileSync(document, 'utf8').replaceAll('\n', ' ');

@@ -8,7 +8,7 @@ import { findingOf, type ReviewBackend, repositoryKey } from './review-backend.t
 import { type ReviewScene, reviewStage } from './review-scene.ts';
 import { axe, overflowsAt, smallTargets } from './scene.ts';
 import { shows } from './shows.ts';
-import { told } from './told.ts';
+import { untilToast } from './toast.ts';
 
 const scene = await reviewStage();
 
@@ -42,7 +42,7 @@ const storedFinding = async ({ backend }: ReviewScene, findingId: string) => {
 };
 
 scene(
-  'what was found, the most severe first, with its change and nothing of it as markup',
+  'findings are listed by severity with their suggestions, and their text is never markup',
   { prepare: withDraft },
   async (t, { page }) => {
     const worst = finding(page, voucher);
@@ -52,7 +52,7 @@ scene(
       'A name that says less',
       'No test',
     ]);
-    await shows(t, 'match', () => worst.textContent(), hostile, 'what a model wrote is text');
+    await shows(t, 'match', () => worst.textContent(), hostile, 'markup of a model is shown as text');
     t.equal(await page.locator('.draft img').count(), 0);
     await shows(t, 'match', () => worst.textContent(), 'src/shop/cart.ts:41–42');
     await shows(t, 'match', () => worst.textContent(), 'Its line has moved.');
@@ -100,45 +100,41 @@ async function withHunk({ pull, draft }: ReviewBackend): Promise<string> {
   return `/queue/${item.itemId}`;
 }
 
-scene(
-  'a finding stands under the diff around it, with its own lines marked',
-  { prepare: withHunk },
-  async (t, here) => {
-    const { page } = here;
-    const diff = finding(page, voucher).getByRole('region', { name: 'Diff of src/shop/cart.ts' });
-    await diff.waitFor();
-    const rows = diff.getByRole('row');
-    await shows(t, 'equal', () => rows.count(), 1 + 5, 'a heading for those who hear it, and the lines');
-    const cells = await rows.evaluateAll((all) => all.map((row) => [...row.children].map((cell) => cell.textContent)));
-    t.match(cells.slice(1), [
-      ['39', '40', /^\s*$/, /^export function total/],
-      ['', '41', /▸\+added, the finding is about it/, /const total/],
-      ['40', '', /−removed$/, /return sum/],
-      ['', '42', /▸\+added, the finding is about it/, /return total/],
-      ['41', '43', /^\s*$/, '}'],
-    ]);
-    await finding(page, voucher).getByRole('region', { name: 'Suggestion in src/shop/cart.ts' }).waitFor();
-    t.equal(await finding(page, 'Two names').locator('.change').count(), 0, 'what it quotes is in the diff already');
-    t.equal(await finding(page, 'Not in the diff').locator('.hunk').count(), 0);
-    await shows(
-      t,
-      'match',
-      () => finding(page, 'Not in the diff').locator('.change').textContent(),
-      'return total',
-      'what it quotes',
-    );
-    await page.getByText('Trace of the agent').click();
-    const trace = page.getByRole('link', { name: 'Open it in the Dashboard' });
-    await shows(t, 'match', () => trace.getAttribute('href'), '#token=of-it&at=%2Fsessions%2Fthread_review_1');
-    await shows(t, 'match', () => trace.getAttribute('rel'), 'noreferrer');
-    t.same(await axe(page), []);
-    t.same(await smallTargets(page), []);
-    t.equal(await overflowsAt(page, 360), false, 'on a phone only the diff scrolls sideways');
-    t.same(await axe(page), []);
-  },
-);
+scene('a finding shows the diff around it with its own lines marked', { prepare: withHunk }, async (t, here) => {
+  const { page } = here;
+  const diff = finding(page, voucher).getByRole('region', { name: 'Diff of src/shop/cart.ts' });
+  await diff.waitFor();
+  const rows = diff.getByRole('row');
+  await shows(t, 'equal', () => rows.count(), 1 + 5, 'a heading for those who hear it, and the lines');
+  const cells = await rows.evaluateAll((all) => all.map((row) => [...row.children].map((cell) => cell.textContent)));
+  t.match(cells.slice(1), [
+    ['39', '40', /^\s*$/, /^export function total/],
+    ['', '41', /▸\+added, the finding is about it/, /const total/],
+    ['40', '', /−removed$/, /return sum/],
+    ['', '42', /▸\+added, the finding is about it/, /return total/],
+    ['41', '43', /^\s*$/, '}'],
+  ]);
+  await finding(page, voucher).getByRole('region', { name: 'Suggestion in src/shop/cart.ts' }).waitFor();
+  t.equal(await finding(page, 'Two names').locator('.change').count(), 0, 'what it quotes is in the diff already');
+  t.equal(await finding(page, 'Not in the diff').locator('.hunk').count(), 0);
+  await shows(
+    t,
+    'match',
+    () => finding(page, 'Not in the diff').locator('.change').textContent(),
+    'return total',
+    'what it quotes',
+  );
+  await page.getByText('Trace of the agent').click();
+  const trace = page.getByRole('link', { name: 'Open it in the Dashboard' });
+  await shows(t, 'match', () => trace.getAttribute('href'), '#token=of-it&at=%2Fsessions%2Fthread_review_1');
+  await shows(t, 'match', () => trace.getAttribute('rel'), 'noreferrer');
+  t.same(await axe(page), []);
+  t.same(await smallTargets(page), []);
+  t.equal(await overflowsAt(page, 360), false, 'on a phone only the diff scrolls sideways');
+  t.same(await axe(page), []);
+});
 
-scene('skipped, reworded, then published: only what was accepted', { prepare: withDraft }, async (t, here) => {
+scene('only accepted findings are published, with their edits', { prepare: withDraft }, async (t, here) => {
   const { page, backend } = here;
   await finding(page, 'No test').getByRole('button', { name: 'Skip' }).click();
   await page.getByRole('button', { name: 'Publish 2 findings' }).waitFor();
@@ -180,7 +176,7 @@ scene('skipped, reworded, then published: only what was accepted', { prepare: wi
 });
 
 scene(
-  'by the keyboard: from finding to finding, skip, accept, edit, publish',
+  'findings can be selected, skipped, accepted, edited and published by keyboard',
   { prepare: withDraft },
   async (t, here) => {
     const { page, backend } = here;
@@ -188,7 +184,7 @@ scene(
     await page.keyboard.press('j');
     await page.keyboard.press('j');
     await page.waitForURL(/finding=minor/);
-    t.match(page.url(), 'finding=minor', 'a link leads to it');
+    t.match(page.url(), 'finding=minor', 'the address names the finding');
     await page.keyboard.press('s');
     await page.getByRole('button', { name: 'Publish 2 findings' }).waitFor();
     await page.keyboard.press('a');
@@ -203,7 +199,7 @@ scene(
 );
 
 scene(
-  'a summary that somebody else changed meanwhile is not overwritten unseen',
+  'a summary that another user has changed is overwritten after a confirmation only',
   { prepare: withDraft },
   async (t, { page, backend }) => {
     await page.getByRole('button', { name: 'Edit summary' }).click();
@@ -216,7 +212,7 @@ scene(
     const form = page.getByRole('form', { name: 'Edit the summary' });
     await form.getByRole('alert').getByText('The draft has changed meanwhile').waitFor();
     await form.getByRole('alert').getByText('Theirs.').waitFor();
-    await shows(t, 'equal', () => form.getByLabel('Summary').inputValue(), 'Mine.', 'what was typed stays');
+    await shows(t, 'equal', () => form.getByLabel('Summary').inputValue(), 'Mine.', 'the typed text stays');
     t.equal((await backend.store.draft(draft.draftId))?.summary, 'Theirs.');
     t.same(await axe(page), []);
     await form.getByRole('button', { name: 'Save mine' }).click();
@@ -226,21 +222,21 @@ scene(
   },
 );
 
-scene('a finding that somebody else changed meanwhile says so', { prepare: withDraft }, async (_t, here) => {
+scene('a finding that another user has changed shows a warning', { prepare: withDraft }, async (_t, here) => {
   const { page, backend } = here;
   await finding(page, voucher).getByRole('button', { name: 'Edit' }).click();
   const form = page.getByRole('form', { name: `Edit “${voucher}”` });
   await form.getByLabel('Text', { exact: true }).fill('Mine.');
   const { draftId, itemId } = await storedFinding(here, 'critical');
   await backend.store.updateFinding('critical', { body: 'Theirs.' });
-  await backend.told('draft.changed', { draftId, itemId });
+  await backend.emit('draft.changed', { draftId, itemId });
   await form.getByText('Another user has changed this finding.').waitFor();
   await form.getByRole('button', { name: 'Save all the same' }).click();
   await finding(page, voucher).getByText('Mine.').waitFor();
 });
 
 scene(
-  'what is blocked says why, and is published only on a second word',
+  'a blocked draft shows the reason, and is published after a confirmation only',
   {
     prepare: async ({ pull, draft }) => {
       const item = await pull(1);
@@ -270,7 +266,7 @@ scene(
 );
 
 scene(
-  'what must never leave is not offered to be published all the same',
+  'a draft with a secret of the server cannot be published in spite of the block',
   {
     prepare: async ({ pull, draft }) => {
       const item = await pull(1);
@@ -279,14 +275,14 @@ scene(
     },
   },
   async (t, { page }) => {
-    const refused = told(page, 'a secret of this server');
+    const refused = untilToast(page, 'a secret of this server');
     await page.getByRole('button', { name: 'Publish 1 finding' }).click();
     await refused;
     t.equal(await page.getByRole('dialog').count(), 0);
   },
 );
 
-scene('discarded only when confirmed', { prepare: withDraft }, async (t, { page, backend }) => {
+scene('a draft is discarded after a confirmation only', { prepare: withDraft }, async (t, { page, backend }) => {
   await page.getByRole('button', { name: 'Discard…' }).click();
   await page.keyboard.press('Escape');
   t.same(backend.calls, []);
@@ -296,7 +292,7 @@ scene('discarded only when confirmed', { prepare: withDraft }, async (t, { page,
 });
 
 scene(
-  'review again, with something to look at; pause; cancel',
+  'a review can be requested again with a focus, paused and cancelled',
   { prepare: withDraft },
   async (t, { page, backend }) => {
     await page.getByRole('button', { name: 'Review again…' }).click();
@@ -313,7 +309,7 @@ scene(
   },
 );
 
-scene('a write that failed is sent again', { prepare: withDraft }, async (t, { page, backend }) => {
+scene('a failed write can be sent again', { prepare: withDraft }, async (t, { page, backend }) => {
   await finding(page, voucher).waitFor();
   const [draft] = (await backend.store.drafts({ limit: 1 })).rows;
   if (!draft) throw new Error('there is no draft');
@@ -329,18 +325,18 @@ scene('a write that failed is sent again', { prepare: withDraft }, async (t, { p
   const lastError = { code: 'sourceRejected', message: 'GitHub answered 422.', status: 422 };
   await backend.store.updateWrite(write.writeId, { status: 'failed', attempts: 1, lastError });
   await backend.store.updateDraft(draft.draftId, draft.version, { status: 'publishFailed' });
-  await backend.told('draft.changed', { draftId: draft.draftId, itemId: draft.itemId });
+  await backend.emit('draft.changed', { draftId: draft.draftId, itemId: draft.itemId });
   const failed = page.getByRole('region', { name: 'Writes that failed' });
   await failed.getByText('GitHub answered 422.').waitFor();
   t.same(await axe(page), []);
-  const sentAgain = told(page, 'It is sent again.');
+  const sentAgain = untilToast(page, 'It is sent again.');
   await failed.getByRole('button', { name: 'Send again' }).click();
   await sentAgain;
   t.match(await backend.store.write(write.writeId), { status: 'pending' });
 });
 
 scene(
-  'a draft appears by itself when the review is done',
+  'the draft appears without a reload when the review is done',
   {
     prepare: async ({ pull }) => `/queue/${(await pull(1, { title: 'Vouchers' })).itemId}`,
   },
@@ -354,7 +350,7 @@ scene(
 );
 
 scene(
-  'a review that runs leads to its statechart',
+  'an active review links to its statechart',
   { prepare: async ({ pull }) => `/queue/${(await pull(1)).itemId}` },
   async (t, { page, backend }) => {
     const item = await backend.store.itemByNumber(repositoryKey, 1);
@@ -375,7 +371,7 @@ scene(
   },
 );
 
-scene('one that is not there says so', { at: '/queue/none' }, async (t, { page }) => {
+scene('an unknown pull request shows a message', { at: '/queue/none' }, async (t, { page }) => {
   await page.locator('.banner').getByText('There is no such item.').waitFor();
   t.same(await axe(page), []);
 });

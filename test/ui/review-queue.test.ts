@@ -5,7 +5,7 @@ import { findingOf, type ReviewBackend, reviewToken } from './review-backend.ts'
 import { reviewStage } from './review-scene.ts';
 import { axe, overflowsAt, smallTargets } from './scene.ts';
 import { shows } from './shows.ts';
-import { told } from './told.ts';
+import { untilToast } from './toast.ts';
 
 const scene = await reviewStage();
 
@@ -24,7 +24,7 @@ async function fill({ pull, run, draft }: ReviewBackend): Promise<string> {
   return '/queue';
 }
 
-scene('each pull request with its state, its reason and its draft', { prepare: fill }, async (t, { page }) => {
+scene('each pull request shows its state, reason and draft', { prepare: fill }, async (t, { page }) => {
   await row(page, 'Sell gift cards').getByText('Reviewing').waitFor();
   t.match(page.url(), /\/review#\/queue$/, 'the token is gone from the address');
   await shows(
@@ -36,33 +36,37 @@ scene('each pull request with its state, its reason and its draft', { prepare: f
   await shows(t, 'match', () => row(page, 'Vouchers').textContent(), /To decide.*grace.*2 findings/);
   await shows(t, 'match', () => row(page, 'Typos').textContent(), /Retrying.*attempt 2 of 3/);
   await shows(t, 'match', () => row(page, 'Not looked at').textContent(), /Not reviewed.*draft/);
-  t.equal(await row(page, 'Merged long ago').count(), 0, 'what is merged is not in the way');
+  t.equal(await row(page, 'Merged long ago').count(), 0, 'a merged pull request is hidden');
   t.same(await axe(page), []);
   t.same(await smallTargets(page), []);
   await shows(t, 'match', () => page.title(), 'Queue · Reviews · Oratorio');
 });
 
-scene('filters, search and what is closed; all of it in the address', { prepare: fill }, async (t, { page }) => {
-  await row(page, 'Typos').waitFor();
-  await page.getByRole('button', { name: 'Failed 1' }).click();
-  await row(page, 'Typos').waitFor({ state: 'detached' });
-  t.match(page.url(), 'show=failed');
-  await page.reload();
-  await row(page, 'Sort by price').waitFor();
-  await shows(t, 'equal', () => page.locator('.vrow').count(), 1, 'a link brings back what was shown');
-  await page.getByRole('button', { name: 'Failed 1' }).click();
-  await page.getByRole('button', { name: 'Closed too' }).click();
-  await row(page, 'Merged long ago').waitFor();
-  await page.keyboard.press('/');
-  await page.keyboard.type('grace');
-  await row(page, 'Typos').waitFor({ state: 'detached' });
-  await shows(t, 'equal', () => page.locator('.vrow').count(), 1, 'authors are searched too');
-  await page.keyboard.type('nobody');
-  await page.getByRole('button', { name: 'Show all pull requests' }).click();
-  await row(page, 'Typos').waitFor();
-});
+scene(
+  'filter, search and closed pull requests can be chosen and are in the address',
+  { prepare: fill },
+  async (t, { page }) => {
+    await row(page, 'Typos').waitFor();
+    await page.getByRole('button', { name: 'Failed 1' }).click();
+    await row(page, 'Typos').waitFor({ state: 'detached' });
+    t.match(page.url(), 'show=failed');
+    await page.reload();
+    await row(page, 'Sort by price').waitFor();
+    await shows(t, 'equal', () => page.locator('.vrow').count(), 1, 'a reload restores the filter');
+    await page.getByRole('button', { name: 'Failed 1' }).click();
+    await page.getByRole('button', { name: 'Closed too' }).click();
+    await row(page, 'Merged long ago').waitFor();
+    await page.keyboard.press('/');
+    await page.keyboard.type('grace');
+    await row(page, 'Typos').waitFor({ state: 'detached' });
+    await shows(t, 'equal', () => page.locator('.vrow').count(), 1, 'authors are searched too');
+    await page.keyboard.type('nobody');
+    await page.getByRole('button', { name: 'Show all pull requests' }).click();
+    await row(page, 'Typos').waitFor();
+  },
+);
 
-scene('a run that moves on is seen to, without a reload', { prepare: fill }, async (_t, { page, backend }) => {
+scene('a new state of a run appears without a reload', { prepare: fill }, async (_t, { page, backend }) => {
   await row(page, 'Not looked at').waitFor();
   const item = await backend.store.itemByNumber('github:github.com/octo/bookshop', 5);
   if (!item) throw new Error('the item is gone');
@@ -73,7 +77,7 @@ scene('a run that moves on is seen to, without a reload', { prepare: fill }, asy
 });
 
 scene(
-  'by the keyboard: choose, try again, end, sync, open, go back',
+  'a review can be selected, retried, cancelled, synced and opened by keyboard',
   { prepare: fill },
   async (t, { page, backend }) => {
     await row(page, 'Sort by price').waitFor();
@@ -85,7 +89,7 @@ scene(
     t.match(backend.calls.at(-1), { act: 'dispatch', given: { number: 2, scope: 'full' } });
     await page.keyboard.press('x');
     await row(page, 'Sort by price').getByText('Cancelled').waitFor();
-    const synced = told(page, 'Syncing all repositories.');
+    const synced = untilToast(page, 'Syncing all repositories.');
     await page.keyboard.press('s');
     await synced;
     t.match(backend.calls.at(-1), { act: 'sync', given: { repositoryKey: undefined } });
@@ -96,7 +100,7 @@ scene(
   },
 );
 
-scene('what failed is tried again at a press', { prepare: fill }, async (t, { page, backend }) => {
+scene('a failed review can be retried by its button', { prepare: fill }, async (t, { page, backend }) => {
   await row(page, 'Sort by price').getByRole('button', { name: 'Try again' }).click();
   await row(page, 'Sort by price').getByText('Waiting').waitFor();
   t.match(backend.calls.at(-1), { act: 'dispatch', given: { number: 2 } });
@@ -111,33 +115,37 @@ scene('the palette finds pull requests', { prepare: fill }, async (t, { page }) 
   t.match(page.url(), /#\/queue\/[\w-]+/);
 });
 
-scene('nothing open: what is watched', {}, async (t, { page }) => {
+scene('without open pull requests the watched repositories are shown', {}, async (t, { page }) => {
   await page.getByRole('heading', { name: 'No open pull request' }).waitFor();
   await page.getByText('The repository is watched.').waitFor();
   t.same(await axe(page), []);
 });
 
-scene('nothing set up: the settings that fill it', { repositories: [] }, async (t, { page }) => {
+scene('without repositories the setting that adds one is shown', { repositories: [] }, async (t, { page }) => {
   await page.getByRole('heading', { name: 'No repository is set up yet' }).waitFor();
   await shows(t, 'match', () => page.locator('main code').last().textContent(), '"Repositories": ["owner/name"]');
   t.same(await axe(page), []);
 });
 
-scene('without a token: where it is kept, and no data', { isStranger: true, prepare: fill }, async (t, { page }) => {
-  await page.getByRole('heading', { name: 'Open this page from a terminal' }).waitFor();
-  await page.getByText('/service.token"').waitFor();
-  t.notMatch(await page.locator('body').textContent(), 'Sort by price');
-  t.same(await axe(page), []);
-  await page.getByLabel('Token', { exact: true }).fill(reviewToken);
-  await page.getByRole('button', { name: 'Enter' }).click();
-  await row(page, 'Sort by price').waitFor();
-});
+scene(
+  'without a token the page shows its location and no data',
+  { isUnauthenticated: true, prepare: fill },
+  async (t, { page }) => {
+    await page.getByRole('heading', { name: 'Open this page from a terminal' }).waitFor();
+    await page.getByText('/service.token"').waitFor();
+    t.notMatch(await page.locator('body').textContent(), 'Sort by price');
+    t.same(await axe(page), []);
+    await page.getByLabel('Token', { exact: true }).fill(reviewToken);
+    await page.getByRole('button', { name: 'Enter' }).click();
+    await row(page, 'Sort by price').waitFor();
+  },
+);
 
 scene('a wrong token is refused', { token: 'wrong', prepare: fill }, async (_t, { page }) => {
   await page.getByRole('heading', { name: 'Open this page from a terminal' }).waitFor();
 });
 
-scene('on a phone, and in the dark', { prepare: fill }, async (t, { page }) => {
+scene('the queue fits a phone and has no findings of axe in light and dark', { prepare: fill }, async (t, { page }) => {
   await row(page, 'Sort by price').waitFor();
   t.equal(await overflowsAt(page, 360), false);
   t.same(await axe(page), []);

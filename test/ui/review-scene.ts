@@ -1,4 +1,4 @@
-/** The review backend's page in a real browser, which must neither complain nor call anybody else. */
+/** Page of the review backend in a real browser. Tests fail for a script error or a request to another origin. */
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import t, { type Test } from 'tap';
 import { launchBrowser } from '../browser.ts';
@@ -16,7 +16,7 @@ interface SceneOptions {
   readonly at?: string;
   /** Instead of the token that opens it. */
   readonly token?: string;
-  readonly isStranger?: boolean;
+  readonly isUnauthenticated?: boolean;
   readonly repositories?: readonly string[];
   readonly context?: BrowserContextOptions;
 }
@@ -54,8 +54,8 @@ export async function reviewStage() {
       watch(context, backend, faults);
       const page = await context.newPage();
       const fragment = new URLSearchParams({ token: options.token ?? reviewToken, ...(at !== '' && { at }) });
-      // By the address of the server alone: it leads to the page, the fragment goes along.
-      await page.goto(options.isStranger ? `${backend.origin}/` : `${backend.origin}/#${fragment}`);
+      // The root of the server redirects to the page and keeps the fragment.
+      await page.goto(options.isUnauthenticated ? `${backend.origin}/` : `${backend.origin}/#${fragment}`);
       await play(t, { backend, context, page });
       t.same(faults, [], 'no script error, no violation of the content security policy, no request elsewhere');
     });

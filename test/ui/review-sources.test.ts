@@ -1,4 +1,4 @@
-/** Deliveries and sources on the page of the review backend: what came in, what was looked at, what the settings are. */
+/** Deliveries, sources and settings on the page of the review backend. */
 import t from 'tap';
 import type { Delivery } from '../../src/protocol/index.ts';
 import { type ReviewBackend, repositoryKey } from './review-backend.ts';
@@ -28,7 +28,7 @@ async function withDeliveries(backend: ReviewBackend): Promise<string> {
 }
 
 scene(
-  'the log of deliveries: outcome, reason, how often',
+  'each delivery shows its outcome, reason and number of attempts',
   { prepare: withDeliveries },
   async (t, { page, backend }) => {
     const row = (text: string) => page.locator('tbody tr', { hasText: text });
@@ -48,7 +48,7 @@ scene(
     await page.getByRole('button', { name: 'Failed' }).click();
     await page.getByRole('heading', { name: 'No delivery with this outcome' }).waitFor();
     await deliver(backend, 'd4', 'failed', 'theDiskIsFull');
-    await backend.told('delivery.received', {});
+    await backend.emit('delivery.received', {});
     await row('theDiskIsFull').waitFor();
     t.equal(await overflowsAt(page, 360), false);
     t.same(await axe(page), []);
@@ -57,7 +57,7 @@ scene(
 );
 
 scene(
-  'more deliveries than a page: the older ones on demand, each once',
+  'older deliveries are loaded on demand, each once',
   {
     at: '/deliveries',
     prepare: async (backend) => {
@@ -73,14 +73,14 @@ scene(
   },
 );
 
-scene('nothing delivered: how the webhook is set up', { at: '/deliveries' }, async (t, { page }) => {
+scene('without deliveries the page explains the setup of the webhook', { at: '/deliveries' }, async (t, { page }) => {
   await page.getByRole('heading', { name: 'Nothing was delivered yet' }).waitFor();
   await shows(t, 'match', () => page.locator('main').textContent(), '/api/v1/sources/github/webhook');
   t.same(await axe(page), []);
 });
 
 scene(
-  'sources: how the last look went, a look now, and settings without their secrets',
+  'sources show the last sync and settings without secrets, and can be synced',
   {
     at: '/sources',
     prepare: async ({ store }) => {
@@ -114,9 +114,13 @@ scene(
   },
 );
 
-scene('no repository: the settings that name one', { at: '/sources', repositories: [] }, async (t, { page }) => {
-  await page.getByRole('heading', { name: 'No repository is set up yet' }).waitFor();
-  t.same(await axe(page), []);
-});
+scene(
+  'without repositories the setting that adds one is shown',
+  { at: '/sources', repositories: [] },
+  async (t, { page }) => {
+    await page.getByRole('heading', { name: 'No repository is set up yet' }).waitFor();
+    t.same(await axe(page), []);
+  },
+);
 
 t.end();

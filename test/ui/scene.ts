@@ -1,4 +1,4 @@
-/** A page of the built UI over a fake backend, in a real browser, that must neither complain nor call anybody else. */
+/** Page of the built UI over a fake backend, in a real browser. Tests fail for a script error or a request to another origin. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
@@ -18,7 +18,7 @@ export interface SceneOptions extends BackendOptions {
   /** Where the page is opened: `/events?q=x`. */
   readonly at?: string;
   /** Opened without a token. */
-  readonly isStranger?: boolean;
+  readonly isUnauthenticated?: boolean;
   /** Complaints of the page that the test brings about. */
   readonly complains?: RegExp;
   /** Called before the page is opened. */
@@ -54,7 +54,7 @@ export async function stage() {
       const foreign: string[] = [];
       watch(context, backend, complaints, foreign);
       const page = await context.newPage();
-      await page.goto(options.isStranger ? backend.url : entrance(backend, options.at));
+      await page.goto(options.isUnauthenticated ? backend.url : entrance(backend, options.at));
       await play(t, { backend, context, page });
       const unexpected = complaints.filter((text) => !options.complains?.test(text));
       t.same(unexpected, [], 'no script error, no violation of the content security policy');
@@ -83,7 +83,7 @@ function watch(context: BrowserContext, backend: WorkspaceBackend, complaints: s
 const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
 
-/** By colour scheme: all rules in one of them, in the other those that look at colours; the rest look at what is the same. */
+/** Rules by colour scheme: all in one, only those about colours in the other, because the rest give the same result. */
 const rulesOf = {
   light: { type: 'tag', values: tags },
   dark: { type: 'rule', values: ['color-contrast', 'link-in-text-block'] },
@@ -93,7 +93,7 @@ interface Axe {
   run(options: unknown): Promise<{ violations: { id: string; nodes: { html: string; failureSummary: string }[] }[] }>;
 }
 
-/** What axe-core has to say about the page as it is, in light and in dark. Empty: nothing. */
+/** Findings of axe-core about the page in its present state, in light and dark. */
 export async function axe(page: Page): Promise<string[]> {
   const found: string[] = [];
   // By the debugger: a script element would be against the content security policy.

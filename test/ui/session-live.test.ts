@@ -1,17 +1,17 @@
 /** One session in a real browser: what runs, what comes, what was lost, what is hostile, what is huge, what is taken along. */
 import { readFileSync } from 'node:fs';
-import type { Backend, Told } from './sessions-backend.ts';
+import type { Backend, EventInput } from './sessions-backend.ts';
 import { clipboard, stage } from './sessions-scene.ts';
 import { shows } from './shows.ts';
 import { ago, bar, minute, oneTurn, prepareThree, row, rows, story, turnId } from './stories.ts';
-import { told } from './told.ts';
+import { untilToast } from './toast.ts';
 
 const scene = await stage();
 
 const hostile =
   '<img src="https://evil.example/x.png" onerror="window.stolen=1"><script>window.stolen=1</script>[a](https://evil.example)';
 scene(
-  'what a model or a tool writes is text, whatever it looks like',
+  'markup of a model or a tool is shown as text',
   {
     at: '/sessions',
     prepare: (backend) =>
@@ -53,14 +53,19 @@ scene(
 
 const live = (backend: Backend) =>
   backend.seed('thread_l', { displayName: 'Live' }, [...story(ago(10 * minute), 6, 6), ...begun()]);
-const begun = (): Told[] => [
+const begun = (): EventInput[] => [
   { type: 'turn.started', at: ago(5_000), turnId: 'turn_100' },
   { type: 'tool.started', at: ago(4_000), turnId: 'turn_100', callId: 'run', tool: 'Exec', data: { arguments: '{}' } },
 ];
-const thought = (text: string): Told => ({ type: 'thinking', turnId: 'turn_100', durationMs: 10, data: { text } });
+const thought = (text: string): EventInput => ({
+  type: 'thinking',
+  turnId: 'turn_100',
+  durationMs: 10,
+  data: { text },
+});
 
 scene(
-  'what runs is a ghost until its end comes; new events follow only who looks at the end',
+  'an open call is drawn until its end arrives; the list follows new events only at its end',
   { at: '/sessions/thread_l', prepare: live },
   async (t, { page, backend }) => {
     await page.locator('.connection.live').waitFor();
@@ -74,7 +79,7 @@ scene(
         ),
       first,
     );
-    backend.tell('thread_l', [
+    backend.emit('thread_l', [
       {
         type: 'tool.completed',
         turnId: 'turn_100',
@@ -85,12 +90,12 @@ scene(
       },
     ]);
     await page.locator('.bar.tool.ghost').waitFor({ state: 'detached' });
-    backend.tell('thread_l', [thought('the newest thought')]);
+    backend.emit('thread_l', [thought('the newest thought')]);
     await row(page, 'the newest thought').waitFor();
 
     await page.locator('.bars').evaluate((list) => list.scrollTo(0, 0));
     await bar(page, 'turn_001').waitFor();
-    backend.tell('thread_l', [thought('one'), thought('two'), thought('three')]);
+    backend.emit('thread_l', [thought('one'), thought('two'), thought('three')]);
     const button = page.getByRole('button', { name: '3 new events' });
     await button.waitFor();
     t.equal(await page.locator('.bars').evaluate((list) => list.scrollTop), 0, 'who reads is left in peace');
@@ -105,19 +110,19 @@ scene(
 );
 
 scene(
-  'paused, nothing moves and nothing is lost; a gap in the stream is filled',
+  'a pause fixes the list and loses no event; a gap in the stream is filled',
   { at: '/sessions/thread_l?view=list', prepare: live },
   async (t, { page, backend }) => {
     await page.locator('.connection.live').waitFor();
     await row(page, 'turn_100').first().waitFor();
-    // When the second of them is shown, what the page fetches anew because its stream has just begun has come, too.
+    // Once the second is shown, the request that the page makes for a new stream is answered too.
     for (const text of ['before the pause 1', 'before the pause 2']) {
-      backend.tell('thread_l', [thought(text)]);
+      backend.emit('thread_l', [thought(text)]);
       await row(page, text).waitFor();
     }
     await page.keyboard.press('p');
     await page.getByRole('button', { name: /^Resume/ }).waitFor();
-    backend.tell('thread_l', [thought('while paused 1'), thought('while paused 2')]);
+    backend.emit('thread_l', [thought('while paused 1'), thought('while paused 2')]);
     await page.getByRole('button', { name: 'Resume (2 events waiting)' }).waitFor();
     t.equal(await row(page, 'while paused').count(), 0);
     await page.keyboard.press('p');
@@ -128,7 +133,7 @@ scene(
     backend.record('thread_l', [thought('while cut off')]);
     backend.events.cut({ forget: true });
     await row(page, 'while cut off').waitFor();
-    backend.tell('thread_l', [thought('after it')]);
+    backend.emit('thread_l', [thought('after it')]);
     await row(page, 'after it').waitFor();
     const count = Number((await page.getByRole('grid').getAttribute('aria-rowcount')) ?? 0) - 1;
     t.equal(count, backend.sessions.get('thread_l')?.events.length, 'each once');
@@ -136,7 +141,7 @@ scene(
 );
 
 scene(
-  'exports: JSON lines and a Chrome trace with whole texts, made of the same API',
+  'exports as JSON lines and Chrome trace contain full texts',
   { at: '/sessions/thread_b', prepare: prepareThree },
   async (t, { page, backend }) => {
     await bar(page, 'Exec').waitFor();
@@ -165,11 +170,11 @@ scene(
       { ph: 'X', args: { result: /The needle/ } },
     );
     await page.locator('.menu summary').click();
-    const commandCopied = told(page, 'Command copied.');
+    const commandCopied = untilToast(page, 'Command copied.');
     await page.getByRole('button', { name: 'Copy as curl' }).click();
     await commandCopied;
     t.notMatch(await clipboard(page), backend.token);
-    const eventsCopied = told(page, '9 events copied.');
+    const eventsCopied = untilToast(page, '9 events copied.');
     await page.getByRole('button', { name: 'Copy as JSON' }).click();
     await eventsCopied;
     await shows(t, 'equal', async () => (JSON.parse(await clipboard(page)) as unknown[]).length, 9);
@@ -177,7 +182,7 @@ scene(
 );
 
 scene(
-  'relatives, older recorders, events of tomorrow, sessions that are not there',
+  'a session links to its relatives; coarse traces, unknown events and missing sessions are shown as such',
   {
     at: '/sessions/child',
     prepare: (backend) => {
@@ -200,17 +205,17 @@ scene(
     await page.getByText('There is no trace of this session').waitFor();
     backend.seed('nobody', {}, []);
     await page.locator('.connection.live').waitFor();
-    backend.tell('nobody', [{ type: 'session.started' }]);
+    backend.emit('nobody', [{ type: 'session.started' }]);
     await bar(page, 'session.started').waitFor();
     backend.sessions.delete('nobody');
     backend.events.send([['session.deleted', JSON.stringify({ sessionKey: 'nobody' })]]);
     await page.getByText('This trace has just been deleted').waitFor();
-    await shows(t, 'equal', () => rows(page).count(), 1, 'what is shown stays');
+    await shows(t, 'equal', () => rows(page).count(), 1, 'the shown rows stay');
   },
 );
 
 scene(
-  'fifty thousand events: the first rows at once, all of them in the end, few nodes in the document',
+  'of fifty thousand events the first appear at once, all can be reached, and few nodes are in the document',
   {
     at: '/sessions/huge',
     checks: false,
@@ -233,9 +238,9 @@ scene(
     await page.locator('.connection.live').waitFor();
     const more = Array.from(
       { length: 2_000 },
-      (_, index): Told => ({ type: 'thinking', durationMs: 1, data: { index } }),
+      (_, index): EventInput => ({ type: 'thinking', durationMs: 1, data: { index } }),
     );
-    for (let batch = 0; batch < 5; batch += 1) backend.tell('huge', more);
+    for (let batch = 0; batch < 5; batch += 1) backend.emit('huge', more);
     await page.getByText(/The newest .* events are shown; older ones were let go/).waitFor();
     const kept = Number(await page.getByRole('grid').getAttribute('aria-rowcount'));
     t.ok(kept > 30_000 && kept < 60_000, `${kept} are kept`);

@@ -3,12 +3,12 @@ import { axe, overflowsAt, smallTargets } from './scene.ts';
 import { clipboard, stage } from './sessions-scene.ts';
 import { shows } from './shows.ts';
 import { ago, bar, minute, prepareThree, row, rows, selectedText, story } from './stories.ts';
-import { told } from './told.ts';
+import { untilToast } from './toast.ts';
 
 const scene = await stage();
 
 scene(
-  'the waterfall: pairs are one bar, each kind has its texture, a turn tells its sums',
+  'the waterfall draws one bar per pair, a texture per kind, and the sums of a turn',
   { at: '/sessions/thread_b', prepare: prepareThree },
   async (t, { page }) => {
     await bar(page, 'Exec').waitFor();
@@ -44,7 +44,7 @@ scene(
 );
 
 scene(
-  'the keyboard walks, folds, finds failures and turns, zooms; the address brings it all back',
+  'keys select, fold, zoom and find failures and turns; the address restores the view',
   {
     at: '/sessions/thread_a',
     prepare: (backend) => backend.seed('thread_a', { displayName: 'Alpha' }, story(ago(minute), 9, 4)),
@@ -106,7 +106,7 @@ scene(
 );
 
 scene(
-  'drawing over the map or the axis shows that stretch; a double click shows everything again',
+  'a drag over the map or the axis zooms to that range; a double click resets it',
   { at: '/sessions/thread_b', prepare: prepareThree },
   async (t, { page }) => {
     await bar(page, 'Exec').waitFor();
@@ -138,7 +138,7 @@ scene(
 );
 
 scene(
-  'filters: typed, pressed, taken away, dimmed; texts are found also where only the server has them',
+  'filters can be typed, clicked, removed and dimmed, and find texts that only the server has',
   { at: '/sessions/thread_b', prepare: prepareThree },
   async (t, { page, open }) => {
     const names = () => page.locator('.what b').allTextContents();
@@ -183,7 +183,7 @@ scene(
 );
 
 scene(
-  'details: whole texts, the event as it was recorded, copies without the token',
+  'details show full texts and the recorded event; copies hold no token',
   { at: '/sessions/thread_b', prepare: prepareThree },
   async (t, { page, backend }) => {
     await bar(page, 'Exec').locator('.what').click();
@@ -204,18 +204,18 @@ scene(
     );
     await page.locator('.whole').first().getByText('As it was recorded').click();
     await page.locator('.json').first().getByText('arguments').waitFor();
-    const eventCopied = told(page, 'Event copied.');
+    const eventCopied = untilToast(page, 'Event copied.');
     await page.locator('.whole').last().getByRole('button', { name: 'JSON' }).click();
     await eventCopied;
     const copied = JSON.parse(await clipboard(page)) as { type: string; data: { result: string } };
     t.match(copied, { type: 'tool.failed', data: { result: /needle/ } });
-    const commandCopied = told(page, 'Command copied.');
+    const commandCopied = untilToast(page, 'Command copied.');
     await page.locator('.whole').last().getByRole('button', { name: 'curl' }).click();
     await commandCopied;
     const command = await clipboard(page);
     t.match(command, `${backend.origin}/DashBoard/api/sessions/thread_b/events/`);
     t.notMatch(command, backend.token);
-    const linkCopied = told(page, 'Link copied.');
+    const linkCopied = untilToast(page, 'Link copied.');
     await page.locator('.whole').last().getByRole('button', { name: 'Link' }).click();
     await linkCopied;
     await shows(t, 'match', () => clipboard(page), /#\/sessions\/thread_b\?.*event=\d+/);
@@ -230,7 +230,7 @@ scene(
 );
 
 scene(
-  'the log reads from top to bottom, long answers whole, calls opened on demand',
+  'the log shows answers in full and opens calls on demand',
   { at: '/sessions/thread_b?view=log', prepare: prepareThree },
   async (t, { page }) => {
     await page.getByText('That is the end.').waitFor();
@@ -257,7 +257,7 @@ for (const [name, at, ready] of [
   ['the list', '/sessions/thread_b?view=list&q=type:tool&event=EVENT', '.detail pre'],
 ] as const) {
   scene(
-    `${name}: nothing for axe to find, in light and dark, and it fits a telephone`,
+    `${name} has no findings of axe in light and dark, and fits a phone`,
     { at: '/sessions', prepare: prepareThree },
     async (t, { page, backend, open }) => {
       const id = backend.sessions.get('thread_b')?.events.find(({ type }) => type === 'tool.failed')?.id;

@@ -27,9 +27,9 @@ import {
   SessionsCleared,
 } from '../../src/protocol/index.ts';
 import { answerProof } from '../prove.ts';
-import { listed, Session, Stream, type Told } from './sessions-record.ts';
+import { type EventInput, listed, Session, Stream } from './sessions-record.ts';
 
-export type { Told } from './sessions-record.ts';
+export type { EventInput } from './sessions-record.ts';
 
 export const token = 'test-token-0123456789';
 const types: Record<string, string> = {
@@ -316,10 +316,10 @@ export async function startBackend(
   const { port } = server.address() as AddressInfo;
   const origin = `http://127.0.0.1:${port}`;
 
-  function record(sessionKey: string, told: readonly Told[]): EventSummary[] {
+  function record(sessionKey: string, inputs: readonly EventInput[]): EventSummary[] {
     const session = sessions.get(sessionKey) ?? new Session(sessionKey, {});
     sessions.set(sessionKey, session);
-    return told.map(({ at, data = {}, ...rest }) => {
+    return inputs.map(({ at, data = {}, ...rest }) => {
       newestId += 1;
       const event = { ...rest, id: newestId, sessionKey, at: new Date(at ?? Date.now()).toISOString(), data };
       // A type that this version does not know is what some tests are about.
@@ -338,39 +338,39 @@ export async function startBackend(
     requests,
     bodies,
     state,
-    /** What went wrong in here: an answer that is against its schema. */
+    /** Answers of this stand-in that violate their schema. */
     failed,
 
-    /** A session, with what was recorded of it before anybody looks. */
-    seed(sessionKey: string, facts: Partial<DashboardSession>, told: readonly Told[]): void {
+    /** Adds a session with events recorded before the page opens. */
+    seed(sessionKey: string, facts: Partial<DashboardSession>, inputs: readonly EventInput[]): void {
       sessions.set(sessionKey, new Session(sessionKey, facts));
-      record(sessionKey, told);
+      record(sessionKey, inputs);
       Object.assign(sessions.get(sessionKey)?.record ?? {}, facts);
     },
 
-    /** Something happens: it is recorded and told on the stream. */
-    tell(sessionKey: string, told: readonly Told[]): EventSummary[] {
-      const added = record(sessionKey, told);
+    /** Records events and sends them on the stream. */
+    emit(sessionKey: string, inputs: readonly EventInput[]): EventSummary[] {
+      const added = record(sessionKey, inputs);
       events.send(added.map((event) => [event.type, JSON.stringify(listed(event, 'short'))]));
       return added;
     },
 
-    /** Something happens that the stream does not tell. */
+    /** Records events without sending them. */
     record,
 
-    /** An actor of the Hub: an agent server exists, or has moved. */
+    /** Publishes an actor of the Hub: a new agent server, or its new states. */
     actor(
       path: string,
       states: readonly string[],
       projection: Record<string, string | number | boolean | null> = {},
     ): void {
       const at = new Date();
-      const told: InspectionRecord & { type: 'actor' } = {
+      const actor: InspectionRecord & { type: 'actor' } = {
         ...{ type: 'actor', id: path, parent: 'hub', machine: 'agent-server', title: path, states: [...states] },
         ...{ at, projection, steps: 0, since: at, statistics: {} },
       };
-      actors.set(path, told);
-      inspect.send([['actor', superjson.stringify(told)]]);
+      actors.set(path, actor);
+      inspect.send([['actor', superjson.stringify(actor)]]);
     },
 
     async close(): Promise<void> {
@@ -383,7 +383,7 @@ export async function startBackend(
 
 export type Backend = Awaited<ReturnType<typeof startBackend>>;
 
-/** As `EventSummary`, also with a type that a newer server may tell. */
+/** `EventSummary` with any type, as a newer server may send it. */
 const anyEvent = v.object({ ...EventSummary.entries, type: v.string() });
 const summarySchema = v.object({ ...DashboardSummary.entries, recentEvents: v.array(anyEvent) });
 const eventPageSchema = v.object({ ...EventPage.entries, events: v.array(anyEvent) });

@@ -1,4 +1,4 @@
-/** What the stand-in of `sessions-backend.ts` remembers: sessions, counted as the recorder counts them, and streams. */
+/** Sessions and streams of the stand-in in `sessions-backend.ts`, with the sums that the recorder computes. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { DashboardSession, EventSummary } from '../../src/protocol/index.ts';
 
@@ -6,7 +6,7 @@ const shortChars = 200;
 const heartbeatMs = 5_000;
 
 /** An event as a test writes it; types that this version does not know are allowed. */
-export interface Told {
+export interface EventInput {
   readonly type: string;
   /** Milliseconds since the epoch; default now. */
   readonly at?: number;
@@ -82,7 +82,7 @@ export class Session {
 export class Stream {
   readonly readers = new Set<ServerResponse>();
   refuses = false;
-  /** What a new connection is told first. */
+  /** First frames of every new connection. */
   begin: () => readonly string[] = () => [];
   #boot = 'a';
   #count = 0;
@@ -143,7 +143,7 @@ function shortened(value: unknown, limit: number, mark: () => void): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, shortened(each, limit, mark)]));
 }
 
-/** As the API tells events in lists: short texts, none, or whole ones. */
+/** Event as the API lists it: with short texts, without texts, or with full texts. */
 export function listed(event: EventSummary, bodies: string): EventSummary {
   if (bodies === 'full') return event;
   let isShortened = false as boolean;

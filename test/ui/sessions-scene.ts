@@ -1,4 +1,4 @@
-/** A page of the built UI over the backend with traces, in a real browser, that must neither complain nor call anybody else. */
+/** Page of the built UI over the backend with traces, in a real browser. Tests fail for a script error or a request to another origin. */
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import t, { type Test } from 'tap';
 import { launchBrowser } from '../browser.ts';
@@ -86,5 +86,5 @@ function watch(context: BrowserContext, backend: Backend, complaints: string[], 
   });
 }
 
-/** What somebody has copied. */
+/** Text of the clipboard. */
 export const clipboard = (page: Page): Promise<string> => page.evaluate(() => navigator.clipboard.readText());

@@ -22,7 +22,7 @@ const lists = (backend: Backend): string[] =>
   backend.requests.filter((request) => /^GET \/DashBoard\/api\/sessions\?/.test(request));
 
 scene(
-  'the table tells of each session what it came to',
+  'the table shows the outcome of each session',
   { at: '/sessions', prepare: prepareThree },
   async (t, { page }) => {
     await row(page, 'Alpha').waitFor();
@@ -53,13 +53,13 @@ scene(
   },
 );
 
-scene('without a session the page says how to begin one', { at: '/sessions' }, async (t, { page }) => {
+scene('without a session the page shows a command to begin with', { at: '/sessions' }, async (t, { page }) => {
   await page.getByText('No session yet').waitFor();
   await shows(t, 'equal', () => page.locator('.empty code').textContent(), 'oratorio chat "hello"');
 });
 
 scene(
-  'many sessions come a page at a time, as one scrolls',
+  'sessions are loaded page by page while scrolling',
   {
     at: '/sessions',
     prepare: (backend) => {
@@ -105,7 +105,7 @@ scene(
 );
 
 scene(
-  'search, filters and a pressed value find sessions, and are in the address',
+  'search, filters and a clicked value find sessions, and are in the address',
   { at: '/sessions', prepare: prepareThree },
   async (t, { page, open }) => {
     await row(page, 'Alpha').waitFor();
@@ -130,16 +130,16 @@ scene(
 );
 
 scene(
-  'the table is live: only the touched session is fetched, new ones come, deleted ones go',
+  'a changed session alone is fetched again; new ones appear, deleted ones disappear',
   { at: '/sessions', prepare: prepareThree },
   async (t, { page, backend }) => {
     await settled(page, 'Alpha');
     const before = lists(backend).length;
-    backend.tell('thread_a', [{ type: 'turn.started', turnId: 'turn_004' }]);
+    backend.emit('thread_a', [{ type: 'turn.started', turnId: 'turn_004' }]);
     await row(page, 'Alpha').filter({ hasText: 'Running' }).waitFor();
     await page.waitForFunction(() => document.querySelector('.vrow .c-name')?.textContent === 'Alpha');
     backend.seed('thread_d', { displayName: 'Delta' }, []);
-    backend.tell('thread_d', [{ type: 'session.started' }]);
+    backend.emit('thread_d', [{ type: 'session.started' }]);
     await row(page, 'Delta').waitFor();
     t.equal(lists(backend).length, before, 'the list itself is not fetched again');
     backend.sessions.delete('thread_b');
@@ -154,7 +154,7 @@ scene(
 );
 
 scene(
-  'a session can be looked into beside the list, with the keyboard alone',
+  'a session can be previewed beside the list by keyboard alone',
   { at: '/sessions', prepare: prepareThree },
   async (t, { page }) => {
     await row(page, 'Alpha').waitFor();
@@ -190,7 +190,7 @@ const remove = async (page: Page, name: string) => {
 const stop = async (page: Page) => page.clock.pauseAt((await page.evaluate(() => Date.now())) + 5_000);
 
 scene(
-  'a trace is deleted after it was asked for, and after eight seconds in which that can be taken back',
+  'a confirmed deletion of a trace can be undone for eight seconds',
   { at: '/sessions', prepare: prepareThree, hasClock: true },
   async (t, { page, backend }) => {
     const deletions = () => backend.requests.filter((request) => request.startsWith('DELETE'));
@@ -206,14 +206,14 @@ scene(
     await row(page, 'Alpha').waitFor();
     await page.clock.resume();
     await page.clock.fastForward(10_000);
-    t.same(deletions(), [], 'it was taken back');
+    t.same(deletions(), [], 'the deletion was undone');
 
     const deleted = page.waitForResponse((response) => response.request().method() === 'DELETE');
     await remove(page, 'Alpha');
     await page.getByRole('link', { name: 'Overview' }).click();
     await page.getByRole('link', { name: 'Sessions', exact: true }).click();
     await row(page, 'Gamma').waitFor();
-    t.equal(await row(page, 'Alpha').count(), 0, 'also for whoever comes back');
+    t.equal(await row(page, 'Alpha').count(), 0, 'the row stays hidden after a return to the view');
     await page.clock.fastForward(8_000);
     await deleted;
     t.same(deletions(), ['DELETE /api/sessions/thread_a']);
@@ -221,7 +221,7 @@ scene(
     await row(page, 'beta').waitFor();
     await stop(page);
     await remove(page, 'beta');
-    backend.tell('thread_b', [{ type: 'turn.started', turnId: 'turn_002' }]);
+    backend.emit('thread_b', [{ type: 'turn.started', turnId: 'turn_002' }]);
     await page.clock.resume();
     await page.clock.fastForward(8_000);
     await page.getByText('was not deleted: a turn runs in it').waitFor();
@@ -230,7 +230,7 @@ scene(
 );
 
 scene(
-  'whoever deletes all types how many they are; what runs is kept, and told',
+  'deletion of all traces needs their number typed; a session with an active turn is retained',
   { at: '/sessions', prepare: prepareThree },
   async (t, { page, backend }) => {
     await row(page, 'Alpha').waitFor();
@@ -249,7 +249,7 @@ scene(
 );
 
 scene(
-  'where nothing may be changed the reason is at the button',
+  'on a read-only page disabled buttons show the reason',
   { at: '/sessions?peek=thread_b', prepare: prepareThree, readOnly: 'No agent server runs here.' },
   async (t, { page }) => {
     await page.locator('.peek').waitFor();
@@ -262,7 +262,7 @@ scene(
 );
 
 scene(
-  'the table: nothing for axe to find, in light and dark, and it fits a telephone',
+  'the table has no findings of axe in light and dark, and fits a phone',
   { at: '/sessions?peek=thread_b', prepare: prepareThree },
   async (t, { page }) => {
     await page.locator('.last-events li').first().waitFor();
@@ -274,7 +274,7 @@ scene(
 );
 
 scene(
-  'the dialogs: nothing for axe to find',
+  'the dialogs have no findings of axe',
   { at: '/sessions?peek=thread_b', prepare: prepareThree },
   async (t, { page }) => {
     await page.locator('.last-events li').first().waitFor();

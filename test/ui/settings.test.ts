@@ -5,7 +5,7 @@ import { settingsJsonSchema } from '../../src/config/index.ts';
 import { faultOf, issuesOf, kindOf, type Schema, search, sectionsOf } from '../../src/ui/views/settings/model.ts';
 import { axe, stage } from './scene.ts';
 import { shows } from './shows.ts';
-import { told } from './told.ts';
+import { untilToast } from './toast.ts';
 import type { WorkspaceBackend } from './workspace-backend.ts';
 
 const scene = await stage();
@@ -31,7 +31,7 @@ function fill({ state }: WorkspaceBackend): void {
   };
 }
 
-t.test('the form has a control for every setting of the real schema, and knows what it cannot edit', async (t) => {
+t.test('the form has a control for every setting of the schema except lists of objects and maps', async (t) => {
   const sections = sectionsOf((await settingsJsonSchema()) as Schema);
   const settings = sections.flatMap((section) => section.settings);
   t.equal(sections[0]?.title, 'General');
@@ -45,7 +45,7 @@ t.test('the form has a control for every setting of the real schema, and knows w
   t.ok(search(sections, 'sandbox bubblewrap').flatMap((section) => section.settings).length === 1);
 });
 
-t.test('kinds and cheap checks', async (t) => {
+t.test('a setting has a kind, and a value is checked against its schema', async (t) => {
   t.equal(kindOf({ type: 'string', writeOnly: true }), 'secret');
   t.equal(kindOf({ enum: ['a', 'b'], type: 'string' }), 'choice');
   t.equal(kindOf({ type: 'array', items: { type: 'object' } }), 'other');
@@ -57,7 +57,7 @@ t.test('kinds and cheap checks', async (t) => {
     schema: { type: 'integer', minimum: 1, maximum: 9 },
   };
   t.equal(faultOf(setting, 5), undefined);
-  t.equal(faultOf(setting, null), undefined, 'taking it out is always possible');
+  t.equal(faultOf(setting, null), undefined, 'removing a value is always valid');
   t.match(faultOf(setting, 10), '1 to 9');
   t.match(faultOf(setting, 1.5), 'whole');
   t.match(faultOf(setting, Number.NaN), 'number');
@@ -76,7 +76,7 @@ t.test('kinds and cheap checks', async (t) => {
 });
 
 scene(
-  'every kind of setting is shown with its value and where it comes from, and saved',
+  'every kind of setting shows its value and origin, and can be saved',
   { at: '/settings', prepare: fill },
   async (t, { page, backend }) => {
     await control(page, 'Model').waitFor();
@@ -110,7 +110,7 @@ scene(
       'only your own config.json decides it',
     );
     await page.getByRole('button', { name: 'Save 4 changes' }).waitFor();
-    const saved = told(page, 'Settings saved.');
+    const saved = untilToast(page, 'Settings saved.');
     await page.keyboard.press('Control+s');
     await saved;
     t.same(backend.bodies, [
@@ -135,7 +135,7 @@ scene(
 );
 
 scene(
-  'a fault the form sees stops the save; one the server sees is shown at its field',
+  'an invalid value blocks the save; an error of the server is shown at its field',
   { at: '/settings', prepare: fill },
   async (t, { page, backend }) => {
     await control(page, 'MaxToolCallRounds').fill('0');
@@ -148,12 +148,12 @@ scene(
     await field(page, 'Model').getByText('must be a known model').waitFor();
     await shows(t, 'equal', () => control(page, 'Model').getAttribute('aria-invalid'), 'true');
     t.same(await axe(page), []);
-    await shows(t, 'equal', () => control(page, 'Model').inputValue(), 'nonsense', 'what was typed stays');
+    await shows(t, 'equal', () => control(page, 'Model').inputValue(), 'nonsense', 'the typed value stays');
   },
 );
 
 scene(
-  'somebody else changed the file: told, nothing is overwritten, and one can go on',
+  'a file changed by another program is not overwritten; after reading it again the save succeeds',
   { at: '/settings', prepare: fill },
   async (t, { page, backend }) => {
     await control(page, 'Model').fill('gpt-z');
@@ -167,24 +167,24 @@ scene(
     await page.getByRole('alert').getByText('The file has changed meanwhile').waitFor();
     await page.getByRole('button', { name: 'Read the file again' }).click();
     await page.getByRole('alert').waitFor({ state: 'detached' });
-    // The file has been read when what it says now is shown.
+    // The file has been read once its new value is shown.
     await page.waitForFunction(
       () => (document.getElementById('setting-MaxToolCallRounds') as HTMLInputElement | null)?.value === '51',
     );
     await shows(t, 'equal', () => control(page, 'Model').inputValue(), 'gpt-z');
-    const saved = told(page, 'Settings saved.');
+    const saved = untilToast(page, 'Settings saved.');
     await page.getByRole('button', { name: 'Save 1 change' }).click();
     await saved;
   },
 );
 
 scene(
-  'a setting of the workspace can be taken out of its file',
+  'a setting of the workspace can be removed from its file',
   { at: '/settings', prepare: fill },
   async (t, { page, backend }) => {
     await field(page, 'MaxToolCallRounds').getByRole('button', { name: 'Reset' }).click();
     await shows(t, 'equal', () => control(page, 'MaxToolCallRounds').inputValue(), '100', 'what will hold without it');
-    const saved = told(page, 'Settings saved.');
+    const saved = untilToast(page, 'Settings saved.');
     await page.getByRole('button', { name: 'Save 1 change' }).click();
     await saved;
     t.match(backend.bodies.at(-1)?.body, { set: { MaxToolCallRounds: null } });
@@ -192,7 +192,7 @@ scene(
 );
 
 scene(
-  'read-only settings can be read, searched, and say why',
+  'read-only settings can be read and searched, and show the reason',
   {
     at: '/settings',
     prepare: (backend) => {

@@ -51,7 +51,7 @@ function createLocks(): LockManager {
   return { request, query: async () => ({}) } as unknown as LockManager;
 }
 
-/** A server whose one stream tells everything it has to each new connection. */
+/** Server with one stream, which sends its whole log to each new connection. */
 function createServer() {
   const readers = new Set<ReadOptions>();
   const log: StreamEvent[] = [];
@@ -95,7 +95,7 @@ function stage() {
     server,
     open(more: Partial<SharedStreamOptions> = {}) {
       const abort = new AbortController();
-      const told: string[] = [];
+      const received: string[] = [];
       const waiters = new Set<() => void>();
       let resets = 0;
       const wake = () => {
@@ -108,15 +108,15 @@ function stage() {
         signal: abort.signal,
         read: server.read,
         retain: () => 'yes',
-        // Nobody is taken for silent because the machine is slow.
+        // Long enough that no tab counts as silent on a slow machine.
         patience: { answerMs: 600_000, silenceMs: 600_000 },
         onEvents: (events) => {
-          told.push(...events.map(({ data }) => data));
+          received.push(...events.map(({ data }) => data));
           wake();
         },
         onReset: () => {
           resets += 1;
-          told.length = 0;
+          received.length = 0;
         },
         onConnection: ({ state }) => {
           connections.push(state);
@@ -127,17 +127,17 @@ function stage() {
       t.teardown(() => abort.abort());
       return {
         stream,
-        told,
+        received,
         connections,
         get resets() {
           return resets;
         },
         close: () => abort.abort(),
-        /** Resolves when exactly this was told since the last reset. */
+        /** Resolves when exactly these texts have arrived since the last reset. */
         knows: (...texts: string[]) =>
           new Promise<void>((resolve) => {
             const look = () => {
-              if (JSON.stringify(told) !== JSON.stringify(texts)) return;
+              if (JSON.stringify(received) !== JSON.stringify(texts)) return;
               waiters.delete(look);
               resolve();
             };
@@ -149,7 +149,7 @@ function stage() {
   };
 }
 
-t.test('the first tab reads; the others are told, also what was told before they came', async (t) => {
+t.test('one tab reads; the others receive all events, also earlier ones', async (t) => {
   const { server, open } = stage();
   const first = open();
   server.say('a', 'b');
@@ -163,33 +163,30 @@ t.test('the first tab reads; the others are told, also what was told before they
   t.same(
     second.stream.catchUp()?.map(({ data }) => data),
     ['a', 'b', 'c'],
-    'a listener that comes late in a tab',
+    'a late listener in a tab receives earlier events',
   );
 });
 
-t.test(
-  'when the reader closes, the next one resumes behind what it was told: nothing lost, nothing twice',
-  async (t) => {
-    const { server, open } = stage();
-    const first = open();
-    const second = open();
-    const third = open();
-    server.say('a');
-    await Promise.all([first, second, third].map((tab) => tab.knows('a')));
-    first.close();
-    server.say('b');
-    await Promise.all([second, third].map((tab) => tab.knows('a', 'b')));
-    second.close();
-    server.say('c');
-    await third.knows('a', 'b', 'c');
-    t.same(server.connections, [undefined, '1', '2']);
-    t.equal(third.resets, 1, 'only when it joined');
-    const late = open();
-    await late.knows('a', 'b', 'c');
-  },
-);
+t.test('when the reading tab closes, the next one resumes after its last event', async (t) => {
+  const { server, open } = stage();
+  const first = open();
+  const second = open();
+  const third = open();
+  server.say('a');
+  await Promise.all([first, second, third].map((tab) => tab.knows('a')));
+  first.close();
+  server.say('b');
+  await Promise.all([second, third].map((tab) => tab.knows('a', 'b')));
+  second.close();
+  server.say('c');
+  await third.knows('a', 'b', 'c');
+  t.same(server.connections, [undefined, '1', '2']);
+  t.equal(third.resets, 1, 'reset only when it joined');
+  const late = open();
+  await late.knows('a', 'b', 'c');
+});
 
-t.test('more than is held for late tabs: the reader begins anew, and everybody gets everything', async (t) => {
+t.test('when earlier events are no longer held, the reader reconnects and all tabs receive all events', async (t) => {
   const { server, open } = stage();
   const first = open();
   const many = Array.from({ length: 20_001 }, (_, index) => String(index));
@@ -201,16 +198,16 @@ t.test('more than is held for late tabs: the reader begins anew, and everybody g
   t.equal(server.readers.size, 1);
 });
 
-t.test('a reader that is silent loses the lock to one that waits', async (t) => {
+t.test('a silent reader loses the lock to a waiting tab', async (t) => {
   const { server, open } = stage();
   const frozen = open({ read: () => new Promise(() => {}) });
   const second = open({ patience: { answerMs: 50, silenceMs: 50 } });
   server.say('a');
   await second.knows('a');
-  t.same(frozen.told, []);
+  t.same(frozen.received, []);
 });
 
-t.test('a refused token is a matter of its own tab: the next one reads with its own', async (t) => {
+t.test('a refused token stops its own tab only; the next one reads with its token', async (t) => {
   const { server, open } = stage();
   const refused = open({
     read: async ({ onConnection }) => onConnection({ state: 'refused' }),
@@ -230,7 +227,7 @@ t.test('without locks each tab reads for itself', async (t) => {
   t.equal(server.connections.length, 2);
 });
 
-t.test('what need not be told late is not held; what begins anew replaces what was before', async (t) => {
+t.test('an event marked "no" is not retained; one marked "afresh" replaces the earlier ones', async (t) => {
   const { server, open } = stage();
   const retain = ({ data }: StreamEvent) => (data === 'no' ? 'no' : data === 'afresh' ? 'afresh' : 'yes');
   const first = open({ retain });

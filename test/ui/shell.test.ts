@@ -1,4 +1,4 @@
-/** What is around the views, in a real browser: the gate, the palette, keys, appearance, and streams that tabs share. */
+/** Frame of the views in a real browser: gate, palette, keys, appearance, and the stream that tabs share. */
 import type { Page } from 'playwright-core';
 import t from 'tap';
 import type { EventSummary } from '../../src/protocol/index.ts';
@@ -20,8 +20,8 @@ const event = (id: number): EventSummary => ({
 });
 
 scene(
-  'a tab without a token learns the command, and a token opens it',
-  { isStranger: true },
+  'a tab without a token shows the command, and opens with a token',
+  { isUnauthenticated: true },
   async (t, { page, backend }) => {
     const main = page.locator('main');
     await main.getByRole('heading', { name: 'Open this page from a terminal' }).waitFor();
@@ -45,8 +45,8 @@ scene(
 );
 
 scene(
-  'a log-in by name and password is offered where the server has it, and can be left',
-  { isStranger: true, auth: ['token', 'password'] },
+  'login by name and password is offered where the server supports it, and logout returns to the gate',
+  { isUnauthenticated: true, auth: ['token', 'password'] },
   async (t, { page, backend }) => {
     await page.getByLabel('User name').fill('ada');
     await page.getByLabel('Password').fill('babbage');
@@ -65,7 +65,7 @@ scene(
 );
 
 scene(
-  'a server that does not answer is told, never a spinner for ever',
+  'a server that does not answer is reported instead of an endless spinner',
   { at: '/events' },
   async (t, { page, backend }) => {
     await live(page);
@@ -116,36 +116,40 @@ scene('the palette finds commands by a few letters, and sessions', { at: '/event
   await palette.waitFor({ state: 'detached' });
 });
 
-scene('keys: sequences, the sheet, none while typing, letters switched off', { at: '/events' }, async (t, { page }) => {
-  await page.getByRole('heading', { name: 'Events', exact: true }).waitFor();
-  // Both at once: the second key of a sequence does not have long.
-  await Promise.all([page.keyboard.press('g'), page.keyboard.press('l')]);
-  await page.getByRole('heading', { name: 'Logs' }).waitFor();
-  await page.keyboard.press('/');
-  await page.keyboard.type('g e?');
-  await shows(t, 'equal', () => page.getByLabel('Search the log').inputValue(), 'g e?', 'what is typed is text');
-  t.equal(await page.getByRole('dialog').count(), 0);
-  await page.keyboard.press('Escape');
-  await page.keyboard.press('Escape');
-  await page.keyboard.press('?');
-  const sheet = page.getByRole('dialog', { name: 'Keys' });
-  await sheet.waitFor();
-  await shows(t, 'match', () => sheet.textContent(), /Go to logs/);
-  await shows(t, 'match', () => sheet.textContent(), /Wrap long lines/, 'keys of the view are in it');
-  t.same(await axe(page), []);
-  await sheet.getByLabel('Single letters are shortcuts').uncheck();
-  await page.keyboard.press('Escape');
-  await sheet.waitFor({ state: 'detached' });
-  await page.keyboard.press('g');
-  await page.keyboard.press('e');
-  await page.keyboard.press('?');
-  t.match(page.url(), '#/logs');
-  t.equal(await page.getByRole('dialog').count(), 0);
-  await page.keyboard.press('Control+k');
-  await page.getByRole('dialog', { name: 'Search and commands' }).waitFor();
-});
+scene(
+  'key sequences work except while typing, are listed, and can be disabled',
+  { at: '/events' },
+  async (t, { page }) => {
+    await page.getByRole('heading', { name: 'Events', exact: true }).waitFor();
+    // Both at once: the second key of a sequence does not have long.
+    await Promise.all([page.keyboard.press('g'), page.keyboard.press('l')]);
+    await page.getByRole('heading', { name: 'Logs' }).waitFor();
+    await page.keyboard.press('/');
+    await page.keyboard.type('g e?');
+    await shows(t, 'equal', () => page.getByLabel('Search the log').inputValue(), 'g e?', 'what is typed is text');
+    t.equal(await page.getByRole('dialog').count(), 0);
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('?');
+    const sheet = page.getByRole('dialog', { name: 'Keys' });
+    await sheet.waitFor();
+    await shows(t, 'match', () => sheet.textContent(), /Go to logs/);
+    await shows(t, 'match', () => sheet.textContent(), /Wrap long lines/, 'keys of the view are in it');
+    t.same(await axe(page), []);
+    await sheet.getByLabel('Single letters are shortcuts').uncheck();
+    await page.keyboard.press('Escape');
+    await sheet.waitFor({ state: 'detached' });
+    await page.keyboard.press('g');
+    await page.keyboard.press('e');
+    await page.keyboard.press('?');
+    t.match(page.url(), '#/logs');
+    t.equal(await page.getByRole('dialog').count(), 0);
+    await page.keyboard.press('Control+k');
+    await page.getByRole('dialog', { name: 'Search and commands' }).waitFor();
+  },
+);
 
-scene('a key pressed in the moment in which a view appears is not lost', { at: '/events' }, async (t, { page }) => {
+scene('a key pressed while a view appears is not lost', { at: '/events' }, async (t, { page }) => {
   await page.getByRole('heading', { name: 'Events', exact: true }).waitFor();
   await page.evaluate(() => {
     const observer = new MutationObserver(() => {
@@ -162,7 +166,7 @@ scene('a key pressed in the moment in which a view appears is not lost', { at: '
 });
 
 scene(
-  'theme and density hold from the first paint on, in every tab',
+  'theme and density apply from the first paint, in every tab',
   { at: '/events' },
   async (t, { page, context, backend }) => {
     await live(page);
@@ -189,7 +193,7 @@ scene(
 );
 
 scene(
-  'six tabs share one stream; the next one takes over when its reader closes',
+  'six tabs share one stream, and another tab reads when the reader closes',
   { at: '/events' },
   async (t, { page, context, backend }) => {
     await live(page);
@@ -218,7 +222,7 @@ scene(
 );
 
 scene(
-  'a cut stream is resumed; a restarted server begins it anew, and both are told',
+  'a cut stream resumes, and one of a restarted server begins again with a gap; both are shown',
   { at: '/events' },
   async (t, { page, backend }) => {
     await live(page);
@@ -239,37 +243,33 @@ scene(
   },
 );
 
-scene(
-  'every view is a landmark apart, fits 320 px, and has targets of 24 px',
-  { at: '/overview' },
-  async (t, { page }) => {
-    await live(page);
-    await shows(t, 'equal', () => page.locator('main').count(), 1);
-    await page.keyboard.press('Tab');
-    await shows(t, 'equal', () => page.evaluate(() => document.activeElement?.textContent), 'Skip to Overview');
-    await page.keyboard.press('Enter');
-    await shows(t, 'equal', () => page.evaluate(() => document.activeElement?.tagName), 'MAIN');
-    for (const view of ['events', 'logs', 'automations', 'settings']) {
-      await page.setViewportSize({ width: 1280, height: 800 });
-      await page.locator(`.rail a[href="#/${view}"]`).click();
-      await page.locator(`.rail a[href="#/${view}"][aria-current=page]`).waitFor();
-      await page.locator('main h1').waitFor();
-      await shows(
-        t,
-        'equal',
-        () => page.evaluate(() => document.activeElement?.tagName),
-        'MAIN',
-        `${view}: the focus arrives`,
-      );
-      t.same(await smallTargets(page), [], view);
-      t.equal(await overflowsAt(page, 320), false, `${view} at 320 px`);
-      await shows(t, 'ok', () => page.locator('.rail').isVisible());
-    }
-  },
-);
+scene('every view is a landmark, fits 320 px, and has targets of 24 px', { at: '/overview' }, async (t, { page }) => {
+  await live(page);
+  await shows(t, 'equal', () => page.locator('main').count(), 1);
+  await page.keyboard.press('Tab');
+  await shows(t, 'equal', () => page.evaluate(() => document.activeElement?.textContent), 'Skip to Overview');
+  await page.keyboard.press('Enter');
+  await shows(t, 'equal', () => page.evaluate(() => document.activeElement?.tagName), 'MAIN');
+  for (const view of ['events', 'logs', 'automations', 'settings']) {
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await page.locator(`.rail a[href="#/${view}"]`).click();
+    await page.locator(`.rail a[href="#/${view}"][aria-current=page]`).waitFor();
+    await page.locator('main h1').waitFor();
+    await shows(
+      t,
+      'equal',
+      () => page.evaluate(() => document.activeElement?.tagName),
+      'MAIN',
+      `${view}: the focus arrives`,
+    );
+    t.same(await smallTargets(page), [], view);
+    t.equal(await overflowsAt(page, 320), false, `${view} at 320 px`);
+    await shows(t, 'ok', () => page.locator('.rail').isVisible());
+  }
+});
 
 scene(
-  'reduced motion: nothing moves; forced colours: it can still be read',
+  'no animation runs with reduced motion, and forced colours have no findings of axe',
   { at: '/events', context: { forcedColors: 'active' } },
   async (t, { page, backend }) => {
     await live(page);
@@ -284,7 +284,7 @@ scene(
 );
 
 scene(
-  'a page of the Hub has its own views, and says where the others are',
+  'the page of the Hub has its own views, and shows the command for the others',
   { kind: 'hub', at: '/settings' },
   async (t, { page }) => {
     await page.getByRole('heading', { name: 'Settings: not on this page' }).waitFor();
@@ -296,7 +296,7 @@ scene(
 );
 
 scene(
-  'a view that fails, or cannot be fetched, leaves the rest of the page as it is',
+  'a view that fails or cannot be fetched leaves the rest of the page usable',
   { at: '/events', complains: /is not iterable|Cannot read|null/ },
   async (t, { page, context, backend }) => {
     await live(page);

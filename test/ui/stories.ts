@@ -1,6 +1,6 @@
-/** What tests of sessions share: stories to tell, and where to look for them on the page. */
+/** Sample events of sessions, and the places of the page that show them. */
 import type { Locator, Page } from 'playwright-core';
-import type { Backend, Told } from './sessions-backend.ts';
+import type { Backend, EventInput } from './sessions-backend.ts';
 
 export const minute = 60_000;
 export const ago = (ms: number): number => Date.now() - ms;
@@ -14,7 +14,7 @@ export const selectedText = (page: Page) => page.locator('.vrow[aria-selected=tr
 
 /** A session in which one turn thought, asked, ran a tool that failed, and answered. */
 export const turnId = 'turn_001';
-export function oneTurn(start: number): Told[] {
+export function oneTurn(start: number): EventInput[] {
   return [
     { type: 'session.started', at: start },
     { type: 'turn.started', at: start, turnId },
@@ -26,8 +26,8 @@ export function oneTurn(start: number): Told[] {
       callId: 'c1',
       data: { kind: 'exec', summary: 'rm -rf build' },
     },
-    ...[{ type: 'approval.completed', at: start + 6_000, turnId, callId: 'c1', durationMs: 5_000 }].map((told) => ({
-      ...told,
+    ...[{ type: 'approval.completed', at: start + 6_000, turnId, callId: 'c1', durationMs: 5_000 }].map((event) => ({
+      ...event,
       data: { decision: 'accept', decidedBy: 'user' },
     })),
     {
@@ -60,23 +60,30 @@ export const prepareThree = (backend: Backend) => {
 };
 
 /** Events of a session of `turns` turns, each with `steps` thoughts, calls and answers, from `start` on. */
-export function story(start: number, turns: number, steps: number): Told[] {
-  const told: Told[] = [{ type: 'session.started', at: start, data: { displayName: 'A long story' } }];
+export function story(start: number, turns: number, steps: number): EventInput[] {
+  const events: EventInput[] = [{ type: 'session.started', at: start, data: { displayName: 'A long story' } }];
   let at = start;
   for (let turn = 1; turn <= turns; turn += 1) {
     const turnId = `turn_${String(turn).padStart(3, '0')}`;
     const begun = at;
-    told.push({ type: 'turn.started', at, turnId });
+    events.push({ type: 'turn.started', at, turnId });
     for (let step = 1; step <= steps; step += 1) {
       const callId = `call_${turn}_${step}`;
       const isFailed = (turn * 31 + step) % 17 === 0;
       const tool = step % 3 === 0 ? 'ReadFile' : 'Exec';
       at += 400;
-      told.push({ type: 'thinking', at, turnId, durationMs: 380, data: { text: `Thought ${step} of ${turnId}.` } });
-      told.push({ type: 'tool.started', at, turnId, callId, tool, data: { arguments: `{"command":"step ${step}"}` } });
+      events.push({ type: 'thinking', at, turnId, durationMs: 380, data: { text: `Thought ${step} of ${turnId}.` } });
+      events.push({
+        type: 'tool.started',
+        at,
+        turnId,
+        callId,
+        tool,
+        data: { arguments: `{"command":"step ${step}"}` },
+      });
       at += 250;
       const type = isFailed ? 'tool.failed' : 'tool.completed';
-      told.push({
+      events.push({
         type,
         at,
         turnId,
@@ -86,11 +93,11 @@ export function story(start: number, turns: number, steps: number): Told[] {
         data: { result: `Result ${step}`, outcome: type.slice(5) },
       });
       at += 300;
-      told.push({ type: 'response', at, turnId, durationMs: 290, data: { text: `Answer ${step} of ${turnId}.` } });
-      told.push({ type: 'tokens.used', at, turnId, data: { inputTokens: 100, outputTokens: 20 } });
+      events.push({ type: 'response', at, turnId, durationMs: 290, data: { text: `Answer ${step} of ${turnId}.` } });
+      events.push({ type: 'tokens.used', at, turnId, data: { inputTokens: 100, outputTokens: 20 } });
     }
-    told.push({ type: 'turn.completed', at, turnId, durationMs: at - begun, data: { status: 'completed' } });
+    events.push({ type: 'turn.completed', at, turnId, durationMs: at - begun, data: { status: 'completed' } });
     at += 1_000;
   }
-  return told;
+  return events;
 }

@@ -8,7 +8,7 @@ const parse = (pieces: readonly string[]): StreamEvent[] => {
   return pieces.flatMap((piece) => parser.push(piece));
 };
 
-t.test('an event has its id, its name and its data; missing ones are empty and “message”', async (t) => {
+t.test('an event has id, name and data; a missing id is empty, a missing name “message”', async (t) => {
   t.strictSame(parse(['id: 7\nevent: ready\ndata: {}\n\n', ':\n\n', 'data: a\ndata: b\n\n']), [
     { id: '7', event: 'ready', data: '{}' },
     { id: '', event: 'message', data: 'a\nb' },
@@ -19,7 +19,7 @@ t.test('a CRLF divided between two pieces ends one line', async (t) => {
   t.strictSame(parse(['data: a\r', '\ndata: b\r', '\n\r', '\n']), [{ id: '', event: 'message', data: 'a\nb' }]);
 });
 
-t.test('events with any line end, cut anywhere, are the same', async () => {
+t.test('the parsed events do not depend on line ends and pieces', async () => {
   const lineEnd = fc.constantFrom('\n', '\r', '\r\n');
   fc.assert(
     fc.property(lineEnd, fc.array(fc.json(), { maxLength: 8 }), fc.array(fc.nat(400)), (end, documents, cuts) => {
@@ -34,7 +34,7 @@ t.test('events with any line end, cut anywhere, are the same', async () => {
   );
 });
 
-t.test('a server that never ends an event is refused beyond 32 Mi characters', async (t) => {
+t.test('an event beyond 32 Mi characters is refused', async (t) => {
   const parser = new SseParser();
   parser.push('data: ');
   const piece = 'x'.repeat(1_048_576);

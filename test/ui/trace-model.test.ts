@@ -1,4 +1,4 @@
-/** What the page makes of events, without a page: bars, rows, filters, stretches of time, exports. */
+/** Model of a trace, without a page: bars, rows, filters, ranges of time, exports. */
 import fc from 'fast-check';
 import t from 'tap';
 import { defaults, type EventSummary, traceTypes } from '../../src/protocol/index.ts';
@@ -15,22 +15,22 @@ import {
 import { humanMs, isTurn, type Span, TraceModel, type Turn } from '../../src/ui/views/sessions/trace/model.ts';
 import { entryRows, type Showing, spanRows } from '../../src/ui/views/sessions/trace/rows.ts';
 import { moved, parseZoom, spellZoom, ticks, within, zoomed } from '../../src/ui/views/sessions/trace/scale.ts';
-import type { Told } from './sessions-backend.ts';
+import type { EventInput } from './sessions-backend.ts';
 import { story } from './stories.ts';
 
 const day = Date.parse('2026-11-21T12:00:00Z');
 
-/** Events as the API tells them, numbered from 1. */
-const events = (told: readonly Told[]): EventSummary[] =>
-  told.map(({ at = day, data = {}, ...rest }, index) => {
+/** Events as the API sends them, numbered from 1. */
+const events = (inputs: readonly EventInput[]): EventSummary[] =>
+  inputs.map(({ at = day, data = {}, ...rest }, index) => {
     const event = { ...rest, id: index + 1, sessionKey: 's', at: new Date(at).toISOString(), data };
-    // A newer server may tell types that this version does not know.
+    // A newer server may send types that this version does not know.
     return event as EventSummary;
   });
 
-function modelOf(told: readonly Told[]): TraceModel {
+function modelOf(inputs: readonly EventInput[]): TraceModel {
   const model = new TraceModel();
-  model.append(events(told).map(entryOf));
+  model.append(events(inputs).map(entryOf));
   return model;
 }
 
@@ -48,7 +48,7 @@ const asked = (text: string, more: Partial<Showing> = {}): Showing => ({
 });
 
 const turnId = 'turn_001';
-const oneTurn: readonly Told[] = [
+const oneTurn: readonly EventInput[] = [
   { type: 'turn.started', at: day, turnId },
   { type: 'thinking', at: day + 900, turnId, durationMs: 800, data: { text: 'Hm.' } },
   { type: 'approval.requested', at: day + 1_000, turnId, callId: 'a', data: { kind: 'exec', summary: 'rm -rf build' } },
@@ -68,20 +68,20 @@ const oneTurn: readonly Told[] = [
   { type: 'turn.completed', at: day + 8_000, turnId, durationMs: 8_000, data: { status: 'completed' } },
 ];
 
-t.test('a pair of events is one bar, a segment is one bar, and a turn holds them', async (t) => {
+t.test('a pair of events and a segment are one bar each, within their turn', async (t) => {
   const turn = turnOf(modelOf(oneTurn));
-  const told = turn.children.map(({ kind, start, end, state }) => [kind, start - day, (end ?? 0) - day, state]);
-  t.strictSame(told, [
+  const bars = turn.children.map(({ kind, start, end, state }) => [kind, start - day, (end ?? 0) - day, state]);
+  t.strictSame(bars, [
     ['thinking', 100, 900, 'done'],
     ['approval', 1_000, 6_000, 'done'],
     ['tool', 6_000, 7_000, 'failed'],
     ['response', 7_100, 8_000, 'done'],
   ]);
   t.match(turn, { state: 'done', thinking: 1, responses: 1, tools: 1, failures: 1, tokens: 15 });
-  t.equal(humanMs(turn, day), 5_000, 'what was waited for a person');
+  t.equal(humanMs(turn, day), 5_000, 'time spent waiting for approval');
 });
 
-t.test('every event is kept, and leads to the bar that it belongs to', async (t) => {
+t.test('every event is stored and maps to its bar', async (t) => {
   const model = modelOf([...oneTurn, { type: 'weather.changed', at: day + 9_000, data: { sun: true } }]);
   t.equal(model.entries.length, oneTurn.length + 1);
   for (const { id } of model.entries) t.ok(model.spanOf(id), `event ${id}`);
@@ -89,60 +89,60 @@ t.test('every event is kept, and leads to the bar that it belongs to', async (t)
   t.match(model.roots.at(-1), { kind: 'moment', label: 'weather.changed', text: '{"sun":true}' });
 });
 
-t.test('what has no end is open until its turn ends', async (t) => {
+t.test('a call without an end is open until its turn ends', async (t) => {
   const model = modelOf(oneTurn.slice(0, 5));
   const turn = turnOf(model);
   t.equal(turn.end, undefined);
   t.match(turn.children.at(-1), { kind: 'tool', state: 'open', end: undefined });
   model.append([...events(oneTurn.slice(0, 5)), { ...events(oneTurn)[8], id: 6 } as EventSummary].map(entryOf));
-  t.equal(turn.children.at(-1)?.end, day + 8_000, 'it was cut off');
+  t.equal(turn.children.at(-1)?.end, day + 8_000, 'the end of the turn ends the call');
 });
 
-t.test('waits for a person that overlap count once', async (t) => {
-  const wait = (callId: string, from: number, to: number): Told[] => [
+t.test('overlapping approvals count once in the waiting time', async (t) => {
+  const wait = (callId: string, from: number, to: number): EventInput[] => [
     { type: 'approval.requested', at: day + from, turnId, callId },
     { type: 'approval.completed', at: day + to, turnId, callId, data: { decision: 'accept' } },
   ];
-  const told = [...wait('a', 0, 1_000), ...wait('b', 500, 2_000), ...wait('c', 3_000, 3_500)];
-  told.sort((a, b) => (a.at ?? 0) - (b.at ?? 0));
-  t.equal(humanMs(turnOf(modelOf([{ type: 'turn.started', at: day, turnId }, ...told])), day), 2_500);
+  const waits = [...wait('a', 0, 1_000), ...wait('b', 500, 2_000), ...wait('c', 3_000, 3_500)];
+  waits.sort((a, b) => (a.at ?? 0) - (b.at ?? 0));
+  t.equal(humanMs(turnOf(modelOf([{ type: 'turn.started', at: day, turnId }, ...waits])), day), 2_500);
 });
 
-t.test('a trace of an older recorder says so: no beginnings, no lengths', async (t) => {
+t.test('a trace without beginnings and durations is coarse', async (t) => {
   t.notOk(modelOf(oneTurn).isCoarse);
   t.ok(modelOf([{ type: 'response', turnId, data: { text: 'all of it' } }]).isCoarse);
-  t.ok(modelOf([oneTurn[0] as Told, { type: 'tool.completed', turnId, callId: 'a', tool: 'Exec' }]).isCoarse);
+  t.ok(modelOf([oneTurn[0] as EventInput, { type: 'tool.completed', turnId, callId: 'a', tool: 'Exec' }]).isCoarse);
   const cut = new TraceModel(true);
   cut.append(events(oneTurn.slice(5)).map(entryOf));
-  t.notOk(cut.isCoarse, 'what was let go on purpose says nothing about the recorder');
+  t.notOk(cut.isCoarse, 'a trace with evicted events is not coarse');
 });
 
-t.test('in whatever pieces events come, the bars are the same, and nothing counts twice', async (t) => {
-  const told = events(story(day, 3, 5)).map(entryOf);
+t.test('the bars do not depend on the pieces in which events arrive, and repeated events count once', async (t) => {
+  const entries = events(story(day, 3, 5)).map(entryOf);
   const plain = (span: Span): unknown => {
     const { turn: _, children, approvals: __, ...rest } = span as Turn;
     return { ...rest, children: (children ?? []).map(plain) };
   };
   const whole = new TraceModel();
-  whole.append(told);
+  whole.append(entries);
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 1, max: 20 }), { maxLength: 40 }), fc.nat(10), (sizes, again) => {
       const model = new TraceModel();
       let from = 0;
       for (const size of sizes) {
-        // A page may begin with what the stream has told already.
-        model.append(told.slice(Math.max(0, from - again), from + size));
+        // A page may begin with events that the stream has already delivered.
+        model.append(entries.slice(Math.max(0, from - again), from + size));
         from += size;
       }
-      model.append(told.slice(from));
-      t.equal(model.entries.length, told.length);
+      model.append(entries.slice(from));
+      t.equal(model.entries.length, entries.length);
       t.strictSame(model.roots.map(plain), whole.roots.map(plain));
     }),
     { numRuns: 30 },
   );
 });
 
-t.test('every trace type of the protocol has its words', async (t) => {
+t.test('every trace type of the protocol has a label', async (t) => {
   const data = {
     ...{ text: 'words', status: 'completed', arguments: 'words', result: 'words', decision: 'accept' },
     ...{ inputTokens: 1, outputTokens: 2, tokensBefore: 3, tokensAfter: 4, reason: 'words', displayName: 'words' },
@@ -155,8 +155,8 @@ t.test('every trace type of the protocol has its words', async (t) => {
   t.ok(long && entryOf(long).text.length <= textChars + 1 && entryOf(long).isShortened, 'long texts are not kept');
 });
 
-t.test('rows: turns before what they hold, folded, filtered, dimmed', async (t) => {
-  const model = modelOf([...oneTurn, ...oneTurn.map((told) => ({ ...told, turnId: 'turn_002' }))]);
+t.test('rows list turns before their children, and can be folded, filtered and dimmed', async (t) => {
+  const model = modelOf([...oneTurn, ...oneTurn.map((input) => ({ ...input, turnId: 'turn_002' }))]);
   const names = (showing: Showing) =>
     spanRows(model, showing).rows.map(({ kind, label, tool }) => tool ?? (kind === 'turn' ? label : kind));
   t.equal(spanRows(model, everything).rows.length, 10);
@@ -172,7 +172,7 @@ t.test('rows: turns before what they hold, folded, filtered, dimmed', async (t) 
   );
 });
 
-t.test('filters: alternatives of one name, all of different ones, exclusions, durations, texts', async (t) => {
+t.test('a filter matches any value of one name and all names, with exclusions, durations and texts', async (t) => {
   const model = modelOf(oneTurn);
   const ids = (text: string, found: Showing['found'] = new Map()) =>
     spanRows(model, asked(text, { found }))
@@ -213,7 +213,7 @@ const anyTerm: fc.Arbitrary<Term> = fc.oneof(
     })),
 );
 
-t.test('what a filter is spelt as is read as the same filter, whatever is in it', async (t) => {
+t.test('a formatted filter parses as the same filter', async (t) => {
   fc.assert(
     fc.property(fc.array(anyTerm, { maxLength: 5 }), (terms) => {
       const { terms: read, fault } = parseFilter(spellFilter(terms));
@@ -226,7 +226,7 @@ t.test('what a filter is spelt as is read as the same filter, whatever is in it'
   );
   fc.assert(
     fc.property(fc.string(), (typed) => {
-      t.ok(parseFilter(typed).terms.length >= 0, 'nothing that is typed throws');
+      t.ok(parseFilter(typed).terms.length >= 0, 'no typed text throws');
     }),
   );
   const term: Term = { name: 'tool', value: 'Exec', isExcluded: false };
@@ -235,7 +235,7 @@ t.test('what a filter is spelt as is read as the same filter, whatever is in it'
   t.equal(spellTerm({ name: 'tool', value: 'my tool', isExcluded: true }), '-tool:"my tool"');
 });
 
-t.test('stretches of time stay within the session, and what is pointed at stays where it is', async (t) => {
+t.test('zoom and pan stay within the session, and zoom keeps its centre in place', async (t) => {
   const bounds = { from: 0, to: 100_000 };
   const inside = fc
     .tuple(fc.nat(100_000), fc.nat(100_000))
@@ -260,17 +260,17 @@ t.test('stretches of time stay within the session, and what is pointed at stays 
   for (const bad of ['', 'x', '5-5', '9-1', '-1-5', undefined]) t.equal(parseZoom(bad, 0), undefined);
 });
 
-t.test('JSON lines: an event a line, as it was told', async (t) => {
-  const told = events(oneTurn);
-  const lines = toJsonLines(told).trimEnd().split('\n');
+t.test('the JSON lines export has one event per line', async (t) => {
+  const all = events(oneTurn);
+  const lines = toJsonLines(all).trimEnd().split('\n');
   t.strictSame(
     lines.map((line) => JSON.parse(line)),
-    told,
+    all,
   );
   t.equal(toJsonLines([]), '');
 });
 
-t.test('Chrome trace: the structure that Perfetto and DevTools read', async (t) => {
+t.test('the Chrome trace export has the structure that Perfetto and DevTools read', async (t) => {
   const { traceEvents, displayTimeUnit, otherData } = toChromeTrace(
     { sessionKey: 's', displayName: 'Mine' },
     events(oneTurn),
@@ -307,12 +307,12 @@ function overlaps(events: readonly ChromeEvent[]): ChromeEvent[][] {
   });
 }
 
-t.test('Chrome trace: calls side by side are on tracks of their own', async (t) => {
+t.test('overlapping calls of a Chrome trace are on separate tracks', async (t) => {
   const call = fc.tuple(fc.nat(5_000), fc.nat(5_000));
   fc.assert(
     fc.property(fc.array(call, { maxLength: 12 }), (calls) => {
-      const told = calls
-        .flatMap(([from, length], index): Told[] => [
+      const inputs = calls
+        .flatMap(([from, length], index): EventInput[] => [
           { type: 'tool.started', at: day + from, turnId, callId: `c${index}`, tool: 'Exec' },
           {
             type: 'tool.completed',
@@ -324,7 +324,7 @@ t.test('Chrome trace: calls side by side are on tracks of their own', async (t) 
           },
         ])
         .sort((a, b) => (a.at ?? 0) - (b.at ?? 0) || a.type.localeCompare(b.type) * -1);
-      const { traceEvents } = toChromeTrace({ sessionKey: 's' }, events(told), day + 10_000);
+      const { traceEvents } = toChromeTrace({ sessionKey: 's' }, events(inputs), day + 10_000);
       t.strictSame(overlaps(traceEvents.filter(({ cat }) => cat === 'tool')), []);
       const names = new Set(traceEvents.filter(({ ph }) => ph === 'M').map(({ tid }) => tid));
       for (const { tid, ph } of traceEvents) if (ph !== 'M') t.ok(names.has(tid), 'every track has a name');
@@ -332,6 +332,6 @@ t.test('Chrome trace: calls side by side are on tracks of their own', async (t) 
   );
 });
 
-t.test('the page asks for as many events at once as the server gives', async (t) => {
+t.test('the page requests as many events at once as the server allows', async (t) => {
   t.equal(maxEventsPerPage, defaults.dashboard.maxEventsPerPage);
 });

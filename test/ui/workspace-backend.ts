@@ -46,7 +46,7 @@ class Stream {
   #frames: Frame[] = [];
   #count = 0;
   refuses = false;
-  /** Told first on every new connection. */
+  /** First event of every new connection. */
   hello: (() => Omit<Frame, 'id'>) | undefined;
 
   send(event: string, data: unknown): void {
@@ -360,7 +360,7 @@ export async function startWorkspaceBackend(pageDirectory: string, options: Back
     bodies,
     state,
     tokens,
-    /** Something an agent did: stored, and told to everybody who listens. */
+    /** Stores a trace event and sends it to all subscribers. */
     trace(event: EventSummary): void {
       state.recentEvents = [event, ...state.recentEvents].slice(0, 20);
       events.send(event.type, event);
