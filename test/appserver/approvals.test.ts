@@ -13,7 +13,7 @@ const never = () => new Promise(() => undefined);
 const results = (items: readonly Item[]) => items.filter((item) => item.type === 'toolResult');
 const types = (items: readonly Item[]) => items.map(({ type }) => type);
 
-scenario(t, 'a whole session: tools, an approval, its answer, the report', {}, async (t, { open, read }) => {
+scenario(t, 'a turn runs its tools after an approval and reports their results', {}, async (t, { open, read }) => {
   const session = await open({ onApproval: accept });
   const { threadId, turnId } = await session.begin('write a.txt: hello\nread a.txt\nrun: cat a.txt && echo there');
   const { turn } = await session.until('turn/completed');
@@ -42,7 +42,7 @@ scenario(t, 'a whole session: tools, an approval, its answer, the report', {}, a
 
 scenario(
   t,
-  'the connection drops while an approval waits: the next one is asked again, and its answer counts',
+  'a pending approval of a dropped connection is requested of the next client, whose answer counts',
   {},
   async (t, { open }) => {
     for (const way of ['thread/resume', 'thread/subscribe'] as const) {
@@ -70,22 +70,27 @@ scenario(
   },
 );
 
-scenario(t, 'a sub-agent’s approval is asked again of who comes back to its parent', {}, async (t, { open }) => {
-  const first = await open({ onApproval: never });
-  const { threadId } = await first.begin('call SpawnSubagent {"task": "run: echo deep"}');
-  const asked = await first.approval();
-  t.not(asked.threadId, threadId);
-  await first.drop();
-  const second = await open({ onApproval: accept });
-  await second.call('thread/resume', { threadId });
-  const { turn } = await second.until('turn/completed', (params) => params.threadId === threadId);
-  t.same(second.approvals, [asked]);
-  t.match(results(turn.items), [{ tool: 'SpawnSubagent', outcome: 'completed', text: /deep/ }]);
-});
+scenario(
+  t,
+  'a pending approval of a sub-agent is requested of a client that resumes its parent',
+  {},
+  async (t, { open }) => {
+    const first = await open({ onApproval: never });
+    const { threadId } = await first.begin('call SpawnSubagent {"task": "run: echo deep"}');
+    const asked = await first.approval();
+    t.not(asked.threadId, threadId);
+    await first.drop();
+    const second = await open({ onApproval: accept });
+    await second.call('thread/resume', { threadId });
+    const { turn } = await second.until('turn/completed', (params) => params.threadId === threadId);
+    t.same(second.approvals, [asked]);
+    t.match(results(turn.items), [{ tool: 'SpawnSubagent', outcome: 'completed', text: /deep/ }]);
+  },
+);
 
 scenario(
   t,
-  'a second device answers by approval/respond; the first one’s later answer is harmless',
+  'an answer by approval/respond counts, and a later answer of the first client is ignored',
   {},
   async (t, { open }) => {
     let answer: (value: unknown) => void = () => undefined;
@@ -114,7 +119,7 @@ scenario(
   },
 );
 
-scenario(t, 'both of two clients are asked; the first answer counts', {}, async (t, { open }) => {
+scenario(t, 'two clients receive the approval request, and the first answer counts', {}, async (t, { open }) => {
   const answers: ((value: unknown) => void)[] = [];
   const onApproval = () => new Promise((resolve) => answers.push(resolve));
   const [one, other] = [await open({ onApproval }), await open({ onApproval })];
@@ -129,7 +134,7 @@ scenario(t, 'both of two clients are asked; the first answer counts', {}, async 
   t.equal(responses.length, 1);
 });
 
-/** How a client refuses, and whether a user was asked. */
+/** Kinds of refusal of a client, with its handler and whether a user was asked. */
 const refusing: readonly [string, SessionOptions['onApproval'], wasAsked?: true][] = [
   ['answers with an error', () => new ResponseError(ErrorCodes.InternalError, 'no idea')],
   ['throws', () => Promise.reject(new Error('the window was closed'))],
@@ -140,7 +145,7 @@ const refusing: readonly [string, SessionOptions['onApproval'], wasAsked?: true]
   ['declines by itself', () => ({ decision: 'decline' satisfies ApprovalDecision, unattended: true })],
 ];
 for (const [how, onApproval, wasAsked] of refusing) {
-  scenario(t, `a client that ${how} has declined`, {}, async (t, { open }) => {
+  scenario(t, `an approval request is declined when the client ${how}`, {}, async (t, { open }) => {
     const session = await open(onApproval && { onApproval });
     await session.begin('run: echo never');
     const { turn } = await session.until('turn/completed');
@@ -151,7 +156,7 @@ for (const [how, onApproval, wasAsked] of refusing) {
   });
 }
 
-scenario(t, 'cancel ends the turn', {}, async (t, { open, path }) => {
+scenario(t, 'the decision cancel ends the turn', {}, async (t, { open, path }) => {
   const session = await open({ onApproval: () => ({ decision: 'cancel' }) });
   await session.begin('run: touch never\nwrite never: either');
   const { turn } = await session.until('turn/cancelled');
@@ -159,20 +164,25 @@ scenario(t, 'cancel ends the turn', {}, async (t, { open, path }) => {
   t.notOk(existsSync(join(path, 'never')));
 });
 
-scenario(t, 'a client without approvalSupport is never asked; somebody else may answer', {}, async (t, { open }) => {
-  const quiet = await open({ capabilities: { approvalSupport: false }, onApproval: accept });
-  const { threadId } = await quiet.begin('run: echo asked');
-  await quiet.until('item/completed', ({ item }) => item.type === 'approvalRequest');
-  const other = await open({ onApproval: accept });
-  await other.call('thread/resume', { threadId });
-  await quiet.until('turn/completed');
-  t.same(quiet.approvals, []);
-  t.equal(other.approvals.length, 1);
-});
+scenario(
+  t,
+  'a client without approvalSupport receives no approval request; another client may answer',
+  {},
+  async (t, { open }) => {
+    const quiet = await open({ capabilities: { approvalSupport: false }, onApproval: accept });
+    const { threadId } = await quiet.begin('run: echo asked');
+    await quiet.until('item/completed', ({ item }) => item.type === 'approvalRequest');
+    const other = await open({ onApproval: accept });
+    await other.call('thread/resume', { threadId });
+    await quiet.until('turn/completed');
+    t.same(quiet.approvals, []);
+    t.equal(other.approvals.length, 1);
+  },
+);
 
 scenario(
   t,
-  'silence declines; who answers then is told that it was too late',
+  'an approval without an answer is declined, and a late answer is refused',
   { Permissions: { ApprovalTimeoutSeconds: 1 } },
   async (t, { open }) => {
     let answer: (value: unknown) => void = () => undefined;
@@ -193,7 +203,7 @@ scenario(
   },
 );
 
-scenario(t, 'an answer for the session, and one for always, is not asked for again', {}, async (t, { open }) => {
+scenario(t, 'an approval for the session or for always covers later calls', {}, async (t, { open }) => {
   const decisions: ApprovalDecision[] = ['acceptForSession', 'acceptAlways'];
   const session = await open({ onApproval: () => ({ decision: decisions.shift() ?? 'decline' }) });
   const { threadId } = await session.begin('run: echo same');
@@ -210,7 +220,7 @@ scenario(t, 'an answer for the session, and one for always, is not asked for aga
   t.match(results(turn.items), [{ outcome: 'completed' }]);
 });
 
-scenario(t, 'interrupting a turn that waits withdraws its question', {}, async (t, { open }) => {
+scenario(t, 'an interrupt withdraws the pending approval of the turn', {}, async (t, { open }) => {
   const session = await open({ onApproval: never });
   const { threadId, turnId } = await session.begin('run: echo never');
   const { requestId } = await session.approval();
@@ -221,7 +231,7 @@ scenario(t, 'interrupting a turn that waits withdraws its question', {}, async (
   t.same((await session.call('approval/list', {})).data, []);
 });
 
-scenario(t, 'policies of a thread: nobody is asked', {}, async (t, { open }) => {
+scenario(t, 'a thread with an approval policy requests no approval', {}, async (t, { open }) => {
   const session = await open({ onApproval: accept });
   for (const [approvalPolicy, outcome] of [
     ['autoApprove', 'completed'],
@@ -234,7 +244,7 @@ scenario(t, 'policies of a thread: nobody is asked', {}, async (t, { open }) => 
   t.same(session.approvals satisfies ApprovalRequest[], []);
 });
 
-scenario(t, 'no message has a null where something is not known', {}, async (t, { open }) => {
+scenario(t, 'an unknown value is absent instead of null', {}, async (t, { open }) => {
   const session = await open({ onApproval: accept });
   await session.begin('run: false');
   await session.until('turn/completed');

@@ -1,4 +1,4 @@
-/** Clients of one server side by side, with `vscode-jsonrpc`: what they hear of one thread, and the tools they bring. */
+/** Several clients of one server, with `vscode-jsonrpc`: notifications of a shared thread, and tools of clients. */
 import { once } from 'node:events';
 import t from 'tap';
 import { ErrorCodes, ResponseError } from 'vscode-jsonrpc/node';
@@ -10,7 +10,7 @@ import { Session, type SessionOptions, scenario } from './session.ts';
 const accept = () => ({ decision: 'accept' });
 const results = (items: readonly Item[]) => items.filter((item) => item.type === 'toolResult');
 
-/** What a client that came in the middle of a turn knows of its texts: how they stood, and what came since. */
+/** Texts of a turn as a client that subscribed during the turn knows them: the replayed text plus later deltas. */
 function textsOf({ heard }: Session): Map<string, string> {
   const texts = new Map<string, string>();
   const put = (item: Item) => {
@@ -21,31 +21,36 @@ function textsOf({ heard }: Session): Map<string, string> {
     if (method === 'turn/started') turn?.items.forEach(put);
     if (method === 'item/started' && item) put(item);
     if (/Message\/delta$|reasoning\/delta$/.test(method) && itemId) {
-      texts.set(itemId, (texts.get(itemId) ?? 'nobody told its beginning') + delta);
+      texts.set(itemId, (texts.get(itemId) ?? '(no beginning) ') + delta);
     }
   }
   return texts;
 }
 
-scenario(t, 'two clients on one thread hear the same, in the same order, once', {}, async (t, { open }) => {
-  const [one, other] = [await open({ onApproval: accept }), await open()];
-  const { thread } = await one.call('thread/start', {});
-  const { id: threadId } = thread;
-  await other.call('thread/subscribe', { threadId });
-  await other.call('thread/subscribe', { threadId });
-  await one.call('thread/resume', { threadId });
-  await one.say(threadId, 'think twice\nrun: echo a; echo b; echo c\nwrite a.txt: hello\nread a.txt');
-  for (const client of [one, other]) await client.until('turn/completed');
-  await other.say(threadId, 'count to 30');
-  for (const client of [one, other]) await client.until('turn/completed', undefined, 2);
-  t.same(one.story(), other.story());
-  const once = one.story().filter((told) => !/^\S+delta /i.test(told));
-  t.equal(new Set(once).size, once.length, 'nothing is told twice');
-});
+scenario(
+  t,
+  'two clients of one thread receive the same notifications, in the same order, once',
+  {},
+  async (t, { open }) => {
+    const [one, other] = [await open({ onApproval: accept }), await open()];
+    const { thread } = await one.call('thread/start', {});
+    const { id: threadId } = thread;
+    await other.call('thread/subscribe', { threadId });
+    await other.call('thread/subscribe', { threadId });
+    await one.call('thread/resume', { threadId });
+    await one.say(threadId, 'think twice\nrun: echo a; echo b; echo c\nwrite a.txt: hello\nread a.txt');
+    for (const client of [one, other]) await client.until('turn/completed');
+    await other.say(threadId, 'count to 30');
+    for (const client of [one, other]) await client.until('turn/completed', undefined, 2);
+    t.same(one.story(), other.story());
+    const once = one.story().filter((line) => !/^\S+delta /i.test(line));
+    t.equal(new Set(once).size, once.length, 'no notification is sent twice');
+  },
+);
 
 scenario(
   t,
-  'who comes in the middle of a turn gets it as it stands, and the rest without a gap',
+  'a client that subscribes during a turn receives the turn so far and the rest without a gap',
   {},
   async (t, { open }) => {
     const first = await open();
@@ -69,7 +74,7 @@ scenario(
   },
 );
 
-scenario(t, 'a turn goes on when everybody has left, and is there for who comes back', {}, async (t, { open }) => {
+scenario(t, 'a turn continues without clients, and can be read by the next one', {}, async (t, { open }) => {
   const first = await open();
   const { threadId, turnId } = await first.begin('count to 30');
   await first.until('item/agentMessage/delta');
@@ -83,19 +88,24 @@ scenario(t, 'a turn goes on when everybody has left, and is there for who comes 
   t.match(read.turns?.at(-1)?.items.at(-1), { type: 'agentMessage', text: / 30$/ });
 });
 
-scenario(t, 'who has unsubscribed hears no more; threads of others are not heard', {}, async (t, { open }) => {
-  const [one, other] = [await open(), await open()];
-  const { threadId } = await one.begin('echo first');
-  await one.until('turn/completed');
-  await other.call('thread/subscribe', { threadId });
-  await other.call('thread/unsubscribe', { threadId });
-  await one.say(threadId, 'echo second');
-  await one.until('turn/completed', undefined, 2);
-  await other.call('thread/list', {});
-  t.same(other.story(), []);
-});
+scenario(
+  t,
+  'a client receives nothing of a thread after unsubscribe, or of a thread without a subscription',
+  {},
+  async (t, { open }) => {
+    const [one, other] = [await open(), await open()];
+    const { threadId } = await one.begin('echo first');
+    await one.until('turn/completed');
+    await other.call('thread/subscribe', { threadId });
+    await other.call('thread/unsubscribe', { threadId });
+    await one.say(threadId, 'echo second');
+    await one.until('turn/completed', undefined, 2);
+    await other.call('thread/list', {});
+    t.same(other.story(), []);
+  },
+);
 
-scenario(t, '32 requests in flight, and no more, for each connection', {}, async (t, { open }) => {
+scenario(t, 'each connection may have 32 requests in flight', {}, async (t, { open }) => {
   const [greedy, modest] = [await open(), await open()];
   const asked = Array.from({ length: 100 }, () =>
     greedy.connection.sendRequest('model/list', {}).then(
@@ -123,7 +133,7 @@ const weather: DynamicTool = {
 const sunny = { success: true, contentItems: [{ type: 'text', text: 'sunny' }] };
 const ask = 'call sky__weather {"where": "here"}';
 
-scenario(t, 'a tool of the client is offered, called, and answered', {}, async (t, { open }) => {
+scenario(t, 'a tool of the client is offered to the model, called, and its result used', {}, async (t, { open }) => {
   const session = await open({ onTool: () => sunny });
   const { threadId, turnId } = await session.begin(ask, { dynamicTools: [weather] });
   const { turn } = await session.until('turn/completed');
@@ -144,7 +154,7 @@ const badly: readonly [string, SessionOptions['onTool'], RegExp][] = [
   ['that it has no such method', undefined, /sky__weather|-32601/],
 ];
 for (const [what, onTool, says] of badly) {
-  scenario(t, `a tool of the client answers with ${what}: the model is told`, {}, async (t, { open }) => {
+  scenario(t, `the model receives an error when a tool of the client answers with ${what}`, {}, async (t, { open }) => {
     const session = await open(onTool && { onTool });
     await session.begin(ask, { dynamicTools: [weather] });
     const { turn } = await session.until('turn/completed');
@@ -152,32 +162,27 @@ for (const [what, onTool, says] of badly) {
   });
 }
 
-scenario(
-  t,
-  'the client that brought a tool goes in the middle of its call: the turn goes on',
-  {},
-  async (t, { open }) => {
-    const bringer = await open({ onTool: () => new Promise(() => undefined) });
-    const { threadId } = await bringer.begin(`${ask}\nsay after all`, { dynamicTools: [weather] });
-    const watcher = await open();
-    await watcher.call('thread/subscribe', { threadId });
-    await bringer.toolCall();
-    await bringer.drop();
-    const { turn } = await watcher.until('turn/completed');
-    t.match(results(turn.items), [{ outcome: 'failed', text: /has gone/ }]);
-    await watcher.say(threadId, ask);
-    const { turn: again } = await watcher.until('turn/completed', undefined, 2);
-    t.match(results(again.items), [{ outcome: 'failed', text: /has gone/ }]);
+scenario(t, 'a turn continues when the client of a tool disconnects during its call', {}, async (t, { open }) => {
+  const bringer = await open({ onTool: () => new Promise(() => undefined) });
+  const { threadId } = await bringer.begin(`${ask}\nsay after all`, { dynamicTools: [weather] });
+  const watcher = await open();
+  await watcher.call('thread/subscribe', { threadId });
+  await bringer.toolCall();
+  await bringer.drop();
+  const { turn } = await watcher.until('turn/completed');
+  t.match(results(turn.items), [{ outcome: 'failed', text: /has gone/ }]);
+  await watcher.say(threadId, ask);
+  const { turn: again } = await watcher.until('turn/completed', undefined, 2);
+  t.match(results(again.items), [{ outcome: 'failed', text: /has gone/ }]);
 
-    const second = await open({ onTool: () => sunny });
-    await second.call('thread/resume', { threadId, dynamicTools: [weather] });
-    await second.say(threadId, ask);
-    const { turn: bound } = await second.until('turn/completed');
-    t.match(results(bound.items), [{ outcome: 'completed', text: 'sunny' }], 'brought again by thread/resume');
-  },
-);
+  const second = await open({ onTool: () => sunny });
+  await second.call('thread/resume', { threadId, dynamicTools: [weather] });
+  await second.say(threadId, ask);
+  const { turn: bound } = await second.until('turn/completed');
+  t.match(results(bound.items), [{ outcome: 'completed', text: 'sunny' }], 'brought again by thread/resume');
+});
 
-scenario(t, 'an interrupted turn does not wait for a tool of the client', {}, async (t, { open }) => {
+scenario(t, 'an interrupt does not wait for a tool of the client', {}, async (t, { open }) => {
   let answer: (value: unknown) => void = () => undefined;
   const session = await open({
     onTool: () =>
@@ -194,7 +199,7 @@ scenario(t, 'an interrupted turn does not wait for a tool of the client', {}, as
   await session.call('thread/list', {});
 });
 
-scenario(t, 'a tool of the client that wants approval is not called before it', {}, async (t, { open }) => {
+scenario(t, 'a tool of the client that needs approval is not called before it', {}, async (t, { open }) => {
   const approval = { kind: 'remoteResource', targetArgument: 'where', operation: 'look at' } as const;
   const decisions = ['accept', 'decline'];
   const session = await open({ onTool: () => sunny, onApproval: () => ({ decision: decisions.shift() }) });
@@ -207,7 +212,7 @@ scenario(t, 'a tool of the client that wants approval is not called before it', 
   t.equal(session.toolCalls.length, 1);
 });
 
-scenario(t, 'names of tools must be free, and nothing changes when they are not', {}, async (t, { open }) => {
+scenario(t, 'a duplicate tool name is refused without a change', {}, async (t, { open }) => {
   const session = await open({ onTool: () => sunny });
   const conflict = { name: 'toolConflict', code: -32_016 };
   const exec = { ...weather, namespace: undefined, name: 'Exec' };
@@ -229,7 +234,7 @@ scenario(t, 'names of tools must be free, and nothing changes when they are not'
   });
 });
 
-t.test('a client that never reads is let go; the others are served', async (t) => {
+t.test('a client that never reads is disconnected, and others are served', async (t) => {
   const { server } = await startServer(t);
   const deaf = new WebSocket(server.webSocketUrl);
   await once(deaf, 'open');
@@ -245,7 +250,7 @@ t.test('a client that never reads is let go; the others are served', async (t) =
   await other.begin('echo well');
   await other.until('turn/completed');
   const health = async () => (await fetch(`${server.baseUrl}/healthz`)).json();
-  await eventually(async () => ((await health()).connections === 1 ? true : undefined), 'it is let go');
+  await eventually(async () => ((await health()).connections === 1 ? true : undefined), 'it is disconnected');
   deaf.resume();
   const [code] = await closed;
   t.ok(code === 1013 || code === 1006, `closed with ${code}`);

@@ -19,7 +19,7 @@ const accept = () => ({ decision: 'accept' });
 const fixture = fileURLToPath(new URL('../fixtures/mcp/stdio-server.mjs', import.meta.url));
 const small = { transport: 'stdio' as const, command: process.execPath, args: [fixture, '2025'] };
 
-scenario(t, 'threads: from the first word to the deletion', {}, async (t, { open, path }) => {
+scenario(t, 'a thread can be started, renamed, read, archived and deleted', {}, async (t, { open, path }) => {
   const session = await open({ ledger });
   const identity = { channelName: 'editor', userId: 'u1', workspacePath: path };
   const { thread } = await session.call('thread/start', { identity, displayName: 'first', historyMode: 'server' });
@@ -79,7 +79,7 @@ scenario(t, 'threads: from the first word to the deletion', {}, async (t, { open
   }
 });
 
-scenario(t, 'turns: interrupt, enqueue, take back, steer', {}, async (t, { open }) => {
+scenario(t, 'a turn can be interrupted, steered, and its inputs queued and removed', {}, async (t, { open }) => {
   const session = await open({ ledger });
   const { threadId, turnId } = await session.begin('count to 5000');
   await session.call('thread/subscribe', { threadId });
@@ -125,7 +125,7 @@ scenario(t, 'turns: interrupt, enqueue, take back, steer', {}, async (t, { open 
   t.match(thread.queuedInputs, [{ input: words('echo stays') }], 'nothing starts by itself after an interruption');
 });
 
-scenario(t, 'what is queued starts when the turn before has completed', {}, async (t, { open }) => {
+scenario(t, 'a queued input starts when the turn before it has completed', {}, async (t, { open }) => {
   const session = await open({ ledger });
   const { threadId } = await session.begin('count to 20');
   await session.call('thread/subscribe', { threadId });
@@ -141,7 +141,7 @@ scenario(t, 'what is queued starts when the turn before has completed', {}, asyn
   await session.until('turn/completed', undefined, 3);
 });
 
-scenario(t, 'a running turn is steered: the model hears it before its next request', {}, async (t, { open }) => {
+scenario(t, 'a steering input reaches the model in the next request of the turn', {}, async (t, { open }) => {
   const session = await open({ ledger });
   const { threadId, turnId } = await session.begin('count to 40');
   await session.until('item/agentMessage/delta');
@@ -156,7 +156,7 @@ scenario(t, 'a running turn is steered: the model hears it before its next reque
   ]);
 });
 
-scenario(t, 'items, approvals and tools of the client', {}, async (t, { open }) => {
+scenario(t, 'a turn with approvals and client tools sends each kind of item in its schema', {}, async (t, { open }) => {
   const session = await open({
     ledger,
     onApproval: () => new Promise(() => undefined),
@@ -178,18 +178,23 @@ scenario(t, 'items, approvals and tools of the client', {}, async (t, { open }) 
   });
 });
 
-scenario(t, 'nobody answers', { Permissions: { ApprovalTimeoutSeconds: 1 } }, async (t, { open }) => {
-  const session = await open({ ledger, onApproval: () => new Promise(() => undefined) });
-  await session.begin('run: echo late');
-  const { requestId } = await session.approval();
-  t.match(await session.until('item/approval/resolved'), { decidedBy: 'timeout' });
-  const refusal = await session.refused('approval/respond', { requestId, decision: 'accept' });
-  t.match(refusal, { name: 'approvalTimeout', data: { requestId } });
-});
+scenario(
+  t,
+  'an approval without an answer is declined after its time limit',
+  { Permissions: { ApprovalTimeoutSeconds: 1 } },
+  async (t, { open }) => {
+    const session = await open({ ledger, onApproval: () => new Promise(() => undefined) });
+    await session.begin('run: echo late');
+    const { requestId } = await session.approval();
+    t.match(await session.until('item/approval/resolved'), { decidedBy: 'timeout' });
+    const refusal = await session.refused('approval/respond', { requestId, decision: 'accept' });
+    t.match(refusal, { name: 'approvalTimeout', data: { requestId } });
+  },
+);
 
 scenario(
   t,
-  'the model: its list; a turn and a summary that it fails',
+  'models are listed, and a failing upstream fails a turn and a compaction',
   { EndPoint: 'http://127.0.0.1:9/v1', Model: 'm', UpstreamRetries: 0 },
   async (t, { open }) => {
     const session = await open({ ledger });
@@ -208,7 +213,7 @@ scenario(
   },
 );
 
-t.test('MCP servers: added, tried, told of, removed', async (t) => {
+t.test('MCP servers can be added, tested, listed and removed', async (t) => {
   const { path, home } = makeWorkspace(t);
   const servers = { users: { ...small, enabled: false } };
   writeFileSync(join(home, 'config.json'), JSON.stringify({ McpServers: servers }));
@@ -281,7 +286,7 @@ t.test('a database that cannot be written', async (t) => {
   );
 });
 
-scenario(t, 'jobs and tasks: made, changed, run, looked at, removed', {}, async (t, { open }) => {
+scenario(t, 'jobs and tasks can be created, changed, run, read and removed', {}, async (t, { open }) => {
   const session = await open({ ledger });
   const schedule = { kind: 'daily', time: '00:00', timeZone: 'Europe/Berlin' } as const;
   const { job } = await session.call('cron/add', { prompt: 'echo tick', schedule, name: 'nightly' });
@@ -314,12 +319,17 @@ scenario(t, 'jobs and tasks: made, changed, run, looked at, removed', {}, async 
   t.match(await session.until('cron/stateChanged', ({ removed }) => removed), { job: { id: jobId } });
 });
 
-scenario(t, 'jobs and tasks switched off', { Automations: { Enabled: false } }, async (t, { open }) => {
-  const session = await open({ ledger });
-  t.equal((await session.refused('automation/task/create', { prompt: 'x' })).name, 'automationsDisabled');
-});
+scenario(
+  t,
+  'jobs and tasks are refused when automations are disabled',
+  { Automations: { Enabled: false } },
+  async (t, { open }) => {
+    const session = await open({ ledger });
+    t.equal((await session.refused('automation/task/create', { prompt: 'x' })).name, 'automationsDisabled');
+  },
+);
 
-t.test('frames that are none, too much at once, and a bug', async (t) => {
+t.test('invalid frames, too many requests and a bug get their errors', async (t) => {
   const models = deferred<never>();
   const { server } = await startServer(t, { ...says('x'), listModels: () => models.promise });
   const raw = await Client.open(t, server.webSocketUrl, 'ws');
@@ -356,7 +366,7 @@ t.test('frames that are none, too much at once, and a bug', async (t) => {
   await session.call('thread/list', {});
 });
 
-t.test('nothing of the protocol was left out', async (t) => {
+t.test('the tests of this file cover every method, notification, request and error', async (t) => {
   const missing = (all: object, seen: ReadonlySet<string>) => Object.keys(all).filter((name) => !seen.has(name));
   t.same(missing(rpcMethods, ledger.methods), [], 'methods');
   t.same(missing(rpcNotifications, ledger.notifications), [], 'notifications');

@@ -84,7 +84,7 @@ t.test('regression: edge 19 127.0.0.1 and localhost with one port are one addres
   t.not(new URL(apart.server.endpoints.api ?? '').port, new URL(apart.server.endpoints.dashboard ?? '').port);
 });
 
-t.test('regression: edge 19 a service that moves to another port says so where it is looked for', async (t) => {
+t.test('regression: edge 19 a service on another port than configured reports both ports', async (t) => {
   const port = await occupied(t);
   const { server, path } = await serve(t, { DashBoard: { Port: port } });
   const real = Number(new URL(server.endpoints.dashboard ?? '').port);
@@ -142,7 +142,7 @@ t.test('regression: edge 20 EnabledTools restricts MCP tools, and both lists may
   );
 });
 
-t.test('regression: edge 20 a tool that no list names is not run, though the model calls it', async (t) => {
+t.test('regression: edge 20 a tool that no list names is not run when the model calls it', async (t) => {
   const provider = script(callTool('mcp__small__add', { a: 1, b: 2 }), say('done'));
   const { server } = await serve(
     t,
@@ -164,7 +164,7 @@ t.test('regression: edge 20 a tool that no list names is not run, though the mod
   t.match(result, { outcome: 'failed', text: /there is no tool/i });
 });
 
-t.test('regression: edge 20 a name that no tool can have stops the start', async (t) => {
+t.test('regression: edge 20 an impossible tool name fails the start', async (t) => {
   for (const name of ['Sudo', 'mcp__', 'mcp__server', 'mcp__a b__c d']) {
     for (const config of [{ EnabledTools: [name] }, { Api: { EnabledTools: [name] } }]) {
       await t.rejects(serve(t, config), { name: 'StartupError', message: /EnabledTools.*must be one of ReadFile, / });
@@ -172,7 +172,7 @@ t.test('regression: edge 20 a name that no tool can have stops the start', async
   }
 });
 
-t.test('regression: edge 6 the tools of a face are those that both lists leave', async (t) => {
+t.test('regression: edge 6 a service offers the tools that both lists permit', async (t) => {
   const toolsOf = async (config: object, mode: 'api' | 'gateway') => {
     const { server } = await serve(t, { ...isOff, ...config }, { mode });
     const { offered, warnings } = await server.describe();

@@ -1,4 +1,4 @@
-/** Real agent servers, in this process and in their own, and clients that speak to them as strangers would. */
+/** Real agent servers, in this process and in their own, and independent WebSocket clients. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
@@ -26,7 +26,7 @@ export function temporaryDirectory(t: Teardown): string {
   return directory;
 }
 
-/** A workspace of its own in an otherwise empty directory that also serves as home. */
+/** New workspace in an otherwise empty directory that also serves as home. */
 export function makeWorkspace(t: Teardown, config: unknown = {}): { path: string; home: string } {
   const home = temporaryDirectory(t);
   const path = join(home, 'workspace');

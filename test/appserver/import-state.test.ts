@@ -10,7 +10,7 @@ import { Client, makeWorkspace, startServer, stateOf } from './harness.ts';
 
 const at = new Date().toISOString();
 
-/** What 0.1.0 has left in a workspace, grants and automations included. */
+/** Writes a `state.db` as 0.1.0 left it in a workspace, with grants and automations. */
 function fillOld(directory: string): void {
   mkdirSync(directory, { recursive: true });
   const store = openStore(directory);
@@ -73,7 +73,7 @@ const serve = (t: Test, { path, home }: { path: string; home: string }) =>
   startServer(t, undefined, { workspacePath: path, env: { ORATORIO_HOME: home } });
 
 t.test(
-  'regression: C1 the old state.db of a trusted workspace is imported as history, without its rights',
+  'regression: C1 the old state.db of a trusted workspace is imported as history, without grants and automations',
   async (t) => {
     const place = oldWorkspace(t, true);
     const before = readFileSync(place.old);
@@ -112,7 +112,7 @@ t.test(
 );
 
 t.test(
-  'regression: C1 the old state.db of a restricted workspace is not read; after trust, its history joins',
+  'regression: C1 the old state.db of a restricted workspace is not read, and its history is imported after trust',
   async (t) => {
     const place = oldWorkspace(t, false);
     const first = await serve(t, place);
@@ -130,7 +130,7 @@ t.test(
   },
 );
 
-t.test('an import that was interrupted before its marker was written is repeated without doubling', async (t) => {
+t.test('an import interrupted before its marker is repeated without duplicates', async (t) => {
   const place = oldWorkspace(t, true);
   const imported = await serve(t, place);
   await imported.server.close();
@@ -163,30 +163,33 @@ t.test('a database of an older version is imported through a copy', async (t) =>
   t.notOk(existsSync(join(stateOf(path), 'import.db')));
 });
 
-t.test('an old state.db that is not ours is named and not read; the server starts', async (t) => {
-  const cases: [string, (file: string) => void, RegExp][] = [
-    ['a symlink', (file) => symlinkSync('/etc/passwd', file), /symbolic link/],
-    ['not a database', (file) => writeFileSync(file, 'diary '.repeat(500)), /damaged or is no database/],
-    [
-      'a view in the place of a table',
-      (file) => {
-        fillOld(join(file, '..'));
-        const sqlite = new DatabaseSync(file);
-        sqlite.exec(
-          'PRAGMA foreign_keys = OFF; DROP TABLE traceTotals; CREATE VIEW traceTotals AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c',
-        );
-        sqlite.close();
-      },
-      /not a database that Oratorio has made/,
-    ],
-  ];
-  for (const [name, make, reason] of cases) {
-    const { path, home } = makeWorkspace(t);
-    make(join(path, '.oratorio', 'state.db'));
-    trustWorkspace({ home, workspace: path });
-    const { server, log } = await serve(t, { path, home });
-    t.match(log.join(''), reason, name);
-    t.same((await (await Client.ready(t, server.webSocketUrl)).call('thread/list', {})).data, []);
-    await server.close();
-  }
-});
+t.test(
+  'an old state.db that is not a database of Oratorio is reported and not read, and the server starts',
+  async (t) => {
+    const cases: [string, (file: string) => void, RegExp][] = [
+      ['a symlink', (file) => symlinkSync('/etc/passwd', file), /symbolic link/],
+      ['not a database', (file) => writeFileSync(file, 'diary '.repeat(500)), /damaged or is no database/],
+      [
+        'a view in the place of a table',
+        (file) => {
+          fillOld(join(file, '..'));
+          const sqlite = new DatabaseSync(file);
+          sqlite.exec(
+            'PRAGMA foreign_keys = OFF; DROP TABLE traceTotals; CREATE VIEW traceTotals AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c',
+          );
+          sqlite.close();
+        },
+        /not a database that Oratorio has made/,
+      ],
+    ];
+    for (const [name, make, reason] of cases) {
+      const { path, home } = makeWorkspace(t);
+      make(join(path, '.oratorio', 'state.db'));
+      trustWorkspace({ home, workspace: path });
+      const { server, log } = await serve(t, { path, home });
+      t.match(log.join(''), reason, name);
+      t.same((await (await Client.ready(t, server.webSocketUrl)).call('thread/list', {})).data, []);
+      await server.close();
+    }
+  },
+);

@@ -22,17 +22,17 @@ import {
 
 const rounds = 20;
 
-/** A state of a turn, how to get there, and how a client sees that it is there. */
+/** State of a turn, the prompt that leads there, and the message that shows it. */
 interface State {
   readonly name: string;
   readonly prompt: string;
   readonly config?: Readonly<Record<string, unknown>>;
-  /** What is said before, turn by turn. */
+  /** Inputs of the turns before. */
   readonly before?: readonly string[];
   readonly isThere: (message: Message) => boolean;
-  /** Processes that are there then, at least: none of them may outlive the server that follows. */
+  /** Smallest number of processes in this state. None may be alive once the next server serves. */
   readonly processes?: number;
-  /** Called when it is there, before the kill. */
+  /** Called in the state, before the kill. */
   readonly push?: (client: Client, threadId: string, turnId: string) => unknown;
 }
 
@@ -41,7 +41,7 @@ const isItem = (method: string, type: Item['type']) => (message: Message) =>
 const isOutput = ({ method, params }: Message) =>
   method === 'item/commandExecution/outputDelta' && /started/.test(params.delta);
 const free = { approvalPolicy: 'autoApprove' };
-/** One child in its group, one that left it, one that clings to life. */
+/** A child in the process group, one that left it, one that ignores SIGTERM. */
 const forks = "sleep 3001 & setsid sleep 3002 & (trap '' TERM; sleep 3003) & echo started; wait";
 
 const states: readonly State[] = [
@@ -96,7 +96,7 @@ const states: readonly State[] = [
   },
 ];
 
-/** What a client was told of items: those that it knows whole, and the text so far of those that grew. */
+/** Items that a client has received: complete ones, and the text so far of streamed ones. */
 function heardOf(messages: readonly Message[]) {
   const begun = new Map<string, Item>();
   const whole = new Map<string, Item>();
@@ -105,7 +105,7 @@ function heardOf(messages: readonly Message[]) {
   for (const { method = '', params } of messages) {
     if (method === 'turn/started') {
       turns.add(params.turn.id);
-      // Who comes in the middle of a turn is told how its texts stand, and then what is added to them.
+      // A client that subscribes during a turn receives the texts so far, then deltas.
       for (const item of params.turn.items) grown.set(item.id, textOf(item));
     }
     if (method === 'item/started') begun.set(params.item.id, params.item);
@@ -120,7 +120,7 @@ function heardOf(messages: readonly Message[]) {
 const textOf = (item: Item | undefined): string =>
   item?.type === 'commandExecution' ? item.output : item && 'text' in item ? item.text : '';
 
-/** Everything that was announced is there. */
+/** Checks that the stored turns contain everything that was sent to the client. */
 function nothingLost(t: Test, messages: readonly Message[], turns: readonly Turn[]): void {
   const items = new Map(turns.flatMap((turn) => turn.items).map((item) => [item.id, item]));
   const heard = heardOf(messages);
@@ -130,11 +130,11 @@ function nothingLost(t: Test, messages: readonly Message[], turns: readonly Turn
     ...[...heard.grown].flatMap(([id, text]) => (textOf(items.get(id)).startsWith(text) ? [] : [`text of ${id}`])),
   ];
   t.same(lost, [], 'no turn, item or delta is lost');
-  for (const [id, item] of heard.whole) t.same(items.get(id), item, 'an item that was whole is what it was');
+  for (const [id, item] of heard.whole) t.same(items.get(id), item, 'a completed item is unchanged');
   t.same(
     [...items.values()].filter(({ status }) => status !== 'completed'),
     [],
-    'nothing is left open',
+    'every item is complete',
   );
 }
 
@@ -152,7 +152,7 @@ const childrenOf = (messages: readonly Message[], threadId: string) =>
 const carriersOf = async (incarnation: string) =>
   (await scanProcesses()).filter((entry) => !entry.zombie && carries(entry, incarnation)).map(({ pid }) => pid);
 
-/** Brings a new thread into a state. @returns what is to be looked at after the kill */
+/** Brings a new thread into a state. @returns ids of the thread and of its turn */
 async function reach({ prompt, config, before = [], isThere, push }: State, client: Client) {
   const { thread } = await client.call('thread/start', { ...(config && { config }) });
   const threadId: string = thread.id;
@@ -169,7 +169,7 @@ async function reach({ prompt, config, before = [], isThere, push }: State, clie
   return { threadId, turnId: turn.id as string };
 }
 
-t.test(`${rounds} rounds`, async (all) => {
+t.test(`after kill -9 in any state of a turn the next server has every message, ${rounds} rounds`, async (all) => {
   const Compaction = { ContextWindow: 2_000, ReserveTokens: 500, KeepRecentTurns: 2 };
   const { path, home } = makeWorkspace(all, { Compaction });
   let server = spawnServer(all, { path, home });
@@ -180,9 +180,9 @@ t.test(`${rounds} rounds`, async (all) => {
     await all.test(`round ${round + 1}: ${state.name}`, async (t) => {
       const client = await Client.ready(t, lock.endpoints.appServerWebSocket);
       const { threadId, turnId } = await reach(state, client);
-      // The second time round the moment is anywhere near the state.
+      // From the second pass on, the kill comes at a random moment after the state.
       if (round >= states.length) await sleep(randomInt(60));
-      // A process that is just becoming another program shows no environment for a moment.
+      // During `exec` a process shows no environment for a moment.
       const alive = await eventually(async () => {
         const carriers = await carriersOf(lock.incarnation ?? '');
         return carriers.length >= (state.processes ?? 0) ? carriers : undefined;
@@ -192,25 +192,25 @@ t.test(`${rounds} rounds`, async (all) => {
       await Promise.all([server.ended, client.closed]);
       const killedAt = Date.now();
       const dead = readLock(path)?.incarnation ?? '';
-      t.equal(dead, lock.incarnation, 'the dead server’s address is still there');
+      t.equal(dead, lock.incarnation, 'the address file of the dead server exists');
 
       server = spawnServer(all, { path, home });
       lock = await serving(server, path);
-      t.same(await carriersOf(dead), [], 'no process of the dead server is left');
+      t.same(await carriersOf(dead), [], 'no process of the dead server runs');
       const next = await Client.ready(t, lock.endpoints.appServerWebSocket);
       const { thread } = await next.call('thread/resume', { threadId });
       nothingLost(t, aboutThread(client.messages, threadId), thread.turns);
       const turn = thread.turns.at(-1);
       t.equal(turn.id, turnId);
       const end = client.messages.find(({ method, params }) => /^turn\/c/.test(method) && params.turn.id === turnId);
-      // An end is written, then told: killed between the two, the server has ended the turn and nobody has heard of it.
+      // An end is stored before it is sent: after a kill between the two the turn has ended without a notification.
       const hasEnded = turn.interruptedBy !== 'crash' && Date.parse(turn.completedAt) <= killedAt;
       const ending =
         state.name === 'cancelling' ? { status: 'cancelled', interruptedBy: 'user' } : { status: 'completed' };
       if (end) t.same(turn, end.params.turn, 'it had ended before');
-      else if (hasEnded) t.match(turn, ending, 'it had ended before, unheard');
+      else if (hasEnded) t.match(turn, ending, 'it had ended before, without a notification');
       else t.match(turn, { status: 'cancelled', interruptedBy: 'crash', completedAt: String });
-      t.same((await next.call('approval/list', {})).data, [], 'nobody waits for an answer');
+      t.same((await next.call('approval/list', {})).data, [], 'no approval is pending');
       const { data } = await next.call('thread/list', {});
       t.notOk(data.some(({ runtime }: Message) => runtime.running || runtime.waitingOnApproval));
       for (const child of childrenOf(client.messages, threadId)) {

@@ -1,4 +1,4 @@
-/** The actors of an agent server, for whoever comes to look – often when it is over. */
+/** Inspection of the actors of an agent server, also after their end. */
 import t from 'tap';
 import { createActor, fromPromise, toPromise } from 'xstate';
 import { type TurnInput, turnMachine } from '../../machines/index.ts';
@@ -28,7 +28,7 @@ function failingTurn() {
 const finished = (actor: ReturnType<typeof failingTurn>) =>
   new Promise<void>((resolve) => actor.subscribe({ complete: resolve }));
 
-t.test('a turn that has ended before anybody looked is told with its whole story', async (t) => {
+t.test('a turn that ended before the first viewer is sent with all its records', async (t) => {
   const { made } = observatory();
   const turn = failingTurn();
   made.add(turn, { id: 'th/tu', machine: 'turn', title: 'tu of th' });
@@ -36,30 +36,30 @@ t.test('a turn that has ended before anybody looked is told with its whole story
   turn.start();
   await end;
   const source = await made.source();
-  const told = Buffer.concat(source.replay(undefined) as Uint8Array[]).toString();
+  const text = Buffer.concat(source.replay(undefined) as Uint8Array[]).toString();
   t.same(
-    [...told.matchAll(/^event: (\w+)$/gm)].map(([, type]) => type),
+    [...text.matchAll(/^event: (\w+)$/gm)].map(([, type]) => type),
     ['actor', 'transition', 'gone'],
   );
-  t.match(told, '"title":"tu of th"');
-  t.match(told, '"endedAt"');
-  t.match(told, '"event":"error(prepare)"');
-  t.match(told, 'api_key=…');
-  t.notMatch(told, 'SECRET');
+  t.match(text, '"title":"tu of th"');
+  t.match(text, '"endedAt"');
+  t.match(text, '"event":"error(prepare)"');
+  t.match(text, 'api_key=…');
+  t.notMatch(text, 'SECRET');
   t.equal(await made.source(), source, 'one stream for all');
 });
 
-t.test('actors can be shown below one another', async (t) => {
+t.test('a child actor names its parent and root', async (t) => {
   const { made } = observatory();
   made.add(failingTurn(), { id: 'one', machine: 'turn', title: 'One' });
   made.add(failingTurn(), { id: 'two', machine: 'turn', title: 'Two', parent: 'one' });
-  const told = Buffer.concat((await made.source()).replay(undefined) as Uint8Array[]).toString();
-  t.match(told, '"id":"two","parent":"one"');
+  const text = Buffer.concat((await made.source()).replay(undefined) as Uint8Array[]).toString();
+  t.match(text, '"id":"two","parent":"one"');
   const stately = Buffer.concat((await made.stately()).replay(undefined) as Uint8Array[]).toString();
   t.match(stately, '"sessionId":"two","rootId":"one"');
 });
 
-t.test('what cannot be inspected goes on without', async (t) => {
+t.test('an actor that cannot be inspected runs without inspection', async (t) => {
   const { made, errors } = observatory();
   const promise = createActor(fromPromise(async () => 1));
   t.doesNotThrow(() => made.add(promise, { id: 'p', machine: 'p', title: 'p' }));

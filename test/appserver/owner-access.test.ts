@@ -112,33 +112,36 @@ t.test('regression: H4 without a configured key another local user gets 401, thi
   t.notMatch(log.join(''), key, 'no log holds the key');
 });
 
-t.test('regression: H4 faces that share a port, and those of a managed server, are protected alike', async (t) => {
-  const port = await unusedPort();
-  const shared = await startServer(t, undefined, {
-    mode: 'gateway',
-    config: { Api: { Enabled: true, Port: port }, AgUi: { Enabled: true, Port: port }, DashBoard: { Port: port } },
-  });
-  await checkFaces(
-    t,
-    shared.server.endpoints.api ?? '',
-    shared.server.endpoints.agui ?? '',
-    shared.server.generatedKey?.key ?? '',
-  );
-  const { path, home } = makeWorkspace(t);
-  const { startAppServer } = await import('../../src/appserver/index.ts');
-  const { createLogger } = await import('../../src/log/index.ts');
-  const plain = launchDocument(path, `${home}/hub`);
-  const listener = { host: '127.0.0.1', port: 0 };
-  const launch = { ...plain, services: { ...plain.services, api: listener, agui: { ...listener, path: '/ag-ui' } } };
-  const managed = await startAppServer({
-    workspacePath: path,
-    env: { ORATORIO_HOME: home },
-    logger: createLogger({ name: 'test', level: 'silent' }),
-    launch,
-  });
-  t.teardown(() => managed.close());
-  await checkFaces(t, managed.endpoints.api ?? '', managed.endpoints.agui ?? '', managed.generatedKey?.key ?? '');
-});
+t.test(
+  'regression: H4 services that share a port, and those of a managed server, are protected in the same way',
+  async (t) => {
+    const port = await unusedPort();
+    const shared = await startServer(t, undefined, {
+      mode: 'gateway',
+      config: { Api: { Enabled: true, Port: port }, AgUi: { Enabled: true, Port: port }, DashBoard: { Port: port } },
+    });
+    await checkFaces(
+      t,
+      shared.server.endpoints.api ?? '',
+      shared.server.endpoints.agui ?? '',
+      shared.server.generatedKey?.key ?? '',
+    );
+    const { path, home } = makeWorkspace(t);
+    const { startAppServer } = await import('../../src/appserver/index.ts');
+    const { createLogger } = await import('../../src/log/index.ts');
+    const plain = launchDocument(path, `${home}/hub`);
+    const listener = { host: '127.0.0.1', port: 0 };
+    const launch = { ...plain, services: { ...plain.services, api: listener, agui: { ...listener, path: '/ag-ui' } } };
+    const managed = await startAppServer({
+      workspacePath: path,
+      env: { ORATORIO_HOME: home },
+      logger: createLogger({ name: 'test', level: 'silent' }),
+      launch,
+    });
+    t.teardown(() => managed.close());
+    await checkFaces(t, managed.endpoints.api ?? '', managed.endpoints.agui ?? '', managed.generatedKey?.key ?? '');
+  },
+);
 
 t.test('regression: H4 an open connection of another user changes nothing for this user', async (t) => {
   const { server } = await startServer(t, undefined, { mode: 'api', config: { Api: { Port: 0 } } });
@@ -158,7 +161,7 @@ t.test('regression: H4 an open connection of another user changes nothing for th
   t.same(statuses(await askAsOwner([{ url: `${api}/v1/models` }])), [200]);
 });
 
-t.test('with Api.ApiKey no key is generated, and this user needs the configured one too', async (t) => {
+t.test('with Api.ApiKey no key is generated, and this user needs the configured key too', async (t) => {
   const { server } = await startServer(t, undefined, {
     mode: 'api',
     config: { Api: { Port: 0, ApiKey: 'configured-key' } },
@@ -169,7 +172,7 @@ t.test('with Api.ApiKey no key is generated, and this user needs the configured 
   t.same(statuses(await askAsOwner(withKey(models, 'configured-key'))), [200]);
 });
 
-t.test('the generated key survives restarts; one that others could read is replaced', (t) => {
+t.test('the generated key survives restarts, and a key file readable by others is replaced', (t) => {
   const home = temporaryDirectory(t);
   const first = generatedKey(home, '/work/site');
   t.ok(first.isNew);
@@ -185,7 +188,7 @@ t.test('the generated key survives restarts; one that others could read is repla
   t.end();
 });
 
-t.test('only this uid or the generated key is admitted', (t) => {
+t.test('a request is admitted with this uid or with the generated key only', (t) => {
   const access = { key: 'the-key', keyFile: '/f' };
   const request = (peerUid: number | undefined, authorization?: string) => ({
     peerUid,
@@ -215,23 +218,20 @@ async function pairAt(t: Test, listenAt: string, connectTo: string) {
   return { client, socket };
 }
 
-t.test(
-  'the peer of an established loopback connection is known on Linux, by any spelling of the address',
-  async (t) => {
-    const expected = process.platform === 'linux' ? process.getuid?.() : undefined;
-    for (const [listenAt, connectTo] of [
-      ['127.0.0.1', '127.0.0.1'],
-      ['::', '127.0.0.1'],
-      ['::1', '::1'],
-    ] as const) {
-      const { socket } = await pairAt(t, listenAt, connectTo).catch(() => ({ socket: undefined }));
-      // A machine without IPv6.
-      if (socket) t.equal(peerUidOf(socket), expected, `${listenAt} from ${connectTo}`);
-    }
-  },
-);
+t.test('the uid of an established loopback peer is known on Linux, for any spelling of the address', async (t) => {
+  const expected = process.platform === 'linux' ? process.getuid?.() : undefined;
+  for (const [listenAt, connectTo] of [
+    ['127.0.0.1', '127.0.0.1'],
+    ['::', '127.0.0.1'],
+    ['::1', '::1'],
+  ] as const) {
+    const { socket } = await pairAt(t, listenAt, connectTo).catch(() => ({ socket: undefined }));
+    // A machine without IPv6.
+    if (socket) t.equal(peerUidOf(socket), expected, `${listenAt} from ${connectTo}`);
+  }
+});
 
-t.test('a peer that has closed its end is unknown', async (t) => {
+t.test('the uid of a peer that has closed its end is unknown', async (t) => {
   const { client, socket } = await pairAt(t, '127.0.0.1', '127.0.0.1');
   socket.pause();
   client.end();
@@ -240,7 +240,7 @@ t.test('a peer that has closed its end is unknown', async (t) => {
   t.equal(peerUidOf(socket), undefined);
 });
 
-t.test('the table of the kernel is read in full, and nothing else in it', (t) => {
+t.test('the socket table of the kernel is read in full, and other lines are ignored', (t) => {
   const head = '  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n';
   const row = (sl: string, state: string, uid: string) =>
     `   ${sl}: 0100007F:1F90 0100007F:C350 ${state} 00000000:00000000 00:00000000 00000000 ${uid}        0 4711 1 0000000000000000 20 4 0 10 -1\n`;

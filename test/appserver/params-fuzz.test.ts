@@ -48,7 +48,7 @@ const schedule = fc.oneof(
   fc.record({ kind: fc.constant('cron'), expression: fc.constantFrom('0 9 * * 1', '*/7 * * * *', '0 0 30 2 *', 'x') }),
 );
 
-/** What a parameter of this name should be. */
+/** Valid values by the name of the parameter. */
 const good: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   threadId: known('thread'),
   turnId: known('turn'),
@@ -101,7 +101,7 @@ function paramsOf(method: RpcMethod): fc.Arbitrary<Record<string, unknown>> {
   return fc.record(Object.fromEntries(fields), { requiredKeys: required });
 }
 
-// `mcp/test` starts what it is told to: its parameters are fuzzed without any that could.
+// `mcp/test` starts the program in its parameters, so it is fuzzed with a name only.
 const methods = (Object.keys(rpcMethods) as RpcMethod[]).filter((method) => method !== 'initialize');
 const weights: Partial<Record<RpcMethod, number>> = {
   'turn/start': 12,
@@ -121,7 +121,7 @@ const request = fc.oneof(
   })),
 );
 
-/** How a client answers what it is asked. */
+/** Ways in which a client answers a request of the server. */
 const answers = fc.constantFrom(
   'accept',
   'decline',
@@ -193,19 +193,19 @@ function learn({ method, result, params }: Message): void {
     automation: (result?.job ?? result?.task ?? result?.automation)?.id,
   };
   for (const [kind, id] of Object.entries(found)) {
-    // The latest is the last, also when it was known before.
+    // A known id moves to the end: the last id is the latest.
     ids[kind]?.delete(id);
     if (id !== undefined) ids[kind]?.add(id);
   }
 }
 
-t.test('any parameters, any answers', async (t) => {
+t.test('random parameters and answers get typed errors, and the server stays healthy', async (t) => {
   const { server, log } = await startServer(t, busyModel());
   const client = await Client.ready(t, server.webSocketUrl);
   const succeeded = new Set<string>();
   const refusals = new Set<number>();
   let asked = 0;
-  /** Learns from all that was heard, answers all that was asked, and forgets it. */
+  /** Records the ids in all received messages, answers the requests among them, and drops the messages. */
   const attend = (kinds: readonly (readonly [Answer, unknown])[]) => {
     for (const message of client.messages.splice(0)) {
       learn(message);

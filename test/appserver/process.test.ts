@@ -27,50 +27,43 @@ import {
 const baseUrl = (lock: AppServerLock): string => `http://${new URL(lock.endpoints.appServerWebSocket).host}`;
 const mutex = (path: string): string => join(path, '.oratorio', 'appserver.mutex');
 
-t.test(
-  'it publishes its address only for its owner, serves, and leaves nothing after SIGTERM and SIGINT',
-  async (t) => {
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-      const { path, home } = makeWorkspace(t);
-      const server = spawnServer(t, { path, home });
-      const lock = await serving(server, path);
-      v.assert(AppServerLock, lock);
-      t.match(lock, {
-        pid: server.child.pid,
-        workspacePath: path,
-        managedByHub: false,
-        incarnation: /^[0-9a-f-]{36}$/,
-        adoptionProof: null,
-      });
-      t.same(
-        Object.keys(lock.endpoints),
-        ['appServerWebSocket', 'dashboard'],
-        'no service is named that is not served',
-      );
-      if (process.platform !== 'win32') t.equal(statSync(lockFile(path)).mode & 0o777, 0o600);
-      t.equal(probeLock(mutex(path)), 'held');
-      const client = await Client.ready(t, lock.endpoints.appServerWebSocket);
-      const { thread } = await client.call('thread/start', {});
-      await client.call('turn/start', { threadId: thread.id, input: words('count to 1000') });
-      await client.notification('item/agentMessage/delta');
-      server.child.kill(signal);
-      await client.notification('turn/cancelled');
-      t.equal((await client.closed).code, 1001);
-      t.equal(await server.ended, 0, signal);
-      t.same(readdirSync(join(path, '.oratorio')).sort(), ['.gitignore', 'appserver.mutex', 'config.json']);
-      t.ok(readdirSync(stateOf(path)).includes('state.db'), 'what decides rights is in the home');
-      t.equal(probeLock(mutex(path)), 'free');
-      t.notMatch(
-        server.output(),
-        new URL(lock.endpoints.appServerWebSocket).searchParams.get('token') ?? 'no token',
-        'no token in the log',
-      );
-      await t.rejects(fetch(`${baseUrl(lock)}/healthz`));
-    }
-  },
-);
+t.test('the server publishes its address to its owner only, and leaves nothing after SIGTERM and SIGINT', async (t) => {
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    const { path, home } = makeWorkspace(t);
+    const server = spawnServer(t, { path, home });
+    const lock = await serving(server, path);
+    v.assert(AppServerLock, lock);
+    t.match(lock, {
+      pid: server.child.pid,
+      workspacePath: path,
+      managedByHub: false,
+      incarnation: /^[0-9a-f-]{36}$/,
+      adoptionProof: null,
+    });
+    t.same(Object.keys(lock.endpoints), ['appServerWebSocket', 'dashboard'], 'no service is named that is not served');
+    if (process.platform !== 'win32') t.equal(statSync(lockFile(path)).mode & 0o777, 0o600);
+    t.equal(probeLock(mutex(path)), 'held');
+    const client = await Client.ready(t, lock.endpoints.appServerWebSocket);
+    const { thread } = await client.call('thread/start', {});
+    await client.call('turn/start', { threadId: thread.id, input: words('count to 1000') });
+    await client.notification('item/agentMessage/delta');
+    server.child.kill(signal);
+    await client.notification('turn/cancelled');
+    t.equal((await client.closed).code, 1001);
+    t.equal(await server.ended, 0, signal);
+    t.same(readdirSync(join(path, '.oratorio')).sort(), ['.gitignore', 'appserver.mutex', 'config.json']);
+    t.ok(readdirSync(stateOf(path)).includes('state.db'), 'what decides rights is in the home');
+    t.equal(probeLock(mutex(path)), 'free');
+    t.notMatch(
+      server.output(),
+      new URL(lock.endpoints.appServerWebSocket).searchParams.get('token') ?? 'no token',
+      'no token in the log',
+    );
+    await t.rejects(fetch(`${baseUrl(lock)}/healthz`));
+  }
+});
 
-t.test('health and readiness', async (t) => {
+t.test('healthz and readyz report the state of the server', async (t) => {
   const { path, home } = makeWorkspace(t);
   const server = spawnServer(t, { path, home });
   const lock = await serving(server, path);
@@ -121,7 +114,7 @@ t.test('the token', async (t) => {
   await Client.ready(t, url.href);
 });
 
-t.test('kill -9: the lock goes with the process, the next one serves', async (t) => {
+t.test('kill -9 releases the lock, and the next server serves', async (t) => {
   const { path, home } = makeWorkspace(t);
   const first = spawnServer(t, { path, home });
   const old = await serving(first, path);
@@ -134,7 +127,7 @@ t.test('kill -9: the lock goes with the process, the next one serves', async (t)
   await Client.ready(t, lock.endpoints.appServerWebSocket);
 });
 
-t.test('a port that is taken is replaced, and the published address tells the truth', async (t) => {
+t.test('a taken port is replaced, and the published address has the new one', async (t) => {
   const { path, home } = makeWorkspace(t);
   const squatter = createServer().listen(0, '127.0.0.1');
   await once(squatter, 'listening');
@@ -151,7 +144,7 @@ t.test('a port that is taken is replaced, and the published address tells the tr
   await Client.ready(t, lock.endpoints.appServerWebSocket);
 });
 
-t.test('an address that was asked for, and a configured token', async (t) => {
+t.test('the server listens at the requested address with the configured token', async (t) => {
   const { path, home } = makeWorkspace(t, { appserver: { websocket: { token: 'configured + token' } } });
   const port = await unusedPort();
   const server = spawnServer(t, { path, home, args: [`--listen=ws://127.0.0.1:${port}`] });
@@ -160,7 +153,7 @@ t.test('an address that was asked for, and a configured token', async (t) => {
   await Client.ready(t, lock.endpoints.appServerWebSocket);
 });
 
-t.test('managed: ports, token and marks of the launch document', async (t) => {
+t.test('a managed server uses ports, token and incarnation of its launch document', async (t) => {
   const { path, home } = makeWorkspace(t, { AppServer: { WebSocket: { Token: 'not this one' } } });
   const document = launchDocument(path);
   const server = spawnServer(t, { path, home, args: ['--managed'], stdin: `${JSON.stringify(document)}\n` });
@@ -171,7 +164,7 @@ t.test('managed: ports, token and marks of the launch document', async (t) => {
   await Client.ready(t, lock.endpoints.appServerWebSocket);
 });
 
-t.test('an address that another server has published meanwhile is left alone', async (t) => {
+t.test('the end of a server leaves the published address of another server unchanged', async (t) => {
   const { path, home } = makeWorkspace(t);
   const server = spawnServer(t, { path, home });
   const lock = await serving(server, path);
@@ -182,12 +175,12 @@ t.test('an address that another server has published meanwhile is left alone', a
   t.same(JSON.parse(readFileSync(lockFile(path), 'utf8')), other);
 });
 
-t.test('managed: the Hub of that moment is told of turns that end, with the notification token only', async (t) => {
-  const told = deferred<{ request: IncomingMessage; body: unknown }>();
+t.test('a managed server posts the end of a turn to the present Hub, with the notification token only', async (t) => {
+  const posted = deferred<{ request: IncomingMessage; body: unknown }>();
   const hubToken = 'hub-token-that-proves-it';
   const hub = createHttpServer(async (request, response) => {
     if (answerProof(request, response, 'hub', [hubToken])) return;
-    told.resolve({ request, body: JSON.parse(await text(request)) });
+    posted.resolve({ request, body: JSON.parse(await text(request)) });
     response.end('{"accepted":true}');
   }).listen(0, '127.0.0.1');
   await once(hub, 'listening');
@@ -211,7 +204,7 @@ t.test('managed: the Hub of that moment is told of turns that end, with the noti
   await client.notification('turn/completed');
   await eventually(
     () => (server.output().includes('hub.lock is missing') ? true : undefined),
-    'a Hub that is not there is no problem',
+    'a missing Hub is logged',
   );
   const { port } = hub.address() as AddressInfo;
   const hubLock = {
@@ -223,7 +216,7 @@ t.test('managed: the Hub of that moment is told of turns that end, with the noti
   };
   writeFileSync(join(home, 'hub.lock'), JSON.stringify(hubLock));
   await turn();
-  const { request, body } = await told.promise;
+  const { request, body } = await posted.promise;
   t.equal(`${request.method} ${request.url}`, 'POST /v1/notifications/request');
   t.equal(request.headers.authorization, 'Bearer notification-token-secret');
   t.same(body, {
@@ -237,7 +230,7 @@ t.test('managed: the Hub of that moment is told of turns that end, with the noti
   t.notMatch(server.output(), /notification-token-secret|hub-token/);
 });
 
-t.test('managed: the notification token never leaves this machine', async (t) => {
+t.test('a managed server sends its notification token to loopback addresses only', async (t) => {
   const { path, home } = makeWorkspace(t);
   const server = spawnServer(t, {
     path,

@@ -7,7 +7,7 @@ import { Client, deferred, launchDocument, makeWorkspace, startServer, words } f
 const introduction = { clientInfo: { name: 'test', version: '1' } };
 
 for (const kind of ['node', 'ws'] as const) {
-  t.test(`the handshake and a turn, with the WebSocket of ${kind}`, async (t) => {
+  t.test(`handshake and a turn succeed with the WebSocket of ${kind}`, async (t) => {
     const { server, path } = await startServer(t);
     const client = await Client.open(t, server.webSocketUrl, kind);
     const introduced = await client.call('initialize', introduction);
@@ -62,7 +62,7 @@ t.test('every message is JSON-RPC 2.0 and fits its schema', async (t) => {
   }
 });
 
-t.test('an answer comes before what it causes, and events come in order', async (t) => {
+t.test('an answer precedes the notifications it causes, and those arrive in order', async (t) => {
   const { server } = await startServer(t, says('x'));
   const client = await Client.ready(t, server.webSocketUrl);
   const { thread } = await client.call('thread/start', {});
@@ -91,7 +91,7 @@ t.test('an answer comes before what it causes, and events come in order', async 
   ]);
 });
 
-t.test('interrupting answers first, then the turn is cancelled', async (t) => {
+t.test('turn/interrupt is answered before the turn is cancelled', async (t) => {
   const { server } = await startServer(t, neverEnds());
   const client = await Client.ready(t, server.webSocketUrl);
   const { thread } = await client.call('thread/start', {});
@@ -104,7 +104,7 @@ t.test('interrupting answers first, then the turn is cancelled', async (t) => {
   t.same(
     afterwards.filter(({ method = '' }) => /^(turn|item)/.test(method)),
     [],
-    'the last word',
+    'no notification of the turn follows',
   );
   t.equal(
     (await client.ask('turn/interrupt', { threadId: thread.id, turnId: turn.id })).error.code,
@@ -112,13 +112,13 @@ t.test('interrupting answers first, then the turn is cancelled', async (t) => {
   );
 });
 
-t.test('every error of the table', async (t) => {
+t.test('each error condition is answered with its code of the table', async (t) => {
   const never = neverEnds();
   const models = deferred<never>();
   const provider = { ...never, listModels: () => models.promise };
   const { server, log } = await startServer(t, provider);
 
-  await t.test('parse error and invalid requests', async (t) => {
+  await t.test('an invalid frame is a parseError or an invalidRequest', async (t) => {
     const client = await Client.ready(t, server.webSocketUrl);
     const frames: [string, number, unknown][] = [
       ['', rpcErrors.parseError.code, null],
@@ -149,7 +149,7 @@ t.test('every error of the table', async (t) => {
     }
   });
 
-  await t.test('ids are echoed with their type', async (t) => {
+  await t.test('an answer has the id of the request with its type', async (t) => {
     const client = await Client.ready(t, server.webSocketUrl);
     for (const id of ['', '1', 0, 1, -7, Number.MAX_SAFE_INTEGER, 'ünï']) {
       client.send({ jsonrpc: '2.0', id, method: 'thread/list', params: {} });
@@ -157,7 +157,7 @@ t.test('every error of the table', async (t) => {
     }
   });
 
-  await t.test('before and after initialize', async (t) => {
+  await t.test('requests are refused before initialize, and a second initialize after it', async (t) => {
     const client = await Client.open(t, server.webSocketUrl);
     for (const method of ['thread/list', 'nonsense'])
       t.equal((await client.ask(method, {})).error.code, rpcErrors.notInitialized.code);
@@ -166,14 +166,14 @@ t.test('every error of the table', async (t) => {
     t.equal(
       (await client.ask('thread/list', {})).error.code,
       rpcErrors.notInitialized.code,
-      'a refused initialize is none',
+      'a refused initialize does not count',
     );
     await client.call('initialize', introduction);
     t.equal((await client.ask('initialize', introduction)).error.code, rpcErrors.alreadyInitialized.code);
     await client.call('thread/list', {});
   });
 
-  await t.test('unknown methods', async (t) => {
+  await t.test('an unknown method is methodNotFound, and notifications get no answer', async (t) => {
     const client = await Client.ready(t, server.webSocketUrl);
     for (const method of ['', 'thread/nope', 'toString', '__proto__', 'constructor', 'initialized']) {
       t.match((await client.ask(method, {})).error, { code: rpcErrors.methodNotFound.code, data: { method } }, method);
@@ -184,7 +184,7 @@ t.test('every error of the table', async (t) => {
     t.equal(client.messages.length, 8, 'neither notifications nor stray answers are answered');
   });
 
-  await t.test('bad params name their path', async (t) => {
+  await t.test('invalid parameters are reported with their path', async (t) => {
     const client = await Client.ready(t, server.webSocketUrl);
     const cases: [string, unknown, string][] = [
       ['thread/read', {}, 'threadId'],
@@ -206,7 +206,7 @@ t.test('every error of the table', async (t) => {
     }
   });
 
-  await t.test('threads and turns', async (t) => {
+  await t.test('unknown threads and turns, and turns in a wrong state, have their own codes', async (t) => {
     const client = await Client.ready(t, server.webSocketUrl);
     for (const method of ['thread/read', 'thread/resume', 'thread/subscribe', 'thread/unsubscribe']) {
       t.match((await client.ask(method, { threadId: 'nope' })).error, {
@@ -236,27 +236,30 @@ t.test('every error of the table', async (t) => {
     );
   });
 
-  await t.test('too many requests in flight, counted per connection; and a bug', async (t) => {
-    const greedy = await Client.ready(t, server.webSocketUrl);
-    const modest = await Client.ready(t, server.webSocketUrl);
-    const slow = Array.from({ length: 32 }, () => greedy.ask('model/list', {}));
-    t.equal((await greedy.ask('thread/list', {})).error.code, rpcErrors.overloaded.code);
-    await modest.call('thread/list', {});
-    models.reject(new Error('a secret detail of a bug'));
-    for (const answer of await Promise.all(slow)) {
-      t.match(answer.error, { code: rpcErrors.internalError.code, data: { errorId: /^[0-9a-f]{12}$/ } });
-      t.notMatch(JSON.stringify(answer), /secret detail/);
-    }
-    const [{ error }] = (await Promise.all(slow)) as [{ error: { data: { errorId: string } } }];
-    t.ok(
-      log.some((line) => line.includes(error.data.errorId) && line.includes('a secret detail')),
-      'the log tells more',
-    );
-    await greedy.call('thread/list', {});
-  });
+  await t.test(
+    'too many requests of a connection are overloaded, and a bug is an internalError with an id',
+    async (t) => {
+      const greedy = await Client.ready(t, server.webSocketUrl);
+      const modest = await Client.ready(t, server.webSocketUrl);
+      const slow = Array.from({ length: 32 }, () => greedy.ask('model/list', {}));
+      t.equal((await greedy.ask('thread/list', {})).error.code, rpcErrors.overloaded.code);
+      await modest.call('thread/list', {});
+      models.reject(new Error('a secret detail of a bug'));
+      for (const answer of await Promise.all(slow)) {
+        t.match(answer.error, { code: rpcErrors.internalError.code, data: { errorId: /^[0-9a-f]{12}$/ } });
+        t.notMatch(JSON.stringify(answer), /secret detail/);
+      }
+      const [{ error }] = (await Promise.all(slow)) as [{ error: { data: { errorId: string } } }];
+      t.ok(
+        log.some((line) => line.includes(error.data.errorId) && line.includes('a secret detail')),
+        'the log has the details',
+      );
+      await greedy.call('thread/list', {});
+    },
+  );
 });
 
-t.test('two connections: broadcasts for all, turns for who asked and who subscribed, each once', async (t) => {
+t.test('every connection receives broadcasts, the caller and subscribers receive turns, each once', async (t) => {
   const { server } = await startServer(t, says('a', 'b'));
   const [asker, subscriber, bystander] = (await Promise.all(
     [1, 2, 3].map(() => Client.ready(t, server.webSocketUrl)),
@@ -288,7 +291,7 @@ t.test('two connections: broadcasts for all, turns for who asked and who subscri
   t.equal(subscriber.heard().filter((method) => method === 'turn/started').length, 1);
 });
 
-t.test('capabilities: no deltas, and unwanted notifications', async (t) => {
+t.test('a client receives no deltas and notifications that its capabilities exclude', async (t) => {
   const { server } = await startServer(t, says('a'));
   const quiet = await Client.ready(t, server.webSocketUrl, {
     streamingSupport: false,
@@ -300,7 +303,7 @@ t.test('capabilities: no deltas, and unwanted notifications', async (t) => {
   t.same(quiet.heard(), ['turn/started', 'item/completed', 'item/completed', 'turn/completed']);
 });
 
-t.test('a client that never says initialized is answered, and hears nothing', async (t) => {
+t.test('a client that never sends initialized gets answers but no notifications', async (t) => {
   const { server } = await startServer(t, says('a'));
   const client = await Client.open(t, server.webSocketUrl);
   await client.call('initialize', introduction);
@@ -314,7 +317,7 @@ t.test('a client that never says initialized is answered, and hears nothing', as
   t.same(client.heard(), []);
 });
 
-t.test('a turn goes on when its client leaves; another one can follow it', async (t) => {
+t.test('a turn continues when its client disconnects, and another client can follow it', async (t) => {
   const gate = deferred<void>();
   const { server } = await startServer(
     t,
@@ -339,7 +342,7 @@ t.test('a turn goes on when its client leaves; another one can follow it', async
   t.equal(params.turn.items.at(-1).text, 'one two');
 });
 
-t.test('an upstream that cannot be reached fails the turn, typed', async (t) => {
+t.test('an unreachable upstream fails the turn with a typed error', async (t) => {
   const upstream = { endpoint: 'http://127.0.0.1:9/v1', apiKey: 'sk-upstream-secret' };
   const { path, home } = makeWorkspace(t);
   const { server, log } = await startServer(t, undefined, {

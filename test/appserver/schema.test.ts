@@ -13,7 +13,7 @@ const JsonSchema = v.record(v.string(), v.unknown());
 const Descriptor = v.strictObject({ name: v.string(), required: v.optional(v.boolean()), schema: JsonSchema });
 const Message = v.object({ name: v.string(), params: v.array(Descriptor) });
 
-/** What https://spec.open-rpc.org demands of the parts that we use. */
+/** The parts of https://spec.open-rpc.org that the document uses. */
 const OpenRpc = v.object({
   openrpc: v.pipe(v.string(), v.regex(/^1\.\d+\.\d+$/)),
   info: v.object({ title: v.string(), version: v.string(), description: v.string() }),
@@ -42,14 +42,14 @@ function* objectsIn(value: unknown): Generator<Readonly<Record<string, unknown>>
   for (const inner of Object.values(value)) yield* objectsIn(inner);
 }
 
-t.test('the command prints it, and nothing else', async (t) => {
+t.test('--print-schema prints the document and nothing else', async (t) => {
   const args = ['--disable-warning=ExperimentalWarning', entry, 'app-server', '--print-schema'];
   const { stdout, stderr } = await promisify(execFile)(process.execPath, args, { maxBuffer: 16_000_000 });
   t.equal(stderr, '');
   t.same(JSON.parse(stdout), JSON.parse(JSON.stringify(protocolDocument())));
 });
 
-t.test('it is an OpenRPC document with every method, notification, request and error', (t) => {
+t.test('the OpenRPC document has every method, notification, request and error', (t) => {
   const document = v.parse(OpenRpc, protocolDocument());
   t.equal(document.info.version, version);
   t.same(names(document.methods), Object.keys(rpcMethods));
@@ -68,7 +68,7 @@ t.test('it is an OpenRPC document with every method, notification, request and e
   t.end();
 });
 
-t.test('every reference leads to a shape, and every shape is used', (t) => {
+t.test('every reference resolves to a schema, and every schema is used', (t) => {
   const document = v.parse(OpenRpc, protocolDocument());
   const references = [...objectsIn(document)].flatMap(({ $ref }) => (typeof $ref === 'string' ? [$ref] : []));
   const known = Object.keys(document.components.schemas).map((name) => `#/components/schemas/${name}`);

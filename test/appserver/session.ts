@@ -65,7 +65,7 @@ class SocketWriter extends AbstractMessageWriter {
   end(): void {}
 }
 
-/** What has been seen of the protocol. */
+/** Methods, notifications, requests and errors that tests have used. */
 export class Ledger {
   readonly methods = new Set<string>();
   readonly notifications = new Set<string>();
@@ -75,7 +75,7 @@ export class Ledger {
 
 type Parameters = Readonly<Record<string, unknown>>;
 
-/** A notification, or a question of the server. */
+/** A notification or a request of the server. */
 export interface Heard {
   readonly method: string;
   readonly params: Parameters;
@@ -83,14 +83,14 @@ export interface Heard {
 
 export interface SessionOptions {
   readonly capabilities?: RpcParams<'initialize'>['capabilities'];
-  /** Absent: this client does not know the method, as a client that never heard of approvals. */
+  /** Absent: the client answers that it does not know the method. */
   readonly onApproval?: (request: ApprovalRequest) => unknown;
-  /** Its result is a `DynamicToolResult`, or what a test wants to be taken for one. */
+  /** Returns a `DynamicToolResult`, or an invalid one. */
   readonly onTool?: (call: DynamicToolCall) => unknown;
   readonly ledger?: Ledger;
 }
 
-/** A message that the schema does not describe, or not all of. */
+/** A message that violates its schema or has unknown fields. */
 class SchemaError extends Error {}
 
 function check(what: string, schema: v.GenericSchema, value: unknown): void {
@@ -118,7 +118,7 @@ export class Session {
   readonly heard: Heard[] = [];
   readonly approvals: ApprovalRequest[] = [];
   readonly toolCalls: DynamicToolCall[] = [];
-  /** What did not fit its schema. */
+  /** Messages that violate their schema. */
   readonly faults: string[] = [];
   readonly ledger: Ledger;
   readonly #socket: WebSocket;
@@ -128,7 +128,7 @@ export class Session {
     this.#socket = socket;
     this.ledger = options.ledger ?? new Ledger();
     this.connection = createMessageConnection(new SocketReader(socket), new SocketWriter(socket));
-    // Requests that were under way when a test drops the connection are rejected, and nobody waits for them.
+    // Open requests are rejected when a test drops the connection; no test awaits them.
     this.connection.onError(() => undefined);
     this.connection.onNotification((method, params) => this.#hear(method, params as unknown as Parameters));
     const { onApproval, onTool } = options;
@@ -206,7 +206,7 @@ export class Session {
     return this.#when(() => this.toolCalls[nth - 1], 'a call of a tool');
   }
 
-  /** What was heard of one turn, in order, as text: for comparing what two clients heard. */
+  /** Notifications about turns and items, in order, as text: for comparison of two clients. */
   story(): string[] {
     return this.heard
       .filter(({ method }) => /^(turn|item)\//.test(method))
@@ -245,7 +245,7 @@ export class Session {
     this.#fits(() => check(method, serverRequests[method].params, params));
   }
 
-  /** What is thrown in a handler would be answered, and hidden. */
+  /** Records an exception of a check: thrown in a handler, it would become an answer instead of a failure. */
   #fits(test: () => void): void {
     try {
       test();
@@ -285,7 +285,7 @@ export interface Stage {
   readonly read: (name: string) => string;
 }
 
-/** A test with a server of its own, at whose end nothing was heard that does not fit its schema, and no bug was logged. */
+/** Runs a test with its own server. Fails for a message that violates its schema and for a logged bug. */
 export function scenario(
   t: Test,
   name: string,

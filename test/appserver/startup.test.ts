@@ -23,20 +23,23 @@ import {
 
 const mutex = (path: string): string => join(path, '.oratorio', 'appserver.mutex');
 
-t.test('a second server on the same workspace, also by another path, exits 75 and disturbs nothing', async (t) => {
-  const { path, home } = makeWorkspace(t);
-  const lock = await serving(spawnServer(t, { path, home }), path);
-  symlinkSync(path, join(home, 'link'));
-  for (const spelling of [path, join(home, 'link'), `${path}/../workspace/.`]) {
-    const second = spawnServer(t, { path: spelling, home });
-    t.equal(await second.ended, 75, spelling);
-    t.match(second.output(), /^oratorio app-server: another agent server serves .*\n$/);
-  }
-  t.same(readLock(path), lock);
-  await Client.ready(t, lock.endpoints.appServerWebSocket);
-});
+t.test(
+  'a second server of a workspace, also by another path, exits with 75 and leaves the first unchanged',
+  async (t) => {
+    const { path, home } = makeWorkspace(t);
+    const lock = await serving(spawnServer(t, { path, home }), path);
+    symlinkSync(path, join(home, 'link'));
+    for (const spelling of [path, join(home, 'link'), `${path}/../workspace/.`]) {
+      const second = spawnServer(t, { path: spelling, home });
+      t.equal(await second.ended, 75, spelling);
+      t.match(second.output(), /^oratorio app-server: another agent server serves .*\n$/);
+    }
+    t.same(readLock(path), lock);
+    await Client.ready(t, lock.endpoints.appServerWebSocket);
+  },
+);
 
-t.test('ten at once: one serves', async (t) => {
+t.test('of ten servers started at once one serves', async (t) => {
   const { path, home } = makeWorkspace(t);
   const servers = Array.from({ length: 10 }, () => spawnServer(t, { path, home }));
   const losers = servers.map(async (server) => ({ server, code: await server.ended }));
@@ -49,7 +52,7 @@ t.test('ten at once: one serves', async (t) => {
   await Client.ready(t, lock.endpoints.appServerWebSocket);
 });
 
-t.test('a launch document that cannot be used: exit 78, what is wrong, and no secret', async (t) => {
+t.test('an invalid launch document exits with 78 and a message without secrets', async (t) => {
   const { path, home } = makeWorkspace(t);
   const good = launchDocument(path);
   const secret = 'web-socket-token-secret';
@@ -80,7 +83,7 @@ t.test('a launch document that cannot be used: exit 78, what is wrong, and no se
   t.equal(probeLock(mutex(path)), 'free');
 });
 
-t.test('what else keeps it from starting', async (t) => {
+t.test('each failure of the start has its exit code and message', async (t) => {
   const { path, home } = makeWorkspace(t);
   const bare = temporaryDirectory(t);
   const badConfig = makeWorkspace(t, { Hub: { Host: '0.0.0.0' } });
@@ -119,7 +122,7 @@ t.test('what else keeps it from starting', async (t) => {
   }
 });
 
-t.test('a signal while it starts ends it too', async (t) => {
+t.test('SIGTERM during the start ends the server', async (t) => {
   const { path, home } = makeWorkspace(t);
   const waiting = spawnServer(t, { path, home, args: ['--managed'], stdin: JSON.stringify(launchDocument(path)) });
   await eventually(
@@ -142,7 +145,7 @@ function marked(t: Test, marker: string) {
   return { isAlive: () => child.exitCode === null && child.signalCode === null, ended };
 }
 
-t.test('what a dead server has left running is ended; while it may live, nothing of it is touched', async (t) => {
+t.test('processes of a dead server are ended, and those of a server that may be alive are not', async (t) => {
   const own = ownIdentity();
   for (const [identity, isTouched] of [
     [{ ...own, startedTicks: '1' }, true],
@@ -163,7 +166,7 @@ t.test('what a dead server has left running is ended; while it may live, nothing
       serverVersion: '0',
       endpoints: { appServerWebSocket: 'ws://127.0.0.1:9/ws' },
     };
-    const [command, stranger] = [marked(t, `${incarnation}/command`), marked(t, `${incarnation}-other`)];
+    const [command, unrelated] = [marked(t, `${incarnation}/command`), marked(t, `${incarnation}-other`)];
     await eventually(async () => {
       const found = (await scanProcesses()).filter(
         ({ marker }) => typeof marker === 'object' && marker.value.startsWith(incarnation),
@@ -176,12 +179,12 @@ t.test('what a dead server has left running is ended; while it may live, nothing
     t.match(log.join(''), isTouched ? /"processes":1/ : /may still live/);
     if (isTouched) await command.ended;
     else t.ok(command.isAlive());
-    t.ok(stranger.isAlive());
-    t.not(readLock(path)?.incarnation, incarnation, 'each start has a name of its own');
+    t.ok(unrelated.isAlive());
+    t.not(readLock(path)?.incarnation, incarnation, 'each start has a new incarnation');
   }
 });
 
-t.test('a server inside of another one’s command has a name below that one’s', async (t) => {
+t.test('the incarnation of a server started by a command of another one extends that one’s', async (t) => {
   const { path, home } = makeWorkspace(t);
   const env = { ORATORIO_HOME: home, ORATORIO_INCARNATION: 'outer/command' };
   await startServer(t, undefined, { workspacePath: path, env });

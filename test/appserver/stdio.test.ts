@@ -17,7 +17,7 @@ const introduction = { clientInfo: { name: 'test', version: '1' } };
 /** A client at the other end of two streams. */
 class LineClient {
   readonly messages: Message[] = [];
-  /** What it was sent that is no JSON. */
+  /** Lines that are not JSON. */
   readonly noise: string[] = [];
   readonly #input: Writable;
   #rest = '';
@@ -92,7 +92,7 @@ function spawnStdio(t: Test): Run {
     stderr += text;
   });
   child.stdin.on('error', () => undefined);
-  // What it has written is all there only then.
+  // Unlike `exit`, `close` follows the last output.
   const exited = once(child, 'close').then(([code, signal]) => (code ?? signal) as number | NodeJS.Signals);
   t.teardown(async () => {
     child.kill('SIGKILL');
@@ -101,35 +101,38 @@ function spawnStdio(t: Test): Run {
   return { child, path, stderr: () => stderr, exited };
 }
 
-t.test('a whole session; logs are on standard error only; the end of input is the end', async (t) => {
-  const { child, path, stderr, exited } = spawnStdio(t);
-  const client = new LineClient(child.stdin, child.stdout);
-  await client.introduce();
-  const { thread } = await client.call('thread/start');
-  await client.call('turn/start', { threadId: thread.id, input: words('run: echo out > a.txt; cat a.txt') });
-  const { id, params } = await client.until(({ method }) => method === 'item/approval/request', 'the approval');
-  t.match(params, { tool: 'Exec', threadId: thread.id });
-  client.send({ jsonrpc: '2.0', id, result: { decision: 'accept' } });
-  const { params: end } = await client.until(({ method }) => method === 'turn/completed', 'the end of the turn');
-  t.match(
-    end.turn.items.find(({ type }: Message) => type === 'commandExecution'),
-    { output: 'out\n', exitCode: 0 },
-  );
-  t.equal(readFileSync(join(path, 'a.txt'), 'utf8'), 'out\n');
-  t.ok(existsSync(lockFile(path)), 'it serves its WebSocket too');
-  client.end();
-  t.equal(await exited, 0);
-  t.notOk(existsSync(lockFile(path)));
-  t.same(client.noise, []);
-  t.same(
-    client.messages.filter(({ jsonrpc }) => jsonrpc !== '2.0'),
-    [],
-  );
-  t.match(stderr(), /"msg":"serving".*"msg":"stopping","signal":"end of input"/s);
-  t.match(stderr(), /Serving \S+ at http/);
-});
+t.test(
+  'a session runs on standard input and output with logs on standard error, and ends with its input',
+  async (t) => {
+    const { child, path, stderr, exited } = spawnStdio(t);
+    const client = new LineClient(child.stdin, child.stdout);
+    await client.introduce();
+    const { thread } = await client.call('thread/start');
+    await client.call('turn/start', { threadId: thread.id, input: words('run: echo out > a.txt; cat a.txt') });
+    const { id, params } = await client.until(({ method }) => method === 'item/approval/request', 'the approval');
+    t.match(params, { tool: 'Exec', threadId: thread.id });
+    client.send({ jsonrpc: '2.0', id, result: { decision: 'accept' } });
+    const { params: end } = await client.until(({ method }) => method === 'turn/completed', 'the end of the turn');
+    t.match(
+      end.turn.items.find(({ type }: Message) => type === 'commandExecution'),
+      { output: 'out\n', exitCode: 0 },
+    );
+    t.equal(readFileSync(join(path, 'a.txt'), 'utf8'), 'out\n');
+    t.ok(existsSync(lockFile(path)), 'it serves its WebSocket too');
+    client.end();
+    t.equal(await exited, 0);
+    t.notOk(existsSync(lockFile(path)));
+    t.same(client.noise, []);
+    t.same(
+      client.messages.filter(({ jsonrpc }) => jsonrpc !== '2.0'),
+      [],
+    );
+    t.match(stderr(), /"msg":"serving".*"msg":"stopping","signal":"end of input"/s);
+    t.match(stderr(), /Serving \S+ at http/);
+  },
+);
 
-t.test('the end of input ends what runs, commands too; and what was asked last is answered', async (t) => {
+t.test('the end of input answers the last request and ends running turns and commands', async (t) => {
   const { child, path, exited } = spawnStdio(t);
   const client = new LineClient(child.stdin, child.stdout);
   await client.introduce();
@@ -149,7 +152,7 @@ t.test('the end of input ends what runs, commands too; and what was asked last i
   t.throws(() => process.kill(pid, 0), { code: 'ESRCH' });
 });
 
-t.test('a client that never reads ends the server, which does not wait for it', async (t) => {
+t.test('a client that never reads its answers ends the server', async (t) => {
   const { child, exited, stderr } = spawnStdio(t);
   child.stdout.pause();
   const ask = (id: number, method: string, params: unknown) =>
@@ -161,7 +164,7 @@ t.test('a client that never reads ends the server, which does not wait for it', 
   t.match(stderr(), /"msg":"stopping"/);
 });
 
-t.test('a client that closes its end is gone', async (t) => {
+t.test('the server ends when the client closes its output', async (t) => {
   const { child, exited } = spawnStdio(t);
   const client = new LineClient(child.stdin, child.stdout);
   await client.introduce();
@@ -170,14 +173,14 @@ t.test('a client that closes its end is gone', async (t) => {
   t.equal(await exited, 0);
 });
 
-t.test('SIGTERM ends it as ever', async (t) => {
+t.test('SIGTERM ends the server', async (t) => {
   const run = spawnStdio(t);
   await serving({ child: run.child, output: run.stderr, ended: run.exited }, run.path);
   run.child.kill('SIGTERM');
   t.equal(await run.exited, 0);
 });
 
-t.test('malformed and too long lines are answered, and the next ones are read', async (t) => {
+t.test('a malformed or too long line is answered, and the next lines are read', async (t) => {
   const { server } = await startServer(t, says('x'));
   const [input, output] = [new PassThrough(), new PassThrough()];
   const served = server.serveStdio(input, output);
@@ -209,7 +212,7 @@ t.test('malformed and too long lines are answered, and the next ones are read', 
   await served;
 });
 
-t.test('lines may come in any pieces', async (t) => {
+t.test('lines may arrive in any pieces', async (t) => {
   const { server } = await startServer(t, says('x'));
   await fc.assert(
     fc.asyncProperty(
@@ -239,7 +242,7 @@ t.test('lines may come in any pieces', async (t) => {
   );
 });
 
-t.test('the WebSocket and the standard streams of one server serve the same threads', async (t) => {
+t.test('WebSocket and standard streams of one server serve the same threads', async (t) => {
   const { server } = await startServer(t, says('hello'));
   const [input, output] = [new PassThrough(), new PassThrough()];
   const served = server.serveStdio(input, output);

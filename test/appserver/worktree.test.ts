@@ -14,8 +14,8 @@ function makeWorktree(root: string, name = 'one'): string {
 
 const rootIn = (path: string) => join(path, '.oratorio', 'worktrees');
 
-/** What the tools of the next turn have said. */
-async function told(session: Session, threadId: string, prompt: string): Promise<string[]> {
+/** Results of the tools of the next turn. */
+async function toolResults(session: Session, threadId: string, prompt: string): Promise<string[]> {
   const turnId = await session.say(threadId, prompt);
   const { turn } = await session.until(
     'turn/completed',
@@ -24,23 +24,28 @@ async function told(session: Session, threadId: string, prompt: string): Promise
   return turn.items.flatMap((item) => (item.type === 'toolResult' ? [item.text] : []));
 }
 
-scenario(t, 'a thread works in a worktree: reading, writing and commands', {}, async (t, { open, path }) => {
-  const worktree = makeWorktree(rootIn(path));
-  const session = await open({ onApproval: () => ({ decision: 'accept' }) });
-  const { thread } = await session.call('thread/start', { config: { workspaceOverride: worktree } });
-  t.match(thread, { workspacePath: path, config: { workspaceOverride: worktree } });
-  const results = await told(session, thread.id, 'read a.txt\nwrite b.txt: made\nrun: pwd');
-  t.match(results, [/in one/, /b\.txt/, worktree]);
-  t.ok(existsSync(join(worktree, 'b.txt')));
-  t.notOk(existsSync(join(path, 'b.txt')));
-});
+scenario(
+  t,
+  'a thread with a workspace override reads, writes and runs commands in the worktree',
+  {},
+  async (t, { open, path }) => {
+    const worktree = makeWorktree(rootIn(path));
+    const session = await open({ onApproval: () => ({ decision: 'accept' }) });
+    const { thread } = await session.call('thread/start', { config: { workspaceOverride: worktree } });
+    t.match(thread, { workspacePath: path, config: { workspaceOverride: worktree } });
+    const results = await toolResults(session, thread.id, 'read a.txt\nwrite b.txt: made\nrun: pwd');
+    t.match(results, [/in one/, /b\.txt/, worktree]);
+    t.ok(existsSync(join(worktree, 'b.txt')));
+    t.notOk(existsSync(join(path, 'b.txt')));
+  },
+);
 
-scenario(t, 'a thread that only reads writes nothing and asks nobody', {}, async (t, { open, path }) => {
+scenario(t, 'a read-only thread writes nothing and requests no approval', {}, async (t, { open, path }) => {
   const worktree = makeWorktree(rootIn(path));
   const session = await open({ onApproval: () => ({ decision: 'accept' }) });
   const config = { workspaceOverride: worktree, readOnly: true };
   const { thread } = await session.call('thread/start', { config });
-  const results = await told(session, thread.id, 'read a.txt\nwrite b.txt: made\nrun: touch c.txt');
+  const results = await toolResults(session, thread.id, 'read a.txt\nwrite b.txt: made\nrun: touch c.txt');
   t.match(results[0], /in one/);
   t.same(session.approvals, []);
   t.notOk(existsSync(join(worktree, 'b.txt')) || existsSync(join(worktree, 'c.txt')));
@@ -50,33 +55,38 @@ scenario(t, 'a thread that only reads writes nothing and asks nobody', {}, async
   });
 });
 
-scenario(t, 'what is no worktree of this server is refused, with the reason', {}, async (t, { open, path }) => {
-  const session = await open();
-  const refusal = (workspaceOverride: unknown) => session.refused('thread/start', { config: { workspaceOverride } });
-  t.match(await refusal('worktrees/one'), { name: 'workspaceOverrideRefused', data: { reason: 'notAbsolute' } });
-  t.match(await refusal(join(rootIn(path), 'none')), { data: { reason: 'notADirectory' } });
-  t.match(await refusal(path), { code: -32_018, data: { reason: 'outsideRoots' } });
-  t.match(await refusal(7), { name: 'invalidParams' });
-  t.match(await refusal(''), { name: 'invalidParams' });
-  t.same((await session.call('thread/list', {})).data, []);
-});
+scenario(
+  t,
+  'a directory that is not a worktree of this server is refused with the reason',
+  {},
+  async (t, { open, path }) => {
+    const session = await open();
+    const refusal = (workspaceOverride: unknown) => session.refused('thread/start', { config: { workspaceOverride } });
+    t.match(await refusal('worktrees/one'), { name: 'workspaceOverrideRefused', data: { reason: 'notAbsolute' } });
+    t.match(await refusal(join(rootIn(path), 'none')), { data: { reason: 'notADirectory' } });
+    t.match(await refusal(path), { code: -32_018, data: { reason: 'outsideRoots' } });
+    t.match(await refusal(7), { name: 'invalidParams' });
+    t.match(await refusal(''), { name: 'invalidParams' });
+    t.same((await session.call('thread/list', {})).data, []);
+  },
+);
 
-scenario(t, 'worktrees beside the workspace are taken, too', {}, async (t, { open, path }) => {
+scenario(t, 'a worktree beside the workspace is accepted', {}, async (t, { open, path }) => {
   const worktree = makeWorktree(rootIn(dirname(path)), 'beside');
   const session = await open();
   const { thread } = await session.call('thread/start', { config: { workspaceOverride: worktree, readOnly: true } });
-  t.match(await told(session, thread.id, 'read a.txt'), [/in beside/]);
+  t.match(await toolResults(session, thread.id, 'read a.txt'), [/in beside/]);
 });
 
 const configured = temporaryDirectory(t);
 scenario(
   t,
-  'and those below the configured root',
+  'a worktree below the configured root is accepted',
   { Permissions: { WorktreeRoot: configured } },
   async (t, { open }) => {
     const worktree = makeWorktree(configured, 'configured');
     const session = await open();
     const { thread } = await session.call('thread/start', { config: { workspaceOverride: worktree, readOnly: true } });
-    t.match(await told(session, thread.id, 'read a.txt'), [/in configured/]);
+    t.match(await toolResults(session, thread.id, 'read a.txt'), [/in configured/]);
   },
 );
