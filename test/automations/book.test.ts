@@ -1,4 +1,4 @@
-/** What users ask: making, changing, looking, and what is refused. */
+/** Requests of users: create, change, enable, run, read and refresh automations. */
 import fc from 'fast-check';
 import t from 'tap';
 import { openScheduleReader } from '../../src/agent/index.ts';
@@ -10,7 +10,7 @@ import { day, FakeClock, gate, hour, minute, morning, refusal, until, World } fr
 
 const hourly: Schedule = { kind: 'cron', expression: '0 * * * *', timeZone: 'UTC' };
 
-t.test('a schedule in words, and the next five times', async (t) => {
+t.test('an automation has its schedule in words and the next five due times', async (t) => {
   const world = await World.start(t);
   const texts: [Schedule | undefined, string][] = [
     [{ kind: 'every', everyMs: 15 * minute }, 'Every 15 minutes'],
@@ -31,7 +31,7 @@ t.test('a schedule in words, and the next five times', async (t) => {
   for (const [schedule, text] of texts) {
     const { scheduleText, upcoming, nextRunAt } = await world.add('task', { schedule, enabled: false });
     t.equal(scheduleText, text);
-    t.same([upcoming, nextRunAt], [[], undefined], 'what is off is never due');
+    t.same([upcoming, nextRunAt], [[], undefined], 'a disabled automation has no due time');
   }
   const { upcoming } = await world.hourly();
   t.same(
@@ -41,13 +41,13 @@ t.test('a schedule in words, and the next five times', async (t) => {
   t.equal(intervalText(0), '0 seconds');
 });
 
-t.test('the zone of the machine is kept when none is named', async (t) => {
+t.test('a schedule without a time zone gets the zone of the machine', async (t) => {
   const world = await World.start(t);
   const { schedule } = await world.add('cron', { schedule: { kind: 'daily', time: '07:30' } });
   t.match(schedule, { kind: 'daily', timeZone: Intl.DateTimeFormat().resolvedOptions().timeZone });
 });
 
-t.test('what can never come, or cannot be read, is refused, and nothing has changed', async (t) => {
+t.test('a schedule that is invalid or never due is refused without a change', async (t) => {
   const world = await World.start(t);
   const add = (schedule: Schedule | undefined, kind: Automation['kind'] = 'cron') =>
     refusal(world.add(kind, { schedule }));
@@ -59,24 +59,27 @@ t.test('what can never come, or cannot be read, is refused, and nothing has chan
   t.match(await world.automations.state(), { tasks: [], cron: [], isRunning: true });
 });
 
-t.test('a change: fields that are absent stay, a schedule begins anew, an older view is refused', async (t) => {
-  const world = await World.start(t);
-  const { id } = await world.hourly({ name: 'first', model: 'm' });
-  const changed = await world.automations.update(id, { name: 'second' }, 1);
-  t.match(changed, { name: 'second', model: 'm', version: 2, nextRunAt: '2026-07-01T10:00:00.000Z' });
-  t.equal(await refusal(world.automations.update(id, { name: 'third' }, 1)), 'automationConflict');
-  const moved = await world.automations.update(id, { schedule: { kind: 'every', everyMs: 20 * minute } });
-  t.match(moved, { scheduleText: 'Every 20 minutes', nextRunAt: '2026-07-01T09:20:00.000Z', version: 3 });
-  t.equal(
-    await refusal(world.automations.update(id, { schedule: { kind: 'at', at: '2020-01-01T00:00:00Z' } })),
-    'automationInvalid passed',
-  );
-  t.equal(await refusal(world.automations.update('none', {})), 'automationNotFound');
-  await world.pass(hour + minute);
-  t.equal(world.prompts.length, 3, 'only the new schedule counts');
-});
+t.test(
+  'an update leaves absent fields unchanged, restarts a schedule, and is refused for an older version',
+  async (t) => {
+    const world = await World.start(t);
+    const { id } = await world.hourly({ name: 'first', model: 'm' });
+    const changed = await world.automations.update(id, { name: 'second' }, 1);
+    t.match(changed, { name: 'second', model: 'm', version: 2, nextRunAt: '2026-07-01T10:00:00.000Z' });
+    t.equal(await refusal(world.automations.update(id, { name: 'third' }, 1)), 'automationConflict');
+    const moved = await world.automations.update(id, { schedule: { kind: 'every', everyMs: 20 * minute } });
+    t.match(moved, { scheduleText: 'Every 20 minutes', nextRunAt: '2026-07-01T09:20:00.000Z', version: 3 });
+    t.equal(
+      await refusal(world.automations.update(id, { schedule: { kind: 'at', at: '2020-01-01T00:00:00Z' } })),
+      'automationInvalid passed',
+    );
+    t.equal(await refusal(world.automations.update('none', {})), 'automationNotFound');
+    await world.pass(hour + minute);
+    t.equal(world.prompts.length, 3, 'only the new schedule counts');
+  },
+);
 
-t.test('two changes at once: one of them is refused', async (t) => {
+t.test('of two concurrent updates of one version one is refused', async (t) => {
   const world = await World.start(t);
   const { id } = await world.hourly();
   const answers = await Promise.all(
@@ -85,7 +88,7 @@ t.test('two changes at once: one of them is refused', async (t) => {
   t.same(answers.sort(), ['automationConflict', 'not refused']);
 });
 
-t.test('switched off nothing is due, and switched on again it makes up for nothing', async (t) => {
+t.test('a disabled automation does not run, and due times while disabled are not made up for', async (t) => {
   const world = await World.start(t);
   const { id } = await world.hourly();
   t.match(await world.automations.setEnabled(id, false), { state: 'paused', enabled: false, nextRunAt: undefined });
@@ -96,32 +99,29 @@ t.test('switched off nothing is due, and switched on again it makes up for nothi
   t.match(await world.history(id), [{ status: 'completed', coalesced: 1 }]);
 });
 
-t.test(
-  'a one-off whose time has passed while it was off is not switched on; one that is to run at once runs',
-  async (t) => {
-    const world = await World.start(t);
-    const past = await world.add('task', { schedule: { kind: 'at', at: '2026-07-01T10:00:00Z' }, enabled: false });
-    const soon = await world.add('task', { enabled: false, prompt: 'soon' });
-    await world.pass(2 * hour);
-    t.equal(await refusal(world.automations.setEnabled(past.id, true)), 'automationInvalid passed');
-    t.match(await world.automations.read(past.id), { enabled: false, state: 'paused' });
-    await world.automations.setEnabled(soon.id, true);
-    await world.quiet();
-    t.same(world.prompts, ['soon']);
-    const again = { schedule: { kind: 'at', at: '2026-07-01T12:00:00Z' } as const, enabled: true };
-    t.match(await world.automations.update(past.id, again), { state: 'waiting' });
-    await world.pass(2 * hour);
-    t.equal(world.prompts.length, 2);
-  },
-);
+t.test('a one-off cannot be enabled after its time; an enabled task without a schedule runs at once', async (t) => {
+  const world = await World.start(t);
+  const past = await world.add('task', { schedule: { kind: 'at', at: '2026-07-01T10:00:00Z' }, enabled: false });
+  const soon = await world.add('task', { enabled: false, prompt: 'soon' });
+  await world.pass(2 * hour);
+  t.equal(await refusal(world.automations.setEnabled(past.id, true)), 'automationInvalid passed');
+  t.match(await world.automations.read(past.id), { enabled: false, state: 'paused' });
+  await world.automations.setEnabled(soon.id, true);
+  await world.quiet();
+  t.same(world.prompts, ['soon']);
+  const again = { schedule: { kind: 'at', at: '2026-07-01T12:00:00Z' } as const, enabled: true };
+  t.match(await world.automations.update(past.id, again), { state: 'waiting' });
+  await world.pass(2 * hour);
+  t.equal(world.prompts.length, 2);
+});
 
-t.test('switched off in line it has missed its time, and the next one is another', async (t) => {
+t.test('an automation disabled while queued misses that run and waits for the next due time', async (t) => {
   const held = gate();
   const world = await World.start(t, { answer: held.answer, settings: { maxConcurrentRuns: 1 } });
   await world.hourly({ prompt: 'first' });
   const { id } = await world.hourly({ prompt: 'second' });
   await world.clock.pass(hour + minute);
-  await until(async () => (await world.stateOf(id)) === 'queued', 'it is in line');
+  await until(async () => (await world.stateOf(id)) === 'queued', 'it is queued');
   await world.automations.setEnabled(id, false);
   t.match(await world.automations.setEnabled(id, true), { state: 'waiting', nextRunAt: '2026-07-01T11:00:00.000Z' });
   held.open();
@@ -130,34 +130,37 @@ t.test('switched off in line it has missed its time, and the next one is another
   t.match(await world.history(id), [{ status: 'missed', coalesced: 1, scheduledFor: '2026-07-01T10:00:00.000Z' }]);
 });
 
-t.test('by hand: at once, besides the schedule, also what is off or finished; never twice at once', async (t) => {
-  const held = gate();
-  const world = await World.start(t, { answer: held.answer });
-  const { id } = await world.hourly({ enabled: false });
-  const ran = await world.automations.run(id);
-  t.equal(ran.state, 'running');
-  t.equal(await refusal(world.automations.run(id)), 'automationInvalid running');
-  held.open();
-  await world.quiet();
-  t.match(await world.automations.read(id), {
-    state: 'paused',
-    recentRuns: [{ trigger: 'manual', status: 'completed' }],
-  });
-  await world.automations.run(id);
-  await world.quiet();
-  t.equal((await world.history(id)).length, 2, 'two runs within a millisecond of the clock are two');
-  const task = await world.add('task', {});
-  await world.quiet();
-  await world.automations.run(task.id);
-  await world.quiet();
-  t.same(
-    (await world.history(task.id)).map(({ trigger }) => trigger),
-    ['schedule', 'manual'],
-  );
-  t.equal(await world.stateOf(task.id), 'finished');
-});
+t.test(
+  'a manual run starts at once, also of a disabled or finished automation, but not beside an active run',
+  async (t) => {
+    const held = gate();
+    const world = await World.start(t, { answer: held.answer });
+    const { id } = await world.hourly({ enabled: false });
+    const ran = await world.automations.run(id);
+    t.equal(ran.state, 'running');
+    t.equal(await refusal(world.automations.run(id)), 'automationInvalid running');
+    held.open();
+    await world.quiet();
+    t.match(await world.automations.read(id), {
+      state: 'paused',
+      recentRuns: [{ trigger: 'manual', status: 'completed' }],
+    });
+    await world.automations.run(id);
+    await world.quiet();
+    t.equal((await world.history(id)).length, 2, 'two runs within a millisecond of the clock are two');
+    const task = await world.add('task', {});
+    await world.quiet();
+    await world.automations.run(task.id);
+    await world.quiet();
+    t.same(
+      (await world.history(task.id)).map(({ trigger }) => trigger),
+      ['schedule', 'manual'],
+    );
+    t.equal(await world.stateOf(task.id), 'finished');
+  },
+);
 
-t.test('a one-off that is to go when it has completed goes; one that failed stays', async (t) => {
+t.test('a one-off with deletion after completion is removed when completed and stays when failed', async (t) => {
   const world = await World.start(t, { settings: { maxRetries: 0 } });
   const removed: boolean[] = [];
   world.automations.subscribe((change) => removed.push(change.removed));
@@ -173,7 +176,7 @@ t.test('a one-off that is to go when it has completed goes; one that failed stay
   t.match(await world.automations.read(failing.id), { state: 'finished', recentRuns: [{ status: 'failed' }] });
 });
 
-t.test('every change is told, and counted; what has not changed is the same object', async (t) => {
+t.test('every change is emitted and counted, and an unchanged automation is the same object', async (t) => {
   const world = await World.start(t);
   const told: string[] = [];
   const stop = world.automations.subscribe(({ automation, removed }) =>
@@ -197,7 +200,7 @@ t.test('every change is told, and counted; what has not changed is the same obje
   t.equal(told.length, heard);
 });
 
-t.test('a listener that throws harms nobody', async (t) => {
+t.test('a listener that throws does not affect other listeners and runs', async (t) => {
   const world = await World.start(t);
   world.automations.subscribe(() => {
     throw new Error('mine');
@@ -208,7 +211,7 @@ t.test('a listener that throws harms nobody', async (t) => {
   await until(() => world.faults.length > 0, 'it is reported');
 });
 
-t.test('jobs are listed with the next one first, those that are never due last', async (t) => {
+t.test('jobs are listed by due time, those without one last', async (t) => {
   const world = await World.start(t);
   await world.hourly({ name: 'off', enabled: false });
   await world.add('cron', { name: 'tomorrow', schedule: { kind: 'daily', time: '08:00', timeZone: 'UTC' } });
@@ -217,7 +220,7 @@ t.test('jobs are listed with the next one first, those that are never due last',
   t.same(names, ['soon', 'tomorrow', 'off']);
 });
 
-t.test('a history is bounded, and read page by page', async (t) => {
+t.test('a history is bounded and can be read page by page', async (t) => {
   const world = await World.start(t);
   const { id } = await world.add('task', {});
   await world.quiet();
@@ -235,7 +238,7 @@ t.test('a history is bounded, and read page by page', async (t) => {
   t.equal(await refusal(world.automations.runs('none', { limit: 1 })), 'automationNotFound');
 });
 
-t.test('switched off in the configuration: everything can be seen, nothing can be asked for', async (t) => {
+t.test('with automations disabled in the settings everything can be read and every change is refused', async (t) => {
   const first = await World.start(t);
   const { id } = await first.hourly();
   const world = await first.restart(t, { settings: { isEnabled: false } });
@@ -251,7 +254,7 @@ t.test('switched off in the configuration: everything can be seen, nothing can b
   t.same(world.automations.describe(), { scheduler: 'disabled' });
 });
 
-t.test('a workspace nobody serves can be looked at', async (t) => {
+t.test('automations can be read without a server', async (t) => {
   const world = await World.start(t);
   await world.hourly({ prompt: 'x' });
   await world.pass(hour + minute);
@@ -274,7 +277,7 @@ t.test('a workspace nobody serves can be looked at', async (t) => {
   }
 });
 
-t.test('refresh looks at rows that somebody else has written, and at the clock', async (t) => {
+t.test('refresh reads rows of another process and the clock', async (t) => {
   const world = await World.start(t);
   const { id } = await world.hourly();
   const row = world.store.schedules.automation(id);
@@ -284,13 +287,13 @@ t.test('refresh looks at rows that somebody else has written, and at the clock',
   const state = await world.automations.refresh();
   t.equal(state.cron.length, 2);
   await world.quiet();
-  t.equal(world.prompts.length, 2, 'no timer had to pass');
+  t.equal(world.prompts.length, 2, 'both ran without a timer');
 });
 
-t.test('nothing is loaded, and no timer set, where there is nothing to run', async (t) => {
+t.test('without automations nothing is loaded and no timer set', async (t) => {
   const world = await World.start(t);
   t.same(world.automations.describe(), { scheduler: 'notStarted' });
-  t.match(await world.automations.state(), { tasks: [], cron: [], isRunning: true }, 'they would run');
+  t.match(await world.automations.state(), { tasks: [], cron: [], isRunning: true }, 'the server can run automations');
   t.equal(await refusal(world.automations.run('none')), 'automationNotFound');
   t.equal(await world.automations.remove('none'), false);
   t.same([world.clock.timers, world.automations.isExpecting], [0, false]);
@@ -298,10 +301,10 @@ t.test('nothing is loaded, and no timer set, where there is nothing to run', asy
   t.match(world.automations.describe(), { scheduler: 'watching', automations: 1, runs: 0 });
   t.equal(world.automations.isExpecting, true);
   await world.automations.setEnabled(id, false);
-  t.equal(world.automations.isExpecting, false, 'nothing will be due by itself');
+  t.equal(world.automations.isExpecting, false, 'no automation will be due');
 });
 
-t.test('asked for while it closes: refused, and nothing is left', async (t) => {
+t.test('a request during the shutdown is refused and leaves nothing', async (t) => {
   const world = await World.start(t);
   await world.hourly();
   const closing = world.close();
@@ -310,7 +313,7 @@ t.test('asked for while it closes: refused, and nothing is left', async (t) => {
   t.same([world.clock.timers, world.actors.size, world.faults], [0, 0, []]);
 });
 
-t.test('ten thousand jobs: only what is due is touched, and each runs when it is its turn', async (t) => {
+t.test('of ten thousand jobs only due ones have actors, and each runs at its time', async (t) => {
   const clock = new FakeClock(morning);
   const before = await World.start(t, { clock });
   const count = 10_000;
@@ -327,23 +330,23 @@ t.test('ten thousand jobs: only what is due is touched, and each runs when it is
   });
   await before.close();
   const world = await World.start(t, { directory: before.directory, clock, settings: { maxConcurrentRuns: 20 } });
-  t.match(world.automations.describe(), { automations: count, actors: 0 }, 'no actor that has nothing to do');
+  t.match(world.automations.describe(), { automations: count, actors: 0 }, 'no job has an actor');
   for (let number = 0; number < 50; number += 1) await world.clock.pass(minute);
   await until(() => world.prompts.length === 50 && world.threads.activeTurns === 0, '50 of them ran');
   t.same(
     world.prompts,
     Array.from({ length: 50 }, (_, number) => `${number}`),
   );
-  await until(() => world.actors.size === 1, 'those that rest are let go');
+  await until(() => world.actors.size === 1, 'actors of waiting jobs are stopped');
   t.equal((await world.automations.state()).cron.length, count);
-  // A laptop that sleeps over a hundred and fifty of them: more than are handed out in one go.
+  // 150 jobs become due while the laptop sleeps: more than one batch.
   world.clock.jump(150 * minute);
   await world.clock.pass(defaults.automations.tickMs + minute);
   await until(() => world.prompts.length === 201 && world.threads.activeTurns === 0, 'all that is due has run');
   t.equal(new Set(world.prompts).size, 201, 'each once');
 });
 
-t.test('the index gives what a sorted list gives', async (t) => {
+t.test('the index returns the same as a sorted list', async (t) => {
   const steps = fc.array(
     fc.oneof(
       fc.record({ do: fc.constant('set' as const), id: fc.nat(12), at: fc.option(fc.nat(30)) }),

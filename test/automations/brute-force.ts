@@ -1,6 +1,6 @@
 /**
- * When an expression is due, found the slow way: every minute is looked at on the wall clock of the zone, as `Intl` tells
- * it. Knows `*`, lists, ranges and steps in all five fields.
+ * Due times of an expression, found by a check of every minute on the wall clock of the zone, which `Intl` computes.
+ * Supports `*`, lists, ranges and steps in all five fields.
  */
 const minuteMs = 60_000;
 

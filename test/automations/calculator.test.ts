@@ -28,7 +28,7 @@ function dueBetween(calculator: Calculator, from: number, to: number): number[] 
   return times;
 }
 
-t.test('intervals are counted from the anchor: a late run does not make the next one late', async (t) => {
+t.test('intervals are counted from the anchor, so that a late run does not delay the next one', async (t) => {
   const schedule: Schedule = { kind: 'every', everyMs: 15 * minute };
   const every = calculatorOf({ schedule, anchorAt: at('2026-01-01T00:00:20Z') });
   t.equal(every.next(at('2026-01-01T00:00:20Z')), at('2026-01-01T00:15:20Z'), 'the first after one interval');
@@ -40,7 +40,7 @@ t.test('intervals are counted from the anchor: a late run does not make the next
   t.same([soon.next(999), soon.next(1_000)], [1_000, 1_000 + 15 * minute]);
 });
 
-t.test('any interval, anchor and moment: the next due time is the first on the grid', async (t) => {
+t.test('the next due time of an interval is the first on its grid', async (t) => {
   const grid = fc.record({
     everyMs: fc.integer({ min: minute, max: 400 * day }),
     initialDelayMs: fc.integer({ min: 0, max: day }),
@@ -57,7 +57,7 @@ t.test('any interval, anchor and moment: the next due time is the first on the g
   );
 });
 
-t.test('once is once', async (t) => {
+t.test('a one-off is due once', async (t) => {
   const once = calculatorOf({ schedule: { kind: 'at', at: '2026-12-24T18:00:00Z' }, anchorAt: 0 });
   t.equal(once.next(0), at('2026-12-24T18:00:00Z'));
   t.equal(once.next(at('2026-12-24T18:00:00Z')), null);
@@ -65,7 +65,7 @@ t.test('once is once', async (t) => {
   t.same([now.next(4), now.next(5)], [5, null]);
 });
 
-t.test('spring: what is due in the gap is due when it ends, once', async (t) => {
+t.test('a time within the gap of summer time is due once, at the end of the gap', async (t) => {
   const gapEnd = '2026-03-29T01:00';
   t.same(upcoming(daily('02:30', 'Europe/Berlin'), '2026-03-28T12:00Z', 2), [gapEnd, '2026-03-30T00:30']);
   t.same(upcoming(cron('0,15,30 2 * * *', 'Europe/Berlin'), '2026-03-28T12:00Z', 2), [gapEnd, '2026-03-30T00:00']);
@@ -74,7 +74,7 @@ t.test('spring: what is due in the gap is due when it ends, once', async (t) => 
   t.same(lordHowe, ['2026-10-03T15:30', '2026-10-04T15:15'], 'a gap of half an hour');
 });
 
-t.test('spring: an expression with a wildcard means time that passes', async (t) => {
+t.test('an expression with a wildcard skips the gap of summer time', async (t) => {
   t.same(upcoming(cron('*/30 * * * *', 'Europe/Berlin'), '2026-03-29T00:10Z', 3), [
     '2026-03-29T00:30',
     '2026-03-29T01:00',
@@ -83,7 +83,7 @@ t.test('spring: an expression with a wildcard means time that passes', async (t)
   t.same(upcoming(cron('*/30 2 * * *', 'Europe/Berlin'), '2026-03-28T23:00Z', 1), ['2026-03-30T00:00'], 'no 2 o’clock');
 });
 
-t.test('autumn: a time of the day that comes twice is due the first time', async (t) => {
+t.test('a time that occurs twice in autumn is due the first time', async (t) => {
   t.same(upcoming(daily('02:30', 'Europe/Berlin'), '2026-10-24T12:00Z', 2), ['2026-10-25T00:30', '2026-10-26T01:30']);
   t.same(upcoming(daily('01:45', 'Australia/Lord_Howe'), '2026-04-04T12:00Z', 2), [
     '2026-04-04T14:45',
@@ -104,7 +104,7 @@ t.test('a date that a zone skips has no due times', async (t) => {
   t.same(upcoming(cron('0 12 30 12 *', 'Pacific/Apia'), '2011-12-01T00:00Z', 1), ['2012-12-29T22:00']);
 });
 
-t.test('the 29th of February', async (t) => {
+t.test('the 29th of February is due in leap years only', async (t) => {
   t.same(upcoming(cron('0 0 29 2 *', 'UTC'), '2026-01-01T00:00Z', 3), [
     '2028-02-29T00:00',
     '2032-02-29T00:00',
@@ -113,7 +113,7 @@ t.test('the 29th of February', async (t) => {
   t.same(upcoming(cron('0 12 29 2 *', 'UTC'), '2096-03-01T00:00Z', 1), ['2104-02-29T12:00'], '2100 has none');
 });
 
-t.test('a day that there is never is due never; what cannot be read is refused', async (t) => {
+t.test('a date that never occurs has no due time, and an invalid expression is refused', async (t) => {
   t.equal(cron('0 0 30 2 *', 'Europe/Berlin').next(at('2026-01-01T00:00Z')), null);
   for (const expression of [
     '',
@@ -130,7 +130,7 @@ t.test('a day that there is never is due never; what cannot be read is refused',
   t.throws(() => cron('* * * * *', 'Mars/Olympus').next(0));
 });
 
-t.test('nicknames and days that are told by words', async (t) => {
+t.test('nicknames, the last day and the nth weekday of a month are understood', async (t) => {
   t.same(upcoming(cron('@daily', 'UTC'), '2026-01-01T12:00Z', 1), ['2026-01-02T00:00']);
   t.same(upcoming(cron('0 9 L * *', 'UTC'), '2026-02-01T12:00Z', 1), ['2026-02-28T09:00']);
   t.same(upcoming(cron('0 9 * * FRI#2', 'UTC'), '2026-02-01T12:00Z', 1), ['2026-02-13T09:00']);
@@ -176,7 +176,7 @@ const expressions = fc
   )
   .map((fields) => fields.join(' '));
 
-t.test('any expression, around any change of clocks: due when every minute looked at says so', async (t) => {
+t.test('due times around any clock change equal those found by a check of every minute', async (t) => {
   const cases = fc.tuple(expressions, fc.constantFrom(...moments));
   fc.assert(
     fc.property(cases, ([expression, { zone, from }]) => {
@@ -191,7 +191,7 @@ t.test('any expression, around any change of clocks: due when every minute looke
   );
 });
 
-t.test('due times that passed are one, with the last of them and how many', async (t) => {
+t.test('passed due times are combined into the last of them with their number', async (t) => {
   const hourly = cron('0 * * * *', 'UTC');
   const first = at('2026-01-01T09:00Z');
   t.same(passedDues(hourly, first, first), { first, scheduledFor: first, count: 1 });
@@ -206,7 +206,7 @@ t.test('due times that passed are one, with the last of them and how many', asyn
   t.same(passedDues(once, first, first + day), { first, scheduledFor: first, count: 1 });
 });
 
-t.test('however much time passed, the last due time is not after now and the next one is', async (t) => {
+t.test('the last due time is never after now, and the next one always is', async (t) => {
   const input = fc.tuple(expressions, fc.constantFrom(...moments), fc.integer({ min: 0, max: 2 * 365 * day }));
   fc.assert(
     fc.property(input, ([expression, { zone, from }, passed]) => {

@@ -1,4 +1,4 @@
-/** What becomes of a run: conversations, failures, retries, crashes, two at once. */
+/** Runs of automations: threads, failures, retries, crashes and concurrency. */
 import t from 'tap';
 import { type ScheduleStore, StorageError, type StoredRun } from '../../src/agent/index.ts';
 import { openStore } from '../../src/agent/store/index.ts';
@@ -10,7 +10,7 @@ const retryMs = 30_000;
 const statuses = async (world: World, id: string): Promise<string[]> =>
   (await world.history(id)).map(({ status }) => status);
 
-t.test('due times that come while it runs are one run after it, never one beside it', async (t) => {
+t.test('due times during a run are combined into one run after it', async (t) => {
   const held = gate();
   const world = await World.start(t, { answer: held.answer, settings: { turnTimeoutMs: day } });
   const { id } = await world.hourly();
@@ -28,7 +28,7 @@ t.test('due times that come while it runs are one run after it, never one beside
   ]);
 });
 
-t.test('only so many run at once; the others are queued, and come in order', async (t) => {
+t.test('runs beyond the limit are queued and start in order', async (t) => {
   const held = gate();
   const world = await World.start(t, { answer: held.answer, settings: { maxConcurrentRuns: 2 } });
   for (let number = 0; number < 7; number += 1) await world.hourly({ prompt: `job ${number}` });
@@ -41,35 +41,32 @@ t.test('only so many run at once; the others are queued, and come in order', asy
   t.same(world.prompts, ['job 0', 'job 1', 'job 2', 'job 3', 'job 4', 'job 5', 'job 6']);
 });
 
-t.test(
-  'a run that fails is tried again, later each time, then given up; the next due time is another run',
-  async (t) => {
-    const world = await World.start(t, { answer: unreachable, settings: { maxRetries: 2 } });
-    const { id } = await world.hourly();
-    await world.pass(hour + 1_000);
-    t.match(await world.automations.read(id), {
-      state: 'backingOff',
-      failures: 1,
-      recentRuns: [{ status: 'failed', attempt: 1, error: { code: 'upstreamUnreachable', message: /nobody answers/ } }],
-    });
-    await world.pass(retryMs / 2 - 1_500);
-    t.equal(world.prompts.length, 1, 'not at once');
-    await world.pass(retryMs / 2 + 2_000);
-    t.equal(world.prompts.length, 2);
-    await world.pass(2 * retryMs + 1_000);
-    t.match(await world.automations.read(id), { state: 'waiting', failures: 3, recentRuns: [{ attempt: 3 }] });
-    world.answer = () => 'well again';
-    await world.pass(hour);
-    t.match(await world.automations.read(id), {
-      failures: 0,
-      recentRuns: [{ status: 'completed', result: 'well again' }, { status: 'failed' }],
-    });
-    const states = world.states.get(`automation/${id}`) ?? [];
-    t.same(states.filter((state) => state === 'backingOff').length, 2);
-  },
-);
+t.test('a failed run is retried with growing pauses up to its limit; the next due time is a new run', async (t) => {
+  const world = await World.start(t, { answer: unreachable, settings: { maxRetries: 2 } });
+  const { id } = await world.hourly();
+  await world.pass(hour + 1_000);
+  t.match(await world.automations.read(id), {
+    state: 'backingOff',
+    failures: 1,
+    recentRuns: [{ status: 'failed', attempt: 1, error: { code: 'upstreamUnreachable', message: /nobody answers/ } }],
+  });
+  await world.pass(retryMs / 2 - 1_500);
+  t.equal(world.prompts.length, 1, 'no retry before the back-off');
+  await world.pass(retryMs / 2 + 2_000);
+  t.equal(world.prompts.length, 2);
+  await world.pass(2 * retryMs + 1_000);
+  t.match(await world.automations.read(id), { state: 'waiting', failures: 3, recentRuns: [{ attempt: 3 }] });
+  world.answer = () => 'well again';
+  await world.pass(hour);
+  t.match(await world.automations.read(id), {
+    failures: 0,
+    recentRuns: [{ status: 'completed', result: 'well again' }, { status: 'failed' }],
+  });
+  const states = world.states.get(`automation/${id}`) ?? [];
+  t.same(states.filter((state) => state === 'backingOff').length, 2);
+});
 
-t.test('a retry that helps is the same run: one row, with the number of the try', async (t) => {
+t.test('a successful retry is the same run, with the number of the attempt', async (t) => {
   let tries = 0;
   const answer = () => {
     tries += 1;
@@ -81,7 +78,7 @@ t.test('a retry that helps is the same run: one row, with the number of the try'
   t.match(await world.history(id), [{ status: 'completed', attempt: 3, result: 'at last', error: undefined }]);
 });
 
-t.test('due times that come during the pause are covered by the retry', async (t) => {
+t.test('due times during the back-off are covered by the retry', async (t) => {
   let tries = 0;
   const answer = () => {
     tries += 1;
@@ -99,7 +96,7 @@ t.test('due times that come during the pause are covered by the retry', async (t
   t.equal(run?.coalesced, 1 + (missed?.coalesced ?? 0));
 });
 
-t.test('a retry that waits outlives the process; one that has waited too long is given up', async (t) => {
+t.test('a pending retry survives a restart, and an overdue one is given up', async (t) => {
   const first = await World.start(t, { answer: unreachable });
   const { id } = await first.hourly();
   await first.pass(hour + 1_000);
@@ -134,24 +131,21 @@ function crash(directory: string, startedAt: number, more: Partial<StoredRun> = 
   return row.id;
 }
 
-t.test(
-  'a process that was killed between row and turn: the run has failed, and is tried again when it is fresh',
-  async (t) => {
-    const first = await World.start(t);
-    await first.hourly();
-    await first.close();
-    const id = crash(first.directory, morning + hour);
-    first.clock.jumpTo(morning + hour + 10 * minute);
-    const second = await first.restart(t);
-    await second.pass(1_000);
-    t.match(await second.history(id), [
-      { scheduledFor: '2026-07-01T10:00:00.000Z', status: 'completed', attempt: 2, error: undefined },
-    ]);
-    t.equal(second.prompts.length, 1);
-  },
-);
+t.test('a run killed between its row and its turn has failed, and is retried if recent', async (t) => {
+  const first = await World.start(t);
+  await first.hourly();
+  await first.close();
+  const id = crash(first.directory, morning + hour);
+  first.clock.jumpTo(morning + hour + 10 * minute);
+  const second = await first.restart(t);
+  await second.pass(1_000);
+  t.match(await second.history(id), [
+    { scheduledFor: '2026-07-01T10:00:00.000Z', status: 'completed', attempt: 2, error: undefined },
+  ]);
+  t.equal(second.prompts.length, 1);
+});
 
-t.test('one that is no longer fresh, or has been tried often enough, stays failed', async (t) => {
+t.test('an old killed run, or one out of attempts, stays failed', async (t) => {
   for (const [startedAt, attempt] of [
     [morning + hour - defaults.automations.resumeWithinMs - minute, 1],
     [morning + hour, 4],
@@ -168,7 +162,7 @@ t.test('one that is no longer fresh, or has been tried often enough, stays faile
   }
 });
 
-t.test('two schedulers on one database: every due time is said once', async (t) => {
+t.test('two schedulers of one database run every due time once', async (t) => {
   const directory = temporaryDirectory(t);
   const one = await World.start(t, { directory });
   const { id } = await one.hourly();
@@ -185,7 +179,7 @@ t.test('two schedulers on one database: every due time is said once', async (t) 
   t.same([...one.faults, ...other.faults], []);
 });
 
-t.test('a new conversation every time, one of its own, or one that is there', async (t) => {
+t.test('a run uses a new thread, the thread of its automation, or a bound thread', async (t) => {
   const world = await World.start(t);
   const { thread } = world.threads.start({ displayName: 'mine' });
   const fresh = await world.hourly({ binding: { mode: 'new' }, name: 'fresh' });
@@ -202,10 +196,10 @@ t.test('a new conversation every time, one of its own, or one that is there', as
   (await world.threads.delete(ownThread))();
   await world.pass(hour);
   const [, , third] = await threadsOf(own.id);
-  t.ok(third !== undefined && third !== ownThread, 'one that was deleted is followed by another');
+  t.ok(third !== undefined && third !== ownThread, 'a deleted thread is replaced by a new one');
 });
 
-t.test('a conversation that is busy is waited for', async (t) => {
+t.test('a run waits for a busy thread', async (t) => {
   const held = gate();
   const world = await World.start(t, { answer: held.answer });
   const { thread } = world.threads.start({});
@@ -217,11 +211,11 @@ t.test('a conversation that is busy is waited for', async (t) => {
   t.same(world.prompts, ['a person']);
   held.open();
   await until(async () => (await world.stateOf(id)) === 'waiting', 'the job has run');
-  t.same(world.prompts, ['a person', 'the person again', 'the job'], 'who was first comes first');
+  t.same(world.prompts, ['a person', 'the person again', 'the job'], 'earlier inputs are handled first');
   t.match(await world.history(id), [{ status: 'completed', threadId: thread.id, turnId: 'turn_003' }]);
 });
 
-t.test('a conversation that is gone is a failure that no retry helps', async (t) => {
+t.test('a deleted bound thread fails the run without a retry', async (t) => {
   const world = await World.start(t);
   const { thread } = world.threads.start({});
   const { id } = await world.hourly({ binding: { mode: 'thread', threadId: thread.id } });
@@ -234,7 +228,7 @@ t.test('a conversation that is gone is a failure that no retry helps', async (t)
   t.equal(await refusal(world.hourly({ binding: { mode: 'thread', threadId: 'none' } })), 'threadNotFound');
 });
 
-t.test('a conversation that is deleted while it is waited for ends the wait', async (t) => {
+t.test('the deletion of a busy bound thread fails the waiting run', async (t) => {
   const held = gate();
   const world = await World.start(t, { answer: held.answer });
   const { thread } = world.threads.start({});
@@ -246,7 +240,7 @@ t.test('a conversation that is deleted while it is waited for ends the wait', as
   t.match(await world.history(id), [{ status: 'failed', error: { code: 'threadNotFound' } }]);
 });
 
-t.test('nobody is there to ask: what needs approval is declined, unless the user wants it otherwise', async (t) => {
+t.test('a call that needs approval is declined unless the automation has another approval policy', async (t) => {
   const provider = answers([call('c1', 'Deploy')], [say('as told')]);
   const ran: string[] = [];
   const deploy = tool({
@@ -264,7 +258,7 @@ t.test('nobody is there to ask: what needs approval is declined, unless the user
   t.same(ran, []);
   provider.requests.length = 0;
   const asked = await world.add('task', { approvalPolicy: 'default' });
-  await until(() => world.threads.approvals().length === 1, 'it asks');
+  await until(() => world.threads.approvals().length === 1, 'an approval is pending');
   t.equal(await world.stateOf(asked.id), 'running');
   const [request] = world.threads.approvals();
   world.threads.respond(request?.requestId ?? '', 'accept');
@@ -276,7 +270,7 @@ t.test('nobody is there to ask: what needs approval is declined, unless the user
   t.same(ran, ['deployed', 'deployed']);
 });
 
-t.test('a run that is cancelled ends its turn, and the schedule goes on', async (t) => {
+t.test('a cancelled run ends its turn, and the schedule continues', async (t) => {
   const world = await World.start(t, { answer: gate().answer });
   const { id } = await world.hourly();
   await world.clock.pass(hour + minute);
@@ -290,11 +284,11 @@ t.test('a run that is cancelled ends its turn, and the schedule goes on', async 
   });
   const [{ threadId = '' } = {}] = await world.history(id);
   t.match(world.threads.read(threadId, { includeTurns: true }).turns, [{ status: 'cancelled', interruptedBy: 'user' }]);
-  t.equal(world.running.length, 0, 'the model has been let go');
+  t.equal(world.running.length, 0, 'the request to the model is aborted');
   t.equal(await refusal(world.automations.cancel(id)), 'automationInvalid notRunning');
 });
 
-t.test('somebody who interrupts the turn in its conversation has cancelled the run', async (t) => {
+t.test('an interrupt of the turn cancels the run', async (t) => {
   const world = await World.start(t, { answer: gate().answer });
   const { id } = await world.add('task', {});
   const turn = await until(async () => (await world.history(id)).find(({ turnId }) => turnId !== undefined), 'a turn');
@@ -303,7 +297,7 @@ t.test('somebody who interrupts the turn in its conversation has cancelled the r
   t.same(await statuses(world, id), ['cancelled']);
 });
 
-t.test('a run that was cancelled before its turn began is cancelled, and does not come again', async (t) => {
+t.test('a run cancelled before its turn is not repeated after a restart', async (t) => {
   const first = await World.start(t);
   const { id } = await first.add('task', {});
   await first.automations.cancel(id);
@@ -314,7 +308,7 @@ t.test('a run that was cancelled before its turn began is cancelled, and does no
   t.same([second.prompts, await second.stateOf(id)], [[], 'finished']);
 });
 
-t.test('a turn that takes too long is ended, and tried again', async (t) => {
+t.test('a turn beyond its time limit is ended, and the run retried', async (t) => {
   const held = gate();
   const world = await World.start(t, { answer: held.answer, settings: { turnTimeoutMs: 10 * minute, maxRetries: 1 } });
   const { id } = await world.hourly();
@@ -331,7 +325,7 @@ t.test('a turn that takes too long is ended, and tried again', async (t) => {
   t.match(await world.history(id), [{ status: 'completed', attempt: 2 }]);
 });
 
-t.test('a server that is stopped in a run says so, and runs it again when it is back', async (t) => {
+t.test('a run interrupted by a shutdown has failed, and is retried after the restart', async (t) => {
   const first = await World.start(t, { answer: gate().answer });
   const { id } = await first.hourly();
   await first.clock.pass(hour + minute);
@@ -344,7 +338,7 @@ t.test('a server that is stopped in a run says so, and runs it again when it is 
   t.match(await second.history(id), [{ status: 'completed', attempt: 2 }]);
 });
 
-t.test('a server that is stopped while much is queued begins none of it, and loses none', async (t) => {
+t.test('runs queued at a shutdown do not start, and run after the restart', async (t) => {
   const first = await World.start(t, { answer: gate().answer, settings: { maxConcurrentRuns: 1 } });
   const ids: string[] = [];
   for (let number = 0; number < 5; number += 1) ids.push((await first.hourly({ prompt: `${number}` })).id);
@@ -357,7 +351,7 @@ t.test('a server that is stopped while much is queued begins none of it, and los
   for (const id of ids) t.same(await statuses(second, id), ['completed']);
 });
 
-t.test('removed while it runs: the turn is ended, and nothing is left of it', async (t) => {
+t.test('the removal of a running automation ends its turn and leaves nothing', async (t) => {
   const world = await World.start(t, { answer: gate().answer });
   const { id } = await world.hourly();
   await world.clock.pass(hour + minute);
@@ -371,7 +365,7 @@ t.test('removed while it runs: the turn is ended, and nothing is left of it', as
   t.same(world.actors, new Set(['scheduler']));
 });
 
-t.test('a disk that takes nothing delays what is due; nothing is lost, nothing ends', async (t) => {
+t.test('a full disk delays due runs without losing one', async (t) => {
   let isFull = false;
   const full = <T>(work: () => T): T => {
     if (isFull) throw new StorageError('diskFull', 'no room');
@@ -410,11 +404,18 @@ t.test('a disk that takes nothing delays what is due; nothing is lost, nothing e
   isFull = true;
   held.open();
   await world.clock.pass(2 * hour);
-  t.ok(world.faults.length > 0 && world.faults.every((fault) => fault instanceof StorageError), 'it is told');
+  t.ok(
+    world.faults.length > 0 && world.faults.every((fault) => fault instanceof StorageError),
+    'the failures are reported',
+  );
   isFull = false;
   await world.pass(20 * minute);
   const history = await world.history(id);
-  t.match(history[0], { scheduledFor: '2026-07-01T10:00:00.000Z', status: 'completed' }, 'the end is written late');
+  t.match(
+    history[0],
+    { scheduledFor: '2026-07-01T10:00:00.000Z', status: 'completed' },
+    'the end of the run is written once there is room',
+  );
   await world.pass(hour);
   t.match((await world.history(id)).at(-1), { status: 'completed' });
   t.ok((await statuses(world, id)).every((status) => status === 'completed' || status === 'missed'));

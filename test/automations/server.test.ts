@@ -16,20 +16,21 @@ import {
 const answer = 'Demo model (offline, no AI): 1 2 3';
 const prompt = 'count to 3';
 
-/** What was told of an automation, oldest first. */
-const toldOf = (client: Client, id: string): Message[] =>
+/** Notifications about an automation, oldest first. */
+const updatesOf = (client: Client, id: string): Message[] =>
   client.messages.flatMap(({ method, params }) => {
-    const told = method === 'cron/stateChanged' ? params.job : method === 'automation/task/updated' ? params.task : {};
-    return told.id === id ? [told] : [];
+    const updated =
+      method === 'cron/stateChanged' ? params.job : method === 'automation/task/updated' ? params.task : {};
+    return updated.id === id ? [updated] : [];
   });
 
 const completed = (client: Client, id: string): Promise<Message> =>
   eventually(
-    () => toldOf(client, id).find(({ recentRuns }) => recentRuns[0]?.status === 'completed'),
+    () => updatesOf(client, id).find(({ recentRuns }) => recentRuns[0]?.status === 'completed'),
     `a run of ${id} has completed`,
   );
 
-t.test('one real run of each kind, at its time, with its result in the history', { timeout: 240_000 }, async (t) => {
+t.test('each kind of automation runs at its time, with its result in the history', { timeout: 240_000 }, async (t) => {
   const { server, log } = await startServer(t);
   const client = await Client.ready(t, server.webSocketUrl);
   const other = await Client.ready(t, server.webSocketUrl);
@@ -46,7 +47,7 @@ t.test('one real run of each kind, at its time, with its result in the history',
   for (const schedule of schedules) jobs.push((await client.call('cron/add', { prompt, schedule })).job);
   const { task } = await client.call('automation/task/create', { prompt });
   for (const { id, schedule = { kind: 'task' }, nextRunAt } of [...jobs, task]) {
-    // Another connection hears of it too: nobody has to ask.
+    // Another connection is notified without a request.
     const done = await completed(other, id);
     const [run] = done.recentRuns;
     t.match(run, { status: 'completed', trigger: 'schedule', attempt: 1, coalesced: 1, result: answer }, schedule.kind);
@@ -67,7 +68,7 @@ t.test('one real run of each kind, at its time, with its result in the history',
   t.equal(log.filter((line) => /"level":(50|60)/.test(line)).length, 0, 'nothing was reported as a bug');
 });
 
-t.test('every method: its answer fits its schema, and comes before what it causes', async (t) => {
+t.test('the answer of each method fits its schema and precedes the notifications it causes', async (t) => {
   const { server } = await startServer(t);
   const client = await Client.ready(t, server.webSocketUrl);
   const call = async (method: keyof typeof rpcMethods, params: unknown): Promise<Message> => {
@@ -106,7 +107,7 @@ t.test('every method: its answer fits its schema, and comes before what it cause
   t.ok(firstAnswer < firstNotice);
 });
 
-t.test('what is refused is refused with its own code, and says why', async (t) => {
+t.test('each refusal has its own code and reason', async (t) => {
   const { server } = await startServer(t);
   const client = await Client.ready(t, server.webSocketUrl);
   const errorOf = async (method: string, params: unknown) => (await client.ask(method, params)).error;
@@ -148,7 +149,7 @@ t.test('what is refused is refused with its own code, and says why', async (t) =
   t.equal((await client.call('cron/list', {})).jobs.length, 1);
 });
 
-t.test('switched off: the methods say so, and what is there can be seen', async (t) => {
+t.test('with automations disabled changes are refused and reads succeed', async (t) => {
   const { server } = await startServer(t, undefined, { config: { Automations: { Enabled: false } } });
   const client = await Client.ready(t, server.webSocketUrl);
   t.match((await client.ask('automation/task/create', { prompt })).error, { code: -32056 });
@@ -156,13 +157,13 @@ t.test('switched off: the methods say so, and what is there can be seen', async 
   t.same(await client.call('cron/list', {}), { jobs: [] });
 });
 
-t.test('a server that is killed in a run runs it again when it is back', { timeout: 240_000 }, async (t) => {
+t.test('a run interrupted by kill -9 is repeated after the restart', { timeout: 240_000 }, async (t) => {
   const { path, home } = makeWorkspace(t);
   const before = spawnServer(t, { path, home });
   await serving(before, path);
   const first = await Client.ready(t, readLock(path)?.endpoints.appServerWebSocket ?? '');
   const { task } = await first.call('automation/task/create', { prompt: 'count to 100000' });
-  await eventually(() => toldOf(first, task.id).find(({ recentRuns }) => recentRuns[0]?.turnId), 'its turn runs');
+  await eventually(() => updatesOf(first, task.id).find(({ recentRuns }) => recentRuns[0]?.turnId), 'its turn runs');
   before.child.kill('SIGKILL');
   await before.ended;
   const after = spawnServer(t, { path, home });
@@ -174,10 +175,10 @@ t.test('a server that is killed in a run runs it again when it is back', { timeo
   }, 'it is tried again');
   t.equal(again.recentRuns.length, 1, 'the same run');
   t.match(await client.call('automation/cancel', { automationId: task.id }), { automation: { id: task.id } });
-  await eventually(() => toldOf(client, task.id).find(({ state }) => state === 'finished'), 'and can be cancelled');
+  await eventually(() => updatesOf(client, task.id).find(({ state }) => state === 'finished'), 'and can be cancelled');
 });
 
-t.test('a server with something to do by itself is not idle', async (t) => {
+t.test('a server with an enabled schedule is not idle', async (t) => {
   const { server } = await startServer(t);
   const client = await Client.ready(t, server.webSocketUrl);
   const health = async () => (await fetch(`${server.baseUrl}/healthz`)).json() as Promise<Message>;

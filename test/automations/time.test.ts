@@ -23,7 +23,7 @@ const kinds: readonly { readonly name: string; readonly schedule: Schedule; read
 ];
 
 for (const { name, schedule, dueAt } of kinds) {
-  t.test(`${name}: runs when it is due, not before, and its result is in the history`, async (t) => {
+  t.test(`a schedule of kind ${name} runs when due, not before, with its result in the history`, async (t) => {
     const world = await World.start(t);
     const { id, nextRunAt } = await world.add('cron', { schedule, prompt: name });
     t.equal(nextRunAt, new Date(dueAt).toISOString());
@@ -54,7 +54,7 @@ for (const { name, schedule, dueAt } of kinds) {
   });
 }
 
-t.test('a task without a schedule runs at once, and is finished', async (t) => {
+t.test('a task without a schedule runs at once and is finished', async (t) => {
   const world = await World.start(t);
   const task = await world.add('task', { prompt: 'tidy up' });
   await world.quiet();
@@ -67,7 +67,7 @@ t.test('a task without a schedule runs at once, and is finished', async (t) => {
   });
 });
 
-t.test('no timer is ever asked to wait for longer than a tick: what is due in 60 days is due then', async (t) => {
+t.test('a job due in 60 days runs then, with timers no longer than a tick', async (t) => {
   const world = await World.start(t);
   const warnings: unknown[] = [];
   const warn = (warning: unknown) => warnings.push(warning);
@@ -83,16 +83,16 @@ t.test('no timer is ever asked to wait for longer than a tick: what is due in 60
   t.same([world.prompts, await world.stateOf(id)], [['go'], 'finished']);
   await world.pass(day);
   t.equal(world.prompts.length, 1);
-  // A tick, and the time-out of the turn.
+  // The longest timers are a tick and the time limit of the turn.
   t.ok(world.clock.longest <= 30 * minute, `${world.clock.longest}`);
   t.same(warnings, []);
 });
 
-t.test('a laptop that slept makes up for it once, within a tick, and says what it missed', async (t) => {
+t.test('after sleep the missed due times are one run within a tick, with the missed ones in the history', async (t) => {
   const world = await World.start(t);
   const { id } = await world.hourly();
   world.clock.jump(5 * hour + 10 * minute);
-  t.same(world.prompts, [], 'timers have not noticed');
+  t.same(world.prompts, [], 'no timer has fired');
   await world.pass(defaults.automations.tickMs);
   t.equal(world.prompts.length, 1);
   t.match(await world.history(id), [
@@ -100,10 +100,10 @@ t.test('a laptop that slept makes up for it once, within a tick, and says what i
     { scheduledFor: '2026-07-01T14:00:00.000Z', status: 'completed', coalesced: 5 },
   ]);
   await world.pass(50 * minute);
-  t.same(world.prompts.length, 2, 'and goes on at the next hour');
+  t.same(world.prompts.length, 2, 'the next hour is a run again');
 });
 
-t.test('days of sleep are one run too, also of a one-off', async (t) => {
+t.test('days of sleep are one run per automation, also of a one-off', async (t) => {
   const world = await World.start(t);
   await world.add('cron', { schedule: { kind: 'every', everyMs: minute }, prompt: 'every minute' });
   await world.add('cron', { schedule: { kind: 'at', at: '2026-07-02T09:00:00Z' }, prompt: 'once' });
@@ -112,7 +112,7 @@ t.test('days of sleep are one run too, also of a one-off', async (t) => {
   t.same([...world.prompts].sort(), ['every minute', 'once']);
 });
 
-t.test('a clock that is set back repeats nothing; what is new between is not lost', async (t) => {
+t.test('a clock set back repeats no run and loses no new automation', async (t) => {
   const world = await World.start(t);
   const { id } = await world.hourly();
   await world.pass(2 * hour + minute);
@@ -123,15 +123,15 @@ t.test('a clock that is set back repeats nothing; what is new between is not los
   t.same(
     (await world.history(id)).map(({ scheduledFor, status }) => `${fullHours(scheduledFor)} ${status}`),
     ['10:00 completed', '11:00 completed'],
-    '10 and 11 o’clock came twice',
+    '10 and 11 o’clock occurred twice',
   );
-  t.equal((await world.history(late.id)).length, 0, 'its half hours had passed when it was made');
+  t.equal((await world.history(late.id)).length, 0, 'its due times had passed at its creation');
   await world.pass(62 * minute);
   t.match((await world.history(id)).at(-1), { scheduledFor: '2026-07-01T12:00:00.000Z', status: 'completed' });
   t.match(await world.history(late.id), [{ scheduledFor: '2026-07-01T11:30:00.000Z', status: 'completed' }]);
 });
 
-t.test('a clock that was years ahead for a moment does not hide what is due until then', async (t) => {
+t.test('a clock that was years ahead for a moment does not suppress the due times until then', async (t) => {
   const world = await World.start(t);
   const { id } = await world.hourly();
   world.clock.jump(3_650 * day);
@@ -146,11 +146,11 @@ t.test('a clock that was years ahead for a moment does not hide what is due unti
       { scheduledFor: '2026-07-01T10:00:00.000Z', status: 'missed' },
       { scheduledFor: '2026-07-01T11:00:00.000Z', status: 'completed' },
     ],
-    '10 o’clock has been accounted for; 11 o’clock comes',
+    '10 o’clock is missed, and 11 o’clock runs',
   );
 });
 
-t.test('a clock that was set back while nobody was there is noticed at the start', async (t) => {
+t.test('a clock set back without a server is detected at the start', async (t) => {
   const first = await World.start(t);
   const { id } = await first.hourly();
   first.clock.jump(400 * day);
@@ -163,7 +163,7 @@ t.test('a clock that was set back while nobody was there is noticed at the start
   t.equal(second.prompts.length, 1);
 });
 
-t.test('through the change to summer time and back, at every hour and once a day', async (t) => {
+t.test('hourly and daily jobs run once per due time across both clock changes', async (t) => {
   for (const [from, times] of [
     ['2026-03-28T22:30:00Z', { hourly: 25, daily: ['2026-03-29T01:00:00.000Z'] }],
     ['2026-10-24T22:30:00Z', { hourly: 25, daily: ['2026-10-25T00:30:00.000Z'] }],
@@ -184,7 +184,7 @@ t.test('through the change to summer time and back, at every hour and once a day
   }
 });
 
-t.test('a restart right before, at and after the deadline: one run', async (t) => {
+t.test('a restart right before, at or after the due time leads to one run', async (t) => {
   for (const offset of [-1, 0, 1, 10 * minute]) {
     const first = await World.start(t);
     const { id } = await first.hourly();
@@ -201,7 +201,7 @@ t.test('a restart right before, at and after the deadline: one run', async (t) =
   }
 });
 
-t.test('what came due while nobody was there is one run at the start, with what was missed', async (t) => {
+t.test('due times without a server are one run at the start, with the missed ones in the history', async (t) => {
   const first = await World.start(t);
   const hourly = await first.hourly({ prompt: 'hourly' });
   const once = await first.add('task', { schedule: { kind: 'at', at: '2026-07-01T12:00:00Z' }, prompt: 'once' });
@@ -219,7 +219,7 @@ t.test('what came due while nobody was there is one run at the start, with what 
   t.same(await second.history(off.id), []);
 });
 
-/** What may happen to a computer in the life of a job. */
+/** Events of a computer between due times. */
 const happenings = fc.oneof(
   fc.record({ do: fc.constant('pass' as const), ms: fc.integer({ min: 1, max: 3 * hour }) }),
   fc.record({ do: fc.constant('sleep' as const), ms: fc.integer({ min: minute, max: 30 * hour }) }),
@@ -227,7 +227,7 @@ const happenings = fc.oneof(
   fc.record({ do: fc.constant('setBack' as const), ms: fc.integer({ min: 1, max: 2 * hour }) }),
 );
 
-t.test('whatever happens to clock and process, every due time is accounted for, and none twice', async (t) => {
+t.test('across random sleeps, restarts and clock changes every due time is run or missed once', async (t) => {
   await fc.assert(
     fc.asyncProperty(fc.array(happenings, { minLength: 1, maxLength: 8 }), async (steps) => {
       let world = await World.start(t);
@@ -243,7 +243,7 @@ t.test('whatever happens to clock and process, every due time is accounted for, 
           world = await world.restart(t);
         }
         await world.pass(defaults.automations.tickMs + 10);
-        // What became due this very moment is run within the slack of the timer.
+        // A due time at this very moment is run within the slack of the timer.
         const { slackMs } = defaults.automations;
         if ((world.clock.now() - morning) % (20 * minute) <= slackMs) await world.pass(slackMs + 1);
         latest = Math.max(latest, world.clock.now());
@@ -255,9 +255,9 @@ t.test('whatever happens to clock and process, every due time is accounted for, 
       const runs = history.filter(({ status }) => status === 'completed');
       const missed = history.filter(({ status }) => status === 'missed');
       const accounted = runs.length + missed.reduce((sum, { coalesced }) => sum + coalesced, 0);
-      t.equal(prompts, runs.length, 'a run is said once');
+      t.equal(prompts, runs.length, 'each run has one prompt');
       t.equal(new Set(history.map(({ scheduledFor }) => scheduledFor)).size, history.length);
-      // With the clock set back, times that were missed before it may be made up for.
+      // After a clock set back, due times missed before may be made up for.
       if (wasSetBack) t.ok(accounted >= dues, `${accounted} of ${dues}`);
       else t.equal(accounted, Math.min(dues, accounted), `${accounted} of ${dues}`);
       if (!wasSetBack && dues < 90) t.equal(accounted, dues, JSON.stringify(steps));

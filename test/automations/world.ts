@@ -90,7 +90,7 @@ export class FakeClock implements Clock {
     return this.#timers.size;
   }
 
-  /** The laptop sleeps, or somebody sets the clock: timers notice nothing. */
+  /** Moves the wall clock without firing timers, as sleep or a change of the clock does. */
   jump(milliseconds: number): void {
     this.#wall += milliseconds;
   }
@@ -99,7 +99,7 @@ export class FakeClock implements Clock {
     this.#wall = wall;
   }
 
-  /** Time passes for both. Timers are called in order, each at its time, the next when what it began has `settled`. */
+  /** Advances both clocks. Timers fire in order, each at its time, the next once the work of the one before has `settled`. */
   async pass(milliseconds: number, settled: () => Promise<void> = threeTurns): Promise<void> {
     const end = this.#monotonic + milliseconds;
     for (;;) {
@@ -120,7 +120,7 @@ export class FakeClock implements Clock {
   }
 }
 
-/** What the model does with a prompt. It may take until the test lets it go on. */
+/** Answer of the model to a prompt. */
 export type Answer = (prompt: string, signal: AbortSignal) => Promise<string> | string;
 
 export interface WorldOptions {
@@ -151,7 +151,7 @@ export class World {
   readonly threads: Runtime;
   readonly automations: Automations;
   readonly faults: unknown[] = [];
-  /** What was said to the model, in order. */
+  /** Prompts that the model has received, in order. */
   readonly prompts: string[] = [];
   /** Prompts whose turns run now. */
   readonly running: string[] = [];
@@ -299,7 +299,7 @@ function pathOf(value: unknown): string {
   return [...path, rest].join('.');
 }
 
-/** A model that waits until it is let go on, or is told to stop. */
+/** Model whose answers wait for `open` or for the abort of the request. */
 export function gate() {
   let open: () => void = () => {};
   const opened = new Promise<void>((resolve) => {
@@ -317,7 +317,7 @@ export const unreachable = (): never => {
   throw new ModelError('upstreamUnreachable', 'nobody answers');
 };
 
-/** What it is refused with, as `automationInvalid passed`. */
+/** Reason of a refusal, as `automationInvalid passed`; `not refused` otherwise. */
 export async function refusal(work: Promise<unknown>): Promise<string> {
   try {
     await work;
