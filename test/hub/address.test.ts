@@ -1,4 +1,4 @@
-/** `hub.lock` under a living Hub: removed, damaged or opened to others, it is published again and the Hub is found. */
+/** `hub.lock` of a running Hub: after its removal, damage or wrong permissions it is published again. */
 import { once } from 'node:events';
 import {
   chmodSync,
@@ -70,7 +70,7 @@ function isPrivateFile(file: string): boolean {
   return stats?.isFile() === true && (stats.mode & 0o777) === 0o600;
 }
 
-t.test('regression: edge 1 a damaged hub.lock is published again by the Hub that lives', async (t) => {
+t.test('regression: edge 1 a damaged hub.lock is published again by the running Hub', async (t) => {
   const hub = await startTestHub(t, { agentServer });
   const file = join(hubStatePath(hub.home), 'hub.lock');
   const workspace = makeWorkspace(t, quick);
@@ -89,7 +89,7 @@ t.test('regression: edge 1 a damaged hub.lock is published again by the Hub that
   t.notOk(existsSync(file), 'it is withdrawn at the end');
 });
 
-t.test('regression: edge 1 a Hub that yields names the process that serves, whatever hub.lock says', async (t) => {
+t.test('regression: edge 1 a Hub that yields reports the serving process, also with a damaged hub.lock', async (t) => {
   const hub = await startTestHub(t, { agentServer });
   const file = join(hubStatePath(hub.home), 'hub.lock');
   const { pid } = hub.child;
@@ -114,7 +114,7 @@ t.test('regression: edge 1 a Hub that yields names the process that serves, what
   );
 });
 
-t.test('regression: edge 1 a Hub whose lock was taken over leaves the file of its successor alone', async (t) => {
+t.test('regression: edge 1 a Hub whose lock was taken over leaves the file of its successor unchanged', async (t) => {
   const home = temporaryDirectory(t);
   const first = await startTestHub(t, { home, agentServer });
   const state = hubStatePath(home);

@@ -25,7 +25,7 @@ const agentServer = agentServerFixture('well-behaved.ts');
 const hub = await startTestHub(t, { agentServer });
 const workspace = makeWorkspace(t, { Supervision: { ProbeIntervalMs: 200 } });
 
-t.test('specification §2.2: the lock file has every field, and the token opens the doors', async (t) => {
+t.test('specification §2.2: the lock file has every field, and its token is accepted', async (t) => {
   const lock = v.parse(v.strictObject(HubLock.entries), readHubLock(hub.home));
   t.equal(lock.pid, hub.child.pid);
   t.match(lock.apiBaseUrl, /^http:\/\/127\.0\.0\.1:\d+$/);
@@ -91,7 +91,7 @@ t.test('specification §4.2: list, by-workspace', async (t) => {
 });
 
 t.test(
-  'specification §5: everything but status wants the token, before any body is looked at, unknown routes aside',
+  'specification §5: every route except status requires the token before its body is read, except unknown routes',
   async (t) => {
     const body = { error: { code: 'unauthorized', message: 'Missing or invalid Hub token.', details: null } };
     for (const { method, path, auth } of Object.values(hubRoutes)) {
@@ -114,42 +114,45 @@ t.test(
   },
 );
 
-t.test('specification §7.1: workspaceNotFound: 400 for what is no path, 404 for what is no workspace', async (t) => {
-  for (const workspacePath of [
-    undefined,
-    null,
-    '',
-    '  ',
-    'relative/path',
-    7,
-    {},
-    ['/tmp'],
-    '/tmp/\0x',
-    `/${'x'.repeat(5000)}`,
-  ]) {
-    const answer = await hub.call('POST', '/v1/appservers/ensure', { workspacePath });
-    t.match(
-      answer,
-      { status: 400, body: { error: { code: 'workspaceNotFound' } } },
-      JSON.stringify(workspacePath)?.slice(0, 20),
-    );
-  }
-  const file = join(temporaryDirectory(t), 'file');
-  writeFileSync(file, '');
-  for (const workspacePath of ['/nonexistent/workspace', temporaryDirectory(t), file, `${file}/below`]) {
-    const answer = await hub.call('POST', '/v1/appservers/ensure', { workspacePath });
-    t.match(answer, { status: 404, body: { error: { code: 'workspaceNotFound', details: { workspacePath } } } });
-  }
-  for (const [method, path, body] of [
-    ['POST', '/v1/appservers/stop', {}],
-    ['POST', '/v1/appservers/restart', {}],
-    ['GET', '/v1/appservers/by-workspace', undefined],
-  ] as const) {
-    t.match(await hub.call(method, path, body), { status: 400, body: { error: { code: 'workspaceNotFound' } } });
-  }
-});
+t.test(
+  'specification §7.1: workspaceNotFound is 400 for an invalid path and 404 for a missing workspace',
+  async (t) => {
+    for (const workspacePath of [
+      undefined,
+      null,
+      '',
+      '  ',
+      'relative/path',
+      7,
+      {},
+      ['/tmp'],
+      '/tmp/\0x',
+      `/${'x'.repeat(5000)}`,
+    ]) {
+      const answer = await hub.call('POST', '/v1/appservers/ensure', { workspacePath });
+      t.match(
+        answer,
+        { status: 400, body: { error: { code: 'workspaceNotFound' } } },
+        JSON.stringify(workspacePath)?.slice(0, 20),
+      );
+    }
+    const file = join(temporaryDirectory(t), 'file');
+    writeFileSync(file, '');
+    for (const workspacePath of ['/nonexistent/workspace', temporaryDirectory(t), file, `${file}/below`]) {
+      const answer = await hub.call('POST', '/v1/appservers/ensure', { workspacePath });
+      t.match(answer, { status: 404, body: { error: { code: 'workspaceNotFound', details: { workspacePath } } } });
+    }
+    for (const [method, path, body] of [
+      ['POST', '/v1/appservers/stop', {}],
+      ['POST', '/v1/appservers/restart', {}],
+      ['GET', '/v1/appservers/by-workspace', undefined],
+    ] as const) {
+      t.match(await hub.call(method, path, body), { status: 400, body: { error: { code: 'workspaceNotFound' } } });
+    }
+  },
+);
 
-t.test('specification §7.1: workspaceLocked: a live owner that does not answer', async (t) => {
+t.test('specification §7.1: a lock owner that is alive but does not answer is workspaceLocked', async (t) => {
   const locked = makeWorkspace(t);
   const { acquireLock, ownIdentity, writeFileAtomic } = await import('../../src/supervise/index.ts');
   const lock = acquireLock(join(locked, '.oratorio', 'appserver.mutex'));
@@ -176,7 +179,7 @@ t.test('specification §7.1: workspaceLocked: a live owner that does not answer'
 });
 
 t.test(
-  'specification §7.1: invalidProxySidecar: every wrong field, also while the server runs, and nothing changes',
+  'specification §7.1: each wrong sidecar field is invalidProxySidecar, also for a running server, without a change',
   async (t) => {
     const directory = temporaryDirectory(t);
     const binaryPath = join(directory, 'proxy');
@@ -282,14 +285,14 @@ t.test(
     t.match(JSON.parse(missed.data).data, { title: 'two' }, 'what was missed comes first, once');
     second.close();
 
-    const stranger = open({ 'last-event-id': 'otherEpoch-7' });
-    const [gap] = await once(stranger, 'hub.gap');
+    const unrelated = open({ 'last-event-id': 'otherEpoch-7' });
+    const [gap] = await once(unrelated, 'hub.gap');
     t.match(JSON.parse(gap.data).data, { lastEventId: 'otherEpoch-7', reason: 'otherEpoch' });
-    stranger.close();
+    unrelated.close();
   },
 );
 
-t.test('specification §4.2: restart gives another process, and stop ends it', async (t) => {
+t.test('specification §4.2: restart starts a new process, and stop ends it', async (t) => {
   const { pid } = await hub.ensure(workspace);
   const restarted = await hub.call('POST', '/v1/appservers/restart', { workspacePath: workspace });
   t.match(restarted, { status: 200, body: { state: 'running' } });
@@ -306,7 +309,7 @@ t.test('specification §4.2: restart gives another process, and stop ends it', a
 });
 
 t.test(
-  'design §4: wrong methods, unknown routes, bad bodies, foreign hosts and origins: always the error object',
+  'design §4: wrong methods, unknown routes, bad bodies, foreign hosts and origins get the error object',
   async (t) => {
     const error = (code: string) => ({ body: { error: { code, message: String } } });
     t.match(await hub.call('GET', '/v1/nothing'), { status: 404, ...error('notFound') });
@@ -333,7 +336,7 @@ t.test(
   },
 );
 
-t.test('any JSON whatever as a body: an answer in the contract, and the Hub lives', async (t) => {
+t.test('any JSON body gets an answer of the contract, and the Hub stays up', async (t) => {
   await fc.assert(
     fc.asyncProperty(
       fc.constantFrom('ensure', 'stop', 'restart'),
@@ -363,7 +366,7 @@ t.test('design §5: openapi.json lists every route; metrics count; machines are 
   t.match(metrics.body, /oratorio_hub_events_total\{kind="appserver\.running"\} \d/);
 });
 
-t.test('specification §6.1: every event a Hub sends is of a known kind with the data the table says', async (t) => {
+t.test('specification §6.1: every event of a Hub has a known kind with the data of the table', async (t) => {
   const log = await fetch(`${hub.lock.apiBaseUrl}/v1/events?lastEventId=x-0`, {
     headers: { authorization: `Bearer ${hub.lock.token}` },
   });
@@ -374,7 +377,7 @@ t.test('specification §6.1: every event a Hub sends is of a known kind with the
     return /"title":"two".*\n/.test(text) || undefined;
   }, 'everything held is replayed');
   await reader?.cancel();
-  // What was read may end in the middle of a line.
+  // The text may end within a line.
   const records = [...text.matchAll(/^data: (.*)\n/gm)].map(([, data]) => v.parse(AnyHubEvent, JSON.parse(data ?? '')));
   t.ok(records.length > 5);
   for (const { kind, data } of records) {

@@ -10,7 +10,7 @@ function temporary(t: Test): string {
   return directory;
 }
 
-t.test('the directory is private and lies in the cache of the user', async (t) => {
+t.test('the directory is private, in the cache of the user', async (t) => {
   const HOME = temporary(t);
   const inHome = join(HOME, '.cache', 'oratorio', 'compiled');
   t.equal(compileCacheDirectory({ HOME }), inHome);
@@ -37,7 +37,7 @@ t.test('a link is not followed to a directory that is somewhere else', async (t)
 });
 
 t.test(
-  'a directory of another user gives none',
+  'a directory of another user is not used',
   { skip: process.getuid?.() === 0 ? false : 'only root can give a directory away' },
   async (t) => {
     const HOME = temporary(t);

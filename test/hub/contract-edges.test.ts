@@ -19,7 +19,7 @@ import {
 const agentServer = agentServerFixture('well-behaved.ts');
 const post = (hub: TestHub, action: string, body: unknown) => hub.call('POST', `/v1/appservers/${action}`, body);
 
-t.test('regression: edge 9 every answer names the workspace as its caller did', async (t) => {
+t.test('regression: edge 9 every answer has the workspace path of its request', async (t) => {
   const hub = await startTestHub(t, { agentServer });
   const workspace = makeWorkspace(t, quick);
   const link = join(temporaryDirectory(t), 'link');
@@ -35,14 +35,18 @@ t.test('regression: edge 9 every answer names the workspace as its caller did', 
       t.match((await post(hub, 'ensure', { workspacePath: link, startIfMissing })).body, { workspacePath: link });
   }
   const list = (await hub.call('GET', '/v1/appservers')).body;
-  t.match(list, [{ workspacePath: link, canonicalWorkspacePath: workspace }], 'a list shows the last one asked for');
+  t.match(
+    list,
+    [{ workspacePath: link, canonicalWorkspacePath: workspace }],
+    'a list shows the last requested spelling',
+  );
   t.equal(list.length, 1);
   for (const workspacePath of spellings) {
     t.match((await post(hub, 'restart', { workspacePath })).body, { workspacePath, state: 'running' });
     t.match((await post(hub, 'stop', { workspacePath })).body, { workspacePath, state: 'stopped' });
     t.match(await hub.record(workspacePath), { workspacePath, state: 'stopped' });
   }
-  // Many spellings must not be remembered for ever, and each must still be answered in its own.
+  // The Hub bounds the spellings it stores; each answer has the spelling of its request all the same.
   await post(hub, 'ensure', { workspacePath: workspace });
   for (let depth = 0; depth < 20; depth++) {
     const workspacePath = `${workspace}${'/.'.repeat(depth)}`;
@@ -52,7 +56,7 @@ t.test('regression: edge 9 every answer names the workspace as its caller did', 
   t.match((await post(hub, 'stop', { workspacePath: workspace })).body, { workspacePath: workspace });
 });
 
-t.test('regression: edge 14 a notification is refused unless it is true to the contract', async (t) => {
+t.test('regression: edge 14 a notification that violates the contract is refused', async (t) => {
   const hub = await startTestHub(t, { agentServer });
   const workspace = makeWorkspace(t, quick);
   const notify = (body: unknown) => hub.call('POST', '/v1/notifications/request', body);
@@ -103,7 +107,7 @@ t.test('regression: edge 14 a notification is refused unless it is true to the c
   }
 });
 
-t.test('regression: edge 14 no body is accepted with a foreign address, and none is quoted', async (t) => {
+t.test('regression: edge 14 a foreign address is refused and not quoted', async (t) => {
   const hub = await startTestHub(t, { agentServer });
   const events = await hub.events();
   const secret = 'S3CRET-VALUE';
@@ -129,13 +133,13 @@ t.test('regression: edge 14 no body is accepted with a foreign address, and none
     if (kind === 'notification.requested') t.notMatch(data['actionUrl'] ?? '', /^(https?|javascript|data|file):/i);
 });
 
-/** What an event says of a process, without what differs from run to run. */
+/** Event as text, with names instead of pids. */
 const brief = ({ kind, data }: AnyHubEvent, names: Map<unknown, string>) => {
   const pid = data['pid'] === null ? null : names.get(data['pid']);
   return [kind, ...(pid === undefined ? [] : [pid]), ...(data['stopped'] ? ['stopped'] : [])].join(' ');
 };
 
-t.test('regression: edge 16 the events of a life are true, complete and in order', async (t) => {
+t.test('regression: edge 16 the events of an agent server are correct, complete and in order', async (t) => {
   const home = temporaryDirectory(t);
   const workspace = makeWorkspace(t, quick);
   const failing = makeWorkspace(t);
@@ -247,26 +251,29 @@ t.test('regression: edge 16 the events of a life are true, complete and in order
   t.match(await third.record(failing), { state: 'stopped', lastError: /config\.json/ }, 'the reason outlives the Hub');
 });
 
-t.test('regression: edge 17 a failing start shows its own output, and a locked workspace is no restart', async (t) => {
-  const hub = await startTestHub(t, { agentServer: agentServerFixture('exits-at-once.ts') });
-  const workspace = makeWorkspace(t, { ...quick, Supervision: { ...quick.Supervision, Restart: 'never' } });
-  const first = await post(hub, 'ensure', { workspacePath: workspace });
-  t.match(first.body.error.details, { recentStderr: 'no licence for this machine' });
-  await post(hub, 'stop', { workspacePath: workspace });
+t.test(
+  'regression: edge 17 a failed start quotes its own output, and a locked workspace is not restarted',
+  async (t) => {
+    const hub = await startTestHub(t, { agentServer: agentServerFixture('exits-at-once.ts') });
+    const workspace = makeWorkspace(t, { ...quick, Supervision: { ...quick.Supervision, Restart: 'never' } });
+    const first = await post(hub, 'ensure', { workspacePath: workspace });
+    t.match(first.body.error.details, { recentStderr: 'no licence for this machine' });
+    await post(hub, 'stop', { workspacePath: workspace });
 
-  writeFileSync(join(workspace, '.oratorio', 'config.json'), '{ broken');
-  const broken = await post(hub, 'ensure', { workspacePath: workspace });
-  t.match(broken, { status: 500, body: { error: { code: 'invalidConfig' } } });
-  t.notOk('recentStderr' in broken.body.error.details, 'nothing ran, so nothing was said');
-  t.match(await hub.record(workspace), { state: 'exited', recentStderr: null, restartCount: 0 });
+    writeFileSync(join(workspace, '.oratorio', 'config.json'), '{ broken');
+    const broken = await post(hub, 'ensure', { workspacePath: workspace });
+    t.match(broken, { status: 500, body: { error: { code: 'invalidConfig' } } });
+    t.notOk('recentStderr' in broken.body.error.details, 'nothing ran, so nothing was said');
+    t.match(await hub.record(workspace), { state: 'exited', recentStderr: null, restartCount: 0 });
 
-  writeFileSync(join(workspace, '.oratorio', 'config.json'), '{}');
-  const locked = join(workspace, '.oratorio', 'appserver.mutex');
-  mkdirSync(join(workspace, '.oratorio'), { recursive: true });
-  const lock = acquireLock(locked);
-  t.not(lock, 'held');
-  const answer = await post(hub, 'ensure', { workspacePath: workspace });
-  t.match(answer, { status: 409, body: { error: { code: 'workspaceLocked' } } });
-  t.match(await hub.record(workspace), { state: 'exited', restartCount: 0, nextAttemptAt: null, recentStderr: null });
-  if (lock !== 'held') lock.release();
-});
+    writeFileSync(join(workspace, '.oratorio', 'config.json'), '{}');
+    const locked = join(workspace, '.oratorio', 'appserver.mutex');
+    mkdirSync(join(workspace, '.oratorio'), { recursive: true });
+    const lock = acquireLock(locked);
+    t.not(lock, 'held');
+    const answer = await post(hub, 'ensure', { workspacePath: workspace });
+    t.match(answer, { status: 409, body: { error: { code: 'workspaceLocked' } } });
+    t.match(await hub.record(workspace), { state: 'exited', restartCount: 0, nextAttemptAt: null, recentStderr: null });
+    if (lock !== 'held') lock.release();
+  },
+);

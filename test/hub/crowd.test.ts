@@ -1,10 +1,10 @@
-/** Many Hubs at once. Runs alone (`.taprc`): for a while nobody else would get a processor. */
+/** Many Hubs at once. Runs alone (`.taprc`), because it occupies all processors for a while. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { eventually, hubStatePath, spawnHub, temporaryDirectory } from './harness.ts';
 
-t.test('50 Hubs at once: exactly one serves, the others say so and exit 0', async (t) => {
+t.test('of 50 Hubs started at once one serves, and the others report it and exit with 0', async (t) => {
   const home = temporaryDirectory(t);
   const hubs = Array.from({ length: 50 }, () => spawnHub(home));
   t.teardown(() => {

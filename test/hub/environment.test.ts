@@ -1,4 +1,4 @@
-/** What an agent server gets of the Hub's environment: what it needs, and nothing a cloned repository may wish for. */
+/** Environment of an agent server: variables that it needs, and none that a cloned repository names. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
@@ -7,7 +7,7 @@ import { agentServerFixture, makeWorkspace, startTestHub, temporaryDirectory } f
 const agentServer = agentServerFixture('well-behaved.ts');
 const env = { STOLEN_KEY: 'a-secret-of-the-user', ALLOWED_KEY: 'meant-for-agents' };
 
-t.test('a workspace cannot draw a variable of the user into its own configuration', async (t) => {
+t.test('a workspace configuration cannot use a variable of the user', async (t) => {
   const hub = await startTestHub(t, { agentServer, env });
   const workspace = makeWorkspace(t, {
     EndPoint: 'http://127.0.0.1:9/${STOLEN_KEY}',
@@ -22,7 +22,7 @@ t.test('a workspace cannot draw a variable of the user into its own configuratio
 });
 
 t.test(
-  'what the user lists is passed on, and nothing else',
+  'the agent server gets the variables listed by the user, and no others',
   { skip: process.platform === 'linux' ? false : 'reads /proc' },
   async (t) => {
     const home = temporaryDirectory(t);

@@ -1,4 +1,4 @@
-/** Real Hubs in processes of their own, real workspaces, and the means to look at both as a stranger would. */
+/** Real Hubs in their own processes, real workspaces, and clients independent of the product. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
@@ -26,7 +26,7 @@ export function fixture(name: string): string {
   return fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url));
 }
 
-/** A directory of its own that is gone after the test. */
+/** New directory, removed after the test. */
 export function temporaryDirectory(t: Teardown, prefix = 'oratorio-test-'): string {
   const directory = realpathSync(mkdtempSync(join(tmpdir(), prefix)));
   t.teardown(() => rmSync(directory, { recursive: true, force: true, maxRetries: 5 }));
@@ -39,13 +39,13 @@ export interface TestConfig {
   readonly [section: string]: unknown;
 }
 
-/** What a test of many restarts sets. Every deadline stays long: a busy machine must not look like a sick server. */
+/** Settings for tests with many restarts. Deadlines stay long, so that a slow machine does not look like a failed server. */
 export const quick = { Supervision: { BackoffBaseMs: 20, ProbeIntervalMs: 100 } };
 
 /** The longest deadlines that still end before a request to the Hub does (90 s), for machines that are busy or slow. */
 export const patience = { startDeadlineMs: 80_000, proxyDeadlineMs: 80_000 };
 
-/** As a configuration file; a start may take as long as it likes unless the test says otherwise. */
+/** Text of a configuration file, with the longest deadline of a start unless the test sets another. */
 export function configText({ Supervision, ...config }: TestConfig): string {
   return JSON.stringify({ ...config, Supervision: { StartDeadlineMs: patience.startDeadlineMs, ...Supervision } });
 }
@@ -100,7 +100,7 @@ export function killIfThere(pid: number): void {
   }
 }
 
-/** What a Hub hands on of its environment includes `XDG_…`, so sidecars carry it too: they are not told our own variables. */
+/** Marks all processes of a Hub: a Hub passes `XDG_…` on to sidecars too, unlike the variables of Oratorio. */
 const homeVariable = 'XDG_TEST_ORATORIO_HOME';
 
 /** Processes of this machine whose environment names this user home: everything a Hub of it has started. */
@@ -122,8 +122,7 @@ export function processesOf(home: string): number[] {
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;
-  // The body of any route, looked at by tests field by field.
-  // biome-ignore lint/suspicious/noExplicitAny: tests assert what it is
+  // biome-ignore lint/suspicious/noExplicitAny: bodies of all routes, compared field by field
   readonly body: any;
 }
 

@@ -1,4 +1,4 @@
-/** Workspaces whose files another user, a clone or a broken program has made: the Hub answers, serves others and signals no stranger. */
+/** Workspaces with files made by another user, a clone or a broken program: the Hub answers, serves others and signals no other process. */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -157,7 +157,7 @@ t.test('regression: H7 a lock that another user holds is refused, and its owner 
   t.match(await ensure(hub, workspace), { status: 200 });
 });
 
-t.test('regression: H7 nothing is stored of a server that no Hub started, and it is never signalled', async (t) => {
+t.test('regression: H7 a server that no Hub started is not stored and never signalled', async (t) => {
   const home = temporaryDirectory(t);
   const workspace = makeWorkspace(t);
   const flags = ['--conditions=development', '--disable-warning=ExperimentalWarning'];
@@ -184,7 +184,7 @@ t.test('regression: H7 nothing is stored of a server that no Hub started, and it
 });
 
 t.test(
-  'regression: H7 an identity in the state of the Hub is no proof: only a process with our marker is ended',
+  'regression: H7 an identity in the state of the Hub is no proof, and only a process with our marker is ended',
   async (t) => {
     const home = temporaryDirectory(t);
     const [forgedOne, proven] = [makeWorkspace(t), makeWorkspace(t)];

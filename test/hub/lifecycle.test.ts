@@ -1,4 +1,4 @@
-/** What becomes of agent servers that behave and that do not (design §3; specification §3, §6.1 and §7.1). */
+/** Supervision of agent servers that behave and that fail (design §3; specification §3, §6.1 and §7.1). */
 import { mkdirSync, renameSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
@@ -14,7 +14,7 @@ import {
   temporaryDirectory,
 } from './harness.ts';
 
-t.test('ensure starts a server, stop ends it, and the events tell both (specification §4.2 and §6.1)', async (t) => {
+t.test('ensure starts a server, stop ends it, and events report both (specification §4.2 and §6.1)', async (t) => {
   const hub = await startTestHub(t, { agentServer: agentServerFixture('well-behaved.ts') });
   const events = await hub.events();
   const workspace = makeWorkspace(t, quick);
@@ -43,7 +43,7 @@ t.test('ensure starts a server, stop ends it, and the events tell both (specific
   await hub.shutdown();
 });
 
-t.test('100 concurrent ensures through different spellings and symlinks: one process', async (t) => {
+t.test('100 concurrent ensures through different spellings and symlinks start one process', async (t) => {
   const hub = await startTestHub(t, { agentServer: agentServerFixture('well-behaved.ts') });
   const workspace = makeWorkspace(t, quick);
   const links = temporaryDirectory(t);
@@ -62,7 +62,7 @@ t.test('100 concurrent ensures through different spellings and symlinks: one pro
 });
 
 t.test(
-  'a server that exits at once: 500 appServerStartFailed with its standard error, then back-off, then giving up',
+  'a server that exits at once is appServerStartFailed with its standard error, backs off, then is given up',
   async (t) => {
     const hub = await startTestHub(t, { agentServer: agentServerFixture('exits-at-once.ts') });
     const events = await hub.events();
@@ -92,7 +92,7 @@ t.test(
   },
 );
 
-t.test('a server that never becomes ready: 500 appServerUnhealthy at the deadline, and it is killed', async (t) => {
+t.test('a server that never becomes ready is appServerUnhealthy at the deadline, and is killed', async (t) => {
   const hub = await startTestHub(t, { agentServer: agentServerFixture('never-ready.ts') });
   const workspace = makeWorkspace(t, { Supervision: { ...quick.Supervision, Restart: 'never', StartDeadlineMs: 500 } });
   const answer = await hub.call('POST', '/v1/appservers/ensure', { workspacePath: workspace });
@@ -102,7 +102,7 @@ t.test('a server that never becomes ready: 500 appServerUnhealthy at the deadlin
   t.equal(processesOf(hub.home).length, 1);
 });
 
-t.test('a missing program is not tried again', async (t) => {
+t.test('a missing program is not retried', async (t) => {
   const hub = await startTestHub(t, { agentServer: { command: '/nonexistent/agent', args: [] } });
   const workspace = makeWorkspace(t, quick);
   const answer = await hub.call('POST', '/v1/appservers/ensure', { workspacePath: workspace });
@@ -110,7 +110,7 @@ t.test('a missing program is not tried again', async (t) => {
   t.match(await hub.record(workspace), { state: 'exited', phase: 'exited.resting', nextAttemptAt: null });
 });
 
-t.test('a server that ignores SIGTERM is killed, with the time it takes and nothing left', async (t) => {
+t.test('a server that ignores SIGTERM is killed after the grace period and leaves nothing', async (t) => {
   const hub = await startTestHub(t, { agentServer: agentServerFixture('ignores-sigterm.ts') });
   const workspace = makeWorkspace(t, quick);
   const { pid } = await hub.ensure(workspace);
@@ -120,7 +120,7 @@ t.test('a server that ignores SIGTERM is killed, with the time it takes and noth
 });
 
 t.test(
-  'a daemon that the server has forked away ends with it',
+  'a daemon forked by the server ends with it',
   { skip: process.platform === 'linux' ? false : 'needs /proc' },
   async (t) => {
     const hub = await startTestHub(t, { agentServer: agentServerFixture('forks-daemon.ts') });
@@ -132,7 +132,7 @@ t.test(
   },
 );
 
-t.test('a flood on standard error stays within its bounds and harms nobody', async (t) => {
+t.test('a flood on standard error stays within its bounds and does not affect other requests', async (t) => {
   const hub = await startTestHub(t, { agentServer: agentServerFixture('floods-stderr.ts') });
   const workspace = makeWorkspace(t, quick);
   const { pid } = await hub.ensure(workspace);
@@ -147,7 +147,7 @@ t.test('a flood on standard error stays within its bounds and harms nobody', asy
   await hub.call('POST', '/v1/appservers/stop', { workspacePath: workspace });
 });
 
-t.test('a killed server is revived after a pause, and says so (exited → starting → running)', async (t) => {
+t.test('a killed server restarts after a pause, with the events exited, starting and running', async (t) => {
   const hub = await startTestHub(t, { agentServer: agentServerFixture('well-behaved.ts') });
   const workspace = makeWorkspace(t, quick);
   const first = await hub.ensure(workspace);
@@ -195,7 +195,7 @@ t.test(
   },
 );
 
-t.test('a workspace that is deleted or renamed while its server runs can still be stopped', async (t) => {
+t.test('the server of a deleted or renamed workspace can be stopped', async (t) => {
   const hub = await startTestHub(t, { agentServer: agentServerFixture('well-behaved.ts') });
   const deleted = makeWorkspace(t, quick);
   const renamed = makeWorkspace(t, quick);
@@ -230,7 +230,7 @@ t.test('startIfMissing: false changes nothing', async (t) => {
   });
 });
 
-t.test('shutdown: subscribers hear of it to the end, and nothing is left', async (t) => {
+t.test('subscribers receive all events of a shutdown, which leaves no process', async (t) => {
   const hub = await startTestHub(t, { agentServer: agentServerFixture('well-behaved.ts') });
   const { pid } = await hub.ensure(makeWorkspace(t, quick));
   const events = await hub.events();

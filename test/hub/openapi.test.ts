@@ -26,7 +26,7 @@ function referencesIn(value: unknown): string[] {
   );
 }
 
-t.test('the document is valid OpenAPI 3.1 in the eyes of somebody else', async (t) => {
+t.test('the document is valid OpenAPI 3.1 for an independent validator', async (t) => {
   const { valid, errors } = await new Validator().validate(document);
   t.equal(valid, true, JSON.stringify(errors));
   t.equal(document.openapi.slice(0, 3), '3.1');
@@ -34,14 +34,14 @@ t.test('the document is valid OpenAPI 3.1 in the eyes of somebody else', async (
   t.same(document.servers, [{ url: 'http://127.0.0.1:4000' }]);
 });
 
-t.test('every reference leads somewhere and every component is reached', async (t) => {
+t.test('every reference resolves, and every component is used', async (t) => {
   const components = Object.keys(document.components.schemas).map((name) => `#/components/schemas/${name}`);
   const references = new Set(referencesIn(document));
   for (const reference of references) t.ok(components.includes(reference), reference);
   for (const component of components) t.ok(references.has(component), `${component} is used`);
 });
 
-t.test('specification §4.2: every endpoint of the specification is there, with its method', async (t) => {
+t.test('specification §4.2: every endpoint of the specification is documented with its method', async (t) => {
   const specified = [
     'GET /v1/status',
     'POST /v1/shutdown',
@@ -101,7 +101,7 @@ t.test('specification §6.1: every event kind is described with the keys of spec
   for (const content of streams) t.same(Object.keys(content), ['text/event-stream']);
 });
 
-t.test('every example is what its schema says', async (t) => {
+t.test('every example fits its schema', async (t) => {
   for (const [name, route] of routes) {
     const operation = operationOf(route);
     if (route.request) {

@@ -1,4 +1,4 @@
-/** What the page in the browser asks the Hub for, over real sockets: who it is, its actors, the way to a dashboard. */
+/** Routes of the browser page of a Hub, over real sockets: page information, actors, addresses of dashboards. */
 import { readFileSync, statSync } from 'node:fs';
 import { createWebSocketReceiver, type StatelyInspectionEvent } from '@statelyai/inspect';
 import { EventSource } from 'eventsource';
@@ -14,7 +14,7 @@ const hub = await startTestHub(t, { agentServer: agentServerFixture('serves-dash
 const get = (path: string) => request(hub.lock, 'GET', path);
 const pathOf = (workspace: string) => `/v1/appservers/dashboard?path=${encodeURIComponent(workspace)}`;
 
-t.test('GET /v1/page says that this is a Hub, and what can be seen of it', async (t) => {
+t.test('GET /v1/page returns the kind hub and its views', async (t) => {
   const { status, body } = await get('/v1/page');
   t.equal(status, 200);
   t.strictSame(v.parse(v.strictObject(PageInfo.entries), body), {
@@ -36,10 +36,10 @@ t.test('the address of a dashboard has its token in the fragment', async (t) => 
   const file = dashboardTokenFile(hub.home, record.canonicalWorkspacePath);
   t.equal(url.hash, `#token=${readFileSync(file, 'utf8').trim()}`);
   t.equal(statSync(file).mode & 0o777, 0o600);
-  t.notMatch(JSON.stringify((await get('/v1/appservers')).body), url.hash.slice(7), 'it is told nowhere else');
+  t.notMatch(JSON.stringify((await get('/v1/appservers')).body), url.hash.slice(7), 'no other route has the token');
 });
 
-t.test('where there is no dashboard the answer says why, in the shape of every error', async (t) => {
+t.test('a missing dashboard is an error with the reason', async (t) => {
   const disabled = makeWorkspace(t, { DashBoard: { Enabled: false } });
   await hub.ensure(disabled);
   const off = await get(pathOf(disabled));
@@ -71,7 +71,7 @@ function open(t: Test, path: string): EventSource {
   return source;
 }
 
-t.test('GET /v1/inspect tells of a workspace from before its viewer came', async (t) => {
+t.test('GET /v1/inspect includes records from before its viewer connected', async (t) => {
   const workspace = makeWorkspace(t, {});
   await hub.ensure(workspace);
   await request(hub.lock, 'POST', '/v1/appservers/restart', { workspacePath: workspace });
@@ -82,7 +82,7 @@ t.test('GET /v1/inspect tells of a workspace from before its viewer came', async
   }
   const actor = await eventually(
     () => records.find((record) => record.type === 'actor' && record.id === workspace),
-    'the workspace is told of',
+    'the workspace is in the stream',
   );
   if (actor.type !== 'actor') throw new Error('no actor');
   t.match(actor, {
@@ -100,7 +100,7 @@ t.test('GET /v1/inspect tells of a workspace from before its viewer came', async
   t.ok(story.every((record) => record.type === 'transition' && record.edges.length > 0));
 });
 
-t.test('?format=stately, and the WebSocket beside it, tell the same to the tools of Stately', async (t) => {
+t.test('?format=stately and its WebSocket send the same records in the format of Stately', async (t) => {
   const workspace = makeWorkspace(t, {});
   await hub.ensure(workspace);
   const streamed: StatelyInspectionEvent[] = [];
@@ -134,7 +134,7 @@ t.test('?format=stately, and the WebSocket beside it, tell the same to the tools
   }
 });
 
-t.test('the WebSocket asks for the token, and a format nobody knows is refused', async (t) => {
+t.test('the WebSocket requires the token, and an unknown format is refused', async (t) => {
   const address = `${hub.lock.apiBaseUrl.replace('http', 'ws')}/v1/inspect/stately`;
   for (const query of ['', '?token=wrong', `?token=${hub.lock.token}x`]) {
     const socket = new WebSocket(`${address}${query}`);

@@ -47,7 +47,7 @@ function upgradeFor(request: string): string {
   return `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nSEC-WebSocket-Accept: ${accept}\r\n\r\n`;
 }
 
-t.test('a server that answers is known by name and version; the request is whole and the token arrives', async (t) => {
+t.test('a probe sends the token and returns name and version of the server', async (t) => {
   const heard: unknown[] = [];
   const url = await serve(t, (socket, path) => {
     socket.on('message', (data) => {
@@ -62,7 +62,7 @@ t.test('a server that answers is known by name and version; the request is whole
   ]);
 });
 
-t.test('pings are answered, fragments joined, pongs passed over', async (t) => {
+t.test('pings are answered, fragments joined and pongs ignored', async (t) => {
   const url = await serve(t, (socket) => {
     socket.on('message', () => socket.ping('are you there'));
     socket.on('pong', (data) => {
@@ -76,7 +76,7 @@ t.test('pings are answered, fragments joined, pongs passed over', async (t) => {
   t.strictSame(await introduce(url, 'x', long), { name: 'fragmented', version: 'are you there' });
 });
 
-t.test('an answer in any pieces is the same answer', async (t) => {
+t.test('an answer may arrive in any pieces', async (t) => {
   const payload = Buffer.from(answer({ name: 'é', version: '1' }));
   for (const size of [1, 2, 3, 7, 64, 1000]) {
     const url = await serveBytes(t, async (socket, request) => {
@@ -90,7 +90,7 @@ t.test('an answer in any pieces is the same answer', async (t) => {
   }
 });
 
-t.test('what is no answer, in words that never hold the token', async (t) => {
+t.test('each invalid answer has its message, without the token', async (t) => {
   const refusing = createHttpServer((_, response) => response.writeHead(401).end()).listen(0, '127.0.0.1');
   await once(refusing, 'listening');
   t.teardown(() => refusing.close());
@@ -124,7 +124,7 @@ t.test('what is no answer, in words that never hold the token', async (t) => {
   }
 });
 
-t.test('fragments without end are too long', async (t) => {
+t.test('endless fragments are refused as too long', async (t) => {
   const url = await serve(t, (socket) => {
     socket.on('message', () => {
       for (let sent = 0; sent < 20; sent++) socket.send('x'.repeat(100_000), { fin: false });
@@ -133,7 +133,7 @@ t.test('fragments without end are too long', async (t) => {
   await t.rejects(introduce(url, 'x', long), { message: /too long/ });
 });
 
-t.test('silence costs the deadline; an abort ends at once', async (t) => {
+t.test('a missing answer fails at the deadline, and an abort ends the probe at once', async (t) => {
   const silent = await serve(t, () => undefined);
   await t.rejects(introduce(silent, 'x', 200), { message: 'no answer to initialize within 200 ms' });
   const stop = new AbortController();
@@ -143,7 +143,7 @@ t.test('silence costs the deadline; an abort ends at once', async (t) => {
   await t.rejects(introduce(silent, 'x', long, stop.signal), { message: 'aborted' });
 });
 
-t.test('any bytes whatever after the upgrade end in an error or in waiting, never in a crash', async (t) => {
+t.test('random bytes after the upgrade are an error', async (t) => {
   let bytes: Uint8Array = new Uint8Array();
   const url = await serveBytes(t, (socket, request) => {
     socket.write(upgradeFor(request));

@@ -1,4 +1,4 @@
-/** kill -9 of anything at any moment: the next start recovers, with no duplicate and no stranger killed (design §3). */
+/** kill -9 of Hub and servers at any moment: the next start recovers without a duplicate and without killing another process (design §3). */
 import { spawn } from 'node:child_process';
 import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -19,29 +19,26 @@ import {
 
 const agentServer = agentServerFixture('well-behaved.ts');
 
-t.test(
-  'a killed Hub leaves its agent servers alive; the next one adopts them and can do everything with them',
-  async (t) => {
-    const home = temporaryDirectory(t);
-    const first = await startTestHub(t, { home, agentServer });
-    const workspace = makeWorkspace(t, quick);
-    const { pid, endpoints } = await first.ensure(workspace);
-    await first.kill('SIGKILL');
-    t.ok(isAlive(pid ?? 0));
+t.test('a killed Hub leaves its agent servers running; the next one adopts, restarts and stops them', async (t) => {
+  const home = temporaryDirectory(t);
+  const first = await startTestHub(t, { home, agentServer });
+  const workspace = makeWorkspace(t, quick);
+  const { pid, endpoints } = await first.ensure(workspace);
+  await first.kill('SIGKILL');
+  t.ok(isAlive(pid ?? 0));
 
-    const second = await startTestHub(t, { home, agentServer });
-    const adopted = await second.ensure(workspace);
-    t.match(adopted, { pid, endpoints, state: 'running', startedByHub: true, adopted: true });
-    const events = await second.events();
-    process.kill(pid ?? 0, 'SIGKILL');
-    t.match((await events.wait('appserver.exited')).data, { pid, exitCode: null });
-    const revived = await events.wait('appserver.running');
-    t.not(revived.data['pid'], pid, 'a death nobody could wait for is noticed and followed by a restart');
-    t.match(await second.record(workspace), { adopted: false, startedByHub: true });
-    await second.shutdown();
-    t.same(processesOf(home), []);
-  },
-);
+  const second = await startTestHub(t, { home, agentServer });
+  const adopted = await second.ensure(workspace);
+  t.match(adopted, { pid, endpoints, state: 'running', startedByHub: true, adopted: true });
+  const events = await second.events();
+  process.kill(pid ?? 0, 'SIGKILL');
+  t.match((await events.wait('appserver.exited')).data, { pid, exitCode: null });
+  const revived = await events.wait('appserver.running');
+  t.not(revived.data['pid'], pid, 'a death nobody could wait for is noticed and followed by a restart');
+  t.match(await second.record(workspace), { adopted: false, startedByHub: true });
+  await second.shutdown();
+  t.same(processesOf(home), []);
+});
 
 t.test('an adopted server stops like any other', async (t) => {
   const home = temporaryDirectory(t);
@@ -56,14 +53,14 @@ t.test('an adopted server stops like any other', async (t) => {
   t.notOk(isAlive(pid ?? 0));
 });
 
-t.test('a stop or a restart in the middle of an adoption waits for it', async (t) => {
+t.test('a stop or restart during an adoption waits for it', async (t) => {
   for (const action of ['stop', 'restart']) {
     const home = temporaryDirectory(t);
     const workspace = makeWorkspace(t, quick);
     const first = await startTestHub(t, { home, agentServer });
     const { pid } = await first.ensure(workspace);
     await first.kill('SIGKILL');
-    // While the holder of the lock tells no address, the next Hub waits for it.
+    // While the holder of the lock publishes no address, the next Hub waits for it.
     const { serverPath, lockPath } = workspaceFiles(home, workspace);
     for (const file of [serverPath, lockPath]) renameSync(file, `${file}.aside`);
     const second = await startTestHub(t, { home, agentServer });
@@ -77,7 +74,7 @@ t.test('a stop or a restart in the middle of an adoption waits for it', async (t
   }
 });
 
-t.test('a handed over server (shutdown with mode=detach) lives on and is adopted', async (t) => {
+t.test('a server detached at shutdown keeps running and is adopted', async (t) => {
   const home = temporaryDirectory(t);
   const workspace = makeWorkspace(t, quick);
   const first = await startTestHub(t, { home, agentServer });
@@ -88,7 +85,7 @@ t.test('a handed over server (shutdown with mode=detach) lives on and is adopted
   t.match(await second.ensure(workspace), { pid, adopted: true });
 });
 
-t.test('Hub and server both killed: the next Hub says so, and ensure starts a new one', async (t) => {
+t.test('after kill -9 of Hub and server the next Hub reports the exit, and ensure starts a new server', async (t) => {
   const home = temporaryDirectory(t);
   const workspace = makeWorkspace(t, quick);
   const first = await startTestHub(t, { home, agentServer });
@@ -105,29 +102,26 @@ t.test('Hub and server both killed: the next Hub says so, and ensure starts a ne
   t.match(await second.ensure(workspace), { state: 'running', adopted: false });
 });
 
-t.test(
-  '20 rounds of kill -9 at a random moment of a start, of Hub and server alike: one process, no leak',
-  async (t) => {
-    const home = temporaryDirectory(t);
-    const workspace = makeWorkspace(t, quick);
-    for (let round = 0; round < 20; round++) {
-      const hub = await startTestHub(t, { home, agentServer });
-      const started = hub.call('POST', '/v1/appservers/ensure', { workspacePath: workspace }).catch(() => undefined);
-      await new Promise((resolve) => setTimeout(resolve, round * 20));
-      if (round % 3 === 2) processesOf(home).forEach(killIfThere);
-      await hub.kill('SIGKILL');
-      await started;
-    }
+t.test('kill -9 of Hub or server at random moments of a start leaves one process and no leak, 20 rounds', async (t) => {
+  const home = temporaryDirectory(t);
+  const workspace = makeWorkspace(t, quick);
+  for (let round = 0; round < 20; round++) {
     const hub = await startTestHub(t, { home, agentServer });
-    const record = await hub.ensure(workspace);
-    t.equal(record.state, 'running');
-    await eventually(() => processesOf(home).length === 2 || undefined, 'one Hub and one agent server');
-    await hub.shutdown();
-    await eventually(() => processesOf(home).length === 0 || undefined, 'nothing is left');
-  },
-);
+    const started = hub.call('POST', '/v1/appservers/ensure', { workspacePath: workspace }).catch(() => undefined);
+    await new Promise((resolve) => setTimeout(resolve, round * 20));
+    if (round % 3 === 2) processesOf(home).forEach(killIfThere);
+    await hub.kill('SIGKILL');
+    await started;
+  }
+  const hub = await startTestHub(t, { home, agentServer });
+  const record = await hub.ensure(workspace);
+  t.equal(record.state, 'running');
+  await eventually(() => processesOf(home).length === 2 || undefined, 'one Hub and one agent server');
+  await hub.shutdown();
+  await eventually(() => processesOf(home).length === 0 || undefined, 'nothing is left');
+});
 
-t.test('a recycled pid in the state file costs no stranger its life', async (t) => {
+t.test('a process with a recycled pid of the state file is not killed', async (t) => {
   const home = temporaryDirectory(t);
   const workspace = makeWorkspace(t, quick);
   const first = await startTestHub(t, { home, agentServer });
@@ -144,7 +138,7 @@ t.test('a recycled pid in the state file costs no stranger its life', async (t) 
   t.ok(isAlive(bystander.pid ?? 0));
 });
 
-t.test('an unreadable state file does not keep the Hub from serving', async (t) => {
+t.test('a Hub with an unreadable state file serves', async (t) => {
   const home = temporaryDirectory(t);
   const first = await startTestHub(t, { home, agentServer });
   await first.shutdown();
@@ -156,7 +150,7 @@ t.test('an unreadable state file does not keep the Hub from serving', async (t) 
   t.match(second.output(), /begun anew/);
 });
 
-t.test('state is private: 0700 directories, 0600 files', async (t) => {
+t.test('state directories have mode 0700 and files 0600', async (t) => {
   const hub = await startTestHub(t, { agentServer });
   await hub.ensure(makeWorkspace(t, quick));
   const state = hubStatePath(hub.home);

@@ -40,7 +40,7 @@ const ensure = (hub: TestHub, workspacePath: string, more: Record<string, unknow
 const restart = (hub: TestHub, workspacePath: string, more: Record<string, unknown> = {}) =>
   hub.call('POST', '/v1/appservers/restart', { workspacePath, ...more });
 
-t.test('regression: edge 2 a bad sidecar request is refused, or waits; it never disturbs others', async (t) => {
+t.test('regression: edge 2 a bad sidecar request is refused or waits, without effect on other requests', async (t) => {
   const hub = await startTestHub(t, { agentServer });
   const workspace = makeWorkspace(t, quick);
   const good = await sidecar(t);
@@ -100,7 +100,7 @@ t.test('regression: edge 2 a bad sidecar request is refused, or waits; it never 
 });
 
 t.test(
-  'regression: edge 2 a plain ensure that shares a start outlives the bad sidecar of another caller',
+  'regression: edge 2 a plain ensure that shares a start succeeds in spite of the bad sidecar of another caller',
   async (t) => {
     const hub = await startTestHub(t, { agentServer, policy: { proxyDeadlineMs: 2_000 } });
     const workspace = makeWorkspace(t, quick);
@@ -115,7 +115,7 @@ t.test(
   },
 );
 
-t.test('regression: edge 3 an ensure never answers 200 with a sidecar that is dead for good', async (t) => {
+t.test('regression: edge 3 an ensure never answers 200 with a sidecar that has failed permanently', async (t) => {
   const hub = await startTestHub(t, { agentServer });
   const workspace = makeWorkspace(t, { Supervision: { ...quick.Supervision, MaxRestarts: 0 } });
   const events = await hub.events();
@@ -144,7 +144,7 @@ t.test('regression: edge 3 an ensure never answers 200 with a sidecar that is de
   );
 });
 
-t.test('regression: edge 3 a stopped sidecar is noticed, and an ensure replaces it', async (t) => {
+t.test('regression: edge 3 a suspended sidecar is detected, and an ensure replaces it', async (t) => {
   const hub = await startTestHub(t, { agentServer, policy: { unhealthyGraceMs: 3_600_000 } });
   const workspace = makeWorkspace(t, {
     Supervision: { ProbeIntervalMs: 100, ProbeTimeoutMs: 3_000, LivenessFailures: 2 },
@@ -174,7 +174,7 @@ t.test('regression: edge 3 a stopped sidecar is noticed, and an ensure replaces 
   t.equal(models.status, 200, 'the sidecar that is handed out answers');
 });
 
-t.test('regression: edge 3 a stopped sidecar is replaced by itself after the grace period', async (t) => {
+t.test('regression: edge 3 a suspended sidecar is replaced without a request after the grace period', async (t) => {
   const hub = await startTestHub(t, { agentServer, policy: { unhealthyGraceMs: 100 } });
   const workspace = makeWorkspace(t, {
     Supervision: { ...quick.Supervision, ProbeTimeoutMs: 5_000, LivenessFailures: 1, MaxRestarts: 100 },

@@ -36,7 +36,7 @@ async function sidecar(t: Teardown, script: string) {
   return { enabled: true, binaryPath, configPath, endpoint: `http://127.0.0.1:${port}`, apiKey };
 }
 
-/** The adopted server serves at once; its sidecar is looked at beside it. */
+/** Resolves when the sidecar runs: an adopted server serves before its sidecar has been probed. */
 function sidecarRuns(hub: TestHub, workspace: string) {
   return eventually(async () => {
     const { serviceStatus } = await hub.record(workspace);
@@ -46,40 +46,47 @@ function sidecarRuns(hub: TestHub, workspace: string) {
 
 const portkey = `await import(${JSON.stringify(fixture('sidecars/portkey.mjs'))});`;
 
-t.test('started before the server, revived after a kill, stopped with it, its key never shown', async (t) => {
-  const hub = await startTestHub(t, { agentServer });
-  const workspace = makeWorkspace(t, quick);
-  const events = await hub.events();
-  const apiProxy = await sidecar(t, portkey);
-  const record = await hub.ensure(workspace, { apiProxy });
-  t.match(record, {
-    endpoints: { apiProxy: apiProxy.endpoint },
-    serviceStatus: { apiProxy: { state: 'running', url: apiProxy.endpoint, reason: null } },
-  });
-  const models = await fetch(`${apiProxy.endpoint}/v1/models`, {
-    headers: { authorization: `Bearer ${apiProxy.apiKey}` },
-  });
-  t.match(await models.json(), { data: [{ id: 'fixture-model' }] });
-  await events.wait('appserver.running');
-  const kinds = events.seen.map(({ kind }) => kind);
-  t.ok(kinds.indexOf('apiProxy.running') < kinds.indexOf('appserver.running'), 'the sidecar is ready first');
+t.test(
+  'a sidecar starts before the server, restarts after a kill and stops with it, and its key is never shown',
+  async (t) => {
+    const hub = await startTestHub(t, { agentServer });
+    const workspace = makeWorkspace(t, quick);
+    const events = await hub.events();
+    const apiProxy = await sidecar(t, portkey);
+    const record = await hub.ensure(workspace, { apiProxy });
+    t.match(record, {
+      endpoints: { apiProxy: apiProxy.endpoint },
+      serviceStatus: { apiProxy: { state: 'running', url: apiProxy.endpoint, reason: null } },
+    });
+    const models = await fetch(`${apiProxy.endpoint}/v1/models`, {
+      headers: { authorization: `Bearer ${apiProxy.apiKey}` },
+    });
+    t.match(await models.json(), { data: [{ id: 'fixture-model' }] });
+    await events.wait('appserver.running');
+    const kinds = events.seen.map(({ kind }) => kind);
+    t.ok(kinds.indexOf('apiProxy.running') < kinds.indexOf('appserver.running'), 'the sidecar is ready first');
 
-  const first = (await events.wait('apiProxy.running')).data['pid'] as number;
-  process.kill(first, 'SIGKILL');
-  t.match((await events.wait('apiProxy.exited')).data, { pid: first, signal: 'SIGKILL', endpoint: apiProxy.endpoint });
-  const revived = (await events.wait('apiProxy.running', ({ data }) => data['pid'] !== first)).data['pid'] as number;
-  t.equal((await hub.record(workspace)).pid, record.pid, 'the agent server was not touched');
+    const first = (await events.wait('apiProxy.running')).data['pid'] as number;
+    process.kill(first, 'SIGKILL');
+    t.match((await events.wait('apiProxy.exited')).data, {
+      pid: first,
+      signal: 'SIGKILL',
+      endpoint: apiProxy.endpoint,
+    });
+    const revived = (await events.wait('apiProxy.running', ({ data }) => data['pid'] !== first)).data['pid'] as number;
+    t.equal((await hub.record(workspace)).pid, record.pid, 'the agent server was not touched');
 
-  t.match((await hub.call('POST', '/v1/appservers/stop', { workspacePath: workspace })).body, { state: 'stopped' });
-  t.notOk(isAlive(revived));
-  t.equal(processesOf(hub.home).length, 1, 'only the Hub is left');
-  for (const shown of [hub.output(), JSON.stringify(events.seen), JSON.stringify(record)])
-    t.notOk(shown.includes(apiProxy.apiKey));
-  const log = await hub.call('GET', `/v1/appservers/logs?process=sidecar&path=${encodeURIComponent(workspace)}`);
-  t.notOk(String(log.body).includes(apiProxy.apiKey));
-});
+    t.match((await hub.call('POST', '/v1/appservers/stop', { workspacePath: workspace })).body, { state: 'stopped' });
+    t.notOk(isAlive(revived));
+    t.equal(processesOf(hub.home).length, 1, 'only the Hub is left');
+    for (const shown of [hub.output(), JSON.stringify(events.seen), JSON.stringify(record)])
+      t.notOk(shown.includes(apiProxy.apiKey));
+    const log = await hub.call('GET', `/v1/appservers/logs?process=sidecar&path=${encodeURIComponent(workspace)}`);
+    t.notOk(String(log.body).includes(apiProxy.apiKey));
+  },
+);
 
-t.test('a sidecar that ends at once fails the ensure; no server is started', async (t) => {
+t.test('a sidecar that ends at once fails the ensure without starting a server', async (t) => {
   const hub = await startTestHub(t, { agentServer });
   const workspace = makeWorkspace(t, quick);
   const events = await hub.events();
@@ -111,7 +118,7 @@ t.test('a sidecar that never answers fails the ensure at its deadline, and is ki
   t.equal(processesOf(hub.home).length, 1);
 });
 
-t.test('a restart takes the sidecar it names, or none', async (t) => {
+t.test('a restart uses the sidecar of its request, or none', async (t) => {
   const hub = await startTestHub(t, { agentServer });
   const workspace = makeWorkspace(t, quick);
   const one = await sidecar(t, portkey);
@@ -130,7 +137,7 @@ t.test('a restart takes the sidecar it names, or none', async (t) => {
   await eventually(() => processesOf(hub.home).length === 2 || undefined, 'the Hub and one agent server');
 });
 
-t.test('a killed Hub: the next one adopts server and sidecar', async (t) => {
+t.test('after kill -9 of the Hub the next one adopts server and sidecar', async (t) => {
   const home = temporaryDirectory(t);
   const workspace = makeWorkspace(t, quick);
   const apiProxy = await sidecar(t, portkey);
@@ -147,7 +154,7 @@ t.test('a killed Hub: the next one adopts server and sidecar', async (t) => {
   t.equal(processesOf(home).length, 1);
 });
 
-t.test('the sidecar killed together with the Hub: a new one is started for the adopted server', async (t) => {
+t.test('a sidecar killed together with the Hub is replaced for the adopted server', async (t) => {
   const home = temporaryDirectory(t);
   const workspace = makeWorkspace(t, quick);
   const apiProxy = await sidecar(t, portkey);

@@ -1,4 +1,4 @@
-/** What a Hub says of a workspace's trust, and what a bad workspace cannot do to it. */
+/** Trust of a workspace in the records of a Hub, and workspaces with a bad configuration. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ function clone(t: { teardown(callback: () => unknown): void }, settings: unknown
   return directory;
 }
 
-t.test('regression: C1 every record names what is ignored, and follows the userâ€™s decision', async (t) => {
+t.test('regression: C1 every record lists the ignored settings, and follows the decision of the user', async (t) => {
   const hub = await startTestHub(t, { agentServer, trustsWorkspaces: false });
   const { home } = hub;
   const workspace = clone(t, { EndPoint: 'http://127.0.0.1:9', Tools: { Shell: { TimeoutMs: 5_000 } } });
@@ -46,7 +46,7 @@ t.test('regression: C1 every record names what is ignored, and follows the userâ
   t.match(await hub.record(workspace), { trust: 'restricted' });
 });
 
-t.test('regression: M7 a configuration that is no plain file stops its own workspace, never the Hub', async (t) => {
+t.test('regression: M7 a configuration that is not a plain file fails its own workspace, never the Hub', async (t) => {
   const home = temporaryDirectory(t);
   const good = makeWorkspace(t);
   const bad = clone(t, {});

@@ -46,7 +46,7 @@ const durations: Readonly<Record<number, string>> = {
   3600000: '60 min',
 };
 
-/** What must be written on the arrow of a transition, in this order. */
+/** Words on the arrow of a transition, in their order. */
 function wordsOf({ event, guard, actions, delayMs }: WalkedTransition): string {
   const length = delayMs === null ? '' : ` ${durations[delayMs] ?? `${delayMs} ms`}`;
   const cause = event.replace(/\)$/, `${length})`);
@@ -76,7 +76,7 @@ function chartNamed(name: string): Promise<Chart> {
 }
 
 for (const [name, machine] of Object.entries(machines)) {
-  t.test(`chart of ${name}`, async (t) => {
+  t.test(`the chart of ${name} has every state and transition of its machine`, async (t) => {
     const chart = await chartNamed(name);
     const { states, transitions } = walk(machine);
     const byId = new Map(chart.nodes.map((node) => [node.id, node]));
@@ -226,7 +226,7 @@ const unescaped = (text: string): string =>
 const textsOf = (markup: string): string[] =>
   [...markup.matchAll(/<text[^>]*>([^<]*)<\/text>/g)].map(([, text = '']) => unescaped(text));
 
-/** What a reader of the picture reads: group by group, a state or a label. */
+/** Checks the groups of the picture, each of which is a state or a label. */
 function checkSvg(t: Test, chart: Chart): void {
   const svg = svgOf(chart);
   const groups = [...svg.matchAll(/<g(?: class="([^"]*)")?><title>([^<]*)<\/title>(.*?)<\/g>/gs)];
@@ -249,7 +249,7 @@ function checkSvg(t: Test, chart: Chart): void {
   t.equal(svg.match(/<path class="edge"/g)?.length ?? 0, lines.size, 'one line for all arrows between the same two');
 }
 
-/** The arrows and the note of a mermaid text, as the walk tells them. */
+/** Checks the arrows and notes of a Mermaid text against the walk. */
 function checkMermaid(t: Test, name: string, machine: AnyStateMachine, transitions: readonly WalkedTransition[]): void {
   const lines = mermaidOf(graphOf(name, machine), { actions: true })
     .split('\n')
@@ -266,7 +266,7 @@ function checkMermaid(t: Test, name: string, machine: AnyStateMachine, transitio
   }
 }
 
-t.test('charts.json holds the same charts, rounded to a tenth of a pixel', async (t) => {
+t.test('charts.json has the same charts, rounded to a tenth of a pixel', async (t) => {
   const directory = t.testdir({});
   const file = await writeCharts(join(directory, 'charts.json'), (name) => chartNamed(name));
   const charts = JSON.parse(await readFile(file, 'utf8')) as Chart[];

@@ -1,6 +1,6 @@
 /**
- * A machine read from the configuration it was made with, by other means than the drawings: they are compared with this.
- * Knows what our machines use: `on`, `after`, `always`, `invoke`, `onDone`, targets by key, `.child` and `#id.path`.
+ * States and transitions of a machine, read from its configuration without the code of the drawings, which are compared with it.
+ * Supports `on`, `after`, `always`, `invoke`, `onDone`, targets by key, `.child` and `#id.path`.
  */
 import type { AnyStateMachine } from 'xstate';
 
@@ -17,7 +17,7 @@ export interface WalkedState {
 
 export interface WalkedTransition {
   readonly source: string;
-  /** Null: it stays where it is. */
+  /** Null for a transition without a target. */
   readonly target: string | null;
   readonly event: string;
   readonly guard: string | null;
@@ -32,7 +32,7 @@ const list = (value: unknown): unknown[] => (value === undefined ? [] : Array.is
 const join = (path: string, key: string): string => (path === '' ? key : `${path}.${key}`);
 const above = (path: string): string => path.split('.').slice(0, -1).join('.');
 
-/** What a machine, or a part of one, calls an action or a guard. */
+/** Name of an action or a guard. */
 function nameOf(value: unknown): string {
   if (typeof value === 'string') return value;
   if (isObject(value) && typeof value['type'] === 'string') return value['type'];

@@ -5,32 +5,35 @@ import { doorMachine } from './helpers.ts';
 
 const graph = graphOf('door', doorMachine);
 
-t.test('mermaid: every state declared once, every arrow between declared states, balanced braces', async (t) => {
-  for (const [name, machine] of [...Object.entries(catalogue), ['door', doorMachine] as const]) {
-    const each = graphOf(name, machine);
-    const text = mermaidOf(each);
-    const lines = text.split('\n').map((line) => line.trim());
-    t.equal(lines[0], 'stateDiagram-v2');
-    const declared = lines.flatMap((line) => /^state ".*" as (\w+)/.exec(line)?.[1] ?? []);
-    t.equal(declared.length, each.nodes.length - 1);
-    t.equal(new Set(declared).size, declared.length);
-    const arrows = lines.flatMap((line) => {
-      const [, from = '', to = ''] = /^(\w+|\[\*\]) --> (\w+|\[\*\])/.exec(line) ?? [];
-      return from === '' ? [] : [from, to];
-    });
-    t.ok(
-      arrows.every((end) => end === '[*]' || declared.includes(end)),
-      name,
-    );
-    t.equal(text.split('{').length, text.split('}').length);
-  }
-  t.match(mermaidOf(graph), 's_shut --> s_ajar : OPEN [isPatient]');
-  t.match(mermaidOf(graph), /^\s+--$/m, 'regions of a parallel state are divided');
-  t.match(mermaidOf(graph), 's_open --> s_shut : after(patience)');
-  t.match(mermaidOf(graph), 's_broken --> [*]');
-});
+t.test(
+  'a Mermaid text declares every state once, has arrows between declared states only, and balanced braces',
+  async (t) => {
+    for (const [name, machine] of [...Object.entries(catalogue), ['door', doorMachine] as const]) {
+      const each = graphOf(name, machine);
+      const text = mermaidOf(each);
+      const lines = text.split('\n').map((line) => line.trim());
+      t.equal(lines[0], 'stateDiagram-v2');
+      const declared = lines.flatMap((line) => /^state ".*" as (\w+)/.exec(line)?.[1] ?? []);
+      t.equal(declared.length, each.nodes.length - 1);
+      t.equal(new Set(declared).size, declared.length);
+      const arrows = lines.flatMap((line) => {
+        const [, from = '', to = ''] = /^(\w+|\[\*\]) --> (\w+|\[\*\])/.exec(line) ?? [];
+        return from === '' ? [] : [from, to];
+      });
+      t.ok(
+        arrows.every((end) => end === '[*]' || declared.includes(end)),
+        name,
+      );
+      t.equal(text.split('{').length, text.split('}').length);
+    }
+    t.match(mermaidOf(graph), 's_shut --> s_ajar : OPEN [isPatient]');
+    t.match(mermaidOf(graph), /^\s+--$/m, 'regions of a parallel state are divided');
+    t.match(mermaidOf(graph), 's_open --> s_shut : after(patience)');
+    t.match(mermaidOf(graph), 's_broken --> [*]');
+  },
+);
 
-t.test('table: a row per transition', async (t) => {
+t.test('the table has a row per transition', async (t) => {
   const rows = tableOf(graph).trimEnd().split('\n');
   t.equal(rows.length, graph.edges.length + 2);
   t.match(rows, [/From/, /---/, '| `(door)` | `BLINK` |  | – | `blink` |']);
@@ -38,7 +41,7 @@ t.test('table: a row per transition', async (t) => {
   t.match(statesTableOf(graph), '| `open.bolt.out` | Out. | runs `check` |');
 });
 
-t.test('svg: stand-alone, without script, active states marked, text escaped', async (t) => {
+t.test('the SVG is stand-alone, without script, with active states marked and text escaped', async (t) => {
   const svg = svgOf(await chartOf('door', doorMachine), { active: ['shut'] });
   t.match(svg, /^<svg xmlns="http:\/\/www\.w3\.org\/2000\/svg"/);
   t.equal(svg.match(/ active"/g)?.length, 1);
@@ -48,7 +51,7 @@ t.test('svg: stand-alone, without script, active states marked, text escaped', a
   t.match(svgOf(odd), '&lt;&amp;&quot;&gt;');
 });
 
-t.test('loadCharts reads what the build drew, or says how to draw it', async (t) => {
+t.test('loadCharts reads the charts of the build, or reports the command that draws them', async (t) => {
   try {
     const charts = await loadCharts();
     t.same(

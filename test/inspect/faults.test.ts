@@ -31,7 +31,7 @@ const plans = fc.record(
 );
 const events = fc.array(fc.constantFrom('OPEN', 'CLOSE', 'KNOCK', 'BLINK', 'PASS'), { maxLength: 25 });
 
-t.test('a fault in anything the recorder calls, at any time, changes nothing for the actor', async () => {
+t.test('a fault in any callback of the recorder does not affect the actor', async () => {
   await fc.assert(
     fc.property(plans, events, fc.boolean(), (faults, types, stops) => {
       const trap = trapsOf(faults);
@@ -72,18 +72,18 @@ t.test('a fault in anything the recorder calls, at any time, changes nothing for
       const watched = createActor(doorMachine, { input: {} });
       const alone = createActor(doorMachine, { input: {} });
       recorder.observe(watched, { id: 'd', parent: null, machine: 'door', title: 'd' });
-      const tell = () => trap('listener');
+      const listener = () => trap('listener');
       const end = () => trap('onEnd');
-      // A viewer that cannot even connect is nobody's problem but its own.
+      // A fault during a subscription is thrown to its viewer.
       for (const subscribe of [
-        () => recorder.subscribe(tell, end),
-        () => createInspectionSource(recorder).subscribe(tell, end),
-        () => createStatelySource(recorder, machines).subscribe(tell, end),
+        () => recorder.subscribe(listener, end),
+        () => createInspectionSource(recorder).subscribe(listener, end),
+        () => createStatelySource(recorder, machines).subscribe(listener, end),
       ]) {
         try {
           subscribe();
         } catch {
-          // Told to who asked; the recorder goes on.
+          // The recorder continues.
         }
       }
       watched.start();
@@ -111,7 +111,7 @@ t.test('a fault in anything the recorder calls, at any time, changes nothing for
   );
 });
 
-t.test('inspection events of any shape are survived', async (t) => {
+t.test('inspection events of any shape do not fail the recorder', async (t) => {
   const junk = fc.oneof(fc.anything(), fc.constant(null), fc.constant(undefined));
   const event = fc.record({
     type: fc.constantFrom('@xstate.event', '@xstate.microstep', '@xstate.snapshot', '@xstate.actor', '@xstate.action'),
@@ -139,7 +139,7 @@ t.test('inspection events of any shape are survived', async (t) => {
   door.stop();
 });
 
-t.test('a recorder that is closed is out of the way', async (t) => {
+t.test('a closed recorder ignores its actors', async (t) => {
   const recorder = createRecorder({ machines });
   const door = createActor(doorMachine, { input: {} });
   recorder.observe(door, { id: 'd', parent: null, machine: 'door', title: 'd' });

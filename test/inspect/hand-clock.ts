@@ -1,6 +1,6 @@
 import type { RecorderClock } from '../../src/inspect/index.ts';
 
-/** A clock that goes when it is told to. */
+/** Clock that advances by `pass` only. */
 export class HandClock implements RecorderClock {
   time = 1_000;
   readonly #timers = new Map<number, { at: number; callback: () => void }>();

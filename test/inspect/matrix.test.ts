@@ -27,7 +27,7 @@ const machine = setup({ guards: { isFirst: () => true, isSecond: () => true } })
   },
 });
 
-t.test('a row for each leaf, a column for each event, in the order of the definition', async (t) => {
+t.test('the matrix has a row per leaf and a column per event, in the order of the definition', async (t) => {
   t.equal(
     matrixOf(graphOf('lamp', machine)),
     [

@@ -35,7 +35,7 @@ function watchDoor(options: RecorderOptions & { secret?: string; project?: (cont
   return { clock, recorder, door, end };
 }
 
-t.test('every step is told in order, with states, actions and readable events', async (t) => {
+t.test('every step is recorded in order, with states, actions and readable events', async (t) => {
   const { recorder, door } = watchDoor({ projections: { door: ({ knocks }: { knocks: number }) => ({ knocks }) } });
   door.start();
   door.send({ type: 'KNOCK' });
@@ -70,7 +70,7 @@ t.test('every step is told in order, with states, actions and readable events', 
   ]);
 });
 
-t.test('machines below a root have records of their own; other children have none', async (t) => {
+t.test('machines below a root have their own records, other children do not', async (t) => {
   const { recorder, door } = watchDoor();
   door.start();
   door.send({ type: 'BLINK' });
@@ -84,29 +84,29 @@ t.test('machines below a root have records of their own; other children have non
   );
 });
 
-t.test('a stopped, finished or failed actor is told as gone, with all below it', async (t) => {
+t.test('a stopped, finished or failed actor and all actors below it are recorded as gone', async (t) => {
   for (const finish of ['stop', 'done', 'error'] as const) {
     const faults: unknown[] = [];
     const { recorder, door, clock } = watchDoor({ onFault: (error) => faults.push(error) });
-    const told: string[] = [];
+    const gone: string[] = [];
     recorder.subscribe((records) => {
-      for (const { record } of records) if (record.type === 'gone') told.push(record.id);
+      for (const { record } of records) if (record.type === 'gone') gone.push(record.id);
     });
     door.start();
     if (finish === 'stop') door.stop();
     else if (finish === 'done') door.send({ type: 'BREAK' });
     else (door as unknown as { _error(error: unknown): void })._error(new Error('died'));
     clock.pass(20);
-    t.same(told.sort(), ['d', 'd/lamp'], finish);
+    t.same(gone.sort(), ['d', 'd/lamp'], finish);
     t.match(
       recorder.snapshot().filter((record) => record.type === 'actor'),
       [
         { id: 'd', endedAt: Date },
         { id: 'd/lamp', endedAt: Date },
       ],
-      `${finish}: it is still shown`,
+      `${finish}: it is shown with its end`,
     );
-    t.same(faults, [], 'an actor that fails is no fault of the recorder');
+    t.same(faults, [], 'the failure of an actor is not a fault of the recorder');
   }
 });
 
@@ -119,9 +119,9 @@ t.test('an actor that starts again under its id replaces the former one', async 
   second.start();
   t.equal(recorder.history('d').length, 0);
   door.send({ type: 'KNOCK' });
-  t.equal(recorder.history('d').length, 0, 'the former one is not listened to');
+  t.equal(recorder.history('d').length, 0, 'the former actor is ignored');
   end();
-  t.match(recorder.snapshot()[0], { id: 'd', title: 'Again' }, 'ending the former watch leaves the new one');
+  t.match(recorder.snapshot()[0], { id: 'd', title: 'Again' }, 'the end of the former watch leaves the new one');
 });
 
 t.test('a fault in projection, listener or fault handler never reaches the actor (T1)', async (t) => {
@@ -135,11 +135,11 @@ t.test('a fault in projection, listener or fault handler never reaches the actor
       throw new Error('handler');
     },
   });
-  const told: string[] = [];
+  const gone: string[] = [];
   recorder.subscribe(() => {
     throw new Error('listener');
   });
-  recorder.subscribe((records) => told.push(...records.map(({ record }) => record.type)));
+  recorder.subscribe((records) => gone.push(...records.map(({ record }) => record.type)));
   door.start();
   door.send({ type: 'KNOCK' });
   door.send({ type: 'OPEN' });
@@ -152,7 +152,7 @@ t.test('a fault in projection, listener or fault handler never reaches the actor
     recorder.history('d').map((record) => record.projection),
     [{}, {}, {}, {}],
   );
-  t.ok(told.filter((type) => type === 'transition').length >= 4, 'the other listener is told');
+  t.ok(gone.filter((type) => type === 'transition').length >= 4, 'the other listener is gone');
   t.ok(faults > 0);
 });
 
@@ -168,7 +168,7 @@ t.test('a broken inspection event from XState never reaches the actor (T1)', asy
   t.ok(door.getSnapshot().matches('open'));
 });
 
-t.test('without XState’s private list of transitions the states still tell what happened', async (t) => {
+t.test('without XState’s private list of transitions a record has the states', async (t) => {
   const { recorder, door } = watchDoor();
   door.start();
   const system = door.system as unknown as { _sendInspectionEvent(event: object): void };
@@ -182,7 +182,7 @@ t.test('without XState’s private list of transitions the states still tell wha
   ]);
 });
 
-t.test('rings are bounded and a late viewer is told what is missing', async (t) => {
+t.test('rings are bounded, and a late viewer receives the number of missing records', async (t) => {
   const { recorder, door } = watchDoor({ ringRecords: 10, actorRingRecords: 4 });
   door.start();
   for (let count = 0; count < 100; count += 1) door.send({ type: 'KNOCK' });
@@ -200,7 +200,7 @@ t.test('rings are bounded and a late viewer is told what is missing', async (t) 
   t.equal(recorder.since(recorder.sequence + 1), undefined, 'never was');
 });
 
-t.test('records are gathered for 16 ms, and nothing is scheduled while nobody listens', async (t) => {
+t.test('records are batched for 16 ms, and no timer is set without a viewer', async (t) => {
   const { recorder, door, clock } = watchDoor();
   door.start();
   t.equal(clock.armed, 0);
@@ -213,13 +213,13 @@ t.test('records are gathered for 16 ms, and nothing is scheduled while nobody li
   t.same(batches, [5]);
   door.send({ type: 'KNOCK' });
   recorder.snapshot();
-  t.same(batches, [5, 1], 'a snapshot tells what waits first');
+  t.same(batches, [5, 1], 'a snapshot sends pending records first');
   unsubscribe();
   door.send({ type: 'KNOCK' });
   t.equal(clock.armed, 0);
 });
 
-t.test('no secret of a context or an event is ever in a record', async () => {
+t.test('no record has a secret of a context or an event', async () => {
   const marker = 'SECRET-b64f2c';
   await fc.assert(
     fc.property(fc.array(fc.constantFrom('OPEN', 'CLOSE', 'KNOCK', 'BLINK', 'CUSTOM'), { maxLength: 20 }), (types) => {
@@ -254,7 +254,7 @@ t.test('no secret of a context or an event is ever in a record', async () => {
   );
 });
 
-t.test('the real projections show plain facts and cut credentials out of errors', async (t) => {
+t.test('the projections of the catalogue show plain facts and redact credentials in errors', async (t) => {
   t.same(Object.keys(projections).sort(), Object.keys(catalogue).sort(), 'each machine of the catalogue has one');
   t.equal(withoutCredentials(null), null);
   t.equal(
@@ -269,7 +269,7 @@ t.test('an actor without a statechart is refused', async (t) => {
   t.throws(() => recorder.observe(actor, { id: 'p', parent: null, machine: 'p', title: 'p' }), { name: 'TypeError' });
 });
 
-t.test('the stream resumes by id, starts anew when it cannot, and ends with the recorder', async (t) => {
+t.test('the stream resumes by id, restarts for an unknown id, and ends with the recorder', async (t) => {
   const { recorder, door, clock } = watchDoor({ ringRecords: 8 });
   const source = createInspectionSource(recorder);
   const parse = (frames: readonly Uint8Array[]) =>

@@ -1,4 +1,4 @@
-/** What a record tells besides the step itself: who sent, which arrow, how long where, what came too late, why it ended. */
+/** Details of records: sender, edges, statistics, dead letters and errors. */
 import t from 'tap';
 import * as v from 'valibot';
 import { type AnyActorRef, type AnyStateMachine, assign, createActor, sendTo, setup } from 'xstate';
@@ -26,7 +26,7 @@ function recording(options: RecorderOptions = {}) {
 
 const door = () => createActor(doorMachine, { input: {} });
 
-t.test('a transition names who sent its event, when that is an actor we know', async (t) => {
+t.test('a transition names the sender of its event if that is an observed actor', async (t) => {
   const { recorder, watch } = recording();
   const front = watch(door(), 'front').start();
   front.send({ type: 'BLINK' });
@@ -43,7 +43,7 @@ t.test('a transition names who sent its event, when that is an actor we know', a
   );
 });
 
-t.test('an event that another root sent is told from it, however long it waits and whatever came before', async (t) => {
+t.test('an event of another root has that sender, also after a wait and between other events', async (t) => {
   const { recorder, watch } = recording();
   const receiver = watch(door(), 'receiver');
   const sender = setup({ types: { events: {} as { type: 'GO' } } }).createMachine({
@@ -52,7 +52,7 @@ t.test('an event that another root sent is told from it, however long it waits a
   });
   const go = watch(createActor(sender), 'sender', 'sender').start();
   receiver.send({ type: 'KNOCK' });
-  // Nobody has started it yet: both wait.
+  // Both events wait until the receiver is started.
   go.send({ type: 'GO' });
   receiver.start();
   receiver.send({ type: 'KNOCK' });
@@ -67,8 +67,8 @@ t.test('the edges of a transition are those of the chart', async (t) => {
   const front = watch(door(), 'd').start();
   for (const type of ['KNOCK', 'OPEN', 'KNOCK', 'OPEN', 'BREAK'] as const) front.send({ type });
   const edges = new Map(graphOf('door', doorMachine).edges.map((edge) => [edge.id, edge]));
-  const told = recorder.history('d').map((record) => record.edges.map((id) => edges.get(id)));
-  t.match(told, [
+  const edgesTaken = recorder.history('d').map((record) => record.edges.map((id) => edges.get(id)));
+  t.match(edgesTaken, [
     [{ source: 'shut', target: 'shut', event: 'KNOCK', internal: true }],
     [{ source: 'shut', target: 'ajar', event: 'OPEN', guard: 'isPatient' }],
     [{ source: 'ajar', target: 'open', event: 'always' }],
@@ -81,33 +81,30 @@ t.test('the edges of a transition are those of the chart', async (t) => {
   ]);
 });
 
-t.test(
-  'XState tells which transitions were taken, as the graph counts them (its private `_transitions`)',
-  async (t) => {
-    for (const [name, machine] of Object.entries({ ...catalogue, door: doorMachine })) {
-      const ids = new Set(graphOf(name, machine).edges.map(({ id }) => id));
-      const { recorder } = recording();
-      // The contexts are not what is looked at: what happens to any input is that transitions are taken.
-      const actor = createActor(machine as AnyStateMachine, { input: { policy: {}, seed: 1 } });
-      actor.subscribe({ error: () => {} });
-      recorder.observe(actor, { id: name, parent: null, machine: name, title: name });
-      actor.start();
-      for (const type of (machine as AnyStateMachine).events) actor.send({ type });
-      const told = recorder.history(name).flatMap((record) => record.edges);
-      t.ok(
-        told.every((id) => ids.has(id)),
-        `${name}: ${told.length} edges`,
-      );
-      t.ok(
-        recorder.history(name).every((record) => record.edges.length > 0 && record.event !== 'transition'),
-        `${name}: no step is unexplained`,
-      );
-      actor.stop();
-    }
-  },
-);
+t.test('the taken transitions of XState (its private `_transitions`) have the ids of the graph', async (t) => {
+  for (const [name, machine] of Object.entries({ ...catalogue, door: doorMachine })) {
+    const ids = new Set(graphOf(name, machine).edges.map(({ id }) => id));
+    const { recorder } = recording();
+    // Any input will do: the test compares the names of transitions only.
+    const actor = createActor(machine as AnyStateMachine, { input: { policy: {}, seed: 1 } });
+    actor.subscribe({ error: () => {} });
+    recorder.observe(actor, { id: name, parent: null, machine: name, title: name });
+    actor.start();
+    for (const type of (machine as AnyStateMachine).events) actor.send({ type });
+    const edgesTaken = recorder.history(name).flatMap((record) => record.edges);
+    t.ok(
+      edgesTaken.every((id) => ids.has(id)),
+      `${name}: ${edgesTaken.length} edges`,
+    );
+    t.ok(
+      recorder.history(name).every((record) => record.edges.length > 0 && record.event !== 'transition'),
+      `${name}: no step is unexplained`,
+    );
+    actor.stop();
+  }
+});
 
-t.test('visits and time are counted per state, to the last change of state', async (t) => {
+t.test('visits and times are counted per state up to the last transition', async (t) => {
   const { clock, watch, actors } = recording();
   const front = watch(door(), 'd').start();
   clock.pass(100);
@@ -128,12 +125,12 @@ t.test('visits and time are counted per state, to the last change of state', asy
     open: { visits: 2, ms: 10 },
     'open.hinge.dry': { visits: 2, ms: 10 },
   });
-  t.notOk(actor && 'broken' in actor.statistics, 'where it never was is not told');
+  t.notOk(actor && 'broken' in actor.statistics, 'a state never entered has no statistics');
   front.stop();
-  t.match(actors()[0], { statistics: { shut: { visits: 2, ms: 1_120 } } }, 'to its end, when it has ended');
+  t.match(actors()[0], { statistics: { shut: { visits: 2, ms: 1_120 } } }, 'up to its end');
 });
 
-t.test('a state that is left and entered again is entered, and says so', async (t) => {
+t.test('a re-entered state is recorded as entered', async (t) => {
   const { recorder, watch } = recording();
   const front = watch(door(), 'd').start();
   front.send({ type: 'OPEN' });
@@ -158,7 +155,7 @@ t.test('an event for an actor that has ended is a dead letter that names it', as
   t.notMatch(JSON.stringify(recorder.snapshot()), 'SECRET');
 });
 
-t.test('dead letters tell their sender, and outlive the memory of their actor', async (t) => {
+t.test('a dead letter names its sender, and is retained after the records of its actor', async (t) => {
   const { recorder, watch, actors } = recording({ endedActors: 1 });
   const receiver = watch(door(), 'receiver').start();
   const sender = setup({ types: { events: {} as { type: 'GO' } } }).createMachine({
@@ -191,7 +188,7 @@ const fragile = setup({
   states: { well: { on: { FAIL: { actions: 'throwUp' }, ASK: { actions: 'count' } } } },
 });
 
-t.test('an actor that throws is gone with its error, the credentials cut out', async (t) => {
+t.test('an actor that throws is gone with its error, without credentials', async (t) => {
   const { recorder, watch } = recording();
   const actor = createActor(fragile);
   actor.subscribe({ error: () => {} });
@@ -205,7 +202,7 @@ t.test('an actor that throws is gone with its error, the credentials cut out', a
   t.match(recorder.snapshot().at(-1), { type: 'deadLetter', id: 'f', event: 'ASK' });
 });
 
-t.test('a child that throws is gone with its error, whether its parent minds or not', async (t) => {
+t.test('a child that throws is gone with its error, with and without a handler in its parent', async (t) => {
   for (const minds of [true, false]) {
     const parent = setup({ actors: { fragile }, types: { events: {} as { type: 'HURT' } } }).createMachine({
       id: 'parent',
@@ -228,7 +225,7 @@ t.test('a child that throws is gone with its error, whether its parent minds or 
   }
 });
 
-t.test('anything can be thrown, even nothing', async (t) => {
+t.test('any thrown value is recorded as an error, also undefined', async (t) => {
   for (const thrown of [undefined, null, 0, { token: 'SECRET' }, 'password=hunter2 is wrong']) {
     const { recorder, watch } = recording();
     const front = watch(door(), 'd').start();
@@ -238,7 +235,7 @@ t.test('anything can be thrown, even nothing', async (t) => {
   }
 });
 
-t.test('an actor that has ended is still shown with its story, up to so many', async (t) => {
+t.test('the latest ended actors are retained with their records', async (t) => {
   const { clock, recorder, watch, actors } = recording({ endedActors: 3 });
   for (let count = 1; count <= 5; count += 1) {
     const front = watch(door(), `d${count}`);
@@ -250,7 +247,7 @@ t.test('an actor that has ended is still shown with its story, up to so many', a
   t.same(
     actors().map(({ id }) => id),
     ['d4', 'd5', 'd5/lamp'],
-    'its parent is always there',
+    'the parent of a retained actor is retained',
   );
   const story = recorder.snapshot().filter((record) => 'id' in record && record.id === 'd5');
   t.match(story, [
@@ -260,7 +257,7 @@ t.test('an actor that has ended is still shown with its story, up to so many', a
   ]);
 });
 
-t.test('its story is told when the ring has long forgotten it', async (t) => {
+t.test('the records of an ended actor are retained after they have left the ring', async (t) => {
   const { recorder, watch } = recording({ ringRecords: 64 });
   const brief = watch(door(), 'brief').start();
   brief.send({ type: 'KNOCK' });
@@ -283,7 +280,7 @@ t.test('its story is told when the ring has long forgotten it', async (t) => {
   );
 });
 
-t.test('an actor that was made anew under its id says how often', async (t) => {
+t.test('an actor created again under its id has the number of restarts', async (t) => {
   const { watch, actors } = recording();
   for (let count = 0; count < 3; count += 1) {
     const front = watch(door(), 'd').start();
@@ -293,6 +290,6 @@ t.test('an actor that was made anew under its id says how often', async (t) => {
   t.notOk(actors().find(({ id }) => id === 'd')?.endedAt);
 });
 
-t.test('a machine is named in its chart as it names itself', async (t) => {
+t.test('the id of each machine is its name in the catalogue', async (t) => {
   for (const [name, machine] of Object.entries(catalogue)) t.equal(machine.id, name);
 });

@@ -38,7 +38,7 @@ function withSecrets(context: Readonly<Record<string, unknown>>, shown: Readonly
     [marker]: marker,
   };
   for (const [name, value] of Object.entries(context)) {
-    // What is shown as it is, stays; everything else becomes a secret. An error text quotes one.
+    // Fields that are shown keep their values; all others become secrets. An error text quotes one.
     if (name === 'lastError') seeded[name] = `refused: https://me:${marker}@host/?token=${marker}`;
     // An event that the machine raises later: it must have a type, and its payload must not leave.
     else if (name === 'deferredRequest') seeded[name] = { type: 'RESTART', secret: marker };
@@ -64,7 +64,7 @@ function fieldsShown(name: string, context: Readonly<Record<string, unknown>>): 
 }
 
 for (const [name, machine] of Object.entries(catalogue)) {
-  t.test(`${name}: nothing of its context or its events leaves but what is allowed`, async (t) => {
+  t.test(`${name}: records and drawings have only the permitted fields of contexts and events`, async (t) => {
     const first = createActor(machine as AnyStateMachine, { input: { policy: {}, seed: 1, phases: ['files'] } });
     const context = first.getSnapshot().context as Readonly<Record<string, unknown>>;
     const seeded = withSecrets(context, fieldsShown(name, context));
@@ -87,12 +87,12 @@ for (const [name, machine] of Object.entries(catalogue)) {
     const payload = { secret: marker, error, output: secretive, [marker]: marker };
     for (const type of (machine as AnyStateMachine).events) actor.send({ ...payload, type });
     actor.send({ ...payload, type: `UNKNOWN.${marker}` });
-    const told = recorder.snapshot();
+    const before = recorder.snapshot();
     actor.stop();
     for (const type of (machine as AnyStateMachine).events) actor.send({ ...payload, type });
     actor.send({ ...payload, type: `UNKNOWN.${marker}` });
 
-    const records = [...told, ...recorder.snapshot()];
+    const records = [...before, ...recorder.snapshot()];
     const messages = records.flatMap(statelyMessages({ machines: catalogue, actorOf: (id) => recorder.actor(id) }));
     for (const source of sources) frames.push(...source.replay(undefined));
     recorder.close();
@@ -110,7 +110,7 @@ for (const [name, machine] of Object.entries(catalogue)) {
   });
 }
 
-t.test('a context that is part of the definition is not part of what Stately is told', async (t) => {
+t.test('a context in the definition of a machine is not sent to Stately', async (t) => {
   const machine = setup({ types: { context: {} as { readonly token: string } } }).createMachine({
     id: 'static',
     context: { token: marker },
@@ -125,7 +125,7 @@ t.test('a context that is part of the definition is not part of what Stately is 
   t.notMatch(String(frame), marker);
 });
 
-t.test('credentials are cut out of errors, in the forms they come in', async (t) => {
+t.test('credentials in errors are redacted in each of their forms', async (t) => {
   for (const [text, expected] of [
     ['GET https://user:hunter2@host/path failed', 'GET https://…@host/path failed'],
     ['{"apiKey":"abc123","model":"m"}', '{"apiKey":"…","model":"m"}'],
@@ -142,7 +142,7 @@ t.test('credentials are cut out of errors, in the forms they come in', async (t)
   }
 });
 
-t.test('a long error is looked at no further than it is shown', async (t) => {
+t.test('a long error is processed up to its shown length only', async (t) => {
   for (const part of ['a:b@', 'a-', 'a.b+', 'key_', 'http://', 'Bearer ']) {
     t.ok((withoutCredentials(`${part.repeat(500_000)} token=${marker}`) ?? '').length <= 4_096, part);
   }

@@ -95,7 +95,7 @@ function collector<T>() {
 }
 
 for (const adapter of ['node', 'uws'] as const) {
-  t.test(`their WebSocket receiver follows a machine (${adapter})`, async (t) => {
+  t.test(`the WebSocket receiver of Stately follows a machine (${adapter})`, async (t) => {
     const { door, port, recorder } = await serve(t, adapter);
     door.send({ type: 'KNOCK' });
     const { seen, add, until } = collector<StatelyInspectionEvent>();
@@ -135,7 +135,7 @@ for (const adapter of ['node', 'uws'] as const) {
     recorder.close();
   });
 
-  t.test(`the same comes as an event stream (${adapter})`, async (t) => {
+  t.test(`the event stream has the same messages (${adapter})`, async (t) => {
     const { door, port } = await serve(t, adapter);
     const { seen, add, until } = collector<StatelyInspectionEvent>();
     const source = new EventSource(`http://127.0.0.1:${port}/inspect`);
@@ -155,10 +155,10 @@ for (const adapter of ['node', 'uws'] as const) {
     );
   });
 
-  t.test(`a socket without the token is refused, one that closes is forgotten (${adapter})`, async (t) => {
+  t.test(`a socket without the token is refused, and a closed one is removed (${adapter})`, async (t) => {
     const { port, recorder } = await serve(t, adapter);
-    const stranger = new WebSocket(`ws://127.0.0.1:${port}/stately?token=wrong`);
-    const [error] = await once(stranger, 'error');
+    const unauthenticated = new WebSocket(`ws://127.0.0.1:${port}/stately?token=wrong`);
+    const [error] = await once(unauthenticated, 'error');
     t.match(error, { message: /Unexpected server response/ });
     const socket = new WebSocket(`ws://127.0.0.1:${port}/stately?token=right`);
     await once(socket, 'message');
@@ -171,7 +171,7 @@ for (const adapter of ['node', 'uws'] as const) {
   });
 }
 
-t.test('their bridge hands our messages on to the viewer in the browser, as docs/inspector.md says', async (t) => {
+t.test('the bridge of Stately passes the messages on to its viewer, as docs/inspector.md describes', async (t) => {
   const { door, port } = await serve(t, 'node');
   const bridgePort = await unusedPort();
   const bridge = createInspectorServer({ port: bridgePort, autoOpen: false });
@@ -198,7 +198,7 @@ t.test('their bridge hands our messages on to the viewer in the browser, as docs
   }
 });
 
-t.test('every machine of the catalogue has a definition that XState takes', async (t) => {
+t.test('the sent definition of every machine of the catalogue creates a machine', async (t) => {
   for (const [name, machine] of Object.entries(catalogue)) {
     const messages = statelyMessages({ machines: catalogue, actorOf: () => undefined });
     const [message] = messages({

@@ -1,4 +1,4 @@
-/** What a record looks like on its way out, and what a viewer gets that is slow, late, or one of very many actors' own. */
+/** Serialised records, and streams of slow and late viewers and of many actors. */
 import fc from 'fast-check';
 import superjson from 'superjson';
 import t from 'tap';
@@ -63,7 +63,7 @@ const record: fc.Arbitrary<InspectionRecord> = fc.oneof(
   fc.record({ type: fc.constant('dropped' as const), count: fc.nat(), at: date }),
 );
 
-t.test('a record is written byte for byte as superjson writes it, and read by superjson as it was', async (t) => {
+t.test('a record is serialised byte for byte like superjson, and parsed by superjson as it was', async (t) => {
   fc.assert(
     fc.property(record, (made) => {
       const written = wireOf(made);
@@ -92,7 +92,7 @@ function withShared(made: InspectionRecord, picks: readonly number[]): Inspectio
   return { ...fields, ...(projection && { projection }) } as InspectionRecord;
 }
 
-t.test('a record whose lists and dates are shared is written byte for byte as superjson writes it', async (t) => {
+t.test('a record with shared lists and dates is serialised byte for byte like superjson', async (t) => {
   fc.assert(
     fc.property(record, fc.array(fc.nat(9), { minLength: 8, maxLength: 8 }), (made, picks) => {
       const shared = withShared(made, picks);
@@ -102,7 +102,7 @@ t.test('a record whose lists and dates are shared is written byte for byte as su
   );
 });
 
-t.test('a viewer that the ring has run away from is told so, and everything anew', async (t) => {
+t.test('a viewer that has missed records receives their number and all present records', async (t) => {
   const clock = new HandClock();
   const recorder = createRecorder({ clock, machines, ringRecords: 10 });
   const door = createActor(doorMachine, { input: {} });
@@ -110,22 +110,22 @@ t.test('a viewer that the ring has run away from is told so, and everything anew
   door.start();
   const batches: (readonly NumberedRecord[])[] = [];
   recorder.subscribe((batch) => batches.push(batch));
-  // All in one moment: more than is held.
+  // All at once, more than the ring holds.
   for (let count = 0; count < 50; count += 1) door.send({ type: 'KNOCK' });
   clock.pass(16);
   t.equal(batches.length, 1);
-  const told = batches[0]?.map(({ record }) => record.type);
-  t.same(told?.slice(0, 3), ['dropped', 'actor', 'actor']);
-  t.same(told?.filter((type) => type === 'transition').length, 10);
+  const types = batches[0]?.map(({ record }) => record.type);
+  t.same(types?.slice(0, 3), ['dropped', 'actor', 'actor']);
+  t.same(types?.filter((type) => type === 'transition').length, 10);
   t.ok(batches[0]?.every(({ sequence }) => sequence === recorder.sequence));
   door.send({ type: 'KNOCK' });
   clock.pass(16);
-  t.match(batches[1], [{ record: { type: 'transition', step: 51 } }], 'and it goes on as usual');
+  t.match(batches[1], [{ record: { type: 'transition', step: 51 } }], 'later records follow as usual');
   recorder.close();
   door.stop();
 });
 
-t.test('history outlives its viewers', async (t) => {
+t.test('history is retained after the last viewer has left', async (t) => {
   const clock = new HandClock();
   const recorder = createRecorder({ clock, machines });
   const source = createInspectionSource(recorder);
@@ -141,13 +141,13 @@ t.test('history outlives its viewers', async (t) => {
   leave();
   t.equal(recorder.viewers, 0);
   door.send({ type: 'KNOCK' });
-  const told = Buffer.concat(source.replay(undefined) as Uint8Array[]).toString();
-  t.equal(told.match(/^event: transition$/gm)?.length, 2);
+  const text = Buffer.concat(source.replay(undefined) as Uint8Array[]).toString();
+  t.equal(text.match(/^event: transition$/gm)?.length, 2);
   recorder.close();
   door.stop();
 });
 
-t.test('of a thousand actors each has its own story, and the whole stays bounded', async (t) => {
+t.test('of a thousand actors each has its records, and the whole is bounded', async (t) => {
   const recorder = createRecorder({ machines, ringRecords: 256 });
   const doors = Array.from({ length: 1_000 }, (_, index) => {
     const door = createActor(doorMachine, { input: {} });
