@@ -80,7 +80,7 @@ async function turns(upstream: Peer, { quick, rounds }: Context): Promise<{ tabl
     const of = (index: number, key: (run: RpcFigures) => number) => median((runs[index] ?? []).map(key));
     return {
       table: {
-        title: 'Turns over JSON-RPC in threads that are kept, 16 pieces of text each',
+        title: 'Turns over JSON-RPC in stored threads, 16 pieces of text each',
         columns: [
           'threads at once',
           'turns/s',

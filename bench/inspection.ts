@@ -70,11 +70,11 @@ function eventNs(attach: Attach): number {
 }
 
 const ways: readonly (readonly [name: string, attach: () => Attach])[] = [
-  ['nobody inspects', () => none],
-  ['inspection there, not attached', unattached],
-  ['an inspector that does nothing', () => counting],
-  ['recorded, nobody watches', () => recorded()],
-  ['recorded, somebody watches', () => recorded((recorder) => recorder.subscribe(() => {}))],
+  ['not inspected', () => none],
+  ['inspection loaded, not attached', unattached],
+  ['an inspector without work', () => counting],
+  ['recorded, no viewer', () => recorded()],
+  ['recorded, one viewer', () => recorded((recorder) => recorder.subscribe(() => {}))],
 ];
 
 /** All ways in turn, each first as often as the others, so that what the machine does besides hits them alike. */
@@ -156,10 +156,10 @@ function crowd(workspaces: number, rounds: number) {
   for (let count = 0; count < 7; count += 1) {
     const from = cpuNs();
     records = recorder.snapshot().length;
-    const told = cpuNs();
+    const read = cpuNs();
     bytes = source.replay(undefined).reduce((sum, { byteLength }) => sum + byteLength, 0);
-    snapshots.push((told - from) / 1e6);
-    replays.push((cpuNs() - told) / 1e6);
+    snapshots.push((read - from) / 1e6);
+    replays.push((cpuNs() - read) / 1e6);
   }
   recorder.close();
   for (const actor of actors) actor.stop();
@@ -182,14 +182,14 @@ async function run({ quick, rounds }: Context): Promise<Result> {
     tables: [
       {
         title: 'One event of an actor, ns',
-        columns: ['', 'the event', 'more than without'],
+        columns: ['', 'the event', 'added'],
         rows: costs.map(({ name, absolute, more }) => [name, absolute, more]),
       },
       {
         title: '1 000 workspaces, all recorded',
         columns: [
           'transitions',
-          'records told',
+          'records sent',
           'snapshot, ms',
           'as a stream, ms',
           'KiB',
@@ -211,18 +211,18 @@ async function run({ quick, rounds }: Context): Promise<Result> {
     ],
     checks: [
       {
-        what: 'recording an event, nobody watching',
-        measured: more('recorded, nobody watches') / 1000,
+        what: 'recording an event, no viewer',
+        measured: more('recorded, no viewer') / 1000,
         atMost: 1.5,
         unit: ' µs',
       },
       {
         what: 'an event that is not recorded',
-        measured: more('inspection there, not attached') / 1000,
+        measured: more('inspection loaded, not attached') / 1000,
         atMost: 0.2,
         unit: ' µs',
       },
-      { what: 'all there is to tell of 1 000 workspaces', measured: many.snapshotMs, atMost: 20, unit: ' ms' },
+      { what: 'snapshot of 1 000 workspaces', measured: many.snapshotMs, atMost: 20, unit: ' ms' },
       { what: 'heap of the records of 1 000 workspaces', measured: many.recordedMib, atMost: 64, unit: ' MiB' },
     ],
     notes: [
@@ -231,4 +231,4 @@ async function run({ quick, rounds }: Context): Promise<Result> {
   };
 }
 
-export const inspection: Benchmark = { name: 'inspection', title: 'What it costs to be seen', run };
+export const inspection: Benchmark = { name: 'inspection', title: 'Cost of inspection', run };

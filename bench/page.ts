@@ -298,7 +298,7 @@ function report({ bytes, normal, slowed, openings, lists, hubs, live }: Found): 
     ],
     checks,
     notes: [
-      'A real Chromium, headless and without a graphics card, on the same machine as the server. The Dashboard is the real one over a real database; the 1 000 workspaces are told by a stand-in for the Hub.',
+      'A real Chromium, headless and without a graphics card, on the same machine as the server. The Dashboard is the real one over a real database; a stand-in for the Hub lists the 1 000 workspaces.',
     ],
   };
 }
