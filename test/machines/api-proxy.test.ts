@@ -48,7 +48,7 @@ function isClean(t: Test, world: SidecarWorld): void {
 const walks: Walk<SidecarWorld>[] = [
   {
     takes: 'starting PROXY.STOP → stopping',
-    proves: 'A stop overtakes a start, and waits for the process that was already asked for.',
+    proves: 'A stop ends a start and waits for the process that was already requested.',
     given: flush,
     when: (world) => world.send('PROXY.STOP'),
     shows: (t, world) => {
@@ -58,23 +58,23 @@ const walks: Walk<SidecarWorld>[] = [
   },
   {
     takes: 'starting PROCESS.EXITED [isThisIncarnation] → exited',
-    proves: 'A sidecar that never served and ends is not revived: its start has failed.',
+    proves: 'A sidecar that ends before it served is not restarted: its start has failed.',
     given: to.probing,
     when: (world) => world.exited(2),
     shows: (t, world) => {
       t.equal(world.state, 'exited.resting');
-      t.match(world.told.at(-1), { type: 'PROXY.EXITED', exitCode: 2, final: true });
+      t.match(world.reported.at(-1), { type: 'PROXY.EXITED', exitCode: 2, final: true });
       isClean(t, world);
     },
   },
   {
     takes: 'starting PROCESS.REFUSED [isThisIncarnation] → exited',
-    proves: 'What the operating system will not start is reported as final.',
+    proves: 'A refusal of the operating system is reported as final.',
     given: flush,
     when: (world) => world.refused(),
     shows: (t, world) => {
       t.equal(world.state, 'exited.resting');
-      t.match(world.told.at(-1), { type: 'PROXY.EXITED', error: 'it was refused', final: true });
+      t.match(world.reported.at(-1), { type: 'PROXY.EXITED', error: 'it was refused', final: true });
       isClean(t, world);
     },
   },
@@ -86,13 +86,13 @@ const walks: Walk<SidecarWorld>[] = [
     shows: (t, world) => {
       t.equal(world.state, 'starting.aborting.killing');
       t.same(commands(world), ['KILL']);
-      t.same(world.told, []);
+      t.same(world.reported, []);
       t.match(world.context.lastError, 'not ready within 10000 ms');
     },
   },
   {
     takes: 'starting.spawning PROCESS.SPAWNED [isThisIncarnation] → starting.probing',
-    proves: 'It is asked for its models once it is there.',
+    proves: 'A spawned sidecar is probed.',
     given: flush,
     when: (world) => world.spawned(),
     shows: (t, world) => {
@@ -102,17 +102,17 @@ const walks: Walk<SidecarWorld>[] = [
   },
   {
     takes: 'starting.probing done(readiness) → running',
-    proves: 'Running is reported when it has answered, not before.',
+    proves: 'Running is reported when the sidecar has answered, not before.',
     given: to.probing,
     when: (world) => world.ready(),
     shows: (t, world) => {
       t.equal(world.state, 'running');
-      t.same(world.told, [{ type: 'PROXY.RUNNING', pid: world.os.last('sidecar').pid }]);
+      t.same(world.reported, [{ type: 'PROXY.RUNNING', pid: world.os.last('sidecar').pid }]);
     },
   },
   {
     takes: 'starting.probing error(readiness) → starting.aborting',
-    proves: 'A sidecar that cannot become ready is killed, and the reason is kept.',
+    proves: 'A sidecar that cannot become ready is killed, and the reason recorded.',
     given: to.probing,
     when: (world) => world.notReady(),
     shows: (t, world) => {
@@ -122,36 +122,36 @@ const walks: Walk<SidecarWorld>[] = [
   },
   {
     takes: 'starting.aborting.killing after(killVerify) → starting.aborting.stuck',
-    proves: 'What survives SIGKILL is waited for.',
+    proves: 'A process that survives SIGKILL during the abort is awaited.',
     given: to.aborting,
     when: (world) => world.pass(policy.killVerifyMs),
     shows: (t, world) => {
       t.equal(world.state, 'starting.aborting.stuck');
       t.match(world.context.lastError, 'did not end after SIGKILL');
-      t.same(world.told, []);
+      t.same(world.reported, []);
     },
   },
   {
     takes: 'running PROXY.STOP → stopping',
-    proves: 'A stop is polite first.',
+    proves: 'A stop first sends SIGTERM.',
     given: to.running,
     when: (world) => world.send('PROXY.STOP'),
     shows: (t, world) => t.same(commands(world), ['TERMINATE']),
   },
   {
     takes: 'running PROCESS.EXITED [isThisIncarnation] → exited',
-    proves: 'A death after service is reported as not final.',
+    proves: 'An exit after service is reported as not final.',
     given: to.running,
     when: (world) => world.exited(null, 'SIGKILL'),
     shows: (t, world) => {
       t.equal(world.state, 'exited.backingOff');
-      t.match(world.told.at(-1), { type: 'PROXY.EXITED', signal: 'SIGKILL', final: false });
+      t.match(world.reported.at(-1), { type: 'PROXY.EXITED', signal: 'SIGKILL', final: false });
       isClean(t, world);
     },
   },
   {
     takes: 'running PROBE.PASSED [isThisIncarnation] → ∅',
-    proves: 'A success forgets the failures before it.',
+    proves: 'A passed probe resets the failed ones.',
     given: async (world) => {
       await world.run();
       await world.probeFailed(2);
@@ -169,25 +169,25 @@ const walks: Walk<SidecarWorld>[] = [
     when: (world) => world.probeFailed(),
     shows: (t, world) => {
       t.equal(world.state, 'unhealthy');
-      t.match(world.told.at(-1), { type: 'PROXY.UNHEALTHY', error: /no answer/, consecutiveFailures: 3 });
+      t.match(world.reported.at(-1), { type: 'PROXY.UNHEALTHY', error: /no answer/, consecutiveFailures: 3 });
       t.same(commands(world), []);
     },
   },
   {
     takes: 'running PROBE.FAILED [isThisIncarnation] → ∅',
-    proves: 'One failure is counted, no more.',
+    proves: 'One failed probe is counted and changes nothing else.',
     given: to.running,
     when: (world) => world.probeFailed(),
     shows: (t, world) => t.match([world.state, world.context.probeFailures], ['running', 1]),
   },
   {
     takes: 'unhealthy PROBE.PASSED [isThisIncarnation] → running',
-    proves: 'One success ends the trouble, and running is reported again.',
+    proves: 'One passed probe makes the sidecar running again, which is reported.',
     given: to.unhealthy,
     when: (world) => world.probePassed(),
     shows: (t, world) => {
       t.match(world.context, { probeFailures: 0, lastError: null });
-      t.equal(world.told.at(-1)?.type, 'PROXY.RUNNING');
+      t.equal(world.reported.at(-1)?.type, 'PROXY.RUNNING');
       t.equal(world.os.processes.length, 1, 'it is the same process');
     },
   },
@@ -198,12 +198,12 @@ const walks: Walk<SidecarWorld>[] = [
     when: (world) => world.probeFailed(),
     shows: (t, world) => {
       t.equal(world.context.probeFailures, 4);
-      t.equal(world.told.filter(({ type }) => type === 'PROXY.UNHEALTHY').length, 1);
+      t.equal(world.reported.filter(({ type }) => type === 'PROXY.UNHEALTHY').length, 1);
     },
   },
   {
     takes: 'unhealthy PROXY.START → ending',
-    proves: 'A start need not wait for the grace period.',
+    proves: 'A start skips the grace period.',
     given: to.unhealthy,
     when: (world) => world.send('PROXY.START'),
     shows: (t, world) => {
@@ -220,7 +220,7 @@ const walks: Walk<SidecarWorld>[] = [
   },
   {
     takes: 'unhealthy PROCESS.EXITED [isThisIncarnation] → exited',
-    proves: 'Its own death is a failure like any other.',
+    proves: 'The exit of an unhealthy sidecar is a failure.',
     given: to.unhealthy,
     when: (world) => world.exited(1),
     shows: (t, world) => {
@@ -230,14 +230,14 @@ const walks: Walk<SidecarWorld>[] = [
   },
   {
     takes: 'unhealthy after(unhealthyGrace) [mayRestart] → ending',
-    proves: 'After the grace period it is ended so that another can start.',
+    proves: 'After the grace period the sidecar is ended for a restart.',
     given: to.unhealthy,
     when: (world) => world.pass(policy.unhealthyGraceMs),
     shows: (t, world) => t.same(commands(world), ['TERMINATE']),
   },
   {
     takes: 'ending PROXY.START → ∅',
-    proves: 'A start during the end is remembered.',
+    proves: 'A start during the end is deferred until after it.',
     given: to.ending,
     when: (world) => world.send('PROXY.START'),
     shows: (t, world) => {
@@ -247,7 +247,7 @@ const walks: Walk<SidecarWorld>[] = [
   },
   {
     takes: 'ending PROXY.STOP → stopping',
-    proves: 'A stop wins over the restart that was due.',
+    proves: 'A stop cancels the pending restart.',
     given: to.ending,
     when: async (world) => {
       await world.send('PROXY.STOP');
@@ -260,7 +260,7 @@ const walks: Walk<SidecarWorld>[] = [
   },
   {
     takes: 'ending PROCESS.EXITED [startFollows] → starting',
-    proves: 'The start that was requested follows at once, after the end was reported.',
+    proves: 'A requested start follows at once, after the end is reported.',
     given: async (world) => {
       await to.unhealthy(world);
       await world.send('PROXY.START');
@@ -268,31 +268,31 @@ const walks: Walk<SidecarWorld>[] = [
     when: (world) => world.exited(null, 'SIGTERM'),
     shows: (t, world) => {
       t.equal(world.state, 'starting.spawning');
-      t.match(world.told.at(-1), { type: 'PROXY.EXITED', signal: 'SIGTERM', final: false, restarts: true });
+      t.match(world.reported.at(-1), { type: 'PROXY.EXITED', signal: 'SIGTERM', final: false, restarts: true });
       t.match(world.context, { incarnation: 2, startFollows: false });
     },
   },
   {
     takes: 'ending PROCESS.EXITED [isThisIncarnation] → exited',
-    proves: 'Without a request the restart policy decides, and the reason is kept.',
+    proves: 'Without a request the restart policy decides, and the reason is recorded.',
     given: to.ending,
     when: (world) => world.exited(0),
     shows: (t, world) => {
       t.equal(world.state, 'exited.backingOff');
-      t.match(world.told.at(-1), { type: 'PROXY.EXITED', error: /does not answer/, final: false, restarts: false });
+      t.match(world.reported.at(-1), { type: 'PROXY.EXITED', error: /does not answer/, final: false, restarts: false });
       t.equal(world.context.failures.length, 1);
     },
   },
   {
     takes: 'ending.terminating after(gracefulStop) → ending.killing',
-    proves: 'A hung process may ignore SIGTERM.',
+    proves: 'A hung process that ignores SIGTERM gets SIGKILL.',
     given: to.ending,
     when: (world) => world.pass(policy.gracefulStopMs),
     shows: (t, world) => t.same(commands(world), ['TERMINATE', 'KILL']),
   },
   {
     takes: 'ending.killing after(killVerify) → ending.stuck',
-    proves: 'A process that survives SIGKILL is waited for.',
+    proves: 'A process that survives SIGKILL is awaited.',
     given: to.endingByForce,
     when: (world) => world.pass(policy.killVerifyMs),
     shows: (t, world) => {
@@ -307,13 +307,13 @@ const walks: Walk<SidecarWorld>[] = [
     when: (world) => world.exited(0),
     shows: (t, world) => {
       t.equal(world.state, 'stopped');
-      t.match(world.told.at(-1), { type: 'PROXY.STOPPED', exitCode: 0 });
+      t.match(world.reported.at(-1), { type: 'PROXY.STOPPED', exitCode: 0 });
       isClean(t, world);
     },
   },
   {
     takes: 'stopping PROCESS.REFUSED [isThisIncarnation] → stopped',
-    proves: 'A process that never came into being need not be waited for.',
+    proves: 'A refused process is not awaited.',
     given: (world) => world.send('PROXY.STOP'),
     when: (world) => world.refused(),
     shows: (t, world) => {
@@ -323,24 +323,24 @@ const walks: Walk<SidecarWorld>[] = [
   },
   {
     takes: 'stopping.terminating after(gracefulStop) → stopping.killing',
-    proves: 'Politeness has an end.',
+    proves: 'A process that ignores SIGTERM gets SIGKILL after the grace period.',
     given: to.terminating,
     when: (world) => world.pass(policy.gracefulStopMs),
     shows: (t, world) => t.same(commands(world), ['TERMINATE', 'KILL']),
   },
   {
     takes: 'stopping.killing after(killVerify) → stopping.stuck',
-    proves: 'What survives SIGKILL is never called stopped.',
+    proves: 'A process that survives SIGKILL is stuck, not stopped.',
     given: to.killing,
     when: (world) => world.pass(policy.killVerifyMs),
     shows: (t, world) => {
       t.equal(world.state, 'stopping.stuck');
-      t.notOk(world.told.some(({ type }) => type === 'PROXY.STOPPED'));
+      t.notOk(world.reported.some(({ type }) => type === 'PROXY.STOPPED'));
     },
   },
   {
     takes: 'stopped PROXY.START → starting',
-    proves: 'It can be started again as a new incarnation.',
+    proves: 'A stopped sidecar can be started as a new incarnation.',
     given: async (world) => {
       await to.terminating(world);
       await world.exited(0);
@@ -353,7 +353,7 @@ const walks: Walk<SidecarWorld>[] = [
   },
   {
     takes: 'exited PROXY.START → starting',
-    proves: 'A start does not wait for the back-off, and forgets the failures.',
+    proves: 'A start skips the back-off and clears the failures.',
     given: to.backingOff,
     when: (world) => world.send('PROXY.START'),
     shows: (t, world) => {
@@ -363,30 +363,30 @@ const walks: Walk<SidecarWorld>[] = [
   },
   {
     takes: 'exited PROXY.STOP → stopped',
-    proves: 'A stop cancels the restart that was due, and is answered at once.',
+    proves: 'A stop cancels the pending restart and completes at once.',
     given: to.backingOff,
     when: (world) => world.send('PROXY.STOP'),
     shows: (t, world) => {
       world.clock.increment(60_000);
       t.equal(world.state, 'stopped');
-      t.match(world.told.at(-1), { type: 'PROXY.STOPPED', pid: null });
+      t.match(world.reported.at(-1), { type: 'PROXY.STOPPED', pid: null });
     },
   },
   {
     takes: 'exited.deciding always [mustNotRestart] → exited.resting',
-    proves: 'Policy never means never.',
+    proves: 'The policy never prevents a restart.',
     world: () => new SidecarWorld({ restart: 'never' }),
     given: to.running,
     when: (world) => world.exited(1),
     shows: (t, world) => {
       world.clock.increment(600_000);
       t.equal(world.state, 'exited.resting');
-      t.match(world.told.at(-1), { type: 'PROXY.EXITED', final: true });
+      t.match(world.reported.at(-1), { type: 'PROXY.EXITED', final: true });
     },
   },
   {
     takes: 'exited.deciding always [exceedsFailureLimit] → exited.givenUp',
-    proves: 'Too many failures in the window end the restarts, which is reported.',
+    proves: 'Too many failures within the window end the restarts, which is reported.',
     world: () => new SidecarWorld({ maxRestarts: 1 }),
     given: async (world) => {
       await to.backingOff(world);
@@ -395,12 +395,12 @@ const walks: Walk<SidecarWorld>[] = [
     when: (world) => world.exited(1),
     shows: (t, world) => {
       t.equal(world.state, 'exited.givenUp');
-      t.match(world.told.at(-1), { type: 'PROXY.EXITED', final: true });
+      t.match(world.reported.at(-1), { type: 'PROXY.EXITED', final: true });
     },
   },
   {
     takes: 'exited.deciding always → exited.backingOff',
-    proves: 'A sidecar that served before is revived after a jittered pause.',
+    proves: 'A sidecar that served before is restarted after a jittered pause.',
     given: to.running,
     when: (world) => world.exited(0),
     shows: (t, world) => {
@@ -411,7 +411,7 @@ const walks: Walk<SidecarWorld>[] = [
   },
   {
     takes: 'exited.backingOff after(backoff) → starting',
-    proves: 'The revival is a new incarnation.',
+    proves: 'The restart is a new incarnation.',
     given: to.backingOff,
     when: (world) => world.pass(world.context.delayMs),
     shows: (t, world) => {
@@ -423,7 +423,7 @@ const walks: Walk<SidecarWorld>[] = [
 
 walkEvery(t, apiProxyMachine, () => new SidecarWorld(), walks);
 
-t.test('only the first process is adopted; what follows is spawned', async (t) => {
+t.test('the first process is adopted, later ones are spawned', async (t) => {
   const adopted = new SidecarWorld({}, true);
   t.equal(adopted.os.last('sidecar').mode, 'adopt');
   await adopted.run();
@@ -437,7 +437,7 @@ t.test('only the first process is adopted; what follows is spawned', async (t) =
   t.equal(gone.os.last('sidecar').mode, 'spawn');
 });
 
-t.test('a refusal that comes while the start is being aborted ends it', async (t) => {
+t.test('a refusal during the abort of a start ends it', async (t) => {
   const world = new SidecarWorld();
   await world.pass(policy.proxyDeadlineMs);
   t.equal(world.state, 'starting.aborting.killing');
@@ -456,7 +456,7 @@ t.test('regression: edge 3 a policy that never restarts leaves an unhealthy side
   t.equal(world.state, 'starting.spawning');
 });
 
-t.test('an event of an earlier incarnation changes nothing', async (t) => {
+t.test('an event of an earlier incarnation is ignored', async (t) => {
   for (const [name, lead] of Object.entries(to)) {
     const world = new SidecarWorld();
     await lead(world);

@@ -101,7 +101,7 @@ class World {
 const once = (): World => new World({ kind: 'task', isRecurring: false });
 const off = (): World => new World({ isEnabled: false });
 
-/** How a world gets to a state. */
+/** Functions that lead a new world to a state. */
 const to = {
   async nothing() {},
   async queued(world: World) {
@@ -131,7 +131,7 @@ const to = {
 const walks: readonly Walk<World>[] = [
   {
     takes: 'waiting DUE → active',
-    proves: 'a due time puts it in line',
+    proves: 'a due time queues a run',
     given: to.nothing,
     when: to.queued,
     shows(t, world) {
@@ -142,7 +142,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: '(any) DUE [isEnabled] → ∅',
-    proves: 'due times that come before it has begun are taken together with it',
+    proves: 'due times before the start of a queued run are combined with it',
     given: to.queued,
     when(world) {
       world.send({ type: 'DUE', due: dueAt(3 * hour, 2, 2 * hour) });
@@ -158,7 +158,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'active.queued SLOT → active.running',
-    proves: 'with a slot the run begins, under the name of its due time',
+    proves: 'a free slot starts the run, named by its due time',
     given: to.queued,
     when: (world) => world.send({ type: 'SLOT' }),
     shows(t, world) {
@@ -169,7 +169,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'active.queued CANCEL → deciding',
-    proves: 'what waits in line can be cancelled; the schedule goes on',
+    proves: 'a queued run can be cancelled, and the schedule continues',
     given: to.queued,
     when: (world) => world.send({ type: 'CANCEL' }),
     shows(t, world) {
@@ -180,7 +180,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'active.queued DISABLE [isScheduled] → deciding',
-    proves: 'switched off in line it has missed its due time',
+    proves: 'a queued run of a disabled automation is missed',
     given: to.queued,
     when: (world) => world.send({ type: 'DISABLE' }),
     shows(t, world) {
@@ -191,7 +191,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: '(any) DISABLE → ∅',
-    proves: 'a run that is under way goes on, and so does a run that was requested by hand',
+    proves: 'an active run and a manual run continue after the automation is disabled',
     given: to.manual,
     when(world) {
       world.send({ type: 'DISABLE' });
@@ -206,7 +206,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: '(any) DISABLE [hasDue] → ∅',
-    proves: 'due times that wait for the end of the run are missed when it is switched off',
+    proves: 'due times that wait for the end of the run are missed when the automation is disabled',
     given: to.working,
     when(world) {
       world.send({ type: 'DUE', due: dueAt(2 * hour) });
@@ -221,7 +221,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: '(any) ENABLE → ∅',
-    proves: 'switched on again while it runs it waits for its time afterwards',
+    proves: 'an automation enabled during its run waits for its next due time afterwards',
     given: to.working,
     when(world) {
       world.send({ type: 'DISABLE' });
@@ -234,7 +234,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: '(any) CHANGED → ∅',
-    proves: 'another schedule while it runs counts afterwards',
+    proves: 'a new schedule during a run applies afterwards',
     world: once,
     given: to.working,
     when: (world) => world.send({ type: 'CHANGED', terms: { isRecurring: true, isSpent: false, vanishes: false } }),
@@ -246,7 +246,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: '(any) REMOVE → removed',
-    proves: 'removed is removed, in any state; a run is let go',
+    proves: 'a removal takes effect in every state and releases the run',
     given: to.working,
     when: (world) => world.send({ type: 'REMOVE' }),
     shows(t, world) {
@@ -256,7 +256,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'deciding always [hasDue] → active',
-    proves: 'due times that came while it ran become one run after it, never one beside it',
+    proves: 'due times during a run are combined into one run after it',
     given: to.working,
     when(world) {
       world.send({ type: 'DUE', due: dueAt(2 * hour) });
@@ -272,7 +272,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'deciding always [isSpent] → finished',
-    proves: 'a one-off that has been is finished, whatever became of it',
+    proves: 'a one-off is finished after its run, whatever the outcome',
     world: once,
     given: to.working,
     when: (world) => world.ends(broken(false)),
@@ -280,7 +280,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'deciding always [vanishes] → removed',
-    proves: 'a one-off that has completed goes, when that was wanted',
+    proves: 'a completed one-off with deletion after completion is removed',
     world: () => new World({ isRecurring: false, vanishes: true }),
     given: to.working,
     when: (world) => world.ends({ status: 'completed' }),
@@ -288,14 +288,14 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'deciding always [isEnabled] → waiting',
-    proves: 'after its run it waits for the next time',
+    proves: 'an enabled automation waits for its next due time after a run',
     given: to.working,
     when: (world) => world.ends({ status: 'completed' }),
     shows: (t, world) => t.same([world.state, world.released], ['waiting', 1]),
   },
   {
     takes: 'deciding always → paused',
-    proves: 'one that is switched off rests after a run by hand',
+    proves: 'a disabled automation is paused after a manual run',
     world: off,
     given: async (world) => {
       await to.manual(world);
@@ -306,7 +306,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'deciding always [hasRetry] → backingOff',
-    proves: 'a retry that an earlier process waited for is waited for again',
+    proves: 'a retry pending in an earlier process is pending again',
     world: () =>
       new World({ retry: { work: { scheduledFor: hour, attempt: 2, trigger: 'schedule' }, at: 9 }, failures: 1 }),
     given: to.nothing,
@@ -323,7 +323,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'paused RUN → active',
-    proves: 'what is switched off can be run by hand',
+    proves: 'a disabled automation can be run manually',
     world: off,
     given: to.nothing,
     when: to.manual,
@@ -331,7 +331,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'paused ENABLE → deciding',
-    proves: 'switched on it waits for its time',
+    proves: 'an enabled automation waits for its due time',
     world: off,
     // A due time means nothing to it before.
     given: to.queued,
@@ -340,7 +340,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'paused CHANGED → deciding',
-    proves: 'what has changed is kept while it is switched off',
+    proves: 'a change of a disabled automation is stored',
     world: off,
     given: to.nothing,
     when: (world) => world.send({ type: 'CHANGED', terms: { isRecurring: false, isSpent: false, vanishes: true } }),
@@ -348,7 +348,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'waiting RUN → active',
-    proves: 'it can be run by hand, besides its schedule',
+    proves: 'a waiting automation can be run manually besides its schedule',
     given: to.nothing,
     when: to.manual,
     shows(t, world) {
@@ -361,21 +361,21 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'waiting DISABLE → deciding',
-    proves: 'it is switched off',
+    proves: 'a waiting automation can be disabled',
     given: to.nothing,
     when: (world) => world.send({ type: 'DISABLE' }),
     shows: (t, world) => t.same([world.state, world.emitted], ['paused', []]),
   },
   {
     takes: 'waiting CHANGED → deciding',
-    proves: 'another schedule is waited for',
+    proves: 'a changed automation waits for the due time of its new schedule',
     given: to.nothing,
     when: (world) => world.send({ type: 'CHANGED', terms: { isRecurring: false, isSpent: false, vanishes: false } }),
     shows: (t, world) => t.same([world.state, world.context.isRecurring], ['waiting', false]),
   },
   {
     takes: 'active.running RUN.ENDED [mayRetry] → backingOff',
-    proves: 'a run that failed is tried again after a pause that is data, not a timer',
+    proves: 'a failed run is retried after a stored pause',
     given: to.working,
     when: (world) => world.ends(broken(), 1_000),
     shows(t, world) {
@@ -391,14 +391,14 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'active.running RUN.ENDED [hasFailed] → deciding',
-    proves: 'what trying again cannot help, or has not helped, is given up',
+    proves: 'a permanent failure, or one of the last attempt, is not retried',
     given: to.working,
     when: (world) => world.ends(broken(false)),
     shows: (t, world) => t.same([world.state, world.context.failures, world.context.work], ['waiting', 1, null]),
   },
   {
     takes: 'active.running RUN.ENDED [hasCompleted] → deciding',
-    proves: 'success forgets earlier failures',
+    proves: 'a completed run clears the failures',
     given: async (world) => {
       await to.backingOff(world);
       world.send({ type: 'RETRY' });
@@ -409,28 +409,28 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'active.running RUN.ENDED → deciding',
-    proves: 'a run that was cancelled, or that another process began, is no failure',
+    proves: 'a cancelled run, or one of another process, is not a failure',
     given: to.working,
     when: (world) => world.ends({ status: 'skipped' }),
     shows: (t, world) => t.same([world.state, world.context.failures], ['waiting', 0]),
   },
   {
     takes: 'active.running.starting RUN.STARTED → active.running.working',
-    proves: 'the turn has begun, and is known',
+    proves: 'the started turn is recorded',
     given: to.starting,
     when: (world) => world.send({ type: 'RUN.STARTED', threadId: 'thread', turnId: 'turn_001' }),
     shows: (t, world) => t.match(world.context, { threadId: 'thread', turnId: 'turn_001' }),
   },
   {
     takes: 'active.running.starting CANCEL → active.running.interrupting',
-    proves: 'a run that waits for its thread can be cancelled',
+    proves: 'a run can be cancelled before its turn has started',
     given: to.starting,
     when: (world) => world.send({ type: 'CANCEL' }),
     shows: (t, world) => t.same(world.commands, [{ type: 'INTERRUPT', reason: 'cancel' }]),
   },
   {
     takes: 'active.running.working CANCEL → active.running.interrupting',
-    proves: 'the turn gets one interrupt, and its end is awaited',
+    proves: 'a cancel interrupts the turn once and waits for its end',
     given: to.working,
     when(world) {
       world.send({ type: 'CANCEL' });
@@ -445,7 +445,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'active.running.working after(turnTimeout) → active.running.interrupting',
-    proves: 'a turn that takes too long is ended, at the deadline and not before',
+    proves: 'a turn is interrupted at its deadline, not before',
     given: async (world) => {
       await to.working(world);
       world.clock.increment(policy.turnTimeoutMs - 1);
@@ -455,7 +455,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'backingOff RETRY → active',
-    proves: 'when it is time it gets in line again, and covers what came due meanwhile',
+    proves: 'the retry is queued at its time and covers the due times since',
     given: async (world) => {
       await to.backingOff(world);
       world.send({ type: 'DUE', due: dueAt(2 * hour) });
@@ -473,7 +473,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'backingOff RUN → active',
-    proves: 'a run by hand tries again at once',
+    proves: 'a manual run retries at once',
     given: to.backingOff,
     when: to.manual,
     shows(t, world) {
@@ -483,7 +483,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'backingOff CANCEL → deciding',
-    proves: 'the retry is given up, with what came due meanwhile',
+    proves: 'a cancel gives up the retry and the due times since',
     given: async (world) => {
       await to.backingOff(world);
       world.send({ type: 'DUE', due: dueAt(2 * hour) });
@@ -496,14 +496,14 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'backingOff DISABLE [isScheduled] → deciding',
-    proves: 'switched off it is not tried again',
+    proves: 'a disabled automation is not retried',
     given: to.backingOff,
     when: (world) => world.send({ type: 'DISABLE' }),
     shows: (t, world) => t.same([world.state, world.context.retryAt], ['paused', null]),
   },
   {
     takes: 'finished RUN → active',
-    proves: 'a one-off can be run again by hand',
+    proves: 'a finished one-off can be run manually',
     world: once,
     given: to.completed,
     when: to.manual,
@@ -515,7 +515,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'finished CHANGED → deciding',
-    proves: 'with another time it waits again',
+    proves: 'a finished one-off with a new time waits again',
     world: once,
     given: to.completed,
     when: (world) => world.send({ type: 'CHANGED', terms: { isRecurring: false, isSpent: false, vanishes: false } }),
@@ -525,47 +525,41 @@ const walks: readonly Walk<World>[] = [
 
 walkEvery(t, automationMachine, () => new World(), walks);
 
-t.test(
-  'retries are as many as the policy allows, with pauses that grow; an upstream that names its time gets it',
-  async (t) => {
-    const world = new World();
-    await to.working(world);
-    const delays: number[] = [];
-    for (let at = 0; ; at += hour) {
-      world.ends(broken(true, delays.length === 1 ? 2 * hour : undefined), at);
-      if (world.state !== 'backingOff') break;
-      delays.push(world.context.delayMs);
-      world.send({ type: 'RETRY' });
-      world.send({ type: 'SLOT' });
-    }
-    t.equal(world.state, 'waiting');
-    t.same(
-      world.runs.map(({ work }) => work.attempt),
-      [1, 2, 3],
-    );
-    t.ok((delays[0] ?? 0) < 30_001);
-    t.equal(delays[1], 2 * hour);
-    t.equal(world.context.failures, 3);
-  },
-);
+t.test('retries are limited by the policy, with growing pauses or the pause that the upstream requests', async (t) => {
+  const world = new World();
+  await to.working(world);
+  const delays: number[] = [];
+  for (let at = 0; ; at += hour) {
+    world.ends(broken(true, delays.length === 1 ? 2 * hour : undefined), at);
+    if (world.state !== 'backingOff') break;
+    delays.push(world.context.delayMs);
+    world.send({ type: 'RETRY' });
+    world.send({ type: 'SLOT' });
+  }
+  t.equal(world.state, 'waiting');
+  t.same(
+    world.runs.map(({ work }) => work.attempt),
+    [1, 2, 3],
+  );
+  t.ok((delays[0] ?? 0) < 30_001);
+  t.equal(delays[1], 2 * hour);
+  t.equal(world.context.failures, 3);
+});
 
-t.test(
-  'a one-off that is cancelled when its time has come does not come again; one that is switched off waits',
-  async (t) => {
-    const cancelled = once();
-    await to.queued(cancelled);
-    cancelled.send({ type: 'CANCEL' });
-    t.equal(cancelled.state, 'finished');
-    const disabled = once();
-    await to.queued(disabled);
-    disabled.send({ type: 'DISABLE' });
-    t.equal(disabled.state, 'paused');
-    disabled.send({ type: 'ENABLE' });
-    t.equal(disabled.state, 'waiting');
-  },
-);
+t.test('a one-off cancelled at its time is finished, and a disabled one is paused', async (t) => {
+  const cancelled = once();
+  await to.queued(cancelled);
+  cancelled.send({ type: 'CANCEL' });
+  t.equal(cancelled.state, 'finished');
+  const disabled = once();
+  await to.queued(disabled);
+  disabled.send({ type: 'DISABLE' });
+  t.equal(disabled.state, 'paused');
+  disabled.send({ type: 'ENABLE' });
+  t.equal(disabled.state, 'waiting');
+});
 
-t.test('one that vanishes stays when it failed, and when only a run by hand has completed', async (t) => {
+t.test('a one-off with deletion after completion stays after a failure and after a manual run', async (t) => {
   const world = new World({ isRecurring: false, vanishes: true });
   await to.manual(world);
   world.send({ type: 'SLOT' });
@@ -576,7 +570,7 @@ t.test('one that vanishes stays when it failed, and when only a run by hand has 
   t.equal(world.state, 'finished');
 });
 
-t.test('the end of a run that came too late changes nothing', async (t) => {
+t.test('a late end of a run is ignored', async (t) => {
   const world = new World();
   await to.completed(world);
   world.ends(broken());
@@ -586,12 +580,12 @@ t.test('the end of a run that came too late changes nothing', async (t) => {
   t.same([world.state, world.runs.length], ['waiting', 1]);
 });
 
-t.test('due times add up', async (t) => {
+t.test('due times are combined into one with their number', async (t) => {
   t.same(mergeDue(null, dueAt(5)), dueAt(5));
   t.same(mergeDue(dueAt(9, 2, 3), dueAt(5)), { first: 3, scheduledFor: 9, count: 3 });
 });
 
-t.test('nothing begins when no driver is provided', async (t) => {
+t.test('no run starts without a provided driver', async (t) => {
   const { context } = new World();
   const actor = createActor(automationMachine, { input: { ...context, retry: null, kind: 'cron' } }).start();
   actor.send({ type: 'DUE', due: dueAt(1) });

@@ -6,7 +6,7 @@ import { hubRoutes } from '../../src/hub/route-table.ts';
 import { graphOf } from '../../src/inspect/graph.ts';
 import { hubErrors, hubEventKinds } from '../../src/protocol/index.ts';
 
-t.test('the header of a machine is read: summary and numbered operation', async (t) => {
+t.test('the header of a machine is parsed into its summary and numbered operation', async (t) => {
   const source =
     '/**\n * What it\n * is.\n *\n * Detailed operation\n * 1. First\n *    goes on.\n * 2. Second.\n */\ncode();\n';
   t.same(headerOf(source), { summary: 'What it is.', operation: ['First goes on.', 'Second.'] });
@@ -23,7 +23,7 @@ function diagramOf(document: string): string[] {
 for (const [name, machine] of Object.entries(catalogue)) {
   const document = machineDocuments().get(`docs/machines/${name}.md`) ?? '';
 
-  t.test(`${name}: its diagram is one that mermaid reads`, async (t) => {
+  t.test(`${name}: Mermaid parses its diagram`, async (t) => {
     const [first, ...lines] = diagramOf(document);
     t.equal(first, 'stateDiagram-v2');
     const declared = new Set<string>();
@@ -47,7 +47,7 @@ for (const [name, machine] of Object.entries(catalogue)) {
     for (const [id] of lines.join('\n').matchAll(/\bs_\w+/g)) t.ok(declared.has(id), `${id} is declared`);
   });
 
-  t.test(`${name}: its document names every state, transition, and step of operation`, async (t) => {
+  t.test(`${name}: its document names every state, transition and step of operation`, async (t) => {
     const { nodes, edges } = graphOf(name, machine);
     for (const { id, description } of nodes) {
       if (id !== '') t.match(document, `| \`${id}\` | ${description}`, id);
@@ -67,7 +67,7 @@ function matrixLines(document: string): string[] {
 for (const [name, machine] of Object.entries(catalogue)) {
   const lines = matrixLines(machineDocuments().get(`docs/machines/${name}.md`) ?? '');
 
-  t.test(`${name}: its matrix fits on a screen and has every state and event`, async (t) => {
+  t.test(`${name}: its matrix has every state and event and fits on a screen`, async (t) => {
     const { nodes, edges } = graphOf(name, machine);
     const text = lines.join('\n');
     const parents = new Set(nodes.map(({ parent }) => parent));
@@ -83,11 +83,11 @@ for (const [name, machine] of Object.entries(catalogue)) {
   });
 }
 
-t.test('the index leads to every machine', async (t) => {
+t.test('the index links to every machine', async (t) => {
   for (const name of Object.keys(catalogue)) t.match(machineDocuments().get('docs/machines/README.md'), `(${name}.md)`);
 });
 
-t.test('the Hub API document has every route, error and event, and its links lead somewhere', async (t) => {
+t.test('the Hub API document has every route, error and event, and its links resolve', async (t) => {
   const document = hubApiDocument();
   for (const { method, path } of Object.values(hubRoutes)) t.match(document, `\n### ${method} ${path}\n`);
   for (const [code, { status }] of Object.entries(hubErrors)) {
@@ -106,7 +106,7 @@ t.test('the Hub API document has every route, error and event, and its links lea
   t.notMatch(document, /undefined|\[object/);
 });
 
-t.test('documents are the same whenever they are made', async (t) => {
+t.test('two generations of the documents are equal', async (t) => {
   t.same([...machineDocuments()], [...machineDocuments()]);
   t.equal(hubApiDocument(), hubApiDocument());
 });

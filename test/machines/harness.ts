@@ -1,6 +1,6 @@
 /**
- * What the machines' tests are made of: names of transitions, a fake operating system, and questions that a test answers
- * by hand. Nothing here is real and nothing waits.
+ * Parts of the machine tests: names of transitions, a fake operating system, and questions that a test answers. No real
+ * process, clock or promise of the product is used.
  */
 import { setImmediate } from 'node:timers/promises';
 import type { Test } from 'tap';
@@ -40,13 +40,13 @@ interface Microstep {
   readonly _transitions: readonly AnyTransitionDefinition[];
 }
 
-/** An inspector that keeps the names of the transitions that actors of `logic` take, in order. */
+/** Inspector that appends the names of the transitions of watched actors to `taken`, in order. */
 export function transitionLog(taken: string[], isWatched: (actor: AnyActorRef) => boolean) {
   return (event: InspectionEvent) => {
     if (event.type !== '@xstate.microstep') return;
     const { actorRef, _transitions } = event as unknown as Microstep;
     if (!isWatched(actorRef)) return;
-    // What starts an actor is reported as a transition too, without an event of its own.
+    // The start of an actor is reported as a transition too, without an event type.
     taken.push(..._transitions.filter((each) => each.eventType !== undefined).map(nameOf));
   };
 }
@@ -61,13 +61,13 @@ export interface FakeProcess {
   readonly mode: ProcessInput['mode'];
   readonly pid: number;
   readonly commands: ProcessCommand['type'][];
-  /** A process group of ours exists. Somebody else's server is not counted. */
+  /** A process group of this workspace exists. An external server does not count. */
   alive: boolean;
-  /** The machine has stopped listening. */
+  /** The machine has stopped its driver. */
   released: boolean;
-  /** The driver has told how it ended or that it did not begin. */
+  /** The driver has reported the exit or the refusal. */
   over: boolean;
-  readonly tell: (event: ProcessEvent) => void;
+  readonly send: (event: ProcessEvent) => void;
 }
 
 /** A promise that an invoked actor waits for, settled by the test. */
@@ -78,7 +78,7 @@ export interface Question<T, I> {
   fail(error: unknown): void;
 }
 
-/** What an actor of the Hub rejects with. */
+/** Error with which an actor of the Hub rejects. */
 export function failure(kind: Failure['kind'], isRetryable: boolean, message = `it ${kind}`): Error {
   return Object.assign(new Error(message), { failure: { kind, message, isRetryable } satisfies Failure });
 }
@@ -124,11 +124,11 @@ export class FakeOs {
         mode: input.mode,
         pid: this.#nextPid++,
         commands: [],
-        // One that is adopted lives already; one that is spawned lives from `spawned` on.
+        // An adopted process is alive from the beginning, a spawned one from `spawned` on.
         alive: input.mode === 'adopt',
         released: false,
         over: false,
-        tell: (event) => sendBack(event),
+        send: (event) => sendBack(event),
       };
       this.processes.push(process);
       receive((command) => {
@@ -140,38 +140,38 @@ export class FakeOs {
     });
   }
 
-  /** Process groups of ours that exist. */
+  /** Processes of this kind whose group exists. */
   live(kind: FakeProcess['kind']): FakeProcess[] {
     return this.processes.filter((process) => process.kind === kind && process.alive);
   }
 
-  /** The process that was asked for last. */
+  /** Process that was requested last. */
   last(kind: FakeProcess['kind']): FakeProcess {
     const process = this.processes.findLast((each) => each.kind === kind);
-    if (!process) throw new Error(`no ${kind} was asked for`);
+    if (!process) throw new Error(`no ${kind} was requested`);
     return process;
   }
 
   spawned(process: FakeProcess): void {
     process.alive = process.mode !== 'watch';
-    process.tell({ type: 'PROCESS.SPAWNED', incarnation: process.incarnation, pid: process.pid });
+    process.send({ type: 'PROCESS.SPAWNED', incarnation: process.incarnation, pid: process.pid });
   }
 
   refused(process: FakeProcess, isRetryable: boolean): void {
     process.over = true;
     process.alive = false;
     const { incarnation } = process;
-    process.tell({ type: 'PROCESS.REFUSED', incarnation, error: 'it was refused', isRetryable, at: this.clock.now() });
+    process.send({ type: 'PROCESS.REFUSED', incarnation, error: 'it was refused', isRetryable, at: this.clock.now() });
   }
 
   ending(process: FakeProcess): void {
-    process.tell({ type: 'PROCESS.ENDING', incarnation: process.incarnation });
+    process.send({ type: 'PROCESS.ENDING', incarnation: process.incarnation });
   }
 
   exited(process: FakeProcess, exitCode: number | null, signal: string | null = null): void {
     process.over = true;
     process.alive = false;
-    process.tell({
+    process.send({
       type: 'PROCESS.EXITED',
       incarnation: process.incarnation,
       exitCode,
@@ -181,7 +181,7 @@ export class FakeOs {
   }
 }
 
-/** The question that waits for an answer. */
+/** Latest question without an answer. */
 export function open<T, I>(questions: readonly Question<T, I>[]): Question<T, I> {
   const question = questions.findLast((each) => each.isOpen);
   if (!question) throw new Error('nothing was asked');
@@ -224,10 +224,10 @@ export function walkEvery<W extends { readonly taken: string[] }>(
       shows(t, world);
     });
   }
-  t.test(`every transition from ${sources.join(', ')} was walked`, async (t) => {
+  t.test(`every transition from ${sources.join(', ')} has a walk`, async (t) => {
     const walked = new Set(walks.map(({ takes }) => takes));
     const names = transitionNames(machine);
-    t.equal(new Set(names).size, names.length, 'names tell transitions apart');
+    t.equal(new Set(names).size, names.length, 'each transition has a unique name');
     for (const name of names) if (sources.includes(sourceOf(name))) t.ok(walked.has(name), name);
     for (const name of walked) t.ok(names.includes(name), `${name} is a transition of the machine`);
   });

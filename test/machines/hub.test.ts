@@ -32,28 +32,28 @@ const stays = (state: string) => (t: Test, world: HubWorld) => {
 const walks: Walk<HubWorld>[] = [
   {
     takes: 'booting SHUTDOWN → ∅',
-    proves: 'A shutdown asked for this early is not forgotten.',
+    proves: 'A shutdown during the boot is deferred.',
     given: flush,
     when: (world) => world.actor.send({ type: 'SHUTDOWN', mode: 'stop' }),
     shows: stays('booting'),
   },
   {
     takes: 'claiming SHUTDOWN → ∅',
-    proves: 'Nor is one that comes while the lock is asked for.',
+    proves: 'A shutdown during the claim of the lock is deferred.',
     given: claiming,
     when: (world) => world.actor.send({ type: 'SHUTDOWN', mode: 'stop' }),
     shows: stays('claiming'),
   },
   {
     takes: 'listening SHUTDOWN → ∅',
-    proves: 'Nor one that comes while the address is bound.',
+    proves: 'A shutdown during the bind of the address is deferred.',
     given: listening,
     when: (world) => world.actor.send({ type: 'SHUTDOWN', mode: 'detach' }),
     shows: stays('listening'),
   },
   {
     takes: 'serving always [shutdownIsRequested] → draining',
-    proves: 'A Hub that gets a shutdown before it serves drains as soon as it serves.',
+    proves: 'A deferred shutdown drains the Hub as soon as it serves.',
     given: async (world) => {
       world.actor.send({ type: 'SHUTDOWN', mode: 'detach' });
       await listening(world);
@@ -66,7 +66,7 @@ const walks: Walk<HubWorld>[] = [
   },
   {
     takes: 'booting done(boot) → claiming',
-    proves: 'The lock is asked for only when the private directories are there.',
+    proves: 'The lock is claimed after the private directories exist.',
     given: flush,
     when: (world) => open(world.boot).answer(),
     shows: (t, world) => {
@@ -76,14 +76,14 @@ const walks: Walk<HubWorld>[] = [
   },
   {
     takes: 'booting error(boot) → failed',
-    proves: 'A Hub without its directories ends and reports the reason.',
+    proves: 'A Hub that cannot create its directories ends and reports the reason.',
     given: flush,
     when: (world) => world.fail(world.boot),
     shows: fails,
   },
   {
     takes: 'claiming done(claim) [won] → listening',
-    proves: 'The winner of the lock goes on to bind its address.',
+    proves: 'The owner of the lock binds its address.',
     given: async (world) => {
       open(world.boot).answer();
       await flush();
@@ -93,7 +93,7 @@ const walks: Walk<HubWorld>[] = [
   },
   {
     takes: 'claiming done(claim) → yielded',
-    proves: 'A loser leaves with success and never listens or recovers anything.',
+    proves: 'A Hub without the lock ends with success and never listens or recovers servers.',
     given: async (world) => {
       open(world.boot).answer();
       await flush();
@@ -107,7 +107,7 @@ const walks: Walk<HubWorld>[] = [
   },
   {
     takes: 'claiming error(claim) → failed',
-    proves: 'A lock that cannot be asked for is an error, not a victory.',
+    proves: 'A failed claim ends the Hub with an error.',
     given: async (world) => {
       open(world.boot).answer();
       await flush();
@@ -117,7 +117,7 @@ const walks: Walk<HubWorld>[] = [
   },
   {
     takes: 'listening done(listen) → serving',
-    proves: 'hub.started carries the address that was bound.',
+    proves: 'hub.started has the bound address.',
     given: listening,
     when: (world) => open(world.listen).answer({ apiBaseUrl: 'http://127.0.0.1:1' }),
     shows: (t, world) => {
@@ -137,7 +137,7 @@ const walks: Walk<HubWorld>[] = [
   },
   {
     takes: 'serving.recovering done(recover) → serving.steady',
-    proves: 'What was adopted is counted.',
+    proves: 'The adopted servers are counted.',
     given: serving,
     when: (world) => open(world.recover).answer({ adopted: 3 }),
     shows: (t, world) => {
@@ -147,7 +147,7 @@ const walks: Walk<HubWorld>[] = [
   },
   {
     takes: 'serving.recovering error(recover) → serving.steady',
-    proves: 'A recovery that fails does not take the Hub with it.',
+    proves: 'A Hub serves after a failed recovery.',
     given: serving,
     when: (world) => world.fail(world.recover),
     shows: (t, world) => {
@@ -178,7 +178,7 @@ const walks: Walk<HubWorld>[] = [
   },
   {
     takes: 'serving ADDRESS.UNPUBLISHED → ∅',
-    proves: 'A lock file that cannot be written is known, and the Hub serves on.',
+    proves: 'A lock file that cannot be written is recorded, and the Hub keeps serving.',
     given: serving,
     when: (world) => world.actor.send({ type: 'ADDRESS.UNPUBLISHED', error: 'disk full' }),
     shows: (t, world) => {
@@ -188,7 +188,7 @@ const walks: Walk<HubWorld>[] = [
   },
   {
     takes: 'serving SHUTDOWN → draining',
-    proves: 'Agent servers are drained in the requested mode, after hub.stopping was emitted.',
+    proves: 'Agent servers are drained in the requested mode, after hub.stopping is emitted.',
     given: serving,
     when: (world) => world.shutDown('detach'),
     shows: (t, world) => {
@@ -199,7 +199,7 @@ const walks: Walk<HubWorld>[] = [
   },
   {
     takes: 'draining done(drain) → closing',
-    proves: 'Streams are closed only after the last agent server has gone.',
+    proves: 'Streams are closed after the last agent server has ended.',
     given: draining,
     when: (world) => open(world.drain).answer(),
     shows: (t, world) => {
@@ -209,7 +209,7 @@ const walks: Walk<HubWorld>[] = [
   },
   {
     takes: 'draining error(drain) → closing',
-    proves: 'A drain that fails does not keep the Hub alive.',
+    proves: 'A Hub ends after a failed drain.',
     given: draining,
     when: (world) => world.fail(world.drain),
     shows: (t, world) => {
@@ -219,7 +219,7 @@ const walks: Walk<HubWorld>[] = [
   },
   {
     takes: 'draining after(drainDeadline) → closing',
-    proves: 'An agent server that will not end cannot keep the Hub beyond its deadline.',
+    proves: 'A Hub ends at its deadline, also with a running agent server.',
     given: draining,
     when: (world) => world.clock.increment(10_000),
     shows: (t, world) => {
@@ -229,7 +229,7 @@ const walks: Walk<HubWorld>[] = [
   },
   {
     takes: 'closing done(close) → stopped',
-    proves: 'The machine ends when everything is closed.',
+    proves: 'The machine stops when everything is closed.',
     given: closing,
     when: (world) => open(world.close).answer(),
     shows: (t, world) => {
@@ -239,7 +239,7 @@ const walks: Walk<HubWorld>[] = [
   },
   {
     takes: 'closing error(close) → stopped',
-    proves: 'A stream that cannot be closed does not keep the Hub alive.',
+    proves: 'The machine stops when closing fails.',
     given: closing,
     when: (world) => world.fail(world.close),
     shows: (t, world) => {
@@ -251,7 +251,7 @@ const walks: Walk<HubWorld>[] = [
 
 walkEvery(t, hubMachine, () => new HubWorld(), walks);
 
-t.test('a second shutdown changes nothing of the first', async (t) => {
+t.test('a second shutdown does not change the mode of the first', async (t) => {
   const world = new HubWorld();
   await world.serve();
   await world.shutDown('detach');
@@ -260,7 +260,7 @@ t.test('a second shutdown changes nothing of the first', async (t) => {
   t.equal(world.drain.length, 1);
 });
 
-t.test('regression: edge 1 a Hub that stops does not touch the lock file of its successor', async (t) => {
+t.test('regression: edge 1 a stopping Hub does not change the lock file of its successor', async (t) => {
   const world = new HubWorld();
   await world.serve();
   await world.shutDown();

@@ -40,7 +40,7 @@ interface FakeConnection {
   readonly commands: McpConnectionCommand['type'][];
   isOpen: boolean;
   isReleased: boolean;
-  tell(event: McpServerEvent): void;
+  send(event: McpServerEvent): void;
 }
 
 /** The machine, with connections that begin and end when the test says so. */
@@ -58,7 +58,7 @@ class World {
         commands: [],
         isOpen: true,
         isReleased: false,
-        tell: (event) => sendBack(event),
+        send: (event) => sendBack(event),
       };
       this.connections.push(fake);
       receive((command) => {
@@ -103,18 +103,18 @@ class World {
   }
 
   async spawned(): Promise<void> {
-    this.last.tell({ type: 'CONNECTION.SPAWNED', incarnation: this.last.incarnation, pid: 77 });
+    this.last.send({ type: 'CONNECTION.SPAWNED', incarnation: this.last.incarnation, pid: 77 });
     await flush();
   }
 
   async ready(): Promise<void> {
     const { incarnation } = this.last;
-    this.last.tell({ type: 'CONNECTION.READY', incarnation, facts, at: this.clock.now() });
+    this.last.send({ type: 'CONNECTION.READY', incarnation, facts, at: this.clock.now() });
     await flush();
   }
 
   async lost(): Promise<void> {
-    this.last.tell({ type: 'CONNECTION.LOST', incarnation: this.last.incarnation });
+    this.last.send({ type: 'CONNECTION.LOST', incarnation: this.last.incarnation });
     await flush();
   }
 
@@ -123,7 +123,7 @@ class World {
     last.isOpen = false;
     const at = this.clock.now();
     const error = 'It ended (code 1).';
-    last.tell({ type: 'CONNECTION.CLOSED', incarnation: last.incarnation, error, output, isRetryable, at });
+    last.send({ type: 'CONNECTION.CLOSED', incarnation: last.incarnation, error, output, isRetryable, at });
     await flush();
   }
 }
@@ -182,7 +182,7 @@ function isClean(t: Test, world: World): void {
 const walks: Walk<World>[] = [
   {
     takes: 'disabled SERVER.START → starting',
-    proves: 'Nothing is connected to before it is asked for.',
+    proves: 'A start opens the first connection.',
     given: to.disabled,
     when: (world) => world.send('SERVER.START'),
     shows: (t, world) => {
@@ -195,7 +195,7 @@ const walks: Walk<World>[] = [
   },
   {
     takes: 'starting SERVER.STOP → stopping',
-    proves: 'A stop overtakes a start, and waits for what was begun.',
+    proves: 'A stop ends a start and waits for its connection.',
     given: to.connecting,
     when: (world) => world.send('SERVER.STOP'),
     shows: (t, world) => {
@@ -205,14 +205,14 @@ const walks: Walk<World>[] = [
   },
   {
     takes: 'starting CONNECTION.SPAWNED [isThisIncarnation] → ∅',
-    proves: 'The process is known while it starts.',
+    proves: 'The pid of a starting process is recorded.',
     given: to.connecting,
     when: (world) => world.spawned(),
     shows: (t, world) => t.match(world.context, { pid: 77 }),
   },
   {
     takes: 'starting CONNECTION.CLOSED [isThisIncarnation] → down',
-    proves: 'A start that failed is tried again, and the end of its output is kept.',
+    proves: 'A failed start is retried, and the end of its output recorded.',
     given: to.connecting,
     when: (world) => world.closed(true, 'no such module'),
     shows: (t, world) => {
@@ -234,7 +234,7 @@ const walks: Walk<World>[] = [
   },
   {
     takes: 'starting.connecting CONNECTION.READY [isThisIncarnation] → ready',
-    proves: 'Ready when it has named its tools.',
+    proves: 'A server is ready when it has listed its tools.',
     given: to.connecting,
     when: (world) => world.ready(),
     shows: (t, world) => {
@@ -245,7 +245,7 @@ const walks: Walk<World>[] = [
   },
   {
     takes: 'starting.aborting.killing after(killVerify) → starting.aborting.stuck',
-    proves: 'What survives SIGKILL is waited for.',
+    proves: 'A process that survives SIGKILL during the abort is awaited.',
     given: to.aborting,
     when: (world) => world.pass(policy.killVerifyMs),
     shows: (t, world) => {
@@ -255,7 +255,7 @@ const walks: Walk<World>[] = [
   },
   {
     takes: 'ready SERVER.STOP → stopping',
-    proves: 'A stop begins with the end of the conversation, and its tools are gone at once.',
+    proves: 'A stop closes the connection first, and removes the tools at once.',
     given: to.ready,
     when: (world) => world.send('SERVER.STOP'),
     shows: (t, world) => {
@@ -265,17 +265,17 @@ const walks: Walk<World>[] = [
   },
   {
     takes: 'ready CONNECTION.CHANGED [isThisIncarnation] → ∅',
-    proves: 'What a server reports about itself may change while it is ready.',
+    proves: 'A ready server may change its tools.',
     given: to.ready,
     when: (world) => {
       const { incarnation } = world.last;
-      world.last.tell({ type: 'CONNECTION.CHANGED', incarnation, facts: { ...facts, toolCount: 4 } });
+      world.last.send({ type: 'CONNECTION.CHANGED', incarnation, facts: { ...facts, toolCount: 4 } });
     },
     shows: (t, world) => t.equal(world.context.facts?.toolCount, 4),
   },
   {
     takes: 'ready CONNECTION.LOST [isThisIncarnation] → clearing',
-    proves: 'The tools of a server that dies are gone at once.',
+    proves: 'The tools of a lost server are removed at once.',
     given: to.ready,
     when: (world) => world.lost(),
     shows: (t, world) => {
@@ -286,14 +286,14 @@ const walks: Walk<World>[] = [
   },
   {
     takes: 'clearing SERVER.STOP → stopping',
-    proves: 'A stop overtakes the revival.',
+    proves: 'A stop cancels the restart.',
     given: to.clearing,
     when: (world) => world.send('SERVER.STOP'),
     shows: (t, world) => t.same(world.last.commands, ['CLOSE']),
   },
   {
     takes: 'clearing CONNECTION.CLOSED [isThisIncarnation] → down',
-    proves: 'A server that has died is revived when nothing of it is left.',
+    proves: 'A lost server is restarted after its processes have ended.',
     given: to.clearing,
     when: (world) => world.closed(),
     shows: (t, world) => {
@@ -304,7 +304,7 @@ const walks: Walk<World>[] = [
   },
   {
     takes: 'stopping CONNECTION.CLOSED [isThisIncarnation] → stopped',
-    proves: 'Stopped means that nothing is left, and is no failure.',
+    proves: 'A closed connection completes the stop, which is not a failure.',
     given: to.closing,
     when: (world) => world.closed(),
     shows: (t, world) => {
@@ -315,21 +315,21 @@ const walks: Walk<World>[] = [
   },
   {
     takes: 'stopping.closing after(closeGrace) → stopping.terminating',
-    proves: 'A process that does not end with its input is asked.',
+    proves: 'A process that does not end with its input gets SIGTERM.',
     given: to.closing,
     when: (world) => world.pass(policy.closeGraceMs),
     shows: (t, world) => t.same(world.last.commands, ['CLOSE', 'TERMINATE']),
   },
   {
     takes: 'stopping.terminating after(gracefulStop) → stopping.killing',
-    proves: 'Politeness has an end.',
+    proves: 'A process that ignores SIGTERM gets SIGKILL after the grace period.',
     given: to.terminating,
     when: (world) => world.pass(policy.gracefulStopMs),
     shows: (t, world) => t.same(world.last.commands, ['CLOSE', 'TERMINATE', 'KILL']),
   },
   {
     takes: 'stopping.killing after(killVerify) → stopping.stuck',
-    proves: 'What survives SIGKILL is never called stopped.',
+    proves: 'A process that survives SIGKILL is stuck, not stopped.',
     given: to.killing,
     when: (world) => world.pass(policy.killVerifyMs),
     shows: (t, world) => {
@@ -339,14 +339,14 @@ const walks: Walk<World>[] = [
   },
   {
     takes: 'stopped SERVER.START → starting',
-    proves: 'It can be started again as a new incarnation.',
+    proves: 'A stopped server can be started as a new incarnation.',
     given: to.stopped,
     when: (world) => world.send('SERVER.START'),
     shows: (t, world) => t.equal(world.last.incarnation, 2),
   },
   {
     takes: 'down SERVER.START → starting',
-    proves: 'Whoever asks does not wait for the back-off, and the failures are forgotten.',
+    proves: 'A start skips the back-off and clears the failures.',
     given: to.backingOff,
     when: (world) => world.send('SERVER.START'),
     shows: (t, world) => {
@@ -356,7 +356,7 @@ const walks: Walk<World>[] = [
   },
   {
     takes: 'down SERVER.STOP → stopped',
-    proves: 'A stop cancels the restart that was due.',
+    proves: 'A stop cancels the pending restart.',
     given: to.backingOff,
     when: (world) => world.send('SERVER.STOP'),
     shows: (t, world) => {
@@ -367,7 +367,7 @@ const walks: Walk<World>[] = [
   },
   {
     takes: 'down.deciding always [mustNotRestart] → down.failed',
-    proves: 'What cannot help is not tried again.',
+    proves: 'A permanent failure is not retried.',
     given: to.connecting,
     when: (world) => world.closed(false),
     shows: (t, world) => {
@@ -379,7 +379,7 @@ const walks: Walk<World>[] = [
   },
   {
     takes: 'down.deciding always [exceedsFailureLimit] → down.failed',
-    proves: 'Too many failures in the window end the revivals.',
+    proves: 'Too many failures within the window end the restarts.',
     world: () => new World({ maxRestarts: 1 }),
     given: async (world) => {
       await to.backingOff(world);
@@ -393,7 +393,7 @@ const walks: Walk<World>[] = [
   },
   {
     takes: 'down.deciding always → down.backingOff',
-    proves: 'A revival waits for a jittered pause.',
+    proves: 'A restart waits for a jittered pause.',
     given: to.clearing,
     when: (world) => world.closed(),
     shows: (t, world) => {
@@ -403,7 +403,7 @@ const walks: Walk<World>[] = [
   },
   {
     takes: 'down.backingOff after(backoff) → starting',
-    proves: 'The revival is a new incarnation.',
+    proves: 'The restart is a new incarnation.',
     given: to.backingOff,
     when: (world) => world.pass(world.context.delayMs),
     shows: (t, world) => {
@@ -415,13 +415,13 @@ const walks: Walk<World>[] = [
 
 walkEvery(t, mcpServerMachine, () => new World(), walks);
 
-t.test('policy never means never', async (t) => {
+t.test('the policy never prevents a restart', async (t) => {
   const world = new World({ restart: 'never' });
   await to.backingOff(world);
   t.equal(world.state, 'down.failed');
 });
 
-t.test('a long time of service makes the next failure the first again', async (t) => {
+t.test('a failure after stable service counts as the first', async (t) => {
   const world = new World();
   await to.backingOff(world);
   await world.pass(world.context.delayMs);
@@ -432,7 +432,7 @@ t.test('a long time of service makes the next failure the first again', async (t
   t.equal(world.context.attempt, 1);
 });
 
-t.test('an event of an earlier incarnation changes nothing', async (t) => {
+t.test('an event of an earlier incarnation is ignored', async (t) => {
   for (const [name, lead] of Object.entries(to)) {
     const world = new World();
     await lead(world);
@@ -466,7 +466,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
-/** What may happen at this moment, and no more: a connection that has ended reports nothing. */
+/** Performs a step if it is possible now: a closed connection reports nothing. */
 async function take(world: World, step: Step): Promise<void> {
   const open = world.connections.find(({ isOpen, isReleased }) => isOpen && !isReleased);
   if (step.do === 'start') await world.send('SERVER.START');
@@ -499,7 +499,7 @@ function broken(world: World): string[] {
   return problems;
 }
 
-t.test('through any history: one connection at most, none at rest, and a stop always comes to its end', async (t) => {
+t.test('through any history at most one connection is open, none at rest, and every stop completes', async (t) => {
   const changes = fc.record({
     restart: fc.constantFrom('never' as const, 'onFailure' as const, 'always' as const),
     maxRestarts: fc.nat(3),

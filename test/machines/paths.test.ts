@@ -1,6 +1,6 @@
 /**
- * Every simple path through a chart, found by XState on the pure machine and replayed on a running actor: what the
- * definition says and what an actor does in its world must be the same at every step.
+ * Replays every simple path that XState finds through a chart on a running actor, and compares both states after every
+ * step.
  */
 import t, { type Test } from 'tap';
 import type { AnyStateMachine, EventObject, InputFrom, SnapshotFrom } from 'xstate';
@@ -11,7 +11,7 @@ import { nodeId } from '../../src/inspect/names.ts';
 import { flush, open } from './harness.ts';
 import { HubWorld, policy, SidecarWorld, Workspace } from './worlds.ts';
 
-/** What may happen: how the pure machine is told, and how the world makes it happen. */
+/** Steps of a path, as an event of the pure machine and as an action on the world of the actor. */
 type Happenings<M, W> = Readonly<
   Record<string, { readonly event: (snapshot: M) => EventObject; readonly play: (world: W) => Promise<void> | void }>
 >;
@@ -22,7 +22,7 @@ interface Replay<M extends AnyStateMachine, W> {
   readonly happenings: Happenings<SnapshotFrom<M>, W>;
   readonly createWorld: () => W;
   readonly valueOf: (world: W) => unknown;
-  /** What beside the state value decides where an event leads. */
+  /** Context that decides the target of an event besides the state value. */
   readonly alsoDecides?: (snapshot: SnapshotFrom<M>) => unknown;
   /** States that these happenings do not lead to. */
   readonly elsewhere: readonly string[];
@@ -36,17 +36,19 @@ type WithProcess = {
   readonly context: { readonly workspacePath: string; readonly incarnation: number; readonly hasProcess: boolean };
 };
 
-/** What a process that is there, or was asked for, may tell. Where there is none nothing can come of it. */
-const told = {
+/** Events of a present or requested process; `nothing` without one. */
+const processEvents = {
   nothing: { type: 'nothing' },
   spawned: ({ context: { incarnation, hasProcess } }: WithProcess) =>
-    hasProcess ? { type: 'PROCESS.SPAWNED', incarnation, pid: 1 } : told.nothing,
+    hasProcess ? { type: 'PROCESS.SPAWNED', incarnation, pid: 1 } : processEvents.nothing,
   refused: ({ context: { incarnation, hasProcess } }: WithProcess) =>
-    hasProcess ? { type: 'PROCESS.REFUSED', incarnation, error: 'no', isRetryable: true, at: 0 } : told.nothing,
+    hasProcess
+      ? { type: 'PROCESS.REFUSED', incarnation, error: 'no', isRetryable: true, at: 0 }
+      : processEvents.nothing,
   exited:
     (exitCode: number) =>
     ({ context: { incarnation, hasProcess } }: WithProcess) =>
-      hasProcess ? { type: 'PROCESS.EXITED', incarnation, exitCode, signal: null, at: 0 } : told.nothing,
+      hasProcess ? { type: 'PROCESS.EXITED', incarnation, exitCode, signal: null, at: 0 } : processEvents.nothing,
 };
 
 /** A path that is the beginning of another is replayed with it. */
@@ -56,7 +58,7 @@ function withoutPrefixes<P extends { readonly steps: readonly { readonly event: 
   return paths.filter(({ steps }) => !beginnings.has(keyOf(steps)));
 }
 
-/** States are told apart by their value: contexts hold counters, and there would be no end (`getShortestPaths` likewise). */
+/** Distinguishes states by their value, because the counters in contexts would make endlessly many (as `getShortestPaths` does). */
 async function replayAll<M extends AnyStateMachine, W>(t: Test, replay: Replay<M, W>): Promise<void> {
   const { machine, happenings } = replay;
   const names = Object.keys(happenings);
@@ -132,7 +134,7 @@ const watchful = { ...policy, livenessFailures: 1 };
 
 t.test('api-proxy', (t) =>
   replayAll(t, {
-    // Alone it has no parent to tell.
+    // Without a parent there is no receiver for these notifications.
     machine: apiProxyMachine.provide({
       actions: { notifyRunning() {}, notifyUnhealthy() {}, notifyExited() {}, notifyStopped() {} },
     }),
@@ -146,15 +148,15 @@ t.test('api-proxy', (t) =>
       START: { event: () => ({ type: 'PROXY.START' }), play: (world) => world.send('PROXY.START') },
       STOP: { event: () => ({ type: 'PROXY.STOP' }), play: (world) => world.send('PROXY.STOP') },
       spawned: {
-        event: told.spawned,
+        event: processEvents.spawned,
         play: (world) => world.spawned(),
       },
       refused: {
-        event: told.refused,
+        event: processEvents.refused,
         play: (world) => world.refused(),
       },
       exited: {
-        event: told.exited(1),
+        event: processEvents.exited(1),
         play: (world) => world.exited(),
       },
       ready: { event: () => done('readiness', { at: 0 }), play: (world) => world.ready() },
@@ -224,19 +226,19 @@ t.test('agent-server', (t) =>
       },
       'not prepared': { event: () => failed('prepare'), play: (world) => world.notPrepared(new Error('no')) },
       spawned: {
-        event: told.spawned,
+        event: processEvents.spawned,
         play: (world) => world.spawned(),
       },
       refused: {
-        event: told.refused,
+        event: processEvents.refused,
         play: (world) => world.refused(),
       },
       crashed: {
-        event: told.exited(1),
+        event: processEvents.exited(1),
         play: (world) => world.exited(1),
       },
       succeeded: {
-        event: told.exited(0),
+        event: processEvents.exited(0),
         play: (world) => world.exited(0),
       },
       ready: {

@@ -16,7 +16,7 @@ function codeOf(file: string): string {
     .replace(/^\s*\/\/.*$/gm, '');
 }
 
-t.test('machines import XState, each other and the pure face of src/lib only', async (t) => {
+t.test('machines import only XState, each other and src/lib/browser.ts', async (t) => {
   for (const file of files) {
     for (const [, from = ''] of codeOf(file).matchAll(/(?:\bfrom|\bimport)\s*\(?\s*['"]([^'"]+)['"]/g)) {
       const isOwn = from.startsWith('./') && files.includes(from.slice(2));
@@ -25,7 +25,7 @@ t.test('machines import XState, each other and the pure face of src/lib only', a
   }
 });
 
-t.test('machines know no clock, no chance, no process and no network', async (t) => {
+t.test('machines use no clock, random numbers, process or network', async (t) => {
   const impure =
     /\b(?:Date\b|performance\b|Math\.random|crypto\b|(?<!-)process\.\w|globalThis|fetch\(|set(?:Timeout|Interval|Immediate)|queueMicrotask|console\.|require\(|eval\()/g;
   for (const file of files) t.same(codeOf(file).match(impure) ?? [], [], file);
@@ -59,7 +59,7 @@ function namesOf(machine: AnyStateMachine, kind: 'actions' | 'guards' | 'actors'
 for (const [name, machine] of Object.entries(catalogue)) {
   const nodes = withDescendants(machine.root);
 
-  t.test(`${name}: everything that is done, asked or waited for has a name`, async (t) => {
+  t.test(`${name}: every action, guard, actor and delay has a name`, async (t) => {
     t.same(inlineFunctions(machine.config, name), []);
     for (const node of nodes) {
       const actions = [...node.entry, ...node.exit, ...transitionsOf(node).flatMap((transition) => transition.actions)];
@@ -81,7 +81,7 @@ for (const [name, machine] of Object.entries(catalogue)) {
     }
   });
 
-  t.test(`${name}: nothing is declared and never used`, async (t) => {
+  t.test(`${name}: every declared implementation is used`, async (t) => {
     const config = JSON.stringify(machine.config, (_, value) =>
       typeof value === 'function' && 'guards' in value ? guardLeaves(value) : value,
     );
@@ -96,20 +96,20 @@ for (const [name, machine] of Object.entries(catalogue)) {
     }
   });
 
-  t.test(`${name}: every state says what it means, in a sentence`, async (t) => {
+  t.test(`${name}: the description of every state is a sentence`, async (t) => {
     for (const { id, description } of graphOf(name, machine).nodes) {
       t.match(description, /^[A-Z].*[.?]$/s, `${id || '(machine)'}: ${description}`);
     }
   });
 
-  t.test(`${name}: the definition survives JSON with no action lost`, async (t) => {
+  t.test(`${name}: the definition as JSON has every action`, async (t) => {
     const text = JSON.stringify(machine.definition);
     t.notMatch(text, /"(entry|exit|actions)":\[[^\]]*\bnull\b/, 'an inline action would be null');
     t.notMatch(text, /"guard":null/);
     t.equal(JSON.stringify(JSON.parse(text)), text);
   });
 
-  t.test(`${name}: an actor that a state or action starts always has an id`, async (t) => {
+  t.test(`${name}: every invoked or spawned actor has an id`, async (t) => {
     for (const [, call = ''] of files
       .map(codeOf)
       .join('\n')

@@ -18,7 +18,7 @@ const policy: RestartPolicy = {
   stableAfterMs: 30_000,
 };
 
-t.test('who is started again, by policy and exit', async (t) => {
+t.test('policy and exit decide about a restart', async (t) => {
   const exits = { success: 0, failure: 1, SIGINT: 130, SIGTERM: 143, 'a signal': null } as const;
   const restarts = {
     never: [],
@@ -33,14 +33,14 @@ t.test('who is started again, by policy and exit', async (t) => {
   }
 });
 
-t.test('a failure counts for exactly the window', async (t) => {
+t.test('a failure counts exactly until the end of the window', async (t) => {
   t.same(addFailure([], 10, 100), [10]);
   t.same(addFailure([10], 109, 100), [10, 109], 'one millisecond before the window ends');
   t.same(addFailure([10], 110, 100), [110], 'when it ends');
   t.same(addFailure([10, 50, 60], 155, 100), [60, 155], 'the oldest go first');
 });
 
-t.test('failures stay sorted and inside the window, whatever the order of times', async (t) => {
+t.test('failures stay sorted and within the window for times in any order', async (t) => {
   const times = fc.array(fc.nat(1_000_000), { maxLength: 50 }).map((each) => each.sort((a, b) => a - b));
   fc.assert(
     fc.property(times, fc.integer({ min: 1, max: 200_000 }), (ascending, withinMs) => {
@@ -56,7 +56,7 @@ t.test('failures stay sorted and inside the window, whatever the order of times'
   t.pass();
 });
 
-t.test('giving up begins with one failure more than is allowed', async (t) => {
+t.test('restarts end with one failure more than the limit', async (t) => {
   const failures = (count: number) => Array.from({ length: count }, (_, index) => index);
   t.equal(exceedsFailureLimit(failures(5), policy), false);
   t.equal(exceedsFailureLimit(failures(6), policy), true);
@@ -71,7 +71,7 @@ const anyDice = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
 const ceilingOf = (attempt: number, { backoffBaseMs, backoffCapMs }: RestartPolicy) =>
   Math.min(backoffCapMs, backoffBaseMs * 2 ** (attempt - 1));
 
-t.test('the delay lies in the upper half of its ceiling', async (t) => {
+t.test('the delay is within the upper half of its ceiling', async (t) => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 5_000 }), anyPolicy, anyDice, (attempt, policy, random) => {
       const ceiling = ceilingOf(attempt, policy);
@@ -82,7 +82,7 @@ t.test('the delay lies in the upper half of its ceiling', async (t) => {
   t.pass();
 });
 
-t.test('ceilings double, never fall, and end at the cap', async (t) => {
+t.test('ceilings double up to the cap', async (t) => {
   const highest = 1 - Number.EPSILON;
   t.same(
     [1, 2, 3, 4, 5, 6, 7, 8].map((attempt) => backoffDelay(attempt, policy, highest)),
@@ -97,7 +97,7 @@ t.test('ceilings double, never fall, and end at the cap', async (t) => {
   t.equal(backoffDelay(1_000_000, policy, highest), policy.backoffCapMs, 'no overflow');
 });
 
-t.test('chance is in [0, 1), repeats for a seed, and is well spread', async (t) => {
+t.test('random numbers are in [0, 1), repeat for a seed, and are evenly distributed', async (t) => {
   fc.assert(
     fc.property(fc.integer(), (seed) => {
       const first = nextRandom(seed);

@@ -39,7 +39,7 @@ class World {
     this.#input = input;
   }
 
-  /** Decides at once where it goes on, so a walk begins it. */
+  /** Creates and starts the actor, which leaves `queued` at once. */
   begin() {
     const machine = reviewRunMachine.provide({
       actors: {
@@ -72,7 +72,7 @@ class World {
   }
 
   get actor() {
-    if (!this.#actor) throw new Error('it has not begun');
+    if (!this.#actor) throw new Error('the actor has not been started');
     return this.#actor;
   }
 
@@ -128,7 +128,7 @@ const to = {
   },
 };
 
-/** How a step fails, in a way that may pass and in one that will not. */
+/** Walks of a retryable and of a permanent failure of a step. */
 function failing(
   state: 'preparing' | 'reviewing' | 'drafting' | 'publishing',
   step: 'prepare' | 'review' | 'draft' | 'publish',
@@ -136,7 +136,7 @@ function failing(
   return [
     {
       takes: `${state} error(${step}) [isRetryable] → backingOff`,
-      proves: 'what may pass is tried again, after the pause that was asked for',
+      proves: 'a retryable failure is retried after the requested pause',
       given: to[state],
       when: (world) => open<unknown, unknown>(world[step]).fail({ ...passing, retryAfterMs: 60_000 }),
       shows(t, world) {
@@ -146,7 +146,7 @@ function failing(
     },
     {
       takes: `${state} error(${step}) → failed`,
-      proves: 'what will not pass is told',
+      proves: 'a permanent failure ends the run and is emitted',
       given: to[state],
       when: (world) => open<unknown, unknown>(world[step]).fail(lasting),
       shows(t, world) {
@@ -167,14 +167,14 @@ function interrupted(as: 'done' | 'error'): Walk<World>[] {
   return [
     {
       takes: `interrupting ${as}(interrupt) [hasAttemptsLeft] → backingOff`,
-      proves: 'it is tried again',
+      proves: 'an interrupted run is retried while attempts are left',
       given: to.interrupting,
       when: end,
       shows: (t, world) => t.match(open(world.giveBack).input.failure, { code: 'agentStalled', isRetryable: true }),
     },
     {
       takes: `interrupting ${as}(interrupt) → failed`,
-      proves: 'after the last attempt it has failed, for its length and not for the way it was ended',
+      proves: 'the last attempt fails with the time limit as reason, not with the interrupt',
       world: last,
       given: to.interrupting,
       when: end,
@@ -185,7 +185,7 @@ function interrupted(as: 'done' | 'error'): Walk<World>[] {
 
 const cancels = (state: 'preparing' | 'reviewing' | 'drafting' | 'interrupting'): Walk<World> => ({
   takes: `${state} CANCEL → cancelling`,
-  proves: 'the agent is stopped first',
+  proves: 'a cancel interrupts the agent first',
   given: to[state],
   when: (world) => world.send({ type: 'CANCEL' }),
   shows: (t, world) => t.match(open(world.interrupt).input, { runId: 'r', why: 'cancelled' }),
@@ -194,17 +194,17 @@ const cancels = (state: 'preparing' | 'reviewing' | 'drafting' | 'interrupting')
 const walks: readonly Walk<World>[] = [
   {
     takes: '(any) LEASE.LOST → abandoned',
-    proves: 'nothing goes on without the lease',
+    proves: 'a lost lease abandons the run in every state',
     given: to.reviewing,
     when: (world) => world.send({ type: 'LEASE.LOST' }),
     shows(t, world) {
       t.same([world.state, world.watched, world.emitted], ['abandoned', 0, []]);
-      t.notOk(world.review[0]?.isOpen, 'the step is told to stop');
+      t.notOk(world.review[0]?.isOpen, 'the step is aborted');
     },
   },
   {
     takes: 'queued always [resumesPublishing] → publishing',
-    proves: 'what was being told is told to its end, whatever else somebody wants',
+    proves: 'an interrupted publication is completed before a cancel or a limit applies',
     world: () => new World({ resumeAt: 'publishing', attempt: 9, isCancelRequested: true }),
     given: to.nothing,
     when: to.preparing,
@@ -212,7 +212,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'queued always [isCancelRequested] → cancelling',
-    proves: 'what was cancelled while nobody worked on it does not begin',
+    proves: 'a run cancelled in the queue is not started',
     world: () => new World({ resumeAt: 'drafting', isCancelRequested: true }),
     given: to.nothing,
     when: to.preparing,
@@ -220,7 +220,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'queued always [exceedsAttempts] → failed',
-    proves: 'a review that ends every process that makes it is not made for ever',
+    proves: 'a run beyond its attempts has failed, also if every process crashed in it',
     world: () => new World({ attempt: 4 }),
     given: to.nothing,
     when: to.preparing,
@@ -228,7 +228,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'queued always [resumesDrafting] → drafting',
-    proves: 'what was handed in is not asked for again',
+    proves: 'a run with a submitted review continues with its draft',
     world: () => new World({ resumeAt: 'drafting' }),
     given: to.nothing,
     when: to.preparing,
@@ -236,21 +236,21 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'queued always → preparing',
-    proves: 'anything else begins at the beginning',
+    proves: 'any other run starts with the preparation',
     given: to.nothing,
     when: to.preparing,
     shows: (t, world) => t.same([world.prepare.length, world.watched], [1, 1]),
   },
   {
     takes: 'preparing done(prepare) [isSuperseded] → superseded',
-    proves: 'it gives way to a newer head, and says so',
+    proves: 'a run of an older head is superseded',
     given: to.preparing,
     when: (world) => open(world.prepare).answer({ outcome: 'superseded', reason: { code: 'newerHead', message: 'b' } }),
     shows: (t, world) => t.match(world.failure, { code: 'newerHead', isRetryable: false }),
   },
   {
     takes: 'preparing done(prepare) [isUnwanted] → cancelled',
-    proves: 'what nobody wants any more ends, and says why',
+    proves: 'an unwanted run is cancelled with its reason',
     given: to.preparing,
     when: (world) =>
       open(world.prepare).answer({ outcome: 'unwanted', reason: { code: 'pullRequestGone', message: 'gone' } }),
@@ -258,28 +258,28 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'preparing done(prepare) [hasNothingToReview] → drafting',
-    proves: 'the agent is not bothered for nothing',
+    proves: 'a run without changes to review skips the agent',
     given: to.preparing,
     when: (world) => open(world.prepare).answer({ outcome: 'nothingToReview' }),
     shows: (t, world) => t.same([world.review.length, world.draft.length], [0, 1]),
   },
   {
     takes: 'preparing done(prepare) → reviewing',
-    proves: 'the agent is asked',
+    proves: 'a prepared run is reviewed by the agent',
     given: to.preparing,
     when: (world) => open(world.prepare).answer({ outcome: 'ready' }),
     shows: (t, world) => t.equal(world.review.length, 1),
   },
   {
     takes: 'reviewing done(review) → drafting',
-    proves: 'what it handed in becomes a draft',
+    proves: 'the submitted review becomes a draft',
     given: to.reviewing,
     when: (world) => open(world.review).answer(),
     shows: (t, world) => t.equal(world.draft.length, 1),
   },
   {
     takes: 'reviewing STALLED → interrupting',
-    proves: 'a silent agent is ended',
+    proves: 'a stalled agent is interrupted',
     given: to.reviewing,
     when: (world) => world.send({ type: 'STALLED' }),
     shows(t, world) {
@@ -289,7 +289,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'reviewing DEADLINE → interrupting',
-    proves: 'one that goes on for ever likewise',
+    proves: 'an agent beyond its deadline is interrupted',
     given: to.reviewing,
     when: (world) => world.send({ type: 'DEADLINE' }),
     shows: (t, world) => t.equal(world.failure?.code, 'runTimedOut'),
@@ -303,28 +303,28 @@ const walks: readonly Walk<World>[] = [
   ...failing('publishing', 'publish'),
   {
     takes: 'drafting done(draft) [mustPublish] → publishing',
-    proves: 'where that is wanted the draft is told',
+    proves: 'a draft is published where the settings require it',
     given: to.drafting,
     when: (world) => open(world.draft).answer({ mustPublish: true }),
     shows: (t, world) => t.equal(world.publish.length, 1),
   },
   {
     takes: 'drafting done(draft) → done',
-    proves: 'else it waits for a person',
+    proves: 'any other draft awaits a decision of the user',
     given: to.drafting,
     when: (world) => open(world.draft).answer({ mustPublish: false }),
     shows: (t, world) => t.same([world.publish, world.watched], [[], 0]),
   },
   {
     takes: 'publishing done(publish) → done',
-    proves: 'everything was sent',
+    proves: 'a sent publication completes the run',
     given: to.publishing,
     when: (world) => open(world.publish).answer({ outcome: 'settled' }),
     shows: (t, world) => t.same([world.state, world.emitted], ['done', []]),
   },
   {
     takes: 'publishing done(publish) [isPending] → awaitingWrites',
-    proves: 'it makes room while the source cannot be reached, which is no failure',
+    proves: 'pending writes release the place of the run without a failure',
     given: to.publishing,
     when: (world) => open(world.publish).answer({ outcome: 'pending' }),
     shows: (t, world) => t.match(open(world.giveBack).input, { attempt: 1, failure: null }),
@@ -332,14 +332,14 @@ const walks: readonly Walk<World>[] = [
   ...(['awaitingWrites', 'backingOff'] as const).flatMap((state): Walk<World>[] => [
     {
       takes: `${state} done(giveBack) → givenBack`,
-      proves: 'the queue has it',
+      proves: 'the run is back in the queue',
       given: to[state],
       when: (world) => open(world.giveBack).answer(),
       shows: (t, world) => t.same([world.actor.getSnapshot().status, world.watched], ['done', 0]),
     },
     {
       takes: `${state} error(giveBack) → abandoned`,
-      proves: 'what cannot be given back comes back when its lease has run out',
+      proves: 'a run that cannot be returned to the queue is abandoned until its lease expires',
       given: to[state],
       when: (world) => open(world.giveBack).fail(new Error('no database')),
       shows: (t, world) => t.same([world.state, world.watched], ['abandoned', 0]),
@@ -347,14 +347,14 @@ const walks: readonly Walk<World>[] = [
   ]),
   {
     takes: 'cancelling done(interrupt) → cancelled',
-    proves: 'it has ended',
+    proves: 'the interrupted run is cancelled',
     given: to.cancelling,
     when: (world) => open(world.interrupt).answer(),
     shows: (t, world) => t.same([world.state, world.failure], ['cancelled', null]),
   },
   {
     takes: 'cancelling error(interrupt) → cancelled',
-    proves: 'also when the agent cannot be reached: nothing of its answer is taken',
+    proves: 'a run is cancelled also when the agent cannot be interrupted',
     given: to.cancelling,
     when: (world) => open(world.interrupt).fail(new Error('nobody is there')),
     shows: (t, world) => t.equal(world.state, 'cancelled'),
@@ -363,7 +363,7 @@ const walks: readonly Walk<World>[] = [
 
 walkEvery(t, reviewRunMachine, () => new World(), walks);
 
-t.test('while it is told, and while it is given back, nobody can stop it half way', async (t) => {
+t.test('publishing, awaitingWrites and backingOff ignore CANCEL, STALLED and DEADLINE', async (t) => {
   for (const state of ['publishing', 'awaitingWrites', 'backingOff'] as const) {
     const world = new World();
     await to[state](world);
@@ -373,7 +373,7 @@ t.test('while it is told, and while it is given back, nobody can stop it half wa
   }
 });
 
-t.test('only a turn of the agent can take too long', async (t) => {
+t.test('STALLED and DEADLINE are ignored outside of a turn of the agent', async (t) => {
   for (const state of ['preparing', 'drafting'] as const) {
     const world = new World();
     await to[state](world);
@@ -384,7 +384,7 @@ t.test('only a turn of the agent can take too long', async (t) => {
   }
 });
 
-t.test('the last attempt is the last', async (t) => {
+t.test('a retryable failure of the last attempt fails the run', async (t) => {
   const world = last();
   world.begin();
   open(world.prepare).fail(passing);
@@ -393,7 +393,7 @@ t.test('the last attempt is the last', async (t) => {
   t.match(world.emitted, [{ failure: { code: 'agentUnavailable' } }]);
 });
 
-t.test('whatever is thrown is a failure with a code; what says nothing of itself is not tried again', async (t) => {
+t.test('any thrown value becomes a failure with a code, and is retryable only if it has the flag', async (t) => {
   t.same(reviewFailureOf(new Error('oh')), { code: 'internalError', message: 'oh', isRetryable: false });
   t.same(reviewFailureOf(undefined), { code: 'internalError', message: 'undefined', isRetryable: false });
   t.same(reviewFailureOf({ code: 'x', message: 'y', isRetryable: true, retryAfterMs: 5, token: 'z' }), {
@@ -401,7 +401,7 @@ t.test('whatever is thrown is a failure with a code; what says nothing of itself
   });
 });
 
-t.test('nothing happens when nothing is provided', async (t) => {
+t.test('a run without provided actors fails', async (t) => {
   const input = { runId: 'r', resumeAt: 'preparing', attempt: 1, maxAttempts: 1, isCancelRequested: false } as const;
   const actor = createActor(reviewRunMachine, { input }).start();
   await flush();

@@ -71,35 +71,35 @@ const to = {
 const walks: readonly Walk<World>[] = [
   {
     takes: 'recovering done(recover) → watching',
-    proves: 'when the rows are in order, the clock is watched',
+    proves: 'the clock is watched after the recovery of the rows',
     given: to.recovering,
     when: to.watching,
     shows: (t, world) => t.same([world.context.recovered, world.tickers], [2, 1]),
   },
   {
     takes: 'recovering error(recover) → failed',
-    proves: 'a problem with the rows is recorded, and nothing runs',
+    proves: 'a failed recovery is recorded, and no run starts',
     given: to.recovering,
     when: to.failed,
     shows: (t, world) => t.same([world.context.lastError, world.tickers], ['the disk is full', 0]),
   },
   {
     takes: 'recovering STOP → stopped',
-    proves: 'a scheduler that has not begun can be stopped',
+    proves: 'a recovering scheduler can be stopped',
     given: to.recovering,
     when: (world) => world.send({ type: 'STOP' }),
     shows: (t, world) => t.equal(world.actor.getSnapshot().status, 'done'),
   },
   {
     takes: 'failed after(recoverRetry) → recovering',
-    proves: 'it tries again by itself',
+    proves: 'a failed recovery is retried after a pause',
     given: to.failed,
     when: (world) => world.clock.increment(30_000),
     shows: (t, world) => t.equal(world.recoveries.length, 2),
   },
   {
     takes: 'failed WAKE → recovering',
-    proves: 'a wake-up tries again',
+    proves: 'a wake-up retries a failed recovery at once',
     given: to.failed,
     when: async (world) => {
       world.send({ type: 'WAKE' });
@@ -109,14 +109,14 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'failed STOP → stopped',
-    proves: 'one that has failed can be stopped',
+    proves: 'a failed scheduler can be stopped',
     given: to.failed,
     when: (world) => world.send({ type: 'STOP' }),
     shows: (t, world) => t.equal(world.state, 'stopped'),
   },
   {
     takes: 'watching TICK → ∅',
-    proves: 'what is due is dispatched, then the timer is set again',
+    proves: 'a tick dispatches due runs, then sets the timer',
     given: to.watching,
     when: (world) => world.send({ type: 'TICK', at: 5, wentBack: false }),
     shows(t, world) {
@@ -126,7 +126,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'watching TICK [clockWentBack] → ∅',
-    proves: 'after the clock was set back due times are found again before any is handed out',
+    proves: 'after a clock set back due times are computed again before a dispatch',
     given: to.watching,
     when: (world) => world.send({ type: 'TICK', at: 5, wentBack: true }),
     shows(t, world) {
@@ -136,14 +136,14 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'watching WAKE → ∅',
-    proves: 'the clock is checked now',
+    proves: 'a wake-up checks the clock at once',
     given: to.watching,
     when: (world) => world.send({ type: 'WAKE' }),
     shows: (t, world) => t.same(world.done, ['LOOK']),
   },
   {
     takes: 'watching STOP → draining',
-    proves: 'the ticker has stopped',
+    proves: 'a stop ends the ticker and drains the runs',
     given: to.watching,
     when: (world) => world.send({ type: 'STOP' }),
     shows(t, world) {
@@ -154,14 +154,14 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'draining done(drain) → stopped',
-    proves: 'it is over when the last run has ended',
+    proves: 'the scheduler stops after the end of the last run',
     given: to.draining,
     when: (world) => open(world.drains).answer(),
     shows: (t, world) => t.equal(world.actor.getSnapshot().status, 'done'),
   },
   {
     takes: 'draining error(drain) → stopped',
-    proves: 'a drain that fails is recorded, and ends as well',
+    proves: 'a failed drain is recorded, and the scheduler stops',
     given: to.draining,
     when: (world) => open(world.drains).fail('gone'),
     shows: (t, world) => t.same([world.state, world.context.lastError], ['stopped', 'gone']),

@@ -1,6 +1,6 @@
 /**
- * A workspace in a world of chance: whatever may happen at a moment is offered as a step, and after every step the
- * promises of design §3 are checked (numbered as in the project's list of invariants).
+ * Workspace whose steps are chosen at random. After every step the invariants of design §3 are checked, with their
+ * numbers.
  */
 import type { AgentServerEmitted, SupervisionPolicy } from '../../machines/index.ts';
 import { type FakeProcess, failure, flush } from './harness.ts';
@@ -9,7 +9,7 @@ import { type ProxyChoice, Workspace } from './worlds.ts';
 /** A secret that everything outside the machine knows: it must never be seen inside. */
 export const secret = 'S3CRET';
 
-/** What may happen next. A step that makes no sense now is no step. */
+/** Possible steps. A step that is impossible in the present state has no effect. */
 export type Step =
   | { readonly do: 'ensure' | 'restart' | 'adopt'; readonly proxy: ProxyChoice }
   | { readonly do: 'stop'; readonly reason: 'user' | 'hub' }
@@ -184,11 +184,11 @@ export class Simulation {
     if (process && this.#begun.has(process) && process.mode !== 'watch') this.world.os.ending(process);
   }
 
-  /** A process does what it was told last: SIGTERM ends it with success, SIGKILL by force. */
+  /** Applies the last command to a process: SIGTERM ends it with success, SIGKILL by the signal. */
   #obey(kind: FakeProcess['kind']): void {
     const process = this.#current(kind);
     const command = process?.commands.at(-1);
-    // The driver keeps a command until there is a process, and never signals somebody else's.
+    // The driver holds a command until a process exists, and never signals an external one.
     if (!process || !command || !this.#begun.has(process) || process.mode === 'watch') return;
     this.#exit(kind, command === 'TERMINATE' ? 0 : null);
   }
@@ -264,9 +264,9 @@ export class Simulation {
   readonly #buried = new Set<number>();
 
   /**
-   * Lets the world cooperate until nothing is under way: everything that is asked is answered, processes do as told.
+   * Answers every question and lets processes follow their commands until the workspace reaches a state.
    *
-   * @param until what `state` is to become; `settled` when nothing waits any more
+   * @param until state to reach; `settled` when no request is pending
    */
   async cooperate(until: RegExp | 'settled'): Promise<void> {
     for (let round = 0; round < 200; round++) {
@@ -287,7 +287,7 @@ export class Simulation {
       ];
       const before = this.world.taken.length;
       for (const step of steps) await this.take(step);
-      // Only when nothing else can happen does time pass.
+      // Time passes only when no other step is possible.
       if (this.world.taken.length === before) await this.take({ do: 'advance', ms: 1_000 });
     }
     this.broken.push(`I4: ${this.world.state} never became ${until}${this.#waiting ? ', and an ensure waits' : ''}`);
@@ -298,7 +298,7 @@ const followers: Readonly<Record<string, readonly string[]>> = {
   'appserver.starting': ['appserver.starting', 'appserver.running', 'appserver.exited'],
   'appserver.running': ['appserver.unhealthy', 'appserver.exited'],
   'appserver.unhealthy': ['appserver.running', 'appserver.exited'],
-  // A stop of what has exited is told, and one that is adopted or external runs without having started here.
+  // A stop after the exit is emitted too, and an adopted or external server runs without `appserver.starting`.
   'appserver.exited': ['appserver.starting', 'appserver.running', 'appserver.exited'],
 };
 

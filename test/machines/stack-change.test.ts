@@ -57,7 +57,7 @@ const kept = () => new World({ onFailure: 'keep' });
 const walks: readonly Walk<World>[] = [
   {
     takes: 'choosing always [hasPhase] → applying',
-    proves: 'it begins with the first phase',
+    proves: 'a change begins with its first phase',
     given: to.nothing,
     when: to.applying,
     shows: (t, world) => t.same(open(world.carryOut).input, { phase: 'images' }),
@@ -72,7 +72,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'applying done(carryOut) → choosing',
-    proves: 'one phase follows the other, each once, and then it is done',
+    proves: 'the phases follow each other, each once, and complete the change',
     given: to.applying,
     async when(world) {
       open(world.carryOut).answer();
@@ -90,14 +90,14 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'applying error(carryOut) → failing',
-    proves: 'a failure is kept with its code',
+    proves: 'a failure is recorded with its code',
     given: to.applying,
     when: (world) => open(world.carryOut).fail(portTaken),
     shows: (t, world) => t.same(world.failure, { code: 'portTaken', message: 'port 80 is taken' }),
   },
   {
     takes: 'applying CANCEL → failing',
-    proves: 'the phase at work is told to stop before anything is taken back',
+    proves: 'a cancel aborts the active phase before the undo',
     given: to.applying,
     when: (world) => world.actor.send({ type: 'CANCEL' }),
     shows(t, world) {
@@ -107,14 +107,14 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'failing always [mustUndo] → undoing',
-    proves: 'what was done is taken back',
+    proves: 'completed phases are undone',
     given: to.applying,
     when: (world) => open(world.carryOut).fail(portTaken),
     shows: (t, world) => t.same([world.state, world.undo.length], ['undoing', 1]),
   },
   {
     takes: 'failing always → kept',
-    proves: 'what is to be continued is left as it is',
+    proves: 'a change that can be resumed is not undone',
     world: kept,
     given: to.applying,
     when: (world) => open(world.carryOut).fail(new Error('no code')),
@@ -122,14 +122,14 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'undoing done(undo) → undone',
-    proves: 'it says why it has failed',
+    proves: 'an undone change has the reason of its failure',
     given: to.undoing,
     when: (world) => open(world.undo).answer(),
     shows: (t, world) => t.same([world.state, world.failure?.code], ['undone', 'portTaken']),
   },
   {
     takes: 'undoing error(undo) → damaged',
-    proves: 'the first failure is what is told; the stack is known not to be as it was',
+    proves: 'a failed undo leaves the stack damaged with the first failure as reason',
     given: to.undoing,
     when: (world) => open(world.undo).fail(new Error('disk')),
     shows: (t, world) => t.same([world.state, world.failure?.code], ['damaged', 'portTaken']),

@@ -49,7 +49,7 @@ t.test('a failed probe reaches the threshold at the configured number in a row',
   t.notOk(reached(2, 2), 'not with a probe of an earlier incarnation');
 });
 
-t.test('a failure is the first again exactly when the run before it was stable', async () => {
+t.test('a failure counts as the first exactly when the run before it was stable', async () => {
   fc.assert(
     fc.property(fc.option(fc.nat(100_000)), fc.nat(100_000), (runningSince, ranMs) => {
       const at = (runningSince ?? 0) + ranMs;
@@ -60,12 +60,12 @@ t.test('a failure is the first again exactly when the run before it was stable',
   );
 });
 
-t.test('the pause before a restart is the planned one, and none without a plan', async (t) => {
+t.test('the pause before a restart is the planned one, or zero without a plan', async (t) => {
   t.equal(supervisedDelays.backoff({ context: context({ delayMs: 750 }) }), 750);
   t.equal(supervisedDelays.backoff({ context: context() }), 0);
 });
 
-t.test('the three machines end and restart a process by the same states', async (t) => {
+t.test('the three machines end and restart a process with the same states', async (t) => {
   const { deciding, backingOff } = restartStates({ start: 'a', noRestart: 'b', tooManyFailures: 'c' });
   const shared = {
     'starting.aborting.killing': killStates.killing,

@@ -121,7 +121,7 @@ const at = {
   },
 };
 
-t.test('a question and an answer: preparing → inferring → completed', async (t) => {
+t.test('a turn without tools goes preparing → inferring → completed', async (t) => {
   const turn = await at.inferring();
   t.equal(turn.value(), 'inferring');
   await turn.answer('infer', answerOf());
@@ -130,14 +130,14 @@ t.test('a question and an answer: preparing → inferring → completed', async 
   t.same(turn.emitted, [{ type: 'turn.completed', tokens: { inputTokens: 3, outputTokens: 5 }, finish: 'stop' }]);
 });
 
-t.test('a conversation that is too long is shortened first', async (t) => {
+t.test('a thread that is too long is compacted first', async (t) => {
   const turn = await at.compacting();
   t.equal(turn.value(), 'compacting');
   await turn.answer('compact');
   t.equal(turn.value(), 'inferring');
 });
 
-t.test('a model that finds it too long gets it shortened once, then the turn fails', async (t) => {
+t.test('a context refused as too long is compacted once, then the turn fails', async (t) => {
   const turn = await at.inferring();
   await turn.fail('infer', tooLong);
   t.equal(turn.value(), 'compacting');
@@ -166,7 +166,7 @@ for (const [state, work] of [
   });
 }
 
-t.test('tools run and the model hears of them, round after round; tokens add up', async (t) => {
+t.test('tool results are sent in the next round, and tokens are summed', async (t) => {
   const turn = await at.runningTools();
   t.equal(turn.value(), 'runningTools');
   await turn.answer('runTools', { isLooping: false });
@@ -175,7 +175,7 @@ t.test('tools run and the model hears of them, round after round; tokens add up'
   t.same(turn.emitted, [{ type: 'turn.completed', tokens: { inputTokens: 6, outputTokens: 10 }, finish: 'stop' }]);
 });
 
-t.test('somebody is asked, and every request must be decided before tools run', async (t) => {
+t.test('every pending approval must be decided before tools run', async (t) => {
   const turn = await at.awaitingApproval();
   t.equal(turn.value(), 'awaitingApproval');
   t.same(kinds(turn), ['waiting']);
@@ -187,7 +187,7 @@ t.test('somebody is asked, and every request must be decided before tools run', 
   t.same(kinds(turn), ['waiting', 'resumed']);
 });
 
-t.test('silence declines what is left, at the deadline and not before; a decision does not prolong it', async (t) => {
+t.test('open approvals expire at the deadline, which a decision does not extend', async (t) => {
   const turn = await at.awaitingApproval();
   await turn.pass(approvalTimeoutMs - 1);
   await turn.send({ type: 'DECIDED', requestId: 'one' });
@@ -201,14 +201,14 @@ t.test('silence declines what is left, at the deadline and not before; a decisio
   t.same(turn.actor.getSnapshot().context.pending, []);
 });
 
-t.test('input that came meanwhile is heard before the turn ends', async (t) => {
+t.test('a steering input starts another round before the turn ends', async (t) => {
   const turn = await at.inferring();
   await turn.answer('infer', answerOf({ isSteered: true }));
   t.equal(turn.value(), 'inferring');
   t.equal(turn.asked.filter((each) => each.startsWith('infer')).length, 2);
 });
 
-t.test('calls that are the caller’s end the turn, after ours have run', async (t) => {
+t.test('calls for the client end the turn after the calls of the server have run', async (t) => {
   const alone = await at.inferring();
   await alone.answer('infer', answerOf({ clientCalls: 1, finish: 'toolCalls', isSteered: true }));
   t.match(alone.emitted, [{ type: 'turn.completed', finish: 'toolCalls' }]);
@@ -217,7 +217,7 @@ t.test('calls that are the caller’s end the turn, after ours have run', async 
   t.match(mixed.emitted, [{ type: 'turn.completed', finish: 'toolCalls' }]);
 });
 
-t.test('a turn that makes too many requests, or the same one over and over, is ended', async (t) => {
+t.test('a turn with too many rounds, or with a loop of equal calls, is ended', async (t) => {
   const limited = await at.inferring(1);
   await limited.answer('infer', answerOf({ calls: 1 }));
   t.equal(limited.value(), 'completed');
@@ -227,14 +227,14 @@ t.test('a turn that makes too many requests, or the same one over and over, is e
   ]);
   const answered = await at.inferring(1);
   await answered.answer('infer', answerOf());
-  t.same(kinds(answered), ['completed'], 'an answer in the last round is an answer');
+  t.same(kinds(answered), ['completed'], 'an answer in the last round completes the turn');
   const stuck = await at.runningTools();
   await stuck.answer('runTools', { isLooping: true });
   t.same(kinds(stuck), ['limitReached', 'completed']);
 });
 
 for (const state of Object.keys(at) as (keyof typeof at)[]) {
-  t.test(`${state} → cancelling → cancelled: an interrupt is heard in every state`, async (t) => {
+  t.test(`${state} → cancelling → cancelled after an interrupt`, async (t) => {
     const turn = await at[state]();
     await turn.send({ type: 'INTERRUPT', by: 'shutdown' });
     t.equal(turn.value(), 'cancelling');
@@ -245,14 +245,14 @@ for (const state of Object.keys(at) as (keyof typeof at)[]) {
   });
 }
 
-t.test('what is under way is told to stop', async (t) => {
+t.test('an interrupt aborts the pending request', async (t) => {
   const turn = await at.inferring();
   const before = turn.isAborted('infer');
   await turn.send({ type: 'INTERRUPT', by: 'user' });
   t.same([before, turn.isAborted('infer')], [false, true]);
 });
 
-t.test('cancelling ends when letting go fails, and after the grace at the latest', async (t) => {
+t.test('cancelling ends when settling fails, and after the grace period at the latest', async (t) => {
   const failing = await at.inferring();
   await failing.send({ type: 'INTERRUPT', by: 'user' });
   await failing.fail('settle', new Error('stuck'));
@@ -265,7 +265,7 @@ t.test('cancelling ends when letting go fails, and after the grace at the latest
   t.equal(silent.value(), 'cancelled');
 });
 
-t.test('an answer, an error or a second interrupt that comes while cancelling changes nothing', async (t) => {
+t.test('an answer, an error or a second interrupt during cancelling is ignored', async (t) => {
   for (const late of ['answer', 'fail'] as const) {
     const turn = await at.inferring();
     await turn.send({ type: 'INTERRUPT', by: 'user' });
@@ -277,27 +277,27 @@ t.test('an answer, an error or a second interrupt that comes while cancelling ch
   }
 });
 
-t.test('a turn in which nothing is provided fails', async (t) => {
+t.test('a turn without provided actors fails', async (t) => {
   const actor = createActor(turnMachine, { input: { threadId: 'a', turnId: 'b', maxRounds: 1 } }).start();
   await flush();
   t.equal(actor.getSnapshot().value, 'failed');
   t.same(actor.getSnapshot().context.failure, { code: 'internalError', message: 'not provided' });
 });
 
-t.test('what is thrown is told as code and message', async (t) => {
+t.test('any thrown value becomes a code and a message', async (t) => {
   t.same(turnFailureOf(new Error('x')), { code: 'internalError', message: 'x' });
   t.same(turnFailureOf(null), { code: 'internalError', message: 'null' });
   t.same(turnFailureOf('text'), { code: 'internalError', message: 'text' });
   t.same(turnFailureOf({ code: 7, message: 'm' }), { code: 'internalError', message: 'm' });
 });
 
-t.test('everything has a name and a description', async (t) => {
+t.test('every state has a description, and every implementation a name', async (t) => {
   t.ok(turnMachine.definition.description);
   for (const [name, state] of Object.entries(turnMachine.states)) t.ok(state.description, name);
   t.notMatch(JSON.stringify(turnMachine.definition), /"(actions|guard|src)":(null|\[null)/);
 });
 
-t.test('no transition was left out', async (t) => {
+t.test('the tests take every transition', async (t) => {
   t.same(
     transitionNames(turnMachine).filter((name) => !everTaken.has(name)),
     [],

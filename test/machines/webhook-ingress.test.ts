@@ -86,21 +86,21 @@ const next = (phase: (typeof enabling)[number]): string => {
 const walks: readonly Walk<World>[] = [
   {
     takes: 'found always [wasEnabled] → enabled',
-    proves: 'what the files say is where it begins',
+    proves: 'existing files make the ingress enabled',
     given: to.nothing,
     when: to.enabled,
     shows: (t, world) => t.same([world.snapshot.value, world.phases], ['enabled', []]),
   },
   {
     takes: 'found always → disabled',
-    proves: 'without files it is disabled',
+    proves: 'missing files make the ingress disabled',
     given: to.nothing,
     when: to.disabled,
     shows: (t, world) => t.same([world.snapshot.value, world.phases], ['disabled', []]),
   },
   {
     takes: 'disabled ENABLE → enabling',
-    proves: 'it goes through every step in order, and then it is enabled',
+    proves: 'enabling takes every step in order',
     given: to.disabled,
     async when(world) {
       world.actor.send({ type: 'ENABLE' });
@@ -110,7 +110,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'enabled ENABLE → enabling',
-    proves: 'all that is so already is looked at again',
+    proves: 'enabling an enabled ingress checks every step again',
     given: to.enabled,
     async when(world) {
       world.actor.send({ type: 'ENABLE' });
@@ -120,7 +120,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'enabled DISABLE → disabling',
-    proves: 'the gateway goes before its files',
+    proves: 'disabling stops the gateway before it removes the files',
     given: to.enabled,
     async when(world) {
       world.actor.send({ type: 'DISABLE' });
@@ -133,7 +133,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'disabled DISABLE → disabling',
-    proves: 'what an interrupted command has left is taken away',
+    proves: 'disabling a disabled ingress removes remains of an interrupted command',
     given: to.disabled,
     async when(world) {
       world.actor.send({ type: 'DISABLE' });
@@ -143,7 +143,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'enabling CANCEL → undoing',
-    proves: 'the step at work is told to stop',
+    proves: 'a cancel aborts the active step and undoes the others',
     given: to.enabling,
     when: (world) => world.actor.send({ type: 'CANCEL' }),
     shows(t, world) {
@@ -153,7 +153,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'disabling CANCEL → undoing',
-    proves: 'a gateway that was stopped comes back',
+    proves: 'a cancelled disabling restores the gateway',
     given: to.disabling,
     when: (world) => world.actor.send({ type: 'CANCEL' }),
     shows: (t, world) => t.equal(world.undo.length, 1),
@@ -161,7 +161,7 @@ const walks: readonly Walk<World>[] = [
   ...enabling.flatMap((phase): Walk<World>[] => [
     {
       takes: `enabling.${phase} done(carryOut) → ${next(phase)}`,
-      proves: 'the next step begins when this one has ended',
+      proves: 'the end of a step starts the next one',
       given: async (world) => {
         await to.enabling(world);
         await world.until(phase);
@@ -171,7 +171,7 @@ const walks: readonly Walk<World>[] = [
     },
     {
       takes: `enabling.${phase} error(carryOut) → undoing`,
-      proves: 'a failure takes everything back',
+      proves: 'a failed step undoes the completed ones',
       given: async (world) => {
         await to.enabling(world);
         await world.until(phase);
@@ -183,7 +183,7 @@ const walks: readonly Walk<World>[] = [
   ...disabling.flatMap((phase): Walk<World>[] => [
     {
       takes: `disabling.${phase} done(carryOut) → ${phase === 'stopping' ? 'disabling.removing' : 'disabled'}`,
-      proves: 'the next step begins when this one has ended',
+      proves: 'the end of a step starts the next one',
       given: async (world) => {
         await to.disabling(world);
         await world.until(phase);
@@ -193,7 +193,7 @@ const walks: readonly Walk<World>[] = [
     },
     {
       takes: `disabling.${phase} error(carryOut) → undoing`,
-      proves: 'a failure takes everything back',
+      proves: 'a failed step undoes the completed ones',
       given: async (world) => {
         await to.disabling(world);
         await world.until(phase);
@@ -204,7 +204,7 @@ const walks: readonly Walk<World>[] = [
   ]),
   {
     takes: 'undoing done(undo) [wasEnabled] → enabled',
-    proves: 'what was enabled is enabled again, and says what failed',
+    proves: 'an undone disabling is enabled again, with the reason',
     given: async (world) => {
       await to.enablingAgain(world);
       open(world.carryOut).fail(portTaken);
@@ -215,7 +215,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'undoing done(undo) → disabled',
-    proves: 'what was disabled is disabled again, and says what failed',
+    proves: 'an undone enabling is disabled again, with the reason',
     given: to.undoing,
     when: (world) => open(world.undo).answer(),
     shows: (t, world) =>
@@ -223,7 +223,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'undoing error(undo) → damaged',
-    proves: 'it says what failed first',
+    proves: 'a failed undo reports the first failure',
     given: to.undoing,
     when: (world) => open(world.undo).fail(new Error('disk')),
     shows: (t, world) =>
@@ -231,7 +231,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'damaged ENABLE → enabling',
-    proves: 'enabling it again brings order',
+    proves: 'enabling repairs a damaged ingress',
     given: to.damaged,
     async when(world) {
       world.actor.send({ type: 'ENABLE' });
@@ -241,7 +241,7 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: 'damaged DISABLE → disabling',
-    proves: 'disabling it brings order',
+    proves: 'disabling repairs a damaged ingress',
     given: to.damaged,
     async when(world) {
       world.actor.send({ type: 'DISABLE' });

@@ -1,4 +1,4 @@
-/** The three machines, each in a world that the test plays: everything they ask for and tell is kept. */
+/** Worlds of the three supervising machines, which record all requests and emitted events. */
 import { type ActorRefFrom, createActor, fromCallback, SimulatedClock } from 'xstate';
 import {
   type AddressCommand,
@@ -89,7 +89,7 @@ export class Workspace {
     this.actor.send(event);
   }
 
-  /** What a request says of the sidecar: the present one (or a first), another one, or none. */
+  /** Sidecar of a request: the present one (or a first), another one, or none. */
   choice(proxy?: ProxyChoice): { sidecar?: SidecarReference } {
     if (!proxy) return {};
     if (proxy === 'none') return { sidecar: 'none' };
@@ -204,12 +204,12 @@ export class Workspace {
   }
 }
 
-/** A sidecar's machine alone; a parent that keeps what it is told stands above it. */
+/** The machine of a sidecar alone, below a parent that records its notifications. */
 export class SidecarWorld {
   readonly clock = new SimulatedClock();
   readonly os = new FakeOs(this.clock);
   readonly readiness: Question<{ at: number }, SidecarActorInput>[] = [];
-  readonly told: { readonly type: string; readonly [key: string]: unknown }[] = [];
+  readonly reported: { readonly type: string; readonly [key: string]: unknown }[] = [];
   readonly taken: string[] = [];
   readonly actor: ActorRefFrom<typeof apiProxyMachine>;
 
@@ -219,7 +219,7 @@ export class SidecarWorld {
     });
     const listener = fromCallback<{ readonly type: string }>(({ receive }) => {
       receive((event) => {
-        this.told.push(event);
+        this.reported.push(event);
       });
     });
     // A child shares the clock and the inspector of the system above it.

@@ -23,7 +23,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: '(any) PROXY.UNHEALTHY → ∅',
-    proves: 'A sidecar that stops answering is known and emitted; its server runs on.',
+    proves: 'A sidecar that stops answering is recorded and emitted; its server keeps running.',
     given: to.runningWithSidecar,
     when: (world) => world.sidecarProbeFailed(3),
     shows: (t, world) => {
@@ -45,7 +45,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: '(any) PROXY.STOPPED → ∅',
-    proves: 'When a server rests for good its sidecar goes too, and is released.',
+    proves: 'The sidecar of a server that must not restart is stopped and released.',
     given: to.restingWhileSidecarLeaves,
     when: (world) => world.sidecar('exited'),
     shows: (t, world) => {
@@ -57,7 +57,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'stopped ENSURE → starting',
-    proves: 'An ensure finds the owner of the workspace before anything is started.',
+    proves: 'An ensure checks for an owner of the workspace before it starts a process.',
     given: to.rest,
     when: (world) => world.ensure(),
     shows: (t, world) => {
@@ -68,14 +68,14 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'stopped RESTART → starting',
-    proves: 'A restart of what does not run is a start.',
+    proves: 'A restart of a stopped server is a start.',
     given: to.rest,
     when: (world) => world.restart(),
     shows: (t, world) => t.equal(world.state, 'starting.preparing'),
   },
   {
     takes: 'stopped STOP → ∅',
-    proves: 'A stop of what does not run is recorded: it ends a request for a sidecar, and emits nothing.',
+    proves: 'A stop of a stopped server ends its request for a sidecar and emits nothing.',
     given: to.rest,
     when: (world) => world.stop(),
     shows: (t, world) => {
@@ -86,7 +86,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'stopped ADOPT → starting',
-    proves: 'An adoption never starts what is not alive any more.',
+    proves: 'An adoption never starts a server that has ended.',
     given: to.rest,
     when: (world) => world.send({ type: 'ADOPT', sidecar: 'none' }),
     shows: (t, world) => {
@@ -96,7 +96,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'exited ENSURE → starting',
-    proves: 'An operator may start what was given up, with a clean slate.',
+    proves: 'An ensure starts a server that was given up, without its earlier failures.',
     world: withPolicy({ maxRestarts: 0 }),
     given: to.backingOff,
     when: (world) => world.ensure(),
@@ -107,7 +107,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'exited RESTART → starting',
-    proves: 'A restart does not wait for the back-off, and forgets the failures.',
+    proves: 'A restart skips the back-off and clears the failures.',
     given: to.backingOff,
     when: (world) => world.restart(),
     shows: (t, world) => {
@@ -117,7 +117,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'exited STOP → stopping',
-    proves: 'A stop cancels the restart that was due.',
+    proves: 'A stop cancels a pending restart.',
     given: to.backingOff,
     when: (world) => world.stop(),
     shows: (t, world) => {
@@ -128,7 +128,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'exited.deciding always [mustNotRestart] → exited.resting',
-    proves: 'A server that ended with success by itself is not started again (onFailure).',
+    proves: 'A server that ended with success is not restarted by the policy onFailure.',
     given: to.running,
     when: (world) => world.exited(0),
     shows: (t, world) => {
@@ -181,7 +181,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'exited.backingOff after(backoff) → starting',
-    proves: 'The supervisor starts again by itself and tells which attempt it is.',
+    proves: 'The back-off ends with a start that emits its number of attempt.',
     given: to.backingOff,
     when: async (world) => {
       await world.pass(world.context.delayMs ?? 0);

@@ -8,7 +8,7 @@ t.test('the test files of this folder walk the transitions of every state', asyn
   t.same(Object.values(sources).flat().sort(), sourcesOf(agentServerMachine).sort());
 });
 
-t.test('an event of an earlier incarnation changes nothing, in any state', async (t) => {
+t.test('an event of an earlier incarnation is ignored in every state', async (t) => {
   const late: AgentServerEvent[] = [
     { type: 'PROCESS.SPAWNED', incarnation: 0, pid: 1 },
     { type: 'PROCESS.ENDING', incarnation: 0 },
@@ -28,7 +28,7 @@ t.test('an event of an earlier incarnation changes nothing, in any state', async
   }
 });
 
-t.test('a refusal that comes while the start is being aborted ends it', async (t) => {
+t.test('a refusal during the abort of a start ends it', async (t) => {
   const world = new Workspace();
   await to.spawning(world);
   await world.pass(policy.startDeadlineMs);
@@ -38,7 +38,7 @@ t.test('a refusal that comes while the start is being aborted ends it', async (t
   isClean(t, world);
 });
 
-t.test('a sidecar that is leaving is waited for, also when the request names it again', async (t) => {
+t.test('a stopping sidecar is awaited, also when the request names it again', async (t) => {
   const world = new Workspace();
   await to.restingWhileSidecarLeaves(world);
   await world.ensure('keep');
@@ -48,7 +48,7 @@ t.test('a sidecar that is leaving is waited for, also when the request names it 
   t.equal(world.state, 'starting.proxying', 'the server gets a sidecar that lives');
 });
 
-t.test('an adopted server that crashes later is started like any other', async (t) => {
+t.test('an adopted server is restarted after a crash', async (t) => {
   const world = new Workspace();
   await to.adopting(world);
   await world.prepared('adopted');
@@ -77,7 +77,7 @@ t.test('an external server is never stopped, restarted or given a sidecar', asyn
   t.equal(world.state, 'exited.resting');
 });
 
-t.test('a long run makes the next crash the first again, in its back-off', async (t) => {
+t.test('a crash after a stable run has the back-off of a first failure', async (t) => {
   const world = new Workspace();
   await to.backingOff(world);
   await world.pass(world.context.delayMs ?? 0);
@@ -110,7 +110,7 @@ t.test('regression: edge 2 a request for another sidecar waits for a restart tha
   t.equal(world.state, 'starting.replacingProxy', 'a restart that names it applies it');
 });
 
-t.test('regression: edge 2 a start without a request returns to the proven sidecar', async (t) => {
+t.test('regression: edge 2 a start without a requested sidecar returns to the last one that worked', async (t) => {
   for (const proven of [1, null]) {
     const world = new Workspace();
     await world.run(proven === null ? undefined : 'keep');
@@ -146,7 +146,7 @@ t.test('regression: edge 3 an ensure restarts a sidecar that does not answer', a
   );
 });
 
-t.test('regression: edge 16 an end is emitted once, and a failed start keeps its reason', async (t) => {
+t.test('regression: edge 16 an end is emitted once, and a failed start with its reason', async (t) => {
   const exits = (world: Workspace) => world.emitted.filter(({ type }) => type === 'appserver.exited');
   const failed = new Workspace();
   await to.preparing(failed);
@@ -176,7 +176,7 @@ t.test('regression: edge 16 an end is emitted once, and a failed start keeps its
   t.equal(exits(stopped).length, 1);
 });
 
-t.test('regression: edge 17 a failure that no restart follows is not counted as one', async (t) => {
+t.test('regression: edge 17 a failure without a restart is not counted as a restart', async (t) => {
   const world = new Workspace();
   await to.preparing(world);
   const locked = failure('workspaceLocked', false);
@@ -194,7 +194,7 @@ t.test('regression: edge 17 a failure that no restart follows is not counted as 
   t.equal(crashed.context.failures.length, 1, 'a crash that is followed by a restart is');
 });
 
-t.test('a lost race for the lock is run again at most three times', async (t) => {
+t.test('a lost race for the lock is repeated at most three times', async (t) => {
   const world = new Workspace();
   await world.ensure();
   for (let race = 0; race < 3; race++) {
@@ -216,7 +216,7 @@ t.test('an ensure during the back-off of a failed adoption may start a new serve
   t.equal(open(world.preparations).input.mayStart, true);
 });
 
-t.test('a sidecar that kept a start from its deadline does not spoil the next one', async (t) => {
+t.test('a sidecar that exceeded the deadline of a start does not affect the next start', async (t) => {
   const world = new Workspace();
   await to.proxying(world);
   await world.pass(policy.startDeadlineMs);
@@ -315,21 +315,24 @@ t.test('an ensure after a stop during an adoption replaces the server once it is
   t.match(open(world.preparations).input, { mayStart: true });
 });
 
-t.test('a server that has died does not serve; an ensure before its group is empty starts the next one', async (t) => {
-  const world = new Workspace();
-  await to.running(world);
-  await world.ending();
-  t.match(world.actor.getSnapshot(), { value: 'running', context: { isEnding: true } });
-  t.notOk(isServing(world.actor.getSnapshot()));
-  t.notOk(isDecided(world.actor.getSnapshot()));
-  await world.ensure('replace');
-  t.same(commands(world), []);
-  await world.exited(null, 'SIGKILL');
-  t.equal(world.state, 'starting.preparing');
-  t.match(world.context, { isEnding: false, deferredRequest: null, sidecar: 1, attempt: 1 });
-});
+t.test(
+  'a server whose process has ended does not serve, and an ensure before its group is empty starts the next one',
+  async (t) => {
+    const world = new Workspace();
+    await to.running(world);
+    await world.ending();
+    t.match(world.actor.getSnapshot(), { value: 'running', context: { isEnding: true } });
+    t.notOk(isServing(world.actor.getSnapshot()));
+    t.notOk(isDecided(world.actor.getSnapshot()));
+    await world.ensure('replace');
+    t.same(commands(world), []);
+    await world.exited(null, 'SIGKILL');
+    t.equal(world.state, 'starting.preparing');
+    t.match(world.context, { isEnding: false, deferredRequest: null, sidecar: 1, attempt: 1 });
+  },
+);
 
-t.test('a stop overtakes an ensure that waits for the end of the process', async (t) => {
+t.test('a stop replaces an ensure that waits for the end of the process', async (t) => {
   const world = new Workspace();
   await to.running(world);
   await world.ending();
@@ -342,7 +345,7 @@ t.test('a stop overtakes an ensure that waits for the end of the process', async
   t.match(world.context, { deferredRequest: null, isEnding: false });
 });
 
-t.test('a stop during an adoption leaves an external server alone', async (t) => {
+t.test('a stop during an adoption does not signal an external server', async (t) => {
   const world = new Workspace();
   await to.adopting(world);
   await world.stop();
@@ -353,7 +356,7 @@ t.test('a stop during an adoption leaves an external server alone', async (t) =>
   t.same(commands(world), []);
 });
 
-t.test('a port that was replaced is emitted before the server counts as running', async (t) => {
+t.test('a replaced port is emitted before the server is running', async (t) => {
   const world = new Workspace();
   await to.probing(world);
   await world.ready([{ service: 'dashboard', port: 4_711 }]);
@@ -361,7 +364,7 @@ t.test('a port that was replaced is emitted before the server counts as running'
   t.equal(world.emittedTypes.at(-1), 'appserver.running');
 });
 
-t.test('restartCount counts restarts, not the failure that none has followed yet', async (t) => {
+t.test('restartCount counts restarts, not a failure before its restart', async (t) => {
   const world = new Workspace({ maxRestarts: 1 });
   await to.backingOff(world);
   t.equal(world.context.restartCount, 0, 'a restart is due');

@@ -7,7 +7,7 @@ import { commands, isClean, sources, to, withPolicy } from './steps.ts';
 const walks: Walk<Workspace>[] = [
   {
     takes: 'running ENSURE → ∅',
-    proves: 'An ensure of a running server changes nothing but that a dead sidecar is revived at once.',
+    proves: 'An ensure of a running server restarts a dead sidecar at once and changes nothing else.',
     given: async (world) => {
       await to.runningWithSidecar(world);
       await world.sidecar('exited');
@@ -21,7 +21,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'running RESTART [isOurs] → stopping',
-    proves: 'A restart stops the server politely first.',
+    proves: 'A restart first sends SIGTERM to the server.',
     given: to.running,
     when: (world) => world.restart(),
     shows: (t, world) => {
@@ -42,7 +42,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'running PROBE.PASSED [exceedsIdleLimit] → stopping',
-    proves: 'A server that has been idle too long is stopped, when the policy limits idle time.',
+    proves: 'A server that exceeds the idle time of the policy is stopped.',
     world: withPolicy({ idleStopMs: 60_000 }),
     given: to.running,
     when: (world) => world.probePassed(60_000),
@@ -53,7 +53,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'running PROBE.PASSED [isThisIncarnation] → ∅',
-    proves: 'Only failures in a row count.',
+    proves: 'A passed probe resets the failed ones.',
     given: async (world) => {
       await world.run();
       await world.probeFailed(2);
@@ -80,7 +80,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'running PROBE.FAILED [isThisIncarnation] → ∅',
-    proves: 'One failed probe is not an illness.',
+    proves: 'One failed probe does not make a server unhealthy.',
     given: to.running,
     when: (world) => world.probeFailed(),
     shows: (t, world) => {
@@ -129,7 +129,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'unhealthy PROBE.PASSED [isThisIncarnation] → running',
-    proves: 'A server that answers again is running again, and emitted as recovered.',
+    proves: 'A server that answers again is running and emitted as recovered.',
     given: to.unhealthy,
     when: (world) => world.probePassed(),
     shows: (t, world) => {
@@ -151,7 +151,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'unhealthy ENSURE [isOurs] → stopping',
-    proves: 'An ensure does not hand out a server that does not answer: it is restarted.',
+    proves: 'An ensure restarts a server that does not answer instead of returning it.',
     given: to.unhealthy,
     when: (world) => world.ensure(),
     shows: (t, world) => {
@@ -161,14 +161,14 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'unhealthy RESTART [isOurs] → stopping',
-    proves: 'An operator need not wait for the grace period.',
+    proves: 'A restart skips the grace period.',
     given: to.unhealthy,
     when: (world) => world.restart(),
     shows: (t, world) => t.equal(world.context.stopReason, 'restart'),
   },
   {
     takes: 'unhealthy STOP [isOurs] → stopping',
-    proves: 'What does not answer can be stopped.',
+    proves: 'A server that does not answer can be stopped.',
     given: to.unhealthy,
     when: (world) => world.stop(),
     shows: (t, world) => {
@@ -178,7 +178,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'unhealthy PROCESS.ENDING [isThisIncarnation] → ∅',
-    proves: 'The end of an unhealthy process is noted before its group is empty.',
+    proves: 'The end of an unhealthy process is recorded before its group is empty.',
     given: to.unhealthy,
     when: (world) => world.ending(),
     shows: (t, world) => {
@@ -188,7 +188,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'unhealthy PROCESS.EXITED [isThisIncarnation] → exited',
-    proves: 'A server that dies while it is unhealthy is a crash like any other.',
+    proves: 'The exit of an unhealthy server is a crash.',
     given: to.unhealthy,
     when: (world) => world.exited(1),
     shows: (t, world) => {
@@ -198,7 +198,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'unhealthy after(unhealthyGrace) [mayRestart] → stopping',
-    proves: 'The grace period spent, the server is stopped in order to be started again.',
+    proves: 'After the grace period the server is stopped for a restart.',
     given: to.unhealthy,
     when: (world) => world.pass(policy.unhealthyGraceMs),
     shows: (t, world) => {

@@ -1,4 +1,4 @@
-/** What a snapshot means for a request, in states that a workspace really reaches. */
+/** Selectors of a snapshot, in states that a workspace can reach. */
 import t from 'tap';
 import {
   endsSidecarRequest,
@@ -26,7 +26,7 @@ async function after(...steps: ((world: Workspace) => unknown)[]) {
 const holding = (snapshot: Awaited<ReturnType<typeof after>>): string[] =>
   Object.entries(selectors).flatMap(([name, holds]) => (holds(snapshot) ? [name] : []));
 
-t.test('before a start nothing is under way', async (t) => {
+t.test('before a start no request is pending', async (t) => {
   t.same(holding(await after(to.rest)), ['isDecided']);
 });
 
@@ -35,13 +35,13 @@ t.test('a start and an adoption are undecided', async (t) => {
   t.same(holding(await after(to.adopting)), ['isAdopting']);
 });
 
-t.test('a ready server serves; without a sidecar it needs none after a restart of the Hub', async (t) => {
+t.test('a ready server serves, and after a restart of the Hub also without a sidecar', async (t) => {
   t.same(holding(await after(to.running)), ['isServing', 'isDecided', 'endsSidecarRequest']);
   t.same(holding(await after(to.runningWithSidecar)), ['isServing', 'isDecided']);
   t.same(holding(await after(to.external)), ['isServing', 'isDecided', 'hasExternalProcess']);
 });
 
-t.test('a server whose sidecar has exited does not serve; a restart of the sidecar decides', async (t) => {
+t.test('a server whose sidecar has exited does not serve until the restart of the sidecar is decided', async (t) => {
   const lost = await after(to.runningWithSidecar, (world) => world.sidecar('exited'));
   t.same(holding(lost), ['isDecided']);
   t.equal(failureKindOf(lost), 'apiProxy');
@@ -49,7 +49,7 @@ t.test('a server whose sidecar has exited does not serve; a restart of the sidec
   t.same(holding(await after(to.runningWithSidecar, (world) => world.sidecar('exited'), again)), []);
 });
 
-t.test('a start that fails with a new sidecar may be repeated without it', async (t) => {
+t.test('a start that failed with a new sidecar may be repeated without it', async (t) => {
   const failed = await after(
     to.proxying,
     (world) => world.sidecar('spawned'),
@@ -66,7 +66,7 @@ t.test('failureKindOf is the kind of the recorded failure, or startFailed', asyn
   t.equal(failureKindOf(await after(to.rest)), 'startFailed');
 });
 
-t.test('a stop by the user ends the request for a sidecar, a stop by the Hub keeps it', async (t) => {
+t.test('a stop by the user ends the request for a sidecar, a stop by the Hub retains it', async (t) => {
   const stopped = (reason: 'user' | 'hub') =>
     after(
       to.runningWithSidecar,

@@ -7,7 +7,7 @@ import { commands, isClean, sidecarCommands, sources, to } from './steps.ts';
 const walks: Walk<Workspace>[] = [
   {
     takes: 'starting STOP [isAdopting] → ∅',
-    proves: 'A stop waits for an adoption: a live server that is not adopted yet would be left unwatched.',
+    proves: 'A stop waits for an adoption, so that no live server is left unsupervised.',
     given: to.adopting,
     when: (world) => world.stop(),
     shows: (t, world) => {
@@ -48,7 +48,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'starting STOP → stopping',
-    proves: 'A stop overtakes a start, and waits for the process that was already asked for.',
+    proves: 'A stop ends a start and waits for the process that was already requested.',
     given: to.probing,
     when: (world) => world.stop('hub'),
     shows: (t, world) => {
@@ -59,7 +59,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'starting ENSURE → ∅',
-    proves: 'A second ensure shares the start that is under way.',
+    proves: 'A second ensure shares the pending start.',
     given: to.spawning,
     when: (world) => world.ensure(),
     shows: (t, world) => {
@@ -82,7 +82,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'starting RESTART → stopping',
-    proves: 'A restart ends the start under way before it begins another.',
+    proves: 'A restart ends the pending start before it begins another.',
     given: to.probing,
     when: (world) => world.restart('none'),
     shows: (t, world) => {
@@ -115,7 +115,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'starting PROCESS.REFUSED [isThisIncarnation] → exited',
-    proves: 'What the operating system will never start is not tried again.',
+    proves: 'A permanent refusal of the operating system is not retried.',
     given: to.spawning,
     when: (world) => world.refused(false),
     shows: (t, world) => {
@@ -126,7 +126,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'starting after(startDeadline) [not hasProcess] → exited',
-    proves: 'A preparation that never ends is given up: nothing has to be killed.',
+    proves: 'A preparation beyond the deadline fails the start without a process to kill.',
     given: to.preparing,
     when: (world) => world.pass(policy.startDeadlineMs),
     shows: (t, world) => {
@@ -161,7 +161,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'starting.clearing always [mustReplaceSidecar] → starting.replacingProxy',
-    proves: 'A sidecar that is to be another one is stopped before the server is prepared.',
+    proves: 'A sidecar to be replaced is stopped before the server is prepared.',
     given: async (world) => {
       await to.runningWithSidecar(world);
       await world.restart('replace');
@@ -175,7 +175,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'starting.clearing always → starting.preparing',
-    proves: 'A sidecar that is to stay is left alone by a restart of its server.',
+    proves: 'A restart of the server keeps a sidecar that is not replaced.',
     given: async (world) => {
       await to.runningWithSidecar(world);
       await world.restart();
@@ -189,7 +189,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'starting.replacingProxy PROXY.STOPPED → starting.preparing',
-    proves: 'The start goes on when the old sidecar is gone.',
+    proves: 'The start continues when the old sidecar has stopped.',
     given: async (world) => {
       await to.runningWithSidecar(world);
       await world.restart('replace');
@@ -218,7 +218,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'starting.preparing done(prepare) [adoptsSidecar] → starting.spawning',
-    proves: 'A server that lives already is taken over at once, and its sidecar beside it.',
+    proves: 'A running server is adopted at once, in parallel to its sidecar.',
     given: async (world) => {
       world.send({ type: 'ADOPT', sidecar: 1 });
       await flush();
@@ -259,7 +259,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'starting.proxying PROXY.RUNNING → starting.spawning',
-    proves: 'The server is asked for when the sidecar answers, not before.',
+    proves: 'The server is requested when the sidecar answers, not before.',
     given: async (world) => {
       await to.proxying(world);
       await world.sidecar('spawned');
@@ -273,8 +273,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'starting.proxying PROXY.EXITED [sidecarGaveUp] → exited',
-    proves:
-      'No server is ever started on a dead sidecar: the start fails and nothing is left (specification §4.2 rule 1).',
+    proves: 'A start with a dead sidecar fails and leaves no process (specification §4.2 rule 1).',
     given: async (world) => {
       await to.proxying(world);
       await world.sidecar('spawned');
@@ -292,7 +291,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'starting.proxying PROXY.EXITED → ∅',
-    proves: 'A sidecar that served before and is being revived is waited for.',
+    proves: 'The restart of a sidecar that served before is awaited.',
     given: async (world) => {
       await to.runningWithSidecar(world);
       await world.sidecar('exited');
@@ -309,7 +308,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'starting.spawning PROCESS.SPAWNED [isThisIncarnation] → starting.probing',
-    proves: 'The process is known by its pid and is not usable yet.',
+    proves: 'The pid of the process is recorded, and the server does not serve yet.',
     given: to.spawning,
     when: (world) => world.spawned(),
     shows: (t, world) => {
@@ -332,7 +331,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'starting.probing error(readiness) [not isOurs] → exited',
-    proves: "Somebody else's server that fails the handshake is let go and never signalled.",
+    proves: 'An external server that fails the handshake is released and never signalled.',
     given: to.externalProbing,
     when: (world) => world.notReady(),
     shows: (t, world) => {
@@ -355,7 +354,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'starting.aborting PROCESS.EXITED [isThisIncarnation] → exited',
-    proves: 'The emitted reason is why it was killed, not that it was killed.',
+    proves: 'The emitted reason is the cause of the kill, not the kill.',
     given: to.aborting,
     when: (world) => world.exited(null, 'SIGKILL'),
     shows: (t, world) => {
@@ -366,7 +365,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'starting.aborting.killing after(killVerify) → starting.aborting.stuck',
-    proves: 'A process that survives SIGKILL is said to be stuck, and is still waited for.',
+    proves: 'A process that survives SIGKILL is reported as stuck and awaited.',
     given: to.aborting,
     when: (world) => world.pass(policy.killVerifyMs),
     shows: (t, world) => {

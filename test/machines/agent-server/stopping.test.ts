@@ -7,7 +7,7 @@ import { commands, isClean, sidecarCommands, sources, to, withPolicy } from './s
 const walks: Walk<Workspace>[] = [
   {
     takes: 'stopping ENSURE → ∅',
-    proves: 'An ensure during a stop is answered by a start after it, never by a second process.',
+    proves: 'An ensure during a stop starts the server after the stop, never a second process beside it.',
     given: to.terminating,
     when: (world) => world.ensure(),
     shows: (t, world) => {
@@ -18,14 +18,14 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'stopping RESTART → ∅',
-    proves: 'A restart during a stop is the same.',
+    proves: 'A restart during a stop starts the server after the stop.',
     given: to.terminating,
     when: (world) => world.restart(),
     shows: (t, world) => t.equal(world.context.stopReason, 'restart'),
   },
   {
     takes: 'stopping STOP → ∅',
-    proves: 'A stop during a restart wins: the last word of the operator counts.',
+    proves: 'A stop during a restart cancels the start.',
     given: async (world) => {
       await world.run();
       await world.restart();
@@ -38,7 +38,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'stopping PROCESS.EXITED [endsUnhealthyRun] → stopping.settling',
-    proves: 'A stop for bad health counts as a failure.',
+    proves: 'A stop of an unhealthy server counts as a failure.',
     given: async (world) => {
       await to.unhealthy(world);
       await world.pass(policy.unhealthyGraceMs);
@@ -51,7 +51,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'stopping PROCESS.EXITED [isThisIncarnation] → stopping.settling',
-    proves: 'A stop that was asked for is not a failure, whatever the exit code.',
+    proves: 'A requested stop is not a failure, whatever the exit code.',
     given: to.terminating,
     when: (world) => world.exited(143),
     shows: (t, world) => {
@@ -62,7 +62,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'stopping PROCESS.REFUSED [isThisIncarnation] → stopping.settling',
-    proves: 'A process that never came into being need not be waited for.',
+    proves: 'A refused process is not awaited.',
     given: async (world) => {
       await to.spawning(world);
       await world.stop();
@@ -75,7 +75,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'stopping.choosing always [hasProcess] → stopping.terminating',
-    proves: 'Also a process that was only asked for is waited for: it may come into being yet.',
+    proves: 'A requested process is awaited, because it may still be spawned.',
     given: to.spawning,
     when: (world) => world.stop(),
     shows: (t, world) => {
@@ -85,7 +85,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'stopping.choosing always → stopping.settling',
-    proves: 'Where there is no process a stop is done at once.',
+    proves: 'A stop without a process completes at once.',
     given: to.preparing,
     when: (world) => world.stop(),
     shows: (t, world) => {
@@ -95,7 +95,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'stopping.terminating after(gracefulStop) → stopping.killing',
-    proves: 'Politeness has an end.',
+    proves: 'A process that ignores SIGTERM gets SIGKILL after the grace period.',
     given: to.terminating,
     when: (world) => world.pass(policy.gracefulStopMs),
     shows: (t, world) => {
@@ -105,7 +105,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'stopping.killing after(killVerify) → stopping.stuck',
-    proves: 'What survives SIGKILL is never called stopped.',
+    proves: 'A process that survives SIGKILL is stuck, not stopped.',
     given: to.killing,
     when: (world) => world.pass(policy.killVerifyMs),
     shows: (t, world) => {
@@ -134,7 +134,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'stopping.settling always [recoveryExceedsFailureLimit] → exited.givenUp',
-    proves: 'A server that falls ill again and again is given up.',
+    proves: 'A server that is unhealthy too often is given up.',
     world: withPolicy({ maxRestarts: 0 }),
     given: async (world) => {
       await to.unhealthy(world);
@@ -149,7 +149,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'stopping.settling always [recoveryFollowsStop] → starting',
-    proves: 'After a stop for bad health comes a start, counted as an attempt of the supervisor.',
+    proves: 'The stop of an unhealthy server is followed by a start, counted as an automatic attempt.',
     given: async (world) => {
       await to.unhealthy(world);
       await world.pass(policy.unhealthyGraceMs);
@@ -168,7 +168,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'stopping.settling always [hasSidecar] → stopping.stoppingProxy',
-    proves: 'The sidecar goes after the server that used it.',
+    proves: 'The sidecar stops after its server.',
     given: async (world) => {
       await to.runningWithSidecar(world);
       await world.stop();
@@ -181,7 +181,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'stopping.settling always → stopped',
-    proves: 'At rest nothing is remembered that could surprise the next start.',
+    proves: 'A stopped workspace retains no pid, failure, attempt or sidecar.',
     given: to.terminating,
     when: (world) => world.exited(0),
     shows: (t, world) => {
@@ -192,7 +192,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'stopping.stoppingProxy PROXY.STOPPED → stopping.settling',
-    proves: 'Stopped means: neither a server nor a sidecar lives.',
+    proves: 'Stopped is reached when neither server nor sidecar runs.',
     given: to.stoppingSidecar,
     when: (world) => world.sidecar('exited'),
     shows: (t, world) => {
