@@ -20,6 +20,15 @@ export const isDecided = (snapshot: AgentServerSnapshot): boolean =>
 export const isAdopting = (snapshot: AgentServerSnapshot): boolean =>
   snapshot.matches('starting') && !snapshot.context.mayStart;
 
+/** True from a request for a start until the server is ready or its failed process has ended. An adoption is a start, too. */
+export const isStarting = (snapshot: AgentServerSnapshot): boolean => snapshot.matches('starting');
+
+/** True when the Hub supervises no process of the workspace and has no failure to report. */
+export const isStopped = (snapshot: AgentServerSnapshot): boolean => snapshot.matches('stopped');
+
+/** True while a process of the workspace ends. In a settled snapshot: that process survived SIGKILL. */
+export const isStopping = (snapshot: AgentServerSnapshot): boolean => snapshot.matches('stopping');
+
 /** Why a decided server does not serve. A server that runs lacks its sidecar. */
 export function failureKindOf({ value, context }: AgentServerSnapshot): FailureKind {
   return value === 'running' ? 'apiProxy' : (context.failureKind ?? 'startFailed');

@@ -9,6 +9,9 @@ import {
   isAdopting,
   isDecided,
   isServing,
+  isStarting,
+  isStopped,
+  isStopping,
   type SidecarReference,
   type SupervisionPolicy,
   sidecarsInUse,
@@ -206,13 +209,13 @@ export function createRegistry(options: RegistryOptions): Registry {
     const before = workspace.snapshot();
     if (sidecar === undefined && isServing(before)) return workspace;
     workspace.send({ type: 'ENSURE', ...choice(workspace, sidecar) });
-    const shares = sidecar === undefined && before.matches('starting');
+    const shares = sidecar === undefined && isStarting(before);
     return isServing(workspace.snapshot()) ? workspace : reachServing(workspace, path.requested, shares);
   }
 
   function inspectPath(path: WorkspacePath): Promise<AppServerRecord> | AppServerRecord {
     const workspace = workspaces.get(path.canonical);
-    if (workspace && !workspace.snapshot().matches('stopped')) return workspace.record(path.requested);
+    if (workspace && !isStopped(workspace.snapshot())) return workspace.record(path.requested);
     return inspectUnmanaged(hub, path, workspace?.record(path.requested));
   }
 
@@ -222,7 +225,7 @@ export function createRegistry(options: RegistryOptions): Registry {
     if (!workspace) return inspectPath(resolved);
     workspace.send({ type: 'STOP', reason: 'user' });
     const snapshot = await workspace.settled();
-    if (snapshot.matches('stopping')) throw failureOf(workspace, snapshot, resolved.requested);
+    if (isStopping(snapshot)) throw failureOf(workspace, snapshot, resolved.requested);
     return workspace.record(resolved.requested);
   }
 

@@ -8,13 +8,26 @@ import {
   isAdopting,
   isDecided,
   isServing,
+  isStarting,
+  isStopped,
+  isStopping,
   sidecarsInUse,
 } from '../../../machines/index.ts';
 import { failure } from '../harness.ts';
-import { Workspace } from '../worlds.ts';
+import { policy, Workspace } from '../worlds.ts';
 import { to } from './steps.ts';
 
-const selectors = { isServing, isDecided, isAdopting, hasUnprovenSidecar, hasExternalProcess, endsSidecarRequest };
+const selectors = {
+  isServing,
+  isDecided,
+  isStarting,
+  isAdopting,
+  isStopping,
+  isStopped,
+  hasUnprovenSidecar,
+  hasExternalProcess,
+  endsSidecarRequest,
+};
 
 async function after(...steps: ((world: Workspace) => unknown)[]) {
   const world = new Workspace();
@@ -27,12 +40,33 @@ const holding = (snapshot: Awaited<ReturnType<typeof after>>): string[] =>
   Object.entries(selectors).flatMap(([name, holds]) => (holds(snapshot) ? [name] : []));
 
 t.test('before a start no request is pending', async (t) => {
-  t.same(holding(await after(to.rest)), ['isDecided']);
+  t.same(holding(await after(to.rest)), ['isDecided', 'isStopped']);
 });
 
 t.test('a start and an adoption are undecided', async (t) => {
-  t.same(holding(await after(to.preparing)), []);
-  t.same(holding(await after(to.adopting)), ['isAdopting']);
+  t.same(holding(await after(to.preparing)), ['isStarting']);
+  t.same(holding(await after(to.adopting)), ['isStarting', 'isAdopting']);
+});
+
+t.test('a failed start remains a start until its process has ended', async (t) => {
+  t.same(holding(await after(to.aborting)), ['isStarting']);
+  t.same(holding(await after(to.aborting, (world) => world.exited(1))), ['isDecided']);
+});
+
+t.test('a stop is undecided until every process has ended', async (t) => {
+  t.same(holding(await after(to.terminating)), ['isStopping']);
+  t.same(holding(await after(to.killing)), ['isStopping']);
+  t.same(holding(await after(to.stoppingSidecar)), ['isStopping']);
+  t.same(holding(await after(to.terminating, (world) => world.exited(0))), [
+    'isDecided',
+    'isStopped',
+    'endsSidecarRequest',
+  ]);
+});
+
+t.test('a stop is decided when the process survives SIGKILL', async (t) => {
+  const stuck = await after(to.killing, (world) => world.pass(policy.killVerifyMs));
+  t.same(holding(stuck), ['isDecided', 'isStopping']);
 });
 
 t.test('a ready server serves, and after a restart of the Hub also without a sidecar', async (t) => {
@@ -74,8 +108,8 @@ t.test('a stop by the user ends the request for a sidecar, a stop by the Hub ret
       (world) => world.exited(0),
       (world) => world.sidecar('exited'),
     );
-  t.same(holding(await stopped('user')), ['isDecided', 'endsSidecarRequest']);
-  t.same(holding(await stopped('hub')), ['isDecided']);
+  t.same(holding(await stopped('user')), ['isDecided', 'isStopped', 'endsSidecarRequest']);
+  t.same(holding(await stopped('hub')), ['isDecided', 'isStopped']);
 });
 
 t.test('every sidecar that the machine may return to is in use', async (t) => {
