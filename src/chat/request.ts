@@ -6,7 +6,9 @@ import { isDeeperThan } from './json-depth.ts';
 /*
  * Shape of a request. Lenient where clients differ: every optional field may be null, unknown fields are
  * accepted, content may be a string, a list of parts, null or absent. Strict where a guess could be wrong.
+ * Every message completes the sentence “… must be …”.
  */
+const fields = <E extends v.ObjectEntries>(entries: E) => v.object(entries, 'an object');
 const text = v.nullish(v.string('a string'));
 const number = v.nullish(v.pipe(v.number('a number'), v.finite('a number')));
 const flag = v.nullish(v.boolean('true or false'));
@@ -20,10 +22,10 @@ const json = v.pipe(
 );
 const required = v.pipe(v.string('a string'), v.nonEmpty('a string that is not empty'));
 
-const TextPart = v.object({ type: v.literal('text'), text: v.string('a string') });
-const ImagePart = v.object({
+const TextPart = fields({ type: v.literal('text'), text: v.string('a string') });
+const ImagePart = fields({
   type: v.literal('image_url'),
-  image_url: v.lazy((input) => (typeof input === 'string' ? required : v.object({ url: required, detail: text }))),
+  image_url: v.lazy((input) => (typeof input === 'string' ? required : fields({ url: required, detail: text }))),
 });
 /** Of a kind that is judged where it is used: files and audio are refused, what an assistant once thought is ignored. */
 const OtherPart = v.looseObject({ type: v.string('a string') }, 'an object with a type');
@@ -46,7 +48,7 @@ const Content: v.GenericSchema<unknown, string | Part[] | null | undefined> = v.
 
 /** Arguments should be JSON text; some clients send the object itself. */
 const Arguments = v.nullish(v.union([v.string(), v.record(v.string(), v.unknown())], 'a string of JSON'));
-const Call = v.object({
+const Call = fields({
   id: required,
   function: v.object({ name: required, arguments: Arguments }, 'an object: only calls of functions are supported'),
 });
@@ -55,24 +57,24 @@ const roles = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] a
 const Message = v.variant(
   'role',
   [
-    v.object({ role: v.picklist(['system', 'developer', 'user']), content: Content }),
-    v.object({
+    fields({ role: v.picklist(['system', 'developer', 'user']), content: Content }),
+    fields({
       role: v.literal('assistant'),
       content: Content,
       tool_calls: v.nullish(v.array(Call, 'a list of calls')),
-      function_call: v.nullish(v.object({ name: required, arguments: Arguments })),
+      function_call: v.nullish(fields({ name: required, arguments: Arguments })),
     }),
-    v.object({ role: v.literal('tool'), content: Content, tool_call_id: required, name: text }),
-    v.object({ role: v.literal('function'), content: Content, name: required }),
+    fields({ role: v.literal('tool'), content: Content, tool_call_id: required, name: text }),
+    fields({ role: v.literal('function'), content: Content, name: required }),
   ],
   `one of ${roles.join(', ')}`,
 );
 export type Message = v.InferOutput<typeof Message>;
 
 const functionOnly = '"function": no other kind of tool is supported';
-const Tool = v.object({
+const Tool = fields({
   type: v.literal('function', functionOnly),
-  function: v.object({
+  function: fields({
     name: v.pipe(required, v.maxLength(128, '128 characters at most')),
     description: text,
     parameters: v.nullish(json),
@@ -81,7 +83,7 @@ const Tool = v.object({
 const toolChoices = ['auto', 'none', 'required'] as const;
 const ToolChoice = v.lazy((input) =>
   typeof input === 'object'
-    ? v.object({ type: v.literal('function', '"function"'), function: v.object({ name: required }) })
+    ? fields({ type: v.literal('function', '"function"'), function: fields({ name: required }) })
     : v.picklist(toolChoices, `one of ${toolChoices.join(', ')}, or an object that names a function`),
 ) as v.GenericSchema<unknown, (typeof toolChoices)[number] | { readonly function: { readonly name: string } }>;
 
@@ -89,9 +91,9 @@ const formats = ['text', 'json_object', 'json_schema'] as const;
 const ResponseFormat = v.variant(
   'type',
   [
-    v.object({ type: v.literal('text') }),
-    v.object({ type: v.literal('json_object') }),
-    v.object({
+    fields({ type: v.literal('text') }),
+    fields({ type: v.literal('json_object') }),
+    fields({
       type: v.literal('json_schema'),
       json_schema: v.pipe(
         json,
@@ -137,14 +139,14 @@ const sampling = {
 export const samplingNames = Object.keys(sampling) as (keyof typeof sampling)[];
 
 /** Extensions of this API in the body; `metadata` carries the same for clients that cannot add fields. */
-const Extension = v.object({
+const Extension = fields({
   /** Offers the tools of the server beside those in `tools`. */
   serverTools: flag,
   /** Overrides `Api.ShowToolActivity`. */
   showToolActivity: flag,
 });
 
-export const ChatRequest = v.object({
+export const ChatRequest = fields({
   ...sampling,
   model: text,
   messages: v.pipe(
@@ -153,7 +155,7 @@ export const ChatRequest = v.object({
     v.maxLength(defaults.chat.maxMessages, `a list of at most ${defaults.chat.maxMessages} messages`),
   ),
   stream: flag,
-  stream_options: v.nullish(v.object({ include_usage: flag }, 'an object')),
+  stream_options: v.nullish(fields({ include_usage: flag })),
   tools: v.nullish(
     v.pipe(
       v.array(Tool, 'a list of tools'),
@@ -207,10 +209,5 @@ export function parseRequest(body: unknown): ChatRequest {
   if (issue.received === 'undefined') {
     throw chatError('missingParameter', `${param} is missing.`, { param });
   }
-  throw invalidParameter(param, `${param} must be ${expectationOf(issue.message)}.`);
-}
-
-/** Messages of ours complete the sentence; the library's own say what they expected and what they got. */
-function expectationOf(message: string): string {
-  return message.replace(/^Invalid .*?: Expected (.*?)( but received .*)?$/s, '$1');
+  throw invalidParameter(param, `${param} must be ${issue.message}.`);
 }

@@ -176,6 +176,33 @@ t.test('what is refused says which field it is about', (t) => {
   t.end();
 });
 
+t.test('a message names the field and the values that it accepts', (t) => {
+  const withCall = (call: unknown) => ({ messages: [{ role: 'assistant', tool_calls: [call] }] });
+  const cases: [unknown, string][] = [
+    [{ messages: 5 }, 'messages must be a list of messages.'],
+    [{ messages: [user([5])] }, 'messages[0].content[0] must be an object with a type.'],
+    [
+      { messages: [user([{ type: 'image_url', image_url: 5 }])] },
+      'messages[0].content[0].image_url must be an object.',
+    ],
+    [withCall(5), 'messages[0].tool_calls[0] must be an object.'],
+    [
+      withCall({ id: 'c', function: 5 }),
+      'messages[0].tool_calls[0].function must be an object: only calls of functions are supported.',
+    ],
+    [{ messages: [{ role: 'assistant', function_call: 5 }] }, 'messages[0].function_call must be an object.'],
+    [{ ...ok, tools: [5] }, 'tools[0] must be an object.'],
+    [{ ...ok, tools: [{ type: 'function', function: 5 }] }, 'tools[0].function must be an object.'],
+    [{ ...ok, tool_choice: { type: 'function', function: 5 } }, 'tool_choice.function must be an object.'],
+    [{ ...ok, stream_options: 5 }, 'stream_options must be an object.'],
+    [{ ...ok, stop: [5] }, 'stop must be a string, or a list of at most 4 strings.'],
+    [{ ...ok, x_agent: 5 }, 'x_agent must be an object.'],
+    [{ ...ok, x_agent: { serverTools: 5 } }, 'x_agent.serverTools must be true or false.'],
+  ];
+  for (const [body, message] of cases) t.throws(() => parseRequest(body), { message });
+  t.end();
+});
+
 /** JSON that resembles a request in some places and not at all in others. */
 const names = [
   'role',
