@@ -100,7 +100,10 @@ export class AppServerClient {
   }
 
   /**
+   * Calls a method of the agent server and resolves with its result.
+   *
    * @throws JsonRpcError the server refuses; AppServerConnectionError the connection breaks or the time is over
+   * @example const { data } = (await server.request('thread/list')) as { data: unknown[] };
    */
   request(
     method: string,
@@ -110,17 +113,31 @@ export class AppServerClient {
     return this.#wire.request(method, params, options);
   }
 
+  /**
+   * Sends a notification: the server does not answer it.
+   *
+   * @example server.notify('initialized');
+   */
   notify(method: string, params: Readonly<Record<string, unknown>> = {}): void {
     this.#wire.notify(method, params);
   }
 
-  /** Calls `listener` with every notification from now on. Returns a function that ends it. */
+  /**
+   * Calls `listener` with every notification from now on. Returns a function that removes the listener.
+   *
+   * @example const remove = server.onNotification(({ method }) => console.log(method));
+   */
   onNotification(listener: (notification: RpcNotification) => void): () => void {
     this.#wire.listeners.add(listener);
     return () => this.#wire.listeners.delete(listener);
   }
 
-  /** Notifications from the moment of the call, until `signal` aborts or the connection ends (then it throws why). */
+  /**
+   * Yields the notifications from the moment of the call until `signal` aborts.
+   *
+   * @throws AppServerConnectionError the connection ends
+   * @example for await (const { method, params } of server.notifications()) console.log(method, params);
+   */
   notifications({ signal }: RequestOptions = {}): AsyncGenerator<RpcNotification, void, undefined> {
     const queue = new Queue<RpcNotification>();
     const off = this.onNotification((notification) => queue.push(notification));
@@ -130,7 +147,11 @@ export class AppServerClient {
     return queue.read(off);
   }
 
-  /** Ends the connection; requests in flight reject. A running turn continues in the server. */
+  /**
+   * Ends the connection; requests in flight reject. A running turn continues in the server.
+   *
+   * @example server.close();
+   */
   close(): void {
     this.#wire.close();
   }

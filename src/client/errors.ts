@@ -1,4 +1,8 @@
-/** No Hub can be reached, and none could be started. `logTail` is the end of `hub.log` when one was started here. */
+/**
+ * No Hub can be reached, and starting one failed. `logTail` is the end of `hub.log` if this process started a Hub.
+ *
+ * @example if (error instanceof HubUnavailableError) console.error(error.message, error.logTail);
+ */
 export class HubUnavailableError extends Error {
   override readonly name = 'HubUnavailableError';
   readonly code = 'hubUnavailable';
@@ -10,7 +14,11 @@ export class HubUnavailableError extends Error {
   }
 }
 
-/** The Hub has refused a request: its error object (specification §2.7) with the HTTP status. */
+/**
+ * The Hub has refused a request: its error object (specification §2.7) with the HTTP status.
+ *
+ * @example if (error instanceof HubRequestError && error.code === 'workspaceLocked') console.error(error.details);
+ */
 export class HubRequestError extends Error {
   override readonly name = 'HubRequestError';
   /** One of `hubErrors`, or one that this version does not know. */
@@ -33,13 +41,21 @@ export class HubRequestError extends Error {
   }
 }
 
-/** Something answered that does not speak the Hub's protocol. The answer itself is not quoted: it may hold tokens. */
+/**
+ * The answer does not follow the Hub's protocol. The message does not quote it: it may contain tokens.
+ *
+ * @example if (error instanceof HubInvalidResponseError) console.error('another program uses the port of the Hub');
+ */
 export class HubInvalidResponseError extends Error {
   override readonly name = 'HubInvalidResponseError';
   readonly code = 'hubInvalidResponse';
 }
 
-/** The agent server has answered a request with a JSON-RPC error. */
+/**
+ * The agent server has answered a request with a JSON-RPC error.
+ *
+ * @example if (error instanceof JsonRpcError && error.code === -32601) console.error('an older agent server');
+ */
 export class JsonRpcError extends Error {
   override readonly name = 'JsonRpcError';
   readonly code: number;
@@ -52,13 +68,21 @@ export class JsonRpcError extends Error {
   }
 }
 
-/** The connection to the agent server could not be made, has broken, or did not answer in time. */
+/**
+ * Connecting to the agent server failed, the connection broke, or an answer did not arrive in time.
+ *
+ * @example if (error instanceof AppServerConnectionError) record = await hub.ensure({ workspacePath });
+ */
 export class AppServerConnectionError extends Error {
   override readonly name: string = 'AppServerConnectionError';
   readonly code: string = 'appServerConnection';
 }
 
-/** The agent server gave no sign of life for too long: its process hangs or is stopped. */
+/**
+ * The agent server sent nothing for the time in the message: its process hangs or is stopped.
+ *
+ * @example if (error instanceof AppServerSilentError) await hub.restart({ workspacePath });
+ */
 export class AppServerSilentError extends AppServerConnectionError {
   override readonly name = 'AppServerSilentError';
   override readonly code = 'appServerSilent';
@@ -71,7 +95,11 @@ export class AppServerSilentError extends AppServerConnectionError {
   }
 }
 
-/** A turn ended in an error of the agent. */
+/**
+ * A turn ended in an error of the agent.
+ *
+ * @example if (error instanceof TurnFailedError) console.error(error.message);
+ */
 export class TurnFailedError extends Error {
   override readonly name = 'TurnFailedError';
   readonly code = 'turnFailed';
@@ -80,7 +108,11 @@ export class TurnFailedError extends Error {
 /** Why a server counts as unproven. */
 export type UnprovenReason = 'unreachable' | 'noRoute' | 'unknownToken' | 'otherAddress' | 'wrongProof' | 'weakToken';
 
-/** A server did not prove that it holds the client's token, so it got neither the token nor a command. */
+/**
+ * A server did not prove that it holds the client's token, so the client sent it neither the token nor a command.
+ *
+ * @example if (error instanceof ServerNotProvenError && error.reason === 'noRoute') console.error('an older server');
+ */
 export class ServerNotProvenError extends Error {
   override readonly name = 'ServerNotProvenError';
   readonly code = 'serverNotProven';
