@@ -1,13 +1,13 @@
-/** Ports for processes that must be told theirs, chosen so that nobody else gets them before those processes bind them. */
+/** Ports for processes that get their port as a setting, chosen so that no other process binds them before. */
 import { createServer } from 'node:net';
 
-/** Below what Linux, macOS and Windows hand out to whoever asks for any port: only those who ask for this one get it. */
+/** Below the range from which Linux, macOS and Windows allocate ports: a process gets one of these only by its number. */
 const [lowest, highest] = [20_000, 32_000];
 
 /** Ports that this process has handed out: a second call must not return one that is not bound yet. */
 const handedOut = new Set<number>();
 
-/** A loopback port that is free, and that no other test gets by chance while it has not been bound yet. */
+/** Free loopback port that no other test gets by chance before it is bound. */
 export async function unusedPort(): Promise<number> {
   for (;;) {
     const port = lowest + Math.floor(Math.random() * (highest - lowest));

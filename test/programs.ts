@@ -1,4 +1,4 @@
-/** What tests start as processes of this checkout. */
+/** Programs of this checkout that tests start as processes. */
 import { fileURLToPath } from 'node:url';
 
 const at = (path: string): string => fileURLToPath(new URL(`../${path}`, import.meta.url));

@@ -1,4 +1,4 @@
-/** What `oratorio backend` says when it serves: to a person at a terminal, to who asks for the page, and to programs. */
+/** Output of `oratorio backend`: at a terminal, in a log, with --print-url and with --json. */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { Output } from '../../src/cli/output.ts';
 import { runCommandLine } from '../../src/cli/run.ts';
 import { findingOf, type ReviewBackend, reviewToken, startReviewBackend } from '../ui/review-backend.ts';
 
-/** Serves until something was written that `isAll` accepts, and is stopped then. */
+/** Serves until `isAll` accepts the written text. @returns the text and the service token */
 async function said(
   t: Test,
   { options = {}, isTTY = false }: { readonly options?: OptionValues; readonly isTTY?: boolean },
@@ -47,7 +47,7 @@ async function said(
   return { text, token: readFileSync(join(home, 'backend', 'service.token'), 'utf8').trim() };
 }
 
-t.test('a person at a terminal gets the address that opens the page', async (t) => {
+t.test('a terminal gets the address of the page with the token', async (t) => {
   const { text, token } = await said(t, { isTTY: true }, (text) => text.includes('Ctrl-C'));
   const [first, second, third] = text.split('\n');
   const url = /^Review backend on (http:\/\/127\.0\.0\.1:\d+)$/.exec(first ?? '')?.[1];
@@ -56,32 +56,32 @@ t.test('a person at a terminal gets the address that opens the page', async (t) 
   t.equal(third, 'Ctrl-C stops it.');
 });
 
-t.test('a log gets no token, and its one line', async (t) => {
+t.test('a log gets one line without the token', async (t) => {
   const { text, token } = await said(t, {}, (text) => text.includes('\n'));
   t.match(text, /^Review backend on http:\/\/127\.0\.0\.1:\d+\n$/);
   t.notMatch(text, token);
 });
 
-t.test('nor do programs, whoever looks', async (t) => {
+t.test('--json prints no token, also at a terminal', async (t) => {
   const options = { json: true };
   const { text, token } = await said(t, { options, isTTY: true }, (text) => text.includes('\n'));
   t.match(JSON.parse(text), { url: String, pid: process.pid });
   t.notMatch(text, token);
 });
 
-t.test('who asks for the address gets it anywhere', async (t) => {
+t.test('--print-url prints the address with the token without a terminal', async (t) => {
   const options = { 'print-url': true };
   const { text, token } = await said(t, { options }, (text) => text.includes('#token='));
   t.match(text, `/review#token=${token}\n`);
 });
 
-t.test('a process that only works has no page', async (t) => {
+t.test('a worker without the API prints no address of the page', async (t) => {
   const options = { role: 'worker', 'print-url': true };
   const { text } = await said(t, { options, isTTY: true }, (text) => text.includes('\n'));
   t.match(text, /^Review backend on \S+\n$/);
 });
 
-/** A backend with one pull request, and the command line that asks it. */
+/** Command line that talks to a backend prepared by the test. */
 async function asked(t: Test, prepare: (backend: ReviewBackend) => Promise<unknown> = async () => undefined) {
   const backend = await startReviewBackend(t.testdir());
   t.teardown(() => backend.close());
@@ -110,7 +110,7 @@ async function asked(t: Test, prepare: (backend: ReviewBackend) => Promise<unkno
   };
 }
 
-t.test('backend status: for people and for programs, with the token of the environment or of the file', async (t) => {
+t.test('backend status prints text or JSON, with the token of the environment or of the file', async (t) => {
   const cli = await asked(t);
   const shown = await cli(['backend', 'status']);
   t.equal(shown.code, 0, shown.stderr);
@@ -126,7 +126,7 @@ t.test('backend status: for people and for programs, with the token of the envir
   t.notMatch(JSON.stringify(wrong), 'a-wrong-service-token');
 });
 
-t.test('what cannot be reviewed is told, with what to do', async (t) => {
+t.test('an unreachable backend and an invalid pull request are errors with the next step', async (t) => {
   const cli = await asked(t);
   const nobody = await cli(['backend', 'status', '--url', 'http://127.0.0.1:1']);
   t.match(nobody, { code: 1, stderr: /No review backend answers[\s\S]*oratorio backend/ });
@@ -136,7 +136,7 @@ t.test('what cannot be reviewed is told, with what to do', async (t) => {
   t.match(await cli(['review', 'octo/bookshop#9']), { code: 1, stderr: /is not known/ });
 });
 
-t.test('review: puts it into the queue, by its name or its address', async (t) => {
+t.test('review queues a pull request by its name or its address', async (t) => {
   const cli = await asked(t, async (backend) => {
     await backend.pull(12);
     await backend.pull(1);
@@ -154,7 +154,7 @@ t.test('review: puts it into the queue, by its name or its address', async (t) =
   t.match(JSON.parse(again.stdout), { isNew: false, run: { number: 1, focus: 'races', scope: 'full' } });
 });
 
-t.test('review --wait: what was found, and an exit code', async (t) => {
+t.test('review --wait prints the findings and sets the exit code', async (t) => {
   const backends: ReviewBackend[] = [];
   const cli = await asked(t, async (backend) => {
     backends.push(backend);

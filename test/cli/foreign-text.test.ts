@@ -53,7 +53,7 @@ const foreign = fc
 const strings = fc.sample(foreign, { numRuns: 10_000, seed: 7 });
 const all = strings.join(' ');
 
-/** What no terminal may get from others. The terminals of this file have no colours, so the CLI writes none of it either. */
+/** Characters that no terminal may get from foreign text. The terminals of this file have no colours, so the CLI writes none of them. */
 const raw = /(?![\n\t])[\p{Cc}\p{Cs}\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]/u;
 
 class Screen extends Writable {

@@ -1,4 +1,4 @@
-/** What is on a screen after everything that was written to it: the few control sequences that prompts and spinners use. */
+/** Text on a screen after output with the few control sequences that prompts and spinners use. */
 
 /** One sequence that moves or erases, or one character. Everything else (colours, titles, modes) leaves no trace. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: terminals are controlled by control characters

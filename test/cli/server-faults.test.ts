@@ -1,4 +1,4 @@
-/** What goes wrong with `oratorio server`: a clear message, the right exit code, and nothing changed that a second run does not finish. */
+/** Failures of `oratorio server`: a clear message, the right exit code, and no change that a second run cannot complete. */
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -231,14 +231,14 @@ async function untilItHangs(m: Machine) {
   m.fake.change({ answers: [{ when: backendStarts, hangs: true }] });
   const running = m.start(['server', 'webhook', 'enable', '--yes', '--public-host', host, '--dir', m.directory]);
   await new Promise<void>((resolve, reject) => {
-    let told = '';
+    let output = '';
     running.child.stderr?.on('data', (text: string) => {
-      told += text;
-      if (told.includes('Starting the gateway')) resolve();
+      output += text;
+      if (output.includes('Starting the gateway')) resolve();
     });
-    running.child.once('close', () => reject(new Error(`It has ended: ${told}`)));
+    running.child.once('close', () => reject(new Error(`It has ended: ${output}`)));
   });
-  // What it waits for has begun: it is in the list, and can be ended.
+  // The hanging child is in the list of calls once it runs and can be ended.
   while (!m.fake.calls('compose', 'up', 'backend').some(({ args }) => args.join(' ').includes(backendStarts)))
     await pause(10);
   return running;

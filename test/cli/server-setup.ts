@@ -179,10 +179,10 @@ const mayHold = (path: string): boolean =>
   path === '.env' || path.startsWith(`secrets${sep}`) || /^\.server\/backup\/[^/]+\/file-\.env(?:\.\w+)?$/.test(path);
 
 /**
- * Searches everything that commands have left behind: what they printed, how they called programs, and every file of the stack but
- * `.env` and `secrets/`. Told secrets may be printed as often as `told` says.
+ * Checks the output of commands, the arguments of their children, and every file of the stack except `.env` and `secrets/`
+ * for secrets. Each entry of `printed` permits one occurrence in the output.
  */
-export function checkSecrets(t: Test, m: Machine, more: readonly string[] = [], told: readonly string[] = []): void {
+export function checkSecrets(t: Test, m: Machine, more: readonly string[] = [], printed: readonly string[] = []): void {
   const env = new Map(
     [...m.stackFile('.env').matchAll(/^(\w+)='(.*)'$/gm)].map(([, name = '', value = '']) => [name, value]),
   );
@@ -193,7 +193,7 @@ export function checkSecrets(t: Test, m: Machine, more: readonly string[] = [], 
   const secrets = [canaries.modelKey, key, ...made, ...more].filter((secret) => secret !== '');
   t.ok(secrets.length >= 5, 'there are secrets to look for');
   for (const secret of secrets) {
-    const times = told.filter((each) => each === secret).length;
+    const times = printed.filter((each) => each === secret).length;
     t.equal(m.printed().split(secret).length - 1, times, `printed ${times} times`);
     t.notOk(
       m.fake.calls().some(({ args }) => args.join(' ').includes(secret)),

@@ -83,5 +83,5 @@ export function atTerminal(
   };
 }
 
-/** What was shown, without control sequences. */
+/** Text without control sequences. */
 export const plain = (text: string): string => stripVTControlCharacters(text);

@@ -70,7 +70,7 @@ t.test('without auto-start the reason is told', async (t) => {
 
 t.test('a Hub is started in a session of its own, and its log is its owner’s only', async (t) => {
   const home = temporaryHome(t);
-  // What is there leads nowhere: it is distrusted and replaced.
+  // The address in the lock leads nowhere, so the client starts a Hub, which replaces it.
   writeLock(home, lockOf('http://127.0.0.1:1'));
   const progress: ConnectProgress['kind'][] = [];
   const {

@@ -7,7 +7,7 @@ import { answerProof } from '../prove.ts';
 
 export interface FakeHub {
   readonly baseUrl: string;
-  /** What was asked for: `GET /v1/status`, in order. */
+  /** Received requests in order, with lines such as `GET /v1/status`. */
   readonly requests: { readonly line: string; readonly headers: IncomingMessage['headers']; readonly body: string }[];
   close(): Promise<void>;
 }

@@ -25,8 +25,8 @@ t.test('regression: M8 a program that takes the port of a killed Hub gets neithe
   const status = await (await fetch(`${lock.apiBaseUrl}/v1/status`)).json();
 
   await hub.kill('SIGKILL');
-  // Everything that anybody can see of the dead Hub is as it was, but for the pid: the lock below has that of the thief, as if
-  // the other user had waited until the number came round.
+  // The thief imitates every public property of the dead Hub except the pid. The lock below names the pid of the thief, as if
+  // the other user had waited for a recycled number.
   const answers = { '/v1/status': { ...status, pid: 'OWN_PID' }, '*': { ok: true } };
   const thief = await stealPort({ port: Number(new URL(lock.apiBaseUrl).port), answers });
   t.teardown(() => thief.close());
@@ -61,7 +61,7 @@ t.test('a Hub without a proof route is believed only while its process holds the
   writeLock(home, lockOf(hub.baseUrl));
   t.match(await discoverHub({ home, ...patient }), { kind: 'none', why: 'notProven', message: /has no proof route/ });
   const lock = acquireLock(join(home, 'hub', 'hub.mutex'));
-  if (lock === 'held') throw new Error('nobody else holds it');
+  if (lock === 'held') throw new Error('another process holds the lock');
   t.teardown(() => lock.release());
   const isListed = lockHolder(lock.file) === process.pid;
   t.equal(isListed, process.platform === 'linux', 'the kernel lists the holder');
@@ -73,12 +73,12 @@ t.test('a Hub without a proof route is believed only while its process holds the
 
 t.test('a Hub that proves nothing, or with another token, is not found', async (t) => {
   const home = temporaryDirectory(t);
-  const stranger = await fakeHub(
-    (_, response) => sendJson(response, 200, statusOf(stranger.baseUrl)),
+  const impostor = await fakeHub(
+    (_, response) => sendJson(response, 200, statusOf(impostor.baseUrl)),
     ['another-token-altogether'],
   );
-  t.teardown(() => stranger.close());
-  writeLock(home, lockOf(stranger.baseUrl));
+  t.teardown(() => impostor.close());
+  writeLock(home, lockOf(impostor.baseUrl));
   t.match(await discoverHub({ home, ...patient }), { why: 'notProven', message: /does not know the token/ });
   const babbler = await fakeHub((_, response) => sendJson(response, 200, statusOf(babbler.baseUrl)), null);
   t.teardown(() => babbler.close());

@@ -22,7 +22,7 @@ const json = fc.letrec((tie) => ({
 /** Through JSON, as files are: `__proto__` is then a key like any other. */
 const object = json.object.map((value) => JSON.parse(JSON.stringify(value)) as JsonObject);
 
-/** Every way through objects to a value that is none. */
+/** Every path through objects to a value that is not an object. */
 function leaves(value: unknown, path: readonly string[] = []): (readonly string[])[] {
   if (!isJsonObject(value) || Object.keys(value).length === 0) return [path];
   return Object.entries(value).flatMap(([key, inner]) => leaves(inner, [...path, key]));

@@ -26,7 +26,7 @@ const at = (value: unknown, path: string): unknown =>
 
 const server = (command: string) => ({ a: { transport: 'stdio', command } });
 
-/** A value that a stranger would like, for every sensitive setting that the schema has. */
+/** Value that an attacker would set, for every sensitive setting of the schema. */
 const wanted: Readonly<Record<string, Settings>> = {
   EndPoint: { EndPoint: 'http://evil.example/v1' },
   ApiKey: { ApiKey: 'theirs' },

@@ -8,7 +8,7 @@ import { startServer } from '../appserver/harness.ts';
 import { Session } from '../appserver/session.ts';
 import { program } from '../programs.ts';
 
-// biome-ignore lint/suspicious/noExplicitAny: whatever the server says is looked at field by field
+// biome-ignore lint/suspicious/noExplicitAny: bodies of all routes, compared field by field
 export type Body = any;
 
 export interface Answer {

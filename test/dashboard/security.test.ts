@@ -9,19 +9,19 @@ import { type Scene, scene } from './harness.ts';
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND'] as const;
 
-/** Every path there is, with and without the prefix, in other cases too, and some there are not. */
+/** Every path, with and without the prefix, also in other cases, and some unknown paths. */
 const paths = Object.values(dashboardPaths)
   .map((path) => path.replace(':sessionKey', 'thread_1').replace(':id', '1'))
   .flatMap((path) => (path.startsWith('/api/') ? [path, `/dashboard${path}`, `/DASHBOARD${path}`] : [path]))
   .flatMap((path) => (/^\/dashboard\//i.test(path) ? [path, path.toUpperCase(), path.toLowerCase()] : [path]))
   .concat('/v1/inspect', '/ws', '/healthz', '/nothing', '/dashboard/api/nothing');
 
-/** What is answered to whoever asks. */
+/** Routes that need no token. */
 const isOpen = (method: string, path: string): boolean =>
   (path.toLowerCase() === '/dashboard/api/auth' && (method === 'GET' || method === 'HEAD')) ||
   (path === '/DashBoard' && (method === 'GET' || method === 'HEAD'));
 
-/** Other spellings of what deletes everything: none of them may be it. */
+/** Other spellings of the route that deletes all sessions: none of them may match it. */
 const tricks = [
   '//api/sessions',
   '/api//sessions',
@@ -146,7 +146,7 @@ withBoth('names that a foreign page can have are refused for everything', async 
       for (const Host of path === '/api/sessions' ? bad : bad.slice(0, 2)) {
         const authorization = `Bearer ${token}`;
         const { status } = await exchange(t, port, rawRequest(method, path, { Host, authorization }));
-        // What a parser refuses never becomes a request.
+        // A request that the parser refuses is answered 400.
         if (status !== 403 && status !== 400) wrong.push(`${method} ${path} for ${Host} → ${status}`);
       }
     }

@@ -1,4 +1,4 @@
-/** The event stream: everybody gets everything, nobody waits for anybody, and who comes back misses nothing. */
+/** The event stream: each client receives all events, independent of other clients, also after a reconnect. */
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
 import { EventStream } from '../../src/dashboard/index.ts';
@@ -50,7 +50,7 @@ withBoth('one that does not read slows nobody down, is cut off, and resumes with
   }
   t.same(idsOf(fast.events()), upTo(10_000));
   slow.resume();
-  // 40 MB were for it: far more than anybody keeps.
+  // 40 MB were meant for it, far more than the server queues for one client.
   await slow.until(() => slow.isOver, 'it is cut off').catch(() => undefined);
   t.ok(slow.isOver);
   const got = idsOf(slow.events());
@@ -61,7 +61,7 @@ withBoth('one that does not read slows nobody down, is cut off, and resumes with
   t.same([...got, ...idsOf(back.events())], upTo(10_000));
 });
 
-withBoth('cut in the middle again and again, nothing is lost and nothing is told twice', async (t, scene) => {
+withBoth('cut in the middle again and again, nothing is lost and nothing is received twice', async (t, scene) => {
   const seen: number[] = [];
   let lastEventId = '000000000000-0';
   const writing = append(scene, 3_000);
@@ -132,7 +132,7 @@ withBoth('deletions have ids of their own and are resumed too', async (t, scene)
   );
 });
 
-/** A database in memory, and who writes it. */
+/** Database in memory that notifies listeners of new events. */
 class Feed {
   readonly events: TraceEvent[] = [];
   readonly #listeners = new Set<(events: readonly TraceEvent[]) => void>();
@@ -172,7 +172,7 @@ const recordsOf = (frames: readonly Uint8Array[]): { id: string; event: string }
     }));
 
 t.test(
-  'whatever happens while a reader is away, it gets what it missed, or is told that it missed something',
+  'whatever happens while a reader is away, it gets what it missed, or is received that it missed something',
   async (t) => {
     const step = fc.oneof(
       {
@@ -186,7 +186,7 @@ t.test(
       fc.property(fc.array(step, { maxLength: 40 }), fc.integer({ min: 1, max: 12 }), (steps, ringEvents) => {
         const feed = new Feed();
         const stream = new EventStream({ traces: feed, feed, ringEvents });
-        const told: string[] = [];
+        const received: string[] = [];
         let happened: string[] = [];
         let lastId: string | undefined;
         let leave: (() => void) | undefined;
@@ -194,11 +194,11 @@ t.test(
         const take = (frames: readonly Uint8Array[]) => {
           for (const { id, event } of recordsOf(frames)) {
             if (event === 'stream.gap') {
-              // It looks at everything anew: from here on it counts again.
-              told.length = 0;
+              // The reader reads the database again after a gap: the comparison starts over.
+              received.length = 0;
               happened = [];
             } else if (event !== 'stream.hello')
-              told.push(event === 'session.deleted' ? event : id.replace(/^.*-/, ''));
+              received.push(event === 'session.deleted' ? event : id.replace(/^.*-/, ''));
             lastId = id;
           }
         };
@@ -220,7 +220,7 @@ t.test(
             happened.push('session.deleted');
           } else if (each.kind === 'come') come();
           else if (each.kind === 'leave') {
-            // What is on its way is delivered before a reader goes, or it would not have been told.
+            // Pending events are delivered before the reader leaves.
             stream.replay(undefined);
             leave?.();
             leave = undefined;
@@ -237,7 +237,7 @@ t.test(
         }
         come();
         stream.replay(undefined);
-        const isRight = JSON.stringify(told) === JSON.stringify(happened);
+        const isRight = JSON.stringify(received) === JSON.stringify(happened);
         leave?.();
         otherLeaves?.();
         return isRight && !feed.isWatched;

@@ -34,7 +34,7 @@ t.test('beside a server that runs: everything new is seen, nothing can be change
   const { path, home, say } = await scene(t);
   const sessionKey = await say('think\nrun: echo one');
   const { url, token } = await view(t, path, home);
-  // What a turn leaves is written a moment after its end is told.
+  // Traces of a turn are written a moment after its end is notified.
   await eventually(async () => {
     const { body } = await request(url, `/DashBoard/api/sessions/${sessionKey}/events`, { token });
     return body.events.at(-1)?.type === 'turn.completed' || undefined;

@@ -109,7 +109,7 @@ for (const adapter of ['uws', 'node'] satisfies Adapter[]) {
       await refused(proveServer({ timeoutMs: patienceMs, role: 'dashboard', url: stolen, token })),
       'otherAddress',
     );
-    // It is told by its standard output, the answer came over the network.
+    // The thief reports requests on its standard output, later than the answer over the network.
     await thief.until(1);
     t.equal(thief.requests.length, 1);
     t.notMatch(thief.requests[0]?.text, token);

@@ -13,7 +13,7 @@ export interface Running {
   readonly server: HttpServer;
   readonly port: number;
   readonly url: string;
-  /** What `onBug` was told. */
+  /** Errors that `onBug` has received. */
   readonly bugs: unknown[];
 }
 

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { Ring } from '../../src/lib/index.ts';
 
-/** What a ring holds, computed from the list of all items. */
+/** Items that a ring holds, computed from the list of all items. */
 function model(pushed: readonly number[], maxItems: number, maxBytes: number): number[] {
   const held: number[] = [];
   for (const item of pushed) {

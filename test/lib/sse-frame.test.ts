@@ -11,7 +11,7 @@ const parse = (text: string): SseMessage[] => {
 
 const line = fc.string().map((text) => text.replaceAll(/[\r\n]/g, ' '));
 const anyJson = fc.json();
-/** What the event streams wrote before they shared a writer. */
+/** Frames as the event streams wrote them before they shared a writer. */
 const literals = {
   events: (id: string, event: string, data: string) => `event: ${event}\nid: ${id}\ndata: ${data}\n\n`,
   others: (id: string, event: string, data: string) => `id: ${id}\nevent: ${event}\ndata: ${data}\n\n`,

@@ -63,8 +63,8 @@ export interface Room {
   readonly home: string;
   /** Everything that was logged. */
   readonly logged: string[];
-  /** Every status that was told. */
-  readonly told: McpServerStatus[];
+  /** Every reported status. */
+  readonly statuses: McpServerStatus[];
 }
 
 interface RoomOptions extends Partial<Pick<McpServersOptions, 'restartPolicy' | 'observe'>> {
@@ -77,7 +77,7 @@ interface RoomOptions extends Partial<Pick<McpServersOptions, 'restartPolicy' | 
   readonly isTrusted?: boolean;
 }
 
-/** An `McpServers` over a workspace and a home of its own, closed with the test. Nothing has been started yet. */
+/** `McpServers` over a new workspace and home, closed with the test, before any start. */
 export function room(
   t: Test,
   servers: Readonly<Record<string, McpServerSettings>>,
@@ -92,7 +92,7 @@ export function room(
   write(workspaceConfigFile(workspace), file ?? JSON.stringify({ McpServers: servers }, null, 2));
   if (isTrusted) trustFileAsWritten(home, workspace);
   const logged: string[] = [];
-  const told: McpServerStatus[] = [];
+  const statuses: McpServerStatus[] = [];
   const mcp = new McpServers({
     servers,
     home,
@@ -101,12 +101,12 @@ export function room(
     logger: createLogger({ name: 'test', level: 'debug', stream: { write: (line) => logged.push(line) } }),
     ...options,
   });
-  mcp.onStatus((status) => told.push(status));
+  mcp.onStatus((status) => statuses.push(status));
   t.teardown(async () => {
     await mcp.close();
     rmSync(base, { recursive: true, force: true });
   });
-  return { servers: mcp, workspace, home, logged, told };
+  return { servers: mcp, workspace, home, logged, statuses };
 }
 
 /** Trusts the workspace unless its file is broken. */
@@ -125,7 +125,7 @@ function write(path: string, text: string): void {
 
 export const configOf = ({ workspace }: Room): string => readFileSync(workspaceConfigFile(workspace), 'utf8');
 
-/** Resolves with the status of a server that is as it should be: now, or when it is told. */
+/** Resolves with the first status of a server that `isSo` accepts, beginning with the present one. */
 export function reached(
   { servers }: Room,
   name: string,

@@ -104,7 +104,7 @@ t.test('2026: era, headers, calls', async (t) => {
       'mcp-protocol-version': '2026-07-28',
     });
   }
-  t.notMatch(JSON.stringify([mcp.servers.list(), mcp.told, mcp.logged]), /tok-very-secret|plain-value/);
+  t.notMatch(JSON.stringify([mcp.servers.list(), mcp.statuses, mcp.logged]), /tok-very-secret|plain-value/);
 });
 
 t.test('2026: a call that is cancelled cuts its stream', async (t) => {
@@ -130,7 +130,7 @@ t.test('2026: changed tools are told on the subscription, also after the server 
   await until('it has subscribed again', () => listens() === 2);
   await call(mcp, '__grow', {});
   await reached(mcp, 'small', ({ toolCount }) => toolCount === 10);
-  t.notOk(mcp.told.some(({ startupState }) => startupState === 'restarting'));
+  t.notOk(mcp.statuses.some(({ startupState }) => startupState === 'restarting'));
 });
 
 t.test('2026: a server that goes away is tried again until it is back', async (t) => {
@@ -151,7 +151,7 @@ t.test('a server that is not there is tried again, until that is too often', asy
   const mcp = room(t, { gone: http(`http://127.0.0.1:${port}/mcp`) }, { restartPolicy: { ...quick, maxRestarts: 2 } });
   mcp.servers.start();
   t.match(await inState(mcp, 'gone', 'failed'), { lastError: 'The server cannot be reached (ECONNREFUSED).' });
-  t.equal(mcp.told.filter(({ startupState }) => startupState === 'restarting').length, 2);
+  t.equal(mcp.statuses.filter(({ startupState }) => startupState === 'restarting').length, 2);
 });
 
 t.test('a refused credential is not tried again, and is named nowhere', async (t) => {
@@ -161,7 +161,7 @@ t.test('a refused credential is not tried again, and is named nowhere', async (t
   const mcp = room(t, { small: settings }, { env: { SMALL_TOKEN: 'tok-very-secret-4' } });
   mcp.servers.start();
   t.match(await inState(mcp, 'small', 'failed'), { lastError: /wants a credential \(HTTP 401\)/ });
-  t.notMatch(JSON.stringify([mcp.told, mcp.logged]), 'tok-very-secret');
+  t.notMatch(JSON.stringify([mcp.statuses, mcp.logged]), 'tok-very-secret');
 });
 
 t.test('an error of the server is no reason to give up, and neither is one in a call', async (t) => {
@@ -194,7 +194,7 @@ t.test('what cannot be sent is said before anything is sent', async (t) => {
   });
   t.match(await inState(mcp, 'crooked', 'failed'), { lastError: /^The header x-key has characters/ });
   t.same(server.requests, []);
-  t.notMatch(JSON.stringify([mcp.told, mcp.logged]), 'tok-very-secret');
+  t.notMatch(JSON.stringify([mcp.statuses, mcp.logged]), 'tok-very-secret');
 });
 
 t.test('a credential does not follow a redirect to somebody else', async (t) => {

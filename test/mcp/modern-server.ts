@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers';
 import type { Test } from 'tap';
 import { Brain, type Message } from '../fixtures/mcp/brain.ts';
 
-/** What a request looked like. */
+/** Request as it was received. */
 export interface SeenRequest {
   readonly method: string | undefined;
   readonly rpcMethod: string | undefined;
@@ -13,13 +13,13 @@ export interface SeenRequest {
 
 /**
  * An MCP server of the 2026-07-28 era over streamable HTTP, by hand: no sessions, no `initialize`; a request whose stream
- * is cut is cancelled; what changes is told on the stream of `subscriptions/listen`.
+ * is cut is cancelled; changes are notified on the stream of `subscriptions/listen`.
  */
 export class ModernServer {
   readonly requests: SeenRequest[] = [];
   /** Answers every request with this status instead. */
   status: number | undefined;
-  /** What ends a server on pipes cuts the streams of this one. */
+  /** `die` cuts the streams, where a server on pipes would exit. */
   readonly #brain = new Brain({ era: '2026', die: () => this.cut() });
   readonly #server = createServer((request, response) => void this.#answer(request, response));
   readonly #streams = new Set<ServerResponse>();

@@ -241,12 +241,12 @@ t.test('a test starts a server aside and leaves nothing', async (t) => {
   mcp.servers.start();
   await inState(mcp, 'small', 'ready');
   const before = await living();
-  const told = mcp.told.length;
+  const statusCount = mcp.statuses.length;
   t.match(await mcp.servers.test('small'), { success: true, toolCount: 8, tools: ['say', 'wait'] });
   t.match(await mcp.servers.test('off'), { success: true, toolCount: 8 });
   t.match(await mcp.servers.test(stdio([small])), { success: true });
   t.same(await living(), before, 'what runs is left alone');
-  t.equal(mcp.told.length, told, 'nobody is told');
+  t.equal(mcp.statuses.length, statusCount, 'no status is reported');
 });
 
 t.test('a test that fails says why, in a word and in a sentence', async (t) => {

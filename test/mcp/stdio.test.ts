@@ -174,8 +174,8 @@ t.test('a server that falls again and again is given up, until it is asked for',
   mcp.servers.start();
   const { lastError } = await inState(mcp, 'broken', 'failed');
   t.equal(lastError, 'It exited (code 4).\ncannot work with [redacted]', 'the end of its output, clean');
-  t.equal(mcp.told.filter(({ startupState }) => startupState === 'restarting').length, 2);
-  t.notMatch(JSON.stringify([mcp.told, mcp.logged]), secret);
+  t.equal(mcp.statuses.filter(({ startupState }) => startupState === 'restarting').length, 2);
+  t.notMatch(JSON.stringify([mcp.statuses, mcp.logged]), secret);
   await mcp.servers.upsert('broken', stdio([small]));
   await inState(mcp, 'broken', 'ready');
 });
@@ -214,7 +214,7 @@ t.test('one that closes its output and lives on is ended', async (t) => {
 t.test('regression: one that exits while this process is held up has exited, not closed its output', async (t) => {
   const hold = (message: unknown) => {
     const { process: child } = message as { readonly process: ChildProcess };
-    // It has its streams when `spawn` returns; everybody else who listens is told before this process is held up.
+    // The child has its streams when `spawn` returns. Other listeners are notified before this process blocks.
     queueMicrotask(() => child.stdout?.once('end', () => queueMicrotask(() => holdUntilDead(child.pid))));
   };
   subscribe('child_process', hold);
@@ -239,7 +239,7 @@ t.test('one that dies of the question for its era is asked no more', async (t) =
   mcp.servers.start();
   t.match(await inState(mcp, 'old', 'ready'), { protocolVersion: '2025-11-25' });
   t.same(
-    mcp.told.map(({ startupState }) => startupState),
+    mcp.statuses.map(({ startupState }) => startupState),
     ['starting', 'ready'],
     'no start has failed',
   );

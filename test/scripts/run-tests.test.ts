@@ -6,7 +6,7 @@ import { root } from '../../scripts/toolchain.mjs';
 
 function run(pattern: string) {
   const args = ['--disable-warning=ExperimentalWarning', join(root, 'scripts', 'run-tests.ts'), pattern];
-  // The run that this test is a part of has told it so, and a part of a run writes no summary.
+  // The variables of the surrounding run would make this one a part of it, without a summary.
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^_?TAP/.test(name)));
   const { status, stdout } = spawnSync(process.execPath, args, { cwd: root, encoding: 'utf8', env });
   return { status, stdout };

@@ -1,4 +1,4 @@
-/** Many processes at once. Runs alone (`.taprc`): for a while nobody else would get a processor. */
+/** Many processes at once. Runs alone (`.taprc`), because it occupies all processors for a while. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';

@@ -65,7 +65,7 @@ export function endWithTest(t: Test, child: ManagedProcess): void {
   });
 }
 
-/** What a managed process has printed, once it is a whole line. */
+/** Resolves with the first line that a managed process prints. */
 export async function firstLine(child: ManagedProcess): Promise<string> {
   await until('a line of output', () => readFileSync(child.logs.stdout, 'utf8').includes('\n'));
   return readFileSync(child.logs.stdout, 'utf8').split('\n')[0] ?? '';
@@ -89,7 +89,7 @@ export async function startPlain(
   return { child, pid: child.pid ?? 0, line: await nextLine(), nextLine };
 }
 
-/** The last test of each file: nobody carries a marker of ours. */
+/** Last test of each file: no process has a marker of this file. */
 export function nothingLeft(t: Test): void {
   t.test('no process of these tests is left', async (t) => {
     const left = (await scanProcesses()).filter(

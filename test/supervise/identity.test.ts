@@ -43,7 +43,7 @@ t.test('a process that has ended is gone, before and after it is reaped', async 
   if (typeof identity === 'string') return t.fail(identity);
   const exit = once(child, 'exit');
   child.kill('SIGKILL');
-  // Without a turn of the event loop nobody reaps it: it becomes a zombie under our eyes.
+  // Without a turn of the event loop the child is not reaped and stays a zombie.
   const deadline = performance.now() + 60_000;
   while (isAlive(identity) !== 'gone' && performance.now() < deadline);
   t.equal(isAlive(identity), 'gone');

@@ -97,13 +97,13 @@ t.test('so is a group whose leader died before, proved to be ours by the marker'
 t.test('markers below ours are ours, those that only begin alike are not', async (t) => {
   const marker = newMarker();
   const ours = await start(t, 'waits', [], { marker: `${marker}/command` });
-  const stranger = await start(t, 'waits', [], { marker: `${marker}-other` });
+  const unrelated = await start(t, 'waits', [], { marker: `${marker}-other` });
   t.equal(await killMarked(''), 0, 'no marker marks nobody');
   t.equal(await killMarked(`${marker}/com`), 0);
   t.equal(isAlive(ours.identity), 'alive');
   t.equal(await killMarked(marker), 1);
   t.equal(isAlive(ours.identity), 'gone');
-  t.equal(isAlive(stranger.identity), 'alive');
+  t.equal(isAlive(unrelated.identity), 'alive');
 });
 
 t.test('a bystander who has the pid of ours now is never touched, nor the group it leads', async (t) => {
@@ -128,11 +128,11 @@ t.test('a bystander who has the pid of ours now is never touched, nor the group 
 });
 
 t.test('the group of a recycled pid is not touched when its new leader has died', async (t) => {
-  const stranger = await startPlain(t, 'forks-grandchild', ['exit'], { detached: true });
-  const member = identify(Number(stranger.line));
+  const unrelated = await startPlain(t, 'forks-grandchild', ['exit'], { detached: true });
+  const member = identify(Number(unrelated.line));
   t.teardown(() => process.kill(member.pid, 'SIGKILL'));
-  if (stranger.child.exitCode === null) await once(stranger.child, 'exit');
-  const ours = { ...member, pid: stranger.pid, startedTicks: '1' };
+  if (unrelated.child.exitCode === null) await once(unrelated.child, 'exit');
+  const ours = { ...member, pid: unrelated.pid, startedTicks: '1' };
   t.strictSame(await killGroupVerified(ours, newMarker()), { ended: 0, remaining: [], uncertain: false });
   t.equal(isAlive(member), 'alive');
 });

@@ -16,7 +16,7 @@ interface Hearing {
   readonly flushMs?: number;
 }
 
-/** Telemetry that hears of as many turns as it is told to, without a runtime. */
+/** Telemetry that receives as many turns as a test sends, without a runtime. */
 function hearing(
   endpoint: string,
   { headers = { authorization: 'Bearer hunter2' }, flushMs = patientMs }: Hearing = {},

@@ -30,7 +30,7 @@ export const telemetrySettings = (settings: Partial<Config['Telemetry']> = {}): 
 /** Time for the last spans that a busy machine does not exceed. */
 export const patientMs = 300_000;
 
-/** What a logger has written, one object per line. */
+/** Logger, and the records that it has written. */
 export function logged(): { readonly logger: Logger; readonly lines: Record<string, unknown>[] } {
   const lines: Record<string, unknown>[] = [];
   const stream = { write: (text: string) => lines.push(JSON.parse(text)) };

@@ -62,7 +62,7 @@ function belongs(name: string, { name: family, type }: ParsedFamily): boolean {
   return ['bucket', 'sum', 'count'].some((suffix) => name === `${family}_${suffix}`);
 }
 
-/** What is against the conventions: one sentence each. */
+/** Violations of the conventions, one sentence each. */
 export function lint(families: ReadonlyMap<string, ParsedFamily>): string[] {
   return [...families.values()].flatMap((family) => [
     ...namesOf(family),

@@ -13,10 +13,10 @@ const now: Route<undefined> = { method: 'GET', path: '/now', handler: () => text
 export function closing(t: Test, adapter: Adapter): void {
   t.test('a taken port is EADDRINUSE, whoever holds it', async (t) => {
     const { port } = await start(t, adapter, { routes: [now] });
-    const stranger = createTcpServer().listen(0, '127.0.0.1');
-    t.teardown(() => stranger.close());
-    await once(stranger, 'listening');
-    for (const taken of [port, (stranger.address() as AddressInfo).port]) {
+    const other = createTcpServer().listen(0, '127.0.0.1');
+    t.teardown(() => other.close());
+    await once(other, 'listening');
+    for (const taken of [port, (other.address() as AddressInfo).port]) {
       const second = await createServer(optionsFrom({ routes: [now] }, []), adapter);
       await t.rejects(second.listen({ host: '127.0.0.1', port: taken }), { code: 'EADDRINUSE' });
       await second.close(0);
@@ -35,7 +35,7 @@ export function closing(t: Test, adapter: Adapter): void {
     idle.send(rawRequest('GET', '/now'));
     await idle.until(/now;/);
     const silent = await RawClient.connect(t, port);
-    // Whoever waited for this grace would never see the end of the test.
+    // A close that waited for this grace period would exceed the time limit of the test.
     await Promise.all([server.close(86_400_000), server.close(86_400_000)]);
     await Promise.all([idle.untilClosed(), silent.untilClosed()]);
     await t.rejects(fetch(`${url}/now`));

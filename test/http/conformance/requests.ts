@@ -1,4 +1,4 @@
-/** How a request is judged and routed: the same on both adapters. */
+/** Checks and routing of a request, equal on both adapters. */
 import type { Test } from 'tap';
 import * as v from 'valibot';
 import { bearer, HttpError, json, jsonBytes, type Route, text } from '../../../src/http/index.ts';
