@@ -1,6 +1,6 @@
 /**
- * The review backend: syncs pull requests, has an agent server review them, and writes the reviews back where that is allowed.
- * The command line starts it. Never here: the agent (a process of its own, asked over JSON-RPC), the Hub, a user interface.
+ * The review backend: syncs pull requests, requests reviews from agent servers over JSON-RPC, and publishes them if writes are
+ * enabled. The command line starts it. The agent and the Hub are processes of their own.
  */
 export {
   type Backend,

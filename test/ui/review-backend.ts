@@ -193,7 +193,7 @@ const wishFor = ({ itemId, repositoryKey, number, headSha, baseSha }: StoredItem
 function actionsOn(store: ReviewStore, note: (act: string, given: unknown) => void): ReviewActions {
   async function change(draftId: string, change: Parameters<ReviewStore['updateDraft']>[2]): Promise<void> {
     const draft = await store.draft(draftId);
-    if (!draft) throw new ReviewError('notFound', 'There is no such draft.');
+    if (!draft) throw new ReviewError('notFound', 'Unknown draft.');
     await store.updateDraft(draftId, draft.version, change);
     await store.publish('draft.changed', { draftId, itemId: draft.itemId });
   }
@@ -207,7 +207,7 @@ function actionsOn(store: ReviewStore, note: (act: string, given: unknown) => vo
     async cancel(runId) {
       note('cancel', { runId });
       const run = await store.requestCancel(runId);
-      if (!run) throw new ReviewError('notFound', 'There is no such run.');
+      if (!run) throw new ReviewError('notFound', 'Unknown review run.');
       await store.publish('run.changed', { runId, itemId: run.itemId });
       return run;
     },

@@ -372,7 +372,7 @@ scene(
 );
 
 scene('an unknown pull request shows a message', { at: '/queue/none' }, async (t, { page }) => {
-  await page.locator('.banner').getByText('There is no such item.').waitFor();
+  await page.locator('.banner').getByText('Unknown item.').waitFor();
   t.same(await axe(page), []);
 });
 

@@ -3,16 +3,16 @@ import { json, type RequestContext } from '../../http/index.ts';
 import { DraftHunks } from '../../protocol/index.ts';
 import { hunksFact, type StoredDraft, type StoredFinding } from '../store/index.ts';
 import { apiError, noSuch } from './errors.ts';
-import type { ApiHandler, Services } from './handlers.ts';
 import { etagOf, filterOf, parseQuery, pathValue, wantedVersion } from './query.ts';
 import { reviewRoutes } from './route-table.ts';
+import type { ApiHandler, Services } from './service.ts';
 import { DraftChange, FindingChange, PublishInput, ResolveInput } from './shapes.ts';
 import { wireDraft, wireFinding } from './wire.ts';
 
 const Hunks = v.pipe(v.string(), v.parseJson(), DraftHunks.entries.hunks);
 const editable: ReadonlySet<StoredDraft['status']> = new Set(['draft', 'publishFailed']);
 
-/** Drafts and their findings. */
+/** Handlers for drafts and their findings. */
 export function draftHandlers({ store, actions }: Services) {
   async function draftOf(draftId: string): Promise<StoredDraft> {
     const draft = await store.draft(draftId);
@@ -28,7 +28,7 @@ export function draftHandlers({ store, actions }: Services) {
 
   function mustBeEditable({ status, draftId }: StoredDraft): void {
     if (!editable.has(status))
-      throw apiError('invalidState', `The draft is ${status} and is not changed any more.`, { draftId, status });
+      throw apiError('invalidState', `The draft is ${status} and cannot be changed.`, { draftId, status });
   }
 
   const stale = ({ version }: StoredDraft) =>
@@ -52,7 +52,7 @@ export function draftHandlers({ store, actions }: Services) {
     async getDraftHunks(context) {
       const { runId } = await draftOf(pathValue(context, 'draftId'));
       const hunks = v.safeParse(Hunks, await store.fact(hunksFact(runId)));
-      // What another version has kept, and is not understood, is as good as nothing: the findings quote their lines.
+      // Hunks saved by another version that do not match the schema count as missing: the findings quote their lines.
       return json(200, { hunks: hunks.success ? hunks.output : {} });
     },
 
@@ -88,7 +88,7 @@ export function draftHandlers({ store, actions }: Services) {
       const draft = await draftOf(draftId);
       mustBeEditable(draft);
       if (newText !== undefined && kind !== 'suggestion')
-        throw apiError('invalidState', 'Only a suggestion has a text to put in place.', { findingId });
+        throw apiError('invalidState', 'Only a suggestion has a replacement text.', { findingId });
       const version = wanted ?? draft.version;
       const change = {
         ...(status !== undefined && { status }),
@@ -107,7 +107,7 @@ export function draftHandlers({ store, actions }: Services) {
       const { resolution, note } = await context.json(ResolveInput);
       const { findingId, isPublished, isResolved } = await findingOf(context);
       if (!isPublished || isResolved)
-        throw apiError('invalidState', 'Only a finding that is published and open can be resolved.', { findingId });
+        throw apiError('invalidState', 'Only a published, unresolved finding can be resolved.', { findingId });
       await actions.resolveFinding(findingId, resolution, note ?? null);
       return json(200, wireFinding(await findingOf(context)));
     },

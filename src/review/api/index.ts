@@ -1,6 +1,6 @@
 /**
- * The HTTP API of the review backend: route table, handlers, event stream, OpenAPI document, server. Called by whoever
- * assembles the backend, who gives it `ReviewActions`. Never here: what a review is, SQL, a call to a forge, the webhook.
+ * HTTP API of the review backend: route table, handlers, event stream, OpenAPI document, server. `backend` creates it with
+ * `ReviewActions`. Rules about reviews, SQL, calls to a forge and the webhook belong to other parts.
  */
 export { apiError, errorBody } from './errors.ts';
 export { type ObservationOptions, observationRoutes } from './observation.ts';

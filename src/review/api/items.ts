@@ -1,16 +1,16 @@
 import { json, type RequestContext } from '../../http/index.ts';
 import type { StoredItem } from '../store/index.ts';
 import { apiError, noSuch } from './errors.ts';
-import type { ApiHandler, Services } from './handlers.ts';
 import { filterOf, parseQuery, pathValue } from './query.ts';
 import { reviewRoutes } from './route-table.ts';
+import type { ApiHandler, Services } from './service.ts';
 import { DispatchInput } from './shapes.ts';
 import { wireDraft, wireItem, wireRun } from './wire.ts';
 
-/** Runs and drafts that the page of an item shows. */
+/** Runs and drafts in the response of `getItem`. */
 const shown = 20;
 
-/** Pull requests and their runs. */
+/** Handlers for pull requests and their runs. */
 export function itemHandlers({ store, settings, actions }: Services) {
   async function itemOf(context: RequestContext): Promise<StoredItem> {
     const item = await store.item(pathValue(context, 'itemId'));
@@ -19,13 +19,13 @@ export function itemHandlers({ store, settings, actions }: Services) {
   }
 
   async function wired(item: StoredItem) {
-    return wireItem(item, (await store.itemGlances([item.itemId])).get(item.itemId));
+    return wireItem(item, (await store.itemActivity([item.itemId])).get(item.itemId));
   }
 
   function pausing(isPaused: boolean): ApiHandler {
     return async (context) => {
       const { itemId } = await itemOf(context);
-      // Whoever goes on by hand begins to count anew.
+      // Resuming restarts the count for `PauseAfter`.
       await store.updateItem(itemId, isPaused ? { isPaused } : { isPaused, automaticReviews: 0 });
       await store.publish('item.changed', { itemId });
       return json(200, await wired(await itemOf(context)));
@@ -41,8 +41,8 @@ export function itemHandlers({ store, settings, actions }: Services) {
         cursor: 'cursor',
       });
       const { rows, next } = await store.items(filter);
-      const glances = await store.itemGlances(rows.map(({ itemId }) => itemId));
-      return json(200, { rows: rows.map((item) => wireItem(item, glances.get(item.itemId))), next });
+      const activity = await store.itemActivity(rows.map(({ itemId }) => itemId));
+      return json(200, { rows: rows.map((item) => wireItem(item, activity.get(item.itemId))), next });
     },
 
     async getItem(context) {
@@ -70,8 +70,8 @@ export function itemHandlers({ store, settings, actions }: Services) {
 
     async cancelItem(context) {
       const item = await itemOf(context);
-      const glance = (await store.itemGlances([item.itemId])).get(item.itemId);
-      for (const runId of [glance?.waitingRunId, glance?.activeRunId]) {
+      const activity = (await store.itemActivity([item.itemId])).get(item.itemId);
+      for (const runId of [activity?.waitingRunId, activity?.activeRunId]) {
         if (runId !== null && runId !== undefined) await actions.cancel(runId);
       }
       return json(202, await wired(await itemOf(context)));
@@ -98,7 +98,7 @@ export function itemHandlers({ store, settings, actions }: Services) {
       if (!run) throw noSuch('run');
       const url = await actions.traceUrl(run);
       if (url === undefined)
-        throw apiError('notFound', 'Nobody shows it now: it has not been begun, or its agent server does not run.');
+        throw apiError('notFound', 'No trace: the run has not started, or its agent server is not running.');
       return json(200, { url });
     },
 

@@ -1,16 +1,17 @@
-/** Limits of the API. Units are in the names. */
+/** Limits of the API; the names contain the units. */
 export const limits = {
   bodyBytes: 262_144,
   deadlineMs: 30_000,
   rowsPerPage: 50,
   maxRowsPerPage: 200,
-  /** Events kept in memory for readers who come back. */
+  /** Events in memory for readers that reconnect. */
   ringEvents: 2_048,
-  /** Events read from the database at once. */
+  /** Events per read from the database. */
   eventsAtOnce: 500,
-  /** A reader who is further behind is told that there is a gap. */
+  /** A reader that missed more events receives a gap. */
   maxReplay: 10_000,
-  /** The database has so long to answer before it counts as not reachable, and the answer holds so long. */
+  /** Time for the database to respond to a health check. */
   healthMs: 2_000,
+  /** Time for which the result of a health check is reused. */
   healthCacheMs: 500,
 } as const;

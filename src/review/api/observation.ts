@@ -1,28 +1,28 @@
 import { type AnyRoute, bearer, bytes, json, type SseSource, sse } from '../../http/index.ts';
 import { apiError } from './errors.ts';
-import type { ApiHandler } from './handlers.ts';
 import { type ReviewOperation, reviewRoutes } from './route-table.ts';
 import { bound } from './routes.ts';
+import type { ApiHandler } from './service.ts';
 
 export type ObservedOperation = Extract<ReviewOperation, 'streamInspection' | 'listMachines' | 'getMetrics'>;
 
 export interface ObservationOptions {
   readonly token: () => string;
   readonly inspection: SseSource;
-  /** The same for Stately's tools. */
+  /** The stream in the format of Stately's tools. */
   readonly stately: SseSource;
   readonly charts: () => Promise<unknown>;
   readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>;
 }
 
-/** Routes that show what this process does, whatever its role. */
+/** Routes for observing this process, in every role: inspection, machines, metrics. */
 export function observationRoutes({ token, inspection, stately, charts, metrics }: ObservationOptions): AnyRoute[] {
   const auth = bearer(token);
   const handlers: Readonly<Record<ObservedOperation, ApiHandler>> = {
     streamInspection(context) {
       const format = context.query.get('format');
       if (format !== null && format !== 'stately')
-        throw apiError('invalidRequest', 'format must be stately, or absent.');
+        throw apiError('invalidRequest', 'Invalid format: use stately, or leave it out.');
       const lastEventId = context.header('last-event-id') ?? context.query.get('lastEventId') ?? undefined;
       return sse(format === null ? inspection : stately, lastEventId);
     },

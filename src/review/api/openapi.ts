@@ -15,7 +15,7 @@ function jsonSchemas(definitions: Readonly<Record<string, AnySchema>>, typeMode:
   return toJsonSchemaDefs(definitions, {
     target: 'draft-2020-12',
     typeMode,
-    // What a pipe does to a value (`trim`) is not part of its shape.
+    // Transformations such as `trim` are not part of the shape.
     ignoreActions: ['trim'],
     overrideRef: ({ referenceId }) => reference(referenceId).$ref,
     overrideSchema: ({ valibotSchema }): JsonSchema | undefined =>
@@ -25,7 +25,9 @@ function jsonSchemas(definitions: Readonly<Record<string, AnySchema>>, typeMode:
 
 function success({ response, headers }: ReviewRoute): OpenApiObject {
   const hasVersion = headers?.some(({ name }) => name === 'If-Match') === true;
-  const withTag = hasVersion && { headers: { ETag: { description: 'Its version.', schema: { type: 'string' } } } };
+  const withTag = hasVersion && {
+    headers: { ETag: { description: 'Version of the resource.', schema: { type: 'string' } } },
+  };
   switch (response.kind) {
     case 'json': {
       const one = reference(response.schema);
@@ -35,7 +37,7 @@ function success({ response, headers }: ReviewRoute): OpenApiObject {
     case 'document':
       return { description: 'The document.', content: { 'application/json': { schema: { type: 'object' } } } };
     case 'metrics':
-      return { description: 'The numbers.', content: { 'text/plain': { schema: { type: 'string' } } } };
+      return { description: 'The metrics.', content: { 'text/plain': { schema: { type: 'string' } } } };
     case 'inspection':
       return {
         description: 'Server-Sent Events: one record each, named by its type; see `docs/inspector.md`.',
@@ -43,7 +45,7 @@ function success({ response, headers }: ReviewRoute): OpenApiObject {
       };
     case 'events':
       return {
-        description: `Server-Sent Events: \`id\`, \`event\` (the kind) and \`data\`. Kinds: ${reviewEventKinds.join(', ')}; \`stream.gap\` tells that some were missed.`,
+        description: `Server-Sent Events: \`id\`, \`event\` (the kind) and \`data\`. Kinds: ${reviewEventKinds.join(', ')}; \`stream.gap\` reports missed events.`,
         content: { 'text/event-stream': { schema: reference('ReviewEvent') } },
       };
   }
@@ -79,7 +81,10 @@ const parameter = (
 });
 
 function operation(operationId: string, route: ReviewRoute): OpenApiObject {
-  const inPath = [...route.path.matchAll(/:(\w+)/g)].map(([, name = '']) => ({ name, description: 'Which one.' }));
+  const inPath = [...route.path.matchAll(/:(\w+)/g)].map(([, name = '']) => ({
+    name,
+    description: 'Identifier of the resource.',
+  }));
   const parameters = [
     ...inPath.map((each) => parameter('path', true, each)),
     ...(route.query ?? []).map((each) => parameter('query', false, each)),
@@ -98,7 +103,7 @@ function operation(operationId: string, route: ReviewRoute): OpenApiObject {
 }
 
 /**
- * The API as an OpenAPI 3.1 document, made from the route table and the schemas of the wire.
+ * Generates the OpenAPI 3.1 document of the API from the route table and the wire schemas.
  *
  * @param version of the backend
  */

@@ -13,15 +13,15 @@ const Limit = v.pipe(
 );
 const maxChars = 1_000;
 
-/** The parameters a list is asked with: those of the route that are there, and how many rows. */
+/** Query of a list: the given parameters of the route and the number of rows. */
 export interface ListQuery {
   readonly limit: number;
   readonly [name: string]: string | number | undefined;
 }
 
 /**
- * The query by the route's own table. A parameter that is empty counts as absent, one that the table does not know is ignored
- * (it may be of a later version), one that is there twice is refused.
+ * Parses the query of a route. An empty parameter counts as absent, an unknown one is ignored (it may belong to a later version), and
+ * a repeated one is rejected.
  *
  * @throws HttpError 400 `invalidRequest`
  */
@@ -29,7 +29,7 @@ export function parseQuery(route: ReviewRoute, query: URLSearchParams): ListQuer
   const given: Record<string, string> = {};
   for (const { name, values } of route.query ?? []) {
     const [value = '', ...more] = query.getAll(name);
-    if (more.length > 0) throw refused(name, 'it is there more than once');
+    if (more.length > 0) throw refused(name, 'given more than once');
     if (value === '') continue;
     if (value.length > maxChars) throw refused(name, `at most ${maxChars} characters`);
     if (values && !values.includes(value)) throw refused(name, `one of ${values.join(', ')}`);
@@ -43,7 +43,7 @@ export function parseQuery(route: ReviewRoute, query: URLSearchParams): ListQuer
 const refused = (path: string, message: string) =>
   apiError('invalidRequest', `${path}: ${message}`, { issues: [{ path, message }] });
 
-/** Only those parameters of a query that are there, by the names the store has for them. */
+/** Renames the given parameters of a query to the filters of the store. */
 export function filterOf<const N extends string>(
   { limit, ...given }: ListQuery,
   names: Readonly<Record<string, N>>,
@@ -56,16 +56,17 @@ export function filterOf<const N extends string>(
   return { limit, ...filter };
 }
 
-/** A value of the path. Too long for any id: there is no such thing. */
+/** Value of a path parameter, truncated: a longer value matches no id. */
 export const pathValue = ({ params }: Pick<RequestContext, 'params'>, name: string): string =>
   (params[name] ?? '').slice(0, maxChars);
 
-/** The version that `If-Match` names (RFC 9110, section 13.1.1). @throws HttpError 428, 412 */
+/** Version in `If-Match` (RFC 9110, section 13.1.1). @throws HttpError 428 without the header, 412 for another format */
 export function wantedVersion(context: Pick<RequestContext, 'header'>): number {
   const given = context.header('if-match');
-  if (given === undefined) throw apiError('versionRequired', 'Say in If-Match which version you have looked at.');
+  if (given === undefined)
+    throw apiError('versionRequired', 'If-Match is missing: send the ETag of the version you read.');
   const version = /^"(\d{1,15})"$/.exec(given.trim())?.[1];
-  if (version === undefined) throw apiError('versionStale', 'If-Match names no version that there has been.');
+  if (version === undefined) throw apiError('versionStale', 'Invalid If-Match: send the ETag of the version you read.');
   return Number(version);
 }
 

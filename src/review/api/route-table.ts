@@ -1,7 +1,4 @@
-/**
- * Every route of the review backend as plain data: the server takes its paths from here and the OpenAPI document
- * is made from it. Never here: a handler.
- */
+/** Route table of the review backend as plain data, for the server and the OpenAPI document. Handlers belong to other files. */
 import type { Method } from '../../http/index.ts';
 import { proofPaths } from '../../protocol/index.ts';
 import type { ReviewErrorCode } from '../errors.ts';
@@ -18,16 +15,16 @@ export interface QueryParameter {
 export type RouteResponse =
   | { readonly kind: 'json'; readonly schema: keyof typeof responseSchemas; readonly array?: true }
   | { readonly kind: 'document' }
-  /** Prometheus' exposition format. */
+  /** Exposition format of Prometheus. */
   | { readonly kind: 'metrics' }
-  /** The stream of the inspector. */
+  /** Stream of the inspector. */
   | { readonly kind: 'inspection' }
   | { readonly kind: 'events' };
 
 export interface ReviewRoute {
   readonly method: Method;
   readonly path: string;
-  /** What is asked for: the service token, a signature, or nothing. */
+  /** Required authentication: service token, signature of the delivery, or none. */
   readonly auth: 'token' | 'signature' | 'none';
   readonly summary: string;
   readonly query?: readonly QueryParameter[];
@@ -40,13 +37,13 @@ export interface ReviewRoute {
 
 const v1 = '/api/v1';
 const paging: readonly QueryParameter[] = [
-  { name: 'limit', description: 'Rows of the page, 1 to 200; 50 when absent.' },
-  { name: 'cursor', description: '`next` of the page before.' },
+  { name: 'limit', description: 'Rows of the page, 1 to 200; default 50.' },
+  { name: 'cursor', description: '`next` of the previous page.' },
 ];
 const byItem = { name: 'itemId', description: 'Only of this item.' } as const;
 const ifMatch = {
   name: 'If-Match',
-  description: 'The version that was looked at: `ETag` of the answer that showed it.',
+  description: '`ETag` of the response that the change is based on.',
   required: true,
 } as const;
 const item = { kind: 'json', schema: 'ReviewItem' } as const;
@@ -61,7 +58,7 @@ export const reviewRoutes = {
     ...get,
     auth: 'none',
     path: '/health',
-    summary: 'Whether the backend serves; 503 with the same body while its database cannot be reached.',
+    summary: 'Whether the backend serves; 503 with the same body while its database is unavailable.',
     response: page('Health'),
     errors: [],
   },
@@ -80,18 +77,18 @@ export const reviewRoutes = {
   getStatus: {
     ...get,
     path: `${v1}/status`,
-    summary: 'What this backend is and whether it is ready.',
+    summary: 'Version, settings and readiness of the backend.',
     response: page('BackendStatus'),
     errors: [],
   },
   listItems: {
     ...get,
     path: `${v1}/items`,
-    summary: 'Pull requests, the last changed first.',
+    summary: 'Pull requests, last changed first.',
     query: [
       { name: 'repository', description: 'Only of this repository, by its key.' },
       { name: 'state', description: 'Only in this state.', values: ['open', 'closed', 'merged'] },
-      { name: 'q', description: 'Only those whose title or author has this in it, or with this number.' },
+      { name: 'q', description: 'Words in the title, author, branch or repository, or the number.' },
       ...paging,
     ],
     response: page('ItemPage'),
@@ -108,7 +105,7 @@ export const reviewRoutes = {
     ...post,
     path: `${v1}/items/:itemId/dispatch`,
     status: 202,
-    summary: 'Puts a review into the queue. The same head with the same focus is the same run.',
+    summary: 'Queues a review. A request with the same head and focus returns the present run.',
     request: 'DispatchInput',
     response: page('DispatchResult'),
     errors: ['notFound', 'activeRunExists', 'repositoryNotRouted', 'invalidState'],
@@ -116,14 +113,14 @@ export const reviewRoutes = {
   pauseItem: {
     ...post,
     path: `${v1}/items/:itemId/pause`,
-    summary: 'No automatic reviews of this pull request from now on.',
+    summary: 'Pauses automatic reviews of this pull request.',
     response: item,
     errors: ['notFound'],
   },
   resumeItem: {
     ...post,
     path: `${v1}/items/:itemId/resume`,
-    summary: 'Automatic reviews again.',
+    summary: 'Resumes automatic reviews of this pull request.',
     response: item,
     errors: ['notFound'],
   },
@@ -131,14 +128,14 @@ export const reviewRoutes = {
     ...post,
     path: `${v1}/items/:itemId/cancel`,
     status: 202,
-    summary: 'Ends what is under way or waits.',
+    summary: 'Cancels the active and the waiting review.',
     response: item,
     errors: ['notFound', 'invalidState'],
   },
   listRuns: {
     ...get,
     path: `${v1}/runs`,
-    summary: 'Reviews, the newest first.',
+    summary: 'Review runs, newest first.',
     query: [byItem, { name: 'state', description: 'Only in this state.' }, ...paging],
     response: page('RunPage'),
     errors: ['invalidCursor'],
@@ -146,14 +143,14 @@ export const reviewRoutes = {
   getRun: {
     ...get,
     path: `${v1}/runs/:runId`,
-    summary: 'One review.',
+    summary: 'One review run.',
     response: page('ReviewRun'),
     errors: ['notFound'],
   },
   getRunTrace: {
     ...get,
     path: `${v1}/runs/:runId/trace`,
-    summary: 'Where every step of the agent is shown: an address that opens the Dashboard of its workspace.',
+    summary: 'Address of the trace of a run in the Dashboard of its workspace.',
     response: page('RunTrace'),
     errors: ['notFound'],
   },
@@ -161,14 +158,14 @@ export const reviewRoutes = {
     ...post,
     path: `${v1}/runs/:runId/cancel`,
     status: 202,
-    summary: 'Ends a review.',
+    summary: 'Cancels a review run.',
     response: page('ReviewRun'),
     errors: ['notFound', 'invalidState'],
   },
   listDrafts: {
     ...get,
     path: `${v1}/review-drafts`,
-    summary: 'Drafts, the newest first.',
+    summary: 'Drafts, newest first.',
     query: [byItem, { name: 'status', description: 'Only with this status.' }, ...paging],
     response: page('DraftPage'),
     errors: ['invalidCursor'],
@@ -183,7 +180,7 @@ export const reviewRoutes = {
   getDraftHunks: {
     ...get,
     path: `${v1}/review-drafts/:draftId/hunks`,
-    summary: 'The lines of the diff around the findings of a draft, by finding.',
+    summary: 'Diff lines around the findings of a draft, by finding.',
     response: page('DraftHunks'),
     errors: ['notFound'],
   },
@@ -191,7 +188,7 @@ export const reviewRoutes = {
     ...get,
     method: 'PATCH',
     path: `${v1}/review-drafts/:draftId`,
-    summary: 'Changes the summary of a draft that is not published.',
+    summary: 'Changes the summary of an unpublished draft.',
     headers: [ifMatch],
     request: 'DraftChange',
     response: page('ReviewDraft'),
@@ -201,7 +198,7 @@ export const reviewRoutes = {
     ...post,
     path: `${v1}/review-drafts/:draftId/publish`,
     status: 202,
-    summary: 'Writes the draft to the forge.',
+    summary: 'Publishes a draft on the forge.',
     request: 'PublishInput',
     response: page('ReviewDraft'),
     errors: ['notFound', 'invalidState', 'draftBlocked', 'githubWritesDisabled'],
@@ -209,7 +206,7 @@ export const reviewRoutes = {
   discardDraft: {
     ...post,
     path: `${v1}/review-drafts/:draftId/discard`,
-    summary: 'The draft is not published.',
+    summary: 'Discards a draft without publishing it.',
     response: page('ReviewDraft'),
     errors: ['notFound', 'invalidState'],
   },
@@ -217,9 +214,8 @@ export const reviewRoutes = {
     ...get,
     method: 'PATCH',
     path: `${v1}/findings/:findingId`,
-    summary:
-      'Accepts, skips or rewords a finding of a draft that is not published. `ETag` is the version of the draft.',
-    headers: [{ ...ifMatch, description: 'The version of the draft that was looked at.', required: false }],
+    summary: 'Accepts, skips or rewords a finding of an unpublished draft. `ETag` is the version of the draft.',
+    headers: [{ ...ifMatch, description: 'Version of the draft that the change is based on.', required: false }],
     request: 'FindingChange',
     response: page('ReviewFinding'),
     errors: ['notFound', 'invalidState', 'versionStale'],
@@ -227,7 +223,7 @@ export const reviewRoutes = {
   resolveFinding: {
     ...post,
     path: `${v1}/findings/:findingId/resolve`,
-    summary: 'A published finding is done with; its thread at the forge is resolved.',
+    summary: 'Resolves a published finding and its thread on the forge.',
     request: 'ResolveInput',
     response: page('ReviewFinding'),
     errors: ['notFound', 'invalidState'],
@@ -235,15 +231,15 @@ export const reviewRoutes = {
   listSources: {
     ...get,
     path: `${v1}/sources`,
-    summary: 'The repositories and how their last look went.',
+    summary: 'Repositories with the result of their last sync.',
     response: { kind: 'json', schema: 'Repository', array: true },
     errors: [],
   },
   listSyncJobs: {
     ...get,
     path: `${v1}/sources/sync-jobs`,
-    summary: 'Looks at the repositories, the newest first.',
-    query: [{ name: 'limit', description: 'How many, 1 to 200; 50 when absent.' }],
+    summary: 'Sync jobs, newest first.',
+    query: [{ name: 'limit', description: 'Maximum number, 1 to 200; default 50.' }],
     response: { kind: 'json', schema: 'SyncJob', array: true },
     errors: [],
   },
@@ -251,7 +247,7 @@ export const reviewRoutes = {
     ...post,
     path: `${v1}/sources/sync-jobs`,
     status: 202,
-    summary: 'Looks at one repository, or at all, now.',
+    summary: 'Syncs one repository, or all, now.',
     request: 'SyncInput',
     response: page('SyncJob'),
     errors: ['notFound', 'sourceUnavailable'],
@@ -261,10 +257,10 @@ export const reviewRoutes = {
     auth: 'signature',
     path: `${v1}/sources/github/webhook`,
     status: 202,
-    summary: 'Where GitHub delivers. 200 instead of 202 for `pong` and `duplicate`.',
+    summary: 'Receives deliveries of GitHub. 200 instead of 202 for `pong` and `duplicate`.',
     headers: [
-      { name: 'X-GitHub-Event', description: 'What it is about.', required: true },
-      { name: 'X-GitHub-Delivery', description: 'Which delivery it is; the same one is taken once.', required: true },
+      { name: 'X-GitHub-Event', description: 'Name of the event.', required: true },
+      { name: 'X-GitHub-Delivery', description: 'Id of the delivery, which is accepted once.', required: true },
       { name: 'X-Hub-Signature-256', description: '`sha256=` and the HMAC of the body in hex.', required: true },
     ],
     request: 'WebhookPayload',
@@ -283,7 +279,7 @@ export const reviewRoutes = {
   listDeliveries: {
     ...get,
     path: `${v1}/deliveries`,
-    summary: 'Deliveries of the webhook, the newest first.',
+    summary: 'Deliveries of the webhook, newest first.',
     query: [
       {
         name: 'outcome',
@@ -298,7 +294,7 @@ export const reviewRoutes = {
   listWrites: {
     ...get,
     path: `${v1}/source-writes`,
-    summary: 'Writes to the forge, the newest first.',
+    summary: 'Writes to the forge, newest first.',
     query: [
       { name: 'runId', description: 'Only of this run.' },
       { name: 'status', description: 'Only with this status.', values: ['pending', 'sent', 'failed', 'skipped'] },
@@ -311,14 +307,14 @@ export const reviewRoutes = {
     ...post,
     path: `${v1}/source-writes/:writeId/retry`,
     status: 202,
-    summary: 'Sends again what failed.',
+    summary: 'Sends a failed write again.',
     response: page('SourceWrite'),
     errors: ['notFound', 'invalidState'],
   },
   getSettings: {
     ...get,
     path: `${v1}/settings/diagnostics`,
-    summary: 'The settings that hold, without secrets, and what is wrong with them.',
+    summary: 'Effective settings without secrets, and their problems.',
     response: page('SettingsView'),
     errors: [],
   },
@@ -326,7 +322,7 @@ export const reviewRoutes = {
     ...get,
     method: 'PUT',
     path: `${v1}/settings/server-configuration`,
-    summary: 'Changes settings in the file. Null takes one out of it.',
+    summary: 'Changes settings in the file. Null removes one.',
     request: 'SettingsChangeInput',
     response: page('SettingsChangeResult'),
     errors: [
@@ -340,12 +336,12 @@ export const reviewRoutes = {
   streamEvents: {
     ...get,
     path: `${v1}/events`,
-    summary: 'What changes, as it changes; resumable by id.',
+    summary: 'Stream of changes, resumable by id.',
     query: [{ name: 'lastEventId', description: 'Same as the header Last-Event-ID.' }],
     headers: [
       {
         name: 'Last-Event-ID',
-        description: 'Id of the last event that was read: the stream resumes after it.',
+        description: 'Id of the last event received: the stream resumes after it.',
         required: false,
       },
     ],
@@ -355,29 +351,29 @@ export const reviewRoutes = {
   listDeadJobs: {
     ...get,
     path: `${v1}/dead-jobs`,
-    summary: 'Work that was given up, the newest first.',
-    query: [{ name: 'limit', description: 'How many, 1 to 200; 50 when absent.' }],
+    summary: 'Jobs without further attempts, newest first.',
+    query: [{ name: 'limit', description: 'Maximum number, 1 to 200; default 50.' }],
     response: { kind: 'json', schema: 'DeadJob', array: true },
     errors: [],
   },
   getMetrics: {
     ...get,
     path: `${v1}/metrics`,
-    summary: 'Numbers for Prometheus.',
+    summary: 'Metrics for Prometheus.',
     response: { kind: 'metrics' },
     errors: [],
   },
   listMachines: {
     ...get,
     path: `${v1}/machines`,
-    summary: 'The statecharts as the inspector draws them.',
+    summary: 'State charts for the inspector.',
     response: { kind: 'document' },
     errors: [],
   },
   streamInspection: {
     ...get,
     path: `${v1}/inspect`,
-    summary: 'The reviews of this process as running statecharts; resumable by id.',
+    summary: 'Stream of the state machines of running reviews in this process, resumable by id.',
     query: [
       { name: 'format', description: '`stately` for the tools of Stately.', values: ['stately'] },
       { name: 'lastEventId', description: 'Same as the header Last-Event-ID.' },
@@ -405,7 +401,7 @@ const everywhere: readonly Code[] = [
 ];
 const withBody: readonly Code[] = ['invalidRequest', 'originNotAllowed', 'requestTimeout', 'payloadTooLarge'];
 
-/** Every error code a route can answer with, its own first; none twice. */
+/** All error codes that a route can return, its own first, without duplicates. */
 export function errorCodesOf(route: ReviewRoute): Code[] {
   return [
     ...new Set([

@@ -12,20 +12,19 @@ import { ReviewError, type ReviewErrorCode, reviewErrors } from '../errors.ts';
 import { ReviewStoreError, type ReviewStoreErrorCode } from '../store/index.ts';
 import { draftHandlers } from './drafts.ts';
 import { apiError } from './errors.ts';
-import type { ApiHandler } from './handlers.ts';
 import { itemHandlers } from './items.ts';
 import { limits } from './limits.ts';
 import type { ObservedOperation } from './observation.ts';
 import { type ReviewOperation, type ReviewRoute, reviewRoutes } from './route-table.ts';
-import type { ReviewApiOptions } from './service.ts';
+import type { ApiHandler, ReviewApiOptions } from './service.ts';
 import { sourceHandlers } from './sources.ts';
 import type { EventFeed } from './stream.ts';
 import { systemHandlers } from './system.ts';
 
-/** Routes that are made elsewhere. */
+/** Routes with handlers in `webhook` and `observation.ts`. */
 type Elsewhere = 'takeWebhook' | ObservedOperation;
 
-/** Every route of the table but the webhook and what shows this process, with its handler. */
+/** Routes of the table with their handlers, except for the webhook and the observation of the process. */
 export function apiRoutes(options: ReviewApiOptions, feed: EventFeed): AnyRoute[] {
   const auth = bearer(options.token);
   const handlers: Readonly<Record<Exclude<ReviewOperation, Elsewhere>, ApiHandler>> = {
@@ -41,16 +40,16 @@ export function apiRoutes(options: ReviewApiOptions, feed: EventFeed): AnyRoute[
   );
 }
 
-/** The service token, if that is what the key id names. */
+/** The service token, if the key id matches it. */
 const named = (token: string, key: string): ProvableToken | undefined =>
   keyIdOf(token) === key ? { token, use: 'token' } : undefined;
 
-/** Of a process that takes nothing in: only whether it lives. */
+/** Health route, the only one of a process with the role `worker`. */
 export function healthRoute(options: ReviewApiOptions): AnyRoute {
   return bound(reviewRoutes.getHealth, undefined, systemHandlers(options).getHealth);
 }
 
-/** An entry of the table with its handler. */
+/** Binds a route of the table to its handler. */
 export function bound(route: ReviewRoute, auth: Authenticate<unknown> | undefined, handler: ApiHandler): AnyRoute {
   const isStream = route.response.kind === 'events' || route.response.kind === 'inspection';
   return {
@@ -63,14 +62,14 @@ export function bound(route: ReviewRoute, auth: Authenticate<unknown> | undefine
   };
 }
 
-/** Codes of the store that a caller can do something about; any other means that it cannot be used now. */
+/** Store errors that a client can handle; any other becomes `storageUnavailable`. */
 const ofStore: Partial<Record<ReviewStoreErrorCode, ReviewErrorCode>> = {
   invalidCursor: 'invalidCursor',
   conflict: 'conflict',
   notFound: 'notFound',
 };
 
-/** What the parts behind the API refuse becomes an answer; anything else is a bug. */
+/** Converts ReviewError and ReviewStoreError to HTTP errors; any other error is a bug. */
 function answered(handler: ApiHandler): ApiHandler {
   return (context) => {
     try {

@@ -7,16 +7,16 @@ import type { ReviewApiOptions } from './service.ts';
 import { EventFeed } from './stream.ts';
 
 export interface ReviewServerOptions extends ReviewApiOptions {
-  /** Further routes: the webhook, the page, the inspection. */
+  /** Further routes: webhook, page, observation. */
   readonly more: readonly AnyRoute[];
-  /** The process works and takes nothing in: of the API only the health is served. */
+  /** Serves only the health route of the API, for a process with the role `worker`. */
   readonly isHealthOnly?: boolean;
 }
 
-/** The server of a backend, made and not bound yet. */
+/** Server of a backend, not listening yet. */
 export interface ReviewServer {
   readonly http: HttpServer;
-  /** Answers what is in flight, ends the streams, closes. */
+  /** Answers requests in flight, ends the streams, closes. */
   close(): Promise<void>;
 }
 
@@ -25,7 +25,7 @@ const apiHeaders = [...securityHeaders, ['cache-control', 'no-store'] as const];
 const isApi = (path: string | undefined): boolean =>
   path === undefined || path === '/health' || path.startsWith('/api/');
 
-/** Makes the HTTP server of the review backend. */
+/** Creates the HTTP server of the review backend. */
 export async function createReviewServer(options: ReviewServerOptions): Promise<ReviewServer> {
   const { store, settings, logger, more, isHealthOnly = false } = options;
   const { Host, AllowedHosts } = settings.current.Server;

@@ -1,27 +1,25 @@
+import type { Reply, RequestContext } from '../../http/index.ts';
 import type { Logger } from '../../log/index.ts';
 import type { ReviewScope, SyncJob } from '../../protocol/index.ts';
 import type { SettingsSource } from '../settings/index.ts';
 import type { ReviewStore, StoredItem, StoredRun, StoredWrite } from '../store/index.ts';
 
-/**
- * What the API asks others of the backend to do. Each may throw `ReviewError`, which is answered with its code; what else is
- * thrown is a bug.
- */
+/** Actions of other parts that the API calls. Each can throw `ReviewError`, which becomes the response; any other error is a bug. */
 export interface ReviewActions {
-  /** Puts a review into the queue. */
+  /** Queues a review. */
   dispatch(
     item: StoredItem,
-    wish: { readonly scope: ReviewScope; readonly focus: string | null },
+    request: { readonly scope: ReviewScope; readonly focus: string | null },
   ): Promise<{ readonly run: StoredRun; readonly isNew: boolean }>;
-  /** Ends a run, as soon as whoever works on it sees it. */
+  /** Requests the cancellation of a run; the holder of its lease ends it. */
   cancel(runId: string): Promise<StoredRun>;
-  /** @param override also when the head has moved on, or something else that may be overridden stands in the way */
+  /** @param options.override publishes despite a moved head or another obstacle that can be overridden */
   publish(draftId: string, options: { readonly override: boolean }): Promise<void>;
-  /** Where a person can watch a run; undefined when nobody shows it. */
+  /** Address of the page with the trace of a run; undefined without one. */
   traceUrl(run: StoredRun): Promise<string | undefined>;
   discard(draftId: string): Promise<void>;
   resolveFinding(findingId: string, resolution: 'fixed' | 'dismissed', note: string | null): Promise<void>;
-  /** @param repositoryKey undefined: all repositories */
+  /** Queues a sync. @param repositoryKey undefined for all repositories */
   sync(repositoryKey: string | undefined): Promise<SyncJob>;
   retryWrite(write: StoredWrite): Promise<void>;
 }
@@ -33,16 +31,16 @@ export interface ReviewApiOptions {
   readonly logger: Logger;
   /** Bearer token of the API. */
   readonly token: () => string;
-  /** Whether clients that believe to speak to `host[:port]` speak to this backend. */
+  /** Whether `host[:port]` is an address of this backend. */
   readonly isOwn: (authority: string) => boolean;
-  /** Names this process among the replicas. */
+  /** Name of this process among the replicas. */
   readonly node: string;
   readonly version: string;
-  /** What else the status tells of this process. */
+  /** Further facts in the status. */
   readonly about?: () => BackendFacts;
 }
 
-/** What the assembly knows of itself. */
+/** Role of this process and state of its source. */
 export interface BackendFacts {
   readonly role: 'all' | 'web' | 'worker';
   readonly source: {
@@ -51,3 +49,11 @@ export interface BackendFacts {
     readonly message?: string;
   };
 }
+
+/** Options that handlers use. */
+export type Services = Pick<
+  ReviewApiOptions,
+  'store' | 'settings' | 'actions' | 'logger' | 'node' | 'version' | 'about'
+>;
+
+export type ApiHandler = (context: RequestContext) => Reply | Promise<Reply>;

@@ -1,4 +1,4 @@
-/** Bodies of the API, besides those of `src/protocol`. */
+/** Bodies of the API that are not in `src/protocol`. */
 import * as v from 'valibot';
 import {
   BackendStatus,
@@ -51,7 +51,7 @@ const page = <const T extends v.GenericSchema>(row: T) =>
   v.object({ rows: v.array(row), next: v.optional(v.string()) });
 export const Health = v.object({
   service: v.literal('oratorio'),
-  /** `unavailable` (503): the database cannot be reached, so nothing can be taken in. */
+  /** `unavailable` (503): the database is unavailable, so deliveries cannot be accepted. */
   status: v.picklist(['ok', 'unavailable']),
   node: v.string(),
   time: v.string(),
@@ -69,7 +69,7 @@ export const WebhookResult = v.object({
   commandId: v.optional(v.number()),
   errorCode: v.optional(v.string()),
 });
-export const WebhookPayload = v.pipe(v.looseObject({}), v.description('What GitHub sends.'));
+export const WebhookPayload = v.pipe(v.looseObject({}), v.description('Payload of a GitHub event.'));
 export const ReviewErrorBody = v.object({
   error: v.object({ code: v.string(), message: v.string(), details: v.record(v.string(), v.unknown()) }),
 });

@@ -1,13 +1,13 @@
 import { json } from '../../http/index.ts';
 import { configuredRepositories } from '../settings/index.ts';
 import { apiError, noSuch } from './errors.ts';
-import type { ApiHandler, Services } from './handlers.ts';
 import { filterOf, parseQuery, pathValue } from './query.ts';
 import { reviewRoutes } from './route-table.ts';
+import type { ApiHandler, Services } from './service.ts';
 import { SyncInput } from './shapes.ts';
 import { wireRepository, wireWrite } from './wire.ts';
 
-/** Repositories, looks at them, deliveries from them, writes to them. */
+/** Handlers for repositories, sync jobs, deliveries and writes. */
 export function sourceHandlers({ store, settings, actions }: Services) {
   return {
     async listSources() {
@@ -57,7 +57,7 @@ export function sourceHandlers({ store, settings, actions }: Services) {
       const write = await store.write(writeId);
       if (!write) throw noSuch('write');
       if (write.status !== 'failed')
-        throw apiError('invalidState', `The write is ${write.status}: only one that failed is sent again.`, {
+        throw apiError('invalidState', `The write is ${write.status}: only a failed write can be sent again.`, {
           writeId,
         });
       await actions.retryWrite(write);

@@ -22,13 +22,13 @@ const frameOf = (event: ReviewEvent): Frame => ({
   bytes: Buffer.from(sseFrame({ id: String(event.seq), event: event.kind, data: JSON.stringify(event) })),
 });
 
-/** Tells a reader that it has missed something: it must look at everything again. Its id is where it goes on. */
+/** Frame that reports missed events: the reader must load everything again. Its id is the position to resume at. */
 const gapFrame = (after: number, next: number): Uint8Array =>
   Buffer.from(sseFrame({ id: String(next), event: 'stream.gap', data: JSON.stringify({ after, next }) }));
 
 /**
- * The events of the store for those who listen: follows them, keeps the last ones, and reads older ones from the database for
- * a reader that comes back. Each event reaches each reader once and in order, whichever replica made it.
+ * Streams the events of the store: follows new ones, buffers the latest, and reads older ones from the database for a reader that
+ * reconnects. Each reader receives each event once and in order, from all replicas.
  */
 export class EventFeed {
   readonly #store: EventStore;
@@ -36,7 +36,7 @@ export class EventFeed {
   readonly #readers = new Set<Reader>();
   readonly #unsubscribe: () => void;
   readonly #ring = new Ring<Frame>({ maxItems: limits.ringEvents });
-  /** Newest event that readers have. */
+  /** Number of the newest event sent to readers. */
   #last: number;
   readonly #reads = new Pump(() => this.#readNew());
   #isClosed = false;
@@ -50,16 +50,16 @@ export class EventFeed {
     });
   }
 
-  /** Begins to follow: what is published from now on reaches readers. */
+  /** Starts to follow the store: readers receive events published from now on. */
   static async open(store: EventStore, logger: Logger): Promise<EventFeed> {
     return new EventFeed(store, logger, await store.newestEvent());
   }
 
-  /** The stream for one request. @throws HttpError 400 for an id that is none */
+  /** The stream for one request. @throws HttpError 400 for an invalid Last-Event-ID */
   async reply(context: Pick<RequestContext, 'header' | 'query'>): Promise<Reply> {
     const given = context.header('last-event-id') ?? context.query.get('lastEventId') ?? '';
     if (given === '') return sse(this.#source([], this.#last), undefined);
-    if (!/^\d{1,15}$/.test(given)) throw apiError('invalidRequest', 'Last-Event-ID is the number of an event.');
+    if (!/^\d{1,15}$/.test(given)) throw apiError('invalidRequest', 'Invalid Last-Event-ID: use the id of an event.');
     const { frames, upTo } = await this.#history(Number(given));
     return sse(this.#source(frames, upTo), given);
   }
@@ -73,7 +73,7 @@ export class EventFeed {
     await this.#reads.idle();
   }
 
-  /** What came after `after`, as far as the ring does not have it. */
+  /** Reads the events after `after` that are older than the ring. */
   async #history(after: number): Promise<{ readonly frames: Uint8Array[]; readonly upTo: number }> {
     const [oldest, newest] = await Promise.all([this.#store.oldestEvent(), this.#store.newestEvent()]);
     const isUnknown = after > Math.max(newest, this.#last);
@@ -92,13 +92,13 @@ export class EventFeed {
     return { frames, upTo };
   }
 
-  /** Whether the ring has everything after `seq`. Numbers may have holes: only what was dropped from the ring is missing. */
+  /** Whether the ring holds all events after `seq`. Numbers can have gaps, so only the oldest number of the ring counts. */
   #isInRing(seq: number): boolean {
     const { oldest } = this.#ring;
     return oldest !== undefined && oldest.seq <= seq + 1;
   }
 
-  /** One reader's view: its history, then what is new. Made without waiting, so nothing comes in between. */
+  /** Source for one reader: its history, then new events. Synchronous, so that no event is lost in between. */
   #source(history: readonly Uint8Array[], upTo: number): SseSource {
     return {
       replay: () => [
@@ -125,8 +125,8 @@ export class EventFeed {
         this.#append(events.map(frameOf));
       }
     } catch (error) {
-      // The store wakes us every two seconds in any case.
-      this.#logger.warn('events cannot be read', { error });
+      // The timer of the store repeats the read.
+      this.#logger.warn('could not read events; retrying', { error });
     }
   }
 

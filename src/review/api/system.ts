@@ -1,13 +1,13 @@
 import { json } from '../../http/index.ts';
 import { changeSettings, configuredRepositories, diagnosticsOf, SettingsChangeError } from '../settings/index.ts';
 import { apiError } from './errors.ts';
-import type { ApiHandler, Services } from './handlers.ts';
 import { limits } from './limits.ts';
 import { parseQuery } from './query.ts';
 import { reviewRoutes } from './route-table.ts';
+import type { ApiHandler, Services } from './service.ts';
 import { SettingsChangeInput } from './shapes.ts';
 
-/** The backend itself: health, status, settings, its own description. */
+/** Handlers for health, status, dead jobs, settings and the OpenAPI document. */
 export function systemHandlers({ store, settings, logger, node, version, about }: Services) {
   let document: Promise<unknown> | undefined;
   const isReachable = createReadiness(store);
@@ -67,19 +67,16 @@ export function systemHandlers({ store, settings, logger, node, version, about }
   } as const satisfies Record<string, ApiHandler>;
 }
 
-/**
- * Whether the database answers. Whoever asks often, or all at once, costs it one question a moment; one that does not answer
- * in time cannot be reached.
- */
+/** Checks whether the database responds within `healthMs`; concurrent and frequent checks share one query per `healthCacheMs`. */
 function createReadiness(store: Pick<Services['store'], 'now'>): () => Promise<boolean> {
-  let asked: Promise<boolean> | undefined;
+  let latest: Promise<boolean> | undefined;
   let until = 0;
   return () => {
-    if (!asked || performance.now() > until) {
-      asked = answers(store);
+    if (!latest || performance.now() > until) {
+      latest = answers(store);
       until = performance.now() + limits.healthCacheMs;
     }
-    return asked;
+    return latest;
   };
 }
 

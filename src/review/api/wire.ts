@@ -8,7 +8,7 @@ import type {
 } from '../../protocol/index.ts';
 import type { BackendSettings, ConfiguredRepository } from '../settings/index.ts';
 import type {
-  ItemGlance,
+  ItemActivity,
   StoredDraft,
   StoredFinding,
   StoredItem,
@@ -18,13 +18,13 @@ import type {
 } from '../store/index.ts';
 
 const iso = (ms: number): string => new Date(ms).toISOString();
-/** `{[key]: value}` when there is one: on the wire what is not there is absent. */
+/** `{[key]: value}`, or `{}` without a value: the wire has no null. */
 const given = <K extends string, V>(key: K, value: V | null | undefined): Partial<Record<K, V>> =>
   value === null || value === undefined ? {} : ({ [key]: value } as Partial<Record<K, V>>);
 const givenTime = <K extends string>(key: K, ms: number | null): Partial<Record<K, string>> =>
   given(key, ms === null ? null : iso(ms));
 
-export function wireItem(item: StoredItem, glance: ItemGlance | undefined): ReviewItem {
+export function wireItem(item: StoredItem, activity: ItemActivity | undefined): ReviewItem {
   const { itemId, repositoryKey, number, title, author, authorAssociation, state, isDraft, isFork, isPaused } = item;
   const { labels, baseRef, baseSha, headRef, headSha, url } = item;
   return {
@@ -32,9 +32,9 @@ export function wireItem(item: StoredItem, glance: ItemGlance | undefined): Revi
     ...{ labels: [...labels], baseRef, baseSha, headRef, headSha, url },
     updatedAt: iso(item.updatedAt),
     ...given('reviewedHeadSha', item.reviewedHeadSha),
-    openFindings: glance?.openFindings ?? 0,
-    ...given('activeRunId', glance?.activeRunId),
-    ...given('waitingRunId', glance?.waitingRunId),
+    openFindings: activity?.openFindings ?? 0,
+    ...given('activeRunId', activity?.activeRunId),
+    ...given('waitingRunId', activity?.waitingRunId),
   };
 }
 
@@ -57,7 +57,7 @@ export function wireRun(run: StoredRun, settings: BackendSettings): ReviewRun {
   };
 }
 
-/** What of a finding is for the store only stays there. */
+/** Omits the fields of a finding that only the store needs. */
 export function wireFinding(finding: StoredFinding): ReviewFinding {
   const { itemId: _, commentId: __, threadNodeId: ___, url, warnings, ...rest } = finding;
   return { ...rest, warnings: [...warnings], ...given('url', url) };

@@ -4,10 +4,10 @@ import type { ReviewActions } from '../api/index.ts';
 import type { ReviewRuns } from '../runs/index.ts';
 import type { ReviewStore } from '../store/index.ts';
 
-/** What the API asks for, done by the runs or put into the queue. */
+/** Implements the actions of the API with the runs and the queue. */
 export function createActions(store: ReviewStore, runs: ReviewRuns): ReviewActions {
   return {
-    dispatch: (item, wish) => runs.dispatch(item, { trigger: 'manual', ...wish }),
+    dispatch: (item, request) => runs.dispatch(item, { trigger: 'manual', ...request }),
     cancel: (runId) => runs.cancel(runId),
     publish: (draftId, options) => runs.publish(draftId, options),
     traceUrl: (run) => runs.traceUrl(run),
@@ -19,7 +19,7 @@ export function createActions(store: ReviewStore, runs: ReviewRuns): ReviewActio
       const queued = rows.find(
         (row) => row.status === 'queued' && row.trigger === 'manual' && row.repositoryKey === repositoryKey,
       );
-      // One that has not begun will see everything that a second one would.
+      // A queued job covers the second request, because it has not read anything yet.
       if (queued) return queued;
       const jobId = randomUUID();
       const about = repositoryKey === undefined ? {} : { repositoryKey };
@@ -40,7 +40,7 @@ export function createActions(store: ReviewStore, runs: ReviewRuns): ReviewActio
     },
 
     async retryWrite({ writeId, repositoryKey }) {
-      // The job first: a write that is pending has one.
+      // The job first, because every pending write must have one.
       await store.enqueueJob({
         kind: 'write',
         key: `write:${repositoryKey}:retry:${writeId}`,

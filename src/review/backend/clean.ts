@@ -3,7 +3,7 @@ import type { ReviewGit } from '../git/index.ts';
 import type { ReviewStore } from '../store/index.ts';
 
 const intervalMs = 3_600_000;
-/** Not in the first moment, when everything else begins. */
+/** Delay of the first clean-up, after the rest of the start. */
 const firstMs = 30_000;
 
 export interface CleanOptions {
@@ -13,8 +13,8 @@ export interface CleanOptions {
 }
 
 /**
- * Removes worktrees whose time is over, from time to time. Every process does so for itself: the disks of others are not its own.
- * @returns what ends that
+ * Removes worktrees whose retention time is over, once per hour. Each process cleans its own disk.
+ * @returns stops it and waits for the clean-up in progress
  */
 export function cleanWorktrees({ git, store, logger }: CleanOptions): () => Promise<void> {
   let isStopped = false;
@@ -30,10 +30,10 @@ export function cleanWorktrees({ git, store, logger }: CleanOptions): () => Prom
   async function clean(): Promise<void> {
     try {
       const { removed, failed } = await git.clean(new Date(), isActive);
-      if (removed.length > 0) logger.info('worktrees were removed', { removed: removed.length });
-      for (const { key, error } of failed) logger.warn('a worktree cannot be removed', { key, error });
+      if (removed.length > 0) logger.info('removed worktrees', { removed: removed.length });
+      for (const { key, error } of failed) logger.warn('could not remove a worktree; retrying', { key, error });
     } catch (error) {
-      logger.warn('worktrees cannot be cleaned up', { error });
+      logger.warn('could not clean up worktrees; retrying', { error });
     }
   }
 

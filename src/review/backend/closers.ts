@@ -1,6 +1,6 @@
 import type { Logger } from '../../log/index.ts';
 
-/** What must be ended, in the opposite order of its beginning; one that fails does not keep the others from it. */
+/** Closes parts in the reverse order of their start. A failure is logged, and the other parts are still closed. */
 export class Closers {
   readonly #logger: Logger;
   readonly #all: { readonly what: string; readonly close: () => unknown }[] = [];
@@ -24,7 +24,7 @@ export class Closers {
       try {
         await next.close();
       } catch (error) {
-        this.#logger.warn('something could not be ended in an orderly way', { what: next.what, error });
+        this.#logger.warn('could not close a part of the backend', { what: next.what, error });
       }
     }
   }

@@ -1,5 +1,5 @@
 export type BackendErrorCode =
-  /** Another backend works on this state directory. */
+  /** Another backend uses this state directory. */
   | 'alreadyRunning'
   | 'stateDirectoryUnusable'
   | 'settingsInvalid'
@@ -7,7 +7,7 @@ export type BackendErrorCode =
   | 'addressInUse'
   | 'addressUnusable';
 
-/** Why a backend cannot serve, and what to do. */
+/** Failure that prevents a backend from serving. `hint` is the next step for the user. */
 export class BackendError extends Error {
   override readonly name = 'BackendError';
   readonly code: BackendErrorCode;

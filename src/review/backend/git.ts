@@ -12,11 +12,11 @@ interface Opened {
 
 const hour = 3_600_000;
 
-/** Where the worktrees of a workspace are: below it, where its agent server may look, unless one place is set for all. */
+/** Directory of the worktrees of a workspace: `WorktreeRoot`, or below the workspace, which its agent server can read. */
 export const worktreeRootOf = ({ AgentServer: { WorktreeRoot } }: BackendSettings, workspacePath: string): string =>
   WorktreeRoot === '' ? join(workspacePath, directoryName, 'worktrees') : WorktreeRoot;
 
-/** Git for all routes: one worktree root each, opened when it is first needed. */
+/** Git for all routes, with one worktree root each, opened on first use. */
 export function createRoutedGit(settings: () => BackendSettings, env: Environment): ReviewGit {
   const opened = new Map<string, Promise<Opened>>();
   const caFile = env['NODE_EXTRA_CA_CERTS'];
@@ -48,10 +48,10 @@ export function createRoutedGit(settings: () => BackendSettings, env: Environmen
     return { root: await realpath(root), git };
   }
 
-  /** A directory is not made where there is no workspace. */
+  /** Opens the worktree root of a workspace. A missing workspace is an error: its directory is not created. */
   function ofWorkspace(workspacePath: string): Promise<Opened> {
     if (existsSync(workspacePath)) return at(worktreeRootOf(settings(), workspacePath));
-    return Promise.reject(new GitError('baseWorkspaceNotGitRepository', `There is no workspace ${workspacePath}`));
+    return Promise.reject(new GitError('baseWorkspaceNotGitRepository', `Missing workspace: ${workspacePath}`));
   }
 
   async function everywhere(): Promise<readonly Opened[]> {
@@ -59,7 +59,7 @@ export function createRoutedGit(settings: () => BackendSettings, env: Environmen
       .map(({ workspacePath }) => workspacePath)
       .filter((path) => path !== undefined && existsSync(path));
     const roots = new Set(present.map((path) => worktreeRootOf(settings(), path ?? '')));
-    // One that cannot be used is told to who wants to work there, and keeps nobody else from working.
+    // A root that cannot be opened fails its own reviews in `prepare`; the other roots remain usable.
     await Promise.allSettled([...roots].map(at));
     const all = await Promise.allSettled(opened.values());
     return all.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
@@ -69,7 +69,7 @@ export function createRoutedGit(settings: () => BackendSettings, env: Environmen
     prepare: async (target) => (await ofWorkspace(target.workspacePath)).git.prepare(target),
     async verifyClean(worktreePath) {
       const found = (await everywhere()).find(({ root }) => worktreePath.startsWith(root + sep));
-      if (!found) throw new GitError('pathOutside', 'The worktree is in no worktree root');
+      if (!found) throw new GitError('pathOutside', `The worktree is outside of all worktree roots: ${worktreePath}`);
       await found.git.verifyClean(worktreePath);
     },
     async release(runId, outcome) {

@@ -11,13 +11,13 @@ import {
 } from '../../inspect/index.ts';
 import type { Logger } from '../../log/index.ts';
 
-/** The reviews that this process works on, as a viewer sees them. */
+/** Inspection of the review runs of this process. */
 export interface Inspection {
   readonly source: SseSource;
-  /** The same for Stately's tools. */
+  /** The stream in the format of Stately's tools. */
   readonly stately: SseSource;
   readonly viewers: () => number;
-  /** Handed to `createActor`: finds out about the actors by itself. */
+  /** Option of `createActor`: observes each new actor. */
   readonly inspect: (event: InspectionEvent) => void;
   end(): void;
 }
@@ -32,13 +32,13 @@ const project = (context: ReviewRunContext): Projection => ({
   lastError: withoutCredentials(context.failure && `${context.failure.code}: ${context.failure.message}`),
 });
 
-/** Records from the start, whether somebody watches or not. */
+/** Records from the start, with or without viewers. */
 export function createInspection(logger: Logger): Inspection {
-  const onFault = (error: unknown) => logger.error('the inspector has failed; the reviews go on', { error });
+  const onFault = (error: unknown) => logger.error('the inspector failed; reviews continue', { error });
   const recorder = createRecorder({ machines: catalogue, projections, onFault });
   const known = new WeakSet<object>();
 
-  /** An actor has its state when its first event comes, which is before it starts. */
+  /** Observes an actor at its first event: it has a snapshot then and has not started yet. */
   function inspect(event: InspectionEvent): void {
     const actor = event.actorRef as AnyActorRef;
     if (event.type !== '@xstate.event' || event.rootId !== actor.sessionId || known.has(actor)) return;

@@ -17,13 +17,13 @@ export interface MetricsSources {
   readonly worker: Pick<JobWorker, 'ended' | 'running'> | undefined;
   readonly activeRuns: () => number;
   readonly apiRequests: () => number;
-  /** Deliveries that this process has answered, by outcome. */
+  /** Number of deliveries answered by this process, by outcome. */
   readonly deliveries: () => ReadonlyMap<string, number>;
   readonly http: Pick<HttpServer, 'stats'>;
   readonly viewers: () => number;
 }
 
-/** The text of `GET /api/v1/metrics`: counted where it happens and read here; the backlog is asked of the database. */
+/** Renders the text of `GET /api/v1/metrics` from the counters of the parts and the backlog of the database. */
 export async function renderMetrics(sources: MetricsSources): Promise<MetricsText> {
   const { store, version, worker, activeRuns, apiRequests, deliveries, http, viewers } = sources;
   const [backlog, now] = await Promise.all([store.backlog(), store.now()]);

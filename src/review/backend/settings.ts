@@ -18,7 +18,7 @@ export interface OpenSettingsOptions {
   readonly logger: Logger;
 }
 
-/** Reads the settings and follows them; what is secret in them is taken out of the log from then on. @throws BackendError */
+/** Reads the settings and follows changes; the logger redacts their secrets. @throws BackendError */
 export function openSettings({ configFile, stateDirectory, env, logger }: OpenSettingsOptions): SettingsSource {
   const source = open({ configFile, stateDirectory, env, logger });
   protect(source.current, logger);
@@ -31,7 +31,7 @@ function open({ configFile, stateDirectory, env, logger }: OpenSettingsOptions):
     return new SettingsSource({ place: { file: configFile, env, stateRoot: stateDirectory }, logger });
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;
-    const hint = 'Correct what is named, then start again. docs/review-backend.md lists every setting.';
+    const hint = 'Correct the named settings, then start again. docs/review-backend.md lists every setting.';
     throw new BackendError('settingsInvalid', error.message, hint, { cause: error });
   }
 }
@@ -44,8 +44,9 @@ function protect(settings: BackendSettings, logger: Logger): void {
 }
 
 /**
- * Keeps the repositories of the database as the settings have them.
- * @returns what ends that
+ * Updates the repositories in the database now and after each change of the settings.
+ * @param retryMs pause after a failed update
+ * @returns stops it
  */
 export async function followRepositories(
   settings: Pick<SettingsSource, 'current' | 'subscribe'>,
@@ -57,14 +58,14 @@ export async function followRepositories(
   await write();
   const stop = new AbortController();
   const { signal } = stop;
-  /** The settings change once, and the database may be away just then. */
+  /** Retries until the update succeeds, because the database can be unavailable when the settings change. */
   async function follow(changed: readonly string[]): Promise<void> {
     while (!signal.aborted) {
       try {
         await write();
         return await store.publish('source.changed', { what: 'settings', changed });
       } catch (error) {
-        logger.error('the repositories cannot be brought up to date; it is tried again', { error });
+        logger.error('could not update the repositories after a change of the settings; retrying', { error });
         await pause(retryMs, undefined, { signal }).catch(() => undefined);
       }
     }

@@ -16,16 +16,13 @@ export type SourceState =
   | { readonly state: 'ready' }
   | { readonly state: 'notConfigured' | 'failed'; readonly code: string; readonly message: string };
 
-/** Settings that a source is made from. */
+/** Settings of a source. */
 const parts = ({ GitHub }: BackendSettings) => {
   const { Endpoint, AppId, PrivateKey, PrivateKeyPath, InstallationProfiles } = GitHub;
   return { Endpoint, AppId, PrivateKey, PrivateKeyPath, InstallationProfiles };
 };
 
-/**
- * The source as the settings have it now: another one takes its place when they change. Without credentials everything it is
- * asked for fails with what is missing.
- */
+/** Source for the current settings, replaced when they change. Without credentials every call fails with the missing setting. */
 export class LiveSource implements JobSource {
   readonly #options: LiveSourceOptions;
   readonly #unsubscribe: () => void;
@@ -49,7 +46,7 @@ export class LiveSource implements JobSource {
     return { state: isMissing ? 'notConfigured' : 'failed', code, message };
   }
 
-  /** Since the start of the process. */
+  /** Number of requests since the start of the process. */
   get requests(): number {
     return this.#earlierRequests + (this.#source?.requests ?? 0);
   }
@@ -77,7 +74,7 @@ export class LiveSource implements JobSource {
     throw this.#problem ?? new SourceError('appIdMissing', 'Set GitHub.AppId');
   }
 
-  /** What is under way with the one before ends with an error that is tried again. */
+  /** Replaces the source. Calls in progress on the earlier one fail with a retryable error. */
   #make(): void {
     const { settings, store, logger, onChange, limits } = this.#options;
     const from = parts(settings.current);
@@ -91,7 +88,7 @@ export class LiveSource implements JobSource {
     } catch (error) {
       if (!(error instanceof SourceError)) throw error;
       this.#problem = error;
-      logger.warn('GitHub cannot be asked', { code: error.code, problem: error.message });
+      logger.warn('GitHub source not ready: correct the settings', { code: error.code, problem: error.message });
     }
   }
 }

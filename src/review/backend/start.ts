@@ -7,7 +7,7 @@ import { version } from '../../protocol/index.ts';
 import { createReviewAgent, type ReviewAgent } from '../agent/index.ts';
 import { createReviewServer, observationRoutes, type ReviewServer } from '../api/index.ts';
 import type { ReviewGit } from '../git/index.ts';
-import { createJobWorker, type JobWorker, Roles, settleChange } from '../jobs/index.ts';
+import { cancelWaitingRun, createJobWorker, type JobWorker, Roles } from '../jobs/index.ts';
 import { reviewPagePath, reviewPageRoutes } from '../page/index.ts';
 import { createReviewRuns, type ReviewRuns, type ReviewRunsOptions } from '../runs/index.ts';
 import type { BackendSettings, Environment, SettingsSource } from '../settings/index.ts';
@@ -25,14 +25,14 @@ import { LiveSource, type LiveSourceOptions } from './source.ts';
 import { lockState, openStateDirectory, serviceToken } from './state.ts';
 
 export interface BackendOptions {
-  /** `oratorio.config.json`; one that is not there counts as empty. */
+  /** `oratorio.config.json`; a missing file counts as empty. */
   readonly configFile: string;
-  /** Where everything is kept; made if it is missing (0700). */
+  /** Directory for database, token and lock; created if missing (0700). */
   readonly stateDirectory: string;
-  /** The environment: settings in it win over the file. */
+  /** Environment variables, which take precedence over the file. */
   readonly env: Environment;
   readonly logger: Logger;
-  /** Parts of another make, for tests and for those who embed the backend. */
+  /** Replacements of parts, for tests and embedding. */
   readonly overrides?: BackendOverrides;
 }
 export interface BackendOverrides {
@@ -44,19 +44,19 @@ export interface BackendOverrides {
 
 export interface Backend {
   readonly url: string;
-  /** Where its page is, without the token; undefined: a process that only works serves none. */
+  /** Address of the page without the token; undefined for a process with the role `worker`. */
   readonly pageUrl: string | undefined;
-  /** The bearer token of the API. */
+  /** Bearer token of the API. */
   readonly token: () => string;
-  /** Names this process among the replicas. */
+  /** Name of this process among the replicas. */
   readonly node: string;
-  /** Answers what is in flight, gives back what it works on, and leaves nothing behind. Twice does no harm. */
+  /** Answers requests in flight, returns its work to the queue and releases everything. Idempotent. */
   close(): Promise<void>;
 }
 
 /**
  * Starts a review backend in this process.
- * @throws BackendError, saying what to do; nothing of it is left then
+ * @throws BackendError with a hint, after closing the parts that had started
  */
 export async function startBackend(options: BackendOptions): Promise<Backend> {
   const closers = new Closers(options.logger);
@@ -78,14 +78,15 @@ async function assemble(options: BackendOptions, closers: Closers): Promise<Back
     const lock = lockState(stateDirectory);
     closers.add('lock', () => lock.release());
   }
-  const kept = settings.current.Server.ServiceToken === '' ? serviceToken(stateDirectory) : '';
-  logger.protect(kept);
-  const token = () => settings.current.Server.ServiceToken || kept;
+  const ownToken = settings.current.Server.ServiceToken === '' ? serviceToken(stateDirectory) : '';
+  logger.protect(ownToken);
+  const token = () => settings.current.Server.ServiceToken || ownToken;
   const node = `${hostname()}-${process.pid}-${randomBytes(3).toString('hex')}`;
   const store = await openStore(settings.current, stateDirectory, node, logger);
   closers.add('store', () => store.close());
   closers.add('repositories', await followRepositories(settings, store, logger));
-  const parts = await createParts(options, { settings, store, node, closers, secrets: kept === '' ? [] : [kept] });
+  const secrets = ownToken === '' ? [] : [ownToken];
+  const parts = await createParts(options, { settings, store, node, closers, secrets });
   const intake = new WebhookIntake({ settings: () => settings.current, store, logger });
   const server = await serve({ ...parts, options, settings, store, node, token, intake });
   closers.add('intake', () => intake.close());
@@ -107,12 +108,14 @@ async function openStore(
 ): Promise<ReviewStore> {
   try {
     const { ConnectionString: connectionString } = Storage;
-    // Nobody else has the state directory: what a backend that crashed was working on is taken up at once.
+    // This process has locked the state directory: work of a crashed backend is resumed at once.
     return await openReviewStore({ connectionString, directory, owner, isAlone: true, logger });
   } catch (error) {
     if (!(error instanceof ReviewStoreError)) throw error;
     const hint =
-      Storage.ConnectionString === '' ? null : 'See that the database runs and Storage.ConnectionString leads to it.';
+      Storage.ConnectionString === ''
+        ? null
+        : 'Check that the database runs and that Storage.ConnectionString names it.';
     throw new BackendError('databaseUnusable', error.message, hint, { cause: error });
   }
 }
@@ -123,7 +126,7 @@ interface Common {
   readonly node: string;
 }
 
-/** Everything that does the work, according to the role of the process. */
+/** Creates the parts that execute reviews and jobs, according to the role of the process. */
 async function createParts(
   options: BackendOptions,
   { settings, store, node, closers, secrets }: Common & { closers: Closers; secrets: readonly string[] },
@@ -133,7 +136,7 @@ async function createParts(
   const isWorking = settings.current.Server.Role !== 'web';
   const source = new LiveSource({
     ...{ settings, store, logger },
-    onChange: (item) => settleChange({ store, runs }, item),
+    onChange: (item) => cancelWaitingRun({ store, runs }, item),
     ...(overrides.sourceLimits && { limits: overrides.sourceLimits }),
   });
   closers.add('source', () => source.close());
@@ -219,14 +222,14 @@ async function listen(server: ReviewServer, { Server: { Host, Port } }: BackendS
     if (code === 'EADDRINUSE')
       throw new BackendError(
         'addressInUse',
-        `Port ${Port} of ${Host} is taken.`,
-        'Choose another one: --port, or Server.Port; 0 takes any free one.',
+        `Port ${Port} of ${Host} is in use.`,
+        'Choose another port with --port or Server.Port; 0 selects any free port.',
         { cause: error },
       );
     throw new BackendError(
       'addressUnusable',
       `The backend cannot listen on ${Host}:${Port}: ${message}`,
-      'Choose another address: --host and --port, or Server.Host and Server.Port.',
+      'Choose another address with --host and --port, or Server.Host and Server.Port.',
       { cause: error },
     );
   }

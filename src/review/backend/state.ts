@@ -5,7 +5,7 @@ import { messageOf } from '../../lib/index.ts';
 import { acquireLock, ensurePrivateDirectory, type Lock, removeStaleTemps } from '../../supervise/index.ts';
 import { BackendError } from './error.ts';
 
-/** Makes the directory (0700), and tightens one that is there. @throws BackendError */
+/** Creates the directory (0700), or restricts the mode of an existing one. @throws BackendError */
 export function openStateDirectory(directory: string): void {
   try {
     ensurePrivateDirectory(directory);
@@ -14,13 +14,13 @@ export function openStateDirectory(directory: string): void {
     throw new BackendError(
       'stateDirectoryUnusable',
       `The state directory cannot be used: ${messageOf(error)}`,
-      'Name another one with --state or ORATORIO_STATE_ROOT.',
+      'Choose another directory with --state or ORATORIO_STATE_ROOT.',
       { cause: error },
     );
   }
 }
 
-/** SQLite has one backend at a time; the kernel lets go of the lock, however the process ends. @throws BackendError */
+/** Locks the directory, because SQLite allows one backend. The kernel releases the lock at any end of the process. @throws BackendError */
 export function lockState(directory: string): Lock {
   let lock: Lock | 'held';
   try {
@@ -31,8 +31,8 @@ export function lockState(directory: string): Lock {
   if (lock !== 'held') return lock;
   throw new BackendError(
     'alreadyRunning',
-    `Another review backend works on ${directory}.`,
-    'Stop it first, name another directory with --state, or set Storage.ConnectionString to share a PostgreSQL database.',
+    `Another review backend uses ${directory}.`,
+    'Stop it first, choose another directory with --state, or set Storage.ConnectionString to share a PostgreSQL database.',
   );
 }
 
@@ -40,7 +40,7 @@ const shape = /^[A-Za-z0-9_-]{43}$/;
 export const serviceTokenFile = (directory: string): string => join(directory, 'service.token');
 
 /**
- * The token that opens the API; made when there is none (0600). Of those who make one at the same time the first has it.
+ * Reads or creates (0600) the service token of the API. Processes that create it at the same time all use the first one.
  * @throws BackendError
  */
 export function serviceToken(directory: string): string {
@@ -49,7 +49,9 @@ export function serviceToken(directory: string): string {
     return read(file) ?? make(directory, file);
   } catch (error) {
     if (error instanceof BackendError) throw error;
-    throw new BackendError('stateDirectoryUnusable', `The service token: ${messageOf(error)}`, null, { cause: error });
+    throw new BackendError('stateDirectoryUnusable', `Cannot use the service token: ${messageOf(error)}`, null, {
+      cause: error,
+    });
   }
 }
 
@@ -61,8 +63,8 @@ function read(file: string): string | undefined {
   if (shape.test(token)) return token;
   throw new BackendError(
     'stateDirectoryUnusable',
-    `${file} holds no service token.`,
-    'Delete it; a new token is made then.',
+    `${file} contains no service token.`,
+    'Delete it; the next start creates a new token.',
   );
 }
 

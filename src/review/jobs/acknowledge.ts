@@ -1,17 +1,17 @@
 import type { StoredRepository } from '../store/index.ts';
 import type { JobContext } from './types.ts';
 
-/** A comment that is to be answered. */
-export interface Asked {
+/** Comment to reply to. */
+export interface CommentTarget {
   readonly repository: StoredRepository;
   readonly number: number;
   readonly commentId: number;
 }
 
-/** Every answer goes through the outbox, once, and only where writes are allowed. */
+/** Adds a reply or reaction to the outbox, once per comment and name, if writes are enabled. */
 async function put(
   { store, settings }: Pick<JobContext, 'store' | 'settings'>,
-  { repository, number, commentId }: Asked,
+  { repository, number, commentId }: CommentTarget,
   what: {
     readonly kind: 'reaction' | 'reply';
     readonly name: string;
@@ -27,7 +27,7 @@ async function put(
     runId: null,
     request: { owner, name, ...what.request },
   };
-  // Not the key of the reviews: nobody waits with an answer for a review that is being written.
+  // A key of its own, so that a reply does not wait for the writes of a review.
   await store.putWrite(write, (writeId) => ({
     kind: 'write',
     key: `answer:${repositoryKey}#${number}`,
@@ -35,14 +35,14 @@ async function put(
   }));
 }
 
-/** Shows that the command was heard (eyes), or done (+1). */
-export const react = (context: Pick<JobContext, 'store' | 'settings'>, asked: Asked, content: 'eyes' | '+1') =>
-  put(context, asked, { kind: 'reaction', name: content, request: { commentId: asked.commentId, content } });
+/** Reacts to a command: `eyes` when it was received, `+1` when it was executed. */
+export const react = (context: Pick<JobContext, 'store' | 'settings'>, target: CommentTarget, content: 'eyes' | '+1') =>
+  put(context, target, { kind: 'reaction', name: content, request: { commentId: target.commentId, content } });
 
-/** Says something below the pull request. */
-export const reply = (context: Pick<JobContext, 'store' | 'settings'>, asked: Asked, body: string) =>
-  put(context, asked, {
+/** Comments on the pull request of a command. */
+export const reply = (context: Pick<JobContext, 'store' | 'settings'>, target: CommentTarget, body: string) =>
+  put(context, target, {
     kind: 'reply',
     name: 'reply',
-    request: { number: asked.number, body, marker: `<!-- oratorio:reply:${asked.commentId} -->` },
+    request: { number: target.number, body, marker: `<!-- oratorio:reply:${target.commentId} -->` },
   });

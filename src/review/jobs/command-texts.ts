@@ -1,51 +1,51 @@
-/** What is said below a pull request to somebody who gave a command. Mentions nobody; holds nothing that others wrote. */
+/** Replies to commands on a pull request. They mention no user and contain no text from users. */
 import type { StoredItem, StoredRun } from '../store/index.ts';
 
-/** Why, by the code that is kept with the command. */
+/** Reason of a refusal, by the error code saved with the command. */
 const refusals: Readonly<Record<string, string>> = {
-  githubCommentCommandBotRejected: 'Commands are taken from people only.',
-  githubCommentCommandActorUnauthorized: 'Commands are taken only from people who may write to this repository.',
-  githubCommentCommandRepositoryNotConfigured: 'This repository is not set up for reviews.',
+  githubCommentCommandBotRejected: 'Bots cannot give commands.',
+  githubCommentCommandActorUnauthorized: 'Only users with write access to this repository can give commands.',
+  githubCommentCommandRepositoryNotConfigured: 'This repository is not configured for reviews.',
   githubCommentCommandWorkspaceNotConfigured:
-    'No workspace is set up for this repository, so it cannot be reviewed. Whoever runs this backend can add a route.',
+    'This repository has no workspace, so it cannot be reviewed. The operator of the review backend can add a route.',
   githubCommentCommandTargetInvalid: 'This pull request is not open.',
-  githubCommentCommandMultiline: 'A command is one line, and nothing else in the comment.',
-  githubCommentCommandVerbRequired: 'Say what is to be done.',
-  githubCommentCommandArgumentsInvalid: 'This command takes nothing after it.',
-  githubCommentCommandFocusRequired: 'Say what the review should look at.',
-  githubCommentCommandFocusTooLong: 'What the review should look at is too long: 500 characters at most.',
-  activeRunExists: 'A review of this pull request is under way already.',
-  repositoryNotRouted: 'No workspace is set up for this repository, so it cannot be reviewed.',
+  githubCommentCommandMultiline: 'The command must be the only line of the comment.',
+  githubCommentCommandVerbRequired: 'The command is missing.',
+  githubCommentCommandArgumentsInvalid: 'This command takes no arguments.',
+  githubCommentCommandFocusRequired: 'The focus after “for” is missing.',
+  githubCommentCommandFocusTooLong: 'The focus is too long: at most 500 characters.',
+  activeRunExists: 'A review of this pull request is running already.',
+  repositoryNotRouted: 'This repository has no workspace, so it cannot be reviewed.',
 };
 
 export const refusalText = (errorCode: string, handle: string): string =>
-  `${refusals[errorCode] ?? 'This cannot be done at the moment.'} (\`${errorCode}\`)\n\n${helpText(handle)}`;
+  `${refusals[errorCode] ?? 'The command failed.'} (\`${errorCode}\`)\n\n${helpText(handle)}`;
 
-const words: readonly (readonly [string, string])[] = [
-  ['review', 'reviews what is new since the last review'],
-  ['review for <what>', 'the same, with an eye on something'],
-  ['full review', 'reviews the whole change'],
-  ['pause', 'no automatic reviews of this pull request'],
-  ['resume', 'automatic reviews again'],
-  ['resolve', 'all open findings are done with'],
-  ['cancel', 'ends the review that is under way'],
-  ['status', 'tells how things stand'],
-  ['help', 'tells this'],
+const commands: readonly (readonly [string, string])[] = [
+  ['review', 'review the changes since the last review'],
+  ['review for <focus>', 'the same, with a focus'],
+  ['full review', 'review the whole pull request'],
+  ['pause', 'stop automatic reviews of this pull request'],
+  ['resume', 'resume automatic reviews'],
+  ['resolve', 'resolve all open findings'],
+  ['cancel', 'cancel the running review'],
+  ['status', 'show the state of the review'],
+  ['help', 'list the commands'],
 ];
 
 export const helpText = (handle: string): string =>
-  ['Commands:', '', ...words.map(([verb, what]) => `- \`@${handle} ${verb}\`: ${what}`)].join('\n');
+  ['Commands:', '', ...commands.map(([verb, effect]) => `- \`@${handle} ${verb}\`: ${effect}`)].join('\n');
 
 export function statusText(item: StoredItem, run: StoredRun | undefined, openFindings: number): string {
   const lines = [
     run
       ? `The last review (\`${run.headSha.slice(0, 12)}\`) is ${stateInWords[run.state]}.`
-      : 'There was no review yet.',
+      : 'This pull request has not been reviewed yet.',
     item.reviewedHeadSha === null
       ? undefined
       : item.reviewedHeadSha === item.headSha
-        ? 'The present head has been reviewed.'
-        : `The present head (\`${item.headSha.slice(0, 12)}\`) has not been reviewed.`,
+        ? 'The current head has been reviewed.'
+        : `The current head (\`${item.headSha.slice(0, 12)}\`) has not been reviewed.`,
     `Open findings: ${openFindings}.`,
     item.isPaused ? 'Automatic reviews are paused.' : undefined,
   ];
@@ -53,13 +53,13 @@ export function statusText(item: StoredItem, run: StoredRun | undefined, openFin
 }
 
 const stateInWords: Readonly<Record<StoredRun['state'], string>> = {
-  queued: 'waiting for its turn',
+  queued: 'queued',
   preparing: 'being prepared',
-  reviewing: 'under way',
-  drafting: 'being written down',
+  reviewing: 'running',
+  drafting: 'being drafted',
   publishing: 'being published',
   backingOff: 'waiting for its next attempt',
-  cancelling: 'being ended',
+  cancelling: 'being cancelled',
   done: 'done',
   failed: 'failed',
   cancelled: 'cancelled',

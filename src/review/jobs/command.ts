@@ -2,17 +2,17 @@ import * as v from 'valibot';
 import { ReviewError } from '../errors.ts';
 import type { StoredCommand, StoredItem, StoredRun } from '../store/index.ts';
 import { type CommandVerb, commandVerbs, decideCommand, rulesOf } from '../webhook/index.ts';
-import { type Asked, react, reply } from './acknowledge.ts';
+import { type CommentTarget, react, reply } from './acknowledge.ts';
 import { helpText, refusalText, statusText } from './command-texts.ts';
 import { enabledRepository, freshItem } from './items.ts';
 import { limits } from './limits.ts';
-import { readable } from './payload.ts';
+import { parsedPayload } from './payload.ts';
 import type { JobContext, JobKind, Outcome } from './types.ts';
 
-/** What the intake puts into jobs of this kind (`webhook/decide.ts`). */
+/** Payload from the intake (`webhook/decide.ts`). */
 const Payload = v.object({ commentId: v.number(), association: v.string(), deliveryId: v.optional(v.string()) });
 
-/** A mention: who gave it is asked for, what it wants is done, and whoever wrote it is told. */
+/** Executes the command of a mention: checks the permission of its author, executes it and replies. */
 export const command: JobKind = {
   async work(job, context) {
     const { commentId, association, deliveryId } = v.parse(Payload, job.payload);
@@ -23,7 +23,7 @@ export const command: JobKind = {
     if (deliveryId !== undefined) await context.outcomes.delivery(deliveryId, outcome);
   },
   async giveUp(job, context, { code }) {
-    const payload = readable(Payload, job);
+    const payload = parsedPayload(Payload, job);
     if (!payload) return;
     const { commentId, deliveryId } = payload;
     await context.store.updateCommand(commentId, { status: 'failed', errorCode: code });
@@ -35,16 +35,16 @@ async function outcomeOf(
   known: StoredCommand,
   association: string,
   context: JobContext,
-  attempt: Pick<Order, 'deliveryId' | 'isRepeated'>,
+  attempt: Pick<CommandContext, 'deliveryId' | 'isRepeated'>,
 ): Promise<Outcome> {
   const done: Outcome = { outcome: 'processed', reason: null };
-  // It was done before, and nobody could be told of it.
+  // An earlier attempt executed it, but did not complete the job.
   if (known.status === 'dispatched') return done;
   const repository = await enabledRepository(context, known.repositoryKey);
   if (!repository) return refused(context, known, undefined, 'githubCommentCommandRepositoryNotConfigured');
-  const asked: Asked = { repository, number: known.number, commentId: known.commentId };
+  const target: CommentTarget = { repository, number: known.number, commentId: known.commentId };
   if (known.status === 'rejected')
-    return refused(context, known, asked, known.errorCode ?? 'githubCommentCommandArgumentsInvalid');
+    return refused(context, known, target, known.errorCode ?? 'githubCommentCommandArgumentsInvalid');
   const judged = await decideCommand(
     {
       isBot: false,
@@ -54,108 +54,108 @@ async function outcomeOf(
     },
     () => context.source.isCollaborator(repository, known.actor),
   );
-  if (judged.kind === 'rejected') return refused(context, known, asked, judged.errorCode);
-  await react(context, asked, 'eyes');
+  if (judged.kind === 'rejected') return refused(context, known, target, judged.errorCode);
+  await react(context, target, 'eyes');
   const item = await freshItem(context, repository, known.number);
-  if (item?.state !== 'open') return refused(context, known, asked, 'githubCommentCommandTargetInvalid');
+  if (item?.state !== 'open') return refused(context, known, target, 'githubCommentCommandTargetInvalid');
   try {
-    const run = await verbs[verbOf(known)]({ context, asked, item, command: known, ...attempt });
+    const run = await verbs[verbOf(known)]({ context, target, item, command: known, ...attempt });
     await context.store.updateCommand(known.commentId, { status: 'dispatched', runId: run?.runId ?? null });
     return done;
   } catch (error) {
     if (!(error instanceof ReviewError)) throw error;
-    return refused(context, known, asked, error.code);
+    return refused(context, known, target, error.code);
   }
 }
 
-/** @param asked undefined: there is nobody to be told */
+/** Rejects a command. @param target comment to reply to; undefined for a repository that is not configured */
 async function refused(
   context: JobContext,
   { commentId }: StoredCommand,
-  asked: Asked | undefined,
+  target: CommentTarget | undefined,
   errorCode: string,
 ): Promise<Outcome> {
-  if (asked) await reply(context, asked, refusalText(errorCode, context.settings().GitHub.Handle));
+  if (target) await reply(context, target, refusalText(errorCode, context.settings().GitHub.Handle));
   await context.store.updateCommand(commentId, { status: 'rejected', errorCode });
   return { outcome: 'rejected', reason: errorCode };
 }
 
 function verbOf({ verb }: StoredCommand): CommandVerb {
   const known = commandVerbs.find((each) => each === verb);
-  if (known === undefined) throw new ReviewError('invalidRequest', `There is no command ${verb}.`);
+  if (known === undefined) throw new ReviewError('invalidRequest', `Unknown command: ${verb}.`);
   return known;
 }
 
-interface Order {
+interface CommandContext {
   readonly context: JobContext;
-  readonly asked: Asked;
+  readonly target: CommentTarget;
   readonly item: StoredItem;
   readonly command: StoredCommand;
   /** An earlier attempt may have dispatched the review. */
   readonly isRepeated: boolean;
   readonly deliveryId: string | undefined;
 }
-/** @returns the review that it led to */
-type Verb = (order: Order) => Promise<StoredRun | undefined>;
+/** Executes a command. @returns the review run that it started */
+type Verb = (given: CommandContext) => Promise<StoredRun | undefined>;
 
 const reviewing =
   (scope: 'full' | 'incremental'): Verb =>
-  async (order) => {
-    const { context, item, command, isRepeated, deliveryId } = order;
+  async (given) => {
+    const { context, item, command, isRepeated, deliveryId } = given;
     const { focus } = command;
-    const before = isRepeated ? await reviewOf(order) : undefined;
+    const before = isRepeated ? await reviewOf(given) : undefined;
     if (before) return before;
     const { run } = await context.runs.dispatch(item, { trigger: 'mention', scope, focus, deliveryId });
     return run;
   };
 
-/** What an attempt has dispatched that ended before it could say so: the review may be over, and is not made twice. */
-async function reviewOf({ context, item, command }: Order): Promise<StoredRun | undefined> {
-  const { rows } = await context.store.runs({ itemId: item.itemId, limit: limits.runsLookedThrough });
+/** Finds the run that an interrupted attempt has dispatched, so that the command does not start a second one. */
+async function reviewOf({ context, item, command }: CommandContext): Promise<StoredRun | undefined> {
+  const { rows } = await context.store.runs({ itemId: item.itemId, limit: limits.searchedRuns });
   return rows.find(
     ({ trigger, focus, createdAt }) =>
       trigger === 'mention' && focus === command.focus && createdAt >= command.createdAt,
   );
 }
 
-/** What a verb changed is in the database; the thumb says so. */
-const quietly =
-  (work: (order: Order) => Promise<void>): Verb =>
-  async (order) => {
-    await work(order);
-    await react(order.context, order.asked, '+1');
+/** Executes a command that only changes stored state, and confirms it with a reaction. */
+const confirmed =
+  (work: (given: CommandContext) => Promise<void>): Verb =>
+  async (given) => {
+    await work(given);
+    await react(given.context, given.target, '+1');
     return undefined;
   };
 
 const verbs: Readonly<Record<CommandVerb, Verb>> = {
   review: reviewing('incremental'),
   fullReview: reviewing('full'),
-  pause: quietly(({ context, item }) => change(context, item, { isPaused: true })),
-  resume: quietly(async ({ context, item }) => {
-    // Whoever goes on by hand begins to count anew.
+  pause: confirmed(({ context, item }) => change(context, item, { isPaused: true })),
+  resume: confirmed(async ({ context, item }) => {
+    // Resuming restarts the count for `PauseAfter`.
     await change(context, item, { isPaused: false, automaticReviews: 0 });
     context.tickSoon();
   }),
-  resolve: quietly(async ({ context, item, command: { actor } }) => {
+  resolve: confirmed(async ({ context, item, command: { actor } }) => {
     for (const { findingId } of await context.store.openFindings(item.itemId))
       await context.runs.resolveFinding(findingId, 'dismissed', `Resolved by @${actor}.`);
   }),
-  cancel: quietly(async ({ context, item }) => {
-    const glance = (await context.store.itemGlances([item.itemId])).get(item.itemId);
-    for (const runId of [glance?.waitingRunId, glance?.activeRunId])
+  cancel: confirmed(async ({ context, item }) => {
+    const activity = (await context.store.itemActivity([item.itemId])).get(item.itemId);
+    for (const runId of [activity?.waitingRunId, activity?.activeRunId])
       if (runId !== null && runId !== undefined) await context.runs.cancel(runId);
   }),
-  async status({ context, asked, item }) {
+  async status({ context, target, item }) {
     const { store } = context;
     const [runs, findings] = await Promise.all([
       store.runs({ itemId: item.itemId, limit: 1 }),
       store.openFindings(item.itemId),
     ]);
-    await reply(context, asked, statusText(item, runs.rows[0], findings.length));
+    await reply(context, target, statusText(item, runs.rows[0], findings.length));
     return undefined;
   },
-  async help({ context, asked }) {
-    await reply(context, asked, helpText(context.settings().GitHub.Handle));
+  async help({ context, target }) {
+    await reply(context, target, helpText(context.settings().GitHub.Handle));
     return undefined;
   },
 };

@@ -1,16 +1,16 @@
 import * as v from 'valibot';
 import { ReviewError } from '../errors.ts';
 import { enabledRepository, freshItem } from './items.ts';
-import { readable } from './payload.ts';
+import { parsedPayload } from './payload.ts';
 import type { JobContext, JobKind, Outcome } from './types.ts';
 
-/** What the intake puts into jobs of this kind (`webhook/decide.ts`). */
+/** Payload from the intake (`webhook/decide.ts`). */
 const Payload = v.object({
   repositoryKey: v.string(),
   number: v.nullable(v.number()),
   reason: v.string(),
   deliveryId: v.optional(v.string()),
-  /** Only of a check run that was asked for again. */
+  /** Present for a requested re-run of a check run. */
   headSha: v.optional(v.string()),
   externalId: v.nullish(v.string()),
 });
@@ -18,14 +18,14 @@ type Payload = v.InferOutput<typeof Payload>;
 
 const processed: Outcome = { outcome: 'processed', reason: null };
 
-/** A pull request has changed, or its review was asked for again: it is read fresh, and what follows from that begins. */
+/** Handles a changed pull request or a re-requested check run: reads the pull request again and queues due reviews. */
 export const delivery: JobKind = {
   async work(job, context) {
     const payload = v.parse(Payload, job.payload);
     await settle(payload, context, await outcomeOf(payload, context));
   },
   async giveUp(job, context, { code }) {
-    const payload = readable(Payload, job);
+    const payload = parsedPayload(Payload, job);
     if (payload) await settle(payload, context, { outcome: 'failed', reason: code });
   },
 };
@@ -52,7 +52,7 @@ async function outcomeOf(payload: Payload, context: JobContext): Promise<Outcome
   }
 }
 
-/** Of a pull request from a fork the forge names no number, but what we called the check run. */
+/** Number from the run named by the check run, because the forge sends no number for a pull request from a fork. */
 async function numberOfRun({ externalId }: Payload, { store }: JobContext): Promise<number | undefined> {
   return externalId ? (await store.run(externalId))?.number : undefined;
 }

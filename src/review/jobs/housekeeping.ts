@@ -5,7 +5,7 @@ import type { JobContext, JobKind } from './types.ts';
 
 const day = 24 * 3_600_000;
 
-/** Deletes what has been kept long enough. */
+/** Deletes rows whose retention time is over. */
 export const cleanup: JobKind = {
   async work(_, { store, settings, logger }) {
     const { DeliveryRetentionDays, RunRetentionDays } = settings().Storage;
@@ -15,34 +15,34 @@ export const cleanup: JobKind = {
       events: now - limits.eventsMs,
       runs: now - RunRetentionDays * day,
     });
-    if (rows > 0) logger.info('what is old was deleted', { rows });
+    if (rows > 0) logger.info('deleted old rows', { rows });
   },
 };
 
 const factName = 'github.reconcile';
 
-/** Asks the forge for deliveries that were missed. What was asked for already is remembered in the database. */
+/** Requests the redelivery of missed deliveries from the forge. Requested ones are stored as a fact. */
 export const reconcile: JobKind = {
   async work(_, context) {
     const { store, source, logger } = context;
     const { state, redelivered, waiting, lost } = await source.reconcile(await stateOf(context), await store.now());
     await store.setFact(factName, JSON.stringify(state));
     if (redelivered.length > 0)
-      logger.info('deliveries that were missed were asked for again', { redelivered: redelivered.length, waiting });
+      logger.info('requested missed deliveries again', { redelivered: redelivered.length, waiting });
     if (lost.length > 0)
-      logger.warn('deliveries are lost; the next look at their repositories makes up for them', {
+      logger.warn('deliveries are lost; the next sync of their repositories finds the changes', {
         lost: lost.map(({ guid, event }) => `${event} ${guid}`),
       });
   },
 };
 
 async function stateOf({ store, logger }: Pick<JobContext, 'store' | 'logger'>): Promise<ReconcileState> {
-  const kept = await store.fact(factName);
-  if (kept === undefined) return newReconcileState;
+  const stored = await store.fact(factName);
+  if (stored === undefined) return newReconcileState;
   try {
-    return v.parse(ReconcileState, JSON.parse(kept));
+    return v.parse(ReconcileState, JSON.parse(stored));
   } catch (error) {
-    logger.warn('what was known of missed deliveries cannot be read; it is begun anew', { error });
+    logger.warn('could not read the state of missed deliveries; starting with an empty one', { error });
     return newReconcileState;
   }
 }

@@ -3,7 +3,7 @@ import type { JobContext } from './types.ts';
 
 type Context = Pick<JobContext, 'store' | 'source' | 'runs'>;
 
-/** The repository, when it is one that this backend looks after. */
+/** @returns the repository, or undefined if it is not enabled */
 export async function enabledRepository({ store }: Pick<Context, 'store'>, repositoryKey: string) {
   const repository = await store.repository(repositoryKey);
   return repository?.isEnabled === true ? repository : undefined;
@@ -23,15 +23,18 @@ export async function freshItem(
     return undefined;
   }
   const { item, changed } = await store.upsertItem(facts, deliveryId);
-  if (changed) await tell(context, item);
-  await leaveEnded(context, item);
+  if (changed) await publishChange(context, item);
+  await cancelWaitingRun(context, item);
   return item;
 }
 
-/** Nobody reviews what nobody can merge any more: what waits is taken out of the queue. What is under way comes to its end. */
-export async function leaveEnded({ store, runs }: Pick<Context, 'store' | 'runs'>, item: StoredItem): Promise<void> {
+/** Cancels the waiting run of a closed or merged pull request. An active run continues. */
+export async function cancelWaitingRun(
+  { store, runs }: Pick<Context, 'store' | 'runs'>,
+  item: StoredItem,
+): Promise<void> {
   if (item.state === 'open') return;
-  const waiting = (await store.itemGlances([item.itemId])).get(item.itemId)?.waitingRunId;
+  const waiting = (await store.itemActivity([item.itemId])).get(item.itemId)?.waitingRunId;
   if (waiting !== null && waiting !== undefined) await runs.cancel(waiting);
 }
 
@@ -39,9 +42,11 @@ async function closeGone(context: Context, repositoryKey: string, number: number
   const known = await context.store.itemByNumber(repositoryKey, number);
   if (known?.state !== 'open') return;
   await context.store.updateItem(known.itemId, { state: 'closed' });
-  await tell(context, known);
-  await leaveEnded(context, { ...known, state: 'closed' });
+  await publishChange(context, known);
+  await cancelWaitingRun(context, { ...known, state: 'closed' });
 }
 
-const tell = ({ store }: Pick<Context, 'store'>, { itemId, repositoryKey, number }: StoredItem): Promise<void> =>
-  store.publish('item.changed', { itemId, repositoryKey, number });
+const publishChange = (
+  { store }: Pick<Context, 'store'>,
+  { itemId, repositoryKey, number }: StoredItem,
+): Promise<void> => store.publish('item.changed', { itemId, repositoryKey, number });

@@ -6,12 +6,12 @@ import { limits } from './limits.ts';
 
 export interface LaneOptions {
   readonly store: Pick<ReviewStore, 'claimJobs' | 'renewJob' | 'completeJob' | 'failJob'>;
-  /** Names the holder of leases. */
+  /** Name of the holder of leases. */
   readonly owner: string;
   readonly kinds: readonly Job['kind'][];
   readonly concurrency: number;
   readonly work: (job: Job, signal: AbortSignal) => Promise<void>;
-  /** Before a job is buried; when it fails the job is tried once more. */
+  /** Called before a job becomes a dead job; if it fails, the job is tried again. */
   readonly giveUp: (job: Job, failure: Failure) => Promise<void>;
   readonly logger: Logger;
   readonly onEnd?: (kind: Job['kind'], result: JobResult) => void;
@@ -26,7 +26,7 @@ interface Running {
   readonly ended: Promise<void>;
 }
 
-/** Takes jobs of some kinds out of the queue, a bounded number at a time, and sees each to its end. */
+/** Leases jobs of some kinds, at most `concurrency` at a time, and executes each. */
 export class Lane {
   readonly #options: LaneOptions;
   readonly #running = new Map<number, Running>();
@@ -44,12 +44,12 @@ export class Lane {
     return this.#running.size;
   }
 
-  /** There may be something to do. */
+  /** Claims jobs, because some may be due. */
   wake(): void {
     if (!this.#isStopped) void this.#claims.request();
   }
 
-  /** Takes nothing more, waits for what is under way, and gives back what does not end in time. */
+  /** Stops claiming, waits for running jobs, and returns jobs to the queue that do not end within `graceMs`. */
   async stop(graceMs: number): Promise<void> {
     this.#isStopped = true;
     clearInterval(this.#renewal);
@@ -64,20 +64,20 @@ export class Lane {
     }
   }
 
-  get #hasRoom(): boolean {
+  get #hasFreeSlot(): boolean {
     return !this.#isStopped && this.#running.size < this.#options.concurrency;
   }
 
-  /** Without room nothing is claimed: the end of each job wakes the lane. */
+  /** Claims jobs for the free slots. The end of each job wakes the lane, so nothing is missed without a free slot. */
   async #claim(): Promise<void> {
     const { store, owner, kinds, concurrency, leaseMs = limits.leaseMs } = this.#options;
-    if (!this.#hasRoom) return;
+    if (!this.#hasFreeSlot) return;
     try {
       const jobs = await store.claimJobs(owner, kinds, concurrency - this.#running.size, leaseMs);
       for (const job of jobs) this.#begin(job);
       this.#hasFailed = false;
     } catch (error) {
-      // The store wakes us every two seconds in any case.
+      // The timer of the store wakes the lane again.
       if (!this.#hasFailed) this.#options.logger.warn('could not claim jobs; retrying', { kinds, error });
       this.#hasFailed = true;
     }

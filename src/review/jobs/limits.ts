@@ -1,8 +1,8 @@
 import type { Job } from '../store/index.ts';
 
-/** How often work is tried, and what lies in between. */
+/** Attempts of a job and the pauses between them. */
 export interface RetryPolicy {
-  /** Before the second attempt, the third, …; after the last of them it is given up. Milliseconds. */
+  /** Pauses before the second, third, … attempt in milliseconds. After the last attempt the job is dead. */
   readonly pausesMs: readonly number[];
 }
 
@@ -10,10 +10,10 @@ const second = 1_000;
 const minute = 60 * second;
 const hour = 60 * minute;
 
-/** The back-off table. What GitHub asks for (`Retry-After`) lengthens a pause and never shortens it. */
+/** Retry policies by kind of job. `Retry-After` of GitHub can lengthen a pause and never shortens it. */
 export const retryPolicies: Readonly<Record<Job['kind'], RetryPolicy>> = {
   delivery: { pausesMs: [second, 5 * second, 30 * second, 2 * minute, 10 * minute, 30 * minute] },
-  // Somebody waits for the answer: late is no better than never.
+  // The author of a command waits for the reply, so a late reply is useless.
   command: { pausesMs: [5 * second, 30 * second, 2 * minute] },
   sync: { pausesMs: [30 * second, 2 * minute] },
   write: {
@@ -34,7 +34,7 @@ export const retryPolicies: Readonly<Record<Job['kind'], RetryPolicy>> = {
   reconcile: { pausesMs: [30 * second, 2 * minute] },
 };
 
-/** Jobs that share slots, so that none of the others waits for what is slow. */
+/** Groups of kinds that share slots, so that slow jobs delay only their own group. */
 export const lanes: readonly { readonly kinds: readonly Job['kind'][]; readonly concurrency: number }[] = [
   { kinds: ['delivery', 'command'], concurrency: 16 },
   { kinds: ['write'], concurrency: 8 },
@@ -46,22 +46,22 @@ export const lanes: readonly { readonly kinds: readonly Job['kind'][]; readonly 
 export const limits = {
   leaseMs: 60_000,
   renewMs: 20_000,
-  /** Work that is under way when the backend stops is waited for so long, then given back. */
+  /** Time for running jobs to end when the backend stops; then they return to the queue. */
   stopMs: 10_000,
-  /** Part of a pause that is left to chance, so that what failed together does not come back together. */
+  /** Maximum random addition to a pause, as a fraction of it, so that jobs that failed together do not retry together. */
   jitter: 0.2,
   errorCharacters: 500,
-  /** Reviews among which that of a command is looked for which was begun before. */
-  runsLookedThrough: 20,
-  /** How often due work of the roles is looked for. */
+  /** Latest runs searched for the one that an earlier attempt of a command dispatched. */
+  searchedRuns: 20,
+  /** Interval of checking the roles for due work. */
   roleTickMs: 1_000,
-  /** A role is held so long without a word of its holder. */
+  /** Lease of a role. */
   roleMs: 15_000,
-  /** Between two looks for pull requests that are due for a review, whatever has happened. */
+  /** Interval of scans for due automatic reviews without a trigger. */
   autoReviewMs: 15_000,
   cleanupMs: 3_600_000,
-  /** After a write that took several attempts the source is checked for duplicates, each time so long after the last. */
+  /** Pauses before each check for duplicates after a write that took several attempts. */
   duplicateChecksMs: [minute, 10 * minute, hour],
-  /** Events of the stream are kept so long: a reader that was away longer looks at everything again. */
+  /** Retention time of events. A reader that was away longer receives a gap and must load everything again. */
   eventsMs: 7 * 24 * 3_600_000,
 } as const;

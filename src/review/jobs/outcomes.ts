@@ -5,8 +5,8 @@ import type { Outcome, Outcomes } from './types.ts';
 type DeliveryStore = Pick<ReviewStore, 'settleDeliveries' | 'setDeliveryOutcome'>;
 
 /**
- * Brings deliveries to their end, and says so. Many deliveries of one pull request lead to one job, which knows only the first
- * of them: all that wait come to their end with it.
+ * Saves and publishes the outcomes of deliveries. Many deliveries of one pull request can share one job, which knows only the first:
+ * `pull` settles all queued ones.
  */
 export class DeliveryOutcomes implements Outcomes {
   readonly #store: DeliveryStore;

@@ -11,28 +11,28 @@ export interface RolesOptions {
   readonly node: string;
   readonly logger: Logger;
   readonly tick: () => void;
-  /** Whether the forge can be asked: without credentials no work is made that could only fail. */
+  /** Whether the source is ready. Without credentials no jobs are queued, because they would fail. */
   readonly hasSource: () => boolean;
   readonly tickMs?: number;
 }
 
-/** One thing that must be done from time to time, by one process at a time. */
+/** Recurring work for one process at a time. */
 interface Role {
   readonly name: string;
   readonly needsSource: boolean;
-  /** Queues what is due. @param now by the clock of the database */
-  readonly look: (now: number) => Promise<void>;
+  /** Queues due work. @param now milliseconds since the epoch by the clock of the database */
+  readonly queueDue: (now: number) => Promise<void>;
 }
 
 /**
- * What is done by the clock. Of all replicas one has each role; all it does is to queue jobs, each of them once, so that they
- * have leases, back-off and an end like any other work, whoever does them.
+ * Queues recurring work. One replica holds each role; it only queues jobs, each of them once, so that leases, retries and dead jobs
+ * work as for any other job, on any replica.
  */
 export class Roles {
   readonly #options: RolesOptions;
   readonly #roles: readonly Role[];
   #timer: NodeJS.Timeout | undefined;
-  #looking: Promise<void> = Promise.resolve();
+  #checking: Promise<void> = Promise.resolve();
   readonly #held = new Set<string>();
   readonly #failing = new Set<string>();
 
@@ -41,11 +41,11 @@ export class Roles {
     const { store } = options;
     const enqueue = (job: NewJob) => store.enqueueJob(job);
     this.#roles = [
-      { name: 'sync', needsSource: true, look: syncSchedule(options) },
+      { name: 'sync', needsSource: true, queueDue: syncSchedule(options) },
       {
         name: 'reconcile',
         needsSource: true,
-        look: every(
+        queueDue: every(
           () => options.settings().Automation.ReconcileIntervalSeconds * 1_000,
           () => enqueue({ kind: 'reconcile', key: 'reconcile', payload: {}, dedupe: 'reconcile' }),
         ),
@@ -53,7 +53,7 @@ export class Roles {
       {
         name: 'cleanup',
         needsSource: false,
-        look: every(
+        queueDue: every(
           () => limits.cleanupMs,
           () => enqueue({ kind: 'cleanup', key: 'cleanup', payload: {}, dedupe: 'cleanup' }),
         ),
@@ -61,7 +61,7 @@ export class Roles {
       {
         name: 'autoReview',
         needsSource: false,
-        look: every(
+        queueDue: every(
           () => limits.autoReviewMs,
           async () => options.tick(),
         ),
@@ -70,29 +70,29 @@ export class Roles {
   }
 
   start(): void {
-    const look = () => {
-      this.#looking = this.#lookAll().finally(() => {
-        if (this.#timer !== undefined) this.#timer = setTimeout(look, this.#options.tickMs ?? limits.roleTickMs);
+    const check = () => {
+      this.#checking = this.#checkAll().finally(() => {
+        if (this.#timer !== undefined) this.#timer = setTimeout(check, this.#options.tickMs ?? limits.roleTickMs);
       });
     };
-    this.#timer = setTimeout(look, 0);
+    this.#timer = setTimeout(check, 0);
   }
 
-  /** Lets go of what it has, so that another process need not wait for the leases to run out. */
+  /** Stops checking and releases the roles, so that another process need not wait for the leases to expire. */
   async stop(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    await this.#looking;
+    await this.#checking;
     const { store, node } = this.#options;
     await Promise.all([...this.#held].map((name) => store.takeRole(name, node, 0).catch(() => false)));
     this.#held.clear();
   }
 
-  async #lookAll(): Promise<void> {
-    for (const role of this.#roles) await this.#look(role);
+  async #checkAll(): Promise<void> {
+    for (const role of this.#roles) await this.#check(role);
   }
 
-  async #look({ name, needsSource, look }: Role): Promise<void> {
+  async #check({ name, needsSource, queueDue }: Role): Promise<void> {
     const { store, node, logger, hasSource } = this.#options;
     if (needsSource && !hasSource()) return;
     try {
@@ -101,18 +101,18 @@ export class Roles {
         return;
       }
       this.#held.add(name);
-      await look(await store.now());
+      await queueDue(await store.now());
       this.#failing.delete(name);
     } catch (error) {
-      // Once: it is looked at again in a moment.
-      if (!this.#failing.has(name)) logger.warn('what is due cannot be looked for', { role: name, error });
+      // Logged once per outage: the next check follows after `roleTickMs`.
+      if (!this.#failing.has(name)) logger.warn('could not queue recurring work; retrying', { role: name, error });
       this.#failing.add(name);
     }
   }
 }
 
-/** The first time at once: a process that has just got the role does not know when it was done last. */
-function every(intervalMs: () => number, work: () => Promise<void>): Role['look'] {
+/** Runs `work` at once and then at the interval: a process that has just taken the role does not know the time of the last run. */
+function every(intervalMs: () => number, work: () => Promise<void>): Role['queueDue'] {
   let last = Number.NEGATIVE_INFINITY;
   return async (now) => {
     if (now - last < intervalMs() && now >= last) return;
@@ -122,10 +122,10 @@ function every(intervalMs: () => number, work: () => Promise<void>): Role['look'
 }
 
 /**
- * Each repository has a moment of its own within the interval, so that the looks are spread evenly, and a queued job of its
- * own, so that one that is huge or fails stands in nobody's way. One that has never been looked at is due at once.
+ * Queues a sync job per repository, so that a large or failing repository does not delay others. Each repository has its own phase
+ * within the interval, which spreads the syncs evenly. A repository that was never synced is due at once.
  */
-function syncSchedule({ store, settings }: RolesOptions): Role['look'] {
+function syncSchedule({ store, settings }: RolesOptions): Role['queueDue'] {
   const queuedAt = new Map<string, number>();
   return async (now) => {
     const current = settings();
@@ -148,7 +148,7 @@ function syncSchedule({ store, settings }: RolesOptions): Role['look'] {
   };
 }
 
-/** Whether the repository's moment has come since it was looked at last. Pure. */
+/** Whether the phase of the repository has passed since its last sync. Pure. @param queuedAt, now milliseconds since the epoch */
 export function isDue(
   {
     repositoryKey,
@@ -160,7 +160,7 @@ export function isDue(
   intervalMs: number,
 ): boolean {
   const last = Math.max(lastSyncAt ?? 0, lastSyncError?.at ?? 0, queuedAt);
-  // A clock that was put back must not stop the looks.
+  // A clock that was set back must not stop the syncs.
   if (last === 0 || last > now + intervalMs) return true;
   const phase = phaseOf(repositoryKey) % intervalMs;
   return Math.floor((now - phase) / intervalMs) > Math.floor((last - phase) / intervalMs);

@@ -2,16 +2,16 @@ import * as v from 'valibot';
 import type { SyncJob } from '../../protocol/index.ts';
 import { SourceError } from '../github/index.ts';
 import type { StoredRepository } from '../store/index.ts';
-import { readable } from './payload.ts';
+import { parsedPayload } from './payload.ts';
 import type { JobContext, JobKind, Outcome } from './types.ts';
 
-/** What asks for a look: the intake, the scheduler, the API. */
+/** Payload from the intake, the scheduler or the API. */
 const Payload = v.object({
   trigger: v.picklist(['schedule', 'webhook', 'manual', 'startup']),
   /** One repository; absent: those of `owner`, or all. */
   repositoryKey: v.optional(v.string()),
   owner: v.optional(v.string()),
-  /** The row that people look at; absent: it is made when there is something to tell. */
+  /** Row shown to users. Absent: the job creates one, for a scheduled sync only if something has changed. */
   syncJobId: v.optional(v.string()),
   deliveryId: v.optional(v.string()),
   reason: v.optional(v.string()),
@@ -26,8 +26,8 @@ interface Totals {
 }
 
 /**
- * Looks for changes at the forge. What fails is the matter of its repository alone, and is told there; a look by the clock
- * that failed is not tried again before its time.
+ * Syncs repositories with the forge. A failure concerns its repository only and is saved there; a failed scheduled sync is not retried
+ * before the next interval.
  */
 export const sync: JobKind = {
   async work(job, context, signal) {
@@ -37,25 +37,25 @@ export const sync: JobKind = {
     const syncJobId = payload.syncJobId ?? `sync-${job.jobId}-${job.attempt}`;
     const about = { jobId: syncJobId, trigger: payload.trigger, repositories: repositories.length };
     const row = { ...about, ...(payload.repositoryKey !== undefined && { repositoryKey: payload.repositoryKey }) };
-    const isTold = payload.trigger !== 'schedule';
-    if (isTold) await tell(context, { ...row, ...none, status: 'running' });
-    const totals = await look(context, repositories, signal);
+    const isListed = payload.trigger !== 'schedule';
+    if (isListed) await saveRow(context, { ...row, ...none, status: 'running' });
+    const totals = await syncAll(context, repositories, signal);
     const [first] = totals.failed;
     const { failed: _, ...counts } = totals;
-    // Nobody wants to read every five minutes that there was nothing.
-    if (isTold || totals.changedItems > 0)
-      await tell(context, {
+    // Scheduled syncs without changes would fill the list.
+    if (isListed || totals.changedItems > 0)
+      await saveRow(context, {
         ...row,
         ...counts,
         status: first ? 'failed' : 'succeeded',
         ...(first && { error: { code: first.code, message: first.message } }),
       });
     if (totals.changedItems > 0) context.tickSoon();
-    if (first?.isRetryable === true && isTold && repositories.length === 1) throw first;
+    if (first?.isRetryable === true && isListed && repositories.length === 1) throw first;
     await settle(payload, context, first ? { outcome: 'failed', reason: first.code } : processed);
   },
   async giveUp(job, context, { code }) {
-    const payload = readable(Payload, job);
+    const payload = parsedPayload(Payload, job);
     if (payload) await settle(payload, context, { outcome: 'failed', reason: code });
   },
 };
@@ -74,7 +74,7 @@ async function wanted({ repositoryKey, owner }: Payload, { store }: JobContext):
   return enabled;
 }
 
-async function look(context: JobContext, repositories: readonly StoredRepository[], signal: AbortSignal) {
+async function syncAll(context: JobContext, repositories: readonly StoredRepository[], signal: AbortSignal) {
   const totals: Totals = { changedItems: 0, apiCalls: 0, notModified: 0, failed: [] };
   for await (const outcome of context.source.syncAll(repositories)) {
     signal.throwIfAborted();
@@ -89,7 +89,7 @@ async function look(context: JobContext, repositories: readonly StoredRepository
   return totals;
 }
 
-async function tell({ store }: JobContext, row: Omit<SyncJob, 'createdAt' | 'finishedAt'>): Promise<void> {
+async function saveRow({ store }: JobContext, row: Omit<SyncJob, 'createdAt' | 'finishedAt'>): Promise<void> {
   await store.putSyncJob(row);
   await store.publish('sync.changed', { jobId: row.jobId, status: row.status });
 }

@@ -5,21 +5,21 @@ import type { BackendSettings } from '../settings/index.ts';
 import type { Job, ReviewStore, StoredItem, StoredRun, StoredWrite } from '../store/index.ts';
 import type { Failure } from './failure.ts';
 
-/** What jobs ask of the forge. */
+/** Calls of jobs to the forge. */
 export type JobSource = Pick<
   GitHubSource,
   'readPull' | 'isCollaborator' | 'send' | 'removeDuplicates' | 'syncAll' | 'reconcile' | 'requests'
 > & {
-  /** Installations have changed: what is remembered of them is forgotten. */
+  /** Clears cached installations, because they have changed. */
   readonly forget: () => void;
 };
 
-/** What jobs ask of the reviews. */
+/** Calls of jobs to review runs. */
 export interface JobRuns {
   /** @throws ReviewError */
   dispatch(
     item: StoredItem,
-    wish: {
+    request: {
       readonly trigger: ReviewTrigger;
       readonly scope: ReviewScope;
       readonly focus: string | null;
@@ -30,9 +30,9 @@ export interface JobRuns {
   cancel(runId: string): Promise<StoredRun>;
   /** @throws ReviewError */
   resolveFinding(findingId: string, resolution: 'fixed' | 'dismissed', note: string | null): Promise<void>;
-  /** A write was sent or given up; twice does no harm. */
+  /** Applies the result of a write that was sent or has failed. Idempotent. */
   settleWrite(write: StoredWrite): Promise<void>;
-  /** Queues the reviews that are due by themselves. */
+  /** Queues due automatic reviews. */
   tick(): Promise<unknown>;
 }
 
@@ -42,20 +42,20 @@ export interface JobWorkerOptions {
   readonly runs: JobRuns;
   readonly settings: () => BackendSettings;
   readonly logger: Logger;
-  /** Names this process among the replicas. */
+  /** Name of this process among the replicas. */
   readonly node: string;
 }
 
-/** What a kind of work is given besides the job. */
+/** Dependencies of the kinds of jobs. */
 export interface JobContext extends JobWorkerOptions {
-  /** Deliveries come to an end with the work that they led to. */
+  /** Saves the outcome of the deliveries that caused a job. */
   readonly outcomes: Outcomes;
-  /** Looks soon for reviews that are due. Nobody waits for it. */
+  /** Starts a scan for due automatic reviews; returns at once. */
   readonly tickSoon: () => void;
 }
 
 export interface Outcomes {
-  /** All deliveries that wait and are about this pull request. */
+  /** Settles all queued deliveries about this pull request. */
   pull(repositoryKey: string, number: number, outcome: Outcome): Promise<void>;
   delivery(deliveryId: string, outcome: Outcome): Promise<void>;
 }
@@ -64,10 +64,10 @@ export interface Outcome {
   readonly reason: string | null;
 }
 
-/** One kind of work. */
+/** One kind of job. */
 export interface JobKind {
-  /** Does it, or throws; done twice it is done once. The signal is aborted when the job is somebody else's now. */
+  /** Executes the job, or throws. Idempotent. @param signal aborted when another process has taken the job */
   work(job: Job, context: JobContext, signal: AbortSignal): Promise<void>;
-  /** It was tried for the last time: whoever waits for it is told. */
+  /** Reports the failure after the last attempt. */
   giveUp?(job: Job, context: JobContext, failure: Failure): Promise<void>;
 }

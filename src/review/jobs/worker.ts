@@ -15,17 +15,17 @@ const kinds: Readonly<Record<Job['kind'], JobKind>> = { delivery, command, sync,
 
 export interface JobWorker {
   start(): void;
-  /** Ends what is under way within a few seconds, or gives it back. */
+  /** Waits for running jobs up to `stopMs`, then returns them to the queue. */
   stop(): Promise<void>;
-  /** Looks soon for reviews that are due by themselves. */
+  /** Starts a scan for due automatic reviews; returns at once. */
   tickSoon(): void;
-  /** Jobs that have ended here, by kind and result. */
+  /** Number of jobs ended in this process, by kind and result. */
   readonly ended: () => ReadonlyMap<Job['kind'], ReadonlyMap<JobResult, number>>;
-  /** Jobs that are under way here. */
+  /** Number of jobs running in this process. */
   readonly running: () => number;
 }
 
-/** Works on the jobs of the queue: what deliveries, people and the clock have asked for. */
+/** Creates the worker that executes the queued jobs. */
 export function createJobWorker(
   options: JobWorkerOptions & { readonly leaseMs?: number; readonly renewMs?: number },
 ): JobWorker {
@@ -34,7 +34,7 @@ export function createJobWorker(
   let isStopped = false;
   const ticks = new Pump(async () => {
     if (isStopped) return;
-    await runs.tick().catch((error: unknown) => logger.warn('due reviews cannot be looked for', { error }));
+    await runs.tick().catch((error: unknown) => logger.warn('could not scan for due reviews; retrying', { error }));
   });
   const tickSoon = () => void ticks.request();
   const news = new News(store, logger);

@@ -3,7 +3,7 @@ import { type ReviewFence, SourceError } from '../github/index.ts';
 import type { StoredWrite } from '../store/index.ts';
 import { type Failure, failureOf } from './failure.ts';
 import { limits } from './limits.ts';
-import { readable } from './payload.ts';
+import { parsedPayload } from './payload.ts';
 import type { JobContext, JobKind } from './types.ts';
 
 const Payload = v.object({
@@ -22,28 +22,28 @@ export const write: JobKind = {
     if (!found) return;
     if (duplicateCheck !== undefined) return checkDuplicates(context, found, duplicateCheck);
     const isDue = found.status === 'pending' || (retry && found.status === 'failed');
-    // Sent or given up before, but its result may not have been applied.
+    // Sent or failed before, but its result may not have been applied.
     if (!isDue) return context.runs.settleWrite(found);
-    if (!context.settings().GitHub.WritesEnabled) return keep(context, found, { status: 'failed', ...disabled });
+    if (!context.settings().GitHub.WritesEnabled) return saveResult(context, found, { status: 'failed', ...disabled });
     // Saved first: after a crash the next attempt must know that it may have been sent.
     await context.store.updateWrite(writeId, { status: 'pending', attempts: found.attempts + 1 });
     try {
       const response = await context.source.send(found, fenceOf(context, found));
       if (found.attempts > 0) await scheduleDuplicateCheck(context, writeId, 0);
-      await keep(context, found, { status: 'sent', response, lastError: null });
+      await saveResult(context, found, { status: 'sent', response, lastError: null });
     } catch (error) {
       const failure = failureOf(error);
-      await keep(context, found, { status: 'pending', lastError: lastErrorOf(failure, error) });
+      await saveResult(context, found, { status: 'pending', lastError: lastErrorOf(failure, error) });
       throw error;
     }
   },
   async giveUp(job, context, failure) {
-    const payload = readable(Payload, job);
+    const payload = parsedPayload(Payload, job);
     const found = payload && (await context.store.write(payload.writeId));
     if (!found || found.status === 'sent') return;
     const lastError = found.lastError ?? lastErrorOf(failure, undefined);
     await context.store.updateWrite(found.writeId, { status: 'failed', lastError });
-    await told(context, found.writeId);
+    await applyResult(context, found.writeId);
   },
 };
 
@@ -82,7 +82,7 @@ async function checkDuplicates(context: JobContext, found: StoredWrite, check: n
 }
 
 const disabled = {
-  lastError: { code: 'githubWritesDisabled', message: 'GitHub.WritesEnabled is off.' },
+  lastError: { code: 'githubWritesDisabled', message: 'Writes are disabled: set GitHub.WritesEnabled to publish.' },
 } as const;
 
 function lastErrorOf({ code, message }: Failure, error: unknown): NonNullable<StoredWrite['lastError']> {
@@ -90,22 +90,22 @@ function lastErrorOf({ code, message }: Failure, error: unknown): NonNullable<St
   return { code, message, ...(typeof status === 'number' && { status }) };
 }
 
-async function keep(
+async function saveResult(
   context: JobContext,
   { writeId }: StoredWrite,
   change: Partial<Pick<StoredWrite, 'status' | 'response' | 'lastError'>>,
 ): Promise<void> {
   await context.store.updateWrite(writeId, change);
-  if (change.status === 'pending') await tell(context, writeId, 'pending');
-  else await told(context, writeId);
+  if (change.status === 'pending') await publishStatus(context, writeId, 'pending');
+  else await applyResult(context, writeId);
 }
 
-async function told(context: JobContext, writeId: string): Promise<void> {
+async function applyResult(context: JobContext, writeId: string): Promise<void> {
   const now = await context.store.write(writeId);
   if (!now) return;
   await context.runs.settleWrite(now);
-  await tell(context, writeId, now.status);
+  await publishStatus(context, writeId, now.status);
 }
 
-const tell = ({ store }: JobContext, writeId: string, status: StoredWrite['status']): Promise<void> =>
+const publishStatus = ({ store }: JobContext, writeId: string, status: StoredWrite['status']): Promise<void> =>
   store.publish('write.changed', { writeId, status });

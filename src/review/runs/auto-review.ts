@@ -3,28 +3,28 @@ import type { StoredItem } from '../store/index.ts';
 import { enqueueReview, judge, type Place, placeOf, scopeOfPush } from './queue.ts';
 import type { RunContext } from './types.ts';
 
-/** Queues what is due by itself: every open item whose head has not been dispatched, and which the rules let through. */
+/** Queues automatic reviews of all eligible open items whose head has not been dispatched. */
 export class AutoReview {
   readonly #context: RunContext;
-  readonly #looks = new Pump(async () => {
-    const queued = await this.#look();
+  readonly #scans = new Pump(async () => {
+    const queued = await this.#scan();
     this.#queued += queued;
   });
-  /** Reviews that the looks under way have queued. */
+  /** Reviews queued by the scans in progress. */
   #queued = 0;
 
   constructor(context: RunContext) {
     this.#context = context;
   }
 
-  /** Looks once; calls during a look cause one more after it. @returns the number of reviews queued by these looks */
+  /** Scans once; calls during a scan cause one more scan after it. @returns the number of reviews queued by these scans */
   async tick(): Promise<number> {
-    if (!this.#looks.isRunning) this.#queued = 0;
-    await this.#looks.request();
+    if (!this.#scans.isRunning) this.#queued = 0;
+    await this.#scans.request();
     return this.#queued;
   }
 
-  async #look(): Promise<number> {
+  async #scan(): Promise<number> {
     const { store, times } = this.#context;
     const places = new Map<string, Place>();
     let queued = 0;
@@ -41,7 +41,7 @@ export class AutoReview {
     return queued;
   }
 
-  /** @returns whether it was queued */
+  /** @returns whether a new run was queued */
   async #queue(item: StoredItem, place: Place): Promise<boolean> {
     const { Review } = this.#context.settings();
     if (judge('auto', item, place, Review)) return false;

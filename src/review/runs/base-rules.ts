@@ -5,37 +5,37 @@ import type { PreparedReview } from '../git/index.ts';
 import type { BackendSettings } from '../settings/index.ts';
 import { runLimits } from './limits.ts';
 
-/** What a repository says of its own reviews. Read from the base commit: a pull request does not choose how it is judged. */
+/** Review rules of a repository, read from the base commit, so that a pull request cannot change its own rules. */
 export const rulesFile = '.oratorio-review.json';
-/** Written for agents and reviewers; instructions too. */
+/** Files for agents and reviewers, used as instructions too. */
 const guides = ['REVIEW.md', 'AGENTS.md'] as const;
 const attributesFile = '.gitattributes';
-/** All that is read of the base commit. */
+/** All files read from the base commit. */
 export const baseRuleFiles = [rulesFile, attributesFile, ...guides] as const;
 
 const names = v.pipe(v.array(v.pipe(v.string(), v.trim(), v.nonEmpty(), v.maxLength(200))), v.maxLength(200));
 export const RepositoryRules = v.strictObject({
-  /** For editors. */
+  /** Read by editors only. */
   $schema: v.optional(v.string()),
   instructions: v.optional(v.pipe(v.string(), v.maxLength(runLimits.instructions))),
-  /** Besides those of the settings. */
+  /** Added to those of the settings, like the next three. */
   ignorePaths: v.optional(names, []),
   ignoreTitles: v.optional(names, []),
   ignoreLabels: v.optional(names, []),
   ignoreAuthors: v.optional(names, []),
-  /** In place of those of the settings. */
+  /** Replaces those of the settings. */
   baseBranches: v.optional(names),
   minSeverity: v.optional(v.picklist(findingSeverities)),
-  /** At most as many as the settings allow. */
+  /** Cannot exceed the value of the settings. */
   maxFindings: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1))),
 });
 export type RepositoryRules = v.InferOutput<typeof RepositoryRules>;
 
 export interface BaseRules {
-  /** The settings as they hold for this repository. */
+  /** Effective settings for this repository. */
   readonly review: BackendSettings['Review'];
   readonly instructions: readonly string[];
-  /** Which files are generated or vendored. Of the root: those further down are not looked for. */
+  /** Attributes that mark generated and vendored files; only the file at the root is read. */
   readonly gitAttributes: readonly AttributesFile[];
   readonly warnings: readonly string[];
 }
@@ -46,13 +46,13 @@ interface Read<T> {
   readonly warnings: readonly string[];
 }
 
-/** A file of the base commit that is wrong does not stop a review: it is left out, and the draft says so. */
+/** Reads a file of the base commit. A file that is too large does not stop the review: it is ignored with a warning in the draft. */
 async function textOf(files: BaseFiles, path: string): Promise<Read<string | null>> {
   try {
     return { value: await files.baseFiles(path), warnings: [] };
   } catch (error) {
     if ((error as { code?: unknown }).code !== 'fileTooLarge') throw error;
-    return { value: null, warnings: [`${path} of the base branch is too large and was not read.`] };
+    return { value: null, warnings: [`Ignored ${path} of the base branch: the file is too large.`] };
   }
 }
 
@@ -61,20 +61,20 @@ const noRules: RepositoryRules = v.parse(RepositoryRules, {});
 async function rulesOf(files: BaseFiles): Promise<Read<RepositoryRules>> {
   const { value, warnings } = await textOf(files, rulesFile);
   if (value === null) return { value: noRules, warnings };
-  const refused = (why: string) => ({
+  const ignored = (why: string) => ({
     value: noRules,
-    warnings: [`${rulesFile} of the base branch was not followed: ${why}`],
+    warnings: [`Ignored ${rulesFile} of the base branch: ${why}`],
   });
   let parsed: unknown;
   try {
     parsed = JSON.parse(value.replace(/^\uFEFF/, ''));
   } catch {
-    return refused('it is no JSON.');
+    return ignored('invalid JSON.');
   }
   const result = v.safeParse(RepositoryRules, parsed);
   if (result.success) return { value: result.output, warnings: [] };
   const [issue] = result.issues;
-  return refused(`${v.getDotPath(issue) ?? 'the whole'} is not what it may be.`);
+  return ignored(`invalid value of ${v.getDotPath(issue) ?? 'the root'}.`);
 }
 
 const merged = (review: BackendSettings['Review'], rules: RepositoryRules): BackendSettings['Review'] => ({
@@ -88,7 +88,7 @@ const merged = (review: BackendSettings['Review'], rules: RepositoryRules): Back
   MaxFindings: Math.min(review.MaxFindings, rules.maxFindings ?? review.MaxFindings),
 });
 
-/** The settings and what the base commit adds to them. @throws GitError when git fails */
+/** Merges the settings with the rules of the base commit. @throws GitError when git fails */
 export async function readBaseRules(files: BaseFiles, review: BackendSettings['Review']): Promise<BaseRules> {
   const [rules, attributes, ...texts] = await Promise.all([
     rulesOf(files),

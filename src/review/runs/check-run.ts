@@ -12,7 +12,7 @@ type Concludes = (run: StoredRun, draft: StoredDraft | undefined) => Conclusion;
 
 const counted = (count: number): string => (count === 1 ? '1 finding' : `${count} findings`);
 
-/** Never `failure`: a reviewer that could stop a merge would be a gate, and nobody asked for one. */
+/** Never `failure`, because a required check with that conclusion would block the merge. */
 const conclusions: Readonly<Record<Ended, Concludes>> = {
   done: (_, draft) => {
     const found = draft?.findings.filter(({ status }) => status === 'accepted').length ?? 0;
@@ -23,8 +23,8 @@ const conclusions: Readonly<Record<Ended, Concludes>> = {
           title: draft?.status === 'published' ? counted(found) : `${counted(found)} in a draft`,
         };
   },
-  failed: () => ({ conclusion: 'neutral', title: 'The review could not be made' }),
-  cancelled: () => ({ conclusion: 'cancelled', title: 'The review was ended' }),
+  failed: () => ({ conclusion: 'neutral', title: 'The review failed' }),
+  cancelled: () => ({ conclusion: 'cancelled', title: 'The review was cancelled' }),
   superseded: () => ({ conclusion: 'skipped', title: 'A newer head is reviewed instead' }),
 };
 const isEnded = (state: ReviewRunState): state is Ended => Object.hasOwn(conclusions, state);
@@ -32,7 +32,7 @@ const isEnded = (state: ReviewRunState): state is Ended => Object.hasOwn(conclus
 type Repository = Pick<StoredRepository, 'repositoryKey' | 'owner' | 'name'>;
 const keyOf = (runId: string, status: 'in_progress' | 'completed'): string => `check:${runId}:${status}`;
 
-/** Shows that a review has begun, where that is wanted. */
+/** Creates a check run in progress, if writes and check runs are enabled. */
 export async function beginCheckRun(context: RunContext, repository: Repository, run: StoredRun): Promise<void> {
   const { GitHub, Review } = context.settings();
   if (!GitHub.WritesEnabled || !Review.CheckRun) return;
@@ -49,7 +49,7 @@ export async function beginCheckRun(context: RunContext, repository: Repository,
   );
 }
 
-/** Ends what `beginCheckRun` began; where nothing was begun nothing is written. */
+/** Completes the check run of `beginCheckRun`, if there is one. */
 export async function endCheckRun(context: RunContext, run: StoredRun, state = run.state): Promise<void> {
   const { store } = context;
   if (!isEnded(state)) return;
@@ -76,9 +76,9 @@ export async function endCheckRun(context: RunContext, run: StoredRun, state = r
   );
 }
 
-const looked = 10;
-/** Runs that gave way in the queue are ended by the store, which knows nothing of what was shown of them. */
+const recentRuns = 10;
+/** Completes the check runs of runs that the store ended: superseded or cancelled ones. */
 export async function endLeftCheckRuns(context: RunContext, itemId: string): Promise<void> {
-  const { rows } = await context.store.runs({ itemId, limit: looked });
+  const { rows } = await context.store.runs({ itemId, limit: recentRuns });
   for (const run of rows) if (run.startedAt !== null) await endCheckRun(context, run);
 }

@@ -12,24 +12,24 @@ export interface Composition {
 export interface ComposeFacts {
   readonly itemId: string;
   readonly draftId: string;
-  /** Told and open. */
+  /** Published and not resolved. */
   readonly open: readonly StoredFinding[];
-  /** Told before, or shown to a person, who did not want it: not told again either. */
+  /** Dismissed by a user, or skipped in a published draft; not published again either. */
   readonly unwanted: readonly StoredFinding[];
-  /** What must never leave. */
+  /** Texts that must not be published. */
   readonly secrets: readonly string[];
 }
 
 type Noted = ReviewNotes['findings'][number];
 
-/** From what the agent handed in to what may be told: nothing twice, nothing small, nothing that must not leave. Pure. */
+/** Composes a draft from the submission of the agent, without repeated findings, minor ones and secrets. Pure. */
 export function compose(notes: ReviewNotes, facts: ComposeFacts): Composition {
-  const told = [...facts.open, ...facts.unwanted];
+  const earlier = [...facts.open, ...facts.unwanted];
   const findings: Noted[] = [];
   for (const each of bySeverity(notes.findings)) {
     const isSmall = severityRank[each.finding.severity] > severityRank[notes.minSeverity];
     const identity = identityOf(each);
-    const isKnown = [...told, ...findings.map(identityOf)].some((known) => repeats(identity, known));
+    const isKnown = [...earlier, ...findings.map(identityOf)].some((known) => repeats(identity, known));
     if (!isSmall && !isKnown) findings.push(each);
   }
   const scan = new Scan(facts.secrets);
@@ -47,7 +47,7 @@ const identityOf = ({ finding: { path, title, oldText }, oldPath }: Noted): Find
 });
 
 const nothingText = ({ totalFiles }: ReviewNotes): string =>
-  totalFiles === 0 ? 'Nothing has changed.' : 'None of the changed files is one that is reviewed.';
+  totalFiles === 0 ? 'Nothing has changed.' : 'The settings exclude all changed files from review.';
 
 const bySeverity = (findings: readonly Noted[]): readonly Noted[] =>
   [...findings].sort((a, b) => severityRank[a.finding.severity] - severityRank[b.finding.severity]);
@@ -71,7 +71,7 @@ function stored(noted: Noted, isWithin: boolean, { itemId, draftId }: ComposeFac
     side: isInline ? anchor.side : 'RIGHT',
     ...(isInline && { line: anchor.line }),
     ...(isInline && anchor.startLine !== undefined && { startLine: anchor.startLine }),
-    // Kept as it is: by it the finding is known again. It is never told.
+    // Unchanged, because it identifies the finding. It is never published.
     ...(oldText !== undefined && { oldText }),
     ...(isSuggestion && { newText: replaces }),
     placement: isWithin ? anchor.placement : 'summary',
@@ -79,14 +79,14 @@ function stored(noted: Noted, isWithin: boolean, { itemId, draftId }: ComposeFac
     status: 'accepted',
     isResolved: false,
     isPublished: false,
-    warnings: isWithin ? [] : ['More findings than one review tells at their place: listed in the summary.'],
+    warnings: isWithin ? [] : ['Listed in the summary: the review exceeds MaxFindings.'],
     commentId: null,
     threadNodeId: null,
     url: null,
   };
 }
 
-/** Cleans texts, and remembers why they may not leave. */
+/** Cleans texts, and stores the first reason that blocks publication. */
 class Scan {
   readonly #secrets: readonly string[];
   blockedBy: Composition['blockedBy'] = null;
@@ -102,7 +102,7 @@ class Scan {
     return '(Withheld: it seems to contain a secret.)';
   }
 
-  /** Code is not changed: what would have to be is not suggested. */
+  /** @returns undefined for code that would need changes: it is not suggested */
   code(text: string, what: string): string | undefined {
     const { blockedBy, changes } = scanCode(text, this.#secrets);
     if (blockedBy) this.blockedBy ??= { code: blockedBy.code, message: `In ${what}: ${blockedBy.message}` };
@@ -116,13 +116,16 @@ export interface Resolution {
   readonly note: string | null;
 }
 
-/** Which open findings this review closes. One that was found again stays open, whatever else was said of it. */
+/** Selects the open findings that this review resolves. A finding that was found again stays open, even if the agent resolved it. */
 export function resolutionsOf(notes: ReviewNotes, open: readonly StoredFinding[]): Resolution[] {
   return open.flatMap((finding) => {
     if (notes.findings.some((each) => repeats(identityOf(each), finding))) return [];
-    // A model does not dismiss what was told: the text it reads may talk it into that.
-    const said = notes.resolved.find((each) => each.findingId === finding.findingId && each.resolution !== 'dismissed');
-    if (said) return [{ finding, resolution: said.resolution === 'fixed' ? 'fixed' : 'outdated', note: said.note }];
+    // The model must not dismiss a published finding: the reviewed text can inject such a request.
+    const resolved = notes.resolved.find(
+      (each) => each.findingId === finding.findingId && each.resolution !== 'dismissed',
+    );
+    if (resolved)
+      return [{ finding, resolution: resolved.resolution === 'fixed' ? 'fixed' : 'outdated', note: resolved.note }];
     return notes.goneFindings.includes(finding.findingId)
       ? [{ finding, resolution: 'outdated', note: 'Its lines are gone.' }]
       : [];

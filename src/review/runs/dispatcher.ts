@@ -10,16 +10,16 @@ import type { RunContext } from './types.ts';
 interface Working {
   readonly session: RunSession;
   readonly actor: ReviewRunActor;
-  /** Resolves when nothing of it is left here. */
+  /** Resolves when the actor and its steps have ended. */
   readonly over: Promise<void>;
 }
 
-/** Takes runs from the queue, and works on each until its end. */
+/** Leases runs from the queue and executes each to its end. */
 export class Dispatcher {
   readonly #context: RunContext;
   readonly #publication: Publication;
   readonly #working = new Map<string, Working>();
-  /** Repositories that were worked on last. */
+  /** Repositories of the latest runs, oldest first. */
   readonly #affinity = new Set<string>();
   #unsubscribe: () => void = () => {};
   #isOn = false;
@@ -37,34 +37,34 @@ export class Dispatcher {
   start(): void {
     if (this.#isOn) return;
     this.#isOn = true;
-    // The store tells every two seconds in any case: a lease runs out without a word.
+    // The store also wakes on a timer, because the end of a lease sends no hint.
     this.#unsubscribe = this.#context.store.onWake((what) => what === 'runs' && void this.#claims.request());
     void this.#claims.request();
   }
 
-  /** Gives everything back. */
+  /** Returns all runs to the queue. */
   async stop(): Promise<void> {
     this.#isOn = false;
     this.#unsubscribe();
     await this.#claims.idle();
-    await Promise.all([...this.#working.values()].map((working) => this.#letGo(working)));
+    await Promise.all([...this.#working.values()].map((working) => this.#giveBack(working)));
   }
 
-  /** Somebody wants one ended: here nobody waits for the next renewal. */
-  poke(runId: string): void {
-    this.#working.get(runId)?.session.lookNow();
+  /** Checks at once whether the cancellation of a run was requested, instead of at the next renewal of its lease. */
+  checkCancellation(runId: string): void {
+    this.#working.get(runId)?.session.checkNow();
   }
 
   async #claimAll(): Promise<void> {
     try {
       while (this.#isOn && (await this.#claim()));
     } catch (error) {
-      // The next hint is at most two seconds away.
-      this.#context.logger.warn('no run could be taken from the queue', { error });
+      // The next wake-up of the store repeats the claim.
+      this.#context.logger.warn('could not take a run from the queue; retrying', { error });
     }
   }
 
-  /** @returns whether there was one */
+  /** @returns whether a run was leased */
   async #claim(): Promise<boolean> {
     const { store, node, times, settings } = this.#context;
     const { GlobalMaxActiveRuns, MaxActiveRunsPerRepository, MaxActiveRunsPerSource } = settings().AgentServer;
@@ -85,7 +85,7 @@ export class Dispatcher {
     this.#remember(repositoryKey);
     const session = new RunSession(context, run, lease);
     const actor = runActor(session, this.#publication, await resumeOf(context, run));
-    // A lease of ours that ran out was taken by us again: what is left of it knows nothing of that yet.
+    // This process took its own expired lease again: the earlier actor has not noticed yet.
     const before = this.#working.get(runId);
     if (before) before.actor.send({ type: 'LEASE.LOST' });
     const working: Working = { session, actor, over: this.#follow(session, actor) };
@@ -120,12 +120,12 @@ export class Dispatcher {
         });
     } catch (error) {
       const isLost = error instanceof LeaseLostError || !this.#isOn;
-      // Its lease runs out, and another process does the rest.
+      // The lease expires, and another process resumes the run.
       if (!isLost) logger.bug(error, { runId });
     }
   }
 
-  async #letGo({ session, actor, over }: Working): Promise<void> {
+  async #giveBack({ session, actor, over }: Working): Promise<void> {
     const { logger } = this.#context;
     if (actor.getSnapshot().status !== 'active') return over;
     actor.stop();
@@ -133,7 +133,10 @@ export class Dispatcher {
     await session.idle();
     await session.giveBack(null, 0).catch((error: unknown) => {
       if (!(error instanceof LeaseLostError))
-        logger.warn('a review could not be given back', { runId: session.run.runId, error });
+        logger.warn('could not return a review run to the queue; its lease will expire', {
+          runId: session.run.runId,
+          error,
+        });
     });
   }
 }

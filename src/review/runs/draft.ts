@@ -2,32 +2,32 @@ import type { Drafted } from '../../../machines/index.ts';
 import type { StoredDraft, StoredFinding } from '../store/index.ts';
 import { compose } from './compose.ts';
 import { ReviewRunError } from './errors.ts';
-import { keepHunks } from './hunks.ts';
+import { saveHunks } from './hunks.ts';
 import { type ReviewNotes, readNotes } from './notes.ts';
-import { publishesByItself } from './publish-rules.ts';
+import { publishesAutomatically } from './publish-rules.ts';
 import { secretsOf } from './secrets.ts';
 import type { RunSession } from './session.ts';
 
-/** Third step: what was handed in becomes a draft, once. */
+/** Third step: turns the submission of the agent into a draft, once. */
 export async function draft(session: RunSession): Promise<Drafted> {
   const { store, settings } = session.context;
   const { runId, trigger, repositoryKey } = session.run;
   const kept = (await store.draftOfRun(runId)) ?? (await makeDraft(session));
   const mayPublish = kept.status === 'draft' && kept.blockedBy === null;
-  return { mustPublish: mayPublish && publishesByItself(settings(), trigger, repositoryKey) };
+  return { mustPublish: mayPublish && publishesAutomatically(settings(), trigger, repositoryKey) };
 }
 
 async function makeDraft(session: RunSession): Promise<StoredDraft> {
   const { store } = session.context;
   const { runId, itemId, headSha } = session.run;
   const notes = await readNotes(store, session.run);
-  if (!notes) throw new ReviewRunError('draftMissing', 'What the agent handed in is not there any more.');
-  // Always the same for a run: a second attempt replaces what the first one left.
+  if (!notes) throw new ReviewRunError('draftMissing', 'The submission of the agent is missing from the store.');
+  // Always the same for a run, so that a second attempt replaces the draft of the first.
   const draftId = `draft-${runId}`;
   const { summary, findings, warnings, blockedBy } = await composeDraft(session, notes, draftId);
-  // Facts are not written under the lease; and before the draft, because that one is not made again.
+  // Facts are written without a check of the lease, so renew it first. They precede the draft, because a stored draft is not made again.
   await session.renew();
-  await keepHunks(store, runId, notes, findings, secretsOf(session.context));
+  await saveHunks(store, runId, notes, findings, secretsOf(session.context));
   const { reviewedFiles, totalFiles, skippedFiles } = notes;
   const made = await store.putDraft(session.lease, {
     ...{ draftId, runId, itemId, headSha, status: 'draft', summary, findings },
@@ -46,7 +46,7 @@ async function composeDraft({ context, run }: RunSession, notes: ReviewNotes, dr
   return compose(notes, { itemId, draftId, open, unwanted, secrets: secretsOf(context) });
 }
 
-/** What a person has dismissed, or skipped in a draft that was told. */
+/** Findings that a user dismissed, or skipped in a published draft. */
 async function unwantedFindings(
   { store, times }: RunSession['context'],
   itemId: string,
@@ -57,12 +57,12 @@ async function unwantedFindings(
     .filter(({ status, resolution }) => status === 'skipped' || resolution === 'dismissed');
 }
 
-/** A review that nobody asked for says nothing about a head that is gone: the newer one is reviewed anyway. */
+/** Blocks an automatic review of an outdated head, because the newer head gets its own review. */
 async function headMoved({ context, run }: RunSession): Promise<StoredDraft['blockedBy']> {
   const { store, settings } = context;
   const { trigger, itemId, repositoryKey, headSha } = run;
-  if (trigger !== 'auto' || !publishesByItself(settings(), trigger, repositoryKey)) return null;
+  if (trigger !== 'auto' || !publishesAutomatically(settings(), trigger, repositoryKey)) return null;
   const item = await store.item(itemId);
   if (!item || item.headSha === headSha) return null;
-  return { code: 'headMoved', message: `The head is ${item.headSha.slice(0, 7)} now.` };
+  return { code: 'headMoved', message: `The head has moved to ${item.headSha.slice(0, 7)}.` };
 }

@@ -3,7 +3,7 @@ import type { BackendSettings } from '../settings/index.ts';
 import type { StoredItem } from '../store/index.ts';
 import { globMatches } from './globs.ts';
 
-/** Why a pull request is not reviewed. Stable: shown to people. */
+/** Reasons for not reviewing a pull request. Stable, because the page and the API show them. */
 export const ineligibleCodes = [
   'repositoryDisabled',
   'repositoryNotRouted',
@@ -60,24 +60,24 @@ type Rule = readonly [IneligibleCode, Refuses];
 const has = (list: readonly string[], word: string): boolean =>
   list.some((each) => each.toLowerCase() === word.toLowerCase());
 
-/** Members see their own forks through; `none` and `all` speak for themselves. */
+/** Author associations whose forks `collaborators` accepts. */
 const members: ReadonlySet<string> = new Set(['OWNER', 'MEMBER', 'COLLABORATOR']);
 const refusesFork: Readonly<Record<BackendSettings['Review']['Forks'], (association: string) => boolean>> = {
   all: () => false,
   none: () => true,
   collaborators: (association) => !members.has(association),
 };
-/** It was dispatched before, so this is a push. */
+/** An earlier head was dispatched, so this one is a push. */
 const isPush: Refuses = ({ item }) => item.dispatchedHeadSha !== null && item.dispatchedHeadSha !== item.headSha;
 
-/** Nobody is reviewed against these, whoever asks. */
+/** Rules for all triggers. */
 const safety: readonly Rule[] = [
   ['repositoryDisabled', ({ isEnabled }) => !isEnabled],
   ['repositoryNotRouted', ({ hasWorkspaceRoute }) => !hasWorkspaceRoute],
   ['pullRequestNotOpen', ({ item }) => item.state !== 'open'],
 ];
 
-/** These keep it quiet where nobody has asked. */
+/** Rules for automatic reviews only. */
 const noise: readonly Rule[] = [
   ['draftPullRequest', ({ item, review }) => item.isDraft && !review.Drafts],
   ['fork', ({ item, review }) => item.isFork && refusesFork[review.Forks](item.authorAssociation)],
@@ -99,15 +99,15 @@ const noise: readonly Rule[] = [
   ['onRequestOnly', ({ review }) => review.OnPush === 'onRequest'],
 ];
 
-const asked: readonly Rule[] = safety;
+const requested: readonly Rule[] = safety;
 const rules: Readonly<Record<ReviewTrigger, readonly Rule[]>> = {
   auto: [...safety, ...noise],
-  mention: asked,
-  manual: asked,
-  checkRerequest: asked,
+  mention: requested,
+  manual: requested,
+  checkRerequest: requested,
 };
 
-/** Whether a pull request is reviewed. The first rule that refuses decides. @returns why not, or null */
+/** Returns the reason of the first rule that refuses a review, or null for an eligible pull request. */
 export function whyIneligible(trigger: ReviewTrigger, facts: EligibilityFacts): IneligibleCode | null {
   return rules[trigger].find(([, refuses]) => refuses(facts))?.[0] ?? null;
 }

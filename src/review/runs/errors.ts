@@ -1,4 +1,4 @@
-/** Why a step of a run came to nothing; `reviewFailureOf` of the machine reads it. */
+/** Failure of a step of a run; `reviewFailureOf` of the machine reads its fields. */
 export class ReviewRunError extends Error {
   override readonly name = 'ReviewRunError';
   readonly code: 'reviewTargetMoved' | 'publishFailed' | 'draftMissing' | 'itemMissing';

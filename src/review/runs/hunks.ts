@@ -8,17 +8,17 @@ const numberOn = ({ oldLine, newLine }: DiffLine, side: Side): number | null => 
 const sizeOf = (lines: readonly DiffLine[]): number =>
   lines.reduce((sum, { text }) => sum + Buffer.byteLength(text) + 1, 0);
 
-/** From which line of a hunk to which, the last one not included. */
+/** Range of lines of a hunk; `to` is excluded. */
 interface Extent {
   readonly from: number;
   readonly to: number;
 }
 
 /**
- * The lines of the diff around a finding: some before and after its own within their hunk, and at most so many bytes.
+ * Returns the diff lines around a finding: `hunkContext` lines before and after it within its hunk, up to `hunkBytes`.
  *
- * @param path of the finding, as the file is called now
- * @returns undefined for a finding that has no lines in the diff
+ * @param path of the finding, by the present name of the file
+ * @returns undefined for a finding without lines in the diff
  */
 export function hunkAround(files: readonly DiffFile[], path: string, anchor: Anchor): FindingHunk | undefined {
   if (anchor.placement !== 'inline') return undefined;
@@ -34,7 +34,7 @@ export function hunkAround(files: readonly DiffFile[], path: string, anchor: Anc
   return undefined;
 }
 
-/** The line that the comment stands at, which is the last one, stays in any case. */
+/** Shrinks the range to `hunkBytes`. The last line of the finding, which carries the comment, always stays. */
 function around({ lines }: DiffHunk, first: number, last: number): Extent {
   const { hunkContext, hunkBytes } = runLimits;
   let from = Math.max(0, first - hunkContext);
@@ -42,7 +42,7 @@ function around({ lines }: DiffHunk, first: number, last: number): Extent {
   let size = sizeOf(lines.slice(from, to).map(shortened));
   const without = (index: number) => sizeOf(lines.slice(index, index + 1).map(shortened));
   while (size > hunkBytes && to - from > 1) {
-    // What is farther away from the finding goes first; of the finding itself the beginning.
+    // Drops the lines farthest from the finding first, then the first lines of the finding.
     const isAfter = to - 1 - last > 0 && to - 1 - last >= first - from;
     size -= without(isAfter ? to - 1 : from);
     if (isAfter) to -= 1;
@@ -51,7 +51,7 @@ function around({ lines }: DiffHunk, first: number, last: number): Extent {
   return { from, to };
 }
 
-/** A line of a whole minified program says no more than its beginning does. */
+/** Truncates a long line, for example of minified code. */
 function shortened(line: DiffLine): DiffLine {
   const text = line.text.replace(/\r$/, '');
   const { hunkLine } = runLimits;
@@ -76,7 +76,7 @@ function excerpt(path: string, { oldStart, newStart, lines }: DiffHunk, { from, 
   };
 }
 
-/** Without what cannot be seen; undefined when it seems to hold a secret: the page then shows only what the finding quotes. */
+/** Removes invisible characters. @returns undefined for a possible secret: the page then shows only the text quoted by the finding */
 function cleaned(hunk: FindingHunk, secrets: readonly string[]): FindingHunk | undefined {
   const { text, blockedBy } = scanCode(hunk.lines.map((line) => line.text).join('\n'), secrets);
   const texts = text.split('\n');
@@ -84,8 +84,8 @@ function cleaned(hunk: FindingHunk, secrets: readonly string[]): FindingHunk | u
   return { ...hunk, lines: hunk.lines.map((line, index) => ({ ...line, text: texts[index] ?? '' })) };
 }
 
-/** Keeps the hunks of the findings of a draft, for the page. They go with the run. */
-export async function keepHunks(
+/** Saves the hunks of the findings of a draft, for the page. They are deleted with the run. */
+export async function saveHunks(
   store: Pick<ReviewStore, 'setFact'>,
   runId: string,
   notes: Pick<ReviewNotes, 'findings'>,

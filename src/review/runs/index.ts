@@ -1,18 +1,18 @@
 /**
- * Reviews, from the wish to the last write: what is due, who works on it, what the agent is asked, what of its answer is told.
- * One actor of the `review-run` machine for each run that this process holds the lease of. Called by the backend and its API.
- * Never here: SQL, git's commands, a call to the forge besides reading the pull request, the agent server's protocol.
+ * Executes review runs from the trigger to the last write: queues due reviews, leases runs, prepares each, asks the agent, composes a
+ * draft and publishes it. Each run leased by this process is one actor of the `review-run` machine. `backend` and `api` call it.
+ * SQL, git commands, the protocol of the agent server and calls to the forge, except for reading a pull request, belong to other parts.
  */
 import { AutoReview } from './auto-review.ts';
 import { Dispatcher } from './dispatcher.ts';
 import { runLimits } from './limits.ts';
-import { peopleActions } from './people.ts';
 import { Publication } from './publication.ts';
 import type { ReviewRuns, ReviewRunsOptions, RunClock, RunContext } from './types.ts';
+import { userActions } from './user-actions.ts';
 
 export { type EligibilityFacts, type IneligibleCode, ineligibleCodes, whyIneligible } from './eligibility.ts';
 export { type RunTimes, runLimits } from './limits.ts';
-export type { ReviewRuns, ReviewRunsOptions, ReviewWish, RunClock, RunSource } from './types.ts';
+export type { ReviewRequest, ReviewRuns, ReviewRunsOptions, RunClock, RunSource } from './types.ts';
 
 const realClock: RunClock = {
   now: () => Date.now(),
@@ -20,7 +20,7 @@ const realClock: RunClock = {
   clearTimeout: (id) => clearTimeout(id as NodeJS.Timeout),
 };
 
-/** The runs of one process. Nothing happens before `start`; what people ask for is taken at any time. */
+/** Creates the review runs of one process. Runs are leased after `start`; requests of users are accepted at any time. */
 export function createReviewRuns(options: ReviewRunsOptions): ReviewRuns {
   const { clock = realClock, times, ...rest } = options;
   const context: RunContext = { ...rest, clock, times: { ...runLimits, ...times } };
@@ -31,14 +31,14 @@ export function createReviewRuns(options: ReviewRunsOptions): ReviewRuns {
     start() {
       dispatcher.start();
       publication.resume().catch((error: unknown) => {
-        context.logger.warn('drafts under way could not be taken up', { error });
+        context.logger.warn('could not resume the publication of drafts; publish them on the page', { error });
       });
     },
     stop: () => dispatcher.stop(),
     get active() {
       return dispatcher.active;
     },
-    ...peopleActions(context, publication, dispatcher),
+    ...userActions(context, publication, dispatcher),
     settleWrite: (write) => publication.settle(write),
     tick: () => automatic.tick(),
   };

@@ -1,38 +1,38 @@
-/** Times and limits of the runs, in one place. Milliseconds, unless it says otherwise. What people decide is in the settings. */
+/** Times and limits of review runs that are not settings; milliseconds unless noted. */
 export const runLimits = {
-  /** A run whose process is gone is taken up after this time. */
+  /** Another process takes over a run this long after the last renewal of its lease. */
   leaseMs: 30_000,
-  /** The lease is renewed, and the deadlines are looked at, this often. */
+  /** Interval of renewing the lease and checking the deadlines. */
   watchMs: 5_000,
-  /** A run that waits for its writes makes room after this time. */
+  /** A run that waits for its writes returns to the queue after this time. */
   writesMs: 20_000,
-  /** And looks again after this. */
+  /** Pause before such a run checks its writes again. */
   writesPauseMs: 15_000,
-  /** For a step that was told to stop. */
+  /** Time for an aborted step to end. */
   stopMs: 10_000,
-  /** What a review stands on may be away for so long before the review is given up. */
+  /** A run fails after an outage of a dependency of this length. */
   outageMs: 24 * 3_600_000,
-  /** The head may move on while it is fetched: it is read anew this many times. */
+  /** Times that a pull request is read again when its head moves during the fetch. */
   targetMoves: 3,
-  /** What was read of a pull request so lately need not be read again before a review begins. */
+  /** Maximum age of pull request facts at the start of a review. */
   pullAgeMs: 2_000,
-  /** Of instructions from one place; characters. */
+  /** Maximum length of the instructions from one file or setting, in characters. */
   instructions: 20_000,
-  /** Of what is kept of an error; characters. */
+  /** Maximum length of a stored error message, in characters. */
   message: 500,
-  /** Repositories whose runs are preferred, because their objects are at hand. */
+  /** Number of repositories whose runs are preferred, because their objects are fetched already. */
   affinity: 16,
-  /** Items that are looked at together for automatic reviews. */
+  /** Items per page of a scan for automatic reviews. */
   autoPage: 100,
-  /** Drafts of a pull request that are looked through for what somebody has dismissed. */
+  /** Published drafts of a pull request that are searched for dismissed findings. */
   earlierDrafts: 50,
-  /** Lines of the diff that are kept before and after those of a finding. */
+  /** Diff lines saved before and after those of a finding. */
   hunkContext: 12,
-  /** Of them all, per finding; bytes. */
+  /** Maximum size of the diff lines of a finding, in bytes. */
   hunkBytes: 4_096,
-  /** Of one of them; characters. */
+  /** Maximum length of one diff line, in characters. */
   hunkLine: 1_000,
-  /** A draft that a person edits while it is changed here is read again this often. */
+  /** Attempts to change a draft that users edit at the same time. */
   draftTries: 5,
 } as const;
 export type RunTimes = { readonly [K in keyof typeof runLimits]: number };

@@ -17,16 +17,16 @@ const Anchor = v.variant('placement', [
 ]);
 
 /**
- * What a review came to, before it is judged: all that drafting and publishing need of it. Kept until the draft is published
- * or discarded, so that no process asks the agent twice.
+ * Result of the agent's turn with all facts that drafting and publishing need. Stored until the draft is published or discarded, so
+ * that no process asks the agent twice.
  */
 export const ReviewNotes = v.object({
   headSha: v.string(),
   baseSha: v.string(),
-  /** Null: everything was looked at. */
+  /** Null after a full review. */
   sinceSha: v.nullable(v.string()),
   summary: v.string(),
-  /** In place of a review: why there was nothing to look at. */
+  /** True when no file was selected, so the agent was not asked. */
   isNothing: v.boolean(),
   findings: v.array(
     v.object({
@@ -35,14 +35,14 @@ export const ReviewNotes = v.object({
       anchor: Anchor,
       fingerprint: v.string(),
       oldPath: v.exactOptional(v.string()),
-      /** As the diff has it: looked through for secrets when the draft is made. */
+      /** As in the diff; scanned for secrets when the draft is made. */
       hunk: v.exactOptional(FindingHunk),
     }),
   ),
   resolved: v.array(
     v.object({ findingId: v.string(), resolution: v.picklist(findingResolutions), note: v.nullable(v.string()) }),
   ),
-  /** Open findings whose text is not at the head any more. */
+  /** Open findings whose text is no longer in the head. */
   goneFindings: v.array(v.string()),
   minSeverity: SubmittedFinding.entries.severity,
   maxFindings: v.number(),
@@ -55,20 +55,19 @@ export type ReviewNotes = v.InferOutput<typeof ReviewNotes>;
 
 type Facts = Pick<ReviewStore, 'fact' | 'setFact'>;
 
-export const keepNotes = (store: Facts, runId: string, notes: ReviewNotes): Promise<void> =>
+export const saveNotes = (store: Facts, runId: string, notes: ReviewNotes): Promise<void> =>
   store.setFact(notesFact(runId), JSON.stringify(notes));
 
-/** @returns undefined when there are none, or none of this head */
+/** @returns undefined without notes of this head */
 export async function readNotes(
   store: Facts,
   { runId, headSha }: { readonly runId: string; readonly headSha: string },
 ): Promise<ReviewNotes | undefined> {
   const text = await store.fact(notesFact(runId));
   if (text === undefined) return undefined;
-  // Notes that another version has written, and that are not understood, are as good as none.
+  // Notes written by another version that do not match the schema count as missing.
   const { success, output } = v.safeParse(v.pipe(v.string(), v.parseJson(), ReviewNotes), text);
   return success && output.headSha === headSha ? output : undefined;
 }
 
-/** They are not needed any more. */
-export const forgetNotes = (store: Facts, runId: string): Promise<void> => store.setFact(notesFact(runId), null);
+export const deleteNotes = (store: Facts, runId: string): Promise<void> => store.setFact(notesFact(runId), null);

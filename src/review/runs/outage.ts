@@ -1,6 +1,6 @@
 import type { RunSession } from './session.ts';
 
-/** Of what a review stands on: the agent server, the forge, the database. They say nothing of the review itself. */
+/** Error codes of unavailable dependencies: agent server, forge, database. The review itself has not failed. */
 const outages: ReadonlySet<unknown> = new Set([
   'agentUnavailable',
   'connectionFailed',
@@ -14,16 +14,15 @@ const outages: ReadonlySet<unknown> = new Set([
 ]);
 
 /**
- * Marks the failure of something that is away and may come back: it is waited for, however many attempts that takes, but not
- * for ever. A head that is given up is not reviewed by itself again, so an hour without the agent server would lose every
- * review of that hour.
+ * Marks a retryable failure of a dependency until `outageMs` after the creation of the run. Such a failure does not use up attempts: a
+ * failed head is not reviewed automatically again, so an hour without the agent server would lose every review of that hour.
  *
- * @returns the error, with `isOutage` when it is one
+ * @returns the error, with `isOutage` for an outage
  */
 export async function markOutage({ context, run }: RunSession, error: unknown): Promise<unknown> {
   const { code, isRetryable } = (error ?? {}) as { readonly code?: unknown; readonly isRetryable?: unknown };
   if (!(error instanceof Error) || isRetryable !== true || !outages.has(code)) return error;
-  // Without the database nobody knows how late it is; then nothing can be written either.
+  // Without the database its clock is unknown; the run cannot be saved as failed then either.
   const now = await context.store.now().catch(() => run.createdAt);
   return now - run.createdAt < context.times.outageMs ? Object.assign(error, { isOutage: true }) : error;
 }

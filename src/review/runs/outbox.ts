@@ -1,19 +1,19 @@
 import type { NewWrite, StoredRepository, StoredWrite } from '../store/index.ts';
 import type { RunContext } from './types.ts';
 
-/** Which pull request a write is for. */
+/** Pull request of a write. */
 export interface WritePlace {
   readonly repository: Pick<StoredRepository, 'repositoryKey' | 'owner' | 'name'>;
   readonly number: number;
 }
 export interface PlannedWrite {
   readonly kind: NewWrite['kind'];
-  /** Unique for ever: put twice it is one. */
+  /** Permanently unique: a second write with the same key is ignored. */
   readonly dedupeKey: string;
   readonly request: Readonly<Record<string, unknown>>;
 }
 
-/** Puts a write into the outbox, with the job that sends it. Writes about one pull request are sent in this order. */
+/** Adds a write to the outbox, with the job that sends it. Writes of one pull request are sent in the order of these calls. */
 export async function putWrite(
   { store }: Pick<RunContext, 'store'>,
   { repository, number }: WritePlace,

@@ -17,7 +17,7 @@ export interface PlanFacts {
   readonly item: StoredItem;
   readonly open: readonly StoredFinding[];
   readonly isQuietWhenClean: boolean;
-  /** How often it has been tried before and given up: what was refused once is a write of its own. */
+  /** Number of failed publications of the draft before; it makes the dedupe keys of the new writes differ. */
   readonly round: number;
 }
 export interface Plan {
@@ -25,7 +25,7 @@ export interface Plan {
   readonly resolutions: readonly Resolution[];
 }
 
-/** The write that decides what becomes of the draft comes last: when it is there all others are. */
+/** Plans the writes of a draft. The write that decides its status comes last: when it is in the outbox, so are all others. */
 export function planOf(facts: PlanFacts): Plan {
   const { draft, notes, item, open } = facts;
   const accepted = draft.findings.filter(({ status }) => status === 'accepted');
@@ -35,7 +35,7 @@ export function planOf(facts: PlanFacts): Plan {
   const withRound = ({ dedupeKey, ...write }: PlannedWrite) => ({ ...write, dedupeKey: dedupeKey + suffix });
   const isQuiet = facts.isQuietWhenClean && accepted.length === 0 && item.summaryCommentId === null;
   const writes = [
-    // What was told in the summary has no thread.
+    // A finding published in the summary has no thread.
     ...resolutions.flatMap(({ finding }) => (finding.commentId === null ? [] : resolveWrite(finding, number))),
     ...accepted.filter(({ placement }) => placement === 'file').map((each) => withRound(fileComment(each, facts))),
     ...(isQuiet ? [] : [withRound(summaryWrite(facts, accepted, resolutions))]),
@@ -44,7 +44,7 @@ export function planOf(facts: PlanFacts): Plan {
   return { writes, resolutions };
 }
 
-/** The key of a write in whatever round. */
+/** Dedupe key without the number of the round. */
 export const plainKey = (dedupeKey: string): string => dedupeKey.split('#', 1)[0] ?? dedupeKey;
 export const reviewKey = (draftId: string): string => `review:${draftId}`;
 
@@ -82,7 +82,7 @@ function summaryWrite(
     resolved: resolutions.length,
     reviewedFiles: draft.reviewedFiles,
     totalFiles: draft.totalFiles,
-    // The reasons that were kept are the ones that were given.
+    // The stored reasons are those of `selectFiles`.
     skipped: draft.skippedFiles as Parameters<typeof renderSummary>[0]['skipped'],
     sinceSha: notes?.sinceSha ?? null,
   });
@@ -126,7 +126,7 @@ function anchorOf(finding: StoredFinding, notes: ReviewNotes | undefined): Ancho
   };
 }
 
-/** Whole lines in place of those that the finding is about: a person may have changed what the agent wrote. */
+/** Whole lines that replace those of the finding, with the user's edits of the agent's text. */
 function replacementOf(
   { kind, findingId, newText }: StoredFinding,
   notes: ReviewNotes | undefined,
@@ -137,27 +137,28 @@ function replacementOf(
   const written = noted.finding.newText;
   if (replacement === undefined || written === undefined) return undefined;
   if (written === newText) return replacement;
-  // Of a part of a line the rest stays; where lines were only indented anew the person has written them whole.
+  // Text for a part of a line is inserted into the line. If the agent's text is not in the replacement, because only the
+  // indentation was adapted, the user's text replaces whole lines.
   const at = written === '' ? -1 : replacement.indexOf(written);
   return at < 0 ? newText : replacement.slice(0, at) + newText + replacement.slice(at + written.length);
 }
 
-/** What of a draft must not leave, also after people have edited it. @returns undefined when all of it may */
+/** Finds a secret in a draft, after edits of users, too. @returns undefined without one */
 export function leakIn(
   { summary, findings }: Pick<StoredDraft, 'summary' | 'findings'>,
   secrets: readonly string[],
 ): { readonly code: string; readonly message: string } | undefined {
-  const told = findings.filter(({ status }) => status === 'accepted');
+  const accepted = findings.filter(({ status }) => status === 'accepted');
   const scanned = [
-    ...[summary, ...told.flatMap(({ title, body, path }) => [title, body, path])].map((text) =>
+    ...[summary, ...accepted.flatMap(({ title, body, path }) => [title, body, path])].map((text) =>
       scanOutput(text, secrets),
     ),
-    ...told.map(({ newText = '' }) => scanCode(newText, secrets)),
+    ...accepted.map(({ newText = '' }) => scanCode(newText, secrets)),
   ];
   return scanned.find(({ blockedBy }) => blockedBy !== null)?.blockedBy ?? undefined;
 }
 
-/** Made harmless once more: people write mentions too, and paste what cannot be seen. */
+/** Cleans a draft again after edits: users, too, write mentions and paste invisible characters. */
 export function cleaned(draft: StoredDraft, secrets: readonly string[]): StoredDraft {
   const clean = (text: string) => scanOutput(text, secrets).text;
   const cleanCode = (text: string) => {

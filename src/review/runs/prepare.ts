@@ -6,24 +6,27 @@ import type { StoredItem } from '../store/index.ts';
 import { baseRuleFiles, readBaseRules } from './base-rules.ts';
 import { beginCheckRun } from './check-run.ts';
 import { ReviewRunError } from './errors.ts';
-import { keepNotes } from './notes.ts';
+import { saveNotes } from './notes.ts';
 import { enqueueReview, judge, type Place, placeOf, scopeOfPush, sinceOf } from './queue.ts';
 import { notesOf } from './review.ts';
 import type { RunSession } from './session.ts';
 
-type Leaves = Extract<Prepared, { readonly reason: unknown }>;
+type NotReviewed = Extract<Prepared, { readonly reason: unknown }>;
 type Routed = ConfiguredRepository & { readonly workspacePath: string };
-/** What is to be fetched. */
+/** Pull request to fetch. */
 interface Target {
   readonly item: StoredItem;
   readonly configured: Routed;
   readonly place: Place;
 }
 
-const unwanted = (code: string, message: string): Leaves => ({ outcome: 'unwanted', reason: { code, message } });
-const superseded = (code: string, message: string): Leaves => ({ outcome: 'superseded', reason: { code, message } });
+const unwanted = (code: string, message: string): NotReviewed => ({ outcome: 'unwanted', reason: { code, message } });
+const superseded = (code: string, message: string): NotReviewed => ({
+  outcome: 'superseded',
+  reason: { code, message },
+});
 
-/** First step: reads the pull request anew, fetches it, and finds out what of it is worth a look. */
+/** First step: reads the pull request again, fetches it and selects the files to review. */
 export async function prepare(session: RunSession, signal: AbortSignal): Promise<Prepared> {
   const { context } = session;
   const found = await fetchHead(session, signal);
@@ -31,9 +34,9 @@ export async function prepare(session: RunSession, signal: AbortSignal): Promise
   signal.throwIfAborted();
   const { item, configured, place, prepared } = found;
   const rules = await readBaseRules(prepared, context.settings().Review);
-  // What the base commit says holds for this repository; how often it was reviewed was counted when it was queued.
+  // Applies the rules of the base commit. The automatic reviews were counted when the run was queued.
   const refused = judge(session.run.trigger, { ...item, automaticReviews: 0 }, place, rules.review);
-  if (refused) return unwanted(refused, 'The rules of the repository leave it out.');
+  if (refused) return unwanted(refused, 'The rules of the repository exclude the pull request.');
   const diffFiles = parseDiff(prepared.diff);
   const selection = selectFiles(prepared.since ? parseDiff(prepared.since.diff) : diffFiles, {
     ignorePaths: rules.review.IgnorePaths,
@@ -48,15 +51,15 @@ export async function prepare(session: RunSession, signal: AbortSignal): Promise
   await session.update({ worktreePath, scope, sinceSha, baseSha });
   if (place.repository) await beginCheckRun(context, place.repository, session.run);
   if (selection.reviewed.length > 0) return { outcome: 'ready' };
-  await keepNotes(context.store, session.run.runId, await notesOf(session, session.preparation, null));
+  await saveNotes(context.store, session.run.runId, await notesOf(session, session.preparation, null));
   return { outcome: 'nothingToReview' };
 }
 
-/** The head may move on while it is fetched: then the pull request is read again. */
+/** Fetches the head. Reads the pull request again when the head moves during the fetch. */
 async function fetchHead(
   session: RunSession,
   signal: AbortSignal,
-): Promise<Leaves | (Target & { readonly prepared: PreparedReview })> {
+): Promise<NotReviewed | (Target & { readonly prepared: PreparedReview })> {
   const { targetMoves, pullAgeMs } = session.context.times;
   for (let moves = 0; ; moves += 1) {
     const target = await readTarget(session, moves === 0 ? pullAgeMs : 0);
@@ -83,42 +86,42 @@ function fetchTarget(session: RunSession, { item, configured }: Target, signal: 
   });
 }
 
-/** What the forge says now, and whether that is still what this run is about. @param maxAgeMs how old its word may be */
-async function readTarget(session: RunSession, maxAgeMs: number): Promise<Leaves | Target> {
+/** Reads the pull request and checks that it is still eligible. @param maxAgeMs maximum age of the facts */
+async function readTarget(session: RunSession, maxAgeMs: number): Promise<NotReviewed | Target> {
   const { context, run } = session;
   const { store, source, settings } = context;
   const place = await placeOf(context, run.repositoryKey);
   const { configured } = place;
-  if (!configured) return unwanted('repositoryDisabled', 'The repository is not configured any more.');
+  if (!configured) return unwanted('repositoryDisabled', 'The repository is no longer configured.');
   const facts = await source.readPull(configured, run.number, maxAgeMs);
-  if (facts === 'gone') return unwanted('pullRequestGone', 'The pull request is not there any more.');
+  if (facts === 'gone') return unwanted('pullRequestGone', 'The pull request no longer exists.');
   const { item, changed } = await store.upsertItem(facts);
   const { itemId } = item;
   if (changed) await store.publish('item.changed', { itemId });
   const refused = judge(run.trigger, { ...item, automaticReviews: 0 }, place, settings().Review);
-  if (refused) return unwanted(refused, 'It is not to be reviewed any more.');
+  if (refused) return unwanted(refused, 'The pull request is no longer eligible for a review.');
   const { workspacePath } = configured;
-  if (workspacePath === undefined) return unwanted('repositoryNotRouted', 'No workspace route leads to it.');
-  const leaves = await followHead(session, item);
-  return leaves ?? { item, configured: { ...configured, workspacePath }, place };
+  if (workspacePath === undefined) return unwanted('repositoryNotRouted', 'The repository has no workspace route.');
+  const notReviewed = await followHead(session, item);
+  return notReviewed ?? { item, configured: { ...configured, workspacePath }, place };
 }
 
-/** Of a newer head an automatic review makes room for another one; who asked wants to hear of what is there now. */
-async function followHead(session: RunSession, item: StoredItem): Promise<Leaves | undefined> {
+/** Handles a newer head: a new run replaces an automatic run; a requested run continues with the newer head. */
+async function followHead(session: RunSession, item: StoredItem): Promise<NotReviewed | undefined> {
   const { context, run } = session;
   const { OnPush } = context.settings().Review;
   const isAutomatic = run.trigger === 'auto';
   if (item.headSha === run.headSha) {
     if (!isAutomatic) return undefined;
     if (item.reviewedHeadSha === run.headSha) return superseded('alreadyReviewed', 'This head was reviewed meanwhile.');
-    // While it waited an earlier head may have been reviewed, from which it goes on.
+    // An earlier head may have been reviewed while the run waited: start after it.
     const sinceSha = sinceOf(item, scopeOfPush[OnPush]);
     if (sinceSha !== run.sinceSha) await session.update({ sinceSha });
     return undefined;
   }
   if (isAutomatic) {
     await enqueueReview(context, item, { trigger: 'auto', scope: scopeOfPush[OnPush], focus: null });
-    return superseded('newerHead', `The head is ${item.headSha.slice(0, 7)} now.`);
+    return superseded('newerHead', `The head has moved to ${item.headSha.slice(0, 7)}.`);
   }
   const { headSha, baseSha, itemId } = item;
   await session.update({ headSha, baseSha, sinceSha: sinceOf(item, run.scope) });

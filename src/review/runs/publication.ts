@@ -1,7 +1,7 @@
 import { ReviewError } from '../errors.ts';
 import type { StoredDraft, StoredItem, StoredWrite } from '../store/index.ts';
 import { ReviewRunError } from './errors.ts';
-import { forgetNotes, readNotes } from './notes.ts';
+import { deleteNotes, readNotes } from './notes.ts';
 import { putWrite } from './outbox.ts';
 import { cleaned, leakIn, plainKey, planOf } from './plan.ts';
 import { secretsOf } from './secrets.ts';
@@ -11,10 +11,10 @@ import type { RunContext } from './types.ts';
 type DraftChange = Parameters<RunContext['store']['updateDraft']>[2];
 const allWrites = 1_000;
 const beginnable: ReadonlySet<StoredDraft['status']> = new Set(['draft', 'publishFailed']);
-/** What is told with a draft; a check run says nothing of it. */
-const tells: ReadonlySet<StoredWrite['kind']> = new Set(['review', 'summary', 'fileComment', 'resolveThread']);
+/** Kinds of writes that publish a draft, without check runs and replies. */
+const draftWrites: ReadonlySet<StoredWrite['kind']> = new Set(['review', 'summary', 'fileComment', 'resolveThread']);
 
-/** Drafts on their way to the forge. What is written goes into the outbox; what came of it comes back by `settle`. */
+/** Publishes drafts: adds their writes to the outbox and applies the results that `settle` receives. */
 export class Publication {
   readonly #context: RunContext;
   readonly #listeners = new Set<() => void>();
@@ -23,16 +23,16 @@ export class Publication {
     this.#context = context;
   }
 
-  /** Told when a write was settled in this process. @returns what ends that */
+  /** Calls `listener` when a write was settled in this process. @returns removes the listener */
   onSettled(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
   /**
-   * Puts everything that tells a draft into the outbox. Doing it again does no harm.
+   * Adds all writes of a draft to the outbox. Idempotent.
    *
-   * @throws ReviewError draftBlocked, when it must not leave
+   * @throws ReviewError draftBlocked, when the draft contains a secret
    */
   async begin(draft: StoredDraft): Promise<void> {
     const { store, settings } = this.#context;
@@ -43,14 +43,14 @@ export class Publication {
       await this.change(draftId, { blockedBy: leak });
       throw new ReviewError('draftBlocked', leak.message, { blockedBy: leak, isOverridable: false });
     }
-    // From here on nobody edits it.
+    // A draft that is being published cannot be edited.
     const kept = await this.change(draftId, { status: 'publishing' }, ({ status }) => beginnable.has(status));
     if (kept.status !== 'publishing')
       throw new ReviewError('invalidState', `The draft is ${kept.status}.`, { draftId, status: kept.status });
     const item = await store.item(itemId);
-    if (!item) throw new ReviewRunError('itemMissing', 'The pull request is not known any more.');
+    if (!item) throw new ReviewRunError('itemMissing', 'The pull request is missing from the store.');
     const repository = await store.repository(item.repositoryKey);
-    if (!repository) throw new ReviewRunError('itemMissing', 'The repository is not known any more.');
+    if (!repository) throw new ReviewRunError('itemMissing', 'The repository is missing from the store.');
     const { rows } = await store.writes({ runId, limit: allWrites });
     const plan = planOf({
       draft: cleaned(kept, secrets),
@@ -62,23 +62,23 @@ export class Publication {
     });
     for (const write of plan.writes) await putWrite(this.#context, { repository, number: item.number }, write, runId);
     for (const { finding, resolution, note } of plan.resolutions) {
-      const said = note === null ? {} : { resolutionNote: note };
-      await store.updateFinding(finding.findingId, { isResolved: true, resolution, ...said });
+      const withNote = note === null ? {} : { resolutionNote: note };
+      await store.updateFinding(finding.findingId, { isResolved: true, resolution, ...withNote });
     }
     await this.#conclude(runId, plan.writes.length === 0);
   }
 
-  /** Applies what the source made of a write. */
+  /** Applies the result of a write and notifies the listeners. */
   async settle(write: StoredWrite): Promise<void> {
     const { store } = this.#context;
     const { writeId, kind, status, runId } = write;
     await applyWrite(store, write);
     await store.publish('write.changed', { writeId, kind, status });
-    if (runId !== null && tells.has(kind)) await this.#conclude(runId, false);
+    if (runId !== null && draftWrites.has(kind)) await this.#conclude(runId, false);
     for (const listener of this.#listeners) listener();
   }
 
-  /** A draft is published, or has failed to be, when nothing of it is on its way any more. */
+  /** Marks a draft as published or failed once none of its writes is pending. */
   async #conclude(runId: string, isEmpty: boolean): Promise<void> {
     const { store } = this.#context;
     const draft = await store.draftOfRun(runId);
@@ -92,13 +92,13 @@ export class Publication {
     await this.#published(draft, deciding, writes);
   }
 
-  /** Of each write the last one: what was given up may have been put anew. */
+  /** Latest round of each write of a draft, because a failed publication can be repeated. */
   async #writesOf({ runId }: StoredDraft): Promise<StoredWrite[]> {
     const { rows } = await this.#context.store.writes({ runId, limit: allWrites });
     const last = new Map<string, StoredWrite>();
     for (const write of rows) {
       const key = plainKey(write.dedupeKey);
-      if (tells.has(write.kind) && !last.has(key)) last.set(key, write);
+      if (draftWrites.has(write.kind) && !last.has(key)) last.set(key, write);
     }
     return [...last.values()];
   }
@@ -123,10 +123,10 @@ export class Publication {
       url: typeof url === 'string' ? url : null,
       warnings: [...new Set([...warnings, ...lost])],
     });
-    await forgetNotes(store, runId);
+    await deleteNotes(store, runId);
   }
 
-  /** From this head the next review goes on, unless a newer one was looked at meanwhile. */
+  /** Saves the reviewed head, after which the next incremental review starts, unless a newer head was reviewed meanwhile. */
   async #reviewed({ itemId, headSha: present, reviewedHeadSha }: StoredItem, runId: string, headSha: string) {
     const { store } = this.#context;
     if (present !== headSha && reviewedHeadSha !== null) return;
@@ -137,9 +137,11 @@ export class Publication {
   }
 
   /**
-   * Changes a draft that others may be changing too.
+   * Changes a draft; reads it again and retries when others change it at the same time.
    *
-   * @param isWanted whether the change is still to be made
+   * @param isWanted whether the change still applies
+   * @returns the changed draft, or the unchanged one when the change no longer applies
+   * @throws ReviewError notFound; conflict after `draftTries` attempts
    */
   async change(
     draftId: string,
@@ -149,7 +151,7 @@ export class Publication {
     const { store, times } = this.#context;
     for (let tries = 0; tries < times.draftTries; tries += 1) {
       const draft = await store.draft(draftId);
-      if (!draft) throw new ReviewError('notFound', 'There is no such draft.', { draftId });
+      if (!draft) throw new ReviewError('notFound', 'Unknown draft.', { draftId });
       if (!isWanted(draft)) return draft;
       const changed = await store.updateDraft(draftId, draft.version, change);
       if (!changed) continue;
@@ -159,22 +161,22 @@ export class Publication {
     throw new ReviewError('conflict', 'Others are changing the draft: try again.', { draftId });
   }
 
-  /** Drafts that somebody published in a process that ended before their writes were in the outbox. */
+  /** Continues publications requested in a process that ended before their writes were in the outbox. */
   async resume(): Promise<void> {
     const { store, logger } = this.#context;
     const { rows } = await store.drafts({ status: 'publishing', limit: 100 });
     for (const draft of rows) {
-      // A run that is publishing does this itself.
+      // An unfinished run continues its publication itself.
       if ((await store.run(draft.runId))?.finishedAt === null) continue;
       await this.begin(draft).catch((error: unknown) =>
-        logger.warn('a draft could not be published', { draftId: draft.draftId, error }),
+        logger.warn('could not publish a draft; publish it again on the page', { draftId: draft.draftId, error }),
       );
     }
   }
 }
 
 const lostText: Readonly<Partial<Record<StoredWrite['kind'], string>>> = {
-  summary: 'The summary could not be written.',
-  fileComment: 'A finding about a whole file could not be written.',
+  summary: 'The summary could not be posted.',
+  fileComment: 'A comment on a whole file could not be posted.',
   resolveThread: 'A thread could not be resolved.',
 };

@@ -9,18 +9,21 @@ const automatic: Permits = ({ Automation, GitHub }, repositoryKey) => {
   const isListed = names.length === 0 || names.some((name) => projectKey(instance, name) === repositoryKey);
   return AutoReviewPublishEnabled && isListed;
 };
-/** Who asked on the forge waits there for the answer. */
-const answers: Permits = () => true;
-/** Who asked on the page reads the draft there, and decides. */
-const waits: Permits = () => false;
+/** A user who requests a review on the forge expects the result there. */
+const always: Permits = () => true;
+/** A user who requests a review on the page reads the draft there and decides. */
+const never: Permits = () => false;
 
 const byTrigger: Readonly<Record<ReviewTrigger, Permits>> = {
   auto: automatic,
-  mention: answers,
-  checkRerequest: answers,
-  manual: waits,
+  mention: always,
+  checkRerequest: always,
+  manual: never,
 };
 
-/** Whether the draft of such a run is written back without anybody looking at it first. */
-export const publishesByItself = (settings: BackendSettings, trigger: ReviewTrigger, repositoryKey: string): boolean =>
-  settings.GitHub.WritesEnabled && byTrigger[trigger](settings, repositoryKey);
+/** Whether the draft of a run with this trigger is published without confirmation by a user. */
+export const publishesAutomatically = (
+  settings: BackendSettings,
+  trigger: ReviewTrigger,
+  repositoryKey: string,
+): boolean => settings.GitHub.WritesEnabled && byTrigger[trigger](settings, repositoryKey);

@@ -4,61 +4,61 @@ import { ReviewRunError } from './errors.ts';
 import type { Publication } from './publication.ts';
 import type { RunSession } from './session.ts';
 
-/** Where a draft stands, as far as a run that publishes it goes on from there. */
+/** Result of the publishing step by the status of the draft; undefined while the publication continues. */
 const ends: Readonly<Record<StoredDraft['status'], () => Published | undefined>> = {
   draft: () => undefined,
   publishing: () => undefined,
   published: () => ({ outcome: 'settled' }),
-  /** A person took it back in time. */
+  /** A user discarded the draft before its publication. */
   discarded: () => ({ outcome: 'settled' }),
   publishFailed: () => {
-    throw new ReviewRunError('publishFailed', 'The source refused the review.');
+    throw new ReviewRunError('publishFailed', 'The source rejected the review.');
   },
 };
 
-/** Last step: puts the draft into the outbox, and waits a while until it was sent. */
+/** Last step: adds the draft to the outbox and waits up to `writesMs` until it is sent. */
 export async function publishRun(
   session: RunSession,
   publication: Publication,
   signal: AbortSignal,
 ): Promise<Published> {
   const { clock, times } = session.context;
-  const look = async () => {
+  const check = async () => {
     const draft = await draftOf(session);
     return { draft, end: ends[draft.status]() };
   };
-  const { draft, end } = await look();
+  const { draft, end } = await check();
   if (end) return end;
   await publication.begin(draft);
   const until = clock.now() + times.writesMs;
   while (!signal.aborted) {
-    const settled = nextNews(session, publication, signal, until);
-    const { end: reached } = await look();
-    if (reached || clock.now() >= until) settled.forget();
+    const hint = nextHint(session, publication, signal, until);
+    const { end: reached } = await check();
+    if (reached || clock.now() >= until) hint.cancel();
     if (reached) return reached;
     if (clock.now() >= until) return { outcome: 'pending' };
-    await settled.heard;
+    await hint.received;
   }
   throw signal.reason;
 }
 
 async function draftOf({ context, run }: RunSession): Promise<StoredDraft> {
   const draft = await context.store.draftOfRun(run.runId);
-  if (!draft) throw new ReviewRunError('draftMissing', 'The draft is not there any more.');
+  if (!draft) throw new ReviewRunError('draftMissing', 'The draft is missing from the store.');
   return draft;
 }
 
-/** The next hint that something may have changed, here or in another process. Listens before anybody looks. */
-function nextNews({ context }: RunSession, publication: Publication, signal: AbortSignal, until: number) {
+/** Waits for a hint that the draft may have changed, until `until`. Create it before reading the draft, so that no change is missed. */
+function nextHint({ context }: RunSession, publication: Publication, signal: AbortSignal, until: number) {
   const { store, clock } = context;
   const { promise, resolve } = Promise.withResolvers<void>();
-  const hear = () => resolve();
-  const ends = [publication.onSettled(hear), store.onWake(hear), () => signal.removeEventListener('abort', hear)];
-  signal.addEventListener('abort', hear, { once: true });
-  const late = clock.setTimeout(hear, Math.max(0, until - clock.now()));
-  const forget = () => {
-    clock.clearTimeout(late);
-    for (const end of ends) end();
+  const done = () => resolve();
+  const removers = [publication.onSettled(done), store.onWake(done), () => signal.removeEventListener('abort', done)];
+  signal.addEventListener('abort', done, { once: true });
+  const timer = clock.setTimeout(done, Math.max(0, until - clock.now()));
+  const removeListeners = () => {
+    clock.clearTimeout(timer);
+    for (const remove of removers) remove();
   };
-  return { heard: promise.finally(forget), forget: hear };
+  return { received: promise.finally(removeListeners), cancel: done };
 }

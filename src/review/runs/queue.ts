@@ -3,9 +3,9 @@ import { type BackendSettings, type ConfiguredRepository, configuredRepositories
 import type { StoredItem, StoredRepository, StoredRun } from '../store/index.ts';
 import { endLeftCheckRuns } from './check-run.ts';
 import { type IneligibleCode, whyIneligible } from './eligibility.ts';
-import type { ReviewWish, RunContext } from './types.ts';
+import type { ReviewRequest, RunContext } from './types.ts';
 
-/** A repository as the database and the settings have it. */
+/** A repository with its stored state and its settings. */
 export interface Place {
   readonly repository: StoredRepository | undefined;
   readonly configured: ConfiguredRepository | undefined;
@@ -16,9 +16,9 @@ export async function placeOf({ store, settings }: RunContext, repositoryKey: st
   return { repository: await store.repository(repositoryKey), configured };
 }
 
-/** Whether an item may be reviewed. @returns why not, or null */
+/** Returns the reason that an item must not be reviewed, or null for an eligible item. */
 export function judge(
-  trigger: ReviewWish['trigger'],
+  trigger: ReviewRequest['trigger'],
   item: StoredItem,
   { repository, configured }: Place,
   review: BackendSettings['Review'],
@@ -31,11 +31,11 @@ export function judge(
   });
 }
 
-/** Where a review goes on from, when it is to look only at what is new. */
+/** Head after which an incremental review starts; null for a full review. */
 export const sinceOf = (item: StoredItem, scope: ReviewScope): string | null =>
   scope === 'incremental' && item.reviewedHeadSha !== item.headSha ? item.reviewedHeadSha : null;
 
-/** What a push leads to. `never` and `onRequest` are decided before. */
+/** Scope of a review after a push. `whyIneligible` has handled `never` and `onRequest` before. */
 export const scopeOfPush: Readonly<Record<BackendSettings['Review']['OnPush'], ReviewScope>> = {
   never: 'full',
   incremental: 'incremental',
@@ -43,11 +43,11 @@ export const scopeOfPush: Readonly<Record<BackendSettings['Review']['OnPush'], R
   onRequest: 'full',
 };
 
-/** Puts a review of the item's head into the queue, and counts those that nobody asked for. */
+/** Queues a review of the item's head, and counts consecutive automatic reviews. */
 export async function enqueueReview(
   context: RunContext,
   item: StoredItem,
-  { trigger, scope, focus, deliveryId }: ReviewWish,
+  { trigger, scope, focus, deliveryId }: ReviewRequest,
 ): Promise<{ readonly run: StoredRun; readonly isNew: boolean }> {
   const { store } = context;
   const { itemId, repositoryKey, number, headSha, baseSha } = item;

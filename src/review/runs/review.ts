@@ -4,24 +4,24 @@ import type { AnchoredFinding, ReviewAssignment, ReviewSubmission } from '../age
 import type { DiffFile } from '../anchors/index.ts';
 import type { StoredFinding } from '../store/index.ts';
 import { hunkAround } from './hunks.ts';
-import { keepNotes, type ReviewNotes } from './notes.ts';
+import { type ReviewNotes, saveNotes } from './notes.ts';
 import type { Preparation, RunSession } from './session.ts';
 
-/** Second step: one turn of the agent. What it hands in is kept when this resolves. */
+/** Second step: runs one turn of the agent. Its submission is stored when this resolves. */
 export async function review(session: RunSession, signal: AbortSignal): Promise<void> {
   const { context, preparation } = session;
-  if (!preparation) throw new Error('a review begins with its preparation');
+  if (!preparation) throw new Error('review needs a prepared session');
   await endEarlierTurn(session, preparation.workspacePath);
   const submission = await askAgent(session, preparation, signal);
   signal.throwIfAborted();
   await context.git.verifyClean(preparation.prepared.worktreePath);
   const notes = await notesOf(session, preparation, submission);
-  // Facts are not written under the lease: whoever has lost it must not get as far as that.
+  // Facts are written without a check of the lease, so renew it first.
   await session.renew();
-  await keepNotes(context.store, session.run.runId, notes);
+  await saveNotes(context.store, session.run.runId, notes);
 }
 
-/** A turn that another process began, or an attempt before, must not go on beside ours. */
+/** Interrupts a turn started by another process or an earlier attempt, so that two turns never run at once. */
 async function endEarlierTurn(session: RunSession, workspacePath: string): Promise<void> {
   const { threadId } = session.run;
   if (threadId === null) return;
@@ -57,7 +57,7 @@ async function assignmentOf({ context, run }: RunSession, preparation: Preparati
   };
 }
 
-/** All that the later steps need. @param submission null: there was nothing to look at */
+/** Collects the facts for the later steps. @param submission null when no file was selected for review */
 export async function notesOf(
   { context, run }: RunSession,
   { item, prepared, diffFiles, selection, rules }: Preparation,
@@ -65,7 +65,7 @@ export async function notesOf(
 ): Promise<ReviewNotes> {
   const changed = prepared.since ?? prepared;
   const known = new Set([...selection.reviewed, ...selection.skipped].map(({ path }) => path));
-  // The diff was cut: what came after is named all the same.
+  // Files after the cut of a truncated diff are listed as skipped.
   const cut = changed.files.filter(({ path }) => !known.has(path));
   const open = await context.store.openFindings(item.itemId);
   return {
@@ -97,7 +97,7 @@ function hunkOf(files: readonly DiffFile[], { finding, anchor }: AnchoredFinding
 
 const plain = (text: string): string => text.replace(/\s+/g, ' ').trim();
 
-/** Findings about a text that the head has nowhere in that file any more. */
+/** Ids of findings whose quoted text is no longer in their file. */
 async function goneOf(prepared: Preparation['prepared'], open: readonly StoredFinding[]): Promise<string[]> {
   const about = open.filter(({ side, oldText }) => side === 'RIGHT' && oldText !== undefined && plain(oldText) !== '');
   const texts = await prepared.readHeadFiles([...new Set(about.map(({ path }) => path))]);

@@ -23,14 +23,14 @@ import type { RunContext } from './types.ts';
 
 export type ReviewRunActor = Actor<typeof reviewRunMachine>;
 
-/** Where a run that was taken from the queue goes on: nothing that was handed in is asked for again. */
+/** Returns the step at which a leased run resumes. A stored submission is not requested from the agent again. */
 export async function resumeOf({ store }: RunContext, run: StoredRun): Promise<ReviewResume> {
   const draft = await store.draftOfRun(run.runId);
   if (run.state === 'publishing' || draft?.status === 'publishing') return 'publishing';
   return draft || (await readNotes(store, run)) ? 'drafting' : 'preparing';
 }
 
-/** The actor of one run: the chart, with what it does provided. Not started. */
+/** Creates the actor of one run, with the effects of the machine. Not started. */
 export function runActor(session: RunSession, publication: Publication, resumeAt: ReviewResume): ReviewRunActor {
   const { context, run } = session;
   const { clock, inspect, settings } = context;
@@ -54,8 +54,8 @@ export function runActor(session: RunSession, publication: Publication, resumeAt
         review: step((signal) => review(session, signal)),
         draft: step(() => draft(session)),
         publish: step((signal) => publishRun(session, publication, signal)),
-        interrupt: fromPromise<void, ReviewRunKey & { readonly why: 'cancelled' | 'tooLong' }>(() =>
-          interrupt(session),
+        interrupt: fromPromise<void, ReviewRunKey & { readonly why: 'cancelled' | 'tooLong' }>(({ input }) =>
+          interrupt(session, input.why),
         ),
         giveBack: fromPromise<void, ReviewRunKey & { readonly failure: ReviewFailure | null }>(({ input }) =>
           session.step(() => giveBack(session, input.failure), lost),
@@ -100,17 +100,18 @@ function save(session: RunSession, state: MachineState): void {
 }
 
 /** Ends the agent's turn: waits until the step that runs it has ended, then interrupts the turn, which another process may have begun. */
-async function interrupt(session: RunSession): Promise<void> {
+async function interrupt(session: RunSession, why: 'cancelled' | 'tooLong'): Promise<void> {
   const { context } = session;
   await session.entered();
   await session.idle();
-  const { threadId, repositoryKey } = session.run;
+  const { runId, threadId, repositoryKey } = session.run;
   const { configured } = await placeOf(context, repositoryKey);
-  if (threadId !== null && configured?.workspacePath !== undefined)
-    await context.agent.interrupt(configured.workspacePath, threadId);
+  if (threadId === null || configured?.workspacePath === undefined) return;
+  context.logger.info('interrupting the turn of a review run', { runId, threadId, why });
+  await context.agent.interrupt(configured.workspacePath, threadId);
 }
 
-/** Another attempt makes a worktree of its own, maybe on another machine; one that publishes needs none. */
+/** Returns a run to the queue. The next attempt makes its own worktree, maybe on another host; a publishing run needs none. */
 async function giveBack(session: RunSession, failure: ReviewFailure | null): Promise<void> {
   if (failure && session.run.state !== 'publishing') await releaseWorktree(session, 'failed');
   await session.giveBack(failure, pauseOf(session, failure));
@@ -130,30 +131,30 @@ export function pauseOf(
   return Math.max(pauseMs, failure.retryAfterMs ?? 0);
 }
 
-/** Renews the lease and looks at the clock, again and again. @returns what ends it */
-function watch(session: RunSession, tell: (event: ReviewRunEvent) => void): () => void {
+/** Renews the lease and checks the deadlines every `watchMs`. @returns stops it */
+function watch(session: RunSession, send: (event: ReviewRunEvent) => void): () => void {
   const { context } = session;
   const { clock, times, logger } = context;
   let timer: unknown;
   let isOver = false;
-  const look = async () => {
+  const check = async () => {
     try {
-      if (await session.renew()) tell({ type: 'CANCEL' });
+      if (await session.renew()) send({ type: 'CANCEL' });
     } catch (error) {
-      if (error instanceof LeaseLostError) return tell({ type: 'LEASE.LOST' });
-      // The database may be back in time; until then nothing is written anyway.
-      logger.warn('the lease of a review could not be renewed', { runId: session.run.runId, error });
+      if (error instanceof LeaseLostError) return send({ type: 'LEASE.LOST' });
+      // The database may recover before the lease expires; until then nothing can be written anyway.
+      logger.warn('could not renew the lease of a review run; retrying', { runId: session.run.runId, error });
     }
     if (isOver) return;
-    for (const type of lateEvents(session)) tell({ type });
+    for (const type of lateEvents(session)) send({ type });
     clock.clearTimeout(timer);
-    timer = clock.setTimeout(look, times.watchMs);
+    timer = clock.setTimeout(check, times.watchMs);
   };
-  session.lookNow = () => void look();
-  timer = clock.setTimeout(look, times.watchMs);
+  session.checkNow = () => void check();
+  timer = clock.setTimeout(check, times.watchMs);
   return () => {
     isOver = true;
-    session.lookNow = () => {};
+    session.checkNow = () => {};
     clock.clearTimeout(timer);
   };
 }

@@ -1,7 +1,7 @@
 import { secretSettings } from '../settings/index.ts';
 import type { RunContext } from './types.ts';
 
-/** Texts that must never leave: those of the settings, and those that this process has made. */
+/** Texts that must not be published: secrets of the settings and of this process. */
 export function secretsOf({ settings, secrets }: Pick<RunContext, 'settings' | 'secrets'>): string[] {
   const configured = secretSettings.map((path) =>
     path.split('.').reduce<unknown>((inner, key) => (inner as Record<string, unknown> | undefined)?.[key], settings()),

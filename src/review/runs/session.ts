@@ -7,7 +7,7 @@ import { LeaseLostError } from '../store/index.ts';
 import type { BaseRules } from './base-rules.ts';
 import type { RunContext } from './types.ts';
 
-/** What `prepare` found, for the review that follows in the same process. */
+/** Result of `prepare` for the review, which follows in the same process. */
 export interface Preparation {
   readonly item: StoredItem;
   readonly workspacePath: string;
@@ -17,19 +17,19 @@ export interface Preparation {
   readonly rules: BaseRules;
 }
 
-/** One run that this process holds the lease of. Everything that is written of it goes through here, under the lease. */
+/** One run leased by this process. All changes of the run's row go through it, under the lease. */
 export class RunSession {
   readonly context: RunContext;
   run: StoredRun;
   lease: Lease;
   preparation: Preparation | undefined;
-  /** When the agent was heard last, and when its turn began; null while none is under way. */
+  /** Start of the agent's turn and time of its last activity; null without a turn. */
   turn: { readonly beganAt: number; heardAt: number } | null = null;
-  /** Looks at once whether somebody wants it ended; the watch provides it. */
-  lookNow: () => void = () => {};
+  /** Checks the lease and the request to cancel at once; `watch` provides it. */
+  checkNow: () => void = () => {};
   readonly #steps = new Set<Promise<unknown>>();
   #entered: Promise<void> = Promise.resolve();
-  #told: Promise<unknown> = Promise.resolve();
+  #published: Promise<unknown> = Promise.resolve();
 
   constructor(context: RunContext, run: StoredRun, lease: Lease) {
     this.context = context;
@@ -37,41 +37,41 @@ export class RunSession {
     this.lease = lease;
   }
 
-  /** @throws LeaseLostError */
+  /** Changes the run and publishes the change. @throws LeaseLostError */
   async update(change: RunChange): Promise<void> {
     const { store } = this.context;
     const { runId, itemId } = this.run;
     this.run = await store.updateRun(runId, this.lease, change);
-    this.#tell({ runId, itemId, state: this.run.state });
+    this.#publish({ runId, itemId, state: this.run.state });
   }
 
-  /** Readers of the stream are told in order; the run does not wait until they are. */
-  #tell(change: Readonly<Record<string, unknown>>): void {
+  /** Publishes events in order; the run does not wait for them. */
+  #publish(change: Readonly<Record<string, unknown>>): void {
     const { store, logger } = this.context;
-    this.#told = this.#told
+    this.#published = this.#published
       .then(() => store.publish('run.changed', change))
-      .catch((error: unknown) => logger.warn('readers of the event stream cannot be told of a run', { error }));
+      .catch((error: unknown) => logger.warn('could not publish an event of a review run; reload the page', { error }));
   }
 
-  /** Saves a state that the machine has entered: people see it, and another process goes on from it. Steps wait for it. */
+  /** Saves a state that the machine has entered: users see it, and another process can resume at it. Steps wait for it. */
   enter(state: ReviewRunState): void {
     this.#entered = this.#entered
       .catch(() => {})
       .then(async () => {
         if (this.run.state !== state) await this.update({ state });
       });
-    // Whatever waits for it sees the failure.
+    // `entered` passes the failure on.
     this.#entered.catch(() => {});
   }
 
-  /** Resolves when the present state of the machine is saved. @throws LeaseLostError */
+  /** Resolves when the current state of the machine is saved. @throws LeaseLostError */
   async entered(): Promise<void> {
     // An actor starts the work of a state before it reports the state.
     await Promise.resolve();
     await this.#entered;
   }
 
-  /** @returns whether somebody wants it ended @throws LeaseLostError */
+  /** Renews the lease. @returns whether cancellation was requested @throws LeaseLostError */
   async renew(): Promise<boolean> {
     const { store, times } = this.context;
     const { lease, isCancelRequested } = await store.renewRun(this.run.runId, this.lease, times.leaseMs);
@@ -79,14 +79,14 @@ export class RunSession {
     return isCancelRequested;
   }
 
-  /** Puts it back into the queue. @param failure counts as an attempt, and is followed by a pause */
+  /** Returns the run to the queue. @param failure counts as an attempt @param pauseMs before the next attempt */
   async giveBack(failure: ReviewFailure | null, pauseMs: number): Promise<void> {
     const { store } = this.context;
     const { runId, attempt, state, itemId } = this.run;
     if (failure) {
       const isPublishing = state === 'publishing';
       const { MaxRunAttempts } = this.context.settings().AgentServer;
-      // The last attempt stays the last one, and is there to be used when what was away has come back.
+      // An outage does not use up the last attempt, which runs when the dependency is available again.
       const isKept = failure.isOutage === true && attempt >= MaxRunAttempts;
       await this.update({
         attempt: isKept ? attempt : attempt + 1,
@@ -96,8 +96,8 @@ export class RunSession {
     }
     const nextAttemptAt = pauseMs > 0 ? (await store.now()) + pauseMs : null;
     await store.releaseRun(runId, this.lease, nextAttemptAt);
-    this.#tell({ runId, itemId });
-    await this.#told;
+    this.#publish({ runId, itemId });
+    await this.#published;
   }
 
   /** Runs the work of a state once the state is saved. `idle` waits for it, also after the machine has left the state. */
@@ -114,12 +114,12 @@ export class RunSession {
     return step;
   }
 
-  /** Resolves when every step is over and told, or too late. */
+  /** Resolves when all steps have ended and their events are published, at most after `stopMs`. */
   async idle(): Promise<void> {
     const { clock, times } = this.context;
     await new Promise<void>((resolve) => {
       const late = clock.setTimeout(resolve, times.stopMs);
-      void Promise.allSettled([...this.#steps, this.#entered, this.#told]).then(() => {
+      void Promise.allSettled([...this.#steps, this.#entered, this.#published]).then(() => {
         clock.clearTimeout(late);
         resolve();
       });
@@ -127,7 +127,7 @@ export class RunSession {
   }
 }
 
-/** What is kept of a failure: short, and on one line. */
+/** Stored form of a failure: short, on one line. */
 export const errorOf = ({ code, message }: Pick<ReviewFailure, 'code' | 'message'>) => ({
   code,
   message: message.replace(/[\p{Cc}\s]+/gu, ' ').slice(0, 500),

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import type { ReviewStore, StoredWrite } from '../store/index.ts';
 
-const Told = v.object({ commentId: v.number(), url: v.nullable(v.string()) });
+const PostedComment = v.object({ commentId: v.number(), url: v.nullable(v.string()) });
 const SentReview = v.object({
   url: v.string(),
   comments: v.array(
@@ -20,7 +20,7 @@ const Summary = v.object({ itemId: v.string() });
 type Applies = (store: ReviewStore, write: StoredWrite) => Promise<void>;
 const nothing: Applies = async () => {};
 
-/** What becomes known by each kind of write. */
+/** Applies the response to each kind of write. */
 const kinds: Readonly<Record<StoredWrite['kind'], Applies>> = {
   async review(store, { response, runId, request }) {
     const { comments, url } = v.parse(SentReview, response);
@@ -29,11 +29,11 @@ const kinds: Readonly<Record<StoredWrite['kind'], Applies>> = {
     await listed(store, runId, url, comments.length === 0 ? [] : commentsOf(request));
   },
   async summary(store, { request, response }) {
-    const { commentId } = v.parse(Told, response);
+    const { commentId } = v.parse(PostedComment, response);
     await store.updateItem(v.parse(Summary, request).itemId, { summaryCommentId: commentId });
   },
   async fileComment(store, { request, response }) {
-    const { commentId, url } = v.parse(Told, response);
+    const { commentId, url } = v.parse(PostedComment, response);
     await store.updateFinding(v.parse(Named, request).findingId, { isPublished: true, commentId, url });
   },
   async resolveThread(store, { request, response }) {
@@ -50,7 +50,7 @@ const commentsOf = (request: StoredWrite['request']): readonly string[] => {
   return parsed.success ? parsed.output.comments.map(({ findingId }) => findingId) : [];
 };
 
-/** What the summary tells is told with the review. */
+/** Marks the findings in the summary as published. */
 async function listed(store: ReviewStore, runId: string | null, url: string, inline: readonly string[]): Promise<void> {
   const draft = runId === null ? undefined : await store.draftOfRun(runId);
   for (const { findingId, placement, status } of draft?.findings ?? []) {
@@ -59,7 +59,7 @@ async function listed(store: ReviewStore, runId: string | null, url: string, inl
   }
 }
 
-/** Keeps what the source made of a write that was sent; of one that was given up nothing is known. */
+/** Stores the response to a sent write; a failed write has none. */
 export async function applyWrite(store: ReviewStore, write: StoredWrite): Promise<void> {
   if (write.status === 'sent') await kinds[write.kind](store, write);
 }

@@ -8,14 +8,14 @@ import type { BackendSettings } from '../settings/index.ts';
 import type { ReviewStore, StoredItem, StoredRun, StoredWrite } from '../store/index.ts';
 import type { RunTimes } from './limits.ts';
 
-/** Time, so that a test can make it pass. */
+/** Clock that tests can simulate; milliseconds. */
 export interface RunClock {
   now(): number;
   setTimeout(body: () => void, ms: number): unknown;
   clearTimeout(id: unknown): void;
 }
 
-/** What the runs need of a source: everything that is written goes through the outbox instead. */
+/** Reads from a source; writes go through the outbox. */
 export interface RunSource {
   readonly tokens: Pick<GitHubSource['tokens'], 'read'>;
   readPull: GitHubSource['readPull'];
@@ -26,42 +26,42 @@ export interface ReviewRunsOptions {
   readonly git: Pick<ReviewGit, 'prepare' | 'verifyClean' | 'release'>;
   readonly agent: Pick<ReviewAgent, 'review' | 'interrupt' | 'traceUrl'>;
   readonly source: RunSource;
-  /** Asked anew whenever one is needed: settings may change while a review is under way. */
+  /** Called at each use, because settings can change during a review. */
   readonly settings: () => BackendSettings;
-  /** Texts besides the secret settings that must be in no review. */
+  /** Texts, besides the secret settings, that must not be published. */
   readonly secrets?: readonly string[];
   readonly logger: Logger;
-  /** Names this process among the replicas. */
+  /** Name of this process among the replicas. */
   readonly node: string;
   readonly clock?: RunClock;
   readonly inspect?: (event: InspectionEvent) => void;
   readonly times?: Partial<RunTimes>;
 }
 
-export interface ReviewWish {
+export interface ReviewRequest {
   readonly trigger: ReviewTrigger;
   readonly scope: ReviewScope;
   readonly focus: string | null;
-  /** Delivery that asks for the review; an automatic review takes that of the item. */
+  /** Delivery that requests the review; an automatic review has that of the item. */
   readonly deliveryId?: string | undefined;
 }
 
-/** Reviews, from the wish to the last write. What is asked for wrongly rejects with ReviewError. */
+/** Review runs of one process. Invalid requests reject with ReviewError. */
 export interface ReviewRuns {
-  /** Begins to take runs from the queue. */
+  /** Starts to lease runs from the queue. */
   start(): void;
-  /** Lets go of everything: a run that is at work is given back to the queue. */
+  /** Returns all active runs to the queue. */
   stop(): Promise<void>;
-  /** Runs that this process works on. */
+  /** Number of runs leased by this process. */
   readonly active: number;
-  /** Puts a review into the queue. @throws ReviewError repositoryNotRouted, invalidState */
-  dispatch(item: StoredItem, wish: ReviewWish): Promise<{ readonly run: StoredRun; readonly isNew: boolean }>;
-  /** Ends a run, as soon as whoever works on it sees it. @throws ReviewError notFound */
+  /** Queues a review. @throws ReviewError repositoryNotRouted, invalidState */
+  dispatch(item: StoredItem, request: ReviewRequest): Promise<{ readonly run: StoredRun; readonly isNew: boolean }>;
+  /** Requests the cancellation of a run; the holder of its lease ends it. @throws ReviewError notFound */
   cancel(runId: string): Promise<StoredRun>;
   /**
-   * Puts a draft into the outbox.
+   * Adds the writes of a draft to the outbox.
    *
-   * @param options.override also when the head has moved on, or when a text was withheld
+   * @param options.override publishes a blocked draft, too: the head has moved, or a text was withheld
    * @throws ReviewError notFound, invalidState, githubWritesDisabled, draftBlocked
    */
   publish(draftId: string, options: { readonly override: boolean }): Promise<void>;
@@ -69,14 +69,14 @@ export interface ReviewRuns {
   discard(draftId: string): Promise<void>;
   /** @throws ReviewError notFound, invalidState */
   resolveFinding(findingId: string, resolution: 'fixed' | 'dismissed', note: string | null): Promise<void>;
-  /** Where a person can watch the agent at a run; undefined when nobody shows it. */
+  /** Address of the page with the trace of a run; undefined without one. */
   traceUrl(run: StoredRun): Promise<string | undefined>;
-  /** A write was sent, or given up: applies what the source said. The same write twice is once. */
+  /** Applies the result of a write that was sent or has failed. Idempotent. */
   settleWrite(write: StoredWrite): Promise<void>;
-  /** Queues every automatic review that is due. @returns how many */
+  /** Queues all due automatic reviews. @returns their number */
   tick(): Promise<number>;
 }
 
-/** What all parts of the runs share. */
+/** Dependencies shared by the files of this part. */
 export type RunContext = Required<Pick<ReviewRunsOptions, 'clock'>> &
   Omit<ReviewRunsOptions, 'clock' | 'times'> & { readonly times: RunTimes };

@@ -1,7 +1,7 @@
 import type { Database, Rows } from './database.ts';
 import type { Backlog, Job, ReviewStore } from './types.ts';
 
-/** How much there is to do, for whoever watches over it. */
+/** Counts pending work for metrics. */
 export function backlog(database: Database): Pick<ReviewStore, 'backlog'> {
   return { backlog: () => database.snapshot((rows) => counted(database, rows)) };
 }

@@ -12,8 +12,9 @@ export interface Claim {
 }
 
 /**
- * Takes the next run. Those who claim take turns, so that what one has counted still holds when it takes: limits are never
- * exceeded, however many replicas there are. A run whose lease has run out does not count.
+ * Leases the next run that may start. A lock serialises claims, so replicas together never exceed the limits. A run with an expired
+ * lease does not count towards them.
+ * @returns undefined when no run may start
  */
 export async function claimRun(
   database: Database,
@@ -44,7 +45,7 @@ export async function claimRun(
 
 function candidate(database: Database, rows: Rows, { limits, affinity }: Claim) {
   const { now } = database;
-  /** Runs that somebody works on, of all or of those that share something with the candidate. */
+  /** Number of leased runs: all, or those with the candidate's repository or source. */
   const atWork = (shared?: 'repositoryKey' | 'source') => {
     const same = shared ? sql`and "live".${sql.ref(shared)} = "runs".${sql.ref(shared)}` : sql``;
     return sql<number>`(select count(*) from "runs" as "live"
@@ -67,7 +68,7 @@ function candidate(database: Database, rows: Rows, { limits, affinity }: Claim) 
         where "other"."itemId" = "runs"."itemId" and "other"."phase" = 'active'))`,
       )
       .$if(affinity.length > 0, (query) => query.orderBy(isNear()))
-      // First by the time: by the bare key SQLite would read all runs there ever were, because they lie in that order.
+      // Sorted by time first: for an order by key alone SQLite would scan the whole table, including ended runs.
       .orderBy('createdAt')
       .orderBy('key')
       .limit(1)

@@ -1,4 +1,4 @@
-/** How values of the protocol lie in columns of either database: texts, whole numbers and JSON in texts; nothing else. */
+/** Types of column values in both databases: text, integers, and JSON as text. */
 export type Raw = string | number | null;
 
 export interface Column<T, R extends Raw = Raw> {
@@ -6,7 +6,7 @@ export interface Column<T, R extends Raw = Raw> {
   decode(raw: R): T;
 }
 
-/** PostgreSQL takes no NUL in a text, neither database half a character; and a title may hold anything. */
+/** PostgreSQL rejects NUL in text, and both databases reject lone surrogates; a title from a forge can contain either. */
 const clean = (value: string): string => value.replaceAll('\0', '\uFFFD').toWellFormed();
 
 const column = <T, R extends Raw>(encode: (value: T) => R, decode: (raw: R) => T): Column<T, R> => ({ encode, decode });
@@ -34,7 +34,7 @@ export const flag = column<boolean, number>(
   (value) => (value ? 1 : 0),
   (raw) => Number(raw) === 1,
 );
-/** One of some words. */
+/** Column for a union of string literals. */
 export const word = <T extends string>() =>
   column<T, string>(
     (value) => value,
@@ -45,7 +45,7 @@ export const wordOrNone = <T extends string>() =>
     (value) => value ?? null,
     (raw) => present(raw as T | null),
   );
-/** JSON.stringify writes NUL as an escape. */
+/** Column for JSON text. JSON.stringify escapes NUL and lone surrogates. */
 export const json = <T>() =>
   column<T, string>(
     (value) => JSON.stringify(value),
@@ -61,7 +61,7 @@ export const jsonOrNone = <T>() =>
     (value) => (value === undefined ? null : JSON.stringify(value)),
     (raw) => (raw === null ? undefined : (JSON.parse(raw) as T)),
   );
-/** ISO 8601 outside, milliseconds in the column. */
+/** ISO 8601 in the value, milliseconds since the epoch in the column. */
 export const instant = column<string, number>(Date.parse, (raw) => new Date(Number(raw)).toISOString());
 export const instantOrNone = column<string | undefined, number | null>(
   (value) => (value === undefined ? null : Date.parse(value)),
@@ -69,22 +69,22 @@ export const instantOrNone = column<string | undefined, number | null>(
 );
 
 type ColumnsOf<T> = { readonly [K in keyof Required<T>]: { encode(value: T[K]): Raw; decode(raw: never): T[K] } };
-/** What a row is in the database. */
+/** Raw row of an entity with these columns. */
 export type RowOf<C> = {
   [K in keyof C]: C[K] extends { readonly encode: (value: never) => infer R } ? R : never;
 };
 
 export interface Entity<T, C> {
-  /** All of `value`. */
+  /** Encodes every column of `value`. */
   encode(value: T): RowOf<C>;
-  /** Only what `change` names; a key that is no column is a bug. */
+  /** Encodes the columns that `change` names. @throws TypeError for an unknown column */
   change(change: Partial<T>): Partial<RowOf<C>>;
   decode(row: RowOf<C>): T;
-  /** For the types only. */
+  /** Read by types only. */
   readonly columns: C;
 }
 
-/** A shape of `types.ts` and the columns it lies in. */
+/** Maps a shape of `types.ts` to its columns. */
 export const entity =
   <T extends object>() =>
   <C extends ColumnsOf<T>>(columns: C): Entity<T, C> => {
@@ -93,7 +93,7 @@ export const entity =
       Object.fromEntries(
         Object.entries(value).map(([name, each]) => {
           const found = all[name];
-          if (!found) throw new TypeError(`There is no column ${name}`);
+          if (!found) throw new TypeError(`Unknown column: ${name}`);
           return [name, found.encode(each)];
         }),
       );

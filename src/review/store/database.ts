@@ -3,23 +3,23 @@ import type { Tables } from './tables.ts';
 
 export type Rows = Kysely<Tables>;
 
-/** A database of either kind: what its queries are run with, and the few things in which the two differ. */
+/** Runs queries on SQLite or PostgreSQL and hides where the two differ. */
 export interface Database {
   readonly kind: 'sqlite' | 'postgres';
-  /** SQL: milliseconds since the epoch by its clock, the same throughout a statement. */
+  /** SQL expression: milliseconds since the epoch by the database's clock, constant within a statement. */
   readonly now: RawBuilder<number>;
-  /** Statements that only read, each seeing what was committed when it began. */
+  /** Runs statements that only read; each sees the commits before its own start. */
   read<T>(work: (rows: Rows) => Promise<T>): Promise<T>;
-  /** Several that must see the same. */
+  /** Runs statements that only read and must see the same commits. */
   snapshot<T>(work: (rows: Rows) => Promise<T>): Promise<T>;
-  /** All of `work`'s writes or none; they last when it resolves. `work` may run again and does nothing but queries. */
+  /** Runs `work` in one transaction; durable when it resolves. `work` can run again, so it must only run queries. */
   write<T>(work: (rows: Rows) => Promise<T>): Promise<T>;
-  /** A single statement that writes: less to and fro. */
+  /** Runs a single writing statement, with fewer round trips than `write`. */
   statement<T>(work: (rows: Rows) => Promise<T>): Promise<T>;
-  /** Until the end of the transaction nobody else goes past here with the same name. */
+  /** Waits for the lock `name` and holds it until the transaction ends. */
   lock(rows: Rows, name: string): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Options of `$if` and the like: rows can be locked where several write at once. */
+/** Whether queries must lock rows: only PostgreSQL has concurrent writers. */
 export const locksRows = ({ kind }: Database): boolean => kind === 'postgres';

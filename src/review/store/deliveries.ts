@@ -14,15 +14,15 @@ type Methods = Pick<
   'takeDelivery' | 'setDeliveryOutcome' | 'settleDeliveries' | 'deliveries' | 'command' | 'updateCommand'
 >;
 
-/** Literals, so that the index that has only these is used. */
+/** Literals instead of parameters, so that the partial index `deliveriesQueued` is used. */
 const isQueued = sql<boolean>`"event" = 'pull_request' and "outcome" = 'queued'`;
 
-/** What the forge has told us, and the commands in it. */
+/** Stores deliveries and the commands in them. */
 export function deliveries(database: Database, wakes: Wakes): Methods {
   return {
     takeDelivery: async (delivery) => {
       const taken = await database.write((rows) => take(database, rows, delivery));
-      if (taken === 'new' && delivery.job) wakes.tell('jobs');
+      if (taken === 'new' && delivery.job) wakes.notify('jobs');
       return taken;
     },
 
@@ -75,7 +75,7 @@ async function take(database: Database, rows: Rows, delivery: NewDelivery): Prom
   return 'new';
 }
 
-/** What the forge calls things may have anything in it. */
+/** Columns of a new delivery. Names from the forge are cleaned, because they can contain any character. */
 const receivedRow = ({ deliveryId, event, outcome, reason, number, ...delivery }: NewDelivery) => ({
   ...{ deliveryId, event, outcome, reason, number },
   action: textOrNull.encode(delivery.action),

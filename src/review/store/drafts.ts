@@ -1,6 +1,6 @@
 import { type Database, locksRows, type Rows } from './database.ts';
 import { ReviewStoreError } from './errors.ts';
-import { isTold } from './items.ts';
+import { isOpenFinding } from './items.ts';
 import { isHeldRun, lost } from './leases.ts';
 import { pageOf, pageSize, positionOf } from './paging.ts';
 import { draftRow, findingRow } from './tables.ts';
@@ -12,7 +12,7 @@ type Methods = Pick<
 >;
 type NewDraft = Parameters<ReviewStore['putDraft']>[1];
 
-/** What reviews have come to, until it is told and after. */
+/** Stores drafts and their findings, before and after publication. */
 export function drafts(database: Database): Methods {
   const by = (column: 'draftId' | 'runId', id: string) =>
     database.snapshot(async (rows) => {
@@ -68,7 +68,7 @@ export function drafts(database: Database): Methods {
           .selectFrom('findings')
           .selectAll()
           .where('itemId', '=', itemId)
-          .where(isTold)
+          .where(isOpenFinding)
           .orderBy('key')
           .execute();
         return found.map(findingRow.decode);
@@ -76,7 +76,7 @@ export function drafts(database: Database): Methods {
   };
 }
 
-/** What people edit before it is told; the rest is what became of it. */
+/** Fields that users edit before publication. The other fields record the result of the publication. */
 const edited: ReadonlySet<string> = new Set([
   'severity',
   'kind',
@@ -87,7 +87,7 @@ const edited: ReadonlySet<string> = new Set([
   'status',
 ] satisfies (keyof StoredFinding)[]);
 
-/** The draft before the finding, as whoever replaces a draft does: nobody waits for one who waits. */
+/** Locks the draft before the finding, in the same order as `put`, so that the two cannot deadlock. */
 async function updateFinding(
   rows: Rows,
   findingId: string,

@@ -1,17 +1,17 @@
 export type ReviewStoreErrorCode =
-  /** A cursor that no page has given out. */
+  /** The cursor does not come from a page of this list. */
   | 'invalidCursor'
-  /** What was asked for does not go together with what is there. */
+  /** The request contradicts the stored state. */
   | 'conflict'
   | 'notFound'
-  /** Others write, or too many wait. */
+  /** Another process writes, or too many writes wait. */
   | 'databaseBusy'
-  /** It cannot be reached. */
+  /** The connection failed. */
   | 'databaseUnavailable'
   | 'databaseFull'
   | 'databaseReadOnly'
   | 'databaseCorrupt'
-  /** A newer version of Oratorio made it. */
+  /** A newer version of Oratorio created the schema. */
   | 'databaseNewer'
   | 'databaseFailed'
   | 'invalidConnectionString'
@@ -19,7 +19,7 @@ export type ReviewStoreErrorCode =
 
 const retryable: ReadonlySet<ReviewStoreErrorCode> = new Set(['databaseBusy', 'databaseUnavailable', 'databaseFull']);
 
-/** What went wrong with the database, in terms a caller can act upon. Names files and tables, never values. */
+/** Failure of the database, with a code that callers can handle. Messages name files and tables, never values. */
 export class ReviewStoreError extends Error {
   override readonly name = 'ReviewStoreError';
   readonly code: ReviewStoreErrorCode;
@@ -29,12 +29,12 @@ export class ReviewStoreError extends Error {
     this.code = code;
   }
 
-  /** Whether it may pass by itself. */
+  /** Whether a later attempt can succeed without intervention. */
   get isRetryable(): boolean {
     return retryable.has(this.code);
   }
 }
 
-export const noItem = (itemId: string) => new ReviewStoreError('notFound', `There is no item ${itemId}`);
-export const noRepository = (key: string) => new ReviewStoreError('notFound', `There is no repository ${key}`);
-export const storeClosed = () => new ReviewStoreError('storeClosed', 'The store was closed');
+export const noItem = (itemId: string) => new ReviewStoreError('notFound', `Unknown item: ${itemId}`);
+export const noRepository = (key: string) => new ReviewStoreError('notFound', `Unknown repository: ${key}`);
+export const storeClosed = () => new ReviewStoreError('storeClosed', 'The review store is closed');

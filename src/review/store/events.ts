@@ -8,8 +8,8 @@ import type { Wakes } from './wakes.ts';
 type Methods = Pick<ReviewStore, 'publish' | 'events' | 'newestEvent' | 'oldestEvent'>;
 
 /**
- * The stream of what has changed. Whoever writes into it holds its lock until the commit is visible, so the numbers appear in
- * their order: a reader that has seen one never misses a smaller one.
+ * Stores the event stream. A writer holds its lock until the commit is visible, so events become visible in the order of their numbers:
+ * a reader that has seen one number cannot miss a smaller one.
  */
 export function events(database: Database, wakes: Wakes): Methods {
   const end = (which: RawBuilder<number>) =>
@@ -23,7 +23,7 @@ export function events(database: Database, wakes: Wakes): Methods {
         await database.lock(rows, 'events');
         await insert(database, rows, kind, data);
       });
-      wakes.tell('events');
+      wakes.notify('events');
     },
 
     events: (after, limit) =>

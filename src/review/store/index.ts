@@ -1,7 +1,7 @@
 /**
- * Where the review backend keeps everything: SQLite (`backend.db` in the state directory) or PostgreSQL, by the same queries.
- * Called by whoever assembles the backend, and through `ReviewStore` by all its parts. Never here: what a review is, when one
- * is due, anything of a forge; no caller of this sees SQL, a connection or a transaction.
+ * Stores the state of the review backend in SQLite (`backend.db` in the state directory) or PostgreSQL, with the same queries.
+ * `backend` opens it; all parts use it through `ReviewStore`, which hides SQL, connections and transactions. Rules about reviews and
+ * calls to a forge belong to other parts.
  */
 export { ReviewStoreError, type ReviewStoreErrorCode } from './errors.ts';
 export { openReviewStore, type ReviewStoreOptions } from './open.ts';

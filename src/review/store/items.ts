@@ -5,14 +5,14 @@ import { noItem, noRepository } from './errors.ts';
 import { pageOf, pageSize, positionOf } from './paging.ts';
 import { lockedRepository } from './repositories.ts';
 import { itemRow } from './tables.ts';
-import type { ItemFacts, ItemGlance, ReviewStore, StoredItem } from './types.ts';
+import type { ItemActivity, ItemFacts, ReviewStore, StoredItem } from './types.ts';
 
 type Methods = Pick<
   ReviewStore,
-  'upsertItem' | 'item' | 'itemByNumber' | 'items' | 'updateItem' | 'itemGlances' | 'dueForAutoReview'
+  'upsertItem' | 'item' | 'itemByNumber' | 'items' | 'updateItem' | 'itemActivity' | 'dueForAutoReview'
 >;
 
-/** Pull requests: what the forge says of them, and how far their review has come. */
+/** Stores pull requests: their facts from the forge and the state of their review. */
 export function items(database: Database): Methods {
   const one = async (rows: Rows, itemId: string) => {
     const found = await rows.selectFrom('items').selectAll().where('itemId', '=', itemId).executeTakeFirst();
@@ -39,7 +39,7 @@ export function items(database: Database): Methods {
         if (numUpdatedRows === 0n) throw noItem(itemId);
       }),
 
-    itemGlances: (itemIds) => database.read((rows) => glances(rows, itemIds)),
+    itemActivity: (itemIds) => database.read((rows) => activityOf(rows, itemIds)),
 
     dueForAutoReview: (limit, after) => database.read((rows) => due(rows, limit, after)),
   };
@@ -77,7 +77,7 @@ async function upsert(database: Database, rows: Rows, facts: ItemFacts, delivery
   const { key: _, ...before } = row;
   const news = Object.entries(itemRow.change(facts)).filter(([name, value]) => Reflect.get(before, name) !== value);
   const item = itemRow.decode(row);
-  // A reader that was slow does not put back what another has seen since.
+  // A slow reader must not overwrite facts that another reader stored since.
   if (news.length === 0 || facts.updatedAt < item.updatedAt) return { item, changed: false, headChanged: false };
   const changed = await rows
     .updateTable('items')
@@ -88,7 +88,7 @@ async function upsert(database: Database, rows: Rows, facts: ItemFacts, delivery
   return { item: itemRow.decode(changed), changed: true, headChanged: changed.headSha !== item.headSha };
 }
 
-/** A head that a sync found has no delivery; a change that a sync found besides leaves the one of the head. */
+/** A head found by a sync has no delivery; any other change found by a sync leaves the delivery of the head. */
 const causeOf = (isNewHead: boolean, deliveryId: string | undefined): Partial<Pick<StoredItem, 'deliveryId'>> =>
   deliveryId !== undefined || isNewHead ? { deliveryId: deliveryId ?? null } : {};
 
@@ -98,7 +98,7 @@ async function insert(
   facts: ItemFacts,
   deliveryId: string | undefined,
 ): Promise<StoredItem | undefined> {
-  // The ordinary case: known, so no number of the key is used up.
+  // Most items are known: checking first uses up no value of the key sequence.
   if (await byNumber(rows, facts.repositoryKey, facts.number)) return undefined;
   const repository = await lockedRepository(database, rows, facts.repositoryKey);
   if (!repository) throw noRepository(facts.repositoryKey);
@@ -118,7 +118,7 @@ async function insert(
   return found && itemRow.decode(found);
 }
 
-/** A forge tells whole seconds: what happened in the second of the baseline counts as after it. */
+/** A forge reports whole seconds, so an update within the second of the baseline counts as after it. */
 const isOlder = (updatedAt: number, baselineAt: number | null): boolean =>
   baselineAt !== null && updatedAt < Math.floor(Number(baselineAt) / 1_000) * 1_000;
 
@@ -142,7 +142,7 @@ async function listed(rows: Rows, filter: Parameters<ReviewStore['items']>[0]) {
 const isBefore = (updatedAt: number, key: number) =>
   sql<boolean>`("updatedAt" < ${updatedAt} or ("updatedAt" = ${updatedAt} and "key" < ${key}))`;
 
-/** A word of a search: part of the title, the author, a branch or the repository, or the number. */
+/** Condition for one search term: part of the title, author, branch or repository, or the number. */
 function matches(word: string) {
   const part = `%${word.toLowerCase().replace(/[\\%_]/g, '\\$&')}%`;
   const texts = ['title', 'author', 'headRef', 'repositoryKey'].map(
@@ -153,14 +153,14 @@ function matches(word: string) {
   return sql<boolean>`(${sql.join(texts, sql` or `)})`;
 }
 
-async function glances(rows: Rows, itemIds: readonly string[]): Promise<ReadonlyMap<string, ItemGlance>> {
+async function activityOf(rows: Rows, itemIds: readonly string[]): Promise<ReadonlyMap<string, ItemActivity>> {
   if (itemIds.length === 0) return new Map();
   const [findings, runs] = await Promise.all([
     rows
       .selectFrom('findings')
       .select(({ fn }) => ['itemId', fn.countAll<number>().as('count')])
       .where('itemId', 'in', itemIds)
-      .where(isTold)
+      .where(isOpenFinding)
       .groupBy('itemId')
       .execute(),
     rows
@@ -185,8 +185,8 @@ async function glances(rows: Rows, itemIds: readonly string[]): Promise<Readonly
   );
 }
 
-/** Literals, so that the index that has only these is used. */
-export const isTold = sql<boolean>`"isPublished" = 1 and "isResolved" = 0`;
+/** Condition for an open finding. Literals instead of parameters, so that the partial index `findingsOpen` is used. */
+export const isOpenFinding = sql<boolean>`"isPublished" = 1 and "isResolved" = 0`;
 
 async function due(rows: Rows, limit: number, after: Pick<StoredItem, 'itemId' | 'updatedAt'> | undefined) {
   let query = rows

@@ -1,25 +1,25 @@
 import { sql } from 'kysely';
+import { batched } from './batched.ts';
 import { type Database, locksRows, type Rows } from './database.ts';
-import { isHeldJob, nobody } from './leases.ts';
+import { isHeldJob, noHolder } from './leases.ts';
 import { limits } from './limits.ts';
 import { pageSize } from './paging.ts';
 import { prepared } from './prepared.ts';
 import { deadJobRow, type Tables } from './tables.ts';
-import { together } from './together.ts';
 import type { Job, NewJob, ReviewStore } from './types.ts';
 import type { Wakes } from './wakes.ts';
 
 type Methods = Pick<ReviewStore, 'enqueueJob' | 'claimJobs' | 'renewJob' | 'completeJob' | 'failJob' | 'deadJobs'>;
 
-/** Work that is not a review: at least once, one at a time per key, in order. */
+/** Stores jobs. Each runs at least once; jobs with the same key run one at a time and in order. */
 export function jobs(database: Database, wakes: Wakes): Methods {
-  const completed = together(limits.completions, (all: readonly Job[]) =>
+  const completed = batched(limits.completions, (all: readonly Job[]) =>
     database.statement((rows) => removeHeld(rows, all)),
   );
   return {
     enqueueJob: async (job) => {
       await database.write((rows) => insertJob(database, rows, job));
-      wakes.tell('jobs');
+      wakes.notify('jobs');
     },
 
     claimJobs: (owner, kinds, limit, leaseMs) =>
@@ -41,18 +41,18 @@ export function jobs(database: Database, wakes: Wakes): Methods {
     completeJob: async (job) => (await completed(job)) || runAgain(database, wakes, job),
 
     failJob: async (job, error, delayMs) => {
-      const isKept = await (delayMs === 'dead'
-        ? database.write((rows) => bury(database, rows, job, error))
+      const isHeld = await (delayMs === 'dead'
+        ? database.write((rows) => moveToDeadJobs(database, rows, job, error))
         : database.statement(async (rows) => {
             const { numUpdatedRows } = await rows
               .updateTable('jobs')
-              .set({ ...nobody, again: 0, lastError: error, dueAt: sql`${database.now} + ${delayMs}` })
+              .set({ ...noHolder, again: 0, lastError: error, dueAt: sql`${database.now} + ${delayMs}` })
               .where(isHeldJob(job))
               .executeTakeFirstOrThrow();
             return numUpdatedRows > 0n;
           }));
-      if (isKept) wakes.tell('jobs');
-      return isKept;
+      if (isHeld) wakes.notify('jobs');
+      return isHeld;
     },
 
     deadJobs: (limit) =>
@@ -70,8 +70,8 @@ export function jobs(database: Database, wakes: Wakes): Methods {
 }
 
 /**
- * Puts a job into the queue, in the transaction of what leads to it. Jobs of one key are numbered in the order in which they are
- * committed: nobody who sees a later one misses an earlier one.
+ * Adds a job in the transaction of its cause. Jobs with the same key are numbered in the order of their commits: a reader that sees a
+ * later one cannot miss an earlier one.
  */
 export async function insertJob(database: Database, rows: Rows, job: NewJob): Promise<void> {
   const { kind, key, payload, dedupe = null, delayMs = 0 } = job;
@@ -98,19 +98,19 @@ const insert = prepared(({ now }, rows, { kind, key, payload, dedupe, delayMs }:
       lastError: null,
       createdAt: now,
       leaseToken: 0,
-      ...nobody,
+      ...noHolder,
     })
     .onConflict((conflict) =>
       conflict.columns(['kind', 'dedupe']).doUpdateSet({
         again: sql`case when "jobs"."leaseOwner" is null then 0 else 1 end`,
-        // Of two wishes the earlier time counts; the lease of one that is worked on stays.
+        // The earlier of two requested times counts; a leased job retains the end of its lease.
         dueAt: sql`case when "jobs"."leaseOwner" is null and "jobs"."dueAt" > "excluded"."dueAt"
           then "excluded"."dueAt" else "jobs"."dueAt" end`,
       }),
     ),
 );
 
-/** Removes those whose lease still is the job's, and that nobody has wished for meanwhile. @returns whether, of each */
+/** Removes jobs whose lease is still held and that were not requested again meanwhile. @returns whether each was removed */
 async function removeHeld(rows: Rows, all: readonly Job[]): Promise<readonly boolean[]> {
   const gone = await rows
     .deleteFrom('jobs')
@@ -119,7 +119,7 @@ async function removeHeld(rows: Rows, all: readonly Job[]): Promise<readonly boo
     .returning(['jobId', 'leaseToken'])
     .execute();
   const removed = new Set(gone.map(({ jobId, leaseToken }) => `${jobId} ${leaseToken}`));
-  // Of two who complete the same one, one has done it.
+  // When the same job is completed twice, only the first call returns true.
   return all.map(({ jobId, lease }) => removed.delete(`${jobId} ${lease.token}`));
 }
 
@@ -162,8 +162,8 @@ async function claim(database: Database, rows: Rows, { owner, kinds, limit, leas
 }
 
 /**
- * Said like this so that neither database thinks that few jobs are left by it: they are to be read in the order in which they
- * are due, and not all of them, to be sorted.
+ * A `case` expression, because both planners would take a plain `in` for selective: they would then read and sort all jobs of these
+ * kinds instead of following the index on the due time.
  */
 const isOneOf = (kinds: Claim['kinds']) => sql<boolean>`case when "kind" in (${sql.join(kinds)}) then 1 else 0 end > 0`;
 
@@ -179,22 +179,22 @@ const jobOf = (row: JobRow, owner: string): Job => ({
   lease: { owner, token: Number(row.leaseToken), until: Number(row.dueAt) },
 });
 
-/** It was wished for while it ran: once more from the beginning. */
+/** Queues a job again that was requested while it ran. @returns false when the lease was lost */
 async function runAgain(database: Database, wakes: Wakes, job: Job): Promise<boolean> {
   const isHeld = await database.statement(async (rows) => {
     const { numUpdatedRows } = await rows
       .updateTable('jobs')
-      .set({ ...nobody, again: 0, attempt: 0, dueAt: database.now })
+      .set({ ...noHolder, again: 0, attempt: 0, dueAt: database.now })
       .where(isHeldJob(job))
       .executeTakeFirstOrThrow();
     return numUpdatedRows > 0n;
   });
-  if (isHeld) wakes.tell('jobs');
+  if (isHeld) wakes.notify('jobs');
   return isHeld;
 }
 
-/** Gives a job up. What was wished for while it ran deserves attempts of its own. */
-async function bury(database: Database, rows: Rows, job: Job, error: string): Promise<boolean> {
+/** Moves a job to the dead jobs. A request made while it ran becomes a new job with its own attempts. */
+async function moveToDeadJobs(database: Database, rows: Rows, job: Job, error: string): Promise<boolean> {
   await database.lock(rows, `job ${job.key}`);
   const row = await rows
     .deleteFrom('jobs')

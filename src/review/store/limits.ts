@@ -1,37 +1,37 @@
 import { jitters } from '../../lib/index.ts';
 
-/** Limits and times of the store, in one place. Milliseconds, unless it says otherwise. */
+/** Limits and times of the store; milliseconds unless noted. */
 export const limits = {
-  /** Rows of one page of a list. */
+  /** Maximum rows per page of a list. */
   maxPage: 1_000,
-  /** A wish to review waits so long for a worker that has its repository at hand; then any takes it. */
+  /** A waiting run is reserved for this long for a worker that has its repository checked out; then any worker takes it. */
   affinityMs: 30_000,
-  /** Rows that are deleted in one transaction: others have their turn in between. */
+  /** Rows deleted per transaction, so that other writes can run in between. */
   pruneSlice: 500,
-  /** Besides the hints, everybody is woken this often: a hint may be lost, and a lease runs out without a word. */
+  /** Interval of unconditional wake-ups: a hint can be lost, and the end of a lease sends none. */
   wakeMs: 2_000,
-  /** Hints for other processes are gathered for so long. */
+  /** Hints for other processes are collected for this long. */
   notifyMs: 20,
-  /** Times a transaction is tried again that has certainly not been committed. */
+  /** Retries of a transaction that has certainly not been committed. */
   retries: 4,
-  /** Pause before each of them. */
+  /** Pause before each retry. */
   retryBackoff: { firstMs: 25, jitter: jitters.halfAround },
-  /** Jobs that are completed by one statement. */
+  /** Jobs completed per statement. */
   completions: 50,
   sqlite: {
-    /** For another process that is writing. */
+    /** Time to wait for another process that writes. */
     busyMs: 5_000,
-    /** Transactions in one commit. */
+    /** Transactions per commit. */
     groupSize: 256,
-    /** Transactions that wait for their turn; more are refused. */
+    /** Transactions in the queue; further ones are rejected. */
     maxWaiting: 20_000,
-    /** Statements that are kept prepared. */
+    /** Prepared statements per connection. */
     maxStatements: 500,
-    /** Of the log, what is left of its file after a burst of writing; bytes. */
+    /** Size of the write-ahead log after a checkpoint, in bytes. */
     logBytes: 16 * 1_048_576,
   },
   postgres: {
-    /** Connections of the pool. One more listens. */
+    /** Connections of the pool; the listener has one more. */
     connections: 10,
     connectMs: 10_000,
     statementMs: 30_000,

@@ -2,24 +2,24 @@ import { sql } from 'kysely';
 import type { Rows } from './database.ts';
 import { ReviewStoreError } from './errors.ts';
 
-/** What the two call differently. */
-interface Words {
-  /** A key that grows with every row and is never given twice. */
+/** SQL fragments that differ between the databases. */
+interface SqlFragments {
+  /** Type of a key that grows with every row and is never reused. */
   readonly key: string;
   readonly whole: string;
-  /** After the columns of a table. */
+  /** Suffix after the columns of a table. */
   readonly table: string;
 }
-const wordsOf: Readonly<Record<'sqlite' | 'postgres', Words>> = {
+const fragmentsOf: Readonly<Record<'sqlite' | 'postgres', SqlFragments>> = {
   sqlite: { key: 'INTEGER PRIMARY KEY AUTOINCREMENT', whole: 'INTEGER', table: ' STRICT' },
   postgres: { key: 'bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY', whole: 'bigint', table: '' },
 };
 
 /**
- * How the database came to look as it does: number n takes it from version n to n + 1. What is released is never edited, only
- * followed by another; one that older replicas cannot live with goes in two steps.
+ * Migrations: number n updates the schema from version n to n + 1. Never edit a released one; append another. A change that older
+ * replicas cannot handle needs two releases.
  */
-export const migrations: readonly ((words: Words) => readonly string[])[] = [
+export const migrations: readonly ((fragments: SqlFragments) => readonly string[])[] = [
   ({ key, whole, table }) => [
     `CREATE TABLE "repositories" (
       "repositoryKey" text PRIMARY KEY, "instance" text NOT NULL, "owner" text NOT NULL, "name" text NOT NULL,
@@ -87,7 +87,7 @@ export const migrations: readonly ((words: Words) => readonly string[])[] = [
       "verb" text NOT NULL, "focus" text, "status" text NOT NULL, "errorCode" text, "runId" text,
       "createdAt" ${whole} NOT NULL
     )${table}`,
-    // `dedupe` first: an index that begins with the kind tempts SQLite to read a whole queue for the few jobs that come next.
+    // `dedupe` first: with an index that begins with the kind, SQLite would read the whole queue to find the next few jobs.
     `CREATE TABLE "jobs" (
       "jobId" ${key}, "kind" text NOT NULL, "key" text NOT NULL, "payload" text NOT NULL, "dedupe" text,
       "dueAt" ${whole} NOT NULL, "attempt" ${whole} NOT NULL, "again" ${whole} NOT NULL, "lastError" text,
@@ -123,9 +123,9 @@ export const migrations: readonly ((words: Words) => readonly string[])[] = [
 ];
 
 /**
- * Brings the tables up to date, in the transaction it is given, in which nobody else does the same.
- * @param where - names the database in an error
- * @throws ReviewStoreError databaseNewer, for one that a newer version made; it is not touched
+ * Updates the schema in the given transaction, which must exclude other migrations.
+ * @param where - name of the database for errors
+ * @throws ReviewStoreError databaseNewer, when a newer version created the schema; the schema is not changed
  */
 export async function migrate(
   rows: Rows,
@@ -133,7 +133,7 @@ export async function migrate(
   where: string,
   steps = migrations,
 ): Promise<void> {
-  const { whole, table } = wordsOf[kind];
+  const { whole, table } = fragmentsOf[kind];
   const run = (statement: string) => sql.raw(statement).execute(rows);
   await run(
     `CREATE TABLE IF NOT EXISTS "schemaVersion" ("one" ${whole} PRIMARY KEY CHECK ("one" = 1), "version" ${whole} NOT NULL)${table}`,
@@ -142,7 +142,7 @@ export async function migrate(
   const version = Number(found?.version ?? 0);
   if (version > steps.length) throw isNewer(where, version, steps.length);
   if (version === steps.length) return;
-  for (const step of steps.slice(version)) for (const statement of step(wordsOf[kind])) await run(statement);
+  for (const step of steps.slice(version)) for (const statement of step(fragmentsOf[kind])) await run(statement);
   await rows
     .insertInto('schemaVersion')
     .values({ one: 1, version: steps.length })
@@ -153,5 +153,5 @@ export async function migrate(
 const isNewer = (where: string, version: number, known: number): ReviewStoreError =>
   new ReviewStoreError(
     'databaseNewer',
-    `${where} was made by a newer version of Oratorio (its schema is ${version}, the newest known here is ${known}): use that version`,
+    `${where} was created by a newer version of Oratorio (schema ${version}; this version supports up to ${known}): use that version`,
   );

@@ -21,18 +21,18 @@ import { writes } from './writes.ts';
 export interface ReviewStoreOptions {
   /** `postgres://…`; absent or empty: SQLite in `directory`. */
   readonly connectionString?: string;
-  /** Where `backend.db` lies. */
+  /** Directory of `backend.db`. */
   readonly directory?: string;
-  /** Names this process among those that share the database. */
+  /** Name of this process among those that share the database. */
   readonly owner: string;
-  /** Of SQLite: no other process has the database open, so nobody has a lease any more. */
+  /** SQLite: no other process has the database open, so all leases of earlier processes are ended. */
   readonly isAlone?: boolean;
   readonly logger: Logger;
 }
 
 /**
- * Opens the backend's database, makes it where there is none, and brings its tables up to date.
- * @throws ReviewStoreError, also when a newer version made it
+ * Opens or creates the database of the backend and migrates its schema.
+ * @throws ReviewStoreError, also when a newer version created the schema
  */
 export async function openReviewStore(options: ReviewStoreOptions): Promise<ReviewStore> {
   const { connectionString, directory, owner, isAlone = false, logger } = options;
@@ -40,7 +40,7 @@ export async function openReviewStore(options: ReviewStoreOptions): Promise<Revi
     const { database, wakes } = await openPostgres({ connectionString, owner, logger });
     return storeOn(database, wakes);
   }
-  if (directory === undefined) throw new TypeError('Name a directory or a connection string');
+  if (directory === undefined) throw new TypeError('openReviewStore needs a directory or a connection string');
   const database = await openSqlite(join(directory, 'backend.db'));
   if (isAlone) await endLeases(database);
   return storeOn(database, new Wakes());

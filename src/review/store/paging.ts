@@ -2,19 +2,19 @@ import { ReviewStoreError } from './errors.ts';
 import { limits } from './limits.ts';
 import type { Page } from './types.ts';
 
-/** Where a page ended: what its last row is sorted by. */
+/** Sort keys of the last row of a page. */
 type Position = readonly number[];
 
 const encode = (position: Position): string => Buffer.from(JSON.stringify(position)).toString('base64url');
 
-/** @throws ReviewStoreError invalidCursor, for what `encode` has not made */
+/** Decodes a cursor. @throws ReviewStoreError invalidCursor, unless `encode` made the cursor with these names */
 export function positionOf<const N extends readonly string[]>(
   cursor: string,
   names: N,
 ): { readonly [K in N[number]]: number } {
   const position = parsed(cursor);
   if (position?.length !== names.length || encode(position) !== cursor)
-    throw new ReviewStoreError('invalidCursor', 'The cursor is not one that a page of this list has given out');
+    throw new ReviewStoreError('invalidCursor', 'Invalid cursor: use the nextCursor of a page of this list');
   return Object.fromEntries(names.map((name, index) => [name, position[index]])) as { [K in N[number]]: number };
 }
 
@@ -27,10 +27,10 @@ function parsed(cursor: string): number[] | undefined {
   }
 }
 
-/** Rows a page may have: at least one, at most what the store gives at once. */
+/** Clamps the number of rows of a page to 1–`maxPage`. */
 export const pageSize = (limit: number): number => Math.min(Math.max(Math.trunc(limit) || 1, 1), limits.maxPage);
 
-/** Of one row more than the page has, whether there is a next one. */
+/** Makes a page from its rows and, if another page follows, one more. */
 export function pageOf<R, T>(
   found: readonly R[],
   limit: number,

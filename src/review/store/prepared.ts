@@ -2,7 +2,7 @@ import type { Compilable, CompiledQuery, QueryResult } from 'kysely';
 import type { Raw } from './columns.ts';
 import type { Database, Rows } from './database.ts';
 
-/** Stands in a query for a value that comes with each use of it. */
+/** Placeholder in a query for a value that each execution provides. */
 class Slot<V> {
   readonly name: keyof V;
 
@@ -11,15 +11,15 @@ class Slot<V> {
   }
 }
 
-/** A slot for whatever is named. To the query builder they are values: it only puts them among the parameters. */
+/** Returns a slot for any name. The query builder treats slots as values: it only adds them to the parameters. */
 const slotsFor = <V extends object>(): V =>
   new Proxy<V>({} as V, { get: (_, name) => new Slot<V>(name as keyof V) as unknown as V[keyof V] });
 
 /**
- * A query that is built and compiled once for each database. What happens with every delivery is said like this: the building
- * costs several times as much as the database does.
- * @param build - its values are slots: they may only be handed to the query builder
- * @returns runs it, in the transaction of `rows`
+ * Builds and compiles a query once per database. Used for queries of every delivery, where building costs several times as much as
+ * executing.
+ * @param build - receives slots instead of values; it may only pass them to the query builder
+ * @returns a function that runs the query in the transaction of `rows`
  */
 export function prepared<V extends Readonly<Record<keyof V, Raw>>, R>(
   build: (database: Database, rows: Rows, slots: V) => Compilable<R>,

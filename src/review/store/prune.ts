@@ -5,7 +5,7 @@ import { type ReviewStore, runFactPrefixes } from './types.ts';
 
 type Before = Parameters<ReviewStore['prune']>[0];
 
-/** Deletes what is old, some rows at a time. @returns how many rows */
+/** Deletes old rows, one slice per transaction. @param before milliseconds since the epoch @returns number of deleted rows */
 export async function prune(database: Database, before: Before): Promise<number> {
   const slices: readonly ((rows: Rows) => Promise<number>)[] = [
     (rows) => deliveries(rows, before.deliveries),
@@ -13,7 +13,7 @@ export async function prune(database: Database, before: Before): Promise<number>
     (rows) => syncJobs(rows, before.deliveries),
     (rows) => events(rows, before.events),
     (rows) => runs(rows, before.runs),
-    ...runFactPrefixes.map((prefix) => (rows: Rows) => factsOfNobody(rows, prefix)),
+    ...runFactPrefixes.map((prefix) => (rows: Rows) => orphanedFacts(rows, prefix)),
     (rows) => runlessWrites(rows, before.runs),
     (rows) => commands(rows, before.runs),
   ];
@@ -26,7 +26,7 @@ export async function prune(database: Database, before: Before): Promise<number>
 
 const count = ({ numDeletedRows }: { readonly numDeletedRows: bigint }) => Number(numDeletedRows);
 
-/** The first ones are the oldest: an index by their time would cost something with each delivery. */
+/** Reads the first rows by key, which are the oldest: an index on the time would slow down each delivery. */
 const deliveries = async (rows: Rows, before: number) =>
   count(
     await rows
@@ -67,8 +67,8 @@ const syncJobs = async (rows: Rows, before: number) =>
       .executeTakeFirstOrThrow(),
   );
 
-/** What was noted of runs that are gone. */
-const factsOfNobody = async (rows: Rows, prefix: string) =>
+/** Deletes facts of deleted runs. */
+const orphanedFacts = async (rows: Rows, prefix: string) =>
   count(
     await rows
       .deleteFrom('facts')
@@ -86,7 +86,7 @@ const factsOfNobody = async (rows: Rows, prefix: string) =>
       .executeTakeFirstOrThrow(),
   );
 
-/** Replies to commands, and drafts that people have published. */
+/** Deletes writes without a run: replies to commands, and drafts published by users. */
 const runlessWrites = async (rows: Rows, before: number) =>
   count(
     await rows
@@ -103,7 +103,7 @@ const runlessWrites = async (rows: Rows, before: number) =>
       .executeTakeFirstOrThrow(),
   );
 
-/** One on an item that is open stays: its comment may be edited, and is not obeyed twice. */
+/** A command on an open item stays: its comment can be edited, which must not run it again. */
 const commands = async (rows: Rows, before: number) =>
   count(
     await rows
@@ -122,7 +122,7 @@ const commands = async (rows: Rows, before: number) =>
       .executeTakeFirstOrThrow(),
   );
 
-/** The newest stays: it is where readers go on. */
+/** The newest event stays: readers continue after it. */
 const events = async (rows: Rows, before: number) =>
   count(
     await rows
@@ -138,7 +138,7 @@ const events = async (rows: Rows, before: number) =>
       .executeTakeFirstOrThrow(),
   );
 
-/** With what was told on an open item goes the knowledge of it, and it would be told again. */
+/** A run with unresolved published findings on an open item stays: without them, later runs would publish them again. */
 async function runs(rows: Rows, before: number): Promise<number> {
   const old = await rows
     .selectFrom('runs')

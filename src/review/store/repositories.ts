@@ -6,7 +6,7 @@ import type { ReviewStore, StoredRepository } from './types.ts';
 
 type Wanted = Parameters<ReviewStore['syncRepositories']>[0][number];
 
-/** The repositories that the configuration names, and what is known of each. */
+/** Stores the configured repositories and their state. */
 export function repositories(
   database: Database,
 ): Pick<ReviewStore, 'syncRepositories' | 'repositories' | 'repository' | 'updateRepository' | 'openItemCounts'> {
@@ -84,7 +84,7 @@ async function sync(database: Database, rows: Rows, wanted: Wanted): Promise<voi
   if (isSwitchedOn && known) await setBaseline(rows, repositoryKey);
 }
 
-/** Heads that are there when Auto Review is switched on are not reviewed by themselves. */
+/** Marks present heads as dispatched, because enabling Auto Review must not review them. */
 const setBaseline = (rows: Rows, repositoryKey: string) =>
   rows
     .updateTable('items')

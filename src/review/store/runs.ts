@@ -4,7 +4,7 @@ import type { ReviewRunState } from '../../protocol/index.ts';
 import { claimRun } from './claim-run.ts';
 import { type Database, locksRows, type Rows } from './database.ts';
 import { noItem } from './errors.ts';
-import { isHeldRun, lost, nobody } from './leases.ts';
+import { isHeldRun, lost, noHolder } from './leases.ts';
 import { pageOf, pageSize, positionOf } from './paging.ts';
 import { runRow } from './tables.ts';
 import type { Lease, ReviewStore, StoredRun } from './types.ts';
@@ -14,20 +14,20 @@ type Methods = Pick<
   ReviewStore,
   'enqueueRun' | 'claimRun' | 'renewRun' | 'updateRun' | 'releaseRun' | 'requestCancel' | 'run' | 'runs'
 >;
-type Wish = Parameters<ReviewStore['enqueueRun']>[0];
+type RunRequest = Parameters<ReviewStore['enqueueRun']>[0];
 
 const ends: ReadonlySet<ReviewRunState> = new Set(['done', 'failed', 'cancelled', 'superseded']);
-const free = { ...nobody, leaseUntil: 0 } as const;
+const free = { ...noHolder, leaseUntil: 0 } as const;
 
-/** Reviews that wait, are worked on, and have ended. */
+/** Stores review runs: waiting, active and ended. */
 export function runs(database: Database, wakes: Wakes): Methods {
   const woken = async <T>(work: Promise<T>): Promise<T> => {
     const result = await work;
-    wakes.tell('runs');
+    wakes.notify('runs');
     return result;
   };
   return {
-    enqueueRun: (wish) => woken(database.write((rows) => enqueue(database, rows, wish))),
+    enqueueRun: (request) => woken(database.write((rows) => enqueue(database, rows, request))),
 
     claimRun: (owner, leaseMs, limits, affinity = []) =>
       database.write((rows) => claimRun(database, rows, { owner, leaseMs, limits, affinity })),
@@ -53,7 +53,7 @@ export function runs(database: Database, wakes: Wakes): Methods {
           .set({
             ...(isEnd && { finishedAt: database.now, phase: null, ...free }),
             ...runRow.change(change),
-            // The holder stays who it is; SET must name something.
+            // Unchanged: SET needs at least one column.
             leaseToken: lease.token,
           })
           .where(isHeldRun(runId, lease))
@@ -80,61 +80,69 @@ export function runs(database: Database, wakes: Wakes): Methods {
   };
 }
 
-/** What a run's row looks like when it gave way to a newer one. */
+/** Column values of a run that a newer one replaced. */
 const superseded = (database: Database) =>
   ({ state: 'superseded', phase: null, finishedAt: database.now, ...free }) as const;
 
-async function enqueue(database: Database, rows: Rows, wish: Wish) {
+async function enqueue(database: Database, rows: Rows, request: RunRequest) {
   const item = await rows
     .selectFrom('items')
     .select(['dispatchedHeadSha', 'headSha'])
-    .where('itemId', '=', wish.itemId)
+    .where('itemId', '=', request.itemId)
     .$if(locksRows(database), (query) => query.forUpdate())
     .executeTakeFirst();
-  if (!item) throw noItem(wish.itemId);
+  if (!item) throw noItem(request.itemId);
   const present = await rows
     .selectFrom('runs')
     .selectAll()
-    .where('itemId', '=', wish.itemId)
+    .where('itemId', '=', request.itemId)
     .where('phase', 'is not', null)
     .$if(locksRows(database), (query) => query.forUpdate())
     .execute();
-  const same = present.map(runRow.decode).find((run) => covers(run, wish)) ?? (await dispatched(rows, wish, item));
+  const same =
+    present.map(runRow.decode).find((run) => covers(run, request)) ?? (await dispatched(rows, request, item));
   if (same) return { run: same, isNew: false };
-  // One that somebody works on goes on; one that nobody has gives way, unless it is telling what it found.
+  // A leased run continues. A run without a holder is superseded, unless it is publishing.
   const givesWay = present.filter(
     ({ phase, leaseOwner, state }) => phase === 'waiting' || (leaseOwner === null && state !== 'publishing'),
   );
   for (const { runId } of givesWay)
     await rows.updateTable('runs').set(superseded(database)).where('runId', '=', runId).execute();
-  await rows.updateTable('items').set({ dispatchedHeadSha: wish.headSha }).where('itemId', '=', wish.itemId).execute();
-  return { run: await insert(database, rows, wish), isNew: true };
+  await rows
+    .updateTable('items')
+    .set({ dispatchedHeadSha: request.headSha })
+    .where('itemId', '=', request.itemId)
+    .execute();
+  return { run: await insert(database, rows, request), isNew: true };
 }
 
-const covers = (run: StoredRun, wish: Wish): boolean =>
-  run.headSha === wish.headSha &&
-  run.focus === wish.focus &&
+const covers = (run: StoredRun, request: RunRequest): boolean =>
+  run.headSha === request.headSha &&
+  run.focus === request.focus &&
   !run.isCancelRequested &&
-  !(wish.scope === 'full' && run.scope === 'incremental');
+  !(request.scope === 'full' && run.scope === 'incremental');
 
-/** Two replicas may find the same new head: the second one comes when the first one's run has ended, and makes no other. */
-async function dispatched(rows: Rows, wish: Wish, item: { readonly dispatchedHeadSha: string | null }) {
-  if (wish.trigger !== 'auto' || item.dispatchedHeadSha !== wish.headSha) return undefined;
+/**
+ * Returns the latest run of a head that is dispatched already. Two replicas can find the same new head; the second must not start
+ * another run, even after the first has ended.
+ */
+async function dispatched(rows: Rows, request: RunRequest, item: { readonly dispatchedHeadSha: string | null }) {
+  if (request.trigger !== 'auto' || item.dispatchedHeadSha !== request.headSha) return undefined;
   const found = await rows
     .selectFrom('runs')
     .selectAll()
-    .where('itemId', '=', wish.itemId)
-    .where('headSha', '=', wish.headSha)
+    .where('itemId', '=', request.itemId)
+    .where('headSha', '=', request.headSha)
     .orderBy('key', 'desc')
     .limit(1)
     .executeTakeFirst();
   return found && runRow.decode(found);
 }
 
-async function insert(database: Database, rows: Rows, wish: Wish): Promise<StoredRun> {
+async function insert(database: Database, rows: Rows, request: RunRequest): Promise<StoredRun> {
   const run: StoredRun = {
     deliveryId: null,
-    ...wish,
+    ...request,
     runId: randomUUID(),
     state: 'queued',
     attempt: 1,
@@ -149,7 +157,7 @@ async function insert(database: Database, rows: Rows, wish: Wish): Promise<Store
     startedAt: null,
     finishedAt: null,
   };
-  const [source = ''] = wish.repositoryKey.split('/', 1);
+  const [source = ''] = request.repositoryKey.split('/', 1);
   const row = await rows
     .insertInto('runs')
     .values({ ...runRow.encode(run), createdAt: database.now, source, phase: 'waiting', leaseToken: 0, ...free })
@@ -182,7 +190,7 @@ async function release(database: Database, rows: Rows, { runId, lease, nextAttem
   if (newer) await rows.updateTable('runs').set(superseded(database)).where('runId', '=', runId).execute();
 }
 
-/** What is being published is told to its end, or its holder ends it: somebody has read a part of it. */
+/** A publishing run completes its publication or is ended by its holder, because users may have read a part of it. */
 async function cancel(database: Database, rows: Rows, runId: string): Promise<StoredRun | undefined> {
   const query = rows.updateTable('runs').where('runId', '=', runId);
   const row =
@@ -196,7 +204,7 @@ async function cancel(database: Database, rows: Rows, runId: string): Promise<St
   return row && runRow.decode(row);
 }
 
-/** Nobody works on it, and it has not begun to publish. */
+/** Condition for a run without a holder that has not begun to publish. */
 const isIdle = sql<boolean>`("phase" = 'waiting'
   or ("phase" = 'active' and "leaseOwner" is null and "state" <> 'publishing'))`;
 

@@ -6,7 +6,7 @@ import type { ReviewStore } from './types.ts';
 
 type Methods = Pick<ReviewStore, 'putSyncJob' | 'syncJobs' | 'takeRole' | 'fact' | 'setFact' | 'now'>;
 
-/** Small things: sync jobs as people see them, who has which role, facts by name, the time. */
+/** Stores sync jobs, roles and facts, and reads the database's clock. */
 export function singles(database: Database): Methods {
   return {
     putSyncJob: (job) =>

@@ -1,4 +1,4 @@
-/** What is kept, as callers see it; how it lies in the database is said in tables.ts. Times are milliseconds since the epoch. */
+/** Stored values as callers see them; tables.ts maps them to columns. Times are milliseconds since the epoch. */
 import type {
   Delivery,
   ReviewFinding,
@@ -16,13 +16,13 @@ export interface StoredRepository {
   readonly name: string;
   readonly isEnabled: boolean;
   readonly autoReview: boolean;
-  /** When Auto Review was switched on: heads that were there before are not reviewed by themselves. */
+  /** Time at which Auto Review was enabled: earlier heads are not reviewed automatically. */
   readonly baselineAt: number | null;
   readonly installationId: number | null;
   readonly defaultBranch: string | null;
-  /** For conditional requests: one call, and 304 when nothing has changed. */
+  /** ETag for conditional requests, which are answered with 304 when nothing has changed. */
   readonly etag: string | null;
-  /** Newest `updated_at` that was seen. */
+  /** Newest `updated_at` of a synced item. */
   readonly syncedUntil: number | null;
   readonly lastSyncAt: number | null;
   readonly lastSyncError: { readonly code: string; readonly message: string; readonly at: number } | null;
@@ -47,11 +47,11 @@ export interface StoredItem {
   readonly headSha: string;
   readonly url: string;
   readonly updatedAt: number;
-  /** Head that was there when Auto Review was switched on, or that was dispatched last: the same head is not queued again. */
+  /** Head at the time Auto Review was enabled, or last dispatched head. The same head is not queued again. */
   readonly dispatchedHeadSha: string | null;
   readonly reviewedHeadSha: string | null;
   readonly reviewedBaseSha: string | null;
-  /** Reviews of pushes in a row, for `PauseAfter`. */
+  /** Consecutive automatic reviews, for `PauseAfter`. */
   readonly automaticReviews: number;
   readonly isPaused: boolean;
   /** The summary comment that is edited in place. */
@@ -92,20 +92,20 @@ export interface StoredRun {
   readonly draftId: string | null;
   readonly worktreePath: string | null;
   readonly error: { readonly code: string; readonly message: string } | null;
-  /** Someone wants it ended; whoever holds the lease sees it. */
+  /** Cancellation was requested; the holder of the lease reads this when it renews the lease. */
   readonly isCancelRequested: boolean;
   readonly createdAt: number;
   readonly startedAt: number | null;
   readonly finishedAt: number | null;
 }
 
-/** A run that this process may work on. Every write of it names the token: one that lost its lease changes nothing. */
+/** Right of one process to work on a run or job. Each write names the token, so a process that lost its lease changes nothing. */
 export interface Lease {
   readonly owner: string;
   readonly token: number;
   readonly until: number;
 }
-/** The lease was lost: stop, another process goes on. */
+/** The lease was lost: the process must stop, because another one continues the run. */
 export class LeaseLostError extends Error {
   override readonly name = 'LeaseLostError';
 }
@@ -140,11 +140,11 @@ export interface StoredDraft {
   readonly version: number;
 }
 
-/** Work that is not a review: what a delivery or the clock asks for. At least once, in order per key. */
+/** Unit of work that is not a review run, caused by a delivery or a schedule. Runs at least once, in order per key. */
 export interface Job {
   readonly jobId: number;
   readonly kind: 'delivery' | 'command' | 'sync' | 'write' | 'cleanup' | 'reconcile';
-  /** Jobs with the same key, of whatever kind, run one after the other, in the order in which they were accepted. */
+  /** Jobs with the same key, of any kind, run one after the other, in the order in which they were accepted. */
   readonly key: string;
   readonly payload: Readonly<Record<string, unknown>>;
   /** 1 the first time. */
@@ -156,14 +156,14 @@ export interface NewJob {
   readonly key: string;
   readonly payload: Readonly<Record<string, unknown>>;
   /**
-   * An unfinished job of this kind with the same value is enough: no second one is made. When that one is being worked on it
-   * is done once more: it may have looked before what this one is about.
+   * No job is added while an unfinished job of this kind has the same value. If that job is running, it runs once more afterwards: it may
+   * have read state from before this request.
    */
   readonly dedupe?: string;
   readonly delayMs?: number;
 }
 
-/** A job that was given up, kept for people to see. */
+/** Job without further attempts, stored for users to inspect. */
 export interface DeadJob extends Pick<Job, 'jobId' | 'kind' | 'key' | 'payload' | 'attempt'> {
   readonly error: string;
   readonly diedAt: number;
@@ -179,9 +179,9 @@ export interface NewDelivery {
   readonly outcome: Delivery['outcome'];
   readonly reason: string | null;
   readonly tookMs: number;
-  /** What it leads to; in the same transaction, so that an accepted delivery is never lost. */
+  /** Job that the delivery causes, added in the same transaction, so that an accepted delivery is never lost. */
   readonly job: NewJob | null;
-  /** A mention: unique by the forge's comment id. */
+  /** Command of a mention, unique by the forge's comment id. */
   readonly command: NewCommand | null;
 }
 export interface NewCommand {
@@ -202,7 +202,7 @@ export interface StoredCommand extends Omit<NewCommand, 'status'> {
 
 export interface NewWrite {
   readonly kind: SourceWrite['kind'];
-  /** Unique for ever: the same write is never made twice. */
+  /** Permanently unique: the same write is never sent twice. */
   readonly dedupeKey: string;
   readonly repositoryKey: string;
   readonly runId: string | null;
@@ -218,29 +218,29 @@ export interface StoredWrite extends NewWrite {
   readonly sentAt: number | null;
 }
 
-/** What a list of items shows of each besides itself. */
-export interface ItemGlance {
+/** Activity of an item, for lists. */
+export interface ItemActivity {
   readonly openFindings: number;
   readonly activeRunId: string | null;
   readonly waitingRunId: string | null;
 }
 
-/** `next` is what the following page is asked for with; a cursor that no page has given out is refused (invalidCursor). */
+/** One page of a list. `next` is the cursor of the following page; other cursors are rejected (invalidCursor). */
 export interface Page<T> {
   readonly rows: readonly T[];
   readonly next: string | undefined;
 }
 
-/** What a holder of the lease may change of a run. `finishedAt` is set when the state is an end. */
+/** Fields of a run that the holder of its lease may change. An end state sets `finishedAt`. */
 export type RunChange = Partial<
   Omit<StoredRun, 'runId' | 'itemId' | 'repositoryKey' | 'number' | 'createdAt' | 'isCancelRequested'>
 >;
 
-/** How much there is to do. */
+/** Numbers of pending jobs, runs and writes. */
 export interface Backlog {
-  /** Of each kind that has any: jobs that wait, also for their time, and jobs that somebody has taken. */
+  /** Jobs by kind: waiting (due now or later) and leased. Kinds without jobs are left out. */
   readonly jobs: ReadonlyMap<Job['kind'], { readonly waiting: number; readonly taken: number }>;
-  /** Since when the one that is due longest waits; null: none is due. */
+  /** Due time of the job that has been due longest; null without a due job. */
   readonly oldestDueAt: number | null;
   readonly deadJobs: number;
   readonly runs: { readonly waiting: number; readonly active: number };
@@ -249,11 +249,11 @@ export interface Backlog {
 
 const notesPrefix = 'reviewNotes:';
 const hunksPrefix = 'reviewHunks:';
-/** Facts about runs are named by these and the run; they go with it. */
+/** Prefixes of facts about runs, followed by the run id. Such a fact is deleted with its run. */
 export const runFactPrefixes: readonly string[] = [notesPrefix, hunksPrefix];
-/** Name of the fact that has the notes of a run. */
+/** Name of the fact that holds the notes of a run. */
 export const notesFact = (runId: string): string => `${notesPrefix}${runId}`;
-/** Name of the fact that has the lines of the diff around the findings of a run's draft (`DraftHunks.hunks`). */
+/** Name of the fact that holds the diff lines around the findings of a run's draft (`DraftHunks.hunks`). */
 export const hunksFact = (runId: string): string => `${hunksPrefix}${runId}`;
 
 /** Ranks for comparing severities: 0 is the most severe. */

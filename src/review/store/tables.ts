@@ -1,4 +1,4 @@
-/** The tables as queries see them. What a database really has is said in migrations.ts. */
+/** Types of the tables for queries. migrations.ts creates the tables. */
 import type { Generated } from 'kysely';
 import type { Delivery, ReviewEvent, SyncJob } from '../../protocol/index.ts';
 import {
@@ -214,23 +214,23 @@ export const eventRow = entity<ReviewEvent>()({ seq: whole, at: instant, kind: t
 
 type Columns<E extends { readonly columns: unknown }> = RowOf<E['columns']>;
 
-/** Grows with every row: the order in which they were made. */
+/** Table with a key that grows with every row. */
 interface Keyed {
   readonly key: Generated<number>;
 }
 
-/** Both of work that one process at a time may do. Free when `leaseOwner` is null. */
+/** Columns of rows that one process at a time may work on. Available when `leaseOwner` is null. */
 interface Leased {
   leaseOwner: string | null;
   leaseToken: number;
 }
 
 interface RunTable extends Columns<typeof runRow>, Keyed, Leased {
-  /** The part of the repository's key before its owner: what `perSource` counts. */
+  /** First segment of the repository key, which `perSource` counts by. */
   source: string;
-  /** `waiting` for its turn, `active` since it was first taken, null when it has ended. At most one of each per item. */
+  /** `waiting` until the first claim, then `active`; null after the end. At most one of each per item. */
   phase: 'waiting' | 'active' | null;
-  /** 0: nobody has it. */
+  /** 0 without a holder. */
   leaseUntil: number;
 }
 
@@ -240,10 +240,10 @@ interface JobTable extends Leased {
   key: string;
   payload: string;
   dedupe: string | null;
-  /** May be taken from then on; of one that was taken, when its lease runs out. */
+  /** Earliest time of the next claim; for a leased job the end of its lease. */
   dueAt: number;
   attempt: number;
-  /** It was wished for again while it ran: what it had seen by then may be out of date. */
+  /** 1 when it was requested again while it ran: state that it had read may be outdated. */
   again: number;
   lastError: string | null;
   createdAt: number;

@@ -1,15 +1,14 @@
 /**
- * What the backend keeps, and how it is asked for. Asynchronous, because the database may be another process; the same code
- * runs on SQLite (one file, one process) and PostgreSQL (several replicas). Times are milliseconds since the epoch, taken from
- * the database's clock wherever replicas compare them. Everything that several replicas may do at once is one statement or
- * one transaction here; no caller locks anything.
+ * Interface of the store. The same code runs on SQLite (one file, one process) and PostgreSQL (several replicas). Times are milliseconds
+ * since the epoch, from the database's clock wherever replicas compare them. Each operation that several replicas can run at once is one
+ * statement or one transaction; callers never lock.
  */
 import type { Delivery, ReviewEvent, ReviewEventKind, SyncJob } from '../../protocol/index.ts';
 import type {
   Backlog,
   DeadJob,
+  ItemActivity,
   ItemFacts,
-  ItemGlance,
   Job,
   Lease,
   NewDelivery,
@@ -29,28 +28,28 @@ import type {
 
 export * from './stored.ts';
 
-/** Everything may throw ReviewStoreError; what says `isRetryable` may pass by itself. */
+/** Every method can throw ReviewStoreError; `isRetryable` marks failures that a later attempt can pass. */
 export interface ReviewStore {
   readonly kind: 'sqlite' | 'postgres';
 
   // Repositories and items
   /**
-   * Makes the table say what the configuration says; rows of repositories that left it stay, disabled. Where Auto Review is
-   * switched on its baseline is set: to the time, and for the items that are known to their heads.
+   * Updates the table from the configuration. Repositories that were removed from it stay, disabled. Enabling Auto Review sets the
+   * baseline: the time in the repository, and the present head in each known item.
    */
   syncRepositories(
     wanted: readonly Pick<StoredRepository, 'repositoryKey' | 'instance' | 'owner' | 'name' | 'autoReview'>[],
   ): Promise<void>;
   repositories(): Promise<readonly StoredRepository[]>;
   repository(repositoryKey: string): Promise<StoredRepository | undefined>;
-  /** How many open items each repository has; those that have none are left out. */
+  /** Number of open items by repository key; repositories without open items are left out. */
   openItemCounts(): Promise<ReadonlyMap<string, number>>;
   updateRepository(repositoryKey: string, change: Partial<Omit<StoredRepository, 'repositoryKey'>>): Promise<void>;
   /**
-   * Inserts or updates what the forge knows. Facts that are older than what is known (`updatedAt`) change nothing. A new item
-   * that was last updated before the second of its repository's baseline counts as dispatched.
+   * Inserts or updates facts from the forge. Facts older than the stored ones (`updatedAt`) change nothing. A new item whose last update
+   * is before the second of its repository's baseline counts as dispatched.
    * @param deliveryId the delivery that led to the read; saved with a change
-   * @returns the item, and whether anything changed
+   * @returns the item, and whether it and its head changed
    */
   upsertItem(
     facts: ItemFacts,
@@ -67,31 +66,32 @@ export interface ReviewStore {
   }): Promise<Page<StoredItem>>;
   updateItem(itemId: string, change: Partial<Omit<StoredItem, 'itemId' | 'repositoryKey' | 'number'>>): Promise<void>;
   /** By item id. */
-  itemGlances(itemIds: readonly string[]): Promise<ReadonlyMap<string, ItemGlance>>;
+  itemActivity(itemIds: readonly string[]): Promise<ReadonlyMap<string, ItemActivity>>;
   /**
-   * Open items of repositories with Auto Review whose head has not been dispatched yet, newest first. `after`: the last one of
-   * the page before, so that items which are not eligible do not stand in the way of others.
+   * Open items of repositories with Auto Review whose head has not been dispatched, newest first.
+   * @param after - last item of the page before, so that ineligible items do not block others
    */
   dueForAutoReview(limit: number, after?: Pick<StoredItem, 'itemId' | 'updatedAt'>): Promise<readonly StoredItem[]>;
 
   // Runs
   /**
-   * Puts a review into the queue: at most one running and one waiting per item. A waiting one is replaced by a newer head
-   * (its row becomes `superseded`); the same head with the same focus is the same run, unless a full review is wished for and
-   * that one is incremental, or it is being cancelled. The item's `dispatchedHeadSha` becomes its head, and of what was
-   * dispatched already no `auto` wish makes another run, even when that has ended.
+   * Queues a review run: at most one active and one waiting per item. A newer head replaces a waiting run, which becomes `superseded`.
+   * A request with the same head and focus returns the present run, unless that run is incremental and the request is full, or that run
+   * is being cancelled. Sets `dispatchedHeadSha` of the item; for a dispatched head an `auto` request starts no other run, even after
+   * the first has ended.
    */
   enqueueRun(
-    wish: Pick<
+    request: Pick<
       StoredRun,
       'itemId' | 'repositoryKey' | 'number' | 'trigger' | 'scope' | 'focus' | 'headSha' | 'baseSha' | 'sinceSha'
     > &
       Partial<Pick<StoredRun, 'deliveryId'>>,
   ): Promise<{ readonly run: StoredRun; readonly isNew: boolean }>;
   /**
-   * Takes the oldest run that may begin, or whose lease ran out, within the limits; `affinity`: repositories to prefer, until
-   * another has waited for half a minute. `run.state` says where to go on; `attempt` has grown by one when the one who had it
-   * before let the lease run out.
+   * Leases the oldest run that may start, or whose lease expired, within the limits. `run.state` is the step to resume at; `attempt` is
+   * one higher after an expired lease.
+   * @param affinity - keys of preferred repositories, until another run has waited for `affinityMs`
+   * @returns undefined when no run may start
    */
   claimRun(
     owner: string,
@@ -99,22 +99,22 @@ export interface ReviewStore {
     limits: RunLimits,
     affinity?: readonly string[],
   ): Promise<{ readonly run: StoredRun; readonly lease: Lease } | undefined>;
-  /** Also of a lease that has run out, as long as nobody else has taken the run. @throws LeaseLostError */
+  /** Renews a lease, even an expired one that no other process has taken. @throws LeaseLostError */
   renewRun(
     runId: string,
     lease: Lease,
     leaseMs: number,
   ): Promise<{ readonly lease: Lease; readonly isCancelRequested: boolean }>;
-  /** Writes the state and lets go when it is an end. @throws LeaseLostError */
+  /** Changes a run; an end state releases the lease. @throws LeaseLostError */
   updateRun(runId: string, lease: Lease, change: RunChange): Promise<StoredRun>;
   /**
-   * Gives a run back to the queue, to go on where its state says. When a newer one waits it is superseded instead, unless it is
-   * publishing. @throws LeaseLostError
+   * Returns a run to the queue, to resume at its state. If a newer run waits, it is superseded instead, unless it is publishing.
+   * @throws LeaseLostError
    */
   releaseRun(runId: string, lease: Lease, nextAttemptAt: number | null): Promise<void>;
   /**
-   * One that nobody works on, because it waits or backs off, is cancelled at once, unless it is publishing; of one that is
-   * worked on its holder is told. @returns undefined: there is none
+   * Cancels a run without a holder (waiting or backing off) at once, unless it is publishing. For a leased run it sets
+   * `isCancelRequested`, which the holder reads. @returns undefined for an unknown run
    */
   requestCancel(runId: string): Promise<StoredRun | undefined>;
   run(runId: string): Promise<StoredRun | undefined>;
@@ -127,8 +127,8 @@ export interface ReviewStore {
 
   // Drafts and findings
   /**
-   * One draft per run: a second one replaces it while it is a draft. The run names it from then on.
-   * @throws LeaseLostError; ReviewStoreError conflict, when the present one is being published or was discarded
+   * Stores the draft of a run and links it to the run. Replaces an earlier draft with status `draft`.
+   * @throws LeaseLostError; ReviewStoreError conflict, when the earlier draft has another status
    */
   putDraft(lease: Lease, draft: Omit<StoredDraft, 'version' | 'publishedAt' | 'url'>): Promise<StoredDraft>;
   draft(draftId: string): Promise<StoredDraft | undefined>;
@@ -139,17 +139,17 @@ export interface ReviewStore {
     readonly limit: number;
     readonly cursor?: string;
   }): Promise<Page<StoredDraft>>;
-  /** @returns undefined when `version` is not the present one */
+  /** Changes a draft. @returns undefined when `version` is outdated */
   updateDraft(
     draftId: string,
     version: number,
     change: Partial<Pick<StoredDraft, 'status' | 'summary' | 'warnings' | 'blockedBy' | 'publishedAt' | 'url'>>,
   ): Promise<StoredDraft | undefined>;
   /**
-   * The version of its draft grows when something changes that people edit (`status`, `severity`, `title`, `body`, the texts of
-   * a suggestion); what became of it at the forge (`isPublished`, `placement`, `resolution`, `url` …) leaves that as it is.
-   * @param draftVersion - the change is made only while this is the present version of the draft, which then always grows
-   * @returns undefined when there is no such finding, or `draftVersion` is not the present one
+   * Changes a finding. A change of a field that users edit (`status`, `severity`, `kind`, `title`, `body`, the texts of a suggestion)
+   * increments the version of its draft; results of the publication (`isPublished`, `placement`, `resolution`, `url` …) do not.
+   * @param draftVersion - requires this version of the draft, and always increments it
+   * @returns undefined for an unknown finding or an outdated `draftVersion`
    */
   updateFinding(
     findingId: string,
@@ -157,17 +157,17 @@ export interface ReviewStore {
     draftVersion?: number,
   ): Promise<StoredFinding | undefined>;
   finding(findingId: string): Promise<StoredFinding | undefined>;
-  /** Published and not resolved: what must not be said again. */
+  /** Findings that are published and not resolved, which must not be published again. */
   openFindings(itemId: string): Promise<readonly StoredFinding[]>;
 
   // Deliveries, commands, jobs
   /**
-   * In one transaction: the delivery, its command, its job. Durable when it resolves. A second delivery of a comment that is
-   * known is a duplicate too: it is kept as ignored, and makes no job.
+   * Stores a delivery with its command and job in one transaction; durable when it resolves. A second delivery of a known comment is a
+   * duplicate too: it is stored as ignored and adds no job.
    */
   takeDelivery(delivery: NewDelivery): Promise<'new' | 'duplicate'>;
   setDeliveryOutcome(deliveryId: string, outcome: Delivery['outcome'], reason: string | null): Promise<void>;
-  /** Of all deliveries about a pull request (`pull_request`) that are queued. @returns their ids */
+  /** Sets the outcome of all queued `pull_request` deliveries of a pull request. @returns their ids */
   settleDeliveries(
     repositoryKey: string,
     number: number,
@@ -189,23 +189,24 @@ export interface ReviewStore {
     },
   ): Promise<void>;
   enqueueJob(job: NewJob): Promise<void>;
-  /** Oldest first, at most one of a key. */
+  /** Leases due jobs, oldest first, at most one per key. */
   claimJobs(owner: string, kinds: readonly Job['kind'][], limit: number, leaseMs: number): Promise<readonly Job[]>;
   /** @returns undefined when the lease was lost */
   renewJob(job: Job, leaseMs: number): Promise<Job | undefined>;
   /** @returns false when the lease was lost */
   completeJob(job: Job): Promise<boolean>;
-  /** Again after `delayMs`, or never: `dead` keeps it for people to see. */
+  /** Queues a job again after `delayMs`, or moves it to the dead jobs. @returns false when the lease was lost */
   failJob(job: Job, error: string, delayMs: number | 'dead'): Promise<boolean>;
   /** Newest first. */
   deadJobs(limit: number): Promise<readonly DeadJob[]>;
-  /** What waits, all together: for metrics. */
+  /** Counts pending work, for metrics. */
   backlog(): Promise<Backlog>;
 
   // Writes to the forge (outbox)
   /**
-   * @param job - what sends it; made in the same transaction, and only when the write is new
-   * @returns the one with the same dedupe key when there is one already
+   * Adds a write, unless one with the same dedupe key exists.
+   * @param job - job that sends the write, added in the same transaction, only for a new write
+   * @returns the new or the existing write
    */
   putWrite(write: NewWrite, job?: (writeId: string) => NewJob): Promise<StoredWrite>;
   write(writeId: string): Promise<StoredWrite | undefined>;
@@ -215,44 +216,47 @@ export interface ReviewStore {
     readonly limit: number;
     readonly cursor?: string;
   }): Promise<Page<StoredWrite>>;
-  /** What was sent stays sent: it is not made pending or failed again. */
+  /** Changes a write. A sent write cannot become pending or failed again. */
   updateWrite(
     writeId: string,
     change: Partial<Pick<StoredWrite, 'status' | 'attempts' | 'response' | 'lastError'>>,
   ): Promise<void>;
 
-  // Sync jobs as people see them
+  // Sync jobs
   putSyncJob(job: Omit<SyncJob, 'createdAt' | 'finishedAt'>): Promise<void>;
   syncJobs(limit: number): Promise<readonly SyncJob[]>;
 
-  // Leases of single roles: sync scheduler, reconciler, cleaner. Taking one again renews it; for 0 ms: lets it go
+  /**
+   * Takes or renews the lease of a role (sync scheduler, reconciler, cleaner); 0 ms releases it.
+   * @returns false when another process holds it
+   */
   takeRole(role: string, owner: string, leaseMs: number): Promise<boolean>;
 
-  // Facts by name: cursors, tokens of the reconciler …
+  // Facts by name: cursors, tokens of the reconciler, …
   fact(name: string): Promise<string | undefined>;
-  /** @param value - null: there is none any more */
+  /** @param value - null deletes the fact */
   setFact(name: string, value: string | null): Promise<void>;
 
-  // Events: numbered in the order in which they are committed, so that nobody who reads on from a number misses one
+  // Events: numbered in the order of their commits, so that a reader that resumes after a number misses none
   publish(kind: ReviewEventKind, data: Readonly<Record<string, unknown>>): Promise<void>;
   events(after: number, limit: number): Promise<readonly ReviewEvent[]>;
-  /** 0: there has been none. */
+  /** Number of the newest event; 0 without events. */
   newestEvent(): Promise<number>;
-  /** Number of the oldest that is still kept; 0: there is none. */
+  /** Number of the oldest stored event; 0 without events. */
   oldestEvent(): Promise<number>;
   /**
-   * Told when there may be something new: at once in this process, by LISTEN/NOTIFY from others, and every two seconds in any
-   * case. Only a hint: look for yourself.
+   * Calls `listener` when there may be something new: at once for this process, by LISTEN/NOTIFY for others, and every `wakeMs` in any
+   * case. It is only a hint: the listener must query. @returns removes the listener
    */
   onWake(listener: (what: 'events' | 'jobs' | 'runs') => void): () => void;
 
   /**
-   * Deletes what is older than it must be kept: deliveries, dead jobs and sync jobs, events (the newest stays), runs that have
-   * ended with their drafts, writes and notes, and as old as those commands and writes without a run. A run with findings that are
-   * told and open on an item that is open stays, and so does the command of an item that is open. @returns rows
+   * Deletes rows older than the given times: deliveries with dead jobs and sync jobs; events, except for the newest; ended runs with
+   * their drafts, writes and notes, and with the same limit commands and writes without a run. A run with unresolved published findings
+   * on an open item stays, and so do commands on an open item. @returns number of deleted rows
    */
   prune(before: { readonly deliveries: number; readonly events: number; readonly runs: number }): Promise<number>;
-  /** Milliseconds by the database's clock. */
+  /** Milliseconds since the epoch by the database's clock. */
   now(): Promise<number>;
   close(): Promise<void>;
 }

@@ -3,36 +3,36 @@ import { limits } from './limits.ts';
 export type Wake = 'events' | 'jobs' | 'runs';
 type Listener = (what: Wake) => void;
 
-/** Tells those who wait that there may be something to do. Only hints: nothing depends on one that is lost. */
+/** Notifies listeners that there may be something to do. These are hints: nothing depends on a lost one. */
 export class Wakes {
   readonly #listeners = new Set<Listener>();
   readonly #clock: NodeJS.Timeout;
-  readonly #tellOthers: ((what: Wake) => void) | undefined;
+  readonly #sendToOthers: ((what: Wake) => void) | undefined;
 
-  /** @param tellOthers - hands a hint to other processes */
-  constructor(tellOthers?: (what: Wake) => void) {
-    this.#tellOthers = tellOthers;
-    this.#clock = setInterval(() => this.heardAll(), limits.wakeMs).unref();
+  /** @param sendToOthers - sends a hint to other processes */
+  constructor(sendToOthers?: (what: Wake) => void) {
+    this.#sendToOthers = sendToOthers;
+    this.#clock = setInterval(() => this.notifyAllHere(), limits.wakeMs).unref();
   }
 
-  /** Something was written by this process. */
-  tell(what: Wake): void {
-    this.heard(what);
-    this.#tellOthers?.(what);
+  /** Notifies this process and the others after a write of this process. */
+  notify(what: Wake): void {
+    this.notifyHere(what);
+    this.#sendToOthers?.(what);
   }
 
-  /** Something may have been written, by whomever. */
-  heard(what: Wake): void {
+  /** Notifies the listeners of this process. */
+  notifyHere(what: Wake): void {
     for (const listener of this.#listeners) listener(what);
   }
 
-  /** Nobody knows what was missed. */
-  heardAll(): void {
-    for (const what of ['runs', 'jobs', 'events'] as const) this.heard(what);
+  /** Notifies the listeners of this process of every kind, because hints may have been missed. */
+  notifyAllHere(): void {
+    for (const what of ['runs', 'jobs', 'events'] as const) this.notifyHere(what);
   }
 
   on(listener: Listener): () => void {
-    // The same function may listen twice.
+    // A wrapper, so that the same function can be added twice.
     const own: Listener = (what) => listener(what);
     this.#listeners.add(own);
     return () => this.#listeners.delete(own);

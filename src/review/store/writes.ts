@@ -8,12 +8,12 @@ import type { Wakes } from './wakes.ts';
 
 type Methods = Pick<ReviewStore, 'putWrite' | 'write' | 'writes' | 'updateWrite'>;
 
-/** The outbox: what is to be written to the forge, each once. */
+/** Stores the outbox: writes to the forge, each sent once. */
 export function writes(database: Database, wakes: Wakes): Methods {
   return {
     putWrite: async (write, job) => {
       const stored = await database.write((rows) => put(database, rows, write, job));
-      if (job) wakes.tell('jobs');
+      if (job) wakes.notify('jobs');
       return stored;
     },
 

@@ -42,7 +42,7 @@ async function scene(t: Test, adapter: Adapter = 'uws') {
     dispatch: (each, { scope, focus }) => store.enqueueRun(wishFor(each, { scope, focus })),
     async cancel(runId) {
       const run = await store.requestCancel(runId);
-      if (!run) throw new ReviewError('notFound', 'There is no such run.');
+      if (!run) throw new ReviewError('notFound', 'Unknown review run.');
       return run;
     },
     traceUrl: async ({ threadId }) => (threadId === null ? undefined : `http://dashboard/#at=${threadId}`),
@@ -276,13 +276,13 @@ t.test('the diff around the findings of a draft, and where its run can be watche
   t.match(await ask('/api/v1/review-drafts/none/hunks'), { status: 404, body: { error: { code: 'notFound' } } });
 
   const trace = () => ask(`/api/v1/runs/${runId}/trace`);
-  t.match(await trace(), { status: 404, body: { error: { code: 'notFound', message: /Nobody shows it/ } } });
+  t.match(await trace(), { status: 404, body: { error: { code: 'notFound', message: /^No trace/ } } });
   await store.updateRun(runId, lease, { threadId: 'thread_1' });
   const watched = await trace();
   t.ok(v.is(responseSchemas.RunTrace, watched.body));
   t.match(watched.body, { url: 'http://dashboard/#at=thread_1' });
   t.equal(watched.headers.get('cache-control'), 'no-store');
-  t.match(await ask('/api/v1/runs/none/trace'), { status: 404, body: { error: { message: /no such run/ } } });
+  t.match(await ask('/api/v1/runs/none/trace'), { status: 404, body: { error: { message: /Unknown run/ } } });
 });
 
 t.test('lists go on where the page before ended, and refuse what is no page', async (t) => {

@@ -160,7 +160,7 @@ t.test('a command is acknowledged, and does what it says', async (t) => {
     ['cancel', ({ runs }) => runs.cancelled, [], '+1'],
     ['resolve', ({ runs }) => runs.resolved, [], '+1'],
     ['help', () => undefined, undefined, 'Commands:'],
-    ['status', () => undefined, undefined, 'There was no review yet'],
+    ['status', () => undefined, undefined, 'has not been reviewed yet'],
   ];
   for (const [body, found, expected, answer] of cases) {
     await t.test(body, async (t) => {
@@ -188,7 +188,7 @@ t.test('a command without write permission is answered once, and nothing else ha
   await world.idle();
   t.same(world.runs.dispatched, []);
   t.match(await world.store.command(42), { status: 'rejected', errorCode: 'githubCommentCommandActorUnauthorized' });
-  t.match(await writes(world), [['reply', /may write to this repository/]]);
+  t.match(await writes(world), [['reply', /write access to this repository/]]);
   t.same(await outcomes(world), [['rejected', 'githubCommentCommandActorUnauthorized']]);
 
   world.forge.writers.add('alice');
@@ -204,7 +204,7 @@ t.test('a command that cannot be followed is answered with the reason', async (t
   await deliver('issue_comment', comment('review'));
   await world.idle();
   t.match(await world.store.command(42), { status: 'rejected', errorCode: 'activeRunExists' });
-  t.ok((await writes(world)).some(([, text]) => String(text).includes('under way already')));
+  t.ok((await writes(world)).some(([, text]) => String(text).includes('running already')));
 
   await deliver('issue_comment', comment('pause now', { id: 43 }));
   await world.idle();

@@ -311,7 +311,7 @@ t.test('where nothing is to be reviewed the agent is not asked, and the draft sa
   t.match(await world.ended(runId), { state: 'done' });
   t.same([world.agent.asked, world.forge.published], [[], []]);
   t.match(await world.store.draftOfRun(runId), {
-    summary: /None of the changed files/,
+    summary: /exclude all changed files/,
     reviewedFiles: 0,
     totalFiles: 1,
     skippedFiles: [{ path: 'src/a.ts', reason: 'ignored' }],
@@ -375,7 +375,7 @@ t.test(
     const runId = await world.dispatch();
     t.match(await world.ended(runId), { state: 'done' });
     const draft = await world.store.draftOfRun(runId);
-    t.match(draft, { status: 'published', warnings: [/summary could not be written/] });
+    t.match(draft, { status: 'published', warnings: [/summary could not be posted/] });
     for (const write of (await world.store.writes({ runId, limit: 10 })).rows) await world.runs.settleWrite(write);
     t.strictSame(await world.store.draftOfRun(runId), draft);
   },

@@ -86,7 +86,7 @@ t.test('what is done all the time uses an index', async (t) => {
     releaseRun: () => store.releaseRun(run.runId, lease, null),
     requestCancel: () => store.requestCancel(run.runId),
     upsertItem: () => store.upsertItem(facts(8)),
-    itemGlances: () => store.itemGlances([itemId]),
+    itemActivity: () => store.itemActivity([itemId]),
     openFindings: () => store.openFindings(itemId),
     putWrite: () => store.putWrite(write, (writeId) => ({ kind: 'write', key: 'w', payload: { writeId } })),
     publish: () => store.publish('run.changed', {}),

@@ -1,7 +1,7 @@
 import { ReviewStoreError, type ReviewStoreErrorCode } from '../errors.ts';
 import { LeaseLostError } from '../types.ts';
 
-/** SQLSTATEs (PostgreSQL, appendix A) and their classes that mean more to a caller than "it failed". */
+/** SQLSTATEs (PostgreSQL, appendix A) and classes with a code of their own; all others become databaseFailed. */
 const states: Readonly<Record<string, ReviewStoreErrorCode>> = {
   '08': 'databaseUnavailable',
   '57P01': 'databaseUnavailable',
@@ -21,10 +21,10 @@ const states: Readonly<Record<string, ReviewStoreErrorCode>> = {
   XX002: 'databaseCorrupt',
 };
 
-/** What Node says of a connection that cannot be made, or broke. */
+/** Codes of Node for a failed or broken connection. */
 const socketCodes =
   /^(ECONN[A-Z]+|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|ENOENT|EACCES|ERR_SOCKET_[A-Z_]+)$/;
-/** What `pg` says of the same, without a code. */
+/** Messages of `pg` for a broken connection, which have no code. */
 const brokenConnection =
   /connection (was )?terminated|connection error|client was closed|timeout exceeded|not queryable/i;
 
@@ -32,7 +32,7 @@ interface CodedError extends Error {
   readonly code?: string;
 }
 
-/** What PostgreSQL or the way to it said, in our terms. What is neither is a bug and comes back as it is. */
+/** Converts an error of PostgreSQL or of the connection to a ReviewStoreError. Other errors are bugs and are returned unchanged. */
 export function postgresError(error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof ReviewStoreError || error instanceof LeaseLostError) return error;
   const code = codeOf(error);
@@ -41,12 +41,12 @@ export function postgresError(error: unknown): unknown {
 
 function codeOf(error: CodedError): ReviewStoreErrorCode | undefined {
   const { code = '', message } = error;
-  // Several addresses were tried, and none answered.
+  // AggregateError: several addresses were tried, and all failed.
   if (error instanceof AggregateError || socketCodes.test(code) || (code === '' && brokenConnection.test(message)))
     return 'databaseUnavailable';
   if (!/^[0-9A-Z]{5}$/.test(code)) return undefined;
   return states[code] ?? states[code.slice(0, 2)] ?? 'databaseFailed';
 }
 
-/** Whether the server has taken the whole transaction back: it may be tried again whatever it was. */
+/** Whether the server has rolled back the whole transaction, so that any transaction can be retried. */
 export const isRolledBack = (error: unknown): boolean => ['40001', '40P01'].includes((error as CodedError).code ?? '');

@@ -9,15 +9,15 @@ interface ListenerOptions {
   readonly connect: (config: ClientConfig) => Client;
   readonly config: ClientConfig;
   readonly logger: Logger;
-  /** What another process has sent. */
+  /** Receives the hints of other processes. */
   readonly onHint: (payload: string) => void;
-  /** Listens from now on; before, hints may have been missed. */
+  /** Called when listening begins; earlier hints may have been missed. */
   readonly onListening: () => void;
 }
 
 /**
- * A connection of its own that hears the hints of other processes. When it is lost it is made anew, however often: what was
- * missed meanwhile nobody knows, so then all are woken.
+ * Receives the hints of other processes on a connection of its own. Reconnects without limit; hints can be missed meanwhile, so
+ * `onListening` then wakes all listeners.
  */
 export class Listener {
   readonly #options: ListenerOptions;
@@ -30,7 +30,7 @@ export class Listener {
     this.#options = options;
   }
 
-  /** @returns when it listens, or has failed and will try again by itself */
+  /** @returns when it listens, or has failed and scheduled a retry */
   async start(): Promise<void> {
     const client = this.#options.connect(this.#options.config);
     this.#client = client;
@@ -62,18 +62,20 @@ export class Listener {
 
   #lost(client: Client, error: Error | undefined): void {
     if (this.#isClosed) return;
-    // What is half open still holds a socket.
+    // A half-open connection still holds a socket.
     void client.end().catch(() => {});
     this.#failures += 1;
     const { logger } = this.#options;
     if (this.#failures === 1)
-      logger.warn('The connection that listens to PostgreSQL was lost; polling goes on', { error: error?.message });
+      logger.warn('Lost the PostgreSQL connection for notifications; polling until reconnected', {
+        error: error?.message,
+      });
     const delay = exponentialBackoffMs(this.#failures - 1, limits.postgres.relisten, Math.random());
     this.#retry = setTimeout(() => void this.start(), delay).unref();
   }
 }
 
-/** Sends hints to the other processes: the first at once, those that follow closely together. */
+/** Sends hints to other processes: the first at once, hints shortly after it in one message. */
 export class Notifier {
   readonly #send: (payload: string) => Promise<unknown>;
   readonly #self: string;
@@ -87,7 +89,7 @@ export class Notifier {
     this.#send = send;
   }
 
-  tell(what: string): void {
+  notify(what: string): void {
     this.#pending.add(what);
     if (!this.#pause) this.#flush();
   }
@@ -102,7 +104,7 @@ export class Notifier {
     const payload = `${this.#self} ${[...this.#pending].join(' ')}`;
     this.#pending.clear();
     this.#send(payload).catch((error: unknown) =>
-      this.#logger.debug('A hint was not sent', { error: messageOf(error) }),
+      this.#logger.debug('Could not send a hint to other processes; they poll', { error: messageOf(error) }),
     );
     this.#pause = setTimeout(() => {
       this.#pause = undefined;

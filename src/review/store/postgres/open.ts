@@ -17,14 +17,14 @@ type Pg = typeof import('pg').default;
 
 interface PostgresOptions {
   readonly connectionString: string;
-  /** Shown by PostgreSQL as the name of the application. */
+  /** Shown by PostgreSQL as application name. */
   readonly owner: string;
   readonly logger: Logger;
 }
 
 /**
- * Connects, brings the tables up to date, begins to listen.
- * @throws ReviewStoreError invalidConnectionString (which it does not repeat), databaseUnavailable, databaseNewer, …
+ * Connects, migrates the schema and starts to listen.
+ * @throws ReviewStoreError invalidConnectionString (without the string), databaseUnavailable, databaseNewer, …
  */
 export async function openPostgres(
   options: PostgresOptions,
@@ -39,9 +39,8 @@ export async function openPostgres(
     max: postgres.connections,
     idleTimeoutMillis: postgres.idleMs,
   } satisfies PoolConfig);
-  // Whoever uses it hears of it by the query; an error that nobody listens to would end the process.
-  const broken = ({ message }: Error) =>
-    options.logger.debug('A connection to PostgreSQL was lost', { error: message });
+  // The query that uses the connection reports the error; an 'error' event without a listener would end the process.
+  const broken = ({ message }: Error) => options.logger.debug('Lost a PostgreSQL connection', { error: message });
   pool.on('error', broken);
   pool.on('connect', (client) => client.on('error', broken));
   const database = new PostgresDatabase(pool);
@@ -66,20 +65,20 @@ interface Listening {
   readonly logger: Logger;
 }
 
-/** Hints between processes: what this one sends it does not hear again. */
+/** Exchanges hints with other processes; own hints are ignored. */
 async function listen(pg: Pg, { pool, config, database, logger }: Listening): Promise<Wakes> {
   const self = randomUUID();
   const notifier = new Notifier(self, logger, (payload) => pool.query(notification(payload)));
-  const wakes = new Wakes((what) => notifier.tell(what));
+  const wakes = new Wakes((what) => notifier.notify(what));
   const listener = new Listener({
     connect: (client) => new pg.Client(client),
     config,
     logger,
     onHint: (payload) => {
       const [sender, ...hints] = payload.split(' ');
-      if (sender !== self) for (const hint of hints) wakes.heard(hint as Wake);
+      if (sender !== self) for (const hint of hints) wakes.notifyHere(hint as Wake);
     },
-    onListening: () => wakes.heardAll(),
+    onListening: () => wakes.notifyAllHere(),
   });
   database.onClose(async () => {
     notifier.close();
@@ -103,21 +102,21 @@ function configOf(pg: Pg, { connectionString, owner }: PostgresOptions): ClientC
     },
   };
   try {
-    // Reads it, and does not connect.
+    // The constructor parses the string and does not connect.
     new pg.Client(config);
     return config;
   } catch {
-    // What was thrown repeats it, with the password.
+    // The error of `pg` is dropped, because it contains the string with the password.
     throw new ReviewStoreError(
       'invalidConnectionString',
-      'The connection string of the database cannot be read; it looks like postgres://user:password@host:5432/database',
+      'Invalid connection string of the database: expected postgres://user:password@host:5432/database',
     );
   }
 }
 
 class PostgresDatabase implements Database {
   readonly kind = 'postgres';
-  /** Not clock_timestamp(): that is another one for every row, and no index can be used with it. */
+  /** Not clock_timestamp(): that differs for every row, so no index can be used with it. */
   readonly now = sql<number>`(extract(epoch from statement_timestamp()) * 1000)::bigint`;
   readonly #kysely: Kysely<Tables>;
   readonly #closing: (() => Promise<void>)[] = [];
@@ -136,7 +135,7 @@ class PostgresDatabase implements Database {
     return this.#again(() => begin().execute(work));
   }
 
-  /** `read committed`, whatever the server's default: who waited for a lock must see what its holder wrote. */
+  /** `read committed`, whatever the server's default: after waiting for a lock, a transaction must see the writes of its holder. */
   write<T>(work: (rows: Rows) => Promise<T>): Promise<T> {
     return this.#again((commits) =>
       this.#kysely
@@ -173,7 +172,7 @@ class PostgresDatabase implements Database {
     await this.#kysely.destroy();
   }
 
-  /** Tries again what has certainly not been committed, and may pass: a broken connection, a deadlock, a restart. */
+  /** Retries transactions that have certainly not been committed, after a broken connection, a deadlock or a restart. */
   async #again<T>(work: (commits: () => void) => Promise<T>): Promise<T> {
     for (let left: number = limits.retries; ; left -= 1) {
       if (this.#isClosed) throw storeClosed();
@@ -183,9 +182,9 @@ class PostgresDatabase implements Database {
           mayBeCommitted = true;
         });
       } catch (error) {
-        const told = postgresError(error);
-        const isUnreachable = told instanceof ReviewStoreError && told.code === 'databaseUnavailable';
-        if (left === 0 || !(isRolledBack(error) || (isUnreachable && !mayBeCommitted))) throw told;
+        const failure = postgresError(error);
+        const isUnreachable = failure instanceof ReviewStoreError && failure.code === 'databaseUnavailable';
+        if (left === 0 || !(isRolledBack(error) || (isUnreachable && !mayBeCommitted))) throw failure;
         await pause(exponentialBackoffMs(limits.retries - left, limits.retryBackoff, Math.random()));
       }
     }

@@ -13,7 +13,7 @@ import { limits } from '../limits.ts';
 import { sqliteError } from './errors.ts';
 import { GroupCommit } from './group-commit.ts';
 
-/** Takes turns on its own: see GroupCommit. */
+/** GroupCommit serialises the transactions, so Kysely need not. */
 class Adapter extends SqliteAdapter {
   override get supportsMultipleConnections(): boolean {
     return true;
@@ -21,8 +21,8 @@ class Adapter extends SqliteAdapter {
 }
 
 /**
- * Kysely on `node:sqlite`. With `writes` every use is a transaction that shares its commit with others; without, statements are
- * run at once, each on its own. Its errors are ReviewStoreErrors. A transaction within another is refused.
+ * Kysely dialect for `node:sqlite`. With `writes` every use is a transaction that shares its commit with others; without it statements
+ * run at once, without a transaction. Throws ReviewStoreErrors. Nested transactions are rejected.
  */
 export function nodeSqliteDialect(
   sqlite: DatabaseSync,
@@ -42,7 +42,7 @@ interface Known {
   readonly givesRows: boolean;
 }
 
-/** The statements of one connection; the ones used last stay prepared. */
+/** Cache of prepared statements of one connection, least recently used first. */
 class Statements {
   readonly #sqlite: DatabaseSync;
   readonly #file: string;
@@ -115,7 +115,7 @@ class ReadingDriver implements Driver {
 
 const refused = () => Promise.reject(new Error('This connection only reads'));
 
-/** One turn at the connection that writes. */
+/** Exclusive use of the writing connection. */
 class Turn implements DatabaseConnection {
   readonly #statements: Statements;
   hasTurn = true;
@@ -126,7 +126,7 @@ class Turn implements DatabaseConnection {
   }
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
-    // A disk that is full makes SQLite end the transaction by itself: what came after would be written outside of it.
+    // On a full disk SQLite ends the transaction itself: a later statement would be written outside of it.
     if (this.fault !== undefined) throw this.fault;
     try {
       return this.#statements.run(query);

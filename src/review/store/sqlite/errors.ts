@@ -1,6 +1,6 @@
 import { ReviewStoreError, type ReviewStoreErrorCode } from '../errors.ts';
 
-/** SQLite's primary result codes (sqlite.org/rescode.html) that mean more to a caller than "it failed". */
+/** SQLite's primary result codes (sqlite.org/rescode.html) with a code of their own; all others become databaseFailed. */
 const resultCodes: Readonly<Record<number, ReviewStoreErrorCode>> = {
   5: 'databaseBusy',
   6: 'databaseBusy',
@@ -11,7 +11,7 @@ const resultCodes: Readonly<Record<number, ReviewStoreErrorCode>> = {
   26: 'databaseCorrupt',
 };
 
-/** SQLITE_IOERR_READ and SQLITE_IOERR_SHORT_READ: the disk fails, but not for want of room. */
+/** SQLITE_IOERR_READ and SQLITE_IOERR_SHORT_READ: the disk fails, but is not full. */
 const readErrors = [266, 522];
 
 const systemCodes: Readonly<Record<string, ReviewStoreErrorCode>> = {
@@ -25,8 +25,8 @@ const systemCodes: Readonly<Record<string, ReviewStoreErrorCode>> = {
 const advice: Partial<Record<ReviewStoreErrorCode, string>> = {
   databaseBusy: 'Another process is writing to it. Only one backend may use a SQLite file',
   databaseReadOnly: 'Make it and its directory writable for this user',
-  databaseFull: 'Make room; what was stored before is intact',
-  databaseCorrupt: 'It was left as it is. Stop the backend and move it aside with the files that end in -wal and -shm',
+  databaseFull: 'Free some disk space; stored data is intact',
+  databaseCorrupt: 'It was not changed. Stop the backend and move it aside with the files that end in -wal and -shm',
 };
 
 interface SystemError {
@@ -34,7 +34,7 @@ interface SystemError {
   readonly errcode?: number;
 }
 
-/** What SQLite or the file system said of `file`, in our terms. What is neither is a bug and comes back as it is. */
+/** Converts an error of SQLite or the file system to a ReviewStoreError that names `file`. Other errors are bugs and are returned unchanged. */
 export function sqliteError(error: unknown, file: string): unknown {
   if (!(error instanceof Error) || error instanceof ReviewStoreError) return error;
   const code = codeOf(error as SystemError);
@@ -44,14 +44,14 @@ export function sqliteError(error: unknown, file: string): unknown {
   return new ReviewStoreError(code, text, { cause: error });
 }
 
-/** Whether another connection holds the lock that we want. */
+/** Whether another connection holds the lock. */
 export const isBusy = (error: unknown): boolean => [5, 6].includes(((error as SystemError).errcode ?? 0) & 0xff);
 
 function codeOf({ code, errcode }: SystemError): ReviewStoreErrorCode | undefined {
   if (code === 'ERR_SQLITE_ERROR' && errcode !== undefined) {
     return readErrors.includes(errcode) ? 'databaseFailed' : (resultCodes[errcode & 0xff] ?? 'databaseFailed');
   }
-  // What node:sqlite answers when the database is closed.
+  // Code of node:sqlite for a closed database.
   if (code === 'ERR_INVALID_STATE') return 'storeClosed';
   return code !== undefined && /^E[A-Z0-9]+$/.test(code) ? (systemCodes[code] ?? 'databaseFailed') : undefined;
 }

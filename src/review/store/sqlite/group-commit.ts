@@ -12,9 +12,9 @@ interface Group {
 }
 
 /**
- * One connection, one transaction at a time, many of them in one commit. Each is a savepoint in the commit that is open, and
- * has happened when that is on the disk: a flush is paid once for all that came in one turn of the event loop, and nobody is
- * told of something that a power cut takes back.
+ * Combines transactions of one connection into one commit, one transaction at a time. Each is a savepoint in the open commit and
+ * resolves when that commit is on the disk: one flush serves all transactions of one turn of the event loop, and no caller receives a
+ * result that a power cut can undo.
  */
 export class GroupCommit {
   readonly #sqlite: DatabaseSync;
@@ -31,33 +31,33 @@ export class GroupCommit {
     this.#release = sqlite.prepare('RELEASE "one"');
   }
 
-  /** Waits for the turn of the caller, who must `pass` it on. @throws ReviewStoreError databaseBusy, when too many wait */
+  /** Waits for exclusive use; the caller must call `pass` afterwards. @throws ReviewStoreError databaseBusy, when too many wait */
   take(): Promise<void> | undefined {
     if (!this.#isTaken) {
       this.#isTaken = true;
       return undefined;
     }
     if (this.#waiting.length >= limits.sqlite.maxWaiting)
-      throw new ReviewStoreError('databaseBusy', 'Too many writes wait for the database');
+      throw new ReviewStoreError('databaseBusy', 'Too many writes wait for the database: retry later');
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
   pass(): void {
     if (this.#mustEnd) this.#end();
-    // The next turn is not given away within this one for ever: others have the event loop in between.
+    // Without an open commit the next one starts in a later turn of the event loop, so that other work can run in between.
     const next = this.#waiting.shift();
     if (!next) this.#isTaken = false;
     else if (this.#group) next();
     else setImmediate(next);
   }
 
-  /** Begins the transaction of whoever has the turn. */
+  /** Begins a transaction; the caller must have exclusive use. */
   async begin(): Promise<void> {
     if (!this.#group) await this.#open();
     this.#savepoint.run();
   }
 
-  /** Ends it well. @returns when it is on the disk; the turn may be passed on before. */
+  /** Completes the transaction. @returns when it is on the disk; `pass` may be called before */
   release(): Promise<void> {
     const group = this.#group;
     if (!group) throw new ReviewStoreError('databaseFailed', 'The transaction was ended by the database');
@@ -67,7 +67,7 @@ export class GroupCommit {
     return group.committed;
   }
 
-  /** Takes it back. When the disk was full SQLite has ended the whole commit by itself: all who are in it are told. */
+  /** Rolls the transaction back. On a full disk SQLite has ended the whole commit itself: then all its transactions reject. */
   rollBack(because: unknown): void {
     if (!this.#group) return;
     try {
@@ -77,12 +77,12 @@ export class GroupCommit {
     }
   }
 
-  /** Commits what is open. */
+  /** Commits the open group. */
   close(): void {
     if (this.#group) this.#end();
   }
 
-  /** Whoever else writes is waited for without holding up the event loop: they may be in this very process. */
+  /** Begins a commit. Waits for other writers without blocking the event loop, because they may be in the same process. */
   async #open(): Promise<void> {
     const deadline = performance.now() + limits.sqlite.busyMs;
     for (;;) {
@@ -95,7 +95,7 @@ export class GroupCommit {
       }
     }
     const { promise: committed, resolve, reject } = Promise.withResolvers<void>();
-    // Those who are in it are told; a commit that nobody is in may fail unseen.
+    // Each transaction receives the failure; without transactions the rejection is unhandled, and harmless.
     committed.catch(() => {});
     const group: Group = { committed, resolve, reject, size: 0 };
     this.#group = group;
@@ -126,7 +126,7 @@ export class GroupCommit {
     try {
       this.#sqlite.exec('ROLLBACK');
     } catch {
-      // SQLite has done it already.
+      // SQLite has rolled back already.
     }
     group?.reject(because);
   }

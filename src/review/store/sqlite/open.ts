@@ -12,7 +12,7 @@ import { nodeSqliteDialect } from './dialect.ts';
 import { sqliteError } from './errors.ts';
 
 /**
- * Opens `file`, makes it if it is not there (0600, its directory 0700) and brings its tables up to date.
+ * Opens or creates `file` (0600, its directory 0700) and migrates its schema.
  * @throws ReviewStoreError
  */
 export async function openSqlite(file: string): Promise<Database> {
@@ -65,10 +65,10 @@ class SqliteDatabase implements Database {
   readonly snapshot = this.write;
   readonly statement = this.write;
 
-  /** Whoever writes is alone. */
+  /** Nothing to do: SQLite has one writer at a time. */
   async lock(): Promise<void> {}
 
-  /** What was begun before is brought to its end. */
+  /** Closes the database after the transactions that have begun. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -78,18 +78,18 @@ class SqliteDatabase implements Database {
 }
 
 /**
- * WAL with synchronous=FULL: what a sender was told is accepted survives a power cut. The flush is paid once for all that came
- * in one turn of the event loop.
+ * Opens a connection with WAL and synchronous=FULL, so that an accepted delivery survives a power cut. GroupCommit flushes once per
+ * turn of the event loop.
  */
 function open(file: string, writes: boolean): DatabaseSync {
   const sqlite = new (loadSqlite().DatabaseSync)(file, { timeout: 0, enableForeignKeyConstraints: true });
   try {
     const rules = `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16384;
       PRAGMA journal_size_limit = ${limits.sqlite.logBytes};`;
-    // Only while it is opened: two that open a new file at once wait for one another.
+    // Only while opening: two connections that open a new file at once wait for each other.
     sqlite.exec(`PRAGMA busy_timeout = ${limits.sqlite.busyMs}; ${rules}`);
     sqlite.exec(writes ? 'PRAGMA busy_timeout = 0' : 'PRAGMA query_only = ON');
-    // SQLite's own lower() knows only the letters of ASCII.
+    // SQLite's own lower() converts ASCII letters only.
     sqlite.function('lower', { deterministic: true }, (text) => (text === null ? null : String(text).toLowerCase()));
     return sqlite;
   } catch (error) {
@@ -98,7 +98,7 @@ function open(file: string, writes: boolean): DatabaseSync {
   }
 }
 
-/** SQLite gives the files it makes beside the database the permissions of that. */
+/** SQLite creates the files beside the database with the permissions of the database. */
 function makePrivate(file: string): void {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   try {

@@ -88,7 +88,7 @@ onBoth(t, 'findings are changed one by one, and those that are told and open can
   const told = await store.updateFinding('f1', { isPublished: true, commentId: 9_000_000_001, url: 'u' });
   t.match(told, { isPublished: true, commentId: 9_000_000_001, line: 3 });
   t.strictSame(await store.openFindings(item.itemId), [told]);
-  t.match((await store.itemGlances([item.itemId])).get(item.itemId), { openFindings: 1 });
+  t.match((await store.itemActivity([item.itemId])).get(item.itemId), { openFindings: 1 });
   const fixed = await store.updateFinding('f1', { isResolved: true, resolution: 'fixed', resolutionNote: 'by push' });
   t.match(fixed, { isResolved: true, resolution: 'fixed', resolutionNote: 'by push' });
   t.strictSame(await store.openFindings(item.itemId), []);

@@ -65,7 +65,7 @@ onBoth(t, 'one run is active and one waits; a newer head replaces the one that w
 
   const third = await store.enqueueRun(wishFor(item, { headSha: 'c' }));
   t.equal(await store.claimRun('two', 1_000, many), undefined, 'it waits for the active one');
-  t.strictSame((await store.itemGlances([item.itemId])).get(item.itemId), {
+  t.strictSame((await store.itemActivity([item.itemId])).get(item.itemId), {
     openFindings: 0,
     activeRunId: run.runId,
     waitingRunId: third.run.runId,

@@ -3,7 +3,7 @@ import type { StoredDraft, StoredFinding, StoredItem, StoredRun } from '../store
 import { endLeftCheckRuns } from './check-run.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import type { IneligibleCode } from './eligibility.ts';
-import { forgetNotes } from './notes.ts';
+import { deleteNotes } from './notes.ts';
 import { putWrite } from './outbox.ts';
 import { resolveWrite } from './plan.ts';
 import type { Publication } from './publication.ts';
@@ -14,20 +14,20 @@ type Actions = Pick<ReviewRuns, 'dispatch' | 'cancel' | 'publish' | 'discard' | 
 
 const refusals: Readonly<Partial<Record<IneligibleCode, readonly ['repositoryNotRouted' | 'invalidState', string]>>> = {
   repositoryDisabled: ['repositoryNotRouted', 'The repository is not configured.'],
-  repositoryNotRouted: ['repositoryNotRouted', 'No workspace route leads to the repository.'],
-  pullRequestNotOpen: ['invalidState', 'Only an open pull request is reviewed.'],
+  repositoryNotRouted: ['repositoryNotRouted', 'The repository has no workspace route.'],
+  pullRequestNotOpen: ['invalidState', 'The pull request is not open.'],
 };
 
-/** What may be published, and again. */
+/** Status of drafts that can be published or discarded. */
 const publishable: ReadonlySet<StoredDraft['status']> = new Set(['draft', 'publishFailed']);
 
-/** What people ask for, on the page or in a comment. */
-export function peopleActions(context: RunContext, publication: Publication, dispatcher: Dispatcher): Actions {
+/** Actions that users request on the page or in a comment. */
+export function userActions(context: RunContext, publication: Publication, dispatcher: Dispatcher): Actions {
   const { store, settings } = context;
 
   async function draftOf(draftId: string): Promise<StoredDraft> {
     const draft = await store.draft(draftId);
-    if (!draft) throw new ReviewError('notFound', 'There is no such draft.', { draftId });
+    if (!draft) throw new ReviewError('notFound', 'Unknown draft.', { draftId });
     return draft;
   }
 
@@ -36,22 +36,22 @@ export function peopleActions(context: RunContext, publication: Publication, dis
     if (!states.has(status)) throw new ReviewError('invalidState', `The draft is ${status}.`, { draftId, status });
   }
 
-  /** Why a draft waits; a person may decide otherwise. */
+  /** Reason that blocks the publication of a draft; a user may override it. */
   async function obstacle({ blockedBy, itemId, headSha }: StoredDraft): Promise<StoredDraft['blockedBy']> {
     if (blockedBy) return blockedBy;
     const item = await store.item(itemId);
     if (!item || item.headSha === headSha) return null;
-    return { code: 'headMoved', message: `The head is ${item.headSha.slice(0, 7)} now.` };
+    return { code: 'headMoved', message: `The head has moved to ${item.headSha.slice(0, 7)}.` };
   }
 
   return {
-    async dispatch(item: StoredItem, wish) {
-      const refused = judge(wish.trigger, item, await placeOf(context, item.repositoryKey), settings().Review);
+    async dispatch(item: StoredItem, request) {
+      const refused = judge(request.trigger, item, await placeOf(context, item.repositoryKey), settings().Review);
       if (refused) {
-        const [code, message] = refusals[refused] ?? ['invalidState', 'It is not reviewed by itself.'];
+        const [code, message] = refusals[refused] ?? ['invalidState', 'The pull request is not eligible for a review.'];
         throw new ReviewError(code, message, { itemId: item.itemId, reason: refused });
       }
-      return enqueueReview(context, item, wish);
+      return enqueueReview(context, item, request);
     },
 
     async traceUrl({ threadId, repositoryKey }) {
@@ -62,9 +62,9 @@ export function peopleActions(context: RunContext, publication: Publication, dis
 
     async cancel(runId): Promise<StoredRun> {
       const run = await store.requestCancel(runId);
-      if (!run) throw new ReviewError('notFound', 'There is no such run.', { runId });
-      dispatcher.poke(runId);
-      if (run.state === 'cancelled') await forgetNotes(store, runId);
+      if (!run) throw new ReviewError('notFound', 'Unknown review run.', { runId });
+      dispatcher.checkCancellation(runId);
+      if (run.state === 'cancelled') await deleteNotes(store, runId);
       await endLeftCheckRuns(context, run.itemId);
       await store.publish('run.changed', { runId, itemId: run.itemId, state: run.state });
       return run;
@@ -72,11 +72,11 @@ export function peopleActions(context: RunContext, publication: Publication, dis
 
     async publish(draftId, { override }) {
       const draft = await draftOf(draftId);
-      // Whoever began it may have ended before all of it was in the outbox.
+      // The process that began the publication may have ended before all writes were in the outbox.
       if (draft.status === 'publishing') return publication.begin(draft);
       mustBe(draft, publishable);
       if (!settings().GitHub.WritesEnabled)
-        throw new ReviewError('githubWritesDisabled', 'GitHub.WritesEnabled is off.');
+        throw new ReviewError('githubWritesDisabled', 'Writes are disabled: set GitHub.WritesEnabled to publish.');
       const blockedBy = override ? null : await obstacle(draft);
       if (blockedBy)
         throw new ReviewError('draftBlocked', blockedBy.message, { draftId, blockedBy, isOverridable: true });
@@ -89,26 +89,26 @@ export function peopleActions(context: RunContext, publication: Publication, dis
         publishable.has(status),
       );
       mustBe(discarded, new Set(['discarded'] as const));
-      await forgetNotes(store, discarded.runId);
+      await deleteNotes(store, discarded.runId);
     },
 
     async resolveFinding(findingId, resolution, note) {
       const finding = await store.finding(findingId);
-      if (!finding) throw new ReviewError('notFound', 'There is no such finding.', { findingId });
+      if (!finding) throw new ReviewError('notFound', 'Unknown finding.', { findingId });
       const { isPublished, isResolved, itemId, draftId } = finding;
       if (!isPublished || isResolved)
-        throw new ReviewError('invalidState', 'Only a finding that is published and open can be resolved.', {
+        throw new ReviewError('invalidState', 'Only a published, unresolved finding can be resolved.', {
           findingId,
         });
-      const said = note === null ? {} : { resolutionNote: note };
-      await store.updateFinding(findingId, { isResolved: true, resolution, ...said });
+      const withNote = note === null ? {} : { resolutionNote: note };
+      await store.updateFinding(findingId, { isResolved: true, resolution, ...withNote });
       await store.publish('draft.changed', { draftId, itemId, findingId });
       await resolveThread(context, finding);
     },
   };
 }
 
-/** Where writes are allowed the thread on the forge is resolved, too. */
+/** Resolves the thread on the forge, if writes are enabled. */
 async function resolveThread(context: RunContext, finding: StoredFinding): Promise<void> {
   const { store, settings } = context;
   if (!settings().GitHub.WritesEnabled || finding.commentId === null) return;

@@ -5,11 +5,11 @@ interface Asked<A, R> {
 }
 
 /**
- * Makes one call of those of one turn of the event loop.
- * @param most - of one call
- * @param work - answers each, in their order
+ * Combines the calls of one turn of the event loop into one.
+ * @param most - maximum number of calls to combine
+ * @param work - returns the results in the order of the calls
  */
-export function together<A, R>(
+export function batched<A, R>(
   most: number,
   work: (all: readonly A[]) => Promise<readonly R[]>,
 ): (one: A) => Promise<R> {
