@@ -2,12 +2,13 @@
  * Bundles test files, all in one build: a file is up in half the time, because Node strips and links up to 700 modules for one
  * that runs from its sources.
  */
+import { readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { build } from 'rolldown';
 import { root } from './toolchain.mjs';
 
-/** Packages that most test files load: one file each instead of dozens. All others are loaded from where they are installed. */
+/** Packages that most test files load, and what these load. All others but tap are loaded from where they are installed. */
 const bundledPackages = [
   'xstate',
   'valibot',
@@ -19,8 +20,26 @@ const bundledPackages = [
   'is-what',
 ];
 
-const isExternal = (id: string): boolean =>
-  /^(?:node:|[@a-z])/i.test(id) && !bundledPackages.some((name) => id === name || id.startsWith(`${name}/`));
+const isExternal = (id: string, importer: string | undefined): boolean =>
+  /^(?:node:|[@a-z])/i.test(id) &&
+  !importer?.includes('/node_modules/') &&
+  id !== 'tap' &&
+  !bundledPackages.some((name) => id === name || id.startsWith(`${name}/`));
+
+/** True for a module of tap or of what only tap loads. */
+const isOfTap = (id: string): boolean =>
+  id.includes('/node_modules/') && !bundledPackages.some((name) => id.includes(`/node_modules/${name}/`));
+
+/**
+ * The chunk of tap: 300 modules that every test process loads. The name is that of a package of tap, because tap finds the caller
+ * of an assertion by leaving out the frames of its packages. It has no source map, which every process would read.
+ */
+const tapChunk = 'node_modules/@tapjs/tap.js';
+
+async function removeSourceMap(file: string): Promise<void> {
+  const code = await readFile(file, 'utf8');
+  await writeFile(file, code.replace(/\n\/\/# sourceMappingURL=.*\s*$/, '\n'));
+}
 
 /** A module finds files beside its source, not beside the bundle. The replacements keep each line where it is. */
 const sourceLocations = {
@@ -56,9 +75,11 @@ export async function bundleTests(sources: readonly string[], directory: string)
     output: {
       dir: directory,
       entryFileNames: '[name].js',
-      chunkFileNames: 'chunks/[name]-[hash].js',
+      chunkFileNames: ({ name }) => (name === 'tap' ? tapChunk : 'chunks/[name]-[hash].js'),
+      codeSplitting: { groups: [{ name: 'tap', test: isOfTap }] },
       sourcemap: true,
       sourcemapExcludeSources: true,
     },
   });
+  await removeSourceMap(join(directory, tapChunk));
 }

@@ -87,13 +87,13 @@ function readCounts(tap) {
 /** Builds, checks and tests. Prints the verdict and sets the exit code. */
 async function main() {
   const buildCode = isBuilt() ? 0 : await script('build.ts');
-  const checkCode = buildCode === 0 ? await script('check.ts') : 0;
   await systemTools;
   const isWhole = process.argv.length === 2;
   // The story mostly waits, and its downloads run meanwhile.
-  const [{ code, tap }, stack] = await Promise.all([
+  const [{ code, tap }, stack, checkCode] = await Promise.all([
     buildCode === 0 ? runTests() : { code: 1, tap: '' },
     buildCode === 0 && isWhole ? runStack() : { code: 0, passed: 0, failed: 0 },
+    buildCode === 0 ? script('check.ts') : 0,
   ]);
   if (run.isInterrupted()) return;
   await run.end();

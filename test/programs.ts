@@ -19,3 +19,8 @@ export function program(source: string): string {
   const built = shipped[source];
   return built === undefined ? `${bundles}/${source.replace(/\.ts$/, '.js')}` : at(built);
 }
+
+/** Variables of this process that every program of this checkout may have: its commands, and the compiled code of the run. */
+export const programEnvironment: Readonly<Record<string, string>> = Object.fromEntries(
+  ['PATH', 'NODE_COMPILE_CACHE'].map((name) => [name, process.env[name] ?? '']).filter(([, value]) => value !== ''),
+);

@@ -9,7 +9,7 @@ import { AppServerClient } from '../../src/client/index.ts';
 import { calls, hangs, says, scripted } from '../agui/model.ts';
 import { fakeHub, lockOf, recordOf, sendJson, statusOf, writeLock } from '../client/fake-hub.ts';
 import { eventually } from '../http/support.ts';
-import { program } from '../programs.ts';
+import { program, programEnvironment } from '../programs.ts';
 import { attach, choose, editorOn, introduce, type Permit, type Surroundings, surroundings } from './harness.ts';
 
 const main = program('src/cli/main.ts');
@@ -27,7 +27,7 @@ async function withHub(t: Test, { home, workspace, server }: Surroundings): Prom
 function spawnAcp(t: Test, { home, workspace }: Surroundings) {
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', main, 'acp', '--no-start'], {
     cwd: workspace,
-    env: { PATH: process.env['PATH'], HOME: home, ORATORIO_HOME: home },
+    env: { ...programEnvironment, HOME: home, ORATORIO_HOME: home },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   let stderr = '';

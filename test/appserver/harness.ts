@@ -11,7 +11,7 @@ import { type AppServer, type AppServerOptions, startAppServer } from '../../src
 import { workspaceStateDirectory } from '../../src/config/index.ts';
 import { createLogger } from '../../src/log/index.ts';
 import type { AppServerLock, LaunchDocument } from '../../src/protocol/index.ts';
-import { program } from '../programs.ts';
+import { program, programEnvironment } from '../programs.ts';
 import { configureWorkspace } from '../workspace-config.ts';
 
 interface Teardown {
@@ -105,7 +105,7 @@ export function spawnServer(t: Teardown, { path, home, args = [], stdin, env = {
   const workspace = path === undefined ? [] : ['--workspace', path];
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', entry, ...workspace, ...args], {
     cwd: home,
-    env: { PATH: process.env['PATH'] ?? '', ORATORIO_HOME: home, ...env },
+    env: { ...programEnvironment, ORATORIO_HOME: home, ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   const chunks: string[] = [];

@@ -8,7 +8,7 @@ import fc from 'fast-check';
 import t, { type Test } from 'tap';
 import { defaults, rpcErrors } from '../../src/protocol/index.ts';
 import { says } from '../agent/helpers.ts';
-import { program } from '../programs.ts';
+import { program, programEnvironment } from '../programs.ts';
 import { Client, eventually, lockFile, type Message, makeWorkspace, serving, startServer, words } from './harness.ts';
 
 const entry = program('src/cli/main.ts');
@@ -83,7 +83,7 @@ function spawnStdio(t: Test): Run {
     ['--disable-warning=ExperimentalWarning', entry, 'app-server', '--stdio', '--workspace', path],
     {
       cwd: home,
-      env: { PATH: process.env['PATH'], HOME: home, ORATORIO_HOME: home, ORATORIO_LOG: 'debug' },
+      env: { ...programEnvironment, HOME: home, ORATORIO_HOME: home, ORATORIO_LOG: 'debug' },
       stdio: 'pipe',
     },
   );

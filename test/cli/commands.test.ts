@@ -21,7 +21,7 @@ import { cliReference } from '../../src/cli/reference.ts';
 import { runCommandLine } from '../../src/cli/run.ts';
 import { version } from '../../src/protocol/index.ts';
 import { fakeHub, lockOf, recordOf, sendJson, statusOf, writeLock } from '../client/fake-hub.ts';
-import { program } from '../programs.ts';
+import { program, programEnvironment } from '../programs.ts';
 
 const main = program('src/cli/main.ts');
 
@@ -33,7 +33,7 @@ interface Ended {
 
 function start(home: string, argv: readonly string[], options: SpawnOptions = {}) {
   const args = ['--disable-warning=ExperimentalWarning', main, ...argv];
-  const env = { PATH: process.env['PATH'], HOME: home, ORATORIO_HOME: home, ...options.env };
+  const env = { ...programEnvironment, HOME: home, ORATORIO_HOME: home, ...options.env };
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'], cwd: home, ...options, env });
   let [stdout, stderr] = ['', ''];
   child.stdout?.setEncoding('utf8').on('data', (text: string) => {

@@ -6,7 +6,7 @@ import type { ModelProvider } from '../../src/agent/index.ts';
 import { dashboardToken } from '../../src/supervise/index.ts';
 import { startServer } from '../appserver/harness.ts';
 import { Session } from '../appserver/session.ts';
-import { program } from '../programs.ts';
+import { program, programEnvironment } from '../programs.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies of all routes, compared field by field
 export type Body = any;
@@ -224,7 +224,7 @@ const main = program('src/cli/main.ts');
 export function oratorio(t: Test, home: string, ...args: string[]) {
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', main, ...args], {
     cwd: home,
-    env: { PATH: process.env['PATH'] ?? '', HOME: home, ORATORIO_HOME: home, NO_COLOR: '1' },
+    env: { ...programEnvironment, HOME: home, ORATORIO_HOME: home, NO_COLOR: '1' },
   });
   let text = '';
   const waiting = new Set<() => void>();

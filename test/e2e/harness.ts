@@ -1,4 +1,5 @@
 /** The product as it is installed: the built `bin/oratorio.js`, in processes of its own, each test in a place of its own. */
+
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -36,6 +37,7 @@ import {
   request,
   type TestConfig,
 } from '../hub/harness.ts';
+import { programEnvironment } from '../programs.ts';
 import { configureWorkspace } from '../workspace-config.ts';
 
 const at = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
@@ -77,7 +79,7 @@ export function makePlace(t: Teardown, prefix = 'oratorio-e2e-'): Place {
     root,
     home,
     env: {
-      PATH: process.env['PATH'] ?? '',
+      ...programEnvironment,
       HOME: root,
       // Compiled code of agent servers is no state: shared, it spares every place the work of the first start.
       XDG_CACHE_HOME: at('node_modules/.cache/oratorio-places'),

@@ -14,12 +14,14 @@
  * It reads the compositions and the `.env` it is given, with the caller's environment before `.env`, as real ones do; a container is
  * what the scenario says of its service as soon as it is started.
  */
+
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Test } from 'tap';
 import type { ServiceName } from '../../../src/deploy/stack-plan.ts';
+import { programEnvironment } from '../../programs.ts';
 
 /** How a container is once it was started. `unchecked`: it runs and has no health check. */
 export type FakeBehaviour = 'healthy' | 'starting' | 'unhealthy' | 'unchecked' | 'exits' | 'restarts' | 'outOfMemory';
@@ -131,7 +133,7 @@ export function fakeEngine(t: Test, scenario: FakeScenario = {}): FakeEngine {
   writeFileSync(at('calls.jsonl'), '');
   return {
     bin,
-    env: { PATH: [bin, process.env['PATH'] ?? ''].join(delimiter), HOME: at('home') },
+    env: { ...programEnvironment, PATH: [bin, process.env['PATH'] ?? ''].join(delimiter), HOME: at('home') },
     calls: (...words) => {
       // After the last line end is nothing, or what is just being written.
       const all = read('calls.jsonl').split('\n').slice(0, -1);

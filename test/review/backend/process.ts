@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Test } from 'tap';
-import { program } from '../../programs.ts';
+import { program, programEnvironment } from '../../programs.ts';
 
 const main = program('src/cli/main.ts');
 
@@ -44,7 +44,7 @@ export function start(t: Test, { home, state, config }: Place, args: readonly st
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', main, ...argv], {
     stdio: ['ignore', 'pipe', 'pipe'],
     cwd: home,
-    env: { PATH: process.env['PATH'], HOME: home, ORATORIO_HOME: home, ...env },
+    env: { ...programEnvironment, HOME: home, ORATORIO_HOME: home, ...env },
   });
   let [stdout, stderr] = ['', ''];
   const { promise: ready, resolve: serves, reject } = Promise.withResolvers<{ url: string; pid: number }>();
