@@ -15,7 +15,7 @@ import {
 import { launchDocument, makeWorkspace, startServer, temporaryDirectory } from '../appserver/harness.ts';
 import { scene } from './harness.ts';
 
-t.test('the token of a workspace is made once, 0600, of 32 random bytes', async (t) => {
+t.test('the token of a workspace is created once, with mode 0600, of 32 random bytes', async (t) => {
   const home = join(temporaryDirectory(t), 'not', 'there', 'yet');
   const workspace = '/work/space';
   const file = dashboardTokenFile(home, workspace);
@@ -40,7 +40,7 @@ t.test('the token of a workspace is made once, 0600, of 32 random bytes', async 
 });
 
 t.test(
-  'each start makes a new token; the last ones can be exchanged for an hour, unless they are revoked',
+  'each start creates a new token, and the latest earlier ones can be exchanged for an hour unless revoked',
   async (t) => {
     const home = temporaryDirectory(t);
     const workspace = '/work/space';
@@ -63,7 +63,7 @@ t.test(
     t.same(watched().earlier, [], 'a revoked token cannot be exchanged');
     const revoked = watched().current;
     rotateDashboardToken(home, workspace, Date.now() - 3_600_000);
-    t.same(watched().earlier, [], 'nor one that was replaced an hour ago');
+    t.same(watched().earlier, [], 'a token replaced an hour ago cannot be exchanged');
     t.not(watched().current, revoked);
     rmSync(dashboardTokenFile(home, workspace));
     t.match(watched().current, /^[\w-]{43}$/);
@@ -71,16 +71,16 @@ t.test(
   },
 );
 
-t.test('revoked tokens open nothing at once', async (t) => {
+t.test('a revoked token is refused at once', async (t) => {
   const { ask, home, server } = await scene(t);
   t.equal((await ask('/DashBoard/api/summary')).status, 200);
   revokeDashboardTokens(home);
-  t.equal((await ask('/DashBoard/api/summary')).status, 401, 'the old one opens nothing');
+  t.equal((await ask('/DashBoard/api/summary')).status, 401, 'the revoked token is refused');
   const renewed = dashboardToken(home, server.workspacePath);
   t.equal((await ask('/DashBoard/api/summary', { token: renewed })).status, 200);
 });
 
-t.test('where the token cannot be stored, the server has one of its own and warns', async (t) => {
+t.test('a server that cannot store the token uses a temporary one and warns', async (t) => {
   const { path, home } = makeWorkspace(t);
   mkdirSync(dashboardTokenFile(home, path), { recursive: true, mode: 0o700 });
   const { server, log } = await startServer(t, undefined, { workspacePath: path, env: { ORATORIO_HOME: home } });
@@ -109,7 +109,7 @@ t.test('a managed server takes the token from the home of its Hub', async (t) =>
   t.equal((await fetch(url, { headers: { authorization } })).status, 200);
 });
 
-t.test('a managed server without a dashboard makes no token', async (t) => {
+t.test('a managed server without a dashboard creates no token', async (t) => {
   const home = temporaryDirectory(t);
   const { server, path } = await startServer(t);
   await server.close();
@@ -125,7 +125,7 @@ t.test('a managed server without a dashboard makes no token', async (t) => {
 const credentials = { Username: 'ada', Password: 'correct horse battery' };
 const login = (body: unknown) => ({ method: 'POST', body, token: null });
 
-t.test('logging in and out', async (t) => {
+t.test('login by name and password opens a session, and logout ends it', async (t) => {
   const { ask, log } = await scene(t, { DashBoard: credentials });
   t.same((await ask('/dashboard/api/auth', { token: null })).body, { methods: ['token', 'password'] });
   const answer = await ask('/dashboard/api/login', login({ username: 'ada', password: credentials.Password }));
@@ -154,7 +154,7 @@ t.test('logging in and out', async (t) => {
   t.notMatch(JSON.stringify((await ask('/dashboard/api/config')).body), credentials.Password);
 });
 
-t.test('nobody can log in where no name and password are set', async (t) => {
+t.test('login is refused without a configured name and password', async (t) => {
   const { ask } = await scene(t);
   t.match(await ask('/dashboard/api/login', login({ username: '', password: '' })), {
     status: 403,
@@ -198,7 +198,7 @@ function access(more: Partial<ConstructorParameters<typeof Access>[0]> = {}) {
   };
 }
 
-t.test('wrong passwords slow everybody down, more and more, up to a limit', async (t) => {
+t.test('wrong passwords delay all logins increasingly, up to a limit', async (t) => {
   const { attempt, pass, made } = access();
   const { loginFailures, loginPauseMs, loginPauseMaxMs } = defaults.dashboard;
   for (let nth = 1; nth <= loginFailures; nth += 1) t.equal(attempt('wrong'), 401);
@@ -224,7 +224,7 @@ t.test('wrong passwords slow everybody down, more and more, up to a limit', asyn
   t.equal(attempt('wrong'), 401, 'and all is forgiven');
 });
 
-t.test('log-ins end, and are bounded', async (t) => {
+t.test('sessions expire, and their number is bounded', async (t) => {
   const { attempt, asks, pass } = access();
   const first = String(attempt('right'));
   t.ok(asks(first));
@@ -239,7 +239,7 @@ t.test('log-ins end, and are bounded', async (t) => {
 });
 
 t.test(
-  'without authentication everybody on this machine gets in, with a warning; pages of others do not',
+  'without authentication local requests are served with a warning, and pages of other origins are refused',
   async (t) => {
     const { ask, log, port } = await scene(t, { DashBoard: { Auth: 'none' } });
     t.same((await ask('/dashboard/api/auth', { token: null })).body, { methods: ['none'] });
@@ -256,7 +256,7 @@ t.test(
   },
 );
 
-t.test('others can reach it: only with a name and a password', async (t) => {
+t.test('a dashboard reachable by other machines requires name and password', async (t) => {
   for (const DashBoard of [
     { Enabled: true, Host: '0.0.0.0', Port: 0 },
     { Enabled: true, Host: '0.0.0.0', Port: 0, Username: 'ada' },

@@ -4,7 +4,7 @@ import { dashboardToken } from '../../src/supervise/index.ts';
 import { eventually, makeWorkspace, quick, startTestHub } from '../hub/harness.ts';
 import { oratorio, request } from './harness.ts';
 
-t.test('the Hub tells where it is, and that it runs; its port stays the same', async (t) => {
+t.test('the Hub reports address and state of a dashboard, which keeps its port', async (t) => {
   const hub = await startTestHub(t);
   const workspace = makeWorkspace(t, quick);
   const first = await hub.ensure(workspace);
@@ -47,7 +47,7 @@ t.test('the Hub tells where it is, and that it runs; its port stays the same', a
   await hub.shutdown();
 });
 
-t.test('a workspace without one has none', async (t) => {
+t.test('a workspace without a dashboard has no endpoint for it', async (t) => {
   const hub = await startTestHub(t);
   const workspace = makeWorkspace(t, { DashBoard: { Enabled: false } });
   const { endpoints, serviceStatus } = await hub.ensure(workspace);
@@ -56,7 +56,7 @@ t.test('a workspace without one has none', async (t) => {
   await hub.shutdown();
 });
 
-t.test('inspect: the address of the actors, with the token of the dashboard', async (t) => {
+t.test('inspect prints the address of the actors with the token of the dashboard', async (t) => {
   const hub = await startTestHub(t);
   const workspace = makeWorkspace(t, quick);
   const none = makeWorkspace(t, { ...quick, DashBoard: { Enabled: false } });

@@ -17,7 +17,7 @@ async function occupied(t: Test): Promise<number> {
   return port;
 }
 
-t.test('one port for chat API and dashboard: each has its own rules', async (t) => {
+t.test('chat API and dashboard on one port apply their own rules', async (t) => {
   const port = await unusedPort();
   const { server, home } = await startServer(t, undefined, {
     mode: 'gateway',
@@ -73,7 +73,7 @@ t.test('one port for chat API and dashboard: each has its own rules', async (t) 
   t.equal((await exchange(t, port, rawRequest('GET', '/v1/health', typed))).status, 200, 'its health can be looked at');
 });
 
-t.test('a taken port: the dashboard takes another and says so; the chat API does not', async (t) => {
+t.test('on a taken port the dashboard uses another one and reports it, and the chat API fails', async (t) => {
   const port = await occupied(t);
   const { server, log } = await startServer(t, undefined, { config: { DashBoard: { Port: port } } });
   const taken = new URL(server.endpoints.dashboard ?? '');
@@ -89,7 +89,7 @@ t.test('a taken port: the dashboard takes another and says so; the chat API does
   );
 });
 
-t.test('which ways to run have a dashboard', async (t) => {
+t.test('each way to run a server has a dashboard or not', async (t) => {
   for (const [mode, has] of [
     ['appServer', true],
     ['gateway', true],
@@ -105,33 +105,30 @@ t.test('which ways to run have a dashboard', async (t) => {
   t.notOk('dashboard' in launchDocument(path).services);
 });
 
-t.test(
-  'the listener of the WebSocket has no page any more; its actors are there, for Stately’s tools too',
-  async (t) => {
-    const { server } = await scene(t);
-    const token = new URL(server.webSocketUrl).searchParams.get('token') ?? '';
-    t.equal((await request(server.baseUrl, '/', { token })).status, 404);
-    t.equal((await request(server.baseUrl, '/DashBoard', { token })).status, 404);
-    for (const format of ['', '?format=stately']) {
-      const abort = new AbortController();
-      t.teardown(() => abort.abort());
-      const headers = { authorization: `Bearer ${token}` };
-      const answer = await fetch(`${server.baseUrl}/v1/inspect${format}`, { headers, signal: abort.signal });
-      t.equal(answer.status, 200);
-      t.equal(answer.headers.get('content-type'), 'text/event-stream');
-    }
-    t.equal((await request(server.baseUrl, '/v1/inspect?format=other', { token })).status, 400);
-    t.equal((await request(server.baseUrl, '/v1/inspect/stately', { token })).status, 426);
-    const socket = new WebSocket(`${server.baseUrl.replace('http', 'ws')}/v1/inspect/stately?token=${token}`);
-    await new Promise((resolve, reject) => {
-      socket.onopen = resolve;
-      socket.onerror = () => reject(new Error('refused'));
-    });
-    socket.close();
-  },
-);
+t.test('the listener of the WebSocket serves actors, also for the tools of Stately, but no page', async (t) => {
+  const { server } = await scene(t);
+  const token = new URL(server.webSocketUrl).searchParams.get('token') ?? '';
+  t.equal((await request(server.baseUrl, '/', { token })).status, 404);
+  t.equal((await request(server.baseUrl, '/DashBoard', { token })).status, 404);
+  for (const format of ['', '?format=stately']) {
+    const abort = new AbortController();
+    t.teardown(() => abort.abort());
+    const headers = { authorization: `Bearer ${token}` };
+    const answer = await fetch(`${server.baseUrl}/v1/inspect${format}`, { headers, signal: abort.signal });
+    t.equal(answer.status, 200);
+    t.equal(answer.headers.get('content-type'), 'text/event-stream');
+  }
+  t.equal((await request(server.baseUrl, '/v1/inspect?format=other', { token })).status, 400);
+  t.equal((await request(server.baseUrl, '/v1/inspect/stately', { token })).status, 426);
+  const socket = new WebSocket(`${server.baseUrl.replace('http', 'ws')}/v1/inspect/stately?token=${token}`);
+  await new Promise((resolve, reject) => {
+    socket.onopen = resolve;
+    socket.onerror = () => reject(new Error('refused'));
+  });
+  socket.close();
+});
 
-t.test('metrics for Prometheus, with the token', async (t) => {
+t.test('metrics for Prometheus require the token', async (t) => {
   const { ask, say } = await scene(t);
   await say('echo one');
   const answer = await ask('/metrics');
@@ -141,7 +138,7 @@ t.test('metrics for Prometheus, with the token', async (t) => {
   t.equal((await ask('/metrics', { token: null })).status, 401);
 });
 
-t.test('automations: their state, and what the buttons do', async (t) => {
+t.test('automations can be read, run, enabled and removed', async (t) => {
   const { ask, server, url, token } = await scene(t);
   const { Session } = await import('../appserver/session.ts');
   const { Stream } = await import('./harness.ts');
@@ -188,7 +185,7 @@ t.test('automations: their state, and what the buttons do', async (t) => {
   t.match(await ask(at, { method: 'DELETE' }), { status: 200, body: { removed: false } });
 });
 
-t.test('automations that are switched off', async (t) => {
+t.test('with automations disabled changes are refused', async (t) => {
   const { ask } = await scene(t, { Automations: { Enabled: false } });
   t.match(await ask('/dashboard/api/orchestrators/automations/state'), { status: 200, body: { isRunning: false } });
   t.match(await ask('/dashboard/api/automations/x/run', { method: 'POST' }), {

@@ -84,7 +84,7 @@ t.test('regression: H2 a program that takes the port of a dashboard gets no toke
   }
 });
 
-t.test('a page says when another address leads to its server', async (t) => {
+t.test('a page reports that another address leads to its server', async (t) => {
   const { port, begin } = await stage(t);
   const token = await begin();
   const relay = await stealPort({ port: 0, relayTo: port });
@@ -100,7 +100,7 @@ t.test('a page says when another address leads to its server', async (t) => {
   await page.close();
 });
 
-t.test('a page that is open over a restart is let in again, unless its token was revoked', async (t) => {
+t.test('a page open across a restart gets the new token unless its token was revoked', async (t) => {
   const { home, origin, begin, end } = await stage(t);
   const first = await begin();
   const page = await browser.newPage();
@@ -119,7 +119,7 @@ t.test('a page that is open over a restart is let in again, unless its token was
 });
 
 t.test(
-  'the token of an earlier start opens nothing but the exchange, and that of another workspace not even this',
+  'the token of an earlier start is accepted by the exchange only, and that of another workspace by no route',
   async (t) => {
     const { origin, begin, end } = await stage(t);
     const { server: other } = await startServer(t, undefined, { config: { DashBoard: { Port: 0 } } });

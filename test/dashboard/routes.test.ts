@@ -33,7 +33,7 @@ function fits<S extends v.GenericSchema>(schema: S, { status, text, body }: Answ
 
 const typesOf = (events: readonly { readonly type: string }[]) => events.map(({ type }) => type);
 
-t.test('what a turn left is in the summary, the sessions and the events, in every spelling', async (t) => {
+t.test('summary, sessions and events have the traces of a turn, for every spelling of the path', async (t) => {
   const { ask, say, path } = await scene(t);
   const sessionKey = await say('think twice\nrun: echo one', 'fail');
   const page = fits(EventPage, await ask(`/DashBoard/api/sessions/${sessionKey}/events`));
@@ -75,7 +75,7 @@ t.test('what a turn left is in the summary, the sessions and the events, in ever
   t.match((await ask('/dashboard/api/machines')).body[0], { name: 'hub' });
 });
 
-t.test('every trace type that turns produce comes by the API and by the stream, the same', async (t) => {
+t.test('API and stream have the same events of every trace type that turns produce', async (t) => {
   const provider = script(
     [
       think('one '),
@@ -130,7 +130,7 @@ t.test('every trace type that turns produce comes by the API and by the stream, 
   t.match(body.session, { thinkingCount: 3, responseCount: 3, toolCallCount: 2, toolFailureCount: 1, errorCount: 1 });
 });
 
-t.test('pages of events, filters, and bodies', async (t) => {
+t.test('events can be paged, filtered, and read with or without bodies', async (t) => {
   const { ask, say } = await scene(t);
   const long = 'x'.repeat(5_000);
   const sessionKey = await say('think\nrun: echo one', `echo ${long}`);
@@ -183,7 +183,7 @@ t.test('pages of events, filters, and bodies', async (t) => {
   t.match(await ask('/DashBoard/api/sessions/nobody/events'), { status: 200, body: { events: [] } });
 });
 
-t.test('sessions: pages, names, states', async (t) => {
+t.test('sessions can be paged and filtered by name and state', async (t) => {
   const provider = script(
     say('1'),
     say('2'),
@@ -218,7 +218,7 @@ t.test('sessions: pages, names, states', async (t) => {
   t.same((await list('status=running')).sessions, []);
 });
 
-t.test('whatever stands in a query is answered 200 or 400, and nothing else', async (t) => {
+t.test('a random query is answered 200 or 400', async (t) => {
   const { ask, say, log } = await scene(t);
   const sessionKey = await say('echo one');
   const name = fc.constantFrom(
@@ -276,7 +276,7 @@ t.test('whatever stands in a query is answered 200 or 400, and nothing else', as
   t.notMatch(log.join(''), 'because of a bug');
 });
 
-t.test('deleting: one, all, none that runs', async (t) => {
+t.test('one or all sessions can be deleted, except one with an active turn', async (t) => {
   const { ask, say, server, url, token, log } = await scene(t);
   const [one, other] = [await say('echo one'), await say('echo two')];
   const stream = await Stream.open(t, url, token);
@@ -321,7 +321,7 @@ t.test('deleting: one, all, none that runs', async (t) => {
   t.not(one, other);
 });
 
-t.test('the page, and other ways to spell its address', async (t) => {
+t.test('the page is served for each spelling of its address', async (t) => {
   const { ask } = await scene(t);
   const page = await ask('/DashBoard', { token: null });
   t.match(page, { status: 200, text: /<script type="module"/ });
@@ -343,7 +343,7 @@ t.test('the page, and other ways to spell its address', async (t) => {
   t.match(head, { status: 200, text: '' });
 });
 
-t.test('a disk that does not do its part is told as such', async (t) => {
+t.test('a failing disk is answered with storageFailed', async (t) => {
   const fault = () => {
     throw new StorageError('diskFull', 'The disk is full.');
   };
@@ -362,7 +362,7 @@ t.test('a disk that does not do its part is told as such', async (t) => {
   t.same(log, []);
 });
 
-t.test('a wrong method says which there are', async (t) => {
+t.test('a wrong method is answered with the permitted ones', async (t) => {
   const { ask } = await scene(t);
   const answer = await ask('/api/sessions');
   t.match(answer, { status: 405, body: { error: { code: 'methodNotAllowed' } } });
@@ -370,7 +370,7 @@ t.test('a wrong method says which there are', async (t) => {
   t.equal((await ask('/DashBoard/api/sessions', { method: 'DELETE' })).status, 200, 'both are one route there');
 });
 
-t.test('lines of the log: the last ones, or those after one', async (t) => {
+t.test('the log returns its last lines, or those after a line', async (t) => {
   const { ask } = await scene(t);
   for (const key of ['a', 'b', 'c']) await ask(`/api/sessions/${key}`, { method: 'DELETE' });
   await ask('/api/sessions', { method: 'DELETE' });
@@ -380,7 +380,7 @@ t.test('lines of the log: the last ones, or those after one', async (t) => {
   t.same((await ask(`/dashboard/api/logs?after=${all[0].seq}`)).body.lines, all.slice(1));
 });
 
-t.test('who asks to be introduced is told where the dashboard is; without one nobody is', async (t) => {
+t.test('initialize returns the address of the dashboard if there is one', async (t) => {
   const { server } = await scene(t);
   const client = await Client.open(t, server.webSocketUrl);
   const introduction = await client.call('initialize', { clientInfo: { name: 'test', version: '1' } });

@@ -66,7 +66,7 @@ function withBoth(name: string, play: (t: Test, scene: Scene) => Promise<void>):
   }
 }
 
-withBoth('nobody without the token gets anything but the page', async (t, { port, token, log, server }) => {
+withBoth('a request without the token gets only the page', async (t, { port, token, log, server }) => {
   const socketToken = new URL(server.webSocketUrl).searchParams.get('token') ?? '';
   const attempts: Readonly<Record<string, Record<string, string>>> = {
     nothing: {},
@@ -95,7 +95,7 @@ withBoth('nobody without the token gets anything but the page', async (t, { port
   t.notMatch(log.join(''), token);
 });
 
-withBoth('the token opens every route of the table, and its answers say how to treat them', async (t, scene) => {
+withBoth('every route of the table accepts the token and answers with security headers', async (t, scene) => {
   const { port, token } = scene;
   const wrong: string[] = [];
   for (const path of paths) {
@@ -123,7 +123,7 @@ withBoth('the token opens every route of the table, and its answers say how to t
   t.match(page.headers.get('content-security-policy'), /default-src 'none'.*require-trusted-types-for 'script'/);
 });
 
-withBoth('names that a foreign page can have are refused for everything', async (t, { port, token }) => {
+withBoth('a host name that a foreign page can have is refused for every route', async (t, { port, token }) => {
   const bad = [
     'evil.example',
     `evil.example:${port}`,
@@ -171,7 +171,7 @@ withBoth('names that a foreign page can have are refused for everything', async 
   t.same(failed(wrong), []);
 });
 
-withBoth('pages of other origins are refused, the token or not', async (t, { port, token }) => {
+withBoth('a page of another origin is refused with and without the token', async (t, { port, token }) => {
   const foreign: readonly Record<string, string>[] = [
     { origin: 'null' },
     { origin: 'https://evil.example' },
@@ -203,7 +203,7 @@ withBoth('pages of other origins are refused, the token or not', async (t, { por
   t.equal((await exchange(t, port, rawRequest('GET', '/DashBoard', link))).status, 200, 'a link to the page works');
 });
 
-withBoth('a path that is spelt in another way is another path', async (t, { port, token, say, ask }) => {
+withBoth('another spelling of a path does not match the route', async (t, { port, token, say, ask }) => {
   const sessionKey = await say('echo one');
   const wrong: string[] = [];
   for (const path of tricks) {
@@ -217,7 +217,7 @@ withBoth('a path that is spelt in another way is another path', async (t, { port
   t.match(body.sessions, [{ sessionKey }], 'nothing was deleted');
 });
 
-withBoth('the token is kept for its user and told to nobody', async (t, { home, token, ask, log, say, path }) => {
+withBoth('the token is stored for its user only and in no answer', async (t, { home, token, ask, log, say, path }) => {
   t.equal(statSync(dashboardTokenFile(home, path)).mode & 0o777, 0o600);
   const sessionKey = await say(`echo ${token}`, `run: echo ${token}`);
   const places = [

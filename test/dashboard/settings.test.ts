@@ -19,7 +19,7 @@ async function put(scene: Scene, set: unknown, revision?: string | null) {
   return scene.ask('/dashboard/api/config', { method: 'PUT', headers, body: { set } });
 }
 
-t.test('the schema of a form: every setting with title, description and default; secrets are write-only', async (t) => {
+t.test('the schema has title, description and default of every setting, and secrets are write-only', async (t) => {
   const { ask } = await scene(t);
   const { body } = await ask('/dashboard/api/config/schema');
   t.match(body.properties.Api.properties.Port, {
@@ -52,7 +52,7 @@ t.test('the schema of a form: every setting with title, description and default;
   t.equal(body.properties.McpServers.readOnly, true);
 });
 
-t.test('values: merged, of each file, and never a secret', async (t) => {
+t.test('values are returned merged and by file, without secrets', async (t) => {
   const secrets = [
     'sk-top-secret',
     'api-secret',
@@ -104,7 +104,7 @@ t.test('values: merged, of each file, and never a secret', async (t) => {
   });
 });
 
-t.test('a change: only what was asked for, the rest of the file as it was', async (t) => {
+t.test('a change writes the requested settings and leaves the rest of the file unchanged', async (t) => {
   const place = await scene(t);
   const before = '{\n\t"ApiKey": "sk-secret",\n\t"Mine": [1,   2],\n\t"automations": { "MaxRetries": 9 }\n}\n';
   writeFileSync(fileOf(place), before);
@@ -130,7 +130,7 @@ t.test('a change: only what was asked for, the rest of the file as it was', asyn
   t.notMatch(place.log.join(''), '"big"');
 });
 
-t.test('a change that cannot be is refused, says why for each setting, and changes nothing', async (t) => {
+t.test('an invalid change is refused with a reason for each setting, without a change', async (t) => {
   const place = await scene(t);
   const before = textOf(place);
   const cases: [unknown, string[]][] = [
@@ -167,7 +167,7 @@ t.test('a change that cannot be is refused, says why for each setting, and chang
   t.equal(textOf(place), before);
 });
 
-t.test('a file that is no JSON is shown as such and not overwritten; one that is not there is made', async (t) => {
+t.test('an invalid JSON file is reported and not overwritten, and a missing file is created', async (t) => {
   const place = await scene(t);
   writeFileSync(fileOf(place), '{ // a comment\n "Model": "x" }');
   const { body } = await place.ask('/dashboard/api/config');
@@ -183,7 +183,7 @@ t.test('a file that is no JSON is shown as such and not overwritten; one that is
   t.same(JSON.parse(textOf(place)), { Model: 'y' });
 });
 
-t.test('a file that can be neither read nor written is told', async (t) => {
+t.test('a file that can be neither read nor written is reported', async (t) => {
   const change = { method: 'PUT', body: { set: { Model: 'y' } } };
   const place = await scene(t);
   rmSync(fileOf(place));

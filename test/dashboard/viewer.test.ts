@@ -30,7 +30,7 @@ async function view(t: Test, workspacePath: string, home: string, config: unknow
   return { viewer, url: `http://127.0.0.1:${viewer.port}`, token: dashboardToken(home, workspacePath) };
 }
 
-t.test('beside a server that runs: everything new is seen, nothing can be changed', async (t) => {
+t.test('the viewer beside a running server shows new events and refuses changes', async (t) => {
   const { path, home, say } = await scene(t);
   const sessionKey = await say('think\nrun: echo one');
   const { url, token } = await view(t, path, home);
@@ -84,7 +84,7 @@ t.test('beside a server that runs: everything new is seen, nothing can be change
   t.equal((await request(url, '/DashBoard/api/summary', {})).status, 401);
 });
 
-t.test('beside a server that was killed: what ran then does not run now', async (t) => {
+t.test('the viewer of a killed server shows its turns as ended', async (t) => {
   const { path, home, say, server } = await scene(t);
   await say('echo one');
   await server.close();
@@ -105,7 +105,7 @@ t.test('beside a server that was killed: what ran then does not run now', async 
   t.equal(statSync(join(stateOf(path), 'state.db')).mtimeMs, changed, 'nothing is written');
 });
 
-t.test('what there is to say when it cannot be opened', async (t) => {
+t.test('a failed start of the viewer has its message', async (t) => {
   const { path, home } = makeWorkspace(t);
   await t.rejects(view(t, path, home), { name: 'ViewerError', message: /no agent server has run/ });
   const { path: used, home: other } = await scene(t);
@@ -145,36 +145,42 @@ t.test('what there is to say when it cannot be opened', async (t) => {
   await guarded.close();
 });
 
-t.test('the command: an address that opens, Ctrl-C, and a new token', async (t) => {
-  const { path, home, say } = await scene(t);
-  await say('echo one');
-  const port = await unusedPort();
-  const run = oratorio(t, home, 'dashboard', '--workspace', path, '--port', String(port), '--print-url');
-  const [address = ''] = await run.until(/http:\S+/);
-  t.equal(address, `http://127.0.0.1:${port}/DashBoard#token=${dashboardToken(home, path)}`);
-  const old = dashboardToken(home, path);
-  t.equal((await request(`http://127.0.0.1:${port}`, '/DashBoard/api/summary', { token: old })).status, 200);
-  t.match(await oratorio(t, home, 'dashboard', '--new-token').ended, { code: 0, text: /Made new dashboard tokens/ });
-  t.not(readFileSync(dashboardTokenFile(home, path), 'utf8').trim(), old);
-  t.equal((await request(`http://127.0.0.1:${port}`, '/DashBoard/api/summary', { token: old })).status, 401);
-  const second = oratorio(t, home, 'dashboard', '--workspace', path, '--port', String(port));
-  t.match(await second.ended, { code: 6, text: /the port is taken/ });
-  run.child.kill('SIGINT');
-  t.match(await run.ended, { code: 0 });
+t.test(
+  'the command prints an address that opens, ends with Ctrl-C, and has a new token at the next start',
+  async (t) => {
+    const { path, home, say } = await scene(t);
+    await say('echo one');
+    const port = await unusedPort();
+    const run = oratorio(t, home, 'dashboard', '--workspace', path, '--port', String(port), '--print-url');
+    const [address = ''] = await run.until(/http:\S+/);
+    t.equal(address, `http://127.0.0.1:${port}/DashBoard#token=${dashboardToken(home, path)}`);
+    const old = dashboardToken(home, path);
+    t.equal((await request(`http://127.0.0.1:${port}`, '/DashBoard/api/summary', { token: old })).status, 200);
+    t.match(await oratorio(t, home, 'dashboard', '--new-token').ended, { code: 0, text: /Made new dashboard tokens/ });
+    t.not(readFileSync(dashboardTokenFile(home, path), 'utf8').trim(), old);
+    t.equal((await request(`http://127.0.0.1:${port}`, '/DashBoard/api/summary', { token: old })).status, 401);
+    const second = oratorio(t, home, 'dashboard', '--workspace', path, '--port', String(port));
+    t.match(await second.ended, { code: 6, text: /the port is taken/ });
+    run.child.kill('SIGINT');
+    t.match(await run.ended, { code: 0 });
 
-  const plain = oratorio(t, home, 'dashboard', '--workspace', path);
-  const [shown = ''] = await plain.until(/http:\S+/);
-  t.notMatch(shown, 'token', 'a pipe gets the bare address');
-  await plain.until(/--print-url/);
-  plain.child.kill('SIGTERM');
-  t.match(await plain.ended, { code: 0 });
+    const plain = oratorio(t, home, 'dashboard', '--workspace', path);
+    const [shown = ''] = await plain.until(/http:\S+/);
+    t.notMatch(shown, 'token', 'a pipe gets the bare address');
+    await plain.until(/--print-url/);
+    plain.child.kill('SIGTERM');
+    t.match(await plain.ended, { code: 0 });
 
-  const nowhere = temporaryDirectory(t);
-  t.match(await oratorio(t, home, 'dashboard', '--workspace', nowhere).ended, { code: 4, text: /is not a workspace/ });
-  mkdirSync(join(nowhere, '.oratorio'));
-  t.match(await oratorio(t, home, 'dashboard', '--workspace', nowhere).ended, {
-    code: 6,
-    text: /no agent server has run/,
-  });
-  t.match(await oratorio(t, home, 'dashboard', '--port', 'many', '--workspace', path).ended, { code: 2 });
-});
+    const nowhere = temporaryDirectory(t);
+    t.match(await oratorio(t, home, 'dashboard', '--workspace', nowhere).ended, {
+      code: 4,
+      text: /is not a workspace/,
+    });
+    mkdirSync(join(nowhere, '.oratorio'));
+    t.match(await oratorio(t, home, 'dashboard', '--workspace', nowhere).ended, {
+      code: 6,
+      text: /no agent server has run/,
+    });
+    t.match(await oratorio(t, home, 'dashboard', '--port', 'many', '--workspace', path).ended, { code: 2 });
+  },
+);

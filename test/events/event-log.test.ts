@@ -20,7 +20,7 @@ function log(options: Partial<EventLogOptions<Thing>> = {}): EventLog<Thing> {
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 const textOf = (frames: readonly Uint8Array[]) => frames.map((frame) => Buffer.from(frame).toString());
 
-t.test('ids and frames', async (t) => {
+t.test('an appended event gets the next id and one frame', async (t) => {
   const events = log();
   t.equal(events.lastId, 'e1-0');
   t.equal(events.append({ kind: 'a', n: 1 }), 'e1-1');
@@ -31,7 +31,7 @@ t.test('ids and frames', async (t) => {
   t.match(new EventLog<Thing>({ maxEvents: 1, maxBytes: 1, gap: () => ({ kind: 'gap' }) }).epoch, /^[0-9a-f]{8}$/);
 });
 
-t.test('what an id gets', async (t) => {
+t.test('replay returns the events after an id, with a gap for an evicted or unknown one', async (t) => {
   const events = log();
   for (let n = 1; n <= 8; n += 1) events.append({ kind: 'a', n });
   const numbers = (id: string | undefined) =>
@@ -56,7 +56,7 @@ t.test('what an id gets', async (t) => {
   t.strictSame(events.recent(0), []);
 });
 
-t.test('bounded by bytes as well; an event larger than all of it is not kept', async (t) => {
+t.test('the log is bounded by bytes, and an event beyond the bound is delivered but not retained', async (t) => {
   const events = log({ maxEvents: 100, maxBytes: 150 });
   for (let n = 1; n <= 10; n += 1) events.append({ kind: 'a', n });
   t.equal(events.recent(100).length, 3);
@@ -68,12 +68,12 @@ t.test('bounded by bytes as well; an event larger than all of it is not kept', a
   events.append({ kind: 'x'.repeat(200) });
   t.equal(events.recent(100).length, 0);
   await turn();
-  t.equal(live.length, 1, 'who listens has it');
+  t.equal(live.length, 1, 'a subscriber receives it');
   t.match(textOf(events.replay('e1-10')), [/evicted/]);
   t.strictSame(events.replay('e1-11'), []);
 });
 
-t.test('a batch per turn, or each by itself', async (t) => {
+t.test('events of one turn are delivered as one batch, or each by itself without batching', async (t) => {
   const batched = log();
   const batches: string[] = [];
   batched.subscribe(
@@ -98,7 +98,7 @@ t.test('a batch per turn, or each by itself', async (t) => {
   t.equal(each.length, 2);
 });
 
-t.test('replay and subscribe in one turn miss and repeat nothing, and hand the others theirs', async (t) => {
+t.test('replay and subscribe in one turn miss and repeat no event, also for earlier subscribers', async (t) => {
   const events = log();
   const early: string[] = [];
   const late: string[] = [];
@@ -119,7 +119,7 @@ t.test('replay and subscribe in one turn miss and repeat nothing, and hand the o
   t.strictSame(late, ['e1-1', 'e1-2']);
 });
 
-t.test('a subscriber that throws, appends, subscribes or leaves disturbs nobody', async (t) => {
+t.test('a subscriber that throws, appends, subscribes or leaves does not affect others', async (t) => {
   for (const batch of [true, false]) {
     const failures: unknown[] = [];
     const events = log({ batch, onSubscriberError: (error) => failures.push(error) });
@@ -147,45 +147,45 @@ t.test('a subscriber that throws, appends, subscribes or leaves disturbs nobody'
     events.append({ kind: 'b' });
     await turn();
     t.strictSame(seen, ['e1-1', 'e1-2', 'e1-3'], `in order, batch ${batch}`);
-    t.strictSame(nested, ['e1-3'], 'only what came after it subscribed');
+    t.strictSame(nested, ['e1-3'], 'only events after its subscription');
     t.equal(failures.length, 1);
     t.equal(events.subscribers, 2);
   }
 });
 
-t.test('the end: what is undelivered, then onEnd for all', async (t) => {
+t.test('the end delivers pending events, then calls onEnd of all subscribers', async (t) => {
   const failures: unknown[] = [];
   const events = log({ onSubscriberError: (error) => failures.push(error) });
-  const told: string[] = [];
+  const calls: string[] = [];
   events.subscribe(
-    () => told.push('batch'),
+    () => calls.push('batch'),
     () => {
       throw new Error('mine');
     },
   );
   events.subscribe(
-    () => told.push('batch'),
-    () => told.push('end'),
+    () => calls.push('batch'),
+    () => calls.push('end'),
   );
   events.append({ kind: 'a' });
   events.end();
   events.end();
-  t.strictSame(told, ['batch', 'batch', 'end']);
+  t.strictSame(calls, ['batch', 'batch', 'end']);
   t.equal(failures.length, 1);
-  t.equal(events.append({ kind: 'b' }), 'e1-2', 'kept, not delivered');
+  t.equal(events.append({ kind: 'b' }), 'e1-2', 'retained, not delivered');
   await turn();
-  t.equal(told.length, 3);
+  t.equal(calls.length, 3);
   events.subscribe(
-    () => told.push('batch'),
-    () => told.push('late end'),
+    () => calls.push('batch'),
+    () => calls.push('late end'),
   );
-  t.equal(told.length, 3);
+  t.equal(calls.length, 3);
   await Promise.resolve();
-  t.equal(told.at(-1), 'late end');
+  t.equal(calls.at(-1), 'late end');
   t.equal(events.replay('e1-1').length, 1);
 });
 
-t.test('what cannot be framed is refused', async (t) => {
+t.test('an event that cannot be framed is refused', async (t) => {
   t.throws(() => log({ serialise: (event) => JSON.stringify(event, null, 2) }).append({ kind: 'a', n: 1 }), TypeError);
   t.throws(() => log().append({ kind: 'a\nid: 7' }), TypeError);
   t.equal(log().append({ kind: 'a', reason: 'two\nlines\r\u2028' }), 'e1-1', 'JSON escapes what is inside');

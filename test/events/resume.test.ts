@@ -55,7 +55,7 @@ class Reader {
   }
 }
 
-t.test('a reader that resumes sees every event exactly once, or a gap where some are missing', async (t) => {
+t.test('a resuming reader receives every event exactly once, or a gap', async (t) => {
   const scenario = fc.record({
     steps: fc.array(step, { maxLength: 60 }),
     maxEvents: fc.integer({ min: 1, max: 8 }),

@@ -10,7 +10,7 @@ function logging(options: Partial<LoggerOptions> = {}) {
   return { logger, lines, records: () => lines.map((line) => JSON.parse(line)) };
 }
 
-t.test('one JSON line per record', async (t) => {
+t.test('each record is one line of JSON', async (t) => {
   const { logger, lines, records } = logging();
   logger.info('hello\nworld', { port: 80, nested: { list: [1, 'two'] }, at: 'not this' });
   t.equal(lines.length, 1);
@@ -18,7 +18,7 @@ t.test('one JSON line per record', async (t) => {
   t.match(records()[0], { port: 80, nested: { list: [1, 'two'] } });
 });
 
-t.test('levels', async (t) => {
+t.test('records below the level are dropped', async (t) => {
   const levels = ['silent', 'error', 'warn', 'info', 'debug'] as const;
   for (const [index, level] of levels.entries()) {
     const { logger, records } = logging({ level });
@@ -47,7 +47,7 @@ t.test('children add fields and share secrets in both directions', async (t) => 
   t.match(records(), [{ msg: '[redacted]', workspace: 'w', turn: 2 }, { msg: '[redacted]' }]);
 });
 
-t.test('errors are told whole, with causes and codes', async (t) => {
+t.test('errors are logged with causes and codes', async (t) => {
   const { logger, records } = logging();
   logger.error('failed', { error: Object.assign(new Error('outer', { cause: new Error('inner') }), { code: 'E1' }) });
   t.match(records()[0].error, {
@@ -66,7 +66,7 @@ t.test('a bug has an id that is in the log', async (t) => {
   t.match(records()[0], { level: 'error', errorId: id, route: '/x', error: { name: 'TypeError' } });
 });
 
-t.test('secrets by key name, at any depth', async (t) => {
+t.test('values of secret keys are redacted at any depth', async (t) => {
   const { logger, lines } = logging();
   const fields = {
     token: 'a1',
@@ -82,7 +82,7 @@ t.test('secrets by key name, at any depth', async (t) => {
   t.match(lines[0], /"tokens":5/);
 });
 
-t.test('registered secrets never get out, wherever they are', async (t) => {
+t.test('registered secrets are redacted everywhere in a record', async (t) => {
   const secrets = fc.string({ minLength: 16, maxLength: 40 }).map((text) => `<${text.replaceAll('<', '.')}`);
   fc.assert(
     fc.property(secrets, fc.string(), fc.string(), (secret, before, after) => {
@@ -114,7 +114,7 @@ t.test('registered secrets never get out, wherever they are', async (t) => {
   t.match(lines[1], /"msg":"cab"/, 'nothing short is looked for');
 });
 
-t.test('whatever is logged, a line comes out and nothing throws', async (t) => {
+t.test('any logged value results in a line without an exception', async (t) => {
   const { logger, records } = logging();
   const circle: Record<string, unknown> = { name: 'circle' };
   circle['self'] = circle;
@@ -156,7 +156,7 @@ t.test('whatever is logged, a line comes out and nothing throws', async (t) => {
   t.doesNotThrow(() => broken.info('lost'));
 });
 
-t.test('readable lines on a terminal', async (t) => {
+t.test('a terminal gets readable lines', async (t) => {
   const chunks: string[] = [];
   const stream = { write: (text: string) => chunks.push(text), isTTY: true };
   const logger = createLogger({ name: 'hub', level: 'info', stream });
@@ -165,7 +165,7 @@ t.test('readable lines on a terminal', async (t) => {
   t.match(chunks.join(''), /error=.*\n {2}Error: boom\n\s+at /);
 });
 
-t.test('whoever listens gets every record that is written, without its secrets', async (t) => {
+t.test('a listener receives every written record without its secrets', async (t) => {
   const recent = new RecentLog(3);
   const logger = createLogger({ name: 'x', level: 'info', pretty: false, stream: { write: () => undefined } });
   const untap = logger.tap(recent.add);

@@ -5,7 +5,7 @@ import t from 'tap';
 import { isAlive } from '../../src/supervise/index.ts';
 import { firstLine, nothingLeft, start, startPlain, temporaryDirectory, until } from './helpers.ts';
 
-t.test('of 50 processes that race exactly one holds', async (t) => {
+t.test('of 50 competing processes exactly one holds the lock', async (t) => {
   const directory = temporaryDirectory(t);
   const gun = join(directory, 'go');
   const racers = await Promise.all(
@@ -18,7 +18,7 @@ t.test('of 50 processes that race exactly one holds', async (t) => {
   t.equal(said.filter((line) => line === 'held').length, 49);
 });
 
-t.test('many are stopped at once', async (t) => {
+t.test('many processes can be stopped at once', async (t) => {
   const children = await Promise.all(Array.from({ length: 20 }, () => start(t, 'forks-grandchild')));
   await Promise.all(children.map(firstLine));
   for (const child of children) child.terminate();

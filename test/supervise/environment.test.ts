@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { childEnvironment } from '../../src/supervise/index.ts';
 
-t.test('a child gets what it needs, what was asked for, and what we add', async (t) => {
+t.test('a child gets the default, the listed and the added variables', async (t) => {
   const source = {
     PATH: '/bin',
     LC_ALL: 'C',
@@ -28,7 +28,7 @@ t.test('a child gets what it needs, what was asked for, and what we add', async 
   t.strictSame(childEnvironment({ OPENAI_API_KEY: 'secret' }), {});
 });
 
-t.test('whatever the environment holds, nothing passes that is not named', async () => {
+t.test('no variable outside of the lists is passed from any environment', async () => {
   const word = fc.constantFrom('ORATORIO', 'API', 'KEY', 'TOKEN', 'SECRET', 'PATH', 'HOME', 'LC', 'AWS', 'x');
   const name = fc.oneof(
     fc.string(),

@@ -26,7 +26,7 @@ for (const [name, write] of [
   ['writeFileAtomic', writeFileAtomic],
   ['writeFileAtomicAsync', writeFileAtomicAsync],
 ] as const) {
-  t.test(`${name} replaces a file with one only we can read`, async (t) => {
+  t.test(`${name} replaces a file with one readable by its owner only`, async (t) => {
     const directory = temporaryDirectory(t);
     const path = join(directory, 'state.json');
     writeFileSync(path, 'old', { mode: 0o644 });
@@ -39,7 +39,7 @@ for (const [name, write] of [
     t.strictSame(readdirSync(directory), ['state.json']);
   });
 
-  t.test(`${name} leaves nothing behind when it fails`, async (t) => {
+  t.test(`${name} leaves no file when it fails`, async (t) => {
     const directory = temporaryDirectory(t);
     const path = join(directory, 'occupied');
     mkdirSync(join(path, 'inside'), { recursive: true });
@@ -64,7 +64,7 @@ t.test('a writer killed at any moment leaves the old content or the new one', as
   t.strictSame(readdirSync(directory), ['state.json']);
 });
 
-t.test('removeStaleTemps keeps what a live process is writing, and everything else', async (t) => {
+t.test('removeStaleTemps removes only temporary files of ended processes', async (t) => {
   const directory = temporaryDirectory(t);
   const { child, pid } = await startPlain(t, 'waits');
   const live = `.a.json.${pid}.0123456789ab.tmp`;
@@ -79,7 +79,7 @@ t.test('removeStaleTemps keeps what a live process is writing, and everything el
   t.strictSame(readdirSync(directory).sort(), ['.hidden', 'x.tmp']);
 });
 
-t.test('AtomicFile writes the last of many, and goes on after a failure', async (t) => {
+t.test('AtomicFile writes the last of many values, and writes again after a failure', async (t) => {
   const directory = temporaryDirectory(t);
   const file = new AtomicFile(join(directory, 'sub', 'state.json'));
   await t.rejects(file.write('too early'), { code: 'ENOENT' });
@@ -93,7 +93,7 @@ t.test('AtomicFile writes the last of many, and goes on after a failure', async 
   t.strictSame(readdirSync(join(directory, 'sub')), ['state.json']);
 });
 
-t.test('readJson tells missing, unreadable and invalid apart, and never quotes the content', async (t) => {
+t.test('readJson distinguishes missing, unreadable and invalid files without quoting the content', async (t) => {
   const directory = temporaryDirectory(t);
   const path = join(directory, 'state.json');
   const schema = v.object({ token: v.string(), nested: v.object({ port: v.number() }) });
@@ -108,7 +108,7 @@ t.test('readJson tells missing, unreadable and invalid apart, and never quotes t
   t.match(readJson(directory, schema), { kind: 'invalid', problem: 'is not a regular file' });
 });
 
-t.test('ensurePrivateDirectory makes, tightens and follows a link', async (t) => {
+t.test('ensurePrivateDirectory creates a directory, restricts its mode, and follows a link', async (t) => {
   const directory = temporaryDirectory(t);
   const deep = join(directory, 'a', 'b');
   ensurePrivateDirectory(deep);

@@ -7,22 +7,22 @@ import { parseStat } from '../../src/supervise/procfs.ts';
 import { parsePsLine } from '../../src/supervise/ps.ts';
 import { startPlain, until } from './helpers.ts';
 
-t.test('a live process is alive, and its identity does not change', async (t) => {
+t.test('a running process is alive, and its identity does not change', async (t) => {
   const own = ownIdentity();
   t.equal(own.pid, process.pid);
   t.strictSame(readIdentity(process.pid), own);
   t.equal(isAlive(own), 'alive');
 });
 
-t.test('a pid that somebody else has now is gone', async (t) => {
+t.test('an identity whose pid belongs to another process is gone', async (t) => {
   t.equal(isAlive({ ...ownIdentity(), startedTicks: '1' }), 'gone');
 });
 
-t.test('a record of another boot is gone, whatever has its pid', async (t) => {
+t.test('an identity of another boot is gone', async (t) => {
   t.equal(isAlive({ ...ownIdentity(), bootId: '00000000-0000-0000-0000-000000000000' }), 'gone');
 });
 
-t.test('a pid of another namespace cannot be judged', async (t) => {
+t.test('an identity of another pid namespace is unknown', async (t) => {
   t.equal(isAlive({ ...ownIdentity(), pidNamespace: '1' }), 'unknown');
 });
 
@@ -73,7 +73,7 @@ t.test('a process is a zombie once its last thread is', async (t) => {
   t.match(parseStat(line('X', 0)), { zombie: true });
 });
 
-t.test('a port is free as soon as its process is gone, not a moment later', async (t) => {
+t.test('the port of a process is free once the process is gone', async (t) => {
   const pause = new Int32Array(new SharedArrayBuffer(4));
   for (let round = 0; round < 10; round++) {
     const { child, pid, line } = await startPlain(t, 'never-answers');

@@ -8,7 +8,7 @@ import { acquireLock, LockError, lockHolder, probeLock } from '../../src/supervi
 import { parseLocks } from '../../src/supervise/lock-holder.ts';
 import { startPlain, temporaryDirectory } from './helpers.ts';
 
-t.test('a lock excludes everybody until it is released, and leaves only its file', async (t) => {
+t.test('a lock excludes all others until its release, and leaves only its file', async (t) => {
   const directory = temporaryDirectory(t);
   const file = join(directory, 'hub.mutex');
   t.equal(probeLock(file), 'free');
@@ -61,7 +61,7 @@ t.test('the lock of a killed holder is free at once', async (t) => {
   if (lock !== 'held') lock.release();
 });
 
-t.test('a deleted lock file is noticed', async (t) => {
+t.test('a deleted lock file is detected', async (t) => {
   const file = join(temporaryDirectory(t), 'hub.mutex');
   const lock = acquireLock(file);
   if (lock === 'held') return t.fail('held');
@@ -72,7 +72,7 @@ t.test('a deleted lock file is noticed', async (t) => {
   lock.release();
 });
 
-t.test('what cannot be a lock is an error that names the file, and unknown to a probe', async (t) => {
+t.test('a path that cannot be locked is an error that names it, and unknown to a probe', async (t) => {
   const directory = temporaryDirectory(t);
   const file = join(directory, 'not-a-lock');
   writeFileSync(file, 'something else entirely, and long enough to be a header of some kind '.repeat(20));
@@ -84,7 +84,7 @@ t.test('what cannot be a lock is an error that names the file, and unknown to a 
   t.throws(() => acquireLock(join(directory, 'nowhere', 'x.mutex')), LockError);
 });
 
-t.test('a lock file open to others is tightened', async (t) => {
+t.test('the mode of a lock file open to others is restricted', async (t) => {
   const file = join(temporaryDirectory(t), 'hub.mutex');
   writeFileSync(file, '', { mode: 0o644 });
   const lock = acquireLock(file);
@@ -92,7 +92,7 @@ t.test('a lock file open to others is tightened', async (t) => {
   if (lock !== 'held') lock.release();
 });
 
-t.test('sqlite is loaded with the first lock only, and silently; other warnings are still heard', async (t) => {
+t.test('sqlite is loaded with the first lock, without its warning and with all other warnings', async (t) => {
   const room = fileURLToPath(new URL('../../src/supervise/index.ts', import.meta.url));
   const script = `
     const loaded = () => process.moduleLoadList.includes('NativeModule sqlite');

@@ -14,7 +14,7 @@ import t from 'tap';
 import { capLog, followLog, LogKeeper, readTail, redact, redacted } from '../../src/supervise/index.ts';
 import { nothingLeft, start, temporaryDirectory, until } from './helpers.ts';
 
-t.test('a tail is whole characters of the end, as many as fit', async (t) => {
+t.test('a tail has as many whole characters of the end as fit', async (t) => {
   const file = join(temporaryDirectory(t), 'a.log');
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme', maxLength: 60 }), fc.nat(100), (text, bytes) => {
@@ -32,7 +32,7 @@ t.test('a tail is whole characters of the end, as many as fit', async (t) => {
   );
 });
 
-t.test('a character that is being written is left out; bytes that are no text do no harm', async (t) => {
+t.test('a tail leaves out an incomplete character and tolerates invalid bytes', async (t) => {
   const file = join(temporaryDirectory(t), 'a.log');
   writeFileSync(file, Buffer.concat([Buffer.from('ready €'), Buffer.from('€').subarray(0, 2)]));
   t.equal(readTail(file, 1_000), 'ready €');
@@ -42,7 +42,7 @@ t.test('a character that is being written is left out; bytes that are no text do
   t.equal(readTail(join(file, '..', 'absent.log'), 10), '');
 });
 
-t.test('capLog keeps the newest part aside, and the tail spans the cut', async (t) => {
+t.test('capLog moves the newest part to a second file, and the tail spans both', async (t) => {
   const file = join(temporaryDirectory(t), 'a.log');
   writeFileSync(file, '0123456789');
   t.equal(await capLog(file, 10), false);
@@ -57,7 +57,7 @@ t.test('capLog keeps the newest part aside, and the tail spans the cut', async (
   t.equal(await capLog(join(file, '..', 'absent.log'), 4), false);
 });
 
-t.test('a flood stays within bounds, and what is kept are whole, consecutive lines', async (t) => {
+t.test('a flood stays within its bounds, with whole, consecutive lines retained', async (t) => {
   const maxBytes = 256 * 1024;
   const child = await start(t, 'floods-stderr', [], { logBytes: Number.POSITIVE_INFINITY });
   const keeper = new LogKeeper(10);
@@ -82,7 +82,7 @@ t.test('a flood stays within bounds, and what is kept are whole, consecutive lin
   t.ok(numbers.every((number, at) => at === 0 || number === (numbers[at - 1] ?? 0) + 1));
 });
 
-t.test('a keeper stops with its last file, and cares for the others when one is lost', async (t) => {
+t.test('a keeper stops with its last file, and continues with the others when one is lost', async (t) => {
   const directory = temporaryDirectory(t);
   const keeper = new LogKeeper(5);
   const file = join(directory, 'a.log');
@@ -98,7 +98,7 @@ t.test('a keeper stops with its last file, and cares for the others when one is 
   for (const release of releases) release();
 });
 
-t.test('a log whose directory cannot be watched, or was replaced, is cut all the same', async (t) => {
+t.test('a log in a replaced directory, or one that cannot be watched, is capped', async (t) => {
   const directory = temporaryDirectory(t);
   const alive = setInterval(() => {}, 1_000);
   t.teardown(() => clearInterval(alive));
@@ -122,13 +122,13 @@ t.test('a log whose directory cannot be watched, or was replaced, is cut all the
   end();
 });
 
-t.test('one huge line is no trouble', async (t) => {
+t.test('a log of one huge line is capped', async (t) => {
   const child = await start(t, 'huge-line', ['3']);
   await child.exited;
   t.match(readTail(child.logs.stderr, 11), /^é{5}\n$/);
 });
 
-t.test('a log is followed from its birth through a cut, and characters are never split', async (t) => {
+t.test('a log is followed from its creation across a cut, without splitting characters', async (t) => {
   const file = join(temporaryDirectory(t), 'a.log');
   const stop = new AbortController();
   const alive = setInterval(() => {}, 1_000);
@@ -168,7 +168,7 @@ t.test('a log is followed from its birth through a cut, and characters are never
   t.ok(existsSync(file));
 });
 
-t.test('no secret is left in a redacted text', async (t) => {
+t.test('a redacted text has no secret', async (t) => {
   const secret = fc.string({ minLength: 8, maxLength: 40 }).filter((text) => !redacted.includes(text));
   fc.assert(
     fc.property(fc.array(secret, { maxLength: 4 }), fc.array(fc.string(), { maxLength: 4 }), (secrets, words) => {

@@ -20,7 +20,7 @@ async function serve(t: Test, answer: RequestListener) {
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, server };
 }
 
-t.test('a status of 2xx is an answer, others are not, and the connection does not stay', async (t) => {
+t.test('a probe succeeds with status 2xx only, and closes its connection', async (t) => {
   const { url, server } = await serve(t, (request, response) => {
     response.writeHead(request.headers.authorization === 'Bearer x' ? 204 : 401).end();
   });
@@ -34,7 +34,7 @@ t.test('a status of 2xx is an answer, others are not, and the connection does no
   await until('no connection is open', () => open === 0);
 });
 
-t.test('a body is read as far as asked for', async (t) => {
+t.test('a body is read up to the requested length', async (t) => {
   const { url } = await serve(t, (request, response) => {
     if (request.url === '/endless') setInterval(() => response.write('more '), 1).unref();
     else response.end('{"instance":"abc"}');
@@ -47,7 +47,7 @@ t.test('a body is read as far as asked for', async (t) => {
   t.match(await probe(`${url}endless`, { bodyBytes: 1e9, timeoutMs: 50 }), { ok: false, error: /within 50 ms/ });
 });
 
-t.test('a connection is kept while its answers are plain and whole', async (t) => {
+t.test('a connection is reused while its answers are plain and complete', async (t) => {
   const ports: (number | undefined)[] = [];
   const { url, server } = await serve(t, (request, response) => {
     ports.push(request.socket.remotePort);
@@ -71,7 +71,7 @@ t.test('a connection is kept while its answers are plain and whole', async (t) =
   t.not(ports.at(-1), last);
 });
 
-t.test('a kept connection has no answer by the deadline, or when it is abandoned: neither is waited for', async (t) => {
+t.test('a reused connection without an answer fails at the deadline or the abort', async (t) => {
   const child = await start(t, 'never-answers');
   const url = `http://127.0.0.1:${await firstLine(child)}/`;
   const connection = keepConnection();
@@ -87,7 +87,7 @@ t.test('a kept connection has no answer by the deadline, or when it is abandoned
   t.strictSame(await probe(url, { connection }), { ok: false, error: 'ECONNREFUSED' });
 });
 
-t.test('whatever a server answers, a kept connection tells what a new one tells', async (t) => {
+t.test('a reused connection has the same result as a new one for any answer', async (t) => {
   let answer = Buffer.alloc(0);
   const server = createNetServer((socket) => {
     socket.on('error', () => {});
@@ -127,7 +127,7 @@ t.test('whatever a server answers, a kept connection tells what a new one tells'
   );
 });
 
-t.test('an answer that breaks off is no answer', async (t) => {
+t.test('an incomplete answer fails the probe', async (t) => {
   const { url } = await serve(t, (request, response) => {
     if (request.url === '/before') return request.socket.destroy();
     response.writeHead(200, { 'content-length': 100 });
@@ -137,7 +137,7 @@ t.test('an answer that breaks off is no answer', async (t) => {
   t.match(await probe(url, { bodyBytes: 1_000 }), { ok: false, error: String });
 });
 
-t.test('a server that accepts and never speaks costs the deadline and no more', async (t) => {
+t.test('a server that accepts but never answers fails the probe at the deadline', async (t) => {
   const child = await start(t, 'never-answers');
   const url = `http://127.0.0.1:${await firstLine(child)}/`;
   const began = monotonicMs();
@@ -152,20 +152,20 @@ t.test('a server that accepts and never speaks costs the deadline and no more', 
   t.strictSame(await probe(url), { ok: false, error: 'ECONNREFUSED' });
 });
 
-t.test('what is no request is no answer, and its headers are not quoted', async (t) => {
+t.test('an invalid request fails without quoting its headers', async (t) => {
   t.match(await probe('nonsense'), { ok: false, error: 'ERR_INVALID_URL' });
   t.match(await probe('https://127.0.0.1/'), { ok: false, error: 'ERR_INVALID_PROTOCOL' });
   const answer = await probe('http://127.0.0.1:1/', { headers: { authorization: 'secret\n' } });
   t.match(answer, { ok: false, error: 'ERR_INVALID_CHAR' });
 });
 
-t.test('pollUntil repeats until it works', async (t) => {
+t.test('pollUntil repeats until the probe succeeds', async (t) => {
   let left = 3;
   const result = await pollUntil(async () => ({ ok: --left === 0 }), { deadlineMs: 60_000, everyMs: 1 });
   t.match(result, { ok: true, last: { ok: true }, attempts: 3 });
 });
 
-t.test('pollUntil ends at its deadline, with a probe that fails and with one that hangs', async (t) => {
+t.test('pollUntil ends at its deadline with a failing and with a hanging probe', async (t) => {
   const failing = await pollUntil(async () => ({ ok: false, why: 'no' }), {
     deadlineMs: 1_000,
     everyMs: 5,
@@ -187,7 +187,7 @@ t.test('pollUntil ends at its deadline, with a probe that fails and with one tha
   t.ok(aborted);
 });
 
-t.test('pollUntil is given up by its signal, and passes a bug on', async (t) => {
+t.test('pollUntil ends with its signal, and rethrows a bug', async (t) => {
   const stop = new AbortController();
   const polling = pollUntil(async () => ({ ok: false }), { deadlineMs: 60_000, everyMs: 5, signal: stop.signal });
   stop.abort(new Error('enough'));

@@ -54,7 +54,7 @@ for (const [name, fixture, args] of [
     await child.gone();
   });
 
-  t.test(`a descendant ${name} is swept after its leader's own exit; until then it is not gone`, async (t) => {
+  t.test(`a descendant ${name} is swept after the exit of its leader, and the group is not gone before`, async (t) => {
     const child = await start(t, fixture, [...args, 'exit']);
     const grandchild = identify(Number(await firstLine(child)));
     t.match(await child.exited, { exitCode: 0 });
@@ -75,7 +75,7 @@ for (const [name, fixture, args] of [
   });
 }
 
-t.test('what a Hub that crashed left behind is ended by record alone', async (t) => {
+t.test('processes of a crashed Hub are ended by their record alone', async (t) => {
   const marker = newMarker();
   const child = await start(t, 'setsid-grandchild', [], { marker });
   const grandchild = identify(Number(await firstLine(child)));
@@ -85,7 +85,7 @@ t.test('what a Hub that crashed left behind is ended by record alone', async (t)
   t.strictSame(await killGroupVerified(child.identity, marker), { ended: 0, remaining: [], uncertain: false });
 });
 
-t.test('so is a group whose leader died before, proved to be ours by the marker', async (t) => {
+t.test('a group without its leader is ended when the marker proves its origin', async (t) => {
   const marker = newMarker();
   const child = await start(t, 'forks-grandchild', ['exit'], { marker });
   const grandchild = identify(Number(await firstLine(child)));
@@ -94,11 +94,11 @@ t.test('so is a group whose leader died before, proved to be ours by the marker'
   t.equal(isAlive(grandchild), 'gone');
 });
 
-t.test('markers below ours are ours, those that only begin alike are not', async (t) => {
+t.test('killMarked ends markers below the given one, not those with an equal beginning only', async (t) => {
   const marker = newMarker();
   const ours = await start(t, 'waits', [], { marker: `${marker}/command` });
   const unrelated = await start(t, 'waits', [], { marker: `${marker}-other` });
-  t.equal(await killMarked(''), 0, 'no marker marks nobody');
+  t.equal(await killMarked(''), 0, 'an empty marker matches no process');
   t.equal(await killMarked(`${marker}/com`), 0);
   t.equal(isAlive(ours.identity), 'alive');
   t.equal(await killMarked(marker), 1);
@@ -106,7 +106,7 @@ t.test('markers below ours are ours, those that only begin alike are not', async
   t.equal(isAlive(unrelated.identity), 'alive');
 });
 
-t.test('a bystander who has the pid of ours now is never touched, nor the group it leads', async (t) => {
+t.test('a process that reuses a recorded pid is not signalled, nor is its group', async (t) => {
   const bystander = await startPlain(t, 'forks-grandchild', [], { detached: true });
   const companion = identify(Number(bystander.line));
   t.teardown(() => process.kill(-bystander.pid, 'SIGKILL'));
@@ -127,7 +127,7 @@ t.test('a bystander who has the pid of ours now is never touched, nor the group 
   t.equal(isAlive(companion), 'alive');
 });
 
-t.test('the group of a recycled pid is not touched when its new leader has died', async (t) => {
+t.test('the group of a recycled pid is not signalled when its new leader has ended', async (t) => {
   const unrelated = await startPlain(t, 'forks-grandchild', ['exit'], { detached: true });
   const member = identify(Number(unrelated.line));
   t.teardown(() => process.kill(member.pid, 'SIGKILL'));
@@ -137,7 +137,7 @@ t.test('the group of a recycled pid is not touched when its new leader has died'
   t.equal(isAlive(member), 'alive');
 });
 
-t.test('what cannot be judged is not touched, and not called gone', async (t) => {
+t.test('a process with an unknown identity is not signalled and not reported as gone', async (t) => {
   const bystander = await startPlain(t, 'waits', [], { detached: true });
   const elsewhere = { ...identify(bystander.pid), pidNamespace: '1' };
   t.strictSame(await killGroupVerified(elsewhere, newMarker()), { ended: 0, remaining: [], uncertain: true });
@@ -150,7 +150,7 @@ t.test('what cannot be judged is not touched, and not called gone', async (t) =>
   t.equal(bystander.child.exitCode, null);
 });
 
-t.test('nobody ends itself, its own group, or everybody', async (t) => {
+t.test('a process cannot end itself, its own group or all processes', async (t) => {
   const own = ownIdentity();
   t.equal(signalProcess({ ...own, pid: 1, startedTicks: identify(1).startedTicks }, 'SIGURG'), 'unknown');
   for (const leader of [1, 0, -1]) t.equal(sendToGroup(leader, 'SIGURG'), 'unknown');
@@ -160,7 +160,7 @@ t.test('nobody ends itself, its own group, or everybody', async (t) => {
   t.equal(isAlive(own), 'alive');
 });
 
-t.test('an adopted process is watched, and can be let go of', async (t) => {
+t.test('an adopted process is watched until it is released', async (t) => {
   const marker = newMarker();
   const child = await start(t, 'setsid-grandchild', [], { marker });
   const grandchild = identify(Number(await firstLine(child)));

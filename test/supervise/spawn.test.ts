@@ -13,7 +13,7 @@ import {
   until,
 } from './helpers.ts';
 
-t.test('a process that ends at once is reported, even if nobody was looking', async (t) => {
+t.test('the exit of a process is reported also to a later listener', async (t) => {
   const child = await start(t, 'exits-at-once');
   t.equal(child.identity.pid, child.pid);
   t.match(child.identity.startedTicks, /^\d+$/);
@@ -22,7 +22,7 @@ t.test('a process that ends at once is reported, even if nobody was looking', as
   t.equal(isAlive(child.identity), 'gone');
 });
 
-t.test('exit codes and signals are told apart', async (t) => {
+t.test('exit codes and signals are distinguished', async (t) => {
   const failing = await start(t, 'exits-with-code', ['3']);
   t.strictSame(await failing.exited, { exitCode: 3, signal: null, observed: true });
   const waiting = await start(t, 'waits');
@@ -33,20 +33,23 @@ t.test('exit codes and signals are told apart', async (t) => {
   t.strictSame(await waiting.kill(), { ended: 0, remaining: [], uncertain: false });
 });
 
-t.test('it leads a group of its own, appends to private logs, and gets input, directory and environment', async (t) => {
-  const logDirectory = temporaryDirectory(t);
-  writeFileSync(join(logDirectory, 'stdout.log'), 'before\n', { mode: 0o644 });
-  const marker = newMarker();
-  const input = `${'é'.repeat(200_000)}\n`;
-  const child = await start(t, 'echoes-stdin', [], { logDirectory, stdin: input, marker });
-  t.not(readIdentity(child.pid), 'gone');
-  t.match(await child.exited, { exitCode: 0 });
-  t.equal(readFileSync(child.logs.stdout, 'utf8'), `before\n${input}|${marker}`);
-  t.equal(statSync(child.logs.stdout).mode & 0o777, 0o600);
-  t.equal(statSync(child.logs.stderr).mode & 0o777, 0o600);
-});
+t.test(
+  'a managed process leads its own group, appends to private logs, and gets input, directory and environment',
+  async (t) => {
+    const logDirectory = temporaryDirectory(t);
+    writeFileSync(join(logDirectory, 'stdout.log'), 'before\n', { mode: 0o644 });
+    const marker = newMarker();
+    const input = `${'é'.repeat(200_000)}\n`;
+    const child = await start(t, 'echoes-stdin', [], { logDirectory, stdin: input, marker });
+    t.not(readIdentity(child.pid), 'gone');
+    t.match(await child.exited, { exitCode: 0 });
+    t.equal(readFileSync(child.logs.stdout, 'utf8'), `before\n${input}|${marker}`);
+    t.equal(statSync(child.logs.stdout).mode & 0o777, 0o600);
+    t.equal(statSync(child.logs.stderr).mode & 0o777, 0o600);
+  },
+);
 
-t.test('a child that never reads its input does no harm', async (t) => {
+t.test('a child that never reads its input causes no error', async (t) => {
   const child = await start(t, 'closes-stdin', [], { stdin: 'x'.repeat(2_000_000) });
   t.equal(await firstLine(child), 'ready');
   const lazy = await start(t, 'waits', [], { stdin: 'x'.repeat(2_000_000) });
@@ -55,7 +58,7 @@ t.test('a child that never reads its input does no harm', async (t) => {
   t.match(await lazy.exited, { signal: 'SIGKILL' });
 });
 
-t.test('what cannot be started is a typed error that names the file at fault', async (t) => {
+t.test('a failed spawn is a typed error that names the faulty file', async (t) => {
   const directory = realpathSync(temporaryDirectory(t));
   const plain = join(directory, 'plain');
   const script = join(directory, 'script');
@@ -88,7 +91,7 @@ t.test('what cannot be started is a typed error that names the file at fault', a
   await until('no file is leaked', () => openFiles() <= before);
 });
 
-t.test('a process stopped by SIGSTOP is woken up to be terminated', async (t) => {
+t.test('a process suspended by SIGSTOP is resumed to be terminated', async (t) => {
   const child = await start(t, 'stops-itself');
   await firstLine(child);
   await until('stopped', () => readFileSync(`/proc/${child.pid}/stat`, 'utf8').includes(') T '));
@@ -96,7 +99,7 @@ t.test('a process stopped by SIGSTOP is woken up to be terminated', async (t) =>
   t.match(await child.exited, { exitCode: 7 });
 });
 
-t.test('exit does not wait for a descendant that holds the output open', async (t) => {
+t.test('the exit is reported while a descendant holds the output open', async (t) => {
   const child = await start(t, 'holds-stdout-after-exit');
   t.match(await child.exited, { exitCode: 0 });
   t.match(await child.sweep(), { ended: 1, remaining: [] });
