@@ -46,7 +46,7 @@ async function expectQuestionsOnly(t: Test, thief: Theft, token: string, count: 
   }
 }
 
-t.test('regression: H3 a program on the port of a backend that is down gets neither token nor command', async (t) => {
+t.test('regression: H3 a program on the port of a stopped backend gets neither token nor command', async (t) => {
   const home = mkdtempSync(join(tmpdir(), 'oratorio-h3-'));
   t.teardown(() => rmSync(home, { recursive: true, force: true }));
   const here = place(t);
@@ -75,7 +75,7 @@ t.test('regression: H3 a program on the port of a backend that is down gets neit
   t.match(await ask('backend', 'status'), { code: 0 }, 'the real backend is back');
 });
 
-t.test('a relay to the backend on another port, and a backend with another token, get nothing', async (t) => {
+t.test('a relay to the backend and a backend with another token get no token', async (t) => {
   const here = place(t);
   here.configure({});
   const backend = start(t, here);
@@ -92,7 +92,7 @@ t.test('a relay to the backend on another port, and a backend with another token
   t.match(await ask(here.state, url), { code: 0 });
 });
 
-t.test('a backend that is published under another address says where, by its environment', async (t) => {
+t.test('a backend published under another address proves the address of its environment', async (t) => {
   const here = place(t);
   here.configure({});
   const port = await unusedPort();

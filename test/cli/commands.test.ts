@@ -69,7 +69,7 @@ function temporaryHome(t: Test): string {
   return home;
 }
 
-t.test('help of the program and of each command', async (t) => {
+t.test('the program and each command print their help', async (t) => {
   const home = temporaryHome(t);
   const help = await start(home, ['--help']).ended;
   t.match(help, { code: 0, stderr: '' });
@@ -87,12 +87,12 @@ t.test('help of the program and of each command', async (t) => {
   t.match(await start(home, ['hub', 'stop', '--help']).ended, { code: 0, stdout: /\$ oratorio hub stop --detach/ });
 });
 
-t.test('docs/cli.md is what the command table says', async (t) => {
+t.test('docs/cli.md equals the document generated from the command table', async (t) => {
   const file = fileURLToPath(new URL('../../docs/cli.md', import.meta.url));
   t.equal(readFileSync(file, 'utf8'), cliReference());
 });
 
-t.test('exit codes without a Hub', async (t) => {
+t.test('commands without a Hub have their exit codes', async (t) => {
   const home = temporaryHome(t);
   t.match(await start(home, ['nonsense']).ended, { code: 2, stdout: '', stderr: /no command nonsense/ });
   t.match(await cli(home, 'list', '--no-start'), {
@@ -108,7 +108,7 @@ t.test('exit codes without a Hub', async (t) => {
   t.notOk(existsSync(join(home, 'hub')), 'nothing was written');
 });
 
-t.test('init makes a workspace; up asks for --init and starts nothing before', async (t) => {
+t.test('init creates a workspace, and up without a workspace requires --init before it starts anything', async (t) => {
   const home = temporaryHome(t);
   t.match(await cli(home, 'up', 'site'), { code: 4, stderr: new RegExp(`oratorio up ${home}/site --init`) });
   t.notOk(existsSync(join(home, 'hub')), 'no Hub was started for it');
@@ -135,7 +135,7 @@ t.test('completion scripts are valid shell', async (t) => {
   t.match(await cli(home, 'completion'), { code: 2, stderr: /Say which shell/ });
 });
 
-t.test('bash completes commands, second words, options and choices', async (t) => {
+t.test('bash completes commands, subcommands, options and choices', async (t) => {
   const script = (await cli(temporaryHome(t), 'completion', 'bash')).stdout;
   const complete = (...words: string[]): string[] => {
     const probe = `${script}\nCOMP_WORDS=(oratorio ${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length}; _oratorio; printf '%s\\n' "\${COMPREPLY[@]}"`;
@@ -150,7 +150,7 @@ t.test('bash completes commands, second words, options and choices', async (t) =
   t.ok(complete('up', '/et').includes('/etc'));
 });
 
-t.test('machines need no Hub', async (t) => {
+t.test('machines runs without a Hub', async (t) => {
   const home = temporaryHome(t);
   t.match(await cli(home, 'machines'), { code: 0, stdout: /agent-server/ });
   t.match(await cli(home, 'machines', 'hub'), { code: 0, stdout: /stateDiagram-v2/ });
@@ -181,7 +181,7 @@ async function withStandIn(t: Test) {
   return { home, hub };
 }
 
-t.test('records for people and for programs', async (t) => {
+t.test('records are printed as text, or as JSON with --json', async (t) => {
   const { home, hub } = await withStandIn(t);
   t.match(await cli(home, 'list'), { code: 0, stdout: /STATE +PROCESS +PORT +WORKSPACE\nrunning +4242 +5 +\/w/ });
   t.match(JSON.parse((await cli(home, 'list', '--json')).stdout), [{ state: 'running' }]);
@@ -203,7 +203,7 @@ t.test('records for people and for programs', async (t) => {
   t.match(await cli(home, 'hub', 'status'), { code: 0, stdout: /version +9.9.9/ });
 });
 
-t.test('a refusal of the Hub', async (t) => {
+t.test('a refusal of the Hub is printed with its exit code', async (t) => {
   const { home } = await withStandIn(t);
   const human = await cli(home, 'ensure', '/x');
   t.match(human, { code: 4, stdout: '', stderr: /No workspace there.\n +To make it a workspace: oratorio init \/x/ });
@@ -218,7 +218,7 @@ t.test('the token is printed on request only', async (t) => {
   t.match(await cli(home, 'inspect', '--print-url'), { stdout: `${hub.baseUrl}/#token=secret-token-of-a-hub\n` });
 });
 
-t.test('up: the record, then events until Ctrl-C, and everything is left running', async (t) => {
+t.test('up prints the record, then events until Ctrl-C, and leaves everything running', async (t) => {
   const { home, hub } = await withStandIn(t);
   await cli(home, 'init', 'site');
   const { child, ended } = start(home, ['up', 'site']);
@@ -243,7 +243,7 @@ t.test('up: the record, then events until Ctrl-C, and everything is left running
   t.match(JSON.parse((await cli(home, 'up', 'site', '--json')).stdout), { state: 'running' });
 });
 
-t.test('events: lines, JSON lines, a filter; Ctrl-C and a reader that leaves are no failures', async (t) => {
+t.test('events prints JSON lines until Ctrl-C, and a closed pipe is not a failure', async (t) => {
   const { home } = await withStandIn(t);
   const { child, ended } = start(home, ['events', '--json', '--workspace', '/w']);
   child.stdout?.once('data', () => child.kill('SIGINT'));
@@ -255,7 +255,7 @@ t.test('events: lines, JSON lines, a filter; Ctrl-C and a reader that leaves are
   t.match(await closed.ended, { code: 0, stderr: '' });
 });
 
-t.test('chat ensures a server again that cannot be reached, until the Hub knows better', async (t) => {
+t.test('chat repeats the ensure of an unreachable server until the Hub reports a failure', async (t) => {
   const home = temporaryHome(t);
   const failed = { code: 'appServerStartFailed', message: 'It does not start.', details: {} };
   let ensured = 0;
@@ -270,7 +270,7 @@ t.test('chat ensures a server again that cannot be reached, until the Hub knows 
   t.equal(ensured, 3);
 });
 
-t.test('a result that cannot be written is a failure with a reason', { skip: !existsSync('/dev/full') }, async (t) => {
+t.test('a result that cannot be written fails with the reason', { skip: !existsSync('/dev/full') }, async (t) => {
   const full = openSync('/dev/full', 'w');
   t.teardown(() => closeSync(full));
   const { code, stderr } = await start(temporaryHome(t), ['completion', 'bash'], { stdio: ['ignore', full, 'pipe'] })
@@ -279,7 +279,7 @@ t.test('a result that cannot be written is a failure with a reason', { skip: !ex
   t.match(stderr, /^✖ Standard output cannot be written: ENOSPC.*\n$/);
 });
 
-t.test('a Hub whose output nobody reads serves on', async (t) => {
+t.test('a Hub with closed output keeps serving', async (t) => {
   const home = temporaryHome(t);
   const { child, ended } = start(home, ['hub'], {
     env: { PATH: process.env['PATH'], HOME: home, ORATORIO_HOME: home },

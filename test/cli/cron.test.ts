@@ -44,7 +44,7 @@ async function withServer(t: Test, config: unknown = {}) {
   return { cli, json };
 }
 
-t.test('a job from the first word to the last', { timeout: 600_000 }, async (t) => {
+t.test('a job can be added, listed, shown, run, changed and removed', { timeout: 600_000 }, async (t) => {
   const { cli, json } = await withServer(t);
   t.match(await cli('cron', 'list'), { code: 0, stdout: /There are no jobs.*oratorio cron add/ });
   // Hours away: it is not to become due meanwhile, nor to be due in less than a minute.
@@ -94,7 +94,7 @@ t.test('a job from the first word to the last', { timeout: 600_000 }, async (t) 
   t.match(await cli('cron', 'show', 'morning'), { code: 1, stderr: /no job or task morning[\s\S]*oratorio cron list/ });
 });
 
-t.test('every kind of schedule, and tasks', { timeout: 600_000 }, async (t) => {
+t.test('every kind of schedule and tasks can be added', { timeout: 600_000 }, async (t) => {
   const { cli, json } = await withServer(t);
   t.match(await json('cron', 'add', '--every', '1h30m', 'x'), { schedule: { kind: 'every', everyMs: 5_400_000 } });
   t.match(await json('cron', 'add', '--at', '+30m', '--once', 'x'), { schedule: { kind: 'at' }, deleteAfterRun: true });
@@ -122,7 +122,7 @@ t.test('every kind of schedule, and tasks', { timeout: 600_000 }, async (t) => {
   t.match(await cli('cron', 'run', 'x'), { code: 1, stderr: /3 are called x.[\s\S]*Name one by its id: job_/ });
 });
 
-t.test('what is wrong is said, and what to do', { timeout: 600_000 }, async (t) => {
+t.test('an invalid command is refused with the next step', { timeout: 600_000 }, async (t) => {
   const { cli } = await withServer(t);
   t.match(await cli('cron'), { code: 2, stderr: /cron needs a subcommand: list, add, show, run/ });
   t.match(await cli('cron', 'add', 'x'), { code: 2, stderr: /needs a schedule: --every, --at, --daily or --cron/ });
@@ -144,13 +144,13 @@ t.test('what is wrong is said, and what to do', { timeout: 600_000 }, async (t) 
   t.match(JSON.parse(machine.stdout), { error: { code: 'automationNotFound' } });
 });
 
-t.test('switched off it says so', { timeout: 600_000 }, async (t) => {
+t.test('with automations disabled cron reports it and task add fails', { timeout: 600_000 }, async (t) => {
   const { cli } = await withServer(t, { Automations: { Enabled: false } });
   t.match(await cli('cron', 'list'), { code: 0, stderr: /switched off here \(Automations.Enabled\)/ });
   t.match(await cli('task', 'add', 'x'), { code: 1, stderr: /Automations are disabled/ });
 });
 
-t.test('durations and moments as people write them', async (t) => {
+t.test('durations and times are parsed in their usual spellings', async (t) => {
   t.same(['90s', '15m', '1h30m', '2d', '1w', '', '5', '1y', 'm', '-1m'].map(durationMs), [
     90_000,
     900_000,

@@ -128,7 +128,7 @@ const automationWith = (text: string): Automation => ({
 });
 
 t.test(
-  '10,000 random strings through every renderer and method of the output: none reaches a terminal raw',
+  'no renderer or method of the output passes raw foreign text to a terminal, 10,000 random strings',
   async (t) => {
     const { output, shown } = terminal();
     const { colors } = output;
@@ -176,7 +176,7 @@ t.test(
   },
 );
 
-t.test('a stream of random pieces, cut anywhere, reaches a terminal visible and whole', async (t) => {
+t.test('a stream in random pieces reaches a terminal visible and complete', async (t) => {
   const { output, shown } = terminal();
   for (let at = 0, length = 1; at < all.length; at += length, length = (length % 7) + 1)
     output.raw(all.slice(at, at + length));
@@ -187,14 +187,14 @@ t.test('a stream of random pieces, cut anywhere, reaches a terminal visible and 
   t.equal(shown(), whole.shown(), 'the same as in one piece');
 });
 
-t.test('the colours of the CLI stay, and foreign text cannot write any', async (t) => {
+t.test('the colours of the CLI are kept, and those of foreign text are not', async (t) => {
   const [stdout, stderr] = [new Screen(), new Screen()];
   const output = new Output({ stdout, stderr, env: { TERM: 'xterm' }, json: false });
   output.line(output.colors.red(`a${output.colors.bold('b')}\u001b[32mc`));
   t.match(stdout.text, '\u001b[31ma\u001b[1mb\u001b[22m␛[32mc\u001b[39m\n');
 });
 
-t.test('standard output that is no terminal gets every byte as it is', async (t) => {
+t.test('standard output other than a terminal gets every byte unchanged', async (t) => {
   const stdout = new Screen();
   Object.defineProperty(stdout, 'isTTY', { value: false });
   const output = new Output({ stdout, stderr: new Screen(), env, json: false });
@@ -203,14 +203,14 @@ t.test('standard output that is no terminal gets every byte as it is', async (t)
   t.equal(stdout.text, Buffer.from(`${all}\n${all}`).toString());
 });
 
-t.test('JSON at a terminal spells out what is not visible, and its value is the same', async (t) => {
+t.test('JSON at a terminal escapes invisible characters and has the same value', async (t) => {
   const { output, shown } = terminal({ json: true });
   output.jsonLine({ all });
   isSafe(t, shown(), 'JSON');
   t.equal(JSON.parse(shown()).all, all);
 });
 
-t.test('a quoted path is that path for a shell, without a character that hides', async (t) => {
+t.test('a quoted path is the same path for a shell, without invisible characters', async (t) => {
   t.equal(quoted("/a b'c"), "'/a b'\\''c'");
   t.equal(quoted('/a\u001b\u202e'), "$'/a\\x1b\\xe2\\x80\\xae'");
 });
@@ -241,50 +241,47 @@ async function hostileHub(t: Test, all: string) {
   return home;
 }
 
-t.test(
-  'regression: H1 10,000 random strings of a Hub through whole commands: none reaches a terminal raw',
-  async (t) => {
-    const home = await hostileHub(t, all);
-    const lines: readonly (readonly string[])[] = [
-      ['list'],
-      ['list', '--json'],
-      ['inspect', '/w'],
-      ['inspect', '/w', '--json'],
-      ['inspect', '/refused'],
-      ['ensure', '/w'],
-      ['ensure', '/refused'],
-      ['ensure', '/refused', '--json'],
-      ['restart', '/w'],
-      ['stop', '/w'],
-      ['logs', '/w'],
-      ['hub', 'status'],
-      ['hub', 'status', '--json'],
-      [`no-such-command-${strings[0]}${strings[1]}`],
-      ['ensure', `/none/${strings[2]}\u001b[2K\u202e`],
-      ['init', `${home}/\u001b[2K\u202e`],
-      ['up', `${home}/\u001b[2K\u202e`, '--no-follow'],
-      ['up', `${home}/not-yet\u001b[2K\u202e`, '--no-follow', '--no-start'],
-    ];
-    for (const argv of lines) {
-      const [stdout, stderr] = [new Screen(), new Screen()];
-      const interruption = () => ({ signal: new AbortController().signal, exit: () => 'interrupted' as const });
-      await runCommandLine(argv, {
-        stdout,
-        stderr,
-        env: { ...env, PATH: process.env['PATH'], HOME: home, ORATORIO_HOME: home },
-        cwd: home,
-        interruption,
-      });
-      const shown = stdout.text + stderr.text;
-      t.not(shown, '', argv.slice(0, 1).join());
-      if (/^(list|logs|hub|ensure|inspect|stop|restart)$/.test(argv[0] ?? ''))
-        t.ok(shown.length > all.length / 2, 'all of it was shown');
-      isSafe(t, shown, argv.slice(0, 2).join(' '));
-    }
-  },
-);
+t.test('regression: H1 no command passes raw text of a Hub to a terminal, 10,000 random strings', async (t) => {
+  const home = await hostileHub(t, all);
+  const lines: readonly (readonly string[])[] = [
+    ['list'],
+    ['list', '--json'],
+    ['inspect', '/w'],
+    ['inspect', '/w', '--json'],
+    ['inspect', '/refused'],
+    ['ensure', '/w'],
+    ['ensure', '/refused'],
+    ['ensure', '/refused', '--json'],
+    ['restart', '/w'],
+    ['stop', '/w'],
+    ['logs', '/w'],
+    ['hub', 'status'],
+    ['hub', 'status', '--json'],
+    [`no-such-command-${strings[0]}${strings[1]}`],
+    ['ensure', `/none/${strings[2]}\u001b[2K\u202e`],
+    ['init', `${home}/\u001b[2K\u202e`],
+    ['up', `${home}/\u001b[2K\u202e`, '--no-follow'],
+    ['up', `${home}/not-yet\u001b[2K\u202e`, '--no-follow', '--no-start'],
+  ];
+  for (const argv of lines) {
+    const [stdout, stderr] = [new Screen(), new Screen()];
+    const interruption = () => ({ signal: new AbortController().signal, exit: () => 'interrupted' as const });
+    await runCommandLine(argv, {
+      stdout,
+      stderr,
+      env: { ...env, PATH: process.env['PATH'], HOME: home, ORATORIO_HOME: home },
+      cwd: home,
+      interruption,
+    });
+    const shown = stdout.text + stderr.text;
+    t.not(shown, '', argv.slice(0, 1).join());
+    if (/^(list|logs|hub|ensure|inspect|stop|restart)$/.test(argv[0] ?? ''))
+      t.ok(shown.length > all.length / 2, 'all of it was shown');
+    isSafe(t, shown, argv.slice(0, 2).join(' '));
+  }
+});
 
-t.test('the same at a real terminal', async (t) => {
+t.test('a real terminal gets no raw foreign text', async (t) => {
   const home = await hostileHub(t, strings.slice(0, 300).join(' '));
   const main = program('src/cli/main.ts');
   for (const argv of [['list'], ['logs', '/w'], ['events'], ['inspect', '/refused']]) {

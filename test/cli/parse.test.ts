@@ -10,7 +10,7 @@ const run = (...argv: string[]) => {
   return { name: parsed.command.name, argument: parsed.argument, options: parsed.options };
 };
 
-t.test('commands of one and of two words, with their argument and options', async (t) => {
+t.test('commands of one and two words are parsed with argument and options', async (t) => {
   t.match(run('up'), {
     name: 'up',
     argument: undefined,
@@ -26,7 +26,7 @@ t.test('commands of one and of two words, with their argument and options', asyn
   t.match(run('chat', 'hub'), { name: 'chat', argument: 'hub' });
 });
 
-t.test('paths and values are text, whatever they look like', async (t) => {
+t.test('paths and values are parsed as text', async (t) => {
   t.equal(run('up', '007').argument, '007');
   t.equal(run('up', '--json', '1e3').argument, '1e3');
   t.equal(run('events', '--since', '0123').options['since'], '0123');
@@ -35,7 +35,7 @@ t.test('paths and values are text, whatever they look like', async (t) => {
   t.equal(run('chat', '--workspace', '1', '--', '-5 + 3?').argument, '-5 + 3?');
 });
 
-t.test('what cannot be understood is a usage error', async (t) => {
+t.test('an unknown command, option or argument is a usage error', async (t) => {
   const wrong: [string[], RegExp][] = [
     [['lisst'], /no command lisst. Did you mean list\?/],
     [['constructor'], /no command constructor\.$/],
@@ -56,7 +56,7 @@ t.test('what cannot be understood is a usage error', async (t) => {
     t.throws(() => parse(argv), { name: 'CliError', exit: 'usage', message }, argv.join(' '));
 });
 
-t.test('help and version', async (t) => {
+t.test('help and version are parsed for the program and for commands', async (t) => {
   for (const argv of [[], ['--help'], ['-h'], ['help']]) t.match(parse(argv), { kind: 'help', command: undefined });
   t.match(parse(['up', '--help']), { kind: 'help', command: { name: 'up' } });
   t.match(parse(['hub', 'stop', '-h']), { kind: 'help', command: { name: 'hub stop' } });
@@ -64,7 +64,7 @@ t.test('help and version', async (t) => {
   for (const flag of ['--version', '-v', '-V']) t.match(parse([flag]), { kind: 'version' });
 });
 
-t.test('the table holds together', async (t) => {
+t.test('the command table is consistent', async (t) => {
   t.strictSame(commands.find(({ name }) => name === 'machines')?.argument?.choices, Object.keys(catalogue));
   for (const { name, examples } of commands) {
     t.ok(examples.length > 0, `${name} has an example`);

@@ -35,7 +35,7 @@ const record: RecordAnswer = {
   restrictedSettings: ['EndPoint'],
 };
 
-t.test('a record for people says everything and shows no token', async (t) => {
+t.test('a record as text has all its facts and no token', async (t) => {
   const text = recordLines(record, plain).join('\n');
   for (const part of [
     '/w',
@@ -79,7 +79,7 @@ t.test('columns are aligned', async (t) => {
   );
 });
 
-t.test('what a later tail of a log adds', async (t) => {
+t.test('the difference of two tails of a log is its new lines', async (t) => {
   t.equal(appended('', 'abc'), 'abc');
   t.equal(appended('abc', 'abc'), '');
   t.equal(appended('abc', 'abcdef'), 'def');

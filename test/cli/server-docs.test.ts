@@ -17,14 +17,14 @@ function commandLines(text: string): string[] {
 }
 
 for (const page of pages) {
-  t.test(`${page}: every command line is understood`, (t) => {
+  t.test(`${page}: every command line parses`, (t) => {
     const lines = commandLines(pageOf(page)).filter((line) => line !== 'oratorio server');
     t.ok(lines.length > 10);
     for (const line of lines) t.doesNotThrow(() => parse(line.split(/\s+/).slice(1)), line);
     t.end();
   });
 
-  t.test(`${page}: every link to a section leads to one`, (t) => {
+  t.test(`${page}: every link to a section resolves`, (t) => {
     for (const [, file = '', section = ''] of pageOf(page).matchAll(/\]\(([\w-]+\.md)?#([\w-]+)\)/g)) {
       const titles = [...pageOf(file || page).matchAll(/^#+ (.*)$/gm)].map(([, title = '']) => slugOf(title));
       t.ok(titles.includes(section), `${file}#${section}`);
@@ -33,7 +33,7 @@ for (const page of pages) {
   });
 }
 
-t.test('every group of checks of the doctor has its section', (t) => {
+t.test('every group of checks of the doctor has a section', (t) => {
   const table = readFileSync(new URL('../../src/deploy/doctor/table.ts', import.meta.url), 'utf8');
   const groups = new Set([...table.matchAll(/row\(['`]([a-z]+)\./g)].map(([, group = '']) => group));
   t.ok(groups.size > 10);

@@ -12,7 +12,7 @@ const secretName = 'ORATORIO_GITHUB_WEBHOOK_SECRET';
 const secretOf = (m: Machine) => parseEnv(m.stackFile('.env')).values.get(secretName);
 const automationOf = (m: Machine) => JSON.parse(m.stackFile('oratorio.config.json')).Oratorio.Automation;
 
-t.test('regression: edge 4 automatic reviews are published when write-back is on, and not without it', async (t) => {
+t.test('regression: edge 4 automatic reviews are published exactly when write-back is on', async (t) => {
   const both = await machine(t);
   t.equal((await both.init('--no-start')).code, 0);
   t.match(automationOf(both), { AutoReviewRepositories: ['octo/app'], AutoReviewPublishEnabled: true });
@@ -36,7 +36,7 @@ function makeOld(m: Machine, settings: string): void {
 }
 const mounts = /\.\/agent\/home:\/data\/agent\n\s+- \.\/agent\/config\.json:\/data\/agent\/config\.json:ro/;
 
-t.test('restart and upgrade move the settings of the agent server out of the workspace', async (t) => {
+t.test('restart and upgrade move settings of the agent server out of the workspace', async (t) => {
   for (const command of ['restart', 'upgrade']) {
     const m = await machine(t);
     t.equal((await m.init()).code, 0);
@@ -57,7 +57,7 @@ t.test('restart and upgrade move the settings of the agent server out of the wor
   }
 });
 
-t.test('old settings that are a link are not moved, and nothing is changed', async (t) => {
+t.test('old settings that are a symbolic link are not moved', async (t) => {
   const m = await machine(t);
   t.equal((await m.init()).code, 0);
   makeOld(m, '{}');
@@ -78,7 +78,7 @@ t.test('old settings that are a link are not moved, and nothing is changed', asy
   t.notOk(existsSync(join(m.directory, 'agent')));
 });
 
-t.test('regression: edge 12 the value of --secret-file is used, whatever .env holds', async (t) => {
+t.test('regression: edge 12 the value of --secret-file overrides .env', async (t) => {
   const m = await machine(t);
   t.equal((await m.init()).code, 0);
   const on = (...argv: string[]) => m.cli('server', ...argv, '--dir', m.directory);
@@ -125,7 +125,7 @@ t.test('regression: edge 13 init --webhook-public-host --no-start writes overlay
   t.notOk(secretOf(without));
 });
 
-t.test('regression: edge 21 a settings file that is named and missing is an error that names it', async (t) => {
+t.test('regression: edge 21 a missing settings file given by option is an error that names it', async (t) => {
   const m = await machine(t);
   const missing = join(m.home, 'nowhere.json');
   for (const ended of [
@@ -141,7 +141,7 @@ t.test('regression: edge 21 a settings file that is named and missing is an erro
   t.match(JSON.parse(stdout).error, { code: 'settingsInvalid', message: /Server\.Port/ });
 });
 
-t.test('regression: edge 27 the help of a group exits 0 and its examples name hosts that are accepted', async (t) => {
+t.test('regression: edge 27 the help of a group exits with 0, and its examples have accepted hosts', async (t) => {
   const m = await machine(t);
   for (const group of ['server', 'cron', 'task', 'server webhook']) {
     for (const argv of [

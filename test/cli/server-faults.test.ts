@@ -33,7 +33,7 @@ async function written(t: Test): Promise<Machine> {
   return m;
 }
 
-t.test('what is missing is named by its option, where nobody can be asked', async (t) => {
+t.test('a missing value is named by its option when there is no terminal', async (t) => {
   const m = await machine(t);
   const all = m.initArguments('--json');
   const without = (flag: string, ...alsoWithout: string[]) =>
@@ -56,55 +56,52 @@ t.test('what is missing is named by its option, where nobody can be asked', asyn
   t.notOk(existsSync(m.directory));
 });
 
-t.test(
-  'values that cannot be used are refused with a reason, never with the secret, and nothing is written',
-  async (t) => {
-    const m = await machine(t);
-    let count = 0;
-    const bad = (text: string) => m.file(`bad.${++count}`, text);
-    const key = (text: string) => ['--api-key-file', bad(text)];
-    const pem = (text: string) => ['--github-app-private-key-file', bad(text)];
-    const hook = (...more: string[]) => ['--webhook-public-host', host, ...more];
-    const hookSecret = (text: string) => hook('--webhook-secret-file', bad(text));
-    const table: readonly (readonly [readonly string[], RegExp])[] = [
-      [key('canary-key-0\ncanary-key-1'), /more than one line/],
-      [key(`canary-key-${'$'}{HOME}`), /\$\{/],
-      [key("canary-key-'"), /quote/],
-      [key('canary-key-ü'), /not printable ASCII/],
-      [key(''), /empty/],
-      [['--api-key-file', join(m.home, 'none')], /ENOENT/],
-      [pem('canary-pem'), /no private key in PEM form/],
-      [pem(privateKey().slice(0, 400)), /no private key in PEM form/],
-      [hookSecret('canary-hook'), /shorter than 16/],
-      [hookSecret('canary-hook-012345\ncanary-hook-678'), /more than one line/],
-      [['--webhook-public-host', '10.0.0.1'], /10\.0\.0\.1/],
-      [['--webhook-public-host', `https://${host}`], /https/],
-      [hook('--webhook-acme-email', 'nobody'), /mail/],
-      [['--webhook-acme-email', 'me@oratorio.dev'], /only for --webhook-public-host/],
-      [['--repo', 'octo'], /octo/],
-      [['--repo', 'octo/../app'], /octo/],
-      [['--clone-url', 'octo/app'], /owner\/name=url/],
-      [['--clone-url', 'octo/none=/tmp/octo/none'], /no --repo/],
-      [['--repo', 'octo/lib', '--clone-url', 'octo/lib=https://me:canary-password@github.com/octo/lib'], /credentials/],
-      [['--repo', 'octo/lib', '--clone-url', 'octo/lib=https://github.com/octo/other'], /not one of octo\/lib/],
-      [['--github-installation', 'octo=x'], /owner=id/],
-      [['--github-app-private-key-path', '/secrets/key.pem'], /either/],
-      [['--port', '99999'], /port/],
-      [['--base-image', 'node'], /only for --build/],
-      [['--provider', 'nobody'], /must be one of openai/],
-    ];
-    for (const [options, reason] of table) {
-      const { code, stdout, stderr } = await m.init(...options);
-      t.match({ code, stderr }, { code: 2, stderr: reason }, options.join(' '));
-      t.equal(stdout, '');
-    }
-    t.notMatch(m.printed(), /canary/);
-    t.notOk(existsSync(join(m.directory, '.env')));
-    t.strictSame(m.fake.calls('compose', 'up'), []);
-  },
-);
+t.test('an invalid value is refused with a reason and without the secret, and no file is written', async (t) => {
+  const m = await machine(t);
+  let count = 0;
+  const bad = (text: string) => m.file(`bad.${++count}`, text);
+  const key = (text: string) => ['--api-key-file', bad(text)];
+  const pem = (text: string) => ['--github-app-private-key-file', bad(text)];
+  const hook = (...more: string[]) => ['--webhook-public-host', host, ...more];
+  const hookSecret = (text: string) => hook('--webhook-secret-file', bad(text));
+  const table: readonly (readonly [readonly string[], RegExp])[] = [
+    [key('canary-key-0\ncanary-key-1'), /more than one line/],
+    [key(`canary-key-${'$'}{HOME}`), /\$\{/],
+    [key("canary-key-'"), /quote/],
+    [key('canary-key-ü'), /not printable ASCII/],
+    [key(''), /empty/],
+    [['--api-key-file', join(m.home, 'none')], /ENOENT/],
+    [pem('canary-pem'), /no private key in PEM form/],
+    [pem(privateKey().slice(0, 400)), /no private key in PEM form/],
+    [hookSecret('canary-hook'), /shorter than 16/],
+    [hookSecret('canary-hook-012345\ncanary-hook-678'), /more than one line/],
+    [['--webhook-public-host', '10.0.0.1'], /10\.0\.0\.1/],
+    [['--webhook-public-host', `https://${host}`], /https/],
+    [hook('--webhook-acme-email', 'nobody'), /mail/],
+    [['--webhook-acme-email', 'me@oratorio.dev'], /only for --webhook-public-host/],
+    [['--repo', 'octo'], /octo/],
+    [['--repo', 'octo/../app'], /octo/],
+    [['--clone-url', 'octo/app'], /owner\/name=url/],
+    [['--clone-url', 'octo/none=/tmp/octo/none'], /no --repo/],
+    [['--repo', 'octo/lib', '--clone-url', 'octo/lib=https://me:canary-password@github.com/octo/lib'], /credentials/],
+    [['--repo', 'octo/lib', '--clone-url', 'octo/lib=https://github.com/octo/other'], /not one of octo\/lib/],
+    [['--github-installation', 'octo=x'], /owner=id/],
+    [['--github-app-private-key-path', '/secrets/key.pem'], /either/],
+    [['--port', '99999'], /port/],
+    [['--base-image', 'node'], /only for --build/],
+    [['--provider', 'nobody'], /must be one of openai/],
+  ];
+  for (const [options, reason] of table) {
+    const { code, stdout, stderr } = await m.init(...options);
+    t.match({ code, stderr }, { code: 2, stderr: reason }, options.join(' '));
+    t.equal(stdout, '');
+  }
+  t.notMatch(m.printed(), /canary/);
+  t.notOk(existsSync(join(m.directory, '.env')));
+  t.strictSame(m.fake.calls('compose', 'up'), []);
+});
 
-t.test('values are kept as they are, or refused where not every composition tool reads them so', async (t) => {
+t.test('a value is stored unchanged, or refused if a composition tool would read it differently', async (t) => {
   const m = await machine(t);
   for (const model of ["it's", 'modèle', 'of ${HOME}', 'a\\b'])
     t.match(await m.init('--no-start', '--model', model), { code: 2, stderr: /ORATORIO_MODEL\b/ }, model);
@@ -113,7 +110,7 @@ t.test('values are kept as they are, or refused where not every composition tool
   t.equal(parseEnv(m.stackFile('.env')).values.get('ORATORIO_MODEL'), model);
 });
 
-t.test("somebody else's directory stays as it is", async (t) => {
+t.test('a directory with other files stays unchanged', async (t) => {
   const m = await machine(t);
   mkdirSync(m.directory);
   writeFileSync(join(m.directory, 'thesis.txt'), 'mine');
@@ -123,7 +120,7 @@ t.test("somebody else's directory stays as it is", async (t) => {
   t.strictSame([...filesOf(m.directory)], [['thesis.txt', 'mine']]);
 });
 
-t.test('without engine, composition tool or git it says which, and what to do', async (t) => {
+t.test('a missing engine, composition tool or git is named with the next step', async (t) => {
   const m = await machine(t);
   const bin = join(m.home, 'bin');
   mkdirSync(bin);
@@ -144,7 +141,7 @@ t.test('without engine, composition tool or git it says which, and what to do', 
   t.notOk(existsSync(join(m.directory, '.env')));
 });
 
-t.test('a port that is taken: refused when it was named, passed over when it was not', async (t) => {
+t.test('a taken port is refused when requested, and skipped otherwise', async (t) => {
   const m = await machine(t);
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -162,7 +159,7 @@ t.test('a port that is taken: refused when it was named, passed over when it was
   t.notMatch(stdout, /Checking ports 5087,/);
 });
 
-t.test('a file that was changed by hand, or is not ours, is never written over', async (t) => {
+t.test('a changed or foreign file is never overwritten', async (t) => {
   const m = await written(t);
   const path = join(m.directory, 'docker-compose.yml');
   const edited = m.stackFile('docker-compose.yml').replace('  agent:', '  agent: # mine');
@@ -178,7 +175,7 @@ t.test('a file that was changed by hand, or is not ours, is never written over',
   t.match(await m.cli('server', 'webhook', 'disable', '--dir', m.directory), { code: 7, stderr: /was not made here/ });
 });
 
-t.test('of two commands at once the second is told who is at work', async (t) => {
+t.test('the second of two concurrent commands names the one that holds the lock', async (t) => {
   const m = await written(t);
   await withStackLock(
     layoutOf(m.directory),
@@ -192,7 +189,7 @@ t.test('of two commands at once the second is told who is at work', async (t) =>
   );
 });
 
-t.test('a secret out is not written over a file, and a secret given is neither printed nor changed', async (t) => {
+t.test('a secret file is not overwritten, and a given secret is neither printed nor changed', async (t) => {
   const m = await written(t);
   const out = m.file('out', 'mine');
   const enable = (...argv: string[]) =>
@@ -213,7 +210,7 @@ t.test('a secret out is not written over a file, and a secret given is neither p
   checkSecrets(t, m, [made]);
 });
 
-t.test('a gateway that cannot be set up leaves the stack without one, and running', async (t) => {
+t.test('a failed gateway leaves the stack running without it', async (t) => {
   const m = await machine(t, { invalidGateway: 'unrecognized directive' });
   const { code, stdout, stderr } = await m.init('--webhook-public-host', host, '--json');
   t.equal(code, 1);
@@ -244,7 +241,7 @@ async function untilItHangs(m: Machine) {
   return running;
 }
 
-t.test('SIGTERM in the middle: everything is put back, and the exit code says so', async (t) => {
+t.test('SIGTERM during a command restores the stack and exits with 143', async (t) => {
   const m = await written(t);
   const env = m.stackFile('.env');
   const running = await untilItHangs(m);
@@ -259,7 +256,7 @@ t.test('SIGTERM in the middle: everything is put back, and the exit code says so
   checkSecrets(t, m);
 });
 
-t.test('a secret whose command was killed before it was told is told by the next run, once', async (t) => {
+t.test('a secret that a killed command did not print is printed by the next run, once', async (t) => {
   const m = await written(t);
   const running = await untilItHangs(m);
   running.child.kill('SIGKILL');

@@ -29,7 +29,7 @@ t.test('--dry-run shows every step and writes nothing', async (t) => {
   t.strictSame(m.fake.calls('compose', 'up'), []);
 });
 
-t.test('a clone that fails keeps what is done; the next run goes on with the answers that are there', async (t) => {
+t.test('after a failed clone the next run resumes with the stored answers', async (t) => {
   m.fake.change({ services: { backend: { is: 'exits' } } });
   const failed = await m.init('--repo', 'octo/none', '--clone-url', `octo/none=${join(m.home, 'octo/none')}`);
   t.match(failed, { code: 1, stderr: /octo\/none cannot be cloned from[\s\S]*Run it again to resume/ });
@@ -52,7 +52,7 @@ t.test('a clone that fails keeps what is done; the next run goes on with the ans
   t.match(await m.init(), { code: 7, stderr: /is a stack already/ });
 });
 
-t.test('files have the modes that keep their secrets', async (t) => {
+t.test('files with secrets are readable by their owner only', async (t) => {
   const mode = (path: string): string => (statSync(join(m.directory, path)).mode & 0o777).toString(8);
   t.equal(mode('.env'), '600');
   t.equal(mode('secrets'), '700');
@@ -60,7 +60,7 @@ t.test('files have the modes that keep their secrets', async (t) => {
   t.equal(mode('.server'), '700');
 });
 
-t.test('status: exit code 9 while the backend is silent, 0 when it answers with our token', async (t) => {
+t.test('status exits with 9 while the backend does not answer, and with 0 once it accepts the token', async (t) => {
   t.match(await on('status'), { code: 9, stdout: /It does not answer/ });
   const answer: BackendStatus = {
     version: '9.9.9',
@@ -97,7 +97,7 @@ t.test('status: exit code 9 while the backend is silent, 0 when it answers with 
   t.match(status.tunnel, new RegExp(`^ssh -N -L 5087:127\\.0\\.0\\.1:${backendPort()} `));
 });
 
-t.test('add-repo clones, adds and restarts the backend only; a second time nothing is to do', async (t) => {
+t.test('add-repo clones, adds and restarts the backend only, and changes nothing the second time', async (t) => {
   const before = m.fake.containers();
   const url = m.repository('octo/lib');
   t.match(await on('add-repo', 'github:octo/lib', '--clone-url', url), { code: 0, stdout: 'octo/lib is reviewed.\n' });
@@ -128,7 +128,7 @@ t.test('webhook enable prints its secret once, and only then', async (t) => {
   t.strictSame(Object.keys(JSON.parse(again.stdout)), ['isEnabled', 'url', 'hasSecret', 'gateway', 'changed']);
 });
 
-t.test('webhook status says where, and never the secret', async (t) => {
+t.test('webhook status prints the address without the secret', async (t) => {
   const { stdout } = await on('webhook', 'status', '--json');
   t.strictSame(JSON.parse(stdout), {
     isEnabled: true,
@@ -138,7 +138,7 @@ t.test('webhook status says where, and never the secret', async (t) => {
   });
 });
 
-t.test('doctor tells each check to people and to programs, and fails with exit code 9', async (t) => {
+t.test('doctor prints each check as text or JSON, and exits with 9 for a failed one', async (t) => {
   const { code, stdout } = await on('doctor', '--offline', '--only', 'files', '--only', 'env', '--json');
   const document = JSON.parse(stdout);
   t.match(document, { ok: true, failed: 0 });
@@ -150,13 +150,13 @@ t.test('doctor tells each check to people and to programs, and fails with exit c
   });
 });
 
-t.test('logs of all, of one, for programs', async (t) => {
+t.test('logs prints all services or one, also as JSON', async (t) => {
   t.match(await on('logs'), { code: 0, stdout: /agent \| agent is ready[\s\S]*gateway \| webhook-gateway is ready/ });
   const { stdout } = await on('logs', '--service', 'backend', '--tail', '5', '--json');
   t.strictSame(JSON.parse(stdout), { service: 'backend', line: 'backend is ready' });
 });
 
-t.test('restart makes what is named anew', async (t) => {
+t.test('restart recreates the named services', async (t) => {
   const before = m.fake.containers();
   const { code, stdout } = await on('restart', '--service', 'agent', '--json');
   t.equal(code, 0);
@@ -165,7 +165,7 @@ t.test('restart makes what is named anew', async (t) => {
   t.equal(m.fake.containers().backend?.id, before.backend?.id);
 });
 
-t.test('upgrade to a broken image is taken back: same settings, same images, exit code 9', async (t) => {
+t.test('an upgrade to a broken image restores settings and images and exits with 9', async (t) => {
   const [env, record] = [m.stackFile('.env'), m.stackFile('.server/images.json')];
   const before = m.fake.containers();
   m.fake.change({ registry: ['oratorio-test:2', gatewayImage], brokenImages: ['oratorio-test:2'] });
@@ -179,7 +179,7 @@ t.test('upgrade to a broken image is taken back: same settings, same images, exi
     t.match(after[service], { status: 'running', imageId: before[service]?.imageId });
 });
 
-t.test('upgrade pins what it brings by digest', async (t) => {
+t.test('upgrade pins the new images by digest', async (t) => {
   m.fake.change({ brokenImages: [] });
   t.match(await on('upgrade', '--image', 'oratorio-test:2', '--json'), { code: 0, stdout: /"state":"healthy"/ });
   t.match(secretInEnv('ORATORIO_IMAGE'), /^oratorio-test@sha256:/);
@@ -188,7 +188,7 @@ t.test('upgrade pins what it brings by digest', async (t) => {
   t.match(JSON.parse(stdout), { isNewer: false, images: [{ what: 'stack' }, { what: 'gateway' }] });
 });
 
-t.test('webhook disable keeps the secret and everything but the gateway', async (t) => {
+t.test('webhook disable removes the gateway with its files and keeps the secret', async (t) => {
   t.match(await on('webhook', 'disable'), { code: 0, stdout: /The gateway is removed/ });
   for (const file of ['Caddyfile', 'docker-compose.webhook.yml']) t.notOk(existsSync(join(m.directory, file)));
   t.strictSame(Object.keys(m.fake.containers()).sort(), ['agent', 'backend']);
@@ -197,6 +197,6 @@ t.test('webhook disable keeps the secret and everything but the gateway', async 
   t.equal(secretInEnv('ORATORIO_GITHUB_WEBHOOK_SECRET'), webhookSecret);
 });
 
-t.test('no secret in what was printed, in files for others, in arguments of programs', async (t) => {
+t.test('no output, public file or argument has a secret', async (t) => {
   checkSecrets(t, m, [webhookSecret], [webhookSecret]);
 });

@@ -54,7 +54,7 @@ function clone(t: Test, settings: unknown = hostile) {
   return { home, workspace, env, trust, run };
 }
 
-t.test('at a terminal everything is shown and the default answer is no', async (t) => {
+t.test('a terminal shows all sensitive settings, and the default answer is no', async (t) => {
   const at = clone(t);
   const ask = () => atTerminal(t, [...argv, 'trust'], { cwd: at.workspace, env: at.env });
   const first = ask();
@@ -103,7 +103,7 @@ t.test('the question shows commands in full, masks secrets, and cannot be forged
   t.notOk(lines.join().includes('\u202e'));
 });
 
-t.test('--yes, --list, --revoke and their JSON', async (t) => {
+t.test('--yes, --list and --revoke change and print trust, also as JSON', async (t) => {
   const at = clone(t);
   t.match(await at.run('--yes', '--json'), { code: 0 });
   t.equal(at.trust(), 'trusted');
@@ -123,7 +123,7 @@ t.test('--yes, --list, --revoke and their JSON', async (t) => {
   t.match(await at.run('--list', '.'), { code: 2 });
 });
 
-t.test('what cannot be trusted is refused by name', async (t) => {
+t.test('a directory that cannot be trusted is refused with its name', async (t) => {
   const at = clone(t);
   t.match(await at.run(at.home, '--yes'), { code: 1, stderr: /home is not a workspace/ });
   t.match(await at.run(join(at.home, 'nowhere'), '--yes'), { code: 1, stderr: /nowhere is not a workspace/ });

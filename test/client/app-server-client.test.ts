@@ -43,7 +43,7 @@ const connect = (t: Test, url: string, options: Parameters<typeof AppServerClien
     return client;
   });
 
-t.test('connects: initialize with id 0, then initialized', async (t) => {
+t.test('connect sends initialize with id 0, then initialized', async (t) => {
   const { url, received } = await fakeServer(t, (socket, { id }) => send(socket, { id, result: {} }));
   const client = await connect(t, url, { clientInfo: { name: 'test', title: 'Test', version: '3' } });
   await client.request('ping');
@@ -63,7 +63,7 @@ t.test('connects: initialize with id 0, then initialized', async (t) => {
   ]);
 });
 
-t.test('answers find their requests in any order; errors are typed; nonsense is survived', async (t) => {
+t.test('answers resolve their requests in any order, errors are typed, and invalid frames are ignored', async (t) => {
   const waiting: Message[] = [];
   const { url } = await fakeServer(t, (socket, message) => {
     if (message.method === 'initialized') return;
@@ -120,7 +120,7 @@ async function* ticks(t: Test): AsyncGenerator<void> {
   t.fail('did not happen in 180 s');
 }
 
-t.test('time-out, abort, close and a lost connection reject what is in flight', async (t) => {
+t.test('time-out, abort, close and a lost connection reject open requests', async (t) => {
   const { url } = await fakeServer(t, (socket, { method }) => {
     if (method === 'die') socket.close(1013, 'overloaded');
   });
@@ -143,7 +143,7 @@ t.test('time-out, abort, close and a lost connection reject what is in flight', 
   await t.rejects(unanswered, { message: /was closed/ });
 });
 
-t.test('a server that cannot be reached, refuses or is silent; the token is in no message', async (t) => {
+t.test('an unreachable, refusing or silent server is an error without the token', async (t) => {
   const http = createServer((_, response) => response.writeHead(401).end());
   await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
   const url = `ws://127.0.0.1:${(http.address() as AddressInfo).port}/ws?token=secret-token`;
@@ -196,7 +196,7 @@ const agent: Respond = (socket, { id, method, params }) => {
   }
 };
 
-t.test('a turn: deltas in order, then the finished turn', async (t) => {
+t.test('a turn yields deltas in order, then the completed turn', async (t) => {
   const { url, received } = await fakeServer(t, agent);
   const client = await connect(t, url);
   const threadId = await startThread(client, { workspacePath: '/w' });
@@ -215,7 +215,7 @@ t.test('a turn: deltas in order, then the finished turn', async (t) => {
   t.equal(events.length, 4);
 });
 
-t.test('a turn that is interrupted, and one that fails', async (t) => {
+t.test('an interrupted and a failed turn end with their state', async (t) => {
   const { url } = await fakeServer(t, agent);
   const client = await connect(t, url);
   const turn = await startTurn(client, 't1', 'wait');

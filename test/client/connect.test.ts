@@ -44,7 +44,7 @@ async function untilGone(pid: number): Promise<void> {
   }
 }
 
-t.test('a Hub that runs is used, none is started', async (t) => {
+t.test('a running Hub is used, and no other started', async (t) => {
   const running = await fakeHub((_, response) => sendJson(response, 200, statusOf(running.baseUrl)));
   t.teardown(() => running.close());
   const home = temporaryHome(t);
@@ -58,7 +58,7 @@ t.test('a Hub that runs is used, none is started', async (t) => {
   t.equal(client.address.token, hubToken);
 });
 
-t.test('without auto-start the reason is told', async (t) => {
+t.test('without auto-start the error has the reason', async (t) => {
   const home = temporaryHome(t);
   await t.rejects(connectHub({ home, autoStart: false }), {
     name: 'HubUnavailableError',
@@ -68,7 +68,7 @@ t.test('without auto-start the reason is told', async (t) => {
   await t.rejects(connectHub({ home, autoStart: false }), { message: /is not running any more/ });
 });
 
-t.test('a Hub is started in a session of its own, and its log is its owner’s only', async (t) => {
+t.test('a Hub is started in its own session, with a log readable by its owner only', async (t) => {
   const home = temporaryHome(t);
   // The address in the lock leads nowhere, so the client starts a Hub, which replaces it.
   writeLock(home, lockOf('http://127.0.0.1:1'));
@@ -92,7 +92,7 @@ t.test('a Hub is started in a session of its own, and its log is its owner’s o
   await client.shutdown();
 });
 
-t.test('many clients at once end with one Hub', async (t) => {
+t.test('concurrent clients start one Hub', async (t) => {
   const home = temporaryHome(t);
   const connections = await Promise.all(
     Array.from({ length: 6 }, () => connectHub({ home, command: hub('serve'), ...patient })),
@@ -104,7 +104,7 @@ t.test('many clients at once end with one Hub', async (t) => {
   for (const pid of pids) await untilGone(pid);
 });
 
-t.test('a Hub that does not come up: why, and the end of its log', async (t) => {
+t.test('a Hub that does not start is an error with the reason and the end of its log', async (t) => {
   const home = temporaryHome(t);
   await t.rejects(connectHub({ home, command: hub('fail'), ...patient }), {
     name: 'HubUnavailableError',

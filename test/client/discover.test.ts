@@ -17,7 +17,7 @@ async function expectNone(t: Test, home: string, why: NoHubReason, message: RegE
   t.notMatch(JSON.stringify(found), 'secret-token', 'the token is not told');
 }
 
-t.test('a Hub that is what its lock file says is found', async (t) => {
+t.test('a Hub that matches its lock file is found', async (t) => {
   const hub = await serving(t, { unknownField: { tolerated: true } });
   const home = t.testdir();
   writeLock(home, lockOf(hub.baseUrl, { unknownField: 1 }));
@@ -26,7 +26,7 @@ t.test('a Hub that is what its lock file says is found', async (t) => {
   t.equal(hub.requests[0]?.headers.authorization, undefined, 'the token is not sent before the Hub is verified');
 });
 
-t.test('no lock file, or one that is none', async (t) => {
+t.test('a missing or invalid lock file is reported as the reason', async (t) => {
   await expectNone(t, t.testdir(), 'noLockFile', /no Hub is running/);
   const home = t.testdir();
   writeLock(home, '{"pid": 1, "token": "secret-token"');
@@ -35,7 +35,7 @@ t.test('no lock file, or one that is none', async (t) => {
   await expectNone(t, home, 'invalidLockFile', /pid must be number/);
 });
 
-t.test('an address that is not on this machine is not asked', async (t) => {
+t.test('an address of another machine gets no request', async (t) => {
   const home = t.testdir();
   for (const url of [
     'http://192.0.2.1:80',
@@ -48,17 +48,17 @@ t.test('an address that is not on this machine is not asked', async (t) => {
   }
 });
 
-t.test('the process has gone', async (t) => {
+t.test('the address of an ended process gets no request', async (t) => {
   const hub = await serving(t);
   const child = spawn(process.execPath, ['-e', '']);
   await new Promise((resolve) => child.once('exit', resolve));
   const home = t.testdir();
   writeLock(home, lockOf(hub.baseUrl, { pid: child.pid }));
   await expectNone(t, home, 'processGone', /is not running any more/);
-  t.equal(hub.requests.length, 0, 'whoever has the port now is not asked');
+  t.equal(hub.requests.length, 0, 'another owner of the port gets no request');
 });
 
-t.test('the status cannot be read', async (t) => {
+t.test('a Hub without a readable status is not reachable', async (t) => {
   const home = t.testdir();
   writeLock(home, lockOf(`http://127.0.0.1:${await unusedPort()}`));
   await expectNone(t, home, 'notReachable', /ECONNREFUSED/);
@@ -74,7 +74,7 @@ t.test('the status cannot be read', async (t) => {
   await expectNone(t, home, 'notReachable', /is not JSON/);
 });
 
-t.test('the status belongs to another Hub', async (t) => {
+t.test('a status that differs from the lock file is refused', async (t) => {
   const cases: [NoHubReason, Record<string, unknown>, RegExp][] = [
     ['urlMismatch', { apiBaseUrl: 'http://127.0.0.1:1' }, /says that it is http:\/\/127.0.0.1:1/],
     ['pidMismatch', { pid: 1 }, /served by process 1/],
@@ -90,7 +90,7 @@ t.test('the status belongs to another Hub', async (t) => {
   }
 });
 
-t.test('an abort is the caller’s business', async (t) => {
+t.test('an abort rejects with the reason of the signal', async (t) => {
   const silent = await fakeHub(() => undefined);
   t.teardown(() => silent.close());
   const home = t.testdir();

@@ -21,7 +21,7 @@ async function against(answer: Answer) {
   return { hub, client: new HubClient({ apiBaseUrl: hub.baseUrl, token: hubToken }) };
 }
 
-t.test('goes on after the last id when the connection breaks, and tells of a gap', async (t) => {
+t.test('the stream resumes after the last id when the connection breaks, and yields a gap', async (t) => {
   const answers = [
     (response: ServerResponse) => {
       open(response, event('a-1', 'hub.started', { apiBaseUrl: 'http://x', pid: 1 }), event('a-2', 'port.allocated'));
@@ -56,7 +56,7 @@ t.test('goes on after the last id when the connection breaks, and tells of a gap
   t.notOk(started && isHubEvent(started, 'appserver.running'));
 });
 
-t.test('an event of one connection cut in the middle is not lost and not told twice', async (t) => {
+t.test('an event cut by the end of a connection is yielded once', async (t) => {
   const whole = event('a-2', 'port.allocated');
   let connections = 0;
   const { client } = await against((_, response) => {
@@ -70,7 +70,7 @@ t.test('an event of one connection cut in the middle is not lost and not told tw
   t.strictSame(ids, ['a-1', 'a-2', 'a-3']);
 });
 
-t.test('ends after hub.stopping, or goes on with the Hub that comes after', async (t) => {
+t.test('the stream ends after hub.stopping, or continues with the next Hub', async (t) => {
   const next = await fakeHub((_, response) => open(response, event('b-1', 'hub.started')), ['token-of-the-next-hub']);
   t.teardown(() => next.close());
   const { hub, client } = await against((_, response) => open(response, event('a-1', 'hub.stopping')).end());
@@ -86,7 +86,7 @@ t.test('ends after hub.stopping, or goes on with the Hub that comes after', asyn
   t.match(next.requests[0]?.headers, { authorization: 'Bearer token-of-the-next-hub', 'last-event-id': 'a-1' });
 });
 
-t.test('a first connection that fails, and a refusal, are told', async (t) => {
+t.test('a failed first connection and a refusal are thrown', async (t) => {
   const { hub, client } = await against((_, response) =>
     sendJson(response, 401, {
       error: { code: 'unauthorized', message: 'The Hub token is missing or invalid.', details: null },
@@ -99,7 +99,7 @@ t.test('a first connection that fails, and a refusal, are told', async (t) => {
   await t.rejects(page.events().next(), { name: 'HubInvalidResponseError' });
 });
 
-t.test('leaving or aborting closes the connection at once', async (t) => {
+t.test('the end of the loop or an abort closes the connection at once', async (t) => {
   const closed: Promise<void>[] = [];
   const { client } = await against((request, response) => {
     closed.push(new Promise((resolve) => request.socket.once('close', () => resolve())));

@@ -59,7 +59,7 @@ t.test('each method is one request of specification §4.2', async (t) => {
 });
 
 t.test(
-  'specification §9: unknown fields, services and states are tolerated, and the least a Hub must say is enough',
+  'specification §9: unknown fields, services and states are tolerated, and required fields suffice',
   async (t) => {
     const strange = recordOf('/w', {
       state: 'hibernating',
@@ -89,7 +89,7 @@ t.test('specification §7.1: a refusal becomes a typed error', async (t) => {
   });
 });
 
-t.test('an answer that is not a Hub’s', async (t) => {
+t.test('an answer of another program is an error', async (t) => {
   const bodies: [number, string, RegExp][] = [
     [200, 'nonsense', /is not JSON/],
     [200, '[{"state":"running"}]', /0\.workspacePath must be/],
@@ -101,14 +101,14 @@ t.test('an answer that is not a Hub’s', async (t) => {
   }
 });
 
-t.test('a redirect is not followed: the token goes nowhere else', async (t) => {
+t.test('a redirect is not followed, so that the token goes to no other server', async (t) => {
   const { client } = await against((_, response) => response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end());
   await t.rejects(client.list(), { name: 'HubUnavailableError' });
   const elsewhere = new HubClient({ apiBaseUrl: 'http://192.0.2.1', token: 'secret-token' });
   await t.rejects(elsewhere.list(), { name: 'HubUnavailableError', message: /not a loopback/ });
 });
 
-t.test('a connection that is reset is tried once more, only where that cannot do anything twice', async (t) => {
+t.test('a reset connection is retried once, only for requests without a side effect', async (t) => {
   let connections = 0;
   let proofs = 0;
   const reply = JSON.stringify([]);
@@ -141,14 +141,14 @@ t.test('a connection that is reset is tried once more, only where that cannot do
   t.equal(connections, 1);
 });
 
-t.test('nobody there, and an abort', async (t) => {
+t.test('an unreachable Hub and an abort are distinct errors', async (t) => {
   const { hub, client } = await against(() => undefined);
   await t.rejects(client.list({ signal: AbortSignal.timeout(20) }), { name: 'TimeoutError' });
   await hub.close();
   await t.rejects(client.list(), { name: 'HubUnavailableError', code: 'hubUnavailable', message: /ECONNREFUSED/ });
 });
 
-t.test('inspect() gives records with their dates, and skips kinds it does not know', async (t) => {
+t.test('inspect() yields records with dates, and skips unknown kinds', async (t) => {
   const gone = { type: 'gone', id: 'x', at: new Date(0) };
   const { client } = await against((_, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' });

@@ -50,7 +50,7 @@ t.test('regression: M8 a program that takes the port of a killed Hub gets neithe
   }
 });
 
-t.test('a Hub without a proof route is believed only while its process holds the mutex', async (t) => {
+t.test('a Hub without a proof route is accepted only while its process holds the mutex', async (t) => {
   const home = temporaryDirectory(t);
   const hub = await fakeHub((request, response) => {
     if (request.url?.startsWith('/v1/proof'))
@@ -71,7 +71,7 @@ t.test('a Hub without a proof route is believed only while its process holds the
   t.ok(hub.requests.every(({ headers }) => headers.authorization === undefined));
 });
 
-t.test('a Hub that proves nothing, or with another token, is not found', async (t) => {
+t.test('a Hub without a proof, or with one of another token, is not found', async (t) => {
   const home = temporaryDirectory(t);
   const impostor = await fakeHub(
     (_, response) => sendJson(response, 200, statusOf(impostor.baseUrl)),

@@ -35,7 +35,7 @@ function reference(stream: string): Outcome {
   return { messages, retries };
 }
 
-t.test('an event of the Hub', async (t) => {
+t.test('an event of the Hub is parsed', async (t) => {
   const { messages, retries } = parse([
     ': connected\n\nretry: 2000\n\nid: a-1\nevent: hub.started\ndata: {"kind":"hub.started"}\n\n',
   ]);
@@ -43,7 +43,7 @@ t.test('an event of the Hub', async (t) => {
   t.strictSame(retries, [2000]);
 });
 
-t.test('the standard’s corner cases', async (t) => {
+t.test('corner cases of the standard are parsed', async (t) => {
   t.strictSame(parse(['data: a\ndata\ndata: b\n\n']).messages[0]?.data, 'a\n\nb', 'several lines, one without a colon');
   t.strictSame(parse(['data:  a\n\n']).messages[0]?.data, ' a', 'one space after the colon is not data');
   t.strictSame(parse(['id: 1\n\ndata: a\n\n']).messages[0]?.lastEventId, '1', 'an id without data counts');
@@ -56,7 +56,7 @@ t.test('the standard’s corner cases', async (t) => {
   t.strictSame(parse(['data: a\r', '\r\n', 'data: b\r\n', '\r\n']).messages.length, 2, 'CR, LF and CRLF, cut between');
 });
 
-t.test('any stream, cut anywhere, is what the standard says', async (t) => {
+t.test('any stream in any pieces is parsed as the standard requires', async (t) => {
   const piece = fc.oneof(
     fc.constantFrom(
       'data',

@@ -83,7 +83,7 @@ t.test('specification 2.1: defaults', async (t) => {
   });
 });
 
-t.test('the dashboard is on by default where only this machine sees it', async (t) => {
+t.test('the dashboard is enabled by default on a loopback address only', async (t) => {
   for (const [Host, expected] of Object.entries({
     '127.0.0.1': true,
     localhost: true,
@@ -98,7 +98,7 @@ t.test('the dashboard is on by default where only this machine sees it', async (
   t.equal(resolve({ DashBoard: { Enabled: false } }).config.DashBoard.Enabled, false);
 });
 
-t.test('a trusted workspace lies over the user', async (t) => {
+t.test('settings of a trusted workspace override those of the user', async (t) => {
   const at = places(
     t,
     JSON.stringify({ Model: 'a', Api: { Port: 1, EnabledTools: ['Exec', 'ReadFile'] } }),
@@ -122,7 +122,7 @@ t.test('a workspace whose directory is the home has one file', async (t) => {
   t.equal(warnings.length, 1);
 });
 
-t.test('bad values name file, key path, what was expected and what is there', async (t) => {
+t.test('an invalid value is reported with file, key path, expectation and value', async (t) => {
   const cases: [unknown, string, RegExp, RegExp][] = [
     [{ hub: { host: '0.0.0.0' } }, 'Hub.Host', /loopback/, /"0\.0\.0\.0"/],
     [{ Hub: { Host: 'example.com' } }, 'Hub.Host', /loopback/, /example/],
@@ -152,7 +152,7 @@ t.test('bad values name file, key path, what was expected and what is there', as
   }
 });
 
-t.test('the error names the file that the value comes from', async (t) => {
+t.test('the error names the file of the value', async (t) => {
   const layers = [
     { file: 'user.json', settings: { Hub: { Port: 'x' }, Api: { EnabledTools: ['Nope'] } } },
     { file: 'workspace.json', settings: { hub: { host: '127.0.0.1' }, api: { Port: 1 } } },
@@ -168,7 +168,7 @@ t.test('the error names the file that the value comes from', async (t) => {
   );
 });
 
-t.test('secrets are not repeated in messages', async (t) => {
+t.test('messages contain no secrets', async (t) => {
   t.notMatch(failure(() => resolve({ ApiKey: 12_345_678 })).message, /12345678/);
   t.notMatch(failure(() => resolve({ AppServer: { WebSocket: { Token: 12_345_678 } } })).message, /12345678/);
   t.notMatch(
@@ -200,7 +200,7 @@ t.test('referencedVariables reads files and tolerates what it cannot read', asyn
   t.same(referencedVariables(files).sort(), ['ONE', 'THREE', 'TWO']);
 });
 
-t.test('unknown and doubled keys are warned about', async (t) => {
+t.test('unknown and duplicate keys cause a warning', async (t) => {
   const { warnings, config } = resolve({
     $schema: 'x',
     Modell: 1,
@@ -217,7 +217,7 @@ t.test('unknown and doubled keys are warned about', async (t) => {
   t.notOk('Modell' in config);
 });
 
-t.test('files that are no JSON: line and column, and never their text', async (t) => {
+t.test('an invalid JSON file is reported with line and column, without its text', async (t) => {
   const cases: [string, RegExp][] = [
     ['', /line 1, column 1/],
     ['{\n  "Model": "secret-text",\n}', /line 3, column 1/],
@@ -243,7 +243,7 @@ t.test('files that are no JSON: line and column, and never their text', async (t
   t.equal(loadConfig({ home: at.home, env: {} }).config.Model, 'm', 'a byte order mark is skipped');
 });
 
-t.test('files that cannot be read', async (t) => {
+t.test('an unreadable file is an error', async (t) => {
   const at = places(t, undefined);
   mkdirSync(join(at.home, 'config.json'));
   t.throws(() => loadConfig({ home: at.home, env: {} }), {
@@ -256,7 +256,7 @@ t.test('files that cannot be read', async (t) => {
   t.throws(() => loadConfig({ home: closed.home, env: {} }), { name: 'ConfigError', message: /EACCES/ });
 });
 
-t.test('the schema for editors', async (t) => {
+t.test('the schema for editors describes every setting', async (t) => {
   const schema = (await configJsonSchema()) as { properties: Record<string, { properties: Record<string, unknown> }> };
   t.match(schema.properties['Api']?.properties['Port'], {
     type: 'integer',
@@ -293,7 +293,7 @@ t.test('the schema for editors', async (t) => {
   t.equal(toolNames.length, 9);
 });
 
-t.test('where telemetry goes is decided by the user alone', async (t) => {
+t.test('the address of telemetry is taken from the user only', async (t) => {
   const telemetry = JSON.stringify({ telemetry: { Enabled: true, Endpoint: 'https://collector.example/v1/traces' } });
   const ofRepository = loadConfig({ ...places(t, undefined, telemetry), env: {} });
   t.match(ofRepository.config.Telemetry, { Enabled: false, Endpoint: '' });

@@ -47,7 +47,7 @@ t.test('merging keeps every value of the upper layer', async () => {
   );
 });
 
-t.test('merging loses a key of the lower layer only where the upper one has another value in its way', async () => {
+t.test('merging drops a key of the lower layer only where the upper layer has another value', async () => {
   fc.assert(
     fc.property(object, object, (under, over) => {
       const merged = mergeDeep(under, over);
@@ -66,25 +66,22 @@ t.test('merging loses a key of the lower layer only where the upper one has anot
   );
 });
 
-t.test(
-  'merging: nothing over something and something over nothing change nothing; nobody’s prototype is touched',
-  async () => {
-    fc.assert(
-      fc.property(object, object, (one, other) => {
-        const before = JSON.stringify([one, other]);
-        const same =
-          JSON.stringify(mergeDeep(one, {})) === JSON.stringify(one) &&
-          JSON.stringify(mergeDeep({}, one)) === JSON.stringify(one);
-        mergeDeep(one, other);
-        return (
-          same &&
-          JSON.stringify([one, other]) === before &&
-          Object.getPrototypeOf(mergeDeep(one, other)) === Object.prototype
-        );
-      }),
-    );
-  },
-);
+t.test('merging with an empty layer changes nothing, and no prototype is modified', async () => {
+  fc.assert(
+    fc.property(object, object, (one, other) => {
+      const before = JSON.stringify([one, other]);
+      const same =
+        JSON.stringify(mergeDeep(one, {})) === JSON.stringify(one) &&
+        JSON.stringify(mergeDeep({}, one)) === JSON.stringify(one);
+      mergeDeep(one, other);
+      return (
+        same &&
+        JSON.stringify([one, other]) === before &&
+        Object.getPrototypeOf(mergeDeep(one, other)) === Object.prototype
+      );
+    }),
+  );
+});
 
 /** The same settings with every key in another case. */
 function recased(value: unknown, flips: readonly boolean[]): unknown {
@@ -99,7 +96,7 @@ function recased(value: unknown, flips: readonly boolean[]): unknown {
   );
 }
 
-t.test('keys mean the same in any case', async (t) => {
+t.test('keys are equal in any case', async (t) => {
   const settings = {
     ApiKey: 'k',
     Model: 'm',
@@ -119,7 +116,7 @@ t.test('keys mean the same in any case', async (t) => {
   );
 });
 
-t.test('whatever a file holds, there is a configuration or a ConfigError', async () => {
+t.test('any file results in a configuration or a ConfigError', async () => {
   const settings = fc.record(
     { Api: json.value, hub: json.value, Supervision: json.object, model: json.value, other: json.value },
     { requiredKeys: [] },
@@ -142,7 +139,7 @@ t.test('whatever a file holds, there is a configuration or a ConfigError', async
   );
 });
 
-t.test('the place of the first problem is found in every broken text', async () => {
+t.test('the position of the first problem is found in every broken text', async () => {
   fc.assert(
     fc.property(fc.oneof(fc.json(), fc.string()), fc.nat(), fc.string({ maxLength: 2 }), (text, where, put) => {
       const cut = where % (text.length + 1);

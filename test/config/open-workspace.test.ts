@@ -100,7 +100,7 @@ t.test('regression: C3 an .oratorio of another user is refused, and its owner is
   t.equal(openWorkspace(own, { home }).path, own);
 });
 
-t.test('regression: C3 an .oratorio that is a symlink is refused, and nothing behind it changes', async (t) => {
+t.test('regression: C3 an .oratorio that is a symlink is refused, and its target is unchanged', async (t) => {
   const { root, home } = scene(t);
   const target = join(root, 'target');
   const path = join(root, 'site');
@@ -117,7 +117,7 @@ t.test('regression: C3 an .oratorio that is a symlink is refused, and nothing be
   t.equal(statSync(target).mode & 0o777, 0o755);
 });
 
-t.test('what is no workspace: nothing there, a file, the home itself, a directory above', async (t) => {
+t.test('a missing path, a file, the home and its parents are not workspaces', async (t) => {
   const { root, home } = scene(t);
   initWorkspace(root, { ORATORIO_HOME: home });
   mkdirSync(join(root, 'below'));
@@ -139,40 +139,43 @@ t.test('what is no workspace: nothing there, a file, the home itself, a director
   );
 });
 
-t.test('regression: L5 a cloned .oratorio is tightened and keeps its state out of version control', async (t) => {
-  const { root, home } = scene(t);
-  const origin = join(root, 'origin');
-  const clone = join(root, 'clone');
-  const git = (cwd: string, ...args: string[]) =>
-    execFileSync('git', ['-c', 'user.name=a', '-c', 'user.email=a@b', ...args], {
-      cwd,
-      encoding: 'utf8',
-      stdio: 'pipe',
-    });
-  mkdirSync(join(origin, '.oratorio'), { recursive: true });
-  writeFileSync(join(origin, '.oratorio', 'config.json'), '{}');
-  git(root, 'init', '-q', origin);
-  git(origin, 'add', '-A');
-  git(origin, 'commit', '-qm', 'settings');
-  git(root, 'clone', '-q', origin, clone);
-  const inside = join(clone, '.oratorio');
-  chmodSync(inside, 0o755);
-  openWorkspace(clone, { home });
-  if (process.platform !== 'win32') t.equal(statSync(inside).mode & 0o777, 0o700);
-  for (const name of ['state.db', 'appserver.lock', 'appserver.mutex', 'anything'])
-    writeFileSync(join(inside, name), '');
-  writeFileSync(join(inside, 'config.json'), '{"Model":"x"}');
-  const changed = git(clone, 'status', '--porcelain', '--untracked-files=all').trim().split('\n').toSorted();
-  t.same(changed, ['?? .oratorio/.gitignore', 'M .oratorio/config.json'].toSorted(), 'settings can be committed');
+t.test(
+  'regression: L5 the mode of a cloned .oratorio is restricted, and its state ignored by version control',
+  async (t) => {
+    const { root, home } = scene(t);
+    const origin = join(root, 'origin');
+    const clone = join(root, 'clone');
+    const git = (cwd: string, ...args: string[]) =>
+      execFileSync('git', ['-c', 'user.name=a', '-c', 'user.email=a@b', ...args], {
+        cwd,
+        encoding: 'utf8',
+        stdio: 'pipe',
+      });
+    mkdirSync(join(origin, '.oratorio'), { recursive: true });
+    writeFileSync(join(origin, '.oratorio', 'config.json'), '{}');
+    git(root, 'init', '-q', origin);
+    git(origin, 'add', '-A');
+    git(origin, 'commit', '-qm', 'settings');
+    git(root, 'clone', '-q', origin, clone);
+    const inside = join(clone, '.oratorio');
+    chmodSync(inside, 0o755);
+    openWorkspace(clone, { home });
+    if (process.platform !== 'win32') t.equal(statSync(inside).mode & 0o777, 0o700);
+    for (const name of ['state.db', 'appserver.lock', 'appserver.mutex', 'anything'])
+      writeFileSync(join(inside, name), '');
+    writeFileSync(join(inside, 'config.json'), '{"Model":"x"}');
+    const changed = git(clone, 'status', '--porcelain', '--untracked-files=all').trim().split('\n').toSorted();
+    t.same(changed, ['?? .oratorio/.gitignore', 'M .oratorio/config.json'].toSorted(), 'settings can be committed');
 
-  writeFileSync(join(inside, '.gitignore'), 'mine\n');
-  openWorkspace(clone, { home });
-  t.equal(readFileSync(join(inside, '.gitignore'), 'utf8'), 'mine\n', 'a file of the user stays');
-  rmSync(join(inside, '.gitignore'));
-  symlinkSync(join(root, 'elsewhere'), join(inside, '.gitignore'));
-  openWorkspace(clone, { home });
-  t.notOk(existsSync(join(root, 'elsewhere')), 'a link is not followed');
-});
+    writeFileSync(join(inside, '.gitignore'), 'mine\n');
+    openWorkspace(clone, { home });
+    t.equal(readFileSync(join(inside, '.gitignore'), 'utf8'), 'mine\n', 'a file of the user stays');
+    rmSync(join(inside, '.gitignore'));
+    symlinkSync(join(root, 'elsewhere'), join(inside, '.gitignore'));
+    openWorkspace(clone, { home });
+    t.notOk(existsSync(join(root, 'elsewhere')), 'a link is not followed');
+  },
+);
 
 const cli = new URL('../../src/cli/main.ts', import.meta.url).pathname;
 
@@ -190,7 +193,7 @@ async function oratorio(cwd: string, home: string, ...args: string[]) {
 }
 
 t.test(
-  'regression: L1 init in a directory that takes no directories ends with an error',
+  'regression: L1 init in a directory that cannot be written to ends with an error',
   { skip: process.platform !== 'linux' && 'needs /proc' },
   async (t) => {
     const { root, home } = scene(t);
@@ -207,7 +210,7 @@ t.test(
 );
 
 t.test(
-  'regression: L2 a directory whose name is not UTF-8 is refused, and no other one is made',
+  'regression: L2 a directory whose name is not UTF-8 is refused, and no other one created',
   { skip: process.platform !== 'linux' && 'needs a file system that takes any bytes' },
   async (t) => {
     const { root, home } = scene(t);

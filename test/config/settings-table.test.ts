@@ -163,7 +163,7 @@ t.test('lists of tools without a common one are refused, because an empty list e
   });
 });
 
-t.test('what a trusted workspace loses is said', async (t) => {
+t.test('a dropped setting of a trusted workspace is reported', async (t) => {
   const { warnings } = load(
     { Tools: { Shell: { Sandbox: 'required' } } },
     { Tools: { Shell: { Sandbox: 'off' } }, Hub: {} },
@@ -171,7 +171,7 @@ t.test('what a trusted workspace loses is said', async (t) => {
   t.match(warnings, [/Tools\.Shell\.Sandbox .*your own configuration is stricter/, /Hub is not read here/]);
 });
 
-t.test('an invalid value is refused in the name of the file that has it', async (t) => {
+t.test('an invalid value is reported with its file', async (t) => {
   const bad = { Tools: { Shell: { Sandbox: 'sometimes' } } };
   const good = { Tools: { Shell: { Sandbox: 'off' } } };
   t.throws(() => load(good, bad), { name: 'ConfigError', file: 'workspace.json', keyPath: 'Tools.Shell.Sandbox' });

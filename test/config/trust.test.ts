@@ -88,13 +88,13 @@ t.test(
   },
 );
 
-t.test('a workspace that asks for nothing is restricted without a warning', async (t) => {
+t.test('a workspace without sensitive settings is restricted without a warning', async (t) => {
   const at = place(t, { Model: 'm', Api: {} });
   t.match(loadConfig({ ...at, env: {} }), { trust: 'restricted', restrictedSettings: [], warnings: [] });
   t.match(loadConfig({ home: at.home, env: {} }), { trust: 'trusted', restrictedSettings: [] });
 });
 
-t.test('regression: C1 init trusts the workspace it makes, never an .oratorio that was there', async (t) => {
+t.test('regression: C1 init trusts a workspace that it creates, never an existing .oratorio', async (t) => {
   const at = place(t, endpoint);
   initWorkspace(at.workspace, { ORATORIO_HOME: at.home });
   t.equal(workspaceTrust(at).trust, 'restricted');
@@ -148,7 +148,7 @@ t.test('a directory without .oratorio cannot be trusted, nor one whose .oratorio
   });
 });
 
-t.test('settings that changed while the question was open are not trusted', async (t) => {
+t.test('settings changed while the question was open are not trusted', async (t) => {
   const at = place(t, endpoint);
   const seen = requestedSettings(at.workspace);
   at.write({ EndPoint: 'http://evil.example' });
@@ -175,7 +175,7 @@ t.test('a damaged trust.json trusts no workspace, is named, and is not overwritt
   t.equal(workspaceTrust(at).trust, 'trusted');
 });
 
-t.test('decisions made at the same time are all recorded, also when a writer was killed', async (t) => {
+t.test('concurrent decisions are all recorded, also when a writer is killed', async (t) => {
   const at = place(t, endpoint);
   const workspaces = Array.from({ length: 6 }, (_, index) => join(at.home, `w${index}`));
   for (const workspace of workspaces) mkdirSync(join(workspace, '.oratorio'), { recursive: true });
@@ -211,7 +211,7 @@ t.test(
   },
 );
 
-t.test('regression: M7 a configuration that is no plain file of this user is refused and named', async (t) => {
+t.test('regression: M7 a configuration that is not a plain file of this user is refused and named', async (t) => {
   const at = place(t, endpoint);
   const file = join(at.workspace, '.oratorio', 'config.json');
   const load = () => loadConfig({ ...at, env: {} });

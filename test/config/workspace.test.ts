@@ -11,7 +11,7 @@ t.test('homeDirectory', async (t) => {
   t.equal(homeDirectory({ ORATORIO_HOME: 'here' }), resolve('here'));
 });
 
-t.test('init makes a workspace that can be configured, and nothing twice', async (t) => {
+t.test('init creates a configurable workspace, and changes nothing the second time', async (t) => {
   const home = join(t.testdir(), 'home');
   const root = join(home, '..', 'a', 'b');
   const first = initWorkspace(root, { ORATORIO_HOME: home });
@@ -25,13 +25,13 @@ t.test('init makes a workspace that can be configured, and nothing twice', async
   t.equal(readFileSync(first.configFile, 'utf8'), '{"Model":"mine"}', 'what is there stays');
 });
 
-t.test('init completes a workspace that lacks something', async (t) => {
+t.test('init adds missing files of a workspace', async (t) => {
   const root = t.testdir({ '.oratorio': {} });
   t.equal(initWorkspace(root, { ORATORIO_HOME: join(root, 'home') }).created, true);
   t.ok(existsSync(join(root, '.oratorio', 'config.json')));
 });
 
-t.test('init refuses what cannot be a workspace', async (t) => {
+t.test('init refuses a path that cannot be a workspace', async (t) => {
   const root = t.testdir({ file: 'x', taken: { '.oratorio': 'a file' } });
   t.throws(() => initWorkspace(join(root, 'file'), {}), { name: 'InitError', message: /is not a directory/ });
   t.throws(() => initWorkspace(join(root, 'taken'), {}), { name: 'InitError', message: /is not a directory/ });

@@ -145,42 +145,39 @@ t.test('a failed start of the viewer has its message', async (t) => {
   await guarded.close();
 });
 
-t.test(
-  'the command prints an address that opens, ends with Ctrl-C, and has a new token at the next start',
-  async (t) => {
-    const { path, home, say } = await scene(t);
-    await say('echo one');
-    const port = await unusedPort();
-    const run = oratorio(t, home, 'dashboard', '--workspace', path, '--port', String(port), '--print-url');
-    const [address = ''] = await run.until(/http:\S+/);
-    t.equal(address, `http://127.0.0.1:${port}/DashBoard#token=${dashboardToken(home, path)}`);
-    const old = dashboardToken(home, path);
-    t.equal((await request(`http://127.0.0.1:${port}`, '/DashBoard/api/summary', { token: old })).status, 200);
-    t.match(await oratorio(t, home, 'dashboard', '--new-token').ended, { code: 0, text: /Made new dashboard tokens/ });
-    t.not(readFileSync(dashboardTokenFile(home, path), 'utf8').trim(), old);
-    t.equal((await request(`http://127.0.0.1:${port}`, '/DashBoard/api/summary', { token: old })).status, 401);
-    const second = oratorio(t, home, 'dashboard', '--workspace', path, '--port', String(port));
-    t.match(await second.ended, { code: 6, text: /the port is taken/ });
-    run.child.kill('SIGINT');
-    t.match(await run.ended, { code: 0 });
+t.test('the command prints an address that opens, refuses revoked tokens, and ends with Ctrl-C', async (t) => {
+  const { path, home, say } = await scene(t);
+  await say('echo one');
+  const port = await unusedPort();
+  const run = oratorio(t, home, 'dashboard', '--workspace', path, '--port', String(port), '--print-url');
+  const [address = ''] = await run.until(/http:\S+/);
+  t.equal(address, `http://127.0.0.1:${port}/DashBoard#token=${dashboardToken(home, path)}`);
+  const old = dashboardToken(home, path);
+  t.equal((await request(`http://127.0.0.1:${port}`, '/DashBoard/api/summary', { token: old })).status, 200);
+  t.match(await oratorio(t, home, 'dashboard', '--new-token').ended, { code: 0, text: /Made new dashboard tokens/ });
+  t.not(readFileSync(dashboardTokenFile(home, path), 'utf8').trim(), old);
+  t.equal((await request(`http://127.0.0.1:${port}`, '/DashBoard/api/summary', { token: old })).status, 401);
+  const second = oratorio(t, home, 'dashboard', '--workspace', path, '--port', String(port));
+  t.match(await second.ended, { code: 6, text: /the port is taken/ });
+  run.child.kill('SIGINT');
+  t.match(await run.ended, { code: 0 });
 
-    const plain = oratorio(t, home, 'dashboard', '--workspace', path);
-    const [shown = ''] = await plain.until(/http:\S+/);
-    t.notMatch(shown, 'token', 'a pipe gets the bare address');
-    await plain.until(/--print-url/);
-    plain.child.kill('SIGTERM');
-    t.match(await plain.ended, { code: 0 });
+  const plain = oratorio(t, home, 'dashboard', '--workspace', path);
+  const [shown = ''] = await plain.until(/http:\S+/);
+  t.notMatch(shown, 'token', 'a pipe gets the bare address');
+  await plain.until(/--print-url/);
+  plain.child.kill('SIGTERM');
+  t.match(await plain.ended, { code: 0 });
 
-    const nowhere = temporaryDirectory(t);
-    t.match(await oratorio(t, home, 'dashboard', '--workspace', nowhere).ended, {
-      code: 4,
-      text: /is not a workspace/,
-    });
-    mkdirSync(join(nowhere, '.oratorio'));
-    t.match(await oratorio(t, home, 'dashboard', '--workspace', nowhere).ended, {
-      code: 6,
-      text: /no agent server has run/,
-    });
-    t.match(await oratorio(t, home, 'dashboard', '--port', 'many', '--workspace', path).ended, { code: 2 });
-  },
-);
+  const nowhere = temporaryDirectory(t);
+  t.match(await oratorio(t, home, 'dashboard', '--workspace', nowhere).ended, {
+    code: 4,
+    text: /is not a workspace/,
+  });
+  mkdirSync(join(nowhere, '.oratorio'));
+  t.match(await oratorio(t, home, 'dashboard', '--workspace', nowhere).ended, {
+    code: 6,
+    text: /no agent server has run/,
+  });
+  t.match(await oratorio(t, home, 'dashboard', '--port', 'many', '--workspace', path).ended, { code: 2 });
+});

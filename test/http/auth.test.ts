@@ -8,7 +8,7 @@ const request = (authorization: string | undefined) => ({
   method: 'GET' as const,
 });
 
-t.test('the token of a header', async (t) => {
+t.test('the token is parsed from an Authorization header', async (t) => {
   t.equal(bearerToken('Bearer abc'), 'abc');
   t.equal(bearerToken('bEaReR  abc '), 'abc');
   for (const header of [undefined, '', 'Bearer', 'Bearer ', 'Basic abc', 'Bearerabc', 'abc']) {
@@ -16,7 +16,7 @@ t.test('the token of a header', async (t) => {
   }
 });
 
-t.test('only the very token is let in', async (t) => {
+t.test('only the exact token is accepted', async (t) => {
   const auth = bearer('secret');
   t.equal(auth(request('Bearer secret')), undefined);
   for (const header of [
@@ -31,7 +31,7 @@ t.test('only the very token is let in', async (t) => {
   }
 });
 
-t.test('a getter is asked each time; an empty token lets nobody in', async (t) => {
+t.test('a token getter is called for each request, and an empty token accepts no request', async (t) => {
   let token = 'one';
   const auth = bearer(() => token);
   auth(request('Bearer one'));
@@ -43,7 +43,7 @@ t.test('a getter is asked each time; an empty token lets nobody in', async (t) =
   t.throws(() => auth(request('Bearer ')), HttpError);
 });
 
-t.test('secrets of any length compare', async (t) => {
+t.test('secrets of any length can be compared', async (t) => {
   t.ok(sameSecret('a', 'a'));
   t.notOk(sameSecret('a', 'ab'));
   t.notOk(sameSecret('', 'a'));

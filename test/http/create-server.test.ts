@@ -9,7 +9,7 @@ t.afterEach(() => {
   delete process.env['ORATORIO_HTTP_ADAPTER'];
 });
 
-t.test('the adapter that was asked for; the environment has the last word', async (t) => {
+t.test('the requested adapter is used unless the environment names another', async (t) => {
   for (const adapter of ['uws', 'node'] as const) {
     const server = await createServer(options(), adapter);
     t.equal(server.adapter, adapter);
@@ -39,7 +39,7 @@ async function withoutBinary(t: Test): Promise<typeof import('../../src/http/cre
   return import(again);
 }
 
-t.test('without a binary auto falls back and says so; uws refuses', async (t) => {
+t.test('without a binary auto falls back with a warning, and uws fails', async (t) => {
   const { createServer: mocked } = await withoutBinary(t);
   let reason: unknown;
   const server = await mocked(options(), 'auto', (error) => {
@@ -51,7 +51,7 @@ t.test('without a binary auto falls back and says so; uws refuses', async (t) =>
   await t.rejects(mocked(options(), 'uws'), noBinary);
 });
 
-t.test('a mistake in the routes is not taken for a missing binary', async (t) => {
+t.test('a mistake in the routes is not reported as a missing binary', async (t) => {
   const route = { method: 'GET', path: '/', handler: () => text(200, 'x') } as const;
   await t.rejects(
     createServer(optionsFrom({ routes: [route, route] }, []), 'auto', () => t.fail('fell back')),

@@ -5,7 +5,7 @@ import { knownHosts, loopbackHosts } from '../../src/http/index.ts';
 
 const allowed = loopbackHosts();
 
-t.test('loopback names with any port, and nothing else', async (t) => {
+t.test('only loopback names with any port are accepted', async (t) => {
   const names = fc.constantFrom('localhost', '127.0.0.1', '[::1]');
   fc.assert(
     fc.property(
@@ -39,7 +39,7 @@ t.test('loopback names with any port, and nothing else', async (t) => {
   }
 });
 
-t.test('whatever is accepted is a loopback name to the URL parser too', async (t) => {
+t.test('the URL parser also reads each accepted name as a loopback name', async (t) => {
   const pieces = fc.constantFrom(
     'localhost',
     '127.0.0.1',
@@ -73,7 +73,7 @@ t.test('whatever is accepted is a loopback name to the URL parser too', async (t
   t.pass('held');
 });
 
-t.test('who is foreign', async (t) => {
+t.test('a request is foreign unless the browser or its origin names the same host', async (t) => {
   const host = '127.0.0.1:4000';
   t.notOk(isForeign(host, undefined, undefined), 'no browser');
   t.notOk(isForeign(host, 'same-origin', 'http://gateway.example'), 'the browser says it itself');
@@ -96,7 +96,7 @@ t.test('who is foreign', async (t) => {
   }
 });
 
-t.test('hosts by configuration: loopback, listed names, and plain addresses where others can connect', async (t) => {
+t.test('accepted hosts are loopback, listed names, and plain addresses where other machines can connect', async (t) => {
   const own = knownHosts({ isPublic: false, names: ['Box.Example', 'proxy.internal.'] });
   const open = knownHosts({ isPublic: true, names: ['box.example'] });
   for (const host of ['localhost', 'localhost.', 'localhost:80', '127.0.0.1', '127.8.9.1:8080', '[::1]', '[::1]:1']) {

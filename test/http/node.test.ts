@@ -15,7 +15,7 @@ streams(t, 'node');
 sockets(t, 'node');
 closing(t, 'node');
 
-t.test('what the parser refuses is worded by the contract too', async (t) => {
+t.test('a request refused by the parser gets the error object of the contract', async (t) => {
   const { port } = await start(t, 'node', { routes: [{ method: 'GET', path: '/', handler: () => text(200, 'fine') }] });
   const cases: [string, number, string][] = [
     ['GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nno colon\r\n\r\n', 400, 'invalidRequest'],
@@ -32,7 +32,7 @@ t.test('what the parser refuses is worded by the contract too', async (t) => {
   }
 });
 
-t.test('many requests on one connection leave no listener behind', async (t) => {
+t.test('many requests on one connection leave no listener', async (t) => {
   const { port } = await start(t, 'node', { routes: [{ method: 'GET', path: '/', handler: () => text(200, 'fine') }] });
   const warnings: Error[] = [];
   const note = (warning: Error) => warnings.push(warning);
@@ -93,7 +93,7 @@ t.test('pipelined requests of asynchronous handlers are answered in order', asyn
   t.match(await client.until(/"after":"0"/), /"after":"40"[\s\S]*"after":"0"/);
 });
 
-t.test('an offered upgrade that is no WebSocket is ignored', async (t) => {
+t.test('an offered upgrade to another protocol than WebSocket is ignored', async (t) => {
   const { port } = await start(t, 'node', { routes: [{ method: 'GET', path: '/', handler: () => text(200, 'fine') }] });
   const offer = { Connection: 'Upgrade, HTTP2-Settings', Upgrade: 'h2c', 'HTTP2-Settings': 'AAMAAABkAARAAAAAAAIAAAAA' };
   t.equal((await exchange(t, port, rawRequest('GET', '/', offer))).body, 'fine');

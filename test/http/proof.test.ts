@@ -47,7 +47,7 @@ const refused = (run: Promise<void>): Promise<UnprovenReason | undefined> =>
   );
 
 for (const adapter of ['uws', 'node'] satisfies Adapter[]) {
-  t.test(`a server proves to hold the token that the client names (${adapter})`, async (t) => {
+  t.test(`a server proves that it holds the token named by the client (${adapter})`, async (t) => {
     const { ask, authority, url } = await serve(t, adapter);
     const first = nonce();
     const answer = await ask({ nonce: first, key: keyIdOf(token) });
@@ -73,7 +73,7 @@ for (const adapter of ['uws', 'node'] satisfies Adapter[]) {
     t.equal(await refused(proveServer({ timeoutMs: patienceMs, role: 'hub', url, token })), 'noRoute');
   });
 
-  t.test(`a malformed question gets 400, and the server goes on (${adapter})`, async (t) => {
+  t.test(`a malformed challenge gets 400, and the server keeps serving (${adapter})`, async (t) => {
     const { ask, bugs } = await serve(t, adapter);
     const key = keyIdOf(token);
     for (const bad of ['', 'short', 'x'.repeat(21), 'x'.repeat(87), 'ü'.repeat(30), 'a b'.repeat(10), `${nonce()}\n`]) {
@@ -121,7 +121,7 @@ for (const adapter of ['uws', 'node'] satisfies Adapter[]) {
   });
 }
 
-t.test('an answer is compared with the address that the client asked', async (t) => {
+t.test('a proof is compared with the address that the client requested', async (t) => {
   // A relay that writes the address of the real server into the Host header gets a proof, of that address.
   const { ask, authority, url } = await serve(t, 'node');
   const thief = await stealPort({ port: 0, answers: {} });
@@ -140,7 +140,7 @@ t.test('an answer is compared with the address that the client asked', async (t)
   t.equal(await refused(proveServer({ timeoutMs: patienceMs, role: 'dashboard', url, token })), undefined);
 });
 
-t.test('an answer without end is cut', async (t) => {
+t.test('an endless answer is cut', async (t) => {
   const { url } = await start(t, 'node', {
     routes: [
       {
@@ -153,7 +153,7 @@ t.test('an answer without end is cut', async (t) => {
   t.equal(await refused(proveServer({ timeoutMs: patienceMs, role: 'dashboard', url, token })), 'wrongProof');
 });
 
-t.test('a server answers only for addresses that lead nowhere else', async (t) => {
+t.test('a server proves only addresses that cannot lead to another server', async (t) => {
   const own = (host: string, names: string[] = []) =>
     ownAuthorities({ bound: () => ({ host, port: 8080 }), names, published: ['127.0.0.1:18080'] });
   const cases: [string, string[], string[], string[]][] = [

@@ -9,7 +9,7 @@ const found = (router: Router, path: string) => {
   return match && { path: match.resource.path, params: { ...match.params } };
 };
 
-t.test('the most exact pattern wins, whatever the order of declaration', async (t) => {
+t.test('the most exact pattern matches in any order of declaration', async (t) => {
   const paths = ['/a/*', '/a/:x', '/a/b', '/a/:x/c', '/a/b/:y', '/*'];
   const expected = {
     '/a/b': '/a/b',
@@ -32,12 +32,12 @@ t.test('the most exact pattern wins, whatever the order of declaration', async (
   t.pass('held');
 });
 
-t.test('mistakes of a table are found at start', async (t) => {
+t.test('a faulty table of routes fails the start', async (t) => {
   t.throws(() => new Router([route('/a'), route('/a')], []), /two routes/);
   t.throws(() => new Router([route('a')], []), /begins with a slash/);
 });
 
-t.test('any value survives a parameter', async (t) => {
+t.test('any value of a parameter is decoded as it was encoded', async (t) => {
   const router = new Router([route('/v/:value'), route('/w/*')], []);
   fc.assert(
     fc.property(fc.string({ minLength: 1, unit: 'grapheme' }), (value) => {
@@ -51,7 +51,7 @@ t.test('any value survives a parameter', async (t) => {
   t.pass('held');
 });
 
-t.test('any path is matched, refused with 400, or unknown: never another error', async (t) => {
+t.test('a random path is matched, refused with 400, or unknown', async (t) => {
   const router = new Router([route('/v/:__proto__'), route('/w/*')], []);
   fc.assert(
     fc.property(
@@ -75,23 +75,26 @@ t.test('any path is matched, refused with 400, or unknown: never another error',
   t.equal(({} as Record<string, unknown>)['x'], undefined);
 });
 
-t.test('a route that ignores case: its words in any, its values in theirs, exact spellings first', async (t) => {
-  const anyCase = (path: string) => ({ ...route(path), ignoreCase: true });
-  const router = new Router(
-    [
-      anyCase('/Dash/api/:key/events'),
-      anyCase('/dash/one'),
-      route('/DASH/one'),
-      anyCase('/Dash/*'),
-      route('/exact/:x'),
-    ],
-    [],
-  );
-  t.same(found(router, '/dAsH/API/KeY/Events'), { path: '/Dash/api/:key/events', params: { key: 'KeY' } });
-  t.equal(found(router, '/Dash/One')?.path, '/dash/one');
-  t.equal(found(router, '/DASH/one')?.path, '/DASH/one');
-  t.same(found(router, '/DASH/Any/Thing'), { path: '/Dash/*', params: { '*': 'Any/Thing' } });
-  t.equal(found(router, '/Exact/x'), undefined);
-  t.throws(() => new Router([anyCase('/a'), { ...anyCase('/A') }], []), /two routes/);
-  t.throws(() => new Router([route('/a'), { ...anyCase('/a'), method: 'POST' }], []), /one case rule/);
-});
+t.test(
+  'a route that ignores case matches its words in any case, keeps values, and yields to exact spellings',
+  async (t) => {
+    const anyCase = (path: string) => ({ ...route(path), ignoreCase: true });
+    const router = new Router(
+      [
+        anyCase('/Dash/api/:key/events'),
+        anyCase('/dash/one'),
+        route('/DASH/one'),
+        anyCase('/Dash/*'),
+        route('/exact/:x'),
+      ],
+      [],
+    );
+    t.same(found(router, '/dAsH/API/KeY/Events'), { path: '/Dash/api/:key/events', params: { key: 'KeY' } });
+    t.equal(found(router, '/Dash/One')?.path, '/dash/one');
+    t.equal(found(router, '/DASH/one')?.path, '/DASH/one');
+    t.same(found(router, '/DASH/Any/Thing'), { path: '/Dash/*', params: { '*': 'Any/Thing' } });
+    t.equal(found(router, '/Exact/x'), undefined);
+    t.throws(() => new Router([anyCase('/a'), { ...anyCase('/A') }], []), /two routes/);
+    t.throws(() => new Router([route('/a'), { ...anyCase('/a'), method: 'POST' }], []), /one case rule/);
+  },
+);

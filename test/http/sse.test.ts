@@ -25,7 +25,7 @@ class FakeReader extends SseReader {
 
 const frame = (text: string) => Buffer.from(text);
 
-t.test('a connection that drained with nothing queued is written a comment, else its tail would stay', async (t) => {
+t.test('a drained connection without queued data gets a comment, which flushes its last bytes', async (t) => {
   const reader = new FakeReader();
   reader.push(frame('abc'), 10);
   t.ok(reader.blocked);
@@ -35,7 +35,7 @@ t.test('a connection that drained with nothing queued is written a comment, else
   t.notOk(reader.blocked);
 });
 
-t.test('nothing is written past a blocked write; what waits is bounded', async (t) => {
+t.test('data after a blocked write is queued up to the bound', async (t) => {
   const reader = new FakeReader();
   reader.push(frame('a'), 3);
   reader.push(frame('bb'), 3);
@@ -51,7 +51,7 @@ t.test('nothing is written past a blocked write; what waits is bounded', async (
   t.ok(reader.wasCut);
 });
 
-t.test('history is not held against a reader, live batches are', async (t) => {
+t.test('live batches count towards the bound of a reader, history does not', async (t) => {
   const reader = new FakeReader();
   const history = Array.from({ length: 10 }, () => frame('h'.repeat(50_000)));
   reader.begin(frame('p'), history);
@@ -65,7 +65,7 @@ t.test('history is not held against a reader, live batches are', async (t) => {
   t.equal(reader.written, `p${'h'.repeat(500_000)}${'l'.repeat(101)}`);
 });
 
-t.test('the end waits for what is queued', async (t) => {
+t.test('the end follows queued data', async (t) => {
   const reader = new FakeReader();
   reader.push(frame('a'), 10);
   reader.push(frame('b'), 10);

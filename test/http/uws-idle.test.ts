@@ -2,7 +2,7 @@ import t from 'tap';
 import { jsonBytes } from '../../src/http/index.ts';
 import { RawClient, rawRequest, start } from './support.ts';
 
-t.test('what the parser waits for in vain ends with the idle time-out, as an idle connection does', async (t) => {
+t.test('an incomplete request ends with the idle time-out, as an idle connection does', async (t) => {
   const constant = jsonBytes(200, Buffer.from('{"ok":true}'));
   const { port } = await start(t, 'uws', { routes: [{ method: 'GET', path: '/', handler: () => constant }] });
   const good = rawRequest('GET', '/');

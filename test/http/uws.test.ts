@@ -33,36 +33,39 @@ t.test('a request that uWebSockets.js refuses in C++ gets an HTML body', async (
   }
 });
 
-t.test('the next request while an asynchronous handler works drops the connection, and the server lives', async (t) => {
-  let signal: AbortSignal | undefined;
-  const { port, url } = await start(t, 'uws', {
-    routes: [
-      { method: 'GET', path: '/', handler: () => constant },
-      {
-        method: 'GET',
-        path: '/slow',
-        handler: async (context) => {
-          signal = context.signal;
-          await new Promise((resolve) => setTimeout(resolve, 50));
-          return json(200, 'late');
+t.test(
+  'a pipelined request during an asynchronous handler drops the connection, and the server keeps serving',
+  async (t) => {
+    let signal: AbortSignal | undefined;
+    const { port, url } = await start(t, 'uws', {
+      routes: [
+        { method: 'GET', path: '/', handler: () => constant },
+        {
+          method: 'GET',
+          path: '/slow',
+          handler: async (context) => {
+            signal = context.signal;
+            await new Promise((resolve) => setTimeout(resolve, 50));
+            return json(200, 'late');
+          },
         },
-      },
-    ],
-  });
-  const client = await RawClient.connect(t, port);
-  client.send(rawRequest('GET', '/slow') + rawRequest('GET', '/slow'));
-  t.equal(await client.untilClosed(), '');
-  await eventually(() => signal?.aborted === true, 'the handler is told');
-  t.equal((await exchange(t, port, rawRequest('GET', '/'))).status, 200);
-  t.equal((await fetch(url)).status, 200);
-});
+      ],
+    });
+    const client = await RawClient.connect(t, port);
+    client.send(rawRequest('GET', '/slow') + rawRequest('GET', '/slow'));
+    t.equal(await client.untilClosed(), '');
+    await eventually(() => signal?.aborted === true, 'the handler is told');
+    t.equal((await exchange(t, port, rawRequest('GET', '/'))).status, 200);
+    t.equal((await fetch(url)).status, 200);
+  },
+);
 
-t.test('a method named like a property of every object is just unknown', async (t) => {
+t.test('a method with the name of an object property is unknown', async (t) => {
   const { port } = await start(t, 'uws', { routes: [{ method: 'GET', path: '/', handler: () => constant }] });
   t.equal((await exchange(t, port, rawRequest('constructor', '/'))).status, 405);
   t.equal((await exchange(t, port, rawRequest('get', '/'))).status, 405);
 });
 
-t.test('the variable that sizes the header block is not left to child processes', async (t) => {
+t.test('the variable for the size of headers is not passed to child processes', async (t) => {
   t.equal(process.env['UWS_HTTP_MAX_HEADERS_SIZE'], undefined);
 });

@@ -37,7 +37,7 @@ function writing(open: (stream: ReplyStream, signal: AbortSignal) => void): Rout
 function suite(adapter: Adapter): void {
   const post = rawRequest('POST', '/written', { 'content-length': '2' }, 'hi');
 
-  t.test(`${adapter}: what is written in one turn is one chunk, and the first leaves with the headers`, async (t) => {
+  t.test(`${adapter}: writes of one turn are one chunk, and the first is sent with the headers`, async (t) => {
     const route = writing((stream) => {
       stream.write('a');
       stream.write('b');
@@ -65,7 +65,7 @@ function suite(adapter: Adapter): void {
     t.ok(unchunked(await client.until(/\r\n0\r\n\r\n/)).isWhole, 'the connection serves the next request');
   });
 
-  t.test(`${adapter}: an answer that opens without a word begins with an empty line`, async (t) => {
+  t.test(`${adapter}: an answer opened without data begins with an empty line`, async (t) => {
     let written: ReplyStream | undefined;
     const route = writing((stream) => {
       written = stream;
@@ -113,7 +113,7 @@ function suite(adapter: Adapter): void {
     t.equal((await answer.text()).trim(), 'now');
   });
 
-  t.test(`${adapter}: who hangs up is noticed at once, and writing on is harmless`, async (t) => {
+  t.test(`${adapter}: a disconnect aborts the request at once, and later writes are ignored`, async (t) => {
     let written: ReplyStream | undefined;
     let signal: AbortSignal | undefined;
     const route = writing((stream, given) => {
@@ -135,7 +135,7 @@ function suite(adapter: Adapter): void {
     await server.close(5_000);
   });
 
-  t.test(`${adapter}: cut() shows that the answer is not whole`, async (t) => {
+  t.test(`${adapter}: cut() makes the answer incomplete for the client`, async (t) => {
     const route = writing((stream) => {
       stream.write('half');
       setImmediate(() => stream.cut());
@@ -146,7 +146,7 @@ function suite(adapter: Adapter): void {
     t.notOk(unchunked(await client.untilClosed()).isWhole);
   });
 
-  t.test(`${adapter}: a reader that takes its time gets every byte in order`, async (t) => {
+  t.test(`${adapter}: a slow reader gets every byte in order`, async (t) => {
     const hash = createHash('sha256');
     const lines = Array.from({ length: 6_000 }, (_, n) => `${n} ${randomBytes(350).toString('hex')}\n`);
     for (const line of lines) hash.update(line);
@@ -201,7 +201,7 @@ function suite(adapter: Adapter): void {
     await eventually(() => server.stats().connections === 0, 'nothing is left');
   });
 
-  t.test(`${adapter}: a graceful close lets an answer be finished`, async (t) => {
+  t.test(`${adapter}: a graceful close completes an answer`, async (t) => {
     let written: ReplyStream | undefined;
     const route = writing((stream) => {
       written = stream;
@@ -219,7 +219,7 @@ function suite(adapter: Adapter): void {
     t.equal(unchunked(await client.untilClosed()).chunks.join(''), 'begun and done');
   });
 
-  t.test(`${adapter}: a bug while an answer is opened is reported, and cuts it`, async (t) => {
+  t.test(`${adapter}: a bug in the opening of an answer is reported and cuts the answer`, async (t) => {
     const route = writing(() => {
       throw new Error('broken');
     });
@@ -231,7 +231,7 @@ function suite(adapter: Adapter): void {
     await server.close(5_000);
   });
 
-  t.test(`${adapter}: a guard is asked before routes are, for every path and method`, async (t) => {
+  t.test(`${adapter}: a guard runs before the routes for every path and method`, async (t) => {
     const { port } = await start(t, adapter, {
       routes: [{ method: 'GET', path: '/open', handler: () => text(200, 'open') }],
       guard: ({ path }) => {

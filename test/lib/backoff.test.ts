@@ -19,7 +19,7 @@ t.test('without a cap the pause stays a finite number of milliseconds', async (t
   t.equal(exponentialBackoffMs(1_000_000, { firstMs: 1, jitter: jitters.none }, 0), 2 ** 30);
 });
 
-t.test('the pause lies between both factors of its jitter', async () => {
+t.test('the pause is between both factors of its jitter', async () => {
   fc.assert(
     fc.property(anyFailures, anyMs, anyMs, anyJitter, anyRandom, (failures, firstMs, capMs, jitter, random) => {
       const full = exponentialBackoffMs(failures, { firstMs, capMs, jitter: jitters.none }, random);

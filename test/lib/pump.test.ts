@@ -55,7 +55,7 @@ t.test('a request in the reaction to the end begins a new run', async (t) => {
   await again;
 });
 
-t.test('a run that fails rejects its requests, drops those made meanwhile, and leaves the pump usable', async (t) => {
+t.test('a failed run rejects its requests, drops those made meanwhile, and leaves the pump usable', async (t) => {
   const { pump, runs } = stage();
   const requests = [pump.request(), pump.request()];
   runs[0]?.reject(new Error('no disk'));

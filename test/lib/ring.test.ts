@@ -15,7 +15,7 @@ function model(pushed: readonly number[], maxItems: number, maxBytes: number): n
 const sizes = fc.array(fc.nat(20), { maxLength: 200 });
 const anyMaxItems = fc.integer({ min: 1, max: 12 });
 
-t.test('whatever is pushed, the newest items within both bounds are held', async () => {
+t.test('a ring holds the newest items within both bounds', async () => {
   fc.assert(
     fc.property(sizes, anyMaxItems, fc.nat(60), fc.nat(15), (pushed, maxItems, maxBytes, count) => {
       const dropped: number[] = [];
@@ -60,7 +60,7 @@ t.test('an item larger than the bound on bytes is dropped with all before it', a
   t.strictSame(ring.last(), ['abc']);
 });
 
-t.test('only a full ring gives its oldest item away', async (t) => {
+t.test('only a full ring evicts its oldest item', async (t) => {
   const ring = new Ring<string>({ maxItems: 2 });
   t.equal(ring.takeIfFull(), undefined);
   ring.push('a');

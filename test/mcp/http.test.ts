@@ -30,29 +30,32 @@ async function startEverything(t: Test, port: number) {
   return { url: `http://127.0.0.1:${port}/mcp`, end, output: () => output };
 }
 
-t.test('2025: server-everything over HTTP: calls, progress, cancellation, end of the session', async (t) => {
-  const server = await startEverything(t, await unusedPort());
-  const mcp = room(t, { all: http(server.url) });
-  mcp.servers.start();
-  t.match(await inState(mcp, 'all', 'ready'), { protocolVersion: '2025-11-25', transport: 'streamableHttp' });
-  t.same(await call(mcp, '__echo', { message: 'hello' }), { text: 'Echo: hello', isError: false });
-  const controller = new AbortController();
-  const running = call(
-    mcp,
-    '__trigger-long-running-operation',
-    { duration: 600, steps: 6_000 },
-    {
-      signal: controller.signal,
-      onOutput: () => controller.abort(new Error('the turn was interrupted')),
-    },
-  );
-  await t.rejects(running, { message: 'the turn was interrupted' });
-  t.match(await call(mcp, '__get-sum', { a: 1, b: 2 }), { text: /3/ });
-  await mcp.servers.close();
-  await until('the session is ended', () => server.output().includes('session termination request'));
-});
+t.test(
+  '2025: server-everything over HTTP supports calls, progress, cancellation and the end of the session',
+  async (t) => {
+    const server = await startEverything(t, await unusedPort());
+    const mcp = room(t, { all: http(server.url) });
+    mcp.servers.start();
+    t.match(await inState(mcp, 'all', 'ready'), { protocolVersion: '2025-11-25', transport: 'streamableHttp' });
+    t.same(await call(mcp, '__echo', { message: 'hello' }), { text: 'Echo: hello', isError: false });
+    const controller = new AbortController();
+    const running = call(
+      mcp,
+      '__trigger-long-running-operation',
+      { duration: 600, steps: 6_000 },
+      {
+        signal: controller.signal,
+        onOutput: () => controller.abort(new Error('the turn was interrupted')),
+      },
+    );
+    await t.rejects(running, { message: 'the turn was interrupted' });
+    t.match(await call(mcp, '__get-sum', { a: 1, b: 2 }), { text: /3/ });
+    await mcp.servers.close();
+    await until('the session is ended', () => server.output().includes('session termination request'));
+  },
+);
 
-t.test('2025: a server that dies and comes back has forgotten the session; a new one is begun', async (t) => {
+t.test('2025: a restarted server without the session gets a new one', async (t) => {
   const port = await unusedPort();
   const first = await startEverything(t, port);
   const mcp = room(t, { all: http(first.url) }, { restartPolicy: quick });
@@ -74,7 +77,7 @@ t.test('2025: a server that dies and comes back has forgotten the session; a new
   t.same(await call(mcp, '__echo', { message: 'again' }), { text: 'Echo: again', isError: false });
 });
 
-t.test('2026: era, headers, calls', async (t) => {
+t.test('2026: a server is recognised and called with the headers of its era', async (t) => {
   const server = await ModernServer.start(t);
   const mcp = room(
     t,
@@ -107,7 +110,7 @@ t.test('2026: era, headers, calls', async (t) => {
   t.notMatch(JSON.stringify([mcp.servers.list(), mcp.statuses, mcp.logged]), /tok-very-secret|plain-value/);
 });
 
-t.test('2026: a call that is cancelled cuts its stream', async (t) => {
+t.test('2026: a cancelled call closes its stream', async (t) => {
   const server = await ModernServer.start(t);
   const mcp = room(t, { small: http(server.url) });
   mcp.servers.start();
@@ -118,7 +121,7 @@ t.test('2026: a call that is cancelled cuts its stream', async (t) => {
   await until('the server has seen it', () => server.cancelled.length === 1);
 });
 
-t.test('2026: changed tools are told on the subscription, also after the server has cut it', async (t) => {
+t.test('2026: changed tools are received on the subscription, also after a cut', async (t) => {
   const server = await ModernServer.start(t);
   const mcp = room(t, { small: http(server.url) });
   const listens = () => server.requests.filter(({ rpcMethod }) => rpcMethod === 'subscriptions/listen').length;
@@ -133,7 +136,7 @@ t.test('2026: changed tools are told on the subscription, also after the server 
   t.notOk(mcp.statuses.some(({ startupState }) => startupState === 'restarting'));
 });
 
-t.test('2026: a server that goes away is tried again until it is back', async (t) => {
+t.test('2026: an unreachable server is retried until it is back', async (t) => {
   const port = await unusedPort();
   const server = await ModernServer.start(t, port);
   const mcp = room(t, { small: http(server.url) }, { restartPolicy: quick });
@@ -146,7 +149,7 @@ t.test('2026: a server that goes away is tried again until it is back', async (t
   t.same(await call(mcp, '__say', { text: 'again' }), { text: 'again', isError: false });
 });
 
-t.test('a server that is not there is tried again, until that is too often', async (t) => {
+t.test('an unreachable server is retried up to the limit', async (t) => {
   const port = await unusedPort();
   const mcp = room(t, { gone: http(`http://127.0.0.1:${port}/mcp`) }, { restartPolicy: { ...quick, maxRestarts: 2 } });
   mcp.servers.start();
@@ -154,7 +157,7 @@ t.test('a server that is not there is tried again, until that is too often', asy
   t.equal(mcp.statuses.filter(({ startupState }) => startupState === 'restarting').length, 2);
 });
 
-t.test('a refused credential is not tried again, and is named nowhere', async (t) => {
+t.test('a refused credential is not retried, and is in no message', async (t) => {
   const server = await ModernServer.start(t);
   server.status = 401;
   const settings = http(server.url, { bearerTokenEnvVar: 'SMALL_TOKEN' });
@@ -164,7 +167,7 @@ t.test('a refused credential is not tried again, and is named nowhere', async (t
   t.notMatch(JSON.stringify([mcp.statuses, mcp.logged]), 'tok-very-secret');
 });
 
-t.test('an error of the server is no reason to give up, and neither is one in a call', async (t) => {
+t.test('an error of the server is retried, and an error of a call does not affect the connection', async (t) => {
   const server = await ModernServer.start(t);
   const mcp = room(t, { small: http(server.url) }, { restartPolicy: quick });
   server.status = 503;
@@ -178,7 +181,7 @@ t.test('an error of the server is no reason to give up, and neither is one in a 
   t.same(await call(mcp, '__say', { text: 'hello' }), { text: 'hello', isError: false });
 });
 
-t.test('what cannot be sent is said before anything is sent', async (t) => {
+t.test('an unset or invalid header value fails before any request', async (t) => {
   const server = await ModernServer.start(t);
   const mcp = room(
     t,
@@ -197,7 +200,7 @@ t.test('what cannot be sent is said before anything is sent', async (t) => {
   t.notMatch(JSON.stringify([mcp.statuses, mcp.logged]), 'tok-very-secret');
 });
 
-t.test('a credential does not follow a redirect to somebody else', async (t) => {
+t.test('a credential is not sent to the target of a redirect', async (t) => {
   const other = await ModernServer.start(t);
   const redirects = createServer((_, response) => response.writeHead(307, { location: other.url }).end());
   redirects.listen(0, '127.0.0.1');
@@ -214,7 +217,7 @@ t.test('a credential does not follow a redirect to somebody else', async (t) => 
   t.same(other.requests, []);
 });
 
-t.test('an answer without end is not collected', async (t) => {
+t.test('an endless answer is refused', async (t) => {
   const floods = createServer((_, response) => {
     response.writeHead(200, { 'content-type': 'application/json' });
     const block = 'x'.repeat(1_048_576);
@@ -233,7 +236,7 @@ t.test('an answer without end is not collected', async (t) => {
   t.match(await inState(mcp, 'flood', 'failed'), { lastError: /longer than 16777216 bytes/ });
 });
 
-t.test("by the user's word nothing of a server needs approval", async (t) => {
+t.test('tools of a server need no approval when the user has configured it', async (t) => {
   const server = await ModernServer.start(t);
   const mcp = room(t, { small: http(server.url), trusted: http(server.url, { trusted: true }) });
   mcp.servers.start();

@@ -8,7 +8,7 @@ import { ToolNames } from '../../src/mcp/tool-names.ts';
 
 const asIs = (text: string) => text;
 
-t.test('names of tools are what models allow, unique, and the same every time', async (t) => {
+t.test('tool names are valid for models, unique and stable', async (t) => {
   const names = new ToolNames();
   t.equal(names.nameOf('files', 'read_file'), 'mcp__files__read_file');
   t.match(names.nameOf('files', 'read.file'), /^mcp__files__read_file_[0-9a-f]{8}$/, 'the plain name is taken');
@@ -30,7 +30,7 @@ t.test('names of tools are what models allow, unique, and the same every time', 
   );
 });
 
-t.test('a change of a JSON document leaves the rest of the text alone', async (t) => {
+t.test('a change of a JSON document leaves the rest of the text unchanged', async (t) => {
   const key = fc.string().filter((each) => each !== '__proto__');
   const { tree } = fc.letrec((tie) => ({
     tree: fc.dictionary(key, fc.oneof({ depthSize: 'small' }, tie('leaf'), tie('tree'), fc.array(tie('leaf')))),
@@ -68,7 +68,7 @@ t.test('a change of a JSON document leaves the rest of the text alone', async (t
   t.equal(setMember(source, ['none', 'x'], undefined), source);
 });
 
-t.test('the end of a stream of text is kept, clean and within its limit', async (t) => {
+t.test('the end of a stream of text is retained, without control characters and within its limit', async (t) => {
   const tail = new TextTail(100);
   for (let line = 0; line < 10_000; line++) tail.write(Buffer.from(`line ${line} é\n`));
   t.match(tail.read(1_000), /line 9998 é\nline 9999 é$/);
@@ -79,7 +79,7 @@ t.test('the end of a stream of text is kept, clean and within its limit', async 
   t.match(one.read(100), /end$/);
 });
 
-t.test('lines are cut wherever the pieces are', async (t) => {
+t.test('lines do not depend on the pieces in which they arrive', async (t) => {
   fc.assert(
     fc.property(fc.array(fc.string()), fc.array(fc.nat(20)), (texts, sizes) => {
       const source = Buffer.from(texts.map((text) => `${text.replaceAll('\n', '')}\n`).join(''));
@@ -98,7 +98,7 @@ t.test('lines are cut wherever the pieces are', async (t) => {
   t.equal(limited.push(Buffer.from('0123456789x')), undefined);
 });
 
-t.test('every kind of content is told in text and images', async (t) => {
+t.test('every kind of content is converted to text and images', async (t) => {
   const result = toToolResult(
     {
       content: [

@@ -8,7 +8,7 @@ const invalid = { name: 'AgentError', reason: 'mcpServerInvalid' };
 const readOnly = { name: 'AgentError', reason: 'mcpServerReadOnly' };
 const notFound = { name: 'AgentError', reason: 'mcpServerNotFound' };
 
-t.test('servers are listed without the values that may be secret', async (t) => {
+t.test('servers are listed without values that may be secret', async (t) => {
   const mcp = room(t, {
     web: http('https://example.com/mcp', { httpHeaders: { 'x-key': 'tok-very-secret-1' } }),
     local: stdio([small], { env: { SMALL_TOKEN: 'tok-very-secret-2' } }),
@@ -33,7 +33,7 @@ const handWritten = `{
 }
 `;
 
-t.test('a new server is written beside what is there, for the owner only, and runs at once', async (t) => {
+t.test('a new server is added to the file, for its owner only, and starts at once', async (t) => {
   const mcp = room(t, { old: stdio([], { command: 'old-program' }) }, { file: handWritten });
   const answer = await mcp.servers.upsert('new', stdio([small], { env: { A: 'b' } }));
   t.match(answer, { name: 'new', readOnly: false, settings: { transport: 'stdio', env: { A: '…' } } });
@@ -63,7 +63,7 @@ t.test('a new server is written beside what is there, for the owner only, and ru
   );
 });
 
-t.test('a changed server is stopped and started again with its new settings', async (t) => {
+t.test('a changed server is restarted with its new settings', async (t) => {
   const mcp = room(t, { small: stdio([small], { env: { KEPT_TOKEN: 'stored-value', CHANGED: 'before' } }) });
   mcp.servers.start();
   await inState(mcp, 'small', 'ready');
@@ -81,7 +81,7 @@ t.test('a changed server is stopped and started again with its new settings', as
   t.notSame(after, before);
 });
 
-t.test('a server that is disabled stops, and stays where it is', async (t) => {
+t.test('a disabled server stops and stays in the file', async (t) => {
   const mcp = room(t, { small: stdio([small]) });
   mcp.servers.start();
   await inState(mcp, 'small', 'ready');
@@ -92,7 +92,7 @@ t.test('a server that is disabled stops, and stays where it is', async (t) => {
   t.match(JSON.parse(configOf(mcp)), { McpServers: { small: { enabled: false } } });
 });
 
-t.test('variables stay as they are written, and are used with their values', async (t) => {
+t.test('variables stay unresolved in the file and are resolved at the start', async (t) => {
   const stored = { transport: 'stdio', command: process.execPath, args: [small], env: { WHOSE: '${SMALL_OWNER}' } };
   const mcp = room(
     t,
@@ -145,14 +145,14 @@ t.test('regression: C2 the workspace’s definition of a server replaces the use
   t.notMatch(configOf(mcp), 'Bearer mine');
 });
 
-t.test('a URL that is made of variables does not show what is in them', async (t) => {
+t.test('a URL with variables is listed without their values', async (t) => {
   const url = 'http://127.0.0.1:1/mcp?key=tok-very-secret-3';
   const file = JSON.stringify({ McpServers: { web: { transport: 'streamableHttp', url: '${WEB}' } } });
   const mcp = room(t, { web: http(url) }, { file, env: { WEB: url } });
   t.match(mcp.servers.get('web').settings, { url: 'http://127.0.0.1:1/mcp?key=[redacted]' });
 });
 
-t.test('servers of the user are seen and used, and cannot be changed from here', async (t) => {
+t.test('servers of the user are listed and used, and cannot be changed through the workspace', async (t) => {
   const mine = stdio([small]);
   const mcp = room(t, { mine }, { inherited: { mine: { ...mine } }, file: '{}\n' });
   mcp.servers.start();
@@ -164,7 +164,7 @@ t.test('servers of the user are seen and used, and cannot be changed from here',
   t.match(mcp.servers.status(), [{ startupState: 'ready' }]);
 });
 
-t.test('a server that is removed is stopped and gone; one of the user comes to light', async (t) => {
+t.test('a removed server stops, and one of the user with its name starts', async (t) => {
   const users = stdio([small]);
   const file = JSON.stringify({ McpServers: { both: stdio([small, '2026']), own: stdio([small]) } }, null, 2);
   const mcp = room(t, { both: stdio([small, '2026']), own: stdio([small]) }, { inherited: { both: users }, file });
@@ -181,7 +181,7 @@ t.test('a server that is removed is stopped and gone; one of the user comes to l
   t.match(mcp.servers.list(), [{ name: 'both', readOnly: true }]);
 });
 
-t.test('what cannot work is refused, and nothing has changed', async (t) => {
+t.test('an invalid server is refused without a change', async (t) => {
   const mcp = room(t, { small: stdio([small]) });
   const before = configOf(mcp);
   const wrong: [string, unknown, RegExp][] = [
@@ -201,7 +201,7 @@ t.test('what cannot work is refused, and nothing has changed', async (t) => {
   t.equal(mcp.servers.status().length, 1);
 });
 
-t.test('a configuration that somebody has broken is not written over', async (t) => {
+t.test('a broken configuration is not overwritten', async (t) => {
   const mcp = room(t, {}, { file: '{ "Model": "m", ' });
   await t.rejects(mcp.servers.upsert('small', stdio([small])), {
     ...invalid,
@@ -210,7 +210,7 @@ t.test('a configuration that somebody has broken is not written over', async (t)
   t.equal(configOf(mcp), '{ "Model": "m", ');
 });
 
-t.test('a configuration that cannot be written leaves the server as it was', async (t) => {
+t.test('a failed write of the configuration leaves the server unchanged', async (t) => {
   const mcp = room(t, { small: stdio([small]) });
   mcp.servers.start();
   await inState(mcp, 'small', 'ready');
@@ -225,7 +225,7 @@ t.test('a configuration that cannot be written leaves the server as it was', asy
   writeFileSync(file, source);
 });
 
-t.test('changes that come together happen one after the other', async (t) => {
+t.test('concurrent changes are applied one after the other', async (t) => {
   const mcp = room(t, {});
   const names = ['a', 'b', 'c', 'd'];
   await Promise.all(names.map((name) => mcp.servers.upsert(name, stdio([small]))));
@@ -236,7 +236,7 @@ t.test('changes that come together happen one after the other', async (t) => {
   t.equal((await living()).length, 4);
 });
 
-t.test('a test starts a server aside and leaves nothing', async (t) => {
+t.test('a test starts a separate server and leaves nothing', async (t) => {
   const mcp = room(t, { small: stdio([small]), off: stdio([small, '2026'], { enabled: false }) });
   mcp.servers.start();
   await inState(mcp, 'small', 'ready');
@@ -245,11 +245,11 @@ t.test('a test starts a server aside and leaves nothing', async (t) => {
   t.match(await mcp.servers.test('small'), { success: true, toolCount: 8, tools: ['say', 'wait'] });
   t.match(await mcp.servers.test('off'), { success: true, toolCount: 8 });
   t.match(await mcp.servers.test(stdio([small])), { success: true });
-  t.same(await living(), before, 'what runs is left alone');
+  t.same(await living(), before, 'running servers are unchanged');
   t.equal(mcp.statuses.length, statusCount, 'no status is reported');
 });
 
-t.test('a test that fails says why, in a word and in a sentence', async (t) => {
+t.test('a failed test has a code and a message', async (t) => {
   const mcp = room(t, { web: http('http://127.0.0.1:1/mcp', { httpHeaders: { 'x-key': 'tok-very-secret-4' } }) });
   const test: typeof mcp.servers.test = (...args) => mcp.servers.test(...args);
   t.match(await test('web'), {
@@ -269,7 +269,7 @@ t.test('a test that fails says why, in a word and in a sentence', async (t) => {
   t.same(await living(), []);
 });
 
-t.test('closing ends a test that is under way', async (t) => {
+t.test('closing ends an active test', async (t) => {
   const mcp = room(t, {}, { restartPolicy: quick });
   const testing = mcp.servers.test(stdio([small, 'mute']));
   await mcp.servers.close();

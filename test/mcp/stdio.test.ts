@@ -20,7 +20,7 @@ import {
   until,
 } from './helpers.ts';
 
-t.test('server-everything: its tools are listed and called', async (t) => {
+t.test('tools of server-everything are listed and called', async (t) => {
   const mcp = room(t, { all: stdio([everything, 'stdio']) });
   t.same(mcp.servers.tools(), [], 'nothing before it is ready');
   mcp.servers.start();
@@ -41,7 +41,7 @@ t.test('server-everything: its tools are listed and called', async (t) => {
   t.ok(counted.resourceTemplateCount > 0);
 });
 
-t.test('server-filesystem: files are read and written where it may', async (t) => {
+t.test('server-filesystem reads and writes files in its directories', async (t) => {
   const mcp = room(t, { files: stdio([filesystem, '.']) });
   writeFileSync(join(mcp.workspace, 'a.txt'), 'in the workspace');
   mcp.servers.start();
@@ -61,7 +61,7 @@ t.test('server-filesystem: files are read and written where it may', async (t) =
   });
 });
 
-t.test('a long operation tells its progress, and is cancelled', async (t) => {
+t.test('a long call reports its progress and can be cancelled', async (t) => {
   const mcp = room(t, { all: stdio([everything, 'stdio']) });
   mcp.servers.start();
   await inState(mcp, 'all', 'ready');
@@ -85,7 +85,7 @@ t.test('a long operation tells its progress, and is cancelled', async (t) => {
 });
 
 for (const era of ['2025', '2026'] as const) {
-  t.test(`a server of ${era} on pipes: era, calls, cancellation, changed tools`, async (t) => {
+  t.test(`a server of ${era} on pipes supports calls, cancellation and changed tools`, async (t) => {
     const mcp = room(t, { small: stdio([small, era]) });
     mcp.servers.start();
     const status = await inState(mcp, 'small', 'ready');
@@ -114,14 +114,14 @@ for (const era of ['2025', '2026'] as const) {
   });
 }
 
-t.test('a call that takes too long is cancelled, and says so', async (t) => {
+t.test('a call beyond its time limit is cancelled with an error', async (t) => {
   const mcp = room(t, { small: stdio([small], { toolTimeoutSec: 1 }) });
   mcp.servers.start();
   await inState(mcp, 'small', 'ready');
   t.match(await call(mcp, '__wait', {}), { isError: true, text: /within 1 s and was cancelled.*toolTimeoutSec/ });
 });
 
-t.test('a server that is killed is revived; the call it died in fails in words', async (t) => {
+t.test('a killed server is restarted, and its active call fails with an error', async (t) => {
   const mcp = room(t, { small: stdio([small]) }, { restartPolicy: quick });
   mcp.servers.start();
   await inState(mcp, 'small', 'ready');
@@ -139,7 +139,7 @@ t.test('a server that is killed is revived; the call it died in fails in words',
   t.same(await call(mcp, '__say', { text: 'again' }), { text: 'again', isError: false });
 });
 
-t.test('a tool whose server is down says its state', async (t) => {
+t.test('a call of a stopped server fails with its state', async (t) => {
   const mcp = room(t, { small: stdio([small]) }, { restartPolicy: { ...quick, restart: 'never' } });
   mcp.servers.start();
   await inState(mcp, 'small', 'ready');
@@ -154,7 +154,7 @@ t.test('a tool whose server is down says its state', async (t) => {
   });
 });
 
-t.test('what cannot be started fails at once and is not tried again', async (t) => {
+t.test('a server that cannot be spawned fails at once without a retry', async (t) => {
   const mcp = room(t, {
     missing: stdio([], { command: '/no/such/program' }),
     nowhere: stdio([small], { cwd: '/no/such/directory' }),
@@ -167,20 +167,20 @@ t.test('what cannot be started fails at once and is not tried again', async (t) 
   t.same(mcp.servers.describe(), { total: 3, byState: { failed: 2, ready: 1 } });
 });
 
-t.test('a server that falls again and again is given up, until it is asked for', async (t) => {
+t.test('a server that fails too often is given up until it is changed', async (t) => {
   const secret = 'tok-very-secret-1';
   const broken = stdio([small, 'broken'], { env: { SMALL_TOKEN: secret } });
   const mcp = room(t, { broken }, { restartPolicy: { ...quick, maxRestarts: 2 } });
   mcp.servers.start();
   const { lastError } = await inState(mcp, 'broken', 'failed');
-  t.equal(lastError, 'It exited (code 4).\ncannot work with [redacted]', 'the end of its output, clean');
+  t.equal(lastError, 'It exited (code 4).\ncannot work with [redacted]', 'the end of its output, redacted');
   t.equal(mcp.statuses.filter(({ startupState }) => startupState === 'restarting').length, 2);
   t.notMatch(JSON.stringify([mcp.statuses, mcp.logged]), secret);
   await mcp.servers.upsert('broken', stdio([small]));
   await inState(mcp, 'broken', 'ready');
 });
 
-t.test('one that floods its standard error works, and one that babbles too', async (t) => {
+t.test('a server works in spite of a flood on standard error or of invalid lines', async (t) => {
   const mcp = room(t, { flood: stdio([small, 'flood']), babbles: stdio([small, 'babbles']) });
   mcp.servers.start();
   await Promise.all([inState(mcp, 'flood', 'ready'), inState(mcp, 'babbles', 'ready')]);
@@ -188,7 +188,7 @@ t.test('one that floods its standard error works, and one that babbles too', asy
   t.same(await call(mcp, '__babbles__say', { text: 'hello' }), { text: 'hello', isError: false });
 });
 
-t.test('one that hangs at initialize is killed at its start-up time', async (t) => {
+t.test('a server that hangs at initialize is killed at its start-up time limit', async (t) => {
   const mcp = room(
     t,
     { mute: stdio([small, 'mute', 'stubborn'], { startupTimeoutSec: 1 }) },
@@ -199,32 +199,35 @@ t.test('one that hangs at initialize is killed at its start-up time', async (t) 
   t.same(await living(), []);
 });
 
-t.test('one that writes a line without end is ended', async (t) => {
+t.test('a server that writes an endless line is ended', async (t) => {
   const mcp = room(t, { endless: stdio([small, 'endless']) }, { restartPolicy: { ...quick, maxRestarts: 0 } });
   mcp.servers.start();
   t.match(await inState(mcp, 'endless', 'failed'), { lastError: /message of more than 16 MiB/ });
 });
 
-t.test('one that closes its output and lives on is ended', async (t) => {
+t.test('a server that closes its output and keeps running is ended', async (t) => {
   const mcp = room(t, { half: stdio([small, 'half-dead', 'mute']) }, { restartPolicy: { ...quick, maxRestarts: 0 } });
   mcp.servers.start();
   t.match(await inState(mcp, 'half', 'failed'), { lastError: 'It closed its standard output.' });
 });
 
-t.test('regression: one that exits while this process is held up has exited, not closed its output', async (t) => {
-  const hold = (message: unknown) => {
-    const { process: child } = message as { readonly process: ChildProcess };
-    // The child has its streams when `spawn` returns. Other listeners are notified before this process blocks.
-    queueMicrotask(() => child.stdout?.once('end', () => queueMicrotask(() => holdUntilDead(child.pid))));
-  };
-  subscribe('child_process', hold);
-  t.teardown(() => unsubscribe('child_process', hold));
-  // It takes a message first, so that no other one is lost on it.
-  const brief = stdio(['-c', 'read message; exec >&-; sleep 0.05; exit 7'], { command: 'sh' });
-  const mcp = room(t, { brief }, { restartPolicy: { ...quick, maxRestarts: 0 } });
-  mcp.servers.start();
-  t.match(await inState(mcp, 'brief', 'failed'), { lastError: 'It exited (code 7).' });
-});
+t.test(
+  'regression: a server that exits while this process is blocked is reported as exited, not as having closed its output',
+  async (t) => {
+    const hold = (message: unknown) => {
+      const { process: child } = message as { readonly process: ChildProcess };
+      // The child has its streams when `spawn` returns. Other listeners are notified before this process blocks.
+      queueMicrotask(() => child.stdout?.once('end', () => queueMicrotask(() => holdUntilDead(child.pid))));
+    };
+    subscribe('child_process', hold);
+    t.teardown(() => unsubscribe('child_process', hold));
+    // It reads a message first, so that no write to it fails.
+    const brief = stdio(['-c', 'read message; exec >&-; sleep 0.05; exit 7'], { command: 'sh' });
+    const mcp = room(t, { brief }, { restartPolicy: { ...quick, maxRestarts: 0 } });
+    mcp.servers.start();
+    t.match(await inState(mcp, 'brief', 'failed'), { lastError: 'It exited (code 7).' });
+  },
+);
 
 /** Blocks the event loop until the process is a zombie, and for longer than what may still be in its pipes is waited for. */
 function holdUntilDead(pid: number | undefined): void {
@@ -234,7 +237,7 @@ function holdUntilDead(pid: number | undefined): void {
   pause(2 * defaults.mcp.drainMs);
 }
 
-t.test('one that dies of the question for its era is asked no more', async (t) => {
+t.test('a server that ends at the request for its era is started without that request', async (t) => {
   const mcp = room(t, { old: stdio([small, 'dies-of-probe']) }, { restartPolicy: quick });
   mcp.servers.start();
   t.match(await inState(mcp, 'old', 'ready'), { protocolVersion: '2025-11-25' });
@@ -245,7 +248,7 @@ t.test('one that dies of the question for its era is asked no more', async (t) =
   );
 });
 
-t.test('what a server has started dies with it, also what left its group', async (t) => {
+t.test('processes started by a server end with it, also outside of its group', async (t) => {
   const mcp = room(t, { forks: stdio([small, 'forks']) }, { restartPolicy: { ...quick, restart: 'never' } });
   await mcp.servers.upsert(
     'forks',
@@ -260,7 +263,7 @@ t.test('what a server has started dies with it, also what left its group', async
   t.same(await living(), []);
 });
 
-t.test('closing ends one that ignores the end of its input and SIGTERM, with its children', async (t) => {
+t.test('closing ends a server that ignores the end of its input and SIGTERM, with its children', async (t) => {
   const mcp = room(t, {});
   const env = { CHILDREN_FILE: join(mcp.workspace, 'children') };
   await mcp.servers.upsert('stubborn', stdio([small, 'stubborn', 'forks'], { env }));
@@ -271,7 +274,7 @@ t.test('closing ends one that ignores the end of its input and SIGTERM, with its
   t.match(mcp.servers.status(), [{ startupState: 'stopped', lastError: null }]);
 });
 
-t.test('closing in the middle of a start leaves nothing', async (t) => {
+t.test('closing during a start leaves no process', async (t) => {
   const mcp = room(t, { small: stdio([small]), all: stdio([everything, 'stdio']) });
   mcp.servers.start();
   await until('a process', async () => (await living()).length > 0);
@@ -279,7 +282,7 @@ t.test('closing in the middle of a start leaves nothing', async (t) => {
   t.same(await living(), []);
 });
 
-t.test('a server gets the usual environment and what it is given, nothing else', async (t) => {
+t.test('a server gets the default and the configured variables, and no others', async (t) => {
   const mcp = room(
     t,
     { small: stdio([small], { env: { GIVEN: 'by the user', SMALL_TOKEN: 'tok-very-secret-2' }, envVars: ['PASSED'] }) },
@@ -292,7 +295,7 @@ t.test('a server gets the usual environment and what it is given, nothing else',
   t.notMatch(text, /sk-not-yours|home\/of\/ours/);
 });
 
-t.test('each server is an actor that can be watched', async (t) => {
+t.test('each server is an actor that can be inspected', async (t) => {
   const watched: string[] = [];
   const mcp = room(
     t,

@@ -16,7 +16,7 @@ const roomsOf = (name: string): readonly string[] => {
   return [...atStart, ...onFirstUse];
 };
 
-t.test('each command that serves in the foreground is the start of a program', async (t) => {
+t.test('each command that serves in the foreground is listed as a program', async (t) => {
   const starts = programs.map(({ start }) => start).join('\n');
   for (const { name } of commands.filter(({ servesForeground }) => servesForeground === true)) {
     t.match(starts, `${name}\``, name);

@@ -12,7 +12,7 @@ function run(pattern: string) {
   return { status, stdout };
 }
 
-t.test('files are told apart by name; one that fails, or dies, fails the run', async (t) => {
+t.test('each file is reported by its name, and one that fails or dies fails the run', async (t) => {
   const { status, stdout } = run('test/fixtures/tap/*.ts');
   t.equal(status, 1);
   const verdicts = stdout.match(/^(not )?ok \d+ - \S+/gm)?.map((line) => line.replace(/ \d+ - /, ' '));
@@ -27,7 +27,7 @@ t.test('files are told apart by name; one that fails, or dies, fails the run', a
   t.match(stdout, /^# slow: +\d+\.\d s {2}test\/fixtures\/tap\/\w+\.ts$/m);
 });
 
-t.test('what matches no file has tested nothing, and fails', async (t) => {
+t.test('a pattern without a matching file fails the run', async (t) => {
   const { status, stdout } = run('test/no-such-*.test.ts');
   t.equal(status, 1);
   t.match(stdout, 'no test file matches test/no-such-*.test.ts');

@@ -38,7 +38,7 @@ for (const [signal, code] of [
   ['SIGINT', 130],
 ] as const) {
   t.test(
-    `${signal} in the middle of a run ends every process and removes every directory of it`,
+    `${signal} during a run ends its processes and removes its directories`,
     { skip: process.platform !== 'linux' && 'needs /proc' },
     async (t) => {
       const { run, report } = await startWaitingRun(join(t.testdir(), 'report.json'));

@@ -62,7 +62,7 @@ async function loaded({ telemetry, turns }: ReturnType<typeof hearing>): Promise
   }
 }
 
-t.test('nobody listens there: turns go on, the loss is counted, and told once', async (t) => {
+t.test('without a collector turns complete, and lost spans are counted and logged once', async (t) => {
   const port = await unusedPort();
   const { threads, stop, telemetry, lines } = runtime(t, new DemoProvider({ paceMs: 0 }), {
     telemetry: { Enabled: true, Endpoint: `http://127.0.0.1:${port}` },
@@ -82,7 +82,7 @@ t.test('nobody listens there: turns go on, the loss is counted, and told once', 
   );
 });
 
-t.test('a collector that answers 500, 400 or nonsense costs its spans and nothing else', async (t) => {
+t.test('a collector that answers 500, 400 or invalid data loses its spans only', async (t) => {
   for (const status of [400, 500]) {
     const { url } = await collector(t, (response) =>
       response.writeHead(status, 'No\tthanks').end('<html>'.repeat(1_000)),
@@ -92,9 +92,9 @@ t.test('a collector that answers 500, 400 or nonsense costs its spans and nothin
     await telemetry.stop();
     t.equal(await spansBy(telemetry, 'failed'), 40, `${status}`);
     t.equal(await spansBy(telemetry, 'exported'), 0);
-    t.equal(lines.filter(({ msg }) => String(msg).includes('cannot be exported')).length, 1, 'told once');
+    t.equal(lines.filter(({ msg }) => String(msg).includes('cannot be exported')).length, 1, 'logged once');
     t.notOk(JSON.stringify(lines).includes('hunter2'), 'the headers are secret');
-    t.notOk(JSON.stringify(lines).includes('<html>'), 'what it answered is not logged');
+    t.notOk(JSON.stringify(lines).includes('<html>'), 'the answer is not logged');
   }
   const { url } = await collector(t, (response) => response.writeHead(200).end('nonsense'));
   const { telemetry, turns } = hearing(url);
@@ -103,7 +103,7 @@ t.test('a collector that answers 500, 400 or nonsense costs its spans and nothin
   t.equal(await spansBy(telemetry, 'exported'), 6, 'it said that it took them');
 });
 
-t.test('a collector that never answers: the queue is bounded, the end is not waited for', async (t) => {
+t.test('with a collector that never answers the queue is bounded and the shutdown not delayed', async (t) => {
   const { url } = await collector(t, () => undefined);
   const heard = hearing(url, { flushMs: 500 });
   await loaded(heard);
@@ -116,7 +116,7 @@ t.test('a collector that never answers: the queue is bounded, the end is not wai
   t.pass('it has ended although nothing was answered');
 });
 
-t.test('a collector that comes back gets what comes then, and the log says so', async (t) => {
+t.test('a collector that is back gets later spans, which is logged', async (t) => {
   const { url, requests, server } = await collector(t, (response, count) => {
     response.writeHead(count <= 1 ? 400 : 200).end('{}');
   });
@@ -139,7 +139,7 @@ t.test('a collector that comes back gets what comes then, and the log says so', 
   );
 });
 
-t.test('a header that cannot be sent costs the export and nothing else, and is not shown', async (t) => {
+t.test('an invalid header fails the export only, and is not logged', async (t) => {
   const { url, requests } = await collector(t);
   const { telemetry, turns, lines } = hearing(url, { headers: { 'x-key': 'hunter2\nhunter2' } });
   turns(3);

@@ -47,7 +47,7 @@ function selectorsOf(expr: string) {
   }));
 }
 
-t.test('every expression asks for metrics and labels of the table, rates of counters only', (t) => {
+t.test('every expression uses metrics and labels of the table, and rates of counters only', (t) => {
   for (const { title, targets } of panels) {
     for (const { expr, legendFormat } of targets) {
       const selectors = selectorsOf(expr);
@@ -80,7 +80,7 @@ t.test('every expression asks for metrics and labels of the table, rates of coun
   t.end();
 });
 
-t.test('it can be imported anywhere: the data source is a variable, ids are unique, panels do not overlap', (t) => {
+t.test('the dashboard has a variable as data source, unique ids and no overlapping panels', (t) => {
   t.match(dashboard.templating.list[0], { name: 'datasource', type: 'datasource', query: 'prometheus' });
   t.strictSame(new Set(dashboard.panels.map(({ id }) => id)).size, dashboard.panels.length);
   const taken = new Set<string>();

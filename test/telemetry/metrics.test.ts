@@ -14,7 +14,7 @@ import { lint, parse, value } from './prometheus.ts';
 
 const prefix = 'oratorio_agent_';
 
-t.test('the numbers of a scrape are what happened in real turns of the demo model', async (t) => {
+t.test('a scrape has the numbers of real turns of the demo model', async (t) => {
   const { threads, store, scrape, workspacePath } = runtime(t);
   writeFileSync(join(workspacePath, 'a.txt'), 'one\n');
   const { thread } = threads.start({ config: { approvalPolicy: 'autoApprove' } });
@@ -50,7 +50,7 @@ t.test('the numbers of a scrape are what happened in real turns of the demo mode
   t.notOk(text.includes(thread.id), 'no thread');
 });
 
-t.test('turns that fail, are cancelled, wait for approval or begin sub-agents are counted as that', async (t) => {
+t.test('failed, cancelled and waiting turns and sub-agents are counted separately', async (t) => {
   const asks = tool({ name: 'Danger', needsApproval: true });
   let round = 0;
   const provider = scripted(async function* (request, signal) {
@@ -98,7 +98,7 @@ t.test('turns that fail, are cancelled, wait for approval or begin sub-agents ar
   t.equal(value(families, `${prefix}pending_approvals`), 0);
 });
 
-t.test('what a process left behind is a crash, and no duration', async (t) => {
+t.test('a turn of an ended process counts as a crash without a duration', async (t) => {
   const { logger } = logged();
   const heard: ((events: readonly TraceEvent[]) => void)[] = [];
   const telemetry = startTelemetry({
@@ -132,7 +132,7 @@ t.test('what a process left behind is a crash, and no duration', async (t) => {
   t.equal(heard.length, 0, 'nothing is heard after the end');
 });
 
-t.test('optional parts have their metrics when they are there, and none when they are not', async (t) => {
+t.test('an optional part has its metrics exactly when it is present', async (t) => {
   const { threads, telemetry, store } = runtime(t, neverEnds());
   const least = parse((await renderMetrics({ version: '1', telemetry, runtime: threads })).text);
   for (const metric of [agentMetrics.mcpServers, agentMetrics.automations]) {
@@ -165,7 +165,7 @@ t.test('optional parts have their metrics when they are there, and none when the
   t.strictSame(new Set(families.keys()), all, 'the table names every metric, and no other');
 });
 
-t.test('runs of automations are counted once each, and none that ended before this process', (t) => {
+t.test('runs of automations are counted once each, without those of earlier processes', (t) => {
   const at = (second: number) => `2026-01-01T00:00:0${second}.000Z`;
   const numbers = new RunNumbers(at(3));
   const run = (status: AutomationRun['status'], second?: number): AutomationRun => ({
@@ -190,7 +190,7 @@ t.test('runs of automations are counted once each, and none that ended before th
   t.end();
 });
 
-t.test('nothing that a model, a client or a user makes up becomes a label', async (t) => {
+t.test('no free text of a model, a client or a user becomes a label', async (t) => {
   const word = fc.oneof(
     fc.string({ unit: 'binary', maxLength: 40 }),
     fc.constantFrom(
@@ -256,7 +256,7 @@ t.test('nothing that a model, a client or a user makes up becomes a label', asyn
   await t.resolves(fc.assert(property, { numRuns: 200 }));
 });
 
-t.test('our own reader of the format refuses what is wrong with it', (t) => {
+t.test('the test parser of the format refuses invalid text', (t) => {
   const good = '# HELP a_total It.\n# TYPE a_total counter\na_total{x="1"} 2\n';
   t.strictSame(lint(parse(good)), []);
   t.throws(() => parse(good.trimEnd()), /line feed/);

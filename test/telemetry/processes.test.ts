@@ -21,7 +21,7 @@ async function scrape(url: string, token: string): Promise<Map<string, ParsedFam
 const namesOf = (...tables: (keyof typeof metricTables)[]) =>
   new Set(tables.flatMap((table) => Object.values(metricTables[table]).map(({ name }) => name)));
 
-t.test('a Hub and its agent server are scraped, and both export: the restart after a kill is in both', async (t) => {
+t.test('scrapes and exports of Hub and agent server have the restart after a kill', async (t) => {
   const { url, spans, until } = await collector(t);
   const home = temporaryDirectory(t, 'oratorio-home-');
   writeFileSync(join(home, 'config.json'), JSON.stringify({ Telemetry: { Enabled: true, Endpoint: url } }));

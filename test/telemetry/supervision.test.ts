@@ -28,7 +28,7 @@ function supervised(settings: Partial<Config['Telemetry']> = {}) {
 
 const transitions = { name: 'oratorio_hub_transitions_total' };
 
-t.test('what supervision does is counted: states, restarts, failed probes, how long starts take', async (t) => {
+t.test('states, restarts, failed probes and durations of starts are counted', async (t) => {
   const { world, numbers, telemetry } = supervised();
   await world.run();
   await world.probeFailed(2);
@@ -59,7 +59,7 @@ t.test('what supervision does is counted: states, restarts, failed probes, how l
   await telemetry.stop();
 });
 
-t.test('sidecars are counted by their own machine; a foreign server by its ownership', async (t) => {
+t.test('sidecars are counted by their own machine, and external servers by their ownership', async (t) => {
   const { world, numbers } = supervised();
   await world.run('keep');
   await world.sidecar('exited');
@@ -74,60 +74,56 @@ t.test('sidecars are counted by their own machine; a foreign server by its owner
   t.equal(value(counted, 'oratorio_hub_start_duration_seconds_count', { ownership: 'external' }), 1);
 });
 
-t.test(
-  'a start and what follows it is a trace: a span for each stay in a state, inner ones below outer ones',
-  async (t) => {
-    const { url, spans } = await collector(t);
-    const { world, telemetry } = supervised({ Enabled: true, Endpoint: url });
-    await world.run('keep');
-    await world.exited(1);
-    await world.pass(policy.backoffCapMs);
-    await world.prepared();
-    await telemetry.stop();
+t.test('a start is a trace with a span per visited state, nested like the states', async (t) => {
+  const { url, spans } = await collector(t);
+  const { world, telemetry } = supervised({ Enabled: true, Endpoint: url });
+  await world.run('keep');
+  await world.exited(1);
+  await world.pass(policy.backoffCapMs);
+  await world.prepared();
+  await telemetry.stop();
 
-    const named = (name: string) =>
-      spans.filter((span) => span.name === name).sort((a, b) => a.startedAt - b.startedAt);
-    const [first, second] = named('agent-server starting');
-    t.equal(first?.parentSpanId, undefined);
-    t.equal(second?.parentSpanId, undefined);
-    t.not(first?.traceId, second?.traceId, 'each start has a trace of its own');
-    t.match(second?.links, [{ spanId: first?.spanId, attributes: { 'oratorio.link': 'previous_start' } }]);
-    const [running] = named('agent-server running');
-    t.equal(running?.parentSpanId, first?.spanId);
-    t.match(running, {
-      isError: true,
-      message: 'crashed',
-      attributes: { 'error.type': 'crashed', 'oratorio.exitCode': 1 },
-    });
-    const [probing] = named('agent-server starting.probing');
-    t.equal(probing?.parentSpanId, first?.spanId);
-    t.match(first, { isError: false, attributes: { 'oratorio.incarnation': 1, 'oratorio.state': 'starting' } });
-    const [exited] = named('agent-server exited');
-    const [pause] = named('agent-server exited.backingOff');
-    t.equal(pause?.parentSpanId, exited?.spanId);
-    t.ok(named('api-proxy running').length + named('api-proxy starting').length > 0);
-    for (const sidecar of spans.filter(({ name }) => name.startsWith('api-proxy'))) {
-      t.ok([first?.traceId, second?.traceId].includes(sidecar.traceId), 'the sidecar is in the trace of its server');
-    }
-    t.equal(second?.attributes['oratorio.unfinished'], true, 'the process ended in the middle of it');
-    const ordered: (ReceivedSpan | undefined)[] = [first, running, exited];
-    for (const [index, span] of ordered.entries()) {
-      const before = ordered[index - 1];
-      if (before && span) t.equal(span.startedAt, before.endedAt, `${before.name}, then ${span.name}`);
-    }
-    t.notOk(
-      spans.some(({ name }) => name === 'agent-server stopped'),
-      'rest is nothing to tell of',
-    );
-    t.match(first?.resource, { 'service.name': 'oratorio-hub' });
-    t.equal(first?.attributes['oratorio.workspace'], workspaceId('/home/somebody/secret-project'));
-    const sent = JSON.stringify(spans);
-    t.notOk(sent.includes('secret-project'), 'no path');
-    t.notOk(sent.includes('exited with code'), 'no text of an error');
-  },
-);
+  const named = (name: string) => spans.filter((span) => span.name === name).sort((a, b) => a.startedAt - b.startedAt);
+  const [first, second] = named('agent-server starting');
+  t.equal(first?.parentSpanId, undefined);
+  t.equal(second?.parentSpanId, undefined);
+  t.not(first?.traceId, second?.traceId, 'each start has a trace of its own');
+  t.match(second?.links, [{ spanId: first?.spanId, attributes: { 'oratorio.link': 'previous_start' } }]);
+  const [running] = named('agent-server running');
+  t.equal(running?.parentSpanId, first?.spanId);
+  t.match(running, {
+    isError: true,
+    message: 'crashed',
+    attributes: { 'error.type': 'crashed', 'oratorio.exitCode': 1 },
+  });
+  const [probing] = named('agent-server starting.probing');
+  t.equal(probing?.parentSpanId, first?.spanId);
+  t.match(first, { isError: false, attributes: { 'oratorio.incarnation': 1, 'oratorio.state': 'starting' } });
+  const [exited] = named('agent-server exited');
+  const [pause] = named('agent-server exited.backingOff');
+  t.equal(pause?.parentSpanId, exited?.spanId);
+  t.ok(named('api-proxy running').length + named('api-proxy starting').length > 0);
+  for (const sidecar of spans.filter(({ name }) => name.startsWith('api-proxy'))) {
+    t.ok([first?.traceId, second?.traceId].includes(sidecar.traceId), 'the sidecar is in the trace of its server');
+  }
+  t.equal(second?.attributes['oratorio.unfinished'], true, 'the process ended in the middle of it');
+  const ordered: (ReceivedSpan | undefined)[] = [first, running, exited];
+  for (const [index, span] of ordered.entries()) {
+    const before = ordered[index - 1];
+    if (before && span) t.equal(span.startedAt, before.endedAt, `${before.name}, then ${span.name}`);
+  }
+  t.notOk(
+    spans.some(({ name }) => name === 'agent-server stopped'),
+    'rest is nothing to tell of',
+  );
+  t.match(first?.resource, { 'service.name': 'oratorio-hub' });
+  t.equal(first?.attributes['oratorio.workspace'], workspaceId('/home/somebody/secret-project'));
+  const sent = JSON.stringify(spans);
+  t.notOk(sent.includes('secret-project'), 'no path');
+  t.notOk(sent.includes('exited with code'), 'no text of an error');
+});
 
-t.test('with IncludeContent the path and what errors say are there, without credentials', async (t) => {
+t.test('with IncludeContent spans have the path and error messages, without credentials', async (t) => {
   const { url, spans } = await collector(t);
   const { world, telemetry } = supervised({ Enabled: true, Endpoint: url, IncludeContent: true });
   await world.ensure();
@@ -141,7 +137,7 @@ t.test('with IncludeContent the path and what errors say are there, without cred
   t.notOk(JSON.stringify(spans).includes('hunter2'));
 });
 
-t.test('the Hub itself is watched; what ends is let go of', async (t) => {
+t.test('the Hub is observed, and ended actors are released', async (t) => {
   const { url, spans } = await collector(t);
   const { logger } = logged();
   const telemetry = startHubTelemetry({
@@ -166,7 +162,7 @@ t.test('the Hub itself is watched; what ends is let go of', async (t) => {
   );
 });
 
-t.test('a listener that throws stops no actor', async (t) => {
+t.test('a listener that throws does not affect actors', async (t) => {
   const faults: unknown[] = [];
   const watch = new StateWatch({
     listeners: [
@@ -191,7 +187,7 @@ t.test('a listener that throws stops no actor', async (t) => {
   t.strictSame(world.errors, []);
 });
 
-t.test('state values are told as paths; a workspace has one name without its path everywhere', (t) => {
+t.test('state values are paths, and a workspace has the same name without its path everywhere', (t) => {
   t.strictSame(pathsOf('stopped'), ['stopped']);
   t.strictSame(pathsOf({ starting: { aborting: 'killing' } }), [
     'starting',

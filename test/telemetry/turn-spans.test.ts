@@ -19,81 +19,78 @@ function only(spans: readonly ReceivedSpan[], name: string): ReceivedSpan {
 const isWithin = (inner: ReceivedSpan, outer: ReceivedSpan) =>
   inner.startedAt >= outer.startedAt && inner.endedAt <= outer.endedAt && inner.startedAt <= inner.endedAt;
 
-t.test(
-  'a turn is a trace: requests to the model and tool calls hang under it, with their times and numbers',
-  async (t) => {
-    const { url, spans, requests } = await collector(t);
-    const { threads, store, workspacePath, stop } = runtime(t, undefined, {
-      telemetry: { Enabled: true, Endpoint: url, Headers: { 'x-team': 'secret-team' } },
-    });
-    writeFileSync(join(workspacePath, 'a.txt'), 'the content\n');
-    const { thread } = threads.start({ config: { approvalPolicy: 'autoApprove' } });
-    const before = Date.now();
-    const { turn } = await talk(threads, thread.id, 'think about it\nread a.txt\nread nowhere.txt');
-    store.traces.flush();
-    const events = store.traces.events(thread.id, { limit: 100 }).events;
-    await stop();
-    const after = Date.now();
+t.test('a turn is a trace with spans for requests to the model and tool calls, with times and numbers', async (t) => {
+  const { url, spans, requests } = await collector(t);
+  const { threads, store, workspacePath, stop } = runtime(t, undefined, {
+    telemetry: { Enabled: true, Endpoint: url, Headers: { 'x-team': 'secret-team' } },
+  });
+  writeFileSync(join(workspacePath, 'a.txt'), 'the content\n');
+  const { thread } = threads.start({ config: { approvalPolicy: 'autoApprove' } });
+  const before = Date.now();
+  const { turn } = await talk(threads, thread.id, 'think about it\nread a.txt\nread nowhere.txt');
+  store.traces.flush();
+  const events = store.traces.events(thread.id, { limit: 100 }).events;
+  await stop();
+  const after = Date.now();
 
-    const root = only(spans, 'turn');
-    t.equal(root.parentSpanId, undefined);
-    t.strictSame(new Set(spans.map(({ traceId }) => traceId)), new Set([root.traceId]), 'one trace');
-    for (const span of spans) {
-      if (span !== root) t.equal(span.parentSpanId, root.spanId, span.name);
-      t.ok(isWithin(span, root), `${span.name} is within its turn`);
-    }
-    t.ok(root.startedAt >= before && root.endedAt <= after);
-    t.equal(root.startedAt, Date.parse(turn.startedAt));
-    t.equal(root.endedAt, Date.parse(turn.completedAt ?? ''));
-    t.match(root.attributes, {
-      'gen_ai.operation.name': 'invoke_agent',
-      'gen_ai.conversation.id': thread.id,
-      'oratorio.turn.id': turn.id,
-      'oratorio.turn.status': 'completed',
-    });
-    t.notOk(root.isError);
+  const root = only(spans, 'turn');
+  t.equal(root.parentSpanId, undefined);
+  t.strictSame(new Set(spans.map(({ traceId }) => traceId)), new Set([root.traceId]), 'one trace');
+  for (const span of spans) {
+    if (span !== root) t.equal(span.parentSpanId, root.spanId, span.name);
+    t.ok(isWithin(span, root), `${span.name} is within its turn`);
+  }
+  t.ok(root.startedAt >= before && root.endedAt <= after);
+  t.equal(root.startedAt, Date.parse(turn.startedAt));
+  t.equal(root.endedAt, Date.parse(turn.completedAt ?? ''));
+  t.match(root.attributes, {
+    'gen_ai.operation.name': 'invoke_agent',
+    'gen_ai.conversation.id': thread.id,
+    'oratorio.turn.id': turn.id,
+    'oratorio.turn.status': 'completed',
+  });
+  t.notOk(root.isError);
 
-    const chats = named(spans, 'chat demo');
-    const used = events.filter(({ type }) => type === 'tokens.used');
-    t.equal(chats.length, used.length, 'one for each request');
-    for (const [index, chat] of chats.entries()) {
-      const { durationMs = Number.NaN, data, at } = used[index] as TraceEvent;
-      t.equal(chat.kind, 3, 'a client');
-      t.equal(chat.endedAt, Date.parse(at));
-      t.equal(chat.endedAt - chat.startedAt, durationMs);
-      t.match(chat.attributes, {
-        'gen_ai.operation.name': 'chat',
-        'gen_ai.provider.name': 'demo',
-        'gen_ai.request.model': 'demo',
-        'gen_ai.usage.input_tokens': data['inputTokens'],
-        'gen_ai.usage.output_tokens': data['outputTokens'],
-      });
-    }
-    const sum = (name: string) => chats.reduce((total, { attributes }) => total + Number(attributes[name]), 0);
-    t.equal(root.attributes['gen_ai.usage.input_tokens'], sum('gen_ai.usage.input_tokens'));
-
-    const tools = named(spans, 'execute_tool ReadFile');
-    t.strictSame(tools.map(({ attributes }) => attributes['oratorio.tool.outcome']).sort(), ['completed', 'failed']);
-    for (const { attributes, isError } of tools) {
-      t.equal(isError, attributes['oratorio.tool.outcome'] === 'failed');
-      t.match(attributes['gen_ai.tool.call.id'], /./);
-    }
-    t.match(root.resource, {
-      'service.name': 'oratorio-agent',
-      'service.version': /^\d/,
-      'oratorio.workspace': workspaceId(workspacePath),
+  const chats = named(spans, 'chat demo');
+  const used = events.filter(({ type }) => type === 'tokens.used');
+  t.equal(chats.length, used.length, 'one for each request');
+  for (const [index, chat] of chats.entries()) {
+    const { durationMs = Number.NaN, data, at } = used[index] as TraceEvent;
+    t.equal(chat.kind, 3, 'a client');
+    t.equal(chat.endedAt, Date.parse(at));
+    t.equal(chat.endedAt - chat.startedAt, durationMs);
+    t.match(chat.attributes, {
+      'gen_ai.operation.name': 'chat',
+      'gen_ai.provider.name': 'demo',
+      'gen_ai.request.model': 'demo',
+      'gen_ai.usage.input_tokens': data['inputTokens'],
+      'gen_ai.usage.output_tokens': data['outputTokens'],
     });
-    t.match(requests[0], {
-      path: '/v1/traces',
-      headers: { 'x-team': 'secret-team', 'content-type': 'application/json' },
-    });
-    const sent = JSON.stringify(spans);
-    for (const content of ['a.txt', 'the content', 'think about', workspacePath])
-      t.notOk(sent.includes(content), content);
-  },
-);
+  }
+  const sum = (name: string) => chats.reduce((total, { attributes }) => total + Number(attributes[name]), 0);
+  t.equal(root.attributes['gen_ai.usage.input_tokens'], sum('gen_ai.usage.input_tokens'));
 
-t.test('with IncludeContent spans also have what was said, given and got, cut where it is long', async (t) => {
+  const tools = named(spans, 'execute_tool ReadFile');
+  t.strictSame(tools.map(({ attributes }) => attributes['oratorio.tool.outcome']).sort(), ['completed', 'failed']);
+  for (const { attributes, isError } of tools) {
+    t.equal(isError, attributes['oratorio.tool.outcome'] === 'failed');
+    t.match(attributes['gen_ai.tool.call.id'], /./);
+  }
+  t.match(root.resource, {
+    'service.name': 'oratorio-agent',
+    'service.version': /^\d/,
+    'oratorio.workspace': workspaceId(workspacePath),
+  });
+  t.match(requests[0], {
+    path: '/v1/traces',
+    headers: { 'x-team': 'secret-team', 'content-type': 'application/json' },
+  });
+  const sent = JSON.stringify(spans);
+  for (const content of ['a.txt', 'the content', 'think about', workspacePath])
+    t.notOk(sent.includes(content), content);
+});
+
+t.test('with IncludeContent spans have messages, arguments and results, shortened', async (t) => {
   const { url, spans } = await collector(t);
   const { threads, workspacePath, stop } = runtime(t, undefined, {
     telemetry: { Enabled: true, Endpoint: `${url}/custom/path`, IncludeContent: true },
@@ -121,7 +118,7 @@ t.test('with IncludeContent spans also have what was said, given and got, cut wh
   t.equal(root.resource['oratorio.workspace_path'], workspacePath);
 });
 
-t.test('the turn of a sub-agent is a trace of its own that links to the call which started it', async (t) => {
+t.test('the turn of a sub-agent is a separate trace that links to its call', async (t) => {
   const { url, spans } = await collector(t);
   const { threads, stop } = runtime(t, undefined, { telemetry: { Enabled: true, Endpoint: url } });
   const { thread } = threads.start({ config: { approvalPolicy: 'autoApprove' } });
@@ -147,7 +144,7 @@ t.test('the turn of a sub-agent is a trace of its own that links to the call whi
   t.strictSame(parent?.links, []);
 });
 
-t.test('approvals are spans as long as somebody was asked; what fails, is cut off or cancelled says so', async (t) => {
+t.test('an approval is a span of its waiting time, and failed or cancelled work has an error status', async (t) => {
   const { url, spans } = await collector(t);
   const asks = tool({ name: 'Danger', needsApproval: true });
   let round = 0;
@@ -204,7 +201,7 @@ t.test('approvals are spans as long as somebody was asked; what fails, is cut of
   t.notOk(JSON.stringify(spans).includes('somebody'), 'what an error says is content');
 });
 
-t.test('what runs when the process ends is sent as an error', async (t) => {
+t.test('a turn active at the end of the process is exported as an error', async (t) => {
   const { url, spans } = await collector(t);
   const heard: ((events: readonly TraceEvent[]) => void)[] = [];
   const { logger } = logged();
@@ -255,7 +252,7 @@ t.test('what runs when the process ends is sent as an error', async (t) => {
   t.equal((crashed?.endedAt ?? 0) - (crashed?.startedAt ?? 0), 5_000);
 });
 
-t.test('where nothing is set the environment is asked', async (t) => {
+t.test('the environment applies to unset settings', async (t) => {
   const { url, spans, requests } = await collector(t);
   const environment = {
     OTEL_EXPORTER_OTLP_ENDPOINT: `${url}/base`,
@@ -275,7 +272,7 @@ t.test('where nothing is set the environment is asked', async (t) => {
   t.match(only(spans, 'turn').resource, { 'service.name': 'my-agent', 'deployment.environment.name': 'test' });
 });
 
-t.test('switched off, nothing is loaded and nothing is sent', async (t) => {
+t.test('disabled telemetry loads and sends nothing', async (t) => {
   const { url, requests } = await collector(t);
   const { threads, stop, telemetry } = runtime(t, neverEnds(), { telemetry: { Enabled: false, Endpoint: url } });
   t.notOk(telemetry.families().some(({ metric }) => metric.name.startsWith('oratorio_telemetry')));

@@ -17,7 +17,7 @@ const size: Route<undefined> = {
 const chunk = (body: string) => `${body.length.toString(16)}\r\n${body}\r\n`;
 
 export function bodies(t: Test, adapter: Adapter): void {
-  t.test('JSON: good, bad, empty, wrong shape, wrong encoding', async (t) => {
+  t.test('a JSON body is parsed, and an invalid, empty or wrongly encoded one is refused', async (t) => {
     const { url } = await start(t, adapter, { routes: [echo] });
     const post = async (body: string | Uint8Array<ArrayBuffer> | undefined, type = 'application/json') => {
       const answer = await fetch(`${url}/echo`, {
@@ -45,7 +45,7 @@ export function bodies(t: Test, adapter: Adapter): void {
     t.equal((await post(undefined)).status, 400);
   });
 
-  t.test('__proto__ keys vanish and pollute nothing, however they are spelt', async (t) => {
+  t.test('__proto__ keys are removed in any spelling and pollute no prototype', async (t) => {
     const { url } = await start(t, adapter, { routes: [echo] });
     for (const key of ['__proto__', '\\u005f_proto__', '__pr\\u006fto__']) {
       const body = `{"name":"x","${key}":{"polluted":true},"deep":{"${key}" : {"polluted":true}}}`;
@@ -55,7 +55,7 @@ export function bodies(t: Test, adapter: Adapter): void {
     t.equal(Object.hasOwn(Object.prototype, 'polluted'), false);
   });
 
-  t.test('a handler that asks late still gets the whole body', async (t) => {
+  t.test('a handler that reads late gets the whole body', async (t) => {
     const { port } = await start(t, adapter, {
       routes: [
         {
@@ -75,7 +75,7 @@ export function bodies(t: Test, adapter: Adapter): void {
     await client.until(/abcdef\|true/);
   });
 
-  t.test('chunked bodies and Expect: 100-continue', async (t) => {
+  t.test('chunked bodies and Expect: 100-continue are supported', async (t) => {
     const { port } = await start(t, adapter, { routes: [size] });
     const chunked = await RawClient.connect(t, port);
     chunked.send(rawRequest('POST', '/size', { 'Transfer-Encoding': 'chunked' }, chunk('hello')));
@@ -88,7 +88,7 @@ export function bodies(t: Test, adapter: Adapter): void {
     t.match(await expecting.until(/\r\n\r\n5$/), /HTTP\/1\.1 200 /);
   });
 
-  t.test('too long: by its declared length at once, by what arrives, to the byte', async (t) => {
+  t.test('a body beyond the limit is refused by its declared length at once, or by the received bytes', async (t) => {
     const { port, url } = await start(t, adapter, { routes: [size, { ...size, path: '/small', bodyLimit: 4 }] });
     const declared = await RawClient.connect(t, port);
     declared.send(rawRequest('POST', '/size', { 'Content-Length': '1001' }));
@@ -110,7 +110,7 @@ export function bodies(t: Test, adapter: Adapter): void {
     t.equal(codeOf(await limited.text()), 'payloadTooLarge');
   });
 
-  t.test('a client that sends far too much still reads its 413', async (t) => {
+  t.test('a client that sends far too much receives its 413', async (t) => {
     const { url } = await start(t, adapter, { routes: [size] });
     for (let round = 0; round < 10; round += 1) {
       const answer = await fetch(`${url}/size`, { method: 'POST', body: Buffer.alloc(2_000_000) });
@@ -176,7 +176,7 @@ export function bodies(t: Test, adapter: Adapter): void {
     t.same(told.splice(0), ['received 3', 'complete', 'close']);
   });
 
-  t.test('a client that goes away mid-body frees the handler', async (t) => {
+  t.test('a disconnect within the body ends the handler', async (t) => {
     let outcome = '';
     const { port, bugs, url } = await start(t, adapter, {
       routes: [
@@ -203,7 +203,7 @@ export function bodies(t: Test, adapter: Adapter): void {
     t.equal(bugs.length, 0);
   });
 
-  t.test('a body nobody reads does not disturb the next request', async (t) => {
+  t.test('an unread body does not affect the next request', async (t) => {
     const { port } = await start(t, adapter, {
       routes: [{ method: 'POST', path: '/deaf', handler: () => text(200, 'deaf;') }],
     });

@@ -11,7 +11,7 @@ import { type Adapter, eventually, optionsFrom, RawClient, rawRequest, start } f
 const now: Route<undefined> = { method: 'GET', path: '/now', handler: () => text(200, 'now;') };
 
 export function closing(t: Test, adapter: Adapter): void {
-  t.test('a taken port is EADDRINUSE, whoever holds it', async (t) => {
+  t.test('a taken port is EADDRINUSE', async (t) => {
     const { port } = await start(t, adapter, { routes: [now] });
     const other = createTcpServer().listen(0, '127.0.0.1');
     t.teardown(() => other.close());
@@ -23,13 +23,13 @@ export function closing(t: Test, adapter: Adapter): void {
     }
   });
 
-  t.test('an address that is not ours is EADDRNOTAVAIL', async (t) => {
+  t.test('an address of another machine is EADDRNOTAVAIL', async (t) => {
     const server = await createServer(optionsFrom({ routes: [now] }, []), adapter);
     await t.rejects(server.listen({ host: '192.0.2.1', port: 0 }), { code: 'EADDRNOTAVAIL' });
     await server.close(0);
   });
 
-  t.test('with nothing going on close is immediate, idle connections included', async (t) => {
+  t.test('close is immediate without active requests, also with idle connections', async (t) => {
     const { port, server, url } = await start(t, adapter, { routes: [now] });
     const idle = await RawClient.connect(t, port);
     idle.send(rawRequest('GET', '/now'));
@@ -42,7 +42,7 @@ export function closing(t: Test, adapter: Adapter): void {
     t.strictSame(server.stats(), { connections: 0, sseReaders: 0, webSockets: 0 });
   });
 
-  t.test('requests in flight finish, streams get what is queued, sockets hear 1001', async (t) => {
+  t.test('close completes active requests, sends queued stream data, and closes sockets with 1001', async (t) => {
     const log = new EventLog<{ kind: string }>({ maxEvents: 10, maxBytes: 10_000, gap: () => ({ kind: 'gap' }) });
     let finish = () => {};
     const { server, url, port } = await start(t, adapter, {
@@ -90,7 +90,7 @@ export function closing(t: Test, adapter: Adapter): void {
     await client.untilClosed();
   });
 
-  t.test('what does not finish is cut after the grace, and told', async (t) => {
+  t.test('connections open after the grace period are cut and reported', async (t) => {
     let signal: AbortSignal | undefined;
     const { server, port } = await start(t, adapter, {
       routes: [

@@ -38,7 +38,7 @@ const handshake = {
 };
 
 export function sockets(t: Test, adapter: Adapter): void {
-  t.test('refusals come before the upgrade, as ordinary answers', async (t) => {
+  t.test('a refused upgrade is an ordinary answer', async (t) => {
     const { route, opened } = recorded();
     const { port } = await start(t, adapter, { routes: [], webSockets: [route] });
     const ask = (path: string, headers: Record<string, string>) => exchange(t, port, rawRequest('GET', path, headers));
@@ -58,7 +58,7 @@ export function sockets(t: Test, adapter: Adapter): void {
     t.equal(opened.length, 0);
   });
 
-  t.test('text goes both ways, principal and address are known', async (t) => {
+  t.test('text is exchanged in both directions, and the handler gets principal and address', async (t) => {
     const { route, opened, closes } = recorded();
     const { port, server } = await start(t, adapter, { routes: [], webSockets: [route] });
     const builtIn = new WebSocket(`ws://127.0.0.1:${port}/ws?token=secret`);
@@ -79,7 +79,7 @@ export function sockets(t: Test, adapter: Adapter): void {
     t.equal(opened[0]?.bufferedBytes, 0);
   });
 
-  t.test('binary is 1003, too long is 1009', async (t) => {
+  t.test('a binary message closes with 1003, a too long one with 1009', async (t) => {
     const { route, closes } = recorded();
     const { port } = await start(t, adapter, { routes: [], webSockets: [route] });
     const cases: [string | Buffer, number][] = [
@@ -102,7 +102,7 @@ export function sockets(t: Test, adapter: Adapter): void {
     fits.terminate();
   });
 
-  t.test('far too long ends the connection', async (t) => {
+  t.test('a message far beyond the limit ends the connection', async (t) => {
     const { route, closes } = recorded();
     const { port } = await start(t, adapter, { routes: [], webSockets: [route] });
     const client = new WsClient(`ws://127.0.0.1:${port}/ws?token=secret`);
@@ -137,7 +137,7 @@ export function sockets(t: Test, adapter: Adapter): void {
     t.equal(closes[0]?.code, 1013);
   });
 
-  t.test('callbacks that throw are bugs and end that socket only', async (t) => {
+  t.test('a throwing callback is reported as a bug and ends its socket only', async (t) => {
     const { route } = recorded({
       message: (socket, text) => {
         if (text === 'boom') throw new Error('boom');
@@ -161,7 +161,7 @@ export function sockets(t: Test, adapter: Adapter): void {
     good.terminate();
   });
 
-  t.test('pings, and the end of a peer that does not answer them', async (t) => {
+  t.test('peers are pinged, and one that does not answer is disconnected', async (t) => {
     const { route, closes } = recorded();
     const { port, server } = await start(t, adapter, { routes: [], webSockets: [route], limits: { pingMs: 5_000 } });
     const answering = new WsClient(`ws://127.0.0.1:${port}/ws?token=secret`);

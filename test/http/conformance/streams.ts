@@ -29,7 +29,7 @@ const numbers = (received: string) => [...received.matchAll(/"n":(-?\d+)(?=[,}])
 const upTo = (first: number, last: number) => Array.from({ length: last - first + 1 }, (_, index) => first + index);
 
 export function streams(t: Test, adapter: Adapter): void {
-  t.test('first bytes, live events, heartbeat', async (t) => {
+  t.test('a stream sends first bytes, live events and heartbeats', async (t) => {
     const log = things();
     const { port, server } = await start(t, adapter, { routes: [stream(log)], limits: { sseHeartbeatMs: 30 } });
     log.append({ kind: 'thing', n: 0 });
@@ -50,7 +50,7 @@ export function streams(t: Test, adapter: Adapter): void {
     t.equal(log.subscribers, 0, 'and with the last one the subscription');
   });
 
-  t.test('a handler may decide about a stream asynchronously', async (t) => {
+  t.test('an asynchronous handler may return a stream', async (t) => {
     const log = things();
     const { port, server } = await start(t, adapter, {
       routes: [
@@ -83,7 +83,7 @@ export function streams(t: Test, adapter: Adapter): void {
     t.equal(await answer.text(), '');
   });
 
-  t.test('resumption in the very turn of an append misses and repeats nothing', async (t) => {
+  t.test('a resumption in the turn of an append misses and repeats no event', async (t) => {
     const log = things();
     const { port } = await start(t, adapter, {
       routes: [
@@ -114,7 +114,7 @@ export function streams(t: Test, adapter: Adapter): void {
     t.strictSame(numbers(client.received), [1, 2, 3, 4, 2, 3, 4]);
   });
 
-  t.test('an EventSource with a token resumes by itself', async (t) => {
+  t.test('an EventSource with a token resumes automatically', async (t) => {
     const log = things();
     const guarded = { ...stream(log), auth: bearer('secret') };
     const { url, port, server } = await start(t, adapter, { routes: [guarded], limits: { sseRetryMs: 20 } });
@@ -144,7 +144,7 @@ export function streams(t: Test, adapter: Adapter): void {
     resumed.close();
   });
 
-  t.test('an EventSource refused with 401 is told so', async (t) => {
+  t.test('an EventSource refused with 401 gets an error', async (t) => {
     const { url } = await start(t, adapter, { routes: [{ ...stream(things()), auth: bearer('secret') }] });
     const source = new EventSource(`${url}/events`);
     const [event] = (await once(source, 'error')) as [{ code?: number }];
@@ -152,7 +152,7 @@ export function streams(t: Test, adapter: Adapter): void {
     source.close();
   });
 
-  t.test('a reader of an unknown past is told of the gap first', async (t) => {
+  t.test('a reader with an unknown id gets a gap first', async (t) => {
     const log = things(3);
     const { port } = await start(t, adapter, { routes: [stream(log)] });
     for (const n of upTo(0, 9)) log.append({ kind: 'thing', n });
@@ -163,7 +163,7 @@ export function streams(t: Test, adapter: Adapter): void {
     t.match(client.received, /event: gap\nid: \w+-7\n/);
   });
 
-  t.test('a long history reaches a reader that takes its time, whole and in order', async (t) => {
+  t.test('a slow reader receives a long history completely and in order', async (t) => {
     const log = things(20_000);
     const { port } = await start(t, adapter, { routes: [stream(log)], limits: { sseBufferBytes: 65_536 } });
     const fill = 'x'.repeat(1_000);
@@ -179,7 +179,7 @@ export function streams(t: Test, adapter: Adapter): void {
     await client.until(/"n":12000/);
   });
 
-  t.test('one batch larger than a write goes out whole', async (t) => {
+  t.test('a batch larger than one write is sent completely', async (t) => {
     const log = things();
     const { port } = await start(t, adapter, { routes: [stream(log)] });
     const client = await RawClient.connect(t, port);
@@ -192,7 +192,7 @@ export function streams(t: Test, adapter: Adapter): void {
     t.ok(payload.includes(`"fill":"${'y'.repeat(300_000)}"}`));
   });
 
-  t.test('a stalled reader is cut at its bound and delays nobody', async (t) => {
+  t.test('a stalled reader is cut at its bound without a delay for others', async (t) => {
     const log = things(100_000);
     const { port, server } = await start(t, adapter, { routes: [stream(log)], limits: { sseBufferBytes: 262_144 } });
     const healthy = await RawClient.connect(t, port);
@@ -220,7 +220,7 @@ export function streams(t: Test, adapter: Adapter): void {
     t.strictSame(got, upTo(0, got.length - 1), 'what it got has no hole');
   });
 
-  t.test('a reader that was slow once is not cut ten seconds later, and its tail arrives', async (t) => {
+  t.test('a reader that was slow once is not cut later and receives the rest', async (t) => {
     const log = things(100_000);
     const { port, server } = await start(t, adapter, {
       routes: [stream(log)],
@@ -246,7 +246,7 @@ export function streams(t: Test, adapter: Adapter): void {
     t.equal(server.stats().sseReaders, 1);
   });
 
-  t.test('more readers than one turn serves all get everything in order', async (t) => {
+  t.test('with more readers than one turn serves each receives all events in order', async (t) => {
     const log = things();
     const { port, server } = await start(t, adapter, { routes: [stream(log)] });
     const clients: RawClient[] = [];
@@ -271,7 +271,7 @@ export function streams(t: Test, adapter: Adapter): void {
     }
   });
 
-  t.test('a thousand readers come and go without a trace', async (t) => {
+  t.test('a thousand readers that connect and leave hold no resource', async (t) => {
     const log = things();
     const { port, server } = await start(t, adapter, { routes: [stream(log)] });
     for (let wave = 0; wave < 4; wave += 1) {
@@ -292,7 +292,7 @@ export function streams(t: Test, adapter: Adapter): void {
     t.equal(log.subscribers, 0);
   });
 
-  t.test('the end of the source: queued frames, then the end of the stream', async (t) => {
+  t.test('the end of the source sends queued frames, then ends the stream', async (t) => {
     const log = things();
     const { url, server } = await start(t, adapter, { routes: [stream(log)] });
     const answer = await fetch(`${url}/events`);
