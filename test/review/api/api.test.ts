@@ -119,7 +119,7 @@ function observation(t: Test) {
 const routes: [string, ReviewRoute][] = Object.entries(reviewRoutes);
 const pathOf = ({ path }: ReviewRoute) => path.replace(/:\w+/g, 'none');
 
-t.test('the document is valid OpenAPI 3.1 in the eyes of somebody else, and has every route', async (t) => {
+t.test('an independent validator accepts the OpenAPI 3.1 document, which has every route', async (t) => {
   const { ask } = await scene(t);
   const { status, body } = await ask('/api/v1/openapi.json');
   t.equal(status, 200);
@@ -134,7 +134,7 @@ t.test('the document is valid OpenAPI 3.1 in the eyes of somebody else, and has 
   for (const name of references) t.ok(components.has(name ?? ''), `${name} is there`);
 });
 
-t.test('what is answered has the shape that the document says', async (t) => {
+t.test('responses match the schemas of the document', async (t) => {
   const { ask, post, store, item } = await scene(t);
   const fits = (
     name: keyof typeof responseSchemas,
@@ -175,7 +175,7 @@ t.test('what is answered has the shape that the document says', async (t) => {
   fits('SettingsView', await ask('/api/v1/settings/diagnostics'));
 });
 
-t.test('a draft is changed on the version that was looked at, and only while it can be', async (t) => {
+t.test('a draft changes only with the current version and while it is editable', async (t) => {
   const { ask, post, store, item } = await scene(t);
   await store.enqueueRun(wishFor(item));
   const { run, lease } = await claimed(store);
@@ -251,7 +251,7 @@ t.test('a draft is changed on the version that was looked at, and only while it 
   });
 });
 
-t.test('the diff around the findings of a draft, and where its run can be watched', async (t) => {
+t.test('routes return the diff around the findings of a draft and the trace address of its run', async (t) => {
   const { ask, store, item } = await scene(t);
   await store.enqueueRun(wishFor(item));
   const { run, lease } = await claimed(store);
@@ -285,7 +285,7 @@ t.test('the diff around the findings of a draft, and where its run can be watche
   t.match(await ask('/api/v1/runs/none/trace'), { status: 404, body: { error: { message: /Unknown run/ } } });
 });
 
-t.test('lists go on where the page before ended, and refuse what is no page', async (t) => {
+t.test('lists continue after the previous page and reject an invalid cursor', async (t) => {
   const { ask, store } = await scene(t);
   for (let number = 2; number <= 7; number += 1) await store.upsertItem(facts(number));
   const seen: number[] = [];
@@ -305,7 +305,7 @@ t.test('lists go on where the page before ended, and refuse what is no page', as
   t.match(await ask('/api/v1/items?cursor=nonsense'), { status: 400, body: { error: { code: 'invalidCursor' } } });
 });
 
-t.test('settings: 409 on what is stale, 400 on what is wrong, 403 where they may not be written', async (t) => {
+t.test('settings: 409 for a stale revision, 400 for an invalid value, 403 when they are read-only', async (t) => {
   const { ask, settings } = await scene(t);
   const put = (set: object, baseRevision = settings.loaded.revision) =>
     ask('/api/v1/settings/server-configuration', { method: 'PUT', body: { baseRevision, set } });
@@ -382,7 +382,7 @@ async function eventsOf(port: number, count: number, lastEventId?: string): Prom
   return { ids: idsOf(), text };
 }
 
-t.test('the event stream: each event once and in order, from wherever a reader left off', async (t) => {
+t.test('the event stream sends each event once and in order, after the last event of a reader', async (t) => {
   const { store, port, ask } = await scene(t);
   for (let n = 0; n < 30; n += 1) await store.publish('item.changed', { n });
   const newest = await store.newestEvent();
@@ -403,7 +403,7 @@ t.test('the event stream: each event once and in order, from wherever a reader l
   t.match(await ask('/api/v1/events?lastEventId=x'), { status: 400, body: { error: { code: 'invalidRequest' } } });
 });
 
-t.test('health says whether the database answers, and asks it once for all who ask', async (t) => {
+t.test('health reports whether the database responds, with one query for concurrent requests', async (t) => {
   const { ask, store } = await scene(t);
   t.match(await ask('/health'), { status: 200, body: { service: 'oratorio', status: 'ok' } });
   await new Promise((resolve) => setTimeout(resolve, 600));
@@ -421,7 +421,7 @@ t.test('health says whether the database answers, and asks it once for all who a
   Object.assign(store, { now });
 });
 
-t.test('work that was given up is shown, without its payload', async (t) => {
+t.test('dead jobs are listed without their payload', async (t) => {
   const { ask, store } = await scene(t);
   await store.enqueueJob({ kind: 'write', key: 'k', payload: { writeId: 'of nobody' } });
   const [job] = await store.claimJobs('one', ['write'], 1, 60_000);
@@ -435,7 +435,7 @@ t.test('work that was given up is shown, without its payload', async (t) => {
 });
 
 for (const adapter of ['uws', 'node'] satisfies Adapter[]) {
-  t.test(`nobody gets anything without the token, from a foreign name or page (${adapter})`, async (t) => {
+  t.test(`requests without the token, with a foreign host or origin are rejected (${adapter})`, async (t) => {
     const { port, store } = await scene(t, adapter);
     const wrong: string[] = [];
     const bearing = { authorization: `Bearer ${token}` };

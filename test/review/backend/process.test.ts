@@ -54,7 +54,7 @@ const rows = ({ state }: Place, sql: string) => {
 };
 
 t.test(
-  'a new one makes its state private, serves who has its token, and leaves nothing when it is ended',
+  'a new backend makes its state private, serves clients with its token, and leaves nothing after SIGTERM',
   async (t) => {
     const here = place(t);
     const backend = start(t, here);
@@ -87,11 +87,11 @@ t.test(
     await stream.text().catch(() => '');
     t.notOk(existsSync(join(here.state, 'backend.db-wal')), 'the database was closed');
     await t.rejects(ask(url, '/health'));
-    t.notMatch(stderr.replaceAll(here.home, ''), /bug|could not be ended/);
+    t.notMatch(stderr.replaceAll(here.home, ''), /bug|could not close/);
   },
 );
 
-t.test('deliveries: what GitHub publishes on signatures holds, and a delivery is a row and a job', async (t) => {
+t.test("deliveries: GitHub's published signature example is valid, and a delivery adds a row and a job", async (t) => {
   const here = place(t);
   here.configure({ GitHub: { WebhookSecret: published.secret, Repositories: ['octo/hello'] } });
   const backend = start(t, here);
@@ -117,7 +117,7 @@ t.test('deliveries: what GitHub publishes on signatures holds, and a delivery is
   t.equal((await backend.ended).code, 0);
 });
 
-t.test('settings hold as soon as the file says so', async (t) => {
+t.test('changed settings in the file apply at once', async (t) => {
   const here = place(t);
   here.configure({});
   const backend = start(t, here);
@@ -134,7 +134,7 @@ t.test('settings hold as soon as the file says so', async (t) => {
   t.equal((await deliver(url, pull, { secret: 'new secret', id: 'd-2' })).status, 202, 'those of before hold');
 });
 
-t.test('what cannot be is told with what to do, and no secret with it', async (t) => {
+t.test('an error names the next step and contains no secret', async (t) => {
   const here = place(t);
   const secret = 'a-very-secret-secret';
   here.configure({ GitHub: { WebhookSecret: secret }, Review: { MaxFindings: 0 } });
@@ -179,7 +179,7 @@ t.test('what cannot be is told with what to do, and no secret with it', async (t
   }
 });
 
-t.test('roles: one takes in and works on nothing, one works and takes nothing in', async (t) => {
+t.test('roles: web accepts deliveries without executing jobs, worker executes jobs without accepting deliveries', async (t) => {
   const here = place(t);
   here.configure({ GitHub: { WebhookSecret: published.secret, Repositories: ['octo/hello'] } });
   const web = start(t, here, ['--role', 'web']);
@@ -198,7 +198,7 @@ t.test('roles: one takes in and works on nothing, one works and takes nothing in
   while (rows(here, 'select 1 from deadJobs').length === 0) await pause(50);
 });
 
-t.test('a request that is in flight when it is told to end is answered', async (t) => {
+t.test('a request in flight at SIGTERM is answered', async (t) => {
   const here = place(t);
   here.configure({ GitHub: { WebhookSecret: published.secret, Repositories: ['octo/hello'] } });
   const backend = start(t, here);
@@ -225,7 +225,7 @@ t.test('a request that is in flight when it is told to end is answered', async (
   t.match(rows(here, 'select deliveryId from deliveries'), [{ deliveryId: 'd-slow' }]);
 });
 
-t.test('regression: M5 heads that announce 25 MiB and send nothing keep no delivery out', async (t) => {
+t.test('regression: M5 requests that announce 25 MiB and send nothing do not block deliveries', async (t) => {
   const where = place(t);
   const secret = 'the secret of the webhook';
   where.configure({ GitHub: { WebhookSecret: secret, Repositories: ['octo/hello'] } });
@@ -277,7 +277,7 @@ t.test('regression: M5 heads that announce 25 MiB and send nothing keep no deliv
   await slow.until(/^HTTP\/1\.1 202 /);
 });
 
-t.test('regression: edge 10b a proxy that speaks HTTP/1.0 upstream delivers', async (t) => {
+t.test('regression: edge 10b a proxy with HTTP/1.0 upstream can deliver', async (t) => {
   const where = place(t);
   const secret = 'the secret of the webhook';
   where.configure({ GitHub: { WebhookSecret: secret, Repositories: ['octo/hello'] } });

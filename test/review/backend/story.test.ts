@@ -95,7 +95,7 @@ async function scene(t: Test) {
   return { forge, repo, git, backend, ask, deliver, until, configure, log };
 }
 
-t.test('a pull request that is opened is synced, queued and begun; what came of it can be seen', async (t) => {
+t.test('an opened pull request is synced, queued and reviewed, and its result is visible', async (t) => {
   const { forge, repo, git, ask, deliver, until, log } = await scene(t);
   await until(async () => ((await ask('/api/v1/sources'))[0]?.lastSyncAt === undefined ? undefined : true));
   // The baseline is a moment: what is opened after it is new.
@@ -116,7 +116,7 @@ t.test('a pull request that is opened is synced, queued and begun; what came of 
   t.notMatch(log.join(''), secret);
 });
 
-t.test('the reviews of this process are seen as statecharts', async (t) => {
+t.test('the inspection shows the review runs of the process', async (t) => {
   const { forge, repo, backend, ask, deliver, until } = await scene(t);
   await forge.openPull(repo, { number: 7, files });
   const payload = { action: 'opened', repository: { full_name: 'acme/shop' }, pull_request: { number: 7 } };
@@ -138,7 +138,7 @@ t.test('the reviews of this process are seen as statecharts', async (t) => {
   t.match(text, 'review-run');
 });
 
-t.test('other credentials make another source, without a restart', async (t) => {
+t.test('changed credentials replace the source without a restart', async (t) => {
   const { ask, configure, until } = await scene(t);
   t.match(await ask('/api/v1/status'), { source: { state: 'ready' } });
   configure({ PrivateKeyPath: '', PrivateKey: 'no key' });
@@ -148,7 +148,7 @@ t.test('other credentials make another source, without a restart', async (t) => 
   t.same((await ask('/api/v1/settings/diagnostics')).restartNeededFor, []);
 });
 
-t.test('a look that is asked for is done, and a second wish joins one that has not begun', async (t) => {
+t.test('a requested sync runs, and a second request joins one that has not begun', async (t) => {
   const { ask, until } = await scene(t);
   const init = { method: 'POST', body: '{}' };
   const asked = await ask('/api/v1/sources/sync-jobs', init);
@@ -162,7 +162,7 @@ t.test('a look that is asked for is done, and a second wish joins one that has n
   t.match(row, { repositories: 1 });
 });
 
-t.test('regression: M6 a member with read permission commands nothing, a writer does', async (t) => {
+t.test('regression: M6 a member with read permission cannot give commands, a writer can', async (t) => {
   const { forge, repo, ask, deliver, until } = await scene(t);
   await forge.openPull(repo, { number: 7, files });
   const payload = { action: 'opened', repository: { full_name: 'acme/shop' }, pull_request: { number: 7 } };

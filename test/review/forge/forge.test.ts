@@ -50,7 +50,7 @@ const tokenFor = (forge: Forge, repo: ForgeRepository, own: object = {}) =>
     ...own,
   }).value;
 
-t.test('git sees branches and heads of pull requests with a token, and nothing without', async (t) => {
+t.test('git reads branches and pull request heads with a token, and nothing without one', async (t) => {
   const { forge, repo, pull, home } = await world(t);
   const url = `${forge.url}/acme/shop.git`;
   const listed = await git(home, tokenFor(forge, repo), ['ls-remote', url]);
@@ -70,7 +70,7 @@ t.test('git sees branches and heads of pull requests with a token, and nothing w
   }
 });
 
-t.test('any commit may be asked for by its name, also with a token of the long form', async (t) => {
+t.test('git can fetch any commit by its hash, also with a long token', async (t) => {
   const { forge, repo, gitDirectory, pull, home } = await world(t);
   forge.tokenFormat = 'stateless';
   const before = pull.headSha;
@@ -83,7 +83,7 @@ t.test('any commit may be asked for by its name, also with a token of the long f
   t.equal(await git(home, null, [...args, 'show', `${before}:b.ts`]), 'new');
 });
 
-t.test('a large repository comes over whole', async (t) => {
+t.test('a large repository is fetched completely', async (t) => {
   const { forge, repo, gitDirectory, home } = await world(t);
   const large = Array.from({ length: 20_000 }, (_, at) => `line ${at} ${Math.sin(at)}\n`).join('');
   await commitFiles(gitDirectory, 'main', { 'large.txt': large });
@@ -93,7 +93,7 @@ t.test('a large repository comes over whole', async (t) => {
   t.notOk(existsSync(join(clone, 'b.ts')));
 });
 
-t.test('what happens is told by signed webhooks, to an App that subscribed', async (t) => {
+t.test('events are sent as signed webhooks to a subscribed App', async (t) => {
   const { forge, repo, gitDirectory } = await world(t);
   const { seen } = await receiveHooks(t, forge);
   await commitFiles(gitDirectory, 'change', { 'b.ts': 'newer\n' });
@@ -137,7 +137,7 @@ t.test('what happens is told by signed webhooks, to an App that subscribed', asy
   t.equal(seen.length, 5);
 });
 
-t.test('a request can be held, before and after it was done', async (t) => {
+t.test('a request can be held before and after its execution', async (t) => {
   const { forge } = await world(t);
   const ask = async (path = '/nothing') => (await fetch(forge.apiUrl + path)).status;
   const before = forge.faults.hold((_, path) => path === '/nothing');

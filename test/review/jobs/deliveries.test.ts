@@ -21,7 +21,7 @@ function intakeOf(t: Test, world: Scene) {
 const outcomes = async ({ store }: Scene) =>
   (await store.deliveries({ limit: 50 })).rows.map(({ outcome, reason }) => [outcome, reason ?? null]);
 
-t.test('a pull request that was told of is read fresh, kept, and looked at for a review', async (t) => {
+t.test('a delivery reads the pull request, stores it and scans for due reviews', async (t) => {
   const world = await scene(t);
   const deliver = intakeOf(t, world);
   t.equal((await deliver('pull_request', pullPayload('opened'))).status, 202);
@@ -33,7 +33,7 @@ t.test('a pull request that was told of is read fresh, kept, and looked at for a
   t.ok(events.some(({ kind }) => kind === 'item.changed'));
 });
 
-t.test('of a burst about one pull request every delivery comes to its end', async (t) => {
+t.test('every delivery of a burst about one pull request is settled', async (t) => {
   const world = await scene(t);
   const deliver = intakeOf(t, world);
   await Promise.all(Array.from({ length: 20 }, () => deliver('pull_request', pullPayload('synchronize'))));
@@ -42,7 +42,7 @@ t.test('of a burst about one pull request every delivery comes to its end', asyn
   t.same(new Set((await outcomes(world)).map(([outcome]) => outcome)), new Set(['processed']));
 });
 
-t.test('what became of deliveries is told to whoever watches', async (t) => {
+t.test('outcomes of deliveries are published as events', async (t) => {
   const world = await scene(t);
   const deliver = intakeOf(t, world);
   await deliver('pull_request', pullPayload('opened'));
@@ -52,7 +52,7 @@ t.test('what became of deliveries is told to whoever watches', async (t) => {
   t.match(told.at(-1)?.data, { count: Number, deliveries: [{ outcome: 'processed' }] });
 });
 
-t.test('a review that waits for a pull request that is closed or gone is taken out of the queue', async (t) => {
+t.test('a closed or deleted pull request cancels its waiting review', async (t) => {
   for (const gone of [false, true]) {
     const world = await scene(t);
     const deliver = intakeOf(t, world);
@@ -67,7 +67,7 @@ t.test('a review that waits for a pull request that is closed or gone is taken o
 });
 
 t.test(
-  'what the forge could not answer is asked again; what it refuses is given up, and both can be seen',
+  'a retryable failure of the forge is retried, a permanent one becomes a dead job, and both are visible',
   async (t) => {
     const world = await scene(t);
     const deliver = intakeOf(t, world);
@@ -90,7 +90,7 @@ t.test(
   },
 );
 
-t.test('a check run that is asked for again leads to a full review, of a fork by its name', async (t) => {
+t.test('a re-requested check run leads to a full review, for a fork by its external id', async (t) => {
   const world = await scene(t);
   const deliver = intakeOf(t, world);
   const { item } = await world.store.upsertItem(facts(7));
@@ -117,7 +117,7 @@ t.test('a check run that is asked for again leads to a full review, of a fork by
 });
 
 t.test(
-  'installations and repositories that change are looked at, and what was known of installations is forgotten',
+  'changed installations and repositories are synced, and cached installations are cleared',
   async (t) => {
     const world = await scene(t);
     const deliver = intakeOf(t, world);
@@ -145,7 +145,7 @@ const comment = (body: string, change: object = {}) => commentPayload(`@oratorio
 const writes = async ({ store }: Scene) =>
   (await store.writes({ limit: 50 })).rows.map(({ kind, request }) => [kind, request['content'] ?? request['body']]);
 
-t.test('a command is acknowledged, and does what it says', async (t) => {
+t.test('a command is acknowledged and executed', async (t) => {
   const cases: [string, (world: Scene) => unknown, unknown, string | undefined][] = [
     [
       'review',
@@ -180,7 +180,7 @@ t.test('a command is acknowledged, and does what it says', async (t) => {
   }
 });
 
-t.test('a command without write permission is answered once, and nothing else happens', async (t) => {
+t.test('a command without write permission is rejected with one reply', async (t) => {
   const world = await scene(t);
   world.forge.writers.delete('alice');
   const deliver = intakeOf(t, world);
@@ -197,7 +197,7 @@ t.test('a command without write permission is answered once, and nothing else ha
   t.equal(world.runs.dispatched.length, 1, 'a writer whose membership is private may');
 });
 
-t.test('a command that cannot be followed is answered with the reason', async (t) => {
+t.test('an invalid command receives the reason as reply', async (t) => {
   const world = await scene(t);
   const deliver = intakeOf(t, world);
   world.runs.refusal = new ReviewError('activeRunExists', 'One is under way.');
@@ -212,7 +212,7 @@ t.test('a command that cannot be followed is answered with the reason', async (t
   t.notOk((await world.store.itemByNumber(repositoryKey, 7))?.isPaused);
 });
 
-t.test('a program is not answered, and without permission to write nobody is', async (t) => {
+t.test('bots receive no reply, and disabled writes send none', async (t) => {
   const world = await scene(t);
   const deliver = intakeOf(t, world);
   await deliver('issue_comment', comment('review', { user: { login: 'helper[bot]', type: 'Bot' } }));
@@ -226,7 +226,7 @@ t.test('a program is not answered, and without permission to write nobody is', a
   t.same(await writes(quietly), []);
 });
 
-t.test('regression: a command that is repeated after a failed update finds its review run', async (t) => {
+t.test('regression: a command repeated after a failed update finds its review run', async (t) => {
   const world = await scene(t);
   const intake = new WebhookIntake({ settings: () => world.settings, store: world.store, logger: quiet });
   t.teardown(() => intake.close());

@@ -29,7 +29,7 @@ async function laneOn(t: Test, work: LaneOptions['work'], change: Partial<LaneOp
   return { subject, store, lane };
 }
 
-t.test('no more jobs are under way than there is room for, and of one key only one, in order', async (t) => {
+t.test('a lane runs at most as many jobs as it has slots, and jobs of one key in order', async (t) => {
   let most = 0;
   let running = 0;
   const ofKeys = new Map<string, number[]>();
@@ -59,7 +59,7 @@ t.test('no more jobs are under way than there is room for, and of one key only o
     );
 });
 
-t.test('a lease is renewed for as long as the work lasts', async (t) => {
+t.test('a lease is renewed while its job runs', async (t) => {
   const { promise: end, resolve: finish } = Promise.withResolvers<void>();
   const begun = Promise.withResolvers<void>();
   let times = 0;
@@ -88,7 +88,7 @@ t.test('a lease is renewed for as long as the work lasts', async (t) => {
   t.equal(times, 1);
 });
 
-t.test('who has lost a job is told, and changes nothing of it any more', async (t) => {
+t.test('losing the lease aborts the job, which changes nothing afterwards', async (t) => {
   const begun = Promise.withResolvers<void>();
   const lost = Promise.withResolvers<void>();
   const results: string[] = [];
@@ -115,7 +115,7 @@ t.test('who has lost a job is told, and changes nothing of it any more', async (
   t.equal(jobs.get('delivery')?.taken, 1, 'the other one still has it');
 });
 
-t.test('what is under way when it stops is waited for, and given back when that takes too long', async (t) => {
+t.test('a stopping lane waits for running jobs, then returns them to the queue', async (t) => {
   const begun = Promise.withResolvers<void>();
   const { store, lane } = await laneOn(t, async (_, signal) => {
     begun.resolve();
@@ -127,7 +127,7 @@ t.test('what is under way when it stops is waited for, and given back when that 
   t.match(await store.claimJobs('two', ['delivery'], 5, 1_000), [{ key: 'long', attempt: 2 }]);
 });
 
-t.test('a database that fails for a moment stops nothing for good', async (t) => {
+t.test('a short failure of the database does not stop the lane', async (t) => {
   const done = Promise.withResolvers<void>();
   const { store, lane } = await laneOn(t, async () => done.resolve());
   const { claimJobs } = store;
@@ -146,7 +146,7 @@ t.test('a database that fails for a moment stops nothing for good', async (t) =>
   t.ok(failures >= 4);
 });
 
-t.test('a job that cannot be given up properly is not buried', async (t) => {
+t.test('a job whose giveUp fails is retried instead of becoming a dead job', async (t) => {
   let tries = 0;
   const buried = Promise.withResolvers<void>();
   const { store, subject } = await laneOn(
@@ -170,7 +170,7 @@ t.test('a job that cannot be given up properly is not buried', async (t) => {
   t.equal((await store.deadJobs(5)).length, 1);
 });
 
-t.test('pauses follow the table, grow by chance and by what the forge asks for only, and come to an end', (t) => {
+t.test('pauses follow the table, lengthened only by jitter and Retry-After, until the job is dead', (t) => {
   const kinds = Object.keys(retryPolicies) as Job['kind'][];
   fc.assert(
     fc.property(
@@ -229,7 +229,7 @@ function worker(t: Test, directory: string, name: string, hangs = false) {
 }
 
 t.test(
-  'what a worker was at when it was killed is done by the next one; every job is done, in order per key',
+  'the next worker repeats the jobs of a killed one; every job is done, in order per key',
   async (t) => {
     const subject = sqliteSubject(t);
     const store = await subject.open();

@@ -12,7 +12,7 @@ const looked = (key: string, lastSyncAt: number | null, errorAt: number | null =
   lastSyncError: errorAt === null ? null : { code: 'forbidden', message: 'no', at: errorAt },
 });
 
-t.test('every repository is due once in each interval, and not all at the same moment', (t) => {
+t.test('every repository is due once per interval, spread over the interval', (t) => {
   const intervalMs = 300_000;
   fc.assert(
     fc.property(fc.string({ minLength: 1 }), fc.integer({ min: 1e12, max: 2e12 }), (key, from) => {
@@ -42,7 +42,7 @@ t.test('every repository is due once in each interval, and not all at the same m
 });
 
 t.test(
-  'one that was never looked at is due; one that failed waits for its time; a clock put back stops nothing',
+  'a repository never synced is due; a failed one waits for the next interval; a clock set back stops no sync',
   (t) => {
     const now = 1_800_000_000_000;
     t.ok(isDue(looked('a', null), 0, now, 300_000));
@@ -53,7 +53,7 @@ t.test(
   },
 );
 
-t.test('of two processes one has each role, and the other takes it when the first stops', async (t) => {
+t.test('one of two processes has each role, and the other takes it when the first stops', async (t) => {
   const subject = sqliteSubject(t);
   const store = await subject.open();
   await store.syncRepositories([wanted()]);
@@ -88,7 +88,7 @@ t.test('of two processes one has each role, and the other takes it when the firs
   t.equal(jobs.get('sync')?.waiting, 1, 'the same work is in the queue once');
 });
 
-t.test('without credentials nothing is queued that could only fail', async (t) => {
+t.test('without credentials no job that needs the source is queued', async (t) => {
   const subject = sqliteSubject(t);
   const store = await subject.open();
   await store.syncRepositories([wanted()]);
@@ -100,7 +100,7 @@ t.test('without credentials nothing is queued that could only fail', async (t) =
   t.same([...(await store.backlog()).jobs.keys()], ['cleanup']);
 });
 
-t.test('a repository that always fails keeps nobody from being looked at', async (t) => {
+t.test('a repository that always fails does not delay other syncs', async (t) => {
   const names = ['bad', 'hello', 'three', 'four', 'five'];
   const world = await scene(t, {
     Repositories: names.map((name) => `octo/${name}`),

@@ -13,7 +13,7 @@ const newWrite = (name = 'one'): NewWrite => ({
 const put = ({ store }: Scene, name?: string) =>
   store.putWrite(newWrite(name), (writeId) => ({ kind: 'write', key: 'write:7', payload: { writeId } }));
 
-t.test('a write is sent, and whoever waits for it is told', async (t) => {
+t.test('a sent write is settled', async (t) => {
   const world = await scene(t);
   const { writeId } = await put(world);
   await world.idle();
@@ -22,7 +22,7 @@ t.test('a write is sent, and whoever waits for it is told', async (t) => {
   t.match(world.runs.settled, [{ writeId, status: 'sent' }]);
 });
 
-t.test('a write that failed in passing is sent again, and says that it was tried before', async (t) => {
+t.test('a write with a retryable failure is sent again, marked as an earlier attempt', async (t) => {
   const world = await scene(t);
   // Not sent again by itself before the test has looked.
   world.forge.sendFailures.push(unreachable(600_000));
@@ -92,7 +92,7 @@ t.test('an attempt that has lost its write saves no pending review', async (t) =
   t.match(await world.store.write(writeId), { response: { url: 'x' } });
 });
 
-t.test('the attempt is on the disk before anything is sent', async (t) => {
+t.test('an attempt is saved before the write is sent', async (t) => {
   const world = await scene(t);
   let during: number | undefined;
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -109,7 +109,7 @@ t.test('the attempt is on the disk before anything is sent', async (t) => {
   t.equal(during, 1);
 });
 
-t.test('a write that is refused is given up and told so; somebody may have it sent again', async (t) => {
+t.test('a rejected write has failed and can be retried by a user', async (t) => {
   const world = await scene(t);
   world.forge.sendFailures.push(forbidden());
   const { writeId } = await put(world);
@@ -122,7 +122,7 @@ t.test('a write that is refused is given up and told so; somebody may have it se
   t.match(await world.store.write(writeId), { status: 'sent' });
 });
 
-t.test('nothing is sent while writes are off', async (t) => {
+t.test('no write is sent while writes are disabled', async (t) => {
   const world = await scene(t, { WritesEnabled: false });
   const { writeId } = await put(world);
   await world.idle();
@@ -131,7 +131,7 @@ t.test('nothing is sent while writes are off', async (t) => {
   t.equal(world.runs.settled.length, 1);
 });
 
-t.test('a write that was sent before the process died is only told of', async (t) => {
+t.test('a write sent before a crash is settled without sending it again', async (t) => {
   const world = await scene(t);
   const write = await world.store.putWrite(newWrite());
   await world.store.updateWrite(write.writeId, { status: 'sent', response: { url: 'x' } });
@@ -142,7 +142,7 @@ t.test('a write that was sent before the process died is only told of', async (t
 });
 
 t.test(
-  'a look that found nothing is not worth a row; what failed is told, and the next look is by the clock',
+  'a scheduled sync without changes saves no row; a failed one saves a row and is not retried before its interval',
   async (t) => {
     const world = await scene(t);
     world.forge.syncFailures.set(repositoryKey, forbidden());
@@ -160,7 +160,7 @@ t.test(
   },
 );
 
-t.test('what the reconciler knows is kept from one look to the next, and anew when it cannot be read', async (t) => {
+t.test('the state of the reconciler is stored between runs, and replaced when it is invalid', async (t) => {
   const world = await scene(t);
   const look = async (key: string) => {
     await world.store.enqueueJob({ kind: 'reconcile', key, payload: {} });
@@ -176,7 +176,7 @@ t.test('what the reconciler knows is kept from one look to the next, and anew wh
   t.equal(third, 0);
 });
 
-t.test('what is old is deleted', async (t) => {
+t.test('clean-up deletes old rows', async (t) => {
   const world = await scene(t);
   await world.store.upsertItem(facts(7));
   await world.subject.sql(
@@ -187,7 +187,7 @@ t.test('what is old is deleted', async (t) => {
   t.same((await world.store.deliveries({ limit: 5 })).rows, []);
 });
 
-t.test('a payload that nobody wrote is given up after its attempts, and never stops the others', async (t) => {
+t.test('a job with an invalid payload becomes a dead job and does not stop other jobs', async (t) => {
   const world = await scene(t);
   await world.store.enqueueJob({ kind: 'delivery', key: 'odd', payload: { nothing: 'of use' } });
   await put(world);

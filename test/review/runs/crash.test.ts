@@ -111,7 +111,7 @@ for (const { state, method, when, asked } of moments) {
   });
 }
 
-t.test('while its writes wait for the source it makes room, and is done when they were sent', async (t) => {
+t.test('a run whose writes wait for the source frees its slot, and is done when they are sent', async (t) => {
   const world = await World.create(t);
   world.runs.start();
   const runId = await world.dispatch();
@@ -125,7 +125,7 @@ t.test('while its writes wait for the source it makes room, and is done when the
   t.equal(world.forge.of('review').length, 1);
 });
 
-t.test('a process that crashes each time it makes a review does not make it for ever', async (t) => {
+t.test('a run that crashes its process each time fails after the last attempt', async (t) => {
   const world = await World.create(t);
   const runId = await world.dispatch();
   const gates: Gate[] = [];
@@ -147,7 +147,7 @@ t.test('a process that crashes each time it makes a review does not make it for 
   for (const gate of gates) gate.fail(new Error('late'));
 });
 
-t.test('a process that stops gives its runs back, and another goes on at once', async (t) => {
+t.test('a stopping process releases its runs, and another continues at once', async (t) => {
   const world = await World.create(t);
   const gate = new Gate();
   world.agent.onReview = (_, { signal }) => gate.pass(signal);
@@ -165,7 +165,7 @@ t.test('a process that stops gives its runs back, and another goes on at once', 
   t.equal(world.forge.of('review').length, 1);
 });
 
-t.test('a draft that somebody published in a process that ended is told by the next one', async (t) => {
+t.test('a publication requested in a process that ended is completed by the next one', async (t) => {
   const world = await World.create(t);
   world.runs.start();
   const runId = await world.dispatch('manual');

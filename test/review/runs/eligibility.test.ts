@@ -81,7 +81,7 @@ for (const [code, what, change] of table) {
   });
 }
 
-t.test('every reason there is has a row', async (t) => {
+t.test('every ineligible code has a row', async (t) => {
   t.same(new Set(table.flatMap(([code]) => code ?? [])), new Set(ineligibleCodes));
 });
 
@@ -117,7 +117,7 @@ const anyFacts: fc.Arbitrary<EligibilityFacts> = fc.record({
   }),
 });
 
-t.test('whoever asks is refused only for what refuses everybody, and never hears of more', async (t) => {
+t.test('a requested review is refused only by the rules for all triggers', async (t) => {
   fc.assert(
     fc.property(anyFacts, (facts) => {
       const [automatic, asked] = [whyIneligible('auto', facts), whyIneligible('mention', facts)];
@@ -129,7 +129,7 @@ t.test('whoever asks is refused only for what refuses everybody, and never hears
   t.pass();
 });
 
-t.test('a stranger’s fork is never reviewed by itself unless all are', async (t) => {
+t.test('a fork of a non-member is not reviewed automatically unless all forks are', async (t) => {
   fc.assert(
     fc.property(anyFacts, (facts) => {
       const { isFork, authorAssociation } = facts.item;
@@ -141,7 +141,7 @@ t.test('a stranger’s fork is never reviewed by itself unless all are', async (
   t.pass();
 });
 
-t.test('patterns of branch names', async (t) => {
+t.test('branch patterns match by segment, text and character', async (t) => {
   const rows: readonly (readonly [string, string, boolean])[] = [
     ['main', 'main', true],
     ['main', 'main2', false],

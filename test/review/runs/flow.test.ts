@@ -21,7 +21,7 @@ const steps: readonly (readonly [string, (world: World, fails: () => void) => vo
   ['the agent', (world, fails) => Object.assign(world.agent, { onReview: fails }), 2],
 ];
 for (const [what, install, asked] of steps) {
-  t.test(`a failure of ${what} that may pass is tried again`, async (t) => {
+  t.test(`a retryable failure of ${what} is tried again`, async (t) => {
     const world = await World.create(t);
     install(world, failsOnce(failure('sourceUnavailable', true)));
     world.runs.start();
@@ -30,7 +30,7 @@ for (const [what, install, asked] of steps) {
     t.equal(world.agent.asked.length, asked);
     t.equal(world.forge.of('review').length, 1);
   });
-  t.test(`a failure of ${what} that will not pass ends it, with its code`, async (t) => {
+  t.test(`a permanent failure of ${what} ends the run with its code`, async (t) => {
     const world = await World.create(t);
     install(world, failsOnce(failure('forbidden', false)));
     world.runs.start();
@@ -41,7 +41,7 @@ for (const [what, install, asked] of steps) {
   });
 }
 
-t.test('the pause before the next attempt doubles, is as long as the source asks, and holds no place', async (t) => {
+t.test('the pause before the next attempt doubles, respects Retry-After and frees the slot', async (t) => {
   const world = await World.create(t, { AgentServer: { RetryBackoffSeconds: 100, MaxRetryBackoffSeconds: 150 } });
   const pauses: number[] = [];
   const errors = [failure('a', true), failure('b', true), failure('c', true, 500_000)];
@@ -63,7 +63,7 @@ t.test('the pause before the next attempt doubles, is as long as the source asks
   t.match(await world.ended(runId), { state: 'done', attempt: 4 });
 });
 
-t.test('after the last attempt it has failed', async (t) => {
+t.test('a run fails after its last attempt', async (t) => {
   const world = await World.create(t, { AgentServer: { MaxRunAttempts: 2 } });
   world.agent.onReview = () => {
     throw failure('turnFailed', true);
@@ -74,7 +74,7 @@ t.test('after the last attempt it has failed', async (t) => {
   t.equal(world.agent.asked.length, 2);
 });
 
-t.test('a head that moves on while it is fetched is read again, three times at most', async (t) => {
+t.test('a head that moves during the fetch is read again, at most three times', async (t) => {
   const world = await World.create(t);
   let moves = 2;
   world.git.onPrepare = ({ headSha }) => {
@@ -104,7 +104,7 @@ for (const [state, install] of [
       Object.assign(world.agent, { onReview: (_: unknown, { signal }: { signal: AbortSignal }) => gate.pass(signal) }),
   ],
 ] as const) {
-  t.test(`a run can be cancelled in ${state}; nothing of it is told`, async (t) => {
+  t.test(`a run cancelled in ${state} publishes nothing`, async (t) => {
     const world = await World.create(t, { Review: { CheckRun: true } });
     const gate = new Gate();
     install(world, gate);
@@ -124,7 +124,7 @@ for (const [state, install] of [
   });
 }
 
-t.test('what waits is cancelled at once; what is being told is told', async (t) => {
+t.test('a waiting run is cancelled at once; a publishing run completes its publication', async (t) => {
   const world = await World.create(t);
   const waiting = await world.dispatch();
   t.match(await world.runs.cancel(waiting), { state: 'cancelled' });
@@ -136,7 +136,7 @@ t.test('what waits is cancelled at once; what is being told is told', async (t) 
   await t.rejects(world.runs.cancel('none'), { code: 'notFound' });
 });
 
-t.test('another process’s wish to cancel is seen when the lease is renewed', async (t) => {
+t.test('a cancellation requested in another process takes effect at the renewal of the lease', async (t) => {
   const world = await World.create(t);
   const gate = new Gate();
   world.agent.onReview = (_, { signal }) => gate.pass(signal);
@@ -147,7 +147,7 @@ t.test('another process’s wish to cancel is seen when the lease is renewed', a
   t.match(await world.ended(runId, { ms: 1_000 }), { state: 'cancelled' });
 });
 
-t.test('a run whose lease was lost is let go, and its turn is ended', async (t) => {
+t.test('losing the lease stops the run and interrupts its turn', async (t) => {
   const world = await World.create(t);
   const gate = new Gate();
   world.agent.onReview = (_, { signal }) => gate.pass(signal);
@@ -166,7 +166,7 @@ for (const [code, settings] of [
   ['agentStalled', { StallTimeoutSeconds: 60, RunTimeoutSeconds: 7_200 }],
   ['runTimedOut', { StallTimeoutSeconds: 7_200, RunTimeoutSeconds: 60 }],
 ] as const) {
-  t.test(`${code}: the turn is ended and the review is tried again`, async (t) => {
+  t.test(`${code}: the turn is interrupted and the review is retried`, async (t) => {
     const world = await World.create(t, { AgentServer: settings });
     const gate = new Gate();
     world.agent.onReview = (_, { signal }) => gate.pass(signal);
@@ -187,7 +187,7 @@ for (const [code, settings] of [
   });
 }
 
-t.test('an automatic review gives way to a newer head before it begins, and lets it be reviewed', async (t) => {
+t.test('a newer head supersedes an automatic review that has not begun and is reviewed instead', async (t) => {
   const world = await World.create(t);
   t.equal(await world.runs.tick(), 1);
   t.equal(await world.runs.tick(), 0, 'the same head is queued once');
@@ -201,7 +201,7 @@ t.test('an automatic review gives way to a newer head before it begins, and lets
 });
 
 t.test(
-  'a head that comes while one is reviewed waits; the older review is not told, and a person may tell it',
+  'a head that arrives during a review waits; the older draft is blocked, and a user can publish it',
   async (t) => {
     const world = await World.create(t);
     const gate = new Gate();
@@ -244,7 +244,7 @@ for (const [name, change] of [
   });
 }
 
-t.test('a push is reviewed incrementally: nothing is repeated, what is fixed is resolved', async (t) => {
+t.test('an incremental review repeats no finding and resolves fixed ones', async (t) => {
   const world = await World.create(t);
   world.agent.findings = () => [
     finding(),
@@ -304,7 +304,7 @@ t.test('a clean review writes nothing at all', async (t) => {
   t.match(await world.store.draftOfRun(runId), { status: 'published', url: null });
 });
 
-t.test('where nothing is to be reviewed the agent is not asked, and the draft says so', async (t) => {
+t.test('without files to review the agent is not asked, and the draft states it', async (t) => {
   const world = await World.create(t, { Review: { IgnorePaths: ['src/**'] } });
   world.runs.start();
   const runId = await world.dispatch();
@@ -318,7 +318,7 @@ t.test('where nothing is to be reviewed the agent is not asked, and the draft sa
   });
 });
 
-t.test('a draft with a secret is not told: not by itself, and not by a person either', async (t) => {
+t.test('a draft with a secret cannot be published, automatically or by a user', async (t) => {
   const token = ['ghp', 'q8Zt3LmX0vRb7NcKp2YwHs5JdFg9UeTa1CiO'].join('_');
   const world = await World.create(t);
   world.agent.findings = () => [
@@ -347,7 +347,7 @@ t.test('a draft with a secret is not told: not by itself, and not by a person ei
   t.match(await world.store.draft(draftId), { status: 'published', blockedBy: null });
 });
 
-t.test('a review that the source refuses is told as failed, and can be published again', async (t) => {
+t.test('a review that the source rejects has failed and can be published again', async (t) => {
   const world = await World.create(t);
   world.forge.onSend = ({ kind }) => {
     if (kind === 'review') throw new Error('refused');
@@ -365,7 +365,7 @@ t.test('a review that the source refuses is told as failed, and can be published
 });
 
 t.test(
-  'a write that is settled twice is settled once; one of another kind that is lost does not fail the draft',
+  'settling a write twice has no effect; a failed write of a secondary kind does not fail the draft',
   async (t) => {
     const world = await World.create(t);
     world.forge.onSend = ({ kind }) => {
@@ -381,7 +381,7 @@ t.test(
   },
 );
 
-t.test('only as many findings as wanted are told at their place, the severest; small ones not at all', async (t) => {
+t.test('the least severe findings beyond MaxFindings go to the summary; those below the minimum severity are dropped', async (t) => {
   const world = await World.create(t, { Review: { MaxFindings: 1 } });
   world.git.baseFiles = {
     '.oratorio-review.json': '{"minSeverity":"minor","instructions":"Look at names."}',
@@ -412,7 +412,7 @@ t.test('only as many findings as wanted are told at their place, the severest; s
   );
 });
 
-t.test('rules that are wrong are not followed, and the draft says so', async (t) => {
+t.test('invalid rules are ignored with a warning in the draft', async (t) => {
   const world = await World.create(t);
   world.git.baseFiles = { '.oratorio-review.json': '{"minSeverity":"harsh"}' };
   world.runs.start();
@@ -421,7 +421,7 @@ t.test('rules that are wrong are not followed, and the draft says so', async (t)
   t.match(await world.store.draftOfRun(runId), { warnings: [/oratorio-review\.json.*minSeverity/] });
 });
 
-t.test('the rules of the base commit leave out what nobody has asked for', async (t) => {
+t.test('the rules of the base commit exclude automatic reviews', async (t) => {
   const world = await World.create(t);
   world.git.baseFiles = { '.oratorio-review.json': '{"ignoreAuthors":["alice"]}' };
   await world.runs.tick();
@@ -431,7 +431,7 @@ t.test('the rules of the base commit leave out what nobody has asked for', async
   t.match(await world.ended(await world.dispatch('mention')), { state: 'done' });
 });
 
-t.test('settings hold from the moment they are changed', async (t) => {
+t.test('changed settings apply at once', async (t) => {
   const world = await World.create(t, { Automation: { AutoReviewPublishEnabled: false } });
   await world.runs.tick();
   world.runs.start();
@@ -449,7 +449,7 @@ t.test('settings hold from the moment they are changed', async (t) => {
   t.match(await world.store.draft(draft?.draftId ?? ''), { status: 'discarded' });
 });
 
-t.test('a person resolves a finding, once', async (t) => {
+t.test('a user can resolve a finding once', async (t) => {
   const world = await World.create(t);
   world.runs.start();
   await world.ended(await world.dispatch());
@@ -466,7 +466,7 @@ t.test('a person resolves a finding, once', async (t) => {
   t.match(await world.store.draftOfRun(again), { findings: [] }, 'what somebody dismissed is not said again');
 });
 
-t.test('after some automatic reviews in a row it takes a person to go on', async (t) => {
+t.test('automatic reviews pause after PauseAfter until a user resumes them', async (t) => {
   const world = await World.create(t, { Review: { PauseAfter: 1 } });
   world.runs.start();
   t.equal(await world.runs.tick(), 1);
@@ -478,7 +478,7 @@ t.test('after some automatic reviews in a row it takes a person to go on', async
   t.match(await world.item(), { automaticReviews: 0, reviewedHeadSha: 'head-2' });
 });
 
-t.test('a head that waited while another was reviewed goes on from that one', async (t) => {
+t.test('a head that waited during a review is reviewed incrementally after it', async (t) => {
   const world = await World.create(t);
   const gate = new Gate();
   world.agent.onReview = () => gate.pass();

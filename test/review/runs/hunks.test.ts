@@ -27,7 +27,7 @@ function files(before: number, after: number, text = (at: number) => `line ${at}
 const inline = (line: number, side: 'RIGHT' | 'LEFT' = 'RIGHT', startLine?: number) =>
   ({ placement: 'inline', side, line, ...(startLine !== undefined && { startLine }) }) as const;
 
-t.test('twelve lines before and after its own, within the hunk, with the numbers of both sides', async (t) => {
+t.test('a hunk has twelve lines before and after the finding, with the numbers of both sides', async (t) => {
   const hunk = hunkAround(files(30, 30), 'src/a.ts', inline(230));
   t.equal(hunk?.lines.length, 12 + 1 + 12);
   t.match(hunk, { path: 'src/a.ts', oldStart: 120, newStart: 220 });
@@ -40,25 +40,25 @@ t.test('twelve lines before and after its own, within the hunk, with the numbers
   t.strictSame(hunk?.lines.at(-1), { kind: 'context', oldLine: 143, newLine: 242, text: 'line 3011' });
 });
 
-t.test('less where the hunk ends', async (t) => {
+t.test('fewer lines at the end of a hunk', async (t) => {
   const hunk = hunkAround(files(2, 3), 'src/a.ts', inline(202));
   t.match(hunk, { oldStart: 100, newStart: 200 });
   t.equal(hunk?.lines.length, 2 + 3 + 3);
 });
 
-t.test('about removed lines: those of the old side', async (t) => {
+t.test('a finding about removed lines has lines of the old side', async (t) => {
   const hunk = hunkAround(files(30, 30), 'src/a.ts', inline(131, 'LEFT', 130));
   t.match(hunk, { oldStart: 118, newStart: 218 });
   t.equal(hunk?.lines.length, 12 + 2 + 12);
 });
 
-t.test('none without a line in the diff', async (t) => {
+t.test('no hunk for a finding without a line in the diff', async (t) => {
   t.equal(hunkAround(files(2, 2), 'src/a.ts', { placement: 'file', reason: 'outsideDiff' }), undefined);
   t.equal(hunkAround(files(2, 2), 'src/a.ts', inline(900)), undefined);
   t.equal(hunkAround(files(2, 2), 'src/b.ts', inline(202)), undefined);
 });
 
-t.test('at most 4 KiB: what is farthest away goes first, the line of the comment stays', async (t) => {
+t.test('a hunk over 4 KiB drops the farthest lines first and retains the line of the comment', async (t) => {
   const long = 'x'.repeat(300);
   const bytes = (lines: readonly { text: string }[] = []) => lines.reduce((sum, { text }) => sum + text.length + 1, 0);
   const hunk = hunkAround(
@@ -79,7 +79,7 @@ t.test('at most 4 KiB: what is farthest away goes first, the line of the comment
   t.ok((huge?.lines.length ?? 0) >= 1);
 });
 
-t.test('kept with the draft, without those of findings that are left out', async (t) => {
+t.test('hunks are saved with the draft, without those of dropped findings', async (t) => {
   const world = await World.create(t);
   world.agent.findings = () => [finding(), finding({ severity: 'note', title: 'Small thing', oldText: 'start();' })];
   world.runs.start();
@@ -96,7 +96,7 @@ t.test('kept with the draft, without those of findings that are left out', async
   ]);
 });
 
-t.test('lines that seem to hold a secret are not kept, and what cannot be seen is taken out', async (t) => {
+t.test('lines with a possible secret are not saved, and invisible characters are removed', async (t) => {
   const token = ['ghp', 'q8Zt3LmX0vRb7NcKp2YwHs5JdFg9UeTa1CiO'].join('_');
   const world = await World.create(t);
   world.git.change = (head) => changeTo(head, 'src/a.ts', [`login('${token}');`]);

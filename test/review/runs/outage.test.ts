@@ -9,7 +9,7 @@ for (const [what, away, part] of [
   ['the agent server', () => new ReviewAgentError('agentUnavailable', 'nobody answers'), 'agent'],
   ['the forge', () => new SourceError('connectionFailed', 'nobody answers'), 'forge'],
 ] as const)
-  t.test(`regression: a review waits while ${what} is away, and runs once when it is back`, async (t) => {
+  t.test(`regression: a review waits during an outage of ${what}, and runs once after it`, async (t) => {
     const world = await World.create(t, { AgentServer: { MaxRunAttempts: 2, RetryBackoffSeconds: 60 } });
     let failures = 0;
     const fails = () => {

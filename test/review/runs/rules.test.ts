@@ -6,7 +6,7 @@ import { leakIn } from '../../../src/review/runs/plan.ts';
 import type { StoredFinding } from '../../../src/review/store/index.ts';
 import { finding, World } from './world.ts';
 
-t.test('the agent is told how severe a finding must be: by the settings, or by the base commit', async (t) => {
+t.test('the agent receives the minimum severity of the settings or of the base commit', async (t) => {
   const world = await World.create(t, { Review: { MinSeverity: 'major' } });
   world.runs.start();
   await world.ended(await world.dispatch('manual'));
@@ -17,7 +17,7 @@ t.test('the agent is told how severe a finding must be: by the settings, or by t
   t.match(world.agent.asked, [{ minSeverity: 'major' }, { minSeverity: 'critical' }]);
 });
 
-t.test('what the base commit calls generated is not reviewed; a file of the head says nothing', async (t) => {
+t.test('files marked as generated in the base commit are not reviewed; the head cannot mark files', async (t) => {
   const world = await World.create(t);
   world.git.baseFiles = { '.gitattributes': 'src/*.ts linguist-generated\n' };
   world.runs.start();
@@ -27,7 +27,7 @@ t.test('what the base commit calls generated is not reviewed; a file of the head
   t.match(await world.store.draftOfRun(runId), { skippedFiles: [{ path: 'src/a.ts', reason: 'generated' }] });
 });
 
-t.test('a suggestion is code: a decorator stays, what cannot be seen is not suggested', async (t) => {
+t.test('a suggestion retains decorators, and is dropped with invisible characters', async (t) => {
   const world = await World.create(t);
   world.agent.findings = () => [
     finding({ newText: '@inject(value) use(value); // fixes #7' }),
@@ -44,7 +44,7 @@ t.test('a suggestion is code: a decorator stays, what cannot be seen is not sugg
   t.match(JSON.stringify(world.forge.of('review')), '@inject(value) use(value); // fixes #7\\n```');
 });
 
-t.test('a secret in a suggestion holds the draft back, also when a person has put it there', async (t) => {
+t.test('a secret in a suggestion blocks the draft, also after an edit by a user', async (t) => {
   const token = ['ghp', 'q8Zt3LmX0vRb7NcKp2YwHs5JdFg9UeTa1CiO'].join('_');
   const world = await World.create(t);
   world.agent.findings = () => [finding({ newText: `use('${token}');` })];
@@ -59,7 +59,7 @@ t.test('a secret in a suggestion holds the draft back, also when a person has pu
   t.match(leakIn({ ...draft, findings: [{ ...first, newText: token }] }, []), { code: 'draftContainsSecret' });
 });
 
-t.test('every attempt that fails leaves its worktree to the clean-up', async (t) => {
+t.test('every failed attempt releases its worktree', async (t) => {
   const world = await World.create(t);
   let isFirst = true;
   world.agent.onReview = () => {
@@ -77,7 +77,7 @@ t.test('every attempt that fails leaves its worktree to the clean-up', async (t)
   ]);
 });
 
-t.test('so does a review that fails after its worktree was made, before the agent was asked', async (t) => {
+t.test('a review that fails between its worktree and the agent releases the worktree', async (t) => {
   const world = await World.create(t);
   const { prepare } = world.git;
   world.git.prepare = async (target) => ({
@@ -107,7 +107,7 @@ const notes = (path: string, oldPath?: string): ReviewNotes => ({
   ...{ reviewedFiles: 1, totalFiles: 1, skippedFiles: [], warnings: [] },
 });
 
-t.test('a finding of a file that was renamed is not told again, and stays open', async (t) => {
+t.test('a finding in a renamed file is not published again, and stays open', async (t) => {
   const told = { ...finding({ path: 'src/old.ts' }), findingId: 'told' } as unknown as StoredFinding;
   const facts = { itemId: 'i', draftId: 'd', open: [told], unwanted: [], secrets: [] };
   t.same(compose(notes('src/new.ts', 'src/old.ts'), facts).findings, []);
@@ -116,7 +116,7 @@ t.test('a finding of a file that was renamed is not told again, and stays open',
   t.match(resolutionsOf(notes('src/new.ts'), [told]), [{ resolution: 'outdated' }]);
 });
 
-t.test('where a run can be watched: nowhere before it has begun, or without a route', async (t) => {
+t.test('a run has no trace address before it has begun, or without a route', async (t) => {
   const world = await World.create(t);
   const waiting = await world.run(await world.dispatch('manual'));
   t.equal(await world.runs.traceUrl(waiting), undefined);

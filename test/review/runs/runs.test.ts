@@ -3,7 +3,7 @@ import { LeaseLostError } from '../../../src/review/store/index.ts';
 import { quiet } from '../store/databases.ts';
 import { World } from './world.ts';
 
-t.test('a mention leads to one published review at the head that was looked at', async (t) => {
+t.test('a mention leads to one published review at the reviewed head', async (t) => {
   const world = await World.create(t, { Review: { CheckRun: true } });
   world.runs.start();
   const runId = await world.dispatch();
@@ -35,7 +35,7 @@ t.test('a mention leads to one published review at the head that was looked at',
 });
 
 t.test(
-  'a review that somebody asked for on the page waits as a draft, and is published when they say so',
+  'a review requested on the page stays a draft until the user publishes it',
   async (t) => {
     const world = await World.create(t);
     world.runs.start();
@@ -55,7 +55,7 @@ t.test(
   },
 );
 
-t.test('a queue that cannot be read is logged with the error and its stack', async (t) => {
+t.test('a failed claim is logged with the error and its stack', async (t) => {
   const failed = Promise.withResolvers<unknown>();
   const logger = { ...quiet, warn: (_text: string, fields?: object) => failed.resolve(fields) };
   const world = await World.create(t, {}, { logger });

@@ -56,7 +56,7 @@ const wholeReads = (plan: readonly string[]) =>
     (step) => /^SCAN (?!picked\b)/.test(step) && !/ USING (COVERING )?INDEX runs(ByAge|OncePerPhase)/.test(step),
   );
 
-t.test('what is done all the time uses an index', async (t) => {
+t.test('frequent queries use an index', async (t) => {
   const { before, store, of } = await scene(t);
   await before.syncRepositories([wanted()]);
   const { item } = await before.upsertItem(facts(7));
@@ -98,7 +98,7 @@ t.test('what is done all the time uses an index', async (t) => {
   }
 });
 
-t.test('what is next is found by its index, in order', async (t) => {
+t.test('the next job and run are read from an index, without sorting', async (t) => {
   const { store, of } = await scene(t);
   const jobs = await of(() => store.claimJobs('one', ['delivery'], 16, minute));
   t.ok(
@@ -107,7 +107,7 @@ t.test('what is next is found by its index, in order', async (t) => {
   );
   t.notOk(
     jobs.some((step) => /TEMP B-TREE/.test(step)),
-    'nothing is sorted',
+    'no query sorts',
   );
   t.ok(jobs.some((step) => /^SEARCH earlier USING (COVERING )?INDEX jobsByKey/.test(step)));
   const runs = await of(() => store.claimRun('one', minute, many));
@@ -118,7 +118,7 @@ t.test('what is next is found by its index, in order', async (t) => {
   t.ok(runs.some((step) => /^SEARCH live USING (COVERING )?INDEX runsAtWork/.test(step)));
   t.notOk(
     runs.some((step) => /TEMP B-TREE/.test(step)),
-    'the oldest is the first that is looked at',
+    'the first row read is the oldest',
   );
   const settled = await of(() => store.settleDeliveries(repositoryKey, 7, 'processed', null));
   t.ok(

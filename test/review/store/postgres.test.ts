@@ -40,7 +40,7 @@ const listeners = ({ sql }: Subject) =>
     `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%' AND state = 'idle'`,
   );
 
-t.test('a hint reaches the other replicas, also after the connection that listens was lost', async (t) => {
+t.test('a hint reaches other replicas, also after the listening connection was lost', async (t) => {
   const subject = await postgresSubject(t);
   const one = await subject.open('one');
   const two = await subject.open('two');
@@ -62,7 +62,7 @@ t.test('a hint reaches the other replicas, also after the connection that listen
   t.pass('both were heard');
 });
 
-t.test('without any hint everybody looks now and then', async (t) => {
+t.test('replicas wake on a timer without hints', async (t) => {
   const subject = await postgresSubject(t);
   const store = await subject.open();
   const heard = new Set<string>();
@@ -75,7 +75,7 @@ t.test('without any hint everybody looks now and then', async (t) => {
   t.strictSame([...heard].sort(), ['events', 'jobs', 'runs']);
 });
 
-t.test('a reader of events misses none, however many write', async (t) => {
+t.test('a reader of events misses none with concurrent writers', async (t) => {
   const subject = await postgresSubject(t);
   const stores = await Promise.all(['one', 'two', 'three'].map((owner) => subject.open(owner)));
   const [reader] = stores;
@@ -104,7 +104,7 @@ t.test('a reader of events misses none, however many write', async (t) => {
   t.equal(new Set(seen).size, seen.length);
 });
 
-t.test('an event that is not committed yet holds up the ones after it', async (t) => {
+t.test('an uncommitted event delays later events', async (t) => {
   const subject = await postgresSubject(t);
   const store = await subject.open();
   if (!('connectionString' in subject.where)) return;
@@ -125,7 +125,7 @@ t.test('an event that is not committed yet holds up the ones after it', async (t
   t.match(await store.events(0, 9), [{ kind: 'slow' }, { kind: 'run.changed' }]);
 });
 
-t.test('jobs of one key stay in order while several replicas add and take them', async (t) => {
+t.test('jobs of one key run in order while several replicas add and claim them', async (t) => {
   const subject = await postgresSubject(t);
   const stores = await Promise.all(['one', 'two', 'three'].map((owner) => subject.open(owner)));
   const perWriter = 40;
@@ -160,7 +160,7 @@ t.test('jobs of one key stay in order while several replicas add and take them',
   t.strictSame(faults, []);
 });
 
-t.test('a restart of the server in the middle loses nothing, and work goes on', { timeout: 120_000 }, async (t) => {
+t.test('a restart of PostgreSQL during work loses nothing, and work continues', { timeout: 120_000 }, async (t) => {
   const server = await startPostgres();
   t.teardown(() => server.stop());
   const subject = await postgresSubject(t, server);
@@ -216,7 +216,7 @@ t.test('a restart of the server in the middle loses nothing, and work goes on', 
   await hints.single('jobs');
 });
 
-t.test('a server that is away is an error that may pass', async (t) => {
+t.test('an unreachable server is a retryable error', async (t) => {
   const server = await startPostgres();
   t.teardown(() => server.stop());
   const subject = await postgresSubject(t, server);
@@ -231,7 +231,7 @@ t.test('a server that is away is an error that may pass', async (t) => {
   t.equal(await store.newestEvent(), 1);
 });
 
-t.test('replicas that start at once make the tables once; a newer schema is refused', async (t) => {
+t.test('replicas starting at once create the tables once; a newer schema is rejected', async (t) => {
   const subject = await postgresSubject(t);
   const stores = await Promise.all(['a', 'b', 'c', 'd'].map((owner) => subject.open(owner)));
   await Promise.all(stores.map((store) => store.publish('run.changed', {})));
@@ -255,7 +255,7 @@ t.test('replicas that start at once make the tables once; a newer schema is refu
   t.equal(await stores[0]?.fact('a'), 'b', 'who runs already goes on');
 });
 
-t.test('a connection string is never repeated', async (t) => {
+t.test('errors never contain the connection string', async (t) => {
   const open = (connectionString: string) => openReviewStore({ connectionString, owner: 'one', logger: quiet });
   for (const text of ['postgres://user:hunter2@[bad', 'postgres://user:hunter2@127.0.0.1:1/x']) {
     const error: unknown = await open(text).then(
@@ -268,7 +268,7 @@ t.test('a connection string is never repeated', async (t) => {
   }
 });
 
-t.test('a statement that takes too long is ended', async (t) => {
+t.test('a statement that exceeds the time limit is cancelled', async (t) => {
   const subject = await postgresSubject(t);
   if (!('connectionString' in subject.where)) return;
   const { connectionString } = subject.where;

@@ -54,7 +54,7 @@ async function fill(store: ReviewStore, count: number, keys: number): Promise<vo
   }
 }
 
-onBoth(t, 'replicas that race run every job once, and those of a key in their order', async (t, subject) => {
+onBoth(t, 'racing replicas run every job once, and jobs of one key in order', async (t, subject) => {
   const replicas = [await subject.open('one'), await subject.open('two')];
   const [first] = replicas;
   if (!first) return;
@@ -86,7 +86,7 @@ onBoth(t, 'replicas that race run every job once, and those of a key in their or
   t.ok([...done.values()].every((numbers) => numbers.every((each, n) => n === 0 || each > (numbers[n - 1] ?? 0))));
 });
 
-onBoth(t, 'limits hold however many replicas claim at once', async (t, subject) => {
+onBoth(t, 'concurrent claims of several replicas never exceed the limits', async (t, subject) => {
   const replicas = await Promise.all(['one', 'two', 'three'].map((owner) => subject.open(owner)));
   const [first] = replicas;
   if (!first) return;
@@ -109,7 +109,7 @@ onBoth(t, 'limits hold however many replicas claim at once', async (t, subject) 
   t.ok([...perRepository.values()].every((runs) => runs.length <= 2));
 });
 
-onBoth(t, 'wishes of several replicas for one item come to one run', async (t, subject) => {
+onBoth(t, 'requests of several replicas for one item start one run', async (t, subject) => {
   const replicas = [await subject.open('one'), await subject.open('two')];
   await replicas[0]?.syncRepositories([wanted()]);
   const found = await replicas[0]?.upsertItem(facts(1));
@@ -124,7 +124,7 @@ onBoth(t, 'wishes of several replicas for one item come to one run', async (t, s
 
 onBoth(
   t,
-  'processes that start at once make the tables once, and kill -9 loses nothing that was accepted',
+  'processes starting at once create the tables once, and kill -9 loses nothing that was accepted',
   async (t, subject) => {
     const children = ['first', 'second'].map((owner) => startWorker(t, subject, { owner, mode: 'intake' }));
     const said = await Promise.all(children.map((child) => heard(child, 20 + Math.floor(Math.random() * 200))));
@@ -143,7 +143,7 @@ onBoth(
   },
 );
 
-onBoth(t, 'kill -9 in the middle of work: all is done, nothing after its completion', async (t, subject) => {
+onBoth(t, 'after kill -9 during work every job is completed, and none runs after its completion', async (t, subject) => {
   const store = await subject.open();
   const count = 300;
   await fill(store, count, count);
@@ -204,7 +204,7 @@ async function takenOver(t: Test, store: ReviewStore) {
   return { job, claim };
 }
 
-onBoth(t, 'the leases of one that was killed run out, and another goes on', async (t, subject) => {
+onBoth(t, 'another process continues after the leases of a killed one expire', async (t, subject) => {
   const { store, holder } = await heldByAnother(t, subject);
   const gone = once(holder, 'exit');
   holder.kill('SIGKILL');
@@ -214,7 +214,7 @@ onBoth(t, 'the leases of one that was killed run out, and another goes on', asyn
   t.match(await store.updateRun(claim.run.runId, claim.lease, { state: 'done' }), { state: 'done' });
 });
 
-onBoth(t, 'one that slept past its leases changes nothing when it wakes', async (t, subject) => {
+onBoth(t, 'a process that slept past its leases changes nothing', async (t, subject) => {
   const { store, holder, lines } = await heldByAnother(t, subject);
   holder.kill('SIGSTOP');
   const { job, claim } = await takenOver(t, store);

@@ -17,7 +17,7 @@ import { facts, quiet, sqliteSubject, temporaryDirectory, wanted } from './datab
 const modeOf = (path: string) => statSync(path).mode & 0o777;
 const open = (directory: string) => openReviewStore({ directory, owner: 'one', logger: quiet });
 
-t.test('the database is for its owner only', async (t) => {
+t.test('only the owner can access the database files', async (t) => {
   const directory = join(temporaryDirectory(t), 'deep', 'state');
   const store = await open(directory);
   await store.setFact('a', 'b');
@@ -30,7 +30,7 @@ t.test('the database is for its owner only', async (t) => {
   t.equal(modeOf(file), 0o600, 'one that others could read is closed to them');
 });
 
-t.test('what cannot be opened is a clear error, and is left as it is', async (t) => {
+t.test('an unusable file is a typed error and stays unchanged', async (t) => {
   const directory = temporaryDirectory(t);
   const file = join(directory, 'backend.db');
   writeFileSync(file, 'this is no database, but it is somebody’s text. '.repeat(100));
@@ -44,7 +44,7 @@ t.test('what cannot be opened is a clear error, and is left as it is', async (t)
   await t.rejects(openReviewStore({ owner: 'one', logger: quiet }), TypeError);
 });
 
-t.test('who has the database alone takes up at once what a process that is gone was working on', async (t) => {
+t.test('opening the database alone makes work of an exited process available at once', async (t) => {
   const directory = temporaryDirectory(t);
   const hour = 3_600_000;
   const gone = await open(directory);
@@ -60,7 +60,7 @@ t.test('who has the database alone takes up at once what a process that is gone 
   await Promise.all([gone, others, alone].map((store) => store.close()));
 });
 
-t.test('tables are brought up to date; those of a newer version are refused', async (t) => {
+t.test('an older schema is migrated; a newer one is rejected', async (t) => {
   const directory = temporaryDirectory(t);
   const stores = await Promise.all([open(directory), open(directory)]);
   await stores[0]?.setFact('a', 'b');
@@ -83,7 +83,7 @@ t.test('tables are brought up to date; those of a newer version are refused', as
   await t.rejects(open(directory), { code: 'databaseNewer', message: /newer version/, isRetryable: false });
 });
 
-t.test('a database of version 1 gets the columns of version 2, and keeps its rows', async (t) => {
+t.test('migrating version 1 to version 2 adds columns and retains the rows', async (t) => {
   const directory = temporaryDirectory(t);
   const file = join(directory, 'backend.db');
   const database = await openSqlite(file);
@@ -101,7 +101,7 @@ t.test('a database of version 1 gets the columns of version 2, and keeps its row
   t.match(await store.upsertItem(facts(1), 'delivery'), { item: { deliveryId: 'delivery' } });
 });
 
-t.test('of transactions that share a commit one may fail alone', async (t) => {
+t.test('a failing transaction leaves others of its commit intact', async (t) => {
   const store = await sqliteSubject(t).open();
   await store.syncRepositories([wanted()]);
   const results = await Promise.allSettled([
@@ -119,7 +119,7 @@ t.test('of transactions that share a commit one may fail alone', async (t) => {
   );
 });
 
-t.test('nobody is told of a write before it is committed', async (t) => {
+t.test('a write resolves after its commit', async (t) => {
   const subject = sqliteSubject(t);
   const store = await subject.open();
   if (!('directory' in subject.where)) return;
@@ -135,7 +135,7 @@ t.test('nobody is told of a write before it is committed', async (t) => {
   t.equal(count.get()?.['count'], 700);
 });
 
-t.test('whoever else writes is waited for, and nothing else stands still', async (t) => {
+t.test('a write waits for another writer without blocking the event loop', async (t) => {
   const subject = sqliteSubject(t);
   const store = await subject.open();
   if (!('directory' in subject.where)) return;
@@ -154,7 +154,7 @@ t.test('whoever else writes is waited for, and nothing else stands still', async
   t.equal(await store.fact('a'), 'b');
 });
 
-t.test('a transaction in a transaction is refused, and any on the connection that reads', async (t) => {
+t.test('a nested transaction is rejected, and so is any on the reading connection', async (t) => {
   const sqlite = new DatabaseSync(':memory:');
   const kysely = new Kysely<Record<string, never>>({ dialect: nodeSqliteDialect(sqlite, { file: 'x', writes: true }) });
   t.teardown(() => sqlite.close());
@@ -186,7 +186,7 @@ async function untilItEnds(
   return { accepted, errors };
 }
 
-t.test('a disk that takes no more is a typed error, and what was accepted stays', { timeout: 120_000 }, async (t) => {
+t.test('a full disk is a typed error, and accepted writes stay', { timeout: 120_000 }, async (t) => {
   const directory = temporaryDirectory(t);
   const { accepted, errors } = await untilItEnds(t, directory);
   t.match(errors, /databaseFull/);

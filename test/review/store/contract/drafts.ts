@@ -47,7 +47,7 @@ const draft = (runId: string, itemId: string, change: Partial<NewDraft> = {}): N
   ...change,
 });
 
-onBoth(t, 'a run has one draft, which is replaced until it is told', async (t, subject) => {
+onBoth(t, 'a run has one draft, which can be replaced until its publication', async (t, subject) => {
   const { store, item } = await withItem(subject);
   await store.enqueueRun(wishFor(item));
   const { run, lease } = await claimed(store);
@@ -79,7 +79,7 @@ onBoth(t, 'a run has one draft, which is replaced until it is told', async (t, s
   t.match(await store.run(run.runId), { draftId: 'd2' }, 'what was refused changed nothing');
 });
 
-onBoth(t, 'findings are changed one by one, and those that are told and open can be asked for', async (t, subject) => {
+onBoth(t, 'findings change individually, and published unresolved ones are listed', async (t, subject) => {
   const { store, item } = await withItem(subject);
   await store.enqueueRun(wishFor(item));
   const { run, lease } = await claimed(store);
@@ -102,7 +102,7 @@ onBoth(t, 'findings are changed one by one, and those that are told and open can
   );
 });
 
-onBoth(t, 'whoever edits a finding of a draft that another has changed is told', async (t, subject) => {
+onBoth(t, 'an edit of a finding fails when another edit has changed the draft', async (t, subject) => {
   const { store, item } = await withItem(subject);
   await store.enqueueRun(wishFor(item));
   const { run, lease } = await claimed(store);
@@ -121,7 +121,7 @@ onBoth(t, 'whoever edits a finding of a draft that another has changed is told',
   t.equal(await store.updateFinding('none', { title: 'x' }), undefined);
 });
 
-onBoth(t, 'drafts are listed with their findings, page by page', async (t, subject) => {
+onBoth(t, 'drafts are listed by page with their findings', async (t, subject) => {
   const { store } = await withItem(subject);
   for (let number = 1; number <= 3; number += 1) {
     const { item } = await store.upsertItem(facts(number));
@@ -152,7 +152,7 @@ const mention = (number: number): NewDelivery => ({
   },
 });
 
-onBoth(t, 'what is old is deleted, and what is still needed stays', async (t, subject) => {
+onBoth(t, 'old rows are deleted, except for those still needed', async (t, subject) => {
   const { store, item } = await withItem(subject);
   const done = async (findingIsOpen: boolean, number: number) => {
     const { item } = await store.upsertItem(facts(number));

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { facts, onBoth, repositoryKey, wanted, wishFor, withItem } from '../databases.ts';
 
-onBoth(t, 'repositories are what the configuration says', async (t, subject) => {
+onBoth(t, 'a sync updates the repositories from the configuration', async (t, subject) => {
   const store = await subject.open();
   await store.syncRepositories([wanted('a', true), wanted('b')]);
   const [a, b] = await store.repositories();
@@ -28,7 +28,7 @@ onBoth(t, 'repositories are what the configuration says', async (t, subject) => 
   t.equal(await store.repository('github:github.com/octo/none'), undefined);
 });
 
-onBoth(t, 'an item is inserted, then updated by what is newer', async (t, subject) => {
+onBoth(t, 'an item is inserted, then updated by newer facts only', async (t, subject) => {
   const { store, item } = await withItem(subject);
   t.strictSame(item, {
     ...facts(1),
@@ -60,7 +60,7 @@ onBoth(t, 'an item is inserted, then updated by what is newer', async (t, subjec
   });
 });
 
-onBoth(t, 'any text can be kept', async (t, subject) => {
+onBoth(t, 'any text can be stored', async (t, subject) => {
   const { store } = await withItem(subject);
   const texts = { title: 'a\0b \ud800', description: 'ünïcödé 🎉\r\n"\'\\', labels: ['\0', '%'] };
   const first = await store.upsertItem(facts(2, texts));
@@ -68,7 +68,7 @@ onBoth(t, 'any text can be kept', async (t, subject) => {
   t.equal((await store.upsertItem(facts(2, texts))).changed, false, 'and is the same the next time');
 });
 
-onBoth(t, 'one item comes of many who see it first', async (t, subject) => {
+onBoth(t, 'concurrent inserts of one item create it once', async (t, subject) => {
   const { store } = await withItem(subject);
   const other = await subject.open('two');
   const all = await Promise.all(
@@ -78,7 +78,7 @@ onBoth(t, 'one item comes of many who see it first', async (t, subject) => {
   t.equal(all.filter(({ headChanged }) => headChanged).length >= 1, true);
 });
 
-onBoth(t, 'items are listed newest first, page by page, and searched', async (t, subject) => {
+onBoth(t, 'items are listed newest first, by page, and can be searched', async (t, subject) => {
   const store = await subject.open();
   await store.syncRepositories([wanted(), wanted('other')]);
   for (let number = 1; number <= 7; number += 1)

@@ -37,7 +37,7 @@ const command = (commentId: number) => ({
   errorCode: null,
 });
 
-onBoth(t, 'a delivery, its command and its job are accepted together and once', async (t, subject) => {
+onBoth(t, 'a delivery, its command and its job are accepted together, once', async (t, subject) => {
   const store = await subject.open();
   const first = delivery('a', { job: job('k', { kind: 'command' }), command: command(1) });
   t.equal(await store.takeDelivery(first), 'new');
@@ -64,7 +64,7 @@ onBoth(t, 'a delivery, its command and its job are accepted together and once', 
   t.notOk('action' in ((await store.deliveries({ limit: 1 })).rows[0] ?? {}), 'what is not known is left out');
 });
 
-onBoth(t, 'what waits for a pull request comes to its end together', async (t, subject) => {
+onBoth(t, 'all queued deliveries of a pull request are settled together', async (t, subject) => {
   const store = await subject.open();
   const other = { repositoryKey: `${repositoryKey}-too` };
   await store.takeDelivery(delivery('a'));
@@ -91,14 +91,14 @@ onBoth(t, 'what waits for a pull request comes to its end together', async (t, s
   );
 });
 
-onBoth(t, 'a delivery may be called anything', async (t, subject) => {
+onBoth(t, 'a delivery can contain any text', async (t, subject) => {
   const store = await subject.open();
   const named = { action: 'a\0b', sender: '\ud800', repositoryKey: null } as const;
   t.equal(await store.takeDelivery(delivery('odd', named)), 'new');
   t.match(await store.deliveries({ limit: 1 }), { rows: [{ action: 'a\ufffdb', sender: '\ufffd' }] });
 });
 
-onBoth(t, 'of many equal deliveries at once one is new', async (t, subject) => {
+onBoth(t, 'one of many concurrent equal deliveries is new', async (t, subject) => {
   const stores = [await subject.open(), await subject.open('two')];
   const taken = await Promise.all(
     Array.from({ length: 40 }, (_, n) => stores[n % 2]?.takeDelivery(delivery('same', { job: job('k') }))),
@@ -108,7 +108,7 @@ onBoth(t, 'of many equal deliveries at once one is new', async (t, subject) => {
   t.match(await stores[0]?.deliveries({ limit: 9 }), { rows: [{ redeliveries: 39 }] });
 });
 
-onBoth(t, 'jobs of a key run one after the other, in their order', async (t, subject) => {
+onBoth(t, 'jobs of one key run one after the other, in order', async (t, subject) => {
   const store = await subject.open();
   for (const each of ['a', 'a', 'b', 'a']) await store.enqueueJob(job(each));
   await store.enqueueJob(job('b', { kind: 'write' }));
@@ -130,7 +130,7 @@ onBoth(t, 'jobs of a key run one after the other, in their order', async (t, sub
   t.strictSame(await store.claimJobs('one', [], 9, minute), []);
 });
 
-onBoth(t, 'a job that failed is tried again in its time, or kept as dead', async (t, subject) => {
+onBoth(t, 'a failed job is retried after its pause, or becomes a dead job', async (t, subject) => {
   const store = await subject.open();
   await store.enqueueJob(job('k'));
   await store.enqueueJob(job('k', { payload: { second: true } }));
@@ -150,7 +150,7 @@ onBoth(t, 'a job that failed is tried again in its time, or kept as dead', async
   t.match(await store.claimJobs('one', ['delivery'], 9, minute), [{ payload: { second: true } }]);
 });
 
-onBoth(t, 'a job that is wished for again while it runs is run again', async (t, subject) => {
+onBoth(t, 'a job requested again while it runs is run again', async (t, subject) => {
   const store = await subject.open();
   const wish = job('k', { dedupe: 'pr 1' });
   await store.enqueueJob(job('k', { dedupe: 'pr 1', delayMs: minute }));
@@ -176,7 +176,7 @@ onBoth(t, 'a job that is wished for again while it runs is run again', async (t,
   t.strictSame(await subject.sql('SELECT * FROM "jobs"'), []);
 });
 
-onBoth(t, 'a lease that ran out is taken over, and its late owner changes nothing', async (t, subject) => {
+onBoth(t, 'an expired job lease can be claimed, and its late owner changes nothing', async (t, subject) => {
   const store = await subject.open();
   await store.enqueueJob(job('k'));
   const [late] = await store.claimJobs('one', ['delivery'], 9, minute);
@@ -196,7 +196,7 @@ onBoth(t, 'a lease that ran out is taken over, and its late owner changes nothin
   t.strictSame(await store.deadJobs(9), []);
 });
 
-onBoth(t, 'what there is to do can be asked for', async (t, subject) => {
+onBoth(t, 'the backlog counts pending work', async (t, subject) => {
   const store = await subject.open();
   const nothing = {
     oldestDueAt: null,
@@ -221,7 +221,7 @@ onBoth(t, 'what there is to do can be asked for', async (t, subject) => {
   t.ok((found.oldestDueAt ?? 0) <= (await store.now()));
 });
 
-onBoth(t, 'a write to the forge is made once, with the job that sends it', async (t, subject) => {
+onBoth(t, 'a write is added once, with the job that sends it', async (t, subject) => {
   const store = await subject.open();
   const write: NewWrite = {
     kind: 'review',
@@ -250,7 +250,7 @@ onBoth(t, 'a write to the forge is made once, with the job that sends it', async
   t.equal((await store.writes({ status: 'pending', limit: 9 })).rows.length, 1);
 });
 
-onBoth(t, 'one at a time has a role; facts and sync jobs are kept', async (t, subject) => {
+onBoth(t, 'one process at a time has a role; facts and sync jobs are stored', async (t, subject) => {
   const store = await subject.open();
   const other = await subject.open('two');
   t.equal(await store.takeRole('sync', 'one', minute), true);
@@ -280,7 +280,7 @@ onBoth(t, 'one at a time has a role; facts and sync jobs are kept', async (t, su
   t.match(oldest, { jobId: 's1', status: 'failed', apiCalls: 9, error, createdAt: /Z$/, finishedAt: /Z$/ });
 });
 
-onBoth(t, 'events are numbered and read on from a number', async (t, subject) => {
+onBoth(t, 'events are numbered and read after a number', async (t, subject) => {
   const store = await subject.open();
   t.equal(await store.newestEvent(), 0);
   t.equal(await store.oldestEvent(), 0);
@@ -297,7 +297,7 @@ onBoth(t, 'events are numbered and read on from a number', async (t, subject) =>
   t.equal((await store.events(0, 1)).length, 1);
 });
 
-onBoth(t, 'a closed store says so, after it has ended what was begun', async (t, subject) => {
+onBoth(t, 'a closed store rejects calls after completing those in progress', async (t, subject) => {
   const store = await subject.open();
   const taken = store.takeDelivery(delivery('last', { job: job('k') }));
   await store.close();

@@ -49,7 +49,7 @@ onBoth(t, 'a run goes from the queue to its end', async (t, subject) => {
   t.equal(await store.run('none'), undefined);
 });
 
-onBoth(t, 'one run is active and one waits; a newer head replaces the one that waits', async (t, subject) => {
+onBoth(t, 'an item has one active and one waiting run; a newer head replaces the waiting one', async (t, subject) => {
   const { store, item } = await withItem(subject);
   const first = await store.enqueueRun(wishFor(item));
   t.strictSame(
@@ -78,7 +78,7 @@ onBoth(t, 'one run is active and one waits; a newer head replaces the one that w
   await t.rejects(store.enqueueRun(wishFor({ ...item, itemId: 'none' })), { code: 'notFound' });
 });
 
-onBoth(t, 'what was dispatched by itself is not dispatched again', async (t, subject) => {
+onBoth(t, 'a head dispatched automatically is not dispatched again', async (t, subject) => {
   const { store, item } = await withItem(subject);
   const wish = wishFor(item, { trigger: 'auto' });
   const { run, isNew } = await store.enqueueRun(wish);
@@ -97,7 +97,7 @@ onBoth(t, 'what was dispatched by itself is not dispatched again', async (t, sub
   );
 });
 
-onBoth(t, 'a lease that runs out is taken over, and the late owner changes nothing', async (t, subject) => {
+onBoth(t, 'an expired run lease can be claimed, and its late owner changes nothing', async (t, subject) => {
   const { store, item } = await withItem(subject);
   await store.enqueueRun(wishFor(item));
   const late = await claimed(store);
@@ -112,7 +112,7 @@ onBoth(t, 'a lease that runs out is taken over, and the late owner changes nothi
   t.ok(await other.updateRun(taken.run.runId, taken.lease, { state: 'done' }));
 });
 
-onBoth(t, 'a run that is given back goes on where it was', async (t, subject) => {
+onBoth(t, 'a released run resumes at its state', async (t, subject) => {
   const { store, item } = await withItem(subject);
   await store.enqueueRun(wishFor(item));
   const first = await claimed(store);
@@ -150,7 +150,7 @@ onBoth(t, 'a run can be cancelled', async (t, subject) => {
   t.equal(await store.requestCancel('none'), undefined);
 });
 
-onBoth(t, 'one that backs off is cancelled at once; one that publishes is not', async (t, subject) => {
+onBoth(t, 'a run that backs off is cancelled at once; a publishing run is not', async (t, subject) => {
   const { store, item } = await withItem(subject);
   await store.enqueueRun(wishFor(item));
   const first = await claimed(store);
@@ -168,7 +168,7 @@ onBoth(t, 'one that backs off is cancelled at once; one that publishes is not', 
   t.match(await claimed(store), { run: { runId: second.run.runId, state: 'publishing' } });
 });
 
-onBoth(t, 'no more runs are taken than the limits allow', async (t, subject) => {
+onBoth(t, 'claims never exceed the limits', async (t, subject) => {
   const store = await subject.open();
   const enterprise = { ...wanted('e'), repositoryKey: 'github:ghe.example/octo/e', instance: 'ghe.example' };
   await store.syncRepositories([wanted('a'), wanted('b'), enterprise]);
@@ -194,7 +194,7 @@ onBoth(t, 'no more runs are taken than the limits allow', async (t, subject) => 
   t.equal(await store.claimRun('one', 60_000, { ...limits, global: 0 }), undefined);
 });
 
-onBoth(t, 'a worker prefers what it has at hand, but nobody waits for ever', async (t, subject) => {
+onBoth(t, 'a worker prefers runs of its repositories until another run has waited long enough', async (t, subject) => {
   const store = await subject.open();
   await store.syncRepositories([wanted('a'), wanted('b')]);
   for (const name of ['a', 'b']) {

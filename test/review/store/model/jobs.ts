@@ -162,7 +162,7 @@ const steps = fc.array(
   { maxLength: 40 },
 );
 
-onBoth(t, 'whatever is done to it, the queue does what the model says', async (t, subject) => {
+onBoth(t, 'after any operations the queue equals its model', async (t, subject) => {
   const store = await subject.open();
   await fc.assert(
     fc.asyncProperty(steps, async (all) => {

@@ -149,7 +149,7 @@ const steps = fc.array(
   { minLength: 10, maxLength: 50 },
 );
 
-onBoth(t, 'whatever is done to them, runs are where the model says', async (t, subject) => {
+onBoth(t, 'after any operations the runs equal their model', async (t, subject) => {
   const store = await subject.open();
   await store.syncRepositories([wanted('a'), wanted('b')]);
   const items: StoredItem[] = [];
