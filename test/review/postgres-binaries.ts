@@ -14,7 +14,7 @@ import {
 import { createRequire } from 'node:module';
 import { basename, delimiter, dirname, join } from 'node:path';
 
-/** Who runs the server. */
+/** User that runs the server. */
 export interface User {
   readonly uid: number;
   readonly gid: number;
@@ -72,8 +72,8 @@ interface Link {
 }
 
 /**
- * A copy: node_modules may lie where nobody but root may look, and its libraries lack the names that a script of the package
- * gives them, which npm was told not to run.
+ * Copies the package: node_modules may be readable by root only, and its libraries lack the names that an install script of the
+ * package gives them, which npm does not run here.
  */
 export function unpack(shipped: string, directory: string, user: User | undefined): string {
   const copy = join(directory, 'postgres');
@@ -82,7 +82,7 @@ export function unpack(shipped: string, directory: string, user: User | undefine
   const links = JSON.parse(readFileSync(join(copy, 'native', 'pg-symlinks.json'), 'utf8')) as readonly Link[];
   for (const { source, target } of links)
     if (!existsSync(join(copy, target))) symlinkSync(basename(source), join(copy, target));
-  // Whoever runs it also removes it.
+  // The user that runs the server also removes the copy.
   if (user)
     for (const path of ['', ...readdirSync(copy, { recursive: true, encoding: 'utf8' })])
       lchownSync(join(copy, path), user.uid, user.gid);

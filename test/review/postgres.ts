@@ -17,11 +17,11 @@ import { findPostgres, type User } from './postgres-binaries.ts';
 export interface Postgres {
   /** Makes an empty database. @returns its connection string */
   database(): Promise<string>;
-  /** Of the database that every cluster has, for looking at the server itself. */
+  /** Address of the database that every cluster has, for inspecting the server. */
   readonly adminUrl: string;
   /** `immediate`: as if it had crashed. */
   restart(how: 'fast' | 'immediate'): Promise<void>;
-  /** Ends it without a new start; `start` goes on with the same data. */
+  /** Ends it without a restart; `start` starts it again with the same data. */
   halt(how: 'fast' | 'immediate'): Promise<void>;
   start(): Promise<void>;
   stop(): Promise<void>;
@@ -60,9 +60,9 @@ const role = 'oratorio';
 const locale = process.platform === 'darwin' ? 'en_US.UTF-8' : 'C.UTF-8';
 
 /**
- * Makes the cluster when there is none yet, runs the server, says when it has ended and how. Its input names the signal that
- * is to end it, then `leave`; when the input ends without that we are gone or want no more: it ends what runs, and removes the
- * directory.
+ * Creates the cluster if it is missing, runs the server, and prints when and how it ended. Its input is the signal that ends the
+ * server, then `leave`; at the end of the input without `leave` it ends the server and removes the directory, because the tests
+ * have ended.
  */
 const guard = `
 directory=$1 binaries=$2 role=$3 locale=$4; shift 4
@@ -141,7 +141,7 @@ class Cluster implements Postgres {
     const options = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
     const child = spawn('sh', ['-c', guard, 'sh', directory, binaries, role, locale, ...options], {
       stdio: ['pipe', 'pipe', 'inherit'],
-      // In a group of its own: whoever kills ours does not kill the one who tidies up.
+      // In its own process group: killing the group of the tests does not kill the guard, which cleans up.
       detached: true,
       ...user,
       cwd: directory,
@@ -200,7 +200,7 @@ class Cluster implements Postgres {
   }
 }
 
-/** Who runs the server; undefined: we do ourselves. */
+/** User that runs the server; undefined for the user of the tests. */
 function unprivileged(): User | undefined {
   if (process.getuid?.() !== 0) return undefined;
   for (const name of ['postgres', 'nobody']) {

@@ -103,7 +103,7 @@ async function scene(t: Test, adapter: Adapter = 'uws') {
   return { store, settings, item, port, ask, post, server };
 }
 
-/** What shows the process: there is nothing to be seen in these tests but that it is served. */
+/** Observation routes; these tests only check that they are served. */
 function observation(t: Test) {
   const recorder = createRecorder();
   t.teardown(() => recorder.close());

@@ -108,7 +108,7 @@ t.test("deliveries: GitHub's published signature example is valid, and a deliver
   t.equal((await deliver(url, pull, { secret: published.secret })).status, 202);
   t.equal((await deliver(url, pull, { secret: published.secret })).status, 200, 'it is taken once');
   t.match(rows(here, 'select deliveryId, redeliveries from deliveries'), [{ deliveryId: 'd-1', redeliveries: 1 }]);
-  // There are no credentials, so the pull request cannot be read: that is told, and kept to be seen.
+  // Without credentials the pull request cannot be read: the job becomes a dead job, which is listed.
   const dead = async () => (await ask(url, '/api/v1/dead-jobs', here.token())).json();
   while ((await dead()).length === 0) await pause(50);
   t.match(await dead(), [{ kind: 'delivery', error: /^appIdMissing: / }]);
@@ -179,24 +179,27 @@ t.test('an error names the next step and contains no secret', async (t) => {
   }
 });
 
-t.test('roles: web accepts deliveries without executing jobs, worker executes jobs without accepting deliveries', async (t) => {
-  const here = place(t);
-  here.configure({ GitHub: { WebhookSecret: published.secret, Repositories: ['octo/hello'] } });
-  const web = start(t, here, ['--role', 'web']);
-  const { url } = await web.ready;
-  t.equal((await deliver(url, pull, { secret: published.secret })).status, 202);
-  t.match(rows(here, 'select attempt from jobs'), [{ attempt: 0 }]);
-  web.child.kill('SIGTERM');
-  t.equal((await web.ended).code, 0);
+t.test(
+  'roles: web accepts deliveries without executing jobs, worker executes jobs without accepting deliveries',
+  async (t) => {
+    const here = place(t);
+    here.configure({ GitHub: { WebhookSecret: published.secret, Repositories: ['octo/hello'] } });
+    const web = start(t, here, ['--role', 'web']);
+    const { url } = await web.ready;
+    t.equal((await deliver(url, pull, { secret: published.secret })).status, 202);
+    t.match(rows(here, 'select attempt from jobs'), [{ attempt: 0 }]);
+    web.child.kill('SIGTERM');
+    t.equal((await web.ended).code, 0);
 
-  const worker = start(t, here, ['--role', 'worker']);
-  const { url: at } = await worker.ready;
-  t.equal((await ask(at, '/health')).status, 200);
-  t.equal((await deliver(at, pull, { secret: published.secret, id: 'd-2' })).status, 404);
-  t.equal((await ask(at, '/api/v1/items', here.token())).status, 404);
-  t.equal((await ask(at, '/api/v1/metrics', here.token())).status, 200);
-  while (rows(here, 'select 1 from deadJobs').length === 0) await pause(50);
-});
+    const worker = start(t, here, ['--role', 'worker']);
+    const { url: at } = await worker.ready;
+    t.equal((await ask(at, '/health')).status, 200);
+    t.equal((await deliver(at, pull, { secret: published.secret, id: 'd-2' })).status, 404);
+    t.equal((await ask(at, '/api/v1/items', here.token())).status, 404);
+    t.equal((await ask(at, '/api/v1/metrics', here.token())).status, 200);
+    while (rows(here, 'select 1 from deadJobs').length === 0) await pause(50);
+  },
+);
 
 t.test('a request in flight at SIGTERM is answered', async (t) => {
   const here = place(t);
@@ -213,7 +216,7 @@ t.test('a request in flight at SIGTERM is answered', async (t) => {
     },
   });
   slow.on('response', (response) => answer.resolve(response.statusCode ?? 0)).on('error', answer.reject);
-  // It is on its way before somebody else asks and is answered.
+  // The slow request has begun before the health check is answered.
   await new Promise((resolve) => slow.write(pull.slice(0, 20), resolve));
   await ask(url, '/health');
   await pause(100);

@@ -72,6 +72,6 @@ export function page<T>({ forge, query }: Asked, { path, rows, shown, wrap }: Li
   };
 }
 
-/** What lists show by now: GitHub's lag behind what was just written. */
+/** Rows that lists return by now: like GitHub's, they lag behind writes. */
 export const listed = <T extends { readonly createdAt: number }>({ forge }: Asked, rows: readonly T[]): T[] =>
   rows.filter(({ createdAt }) => createdAt + forge.listLagMs <= forge.now());

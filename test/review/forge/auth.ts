@@ -15,7 +15,7 @@ export class Refusal extends Error {
 
 const mostMinutes = 10;
 
-/** What GitHub checks of an App's JWT: signature, issuer, and that its times are near now. */
+/** Checks the JWT of an App as GitHub does: signature, issuer, and times near now. */
 export function checkJwt(forge: Forge, header: string | undefined): void {
   const [, token = ''] = /^bearer (.+)$/i.exec(header ?? '') ?? [];
   const [head = '', payload = '', signature = ''] = token.split('.');

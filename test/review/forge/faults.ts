@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 
-/** What the forge does instead of, or after, its duty. */
+/** Fault that the forge injects instead of, or after, executing a request. */
 export interface Fault {
   /** Which requests; every one when left out. */
   readonly matches?: (method: string, path: string) => boolean;
@@ -11,7 +11,7 @@ export interface Fault {
    * `cutBody`: in the middle of the answer. `hang`: no answer, nothing done. `hangAfter`: no answer, but done.
    * `statusAfter`: done, and this answer. `nonsense`: 200 with no JSON. `slow`: the answer comes late.
    * `late`: the connection ends, and it is done when `until` resolves.
-   * `holdBefore`, `holdAfter`: until `until`, before it is done (never, when whoever asked has gone) or before it is answered.
+   * `holdBefore`, `holdAfter`: until `until`, before it is done (never, if the client has disconnected) or before it is answered.
    */
   readonly kind:
     | 'status'
@@ -37,7 +37,7 @@ export interface Fault {
   readonly onDone?: (status: number) => void;
 }
 
-/** A request that is kept waiting. */
+/** A held request. */
 export interface Hold {
   /** Resolves when one is there. */
   readonly reached: Promise<void>;

@@ -1,4 +1,4 @@
-/** The forge itself, looked at by real git and by GitHub's own program for signatures: what other tests stand on. */
+/** Tests the fake forge with real git and GitHub's own program for signatures, because other tests depend on it. */
 import { execFile } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

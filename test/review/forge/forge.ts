@@ -30,15 +30,15 @@ export interface ForgeOptions {
 }
 
 /**
- * GitHub, as far as reviews need it: real HTTP, real git, real signatures. What happens here is told by webhook when the App
- * has one (`app.hook.url`). For tests only.
+ * GitHub, as far as reviews need it: real HTTP, real git, real signatures. Sends events as webhooks if the App has one
+ * (`app.hook.url`). For tests only.
  */
 export class Forge {
   readonly app = new ForgeApp();
   readonly faults = new Faults();
   readonly installations = new Map<number, ForgeInstallation>();
   readonly tokens = new Map<string, ForgeToken>();
-  /** What was asked, in order: `GET /repos/…` with the status of the answer; null: none, or git's. */
+  /** Requests in order: `GET /repos/…` with the status of the response; null for git and without a response. */
   readonly requests: { readonly method: string; readonly path: string; readonly status: number | null }[] = [];
   /** Answers that are not as GitHub describes them: must stay empty. */
   readonly mistakes: string[] = [];
@@ -49,7 +49,7 @@ export class Forge {
   clockOffsetMs = 0;
   tokenFormat: 'classic' | 'stateless' = 'classic';
   tokenLifeMs: number | undefined;
-  /** What was written is not in lists before so long. */
+  /** Lag of lists behind writes, in milliseconds. */
   listLagMs = 0;
   /** Requests that each installation may still make. */
   rateRemaining = 5_000_000;
@@ -148,7 +148,7 @@ export class Forge {
     return made;
   }
 
-  /** Somebody opens a pull request; with git its head is the branch `headRef`. */
+  /** Opens a pull request and sends its webhook; with git its head is the branch `headRef`. */
   async openPull(repo: ForgeRepository, own: Partial<ForgePull> & { readonly number: number }): Promise<ForgePull> {
     const made = this.addPull(repo, own);
     if (repo.gitDirectory) await this.#readHead(repo, repo.gitDirectory, made);
@@ -156,7 +156,7 @@ export class Forge {
     return made;
   }
 
-  /** One that has been there, without a look at git; nobody is told. */
+  /** Adds a pull request without reading git or sending a webhook. */
   addPull(repo: ForgeRepository, own: Partial<ForgePull> & { readonly number: number }): ForgePull {
     const headSha = own.headSha ?? shaOf(`${repo.owner}/${repo.name}#${own.number}`);
     const made: ForgePull = {
@@ -210,7 +210,7 @@ export class Forge {
     repo.version += 1;
   }
 
-  /** @param change - what else becomes of it; `more` - what the payload tells besides, `changes` of an edit */
+  /** @param change - changed fields of the pull request @param more - further fields of the payload, such as `changes` of an edit */
   act(repo: ForgeRepository, number: number, action: string, change: Partial<ForgePull>, more: Json = {}): void {
     this.touch(repo, number, change);
     this.#tell(repo, this.pull(repo, number), action, more);
@@ -226,7 +226,7 @@ export class Forge {
     return pull;
   }
 
-  /** Something about it has changed; nobody is told. */
+  /** Changes a pull request without sending a webhook. */
   touch(repo: ForgeRepository, number: number, change: Partial<ForgePull> = {}): void {
     const pull = repo.pulls.get(number);
     if (!pull) return;
@@ -252,7 +252,7 @@ export class Forge {
     return made;
   }
 
-  /** Somebody asks for a check to be run again. */
+  /** Sends the webhook for the re-request of a check run. */
   rerequest(repo: ForgeRepository, run: ForgeCheckRun): void {
     this.#hooks.emit('check_run', () => checkRunPayload(this, repo, run, 'rerequested'));
   }

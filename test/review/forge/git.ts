@@ -88,7 +88,7 @@ export async function commitFiles(
 
 const statuses: Readonly<Record<string, string>> = { A: 'added', M: 'modified', D: 'removed', R: 'renamed' };
 
-/** What the files API says: three dots, as GitHub compares. */
+/** Files as in the files API: compared with three dots, as GitHub does. */
 export async function changedFiles(directory: string, base: string, head: string): Promise<ForgeFile[]> {
   const names = (await git(directory, ['diff', '--name-status', '-z', '-M', `${base}...${head}`])).split('\0');
   const files: ForgeFile[] = [];
@@ -137,7 +137,7 @@ export function serveGit(forge: Forge, request: IncomingMessage, response: Serve
   forge.children.add(cgi);
   cgi.on('close', () => forge.children.delete(cgi));
   cgi.on('error', () => response.destroy());
-  // Whoever asked went away: `close` of the response ends the program.
+  // The client has disconnected: `close` of the response ends the program.
   cgi.stdin.on('error', () => response.destroy());
   response.on('close', () => cgi.kill());
   request.pipe(cgi.stdin);

@@ -25,7 +25,7 @@ export class Hooks {
     this.#now = now;
   }
 
-  /** Something has happened: whoever subscribed hears of it, and nobody waits for that. */
+  /** Sends an event to a subscribed App, without waiting for the delivery. */
   emit(event: string, payload: () => Json): void {
     const { hook, events } = this.#app;
     const isAlwaysSent = event.startsWith('installation');

@@ -55,7 +55,7 @@ export interface ForgeComment {
   readonly id: number;
   readonly number: number;
   readonly author: string;
-  /** What the author is to the repository, as far as the App may see. */
+  /** Author association, as far as the App may see it. */
   readonly association: string;
   body: string;
   /** How often it was changed. */

@@ -25,7 +25,7 @@ function recorded(event: string, action: string): Json {
   return structuredClone(found);
 }
 
-/** What every payload of a repository tells. */
+/** Fields of every payload of a repository. */
 const place = (forge: Forge, repo: ForgeRepository, sender: string): Json => ({
   repository: render.repository(forge, repo),
   sender: render.user(sender),

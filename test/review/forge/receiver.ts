@@ -13,7 +13,7 @@ export interface Received {
 /** Where the forge's webhooks go: takes them, or does not. */
 export interface Receiver {
   readonly seen: readonly Received[];
-  /** What is answered. */
+  /** Status of the responses. */
   status: number;
 }
 

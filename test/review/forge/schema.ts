@@ -73,7 +73,7 @@ export function faultOf(path: string, method: string, status: number, body: unkn
 
 const samples = new Map<string, unknown>();
 
-/** What a resource must have, with values of no meaning; `own` is what matters. */
+/** Resource with all required fields: sample values, overridden by `own`. */
 export function resource(schema: string, own: Json): Json {
   if (!samples.has(schema))
     samples.set(schema, sample({ ...resolve({ $ref: `#/components/schemas/${schema}` }), nullable: false }));

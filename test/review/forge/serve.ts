@@ -11,7 +11,7 @@ import { withBigNumbers, withoutBigNumbers } from './render.ts';
 import { routeOf } from './routes.ts';
 import { faultOf, type Json } from './schema.ts';
 
-/** One request: what was told to go wrong goes wrong, everything else as GitHub does it. */
+/** Serves one request as GitHub does, except for injected faults. */
 export async function serve(forge: Forge, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { pathname } = new URL(request.url ?? '/', 'http://forge.test');
   const method = request.method ?? 'GET';
@@ -87,7 +87,7 @@ function keepMistake(forge: Forge, { path, method }: Route, { status, body }: An
   if (mistake) forge.mistakes.push(mistake);
 }
 
-/** What the App asks as itself never looks at these. */
+/** Placeholders: routes that the App calls with its own JWT never read them. */
 const nowhere = new ForgeRepository(0, '', '', 0);
 const nobody: ForgeToken = { installationId: 0, repositories: [], permissions: {}, expiresAt: 0 };
 

@@ -12,7 +12,7 @@ const pullPayload = (action: string, number = 7) => ({
   sender: { login: 'alice' },
 });
 
-/** What GitHub tells, taken in by the real intake. */
+/** The real intake, which receives the deliveries. */
 function intakeOf(t: Test, world: Scene) {
   const intake = new WebhookIntake({ settings: () => world.settings, store: world.store, logger: quiet });
   t.teardown(() => intake.close());
@@ -116,30 +116,27 @@ t.test('a re-requested check run leads to a full review, for a fork by its exter
   ]);
 });
 
-t.test(
-  'changed installations and repositories are synced, and cached installations are cleared',
-  async (t) => {
-    const world = await scene(t);
-    const deliver = intakeOf(t, world);
-    await deliver('installation', {
-      action: 'unsuspend',
-      installation: { id: 3, account: { login: 'octo' } },
-      sender: { login: 'alice' },
-    });
-    await deliver('repository', { action: 'renamed', repository, sender: { login: 'alice' } });
-    await world.idle();
-    t.same(world.forge.synced, [repositoryKey, repositoryKey]);
-    t.equal(world.forge.forgotten, 1);
-    t.same(await outcomes(world), [
-      ['processed', null],
-      ['processed', null],
-    ]);
-    t.match(await world.store.syncJobs(5), [
-      { trigger: 'webhook', status: 'succeeded', changedItems: 1, apiCalls: 2 },
-      { trigger: 'webhook', status: 'succeeded' },
-    ]);
-  },
-);
+t.test('changed installations and repositories are synced, and cached installations are cleared', async (t) => {
+  const world = await scene(t);
+  const deliver = intakeOf(t, world);
+  await deliver('installation', {
+    action: 'unsuspend',
+    installation: { id: 3, account: { login: 'octo' } },
+    sender: { login: 'alice' },
+  });
+  await deliver('repository', { action: 'renamed', repository, sender: { login: 'alice' } });
+  await world.idle();
+  t.same(world.forge.synced, [repositoryKey, repositoryKey]);
+  t.equal(world.forge.forgotten, 1);
+  t.same(await outcomes(world), [
+    ['processed', null],
+    ['processed', null],
+  ]);
+  t.match(await world.store.syncJobs(5), [
+    { trigger: 'webhook', status: 'succeeded', changedItems: 1, apiCalls: 2 },
+    { trigger: 'webhook', status: 'succeeded' },
+  ]);
+});
 
 const comment = (body: string, change: object = {}) => commentPayload(`@oratorio ${body}`, change);
 const writes = async ({ store }: Scene) =>

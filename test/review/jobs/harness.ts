@@ -1,4 +1,4 @@
-/** A job worker on a real store, with stand-ins for the forge and the reviews that tell what they were asked. */
+/** A job worker on a real store, with fakes for the forge and the runs that record their calls. */
 import type { Test } from 'tap';
 import { SourceError } from '../../../src/review/github/index.ts';
 import { createJobWorker, type JobRuns, type JobSource, type JobWorker } from '../../../src/review/jobs/index.ts';
@@ -18,7 +18,7 @@ export interface Scene {
   readonly idle: () => Promise<void>;
 }
 
-/** What the forge says, and what it was asked. */
+/** Fake forge with configurable responses that records its calls. */
 export class FakeForge implements JobSource {
   readonly pulls = new Map<number, ItemFacts | 'gone'>();
   readonly sent: StoredWrite[] = [];

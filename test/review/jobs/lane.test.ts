@@ -228,36 +228,30 @@ function worker(t: Test, directory: string, name: string, hangs = false) {
   };
 }
 
-t.test(
-  'the next worker repeats the jobs of a killed one; every job is done, in order per key',
-  async (t) => {
-    const subject = sqliteSubject(t);
-    const store = await subject.open();
-    const all = 60;
-    for (let number = 0; number < all; number += 1) await store.enqueueJob(job(`key ${number % 8}`, number));
-    if (!('directory' in subject.where)) throw new Error('This test runs on SQLite');
-    const first = worker(t, subject.where.directory, 'first', true);
-    const doneOf = (said: readonly string[]) => said.filter((line) => line.startsWith('done'));
-    await first.until(
-      () => first.said.some((line) => /begin .* (\d*[49])$/.test(line)) && doneOf(first.said).length > 3,
+t.test('the next worker repeats the jobs of a killed one; every job is done, in order per key', async (t) => {
+  const subject = sqliteSubject(t);
+  const store = await subject.open();
+  const all = 60;
+  for (let number = 0; number < all; number += 1) await store.enqueueJob(job(`key ${number % 8}`, number));
+  if (!('directory' in subject.where)) throw new Error('This test runs on SQLite');
+  const first = worker(t, subject.where.directory, 'first', true);
+  const doneOf = (said: readonly string[]) => said.filter((line) => line.startsWith('done'));
+  await first.until(() => first.said.some((line) => /begin .* (\d*[49])$/.test(line)) && doneOf(first.said).length > 3);
+  await first.kill();
+  const second = worker(t, subject.where.directory, 'second');
+  const numbers = () => new Set([...doneOf(first.said), ...doneOf(second.said)].map((line) => line.split(' ').at(-1)));
+  await second.until(() => numbers().size === all);
+  await second.kill();
+  const lines = [...doneOf(first.said), ...doneOf(second.said)];
+  for (let key = 0; key < 8; key += 1) {
+    const order = lines
+      .filter((line) => line.startsWith(`done key ${key} `))
+      .map((line) => Number(line.split(' ').at(-1)));
+    const firstTimes = [...new Set(order)];
+    t.same(
+      firstTimes,
+      firstTimes.toSorted((one, other) => one - other),
+      `key ${key}`,
     );
-    await first.kill();
-    const second = worker(t, subject.where.directory, 'second');
-    const numbers = () =>
-      new Set([...doneOf(first.said), ...doneOf(second.said)].map((line) => line.split(' ').at(-1)));
-    await second.until(() => numbers().size === all);
-    await second.kill();
-    const lines = [...doneOf(first.said), ...doneOf(second.said)];
-    for (let key = 0; key < 8; key += 1) {
-      const order = lines
-        .filter((line) => line.startsWith(`done key ${key} `))
-        .map((line) => Number(line.split(' ').at(-1)));
-      const firstTimes = [...new Set(order)];
-      t.same(
-        firstTimes,
-        firstTimes.toSorted((one, other) => one - other),
-        `key ${key}`,
-      );
-    }
-  },
-);
+  }
+});

@@ -1,4 +1,4 @@
-/** A process that ends in the middle of a run: whoever takes the run goes on, and one review is published. */
+/** A process that ends during a run: another process resumes the run, and one review is published. */
 import t, { type Test } from 'tap';
 import type { ReviewStore } from '../../../src/review/store/index.ts';
 import { Gate, World } from './world.ts';

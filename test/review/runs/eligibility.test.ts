@@ -121,7 +121,8 @@ t.test('a requested review is refused only by the rules for all triggers', async
   fc.assert(
     fc.property(anyFacts, (facts) => {
       const [automatic, asked] = [whyIneligible('auto', facts), whyIneligible('mention', facts)];
-      // What refuses who asks refuses the automatic review for the same reason; what lets it through lets who asks through.
+      // A rule that refuses a requested review refuses an automatic one for the same reason, and an eligible automatic review is
+      // eligible on request, too.
       return asked === null ? automatic === null || !safety.includes(automatic) : automatic === asked;
     }),
     { numRuns: 500, seed: 20_261_121 },
@@ -133,8 +134,8 @@ t.test('a fork of a non-member is not reviewed automatically unless all forks ar
   fc.assert(
     fc.property(anyFacts, (facts) => {
       const { isFork, authorAssociation } = facts.item;
-      const isStranger = isFork && !['OWNER', 'MEMBER', 'COLLABORATOR'].includes(authorAssociation);
-      return !isStranger || facts.review.Forks === 'all' || whyIneligible('auto', facts) !== null;
+      const isForkOfOther = isFork && !['OWNER', 'MEMBER', 'COLLABORATOR'].includes(authorAssociation);
+      return !isForkOfOther || facts.review.Forks === 'all' || whyIneligible('auto', facts) !== null;
     }),
     { numRuns: 500, seed: 20_261_121 },
   );

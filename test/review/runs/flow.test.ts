@@ -381,36 +381,39 @@ t.test(
   },
 );
 
-t.test('the least severe findings beyond MaxFindings go to the summary; those below the minimum severity are dropped', async (t) => {
-  const world = await World.create(t, { Review: { MaxFindings: 1 } });
-  world.git.baseFiles = {
-    '.oratorio-review.json': '{"minSeverity":"minor","instructions":"Look at names."}',
-    'AGENTS.md': 'Be kind.',
-  };
-  world.agent.findings = () => [
-    finding({ severity: 'note', title: 'Small thing', oldText: "const value = 'head-1';" }),
-    finding({ severity: 'minor', title: 'Second matter', oldText: 'start();' }),
-    finding({ severity: 'critical', newText: 'use(check(value));' }),
-  ];
-  world.runs.start();
-  const runId = await world.dispatch();
-  await world.ended(runId);
-  t.match(world.agent.asked[0], { maxFindings: 1, instructions: ['Look at names.', 'Be kind.'] });
-  t.match(world.forge.of('review')[0]?.request, {
-    body: /1 finding has no line/,
-    comments: [{ body: /Critical[\s\S]*```suggestion\nuse\(check\(value\)\);\n```/ }],
-  });
-  t.match(world.forge.of('summary')[0]?.request['body'], /Second matter/);
-  t.notMatch(JSON.stringify(world.forge.published), 'Small thing');
-  const { findings = [] } = (await world.store.draftOfRun(runId)) ?? {};
-  t.same(
-    findings.map(({ isPublished, placement }) => [isPublished, placement]),
-    [
-      [true, 'inline'],
-      [true, 'summary'],
-    ],
-  );
-});
+t.test(
+  'the least severe findings beyond MaxFindings go to the summary; those below the minimum severity are dropped',
+  async (t) => {
+    const world = await World.create(t, { Review: { MaxFindings: 1 } });
+    world.git.baseFiles = {
+      '.oratorio-review.json': '{"minSeverity":"minor","instructions":"Look at names."}',
+      'AGENTS.md': 'Be kind.',
+    };
+    world.agent.findings = () => [
+      finding({ severity: 'note', title: 'Small thing', oldText: "const value = 'head-1';" }),
+      finding({ severity: 'minor', title: 'Second matter', oldText: 'start();' }),
+      finding({ severity: 'critical', newText: 'use(check(value));' }),
+    ];
+    world.runs.start();
+    const runId = await world.dispatch();
+    await world.ended(runId);
+    t.match(world.agent.asked[0], { maxFindings: 1, instructions: ['Look at names.', 'Be kind.'] });
+    t.match(world.forge.of('review')[0]?.request, {
+      body: /1 finding has no line/,
+      comments: [{ body: /Critical[\s\S]*```suggestion\nuse\(check\(value\)\);\n```/ }],
+    });
+    t.match(world.forge.of('summary')[0]?.request['body'], /Second matter/);
+    t.notMatch(JSON.stringify(world.forge.published), 'Small thing');
+    const { findings = [] } = (await world.store.draftOfRun(runId)) ?? {};
+    t.same(
+      findings.map(({ isPublished, placement }) => [isPublished, placement]),
+      [
+        [true, 'inline'],
+        [true, 'summary'],
+      ],
+    );
+  },
+);
 
 t.test('invalid rules are ignored with a warning in the draft', async (t) => {
   const world = await World.create(t);

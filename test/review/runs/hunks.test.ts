@@ -1,4 +1,4 @@
-/** What of the diff is shown with a finding: pure, but for the last tests. */
+/** Diff lines shown with a finding. Pure, except for the last tests. */
 import t from 'tap';
 import { parseDiff } from '../../../src/review/anchors/index.ts';
 import { hunkAround } from '../../../src/review/runs/hunks.ts';

@@ -1,4 +1,4 @@
-/** What a run asks for, and what it makes of what is handed in. */
+/** Assignment of the agent, and the draft from its submission. */
 import t from 'tap';
 import { compose, resolutionsOf } from '../../../src/review/runs/compose.ts';
 import type { ReviewNotes } from '../../../src/review/runs/notes.ts';

@@ -34,26 +34,23 @@ t.test('a mention leads to one published review at the reviewed head', async (t)
   await world.until(() => world.runs.active === 0);
 });
 
-t.test(
-  'a review requested on the page stays a draft until the user publishes it',
-  async (t) => {
-    const world = await World.create(t);
-    world.runs.start();
-    const runId = await world.dispatch('manual');
-    t.match(await world.ended(runId), { state: 'done' });
-    const draft = await world.store.draftOfRun(runId);
-    t.match(draft, { status: 'draft', blockedBy: null });
-    t.equal(await world.send(), 0, 'nothing is in the outbox');
-    const { draftId = '' } = draft ?? {};
-    await world.runs.publish(draftId, { override: false });
-    await world.runs.publish(draftId, { override: false });
-    await world.send();
-    t.match(await world.store.draft(draftId), { status: 'published' });
-    t.equal(world.forge.of('review').length, 1);
-    await t.rejects(world.runs.publish(draftId, { override: true }), { code: 'invalidState' });
-    await t.rejects(world.runs.discard(draftId), { code: 'invalidState' });
-  },
-);
+t.test('a review requested on the page stays a draft until the user publishes it', async (t) => {
+  const world = await World.create(t);
+  world.runs.start();
+  const runId = await world.dispatch('manual');
+  t.match(await world.ended(runId), { state: 'done' });
+  const draft = await world.store.draftOfRun(runId);
+  t.match(draft, { status: 'draft', blockedBy: null });
+  t.equal(await world.send(), 0, 'nothing is in the outbox');
+  const { draftId = '' } = draft ?? {};
+  await world.runs.publish(draftId, { override: false });
+  await world.runs.publish(draftId, { override: false });
+  await world.send();
+  t.match(await world.store.draft(draftId), { status: 'published' });
+  t.equal(world.forge.of('review').length, 1);
+  await t.rejects(world.runs.publish(draftId, { override: true }), { code: 'invalidState' });
+  await t.rejects(world.runs.discard(draftId), { code: 'invalidState' });
+});
 
 t.test('a failed claim is logged with the error and its stack', async (t) => {
   const failed = Promise.withResolvers<unknown>();

@@ -83,7 +83,7 @@ export function changeTo(head: string, path = 'src/a.ts', extra: readonly string
 const headText = (head: string, extra: readonly string[] = []): string =>
   ['start();', `const value = '${head}';`, 'use(value);', ...extra, ''].join('\n');
 
-/** A step that waits until the test lets it go on. */
+/** A step that waits until the test opens the gate. */
 export class Gate {
   readonly reached = Promise.withResolvers<void>();
   readonly #open = Promise.withResolvers<void>();
@@ -159,7 +159,7 @@ export class FakeAgent {
   findings: (assignment: ReviewAssignment) => readonly SubmittedFinding[] = () => [finding()];
   resolved: (assignment: ReviewAssignment) => ReviewSubmission['resolved'] = () => [];
   summary = 'It looks fine.';
-  /** Where findings are told that the test does not want anchored. */
+  /** Placement of findings; undefined to anchor a finding. */
   place: (finding: SubmittedFinding) => AnchoredFinding['anchor'] | undefined = () => undefined;
 
   review: ReviewAgent['review'] = async (assignment, hooks) => {
@@ -319,7 +319,7 @@ export class World {
     return run.runId;
   }
 
-  /** What the backend's worker does: sends what is in the outbox, and tells what came of it. */
+  /** Sends the writes in the outbox and settles them, like the worker of the backend. */
   async send(store: ReviewStore = this.store, runs: ReviewRuns = this.runs): Promise<number> {
     const { rows } = await store.writes({ status: 'pending', limit: 1_000 });
     for (const write of [...rows].reverse()) {
@@ -338,23 +338,22 @@ export class World {
     return rows.length;
   }
 
-  /** Lets things happen until `isSo`; the worker is at work unless it is told not to be. */
+  /** Repeats until `isSo`: sends writes (unless `sends` is false) and advances the clock by `ms`. */
   async until(isSo: () => Promise<boolean> | boolean, { sends = true, ms = 0 } = {}): Promise<void> {
     const end = Date.now() + 120_000;
     for (let round = 0; Date.now() < end; round += 1) {
       if (await isSo()) return;
-      // The store tells of what became due by itself every two seconds only.
+      // Work that becomes due without a hint is found only by the timer of the store.
       if (round > 200) await pause(5);
       if (sends) await this.send();
       if (ms > 0) this.clock.advance(ms);
       await turn();
     }
-    throw new Error('it did not come to that');
+    throw new Error('the condition was not reached within 120 s');
   }
 
   async ended(runId: string, options?: { sends?: boolean; ms?: number }) {
     await this.until(async () => (await this.run(runId)).finishedAt !== null, options);
-    // What an end leaves behind is told to nobody: the places are free when nothing is at work.
     return this.run(runId);
   }
 

@@ -1,4 +1,4 @@
-/** What a ReviewStore promises, method by method, on both databases. */
+/** Contract of ReviewStore, method by method, on both databases. */
 import t from 'tap';
 import { stopPostgres } from './databases.ts';
 

@@ -1,4 +1,4 @@
-/** What runs with every delivery, job and review looks things up: none of it reads a whole table, however long that has grown. */
+/** Query plans: no query of a delivery, job or review scans a whole table. */
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import t, { type Test } from 'tap';
@@ -22,7 +22,7 @@ interface Plans {
   readonly before: ReviewStore;
   /** Has run nothing yet. */
   readonly store: ReviewStore;
-  /** How the statements that `work` runs for the first time are carried out, a line for each step. */
+  /** Query plans of the statements that `work` runs for the first time, one line per step. */
   readonly of: (work: () => Promise<unknown>) => Promise<string[]>;
 }
 

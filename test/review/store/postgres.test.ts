@@ -165,7 +165,7 @@ t.test('a restart of PostgreSQL during work loses nothing, and work continues', 
   t.teardown(() => server.stop());
   const subject = await postgresSubject(t, server);
   const store = await subject.open();
-  /** What a caller does with an error that may pass. */
+  /** Retries after retryable errors, as callers do. */
   const patiently = async <T>(work: () => Promise<T>): Promise<T> => {
     for (;;) {
       try {

@@ -143,36 +143,40 @@ onBoth(
   },
 );
 
-onBoth(t, 'after kill -9 during work every job is completed, and none runs after its completion', async (t, subject) => {
-  const store = await subject.open();
-  const count = 300;
-  await fill(store, count, count);
-  const children = ['a', 'b'].map((owner) => startWorker(t, subject, { owner, mode: 'work' }));
-  const said = await Promise.all(children.map((child) => heard(child, 10 + Math.floor(Math.random() * 150))));
-  await areGone(subject, ['a', 'b']);
-  // Nobody is left who could hold one.
-  await subject.sql('UPDATE "jobs" SET "dueAt" = 1');
-  const lines = said.flat();
-  for (;;) {
-    const jobs = await store.claimJobs('last', ['delivery'], 50, hour);
-    if (jobs.length === 0) break;
-    for (const job of jobs) lines.push(`begin ${job.payload['number']}`);
-    await Promise.all(jobs.map((job) => store.completeJob(job)));
-  }
-  t.strictSame(await subject.sql('SELECT * FROM "jobs"'), []);
-  const begun = new Map<string, number>();
-  const done = new Set<string>();
-  const faults: string[] = [];
-  for (const line of lines) {
-    const [what = '', number = ''] = line.split(' ');
-    if (done.has(number)) faults.push(`${line} after it was done`);
-    if (what === 'done') done.add(number);
-    else begun.set(number, (begun.get(number) ?? 0) + 1);
-  }
-  t.strictSame(faults, []);
-  t.equal(begun.size, count);
-  t.ok([...begun.values()].filter((times) => times > 1).length <= 2 * 5, 'only what was under way was begun again');
-});
+onBoth(
+  t,
+  'after kill -9 during work every job is completed, and none runs after its completion',
+  async (t, subject) => {
+    const store = await subject.open();
+    const count = 300;
+    await fill(store, count, count);
+    const children = ['a', 'b'].map((owner) => startWorker(t, subject, { owner, mode: 'work' }));
+    const said = await Promise.all(children.map((child) => heard(child, 10 + Math.floor(Math.random() * 150))));
+    await areGone(subject, ['a', 'b']);
+    // No process that could hold a lease is left.
+    await subject.sql('UPDATE "jobs" SET "dueAt" = 1');
+    const lines = said.flat();
+    for (;;) {
+      const jobs = await store.claimJobs('last', ['delivery'], 50, hour);
+      if (jobs.length === 0) break;
+      for (const job of jobs) lines.push(`begin ${job.payload['number']}`);
+      await Promise.all(jobs.map((job) => store.completeJob(job)));
+    }
+    t.strictSame(await subject.sql('SELECT * FROM "jobs"'), []);
+    const begun = new Map<string, number>();
+    const done = new Set<string>();
+    const faults: string[] = [];
+    for (const line of lines) {
+      const [what = '', number = ''] = line.split(' ');
+      if (done.has(number)) faults.push(`${line} after it was done`);
+      if (what === 'done') done.add(number);
+      else begun.set(number, (begun.get(number) ?? 0) + 1);
+    }
+    t.strictSame(faults, []);
+    t.equal(begun.size, count);
+    t.ok([...begun.values()].filter((times) => times > 1).length <= 2 * 5, 'only what was under way was begun again');
+  },
+);
 
 /** A job and a run, and another process that has taken them for a moment and waits for a line of input. */
 async function heldByAnother(t: Test, subject: Subject) {

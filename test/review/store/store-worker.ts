@@ -1,8 +1,8 @@
 /**
- * Works on a store until it is killed, and says in one line what has happened after each step. Its argument is JSON:
- * `{where, owner, mode}`. `intake`: takes deliveries, says the id of each that was accepted. `work`: claims jobs and completes
- * them; says `begin` and `done` with the number in the payload, and ends when there are none. `hold`: takes a job and a run for
- * `leaseMs`, says `holds`, tries to end both when its input has a line, and says what came of it.
+ * Uses a store until it is killed, and prints one line after each step. Its argument is JSON: `{where, owner, mode}`. `intake`:
+ * accepts deliveries, prints the id of each accepted one. `work`: claims jobs and completes them; prints `begin` and `done` with
+ * the number in the payload, and ends without jobs. `hold`: leases a job and a run for `leaseMs`, prints `holds`, tries to end
+ * both when its input has a line, and prints the result.
  */
 import { once } from 'node:events';
 import { writeSync } from 'node:fs';

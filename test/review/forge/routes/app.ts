@@ -68,7 +68,7 @@ function listDeliveries({ forge, query }: Asked): Answered {
 
 const asApp = { needs: 'app' } as const;
 
-/** What the App asks as itself. */
+/** Routes that the App calls with its own JWT. */
 export const appRoutes: readonly Route[] = [
   { ...asApp, method: 'GET', path: '/app', handle: ({ forge }) => ok(render.app(forge)) },
   {

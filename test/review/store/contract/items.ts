@@ -118,7 +118,7 @@ onBoth(t, 'Auto Review is due for new heads only', async (t, subject) => {
   await store.upsertItem(facts(2, { updatedAt: baselineAt - 2_000 }));
   t.strictSame(await store.dueForAutoReview(10), [], 'also what is found later and is older');
 
-  // A forge tells whole seconds.
+  // A forge reports whole seconds.
   const second = Math.floor(baselineAt / 1_000) * 1_000;
   await store.upsertItem(facts(3, { updatedAt: second }));
   await store.upsertItem(facts(1, { headSha: 'head-1b', updatedAt: second + 2_000 }));

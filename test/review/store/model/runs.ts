@@ -26,7 +26,7 @@ interface ModelRun {
   state: string;
   isDue: boolean;
   isCancelled: boolean;
-  /** Given to somebody who has not let it go; `isLive`: and it has not run out. */
+  /** Lease that was not released; `isLive` until it expires. */
   lease: Lease | undefined;
   isLive: boolean;
 }
