@@ -1,6 +1,7 @@
 import { basename } from 'node:path';
 import type { AgentServerContext, AgentServerSnapshot } from '../../machines/index.ts';
 import type { WorkspaceTrust } from '../config/index.ts';
+import { redact } from '../lib/index.ts';
 import {
   type AppServerRecord,
   type AppServerState,
@@ -9,7 +10,7 @@ import {
   type ServiceName,
   type ServiceStatus,
 } from '../protocol/index.ts';
-import { logFiles, readTail, redact } from '../supervise/index.ts';
+import { logFiles, readTail } from '../supervise/index.ts';
 import type { WorkspaceFacts } from './facts.ts';
 import { sizeOf } from './workspace-files.ts';
 

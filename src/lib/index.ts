@@ -1,7 +1,7 @@
 /**
  * Leaf functions that several rooms need and that know nothing of the product: reading and writing files safely, making
- * text safe to show, back-off, texts of errors, frames of event streams. Every room may import it; the page and `machines` through `browser.ts`,
- * which needs no Node. Never here: settings, processes, HTTP.
+ * text safe to show, back-off, redaction, texts of errors, frames of event streams. Every room may import it; the page and `machines`
+ * through `browser.ts`, which needs no Node. Never here: settings, processes, HTTP.
  */
 export { type Backoff, exponentialBackoffMs, type Jitter, jitters } from './backoff.ts';
 export {
@@ -24,6 +24,16 @@ export {
 } from './files.ts';
 export { messageOf } from './message-of.ts';
 export { Pump } from './pump.ts';
+export {
+  redact,
+  redacted,
+  redactorFor,
+  StreamRedactor,
+  shortestSecret,
+  shortestUncertainSecret,
+  spellingsOf,
+  TextStreamRedactor,
+} from './redaction.ts';
 export { Ring, type RingOptions } from './ring.ts';
 export { type SseFields, sseFrame } from './sse-frame.ts';
 export { describeUser } from './users.ts';

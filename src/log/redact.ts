@@ -1,4 +1,4 @@
-const hidden = '[redacted]';
+import { redacted as hidden, redactorFor } from '../lib/index.ts';
 
 /** Keys whose values are never written, whatever they hold: compared without case, `-` and `_`. */
 const secretKeys = new Set([
@@ -11,27 +11,23 @@ const secretKeys = new Set([
   'adoptionproof',
 ]);
 
-/** A registered string shorter than this would cut holes into ordinary words and is not looked for. */
-const shortestSecret = 4;
 const deepest = 8;
 
 /** The secrets of one process: shared by a logger and all its children. */
 export class Secrets {
   readonly #known = new Set<string>();
+  #redact: ((text: string) => string) | undefined;
 
-  /** From now on `secret` is taken out wherever it turns up, also percent-encoded as in a URL. */
+  /** From now on every spelling of `secret` is replaced. */
   protect(secret: string): void {
-    if (secret.length < shortestSecret) return;
+    if (this.#known.has(secret)) return;
     this.#known.add(secret);
-    this.#known.add(encodeURIComponent(secret));
+    this.#redact = undefined;
   }
 
   clean(text: string): string {
-    let cleaned = text;
-    for (const secret of this.#known) {
-      if (cleaned.includes(secret)) cleaned = cleaned.replaceAll(secret, hidden);
-    }
-    return cleaned;
+    this.#redact ??= redactorFor([...this.#known]);
+    return this.#redact(text);
   }
 
   /** A plain-JSON copy of `value` that holds no secret: errors become objects, cycles and great depths a word. */

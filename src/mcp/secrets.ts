@@ -1,13 +1,11 @@
+import { redactorFor, shortestUncertainSecret } from '../lib/index.ts';
 import type { McpServerSettings } from '../protocol/index.ts';
-import { redact } from '../supervise/index.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Stands for a value that is not shown; in a change it means: keep what is stored. */
 export const masked = '…';
 
-/** A shorter value cannot be distinguished from ordinary words. */
-const shortest = 6;
 const secretName = /token|key|secret|passw|credential|auth/i;
 
 /** The values of one server's settings that others must not see. */
@@ -22,13 +20,13 @@ export interface ServerSecrets {
 
 export function secretsOf(settings: McpServerSettings, env: Environment): ServerSecrets {
   const entries = settings.transport === 'stdio' ? stdioValues(settings, env) : httpValues(settings, env);
-  const long = entries.filter(({ value }) => value.length >= shortest);
-  const all = long.map(({ value }) => value);
-  const certain = long.filter(({ name }) => secretName.test(name)).map(({ value }) => value);
-  const clean = (text: string) => redact(text, all);
+  const isCertain = ({ name }: NamedValue) => secretName.test(name);
+  const valuesOf = (named: readonly NamedValue[]) => named.map(({ value }) => value);
+  const possible = entries.filter((entry) => isCertain(entry) || entry.value.length >= shortestUncertainSecret);
+  const clean = redactorFor(valuesOf(possible));
   return {
     clean,
-    cleanResult: (text) => redact(text, certain),
+    cleanResult: redactorFor(valuesOf(entries.filter(isCertain))),
     cleanUrl: (shown) => (shown.transport === 'stdio' ? shown : { ...shown, url: clean(shown.url) }),
   };
 }

@@ -4,8 +4,8 @@
  */
 import { openSync, readFileSync, writeSync } from 'node:fs';
 import { Socket } from 'node:net';
+import { StreamRedactor } from '../lib/index.ts';
 import type { RedactorDocument } from './log-redactor.ts';
-import { StreamRedactor } from './redact.ts';
 
 function copy(fd: number, file: string, secrets: readonly string[]): void {
   const redactor = new StreamRedactor(secrets);

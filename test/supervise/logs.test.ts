@@ -11,7 +11,8 @@ import {
 import { join } from 'node:path';
 import fc from 'fast-check';
 import t from 'tap';
-import { capLog, followLog, LogKeeper, readTail, redact, redacted } from '../../src/supervise/index.ts';
+import { redact, redacted } from '../../src/lib/index.ts';
+import { capLog, followLog, LogKeeper, readTail } from '../../src/supervise/index.ts';
 import { nothingLeft, start, temporaryDirectory, until } from './helpers.ts';
 
 t.test('a tail has as many whole characters of the end as fit', async (t) => {

@@ -118,7 +118,12 @@ export async function collector(t: Test, answer: Answer = ok): Promise<Collector
   const waiting = new Set<() => void>();
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk);
+    try {
+      for await (const chunk of request) chunks.push(chunk);
+    } catch {
+      // The exporter gave up: it closes the connection when its time is over.
+      return;
+    }
     const bytes = Buffer.concat(chunks);
     const body = request.headers['content-encoding'] === 'gzip' ? gunzipSync(bytes) : bytes;
     requests.push({ path: request.url ?? '', headers: request.headers });

@@ -1,6 +1,7 @@
 import { type ActorRefFrom, createActor, fromPromise, waitFor } from 'xstate';
 import { stackChangeMachine, type WebhookIngressPhase, webhookIngressMachine } from '../../../machines/index.ts';
-import { monotonicMs, redact } from '../../supervise/index.ts';
+import { redact } from '../../lib/index.ts';
+import { monotonicMs } from '../../supervise/index.ts';
 import { DeployError } from '../errors.ts';
 import { stackFiles } from '../layout.ts';
 import type { Plan, StackCommand, Step } from '../stack-plan.ts';

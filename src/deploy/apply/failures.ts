@@ -1,5 +1,7 @@
 import { messageOf } from '../../lib/index.ts';
 import { DeployError, type DeployErrorCode } from '../errors.ts';
+import { parseEnv } from '../files/index.ts';
+import { secretsIn as secretsOfEnv } from '../stack/index.ts';
 import type { Plan, Step } from '../stack-plan.ts';
 
 const full = new Set(['ENOSPC', 'EDQUOT']);
@@ -75,18 +77,9 @@ export function unfinished(command: string, since: string): DeployError {
   );
 }
 
-/** Values that must not be in anything told: those of the secret files a plan writes, line by line. */
+/** Values that no message may show: contents of the secret files that a plan writes, their lines, and secret variables. */
 export function secretsIn(plan: Plan): readonly string[] {
   const steps = plan.phases.flatMap(({ steps }) => steps);
   const contents = steps.flatMap((step) => (step.do === 'writeFile' && step.isSecret ? [step.content] : []));
-  const values = contents.flatMap((content) =>
-    content.split('\n').flatMap((line) => {
-      const value = line.slice(line.indexOf('=') + 1).trim();
-      return [line.trim(), value, value.replace(/^(['"])(.*)\1$/s, '$2')];
-    }),
-  );
-  return [...new Set(values)].filter((value) => value.length >= shortestSecret);
+  return contents.flatMap((content) => [content, ...secretsOfEnv(parseEnv(content).values)]);
 }
-
-/** Shorter values are ports, names and switches, and would hide half of every message. */
-const shortestSecret = 12;

@@ -1,11 +1,11 @@
 import { join, relative } from 'node:path/posix';
 import {
   type Engine,
+  outputRedactorFor,
   printable,
   type Redactor,
   type RunOptions,
   type RunResult,
-  redactorFor,
   type ServiceState,
   serviceStates,
 } from '../engine/index.ts';
@@ -74,7 +74,7 @@ export class DoctorContext {
     this.hasIngress = overlay !== null || caddyfile !== null;
     this.gatewayHost = publicHostIn(caddyfile);
     this.#secrets = secretsOf(this.env, this.#keyText());
-    this.#redact = redactorFor(this.#secrets);
+    this.#redact = outputRedactorFor(this.#secrets);
   }
 
   /** On one line, without anything that may not be told or that does something to a terminal. */

@@ -21,7 +21,7 @@ export { printable } from './lines.ts';
 export { must, type OperationOptions } from './operation.ts';
 export { type PinnedImage, pinImage } from './pin-image.ts';
 export { hasImage, type PullResult, pullImage, pullImages } from './pull-images.ts';
-export { type Redactor, redactorFor } from './redactor.ts';
+export { outputRedactorFor, type Redactor } from './redactor.ts';
 export { removeServices } from './remove-services.ts';
 export { type ProgramCall, runProgram } from './run.ts';
 export { restoreState, saveState } from './save-state.ts';

@@ -1,9 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
+import { spellingsOf } from '../../lib/index.ts';
 import { defaults } from '../defaults.ts';
 import { DeployError } from '../errors.ts';
 import { Lines, Tail } from './lines.ts';
-import { longestSpelling, redactorFor } from './redactor.ts';
+import { outputRedactorFor } from './redactor.ts';
 import type { RunOptions, RunResult } from './types.ts';
 
 export interface ProgramCall extends RunOptions {
@@ -81,8 +82,9 @@ function start({
 }
 
 function collect(child: ChildProcess, { secrets = [], onLine }: ProgramCall): { stdout(): string; stderr(): string } {
-  const clean = redactorFor(secrets);
-  const holdBack = longestSpelling(secrets);
+  const clean = outputRedactorFor(secrets);
+  // The longest spelling is first.
+  const holdBack = spellingsOf(secrets)[0]?.length ?? 0;
   const read = (stream: Readable | null): Tail => {
     const tail = new Tail(defaults.outputBytes);
     stream?.on('error', () => {}).on('data', (chunk: Buffer) => tail.add(chunk));

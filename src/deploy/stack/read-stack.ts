@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { shortestUncertainSecret } from '../../lib/index.ts';
 import { DeployError } from '../errors.ts';
 import {
   type EnvProblem,
@@ -51,13 +52,10 @@ export function readStack(directory: string): Stack {
   };
 }
 
-/** Of a name that is not ours nobody knows whether its value is secret, and a short one may be a word such as `true`. */
-const shortestUnknown = 8;
-
-/** Values of `.env` that nothing may show. */
+/** Secret values of `.env`; every longer value of a name that is not ours may be one. */
 export function secretsIn(values: ReadonlyMap<string, string>): string[] {
   return [...values].flatMap(([name, value]) =>
-    isSecretVariable(name) && (name.startsWith('ORATORIO_') || value.length >= shortestUnknown) ? [value] : [],
+    isSecretVariable(name) && (name.startsWith('ORATORIO_') || value.length >= shortestUncertainSecret) ? [value] : [],
   );
 }
 

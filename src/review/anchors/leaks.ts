@@ -1,8 +1,9 @@
+import { shortestUncertainSecret } from '../../lib/index.ts';
 import { credentialIn } from './credentials.ts';
 import { invisible } from './hidden-text.ts';
 
-/** A secret that is shorter would be found in ordinary words. */
-const shortestSecret = 8;
+/** Letters and digits of the shortest secret that is sought between other characters. */
+const shortestBare = 16;
 /** So many letters and digits in a row of a longer secret are a part of it, and no accident. */
 const partLength = 24;
 
@@ -14,7 +15,8 @@ const partLength = 24;
  */
 export function leakIn(text: string, secrets: readonly string[]): string | undefined {
   const views = viewsOf(text);
-  const known = secrets.filter((secret) => secret.length >= shortestSecret);
+  // A find blocks the publication: a short secret would block every text that uses the word.
+  const known = secrets.filter((secret) => secret.length >= shortestUncertainSecret);
   if (known.length > 0 && hasSecret(views, known)) return 'a secret of this server';
   for (const view of views) {
     const found = credentialIn(view);
@@ -61,7 +63,7 @@ function hasSecret(views: readonly string[], secrets: readonly string[]): boolea
   const wholes = secrets.flatMap((secret) => {
     const bare = squashed(secret.normalize('NFKC'));
     for (let at = 0; at + partLength <= bare.length; at += 1) parts.add(bare.slice(at, at + partLength));
-    return bare.length >= 2 * shortestSecret ? [bare] : [];
+    return bare.length >= shortestBare ? [bare] : [];
   });
   return views.some((view) => {
     if (secrets.some((secret) => view.includes(secret))) return true;

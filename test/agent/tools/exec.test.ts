@@ -8,7 +8,8 @@ import { commandEnvironment } from '../../../src/agent/tools/exec/environment.ts
 import { createExec, type ExecSettings } from '../../../src/agent/tools/exec/exec.ts';
 import { KeptOutput, readable } from '../../../src/agent/tools/exec/kept-output.ts';
 import { runCommand } from '../../../src/agent/tools/exec/run-command.ts';
-import { MaskedText, revealsSecret } from '../../../src/agent/tools/secrets.ts';
+import { revealsSecret } from '../../../src/agent/tools/secrets.ts';
+import { TextStreamRedactor } from '../../../src/lib/index.ts';
 import { scanProcesses } from '../../../src/supervise/scan.ts';
 import { call, problemOf, temporaryWorkspace } from './run-tool.ts';
 
@@ -375,9 +376,13 @@ t.test('masking loses nothing else, however the text is cut (property)', async (
   const piece = fc.oneof(fc.constantFrom('sk-012345', '6789abcdef', 'sk-', secret, '\n'), fc.string({ maxLength: 12 }));
   fc.assert(
     fc.property(fc.array(piece), (pieces) => {
-      const masked = new MaskedText([secret]);
+      const masked = new TextStreamRedactor([secret]);
       const shown = pieces.map((text) => masked.push(text)).join('') + masked.end();
-      return shown === pieces.join('').replaceAll(secret, '[redacted]') && !shown.includes(secret);
+      const expected = pieces.join('').replaceAll(secret, '[redacted]');
+      // Most of a secret is replaced at the end, too.
+      const isCut =
+        shown.endsWith('[redacted]') && secret.startsWith(expected.slice(shown.length - '[redacted]'.length));
+      return (shown === expected || isCut) && !shown.includes(secret);
     }),
   );
 });

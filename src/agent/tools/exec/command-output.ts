@@ -1,5 +1,5 @@
+import { TextStreamRedactor } from '../../../lib/index.ts';
 import { defaults } from '../../../protocol/index.ts';
-import { MaskedText } from '../secrets.ts';
 import { KeptOutput } from './kept-output.ts';
 import { LiveOutput } from './live-output.ts';
 
@@ -13,12 +13,12 @@ interface CommandOutputOptions {
 
 /** What becomes of a command's output: secrets out, then live to whoever follows and shortened to the model. */
 export class CommandOutput {
-  readonly #masked: MaskedText;
+  readonly #masked: TextStreamRedactor;
   readonly #kept: KeptOutput;
   readonly #live: LiveOutput;
 
   constructor({ secrets, maxOutputChars, tell }: CommandOutputOptions) {
-    this.#masked = new MaskedText(secrets);
+    this.#masked = new TextStreamRedactor(secrets);
     this.#kept = new KeptOutput(maxOutputChars);
     this.#live = new LiveOutput(tell, defaults.agent.commandOutputChars);
   }

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import * as v from 'valibot';
-import { redact } from '../../../../supervise/index.ts';
+import { redact } from '../../../../lib/index.ts';
 import type { ToolContext, ToolResult } from '../../../tool.ts';
 import { revealsSecret } from '../../secrets.ts';
 import { cutLine, done, failed, refused } from '../../text.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import t from 'tap';
-import { redact, redacted, StreamRedactor } from '../../src/supervise/redact.ts';
+import { redact, redacted, StreamRedactor, shortestSecret, spellingsOf } from '../../src/lib/index.ts';
 
 /** Feeds `bytes` in pieces of these sizes, repeated. */
 function stream(bytes: Buffer, sizes: readonly number[], secrets: readonly string[]): Buffer {
@@ -15,7 +15,9 @@ function stream(bytes: Buffer, sizes: readonly number[], secrets: readonly strin
 }
 
 const sizes = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 5 });
-const secret = fc.string({ minLength: 8, maxLength: 20, unit: fc.constantFrom('a', 'b', '-', ' ', '"', 'ü', '\n') });
+const secret = fc
+  .string({ minLength: 8, maxLength: 20, unit: fc.constantFrom('a', 'b', '-', ' ', '"', 'ü', '\n') })
+  .filter((text) => text.trim().length >= shortestSecret);
 
 t.test('regression: edge 22 a secret split over chunks is replaced, and every other byte passes', async (t) => {
   fc.assert(
@@ -62,4 +64,31 @@ t.test('of two secrets with a common beginning the longer one leaves no remainde
   for (let size = 1; size < 15; size++)
     t.equal(stream(Buffer.from('x token-and-more token y'), [size], keys).toString(), `x ${redacted} ${redacted} y`);
   t.equal(redact('x token-and-more y', keys), `x ${redacted} y`);
+});
+
+t.test('a text shorter than the shortest secret is not replaced', async (t) => {
+  t.equal(redact('on port 80, abc, abcd', ['', 'on', '80', 'abc', ' abc ']), 'on port 80, abc, abcd');
+  t.equal(redact('on port 80, abc, abcd', ['abcd']), `on port 80, abc, ${redacted}`);
+});
+
+t.test('each spelling of a secret is replaced as a whole, in a text and in a stream', async (t) => {
+  fc.assert(
+    fc.property(fc.string({ minLength: shortestSecret, unit: 'binary' }), sizes, (key, pieces) =>
+      spellingsOf([key]).every((spelling) => {
+        const text = `<${spelling}>`;
+        return (
+          redact(text, [key]) === `<${redacted}>` &&
+          stream(Buffer.from(text), pieces, [key]).toString() === redact(text, [key])
+        );
+      }),
+    ),
+  );
+  t.pass();
+});
+
+t.test('a secret within what was encoded in base64 is replaced at each place', async (t) => {
+  const key = 'sk-0123456789abcdef';
+  for (const before of ['', 'a', 'ab', 'abc'])
+    for (const encoding of ['base64', 'base64url'] as const)
+      t.match(redact(Buffer.from(`${before}${key}`).toString(encoding), [key]), redacted);
 });
