@@ -21,7 +21,7 @@ const elsewhere = [
   '/Applications/Chromium.app/Contents/MacOS/Chromium',
 ];
 
-/** Path of the browser. Throws an Error that says what to install. `ORATORIO_TEST_BROWSER` names another one. */
+/** Path of the browser, or of the one in `ORATORIO_TEST_BROWSER`. @throws an Error with the command that installs it */
 export function findBrowser(): string {
   const path = (process.env['PATH'] ?? '').split(delimiter);
   const onPath = names.flatMap((name) => path.map((directory) => join(directory, name)));

@@ -1,4 +1,4 @@
-/** A program of another user that takes a port which a server of ours has left, and records what it is sent. */
+/** Program of another user that binds the former port of a server, and records the requests it receives. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { canBecomeOther, runAsOther } from './other-user.ts';

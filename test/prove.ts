@@ -4,7 +4,7 @@ import { keyIdOf, proofOf } from '../src/http/index.ts';
 import { type ProofRole, proofPaths } from '../src/protocol/index.ts';
 
 /**
- * Answers a request for a proof with one of `tokens`, whatever authority the client asks under.
+ * Answers a request for a proof with one of `tokens`, for any authority that the client requests.
  *
  * @returns whether it was such a request
  */

@@ -44,7 +44,7 @@ function move(from: Record<string, unknown>, to: Record<string, unknown>, path: 
   if (Object.keys(target).length > 0) to[key] = target;
 }
 
-/** Writes `<workspace>/.oratorio/config.json` and trusts it; what only the user decides is added to `<home>/config.json`. */
+/** Writes `<workspace>/.oratorio/config.json` and trusts it; settings of the user alone are added to `<home>/config.json`. */
 export function configureWorkspace(
   place: { readonly home: string; readonly workspace: string },
   config: unknown,

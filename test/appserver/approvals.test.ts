@@ -37,7 +37,7 @@ scenario(t, 'a turn runs its tools after an approval and reports their results',
   );
   t.equal(output.join(''), 'hello\nthere\n');
   const { thread } = await session.call('thread/read', { threadId, includeTurns: true });
-  t.same(thread.turns, [turn], 'what is read is what was told');
+  t.same(thread.turns, [turn], 'thread/read returns the notified turn');
 });
 
 scenario(

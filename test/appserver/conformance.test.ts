@@ -1,6 +1,6 @@
 /**
  * The whole protocol once, with `vscode-jsonrpc`: every method with a result that its schema describes completely, every
- * notification and server request, every error. The last test says what is missing.
+ * notification and server request, every error. The last test reports what is missing.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -100,7 +100,7 @@ export interface SpawnServer {
 
 const entry = program('src/appserver/main.ts');
 
-/** A server in a process of its own; killed after the test if it still lives. */
+/** Server in its own process, killed after the test if it still runs. */
 export function spawnServer(t: Teardown, { path, home, args = [], stdin, env = {} }: SpawnServer): ServerProcess {
   const workspace = path === undefined ? [] : ['--workspace', path];
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', entry, ...workspace, ...args], {
@@ -145,7 +145,7 @@ export function launchDocument(path: string, hubStatePath = '/nowhere'): LaunchD
 // biome-ignore lint/suspicious/noExplicitAny: tests assert what a message is, field by field
 export type Message = any;
 
-/** One JSON-RPC connection. `kind` says with whose WebSocket: Node's own or the `ws` package's. */
+/** One JSON-RPC connection. `kind` selects the WebSocket: Node's own or the `ws` package's. */
 export class Client {
   readonly messages: Message[] = [];
   readonly closed: Promise<{ code: number; reason: string }>;
@@ -193,7 +193,7 @@ export class Client {
     return client;
   }
 
-  /** A string goes out as it is. */
+  /** Sends a message; a string is sent unchanged. */
   send(message: unknown): void {
     this.#socket.send(typeof message === 'string' ? message : JSON.stringify(message));
   }

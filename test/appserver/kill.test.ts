@@ -1,6 +1,6 @@
 /**
- * kill -9 in every state of a turn. The server is a process of its own; a client writes down all that it hears. The server
- * that comes next must know all of it, must say how the turn ended, and must not leave a process of the dead one alive.
+ * kill -9 in every state of a turn. The server is its own process, and a client records all notifications. The next server
+ * must have all of them, must report how the turn ended, and must not leave a process of the dead one alive.
  */
 import { randomInt } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';

@@ -139,7 +139,7 @@ t.test('a taken port is replaced, and the published address has the new one', as
   // Two ways lead here, the file and the pipe: the one can be faster than the other.
   await eventually(
     () => (/"level":"warn".*the port cannot be had/.test(server.output()) ? true : undefined),
-    'the log says so',
+    'the log reports it',
   );
   await Client.ready(t, lock.endpoints.appServerWebSocket);
 });

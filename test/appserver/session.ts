@@ -1,4 +1,4 @@
-/** A client made of `vscode-jsonrpc`, as editors have it, over a WebSocket; whatever it hears is held against the schemas. */
+/** Client of `vscode-jsonrpc`, as in editors, over a WebSocket. It checks every received message against its schema. */
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

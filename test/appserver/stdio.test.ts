@@ -34,7 +34,7 @@ class LineClient {
     });
   }
 
-  /** A string goes out as it is. */
+  /** Sends a message; a string is sent unchanged. */
   send(message: unknown): void {
     this.#input.write(typeof message === 'string' ? message : `${JSON.stringify(message)}\n`);
   }
@@ -250,7 +250,7 @@ t.test('WebSocket and standard streams of one server serve the same threads', as
   await line.introduce();
   const socket = await Client.ready(t, server.webSocketUrl);
   const { thread } = await socket.call('thread/start', {});
-  await line.until(({ method }) => method === 'thread/started', 'the other one hears of it');
+  await line.until(({ method }) => method === 'thread/started', 'the other client is notified');
   await line.call('thread/subscribe', { threadId: thread.id });
   await socket.call('turn/start', { threadId: thread.id, input: words('x') });
   await line.until(({ method }) => method === 'turn/completed', 'the turn');

@@ -167,7 +167,7 @@ t.test('a one-off with deletion after completion is removed when completed and s
   const { id } = await world.add('task', { deleteAfterRun: true });
   await until(async () => (await world.automations.state()).tasks.length === 0, 'it is gone');
   t.equal(await refusal(world.automations.read(id)), 'automationNotFound');
-  await until(() => removed.at(-1) === true, 'that is told');
+  await until(() => removed.at(-1) === true, 'the removal is emitted');
   world.answer = () => {
     throw new Error('no');
   };
@@ -185,13 +185,13 @@ t.test('every change is emitted and counted, and an unchanged automation is the 
   const before = await world.automations.state();
   const { id } = await world.add('task', {});
   await world.quiet();
-  await until(() => told.includes('finished'), 'its end is told');
+  await until(() => told.includes('finished'), 'its end is emitted');
   const after = await world.automations.state();
   t.ok(after.revision > before.revision);
   t.equal(await world.automations.state(), after, 'nothing is put together twice');
   t.match(after, { isRunning: true, countsByState: { finished: 1 }, tasks: [{ id }] });
   await world.automations.remove(id);
-  await until(() => told.at(-1) === 'removed', 'its removal is told');
+  await until(() => told.at(-1) === 'removed', 'its removal is emitted');
   t.ok((await world.automations.state()).revision > after.revision);
   stop();
   const heard = told.length;

@@ -1,5 +1,5 @@
 /**
- * Automations in a world of the test: its clock moves when the test says so, its model answers as the test says. Store,
+ * Automations whose clock and model are controlled by the test. Store,
  * runtime and machines are the real ones.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -242,7 +242,7 @@ export class World {
     }, 'everything has ended');
   }
 
-  /** Time passes; what comes due ends before the next does, however slow the machine is. */
+  /** Advances the clock; each due run ends before the next starts, independent of the speed of the machine. */
   async pass(milliseconds: number): Promise<void> {
     await this.clock.pass(milliseconds, async () => {
       await threeTurns();

@@ -1,4 +1,4 @@
-/** The commands that ask a review backend: nothing goes to another program on its port. */
+/** Commands of the review backend: another program on its port receives nothing. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -41,7 +41,7 @@ async function expectQuestionsOnly(t: Test, thief: Theft, token: string, count: 
     t.equal(line, 'GET /api/v1/proof');
     t.notMatch(text, token);
     t.notMatch(text, /authorization/i);
-    // The nonce and the id of the key are any letters whatever.
+    // The nonce and the id of the key are random letters.
     t.notMatch(text.replaceAll(/\b(nonce|key)=[\w-]+/g, ''), 'acme');
   }
 }

@@ -215,7 +215,7 @@ t.test('a quoted path is the same path for a shell, without invisible characters
   t.equal(quoted('/a\u001b\u202e'), "$'/a\\x1b\\xe2\\x80\\xae'");
 });
 
-/** A Hub that puts `all` into everything it says. */
+/** Hub with `all` in every text of its answers. */
 async function hostileHub(t: Test, all: string) {
   const home = realpathSync(mkdtempSync(join(tmpdir(), 'oratorio-foreign-')));
   t.teardown(() => rmSync(home, { recursive: true, force: true }));

@@ -23,7 +23,7 @@ t.test('regression: edge 4 automatic reviews are published exactly when write-ba
   }
 });
 
-/** Makes the stack what version 0.1 has made: the settings of the agent server are in the workspace. */
+/** Converts the stack to that of version 0.1, with the settings of the agent server in the workspace. */
 function makeOld(m: Machine, settings: string): void {
   const at = (path: string) => join(m.directory, path);
   const old = m

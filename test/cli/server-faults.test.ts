@@ -269,10 +269,10 @@ t.test('a secret that a killed command did not print is printed by the next run,
     told.push(...secrets.values());
   };
   const refuse: Session['tell'] = () => {
-    throw new Error('nobody is there to be told');
+    throw new Error('the output is closed');
   };
   const change = enableChange(m.directory, enabling);
-  await t.rejects(changeStack(change, session(m, { tell: refuse })), { message: /nobody is there/ });
+  await t.rejects(changeStack(change, session(m, { tell: refuse })), { message: /output is closed/ });
   t.match(await changeStack(change, session(m, { tell })), { state: 'done' });
   t.strictSame(told, [parseEnv(m.stackFile('.env')).values.get('ORATORIO_GITHUB_WEBHOOK_SECRET')]);
   t.match(await changeStack(change, session(m, { tell })), { state: 'done', reveals: [] });

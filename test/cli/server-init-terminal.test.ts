@@ -138,7 +138,7 @@ function neutral(screen: string, m: Machine, directory: string): string {
   return ['```text', '$ oratorio server init', ...lines.join('\n').trim().split('\n'), '```'].join('\n');
 }
 
-/** The page shows what is really shown. `ORATORIO_WRITE_TRANSCRIPT=1` writes it there. */
+/** Checks that the page quotes the real dialog. `ORATORIO_WRITE_TRANSCRIPT=1` updates the page. */
 function compareTranscript(t: Test, transcript: string): void {
   const text = readFileSync(page, 'utf8');
   const [before = '', rest = ''] = text.split(`${markers[0]}\n`);

@@ -61,7 +61,7 @@ export interface Machine {
   readonly cliWith: (env: Readonly<Record<string, string>>, ...argv: string[]) => Promise<Ended>;
   /** The same in a process of its own. */
   readonly start: (argv: readonly string[], options?: SpawnOptions) => ReturnType<typeof start>;
-  /** `server init` with everything it needs; what is given stands in for it, and repositories are added. */
+  /** `server init` with all required options; given options replace those, and repositories are added. */
   readonly init: (...argv: string[]) => Promise<Ended>;
   readonly initArguments: (...argv: string[]) => string[];
   readonly stackFile: (path: string) => string;
@@ -69,7 +69,7 @@ export interface Machine {
   readonly printed: () => string;
 }
 
-/** Makes one; it goes with the test. */
+/** Creates a machine, removed after the test. */
 export async function machine(t: Test, scenario: FakeScenario = {}): Promise<Machine> {
   const home = realpathSync(mkdtempSync(join(tmpdir(), 'oratorio-server-')));
   t.teardown(() => rmSync(home, { recursive: true, force: true }));
@@ -174,7 +174,7 @@ export function filesOf(directory: string): ReadonlyMap<string, string> {
   return new Map(files.map((path) => [relative(directory, path), readFileSync(path, 'utf8')]));
 }
 
-/** Where a secret may be: what the containers are configured with, and copies of it to go back to, for their owner only. */
+/** Files that may contain a secret: the configuration of the containers and its backups, readable by their owner only. */
 const mayHold = (path: string): boolean =>
   path === '.env' || path.startsWith(`secrets${sep}`) || /^\.server\/backup\/[^/]+\/file-\.env(?:\.\w+)?$/.test(path);
 

@@ -1,4 +1,4 @@
-/** A program at a real terminal: what it shows is waited for, and answered. */
+/** Program at a real terminal: the test waits for output and types answers. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { stripVTControlCharacters } from 'node:util';
 import type { Test } from 'tap';

@@ -164,7 +164,7 @@ t.test('an unreachable, refusing or silent server is an error without the token'
   await t.rejects(AppServerClient.connect(silentUrl, { timeoutMs: 5_000 }), { message: /initialize was not answered/ });
 });
 
-/** A server whose turns do what their prompt says. */
+/** Server whose turns follow their prompt. */
 const agent: Respond = (socket, { id, method, params }) => {
   const about = { threadId: 't1', turnId: 'turn_001' };
   const delta = (text: string) =>

@@ -20,14 +20,14 @@ function temporaryHome(t: Test): string {
   return home;
 }
 
-/** Runs, never serves, and can be ended: a shell, which says who it is at once and needs no directory. */
+/** Shell process that runs without serving until it is ended. It writes its pid to a file at once and needs no directory. */
 const lingers = { command: 'sh', args: ['-c', 'echo $$ > "$ORATORIO_HOME/hub/pid"; exec sleep 600'] };
 
 async function endLingering(home: string): Promise<void> {
   const file = join(home, 'hub', 'pid');
   const deadline = performance.now() + 180_000;
   while (!existsSync(file) || readFileSync(file, 'utf8') === '') {
-    if (performance.now() > deadline) throw new Error('it has not said who it is');
+    if (performance.now() > deadline) throw new Error('it has not written its pid');
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
   const pid = Number(readFileSync(file, 'utf8'));

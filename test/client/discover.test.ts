@@ -14,7 +14,7 @@ async function serving(t: Test, changes: Record<string, unknown> = {}) {
 async function expectNone(t: Test, home: string, why: NoHubReason, message: RegExp, statusTimeoutMs = 120_000) {
   const found = await discoverHub({ home, statusTimeoutMs });
   t.match(found, { kind: 'none', why, message });
-  t.notMatch(JSON.stringify(found), 'secret-token', 'the token is not told');
+  t.notMatch(JSON.stringify(found), 'secret-token', 'the token is not in the result');
 }
 
 t.test('a Hub that matches its lock file is found', async (t) => {

@@ -50,7 +50,7 @@ t.test('the stream resumes after the last id when the connection breaks, and yie
     [undefined, 'a-2', 'a-2', 'a-2'].concat(hub.requests.length > 4 ? ['a-2'] : []).slice(0, hub.requests.length),
   );
   t.equal(opened, 2);
-  t.ok(lost.length >= 2, 'the caller is told of every loss');
+  t.ok(lost.length >= 2, 'every lost connection is reported to the caller');
   const [started] = seen;
   t.ok(started && isHubEvent(started, 'hub.started') && started.data.pid === 1, 'a known kind is typed');
   t.notOk(started && isHubEvent(started, 'appserver.running'));

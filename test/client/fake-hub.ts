@@ -1,4 +1,4 @@
-/** A Hub that says what a test wants it to say: one `node:http` server on a port of its own. */
+/** Hub whose answers are set by the test: one `node:http` server on its own port. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

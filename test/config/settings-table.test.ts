@@ -5,7 +5,7 @@ import type { JsonObject } from '../../src/config/parse.ts';
 
 type Settings = Readonly<Record<string, unknown>>;
 
-/** Loads what a user and a workspace say; `trust` is the user's decision. */
+/** Loads the settings of a user and a workspace; `trust` is the decision of the user. */
 function load(user: Settings, workspace: Settings, trust: 'trusted' | 'restricted' = 'trusted', env = {}) {
   const layers = [
     { file: 'user.json', settings: user as JsonObject },
@@ -73,7 +73,7 @@ t.test('a trusted workspace uses its sensitive settings', async (t) => {
   }
 });
 
-/** Path, the user's value (undefined: unset), the trusted workspace's, what holds. */
+/** Path, value of the user (undefined: unset), value of the trusted workspace, effective value. */
 const combinations: readonly [string, unknown, unknown, unknown][] = [
   ['Tools.Shell.Sandbox', 'required', 'off', 'required'],
   ['Tools.Shell.Sandbox', 'required', 'auto', 'required'],
@@ -291,7 +291,7 @@ function weaknesses(effective: Config, user: Config): string[] {
   return found;
 }
 
-/** Whether a key goes to an address of another file. */
+/** Whether a key would be sent to an address of another file. */
 function leaks(effective: Config, user: Settings, workspace: Settings, env: Readonly<Record<string, string>>): boolean {
   const expanded = (value: unknown) => (value === '$' + '{SECRET}' ? env['SECRET'] : value);
   const { ApiKey, EndPoint } = effective;

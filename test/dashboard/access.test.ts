@@ -1,4 +1,4 @@
-/** The token, log-ins, and who may listen where. */
+/** Token, logins, and addresses on which the dashboard may listen. */
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import t from 'tap';

@@ -1,4 +1,4 @@
-/** A dashboard on a database of its own, without an agent server: for what an agent could not say fast enough. */
+/** Dashboard on its own database, without an agent server: for more events than an agent could produce in time. */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';

@@ -1,4 +1,4 @@
-/** A dashboard of a real agent server, and what tests ask it with. */
+/** Dashboard of a real agent server, and its HTTP client. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Test } from 'tap';
@@ -22,7 +22,7 @@ export interface Asking {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: unknown;
-  /** Default: the right one; null: none. */
+  /** Default: the valid token; null: no token. */
   readonly token?: string | null;
 }
 
@@ -35,7 +35,7 @@ export interface Scene {
   readonly port: number;
   readonly token: string;
   ask(path: string, asking?: Asking): Promise<Answer>;
-  /** Opens a client and says something in a new thread; resolves with its id when the turn has ended. */
+  /** Sends inputs in a new thread. Resolves with the id of the thread when the turns have ended. */
   say(...inputs: string[]): Promise<string>;
 }
 
@@ -103,7 +103,7 @@ export class Stream {
   readonly #waiting = new Set<() => void>();
   #text = '';
   #isOver = false;
-  /** Why it broke off; an end without a reason has none. */
+  /** Error that ended the stream; undefined for a regular end. */
   #failure: unknown;
   /** While it is set nothing is read. */
   #gate: Promise<void> = Promise.resolve();
@@ -160,7 +160,7 @@ export class Stream {
     return this.records.filter(({ event }) => !event.startsWith('stream.')).map(({ data }) => data);
   }
 
-  /** Resolves when `isEnough` of what came. */
+  /** Resolves when `isEnough` accepts the received records. */
   until(isEnough: (records: readonly StreamRecord[]) => boolean, what: string): Promise<void> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => settle(() => reject(new Error(`never came: ${what}`))), 180_000);

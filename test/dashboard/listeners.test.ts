@@ -59,7 +59,7 @@ t.test('chat API and dashboard on one port apply their own rules', async (t) => 
     body: { error: { code: 'notFound', details: {} } },
   });
   t.equal((await request(url, '/DashBoard', { token: null })).status, 200);
-  t.equal((await request(url, '/', { token: null })).status, 404, 'the root of a shared port is nobody’s');
+  t.equal((await request(url, '/', { token: null })).status, 404, 'the root of a shared port is not found');
   for (const path of ['/v1/health', '/v1/models', '/DashBoard', '/api/sessions']) {
     const authorization = 'Bearer the-api-key';
     const evil = await exchange(t, port, rawRequest('GET', path, { Host: 'evil.example', authorization }));

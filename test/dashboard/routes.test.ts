@@ -1,4 +1,4 @@
-/** Every route of a real agent server, what it answers, and how it is asked. */
+/** Requests and answers of every route of a real agent server. */
 import fc from 'fast-check';
 import t from 'tap';
 import * as v from 'valibot';

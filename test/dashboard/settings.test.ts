@@ -1,4 +1,4 @@
-/** Settings: what is shown of them, and changing the workspace's own file. */
+/** Settings routes: reading settings, and changing the file of the workspace. */
 import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';

@@ -1,4 +1,4 @@
-/** `oratorio dashboard`: what is recorded, with and without an agent server beside it. */
+/** `oratorio dashboard`: recorded sessions, with and without a running agent server. */
 import { once } from 'node:events';
 import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';

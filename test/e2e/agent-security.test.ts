@@ -1,5 +1,5 @@
 /**
- * A model that has been turned against its user: it asks for what it must not have, in every spelling, of a real server.
+ * A compromised model requests protected files, addresses and secrets from a real server, in every spelling.
  * Every attempt is refused, leads nowhere, and can be found in the traces afterwards.
  */
 import { type ChildProcess, spawn } from 'node:child_process';

@@ -15,7 +15,7 @@ import { command, makePlace, oratorio, type Place } from './harness.ts';
 t.setTimeout(600_000);
 if (!hasTerminals()) t.bailout('There is no `script` of util-linux: apt-get install bsdutils');
 
-/** A model that runs the one command that the user's prompt ends in, as JSON, and then says `text`. */
+/** Model that runs the command at the end of the prompt, given as JSON, and then answers `text`. */
 async function runner(t: Test, text = 'Done.') {
   const upstream = await startMockUpstream(t, (request: UpstreamRequest) => {
     const messages: { role: string; content: unknown }[] = request.body.messages;

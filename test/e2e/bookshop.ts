@@ -160,7 +160,7 @@ export async function dashboardUrl(place: Place, hub: HubClient, workspacePath: 
   return `${endpoints['dashboard']}#${fragment}`;
 }
 
-/** A connection to the agent server of a workspace, by what the Hub knows of it. */
+/** Connection to the agent server of a workspace, at the address in the record of the Hub. */
 export async function clientOf(
   t: Teardown,
   hub: HubClient,

@@ -114,7 +114,7 @@ t.test('ACP: an editor gets a file written, read and run, and loads the session 
       ['Read', 'pending'],
       ['Exec', 'pending'],
     ],
-    'each is told when the model begins to write it',
+    'each call is announced when the model begins to write it',
   );
   t.match(finished(first.of), [
     { status: 'completed', content: [{ type: 'diff', path: join(workspace, 'hello.sh') }] },
@@ -126,7 +126,7 @@ t.test('ACP: an editor gets a file written, read and run, and loads the session 
   const second = await editor(t, place, () => choose('decline'));
   await second.agent.request('session/load', { sessionId, cwd: workspace, mcpServers: [] });
   t.match(second.of('user_message_chunk'), [{ content: { text: task } }]);
-  t.equal(second.said(), first.said(), 'it is told what was said');
+  t.equal(second.said(), first.said(), 'the earlier messages are replayed');
   t.match(finished(second.of), [{ status: 'completed' }, { status: 'completed' }, { status: 'completed' }]);
   const declined = [{ type: 'text' as const, text: 'run: rm hello.sh' }];
   t.match(await second.agent.request('session/prompt', { sessionId, prompt: declined }), { stopReason: 'end_turn' });
@@ -138,7 +138,7 @@ t.test('ACP: an editor gets a file written, read and run, and loads the session 
 
 /** A server on pipes that Node runs. */
 const onPipes = (...args: readonly string[]) => ({ transport: 'stdio', command: process.execPath, args });
-/** Never says a word: it is starting for as long as it is allowed to. */
+/** Server that never answers and stays in the state starting. */
 const silent = { ...onPipes('-e', 'process.stdin.resume()'), startupTimeoutSec: 3_600 };
 
 t.test(

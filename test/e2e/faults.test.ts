@@ -30,7 +30,7 @@ interface Disk {
   makeRoom(hub: BuiltHub): void;
 }
 
-/** A small file system of its own for the user home where we may mount one; else a limit on what the Hub may write. */
+/** Small file system for the user home where this process may mount one; otherwise a limit on the file size of the Hub. */
 function smallDisk(t: Teardown, { home }: Place): Disk {
   mkdirSync(home, { recursive: true, mode: 0o700 });
   try {
@@ -77,7 +77,7 @@ t.test('on a full disk ensure fails without a leak, and succeeds once there is r
   disk.fill(hub);
   const body = { workspacePath: fresh };
   const logged = hubLog(place).length;
-  // Often enough to use up what is left of the last block of the log.
+  // Often enough to fill the last block of the log.
   for (let attempt = 0; attempt < 30; attempt++) {
     const answer = await hub.call('POST', '/v1/appservers/ensure', body);
     t.match(answer, {
@@ -85,7 +85,7 @@ t.test('on a full disk ensure fails without a leak, and succeeds once there is r
       body: { error: { code: 'appServerStartFailed', message: /ENOSPC|EFBIG/, details: body } },
     });
   }
-  t.equal((await hub.client.byWorkspace(known)).pid, running.pid, 'what runs goes on');
+  t.equal((await hub.client.byWorkspace(known)).pid, running.pid, 'the running server is unchanged');
   t.match(await hub.call('GET', '/v1/status'), { status: 200 });
   await eventually(async () => {
     const { phase } = await hub.client.byWorkspace(fresh);
@@ -106,7 +106,7 @@ t.test('on a full disk ensure fails without a leak, and succeeds once there is r
   const full = hubLog(place).length;
   disk.makeRoom(hub);
   t.match(await hub.client.ensure({ workspacePath: fresh }), { state: 'running', lastError: null });
-  t.match(hubLog(place).slice(full), 'NoSuchSetting', 'the log goes on');
+  t.match(hubLog(place).slice(full), 'NoSuchSetting', 'the log is written again');
   t.match(await hub.client.stop(known), { state: 'stopped' });
   t.match(JSON.parse(readFileSync(join(place.home, 'hub', 'appservers.json'), 'utf8')), { version: 1 });
   await hub.shutdown();

@@ -63,7 +63,7 @@ export interface Place {
   workspace(name: string, config?: TestConfig): string;
 }
 
-/** After the test its processes are dead and its directory is gone, whatever the test did. */
+/** Creates a place. After the test its processes are killed and its directory removed. */
 export function makePlace(t: Teardown, prefix = 'oratorio-e2e-'): Place {
   const root = realpathSync(mkdtempSync(join(tmpdir(), prefix)));
   t.teardown(async () => {
@@ -245,7 +245,7 @@ export async function say(client: AppServerClient, workspacePath: string, prompt
   return startTurn(client, await startThread(client, { workspacePath }), prompt);
 }
 
-/** The whole answer of a turn. @throws what ends the turn early */
+/** Complete answer of a turn. @throws the error that ends the turn early */
 export async function answerOf(turn: RunningTurn): Promise<string> {
   let text = '';
   for await (const event of turn) if (event.type === 'message') text += event.text;
@@ -258,7 +258,7 @@ export interface FoundProcess {
   readonly environment: readonly string[];
 }
 
-/** Processes whose command line, environment or working directory lead into `root`: whatever was started there. */
+/** Processes whose command line, environment or working directory lead into `root`. */
 export function processesUnder(root: string): FoundProcess[] {
   const found: FoundProcess[] = [];
   for (const name of readdirSync('/proc')) {

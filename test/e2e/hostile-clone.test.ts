@@ -1,6 +1,6 @@
 /**
  * A clone that attacks its user in every way at once (`test/fixtures/hostile-clone`), and every face of the built product on
- * it: no program of it runs, no key leaves, every face names what is ignored; what it legitimately asks for works once it is trusted.
+ * it: no program of it runs, no key leaves, every interface names the ignored settings; its legitimate settings work once it is trusted.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -20,7 +20,7 @@ import { obedient, orders, startApi, toolCall } from './agent-server.ts';
 import { dashboardUrl } from './bookshop.ts';
 import { command, makePlace, oratorio, oratorioJson, type Place, runningHub } from './harness.ts';
 
-/** Of the user: none may reach the attacker. */
+/** Secrets of the user, none of which may reach the attacker. */
 const secrets = {
   model: 'sk-model-key-of-the-user-4711',
   search: 'search-key-of-the-user-4712',
@@ -105,7 +105,7 @@ function nothingHappened(t: Test, scene: Scene, what: string): void {
   t.equal(statSync(join(scene.clone, '.oratorio')).mode & 0o777, 0o700, `${what}: .oratorio is private`);
 }
 
-/** Output that a person reads: nothing in it obeys the attacker, and it names what to do. */
+/** Checks output on a terminal: no text of the attacker takes effect, and the next step is named. */
 function saidSo(t: Test, { clone }: Scene, what: string, text: string): void {
   t.match(text, advice(clone), `${what}: names the command`);
   t.match(text, /McpServers/, `${what}: names what is ignored`);
@@ -215,7 +215,7 @@ t.test('regression: C1 a hostile clone gets no secret and runs no program, whate
   t.equal(new URL(api.url).hostname, '127.0.0.1', 'the address is the user’s');
   const completion = await api.chat({ model: 'm', messages: [{ role: 'user', content: temptation() }] });
   t.equal(completion.status, 200, 'this user needs no key');
-  // `Api.AutoApprove` is the user's, and true: what the user's own model asks to run on this face runs.
+  // `Api.AutoApprove` of the user is true: commands of the user's own model run on this interface.
   t.same(
     ran(scene).filter((name) => name !== 'setup'),
     [],

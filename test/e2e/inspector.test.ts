@@ -62,7 +62,7 @@ function onPage(name: string, play: (t: Test, scene: Scene) => Promise<void>, co
   });
 }
 
-/** Runs in the page: notes each state as it lights up, innermost, and what the policy has refused. */
+/** Runs in the page: records each active leaf state, and violations of the content security policy. */
 function watchPage(): void {
   const page = globalThis as unknown as { lit: string[]; flashed: string[]; reportViolation(text: string): void };
   page.lit = [];
@@ -186,7 +186,7 @@ onPage(
     await select(page, 'atelier');
     await isLit(page, 'running');
     await forget(page);
-    // A command that does not want to end keeps the server from ending before the page has drawn that it is asked to.
+    // A command that ignores SIGTERM delays the end of the server until the page has drawn `stopping`.
     const client = await AppServerClient.connect(first.endpoints['appServerWebSocket'] ?? '', {
       onRequest: () => ({ decision: 'accept' }),
     });
@@ -226,7 +226,7 @@ onPage(
   },
 );
 
-/** A sidecar that does what is asked of one: answers `GET /models`. */
+/** Minimal sidecar, which answers `GET /models`. */
 async function sidecar({ root }: Place) {
   const port = await unusedPort();
   const binaryPath = join(root, 'proxy.mjs');

@@ -1,5 +1,5 @@
 /**
- * Nothing lost, nothing leaked: whatever is killed, at whatever moment, the product finds its way back and out.
+ * Kills Hub and agent servers at varying moments: the product recovers, loses nothing and leaks no resource.
  *
  * `ORATORIO_LEAK_ROUNDS=100 npm test -- test/e2e/leaks.test.ts` makes it as many rounds as you like. One that leaves something
  * behind is seen at the end of the run; eight cover the moments from before the death is known to after the revival.
@@ -67,7 +67,7 @@ async function killBoth(round: number, server: number, hub: BuiltHub, workspaceP
   await eventually(() => !isAlive(hub.pid) || undefined, 'the Hub is dead');
 }
 
-/** The locks that say who serves; the database of a workspace has its own while it is open. */
+/** Locks of Hub and agent servers. The database of a workspace has its own locks while it is open. */
 const mutexes = ({ locks }: Inventory): string[] => locks.filter((lock) => lock.endsWith('.mutex')).toSorted();
 
 /** True when no process runs, listens or holds a lock. Files are compared separately. */

@@ -195,7 +195,10 @@ async function takePortBeforeBind(t: Teardown, hub: BuiltHub, workspacePath: str
     const record = await restarting;
     if (!occupied) continue;
     const real = portOf(webSocketOf(record));
-    await eventually(() => events.seen.find((event) => isWebSocketPort(event) && event.data['port'] === real), 'told');
+    await eventually(
+      () => events.seen.find((event) => isWebSocketPort(event) && event.data['port'] === real),
+      'the new port is published',
+    );
     return { port, record, ports: events.seen.slice(known).filter(isWebSocketPort) };
   }
   throw new Error('the agent server was always faster');

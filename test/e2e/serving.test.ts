@@ -18,7 +18,7 @@ function placeWith(t: Test, config: unknown): Place {
   return place;
 }
 
-/** Runs a serving command until it has printed what fits. */
+/** Runs a serving command until its output matches. */
 async function served(t: Test, place: Place, argv: readonly string[], fits = /Ctrl-C/): Promise<string> {
   const child = spawn(process.execPath, [command, ...argv], { cwd: place.root, env: place.env });
   let output = '';

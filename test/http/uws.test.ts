@@ -54,7 +54,7 @@ t.test(
     const client = await RawClient.connect(t, port);
     client.send(rawRequest('GET', '/slow') + rawRequest('GET', '/slow'));
     t.equal(await client.untilClosed(), '');
-    await eventually(() => signal?.aborted === true, 'the handler is told');
+    await eventually(() => signal?.aborted === true, 'the handler is notified');
     t.equal((await exchange(t, port, rawRequest('GET', '/'))).status, 200);
     t.equal((await fetch(url)).status, 200);
   },

@@ -10,7 +10,7 @@ t.test('of 50 Hubs started at once one serves, and the others report it and exit
   t.teardown(() => {
     for (const { child } of hubs) child.kill('SIGKILL');
   });
-  // Closed, not only exited: what it has said is all read then.
+  // Unlike `exit`, `close` follows the last output.
   const left = new Set<unknown>();
   for (const { child } of hubs) child.once('close', () => left.add(child));
   const losers = () => hubs.filter(({ child }) => left.has(child));

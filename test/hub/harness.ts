@@ -168,10 +168,10 @@ export interface TestHub {
 export interface HubSetup {
   readonly home?: string;
   readonly agentServer?: { command: string; args: string[] };
-  /** Parts of the supervision policy that are not what all tests have. */
+  /** Changes of the supervision policy of all tests. */
   readonly policy?: Readonly<Record<string, number>>;
   readonly env?: Record<string, string>;
-  /** False: the user has not agreed to what workspaces ask for. Default: every workspace that is requested is trusted. */
+  /** False: the user trusts no workspace. Default: every requested workspace is trusted. */
   readonly trustsWorkspaces?: boolean;
 }
 
@@ -182,7 +182,7 @@ function trustAsUser(home: string, body: unknown): void {
   try {
     if (workspaceTrust({ home, workspace }).trust === 'restricted') trustWorkspace({ home, workspace });
   } catch {
-    // A path that is no workspace, or a file that cannot be read: the Hub is asked to say so.
+    // Left to the Hub, which reports an invalid path or an unreadable file.
   }
 }
 
@@ -198,7 +198,7 @@ export function readHubLock(home: string): HubLock | undefined {
   }
 }
 
-/** Starts a Hub process and waits until it serves. After the test nothing of it is left, whatever the test did. */
+/** Starts a Hub process and waits until it serves. After the test all its processes are killed. */
 export async function startTestHub(t: Teardown, setup: HubSetup = {}): Promise<TestHub> {
   const home = setup.home ?? temporaryDirectory(t, 'oratorio-home-');
   trustAll(t, home);

@@ -49,7 +49,7 @@ async function bystander(t: Test, marker?: string) {
   return { pid: identity.pid, identity };
 }
 
-/** Something that listens and counts who comes. */
+/** Listener that counts its connections. */
 async function trap(t: Test) {
   const visits: string[] = [];
   const server = createServer((socket) => {
@@ -149,7 +149,7 @@ t.test('regression: H7 a lock that another user holds is refused, and its owner 
       status: 409,
       body: { error: { code: 'workspaceLocked', message: new RegExp(`uid ${otherUid}`), details: { pid: null } } },
     });
-    t.equal(statSync(directory).mode & 0o777, 0o700, 'nobody else comes in from now on');
+    t.equal(statSync(directory).mode & 0o777, 0o700, 'the mode is restricted');
     holder.kill('SIGKILL');
     await once(holder, 'exit');
     for (const name of ['appserver.mutex', 'appserver.lock']) rmSync(inside(workspace, name));

@@ -14,7 +14,7 @@ const answer = (serverInfo: object) => JSON.stringify({ jsonrpc: '2.0', id: 0, r
 const addressOf = (server: Pick<Server, 'address'>) =>
   `ws://127.0.0.1:${(server.address() as AddressInfo).port}/ws?token=sesame`;
 
-/** A server made of `ws`, which does with each connection what the test says. */
+/** Server of `ws` whose connections are handled by the test. */
 async function serve(t: Test, onConnection: (socket: WebSocket, url: string) => void): Promise<string> {
   const server = new WebSocketServer({ port: 0, host: '127.0.0.1' });
   server.on('connection', (socket, request) => onConnection(socket, request.url ?? ''));

@@ -34,7 +34,7 @@ t.test('a killed Hub leaves its agent servers running; the next one adopts, rest
   process.kill(pid ?? 0, 'SIGKILL');
   t.match((await events.wait('appserver.exited')).data, { pid, exitCode: null });
   const revived = await events.wait('appserver.running');
-  t.not(revived.data['pid'], pid, 'a death nobody could wait for is noticed and followed by a restart');
+  t.not(revived.data['pid'], pid, 'the exit of an adopted server is detected and followed by a restart');
   t.match(await second.record(workspace), { adopted: false, startedByHub: true });
   await second.shutdown();
   t.same(processesOf(home), []);
@@ -146,7 +146,7 @@ t.test('a Hub with an unreadable state file serves', async (t) => {
   writeFileSync(join(hubStatePath(home), 'hub.lock'), 'nor is this');
   const second = await startTestHub(t, { home, agentServer });
   t.equal((await second.call('GET', '/v1/status')).status, 200);
-  await eventually(() => second.output().includes('begun anew'), 'it says so');
+  await eventually(() => second.output().includes('begun anew'), 'the new start is logged');
   t.match(second.output(), /begun anew/);
 });
 

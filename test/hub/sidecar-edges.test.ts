@@ -1,4 +1,4 @@
-/** Sidecars that fail, hang or print their key: what a caller of `ensure` and `restart` may rely on. */
+/** Results of `ensure` and `restart` with sidecars that fail, hang or print their key. */
 import { chmodSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';

@@ -1,4 +1,4 @@
-/** XState stops an actor for ever when an inspector throws. Ours never does, whatever goes wrong in it and wherever. */
+/** XState stops an actor for ever when an inspector throws, so the recorder must not throw for any fault. */
 import fc from 'fast-check';
 import t from 'tap';
 import { createActor } from 'xstate';
@@ -12,7 +12,7 @@ const machines = { door: doorMachine, lamp: lampMachine };
 const hooks = ['now', 'setTimeout', 'clearTimeout', 'projection', 'value', 'listener', 'onEnd', 'onFault'] as const;
 type Hook = (typeof hooks)[number];
 
-/** Throws whenever the plan of a hook says so; a plan is gone through once, and then again. */
+/** Throws as planned for each hook; a plan repeats from its beginning. */
 function trapsOf(plans: Readonly<Record<Hook, readonly boolean[]>>) {
   const counts = new Map<Hook, number>();
   return (hook: Hook) => {

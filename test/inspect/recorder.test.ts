@@ -146,7 +146,7 @@ t.test('a fault in projection, listener or fault handler never reaches the actor
   clock.pass(20);
   door.send({ type: 'CLOSE' });
   clock.pass(20);
-  t.equal(door.getSnapshot().value, 'shut', 'the actor goes on');
+  t.equal(door.getSnapshot().value, 'shut', 'the actor continues');
   t.equal(door.getSnapshot().status, 'active');
   t.same(
     recorder.history('d').map((record) => record.projection),

@@ -1,4 +1,4 @@
-/** No secret leaves with the inspection, whatever machine holds it, and in whatever form the inspection leaves. */
+/** No inspection format contains a secret of any machine. */
 import t from 'tap';
 import { type AnyStateMachine, createActor, setup } from 'xstate';
 import { catalogue } from '../../machines/index.ts';
@@ -17,7 +17,7 @@ import {
 
 const marker = 'SECRET-b64f2c-9d1e';
 
-/** Every string a marker, at every depth, whatever is asked of it. */
+/** Object whose every property, at every depth, is a marker. */
 const secretive: unknown = new Proxy(
   { [marker]: marker },
   {

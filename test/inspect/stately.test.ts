@@ -1,4 +1,4 @@
-/** Stately's own tools read what we send: their receiver is the client here, over real sockets. */
+/** The receiver of Stately's tools as the client, over real sockets. */
 import { once } from 'node:events';
 import {
   createWebSocketReceiver,

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { Pump } from '../../src/lib/index.ts';
 
-/** A pump whose runs end when the test says so. */
+/** Pump whose runs are ended by the test. */
 function stage() {
   const runs: PromiseWithResolvers<void>[] = [];
   const pump = new Pump(() => {

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { createLogger, type LoggerOptions, levelOf, RecentLog } from '../../src/log/index.ts';
 
-/** A logger and what it has written. */
+/** Logger with its output. */
 function logging(options: Partial<LoggerOptions> = {}) {
   const lines: string[] = [];
   const stream = { write: (text: string) => lines.push(text) };

@@ -22,7 +22,7 @@ const broken = (isRetryable = true, retryAfterMs?: number): AutomationOutcome =>
   failure: { code: 'upstreamFailed', message: 'no answer', isRetryable, ...(retryAfterMs && { retryAfterMs }) },
 });
 
-/** One automation, a host that gives slots when the test says so, and a driver whose runs end when the test says so. */
+/** One automation with slots and ends of runs controlled by the test. */
 class World {
   readonly taken: string[] = [];
   readonly emitted: AutomationEmitted[] = [];
@@ -310,7 +310,7 @@ const walks: readonly Walk<World>[] = [
     world: () =>
       new World({ retry: { work: { scheduledFor: hour, attempt: 2, trigger: 'schedule' }, at: 9 }, failures: 1 }),
     given: to.nothing,
-    // It is decided before anything happens: what is walked was taken at the start.
+    // The transition was taken at the start of the actor.
     when(world) {
       world.taken.push('deciding always [hasRetry] → backingOff');
     },

@@ -17,7 +17,7 @@ import type { Failure, ProcessCommand, ProcessEvent, ProcessInput } from '../../
 import { graphOf } from '../../src/inspect/graph.ts';
 import { eventName, guardName, nodeId } from '../../src/inspect/names.ts';
 
-/** `running PROBE.FAILED [reachesFailureThreshold] → unhealthy`: what a transition is called in a test, `∅` when it has no target. */
+/** `running PROBE.FAILED [reachesFailureThreshold] → unhealthy`: name of a transition in a test, with `∅` for a missing target. */
 export function nameOf(transition: AnyTransitionDefinition): string {
   const guard = guardName(transition.guard);
   const target = transition.target?.map(nodeId).join(', ') ?? '∅';
@@ -106,7 +106,7 @@ export function asked<T, I>(questions: Question<T, I>[]) {
   });
 }
 
-/** Processes that begin and end when the test says so. */
+/** Processes whose starts and ends are controlled by the test. */
 export class FakeOs {
   readonly processes: FakeProcess[] = [];
   readonly clock: SimulatedClock;
@@ -188,11 +188,11 @@ export function open<T, I>(questions: readonly Question<T, I>[]): Question<T, I>
   return question;
 }
 
-/** One transition walked: how the world got there, what then happened, and what must be true afterwards. */
+/** Test of one transition: the state before, the event, and the checks after it. */
 export interface Walk<W> {
   /** Name of the transition, see `nameOf`. */
   readonly takes: string;
-  /** One sentence: what this proves. */
+  /** One sentence: condition and result. */
   readonly proves: string;
   readonly world?: () => W;
   readonly given: (world: W) => Promise<void>;
@@ -233,7 +233,7 @@ export function walkEvery<W extends { readonly taken: string[] }>(
   });
 }
 
-/** The top-level states that a machine has, and `(any)` for its root: what the walks of a machine can be divided by. */
+/** Top-level states of a machine, and `(any)` for its root: the groups into which its walks can be divided. */
 export const sourcesOf = (machine: AnyStateMachine): string[] => ['(any)', ...Object.keys(machine.root.states)];
 
 /** Top-level state that a transition leaves, by the transition's name. */

@@ -194,7 +194,7 @@ const walks: Walk<HubWorld>[] = [
     shows: (t, world) => {
       t.same(world.emitted.at(-1), { type: 'hub.stopping' });
       t.same(open(world.drain).input, { mode: 'detach' });
-      t.equal(world.recover[0]?.isOpen, false, 'the recovery under way is let go');
+      t.equal(world.recover[0]?.isOpen, false, 'the pending recovery is aborted');
     },
   },
   {

@@ -43,7 +43,7 @@ interface FakeConnection {
   send(event: McpServerEvent): void;
 }
 
-/** The machine, with connections that begin and end when the test says so. */
+/** The machine with connections controlled by the test. */
 class World {
   readonly clock = new SimulatedClock();
   readonly taken: string[] = [];

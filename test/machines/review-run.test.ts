@@ -20,7 +20,7 @@ const lasting = { code: 'turnFailed', message: 'never', isRetryable: false };
 type GiveBack = ReviewRunKey & { readonly failure: ReviewFailure | null };
 type Interrupt = ReviewRunKey & { readonly why: 'cancelled' | 'tooLong' };
 
-/** One run whose steps end as the test says. */
+/** One run whose steps are answered by the test. */
 class World {
   readonly taken: string[] = [];
   readonly emitted: ReviewRunEmitted[] = [];
@@ -162,7 +162,7 @@ function interrupted(as: 'done' | 'error'): Walk<World>[] {
   const end = (world: World) => {
     const question = open(world.interrupt);
     if (as === 'done') question.answer();
-    else question.fail(new Error('nobody is there'));
+    else question.fail(new Error('the agent cannot be reached'));
   };
   return [
     {
@@ -356,7 +356,7 @@ const walks: readonly Walk<World>[] = [
     takes: 'cancelling error(interrupt) → cancelled',
     proves: 'a run is cancelled also when the agent cannot be interrupted',
     given: to.cancelling,
-    when: (world) => open(world.interrupt).fail(new Error('nobody is there')),
+    when: (world) => open(world.interrupt).fail(new Error('the agent cannot be reached')),
     shows: (t, world) => t.equal(world.state, 'cancelled'),
   },
 ];

@@ -105,7 +105,7 @@ export class Simulation {
     }
   }
 
-  /** Probes come from the liveness actor, which lives in these two states only. */
+  /** Probes come from the liveness actor, which exists in these two states only. */
   #probe(passes: boolean, idleMs: number): void {
     const { world } = this;
     const { incarnation } = world.context;
@@ -178,7 +178,7 @@ export class Simulation {
     if (process && this.#begun.has(process)) this.world.os.exited(process, code, code === null ? 'SIGKILL' : null);
   }
 
-  /** The process has ended, and its group lives on until `exit`. */
+  /** The process has ended, and its group exists until `exit`. */
   #end(kind: FakeProcess['kind']): void {
     const process = this.#current(kind);
     if (process && this.#begun.has(process) && process.mode !== 'watch') this.world.os.ending(process);
@@ -224,7 +224,7 @@ export class Simulation {
     if (state === 'stopped' && world.os.live('sidecar').length > 0) broken.push('I3: a sidecar lives in stopped');
     for (const process of world.os.processes) {
       if (process.alive && process.released) broken.push(`a live ${process.kind} was released in ${state}`);
-      if (process.mode === 'watch' && process.commands.length > 0) broken.push("somebody else's server was signalled");
+      if (process.mode === 'watch' && process.commands.length > 0) broken.push('an external server was signalled');
     }
     if (snapshot.status !== 'active' || world.errors.length > 0)
       broken.push(`status ${snapshot.status}: ${world.errors}`);
@@ -236,7 +236,7 @@ export class Simulation {
     if (seen.includes(secret)) broken.push('I7: the secret is inside');
   }
 
-  /** I5: what was emitted is a history that the chart allows. */
+  /** I5: the emitted events are a history that the chart permits. */
   #checkOrder(): void {
     const { emitted } = this.world;
     for (; this.#emittedSeen < emitted.length; this.#emittedSeen++) {

@@ -5,7 +5,7 @@ import { asked, flush, open, type Question, transitionLog, type Walk, walkEvery 
 
 const portTaken = Object.assign(new Error('port 80 is taken'), { code: 'portTaken' });
 
-/** One change whose phases end as the test says. */
+/** One change whose phases are answered by the test. */
 class World {
   readonly taken: string[] = [];
   readonly carryOut: Question<void, { readonly phase: string }>[] = [];

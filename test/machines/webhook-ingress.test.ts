@@ -7,7 +7,7 @@ const enabling = ['validating', 'secret', 'ports', 'files', 'validate', 'start',
 const disabling = ['stopping', 'removing'] as const;
 const portTaken = Object.assign(new Error('port 80 is taken'), { code: 'portTaken' });
 
-/** One ingress whose phases end as the test says. */
+/** One ingress whose phases are answered by the test. */
 class World {
   readonly taken: string[] = [];
   readonly carryOut: Question<void, { readonly phase: WebhookIngressPhase }>[] = [];

@@ -181,7 +181,7 @@ export async function call(
   return tool.run(parsed.args, context);
 }
 
-/** Resolves when `condition` holds; looks often. */
+/** Resolves when `condition` holds, checked at short intervals. */
 export async function until(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {
   const deadline = performance.now() + 120_000;
   while (!(await condition())) {
@@ -190,7 +190,7 @@ export async function until(what: string, condition: () => boolean | Promise<boo
   }
 }
 
-/** Pids of everything that a server of this test file has started and that lives. */
+/** Pids of all running processes that servers of this test file have started. */
 export async function living(): Promise<number[]> {
   const all = await scanProcesses();
   return all

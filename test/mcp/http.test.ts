@@ -97,7 +97,7 @@ t.test('2026: a server is recognised and called with the headers of its era', as
   t.match(await call(mcp, '__refuse', {}), { isError: true, text: /error -32602: no refuse today/ });
   t.notOk(
     server.requests.some(({ rpcMethod }) => rpcMethod === 'initialize'),
-    'nobody was asked to begin a session',
+    'no request began a session',
   );
   for (const { headers } of server.requests) {
     t.match(headers, {

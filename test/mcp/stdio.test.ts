@@ -229,7 +229,7 @@ t.test(
   },
 );
 
-/** Blocks the event loop until the process is a zombie, and for longer than what may still be in its pipes is waited for. */
+/** Blocks the event loop until the process is a zombie, and then for longer than the wait for data in its pipes. */
 function holdUntilDead(pid: number | undefined): void {
   const pause = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
   const status = `/proc/${pid}/status`;

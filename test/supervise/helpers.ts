@@ -25,7 +25,7 @@ export function temporaryDirectory(t: Test): string {
   return directory;
 }
 
-/** Resolves when `condition` holds; looks often, for at most `ms`. */
+/** Resolves when `condition` holds, checked at short intervals for at most `ms`. */
 export async function until(what: string, condition: () => boolean | Promise<boolean>, ms = 180_000): Promise<void> {
   const deadline = performance.now() + ms;
   while (!(await condition())) {

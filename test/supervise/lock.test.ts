@@ -16,7 +16,7 @@ t.test('a lock excludes all others until its release, and leaves only its file',
   const lock = acquireLock(file);
   if (lock === 'held') return t.fail('held');
   t.equal(acquireLock(file), 'held', 'also for ourselves');
-  t.equal(probeLock(file), 'held', 'and asking does not let go of it');
+  t.equal(probeLock(file), 'held', 'a probe does not release it');
   const other = await startPlain(t, 'takes-lock', [file]);
   t.equal(other.line, 'held');
   t.equal(statSync(file).mode & 0o777, 0o600);

@@ -13,7 +13,7 @@ import { ProcessTree } from '../../src/supervise/process-tree.ts';
 import { sendToGroup, signalProcess } from '../../src/supervise/signals.ts';
 import { firstLine, newMarker, nothingLeft, start, startPlain, temporaryDirectory } from './helpers.ts';
 
-/** The live process of this number, for good. */
+/** Identity of the running process with this pid. @throws if it cannot be identified */
 function identify(pid: number): ProcessIdentity {
   const identity = readIdentity(pid);
   if (typeof identity === 'string') throw new Error(`${pid} is ${identity}`);

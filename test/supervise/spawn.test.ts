@@ -117,7 +117,7 @@ t.test('a managed process and its log outlive their parent, killed by SIGKILL', 
   await until('the parent has gone', () => parent.child.signalCode !== null);
   const lines = () => readFileSync(child.logs.stdout, 'utf8').split('\n').length;
   const soFar = lines();
-  await until('it goes on writing', () => lines() > soFar + 3);
+  await until('it keeps writing', () => lines() > soFar + 3);
   t.equal(isAlive(child.identity), 'alive');
   t.equal(child.terminate(), 'sent');
   t.strictSame(await child.exited, { exitCode: null, signal: null, observed: false });

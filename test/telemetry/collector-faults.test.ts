@@ -128,7 +128,7 @@ t.test('a collector that is back gets later spans, which is logged', async (t) =
       if (requests.length >= 1) resolve();
     });
   });
-  // More than a batch goes at once, the rest with the next one.
+  // More than one batch is sent at once, the rest with the next one.
   await twice;
   await heard.telemetry.stop();
   t.equal(await spansBy(heard.telemetry, 'failed'), batchSpans);

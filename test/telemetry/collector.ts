@@ -1,4 +1,4 @@
-/** An OpenTelemetry collector: what it is sent over HTTP, decoded (OTLP/HTTP, JSON encoding). */
+/** OpenTelemetry collector that decodes received spans (OTLP/HTTP, JSON encoding). */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gunzipSync } from 'node:zlib';
@@ -111,7 +111,7 @@ type Answer = (response: ServerResponse, count: number) => void;
 
 const ok: Answer = (response) => response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
 
-/** @param answer what is done with each request once its spans are noted */
+/** @param answer handles each request after its spans are recorded */
 export async function collector(t: Test, answer: Answer = ok): Promise<Collector> {
   const spans: ReceivedSpan[] = [];
   const requests: Collector['requests'] = [];

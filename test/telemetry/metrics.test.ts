@@ -26,7 +26,7 @@ t.test('a scrape has the numbers of real turns of the demo model', async (t) => 
   const events = store.traces.events(thread.id, { limit: 1_000 }).events;
   const ofType = (type: string) => events.filter((event) => event.type === type);
   t.equal(value(families, `${prefix}turns_total`, { status: 'completed' }), 2);
-  t.equal(value(families, `${prefix}turns_total`, { status: 'failed' }), 0, 'what never happened is told as that');
+  t.equal(value(families, `${prefix}turns_total`, { status: 'failed' }), 0, 'a status without turns is exported as 0');
   t.equal(value(families, `${prefix}tool_calls_total`, { tool: 'ReadFile', outcome: 'completed' }), 1);
   t.equal(value(families, `${prefix}tool_calls_total`, { tool: 'ReadFile', outcome: 'failed' }), 1);
   t.equal(value(families, `${prefix}tool_duration_seconds_count`, { tool: 'ReadFile' }), 2);

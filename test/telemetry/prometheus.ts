@@ -1,4 +1,4 @@
-/** Reads what Prometheus reads (exposition format 0.0.4), and says what `promtool check metrics` would. Knows nothing of our code. */
+/** Parses the exposition format 0.0.4 of Prometheus and reports what `promtool check metrics` would, without code of the product. */
 
 export interface Series {
   readonly name: string;

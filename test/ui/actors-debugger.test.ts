@@ -47,7 +47,7 @@ interface Flash {
   readonly name: string;
 }
 
-/** Has the page note each change of what flashes: it is to be seen for a moment only, and may be over before a test looks. */
+/** Makes the page record each flash by itself: a flash lasts for a moment only, and a poll from outside could miss it. */
 const noteFlashes = (page: Page): Promise<void> =>
   page.evaluate(() => {
     const flashes: Flash[] = [];
@@ -294,7 +294,7 @@ onPage(
     await shows(t, 'equal', () => page.getByRole('button', { name: 'Step back' }).isDisabled(), true);
     await page.locator('.log .vrow', { hasText: 'done(prepare)' }).click();
     await lit(page, 'starting.spawning');
-    // It plays for a few seconds only: the page itself looks out for it.
+    // It plays for a few seconds only, so the page itself watches for it.
     const playing = page.waitForFunction(() => document.querySelector('button[aria-label="Pause"]'));
     await page.keyboard.press('p');
     await playing;

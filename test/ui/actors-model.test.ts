@@ -149,7 +149,7 @@ t.test('each log, all logs together, ended actors and dead letters are bounded',
   t.equal(apply(ended, [{ type: 'dropped', count: 7, at: at(0) }], 0).byId.size, 0);
 });
 
-/** Any walk of some actors: who, where to, how long after the last one; some end. */
+/** Random transitions of some actors with actor, target and pause; some actors end. */
 const walks = fc.array(
   fc.record({
     who: fc.integer({ min: 0, max: 3 }),

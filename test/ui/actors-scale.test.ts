@@ -1,4 +1,4 @@
-/** Many actors and many records: what is in the document has a bound, and nothing is lost. */
+/** Many actors and many records: the document is bounded, and no record is lost. */
 import type { Browser } from 'playwright-core';
 import t, { type Test } from 'tap';
 import { launchBrowser } from '../browser.ts';

@@ -1,4 +1,4 @@
-/** The view of actors in a real browser over real actors: what its tests have in common. */
+/** Shared parts of the tests of the actors view, in a real browser over real actors. */
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import type { Test } from 'tap';
 import { createWorkspace, startBackend, token, type Workspace } from './backend.ts';

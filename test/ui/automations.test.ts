@@ -1,4 +1,4 @@
-/** The automations view: what runs by itself, when, what became of it, and the buttons. */
+/** The automations view: schedules, runs and actions. */
 import type { Page } from 'playwright-core';
 import t from 'tap';
 import type { Automation, AutomationRun } from '../../src/protocol/index.ts';
@@ -125,7 +125,7 @@ scene(
 
     await page.getByRole('button', { name: 'Delete “weekly review”' }).click();
     const dialog = page.getByRole('dialog', { name: 'Delete “weekly review”?' });
-    await shows(t, 'match', () => dialog.textContent(), 'stay under Sessions', 'it says what is kept');
+    await shows(t, 'match', () => dialog.textContent(), 'stay under Sessions', 'the dialog names what is retained');
     t.same(await axe(page), []);
     await page.keyboard.press('Escape');
     await dialog.waitFor({ state: 'detached' });

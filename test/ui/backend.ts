@@ -39,7 +39,7 @@ const policy = {
   restart: 'onFailure' as const,
   maxRestarts: 5,
   withinMs: 120_000,
-  // No deadline passes while a test looks, however slow the machine is.
+  // Long enough that no deadline passes during a test on a slow machine.
   backoffBaseMs: 3_600_000,
   backoffCapMs: 3_600_000,
   stableAfterMs: 30_000,

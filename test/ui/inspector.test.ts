@@ -146,7 +146,7 @@ onPage(
       'equal',
       () => ended.getAttribute('aria-level'),
       '2',
-      'who has ended is shown below the others, for a while',
+      'an ended actor is shown below the others for a while',
     );
     await shows(t, 'match', () => page.locator('.side-foot').textContent(), '3 living, 1 ended');
     backend.add('/w/delta');

@@ -1,4 +1,4 @@
-/** The page as it is built: what it weighs, whom it names, what it may never do. */
+/** The built page: its size, the origins it names, and forbidden constructs. */
 import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';

@@ -1,4 +1,4 @@
-/** Where the page of the review backend is and with what headers; and what its documents say, held to the sources. */
+/** Address and headers of the page of the review backend, and its documents compared with the sources. */
 import { existsSync, readFileSync } from 'node:fs';
 import t from 'tap';
 import { reviewDocument } from '../../scripts/review-docs.ts';

@@ -1,4 +1,4 @@
-/** One pull request on the page of the review backend: its draft, the decisions about it, and what others did meanwhile. */
+/** One pull request on the page of the review backend: its draft, decisions, and concurrent changes. */
 import type { Page } from 'playwright-core';
 import t from 'tap';
 import { createActor, fromPromise } from 'xstate';
@@ -105,7 +105,7 @@ scene('a finding shows the diff around it with its own lines marked', { prepare:
   const diff = finding(page, voucher).getByRole('region', { name: 'Diff of src/shop/cart.ts' });
   await diff.waitFor();
   const rows = diff.getByRole('row');
-  await shows(t, 'equal', () => rows.count(), 1 + 5, 'a heading for those who hear it, and the lines');
+  await shows(t, 'equal', () => rows.count(), 1 + 5, 'a heading for screen readers, and the lines');
   const cells = await rows.evaluateAll((all) => all.map((row) => [...row.children].map((cell) => cell.textContent)));
   t.match(cells.slice(1), [
     ['39', '40', /^\s*$/, /^export function total/],

@@ -1,4 +1,4 @@
-/** The queue of the review backend: who gets in, what waits, runs, failed, is done, and what a person can do about it. */
+/** The queue of the review backend: access, states of reviews, and actions on them. */
 import type { Page } from 'playwright-core';
 import t from 'tap';
 import { findingOf, type ReviewBackend, reviewToken } from './review-backend.ts';

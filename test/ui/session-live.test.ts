@@ -1,4 +1,4 @@
-/** One session in a real browser: what runs, what comes, what was lost, what is hostile, what is huge, what is taken along. */
+/** One session in a real browser: live events, gaps, hostile text, many events and exports. */
 import { readFileSync } from 'node:fs';
 import type { Backend, EventInput } from './sessions-backend.ts';
 import { clipboard, stage } from './sessions-scene.ts';
@@ -98,7 +98,7 @@ scene(
     backend.emit('thread_l', [thought('one'), thought('two'), thought('three')]);
     const button = page.getByRole('button', { name: '3 new events' });
     await button.waitFor();
-    t.equal(await page.locator('.bars').evaluate((list) => list.scrollTop), 0, 'who reads is left in peace');
+    t.equal(await page.locator('.bars').evaluate((list) => list.scrollTop), 0, 'the scroll position stays');
     await button.click();
     await row(page, 'three').waitFor();
     await button.waitFor({ state: 'detached' });

@@ -193,7 +193,7 @@ export async function startBackend(
     return [200, { deleted, kept }, SessionsCleared];
   }
 
-  /** Answers by method and path; what is in brackets is handed on, decoded. */
+  /** Answers by method and path; groups of the path are passed on, decoded. */
   const routes: readonly (readonly [
     RegExp,
     (parts: readonly string[], query: URLSearchParams, body: unknown) => Answer,
@@ -306,7 +306,7 @@ export async function startBackend(
   const failed: unknown[] = [];
   const server = createServer((request, response) => {
     answer(request, response).catch((error: unknown) => {
-      // The page gives up requests whose answer it does not want any more.
+      // The page aborts requests whose answer is obsolete.
       if ((error as NodeJS.ErrnoException).code !== 'ECONNRESET') failed.push(error);
       response.destroy();
     });
@@ -322,7 +322,7 @@ export async function startBackend(
     return inputs.map(({ at, data = {}, ...rest }) => {
       newestId += 1;
       const event = { ...rest, id: newestId, sessionKey, at: new Date(at ?? Date.now()).toISOString(), data };
-      // A type that this version does not know is what some tests are about.
+      // Some tests send a type that this version does not know.
       session.add(event as EventSummary);
       return event as EventSummary;
     });

@@ -28,7 +28,7 @@ const counters: Readonly<Record<string, keyof DashboardSession>> = {
   error: 'errorCount',
 };
 
-/** One session: its events and what they add up to. */
+/** One session: its events and their sums. */
 export class Session {
   readonly events: EventSummary[] = [];
   readonly record: { -readonly [K in keyof DashboardSession]: DashboardSession[K] };
@@ -78,7 +78,7 @@ export class Session {
   }
 }
 
-/** One event stream: numbered, kept, resumed by id. */
+/** Event stream with numbered, stored frames that can be resumed by id. */
 export class Stream {
   readonly readers = new Set<ServerResponse>();
   refuses = false;

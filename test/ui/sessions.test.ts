@@ -1,4 +1,4 @@
-/** The table of sessions in a real browser: finding, looking into, deleting, and what the stream does to it. */
+/** The table of sessions in a real browser: search, preview, deletion and live updates. */
 import type { Page } from 'playwright-core';
 import { axe, overflowsAt, smallTargets } from './scene.ts';
 import type { Backend } from './sessions-backend.ts';
@@ -8,7 +8,7 @@ import { ago, minute, prepareThree, row, rows, selectedText } from './stories.ts
 
 const scene = await stage();
 
-/** Resolves when the table has fetched what it fetches when it appears: another filter gives up what is on its way. */
+/** Resolves when the first requests of the table are answered: a new filter would abort them. */
 const settled = async (page: Page, name: string) => {
   await page.locator('.connection.live').waitFor();
   await row(page, name).waitFor();
@@ -96,7 +96,7 @@ scene(
         (name) => document.querySelector('[aria-selected=true]')?.textContent?.includes(name),
         last,
       );
-      // The key goes to the end of what is known: the next page has to be there first.
+      // The key moves to the last loaded row, so the next page has to be loaded first.
       await page.locator('.filter-bar .count', { hasText: known }).waitFor();
     }
     await page.waitForFunction(() => document.querySelector('[role=grid]')?.getAttribute('aria-rowcount') === '251');
@@ -186,7 +186,7 @@ const remove = async (page: Page, name: string) => {
   await row(page, name).waitFor({ state: 'detached' });
 };
 
-/** The eight seconds do not go by while the test, on a slow machine, does what has to be done within them. */
+/** Stops the clock of the page, so that the eight seconds do not pass during the actions of the test. */
 const stop = async (page: Page) => page.clock.pauseAt((await page.evaluate(() => Date.now())) + 5_000);
 
 scene(

@@ -6,7 +6,7 @@ export const minute = 60_000;
 export const ago = (ms: number): number => Date.now() - ms;
 
 export const row = (page: Page, text: string): Locator => page.locator('.vrow', { hasText: text });
-/** A row of the waterfall, by what it is. */
+/** Row of the waterfall by its label. */
 export const bar = (page: Page, name: string): Locator =>
   page.locator('.vrow', { has: page.locator('b', { hasText: new RegExp(`^${name}`) }) });
 export const rows = (page: Page): Locator => page.locator('.vrow');

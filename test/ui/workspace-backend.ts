@@ -38,7 +38,7 @@ interface Frame {
   readonly text: string;
 }
 
-/** One event stream: numbered, kept, resumed by id. */
+/** Event stream with numbered, stored frames that can be resumed by id. */
 class Stream {
   readonly readers = new Set<ServerResponse>();
   opened = 0;
@@ -212,7 +212,7 @@ export async function startWorkspaceBackend(pageDirectory: string, options: Back
       user: {},
       warnings: [],
     } as ConfigView,
-    /** Answers of `PUT /dashboard/api/config`, by what is wrong. */
+    /** Answers of `PUT /dashboard/api/config` by kind of error. */
     configIssues: [] as { readonly path: string; readonly message: string }[],
     /** Everything but the page is refused with this status. */
     failWith: undefined as number | undefined,

@@ -14,7 +14,7 @@ export class BackendProcess {
   readonly #argv: readonly string[];
   readonly #env: Readonly<Record<string, string>>;
   #child: ChildProcess | undefined;
-  /** Everything that all incarnations have said. */
+  /** Output of all incarnations. */
   log = '';
 
   private constructor(place: Place, name: string, port: number, options: BackendOptions) {

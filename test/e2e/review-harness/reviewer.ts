@@ -1,4 +1,4 @@
-/** A model that reviews by rules: it knows some faults by sight, and has only what a real model is shown to see them in. */
+/** Model that reviews by rules: it recognises known faults in the same input that a real model gets. */
 import type { Severity } from '../../../src/protocol/index.ts';
 import {
   type Answer,
@@ -105,7 +105,7 @@ export class Reviewer {
     return [wait(held.until), ...script];
   }
 
-  /** First it reads every file that has changed, then it hands in what it saw, then it is done. */
+  /** Reads every changed file, then submits its draft, then ends the turn. */
   #answer({ task, round, request }: ReviewTurn): Answer {
     const paths = [...task.matchAll(/^### (\S+) \((?:added|modified|renamed)/gm)].map(([, path = '']) => path);
     if (round === 0) return { toolCalls: [...new Set(paths)].map((path) => toolCall('ReadFile', { path })) };

@@ -107,7 +107,7 @@ export async function startScene(t: Teardown, options: SceneOptions): Promise<Sc
   };
 }
 
-/** The checkout of the route: what its owner has cloned once. */
+/** Creates the checkout that the route names, as its owner would clone it. */
 function makeCheckout(place: Place, { gitDirectory = '' }: ForgeRepository, reviewer: Reviewer): string {
   const workspace = place.workspace(name, {
     EndPoint: reviewer.url,

@@ -6,7 +6,7 @@ interface Diagnostics {
   readonly settings: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 }
 
-/** Changes one setting over the API while everything runs. Resolves when every replica goes by it. */
+/** Changes one setting over the API while everything runs. Resolves when every replica applies it. */
 export async function changeSetting(
   { api, backends, until }: Scene,
   section: string,

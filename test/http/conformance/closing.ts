@@ -109,6 +109,6 @@ export function closing(t: Test, adapter: Adapter): void {
     await eventually(() => signal !== undefined, 'the handler runs');
     await server.close(50);
     await client.untilClosed();
-    await eventually(() => signal?.aborted === true, 'the handler is told');
+    await eventually(() => signal?.aborted === true, 'the handler is notified');
   });
 }

@@ -71,7 +71,7 @@ export function sockets(t: Test, adapter: Adapter): void {
     const [event] = (await once(builtIn, 'message')) as [MessageEvent];
     t.equal(event.data, 'echo grüße');
     builtIn.close(4_001, 'done');
-    await eventually(() => closes.length === 1, 'the close is told');
+    await eventually(() => closes.length === 1, 'the close is reported');
     t.strictSame(closes, [{ code: 4_001, reason: 'done' }]);
     await eventually(() => server.stats().connections === 0, 'no connection is left');
     opened[0]?.send('into the void');
@@ -93,7 +93,7 @@ export function sockets(t: Test, adapter: Adapter): void {
       const [seen] = (await once(client, 'close')) as [number];
       t.equal(seen, code);
     }
-    await eventually(() => closes.length === 2, 'both are told');
+    await eventually(() => closes.length === 2, 'both are reported');
     t.strictSame(closes.map(({ code }) => code).sort(), [1003, 1009]);
     const fits = new WsClient(`ws://127.0.0.1:${port}/ws?token=secret`);
     await once(fits, 'open');
@@ -110,7 +110,7 @@ export function sockets(t: Test, adapter: Adapter): void {
     await once(client, 'open');
     client.send('x'.repeat(1_000_000));
     await once(client, 'close');
-    await eventually(() => closes.length === 1, 'the close is told');
+    await eventually(() => closes.length === 1, 'the close is reported');
     t.equal(closes[0]?.code, 1009);
   });
 
@@ -133,7 +133,7 @@ export function sockets(t: Test, adapter: Adapter): void {
     client.resume();
     const [code] = (await once(client, 'close')) as [number];
     t.equal(code, 1013);
-    await eventually(() => closes.length === 1, 'the close is told');
+    await eventually(() => closes.length === 1, 'the close is reported');
     t.equal(closes[0]?.code, 1013);
   });
 
@@ -171,7 +171,7 @@ export function sockets(t: Test, adapter: Adapter): void {
     await mute.until(/^HTTP\/1\.1 101 /);
     await eventually(() => mute.received.includes('\x89\x00'), 'a ping frame');
     await mute.untilClosed();
-    await eventually(() => closes.length === 1, 'the close is told');
+    await eventually(() => closes.length === 1, 'the close is reported');
     t.equal(closes[0]?.code, 1006);
     for (let pings = 0; pings < 3; pings += 1) await once(answering, 'ping');
     t.equal(server.stats().webSockets, 1, 'the one that answers stays');

@@ -302,7 +302,7 @@ export function streams(t: Test, adapter: Adapter): void {
     t.strictSame(numbers(await answer.text()), [1, 2]);
     t.equal(server.stats().sseReaders, 0);
     const late = await fetch(`${url}/events?lastEventId=${log.epoch}-1`);
-    t.strictSame(numbers(await late.text()), [2], 'who comes later gets the rest and the end');
+    t.strictSame(numbers(await late.text()), [2], 'a late reader gets the rest and the end');
   });
 
   t.test('a source that throws is a 500', async (t) => {

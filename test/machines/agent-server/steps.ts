@@ -71,7 +71,7 @@ export const to = {
     await world.run();
     await world.exited(0);
   },
-  /** The sidecar goes down because its server rests for good; it has not gone yet. */
+  /** The sidecar is stopping, because its server must not restart. */
   async restingWhileSidecarLeaves(world: Workspace) {
     await to.runningWithSidecar(world);
     await world.exited(0);
@@ -82,7 +82,7 @@ export const withPolicy = (changes: Partial<SupervisionPolicy>) => () => new Wor
 export const commands = (world: Workspace) => world.os.last('server').commands;
 export const sidecarCommands = (world: Workspace) => world.os.last('sidecar').commands;
 
-/** Nothing of ours lives and no actor is left but what is named. */
+/** Checks that no process runs and that only the named actors exist. */
 export function isClean(t: Test, world: Workspace, children: string[] = []): void {
   t.same(world.os.live('server'), [], 'no server lives');
   t.same(Object.keys(world.actor.getSnapshot().children), children, 'no actor is left');
