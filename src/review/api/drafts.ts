@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import { json, type RequestContext } from '../../http/index.ts';
 import { DraftHunks } from '../../protocol/index.ts';
 import { hunksFact, type StoredDraft, type StoredFinding } from '../store/index.ts';
-import { apiError, noSuch } from './errors.ts';
+import { apiError, notFound } from './errors.ts';
 import { etagOf, filterOf, parseQuery, pathValue, wantedVersion } from './query.ts';
 import { reviewRoutes } from './route-table.ts';
 import type { ApiHandler, Services } from './service.ts';
@@ -16,13 +16,13 @@ const editable: ReadonlySet<StoredDraft['status']> = new Set(['draft', 'publishF
 export function draftHandlers({ store, actions }: Services) {
   async function draftOf(draftId: string): Promise<StoredDraft> {
     const draft = await store.draft(draftId);
-    if (!draft) throw noSuch('draft');
+    if (!draft) throw notFound('draft');
     return draft;
   }
 
   async function findingOf(context: RequestContext): Promise<StoredFinding> {
     const finding = await store.finding(pathValue(context, 'findingId'));
-    if (!finding) throw noSuch('finding');
+    if (!finding) throw notFound('finding');
     return finding;
   }
 

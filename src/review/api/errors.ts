@@ -8,7 +8,7 @@ export const apiError = (
   details: Readonly<Record<string, unknown>> = {},
 ): HttpError => new HttpError(reviewErrors[code].status, code, message, details);
 
-export const noSuch = (what: string): HttpError => apiError('notFound', `Unknown ${what}.`);
+export const notFound = (what: string): HttpError => apiError('notFound', `Unknown ${what}.`);
 
 /** Body of every error response. */
 export const errorBody = ({ code, message, details }: { code: string; message: string; details: unknown }) => ({

@@ -1,6 +1,6 @@
 import { json, type RequestContext } from '../../http/index.ts';
 import type { StoredItem } from '../store/index.ts';
-import { apiError, noSuch } from './errors.ts';
+import { apiError, notFound } from './errors.ts';
 import { filterOf, parseQuery, pathValue } from './query.ts';
 import { reviewRoutes } from './route-table.ts';
 import type { ApiHandler, Services } from './service.ts';
@@ -14,7 +14,7 @@ const shown = 20;
 export function itemHandlers({ store, settings, actions }: Services) {
   async function itemOf(context: RequestContext): Promise<StoredItem> {
     const item = await store.item(pathValue(context, 'itemId'));
-    if (!item) throw noSuch('item');
+    if (!item) throw notFound('item');
     return item;
   }
 
@@ -89,13 +89,13 @@ export function itemHandlers({ store, settings, actions }: Services) {
 
     async getRun(context) {
       const run = await store.run(pathValue(context, 'runId'));
-      if (!run) throw noSuch('run');
+      if (!run) throw notFound('run');
       return json(200, wireRun(run, settings.current));
     },
 
     async getRunTrace(context) {
       const run = await store.run(pathValue(context, 'runId'));
-      if (!run) throw noSuch('run');
+      if (!run) throw notFound('run');
       const url = await actions.traceUrl(run);
       if (url === undefined)
         throw apiError('notFound', 'No trace: the run has not started, or its agent server is not running.');
@@ -104,7 +104,7 @@ export function itemHandlers({ store, settings, actions }: Services) {
 
     async cancelRun(context) {
       const run = await store.run(pathValue(context, 'runId'));
-      if (!run) throw noSuch('run');
+      if (!run) throw notFound('run');
       return json(202, wireRun(await actions.cancel(run.runId), settings.current));
     },
   } as const satisfies Record<string, ApiHandler>;

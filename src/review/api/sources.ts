@@ -1,6 +1,6 @@
 import { json } from '../../http/index.ts';
 import { configuredRepositories } from '../settings/index.ts';
-import { apiError, noSuch } from './errors.ts';
+import { apiError, notFound } from './errors.ts';
 import { filterOf, parseQuery, pathValue } from './query.ts';
 import { reviewRoutes } from './route-table.ts';
 import type { ApiHandler, Services } from './service.ts';
@@ -30,7 +30,7 @@ export function sourceHandlers({ store, settings, actions }: Services) {
     async startSync(context) {
       const { repositoryKey } = await context.json(SyncInput);
       if (repositoryKey !== undefined && (await store.repository(repositoryKey))?.isEnabled !== true)
-        throw noSuch('repository');
+        throw notFound('repository');
       return json(202, await actions.sync(repositoryKey));
     },
 
@@ -55,7 +55,7 @@ export function sourceHandlers({ store, settings, actions }: Services) {
     async retryWrite(context) {
       const writeId = pathValue(context, 'writeId');
       const write = await store.write(writeId);
-      if (!write) throw noSuch('write');
+      if (!write) throw notFound('write');
       if (write.status !== 'failed')
         throw apiError('invalidState', `The write is ${write.status}: only a failed write can be sent again.`, {
           writeId,

@@ -62,7 +62,7 @@ export class LiveSource implements JobSource {
     this.#now().removeDuplicates(...given);
   readonly reconcile: GitHubSource['reconcile'] = async (...given) => this.#now().reconcile(...given);
   readonly syncAll: GitHubSource['syncAll'] = (...given) => this.#now().syncAll(...given);
-  readonly forget = (): void => this.#make();
+  readonly clearInstallations = (): void => this.#make();
 
   close(): void {
     this.#unsubscribe();

@@ -32,7 +32,7 @@ interface Totals {
 export const sync: JobKind = {
   async work(job, context, signal) {
     const payload = v.parse(Payload, job.payload);
-    if (payload.owner !== undefined) context.source.forget();
+    if (payload.owner !== undefined) context.source.clearInstallations();
     const repositories = await wanted(payload, context);
     const syncJobId = payload.syncJobId ?? `sync-${job.jobId}-${job.attempt}`;
     const about = { jobId: syncJobId, trigger: payload.trigger, repositories: repositories.length };

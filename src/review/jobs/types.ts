@@ -11,7 +11,7 @@ export type JobSource = Pick<
   'readPull' | 'isCollaborator' | 'send' | 'removeDuplicates' | 'syncAll' | 'reconcile' | 'requests'
 > & {
   /** Clears cached installations, because they have changed. */
-  readonly forget: () => void;
+  readonly clearInstallations: () => void;
 };
 
 /** Calls of jobs to review runs. */

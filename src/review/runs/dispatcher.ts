@@ -47,7 +47,7 @@ export class Dispatcher {
     this.#isOn = false;
     this.#unsubscribe();
     await this.#claims.idle();
-    await Promise.all([...this.#working.values()].map((working) => this.#giveBack(working)));
+    await Promise.all([...this.#working.values()].map((working) => this.#returnToQueue(working)));
   }
 
   /** Checks at once whether the cancellation of a run was requested, instead of at the next renewal of its lease. */
@@ -125,13 +125,13 @@ export class Dispatcher {
     }
   }
 
-  async #giveBack({ session, actor, over }: Working): Promise<void> {
+  async #returnToQueue({ session, actor, over }: Working): Promise<void> {
     const { logger } = this.#context;
     if (actor.getSnapshot().status !== 'active') return over;
     actor.stop();
     await over;
     await session.idle();
-    await session.giveBack(null, 0).catch((error: unknown) => {
+    await session.returnToQueue(null, 0).catch((error: unknown) => {
       if (!(error instanceof LeaseLostError))
         logger.warn('could not return a review run to the queue; its lease will expire', {
           runId: session.run.runId,

@@ -12,8 +12,8 @@ import type { RunSession } from './session.ts';
 export async function draft(session: RunSession): Promise<Drafted> {
   const { store, settings } = session.context;
   const { runId, trigger, repositoryKey } = session.run;
-  const kept = (await store.draftOfRun(runId)) ?? (await makeDraft(session));
-  const mayPublish = kept.status === 'draft' && kept.blockedBy === null;
+  const saved = (await store.draftOfRun(runId)) ?? (await makeDraft(session));
+  const mayPublish = saved.status === 'draft' && saved.blockedBy === null;
   return { mustPublish: mayPublish && publishesAutomatically(settings(), trigger, repositoryKey) };
 }
 

@@ -44,16 +44,19 @@ export class Publication {
       throw new ReviewError('draftBlocked', leak.message, { blockedBy: leak, isOverridable: false });
     }
     // A draft that is being published cannot be edited.
-    const kept = await this.change(draftId, { status: 'publishing' }, ({ status }) => beginnable.has(status));
-    if (kept.status !== 'publishing')
-      throw new ReviewError('invalidState', `The draft is ${kept.status}.`, { draftId, status: kept.status });
+    const current = await this.change(draftId, { status: 'publishing' }, ({ status }) => beginnable.has(status));
+    if (current.status !== 'publishing')
+      throw new ReviewError('invalidState', `The draft is ${current.status}.`, {
+        draftId,
+        status: current.status,
+      });
     const item = await store.item(itemId);
     if (!item) throw new ReviewRunError('itemMissing', 'The pull request is missing from the store.');
     const repository = await store.repository(item.repositoryKey);
     if (!repository) throw new ReviewRunError('itemMissing', 'The repository is missing from the store.');
     const { rows } = await store.writes({ runId, limit: allWrites });
     const plan = planOf({
-      draft: cleaned(kept, secrets),
+      draft: cleaned(current, secrets),
       notes: await readNotes(store, { runId, headSha }),
       item,
       open: await store.openFindings(itemId),

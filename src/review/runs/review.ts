@@ -31,14 +31,14 @@ async function endEarlierTurn(session: RunSession, workspacePath: string): Promi
 
 async function askAgent(session: RunSession, preparation: Preparation, signal: AbortSignal): Promise<ReviewSubmission> {
   const { agent, clock } = session.context;
-  const turn = { beganAt: clock.now(), heardAt: clock.now() };
+  const turn = { startedAt: clock.now(), lastActivityAt: clock.now() };
   session.turn = turn;
   try {
     return await agent.review(await assignmentOf(session, preparation), {
       signal,
       onTurn: async ({ threadId, turnId }) => session.update({ threadId, turnId }),
       onActivity: () => {
-        turn.heardAt = clock.now();
+        turn.lastActivityAt = clock.now();
       },
     });
   } finally {

@@ -58,7 +58,7 @@ export function runActor(session: RunSession, publication: Publication, resumeAt
           interrupt(session, input.why),
         ),
         giveBack: fromPromise<void, ReviewRunKey & { readonly failure: ReviewFailure | null }>(({ input }) =>
-          session.step(() => giveBack(session, input.failure), lost),
+          session.step(() => returnToQueue(session, input.failure), lost),
         ),
         watch: fromCallback<ReviewRunEvent, ReviewRunKey>(({ sendBack }) => watch(session, sendBack)),
       },
@@ -112,9 +112,9 @@ async function interrupt(session: RunSession, why: 'cancelled' | 'tooLong'): Pro
 }
 
 /** Returns a run to the queue. The next attempt makes its own worktree, maybe on another host; a publishing run needs none. */
-async function giveBack(session: RunSession, failure: ReviewFailure | null): Promise<void> {
+async function returnToQueue(session: RunSession, failure: ReviewFailure | null): Promise<void> {
   if (failure && session.run.state !== 'publishing') await releaseWorktree(session, 'failed');
-  await session.giveBack(failure, pauseOf(session, failure));
+  await session.returnToQueue(failure, pauseOf(session, failure));
 }
 
 /** Returns the pause before the next attempt, in milliseconds. @param failure null: the run waits for its writes */
@@ -165,7 +165,7 @@ function lateEvents({ context, turn }: RunSession): ('STALLED' | 'DEADLINE')[] {
   const now = context.clock.now();
   const late = (since: number, seconds: number) => now - since >= seconds * 1_000;
   return [
-    ...(late(turn.beganAt, RunTimeoutSeconds) ? (['DEADLINE'] as const) : []),
-    ...(late(turn.heardAt, StallTimeoutSeconds) ? (['STALLED'] as const) : []),
+    ...(late(turn.startedAt, RunTimeoutSeconds) ? (['DEADLINE'] as const) : []),
+    ...(late(turn.lastActivityAt, StallTimeoutSeconds) ? (['STALLED'] as const) : []),
   ];
 }

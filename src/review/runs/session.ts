@@ -24,7 +24,7 @@ export class RunSession {
   lease: Lease;
   preparation: Preparation | undefined;
   /** Start of the agent's turn and time of its last activity; null without a turn. */
-  turn: { readonly beganAt: number; heardAt: number } | null = null;
+  turn: { readonly startedAt: number; lastActivityAt: number } | null = null;
   /** Checks the lease and the request to cancel at once; `watch` provides it. */
   checkNow: () => void = () => {};
   readonly #steps = new Set<Promise<unknown>>();
@@ -80,7 +80,7 @@ export class RunSession {
   }
 
   /** Returns the run to the queue. @param failure counts as an attempt @param pauseMs before the next attempt */
-  async giveBack(failure: ReviewFailure | null, pauseMs: number): Promise<void> {
+  async returnToQueue(failure: ReviewFailure | null, pauseMs: number): Promise<void> {
     const { store } = this.context;
     const { runId, attempt, state, itemId } = this.run;
     if (failure) {
@@ -109,8 +109,8 @@ export class RunSession {
         throw error;
       });
     this.#steps.add(step);
-    const forget = () => this.#steps.delete(step);
-    step.then(forget, forget);
+    const remove = () => this.#steps.delete(step);
+    step.then(remove, remove);
     return step;
   }
 

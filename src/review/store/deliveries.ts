@@ -61,8 +61,8 @@ export function deliveries(database: Database, wakes: Wakes): Methods {
 
 async function take(database: Database, rows: Rows, delivery: NewDelivery): Promise<'new' | 'duplicate'> {
   const { deliveryId, job, command } = delivery;
-  const { rows: kept } = await insertDelivery(database, rows, receivedRow(delivery));
-  if (Number(kept[0]?.redeliveries) > 0) return 'duplicate';
+  const { rows: inserted } = await insertDelivery(database, rows, receivedRow(delivery));
+  if (Number(inserted[0]?.redeliveries) > 0) return 'duplicate';
   if (command && !(await isNewCommand(database, rows, command))) {
     await rows
       .updateTable('deliveries')
@@ -101,8 +101,8 @@ const insertDelivery = prepared(({ now }, rows, slots: ReturnType<typeof receive
 
 async function isNewCommand(database: Database, rows: Rows, command: NewCommand): Promise<boolean> {
   const row = commandRow.encode({ ...command, runId: null, createdAt: 0 });
-  const { rows: kept } = await insertCommand(database, rows, row);
-  return kept.length > 0;
+  const { rows: inserted } = await insertCommand(database, rows, row);
+  return inserted.length > 0;
 }
 
 const insertCommand = prepared(({ now }, rows, slots: ReturnType<typeof commandRow.encode>) => {

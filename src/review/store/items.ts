@@ -55,7 +55,7 @@ async function byNumber(rows: Rows, repositoryKey: string, number: number): Prom
   return found && itemRow.decode(found);
 }
 
-const unknownItem = {
+const newItemState = {
   dispatchedHeadSha: null,
   reviewedHeadSha: null,
   reviewedBaseSha: null,
@@ -103,7 +103,7 @@ async function insert(
   const repository = await lockedRepository(database, rows, facts.repositoryKey);
   if (!repository) throw noRepository(facts.repositoryKey);
   const item: StoredItem = {
-    ...unknownItem,
+    ...newItemState,
     ...facts,
     deliveryId: deliveryId ?? null,
     itemId: randomUUID(),

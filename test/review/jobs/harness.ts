@@ -52,7 +52,7 @@ export class FakeForge implements JobSource {
     this.checked.push(writeId);
     return 0;
   };
-  readonly forget = (): void => {
+  readonly clearInstallations = (): void => {
     this.forgotten += 1;
   };
   readonly reconcile: JobSource['reconcile'] = async (state, now) => {

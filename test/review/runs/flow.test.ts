@@ -1,6 +1,16 @@
 import t from 'tap';
 import { GitError } from '../../../src/review/git/index.ts';
+import { quiet } from '../store/databases.ts';
 import { finding, Gate, World } from './world.ts';
+
+/** Logger that collects the logged reasons of interrupted turns. */
+function interruptReasons() {
+  const reasons: unknown[] = [];
+  const info = (text: string, fields?: object): void => {
+    if (text === 'interrupting the turn of a review run') reasons.push(Reflect.get(fields ?? {}, 'why'));
+  };
+  return { reasons, logger: { ...quiet, info } };
+}
 
 const failure = (code: string, isRetryable: boolean, retryAfterMs?: number) =>
   Object.assign(new Error(code), { code, isRetryable, ...(retryAfterMs !== undefined && { retryAfterMs }) });
@@ -105,7 +115,8 @@ for (const [state, install] of [
   ],
 ] as const) {
   t.test(`a run cancelled in ${state} publishes nothing`, async (t) => {
-    const world = await World.create(t, { Review: { CheckRun: true } });
+    const { reasons, logger } = interruptReasons();
+    const world = await World.create(t, { Review: { CheckRun: true } }, { logger });
     const gate = new Gate();
     install(world, gate);
     world.runs.start();
@@ -118,6 +129,7 @@ for (const [state, install] of [
     await world.send();
     t.same(world.forge.of('review'), []);
     t.same(world.agent.interrupted, state === 'reviewing' ? ['thread-1'] : []);
+    t.same(reasons, state === 'reviewing' ? ['cancelled'] : []);
     const checks = world.forge.of('checkRun').map(({ request }) => request['conclusion']);
     t.same(checks, state === 'reviewing' ? [undefined, 'cancelled'] : []);
     t.equal(await world.store.draftOfRun(runId), undefined);
@@ -167,7 +179,8 @@ for (const [code, settings] of [
   ['runTimedOut', { StallTimeoutSeconds: 7_200, RunTimeoutSeconds: 60 }],
 ] as const) {
   t.test(`${code}: the turn is interrupted and the review is retried`, async (t) => {
-    const world = await World.create(t, { AgentServer: settings });
+    const { reasons, logger } = interruptReasons();
+    const world = await World.create(t, { AgentServer: settings }, { logger });
     const gate = new Gate();
     world.agent.onReview = (_, { signal }) => gate.pass(signal);
     world.runs.start();
@@ -184,6 +197,7 @@ for (const [code, settings] of [
     t.match(await world.ended(runId), { state: 'done' });
     t.equal(world.forge.of('review').length, 1);
     t.ok(world.agent.interrupted.length >= 1);
+    t.same(reasons, ['tooLong']);
   });
 }
 
