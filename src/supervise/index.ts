@@ -49,6 +49,7 @@ export { markerVariable } from './scan.ts';
 export type { SignalResult } from './signals.ts';
 export { isPermanentSpawnError, logFiles, SpawnError, type SpawnOptions, spawnManaged } from './spawn.ts';
 export { loadSqlite } from './sqlite.ts';
+export { type LockWait, waitForLock } from './wait-for-lock.ts';
 export {
   type LockHolder,
   readAppServer,

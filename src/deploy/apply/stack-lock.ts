@@ -1,21 +1,19 @@
 import { chmodSync, mkdirSync, rmSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
 import * as v from 'valibot';
 import {
-  acquireLock,
   ensurePrivateDirectory,
   type Lock,
   LockError,
-  monotonicMs,
   probeLock,
   readJson,
   removeStaleTemps,
+  waitForLock,
   writeFileAtomic,
 } from '../../supervise/index.ts';
 import { defaults } from '../defaults.ts';
 import { DeployError } from '../errors.ts';
 import type { StackLayout } from '../layout.ts';
-import { cancelled, onFile } from './failures.ts';
+import { cancelled, fileFailure, onFile } from './failures.ts';
 
 const holderSchema = v.object({ pid: v.number(), command: v.string(), since: v.string() });
 /** Who works on a stack. */
@@ -30,8 +28,6 @@ export interface LockOptions {
   /** Told once, when it has to be waited for. Null: it has not said who it is. */
   readonly onWait?: (holder: LockHolder | null) => void;
 }
-
-const pollMs = { first: 20, last: 500 };
 
 /**
  * Does `work` while no other command works on the stack. The kernel lets go of it when this process dies. Makes the
@@ -79,31 +75,17 @@ function makeDirectories({ directory, state, lock }: StackLayout): void {
 }
 
 async function take(layout: StackLayout, { waitMs, signal, onWait }: LockOptions): Promise<Lock> {
-  const deadline = monotonicMs() + waitMs;
-  for (let wait = pollMs.first, isTold = false; ; wait = Math.min(wait * 2, pollMs.last)) {
+  const lock = await waitForLock(layout.lock, {
+    ...shared,
+    waitMs,
+    signal,
+    onWait: () => onWait?.(lockHolder(layout)),
+  }).catch((error: unknown) => {
     if (signal.aborted) throw cancelled();
-    const lock = tryTake(layout);
-    if (lock !== 'held') return lock;
-    const left = deadline - monotonicMs();
-    if (left <= 0) throw locked(layout);
-    if (!isTold) onWait?.(lockHolder(layout));
-    isTold = true;
-    await sleep(Math.min(wait, left), undefined, { signal }).catch(() => {
-      throw cancelled();
-    });
-  }
-}
-
-function tryTake({ lock }: StackLayout): Lock | 'held' {
-  // Asking first does not block; taking a held lock would, for a while.
-  if (probeLock(lock, shared) === 'held') return 'held';
-  return onFile(lock, () => {
-    try {
-      return acquireLock(lock, shared);
-    } catch (error) {
-      throw error instanceof LockError ? error.cause : error;
-    }
+    throw fileFailure(error instanceof LockError ? error.cause : error, layout.lock);
   });
+  if (lock === 'held') throw locked(layout);
+  return lock;
 }
 
 function locked(layout: StackLayout): DeployError {

@@ -1,10 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { acquireLock, type Lock, monotonicMs, probeLock } from '../../supervise/index.ts';
+import { type Lock, monotonicMs, waitForLock } from '../../supervise/index.ts';
 import { GitError } from './error.ts';
 
 /** Who in this process waits for a lock file. Two instances in one process must not open one file: see `acquireLock`. */
 const queues = new Map<string, Promise<void>>();
-const pollMs = { first: 10, last: 500 };
 
 export interface HoldOptions {
   /** Longest wait. */
@@ -66,16 +65,9 @@ async function inTime(turn: Promise<void>, deadline: number, signal: AbortSignal
 }
 
 async function takeLock(file: string, deadline: number, signal: AbortSignal | undefined): Promise<Lock> {
-  for (let wait = pollMs.first; ; wait = Math.min(wait * 2, pollMs.last)) {
-    signal?.throwIfAborted();
-    // Asking first does not block; taking a held lock would, for a while.
-    if (probeLock(file) !== 'held') {
-      const lock = acquireLock(file);
-      if (lock !== 'held') return lock;
-    }
-    if (monotonicMs() + wait > deadline) throw stillHeld();
-    await sleep(wait, undefined, signal && { signal }).catch(() => signal?.throwIfAborted());
-  }
+  const lock = await waitForLock(file, { waitMs: deadline - monotonicMs(), signal });
+  if (lock === 'held') throw stillHeld();
+  return lock;
 }
 
 function stillHeld(): GitError {
