@@ -296,7 +296,7 @@ scenario(t, 'jobs and tasks can be created, changed, run, read and removed', {},
   t.match(await session.call('cron/list', {}), { jobs: [{ id: jobId }] });
   t.match(await session.call('cron/enable', { jobId, enabled: false }), { job: { state: 'paused' } });
   t.match(await session.call('cron/run', { jobId }), { job: { state: 'running' } });
-  await session.until('cron/stateChanged', (told) => told.job.recentRuns[0]?.status === 'completed');
+  await session.until('cron/stateChanged', (update) => update.job.recentRuns[0]?.status === 'completed');
 
   const { task } = await session.call('automation/task/create', { prompt: 'count to 1000', enabled: false });
   const { id: automationId } = task;
@@ -305,7 +305,7 @@ scenario(t, 'jobs and tasks can be created, changed, run, read and removed', {},
   t.match(renamed.automation, { name: 'renamed', version: 2 });
   await session.call('automation/run', { automationId });
   t.match(await session.call('automation/cancel', { automationId }), { automation: { id: automationId } });
-  await session.until('automation/task/updated', (told) => told.task.recentRuns[0]?.status === 'cancelled');
+  await session.until('automation/task/updated', (update) => update.task.recentRuns[0]?.status === 'cancelled');
   t.match(await session.call('automation/read', { automationId }), { automation: { id: automationId } });
   t.match(await session.call('automation/runs', { automationId, limit: 1 }), { data: [{ status: 'cancelled' }] });
   t.match(await session.call('automation/state', {}), { isRunning: true, countsByState: { paused: 2 } });

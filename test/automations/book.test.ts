@@ -178,26 +178,26 @@ t.test('a one-off with deletion after completion is removed when completed and s
 
 t.test('every change is emitted and counted, and an unchanged automation is the same object', async (t) => {
   const world = await World.start(t);
-  const told: string[] = [];
+  const emitted: string[] = [];
   const stop = world.automations.subscribe(({ automation, removed }) =>
-    told.push(removed ? 'removed' : automation.state),
+    emitted.push(removed ? 'removed' : automation.state),
   );
   const before = await world.automations.state();
   const { id } = await world.add('task', {});
   await world.quiet();
-  await until(() => told.includes('finished'), 'its end is emitted');
+  await until(() => emitted.includes('finished'), 'its end is emitted');
   const after = await world.automations.state();
   t.ok(after.revision > before.revision);
   t.equal(await world.automations.state(), after, 'nothing is put together twice');
   t.match(after, { isRunning: true, countsByState: { finished: 1 }, tasks: [{ id }] });
   await world.automations.remove(id);
-  await until(() => told.at(-1) === 'removed', 'its removal is emitted');
+  await until(() => emitted.at(-1) === 'removed', 'its removal is emitted');
   t.ok((await world.automations.state()).revision > after.revision);
   stop();
-  const heard = told.length;
+  const heard = emitted.length;
   await world.add('task', {});
   await world.quiet();
-  t.equal(told.length, heard);
+  t.equal(emitted.length, heard);
 });
 
 t.test('a listener that throws does not affect other listeners and runs', async (t) => {

@@ -168,10 +168,10 @@ t.test('review --wait prints the findings and sets the exit code', async (t) => 
   const isQueued = async () => (await backend.store.runs({ itemId: item.itemId, limit: 1 })).rows.length > 0;
   while (!(await isQueued())) await pause(10);
   await backend.draft(item, { findings: [findingOf({ path: 'src/\u001b[31ma.ts' })] });
-  const told = await waiting;
-  t.equal(told.code, 0, told.stderr);
+  const ended = await waiting;
+  t.equal(ended.code, 0, ended.stderr);
   t.match(
-    told.stdout,
+    ended.stdout,
     /^done\n.*mostly right\.\n {2}major {4}src\/␛\[31ma\.ts:42 {2}The voucher is applied twice\n1 find/,
   );
 

@@ -264,9 +264,9 @@ t.test('a secret that a killed command did not print is printed by the next run,
   for (const { pid, args } of m.fake.calls('compose', 'up', 'backend'))
     if (args.join(' ').includes(backendStarts)) endIfThere(pid);
   m.fake.change({ answers: [] });
-  const told: string[] = [];
+  const printed: string[] = [];
   const tell: Session['tell'] = (secrets) => {
-    told.push(...secrets.values());
+    printed.push(...secrets.values());
   };
   const refuse: Session['tell'] = () => {
     throw new Error('the output is closed');
@@ -274,10 +274,10 @@ t.test('a secret that a killed command did not print is printed by the next run,
   const change = enableChange(m.directory, enabling);
   await t.rejects(changeStack(change, session(m, { tell: refuse })), { message: /output is closed/ });
   t.match(await changeStack(change, session(m, { tell })), { state: 'done' });
-  t.strictSame(told, [parseEnv(m.stackFile('.env')).values.get('ORATORIO_GITHUB_WEBHOOK_SECRET')]);
+  t.strictSame(printed, [parseEnv(m.stackFile('.env')).values.get('ORATORIO_GITHUB_WEBHOOK_SECRET')]);
   t.match(await changeStack(change, session(m, { tell })), { state: 'done', reveals: [] });
-  t.equal(told.length, 1);
-  checkSecrets(t, m, told);
+  t.equal(printed.length, 1);
+  checkSecrets(t, m, printed);
 });
 
 function endIfThere(pid: number): void {

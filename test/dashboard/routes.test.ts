@@ -104,10 +104,10 @@ t.test('API and stream have the same events of every trace type that turns produ
   const { body } = await ask(`/DashBoard/api/sessions/${thread.id}/events?bodies=full`);
   const last = body.events.at(-1).id;
   await stream.until((records) => records.some(({ data }) => data.id === last), 'the last event');
-  const told = stream.events();
-  t.same(typesOf(told), typesOf(body.events));
+  const streamed = stream.events();
+  t.same(typesOf(streamed), typesOf(body.events));
   t.ok(stream.records.filter(({ data }) => data.id !== undefined).every(({ event, data }) => event === data.type));
-  for (const each of told) v.parse(EventSummary, each);
+  for (const each of streamed) v.parse(EventSummary, each);
   const seen = new Set(typesOf(body.events));
   t.same(
     traceTypes.filter((type) => !seen.has(type)),

@@ -116,8 +116,8 @@ async function reviewed(t: Test, scene: Scene): Promise<First> {
 /** The model was given the files of the head, from a worktree that is not the checkout. */
 async function readsOnlyTheHead(t: Test, { reviewer }: Scene): Promise<void> {
   const turn = reviewer.turns.find((each) => each.number === number && each.round === 1);
-  const told = JSON.stringify(turn?.request.body.messages ?? []);
-  t.match(told, 'at <= prices.length');
+  const messages = JSON.stringify(turn?.request.body.messages ?? []);
+  t.match(messages, 'at <= prices.length');
   const offered = (turn?.request.body.tools ?? []).map((tool: { function: { name: string } }) => tool.function.name);
   t.strictSame(offered.sort(), ['FindFiles', 'GrepFiles', 'ReadFile', 'ResolveReviewFinding', 'SubmitReviewDraft']);
 }

@@ -202,7 +202,7 @@ t.test('regression: H5 a clone, trusted or not, loosens no protection of the use
     ],
   });
   let before = 0;
-  const told = () => JSON.stringify(upstream.requests.slice(before).map(({ body }) => body));
+  const requests = () => JSON.stringify(upstream.requests.slice(before).map(({ body }) => body));
   const chat = async (key: string) => {
     const api = await startApi(place, clone, key);
     t.equal(new URL(api.url).hostname, '127.0.0.1');
@@ -216,10 +216,10 @@ t.test('regression: H5 a clone, trusted or not, loosens no protection of the use
     before = upstream.requests.length;
     t.equal(await chat('key-of-the-clone'), 401, 'the key of the clone opens nothing');
     t.equal(await chat('api-key-of-the-user'), 200);
-    t.match(told(), 'words of open');
-    t.notMatch(told(), 'words of private');
+    t.match(requests(), 'words of open');
+    t.notMatch(requests(), 'words of private');
     // Before the user trusts the clone, its blocked paths are ignored together with the rest of the section.
-    t.equal(told().includes('words of theirs'), !isTrusted, 'blocked paths of both add up');
+    t.equal(requests().includes('words of theirs'), !isTrusted, 'blocked paths of both add up');
     const { code } = await oratorio(place, ['exec', prompt, '--workspace', clone]);
     t.equal(code, 0);
     t.notOk(existsSync(proof), 'no command runs without approval');

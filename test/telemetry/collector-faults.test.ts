@@ -22,14 +22,14 @@ function hearing(
   { headers = { authorization: 'Bearer hunter2' }, flushMs = patientMs }: Hearing = {},
 ) {
   const { logger, lines } = logged();
-  let tell: (events: readonly TraceEvent[]) => void = () => undefined;
+  let emit: (events: readonly TraceEvent[]) => void = () => undefined;
   const telemetry = startTelemetry({
     flushMs,
     settings: telemetrySettings({ Enabled: true, Endpoint: endpoint, Headers: headers }),
     workspacePath: '/work',
     traces: {
       subscribe(listener) {
-        tell = listener;
+        emit = listener;
         return () => undefined;
       },
     },
@@ -45,8 +45,8 @@ function hearing(
   const turns = (count: number) => {
     for (let number = 0; number < count; number += 1) {
       const used = { inputTokens: 1, outputTokens: 1, model: 'demo', finishReason: 'stop' };
-      tell([event('turn.started', number), event('tokens.used', number, used)]);
-      tell([event('turn.completed', number, { status: 'completed' })]);
+      emit([event('turn.started', number), event('tokens.used', number, used)]);
+      emit([event('turn.completed', number, { status: 'completed' })]);
     }
   };
   return { telemetry, turns, lines };

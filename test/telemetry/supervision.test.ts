@@ -114,7 +114,7 @@ t.test('a start is a trace with a span per visited state, nested like the states
   }
   t.notOk(
     spans.some(({ name }) => name === 'agent-server stopped'),
-    'rest is nothing to tell of',
+    'a state at rest has no span',
   );
   t.match(first?.resource, { 'service.name': 'oratorio-hub' });
   t.equal(first?.attributes['oratorio.workspace'], workspaceId('/home/somebody/secret-project'));

@@ -128,16 +128,16 @@ export function bodies(t: Test, adapter: Adapter): void {
   });
 
   t.test('regression: M5 a gate counts received bytes, ends a body that does not begin, and refuses one', async (t) => {
-    const told: string[] = [];
+    const calls: string[] = [];
     const refusals: ((error: HttpError) => void)[] = [];
     const bodyGate: BodyGate = {
       firstByteMs: 100,
       open(_, refuse) {
         refusals.push(refuse);
         return {
-          received: (bytes) => told.push(`received ${bytes}`),
-          complete: () => told.push('complete'),
-          close: () => told.push('close'),
+          received: (bytes) => calls.push(`received ${bytes}`),
+          complete: () => calls.push('complete'),
+          close: () => calls.push('close'),
         };
       },
     };
@@ -154,26 +154,26 @@ export function bodies(t: Test, adapter: Adapter): void {
     const silent = await RawClient.connect(t, port);
     silent.send(rawRequest('POST', '/', announced));
     t.match(await silent.untilClosed(), /^HTTP\/1\.1 408 [\s\S]*requestTimeout/);
-    t.same(told.splice(0), ['close'], 'nothing was counted');
+    t.same(calls.splice(0), ['close'], 'nothing was counted');
 
     const refused = await RawClient.connect(t, port);
     refused.send(rawRequest('POST', '/', announced, 'abc'));
-    await eventually(() => told.includes('received 3'), 'the first bytes are counted');
+    await eventually(() => calls.includes('received 3'), 'the first bytes are counted');
     refusals.at(-1)?.(new HttpError(503, 'intakeUnavailable', 'Full.'));
     t.match(await refused.until(/intakeUnavailable/), /^HTTP\/1\.1 503 /);
-    t.same(told.splice(0), ['received 3', 'close']);
+    t.same(calls.splice(0), ['received 3', 'close']);
     refused.socket.destroy();
 
     const gone = await RawClient.connect(t, port);
     gone.send(rawRequest('POST', '/', announced, 'ab'));
-    await eventually(() => told.includes('received 2'), 'the first bytes are counted');
+    await eventually(() => calls.includes('received 2'), 'the first bytes are counted');
     gone.socket.destroy();
-    await eventually(() => told.includes('close'), 'a client that goes frees its bytes');
-    told.splice(0);
+    await eventually(() => calls.includes('close'), 'a client that goes frees its bytes');
+    calls.splice(0);
 
     // Control: a whole body is taken, and counted once.
     t.equal((await exchange(t, port, rawRequest('POST', '/', { 'Content-Length': '3' }, 'abc'))).body, '3');
-    t.same(told.splice(0), ['received 3', 'complete', 'close']);
+    t.same(calls.splice(0), ['received 3', 'complete', 'close']);
   });
 
   t.test('a disconnect within the body ends the handler', async (t) => {
