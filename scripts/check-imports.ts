@@ -8,12 +8,13 @@ import { dirname, join, relative, sep } from 'node:path';
 import { parseSync } from 'rolldown/utils';
 import { root } from './toolchain.mjs';
 
-const lower = ['http', 'events', 'config', 'log', 'protocol', 'machines', 'lib'];
+const lower = ['http', 'events', 'config', 'log', 'protocol', 'machines', 'lib', 'addresses'];
 
 /** Rooms that each room may import besides itself. */
 export const allowed: Readonly<Record<string, readonly string[]>> = {
   machines: ['lib'],
   lib: [],
+  addresses: [],
   protocol: ['machines'],
   http: ['protocol', 'machines', 'lib'],
   events: ['protocol', 'machines', 'lib'],

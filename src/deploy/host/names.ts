@@ -1,6 +1,6 @@
 import { domainToASCII, domainToUnicode } from 'node:url';
 import { codePoint, type HostOptions, type HostRefusalCode, type HostVerdict, quoted, refuse } from './refusals.ts';
-import { type SpecialUseName, specialUseNames } from './registries.ts';
+import { type SpecialUseName, specialUseNames } from './special-use-names.ts';
 
 /** A label that the WHATWG URL standard holds to be a number, or people do: digits of any script, or hexadecimal after `0x`. */
 const number = /^(?:\p{Nd}+|0x[0-9a-f]*)$/iu;

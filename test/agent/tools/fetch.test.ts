@@ -11,7 +11,7 @@ import { createWebFetch, type WebFetchSettings } from '../../../src/agent/tools/
 import { call, problemOf, serve } from './run-tool.ts';
 
 /** A public address that nobody was ever given (2000::/3 without an allocation): no test reaches it. */
-const unreachable = '3000::1';
+const unreachable = '2a10:ffff:ffff:ffff::1';
 
 /** Names as a test wants them. Every question is remembered. */
 function names(table: Readonly<Record<string, readonly string[]>>): Resolver & { readonly asked: string[] } {

@@ -1,14 +1,15 @@
 import fc from 'fast-check';
 import ipaddr from 'ipaddr.js';
 import t from 'tap';
-import { classifyHost, isPublicAddress } from '../../../src/deploy/host/index.ts';
+import { isPublicAddress as isPublic } from '../../../src/addresses/index.ts';
 import {
   ipv4AddressSpace,
   ipv4SpecialPurpose,
   ipv6AddressSpace,
   ipv6SpecialPurpose,
   ipv6UnicastReserved,
-} from '../../../src/deploy/host/registries.ts';
+} from '../../../src/addresses/registries.ts';
+import { classifyHost } from '../../../src/deploy/host/index.ts';
 import {
   addressOf,
   ipv4Multicast,
@@ -23,6 +24,8 @@ import {
   rangeOf,
   refusedRanges,
 } from './iana.ts';
+
+const isPublicAddress = (address: string): boolean => isPublic(address, { embedded: 'refuse' });
 
 const codeOf = (text: string): string => {
   const verdict = classifyHost(text);

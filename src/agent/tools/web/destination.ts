@@ -1,6 +1,6 @@
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
-import { isPublicAddress } from './addresses.ts';
+import { isPublicAddress } from '../../../addresses/index.ts';
 import { orAborted } from './deadline.ts';
 import { refusal, WebError } from './errors.ts';
 import { bareHost, isAllowedHost } from './hosts.ts';
@@ -43,7 +43,8 @@ export async function findDestination(
   const family = isIP(host);
   const found =
     family === 0 ? await resolveName(host, resolve, signal) : [{ address: host, family } as ResolvedAddress];
-  if (!isAllowed && !found.every(({ address }) => isPublicAddress(address))) throw notPublic(host);
+  if (!isAllowed && !found.every(({ address }) => isPublicAddress(address, { embedded: 'judge' })))
+    throw notPublic(host);
   return found;
 }
 

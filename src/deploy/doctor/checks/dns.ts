@@ -1,12 +1,15 @@
-import { isPublicAddress } from '../../host/index.ts';
+import { isPublicAddress } from '../../../addresses/index.ts';
 import type { DoctorContext } from '../context.ts';
 import { ok, warn } from '../finding.ts';
 import type { Finding } from '../types.ts';
 
+/** A translated address (DNS64, RFC 6147) is the work of this network: GitHub cannot reach it. */
+const isPublic = (address: string): boolean => isPublicAddress(address, { embedded: 'refuse' });
+
 /** Whether the public host leads here. Behind a router it leads to an address that this host cannot know: never a failure. */
 export async function dns(context: DoctorContext, signal: AbortSignal): Promise<Finding> {
   const { kind, name } = context.publicHost();
-  const mine = context.host.addresses().filter(isPublicAddress);
+  const mine = context.host.addresses().filter(isPublic);
   const isHere = (address: string): boolean => mine.includes(address);
   const here = mine.length === 0 ? 'this host has no public address of its own' : `this host has ${mine.join(', ')}`;
   const behindRouter =
@@ -21,7 +24,7 @@ export async function dns(context: DoctorContext, signal: AbortSignal): Promise<
   if (found.length === 0)
     return warn(`${name} has no address yet; ${here}.`, 'Add an A or AAAA record; a certificate can be had only then.');
   const seen = `${name} has ${found.join(', ')}`;
-  const inside = found.filter((address) => !isPublicAddress(address));
+  const inside = found.filter((address) => !isPublic(address));
   if (inside.length > 0)
     return warn(`${seen}; ${inside.join(', ')} cannot be reached from the Internet.`, 'GitHub needs a public address.');
   const elsewhere = found.filter((address) => !isHere(address));

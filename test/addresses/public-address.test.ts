@@ -1,7 +1,9 @@
 import fc from 'fast-check';
 import ipaddr from 'ipaddr.js';
 import t from 'tap';
-import { isPublicAddress } from '../../../src/agent/tools/web/addresses.ts';
+import { isPublicAddress as isPublic } from '../../src/addresses/index.ts';
+
+const isPublicAddress = (address: string): boolean => isPublic(address, { embedded: 'judge' });
 
 /** IANA IPv4 Special-Purpose Address Registry, and multicast (224.0.0.0/4 has a registry of its own). */
 const specialIpv4 = `
