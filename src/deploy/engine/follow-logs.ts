@@ -9,7 +9,7 @@ import { serviceStates } from './service-states.ts';
 import type { Engine, ServiceState } from './types.ts';
 
 export interface LogOptions {
-  /** Goes on until `signal` aborts or the stack has no containers any more; a service that is started again is followed further. */
+  /** Continue until `signal` aborts, also through restarts. Without a container at the beginning there is nothing to follow. */
   readonly follow?: boolean;
   /** Lines of the past, of each service. */
   readonly tail?: number;
@@ -78,11 +78,10 @@ class Follower {
   async follow(): Promise<void> {
     const { pollMs = defaults.timeouts.healthPollMs } = this.#options;
     try {
-      for (
-        let states = await this.#states();
-        states.length > 0 && !this.#signal.aborted;
-        states = await this.#states()
-      ) {
+      let states = await this.#states();
+      if (states.length === 0) return;
+      // Later there may be no container for a while: one is removed before it is made anew.
+      for (; !this.#signal.aborted; states = await this.#states()) {
         for (const state of states) this.#begin(state);
         if (this.#failure !== undefined) throw this.#failure;
         await sleep(pollMs, undefined, { signal: this.#signal });

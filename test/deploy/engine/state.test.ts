@@ -4,6 +4,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import t from 'tap';
 import * as engines from '../../../src/deploy/engine/index.ts';
+import { eventually } from '../../hub/harness.ts';
 import { unusedPort } from '../../ports.ts';
 import { stackSecrets } from '../fake-engine/stack.ts';
 import { setUp } from './setup.ts';
@@ -99,4 +100,33 @@ t.test('logs are told by service, without secrets, and followed through a restar
   await restarted;
   t.equal(told.length, 6);
   t.match(fake.calls('logs', '--follow').at(-1)?.args, ['logs', '--follow', '--since']);
+});
+
+t.test('logs are followed through a time without containers, as between removal and recreation', async (t) => {
+  const { fake, engine, stack } = setUp(t, { services: { backend: { log: ['ready'] } } });
+  await engines.startServices(engine, stack, ['backend'], { recreate: false });
+  const controller = new AbortController();
+  const lines: string[] = [];
+  let recreated: Promise<void> | undefined;
+  async function recreate(): Promise<void> {
+    await engines.removeServices(engine, stack, ['backend']);
+    const polls = () => fake.calls('ps').length;
+    const before = polls();
+    // The first of these may have begun before the removal.
+    await eventually(() => polls() >= before + 2 || undefined, 'the follower has polled a stack without containers');
+    await engines.startServices(engine, stack, ['backend'], { recreate: false });
+  }
+  await engines.followLogs(
+    engine,
+    stack,
+    { follow: true, services: ['backend'], pollMs: 10 },
+    (line) => {
+      lines.push(line);
+      if (lines.length === 1) recreated = recreate();
+      if (lines.length === 2) controller.abort();
+    },
+    controller.signal,
+  );
+  await recreated;
+  t.same(lines, ['ready', 'ready']);
 });
