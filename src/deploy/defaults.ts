@@ -12,7 +12,7 @@ export const defaults = {
   /** Bytes of every secret made here. */
   secretBytes: 32,
   secretLength: { min: 16, max: 256 },
-  /** Whom the containers run as when root sets the stack up. */
+  /** User id of the containers when root sets the stack up. */
   user: 10_001,
   image: 'oratorio',
   gatewayImage: 'caddy:2.11.4-alpine',

@@ -1,4 +1,4 @@
-/** What can go wrong with a stack, and with which class of exit code of the command line it ends. One table. */
+/** Error codes of a stack, each with its class of exit code. One table. */
 export const deployErrors = {
   invalidInput: 'usage',
   hostRefused: 'usage',

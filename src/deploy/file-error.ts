@@ -1,6 +1,6 @@
 import { DeployError } from './errors.ts';
 
-/** Turns what the system says of a file into an error for people, with a full disk told apart. Made for `catch`. */
+/** Converts an error of the file system for users; a full disk has a code of its own. Made for `catch`. */
 export const onFile =
   (path: string) =>
   (error: NodeJS.ErrnoException): never => {

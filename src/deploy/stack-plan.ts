@@ -1,4 +1,4 @@
-/** A plan says everything a command will do before anything is done: data, made without a look at the disk or the engine. */
+/** A plan lists every step of a command before the first one runs: data, made without access to the disk or the engine. */
 
 export type ServiceName = 'agent' | 'backend' | 'webhook-gateway';
 export type StackCommand = 'init' | 'add-repo' | 'webhook enable' | 'webhook disable' | 'restart' | 'upgrade';
@@ -72,12 +72,12 @@ export interface Plan {
   readonly directory: string;
   readonly phases: readonly Phase[];
   /**
-   * After a failure: `undo` everything back to how it was, or `keep` what is done, so that the same command goes on from
+   * After a failure: `undo` everything back to how it was, or `keep` what is done, so that the same command resumes
    * there.
    */
   readonly onFailure: 'undo' | 'keep';
-  /** Secrets that were made for this plan and are told once, after it has succeeded, by their name in `.env`. */
+  /** Created secrets to show once, after the plan has succeeded, by their name in `.env`. */
   readonly reveals: readonly string[];
-  /** What to know before it is carried out. */
+  /** Notes to the operator, before it is carried out. */
   readonly notes: readonly string[];
 }

@@ -15,7 +15,7 @@ export interface RunSettings {
   readonly input?: string;
 }
 
-/** Runs a program without a shell. Never rejects: how it ended is the answer. At most 16 MiB of each stream are kept. */
+/** Runs a program without a shell. Never rejects: the result holds exit code and signal. At most 16 MiB of each stream are returned. */
 export function run(program: string, args: readonly string[], settings: RunSettings): Promise<Ran> {
   return new Promise((resolve) => {
     const options = {

@@ -5,7 +5,7 @@ import { cacheDirectory } from '../deploy/debian.ts';
 import { must } from './must.ts';
 
 const suite = 'bookworm';
-/** What an image of Node has, and what the product adds where it can reach Debian. */
+/** Packages of an image of Node, and those that the product adds where it can reach Debian. */
 const packages = ['ca-certificates', 'git', 'tini'];
 
 /** Path of a tar; made the first time, then kept with the other tools of the tests. */

@@ -11,7 +11,7 @@ import { images, variable } from './variables.ts';
 const runMs = 120_000;
 const largest = 250_000_000;
 
-/** As hard as the composition runs it: a user nobody knows, nothing writable, no powers, no network. */
+/** Restrictions of the composition: an unknown user, a read-only file system, no capabilities, no network. */
 const hardened = [
   ...['--rm', '--init', '--network', 'none', '--user', '1234:1234', '--read-only', '--tmpfs', '/tmp'],
   ...['--cap-drop', 'ALL', '--security-opt', 'no-new-privileges:true'],

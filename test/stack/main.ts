@@ -57,7 +57,7 @@ async function runInside(directory: string, fetched: Readonly<Record<string, str
   return code;
 }
 
-/** Those of the containers: nobody is in them any more. Version 1 has one tree for each controller. */
+/** Removes the control groups of the containers, which are empty. Version 1 has one tree for each controller. */
 function removeCgroups(name: string): void {
   const controllers = readdirSync('/sys/fs/cgroup', { withFileTypes: true }).filter((entry) => entry.isDirectory());
   for (const parent of ['', ...controllers.map((entry) => entry.name)]) {

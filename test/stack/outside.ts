@@ -1,4 +1,4 @@
-/** What is on the internet for a stack: GitHub and a model provider, at `hostAddress`, with certificates that it trusts. */
+/** The internet of a stack: GitHub and a model provider, at `hostAddress`, with certificates that it trusts. */
 import { readFileSync } from 'node:fs';
 import { type AddressInfo, connect, createServer as createTcpServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
@@ -53,7 +53,7 @@ export async function startOutside(t: Teardown): Promise<Outside> {
 const passTo = (url: string) => (client: Socket) => {
   const { hostname, port } = new URL(url);
   const server = connect(Number(port), hostname);
-  // Whoever goes away first takes the other along.
+  // The end of one connection ends the other.
   for (const [one, other] of [
     [client, server],
     [server, client],

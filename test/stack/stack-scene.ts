@@ -1,4 +1,4 @@
-/** A review server set up by the command line tool, as its owner would, and ways to look at it. */
+/** A review server set up by the command line tool, as its owner would, and helpers to inspect it. */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { request } from 'node:https';

@@ -1,4 +1,4 @@
-/** How the parts of a run tell each other where things are. */
+/** Environment variables by which the parts of a run share paths. */
 export const variables = {
   /** Directory of the run: data of the engine, files of the tests. Removed afterwards. */
   directory: 'ORATORIO_STACK_DIRECTORY',

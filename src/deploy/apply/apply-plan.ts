@@ -21,25 +21,25 @@ export interface ApplyOptions {
   readonly signal: AbortSignal;
   readonly now: () => Date;
   /**
-   * Tells secrets that were made, by their names, when everything is done and before the journal says so: a kill in between
-   * tells them once more, never not at all.
+   * Shows created secrets, by their names, after the last step and before the journal records the end: a kill in between
+   * shows them once more, never not at all.
    */
   readonly tell?: (reveals: readonly string[]) => void | Promise<void>;
-  /** For tests: told after each line of the journal is on disk. */
+  /** For tests: called after each line of the journal is on disk. */
   readonly onJournal?: (entry: JournalEntry) => void | Promise<void>;
 }
 
 export type Outcome =
   | {
       readonly state: 'done';
-      /** Names of secrets to be told, also of earlier, interrupted attempts of this command. */
+      /** Names of secrets to show, also of earlier, interrupted attempts of this command. */
       readonly reveals: readonly string[];
       /** Steps by which something became different, in all attempts. */
       readonly changed: readonly string[];
     }
   | { readonly state: 'undone' | 'kept' | 'undoFailed'; readonly failure: DeployError };
 
-/** What nothing is different by: looking, fetching, waiting. */
+/** Steps that change nothing: checks, downloads, waits. */
 const changesNothing = new Set([
   'checkPorts',
   'checkComposition',
@@ -51,8 +51,8 @@ const changesNothing = new Set([
 ]);
 
 /**
- * Carries out a plan. A kill at any moment leaves something that the same command goes on with, and that `recoverForeign`
- * takes back before another. Whoever calls it holds the lock of the stack.
+ * Carries out a plan. After a kill at any moment the same command resumes it, and `recoverForeign` reverts it before
+ * another. The caller holds the lock of the stack.
  *
  * @returns what became of it: a failure after the first step is an outcome
  * @throws DeployError before the first step, with nothing changed: editedFile, foreignFile, fileFailed, unfinishedChange, cancelled, diskFull
@@ -109,11 +109,11 @@ export interface OpenChange extends Pick<ChangeState, 'command' | 'onFailure' | 
   readonly since: string;
   /** Steps that are done. */
   readonly done: readonly string[];
-  /** What stopped it; null: it was killed, or is at work. */
+  /** Failure that stopped it; null: it was killed, or is at work. */
   readonly failure: ChangeRecord['failure'];
 }
 
-/** The change that nobody has ended. Whether somebody works on it now, the lock tells. */
+/** Reads the unfinished change. The lock shows whether a process works on it now. */
 export function openChange(layout: StackLayout): OpenChange | null {
   const { open } = readJournal(layout);
   if (!open) return null;
@@ -129,18 +129,18 @@ export function lastChanges(layout: StackLayout, n: number): readonly ChangeReco
 }
 
 export interface RecoverOptions extends LogOptions {
-  /** What is about to be done. */
+  /** Command that is about to run. */
   readonly command: Plan['command'];
   readonly effects: StepEffects;
   readonly observe: ObserveChange;
 }
 
 /**
- * Before a command makes its plan: takes back what another command has left half-done. One of the same command stays, for
- * `applyPlan` to go on with. Whoever calls it holds the lock of the stack.
+ * Reverts the unfinished change of another command, before a command makes its plan. A change of the same command stays, for
+ * `applyPlan` to resume. The caller holds the lock of the stack.
  *
  * @returns what was taken back, null when there was nothing
- * @throws DeployError unfinishedChange when that other command wants to be run again; undoFailed, after which the change counts as ended
+ * @throws DeployError unfinishedChange when the other command must be run again; undoFailed, after which the change counts as ended
  */
 export async function recoverForeign(options: RecoverOptions): Promise<ChangeRecord | null> {
   const content = readJournal(options.layout);

@@ -17,10 +17,10 @@ import { type FoundFile, hashOf } from './stack-files.ts';
 
 const names = { reserve: 'reserve', state: 'state', file: 'file-', found: 'found-' } as const;
 
-/** Room on the disk that is kept for telling the journal that everything is being undone. */
+/** Reserved space on the disk, for the journal entries of an undo. */
 const reserveBytes = 64 * 1024;
 
-/** What one change has put aside: a directory of its own, 0700, of files with 0600. */
+/** Backups of one change: a directory of its own, 0700, of files with 0600. */
 export class Backup {
   readonly directory: string;
   readonly #all: string;
@@ -50,12 +50,12 @@ export class Backup {
     this.#put(nameOf(names.file, path, hash), content);
   }
 
-  /** What somebody wrote at `path` while the change lay unfinished. @returns where it is kept */
+  /** Saves a file that another program wrote at `path` while the change lay unfinished. @returns path of the copy */
   keepFound(path: string, { content, hash }: FoundFile): string {
     return this.#put(nameOf(names.found, path, hash), content);
   }
 
-  /** What `keep` has put aside. @throws DeployError fileFailed when it is not that any more */
+  /** Reads a backup that `keep` made. @throws DeployError fileFailed when its content has changed */
   read(path: string, hash: string): { readonly file: string; readonly content: Uint8Array } {
     const file = join(this.directory, nameOf(names.file, path, hash));
     const content = onFile(file, () => readFileSync(file));
@@ -78,7 +78,7 @@ export class Backup {
     return join(this.directory, names.state);
   }
 
-  /** Everything is as it was: only what somebody wrote meanwhile is still worth keeping. */
+  /** Removes the backups after a complete undo; copies of foreign changes remain. */
   discard(): void {
     if (!this.#entries().some((name) => name.startsWith(names.found))) {
       onFile(this.directory, () => rmSync(this.directory, { recursive: true, force: true }));
@@ -121,7 +121,7 @@ export function pruneBackups({ backups }: StackLayout, known: readonly string[],
   });
 }
 
-/** A path as the name of one file. The hash tells apart what two steps on one path have found there. */
+/** A path as the name of one file. The hash distinguishes what two steps on one path have found there. */
 function nameOf(prefix: string, path: string, hash: string): string {
   return `${prefix}${encodeURIComponent(path)}.${hash.slice(0, 12)}`;
 }

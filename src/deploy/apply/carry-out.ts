@@ -5,7 +5,7 @@ import { type Former, recordOf } from './entries.ts';
 import { type Found, hashOf } from './stack-files.ts';
 import type { Did, EffectOptions, StepEffects, StepOf } from './step-effects.ts';
 
-/** What a step is done with. */
+/** Means by which steps are carried out. */
 export interface Tools {
   readonly log: ChangeLog;
   readonly effects: StepEffects;
@@ -102,7 +102,7 @@ async function done(work: Promise<void>): Promise<Did> {
   return 'done';
 }
 
-/** Of a step that an earlier attempt has begun, that attempt tells how it was. */
+/** Records the beginning of a step; of one that an earlier attempt has begun, that attempt recorded the former state. */
 async function begin(step: Step, key: string, { log }: Tools, former: () => Former): Promise<void> {
   await log.doing(key, recordOf(step, hashOf), log.known(key)?.former ?? former());
 }

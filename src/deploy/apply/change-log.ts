@@ -12,7 +12,7 @@ import type { Did } from './step-effects.ts';
 export interface LogOptions {
   readonly layout: StackLayout;
   readonly now: () => Date;
-  /** Told after each line of the journal is on disk. */
+  /** Called after each line of the journal is on disk. */
   readonly onJournal?: ((entry: JournalEntry) => void | Promise<void>) | undefined;
 }
 
@@ -34,7 +34,7 @@ export class ChangeLog {
     this.files = new StackFiles(options.layout.directory, state.change);
   }
 
-  /** Begins the change of `plan`, or goes on with the one that an earlier process left. @param content of the journal: its open change, if any, is of the same command */
+  /** Begins the change of `plan`, or resumes the one that an earlier process left. @param content of the journal: its open change, if any, is of the same command */
   static async open(options: LogOptions, content: JournalContent, plan: Plan): Promise<ChangeLog> {
     const { onFailure, reveals, command } = plan;
     const attempt = { onFailure, reveals: [...reveals] };
@@ -68,7 +68,7 @@ export class ChangeLog {
     return this.#state;
   }
 
-  /** What is known of a step that was begun and not taken back. */
+  /** State of a step that was begun and not reverted. */
   known(key: string): StepState | undefined {
     const step = this.#state.steps.get(key);
     return step?.state === 'undone' ? undefined : step;

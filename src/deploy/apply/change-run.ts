@@ -40,7 +40,7 @@ export class ChangeRun {
     this.#secrets = secretsIn(options.plan);
   }
 
-  /** What has stopped it. */
+  /** Failure that has stopped it. */
   get failure(): DeployError | null {
     return this.#failure;
   }
@@ -49,13 +49,13 @@ export class ChangeRun {
   async run(): Promise<RunEnd> {
     const { command } = this.#options.plan;
     const end = isIngress(command) ? await this.#runIngress(command) : await this.#runPhases();
-    // A change that is kept is left at once, and its last step may still be ending.
+    // A change that stays for a later attempt is left at once; its last step may still be ending.
     await this.#work.catch(() => {});
     if (end !== 'done') this.#failure ??= cancelled();
     return end;
   }
 
-  /** What a machine asks for; its phases have the names of the plan's. */
+  /** Actors of the machine; its phases have the names of the plan's. */
   #actors<P extends string>() {
     return {
       carryOut: fromPromise<void, { readonly phase: P }>(({ input }) => {
@@ -175,7 +175,7 @@ export class ChangeRun {
 }
 
 /**
- * Takes a change back and tells so.
+ * Reverts a change and reports it.
  *
  * @throws DeployError undoFailed, when all that could be put back is
  */

@@ -15,7 +15,7 @@ export interface StepState {
   readonly written: readonly string[];
 }
 
-/** What the journal says of one change. */
+/** State of one change by its journal. */
 export interface ChangeState {
   readonly change: string;
   readonly command: StackCommand;
@@ -35,7 +35,7 @@ export interface ChangeState {
   readonly mustRestart: boolean;
   /** Names of secrets that this attempt may have made. */
   readonly reveals: readonly string[];
-  /** Names of secrets made by it, or before, that are in use and have not been told. */
+  /** Names of secrets created by it, or before, that are in use and have not been shown. */
   readonly owed: readonly string[];
   /** Of these, those of before. */
   readonly inherited: readonly string[];
@@ -66,7 +66,7 @@ const folds: { readonly [T in Exclude<ChangeEntry['type'], 'begin'>]: Fold<T> } 
   end: (_, { outcome }) => ({ outcome }),
 };
 
-/** What is known after one more line. @param state null before the line that begins a change */
+/** Computes the state after one more line. @param state null before the line that begins a change */
 export function after(state: ChangeState | null, entry: ChangeEntry): ChangeState | null {
   if (entry.type === 'begin') return begun(entry);
   if (state?.change !== entry.change) return state;
@@ -83,7 +83,7 @@ function begun(entry: Extract<JournalEntry, { readonly type: 'begin' }>): Change
   };
 }
 
-/** A step that was taken back begins anew; of any other the first attempt tells how it was. */
+/** A reverted step begins anew; for any other the first attempt recorded the former state. */
 const withBegun: Fold<'doing'> = ({ steps }, { key, step, former }) => {
   const known = steps.get(key);
   const earlier = known?.state === 'undone' ? undefined : known;
@@ -114,7 +114,7 @@ function hasSecret(steps: ChangeState['steps']): boolean {
   return [...steps.values()].some(({ step, state }) => 'isSecret' in step && step.isSecret && state !== 'undone');
 }
 
-/** What is kept of a change, and shown. */
+/** Summary of a change, which is stored and shown. */
 export function recordOfChange(state: ChangeState): ChangeRecord {
   const { change, command, begunAt, at, outcome } = state;
   const isDone = outcome === 'done';

@@ -6,7 +6,7 @@ const services = v.array(v.picklist(['agent', 'backend', 'webhook-gateway']));
 const failure = v.object({ code: v.string(), message: v.string() });
 const stamp = { change: v.string(), at: v.string() };
 
-/** How it was before a step. */
+/** State of a file before a step. */
 export const formerSchema = v.variant('kind', [
   v.object({ kind: v.literal('nothing') }),
   v.object({ kind: v.literal('absent') }),
@@ -17,7 +17,7 @@ export const formerSchema = v.variant('kind', [
 ]);
 export type Former = v.InferOutput<typeof formerSchema>;
 
-/** What of a step has to be known to take it back without its plan. Never a content. */
+/** Facts of a step that are needed to revert it without its plan. Never a content. */
 export const stepRecordSchema = v.variant('do', [
   v.object({ do: v.literal('makeDirectory'), path: v.string() }),
   v.object({ do: v.literal('writeFile'), path: v.string(), hash: v.string(), isSecret: v.boolean() }),
@@ -44,12 +44,12 @@ const changeRecordSchema = v.object({
   /** Of the last thing known of it. */
   at: v.string(),
   outcome: v.picklist(['done', 'undone', 'undoFailed', 'unfinished']),
-  /** What ended it early. */
+  /** Failure that ended it early. */
   failure: v.nullable(failure),
-  /** Names of secrets that were made and are in use, though nobody was told. */
+  /** Names of secrets that are in use and have not been shown. */
   owed: v.array(v.string()),
 });
-/** What became of a change. */
+/** Outcome of a change. */
 export type ChangeRecord = v.InferOutput<typeof changeRecordSchema>;
 
 const began = { ...stamp, onFailure: v.picklist(['undo', 'keep']), reveals: v.array(v.string()) };
@@ -58,7 +58,7 @@ const began = { ...stamp, onFailure: v.picklist(['undo', 'keep']), reveals: v.ar
 export const journalEntrySchema = v.variant('type', [
   /** `owed`: as in a change record, of the change before. */
   v.object({ type: v.literal('begin'), ...began, command: commands, owed: v.array(v.string()) }),
-  /** The same command goes on with what an earlier process left. */
+  /** The same command resumes the change of an earlier process. */
   v.object({ type: v.literal('adopt'), ...began }),
   v.object({ type: v.literal('doing'), ...stamp, key: v.string(), step: stepRecordSchema, former: formerSchema }),
   v.object({ type: v.literal('did'), ...stamp, key: v.string(), result: v.picklist(['done', 'kept']) }),
@@ -66,16 +66,16 @@ export const journalEntrySchema = v.variant('type', [
   v.object({ type: v.literal('undid'), ...stamp, key: v.string() }),
   /** After everything is undone: the services that ran before run again. */
   v.object({ type: v.literal('restarted'), ...stamp }),
-  /** It failed and stays as it is: the same command goes on. */
+  /** It failed and stays as it is: the same command resumes it. */
   v.object({ type: v.literal('stopped'), ...stamp, failure }),
   v.object({ type: v.literal('end'), ...stamp, outcome: v.picklist(['done', 'undone', 'undoFailed']) }),
-  /** All that is kept of an ended change. */
+  /** Everything that is stored of an ended change. */
   v.object({ type: v.literal('ended'), record: changeRecordSchema }),
 ]);
 export type JournalEntry = v.InferOutput<typeof journalEntrySchema>;
 export type ChangeEntry = Exclude<JournalEntry, { readonly type: 'ended' }>;
 
-/** What the journal keeps of a step. */
+/** Entry of the journal for a step. */
 export function recordOf(step: Step, hash: (content: string) => string): StepRecord {
   const known: { readonly [D in Step['do']]?: (step: Extract<Step, { readonly do: D }>) => StepRecord } = {
     writeFile: ({ path, content, isSecret }) => ({ do: 'writeFile', path, hash: hash(content), isSecret }),

@@ -15,7 +15,7 @@ const reasons: Readonly<Record<string, string>> = {
   EIO: 'the disk does not work as it should',
 };
 
-/** What the system said about a file, as an error that names it. One that is a DeployError already stays as it is. */
+/** Converts an error of the file system to one that names the file. A DeployError stays as it is. */
 export function fileFailure(error: unknown, path: string): DeployError {
   if (error instanceof DeployError) return error;
   const { code = '' } = error as NodeJS.ErrnoException;
@@ -40,7 +40,7 @@ export function onFile<T>(path: string, work: () => T): T {
   }
 }
 
-/** What it is that has failed when a step fails without saying so itself. */
+/** Error code by step, for failures that have no code of their own. */
 const failures: { readonly [D in Step['do']]: DeployErrorCode } = {
   makeDirectory: 'fileFailed',
   writeFile: 'fileFailed',
@@ -73,7 +73,7 @@ export function unfinished(command: string, since: string): DeployError {
   return new DeployError(
     'unfinishedChange',
     `An earlier \`oratorio server ${command}\` of ${since} has not been finished.`,
-    `Run \`oratorio server ${command}\` again: it goes on from where it stopped.`,
+    `Run \`oratorio server ${command}\` again: it continues where it stopped.`,
   );
 }
 

@@ -1,8 +1,8 @@
 /**
  * Carries out a plan on disk and through the given step effects: file by file, each fact in a journal before anything follows
- * from it, one command at a time. A kill at any moment leaves something that the same command goes on with, and that another
- * takes back first; a failure is taken back at once. Called by the commands of `oratorio server`. Never here: what a plan
- * says, how a container engine is spoken to, what is shown.
+ * from it, one command at a time. After a kill at any moment the same command resumes the change, and another command
+ * reverts it first; a failure is reverted at once. Called by the commands of `oratorio server`. Never here: the content of
+ * plans, commands of container engines, output.
  */
 export {
   type ApplyOptions,

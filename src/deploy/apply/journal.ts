@@ -33,7 +33,7 @@ export interface JournalContent {
 }
 
 /**
- * Reads the journal of a stack; without one nothing has happened. A last line that a kill or a power cut tore is none.
+ * Reads the journal of a stack; without one nothing has happened. A last line that a kill or a power cut tore is ignored.
  *
  * @throws DeployError fileFailed when it cannot be read, or a line in the middle of it is not ours
  */
@@ -56,7 +56,7 @@ export function readJournal({ journal }: StackLayout): JournalContent {
     throw new DeployError(
       'fileFailed',
       `Line ${broken + 1} of ${journal} is not one this version wrote.`,
-      'Use the version that wrote it, or look at what that line says and move the file away.',
+      'Use the version that wrote it, or read that line and move the file away.',
     );
   }
   const bytes = isTorn ? content.subarray(0, end - 1).lastIndexOf(0x0a) + 1 : end;

@@ -3,7 +3,7 @@ import { ownershipOf } from '../files/index.ts';
 import type { Plan, Step } from '../stack-plan.ts';
 import type { StackFiles } from './stack-files.ts';
 
-/** What a plan finds must not be overwritten or removed by it. */
+/** Files that a plan must not overwrite or remove, with the reason. */
 const refusals = {
   edited: (path: string) =>
     new DeployError(
@@ -20,7 +20,7 @@ const refusals = {
 } as const;
 
 /**
- * Looks at every file that a plan writes or removes, before the first is touched.
+ * Checks every file that a plan writes or removes, before the first is touched.
  *
  * @throws DeployError editedFile, foreignFile; fileFailed at what is no regular file
  */

@@ -1,6 +1,6 @@
 import type { PhaseName, Step } from '../stack-plan.ts';
 
-/** What an observer is told while a plan is carried out. Times in milliseconds. */
+/** Progress of a plan, for observers. Times in milliseconds. */
 export type ChangeEvent =
   | { readonly type: 'phase'; readonly phase: PhaseName; readonly title: string; readonly state: 'begun' }
   | {

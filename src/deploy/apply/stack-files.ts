@@ -39,7 +39,7 @@ export interface FoundFile extends Attributes {
   readonly content: Buffer;
   readonly hash: string;
 }
-/** What is at a path. Anything but a regular file or a directory is an error. */
+/** Entry at a path. Anything but a regular file or a directory is an error. */
 export type Found = { readonly kind: 'absent' } | ({ readonly kind: 'directory' } & Attributes) | FoundFile;
 
 export function hashOf(content: string | Uint8Array): string {
@@ -61,7 +61,7 @@ export class StackFiles {
     return join(this.#root, path);
   }
 
-  /** What is there. A missing directory on the way means that nothing is. */
+  /** Reads the entry at a path; absent, too, when a directory on the way is missing. */
   find(path: string): Found {
     if (isRoot(path)) return onFile(this.#root, () => ({ kind: 'directory', ...attributesOf(lstatSync(this.#root)) }));
     return this.#in(path, ({ at, name }): Found => {
@@ -99,7 +99,7 @@ export class StackFiles {
     });
   }
 
-  /** Whoever reads the path at any moment, a power cut included, finds what was there or all of `content`. @param mode whatever the umask is @param owner of what it replaces */
+  /** Replaces a file atomically: a reader at any moment, also after a power cut, finds the former or all of the new content. @param mode whatever the umask is @param owner of what it replaces */
   write(path: string, content: string | Uint8Array, mode: number, owner?: Attributes): void {
     this.#at(path, (place) => {
       const temporary = place.at(this.#temporaryOf(place));
@@ -120,7 +120,7 @@ export class StackFiles {
   }
 
   /**
-   * Puts a copy that was kept outside of the path back in its place. Needs no room on the disk where both are on one.
+   * Moves a copy from elsewhere back to its path. Needs no room on the disk where both are on one.
    *
    * @param content what the copy holds
    */
@@ -218,7 +218,7 @@ function attributesOf({ mode, uid, gid }: Stats): Attributes {
   return { mode: mode & 0o7777, uid, gid };
 }
 
-/** Owner first: a change of owner takes special bits away. Only root can give a file to somebody. */
+/** Owner first: a change of owner takes special bits away. Only root can change the owner. */
 function dress(fd: number, mode: number, owner: Attributes | undefined): void {
   if (owner && process.geteuid?.() === 0) fchownSync(fd, owner.uid, owner.gid);
   fchmodSync(fd, mode);

@@ -16,16 +16,16 @@ import type { StackLayout } from '../layout.ts';
 import { cancelled, fileFailure, onFile } from './failures.ts';
 
 const holderSchema = v.object({ pid: v.number(), command: v.string(), since: v.string() });
-/** Who works on a stack. */
+/** Process that works on a stack. */
 export type LockHolder = v.InferOutput<typeof holderSchema>;
 
 export interface LockOptions {
-  /** Shown to who has to wait: `webhook enable`. */
+  /** Shown to a process that has to wait: `webhook enable`. */
   readonly command: string;
   /** Longest wait; 0: none. */
   readonly waitMs: number;
   readonly signal: AbortSignal;
-  /** Told once, when it has to be waited for. Null: it has not said who it is. */
+  /** Called once, before a wait. Null: the holder has not written its name yet. */
   readonly onWait?: (holder: LockHolder | null) => void;
 }
 
@@ -53,14 +53,14 @@ export async function withStackLock<T>(layout: StackLayout, options: LockOptions
   }
 }
 
-/** Who holds the lock of a stack now; null when nobody does, or whoever does has not said so yet. */
+/** Reads the holder of a stack's lock; null when it is free, or its holder has not written its name yet. */
 export function lockHolder(layout: StackLayout): LockHolder | null {
   if (probeLock(layout.lock, shared) !== 'held') return null;
   const found = readJson(holderFile(layout), holderSchema);
   return found.kind === 'ok' ? found.value : null;
 }
 
-/** Beside the lock, which must not be opened by anybody else. */
+/** Beside the lock, which no other code may open. */
 const holderFile = ({ lock }: StackLayout): string => `${lock}.json`;
 
 /** Root and the owner of a stack take the same lock. */

@@ -13,8 +13,8 @@ export interface EffectOptions {
 }
 
 /**
- * What the steps of a plan are done with, besides files. Everything can be done again after it was killed half-way: a half
- * clone is not kept, services that are as they should be stay.
+ * Effects of a plan's steps besides files. Each can be repeated after a kill half-way: an incomplete clone is removed, services
+ * in the wanted state stay.
  */
 export interface StepEffects {
   /** Services of the stack that run now. */

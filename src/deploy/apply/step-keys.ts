@@ -10,7 +10,7 @@ export interface KeyedPhase {
   readonly steps: readonly KeyedStep[];
 }
 
-/** What of a step its name says, besides what it does. */
+/** Subject of a step in its key. */
 const subjects: { readonly [D in Step['do']]: (step: Extract<Step, { readonly do: D }>) => string } = {
   makeDirectory: ({ path }) => path,
   writeFile: ({ path }) => path,
@@ -27,7 +27,7 @@ const subjects: { readonly [D in Step['do']]: (step: Extract<Step, { readonly do
   removeServices: ({ services }) => services.join(','),
 };
 
-/** As it is named in the journal and in events: `writeFile:.env`. Two of one name in a plan are told apart by `keyed`. */
+/** As it is named in the journal and in events: `writeFile:.env`. `keyed` distinguishes two of one name in a plan. */
 export function stepKey(step: Step): string {
   const subject = (subjects[step.do] as (step: Step) => string)(step);
   return subject === '' ? step.do : `${step.do}:${subject}`;

@@ -12,7 +12,7 @@ export interface Place {
   readonly at: (name: string) => string;
   /** Last part of the path. */
   readonly name: string;
-  /** What was renamed, made or removed in here is on disk afterwards. */
+  /** Writes the directory's own changes (new, renamed and removed names) to the disk. */
   readonly sync: () => void;
 }
 

@@ -6,7 +6,7 @@ import type { StepRecord } from './entries.ts';
 import { stepFailure } from './failures.ts';
 import type { FoundFile } from './stack-files.ts';
 
-/** What could not be put back, and why. */
+/** A step that could not be reverted, with the reason. */
 export interface UndoProblem {
   readonly key: string;
   readonly error: DeployError;
@@ -103,13 +103,13 @@ const undoers: { readonly [D in StepRecord['do']]?: TakeBack<D> } = {
   },
   async start({ services }, _, { log, effects, options }, restoresState) {
     const { before } = log.state;
-    // What ran before is replaced at the end; until then it must not write to what is put back.
+    // Services that ran before are replaced at the end; until then they must not write to restored data.
     const removed = restoresState ? services : services.filter((service) => before?.includes(service) === false);
     if (removed.length > 0) await effects.removeServices({ do: 'removeServices', services: removed }, options);
   },
 };
 
-/** The file as it was. What somebody else has made of it meanwhile is kept aside. */
+/** Restores a file. Changes that another program made meanwhile are saved beside it. */
 function putBack(path: string, { former, written }: StepState, { log, options }: Tools): void {
   const { files, backup } = log;
   const found = files.find(path);
@@ -119,7 +119,9 @@ function putBack(path: string, { former, written }: StepState, { log, options }:
     if (former.kind === 'file' && isAsBefore(found, former)) return;
     const isKnown = written.includes(found.hash) || (former.kind === 'file' && found.hash === former.hash);
     if (!isKnown)
-      options.onLine(`${files.pathOf(path)} was changed meanwhile: that is kept in ${backup.keepFound(path, found)}`);
+      options.onLine(
+        `${files.pathOf(path)} was changed meanwhile; the changed file is saved as ${backup.keepFound(path, found)}`,
+      );
   }
   if (former.kind === 'absent') {
     files.remove(path);
@@ -133,7 +135,7 @@ function isAsBefore(found: FoundFile, former: { readonly hash: string; readonly 
   return found.hash === former.hash && found.mode === former.mode;
 }
 
-/** Starts what ran before and was touched since, and waits for it: who is told that all is as it was, asks it next. */
+/** Starts the services that ran before and were touched since, and waits until they are healthy: users query them next. */
 async function restart({ log, effects, options }: Tools): Promise<void> {
   const { before, steps } = log.state;
   const touched = new Set([...steps.values()].flatMap(({ step }) => touchedBy(step)));

@@ -6,11 +6,11 @@ import { DeployError } from '../errors.ts';
 import type { DoctorContext } from './context.ts';
 import { limits } from './limits.ts';
 
-/** What is looked at of what the backend tells. */
+/** Fields of the backend's status that the checks read. */
 export const BackendStatus = v.pick(FullStatus, ['version', 'source', 'deadJobs']);
 export const SettingsView = v.pick(FullSettings, ['writable', 'problem', 'warnings', 'restartNeededFor']);
 
-/** Where the backend is on the loopback of this host: by its container, or by `.env` while there is none. */
+/** Finds the backend on the loopback of this host: by its container, or by `.env` without one. */
 export async function backendUrl(context: DoctorContext): Promise<string> {
   const backend = await context.service('backend').catch(() => undefined);
   const published = backend?.ports.find(({ containerPort }) => containerPort === defaults.containerPorts.backend);

@@ -3,7 +3,7 @@ import { readBackendConfig, type StackConfig } from '../files/index.ts';
 import { stackFiles } from '../layout.ts';
 import type { FileText } from './stack-view.ts';
 
-/** What the doctor goes by in `oratorio.config.json`. */
+/** Settings of `oratorio.config.json` that the checks use. */
 export interface ConfigView extends StackConfig {
   /** Where repositories are cloned from: `github.com`, or the host of an Enterprise server. */
   readonly gitHost: string;

@@ -33,8 +33,8 @@ interface InsideOptions {
 }
 
 /**
- * What the checks look through. Files are read once, at the beginning; a question that several checks have is asked once. All
- * that throws does so with a `DeployError`, which the doctor turns into what it says of the check.
+ * Shared context of the checks. Files are read once, at the beginning; a query that several checks need is made once. Every
+ * error is a `DeployError`, which the doctor turns into the finding of the check.
  */
 export class DoctorContext {
   readonly layout: StackLayout;
@@ -50,7 +50,7 @@ export class DoctorContext {
   readonly git: RunGit | DeployError;
   /** One of the two files of the webhook is there. */
   readonly hasIngress: boolean;
-  /** What the gateway's file says it answers for; null: nothing. */
+  /** Host that the gateway's file serves; null: none. */
   readonly gatewayHost: HostVerdict | null;
   readonly #engine: Engine | DeployError;
   readonly #config: ConfigView | DeployError;
@@ -77,12 +77,12 @@ export class DoctorContext {
     this.#redact = outputRedactorFor(this.#secrets);
   }
 
-  /** On one line, without anything that may not be told or that does something to a terminal. */
+  /** Makes one line of a text, without secrets and control characters. */
   clean(text: string): string {
     return this.#redact(printable(text));
   }
 
-  /** @throws DeployError why there is none */
+  /** @throws DeployError when it is missing */
   engine(): Engine {
     if (this.#engine instanceof DeployError) throw this.#engine;
     return this.#engine;
@@ -99,7 +99,7 @@ export class DoctorContext {
     return this.#config instanceof DeployError ? null : this.#config;
   }
 
-  /** @throws DeployError why there is none */
+  /** @throws DeployError when it is missing */
   publicHost(): PublicHost {
     if (this.gatewayHost?.ok) return this.gatewayHost.host;
     throw new DeployError('notAStack', 'The Caddyfile does not say for which host it is.');
@@ -115,18 +115,18 @@ export class DoctorContext {
     try {
       return textOf(this.keyFile());
     } catch (error) {
-      // It is said to be in no directory that is mounted: a check tells.
+      // It is in no mounted directory, which a check reports.
       if (error instanceof DeployError) return null;
       throw error;
     }
   }
 
-  /** Of `.env`, or what holds in its place. Empty: there is none. */
+  /** Value of `.env`, or its default. Empty: neither exists. */
   value(name: string): string {
     return this.env === null ? '' : valueIn(this.env, name);
   }
 
-  /** How anything is asked of the engine. */
+  /** Options of a query to the engine. */
   asking(signal: AbortSignal, timeoutMs: number = limits.askMs): RunOptions {
     return { timeoutMs, signal, secrets: this.#secrets };
   }

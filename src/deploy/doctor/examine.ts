@@ -9,8 +9,8 @@ import { type Check, checksOf } from './table.ts';
 import type { CheckResult, DoctorOptions, Finding } from './types.ts';
 
 /**
- * Looks at a stack and changes nothing. Independent checks run at the same time; results come in the order of the table, each
- * as soon as those before it are there. A check that throws or does not end is a failed one; whoever stops reading stops them.
+ * Checks a stack and changes nothing. Independent checks run at the same time; results come in the order of the table, each
+ * as soon as those before it are there. A check that throws or does not end has failed; a caller that stops reading stops them.
  * @throws DeployError invalidInput, at the first result, when `only` names no check
  */
 export async function* examine(options: DoctorOptions): AsyncGenerator<CheckResult, void> {
@@ -84,7 +84,7 @@ async function find(check: Check, context: DoctorContext): Promise<Finding> {
     return await Promise.race([look(check, context, signal), ended.promise]);
   } catch (error) {
     if (timeout.signal.aborted)
-      return fail(`There was no answer within ${timeoutMs} ms.`, 'Try again; look at the load of the machine.');
+      return fail(`There was no answer within ${timeoutMs} ms.`, 'Try again; check the load of the machine.');
     if (context.signal.aborted) return skip('The doctor was stopped meanwhile.');
     return fail(messageOf(error), hintOf(error));
   } finally {
@@ -105,7 +105,7 @@ async function look(check: Check, context: DoctorContext, signal: AbortSignal): 
   return check.run(context, signal);
 }
 
-/** Rejects when `signal` does what it is for. `forget`: nobody waits any more. */
+/** Rejects when `signal` aborts. `forget` removes the listener. */
 function aborted(signal: AbortSignal): { readonly promise: Promise<never>; forget(): void } {
   const { promise, reject } = Promise.withResolvers<never>();
   const onAbort = (): void => reject(signal.reason);

@@ -22,7 +22,7 @@ export interface GatewayAnswer {
 const serverNameOf = (publicHost: string): string => (isIP(publicHost) === 0 ? publicHost : '');
 const hostHeaderOf = (publicHost: string): string => (isIP(publicHost) === 6 ? `[${publicHost}]` : publicHost);
 
-/** Asks the gateway on this host as if it had been found by the public host. Its certificate is looked at elsewhere. */
+/** Asks the gateway on this host as if it had been found by the public host. Another check reads its certificate. */
 export function askGateway(
   { host, httpPort, httpsPort }: GatewayAddress,
   publicHost: string,
@@ -75,7 +75,7 @@ export function certificateOf(
       servername: serverNameOf(publicHost),
       rejectUnauthorized: false,
       ...(ca.length > 0 && { ca: [...ca] }),
-      // The name is compared by whoever asked.
+      // The caller compares the name.
       checkServerIdentity: () => undefined,
     });
     const stop = (): void => void socket.destroy(new Error('stopped'));

@@ -4,7 +4,7 @@ import { networkInterfaces } from 'node:os';
 import { limits } from './limits.ts';
 import type { HostProbes } from './types.ts';
 
-/** What this machine says. Names are asked of name servers only: `/etc/hosts` is not what GitHub sees. */
+/** Probes of this machine. Names are resolved by name servers only: GitHub does not see `/etc/hosts`. */
 export const thisHost: HostProbes = {
   async freeBytes(path) {
     const { bavail, bsize } = await statfs(path);

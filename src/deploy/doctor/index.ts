@@ -1,6 +1,6 @@
 /**
- * `server doctor`: one table of checks over a stack, its host and its App, each told with what it saw and what to do. Called by
- * the command of the same name. Never here: a repair, a question to a person, how results are printed, a secret in any result.
+ * `server doctor`: one table of checks over a stack, its host and its App, each with its finding and a hint. Called by the
+ * command of the same name. Never here: a repair, a prompt, the output of results, a secret in any result.
  */
 export { examine } from './examine.ts';
 export { publicHostIn } from './public-host.ts';

@@ -17,9 +17,9 @@ export const limits = {
   /** How often a container may have been started again by itself. */
   restarts: 3,
   deliveries: 20,
-  /** A certificate is renewed when a third of its life is left; below a sixth nobody has. */
+  /** A certificate is renewed when a third of its life is left; below a sixth the renewal has failed. */
   certificateLifeLeft: 1 / 6,
   answerBytes: 1_048_576,
-  /** Of what checks tell of something that others wrote. */
+  /** Foreign items that a finding lists at most. */
   shownItems: 5,
 } as const;

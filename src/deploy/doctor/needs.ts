@@ -1,11 +1,11 @@
 import type { ServiceName } from '../stack-plan.ts';
 import type { DoctorContext } from './context.ts';
 
-/** What a check cannot do without. Each says why it is missing, in words; null when it is there. */
+/** Preconditions of checks. Each returns why it is missing, in words; null when it is there. */
 const needs = {
   engine: (context: DoctorContext) => reasonOf(() => context.engine(), 'No container engine answers.'),
   git: ({ git }: DoctorContext) => (git instanceof Error ? 'There is no git.' : null),
-  network: ({ isOffline }: DoctorContext) => (isOffline ? 'Not looked at offline.' : null),
+  network: ({ isOffline }: DoctorContext) => (isOffline ? 'Not checked offline.' : null),
   env: ({ env }: DoctorContext) => (env === null ? 'There is no .env to read.' : null),
   config: (context: DoctorContext) => reasonOf(() => context.config(), 'There is no configuration to go by.'),
   app: (context: DoctorContext) => reasonOf(() => context.app(), 'The id or the key of the App is missing or wrong.'),

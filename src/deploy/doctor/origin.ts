@@ -1,4 +1,4 @@
-/** What the address of a remote says. */
+/** Address of a remote, parsed. */
 export interface Origin {
   /** Lower case, without a port. */
   readonly host: string;

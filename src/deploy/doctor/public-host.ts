@@ -9,6 +9,6 @@ export function publicHostIn(caddyfile: FileText): HostVerdict | null {
   if (typeof caddyfile !== 'string') return null;
   const [, name] = site.exec(caddyfile) ?? [];
   if (name === undefined) return null;
-  // Names for tests are let through here: whoever made the file has decided about them.
+  // Names for tests are accepted here: the command that wrote the file has decided about them.
   return classifyHost(name.replace(/^\[|\]$/g, ''), { allowTestNames: true });
 }

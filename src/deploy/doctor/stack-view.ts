@@ -28,11 +28,11 @@ export function textOf(path: string): FileText {
   }
 }
 
-/** A value of `.env`, or what holds in its place. Empty: there is none. */
+/** Value of `.env`, or its default. Empty: neither exists. */
 export const valueIn = (env: EnvFile, name: string): string =>
   env.values.get(name) || (allVariables().find(([each]) => each === name)?.[1].default ?? '');
 
-/** Everything that may not be told: values of `.env` that are secret or that nobody knows, and the App's key. */
+/** Texts that no finding may show: secret and unknown values of `.env`, and the App's key. */
 export function secretsOf(env: EnvFile | null, keyText: FileText): readonly string[] {
   const values = secretsIn(env?.values ?? new Map());
   return [...values, ...(typeof keyText === 'string' ? [keyText] : [])];

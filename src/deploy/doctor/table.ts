@@ -22,7 +22,7 @@ import { limits } from './limits.ts';
 import type { Need } from './needs.ts';
 import type { Finding } from './types.ts';
 
-/** One thing the doctor looks at. */
+/** One check of the doctor. */
 export interface Check {
   readonly id: string;
   readonly title: string;
@@ -113,7 +113,7 @@ const ofIngress: readonly Row[] = [
   row('ingress.deliveries', 'Last deliveries', ['network', 'app'], app.deliveries),
 ];
 
-/** The checks of this stack, in the order in which they are told. */
+/** The checks of this stack, in the order of their results. */
 export function checksOf(context: DoctorContext): readonly Check[] {
   const repositories = (context.configOrNull()?.repositories ?? []).flatMap(ofRepository);
   const rows = [...always, ...repositories, ...ofContainers, ...(context.hasIngress ? ofIngress : [])];

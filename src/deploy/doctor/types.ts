@@ -2,15 +2,15 @@ import type { Engine, RunResult } from '../engine/index.ts';
 import type { DeployError } from '../errors.ts';
 
 export const checkStatuses = ['ok', 'warn', 'fail', 'skip'] as const;
-/** `skip`: not looked at, because it was not asked for or something it needs is missing. */
+/** `skip`: not run, because it was not selected or a precondition is missing. */
 export type CheckStatus = (typeof checkStatuses)[number];
 
-/** What one check found. Never with a secret in it, nor with its length or a part of it. */
+/** Result of one check. Never with a secret in it, nor with its length or a part of it. */
 export interface Finding {
   readonly status: CheckStatus;
-  /** What is there, in words. */
+  /** Observation, in words. */
   readonly saw: string;
-  /** What to do; null when nothing is to be done. */
+  /** Next step for the operator; null when none is needed. */
   readonly hint: string | null;
 }
 
@@ -28,7 +28,7 @@ export type RunGit = (
   options: { readonly timeoutMs: number; readonly signal: AbortSignal },
 ) => Promise<RunResult>;
 
-/** What the machine itself says. */
+/** Probes of the machine. */
 export interface HostProbes {
   /** Bytes that may still be written where `path` is. */
   freeBytes(path: string): Promise<number>;
@@ -36,7 +36,7 @@ export interface HostProbes {
   resolve(name: string, signal: AbortSignal): Promise<readonly string[]>;
   /** Of this host's network interfaces. */
   addresses(): readonly string[];
-  /** Whose files may be here besides root's; null where the system has no such numbers. */
+  /** User id that may own files besides root; null on systems without user ids. */
   uid(): number | null;
   /** Milliseconds. */
   now(): number;
@@ -58,11 +58,11 @@ export interface DoctorOptions {
   readonly signal?: AbortSignal;
   /** Ids of checks, or what their ids begin with (`repo`, `ingress`). Absent: all. */
   readonly only?: readonly string[];
-  /** Asks nobody but this host. */
+  /** Queries this host only. */
   readonly isOffline?: boolean;
   /** As it was found, or why it was not. */
   readonly engine: Engine | DeployError;
-  /** The host's git, or why there is none. */
+  /** The host's git, or why it is missing. */
   readonly git?: RunGit | DeployError;
   readonly host?: Partial<HostProbes>;
   readonly gateway?: Partial<GatewayAddress>;

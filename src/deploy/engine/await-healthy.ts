@@ -9,7 +9,7 @@ import { serviceStates } from './service-states.ts';
 import type { Engine, ServiceState } from './types.ts';
 
 export interface AwaitOptions extends OperationOptions {
-  /** Told at each look at which at least one of them is in another state. */
+  /** Called after each poll that found at least one of them in another state. */
   readonly onStates?: (states: readonly ServiceState[]) => void;
   readonly timeoutMs?: number;
   readonly pollMs?: number;
@@ -21,11 +21,7 @@ export class UnhealthyError extends DeployError {
   readonly log: readonly string[];
 
   constructor(service: ServiceName, problem: string, log: readonly string[]) {
-    super(
-      'unhealthy',
-      `The service ${service} ${problem}.`,
-      `Look at its log: oratorio server logs --service ${service}`,
-    );
+    super('unhealthy', `The service ${service} ${problem}.`, `Read its log: oratorio server logs --service ${service}`);
     this.service = service;
     this.log = log;
   }
@@ -38,7 +34,7 @@ const steadyLooks = 3;
 /**
  * Waits until all `services` are healthy; one without a health check, until it has been running for a while.
  * @throws UnhealthyError at once when one has no container, exits or restarts, and otherwise at the deadline. The end of its log
- * is told to `onLine` before. DeployError cancelled
+ * goes to `onLine` before. DeployError cancelled
  */
 export async function awaitHealthy(
   engine: Engine,
@@ -57,7 +53,7 @@ export async function awaitHealthy(
     },
   );
   if (polled.last?.isWell) return watch.states;
-  const [service, problem] = watch.problem ?? [services[0], 'could not be looked at in time'];
+  const [service, problem] = watch.problem ?? [services[0], 'could not be inspected in time'];
   if (service === undefined) return [];
   const container = watch.states.find((state) => state.service === service)?.container;
   const log = container === undefined ? [] : await lastLog(engine, stack, container, logLines, options);

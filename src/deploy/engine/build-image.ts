@@ -8,7 +8,7 @@ import { writeApp } from './image-app.ts';
 
 const run = promisify(execFile);
 
-/** What an image says about where it comes from. */
+/** Origin of an image, as its labels state it. */
 export interface ImageOrigin {
   readonly version: string;
   /** Commit, with `-dirty` when the checkout has changes; `unknown` without git. */
@@ -84,7 +84,7 @@ function installedNode(root: string): string | undefined {
 /** 1980: the earliest time that every archive can hold. */
 const noTime = 315_532_800;
 
-/** What is known of the checkout; `SOURCE_DATE_EPOCH` of `environment` goes before the time of its commit. */
+/** Reads version and commit of the checkout; `SOURCE_DATE_EPOCH` of `environment` takes precedence over the commit's time. */
 export async function imageOrigin(
   root: string,
   version: string,

@@ -12,11 +12,11 @@ import type { Engine } from './types.ts';
 export interface PortsWanted {
   readonly ports: readonly number[];
   readonly host: '127.0.0.1' | '*';
-  /** Who will publish them: that it does so already is fine. */
+  /** Service that will publish them; a port that it publishes already counts as free. */
   readonly service: ServiceName;
 }
 
-/** A port somebody else has. `holder` is null when nobody says who. */
+/** A port that another process or container uses. `holder` is null when it is unknown. */
 export interface TakenPort {
   readonly port: number;
   readonly holder: string | null;
@@ -65,7 +65,7 @@ export async function checkPorts(
   );
 }
 
-/** The first port from `from` on that is free on the loopback and not in `except`. @throws DeployError portTaken when there is none */
+/** The first port from `from` on that is free on the loopback and not in `except`. @throws DeployError portTaken when all are taken */
 export async function firstFreePort(from: number, except: ReadonlySet<number> = new Set()): Promise<number> {
   const sockets = new Set(
     (await listeners()).filter((socket) => isInTheWay(socket, '127.0.0.1')).map(({ port }) => port),

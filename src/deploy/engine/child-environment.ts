@@ -1,4 +1,4 @@
-/** What an engine, a composition tool and git may need of the environment of their caller. */
+/** Variables of the caller that an engine, a composition tool and git may need. */
 const allowed = [
   'PATH',
   'HOME',

@@ -6,7 +6,7 @@ import { readText, secretsIn } from '../stack/index.ts';
 
 export { secretsIn };
 
-/** A stack as the composition tool is told of it. */
+/** A stack as the composition tool sees it. */
 export interface ComposeProject {
   /** Of the project: containers, networks and volumes carry it. */
   readonly name: string;

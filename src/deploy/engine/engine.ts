@@ -3,7 +3,7 @@ import { readProject } from './compose-project.ts';
 import { runProgram } from './run.ts';
 import type { Engine, RunOptions, RunResult } from './types.ts';
 
-/** What was found on this machine. */
+/** Engine and composition tool of this machine. */
 export interface FoundEngine {
   readonly runtime: Engine['runtime'];
   readonly compose: Engine['compose'];
@@ -48,7 +48,7 @@ export function engineOf(found: FoundEngine, env: Environment): Engine {
 
 const secretsOf = ({ secrets = [] }: RunOptions, more: readonly string[]) => ({ secrets: [...secrets, ...more] });
 
-/** What is written out by `config` has the secrets in it. */
+/** Adds `--quiet` to `config`, whose output contains the secrets. */
 function quietly(args: readonly string[]): readonly string[] {
   const isQuiet = args.some((word) => ['-q', '--quiet', '--no-interpolate', '--services'].includes(word));
   return args[0] !== 'config' || isQuiet ? args : ['config', '--quiet', ...args.slice(1)];

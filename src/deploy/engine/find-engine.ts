@@ -119,14 +119,14 @@ async function findPodman(ask: Ask, env: Environment): Promise<Runtime | null> {
   };
 }
 
-/** The answer, null when there is no such program. Silence is told as what it is to whoever asked. */
+/** Resolves with the result; null when the program is missing. A timeout becomes an error that names `what`. */
 async function unlessMissing(asked: Promise<RunResult>, what: string): Promise<RunResult | null> {
   try {
     return await asked;
   } catch (error) {
     if (!(error instanceof DeployError) || error.code === 'cancelled') throw error;
     if (error.code === 'engineMissing') return null;
-    throw new DeployError('engineUnreachable', `${what} does not answer: ${error.message}`, 'Look at it: docker info', {
+    throw new DeployError('engineUnreachable', `${what} does not answer: ${error.message}`, 'Run: docker info', {
       cause: error,
     });
   }
@@ -138,7 +138,7 @@ const installHint =
 const engineMissing = (): DeployError =>
   new DeployError('engineMissing', 'There is no container engine on this machine (no docker, no podman).', installHint);
 
-/** What a client says of a daemon it cannot talk to, and what to do. */
+/** Messages of a client that cannot reach its daemon, and what to do. */
 const signs: readonly { readonly sign: RegExp; readonly seen: string; readonly hint: string }[] = [
   {
     sign: /permission denied/i,
@@ -169,6 +169,6 @@ function unreachable({ stderr, exitCode }: RunResult, env: Environment): DeployE
   return new DeployError(
     'engineUnreachable',
     `${known?.seen ?? 'The Docker engine does not answer.'} (${said})`,
-    `${known?.hint ?? 'Look at it: docker info'}${meant}`,
+    `${known?.hint ?? 'Run: docker info'}${meant}`,
   );
 }

@@ -20,7 +20,7 @@ export interface LogOptions {
   /** The engine's time before each line. */
   readonly timestamps?: boolean;
   readonly secrets?: readonly string[];
-  /** Between two looks at services that have ended, milliseconds. */
+  /** Pause between two polls for restarted services, in milliseconds. */
   readonly pollMs?: number;
 }
 
@@ -28,8 +28,8 @@ export interface LogOptions {
 const longestMs = 24 * 3_600_000;
 
 /**
- * Tells what the services of a stack print, line by line as it comes, without secrets and without control characters. Asked of the
- * engine, as Compose v1 knows no `--since`. Resolves when everything is told, or, when following, when `signal` aborts.
+ * Passes on the output of a stack's services, line by line as it arrives, without secrets and control characters. Reads from the
+ * engine, because Compose v1 lacks `--since`. Resolves at the end of the logs or, when following, when `signal` aborts.
  * @throws DeployError engineFailed, notAStack
  */
 export async function followLogs(
@@ -70,7 +70,7 @@ class Follower {
     this.#secrets = [...(options.secrets ?? []), ...readProject(stack).secrets];
   }
 
-  /** What there is, one service after the other. */
+  /** Reads the present logs, one service after the other. */
   async tell(): Promise<void> {
     for (const state of await this.#states()) await this.#read(state, this.#past());
   }

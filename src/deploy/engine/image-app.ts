@@ -17,7 +17,7 @@ export interface AppOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Of the package; absent: nobody needs it at run time. */
+/** Parts of the package that are needed at run time. */
 const parts = ['LICENSE', 'bin', 'dist/appserver', 'dist/charts.json', 'dist/chunks', 'dist/cli', 'dist/ui'];
 
 /** Node's number for native modules, the same for all of Node 22. */

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { DeployError } from '../errors.ts';
 
-/** What `dist/` loads at run time. Everything else is in its bundles; `neverBundled` of the build. */
+/** Packages that `dist/` loads at run time (`neverBundled` of the build). All others are in its bundles. */
 export const runtimePackages = ['@vscode/ripgrep', 'prom-client', 'uWebSockets.js', 'ws'] as const;
 
 interface Manifest {

@@ -34,7 +34,7 @@ const packagesBesides = [
 const npmWords = ['sbom', '--package-lock-only', '--omit=dev', '--omit=optional', '--sbom-format=cyclonedx'];
 
 /**
- * What the product is made of, as CycloneDX JSON: what `npm sbom` says, with Node and what is bundled for the browser. The
+ * Lists the components of the product as CycloneDX JSON: the output of `npm sbom`, with Node and the bundles for the browser. The
  * same input gives the same text: its time is `epoch` (seconds since 1970), its serial number comes from its content.
  * @throws DeployError `imageFailed`
  */

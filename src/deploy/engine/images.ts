@@ -12,7 +12,7 @@ const compositionSchema = v.object({
 });
 
 /**
- * The image of each service as the compositions and `.env` say it together. Read here, because Compose itself tells images only
+ * The image of each service as the compositions and `.env` say it together. Read here, because Compose itself prints images only
  * together with all secrets (v1), or not at all.
  * @throws DeployError notAStack, compositionInvalid
  */

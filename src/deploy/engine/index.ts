@@ -1,9 +1,9 @@
 /**
- * What `oratorio server` does on a container engine: finding one with a composition tool, running both without letting a
- * secret out, and everything that is done with the services and images of a stack. Called when a plan is carried out, by the doctor
- * and by the commands that look. Every operation can be done again; every failure is a `DeployError` that says what to do.
+ * Operations of `oratorio server` on a container engine: finds one with a composition tool, runs both without revealing a secret,
+ * and manages the services and images of a stack. Called while a plan is applied, by the doctor and by read-only commands.
+ * Every operation can be repeated; every failure is a `DeployError` with a hint.
  *
- * Never here: what is to be done and in which order (`plan`, `apply`), the text of files (`files`), a prompt.
+ * Never here: choice and order of steps (`plan`, `apply`), the text of files (`files`), a prompt.
  */
 export { type AwaitOptions, awaitHealthy, UnhealthyError } from './await-healthy.ts';
 export { buildImageArguments, imageOrigin, prepareContext } from './build-image.ts';

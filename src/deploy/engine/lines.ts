@@ -1,6 +1,6 @@
 import { StringDecoder } from 'node:string_decoder';
 
-/** A line longer than this is told in pieces. */
+/** A longer line is passed on in pieces. */
 const longestLine = 65_536;
 
 export interface LinesOptions {
@@ -82,7 +82,7 @@ export class Tail {
   text(): string {
     if (this.#size > this.#bytes) this.#shorten();
     const text = Buffer.concat(this.#chunks).toString('utf8');
-    // The first line may begin in the middle of a secret, which nobody would recognise.
+    // The first line may begin in the middle of a secret, which no redactor would recognise.
     return this.#isCut ? text.slice(text.indexOf('\n') + 1 || text.length) : text;
   }
 

@@ -10,7 +10,7 @@ export interface Listener {
 
 const listening = '0A';
 
-/** Who listens on this machine, of every user, as the kernel says. Empty where there is no such file. */
+/** Lists the listening sockets of all users, as the kernel reports them. Empty on systems without these files. */
 export async function listeners(): Promise<Listener[]> {
   const tables = await Promise.all(['/proc/net/tcp', '/proc/net/tcp6'].map(readTable));
   return tables.flatMap(parseListeners);
@@ -52,7 +52,7 @@ export async function holderOf(inodes: ReadonlySet<string>): Promise<string | nu
 
 const readTable = (path: string): Promise<string> =>
   readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    // No IPv6, or no Linux: then nobody listens there.
+    // No IPv6, or not Linux: there are no listeners to report.
     if (error.code === 'ENOENT') return '';
     throw error;
   });

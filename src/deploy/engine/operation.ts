@@ -11,17 +11,17 @@ export interface OperationOptions {
   readonly secrets?: readonly string[];
 }
 
-/** What is passed on of the options, beside what an operation sets itself. */
+/** Options that every operation passes on to its commands. */
 export function passedOn({ signal, onLine, secrets = [] }: OperationOptions, more: readonly string[] = []) {
   return { ...(signal && { signal }), ...(onLine && { onLine }), secrets: [...secrets, ...more] };
 }
 
-/** The same for questions, whose answers nobody wants to watch. */
+/** The same for queries, whose output is not shown. */
 export function quietly({ signal, secrets = [] }: OperationOptions, more: readonly string[] = []) {
   return { ...(signal && { signal }), secrets: [...secrets, ...more] };
 }
 
-/** What engines and registries say, and what it is to the user. The first that fits. */
+/** Messages of engines and registries, with the error and hint for the user. The first match wins. */
 const signs: readonly { readonly sign: RegExp; readonly code: DeployErrorCode; readonly hint: string | null }[] = [
   {
     sign: /no space left on device|disk quota exceeded/i,
@@ -51,7 +51,7 @@ const signs: readonly { readonly sign: RegExp; readonly code: DeployErrorCode; r
   {
     sign: /cannot connect to the docker daemon|is the docker daemon running|permission denied.*docker/i,
     code: 'engineUnreachable',
-    hint: 'Look at it: docker info',
+    hint: 'Run: docker info',
   },
 ];
 

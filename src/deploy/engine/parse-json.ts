@@ -1,4 +1,4 @@
-/** What a program has printed, null when that is no JSON: whoever asked says so in its own words. */
+/** Parses the output of a program; null when it is not JSON, which the caller reports. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -15,7 +15,7 @@ export interface PinnedImage {
 const imageSchema = v.object({ Id: v.string(), RepoDigests: v.nullish(v.array(v.string())) });
 
 /**
- * What an image of the machine is called so that nobody can mean another one by it.
+ * Resolves the unambiguous name of an image of this machine.
  * @throws DeployError imageFailed when it is not there
  */
 export async function pinImage(

@@ -10,7 +10,7 @@ import type { RunOptions, RunResult } from './types.ts';
 export interface ProgramCall extends RunOptions {
   readonly program: string;
   readonly args: readonly string[];
-  /** What people call it: `docker compose up`. */
+  /** Name in messages: `docker compose up`. */
   readonly name: string;
   /** The whole environment. */
   readonly env: Readonly<Record<string, string>>;
@@ -21,7 +21,7 @@ export interface ProgramCall extends RunOptions {
 
 /** After being asked to end, until it is ended. */
 const graceMs = 3_000;
-/** For outputs that somebody holds open after the program has ended, as a credential daemon does. */
+/** Limits the wait for outputs that a descendant holds open after the program has ended, as a credential daemon does. */
 const lingerMs = 1_000;
 
 type Ending = { readonly exitCode: number | null; readonly signal: NodeJS.Signals | null };
@@ -54,7 +54,7 @@ export async function runProgram(call: ProgramCall): Promise<RunResult> {
     clearTimeout(timer);
     clearTimeout(force);
     call.signal?.removeEventListener('abort', onAbort);
-    // Whoever did not want to end with the program that was told to.
+    // Descendants that did not end with the program.
     if (failure !== null) endGroup(child, call, 'SIGKILL');
   }
 }
@@ -127,7 +127,7 @@ const signalNumbers: Readonly<Partial<Record<NodeJS.Signals, number>>> = {
 const codeOf = ({ exitCode, signal }: Ending): number =>
   exitCode ?? 128 + (signal === null ? 0 : (signalNumbers[signal] ?? 0));
 
-/** Signals the program with all its children; the number of a group is not given to anybody else as long as it has members. */
+/** Signals the program with all its children; the number of a group is not reused as long as it has members. */
 function endGroup(child: ChildProcess, { hasTerminal = false }: ProgramCall, signal: NodeJS.Signals): void {
   if (child.pid === undefined) return;
   if (hasTerminal) {

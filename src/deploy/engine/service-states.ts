@@ -57,11 +57,11 @@ export async function containersOf(
   const inspected = await engine.run(['inspect', '--type', 'container', ...ids], settings);
   // One that has gone meanwhile makes the command fail; the others are described all the same.
   const isGone = inspected.exitCode !== 0 && /no such (?:object|container)/i.test(inspected.stderr);
-  if (inspected.exitCode !== 0 && !isGone) throw failureOf('Looking at the containers', inspected, 'engineFailed');
+  if (inspected.exitCode !== 0 && !isGone) throw failureOf('Inspecting the containers', inspected, 'engineFailed');
   return parseContainers(inspected.stdout);
 }
 
-/** What runs, what has stopped, and how: one entry for each container of a service, services in the order of `serviceNames`. */
+/** Reads the state of each container of a service, in the order of `serviceNames`. */
 export async function serviceStates(
   engine: Engine,
   stack: StackLayout,

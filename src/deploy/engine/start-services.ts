@@ -25,7 +25,7 @@ export async function startServices(
   const what = `Starting ${services.join(', ')}`;
   const isV1 = engine.compose.kind === 'v1';
   const remove = () => must(what, compose('rm', '--stop', '--force'), 'startFailed');
-  // v1 cannot replace a container on an engine of today (KeyError 'ContainerConfig'), but it can make one where there is none.
+  // v1 cannot replace a container on an engine of today (KeyError 'ContainerConfig'), but it can create a missing one.
   if (isV1 && recreate) await remove();
   const flags = recreate ? ['--no-deps', ...(isV1 ? [] : ['--force-recreate'])] : [];
   const up = (): Promise<RunResult> => compose('up', '--detach', ...flags);

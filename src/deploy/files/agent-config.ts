@@ -25,7 +25,7 @@ export function agentConfig(): string {
       Username: 'oratorio',
       Password: fromEnvironment('ORATORIO_DASHBOARD_PASSWORD'),
     },
-    // Nobody is there who could answer: what needs an approval is declined.
+    // No user is there to answer: calls that need an approval are declined.
     Permissions: { DefaultApprovalPolicy: 'interrupt', WorktreeRoot: containerPaths.worktrees },
   };
   return `${JSON.stringify(settings, null, 2)}\n`;

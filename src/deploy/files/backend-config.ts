@@ -31,7 +31,7 @@ export interface ConfigAnswers {
   readonly privateKeyPath?: string;
 }
 
-/** What the deployment knows of `oratorio.config.json`. */
+/** Settings of `oratorio.config.json` that the deployment reads. */
 export interface StackConfig {
   readonly appId: string | null;
   /** As the backend's container sees it. */
@@ -87,10 +87,10 @@ function instanceOf(endpoint = 'https://api.github.com'): string {
 }
 
 /**
- * Adds a repository, its route and, if wanted, its automatic review. Every other character stays as it is, keys nobody knows
- * too. One that is there already changes nothing but what is missing.
+ * Adds a repository, its route and, if wanted, its automatic review. Every other character stays as it is, unknown keys
+ * included. For a repository that is there already, only missing parts are added.
  *
- * @throws DeployError (invalidInput) when its name is none, it is routed elsewhere, or another repository has its checkout
+ * @throws DeployError (invalidInput) when its name is invalid, it is routed elsewhere, or another repository has its checkout
  */
 export function withRepository(text: string, entry: RepositoryEntry): string {
   const settings = settingsOf(text);

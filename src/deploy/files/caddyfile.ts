@@ -5,12 +5,12 @@ import type { PublicHost } from '../host/index.ts';
 import { acmeEmail } from './acme-email.ts';
 import { marked } from './marker.ts';
 
-/** Who certifies the gateway: Let's Encrypt, its staging environment that nobody trusts, or a CA of the gateway itself. */
+/** Certificate issuer: Let's Encrypt, its untrusted staging environment, or a CA of the gateway itself. */
 export type Certificates = 'production' | 'staging' | 'internal';
 
 export interface CaddyfileOptions {
   readonly host: PublicHost;
-  /** Whom the certificate authority writes to about this account. */
+  /** Address at which the certificate authority contacts this account. */
   readonly acmeEmail: string | null;
   readonly certificates: Certificates;
   /** `name:port` of the backend, as the gateway's network knows it. */
@@ -36,7 +36,7 @@ export interface GatewayTimeouts {
   readonly awaitUpstream: number;
 }
 
-/** GitHub gives a delivery up after 10 s, so nobody who is slower than this is GitHub. */
+/** GitHub gives a delivery up after 10 s, so a slower client is not GitHub. */
 export const gatewayTimeouts: GatewayTimeouts = {
   readHeader: 10,
   readBody: 15,
@@ -99,7 +99,7 @@ function globalOptions({ host, certificates, timeouts }: CaddyfileOptions, ports
     // Clients name no server in the handshake when they were given an address.
     ...(host.kind === 'dns' ? [] : [`default_sni ${host.name}`]),
     ...(certificates === 'internal' ? ['skip_install_trust'] : []),
-    // Errors are logged with the request, whose headers are nobody's business.
+    // Errors are logged with the request, whose headers hold secrets.
     block('log', block('format filter', 'wrap json', block('fields', 'request>headers delete', 'resp_headers delete'))),
     serverOptions(ports.https, 'h1 h2', timeouts),
     // With h2, Caddy 2.11 first awaits the 24 bytes that HTTP/2 begins with, for as long as they take.
@@ -117,7 +117,7 @@ function serverOptions(port: number, protocols: string, timeouts: CaddyfileOptio
   );
 }
 
-/** One issuer, named: Caddy would otherwise go on to another authority, which knows neither profiles nor addresses. */
+/** One issuer, named: Caddy would otherwise try another authority, which knows neither profiles nor addresses. */
 function tls({ host, certificates, acmeEmail: email }: CaddyfileOptions): Entry[] {
   if (certificates === 'internal') return [block('tls', 'issuer internal')];
   const directory = `dir ${directories[certificates]}`;
@@ -138,7 +138,7 @@ function routes({ upstream, timeouts }: CaddyfileOptions): Entry[] {
       block('request_body', `max_size ${defaults.webhookBodyBytes / mebibyte}MiB`),
       block(
         `reverse_proxy ${backend}`,
-        // The backend answers to no name but its own host's; that it was the right one has been looked at here.
+        // The backend answers to no name but its own host's; the name of the request has been checked here.
         'header_up Host localhost',
         // Caddy replaces what it knows of `X-Forwarded-*`; the rest a client may say about itself goes no further.
         'header_up -Forwarded',
@@ -160,7 +160,7 @@ function routes({ upstream, timeouts }: CaddyfileOptions): Entry[] {
   ];
 }
 
-/** Nothing gets into the file that Caddy could read as more than a host, whoever made the value. */
+/** Writes a host so that Caddy cannot read it as more than a host, whatever the value is. */
 function siteAddress({ kind, name }: PublicHost): string {
   const isSound = {
     dns: /^(?=.{1,253}$)(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])$/.test(name),

@@ -65,7 +65,7 @@ function backend(options: MountOptions) {
       ORATORIO_CONFIG_PATH: inside.config,
       Oratorio__Server__Host: '0.0.0.0',
       Oratorio__Server__Port: String(ports.backend),
-      // Who comes through a tunnel looks like this host: only this keeps settings from being changed from afar (specification §4.4 rule 9).
+      // A client behind a tunnel looks like this host: only this keeps settings from being changed from afar (specification §4.4 rule 9).
       Oratorio__Settings__Writable: 'false',
       Oratorio__AgentServer__AppServerUrl: `ws://agent:${ports.agent}/ws`,
       Oratorio__AgentServer__HubDiscoveryEnabled: 'false',

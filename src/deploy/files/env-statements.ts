@@ -1,6 +1,6 @@
 /** The grammar of `.env`, as far as Compose v1 (python-dotenv) and v2 (compose-go) agree on it. */
 
-/** What is wrong with a line; the text completes `Line 3 of .env (NAME): …`. */
+/** Faults of a line; the text completes `Line 3 of .env (NAME): …`. */
 export const envFaults = {
   malformed: 'is no NAME=value',
   unterminated: 'has a quote that is never closed',
@@ -25,7 +25,7 @@ interface Span {
   readonly end: number;
 }
 
-/** What stands on one line, or on more when a quoted value goes on. Offsets are into the text; `end` is before the line's end. */
+/** Statement on one line, or on several when a quoted value spans them. Offsets are into the text; `end` is before the line's end. */
 export interface EnvStatement extends Span {
   readonly line: number;
   readonly key: string | null;
@@ -81,7 +81,7 @@ function statementAt(text: string, start: number, line: number): EnvStatement {
   const until = from + (written?.length ?? 0);
   const after = written === null ? null : match(afterValue, text, until);
   if (written === null || after === null) {
-    // What is set instead takes the place of all that is left of the line.
+    // A new value replaces the rest of the line.
     const end = lineEnd(text, until);
     const fault = written === null ? 'unterminated' : 'malformed';
     return { start, end, line, key, value: null, place: { start: from, end }, fault };

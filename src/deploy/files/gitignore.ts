@@ -1,7 +1,7 @@
 import { stackFiles } from '../layout.ts';
 import { marked } from './marker.ts';
 
-/** Keeps secrets, checkouts and our own records out of a repository that somebody makes of the stack. */
+/** Keeps secrets, checkouts and our own records out of a repository that a user makes of the stack. */
 export function gitignore(): string {
   const lines = [
     `/${stackFiles.env}`,

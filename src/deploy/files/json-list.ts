@@ -15,7 +15,7 @@ export function appendElement(source: string, path: readonly string[], element: 
   const list = source.slice(start, end);
   const before = list.slice(0, -1).trimEnd();
   if (!before.startsWith('[') || before === '[') return setMember(source, path, [element]);
-  // A list of lines goes on as it begins: the same line end, the same indentation.
+  // A new line of a list gets the line end and indentation of the first one.
   const line = /^\[\s*?(\r?\n[ \t]*)\S/.exec(list)?.[1] ?? '';
   const text =
     line === ''
@@ -24,7 +24,7 @@ export function appendElement(source: string, path: readonly string[], element: 
   return `${source.slice(0, start)}${before},${text}${list.slice(before.length)}${source.slice(end)}`;
 }
 
-/** Where the value of a member is written; undefined when there is none. */
+/** Finds the value of a member in the text; undefined when it is missing. */
 function spanOf(source: string, path: readonly string[]): { start: number; end: number } | undefined {
   const mark = JSON.stringify(placeholder);
   const replaced = setMember(source, path, placeholder);

@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto';
 
 const firstLine = /^# Managed by oratorio server; checksum ([0-9a-f]{64})\n/;
 
-/** `text` under a first line that says who made it and proves that nobody changed it since. */
+/** Adds a first line that names this tool as the author and proves that the text is unchanged. */
 export function marked(text: string): string {
   return `# Managed by oratorio server; checksum ${checksumOf(text)}\n${text}`;
 }
 
 /**
- * Whose file this is: as we made it, ours but changed by hand since, or of somebody else. Only `ours` may be overwritten or
+ * Determines the origin of a file: unchanged since we wrote it, changed by hand since, or not ours. Only `ours` may be overwritten or
  * removed (specification §2.9).
  */
 export function ownershipOf(text: string): 'ours' | 'edited' | 'foreign' {

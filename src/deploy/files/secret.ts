@@ -30,10 +30,10 @@ const forbidden: readonly (readonly [RegExp, SecretRefusal])[] = [
   [/\$\{/, 'dollar'],
 ];
 
-/** A secret nobody can guess: 32 random bytes in base64url, 43 characters (specification §4.4). */
+/** Creates an unguessable secret: 32 random bytes in base64url, 43 characters (specification §4.4). */
 export const newSecret = (): string => randomBytes(defaults.secretBytes).toString('base64url');
 
-/** Looks at what a file or a prompt gave: one line of 16 to 256 plain characters; line breaks at its end do not count. */
+/** Checks the text of a file or a prompt: one line of 16 to 256 plain characters; line breaks at its end do not count. */
 export function checkSecretText(text: string): CheckedSecret {
   const secret = text.replace(/[\r\n]+$/, '');
   const refused = refusalOf(secret);
@@ -49,7 +49,7 @@ function refusalOf(secret: string): SecretRefusal | undefined {
 }
 
 /**
- * As `checkSecretText`, for those who go on only with a secret.
+ * As `checkSecretText`, for callers that need a valid secret.
  * @param what names the secret for people: `The secret in hook.secret`
  * @throws DeployError (secretRefused), never with the text in it
  */

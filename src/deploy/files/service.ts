@@ -1,4 +1,4 @@
-/** What the services of both files of the composition have in common. Only what Compose v1.29 understands too. */
+/** Common settings of the services in both files of the composition. Only settings that Compose v1.29 supports, too. */
 import { stringify } from 'yaml';
 import { marked } from './marker.ts';
 

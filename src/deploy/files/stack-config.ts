@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import { DeployError } from '../errors.ts';
 import { stackFiles } from '../layout.ts';
 
-/** What the deployment needs of `oratorio.config.json`. The backend has many more settings: those are left to it. */
+/** Settings of `oratorio.config.json` that the deployment needs. The backend validates all others. */
 const texts = v.optional(v.array(v.string('a text'), 'a list of texts'), []);
 const Route = v.object({ Project: v.string('a repository'), WorkspacePath: v.string('an absolute path') }, 'an object');
 const Profile = v.object(
@@ -63,7 +63,7 @@ export function settingsOf(text: string): StackSettings {
 }
 
 /**
- * The same keys as the text spells them, for who changes it.
+ * The same keys as the text spells them, for callers that change it.
  * @param text valid, see `settingsOf`
  * @param keys in the spelling of the schema, `Oratorio` first
  */

@@ -7,7 +7,7 @@ export interface Variable {
   /** For people: one sentence, what it is and what an empty one means. */
   readonly purpose: string;
   readonly isSecret: boolean;
-  /** What holds where the line is missing or empty; null: the composition is refused without it. */
+  /** Default for a missing or empty line; null: the composition is refused without it. */
   readonly default: string | null;
   /** The services that see its value, and the name they see it under. No other service does. */
   readonly given: Readonly<Partial<Record<ServiceName, string>>>;
@@ -103,7 +103,7 @@ const everyVariable: ReadonlyMap<string, Variable> = new Map(Object.entries({ ..
 /** All of them with their names, those of the overlay last. */
 export const allVariables = (): readonly (readonly [string, Variable])[] => [...everyVariable];
 
-/** Whether the value must not be shown. Of a name that is not ours nobody knows: it counts as secret. */
+/** True when the value must not be shown. A name that is not ours counts as secret. */
 export const isSecretVariable = (name: string): boolean => everyVariable.get(name)?.isSecret ?? true;
 
 /** As the composition refers to a variable. */
@@ -112,7 +112,7 @@ export function reference(name: VariableName): string {
   return value === null ? `\${${name}:?set ${name} in .env}` : `\${${name}:-${value}}`;
 }
 
-/** What a service sees of a table of variables, and nothing else: name inside of the container → reference. */
+/** Environment of a service, and nothing else: name inside of the container → reference. */
 export function environmentOf(
   service: ServiceName,
   table: Readonly<Partial<Record<VariableName, Variable>>>,

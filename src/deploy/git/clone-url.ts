@@ -9,7 +9,7 @@ export interface CloneUrlOptions {
   readonly signal?: AbortSignal;
 }
 
-/** What git says when the repository exists for others only, or needs credentials that nobody has given. */
+/** True for git's message that the repository is invisible to this user, or needs credentials. */
 const isRefusal = (text: string): boolean =>
   /could not read (?:username|password)|authentication failed|terminal prompts disabled|repository .*not found|error: 40[134]|unable to read askpass/i.test(
     text,

@@ -26,8 +26,8 @@ export interface CloneOptions {
 }
 
 /**
- * Makes a checkout of a repository, whole or not at all: beside its place, and then renamed. One that is there already is kept,
- * once it is sure that it is of this repository.
+ * Makes a checkout of a repository, whole or not at all: beside its place, and then renamed. An existing one stays
+ * when it is of this repository.
  * @throws DeployError secretRefused, invalidInput for the address; foreignDirectory when something else is at the path; cloneFailed
  * with what git said; diskFull, fileFailed, cancelled
  */
@@ -100,7 +100,7 @@ function originOf(origin: string, path: string): Remote {
     throw new DeployError(
       'foreignDirectory',
       `The checkout at ${path} has an origin that is not understood.`,
-      `Look at it: git -C ${path} remote -v`,
+      `Run: git -C ${path} remote -v`,
     );
   }
 }

@@ -25,7 +25,7 @@ export interface Git {
 
 const oldest = '2.30';
 
-/** What git and ssh may need of the environment of their caller, besides what every child gets. */
+/** Variables of the caller that git and ssh may need, besides those of every child. */
 const allowed = [
   'GIT_SSH',
   'GIT_SSH_COMMAND',
@@ -34,7 +34,7 @@ const allowed = [
   'GIT_CONFIG_SYSTEM',
   'GNUPGHOME',
 ] as const;
-/** What only those who sit at the machine can answer. */
+/** Variables of prompts, for users at a terminal. */
 const interactive = [
   'SSH_ASKPASS',
   'GIT_ASKPASS',
@@ -45,7 +45,7 @@ const interactive = [
   'GPG_TTY',
 ] as const;
 
-/** @throws DeployError gitMissing when there is none, or one older than 2.30 */
+/** @throws DeployError gitMissing when it is missing or older than 2.30 */
 export async function findGit({
   env,
   signal,
@@ -77,7 +77,7 @@ const installHint = 'Install it: apt-get install git';
 function gitEnvironment(env: Environment, hasTerminal: boolean): Record<string, string> {
   const names = [...allowed, ...(hasTerminal ? interactive : [])];
   const passed = Object.fromEntries(names.map((name) => [name, env[name]]));
-  // Without a terminal nobody answers: git and ssh must fail rather than wait. ssh finds none in its own session.
+  // Without a terminal no user can answer: git and ssh must fail instead of waiting. ssh has no terminal in a session of its own.
   const silent = { GIT_TERMINAL_PROMPT: '0', GIT_ASKPASS: 'false', SSH_ASKPASS: 'false', GCM_INTERACTIVE: 'never' };
   const extra = { ...passed, ...(hasTerminal ? {} : silent), LC_ALL: 'C', LANGUAGE: 'C', GIT_PAGER: 'cat' };
   return childEnvironment(env, { extra });

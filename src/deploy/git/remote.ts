@@ -71,6 +71,6 @@ const invalid = (): DeployError =>
 const withCredentials = (): DeployError =>
   new DeployError(
     'secretRefused',
-    'The address of the repository has credentials in it, which would be kept in the checkout.',
+    'The address of the repository has credentials in it, which would be stored in the checkout.',
     'Leave them out, and have git keep them: git config --global credential.helper store, or an ssh key.',
   );

@@ -61,10 +61,10 @@ export function createAppClient(options: AppClientOptions): AppClient {
 }
 
 function ignore(): void {
-  // Nothing of Octokit's own words is told.
+  // Octokit's own messages are not logged.
 }
 
-/** `fetch` that ends in time, reads no more than it should and asks nobody but the endpoint. */
+/** `fetch` that ends in time, bounds the size of answers and contacts the endpoint only. */
 function transport({ endpoint, timeoutMs, signal }: AppClientOptions) {
   const { origin } = new URL(endpoint);
   return async (url: string, init: RequestInit): Promise<Response> => {

@@ -1,6 +1,6 @@
 /**
- * Looks at the GitHub App of a stack, as the App itself: who it is, what it may do, where its webhook leads, what became of the
- * last deliveries, where it is installed. Called by `server doctor` and, for its proof, by `server init`. Never here: a
+ * Reads the GitHub App of a stack, as the App itself: identity, permissions, address of the webhook, outcome of the last
+ * deliveries, installations. Called by `server doctor` and, for its proof, by `server init`. Never here: a
  * request that changes something, an installation token, pull requests (those are of `src/review`).
  */
 export { type AppClient, createAppClient } from './app-client.ts';

@@ -1,4 +1,4 @@
-/** What the App must be allowed and must hear of (docs/review-backend.md), by whether reviews are written back. */
+/** Permissions and events that the App needs (docs/review-backend.md), by whether reviews are written back. */
 type Level = 'read' | 'write';
 type Granted = Readonly<Record<string, string>>;
 

@@ -47,7 +47,7 @@ function parsed(text: string, where: string): KeyObject {
   try {
     return createPrivateKey(text.trim());
   } catch {
-    // What OpenSSL says may quote the key.
+    // OpenSSL's message may quote the key.
     throw refused(`${where} holds no private key in PEM form.`);
   }
 }

@@ -37,7 +37,7 @@ export type AppProof =
 /**
  * Proves that an App's id and key belong together, that the App may do what reviews need, and that it is installed for the
  * repositories. Only reads.
- * @throws DeployError credentialsRefused when GitHub refuses the pair, secretRefused when the key is none
+ * @throws DeployError credentialsRefused when GitHub refuses the pair, secretRefused when the key is invalid
  */
 export async function proveApp(options: ProofOptions): Promise<AppProof> {
   const privateKey = usablePrivateKey(options.privateKey, "The App's private key");

@@ -20,7 +20,7 @@ export function bareHost(text: string): string {
 interface Shape {
   readonly code: HostRefusalCode;
   readonly pattern: RegExp;
-  /** What the message says more of: the character found, or the host that may be inside. */
+  /** Detail of the message: the character found, or the host that may be inside. */
   readonly about: 'nothing' | 'character' | 'host';
 }
 
@@ -34,7 +34,7 @@ export interface ShapeFault {
 /** A name of 253 characters in its xn-- form is shorter in Unicode, and at most two UTF-16 units for each. */
 const longestText = 2 * 254;
 
-/** What is no bare host, the most telling first. */
+/** Shapes of texts that are not a bare host, the most specific first. */
 const shapes: readonly Shape[] = [
   { code: 'empty', pattern: /^$/, about: 'nothing' },
   { code: 'whitespace', pattern: /[\s\p{Z}]/u, about: 'nothing' },
@@ -106,7 +106,7 @@ function addressIn(text: string): string | undefined {
   return inside !== undefined && isIPv6(inside) ? inside : undefined;
 }
 
-/** What looks like the host inside something URL-shaped, quoted, if it would be accepted; otherwise empty. */
+/** Finds an acceptable host inside of a URL-like text; returns it quoted, otherwise an empty text. */
 function suggestion(bare: string, options: HostOptions): string {
   if (addressIn(bare) === undefined && shapeFault(bare)) return '';
   const verdict = classifyHost(bare, options);

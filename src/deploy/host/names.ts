@@ -39,7 +39,7 @@ export interface NameFault {
 }
 
 /**
- * What is wrong with the labels of a DNS name without its last dot: the rules of RFC 1035, 1123 and 5890 for ASCII, and
+ * Finds a fault in the labels of a DNS name without its last dot: the rules of RFC 1035, 1123 and 5890 for ASCII, and
  * nothing about characters above it. Asked twice, of what was typed and of its xn-- form: the conversion lets `a..b`,
  * `-a` and `a_b` pass, and makes `1.2.0.3` of `1.2.3`.
  */
@@ -73,7 +73,7 @@ const outsideIdn = /[^\p{L}\p{M}\p{Nd}\u00b7\u05f3\u05f4\u30fb.-]|(?<![lL])\u00b
 
 /**
  * The xn-- form of a DNS name. Only a name typed as it is shown is converted: UTS 46 would make `1.com` of `①.com`, and
- * what somebody did not type must not become their public host.
+ * a name that the user did not type must not become the public host.
  */
 export function toAscii(typed: string): AsciiName {
   const symbol = outsideIdn.exec(typed)?.[0];

@@ -1,7 +1,7 @@
 /** A host that GitHub can reach and a certificate authority can certify. */
 export interface PublicHost {
   readonly kind: 'dns' | 'ipv4' | 'ipv6';
-  /** What goes into URLs and the Caddyfile: ASCII lower case name, dotted IPv4, or RFC 5952 IPv6 without brackets. */
+  /** Form for URLs and the Caddyfile: ASCII lower case name, dotted IPv4, or RFC 5952 IPv6 without brackets. */
   readonly name: string;
   /** As people write it: Unicode of an internationalised name where that leads back to `name`; otherwise `name`. */
   readonly display: string;
@@ -12,7 +12,7 @@ export interface PublicHost {
 export interface Refusal {
   readonly ok: false;
   readonly code: HostRefusalCode;
-  /** What was seen and what to give instead; safe to print: no control characters, no password, no query. */
+  /** Problem and solution; safe to print: no control characters, no password, no query. */
   readonly message: string;
 }
 
@@ -27,7 +27,7 @@ export interface HostOptions {
 const longest = 80;
 
 /**
- * What was typed, fit for a terminal and a log: in quotes, cut, everything invisible as its code point, and without the
+ * Makes a typed text safe for a terminal and a log: in quotes, cut, everything invisible as its code point, and without the
  * places where secrets are (before an `@`, after `?` or `#`).
  */
 export function quoted(text: string): string {
@@ -79,7 +79,7 @@ const messages = {
   legacyIpv4: (seen, reading) =>
     `${seen} is not an IPv4 address of four decimal numbers without leading zeros${reading ? `; some programs read it as ${reading}` : ''}. ${givePublic}`,
   numericName: (seen) =>
-    `${seen} ends in a number, so it is read as an IPv4 address and is none (WHATWG URL). ${giveHost}`,
+    `${seen} ends in a number, so it is read as an IPv4 address, but is not valid as one (WHATWG URL). ${giveHost}`,
   emptyLabel: (seen) => `${seen} has two dots in a row or starts with one (RFC 1035). ${giveHost}`,
   labelTooLong: (seen, label) => `${seen}: ${label} is longer than 63 characters (RFC 1035). ${giveHost}`,
   labelHyphen: (seen, label) => `${seen}: ${label} starts or ends with a hyphen (RFC 1123). ${giveHost}`,
@@ -95,7 +95,7 @@ const messages = {
   idn: (seen) => `${seen} is not a valid internationalised name (UTS 46, RFC 5891). ${giveHost}`,
   specialUseName: (seen, entry) =>
     `${seen} is in ${entry}, a domain set aside for special use. Give a DNS name of your own that anyone can resolve.`,
-  singleLabel: (seen) => `${seen} has no dot, so nobody else can resolve it. Give the full DNS name.`,
+  singleLabel: (seen) => `${seen} has no dot, so other hosts cannot resolve it. Give the full DNS name.`,
   privateUse: within('an address of a private network'),
   sharedAddress: within('an address behind a carrier’s NAT'),
   loopback: within('this machine’s own loopback address'),
@@ -110,7 +110,7 @@ const messages = {
   identifier: within('an identifier, not an address that packets are sent to'),
   discardOnly: within('an address whose packets are thrown away'),
   deprecated: within('no longer in use'),
-  reserved: within('reserved, nobody has it yet'),
+  reserved: within('reserved and not assigned yet'),
   mappedIpv4: carries,
   compatibleIpv4: carries,
   translatedIpv4: carries,

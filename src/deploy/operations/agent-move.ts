@@ -13,7 +13,7 @@ export function userOf({ values }: Stack): StackUser {
   return { uid, gid, isOther: process.getuid?.() === 0 && uid > 0 };
 }
 
-/** What must move in a stack whose agent server has its settings in the workspace; null: nothing. @throws DeployError fileFailed */
+/** Finds the settings to move in a stack whose agent server has them in the workspace; null: nothing to move. @throws DeployError fileFailed */
 export function agentMoveOf(stack: Stack): AgentMove | null {
   const { layout } = stack;
   if (existsSync(layout.agentConfig)) return null;
@@ -23,7 +23,7 @@ export function agentMoveOf(stack: Stack): AgentMove | null {
 }
 
 /**
- * The old settings; undefined when there are none. Containers can write into the workspace and will read what is found, so
+ * Reads the old settings; undefined when they are missing. Containers can write into the workspace and will read what is found, so
  * neither the directory nor the file may be a link out of it.
  */
 function readOld(file: string, uid: number): string | undefined {

@@ -6,7 +6,7 @@ import type { Plan, StackCommand } from '../stack-plan.ts';
 import { engineOnce, type Session } from './session.ts';
 import { effectsOf } from './step-effects.ts';
 
-/** What a command has to go by while it makes its plan. */
+/** Context of a command that makes its plan. */
 export interface Preparing {
   readonly engine: () => Promise<Engine>;
   readonly session: Session;
@@ -17,13 +17,13 @@ export interface Preparing {
 export interface Change {
   readonly directory: string;
   readonly command: StackCommand;
-  /** Whether this can be done there at all; looked at before anything is written, the lock included. @throws DeployError */
+  /** Checks the preconditions before anything is written, the lock included. @throws DeployError */
   readonly check: () => void;
-  /** Looks at the stack as it is and makes the plan. */
+  /** Reads the present stack and makes the plan. */
   readonly prepare: (preparing: Preparing) => Promise<Plan>;
 }
 
-/** What would be done, without a lock and without anything being changed. */
+/** Makes the plan without a lock and without any change. */
 export async function planOf({ check, prepare }: Change, session: Session): Promise<Plan> {
   check();
   return prepare({ engine: engineOnce(session), session, isDry: true });

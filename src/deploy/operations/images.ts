@@ -29,10 +29,10 @@ export type StackImages = ImageRecord['asked'];
 
 export const defaultImages: StackImages = { stack: `${defaults.image}:${version}`, gateway: defaults.gatewayImage };
 
-/** Null when there is none, or it is none. */
+/** Reads the record; null when it is missing or invalid. */
 export function readImageRecord({ images }: StackLayout): ImageRecord | null {
   const found = readJson(images, Record);
-  // What is no record is as good as none, and written anew by the next change.
+  // An invalid record counts as missing; the next change writes it anew.
   return found.kind === 'ok' ? found.value : null;
 }
 
@@ -53,7 +53,7 @@ export interface FetchWish {
 }
 
 /**
- * Has an image on the machine: built from a checkout, or of a registry. Then nobody can mean another one by what is returned.
+ * Has an image on the machine: built from a checkout, or of a registry. The returned name is unambiguous.
  * @param isNewer also asks the registry for a newer one of that name, where it has one
  * @throws DeployError imageFailed, diskFull
  */

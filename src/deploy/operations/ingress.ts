@@ -10,7 +10,7 @@ export interface IngressStatus {
   /** Where the App is to deliver to; null without a gateway, or when its file was changed by hand. */
   readonly url: string | null;
   readonly hasSecret: boolean;
-  /** State of the gateway's container; null: there is none. */
+  /** State of the gateway's container; null: it does not exist. */
   readonly gateway: string | null;
 }
 

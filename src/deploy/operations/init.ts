@@ -90,7 +90,7 @@ const gatewayOf = (host: PublicHost, webhook: InitAnswers['webhook'], left: Left
   secret: secretOf(left?.env.get(webhookSecret), webhook?.secret ?? null),
 });
 
-/** Nothing of somebody else's is there. @throws DeployError foreignDirectory */
+/** Checks that the directory holds no foreign files. @throws DeployError foreignDirectory */
 function checkPlace(layout: StackLayout): void {
   if (openChange(layout)?.command === 'init') return;
   const names = namesIn(layout.directory).filter((name) => name !== '.server');
@@ -100,7 +100,7 @@ function checkPlace(layout: StackLayout): void {
     'foreignDirectory',
     isStack ? `${layout.directory} is a stack already.` : `${layout.directory} is not empty.`,
     isStack
-      ? 'Change it with: oratorio server add-repo, webhook enable, upgrade. Look at it with: oratorio server doctor'
+      ? 'Change it with: oratorio server add-repo, webhook enable, upgrade. Check it with: oratorio server doctor'
       : 'Choose another directory: --dir',
   );
 }
@@ -137,7 +137,7 @@ async function proof(answers: InitAnswers, privateKey: string | null, { session 
   throw new DeployError(
     'credentialsRefused',
     fatal.map(({ message }) => message).join(' '),
-    `${fatal.map(({ hint }) => hint).join(' ')} Or go on without asking GitHub: --offline`,
+    `${fatal.map(({ hint }) => hint).join(' ')} Or continue without GitHub: --offline`,
   );
 }
 

@@ -3,7 +3,7 @@ import { openChange } from '../apply/index.ts';
 import { parseEnv, readBackendConfig, type StackConfig } from '../files/index.ts';
 import { layoutOf } from '../layout.ts';
 
-/** What an interrupted `server init` has written already: it need not be asked again. */
+/** Answers that an interrupted `server init` has written already; they are not requested again. */
 export interface Leftovers {
   readonly repositories: readonly string[] | undefined;
   readonly model: { readonly endPoint: string; readonly name: string; readonly apiKey: string } | undefined;

@@ -4,7 +4,7 @@ import { type Engine, findEngine } from '../engine/index.ts';
 import { once } from '../once.ts';
 import type { PhaseName } from '../stack-plan.ts';
 
-/** What every operation has of its caller. */
+/** Context that every operation gets from its caller. */
 export interface Session {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly signal: AbortSignal;
@@ -12,7 +12,7 @@ export interface Session {
   readonly now: () => Date;
   /** How long another command on the same stack is waited for. */
   readonly lockWaitMs: number;
-  /** Tells secrets that were made, once, after everything has succeeded. */
+  /** Shows created secrets, once, after everything has succeeded. */
   readonly tell: (secrets: ReadonlyMap<string, string>) => void | Promise<void>;
   /** Git may ask for a password at the terminal of the caller. */
   readonly hasTerminal: boolean;

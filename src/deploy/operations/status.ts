@@ -8,7 +8,7 @@ import { readStack, type Stack } from '../stack/index.ts';
 import { type ImageRecord, readImageRecord } from './images.ts';
 import { type IngressStatus, ingressOf } from './ingress.ts';
 
-/** What of a backend is known from this host. */
+/** State of a backend as seen from this host. */
 export type BackendAnswer =
   | { readonly state: 'answers'; readonly status: BackendStatus }
   | { readonly state: 'silent'; readonly problem: string };
@@ -27,11 +27,11 @@ export interface StackStatus {
   readonly ingress: IngressStatus;
   /** Newest first. */
   readonly changes: readonly ChangeRecord[];
-  /** Who is changing it now. */
+  /** Process that changes it now. */
   readonly busy: LockHolder | null;
 }
 
-/** How a stack is. Changes nothing. @throws DeployError notAStack, or when the engine cannot be asked */
+/** Reads the state of a stack. Changes nothing. @throws DeployError notAStack, or when the engine cannot be asked */
 export async function stackStatus(
   directory: string,
   engine: Engine,
@@ -72,7 +72,7 @@ export function tunnelLine({ user, host, port }: { user: string; host: string; p
 export const portOf = ({ values }: Pick<Stack, 'values'>): number =>
   Number(values.get('ORATORIO_BACKEND_PORT') || defaults.ports.backend);
 
-/** Asks with the token of `.env`; an answer that is none of ours is as good as silence. */
+/** Asks with the token of `.env`; a foreign answer counts as silence. */
 async function askBackend(stack: Stack, signal: AbortSignal): Promise<BackendAnswer> {
   const url = `http://127.0.0.1:${portOf(stack)}/api/v1/status`;
   try {

@@ -41,7 +41,7 @@ export function secretOf(current: string | undefined, given: string | null): Web
 
 const changedSecret = 'The stack has another secret of the webhook: it is replaced. Enter the new one in the App.';
 
-/** What only the operator can do (gateway rules 4 and 5). */
+/** Steps that only the operator can take (gateway rules 4 and 5). */
 export const duties = ({ kind, display }: PublicHost): readonly string[] => [
   ...(kind === 'dns' ? [`${display} must lead to this machine, in DNS.`] : []),
   'TCP ports 80 and 443 must be open from the Internet; 5087, the port of the agent server and that of the Dashboard must not be.',

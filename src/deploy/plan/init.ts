@@ -31,7 +31,7 @@ export interface InitFacts {
   readonly secrets: { readonly agentToken: string; readonly dashboardPassword: string; readonly serviceToken: string };
   readonly ports: { readonly backend: number; readonly agent: number; readonly dashboard: number };
   readonly images: { readonly stack: string; readonly gateway: string };
-  /** Whom the containers run as. */
+  /** User of the containers. */
   readonly user: StackUser;
   readonly isSelinux: boolean;
   readonly starts: boolean;
@@ -44,7 +44,7 @@ export interface InitFacts {
 
 const services: readonly ServiceName[] = ['agent', 'backend'];
 
-/** A new stack (specification §2.9 and §4.4). Whatever stops it: run again it goes on. */
+/** A new stack (specification §2.9 and §4.4). Run again after an interruption, it resumes. */
 export function planInit(facts: InitFacts): Plan {
   const { directory, repositories, ports, starts, notes } = facts;
   return {
@@ -58,7 +58,7 @@ export function planInit(facts: InitFacts): Plan {
       phase('files', 'Writing the stack', files(facts)),
       ...(starts
         ? [
-            // Not before: what an earlier attempt has started holds them rightly, and only its files tell.
+            // Not before: services of an earlier attempt may hold them, which only its files show.
             phase('ports', `Checking ports ${ports.backend}, ${ports.agent} and ${ports.dashboard}`, portChecks(facts)),
             phase('validate', 'Checking the composition', [{ do: 'checkComposition' }]),
             phase('images', 'Checking the image', [{ do: 'pullImages', services }]),

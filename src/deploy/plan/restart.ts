@@ -9,7 +9,7 @@ export interface RestartMove extends AgentMove {
   readonly isSelinux: boolean;
 }
 
-/** What the operator should know of the move. */
+/** Note to the operator about the move. */
 export const movedNote = `The settings of the agent server move to ${stackFiles.agentConfig}: look through them, they are trusted there.`;
 
 /** Containers are made anew: a mere restart keeps the environment they were made with. */

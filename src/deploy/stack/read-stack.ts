@@ -22,7 +22,7 @@ export interface Stack {
   readonly config: StackConfig;
   /** Webhooks of the public reach it: the overlay is there. */
   readonly hasIngress: boolean;
-  /** Whose the files are that this tool makes. */
+  /** Ownership of the files that this tool writes. */
   readonly ownership: { readonly compose: Ownership; readonly overlay: Ownership; readonly caddyfile: Ownership };
   /** Everything that nothing may show: secrets of `.env`, and the App's private key where we may read it. */
   readonly secrets: readonly string[];
@@ -59,7 +59,7 @@ export function secretsIn(values: ReadonlyMap<string, string>): string[] {
   );
 }
 
-/** What `path` says. @throws DeployError notAStack */
+/** Reads `path`. @throws DeployError notAStack */
 export function readText(path: string): string {
   try {
     return readFileSync(path, 'utf8');
@@ -74,7 +74,7 @@ const hints: Readonly<Record<string, string>> = {
   EACCES: 'It belongs to another user: run this command as the user that made the stack.',
 };
 
-/** A directory without any of the three is somebody else's; with some of them, `readText` says which one is missing. */
+/** A directory without any of the three files is not a stack; with some of them, `readText` names the missing one. */
 function requireStack({ directory, compose, env, config }: StackLayout): void {
   if ([compose, env, config].some(exists)) return;
   throw new DeployError(
@@ -92,7 +92,7 @@ function ownerOf(path: string): Ownership {
   try {
     return ownershipOf(readFileSync(path, 'utf8'));
   } catch (error) {
-    // What is there and cannot be read was not made by whoever runs this.
+    // A file that cannot be read was not written by this user.
     return (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'missing' : 'foreign';
   }
 }
@@ -101,7 +101,7 @@ function privateKey({ privateKey: path }: StackLayout): string[] {
   try {
     return [readFileSync(path, 'utf8')];
   } catch {
-    // What we cannot read, we cannot print.
+    // An unreadable key cannot be printed either.
     return [];
   }
 }

@@ -6,12 +6,12 @@ import { secretOf } from '../files/index.ts';
 export interface SecretText {
   /** As it was, without the line break at its end. */
   readonly text: string;
-  /** What to know of where it came from: others can read it. */
+  /** Warnings about its source: other users can read it. */
   readonly warnings: readonly string[];
 }
 
 export interface SecretFileOptions {
-  /** What `-` stands for. */
+  /** Stream that `-` stands for. */
   readonly stdin?: Readable;
   readonly signal?: AbortSignal;
 }

@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import { defaults } from '../defaults.ts';
 import { DeployError } from '../errors.ts';
 
-/** Whom the containers run as, and whom what they share with the host belongs to. */
+/** User of the containers, and owner of what they share with the host. */
 export interface StackUser {
   readonly uid: number;
   readonly gid: number;

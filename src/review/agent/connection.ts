@@ -2,10 +2,10 @@ import * as v from 'valibot';
 import { AppServerClient, type RequestOptions, type RpcNotification } from '../../client/index.ts';
 import { DynamicToolCall, type DynamicToolResult, version } from '../../protocol/index.ts';
 
-/** How the backend introduces itself to Hubs and agent servers. */
+/** Identity of the backend as a client of Hubs and agent servers. */
 export const backendClient = { name: 'oratorio-backend', version } as const;
 
-/** Who takes part in a thread of ours. */
+/** Callbacks of a participant in one of our threads. */
 export interface Participant {
   readonly onNotification: (notification: RpcNotification) => void;
   readonly onTool: (call: DynamicToolCall) => Promise<DynamicToolResult>;
@@ -64,8 +64,8 @@ export class AgentConnection {
   }
 
   /**
-   * Rejects when the connection ends; `stop` ends the waiting. A connection outlives many reviews: what waits for `closed`
-   * itself would be kept as long as it.
+   * Rejects when the connection ends; `stop` ends the wait. A connection outlives many reviews: a handler on `closed`
+   * itself would stay in memory as long as it.
    */
   lost(): { readonly promise: Promise<never>; readonly stop: () => void } {
     const { promise, reject } = Promise.withResolvers<never>();
@@ -84,7 +84,7 @@ export class AgentConnection {
   }
 }
 
-/** A review gives nobody permission for anything. */
+/** Answers requests of the server: a review never grants a permission. */
 async function answer(
   participants: ReadonlyMap<string, Participant>,
   method: string,

@@ -30,7 +30,7 @@ export class DraftSubmissions {
     this.#maxSubmissions = submissions;
   }
 
-  /** The last valid draft; undefined as long as there is none. */
+  /** The last valid draft; undefined until one has been submitted. */
   get draft(): HandedIn | undefined {
     return this.#draft;
   }
@@ -116,7 +116,8 @@ function answerTo(placed: readonly PlacedFinding[]): DynamicToolResult {
 
 function final(placed: readonly PlacedFinding[]): DynamicToolResult {
   const unplaced = placed.filter(({ error }) => error).length;
-  const rest = unplaced > 0 ? ` ${unplaced} without a line of their own are told with their file or the summary.` : '';
+  const rest =
+    unplaced > 0 ? ` ${unplaced} without a line of their own are listed with their file or in the summary.` : '';
   return taken(`${takenText(placed)}${rest}`);
 }
 
@@ -129,7 +130,7 @@ function takenText(placed: readonly PlacedFinding[]): string {
 }
 
 function placeText(anchor: PlacedFinding['anchor']): string {
-  if (anchor.placement !== 'inline') return `told with the ${anchor.placement}`;
+  if (anchor.placement !== 'inline') return `listed with the ${anchor.placement}`;
   const { startLine, line, side } = anchor;
   return `${startLine === undefined ? `line ${line}` : `lines ${startLine}–${line}`}, ${side}`;
 }
@@ -137,7 +138,9 @@ function placeText(anchor: PlacedFinding['anchor']): string {
 const withoutError = ({ error: _, ...finding }: PlacedFinding) => finding;
 
 const warningOf = ({ error, finding, anchor }: PlacedFinding): string[] =>
-  error ? [`"${finding.title}" has no line of its own (${error.code}) and is told with the ${anchor.placement}.`] : [];
+  error
+    ? [`"${finding.title}" has no line of its own (${error.code}) and is listed with the ${anchor.placement}.`]
+    : [];
 
 const shownIssues = 10;
 

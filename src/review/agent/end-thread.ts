@@ -11,7 +11,7 @@ const Read = v.looseObject({
 const Ended = v.looseObject({ threadId: v.string(), turn: v.looseObject({ id: v.string() }) });
 const running = new Set(['running', 'waitingApproval']);
 
-/** What was wanted has happened without us. */
+/** Error codes that mean that the wanted state is reached already. */
 const fine = new Set<number>([
   rpcErrors.threadNotFound.code,
   rpcErrors.turnNotFound.code,
@@ -19,8 +19,8 @@ const fine = new Set<number>([
 ]);
 
 /**
- * Ends what runs in a thread, whoever began it, waits until it has ended, and puts the thread away. A thread that is gone is
- * fine.
+ * Ends the running turn of a thread, whichever client began it, waits for its end, and archives the thread. A missing thread
+ * is not an error.
  *
  * @throws ReviewAgentError agentConnectionLost; turnFailed when it does not end in time
  */

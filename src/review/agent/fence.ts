@@ -1,7 +1,7 @@
 import { visible } from './visible.ts';
 
 /**
- * A text of strangers as data for a model: between two lines of back-ticks that are longer than any run of them inside, so
+ * Fences an untrusted text as data for a model: between two lines of back-ticks that are longer than any run of them inside, so
  * that no text can end its own fence.
  *
  * @param label what it is; a word of ours

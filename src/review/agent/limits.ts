@@ -11,7 +11,7 @@ export interface AgentLimits {
   readonly focusChars: number;
   /** Of each text of instructions. */
   readonly instructionChars: number;
-  /** Open findings that the model is told of, and how much of each. */
+  /** Number of open findings in the prompt, and length of each. */
   readonly openFindings: number;
   readonly findingChars: number;
   /** For an interrupted turn to end. */

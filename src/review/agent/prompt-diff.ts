@@ -1,7 +1,7 @@
 import { commentableRanges, type DiffFile } from '../anchors/index.ts';
 import { fenced, plainPath } from './fence.ts';
 
-/** What of a change the model is shown, and which files it has to read by itself. */
+/** Part of a change in the prompt, and files that the model has to read by itself. */
 export interface ShownDiff {
   /** In the order of the change. */
   readonly shown: readonly { readonly file: DiffFile; readonly text: string }[];
@@ -15,7 +15,7 @@ export function fitDiff(files: readonly DiffFile[], maxBytes: number): ShownDiff
   let left = maxBytes;
   const texts = new Map<DiffFile, string>();
   for (const file of [...files].sort((a, b) => lengthOf(a) - lengthOf(b))) {
-    // What cannot fit is not even written out.
+    // A file that cannot fit is not rendered.
     if (lengthOf(file) > left) break;
     const text = fileText(file);
     left -= Buffer.byteLength(text);

@@ -52,7 +52,7 @@ export class AgentServers {
 
   /**
    * Address of the page of the agent server of a workspace; undefined when it has none, or does not run. Nothing is started.
-   * Without its token: whoever may see reviews may not therefore see, and delete, everything else of that workspace.
+   * Without its token: a user who may see reviews may not therefore see, and delete, everything else of that workspace.
    */
   async dashboard(workspacePath: string): Promise<string | undefined> {
     if (this.#configuredUrl() !== undefined) {
@@ -126,7 +126,7 @@ export class AgentServers {
   }
 }
 
-/** Why it cannot be reached is told by `status`. */
+/** `status` reports why it cannot be reached. */
 const notThere = (): undefined => undefined;
 
 const abortable = <T>(work: Promise<T>, signal: AbortSignal): Promise<T> =>

@@ -20,7 +20,7 @@ export interface SessionOptions {
   readonly limits: AgentLimits;
   readonly workspacePath: string;
   readonly worktreePath: string;
-  /** What people see in the list of conversations. */
+  /** Title in the list of threads. */
   readonly displayName: string;
   readonly logger: Logger;
 }
@@ -119,11 +119,11 @@ class Session {
     this.#leave();
     this.#lost.stop();
     const { server, limits } = this.#options;
-    // A thread of a server that has gone is tidied up by nobody, and in nobody's way.
+    // The thread of a server that has gone cannot be archived, and does no harm.
     await endThread(server, this.#threadId, limits).catch(() => undefined);
   }
 
-  /** What was handed in holds, also when the turn failed after it. */
+  /** The submitted draft counts, also when the turn failed after it. */
   #outcome(turn: Turn): ReviewSubmission {
     const { submissions } = this.#options;
     const { draft, resolved } = submissions;
@@ -141,7 +141,7 @@ class Session {
     const threadId = this.#threadId;
     await hooks.onTurn({ threadId, turnId: null });
     signal.throwIfAborted();
-    // Not given up half-way: a turn whose id nobody knows could not be ended.
+    // Without an abort: a turn of unknown id could not be ended.
     const answer = await server
       .request('turn/start', { threadId, input: [{ type: 'text', text }] })
       .catch((error: unknown) => {
@@ -178,7 +178,7 @@ class Session {
       await server.request('turn/interrupt', { threadId, turnId }, { signal: deadline });
       await Promise.race([this.#end(turnId).promise, this.#lost.promise, over.promise]);
     } catch {
-      // It has ended already, or nobody is there any more who could end it.
+      // It has ended already, or its server has.
     } finally {
       over.stop();
     }
@@ -213,15 +213,15 @@ class Session {
 /** The model may try again; if it does not, there is no draft and the whole review is tried again. */
 function notLookedAt(error: unknown, { logger, displayName }: SessionOptions): DynamicToolResult {
   const reason = messageOf(error);
-  logger.warn('a draft could not be looked at', { review: displayName, reason });
+  logger.warn('could not check a draft', { review: displayName, reason });
   return {
     success: false,
     errorCode: 'draftNotRead',
-    errorMessage: 'The draft could not be looked at. Hand it in again.',
+    errorMessage: 'The draft could not be checked. Hand it in again.',
   };
 }
 
-/** A turn of which nobody heard the end. */
+/** A turn whose end was not received. */
 const lostTurn = (threadId: string, id: string): Turn => ({
   id,
   threadId,
@@ -238,7 +238,7 @@ function failureOf({ status, error, interruptedBy }: Turn): ReviewAgentError {
     return new ReviewAgentError('draftMissing', 'The agent ended twice without handing in a draft.');
   }
   if (status === 'cancelled') {
-    return new ReviewAgentError('turnFailed', `The turn was cancelled (${interruptedBy ?? 'nobody said by whom'}).`);
+    return new ReviewAgentError('turnFailed', `The turn was cancelled (${interruptedBy ?? 'by an unknown client'}).`);
   }
   const { code = 'unknown', message = 'The turn failed.', retryAfterMs } = error ?? {};
   const isRetryable = !lastingFailures.has(code);

@@ -8,13 +8,13 @@ export const resolveTool = 'ResolveReviewFinding';
 /** The built-in tools that a review may use: those that read files of the worktree. No shell, no network, no sub-agents. */
 export const readingTools = ['ReadFile', 'GrepFiles', 'FindFiles'] as const;
 
-/** What a review brings along. The agent server asks us to run them (`item/tool/call`). */
+/** Tools of a review. The agent server asks us to run them (`item/tool/call`). */
 export function reviewTools(): DynamicTool[] {
   return [
     {
       name: submitTool,
       description:
-        'Hands in the review: the summary and all findings. Each finding is put at its lines by oldText; what cannot be placed is told at once, and then the whole draft is handed in again, corrected. The last one handed in holds. A change without fault is handed in with no findings.',
+        'Hands in the review: the summary and all findings. Each finding is put at its lines by oldText; what cannot be placed is reported at once, and then the whole draft is handed in again, corrected. The last one handed in counts. A change without fault is handed in with no findings.',
       inputSchema: schemaOf(SubmittedDraft),
     },
     {

@@ -3,7 +3,7 @@ import type { Anchor, DiffFile, Selection } from '../anchors/index.ts';
 import type { PreparedReview } from '../git/index.ts';
 import type { StoredFinding, StoredItem, StoredRun } from '../store/index.ts';
 
-/** What the agent is asked to do, and all it is told. */
+/** Task of the agent, with everything it knows of the change. */
 export interface ReviewAssignment {
   readonly run: StoredRun;
   readonly item: StoredItem;
@@ -15,7 +15,7 @@ export interface ReviewAssignment {
   readonly selection: Selection;
   /** From the settings and from the base commit; never from the head. */
   readonly instructions: readonly string[];
-  /** Told before and not resolved: not to be said again, to be resolved when fixed. */
+  /** Reported before and not resolved: not to be reported again, to be resolved when fixed. */
   readonly openFindings: readonly StoredFinding[];
   readonly maxFindings: number;
   /** Less severe findings are not asked for. Default: as the settings say. */
@@ -26,11 +26,11 @@ export interface AnchoredFinding {
   readonly finding: SubmittedFinding;
   readonly anchor: Anchor;
   readonly fingerprint: string;
-  /** What its file was called before, when the change renames it. */
+  /** Former path of its file, when the change renames it. */
   readonly oldPath?: string;
 }
 
-/** What the model handed in; the last one of a turn holds. */
+/** Submission of the model; the last one of a turn counts. */
 export interface ReviewSubmission {
   readonly threadId: string;
   readonly turnId: string;
@@ -41,7 +41,7 @@ export interface ReviewSubmission {
     readonly resolution: NonNullable<ReviewFinding['resolution']>;
     readonly note: string | null;
   }[];
-  /** What people should know: findings that did not anchor and are told in the summary, for example. */
+  /** Notes for users: findings without an anchor that the summary lists, for example. */
   readonly warnings: readonly string[];
   readonly usage?: TokenUsage;
 }
@@ -75,10 +75,10 @@ export interface ReviewAgent {
   interrupt(workspacePath: string, threadId: string): Promise<void>;
   /**
    * Where a person can watch a thread, with what opens it in the fragment when the Dashboard is this user's: never to be logged.
-   * Undefined when nobody serves it; nothing is started for it.
+   * Undefined when no server shows it; nothing is started for it.
    */
   traceUrl(workspacePath: string, threadId: string): Promise<string | undefined>;
-  /** What `/api/v1/status` tells of the agent server of a workspace. */
+  /** Entry of `/api/v1/status` for the agent server of a workspace. */
   status(workspacePath: string): Promise<{ readonly state: 'reachable' | 'unreachable'; readonly message?: string }>;
   close(): Promise<void>;
 }

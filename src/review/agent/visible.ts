@@ -8,7 +8,7 @@ const spell = (codePoint: number): string => `⟨${codePointName(codePoint)}⟩`
 /** The same text with each character that a reader does not see spelled out: `⟨U+202E⟩`. Line ends become `\n`. */
 export const visible = (text: string): string => visibleText(text.replaceAll('\r\n', '\n'), { strict: true, spell });
 
-/** What a text was before `visible`, for a model that copied what it was shown. */
+/** Reverts `visible`, for a model that copied from the prompt. */
 export function fromVisible(text: string): string {
   return text.replace(shown, (whole, digits: string) => {
     const point = Number.parseInt(digits, 16);

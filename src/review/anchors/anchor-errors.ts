@@ -3,13 +3,13 @@ import type { TextMatch } from './find-text.ts';
 import { commentableRanges } from './sides.ts';
 
 export const anchorErrorCodes = ['pathNotInDiff', 'oldTextNotFound', 'oldTextAmbiguous', 'lineNotCommentable'] as const;
-/** What the model is told, so that it can hand the finding in anew in the same turn. */
+/** Error for the model, so that it can submit the finding anew in the same turn. */
 export interface AnchorError {
   readonly code: (typeof anchorErrorCodes)[number];
   readonly message: string;
 }
 
-/** Places and names in one message: more would be read by nobody. */
+/** Places and names in one message. */
 const shownPlaces = 8;
 
 export function notFound(file: DiffFile, side: Side, elsewhere: readonly TextMatch[]): AnchorError {

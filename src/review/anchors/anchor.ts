@@ -4,7 +4,7 @@ import type { DiffFile, Side } from './diff-types.ts';
 import { findLines, findParts, type TextMatch } from './find-text.ts';
 import { type NumberedLine, numberedLines, sideRuns } from './sides.ts';
 
-/** Where a finding is told. */
+/** Place at which a finding is published. */
 export type Anchor =
   | {
       readonly placement: 'inline';
@@ -28,7 +28,7 @@ type Runs = readonly (readonly NumberedLine[])[];
  * among several places with the same text. A comment may stand on a line of a hunk only, and all of its lines in the same
  * hunk: everything else GitHub refuses, and with it the whole review (REST, "Create a review for a pull request"; 422).
  *
- * @param readHead the text of a file at the head, null when there is none
+ * @param readHead the text of a file at the head, null when it is missing
  */
 export function anchorFinding(
   files: readonly DiffFile[],
@@ -47,7 +47,7 @@ export function anchorFinding(
   return missing(file, side, finding);
 }
 
-/** What is looked for, and what takes its place. */
+/** Text to find, and its replacement. */
 interface Wanted {
   readonly oldText: string;
   readonly newText: string | undefined;
@@ -175,7 +175,7 @@ function choose(matches: readonly TextMatch[], hint: number | undefined): TextMa
 }
 
 function inline({ first, last, replace }: TextMatch, side: Side, newText: string | undefined): Anchor {
-  // What was removed cannot be changed any more.
+  // A removed line cannot be changed.
   const replacement = newText === undefined || side === 'LEFT' ? null : replace(newText);
   return {
     placement: 'inline',

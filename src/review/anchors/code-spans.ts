@@ -1,4 +1,4 @@
-/** A part of a Markdown text. What is code calls nobody and fetches nothing. */
+/** A part of a Markdown text. Code mentions no user and fetches nothing. */
 export interface MarkdownPart {
   readonly isCode: boolean;
   readonly text: string;
@@ -10,7 +10,7 @@ const isBlank = (line: string): boolean => /^[ \t\n]*$/.test(line);
 const tableRule = /^[\s>*+]*(?:\d{1,9}[.)] )?\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?$/;
 
 /**
- * Lines of prose, parted into code spans (CommonMark, section 6.1) and the rest. A span that goes on over lines, or whose back-ticks
+ * Lines of prose, parted into code spans (CommonMark, section 6.1) and the rest. A span over several lines, or whose back-ticks
  * may have other partners than it seems, is prose, and so is all from there to the next empty line, where paragraphs end.
  */
 export function proseParts(lines: readonly string[]): MarkdownPart[] {
@@ -26,7 +26,7 @@ export function proseParts(lines: readonly string[]): MarkdownPart[] {
 
 function codeSpans(line: string, hasTable: boolean): MarkdownPart[] | undefined {
   if (!line.includes('`')) return [{ isCode: false, text: line }];
-  // A back-tick behind a backslash is none, unless it is in a span.
+  // A back-tick behind a backslash is a plain character, unless it is in a span.
   if (line.includes('\\`')) return undefined;
   const runs = [...line.matchAll(/`+/g)].map((match) => ({ ticks: match[0], at: match.index }));
   const partners = partnersOf(runs.map(({ ticks }) => ticks));
@@ -60,7 +60,7 @@ function partnersOf(runs: readonly string[]): (number | undefined)[] {
 }
 
 /**
- * A URL goes on to the next space, back-ticks and all (GFM, section 6.9): also past a `<` that will be spelled out, and past a comment
+ * A URL reaches to the next space, back-ticks and all (GFM, section 6.9): also past a `<` that will be spelled out, and past a comment
  * that will be taken out from between the URL and the back-tick.
  */
 const endsInUrl = (text: string): boolean => /:\/\/|www\.|mailto:|xmpp:|-->/i.test(text.split(/\s/).at(-1) ?? '');

@@ -5,7 +5,7 @@ export interface CredentialKind {
    * Matches no more than it takes to be sure, and nothing of unlimited length: so a text of any shape is read in linear time.
    */
   readonly pattern: RegExp;
-  /** What the look alone does not tell: given what was matched. */
+  /** Decides what the pattern alone does not: gets the matched groups. */
   readonly isReal?: (...found: string[]) => boolean;
 }
 
@@ -87,7 +87,7 @@ function isUrlPassword(_ = '', user = '', password = '', host = ''): boolean {
   return !/^(?:[\w.-]*\.)?example\b/i.test(host) && !/x{3}|\*{3}|\.{3}/i.test(password);
 }
 
-/** What a text seems to hold, in words; undefined when nothing. */
+/** Names the kind of credential that a text seems to hold; undefined for none. */
 export function credentialIn(text: string): string | undefined {
   return credentialKinds.find(({ pattern, isReal }) => {
     for (const found of text.matchAll(new RegExp(pattern, pattern.flags.includes('i') ? 'gi' : 'g'))) {

@@ -1,7 +1,7 @@
 /** One line of a hunk. A removed line has no place in the new file, an added one none in the old. */
 export interface DiffLine {
   readonly kind: 'context' | 'added' | 'removed';
-  /** Without the mark in front and without the line end; a carriage return that belongs to the line is kept. */
+  /** Without the mark in front and without the line end; a carriage return that belongs to the line stays. */
   readonly text: string;
   readonly oldLine: number | null;
   readonly newLine: number | null;
@@ -13,7 +13,7 @@ export interface DiffHunk {
   readonly lines: readonly DiffLine[];
 }
 
-/** What a unified diff says of one file. */
+/** One file of a unified diff. */
 export interface DiffFile {
   /** As it is called now; a deleted file as it was called. */
   readonly path: string;

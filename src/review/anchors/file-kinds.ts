@@ -64,7 +64,7 @@ export function showsGenerated({ hunks, status }: DiffFile): boolean {
   return saysGenerated(told.map(({ text }) => text).join('\n'));
 }
 
-/** Mean length of a line from which on nobody has written it, in characters. */
+/** Mean length of a line from which on a file counts as generated, in characters. */
 const minifiedLine = 500;
 const minifiable = /\.(?:[mc]?js|css|html?|json|svg|xml)$/i;
 

@@ -7,13 +7,13 @@ export interface TextMatch {
   /** False when the lines differ from the text in white space. */
   readonly isExact: boolean;
   /**
-   * Makes the text that takes the place of those lines from what takes the place of the text. Null when it cannot be told
-   * how the new lines are indented.
+   * Makes the text that takes the place of those lines from what takes the place of the text. Null when the indentation
+   * of the new lines is ambiguous.
    */
   readonly replace: (newText: string) => string | null;
 }
 
-/** How alike two lines must be; the strictest first. */
+/** Comparisons of two lines; the strictest first. */
 const readings: readonly ((line: string) => string)[] = [
   (line) => line,
   (line) => line.trimEnd(),
@@ -70,7 +70,7 @@ function occurrences(all: readonly string[], wanted: readonly string[]): number[
 
 /**
  * A model that left the indentation out of what it copied left it out of what it wrote, too: the same white space is put before
- * every line. When the lines lack different amounts, or have another kind, there is no telling what was meant.
+ * every line. When the lines lack different amounts, or have another kind, the intention is ambiguous.
  */
 function indentedAs(lines: readonly NumberedLine[], wanted: readonly string[], newText: string): string | null {
   const pairs = lines.flatMap(({ text }, index) => {
@@ -89,7 +89,7 @@ function indentedAs(lines: readonly NumberedLine[], wanted: readonly string[], n
 
 const indentOf = (line: string): string => /^[ \t]*/.exec(line)?.[0] ?? '';
 
-/** Where `part` begins within a line, every occurrence by itself; it may go on over the lines that follow. */
+/** Finds every occurrence of `part` that begins within a line; it may span the lines that follow. */
 export function findParts(runs: readonly (readonly NumberedLine[])[], part: string): TextMatch[] {
   return runs.flatMap((lines) => partsOf(lines, part));
 }

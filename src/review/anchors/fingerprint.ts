@@ -1,21 +1,21 @@
 import { createHash } from 'node:crypto';
 
-/** What makes a finding the finding it is. */
+/** Facts that identify a finding. */
 export interface FindingIdentity {
   readonly path: string;
-  /** What the file was called before, where it was renamed: in the base, or when the other finding was told. */
+  /** Former path of a renamed file: in the base, or when the other finding was reported. */
   readonly oldPath?: string | null | undefined;
   readonly title: string;
   readonly oldText?: string | undefined;
 }
 
-/** How a text is wrapped and indented is the formatter's business. */
+/** Removes white space: line breaks and indentation are the formatter's choice. */
 const bare = (text: string): string => text.normalize('NFC').replace(/\s+/g, '');
 const worded = (text: string): string => wordsOf(text).join(' ');
 
 /**
- * The same for a remark about the same text, wherever the text has moved to, however it is indented or wrapped, and under
- * whatever name the file was before (`oldPath`): a finding that was told is not told again. The words of a remark do not count,
+ * Computes the same value for a remark about the same text, wherever the text has moved to, however it is indented or wrapped,
+ * and under whatever name the file was before (`oldPath`): a reported finding is not reported again. The words of a remark do not count,
  * because a model words it differently each time; a remark without a text is known by its title.
  */
 export function fingerprintOf({ path, oldPath, title, oldText = '' }: FindingIdentity): string {
@@ -36,7 +36,7 @@ function common(a: ReadonlySet<string>, b: ReadonlySet<string>): number {
   return [...a].filter((word) => b.has(word)).length;
 }
 
-/** Words of a title that tell remarks apart: without `a`, `is` and the like. */
+/** Words of a title that distinguish remarks: without `a`, `is` and the like. */
 const tellingWords = (title: string): Set<string> =>
   new Set(wordsOf(title).filter((word) => word.length > 2 || /[^a-z0-9]/.test(word)));
 
@@ -62,7 +62,7 @@ function related(left = '', right = ''): boolean {
 }
 
 /**
- * Whether a finding repeats another one, told at an earlier push: the same text, or the same remark about a text that has
+ * True when a finding repeats another one, reported at an earlier push: the same text, or the same remark about a text that has
  * become another or was quoted otherwise. The same remark about some other place of the file is a finding of its own.
  */
 export function repeats(finding: FindingIdentity, known: FindingIdentity): boolean {

@@ -8,7 +8,7 @@ export interface AttributesFile {
   readonly text: string;
 }
 
-/** What the repository itself says of a path; undefined: nothing. */
+/** Kind of a path by the repository's attributes; undefined: not stated. */
 export interface StatedKind {
   readonly generated: boolean | undefined;
   readonly vendored: boolean | undefined;

@@ -49,7 +49,7 @@ function alternativesOf(pattern: string): string[] {
   return all;
 }
 
-/** Goes on greedily and comes back to the last star only: an earlier one could take nothing better. */
+/** Matches greedily and returns to the last star only: an earlier one could take nothing better. */
 function matchesAll<T>(
   patterns: readonly string[],
   items: ArrayLike<T>,

@@ -1,6 +1,6 @@
 /**
- * From what a model hands in to what may be published: where each finding stands in the diff, whether it was told before,
- * which files are worth a look, what must not leave. Pure functions; called by the runs. Never here: git, GitHub, a clock.
+ * From a model's submission to a publishable review: the place of each finding in the diff, whether it was reported before,
+ * which files are worth a review, what must not be published. Pure functions; called by the runs. Never here: git, GitHub, a clock.
  */
 export { type Anchor, type AnchorResult, anchorFinding } from './anchor.ts';
 export { type AnchorError, anchorErrorCodes } from './anchor-errors.ts';

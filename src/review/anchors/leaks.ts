@@ -8,10 +8,10 @@ const shortestBare = 16;
 const partLength = 24;
 
 /**
- * What must not leave, in words; undefined when nothing is found. Looked for in the text as it is and with white space, marks
- * and what cannot be seen left out, decoded from percent signs, character references, base64 and hexadecimal digits.
+ * Names the kind of secret in a text; undefined when it holds none. Searches the text as it is and without white space, marks
+ * and invisible characters, decoded from percent signs, character references, base64 and hexadecimal digits.
  *
- * @param secrets the very texts that this process keeps: whole, or any part of them of 24 letters and digits
+ * @param secrets secrets of this process: whole, or any part of them of 24 letters and digits
  */
 export function leakIn(text: string, secrets: readonly string[]): string | undefined {
   const views = viewsOf(text);

@@ -12,7 +12,7 @@ interface Blocks {
   items: number[];
   /** Whether those are all, and all of them open. */
   isSure: boolean;
-  /** Nothing that could go on is before this line: a paragraph takes in lines that are not indented like its item. */
+  /** No paragraph can continue on this line: one takes in lines that are not indented like its item. */
   isFresh: boolean;
 }
 
@@ -27,8 +27,8 @@ const activeInfo = /^\s*(?:suggestion|mermaid|geojson|topojson|stl|math)\b.*/is;
 /**
  * Parts a Markdown text into code and prose (CommonMark, sections 4.5, 5.2 and 6.1). Whatever is not surely code is prose, so that
  * nothing is overlooked that GitHub acts on. Joined, the parts are the text, except for fences: one that is never closed is
- * closed, one whose place cannot be told is none any more, and one that would be more than text, such as a suggestion that
- * nobody checked, becomes text.
+ * closed, one of an ambiguous place becomes text, and so does one that would be more than text, such as an unchecked
+ * suggestion.
  */
 export function markdownParts(text: string): MarkdownPart[] {
   const parts: MarkdownPart[] = [];
@@ -84,7 +84,7 @@ function readFence(
   blocks.items = blocks.items.filter((offset) => offset <= column);
   const offset = blocks.items.at(-1) ?? 0;
   if (!blocks.isSure || indent.includes('\t')) return { isCode: false, text: `${before}${indent}\\${mark}${info}` };
-  // That much is indented code, or goes on with a paragraph.
+  // A deeper indentation is code, or continues a paragraph.
   if (column - offset > 3) return { isCode: false, text: before + line };
   blocks.fence = { mark, offset };
   return { isCode: true, text: before + indent + mark + info.replace(activeInfo, 'text') };
@@ -113,7 +113,7 @@ function readProse(blocks: Blocks, line: string): MarkdownPart {
   return fence ? readFence(blocks, fence, before) : { isCode: false, text: line };
 }
 
-/** In columns: a tab goes on to the next fourth (CommonMark, section 2.2). */
+/** In columns: a tab reaches to the next multiple of four (CommonMark, section 2.2). */
 function indentOf(line: string): number {
   let column = 0;
   for (const char of line) {
@@ -129,7 +129,7 @@ function closes(line: string, { mark, offset }: Fence): boolean {
   return run.startsWith(mark) && indentOf(line) - offset <= 3;
 }
 
-/** Neighbours of a kind become one: what is looked for in prose may go on over lines. */
+/** Neighbours of a kind become one: a pattern in prose may span several lines. */
 function merged(parts: readonly MarkdownPart[]): MarkdownPart[] {
   const groups: { isCode: boolean; texts: string[] }[] = [];
   for (const { isCode, text } of parts) {

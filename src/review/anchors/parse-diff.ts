@@ -28,7 +28,7 @@ interface Draft {
  */
 export function parseDiff(text: string): DiffFile[] {
   const lines = text.split('\n');
-  // What the last line feed leaves is no line: an empty one would be taken for context of a hunk that was cut off.
+  // No line follows the last line feed: an empty one would be read as context of a hunk that was cut off.
   const isWhole = lines.at(-1) === '';
   if (isWhole) lines.pop();
   const files: DiffFile[] = [];

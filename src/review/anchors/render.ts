@@ -22,7 +22,7 @@ const labels: Readonly<Record<Severity, string>> = {
   note: '⬜ **Note**',
 };
 
-/** A finding as it is told. Title and body went through `scanOutput`, the replacement through `scanCode`. */
+/** A finding as it is published. Title and body went through `scanOutput`, the replacement through `scanCode`. */
 export interface RenderedFinding {
   readonly findingId: string;
   readonly severity: Severity;
@@ -60,9 +60,9 @@ export interface SummaryFacts {
   readonly itemId: string;
   readonly headSha: string;
   readonly summary: string;
-  /** Told in this review, at their place. */
+  /** Published in this review, at their place. */
   readonly inline: number;
-  /** Told only here: what has no line, and what was too much. */
+  /** Published only here: findings without a line, and those beyond the limit. */
   readonly listed: readonly RenderedFinding[];
   readonly stillOpen: number;
   readonly resolved: number;
@@ -77,7 +77,7 @@ const shownFiles = 30;
 /** For the model's own words, so that there is room for findings. */
 const longestSummary = 10_000;
 
-/** The summary that is edited in place: what was looked at, how it stands, and what has no place in the diff. */
+/** The summary that is edited in place: scope, state, and findings without a place in the diff. */
 export function renderSummary(facts: SummaryFacts): string {
   const { headSha, sinceSha, summary, listed, skipped, itemId } = facts;
   const since = sinceSha === null ? '' : ` (changes since ${sinceSha.slice(0, 7)})`;
@@ -109,8 +109,8 @@ const reasonText: Readonly<Record<SkipReason, string>> = {
   binary: 'binary',
   submodule: 'submodule',
   ignored: 'ignored by the settings',
-  tooLarge: 'beyond the size that one review looks at',
-  tooMany: 'beyond the number of files that one review looks at',
+  tooLarge: 'beyond the size limit of one review',
+  tooMany: 'beyond the number of files of one review',
 };
 
 function skippedList(skipped: SummaryFacts['skipped']): string {

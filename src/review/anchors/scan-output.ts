@@ -11,7 +11,7 @@ export interface ScannedText {
   /** '' when it is blocked. */
   readonly text: string;
   readonly blockedBy: Blocked | null;
-  /** What was taken out or made harmless, in words. */
+  /** Descriptions of removed and neutralised parts. */
   readonly changes: readonly string[];
 }
 
@@ -27,7 +27,7 @@ const keepReferences =
   'amp|lt|gt|quot|apos|nbsp|ndash|mdash|hellip|larr|rarr|times|le|ge|ne|copy|bull|middot|euro|pound';
 
 /**
- * What prose must not do under the name of an App, in the order in which it is undone. Signs are taken apart rather than whole
+ * Rules that neutralise prose under the name of an App, in the order of their application. Signs are taken apart rather than whole
  * constructs recognised: `![` without its mark is a link whatever follows, `<` that is spelled out begins no tag.
  */
 const proseRules: readonly Rule[] = [
@@ -75,11 +75,11 @@ const forgedMarker: Rule = {
 };
 
 /**
- * Makes what a model wrote fit to be published under the name of an App: no credential, nobody called by name, nothing that
- * a reader's browser fetches, nothing hidden, no fence left open. Code keeps its characters: it cannot call anybody. A text
- * with a credential is blocked: the review then waits for a person.
+ * Makes a model's text fit to be published under the name of an App: no credential, no mention of a user, nothing that
+ * a reader's browser fetches, nothing hidden, no fence left open. Code keeps its characters: it mentions no user. A text
+ * with a credential is blocked: the review then waits for a user.
  *
- * @param secrets texts that must never leave: keys and tokens of this process. Shorter than 8 characters: not looked for.
+ * @param secrets texts that must never leave: keys and tokens of this process. Those shorter than `shortestUncertainSecret` are ignored.
  */
 export function scanOutput(text: string, secrets: readonly string[] = []): ScannedText {
   return scan(text, secrets, (clean, changes) => {

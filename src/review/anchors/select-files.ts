@@ -81,7 +81,7 @@ function withinBudget(candidates: readonly Candidate[], { maxFiles, maxDiffBytes
   return { taken, left };
 }
 
-/** What the repository states of a path wins over what its name and its text make likely. */
+/** Attributes of the repository take precedence over what name and text make likely. */
 function reasonOf(
   file: DiffFile,
   isIgnored: PathTest,

@@ -19,7 +19,7 @@ const patched = ['-p', '-U3', '--src-prefix=a/', '--dst-prefix=b/', '--submodule
 const hiddenBytes = 512 * 1_024;
 
 /**
- * What differs between the trees of two commits. Git is ended when it has printed enough.
+ * Reads the difference between the trees of two commits. Git is ended when it has printed enough.
  * @throws GitError `treeTooLarge` when the names alone are too many, `gitMemoryExceeded`
  */
 export async function changeBetween(context: ChangeContext, from: string, to: string): Promise<Change> {

@@ -3,7 +3,7 @@ import { isAbsolute, join, resolve } from 'node:path';
 import { GitError } from './error.ts';
 import type { GitRunner } from './runner.ts';
 
-/** What a store can borrow from a checkout. */
+/** Objects that a store can borrow from a checkout. */
 export interface Borrowed {
   /** Its objects; null when they are of no use: a shallow clone does not say where its history ends to those who borrow. */
   readonly objectsPath: string | null;
@@ -12,7 +12,7 @@ export interface Borrowed {
 }
 
 /**
- * Looks at a route's checkout without running git in it, so that nothing of its configuration counts: one with a working
+ * Inspects a route's checkout without running git in it, so that its configuration has no effect: one with a working
  * tree, a bare one, or a linked worktree.
  * @throws GitError `baseWorkspaceNotGitRepository`, `objectFormatUnsupported`
  */

@@ -9,7 +9,7 @@ import { discardStore, lastUsed, type StoreContext, storeDirectory, unfinishedDi
 import type { CleanReport } from './types.ts';
 import { dropWorktree, pointerOf } from './worktree.ts';
 
-/** How long worktrees are kept after their run; milliseconds. */
+/** Retention of worktrees after their run, in milliseconds. */
 export interface Retention {
   readonly succeededMs: number;
   readonly failedMs: number;
@@ -55,7 +55,7 @@ async function cleanRecorded(context: StoreContext, key: string, options: CleanO
   const found = readRecord(root, key);
   if (found.kind === 'missing') return false;
   if (found.kind === 'invalid') {
-    // Whose it was is lost: the worktree itself still says where it belongs.
+    // Its record is lost: the worktree itself still names its repository.
     const changed = await stat(path).then(({ mtimeMs }) => mtimeMs);
     if (options.now.getTime() - changed < options.retention.failedMs) return false;
     await removeTree(path);

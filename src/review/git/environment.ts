@@ -1,13 +1,13 @@
 import { dirname } from 'node:path';
 import type { GitLimits } from './limits.ts';
 
-/** What the remote may be reached by: `none` makes every transport, and so every lazy fetch of a missing object, fail. */
+/** Transport to the remote: `none` makes every transport, and so every lazy fetch of a missing object, fail. */
 export type Protocol = 'https' | 'http' | 'file' | 'none';
 
 export interface EnvironmentOptions {
   /** Where programs are looked for. */
   readonly path: string;
-  /** An empty directory that nobody can write to: home, and where hooks are looked for. */
+  /** An empty read-only directory: home of git, and its directory of hooks. */
   readonly emptyDirectory: string;
   readonly limits: GitLimits;
   readonly protocol: Protocol;
@@ -49,7 +49,7 @@ export function gitEnvironment(options: EnvironmentOptions): Record<string, stri
     GIT_OPTIONAL_LOCKS: '0',
     GIT_LITERAL_PATHSPECS: '1',
     GIT_CEILING_DIRECTORIES: dirname(emptyDirectory),
-    // What later versions of git would choose otherwise: refs are read as files, names are SHA-1.
+    // Later versions of git have other defaults: refs are read as files, names are SHA-1.
     GIT_DEFAULT_REF_FORMAT: 'files',
     GIT_DEFAULT_HASH: 'sha1',
     [marker.name]: marker.value,
@@ -68,7 +68,7 @@ function commandConfig(entries: readonly (readonly [string, string])[]): Record<
   return variables;
 }
 
-/** Of a pack, mapped at a time; of blobs, looked at for deltas by one thread. */
+/** Bytes of a pack mapped at a time, and of blobs that one thread compares for deltas. */
 const packWindowBytes = 32 * 1_024 * 1_024;
 const deltaWindowBytes = 64 * 1_024 * 1_024;
 
@@ -98,7 +98,7 @@ function hardening({ emptyDirectory, limits }: EnvironmentOptions): [string, str
     ['gc.auto', '0'],
     ['maintenance.auto', 'false'],
     ['protocol.version', '2'],
-    // A redirect would carry the token to whomever the remote names.
+    // A redirect would carry the token to any host that the remote names.
     ['http.followRedirects', 'false'],
     ['http.sslVerify', 'true'],
     ['http.lowSpeedLimit', String(limits.lowSpeedBytes)],

@@ -1,4 +1,4 @@
-/** What can go wrong, for programs. */
+/** Error codes. */
 export const gitErrorCodes = [
   /** The remote could not be reached, refused, answered nonsense or has no such ref. */
   'reviewTargetFetchFailed',
@@ -33,7 +33,7 @@ export class GitError extends Error {
   readonly code: GitErrorCode;
   /** The same call may succeed later, with nothing changed by us. */
   readonly isRetryable: boolean;
-  /** What the remote has instead, with `reviewTargetMoved`. */
+  /** Head of the remote, with `reviewTargetMoved`. */
   readonly actualHead: string | null;
 
   constructor(

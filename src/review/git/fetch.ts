@@ -62,7 +62,7 @@ export async function fetchTarget(context: FetchContext, target: ReviewTarget): 
   return base;
 }
 
-/** What the forge called the base is what we have, or older. */
+/** True when the base that the source named is the one we have, or older. */
 async function isCurrent(context: FetchContext, { baseSha, signal }: ReviewTarget, base: string): Promise<boolean> {
   return base === baseSha || (await ancestry(context, baseSha, base, signal)) === 'ancestor';
 }

@@ -2,7 +2,7 @@
  * Git for reviews: what a pull request changes, and a read-only worktree of it. A repository under review is hostile: its
  * hooks, filters, configuration, links and names run nothing, reach nothing outside and hide nothing. Called by the runs.
  *
- * Objects are kept in bare stores of our own below the worktree root, which borrow from the checkout of a route: its
+ * Objects are in bare stores of our own below the worktree root, which borrow from the checkout of a route: its
  * configuration is never read by our git, its files are never changed. Never here: GitHub's API, prompts, the database.
  */
 export type { Retention } from './clean.ts';

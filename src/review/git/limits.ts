@@ -19,7 +19,7 @@ export interface GitLimits {
   readonly memoryBytes: number;
   /** The same of a fetch and of tidying, which hold something of every object. */
   readonly fetchMemoryBytes: number;
-  /** What is read of a command's standard output where nothing else is said. */
+  /** Bytes read of a command's standard output, by default. */
   readonly outputBytes: number;
   /** A listing of a tree, which bounds the number of its files. */
   readonly listingBytes: number;
@@ -36,7 +36,7 @@ export interface GitLimits {
   readonly readBytes: number;
   /** All files of one reading together. */
   readonly readAllBytes: number;
-  /** Pairs of files looked at for renames: `-l`. */
+  /** Pairs of files compared for renames: `-l`. */
   readonly renameLimit: number;
   /** A longer path, or part of one, does not fit into every file system. */
   readonly pathBytes: number;

@@ -1,9 +1,9 @@
 import type { ChangedFile } from './types.ts';
 
-/** What stands before the patch. */
+/** Part of the output before the patch. */
 export interface Listing {
   readonly files: ChangedFile[];
-  /** Where the patch begins; null when there is none, or all of it was cut off. */
+  /** Start of the patch; null when it is missing or was cut off. */
   readonly end: number | null;
 }
 

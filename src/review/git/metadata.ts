@@ -7,7 +7,7 @@ import type { RepositoryName } from './types.ts';
 const sha = v.pipe(v.string(), v.regex(/^[0-9a-f]{40}$/));
 
 /**
- * What is known of a worktree: `<root>/<key>.json`, written before the worktree is begun and removed after it has gone. It
+ * Record of a worktree: `<root>/<key>.json`, written before the worktree is begun and removed after it has gone. It
  * holds no path: where things are follows from names that are checked.
  */
 export const WorktreeRecord = v.object({

@@ -4,7 +4,7 @@ import type { Readable } from 'node:stream';
 const stderrBytes = 64 * 1_024;
 const messageLength = 500;
 
-/** What a child prints, up to a limit. */
+/** Output of a child, up to a limit. */
 export interface CollectedOutput {
   /** There was more than was wanted. */
   readonly isCut: boolean;
@@ -46,8 +46,8 @@ function readable(stream: Readable | null): Readable {
 }
 
 /**
- * What git said on standard error, fit for a message: what the remote said (`remote: …`) and progress are left out, control
- * characters and secrets too. Bounded.
+ * Makes git's standard error fit for a message: without lines of the remote (`remote: …`), progress, control characters and
+ * secrets. Bounded.
  */
 export function cleanText(text: string, secrets: readonly string[] = []): string {
   const lines = text

@@ -32,7 +32,7 @@ interface Preparation {
   readonly place: WorktreePlace;
 }
 
-/** How head and base are related, once all their objects are there. */
+/** Relation of head and base, once all their objects are there. */
 interface Survey {
   readonly baseSha: string;
   readonly mergeBaseSha: string;
@@ -40,7 +40,7 @@ interface Survey {
   readonly plan: TreePlan;
 }
 
-/** What is read of the commits once head and base are known. */
+/** Facts read from the commits once head and base are known. */
 interface Findings {
   readonly change: Change;
   readonly since: Change | null;
@@ -135,7 +135,7 @@ async function finish({ context, store, target, place }: Preparation, survey: Su
   return present({ context, store, target, place }, survey, { change, since, baseTexts });
 }
 
-/** What whoever reads them is told, later: that one is too large is said then. */
+/** Reads files ahead; their errors reach the later reader. */
 async function readAhead(
   read: (path: string) => Promise<string | null>,
   paths: readonly string[],
@@ -153,7 +153,7 @@ async function readAhead(
   return texts;
 }
 
-/** What an earlier attempt of the run has left is removed, wherever its objects are. */
+/** Removes leftovers of an earlier attempt of the run, wherever its objects are. */
 async function dropEarlier({ context, place, target }: Preparation): Promise<void> {
   const { key, storeKey } = place;
   const earlier = readRecord(context.layout.root, key);

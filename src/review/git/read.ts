@@ -19,7 +19,7 @@ interface Question {
 }
 
 /**
- * Reads single files as a commit has them: from the object database, never from a working tree. Null when there is none, or it
+ * Reads single files as a commit has them: from the object database, never from a working tree. Null when it is missing, or
  * is a link, a submodule or a directory. Bytes that are no UTF-8 become U+FFFD. What is asked for in one turn of the event loop
  * is read by the same two processes.
  * @returns what rejects with GitError `fileTooLarge`, `pathOutside`

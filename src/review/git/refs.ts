@@ -8,7 +8,7 @@ import { join } from 'node:path';
  * @returns null when there is no such ref
  */
 export async function readRef(gitDir: string, name: string): Promise<string | null> {
-  // A ref that is being packed is in `packed-refs` before its file goes: the file is looked at first.
+  // A ref that is being packed is in `packed-refs` before its file goes: the file is read first.
   const loose = await readIfThere(join(gitDir, name));
   const sha = /^([0-9a-f]{40})\n?$/.exec(loose)?.[1];
   if (sha !== undefined) return sha;

@@ -4,9 +4,9 @@ import { checkRepositoryName } from './paths.ts';
 import { CommandFailure, type NetworkAccess } from './runner.ts';
 import type { RepositoryName } from './types.ts';
 
-/** How remotes are reached. */
+/** Access to remotes. */
 export interface RemoteOptions {
-  /** What stands before `/owner/name.git`: `https://github.com`. Plain http for this machine only. */
+  /** Base of `/owner/name.git`: `https://github.com`. Plain http for this machine only. */
   readonly gitEndpoint: string;
   /** For tests: `file://` is allowed. */
   readonly allowFileProtocol?: boolean;
@@ -59,7 +59,7 @@ export class Remotes {
     return `${this.#base}/${owner}/${name}.git`;
   }
 
-  /** What one command needs to reach `url`. The token is in its environment only, and meant for this URL only. */
+  /** Access of one command to `url`. The token is in its environment only, and applies to this URL only. */
   access(url: string, token: string | null): NetworkAccess {
     const { proxy, caFile } = this.#options;
     const config: [string, string][] = [];
@@ -75,7 +75,7 @@ export class Remotes {
   }
 }
 
-/** What standard error says about a failed fetch; the first that matches counts. */
+/** Messages of a failed fetch on standard error; the first match counts. */
 const failures: readonly { readonly sign: RegExp; readonly reason: string; readonly isRetryable: boolean }[] = [
   { sign: /couldn't find remote ref|no such remote ref/i, reason: 'the remote has no such ref', isRetryable: true },
   {

@@ -31,7 +31,7 @@ export async function removeTree(path: string): Promise<void> {
   }
 }
 
-/** Lock files and half-written packs that a killed git has left. Only while nobody works on the store. */
+/** Lock files and half-written packs that a killed git has left. Only while no process works on the store. */
 export async function removeStaleLocks(gitDir: string): Promise<void> {
   const names = await readdir(gitDir, { recursive: true, withFileTypes: true }).catch(() => []);
   for (const entry of names) {

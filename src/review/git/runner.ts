@@ -29,7 +29,7 @@ export interface GitCall {
   readonly network?: NetworkAccess;
 }
 
-/** What a command may reach, and with what. */
+/** Network access of a command. */
 export interface NetworkAccess {
   readonly protocol: Exclude<Protocol, 'none'>;
   readonly config: readonly (readonly [key: string, value: string])[];
@@ -39,7 +39,7 @@ export interface NetworkAccess {
   readonly fileBytes: number;
 }
 
-/** What the system holds a process to. */
+/** Limits that the system enforces on a process. */
 interface ProcessLimits {
   readonly memoryBytes: number;
   readonly fileBytes?: number | undefined;
@@ -51,7 +51,7 @@ export interface GitResult {
   readonly isCut: boolean;
 }
 
-/** How a git command ended that failed: the cause of a `GitError`, to be judged by whoever called. */
+/** End of a failed git command: the cause of a `GitError`, which the caller judges. */
 export class CommandFailure extends Error {
   override readonly name = 'CommandFailure';
   readonly exitCode: number | null;
@@ -67,7 +67,7 @@ export class CommandFailure extends Error {
   }
 }
 
-/** What git said when it failed; empty for any other error. */
+/** Standard error of a failed git command; empty for any other error. */
 export function failureText(error: unknown): string {
   return error instanceof GitError && error.cause instanceof CommandFailure ? error.cause.stderr : '';
 }
@@ -83,7 +83,7 @@ const lackSigns = /No space left on device|Resource temporarily unavailable|Too 
 const memorySigns = /(?:fatal|error): .*(?:Out of memory|Cannot allocate memory)/i;
 /** Of the shell, when there is no program of that name. */
 const notFound = 127;
-/** For pipes that somebody holds open after git has ended. */
+/** Limits the wait for pipes that a descendant holds open after git has ended. */
 const lingerMs = 2_000;
 
 /** Runs git, and nothing but git, each time in an environment of its own and in a process group of its own. */

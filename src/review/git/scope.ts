@@ -11,7 +11,7 @@ export interface ScopeQuestion {
 }
 
 /**
- * Whether a review may go on from an earlier one: its head is an ancestor of the new head, and both left the base at the same
+ * Checks whether a review may continue an earlier one: its head is an ancestor of the new head, and both left the base at the same
  * commit, so that what lies between them is what the author did.
  *
  * @returns why not, or null

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Lock, monotonicMs, waitForLock } from '../../supervise/index.ts';
 import { GitError } from './error.ts';
 
-/** Who in this process waits for a lock file. Two instances in one process must not open one file: see `acquireLock`. */
+/** Waiting callers of this process by lock file. Two instances in one process must not open one file: see `acquireLock`. */
 const queues = new Map<string, Promise<void>>();
 
 export interface HoldOptions {
@@ -12,7 +12,7 @@ export interface HoldOptions {
 }
 
 /**
- * Does `work` while nobody else, in this process or in another, holds `file`.
+ * Does `work` while it holds `file`, alone among all callers of this process and all processes.
  * @throws GitError `gitTimedOut` when it stays held, LockError when the file cannot be used, the reason of an aborted signal
  */
 export async function holding<T>(file: string, options: HoldOptions, work: () => Promise<T>): Promise<T> {

@@ -52,8 +52,8 @@ export function storeDirectory({ stores }: Layout, key: string): string {
 export const unfinishedDirectory = ({ stores }: Layout, key: string): string => join(stores, `${key}.new`);
 
 /**
- * Does `work` on a store while nobody else changes it. What a holder that died has left (processes, lock files) is removed
- * before: `<key>.busy` says that somebody was at it, and what its processes carry.
+ * Does `work` on a store, as its only writer. Leftovers of a holder that died (processes, lock files) are removed before:
+ * `<key>.busy` records that a holder was at work, and the marker of its processes.
  */
 export async function withStore<T>(
   { layout, git, limits }: StoreContext,
@@ -77,7 +77,7 @@ export async function withStore<T>(
 async function recover(busy: string, directory: string): Promise<void> {
   const marker = await readFile(busy, 'utf8').catch(() => null);
   if (marker === null) return;
-  // Only what our runners are called, so that a file that lies ends nobody else.
+  // Only names of our runners, so that a forged file ends no other process.
   if (/(^|\/)git-[0-9a-f]{32}$/.test(marker)) await killMarked(marker);
   await removeStaleLocks(directory);
 }
@@ -113,7 +113,7 @@ export async function ensureStore(context: StoreContext, store: ObjectStore, bor
   return generation;
 }
 
-/** Takes a broken store away, unless somebody else has made it anew meanwhile. To be called within `withStore`. */
+/** Removes a broken store, unless another run has made it anew meanwhile. To be called within `withStore`. */
 export async function discardGeneration(context: StoreContext, store: ObjectStore, generation: string): Promise<void> {
   const passport = readJson(join(store.gitDir, passportName), Passport);
   if (passport.kind === 'ok' && passport.value.generation === generation) await discardStore(context, store);
@@ -161,7 +161,7 @@ const brokenSigns = new RegExp(
  */
 const attributes = '* !diff !merge -text -eol -ident -filter !working-tree-encoding !export-subst !export-ignore\n';
 
-/** Ours from the first to the last line. It also holds for whoever runs git in one of the worktrees. */
+/** Ours from the first to the last line. It also applies to git that a user runs in one of the worktrees. */
 function configOf({ url, isPartial }: ObjectStore, emptyDirectory: string): string {
   const sections: [section: string, entries: Record<string, string>][] = [
     [

@@ -1,4 +1,4 @@
-/** As `Promise.all`, but when it rejects nothing of the work still goes on. */
+/** As `Promise.all`, but it rejects only when all of the work has ended. */
 export async function together<T extends readonly unknown[]>(
   work: { readonly [K in keyof T]: Promise<T[K]> | T[K] },
 ): Promise<T> {

@@ -21,14 +21,14 @@ export interface TreeContext {
   readonly signal: AbortSignal | undefined;
 }
 
-/** What of a commit must stay out of its worktree. */
+/** Files of a commit that must stay out of its worktree. */
 export interface TreePlan {
   readonly omitted: readonly OmittedFile[];
   /** The paths of `omitted` as bytes, ended by NUL. */
   readonly omittedPaths: Buffer;
 }
 
-/** Looks at every file of a commit before any is written. @throws GitError `treeTooLarge` */
+/** Checks every file of a commit before any is written. @throws GitError `treeTooLarge` */
 export async function planTree(context: TreeContext, sha: string): Promise<TreePlan> {
   const { limits } = context;
   const entries = await listTree(context, sha);

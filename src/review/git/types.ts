@@ -8,7 +8,7 @@ export interface RepositoryName {
   readonly name: string;
 }
 
-/** What is to be reviewed, as the forge told it a moment ago. */
+/** Commits to review, as the source reported them a moment ago. */
 export interface ReviewTarget {
   /** Names the worktree: a second `prepare` of the same run takes up, or replaces, what the first one left. */
   readonly runId: string;
@@ -21,7 +21,7 @@ export interface ReviewTarget {
   /** Branch name without `refs/heads/`. */
   readonly baseRef: string;
   readonly baseSha: string;
-  /** Head of the review that this one goes on from; null for a full review. */
+  /** Head of the review that this one continues; null for a full review. */
   readonly sinceSha: string | null;
   /** Files of the base commit that will be asked for: read beside everything else, in place of after it. */
   readonly wantedOfBase?: readonly string[];
@@ -30,7 +30,7 @@ export interface ReviewTarget {
   readonly signal?: AbortSignal;
 }
 
-/** Why everything is looked at although the caller hoped for less. */
+/** Reason for a full review where an incremental one was requested. */
 export type FullReason = 'notAsked' | 'forcePushed' | 'baseChanged' | 'objectsMissing' | 'sameHead';
 
 /** One changed file. */
@@ -46,11 +46,11 @@ export interface ChangedFile {
   /** Null for binary files. */
   readonly additions: number | null;
   readonly deletions: number | null;
-  /** The name is no valid UTF-8, so nobody can name this file over JSON: not to be commented on. */
+  /** The name is not valid UTF-8, so JSON cannot hold it: not to be commented on. */
   readonly isNameBroken: boolean;
 }
 
-/** What has changed between two commits. */
+/** Difference between two commits. */
 export interface Change {
   /** Unified, three lines of context, renames found. */
   readonly diff: string;
@@ -76,10 +76,10 @@ export interface PreparedReview extends Change {
   readonly scope: 'full' | 'incremental';
   /** Null when the scope is incremental. */
   readonly fullReason: FullReason | null;
-  /** What came after `sinceSha`, of the files that differ from the base; null when the scope is full. `diff` and `files` always tell the whole change: anchors are in it. */
+  /** Difference since `sinceSha`, of the files that differ from the base; null when the scope is full. `diff` and `files` always hold the whole change: anchors are in it. */
   readonly since: Change | null;
   readonly omitted: readonly OmittedFile[];
-  /** A file of the base commit, as text. Null when there is none, or it is a link, a submodule or a directory. Throws `fileTooLarge`, `pathOutside`. */
+  /** A file of the base commit, as text. Null when it is missing, or is a link, a submodule or a directory. Throws `fileTooLarge`, `pathOutside`. */
   baseFiles(path: string): Promise<string | null>;
   /** The same of the head. */
   readHead(path: string): Promise<string | null>;
@@ -87,14 +87,14 @@ export interface PreparedReview extends Change {
   readHeadFiles(paths: readonly string[]): Promise<ReadonlyMap<string, string | null>>;
 }
 
-/** How a run ended: decides how long its worktree is kept. */
+/** End of a run: decides the retention of its worktree. */
 export type RunOutcome = 'succeeded' | 'failed';
 
-/** What a clean-up did. */
+/** Result of a clean-up. */
 export interface CleanReport {
   /** Keys of worktrees that are gone. */
   readonly removed: readonly string[];
-  /** What could not be removed now and will be tried again, with the reason. */
+  /** Worktrees that could not be removed now and will be tried again, with the reason. */
   readonly failed: readonly { readonly key: string; readonly error: GitError | Error }[];
 }
 
@@ -108,12 +108,12 @@ export interface ReviewGit {
   prepare(target: ReviewTarget): Promise<PreparedReview>;
   /** Throws `worktreeDirty` unless the worktree is as `prepare` made it. */
   verifyClean(worktreePath: string): Promise<void>;
-  /** The run is over; its worktree is kept for the time of its outcome, then `clean` takes it. Unknown runs are ignored. */
+  /** The run is over; its worktree stays for the time of its outcome, then `clean` removes it. Unknown runs are ignored. */
   release(runId: string, outcome: RunOutcome): Promise<void>;
   /**
    * Removes worktrees whose time is over and everything that crashes have left; tidies the object stores.
    *
-   * @param isActive whether a run still goes on, for worktrees that were never released: those of dead runs count as failed
+   * @param isActive whether a run is still active, for worktrees that were never released: those of dead runs count as failed
    */
   clean(now: Date, isActive: (runId: string) => boolean | Promise<boolean>): Promise<CleanReport>;
   /** Ends every git process of ours. */

@@ -23,7 +23,7 @@ const gitDirOf = (context: StoreContext, { key, storeKey }: WorktreePlace): stri
   join(storeDirectory(context.layout, storeKey), 'worktrees', key);
 
 /**
- * Makes the worktree known to its store, still without files: its commit is kept from now on. Within `withStore`.
+ * Makes the worktree known to its store, still without files: its commit is protected from now on. Within `withStore`.
  *
  * These are the files of gitrepository-layout(5), written without `git worktree add`, which starts two processes for them.
  * @throws GitError `pathOutside` when something is in the way
@@ -133,7 +133,7 @@ export async function dropWorktree(context: StoreContext, place: WorktreePlace):
 
 const pointerTo = (gitDir: string): string => `gitdir: ${gitDir}\n`;
 
-/** What a worktree says where its repository is. */
+/** Reads where a worktree's repository is. */
 export async function pointerOf(worktree: string): Promise<string | null> {
   const file = join(worktree, '.git');
   const found = await lstat(file).catch(() => null);

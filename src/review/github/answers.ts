@@ -1,4 +1,4 @@
-/** What we read of GitHub's answers; the rest may be whatever it is. */
+/** Fields of GitHub's answers that we read; all others may have any value. */
 import * as v from 'valibot';
 
 const User = v.nullish(v.object({ login: v.string(), type: v.optional(v.string()) }));

@@ -2,7 +2,7 @@ import { AppAnswer, HookAnswer } from './answers.ts';
 import { type Answer, type GitHubClient, parseAnswer } from './client.ts';
 import { asApp } from './installations.ts';
 
-/** What the diagnostics show of the App. */
+/** Facts of the App for the diagnostics. */
 export interface AppFacts {
   readonly id: number;
   readonly slug: string;

@@ -136,7 +136,7 @@ const passing = {
 };
 const unspaced: object = { write: passing, notifications: passing };
 
-/** Octokit hands whole requests to its log: only its words are kept. */
+/** Octokit passes whole requests to its log: only the message is logged. */
 function octokitLog(logger: Logger) {
   const say = (level: 'debug' | 'info' | 'warn' | 'error') => (message: string) => logger[level](plain(message));
   return { debug: say('debug'), info: say('info'), warn: say('warn'), error: say('error') };

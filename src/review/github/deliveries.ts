@@ -17,9 +17,9 @@ export interface FailedDelivery {
   readonly statusCode: number;
 }
 
-/** What the reconciler remembers between two looks; JSON, to be kept as a fact. */
+/** State of the reconciler between two polls; JSON, stored as a fact. */
 export const ReconcileState = v.object({
-  /** Everything before was looked at and is settled, in milliseconds. */
+  /** Everything before this time is settled, in milliseconds. */
   settledUntil: v.number(),
   /** By guid: what was asked for again. */
   attempts: v.record(v.string(), v.object({ count: v.number(), nextAt: v.number() })),
@@ -91,7 +91,7 @@ export async function reconcileDeliveries(
   const redelivered: FailedDelivery[] = [];
   const lost: FailedDelivery[] = [];
   let waiting = 0;
-  // Remembered as beyond the last attempt, so that it is told once.
+  // Recorded as beyond the last attempt, so that it is reported once.
   const giveUp = (delivery: FailedDelivery) => {
     attempts[delivery.guid] = { count: limits.redeliveryAttempts + 1, nextAt: 0 };
     lost.push(delivery);

@@ -1,6 +1,6 @@
 import { messageOf } from '../../lib/index.ts';
 
-/** What can go wrong with a source, for programs. */
+/** Error codes of a source. */
 export const sourceErrorCodes = [
   'appIdMissing',
   'privateKeyMissing',
@@ -24,7 +24,7 @@ export const sourceErrorCodes = [
   'connectionFailed',
   /** An answer that is not what GitHub describes. */
   'invalidAnswer',
-  /** What was to be written is not complete. */
+  /** The request to write is not complete. */
   'invalidRequest',
 ] as const;
 export type SourceErrorCode = (typeof sourceErrorCodes)[number];
@@ -39,7 +39,7 @@ const retryable: ReadonlySet<SourceErrorCode> = new Set([
   'connectionFailed',
   'invalidAnswer',
 ]);
-/** After these nobody knows whether a write has happened. */
+/** After these it is unknown whether a write has happened. */
 const ambiguous: ReadonlySet<SourceErrorCode> = new Set([
   'sourceUnavailable',
   'timedOut',
@@ -73,7 +73,7 @@ export class SourceError extends Error {
   }
 }
 
-/** What our transport says; octokit wraps it. */
+/** Error of our transport, which octokit wraps. */
 export class TransportError extends Error {
   override readonly name = 'TransportError';
   readonly code: SourceErrorCode;
@@ -84,7 +84,7 @@ export class TransportError extends Error {
   }
 }
 
-/** Anything that octokit throws, as what we tell. */
+/** Converts any error of octokit. */
 export function toSourceError(error: unknown): SourceError {
   if (error instanceof SourceError) return error;
   if (!isRequestError(error)) return unanswered(error);
@@ -96,7 +96,7 @@ function unanswered(cause: unknown): SourceError {
   return new SourceError('connectionFailed', `GitHub could not be asked: ${plain(messageOf(cause))}`);
 }
 
-/** What octokit throws: the class itself is not ours to import. */
+/** Error of octokit, whose class is not exported. */
 interface RequestError extends Error {
   readonly status: number;
   readonly response?: { readonly headers: Readonly<Record<string, unknown>> };

@@ -15,7 +15,7 @@ export interface InstallationProfile {
 }
 export interface Installation {
   readonly id: number;
-  /** What the owner granted; null: not known, the id comes from a profile. */
+  /** Permissions that the owner granted; null: not known, the id comes from a profile. */
   readonly permissions: Readonly<Record<string, string>> | null;
 }
 
@@ -41,7 +41,7 @@ export class Installations {
     if (known && known.until > Date.now()) return known.found;
     const found = this.#look(repository);
     this.#known.set(owner, { found, until: Date.now() + this.#limits.installationCacheMs });
-    // A failure is not kept: whoever waits for it is told, the next one looks again.
+    // A failure reaches the waiting callers and is not cached: the next call tries again.
     found.catch(() => this.forget(repository));
     return found;
   }

@@ -6,20 +6,20 @@ export interface GitHubLimits {
   readonly answerBytes: number;
   /** Between the end of one write and the start of the next of an installation: GitHub asks for a second. */
   readonly writeSpacingMs: number;
-  /** A rate limit that ends later than this is not waited for: the caller is told when to come again. In seconds. */
+  /** A rate limit that ends later than this is not waited for: the error says when to retry. In seconds. */
   readonly longestWaitSeconds: number;
   /** Further attempts of what only reads. */
   readonly retries: number;
-  /** What one second of back-off takes, in milliseconds. */
+  /** Length of one second of back-off, in milliseconds. */
   readonly secondMs: number;
-  /** When to look for a write of which nobody knows whether it happened: lists of GitHub lag behind. In seconds. */
+  /** Times of the search for a write of unknown outcome, in seconds: lists of GitHub lag behind. */
   readonly lookAfterSeconds: readonly number[];
   /** GitHub ends a request after 10 s: after this pause a request that was given up takes no effect any more. In seconds. */
   readonly settleSeconds: number;
   /** A token is not used any more when it has less than this left. */
   readonly tokenMarginMs: number;
   readonly cachedTokens: number;
-  /** Pull requests whose last answer is kept for who asks again at once. */
+  /** Pull requests whose last answer is cached for an immediate second query. */
   readonly pullsKept: number;
   readonly installationCacheMs: number;
   /** Entries of one page of a list: the most GitHub gives. */

@@ -58,7 +58,7 @@ function parsed(text: string, where: string): KeyObject {
   try {
     return createPrivateKey(text.trim());
   } catch {
-    // What OpenSSL says may quote the key.
+    // OpenSSL's message may quote the key.
     throw new SourceError('privateKeyInvalid', `${where} holds no private key in PEM form (PKCS#1 or PKCS#8)`);
   }
 }

@@ -1,7 +1,7 @@
 import type { ItemFacts } from '../store/index.ts';
 import type { PullAnswer } from './answers.ts';
 
-/** What GitHub calls an account that is gone. */
+/** GitHub's name for a deleted account. */
 const ghost = 'ghost';
 
 /** A pull request as we keep it. One whose fork was deleted still counts as from a fork. */

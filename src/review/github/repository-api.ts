@@ -26,7 +26,7 @@ export class RepositoryApi {
   }
 
   async *pages(route: string, parameters: Parameters = {}): AsyncGenerator<Answer, void> {
-    // Looked at first, so that a token that was revoked is found out before the first page.
+    // Requested first, so that a revoked token is noticed before the first page.
     const first = await this.#authorized(parameters, async (all) => {
       const pages = this.#client.pages(route, all);
       return { pages, page: await pages.next() };

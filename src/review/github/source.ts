@@ -36,7 +36,7 @@ export interface GitHubSourceOptions {
   readonly settings: GitHubSettings;
   readonly store: Pick<ReviewStore, 'upsertItem' | 'updateRepository'>;
   readonly logger: Logger;
-  /** Told of each pull request that a sync found changed. */
+  /** Called for each pull request that a sync found changed. */
   readonly onChange?: (item: StoredItem, headChanged: boolean) => Promise<void>;
   readonly limits?: Partial<GitHubLimits>;
 }
@@ -53,7 +53,7 @@ export class GitHubSource {
   readonly #clients = new Map<number, GitHubClient>();
   readonly #stop = new AbortController();
   readonly #fetch: Fetch;
-  /** What was read lately; the first is the one that was read first. */
+  /** Recently read pull requests, the oldest first. */
   readonly #pulls = new Map<string, { readonly at: number; readonly facts: ItemFacts | 'gone' }>();
   #requests = 0;
   #facts: Promise<AppFacts> | undefined;
@@ -106,9 +106,9 @@ export class GitHubSource {
   }
 
   /**
-   * What GitHub says of a pull request; `gone`: it is not there, or not for us.
+   * Reads a pull request; `gone`: it is missing, or not visible to us.
    *
-   * @param maxAgeMs an answer that is no older will do: whoever begins a review was sent by one who has just asked
+   * @param maxAgeMs age of a cached answer that suffices: the request for a review has just read it
    */
   async readPull(repository: RepositoryId, number: number, maxAgeMs = 0): Promise<ItemFacts | 'gone'> {
     const key = `${repository.repositoryKey}#${number}`;
@@ -134,7 +134,7 @@ export class GitHubSource {
     }
   }
 
-  /** Whether `login` may write to the repository. `author_association` does not tell: a member may have read access only. */
+  /** Whether `login` may write to the repository. `author_association` is not enough: a member may have read access only. */
   async isCollaborator(repository: RepositoryName, login: string): Promise<boolean> {
     const api = await this.#api(repository, 'read');
     try {
@@ -209,7 +209,7 @@ export class GitHubSource {
     await sendWrite({ ...target, wasTried: false }, write);
   }
 
-  /** Who we are, for diagnostics: asked anew. */
+  /** Reads the App anew, for diagnostics. */
   async app(): Promise<AppFacts & { readonly hook: HookFacts }> {
     const [facts, hook] = await Promise.all([readApp(this.#app), readHook(this.#app)]);
     this.#facts = Promise.resolve(facts);
@@ -236,7 +236,7 @@ export class GitHubSource {
     return redeliver(this.#app, id);
   }
 
-  /** One look for what was missed; whoever calls keeps the state. */
+  /** Searches once for missed deliveries; the caller stores the state. */
   reconcile(state: ReconcileState, now: number): Promise<ReconcileResult> {
     return reconcileDeliveries(this.#app, state, now, this.#limits);
   }

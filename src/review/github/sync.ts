@@ -15,7 +15,7 @@ export interface SyncResult {
 }
 export interface SyncOptions {
   readonly store: Pick<ReviewStore, 'upsertItem' | 'updateRepository'>;
-  /** Told of each pull request that has changed, before the next page is looked at. */
+  /** Called for each pull request that has changed, before the next page is read. */
   readonly onChange?: (item: StoredItem, headChanged: boolean) => Promise<void>;
 }
 
@@ -23,10 +23,10 @@ const listRoute = 'GET /repos/{owner}/{repo}/pulls';
 const newestFirst = { state: 'all', sort: 'updated', direction: 'desc' };
 
 /**
- * Looks for what has changed since the last time. The newest page is asked for under a condition, so a repository without
- * changes costs one call; else pages are read back to what was seen before. The first time: that page, and all that is open.
- * What was seen is kept only at the end: after a failure the same is looked at again.
- * @throws SourceError; it is kept as the repository's `lastSyncError`
+ * Finds changes since the last sync. The newest page is requested under a condition, so a repository without
+ * changes costs one call; else pages are read back to known items. The first time: that page, and all open items.
+ * The position is stored only at the end: after a failure the same pages are read again.
+ * @throws SourceError; it is stored as the repository's `lastSyncError`
  */
 export async function syncRepository(
   api: RepositoryApi,
@@ -94,7 +94,7 @@ class Sync {
     for await (const page of this.#pages({ ...newestFirst, state: 'open' })) await this.#takePage(page);
   }
 
-  /** @returns whether it reaches back to what was seen before; the same second is looked at again */
+  /** @returns whether it reaches back to known items; the same second is read again */
   async #takePage({ data }: Answer): Promise<boolean> {
     const pulls = parseAnswer(PullList, data, 'pull requests');
     // All at once: the store puts writes that come together into one commit.

@@ -4,7 +4,7 @@ import { SourceError } from './errors.ts';
 import { asApp, type Installation, type Installations, notInstalled, type RepositoryName } from './installations.ts';
 import type { GitHubLimits } from './limits.ts';
 
-/** What a token may do. `poll` is good for all repositories of an installation, and only to look at pull requests. */
+/** Permissions of a token. `poll` covers all repositories of an installation, and only reading pull requests. */
 export const tokenKinds = ['read', 'write', 'poll'] as const;
 export type TokenKind = (typeof tokenKinds)[number];
 
@@ -114,7 +114,7 @@ export class Tokens {
 const keyOf = ({ id }: Installation, { owner, name }: RepositoryName, kind: TokenKind): string =>
   kind === 'poll' ? `${kind} ${id}` : `${kind} ${id} ${owner}/${name}`.toLowerCase();
 
-/** What to ask for, best first: what was granted when we know it, else all, and then without what may be missing. */
+/** Permission sets to request, best first: the granted ones when known, else all, and then without those that may be missing. */
 function permissionSets(kind: TokenKind, { permissions }: Installation): Readonly<Record<string, string>>[] {
   const wish = wishes[kind];
   if (permissions) return [pick(wish, (name, level) => !optional.includes(name) || grants(permissions[name], level))];

@@ -10,11 +10,11 @@ export interface Failure {
   readonly message: string;
   readonly isRetryable: boolean;
   readonly retryAfterMs: number;
-  /** Nobody foresaw it. */
+  /** An unexpected error. */
   readonly isBug: boolean;
 }
 
-/** What the errors of the other parts say of themselves. */
+/** Fields of errors of the other parts. */
 const Told = v.object({
   code: v.string(),
   message: v.string(),
@@ -24,7 +24,7 @@ const Told = v.object({
 
 const passing: ReadonlySet<string> = new Set(['storageUnavailable', 'sourceUnavailable']);
 
-/** What was thrown, as a failure. A bug is tried again too: what led to it may be gone. */
+/** Converts a thrown value to a failure. A bug is retried too: its cause may be gone. */
 export function failureOf(error: unknown): Failure {
   if (error instanceof ReviewError) {
     const { code, message } = error;

@@ -1,6 +1,6 @@
 /**
- * The page of the review backend: the same bundle that the Hub and agent servers serve, under a path that tells it whose page it
- * is. Called by whoever assembles the backend. Never here: data, a token, a route of the API.
+ * The page of the review backend: the same bundle that the Hub and agent servers serve, under a path by which it knows its
+ * server. Called by the assembly of the backend. Never here: data, a token, a route of the API.
  */
 import { type AnyRoute, empty, type Handler, HttpError, staticFiles } from '../../http/index.ts';
 import { pageRoutes } from '../../inspect/index.ts';
@@ -15,7 +15,7 @@ export interface ReviewPageOptions {
 
 type Files = ReadonlyMap<string, Handler>;
 
-/** Files by path, read when somebody first looks at the page: who only takes deliveries does not wait for them. */
+/** Files by path, read at the first request for the page: a server that only takes deliveries does not wait for them. */
 function filesOf({ directory }: ReviewPageOptions): () => Files {
   let files: Files | undefined;
   return () => {

@@ -1,4 +1,4 @@
-/** What a pattern of branch names may hold. */
+/** Characters with a meaning in a regular expression. */
 const special = /[.+^${}()|[\]\\]/g;
 
 /**

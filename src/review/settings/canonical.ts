@@ -2,7 +2,7 @@ import { butIs, type SettingsProblem } from './error.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
 import { rootSchema, secretOfFileKey, shapeOf, spelled } from './shape.ts';
 
-/** What a source says, keys spelt as the schema does. */
+/** Settings of a source, keys spelt as in the schema. */
 export interface Canonical {
   readonly settings: JsonObject;
   /** Files that hold secrets, by the path of the secret. */
@@ -15,8 +15,8 @@ export interface Canonical {
 const ignored: ReadonlySet<string> = new Set(['$schema']);
 
 /**
- * Gives every known key the spelling of the schema; tells of keys that nobody reads. Of two keys that are the same the later
- * one holds.
+ * Gives every known key the spelling of the schema; reports unknown keys. Of two equal keys the later
+ * one counts.
  */
 export function canonical(source: string, given: JsonObject): Canonical {
   const warnings: string[] = [];

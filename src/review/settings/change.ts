@@ -35,11 +35,11 @@ export class SettingsChangeError extends Error {
 }
 
 export interface SettingsChangeRequest {
-  /** The revision that was looked at. */
+  /** The revision that the client has read. */
   readonly baseRevision: string;
   /** Paths (`Review.MaxFindings`, in any case) with their new value; null takes one out of the file. */
   readonly set: Readonly<Record<string, unknown>>;
-  /** Who asks, for the audit. */
+  /** Address of the client, for the audit. */
   readonly address: string;
 }
 
@@ -50,8 +50,8 @@ export interface SettingsChanged {
 }
 
 /**
- * Changes the file of the settings, leaving every other character in it as it is, and lets them hold. Everything that is
- * looked at and written is so in one turn of the event loop: no other change of this process comes in between. Secrets are not
+ * Changes the file of the settings, leaving every other character in it as it is, and applies them. All reads and writes
+ * happen in one turn of the event loop: no other change of this process comes in between. Secrets are not
  * written by this: they belong into files of their own or the environment.
  *
  * @throws SettingsChangeError
@@ -95,8 +95,8 @@ export async function changeSettings(
   const { revision } = planned;
   await audit.store
     .publish('source.changed', { what: 'settings', changed, revision, by: request.address })
-    // The change has been made and is in the log: that readers cannot be told does not undo it.
-    .catch((error: unknown) => audit.logger.warn('readers of the event stream cannot be told', { error }));
+    // The change has been made and is in the log: a failure to publish it does not undo it.
+    .catch((error: unknown) => audit.logger.warn('could not publish a change of the settings', { error }));
   return { revision, changed, restartNeededFor: changed.filter(needsRestart) };
 }
 

@@ -2,9 +2,9 @@ import { isJsonObject, type JsonObject } from './json.ts';
 import { isSecret } from './shape.ts';
 import type { SettingsSource } from './source.ts';
 
-/** The settings to be looked at: of a secret, only whether there is one. */
+/** Settings for display: of a secret, only whether it is set. */
 export interface SettingsDiagnostics {
-  /** To be named by who changes the file. */
+  /** Revision that a change of the file must name. */
   readonly revision: string;
   readonly writable: boolean;
   readonly file: string;
@@ -17,7 +17,7 @@ export interface SettingsDiagnostics {
   readonly fromEnvironment: readonly { readonly path: string; readonly variable: string }[];
 }
 
-/** What holds now, where it comes from and what is wrong with it. */
+/** Effective settings, their sources and their problems. */
 export function diagnosticsOf(source: SettingsSource): SettingsDiagnostics {
   const { loaded, problem, restartNeededFor, place } = source;
   return {

@@ -4,7 +4,7 @@ import { rootSchema, secretOfFileKey, shapeOf, spelled } from './shape.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What the environment sets. */
+/** Settings of the environment. */
 export interface EnvironmentLayer {
   readonly settings: JsonObject;
   /** Files that hold secrets, by the path of the secret. */

@@ -11,7 +11,7 @@ export function kindOf(value: unknown): string {
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
 }
 
-/** What is at a path of keys; undefined when nothing is. */
+/** Reads the value at a path of keys; undefined when it is missing. */
 export function valueAt(value: unknown, keys: readonly string[]): unknown {
   return keys.reduce<unknown>((inside, key) => {
     if (Array.isArray(inside)) return inside[Number(key)];

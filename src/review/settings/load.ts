@@ -90,7 +90,7 @@ export function rootOf(file: string, text: string | undefined): JsonObject {
   throw new SettingsError([{ source: file, keyPath: 'Oratorio', expected: butIs('an object', root) }]);
 }
 
-/** How this file spells `Oratorio`; of two spellings the later one holds. */
+/** Spelling of `Oratorio` in this file; of two spellings the later one counts. */
 export const rootKey = (document: JsonObject): string | undefined =>
   Object.keys(document).findLast((key) => key.toLowerCase() === 'oratorio');
 
@@ -137,11 +137,11 @@ function checked(file: string, given: JsonObject, names: ReadonlyMap<string, str
   return result.output;
 }
 
-/** What the schema says is expected; valibot's own messages quote what they received. */
+/** Expected value by the schema; valibot's own messages quote the received one. */
 const wanted = (issue: v.BaseIssue<unknown>): string =>
   issue.message.startsWith('Invalid ') ? (issue.expected ?? 'of another kind') : issue.message;
 
-/** Names of repositories that are none. */
+/** Finds invalid names of repositories. */
 function misnamed(settings: BackendSettings): Omit<SettingsProblem, 'source'>[] {
   const instance = instanceOf(settings.GitHub.Endpoint);
   const isProject = (text: string) => projectKey(instance, text) !== undefined;
@@ -160,18 +160,18 @@ function misnamed(settings: BackendSettings): Omit<SettingsProblem, 'source'>[] 
   );
 }
 
-/** What is allowed and cannot be meant. */
+/** Finds settings that are valid and probably a mistake. */
 function doubts(settings: BackendSettings): string[] {
   const { GitHub, Automation } = settings;
   const instance = instanceOf(GitHub.Endpoint);
   const repositories = configuredRepositories(settings);
   const known = new Set<string | undefined>(repositories.map(({ repositoryKey }) => repositoryKey));
   const hasKey = GitHub.AppId !== undefined && GitHub.PrivateKey !== '';
-  const strangers = Automation.AutoReviewRepositories.filter(
+  const unlisted = Automation.AutoReviewRepositories.filter(
     (name) => name !== '*' && !known.has(projectKey(instance, name)),
   );
   return [
-    ...strangers.map((name) => `Automation.AutoReviewRepositories: ${name} is not in GitHub.Repositories`),
+    ...unlisted.map((name) => `Automation.AutoReviewRepositories: ${name} is not in GitHub.Repositories`),
     ...repositories
       .filter(({ workspacePath }) => workspacePath === undefined)
       .map(({ repositoryKey }) => `${repositoryKey} has no workspace route: it cannot be reviewed`),

@@ -76,8 +76,8 @@ export const BackendSettings = v.object({
   Storage: v.optional(
     v.object({
       ConnectionString: words('', 'postgres://… for PostgreSQL; empty: SQLite in the state directory.'),
-      DeliveryRetentionDays: whole(30, 1, 3_650, 'Deliveries are kept for so long.'),
-      RunRetentionDays: whole(180, 1, 3_650, 'Finished runs and their drafts are kept for so long.'),
+      DeliveryRetentionDays: whole(30, 1, 3_650, 'Retention of deliveries, in days.'),
+      RunRetentionDays: whole(180, 1, 3_650, 'Retention of finished runs and their drafts, in days.'),
     }),
     {},
   ),
@@ -127,8 +127,8 @@ export const BackendSettings = v.object({
       ConnectTimeoutSeconds: whole(5, 1, 60, 'To reach the agent server.'),
       RunTimeoutSeconds: whole(1_800, 30, 7_200, 'For one review.'),
       StallTimeoutSeconds: whole(300, 5, 7_200, 'Silence of the agent after which a review is ended and tried again.'),
-      SucceededWorktreeRetentionHours: whole(24, 0, 8_760, 'Worktrees of finished reviews are kept for so long.'),
-      FailedWorktreeRetentionHours: whole(168, 0, 8_760, 'Worktrees of failed reviews are kept for so long.'),
+      SucceededWorktreeRetentionHours: whole(24, 0, 8_760, 'Retention of worktrees of finished reviews, in hours.'),
+      FailedWorktreeRetentionHours: whole(168, 0, 8_760, 'Retention of worktrees of failed reviews, in hours.'),
     }),
     {},
   ),
@@ -140,8 +140,8 @@ export const BackendSettings = v.object({
         'Drafts of automatic reviews are published by themselves where writes are enabled.',
       ),
       AutoReviewPublishRepositories: list('Only in these repositories; empty: in all.'),
-      SyncIntervalSeconds: whole(300, 10, 86_400, 'Between two looks at a repository.'),
-      ReconcileIntervalSeconds: whole(600, 30, 86_400, 'Between two looks for deliveries that were missed.'),
+      SyncIntervalSeconds: whole(300, 10, 86_400, 'Pause between two polls of a repository, in seconds.'),
+      ReconcileIntervalSeconds: whole(600, 30, 86_400, 'Pause between two searches for missed deliveries, in seconds.'),
     }),
     {},
   ),
@@ -160,7 +160,7 @@ export const BackendSettings = v.object({
       MaxFindings: whole(10, 1, 200, 'Findings of one review; the least severe are listed in the summary only.'),
       MinSeverity: v.pipe(
         v.optional(v.picklist(findingSeverities), 'minor'),
-        v.description('Less severe findings are not told.'),
+        v.description('Less severe findings are not published.'),
       ),
       QuietWhenClean: flag(true, 'A review without findings writes nothing but its check run.'),
       CheckRun: flag(true, 'Shows each review as a check run.'),
@@ -185,7 +185,7 @@ export const BackendSettings = v.object({
 export type BackendSettings = v.InferOutput<typeof BackendSettings>;
 export const BackendFile = v.object({ Oratorio: v.optional(BackendSettings, {}) });
 
-/** Never shown, logged or told. */
+/** Never shown, logged or published. */
 export const secretSettings = [
   'Server.ServiceToken',
   'Storage.ConnectionString',

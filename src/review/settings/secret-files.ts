@@ -6,7 +6,7 @@ import { type JsonObject, valueAt, withValue } from './json.ts';
 /** A secret is a line, or a key of some kilobytes. */
 const maxBytes = 65_536;
 
-/** What came of the files that hold secrets. */
+/** Result of reading the files that hold secrets. */
 export interface SecretsRead {
   readonly settings: JsonObject;
   readonly files: readonly string[];

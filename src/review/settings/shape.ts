@@ -1,6 +1,6 @@
 import { BackendSettings, secretSettings } from './schema.ts';
 
-/** What a schema is of, with `optional` and `pipe` looked through. */
+/** Shape of a schema, below `optional` and `pipe`. */
 export type Shape =
   | { readonly kind: 'section'; readonly entries: Readonly<Record<string, unknown>> }
   | { readonly kind: 'list'; readonly item: unknown }
@@ -25,7 +25,7 @@ export function shapeOf(schema: unknown): Shape {
 /** Sections by other names that they have had. */
 const aliases: ReadonlyMap<string, string> = new Map([['dotcraft', 'AgentServer']]);
 
-/** The key of a section in the spelling of the schema, whatever its case; undefined when there is none. */
+/** The key of a section in the spelling of the schema, whatever its case; undefined when it is unknown. */
 export function spelled(entries: Readonly<Record<string, unknown>>, given: string, isTop: boolean): string | undefined {
   const wanted = given.toLowerCase();
   const alias = isTop ? aliases.get(wanted) : undefined;
@@ -35,7 +35,7 @@ export function spelled(entries: Readonly<Record<string, unknown>>, given: strin
 export const rootSchema: unknown = BackendSettings;
 
 const secretPaths: ReadonlySet<string> = new Set(secretSettings);
-/** Whether the setting at this path is never shown, logged or told. */
+/** True when the setting at this path must not be shown, logged or published. */
 export const isSecret = (path: string): boolean => secretPaths.has(path);
 
 /** Of a key such as `WebhookSecretFile`, the secret that the file holds; undefined when there is no such secret. */

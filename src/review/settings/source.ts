@@ -71,7 +71,7 @@ export class SettingsSource {
     return changedPaths(this.#atStart, this.current).filter(needsRestart);
   }
 
-  /** Told after each change. A listener that throws is logged and does not stop the others. @returns what ends that */
+  /** Calls `listener` after each change. An error of a listener is logged and does not stop the others. @returns ends the subscription */
   subscribe(listener: (change: SettingsChange) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -86,7 +86,7 @@ export class SettingsSource {
     } catch (error) {
       if (!(error instanceof SettingsError)) throw error;
       if (this.#problem?.message !== error.message)
-        this.#logger.error('the settings cannot be used; those of before go on holding', { problem: error.message });
+        this.#logger.error('invalid settings; the previous ones remain in effect', { problem: error.message });
       this.#problem = error;
       return false;
     }
@@ -162,7 +162,7 @@ export class SettingsSource {
 
   #changed(directory: string, name: string | null): void {
     const files = [this.place.file, ...this.#loaded.secretFiles].map((file) => resolve(file));
-    // Mounted secrets are links through a directory that is swapped: its name is none of ours.
+    // Mounted secrets are links through a directory that is swapped, whose name is not in our list.
     const isOurs =
       name === null ||
       name.startsWith('..') ||

@@ -1,12 +1,12 @@
 import { limits } from './limits.ts';
 
-/** What a comment can ask for. */
+/** Commands of a comment. */
 export const commandVerbs = ['review', 'fullReview', 'pause', 'resume', 'resolve', 'cancel', 'status', 'help'] as const;
 export type CommandVerb = (typeof commandVerbs)[number];
 
 export interface Command {
   readonly verb: CommandVerb;
-  /** What a review should look at; only of `review for …`. */
+  /** Focus of a review; only of `review for …`. */
   readonly focus: string | null;
 }
 

@@ -5,13 +5,13 @@ import { parseCommand } from './command.ts';
 import { type CommandFacts, judgeCommand } from './eligibility.ts';
 import { CheckRun, type Envelope, Installation, IssueComment, PullRequest, RepositoryChange } from './payloads.ts';
 
-/** What of the settings the intake goes by. */
+/** Settings that the intake applies. */
 export interface IntakeRules {
   /** Secrets that a delivery may be signed with; none: nothing is taken in. */
   readonly secrets: readonly string[];
   readonly instance: string;
   readonly handle: string;
-  /** Whose check runs are ours; undefined: not known. */
+  /** Id of our App, whose check runs are ours; undefined: not known. */
   readonly appId: string | undefined;
   /** Keys of the configured repositories, and whether a workspace route leads to each. */
   readonly repositories: ReadonlyMap<string, { readonly hasWorkspaceRoute: boolean }>;
@@ -19,7 +19,7 @@ export interface IntakeRules {
   readonly owners: ReadonlySet<string>;
 }
 
-/** What a delivery comes to. Nothing has happened yet. */
+/** Consequence of a delivery. Nothing has happened yet. */
 export type Decision =
   | { readonly kind: 'ignored'; readonly reason: string }
   | {
@@ -33,11 +33,11 @@ export type Decision =
       readonly errorCode: string;
       readonly number: number;
       readonly command: NewCommand | null;
-      /** What tells the author; null: nobody is answered. */
+      /** Job that answers the author; null: no answer. */
       readonly job: NewJob | null;
     };
 
-/** A payload that has not what its event must have. Names the place and never what was there. */
+/** A payload missing a required field. Names the field and never its value. */
 export class PayloadError extends Error {
   override readonly name = 'PayloadError';
 }
@@ -80,9 +80,9 @@ const table: Readonly<Record<string, Readonly<Record<string, Judge>>>> = {
 };
 
 /**
- * What a signed delivery leads to, by event and action before anything else of it is looked at. Pure.
+ * Decides the consequence of a signed delivery, by event and action before any other field is read. Pure.
  *
- * @throws PayloadError when an event that leads to something has not what it must have
+ * @throws PayloadError an event with a consequence lacks a required field
  */
 export function decide(event: string, envelope: Envelope, payload: unknown, rules: IntakeRules): Decision {
   const actions = Object.hasOwn(table, event) ? table[event] : undefined;

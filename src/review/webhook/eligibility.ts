@@ -5,7 +5,7 @@ export type CommandRejection =
   | 'githubCommentCommandRepositoryNotConfigured'
   | 'githubCommentCommandWorkspaceNotConfigured';
 
-/** What is known of a command's author and place without asking anybody. */
+/** Facts of a command's author and place that need no query. */
 export interface CommandFacts {
   readonly isBot: boolean;
   /** The forge's `author_association`. */
@@ -14,7 +14,7 @@ export interface CommandFacts {
   readonly hasWorkspaceRoute: boolean;
 }
 
-/** What can be decided without asking the source. */
+/** Verdict that needs no query to the source. */
 export type EarlyVerdict =
   /** Nothing refuses it yet. The source has the last word: an association says who belongs, not who may write. */
   { readonly kind: 'askForge' } | { readonly kind: 'rejected'; readonly errorCode: CommandRejection };

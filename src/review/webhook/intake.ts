@@ -51,8 +51,8 @@ const deliveryId = /^[A-Za-z0-9-]{1,64}$/;
 const eventName = /^[a-z0-9_]{1,64}$/;
 
 /**
- * Takes in what GitHub tells. The order is the contract: secret there, signature right, and only then anything that would
- * show how this backend is configured. What it answers 202 for is on the disk.
+ * Takes in GitHub's deliveries. The order is the contract: secret configured, signature valid, and only then anything that would
+ * show how this backend is configured. A delivery that is answered with 202 is on the disk.
  */
 export class WebhookIntake {
   readonly #options: IntakeOptions;
@@ -85,7 +85,7 @@ export class WebhookIntake {
     }
   }
 
-  /** Tells readers of the event stream what they have not been told yet. */
+  /** Publishes the events that are still pending. */
   close(): Promise<void> {
     return this.#news.close();
   }
@@ -144,8 +144,8 @@ export class WebhookIntake {
       taken = await this.#options.store.takeDelivery({ ...delivery, tookMs: performance.now() - from });
     } catch (error) {
       if (!(error instanceof ReviewStoreError)) throw error;
-      this.#options.logger.error('a delivery cannot be kept', { deliveryId, event, code: error.code, error });
-      throw unavailable('The delivery cannot be kept at the moment.');
+      this.#options.logger.error('could not store a delivery', { deliveryId, event, code: error.code, error });
+      throw unavailable('The delivery cannot be stored at the moment.');
     }
     if (taken === 'duplicate') return { status: 200, body: { status: 'duplicate', deliveryId } };
     this.#news.add({ deliveryId, event, outcome });
@@ -184,7 +184,7 @@ function decided(event: string, envelope: Envelope, payload: unknown, rules: Int
   }
 }
 
-/** What is kept of a decision. */
+/** Stored form of a decision. */
 function recordOf(
   decision: Decision,
   deliveryId: string,
@@ -199,14 +199,14 @@ function recordOf(
   }
 }
 
-/** The job knows its delivery: whoever does it tells what came of it. */
+/** The job knows its delivery: its worker records the outcome there. */
 const pick = ({ number, job, command }: Exclude<Decision, { kind: 'ignored' }>, deliveryId: string) => ({
   number,
   job: job && { ...job, payload: { ...job.payload, deliveryId } },
   command,
 });
 
-/** What GitHub's log of deliveries shows. */
+/** Body of the answer, which GitHub shows in its log of deliveries. */
 function told(decision: Decision): Readonly<Record<string, unknown>> {
   switch (decision.kind) {
     case 'ignored':

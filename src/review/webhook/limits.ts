@@ -21,7 +21,7 @@ export const limits = {
   wrongSignatureWindowMs: 60_000,
   /** Addresses that are counted at once; the one that has been quiet longest is forgotten. */
   countedAddresses: 4_096,
-  /** Deliveries come in bursts: one event tells of all that came in this time. */
+  /** Deliveries come in bursts: one event reports all that came in this time. */
   newsMs: 250,
   newsIds: 50,
 } as const;

@@ -4,12 +4,12 @@ import { limits } from './limits.ts';
 
 export interface DeliveryNews {
   readonly deliveryId: string;
-  /** Known when it came; what became of it is told without. */
+  /** Known on arrival; an event about the outcome lacks it. */
   readonly event?: string;
   readonly outcome: string;
 }
 
-/** Tells of deliveries, and of what became of them, in one event per moment: a write of its own for each would cost as much as the delivery itself. */
+/** Publishes deliveries, and their outcomes, in one event per moment: a write of its own for each would cost as much as the delivery itself. */
 export class News {
   readonly #store: Pick<ReviewStore, 'publish'>;
   readonly #logger: Logger;
@@ -37,12 +37,12 @@ export class News {
     this.#count = 0;
     this.#latest = [];
     const sent = this.#store.publish('delivery.received', data).catch((error: unknown) => {
-      this.#logger.warn('readers of the event stream cannot be told of deliveries', { error });
+      this.#logger.warn('could not publish deliveries', { error });
     });
     this.#sending = this.#sending.then(() => sent);
   }
 
-  /** Tells what has not been told. */
+  /** Publishes what is still pending. */
   async close(): Promise<void> {
     this.#send();
     await this.#sending;

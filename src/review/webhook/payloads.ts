@@ -1,6 +1,6 @@
 /**
- * What the intake reads of GitHub's payloads, and nothing more: a field that is not named here may be missing, new or of any
- * type. Whatever a payload says of a pull request is a hint only; the pull request is read fresh before anything is done.
+ * Fields of GitHub's payloads that the intake reads, and nothing more: a field that is not named here may be missing, new or of any
+ * type. The content of a payload about a pull request is a hint only; the pull request is read fresh before anything is done.
  */
 import * as v from 'valibot';
 

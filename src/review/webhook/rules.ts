@@ -4,7 +4,7 @@ import type { IntakeRules } from './decide.ts';
 
 const cache = new WeakMap<BackendSettings, IntakeRules>();
 
-/** What the settings mean to the intake; made once for each state of them. */
+/** Derives the rules of the intake from the settings; once for each state of them. */
 export function rulesOf(settings: BackendSettings): IntakeRules {
   const known = cache.get(settings);
   if (known) return known;

@@ -6,7 +6,7 @@ interface Window {
 }
 
 /**
- * Counts wrong signatures by address. Soft: whoever signs rightly is never held up, because behind a gateway everybody has
+ * Counts wrong signatures by address. Soft: a valid signature is never delayed, because behind a gateway everybody has
  * the gateway's address. Bounded: an address that is new pushes out the one that was counted longest ago.
  */
 export class WrongSignatures {

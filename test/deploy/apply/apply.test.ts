@@ -245,7 +245,7 @@ t.test('a half-done change of another command is taken back before', async (t) =
   t.match((await apply(made, 'upgrade')).outcome, { state: 'done' });
 });
 
-/** Leaves a change as a kill does: whoever works on it is never heard of again. */
+/** Leaves a change as a kill does: its process ends without another entry. */
 async function dieAt(made: Awaited<ReturnType<typeof installed>>, key: string): Promise<void> {
   await new Promise<void>((resolve) => {
     const before = (at: string) => (at === key ? new Promise<void>(() => resolve()) : undefined);

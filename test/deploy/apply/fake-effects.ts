@@ -6,7 +6,7 @@ import { stepKey } from '../../../src/deploy/apply/step-keys.ts';
 import { layoutOf, stackFiles } from '../../../src/deploy/layout.ts';
 import type { ServiceName, Step } from '../../../src/deploy/stack-plan.ts';
 
-/** A container engine as far as a change can tell. */
+/** A container engine as far as a change can see it. */
 export interface World {
   /** Of each service that runs: a hash of the files it was started with. */
   readonly services: Partial<Record<ServiceName, string>>;
@@ -20,7 +20,7 @@ export interface FakeOptions {
   readonly before?: (key: string, signal: AbortSignal) => void | Promise<void>;
 }
 
-/** One stack and its engine, on disk: whoever is killed leaves both behind. */
+/** One stack and its engine, on disk: both survive a kill. */
 export class FakeEngine {
   readonly stack: string;
   readonly #file: string;

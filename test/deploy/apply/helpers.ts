@@ -127,7 +127,7 @@ export function treeOf(root: string): Record<string, string> {
   return tree;
 }
 
-/** What a change may be judged by: everything but its own notes. */
+/** State that a test may compare: everything but the change's own records. */
 export function stateOf({ engine }: Case) {
   return { tree: treeOf(engine.stack), world: engine.world };
 }

@@ -1,6 +1,6 @@
 /**
  * One command on a stack, as a process that kills itself: `kill-child <directory> <plan> <line> <failing step>`. Dies when
- * the line of that number (from 1) is on disk, or lives to the end when there is none.
+ * the line of that number (from 1) is on disk, or runs to the end without one.
  */
 import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -54,7 +54,7 @@ async function run(child: string, directory: string, name: PlanName, line: numbe
 }
 
 /**
- * What a kill at one place may leave: the very moment, and the one before it, when what the line says was done and half of
+ * States that a kill at one place may leave: that very moment, and the one before it, with the step done and half of
  * the line on disk.
  */
 function momentsOf(killed: Case): readonly Case[] {

@@ -132,7 +132,7 @@ export const plans = {
 } as const;
 export type PlanName = keyof typeof plans;
 
-/** Without the overlay nobody knows of a gateway. */
+/** Without the overlay there is no gateway to stop. */
 function stopping(directory: string): readonly Step[] {
   const isThere = existsSync(layoutOf(directory).overlay);
   return isThere ? [{ do: 'removeServices', services: ['webhook-gateway'] }] : [];

@@ -38,7 +38,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   fc.constant({ do: 'checkComposition' as const }),
 );
 
-/** What was there before: files that may be removed, as they carry our mark. */
+/** Files from before: they may be removed, as they carry our mark. */
 const before = fc.record({
   files: fc.dictionary(fc.constantFrom(...paths), fc.tuple(content.map(marked), modes)),
   running: fc.subarray(['agent', 'backend'] as const),

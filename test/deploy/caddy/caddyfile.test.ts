@@ -44,7 +44,7 @@ async function ask(t: Test, find: () => Promise<string>, args: readonly string[]
 const adapt = (t: Test, find: () => Promise<string>, text: string): Promise<Ran> =>
   ask(t, find, ['adapt', '--validate', '--adapter', 'caddyfile', '--config'], text);
 
-/** Parts of Caddy's own configuration that are looked at here. */
+/** Parts of Caddy's own configuration that these tests read. */
 interface Adapted {
   readonly admin: { readonly disabled: boolean };
   readonly apps: {
@@ -104,7 +104,7 @@ for (const { version, find } of versions) {
   });
 }
 
-/** One issuer, and nobody else to turn to. */
+/** Checks that there is one issuer and no other. */
 function checkIssuer(t: Test, config: Adapted, { host, certificates, acmeEmail }: CaddyfileOptions): void {
   // That of 2.6 for sites without a name is empty: no certificate is ever asked for by it.
   const policies = config.apps.tls.automation.policies.filter((policy) => Object.keys(policy).length > 0);

@@ -1,4 +1,4 @@
-/** Clients that send what they are told, unnormalised: bytes by a socket, and HTTP/2 by Node's. */
+/** Clients that send requests without normalising them: bytes by a socket, and HTTP/2 by Node's. */
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { type ClientHttp2Session, connect as connectHttp2, type OutgoingHttpHeaders } from 'node:http2';
@@ -9,7 +9,7 @@ export interface Target {
   readonly port: number;
   readonly tls?: {
     readonly ca: string;
-    /** What the certificate must be for. */
+    /** Name that the certificate must have. */
     readonly identity: string;
     /** Named in the handshake; empty: none is. */
     readonly serverName: string;
@@ -65,7 +65,7 @@ export async function sendRaw(target: Target, bytes: string | readonly (string |
   return parse(Buffer.concat(chunks).toString('latin1'));
 }
 
-/** A certificate of somebody else is no way for a gateway to refuse a request. */
+/** True for a foreign certificate, which is no way for a gateway to refuse a request. */
 const isDistrust = (fault: (Error & { code?: string }) | undefined): boolean =>
   /CERT|SELF_SIGNED|VERIFY/.test(fault?.code ?? '');
 

@@ -1,4 +1,4 @@
-/** What strangers may ask the gateway for, and what it must say. Targets are written as they go over the wire. */
+/** Requests of untrusted clients, and the gateway's expected answers. Targets are written as they go over the wire. */
 import { defaults } from '../../../src/deploy/defaults.ts';
 import type { PublicHost } from '../../../src/deploy/host/index.ts';
 import { authorityOf } from './hosts.ts';
@@ -30,7 +30,7 @@ const otherPaths = [
   ...['/.well-known/security.txt', '/.well-known/acme-challenge/token', '/.git/config', '/.env'],
 ];
 
-/** Of the same resource, for somebody who is not strict. */
+/** Spellings of the same resource for a lenient server. */
 const spellings = [
   ...[`${path}/`, `${path}//`, `${path}/.`, `${path}/..`, `${path}/x`, `${path}x`, `${path}s`, path.slice(0, -1)],
   ...[`${path}?`, `${path}?x=1`, `${path}?x=1&y=2`, `${path}#`, `${path}#fragment`, `${path};x=1`, `${path}%3Fx=1`],
@@ -46,7 +46,7 @@ const spellings = [
   ...[`${path}*`, `${path}.json`, '/api/v1/sources/github/web%C2%ADhook', '/api/v1/sources/github/%ef%bd%97ebhook'],
 ];
 
-/** Names of somebody else for a gateway of `authority`. */
+/** Foreign names for a gateway of `authority`. */
 const otherHosts = (authority: string): readonly string[] => [
   ...['evil.test', 'localhost', '127.0.0.1', '[::1]', 'backend', 'backend:5087', '10.0.0.1', '[2600:1::6]', '9.9.9.8'],
   ...[`x.${authority}`, `${authority}.evil.test`, `x${authority}`, `${authority}.`, `www.${authority}`, '*', '_'],
@@ -70,14 +70,14 @@ const encrypted = ['http1', 'http2'] as const;
 /** Everything that can be said of a gateway for `host`, with the answer to each. */
 export function requestsFor(host: PublicHost): readonly Row[] {
   const own = authorityOf(host);
-  const strangers = otherHosts(own).filter(isAuthority);
+  const foreign = otherHosts(own).filter(isAuthority);
   return [
     ...requests(encrypted, ['POST'], [path], [own, `${own}:443`, own.toUpperCase()], 'delivered'),
     ...requests(encrypted, otherMethods, [path], [own], 404),
     ...requests(encrypted, ['GET', 'POST'], otherPaths, [own], 404),
     ...requests(encrypted, ['POST'], spellings, [own], 404),
-    ...requests(encrypted, ['POST'], [path, '/'], strangers, 404),
-    ...requests(encrypted, ['GET'], ['/health'], strangers, 404),
+    ...requests(encrypted, ['POST'], [path, '/'], foreign, 404),
+    ...requests(encrypted, ['GET'], ['/health'], foreign, 404),
     ...rawTargets(own),
     ...rawHosts(own),
     ...requests(
@@ -88,7 +88,7 @@ export function requestsFor(host: PublicHost): readonly Row[] {
       308,
     ),
     ...requests(['clear'], ['GET'], ['/.well-known/acme-challenge/token', '//evil.test/', '/%2e%2e'], [own], 308),
-    ...requests(['clear'], ['GET', 'POST'], [path, '/', '/.well-known/acme-challenge/token'], strangers, 404),
+    ...requests(['clear'], ['GET', 'POST'], [path, '/', '/.well-known/acme-challenge/token'], foreign, 404),
     ...rawClear(own),
   ];
 }

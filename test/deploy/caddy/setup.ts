@@ -16,7 +16,7 @@ export interface Setup {
   readonly upstream: Upstream;
 }
 
-/** What is served by which version: 2.6 knows no certificates for addresses. */
+/** Hosts by version: 2.6 has no certificates for addresses. */
 export const combinations = [
   { name: '2.6, a DNS host', find: caddy26, host: hosts.dns },
   { name: '2.11, a DNS host', find: caddy211, host: hosts.dns },

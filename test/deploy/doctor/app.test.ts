@@ -104,7 +104,7 @@ t.test('deliveries that did not arrive are told with their codes and what they m
   t.teardown(() => other.stop());
   forge.app.hook = { url: `${other.url}/hook`, secret: 'x', contentType: 'json' };
   await forge.deliver('ping', {});
-  // Nobody listens there.
+  // No process listens there.
   forge.app.hook = { ...forge.app.hook, url: `http://127.0.0.1:${await unusedPort()}/hook` };
   await forge.deliver('ping', {});
   t.match(await look('ingress.deliveries'), {

@@ -226,7 +226,7 @@ t.test('the remote of a checkout is that of the repository and carries no creden
   });
 });
 
-/** What the backend tells, on a port of its own. */
+/** Serves answers of a backend, on a port of its own. */
 async function backend(t: Test, routes: Readonly<Record<string, { status?: number; body: unknown }>>): Promise<number> {
   const server = createServer((request, response) => {
     const route = routes[request.url ?? ''];

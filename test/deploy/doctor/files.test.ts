@@ -59,7 +59,7 @@ t.test('a secret that others can read fails, another file only when they can wri
   }
 });
 
-t.test('files of strangers, and files the containers cannot read, are told', async (t) => {
+t.test('files of other users, and files that the containers cannot read, are reported', async (t) => {
   const layout = makeStack(t);
   const uid = Number(process.getuid?.());
   const set = (user: number): void =>
@@ -74,8 +74,8 @@ t.test('files of strangers, and files the containers cannot read, are told', asy
     saw: /cannot read secrets/,
   });
   set(uid);
-  const stranger = uid + 1;
-  const host = { uid: () => stranger };
+  const other = uid + 1;
+  const host = { uid: () => other };
   t.match(await askFor(t, 'files.owners', layout, { engine: noEngine, host }), { status: 'ok' });
   remove(layout.env);
   t.match(await askFor(t, 'files.owners', layout, { engine: noEngine }), { status: 'skip', saw: /no \.env/ });

@@ -120,7 +120,7 @@ const image = 'sha256:1111111111111111111111111111111111111111111111111111111111
 const at = (port: number, host = '127.0.0.1') => [{ HostIp: host, HostPort: String(port) }];
 
 /**
- * An engine of three containers, told over its own command line. What is run inside of a container is run for real, with the
+ * An engine of three containers, driven over its own command line. Commands inside of a container really run, with the
  * environment that the container would have and the stack's directory in the place of `/workspace`.
  */
 export class FakeEngine implements Engine {

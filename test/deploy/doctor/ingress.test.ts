@@ -149,7 +149,7 @@ t.test('where a name leads is told, and is no failure behind a router', async (t
     saw: /10\.0\.0\.4 cannot be reached from the Internet/,
   });
   t.match(await look(new Error('queryA ETIMEOUT')), { status: 'warn', saw: /ETIMEOUT/ });
-  t.match(await askFor(t, 'ingress.dns', layout, { engine }), { status: 'skip', saw: 'Not looked at offline.' });
+  t.match(await askFor(t, 'ingress.dns', layout, { engine }), { status: 'skip', saw: 'Not checked offline.' });
 });
 
 t.test('ports 80 and 443 are answered, by the gateway', async (t) => {
@@ -160,11 +160,11 @@ t.test('ports 80 and 443 are answered, by the gateway', async (t) => {
   t.match(await look(), { status: 'fail', saw: /answered by something else/ });
   t.match(await look({ ...own, httpPort: 1, httpsPort: 1 }), {
     status: 'fail',
-    saw: 'Nobody listens on port 1; Nobody listens on port 1',
+    saw: 'No process listens on port 1; No process listens on port 1',
   });
   engine.withGateway(own.httpPort, own.httpsPort);
   t.match(await look(), { status: 'ok' });
-  t.match(await look({ ...own, httpPort: 1 }), { status: 'fail', saw: 'Nobody answers on port 1' });
+  t.match(await look({ ...own, httpPort: 1 }), { status: 'fail', saw: 'No server answers on port 1' });
 });
 
 t.test('the running backend has the secret of .env, or another one, or none', async (t) => {

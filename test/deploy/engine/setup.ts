@@ -1,4 +1,4 @@
-/** What the tests of operations begin with: a fake engine that was found, and a stack on the disk. */
+/** Setup for tests of operations: a fake engine that was found, and a stack on the disk. */
 import type { Test } from 'tap';
 import * as engines from '../../../src/deploy/engine/index.ts';
 import type { StackLayout } from '../../../src/deploy/layout.ts';

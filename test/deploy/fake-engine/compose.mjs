@@ -6,7 +6,7 @@ import { changeState, Failure, place, scenario } from './state.mjs';
 
 const withValue = ['--project-directory', '--env-file', '--project-name', '--file', '--ansi', '-f', '-p'];
 
-/** What stands before the verb, and what comes after it. */
+/** Splits arguments into those before the verb and those after it. */
 function split(args) {
   const globals = {};
   const files = [];

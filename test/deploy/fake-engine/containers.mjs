@@ -75,7 +75,7 @@ export const volumeAt = (container, path) => {
   return place('volumes', volume.name);
 };
 
-/** What the scenario makes of a container that was started. */
+/** Behaviour of a started container by scenario. */
 const behaviours = {
   healthy: { State: { Health: { Status: 'healthy' } } },
   starting: { State: { Health: { Status: 'starting' } } },
@@ -121,7 +121,7 @@ function describe(container) {
     Config: {
       Image: container.image,
       Labels: { 'com.docker.compose.project': container.project, 'com.docker.compose.service': container.service },
-      // As a real one shows it, so that nobody prints it by accident.
+      // A real engine shows it too: our commands must not print it.
       Env: Object.entries(readEnvFile(container.project)).map((entry) => entry.join('=')),
     },
     State: {

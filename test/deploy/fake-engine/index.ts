@@ -23,7 +23,7 @@ import type { Test } from 'tap';
 import type { ServiceName } from '../../../src/deploy/stack-plan.ts';
 import { programEnvironment } from '../../programs.ts';
 
-/** How a container is once it was started. `unchecked`: it runs and has no health check. */
+/** State of a container after its start. `unchecked`: it runs and has no health check. */
 export type FakeBehaviour = 'healthy' | 'starting' | 'unhealthy' | 'unchecked' | 'exits' | 'restarts' | 'outOfMemory';
 
 export interface FakeScenario {
@@ -39,7 +39,7 @@ export interface FakeScenario {
   readonly hasContainerConfigBug?: boolean;
   /** On the machine from the start, without a registry that knows them. */
   readonly images?: readonly string[];
-  /** What can be pulled; everything else is refused. */
+  /** Images that can be pulled; all others are refused. */
   readonly registry?: readonly string[];
   /** Of an image: another text is another id and digest at the next pull or build. */
   readonly contents?: Readonly<Record<string, string>>;
@@ -57,14 +57,14 @@ export interface FakeScenario {
       >
     >
   >;
-  /** Containers of somebody else that publish ports. */
+  /** Foreign containers that publish ports. */
   readonly others?: readonly {
     readonly name: string;
     readonly ports: readonly { readonly host: string; readonly hostPort: number; readonly containerPort: number }[];
   }[];
-  /** What `config` says is wrong. */
+  /** Error that `config` reports. */
   readonly invalidComposition?: string;
-  /** What the gateway says is wrong with its file. */
+  /** Error that the gateway reports for its file. */
   readonly invalidGateway?: string;
   /** Printed to standard error by every command: secrets, to see that they are taken out. */
   readonly leaks?: string;
@@ -88,13 +88,13 @@ export interface FakeCall {
 }
 
 export interface FakeEngine {
-  /** What to run things with: `PATH` with the fake programs first, and a home of its own. */
+  /** Environment for programs: `PATH` with the fake programs first, and a home of its own. */
   readonly env: Readonly<Record<string, string>>;
   /** Where the programs are. */
   readonly bin: string;
   /** Calls whose words contain all of these, in the order in which they were made. */
   calls(...words: string[]): FakeCall[];
-  /** Everything it was ever told and asked: must never hold a secret in `args`. */
+  /** All calls with their input: must never hold a secret in `args`. */
   record(): string;
   /** Changes the scenario from the next command on. */
   change(changes: FakeScenario): void;

@@ -1,4 +1,4 @@
-/** What the fake engine holds between two of its commands, in files of its directory. */
+/** State of the fake engine between two of its commands, in files of its directory. */
 import { appendFileSync, readFileSync, readlinkSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 

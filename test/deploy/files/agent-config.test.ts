@@ -35,7 +35,7 @@ async function serve(t: Test, changed: Partial<typeof env> = {}, ofWorkspace?: o
   return server;
 }
 
-/** What becomes of a WebSocket: open, or the status of the answer. */
+/** Connects a WebSocket; resolves with `open` or the status of the answer. */
 function connect(url: string): Promise<string> {
   const socket = new WebSocket(url);
   return new Promise((resolve) => {

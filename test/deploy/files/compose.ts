@@ -1,4 +1,4 @@
-/** What both versions of Compose make of a stack, in one form. */
+/** Reads a stack with both versions of Compose, in one form. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
@@ -46,7 +46,7 @@ export function writeStack(directory: string, files: Readonly<Record<string, str
   for (const [name, text] of Object.entries(files)) writeFileSync(join(directory, name), text);
 }
 
-/** What `config` printed, whichever version did. Its `$$` is a `$`. */
+/** Parses the output of `config` of either version. Its `$$` is a `$`. */
 export function compositionOf(printed: string, directory: string): Composition {
   const document = parse(printed) as Composition;
   const services = Object.entries(document.services).map(([name, service]) => [name, normal(service, directory)]);

@@ -84,10 +84,10 @@ t.test('a delivery of which a later attempt arrived was not missed', async (t) =
   );
 });
 
-/** Where nobody listens. */
+/** An address on which no process listens. */
 const nobody = async (): Promise<string> => `http://127.0.0.1:${await unusedPort()}`;
 
-/** Answers of our own, with a key that nobody checks. */
+/** Serves answers of our own, with a key that is not checked. */
 async function fake(t: Test, listener: RequestListener, timeoutMs = 20_000) {
   const server = createServer(listener);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -19,7 +19,7 @@ const otherIpv6 = '::1 fe80::1 fc00::1 fd12:3456:789a::1 ff02::1 2001:db8::1 3ff
 const bytesOf = (address: string): number[] => ipaddr.parse(address).toByteArray();
 const groupsOf = (address: string): number[] => ipaddr.IPv6.parse(address).parts;
 
-/** What a text is taken for, or the code of its refusal in brackets. */
+/** Host that a text is read as, or the code of its refusal in brackets. */
 const outcome = (text: string): string => {
   const verdict = classifyHost(text);
   return verdict.ok ? verdict.host.name : `<${verdict.code}>`;

@@ -12,7 +12,7 @@ function combinations<T>(lists: readonly (readonly T[])[]): T[][] {
 
 const bases = (value: number): string[] => [`${value}`, `0${value.toString(8)}`, `0x${value.toString(16)}`];
 
-/** What `inet_aton` reads as the address of these four bytes: one to four parts, each decimal, octal or hexadecimal. */
+/** Spellings that `inet_aton` reads as the address of these four bytes: one to four parts, each decimal, octal or hexadecimal. */
 export function legacySpellings(bytes: readonly number[]): string[] {
   return [4, 3, 2, 1].flatMap((count) => {
     const head = bytes.slice(0, count - 1);

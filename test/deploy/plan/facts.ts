@@ -74,7 +74,7 @@ function nameOf(step: Step): string {
   return step.do;
 }
 
-/** What a plan writes into a file. */
+/** Content that a plan writes into a file. */
 export function contentOf({ phases }: Plan, path: string): string | undefined {
   for (const step of phases.flatMap(({ steps }) => steps))
     if (step.do === 'writeFile' && step.path === path) return step.content;

@@ -1,4 +1,4 @@
-/** What each command plans to do, in which order, and that none of it shows a secret. */
+/** Steps that each command plans, their order, and that none of them shows a secret. */
 import t from 'tap';
 import { parseEnv, readBackendConfig } from '../../../src/deploy/files/index.ts';
 import { planAddRepository } from '../../../src/deploy/plan/add-repository.ts';

@@ -157,7 +157,7 @@ t.test('a review that goes on from another shows what is new, and the whole of t
   t.match(task, 'Review what is new');
 });
 
-t.test('the rules say the severities that are told, the number, and what maintainers want', async (t) => {
+t.test('the prompt names the severities to report, their number, and what maintainers want', async (t) => {
   const assignment = assignmentOf(t.testdir(), {
     more: { instructions: ['Money is in cents.', '  '], maxFindings: 3 },
   });
@@ -165,7 +165,7 @@ t.test('the rules say the severities that are told, the number, and what maintai
   t.match(instructions, 'At most 3 findings');
   t.match(instructions, /- critical: [\s\S]*- major: /);
   t.notMatch(instructions, '- minor:');
-  t.match(instructions, 'Less severe findings are not told.');
+  t.match(instructions, 'Do not report less severe findings.');
   t.match(instructions, '```text\nMoney is in cents.\n```');
   t.notMatch(promptOf(assignmentOf(t.testdir())).instructions, 'maintainers of this repository look for');
 });

@@ -181,7 +181,7 @@ t.test('a change of the file is taken in whole; a broken file keeps what was the
   t.match(source.problem?.message, /is gone/);
   t.equal(source.current.Review.MaxFindings, 4);
   t.match(diagnosticsOf(source).problem, /is gone/);
-  t.match(log.join(''), /those of before go on holding/);
+  t.match(log.join(''), /the previous ones remain in effect/);
 
   told = next();
   source.subscribe(() => {

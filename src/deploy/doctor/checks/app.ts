@@ -9,7 +9,7 @@ import type { Finding } from '../types.ts';
 export async function identity(context: DoctorContext): Promise<Finding> {
   const { appId } = context.config();
   const { id, name } = await context.appFacts();
-  // A client id is no number; GitHub has looked at that one itself.
+  // A client id is not a number; GitHub has checked it itself.
   if (/^\d+$/.test(appId ?? '') && String(id) !== appId)
     return fail(`The key is of App ${id}, not of ${appId}.`, 'Set GitHub.AppId to that number.');
   return ok(`${plain(name)} (${id}).`);
@@ -26,7 +26,7 @@ export async function permissions(context: DoctorContext): Promise<Finding> {
     : fail(`Missing: ${missing.join(', ')}.`, `Grant them under ${url} and accept them for the installation.`);
 }
 
-/** Without `issue_comment` nobody can ask for a review; without the others things are found only by looking. */
+/** Without `issue_comment` no user can request a review; without the others changes are found only by polling. */
 export async function events(context: DoctorContext): Promise<Finding> {
   const missing = missingEvents((await context.appFacts()).events);
   if (missing.length === 0) return ok(`${neededEvents.join(', ')}.`);
@@ -56,7 +56,7 @@ export async function hook(context: DoctorContext): Promise<Finding> {
   );
 }
 
-/** An address as people may see it: somebody may have put a password or a key into it. */
+/** Removes credentials from an address: it may hold a password or a key. */
 function withoutLogIn(url: string): string {
   if (url === '') return 'no address';
   if (!URL.canParse(url)) return 'something that is no address';
@@ -65,14 +65,14 @@ function withoutLogIn(url: string): string {
 }
 
 const meanings: Readonly<Record<number, string>> = {
-  0: 'GitHub could not connect: look at DNS, the firewall and ports 80 and 443.',
+  0: 'GitHub could not connect: check DNS, the firewall and ports 80 and 443.',
   403: 'The secret of the App is not that of .env: enter it again on the page of the App.',
   404: 'The address of the webhook is not that of the gateway.',
   502: 'The gateway did not reach the backend: oratorio server status',
   503: 'The backend had no webhook secret: oratorio server restart',
 };
 
-/** What became of the last deliveries. */
+/** Checks the outcome of the last deliveries. */
 export async function deliveries(context: DoctorContext): Promise<Finding> {
   const found = await readDeliveries(context.app(), limits.deliveries);
   const [newest] = found ?? [];

@@ -9,7 +9,7 @@ import type { Finding } from '../types.ts';
 
 const logs = 'The gateway says why: oratorio server logs --service webhook-gateway';
 
-/** What GitHub sees when it connects: for whom the certificate is, who has made it, how long it holds. */
+/** Checks the certificate that GitHub sees: its host, its issuer and its end. */
 export async function certificate(context: DoctorContext, signal: AbortSignal): Promise<Finding> {
   const { name } = context.publicHost();
   const asked = AbortSignal.any([signal, AbortSignal.timeout(limits.askMs)]);
@@ -47,7 +47,7 @@ function lifeOf({ valid_from, valid_to }: DetailedPeerCertificate, now: number) 
 function issuerOf({ issuer }: DetailedPeerCertificate): string {
   const named = [issuer.O, issuer.CN].flatMap((each) => each ?? []);
   return named.length === 0
-    ? 'nobody named'
+    ? 'an unnamed issuer'
     : named
         .join(' ')
         .replace(/[^\x20-\x7e]+/g, ' ')

@@ -4,7 +4,7 @@ import type { DoctorContext } from '../context.ts';
 import { fail, ok } from '../finding.ts';
 import type { Finding } from '../types.ts';
 
-/** What the files of the composition make together is valid. */
+/** Checks that the files of the composition are valid together. */
 export const composition = (context: DoctorContext, signal: AbortSignal): Promise<Finding> =>
   accepted(checkComposition(context.engine(), context.layout, { signal }), 'Correct .env or the file that is named.');
 

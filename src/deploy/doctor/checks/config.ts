@@ -24,7 +24,7 @@ export function config(context: DoctorContext): Finding {
 
 const yesNo = (value: boolean): string => (value ? 'yes' : 'no');
 
-/** What the backend itself says of its settings: it knows all of them. */
+/** Checks the settings with the backend itself, which knows all of them. */
 export async function settings(context: DoctorContext, signal: AbortSignal): Promise<Finding> {
   const { writable, problem, warnings, restartNeededFor } = await askBackend(
     context,
@@ -38,7 +38,7 @@ export async function settings(context: DoctorContext, signal: AbortSignal): Pro
       problem === null
         ? ok('settings')
         : fail(`The file is not used as it is: ${problem}`, `Correct ${stackFiles.config}.`),
-      // Who comes through a tunnel looks like this host (specification §4.4, rule 9).
+      // A client behind a tunnel looks like this host (specification §4.4, rule 9).
       writable
         ? fail(
             'Settings can be changed over the API',
@@ -50,7 +50,7 @@ export async function settings(context: DoctorContext, signal: AbortSignal): Pro
         : warn(`${restartNeededFor.join(', ')} changed since the start`, 'oratorio server restart'),
       ...shown.map((each) => warn(each, `See ${stackFiles.config}.`)),
     ],
-    'The backend takes them as they are, and nobody changes them from afar.',
+    'The backend accepts them, and no remote client can change them.',
   );
 }
 

@@ -7,7 +7,7 @@ import type { Finding } from '../types.ts';
 export async function disk(context: DoctorContext): Promise<Finding> {
   const free = await context.host.freeBytes(context.layout.directory);
   const saw = `${(free / 1024 ** 3).toFixed(1)} GiB are free.`;
-  const hint = 'Remove images that nobody uses (docker image prune), or give the disk more room.';
+  const hint = 'Remove unused images (docker image prune), or give the disk more room.';
   if (free < limits.freeBytes.fail) return fail(saw, hint);
   return free < limits.freeBytes.warn ? warn(saw, hint) : ok(saw);
 }

@@ -22,7 +22,7 @@ export function quoting({ env }: DoctorContext): Finding {
 const webhookSecret = 'ORATORIO_GITHUB_WEBHOOK_SECRET';
 const restart = 'Then: oratorio server restart.';
 
-/** Secrets the stack cannot do without: configured, missing or weak, and nothing more is told of them. */
+/** Checks the required secrets: configured, missing or weak. Reports nothing else of them. */
 export function required(context: DoctorContext): Finding {
   const needed = allVariables().filter(
     ([name, { default: preset }]) => preset === null && (context.hasIngress || name !== webhookSecret),
@@ -66,7 +66,7 @@ function model(context: DoctorContext): Finding {
 /** Of Compose itself: they change which files or which stack a command by hand is about. */
 const ofCompose = ['COMPOSE_FILE', 'COMPOSE_PROFILES', 'COMPOSE_ENV_FILES'];
 
-/** Compose takes the shell's word before that of `.env`, silently. What is run here is kept from it. */
+/** Finds variables of the shell that Compose prefers to `.env` silently. Our own commands run without them. */
 export function overrides({ env, shell }: DoctorContext): Finding {
   // Of a variable that is not in the file the default holds.
   const presets = allVariables().map(([name, each]) => [name, each.default ?? ''] as const);

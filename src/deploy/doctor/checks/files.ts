@@ -9,7 +9,7 @@ import type { Finding } from '../types.ts';
 
 type Place = keyof typeof stackFiles;
 
-/** What a stack has (specification §2.9), and who may read it at most. */
+/** Files of a stack (specification §2.9), with the widest permitted mode. */
 const places: readonly { readonly at: Place; readonly mode: number; readonly isDirectory?: true }[] = [
   { at: 'compose', mode: defaults.fileModes.public },
   { at: 'env', mode: defaults.fileModes.secret },
@@ -44,7 +44,7 @@ export function present({ layout }: DoctorContext): Finding {
   return worst(findings, 'All files are there.');
 }
 
-/** Nobody but their owner reads secrets; nobody else writes anything. */
+/** Checks that only owners can read secrets and write files. */
 export function modes({ layout }: DoctorContext): Finding {
   const all = [
     ...places,
@@ -52,7 +52,7 @@ export function modes({ layout }: DoctorContext): Finding {
     { at: 'state', mode: defaults.directoryModes.state },
   ] as const;
   const findings = all.map(({ at, mode }) => modeOf(layout, at, mode));
-  return worst(findings, 'Nobody else can read or write what is not theirs.');
+  return worst(findings, 'Only their owners can read secrets and write files.');
 }
 
 function modeOf(layout: StackLayout, at: Place, most: number): Finding {
@@ -68,14 +68,14 @@ function modeOf(layout: StackLayout, at: Place, most: number): Finding {
 
 const octal = (mode: number): string => mode.toString(8).padStart(4, '0');
 
-/** Files belong to root, to who looks, or to the user of the containers, who must be able to read the key. */
+/** Checks that files belong to root, to this user, or to the user of the containers, which must be able to read the key. */
 export function owners(context: DoctorContext): Finding {
   const me = context.host.uid();
   if (me === null) return ok('This system has no such owners.');
   const containers = Number(context.value('ORATORIO_UID'));
   const known = new Set([0, me, containers]);
   const { layout } = context;
-  const strangers = [...places.map(({ at }) => at), 'privateKey' as const, 'state' as const].flatMap((at) => {
+  const others = [...places.map(({ at }) => at), 'privateKey' as const, 'state' as const].flatMap((at) => {
     const found = statOf(layout[at]);
     return found && !known.has(found.uid)
       ? [warn(`${stackFiles[at]} belongs to user ${found.uid}`, `chown ${containers} ${layout[at]}`)]
@@ -94,7 +94,7 @@ export function owners(context: DoctorContext): Finding {
         : [];
     },
   );
-  return worst([...mounted, ...strangers], 'Files belong to whom they should.');
+  return worst([...mounted, ...others], 'Files belong to the right users.');
 }
 
 function canRead({ mode, uid, gid }: Stats, user: number, group: number): boolean {

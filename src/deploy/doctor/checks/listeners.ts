@@ -28,13 +28,13 @@ const publishedAt = (gateway: ServiceState | undefined, containerPort: number): 
 function findingOf(port: number, isOurs: boolean, isAnswered: boolean): Finding {
   if (isOurs && isAnswered) return ok(String(port));
   if (isOurs)
-    return fail(`Nobody answers on port ${port}`, 'oratorio server restart; then look at the firewall of this host.');
+    return fail(`No server answers on port ${port}`, 'oratorio server restart; then check the firewall of this host.');
   return isAnswered
     ? fail(
         `Port ${port} is answered by something else than the gateway`,
         'Stop that program, then: oratorio server restart',
       )
-    : fail(`Nobody listens on port ${port}`, 'Start the gateway: oratorio server restart');
+    : fail(`No process listens on port ${port}`, 'Start the gateway: oratorio server restart');
 }
 
 function isAnswered(host: string, port: number, signal: AbortSignal): Promise<boolean> {

@@ -9,7 +9,7 @@ interface Probe extends Question {
   readonly what: string;
   readonly isRight: (answer: GatewayAnswer, publicHost: string) => boolean;
   readonly expected: string;
-  /** What an answer means that can be explained. */
+  /** Explanation by status of the answer. */
   readonly meaning?: Readonly<Record<number, string>>;
 }
 
@@ -27,7 +27,7 @@ const probes: readonly Probe[] = [
     path,
     isTls: true,
     body: '{}',
-    // 429: somebody has sent wrong signatures for a while. The backend answers all the same.
+    // 429: a client has sent wrong signatures for a while. The backend works all the same.
     isRight: ({ status }) => status === 403 || status === 429,
     expected: '403',
     meaning: {

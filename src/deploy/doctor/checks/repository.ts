@@ -46,7 +46,7 @@ export const origin: Look = async ({ repository, workspacePath }, context, signa
   const set = `git remote set-url origin https://${context.config().gitHost}/${repository}.git`;
   if (found === null)
     return isAbsolute(url) || url.startsWith('file:///')
-      ? warn('origin is a directory of this host.', `Right for a mirror that is kept here; otherwise: ${set}`)
+      ? warn('origin is a directory of this host.', `Right for a mirror on this host; otherwise: ${set}`)
       : fail('origin is no address of a repository at a host.', set);
   if (found.hasCredentials)
     return fail(
@@ -63,7 +63,7 @@ export const origin: Look = async ({ repository, workspacePath }, context, signa
       );
 };
 
-/** Asked inside of the container: what a checkout tells git to run is not run on this host. */
+/** Runs git inside of the container, because the configuration of a checkout can make git run programs. */
 export const clean: Look = async ({ workspacePath }, context, signal) => {
   const backend = await context.service('backend');
   if (workspacePath === null || backend === undefined) return fail('It has no checkout.', null);
@@ -89,7 +89,7 @@ export const clean: Look = async ({ workspacePath }, context, signal) => {
     ? ok('Nothing in it is changed.')
     : warn(
         `${changed} files in it are changed or new.`,
-        'Reviews do not see that. If nobody needs it: git stash --include-untracked',
+        'Reviews do not see that. If you do not need it: git stash --include-untracked',
       );
 };
 

@@ -9,7 +9,7 @@ const write = `require('node:fs').writeFileSync(process.argv[1], process.argv[2]
 const read = `console.log(require('node:fs').readFileSync(process.argv[1], 'utf8') === process.argv[2] ? 'same' : 'other')`;
 const remove = `require('node:fs').rmSync(process.argv[1], {force: true})`;
 
-/** What the backend writes into the workspace the agent server reads by the same name (specification §4.4, rule 8). */
+/** Checks that backend and agent server have the workspace at the same path (specification §4.4, rule 8). */
 export async function workspace(context: DoctorContext, signal: AbortSignal): Promise<Finding> {
   const nonce = randomUUID();
   const path = `${containerPaths.workspace}/.oratorio-doctor-${nonce}`;

@@ -133,6 +133,6 @@ export async function sendResolveThread(
     }
     after = threads?.pageInfo.hasNextPage ? threads.pageInfo.endCursor : null;
   } while (after !== null);
-  // Told in the summary, or somebody deleted the comment: there is no thread to resolve.
+  // It is in the summary, or a user deleted the comment: there is no thread to resolve.
   return { threadNodeId: null, wasResolved: true };
 }

@@ -1,4 +1,4 @@
-/** What the outbox holds for each kind of write (`StoredWrite.request`). */
+/** Requests in the outbox by kind of write (`StoredWrite.request`). */
 import * as v from 'valibot';
 
 const text = v.pipe(v.string(), v.nonEmpty());
@@ -19,7 +19,7 @@ const ReviewComment = v.object({
 export type ReviewComment = v.InferOutput<typeof ReviewComment>;
 export const ReviewRequest = v.object({
   ...pull,
-  /** The head that was looked at, whatever the head is now. */
+  /** The reviewed head, whatever the head is now. */
   commitId: text,
   /** May be empty when there are comments. */
   body: v.string(),

@@ -11,7 +11,7 @@ import { cut, marked } from './text.ts';
 
 export interface SentComment {
   readonly findingId: string;
-  /** Null: it is told in the text of the review. */
+  /** Null: it stands in the text of the review. */
   readonly commentId: number | null;
   readonly url: string | null;
   readonly placement: 'inline' | 'file' | 'summary';
@@ -41,7 +41,7 @@ const reviewsRoute = '/repos/{owner}/{repo}/pulls/{pull_number}/reviews';
 const reviewRoute = `${reviewsRoute}/{review_id}`;
 const isPending = ({ state }: ReviewAnswer): boolean => state === 'PENDING';
 
-/** Submits the review that an earlier attempt saved. @returns undefined when there is none, or GitHub no longer has it */
+/** Submits the review that an earlier attempt saved. @returns undefined when none was saved, or GitHub no longer has it */
 async function resume(target: Target, request: ReviewRequest, marker: string): Promise<ReviewAnswer | undefined> {
   const id = await target.fence.load();
   if (id === null) return undefined;
@@ -177,7 +177,7 @@ function withList(body: string, listed: readonly ReviewComment[]): string {
 /** Whether GitHub takes these comments: creates a pending review with them and removes it. */
 async function probe(target: Target, request: ReviewRequest): Promise<boolean> {
   try {
-    const { id } = await create(target, request, 'Looking at which lines can be commented.');
+    const { id } = await create(target, request, 'Finding out which lines can be commented.');
     await removePending(target, request.number, id);
     return true;
   } catch (error) {

@@ -28,7 +28,7 @@ interface Written {
   readonly body?: string | null | undefined;
 }
 
-/** Made by us and marked: a marker alone can be copied by anybody. */
+/** True for a text by our App with our marker: any user can copy a marker alone. */
 export const isOurs = ({ app }: Target, { user, body }: Written, marker: string): boolean =>
   isByUs(app.slug, user?.login) && (body ?? '').includes(marker);
 
