@@ -1,9 +1,8 @@
 /**
  * Finds what a program can find of the style guide in CONTRIBUTING.md.
  *
- *   node scripts/check-style.ts            fails for findings in checked rooms, and for more findings than a room has left
+ *   node scripts/check-style.ts            prints all findings and fails if there are any
  *   node scripts/check-style.ts PATH…      prints all findings below these paths
- *   node scripts/check-style.ts --count    prints the number of findings by room
  */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,13 +13,6 @@ import { type StylePattern, stylePatterns } from './style/patterns.ts';
 import { readSections, unresolvedReferences } from './style/references.ts';
 import { kindsOf, partsOfDocument, partsOfSource, type TextPart, withoutMarks } from './style/texts.ts';
 import { root } from './toolchain.mjs';
-
-/** Rooms with findings left, which must not grow. Lower a number with the findings; remove the row at zero. */
-export const roomsNotYetChecked: Readonly<Record<string, number>> = {
-  docs: 53,
-  'src/agent': 361,
-  test: 559,
-};
 
 const sources = ['{src,machines,scripts,bench,test}/**/*.{ts,tsx,mjs,mts}', 'bin/*.js'];
 const documents = ['*.md', 'docs/**/*.md', '.github/**/*.md'];
@@ -91,42 +83,15 @@ export function checkStyle(base: string = root): Finding[] {
   return [...found, ...helpFindings(commands)];
 }
 
-/** `src/NAME`, `machines`, `docs`, …; the name of a file at the root. */
-export const roomOf = (file: string): string =>
-  file.startsWith('src/') ? file.split('/').slice(0, 2).join('/') : (file.split('/')[0] ?? file);
-
-function countByRoom(findings: readonly Finding[]): ReadonlyMap<string, number> {
-  const counts = new Map<string, number>();
-  for (const { file } of findings) counts.set(roomOf(file), (counts.get(roomOf(file)) ?? 0) + 1);
-  return counts;
-}
-
 const lineOf = ({ file, line, id, reason, instead }: Finding): string =>
   `${file}:${line}  ${id}: ${reason}; write: ${instead}`;
-
-/** Problems of the whole tree, one line each. @param left findings that each room may have */
-export function problemsOf(findings: readonly Finding[], left: Readonly<Record<string, number>>): string[] {
-  return [...countByRoom(findings)].flatMap(([room, count]) => {
-    const allowed = left[room] ?? 0;
-    if (count <= allowed) return [];
-    const own = findings.filter(({ file }) => roomOf(file) === room).map(lineOf);
-    return allowed === 0
-      ? own
-      : [`${room}: ${count} findings, ${allowed} were left: node scripts/check-style.ts ${room}`];
-  });
-}
 
 if (process.argv[1]?.endsWith('check-style.ts')) {
   const findings = checkStyle();
   const paths = process.argv.slice(2);
-  if (paths[0] === '--count') {
-    for (const [room, count] of [...countByRoom(findings)].toSorted(([, a], [, b]) => b - a))
-      console.log(`${count}\t${room}`);
-  } else {
-    const isAsked = ({ file }: Finding) =>
-      paths.some((path) => file === path || file.startsWith(`${path.replace(/\/$/, '')}/`));
-    const problems = paths.length > 0 ? findings.filter(isAsked).map(lineOf) : problemsOf(findings, roomsNotYetChecked);
-    for (const problem of problems) console.error(problem);
-    process.exitCode = problems.length === 0 ? 0 : 1;
-  }
+  const isAsked = ({ file }: Finding) =>
+    paths.some((path) => file === path || file.startsWith(`${path.replace(/\/$/, '')}/`));
+  const problems = (paths.length > 0 ? findings.filter(isAsked) : findings).map(lineOf);
+  for (const problem of problems) console.error(problem);
+  process.exitCode = problems.length === 0 ? 0 : 1;
 }

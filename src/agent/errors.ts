@@ -1,6 +1,6 @@
 import { type RpcErrorName, rpcErrors } from '../protocol/index.ts';
 
-/** What the runtime may refuse, by its name in the table of the protocol. */
+/** Errors of the runtime, by their names in the table of the protocol. */
 export type AgentErrorName = Extract<
   RpcErrorName,
   | 'threadNotFound'

@@ -1,7 +1,7 @@
 import type { InputPart, Item, Turn } from '../protocol/index.ts';
 import type { ContentPart, ModelMessage, ModelToolCall } from './model.ts';
 
-/** What a user's message says in words. */
+/** Text of a user's message. */
 export function textOf(input: readonly InputPart[]): string {
   return input.map(partText).join('\n');
 }
@@ -48,11 +48,11 @@ export function contentOf(input: readonly InputPart[], images: Images = noImages
   });
 }
 
-/** What a call without a result is said to have come to: providers refuse a conversation in which one is missing. */
+/** Stands for a missing result of a call: providers refuse a conversation without it. */
 const lost = '(no result: the turn ended before the tool did)';
 
 /**
- * The conversation of earlier turns, as a model is told it: questions, answers, calls and their results; neither thoughts
+ * Builds the conversation of earlier turns for a model: questions, answers, calls and their results; neither thoughts
  * nor errors nor notices. Every call has exactly one result, right behind the message that made it.
  */
 export function historyOf(turns: readonly Pick<Turn, 'items'>[], images?: Images): ModelMessage[] {

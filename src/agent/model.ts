@@ -1,6 +1,6 @@
 import type { FinishReason } from '../protocol/index.ts';
 
-/** What a model says, in order. */
+/** Parts of a model's answer, in order. */
 export type ModelEvent =
   | { readonly type: 'thinking'; readonly text: string }
   | { readonly type: 'text'; readonly text: string }
@@ -41,7 +41,7 @@ export type ModelMessage =
   | { readonly role: 'assistant'; readonly text: string; readonly toolCalls: readonly ModelToolCall[] }
   | { readonly role: 'tool'; readonly callId: string; readonly name: string; readonly content: readonly ContentPart[] };
 
-/** A tool as a model is told of it. */
+/** Declaration of a tool for a model. */
 export interface ModelTool {
   readonly name: string;
   readonly description: string;
@@ -74,7 +74,7 @@ export interface ModelInfo {
 
 /** Something that answers. One of them serves a whole agent server. */
 export interface ModelProvider {
-  /** What kind it is: `openai` (any compatible upstream), `demo`, `scripted`. */
+  /** Kind of provider: `openai` (any compatible upstream), `demo`, `scripted`. */
   readonly name: string;
   /** The model used when a request names none. */
   readonly model: string;
@@ -120,7 +120,7 @@ export class ModelError extends Error {
   }
 }
 
-/** What a request that was given `ms` milliseconds failed of. What is no fault of the provider's is thrown on. */
+/** Converts the error of a request that was given `ms` milliseconds. An error that is not the provider's is thrown on. */
 export function modelFailure(error: unknown, ms: number): { readonly code: string; readonly message: string } {
   if (error instanceof ModelError) return error;
   if ((error as Error).name !== 'TimeoutError') throw error;

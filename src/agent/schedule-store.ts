@@ -9,7 +9,7 @@ export interface StoredRetry {
   readonly at: number;
 }
 
-/** What the scheduler keeps of an automation. */
+/** State of an automation that the scheduler stores. */
 export interface AutomationProgress {
   /** In a row. */
   readonly failures: number;
@@ -20,7 +20,7 @@ export interface AutomationProgress {
   readonly threadId: string | null;
 }
 
-/** A job or task as it is kept. */
+/** A job or task as it is stored. */
 export interface StoredAutomation {
   readonly id: string;
   readonly kind: 'cron' | 'task';
@@ -34,7 +34,7 @@ export interface StoredAutomation {
   readonly approvalPolicy?: AutomationInput['approvalPolicy'];
   readonly model?: string | undefined;
   readonly deleteAfterRun: boolean;
-  /** The first due time that no run stands for yet; null: there is none. */
+  /** The first due time without a run; null: no run is due any more. */
   readonly nextAt: number | null;
   readonly version: number;
   readonly createdAt: number;
@@ -68,7 +68,7 @@ export interface RunRange {
   readonly before?: string | undefined;
 }
 
-/** Jobs, tasks and their history, for who looks at them. Nothing here changes anything. */
+/** Reads jobs, tasks and their history. Changes nothing. */
 export interface ScheduleReader {
   count(): number;
   /** All ids, in the order in which they were made: rows are read one by one, for there may be many. */
@@ -78,7 +78,7 @@ export interface ScheduleReader {
   run(automationId: string, scheduledFor: number): StoredRun | undefined;
 }
 
-/** Where jobs and tasks are kept: in the database of the workspace. Synchronous, and every method may throw `StorageError`. */
+/** Store of jobs and tasks: in the database of the workspace. Synchronous, and every method may throw `StorageError`. */
 export interface ScheduleStore extends ScheduleReader {
   /** All of `work`'s writes or none, in one commit. Not nested. */
   transaction<T>(work: () => T): T;
@@ -94,11 +94,11 @@ export interface ScheduleStore extends ScheduleReader {
   /** Those whose last due time is after `time`: the clock was set back since. */
   handledAfter(time: number): readonly StoredAutomation[];
 
-  /** @returns undefined when this due time has a row already: whoever made it runs it */
+  /** @returns undefined when this due time has a row already: the process that inserted it runs it */
   insertRun(run: Omit<StoredRun, 'runId'>): StoredRun | undefined;
   /** Replaces the row with the same due time; without one nothing happens: its automation was removed meanwhile. */
   updateRun(run: StoredRun): void;
-  /** What says it runs. */
+  /** Runs that are recorded as running. */
   unfinishedRuns(): readonly StoredRun[];
   /** Forgets the oldest beyond `keep`. */
   trimRuns(automationId: string, keep: number): void;

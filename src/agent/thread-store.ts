@@ -9,9 +9,9 @@ import type {
   Turn,
 } from '../protocol/index.ts';
 
-/** A thread as it is kept: without what is kept beside it. */
+/** A thread as it is stored: without the fields that are stored beside it. */
 export type StoredThread = Omit<Thread, 'turns' | 'hasOlderTurns' | 'queuedInputs' | 'contextUsage'>;
-/** A turn as it is kept: its items are rows of their own. */
+/** A turn as it is stored: its items are rows of their own. */
 export type StoredTurn = Omit<Turn, 'items'>;
 
 /** Which turns: the newest, or those right before one; at most `limit`. The result is oldest first. */
@@ -28,8 +28,8 @@ export interface Compaction {
 }
 
 /**
- * Where threads are kept. Synchronous: the database is in this process, and an answer must not overtake what it tells of.
- * What is handed in and out is never changed afterwards. Every method but `transaction` may throw `StorageError`.
+ * Store of threads. Synchronous: the database is in this process, and an answer must not overtake the state it reports.
+ * Arguments and results are never changed afterwards. Every method but `transaction` may throw `StorageError`.
  */
 export interface ThreadStore {
   /** All of `work`'s writes or none, in one commit. Not nested. @throws StorageError when the disk does not take it */
@@ -53,7 +53,7 @@ export interface ThreadStore {
   nextItemNumber(threadId: string): number;
   /** With their items. */
   turns(threadId: string, range: TurnRange): readonly Turn[];
-  /** All turns after `throughTurnId` (all without it), with their items, oldest first: what a model is told. */
+  /** All turns after `throughTurnId` (all without it), with their items, oldest first: the conversation for a model. */
   turnsSince(threadId: string, throughTurnId: string | undefined): readonly Turn[];
   /** Takes back the last `count` turns. */
   deleteLastTurns(threadId: string, count: number): void;
@@ -82,7 +82,7 @@ export interface ThreadStore {
 
 /**
  * Page of trace events. `next` is the cursor of the following page. A page found by tool, turn or text may hold fewer than
- * `limit`, even none, and still have a `next`: one call looks at a bounded number of events, so that it holds nobody up.
+ * `limit`, even none, and still have a `next`: one call tests a bounded number of events, so that it blocks no other work.
  */
 export interface TracePage {
   readonly events: readonly TraceEvent[];
@@ -113,7 +113,7 @@ export interface SessionRange {
   readonly status?: 'running' | 'failed' | undefined;
 }
 
-/** What was recorded, for who looks at it. Nothing here changes anything. */
+/** Reads traces. Changes nothing. */
 export interface TraceReader {
   /** Of all sessions; does not get slower with the number of events. */
   totals(): TraceTotals;
@@ -125,11 +125,11 @@ export interface TraceReader {
   recent(limit: number): readonly TraceEvent[];
   /** All sessions' events after an id, oldest first: for readers of the stream who were away. */
   since(id: number, limit: number): readonly TraceEvent[];
-  /** Highest id so far; 0 when there is none. */
+  /** Highest id so far; 0 without an event. */
   readonly newestId: number;
 }
 
-/** Where traces are kept: in the same database, written in batches off the hot path. */
+/** Store of traces: in the same database, written in batches off the hot path. */
 export interface TraceStore extends TraceReader {
   /** Buffers, and writes soon in one transaction (bounded; when the disk does not take it, the oldest are dropped and counted). */
   append(event: NewTraceEvent): void;

@@ -6,7 +6,7 @@ export interface ApprovalNeed {
   readonly kind: ApprovalKind;
   /** One word: `write`, `edit`, `read`, `run`, `fetch`, `call`. */
   readonly operation: string;
-  /** What is touched: an absolute path, a command, an address. For people, whole. */
+  /** Target of the call: an absolute path, a command, an address. For users, in full. */
   readonly target: string;
   /** Real directory that a command runs in. */
   readonly workingDirectory?: string;
@@ -17,7 +17,7 @@ export interface ApprovalNeed {
   readonly reason?: string;
 }
 
-/** What a tool may use and must respect while it runs. */
+/** Services and limits of a running tool. */
 export interface ToolContext {
   /** Canonical, absolute. */
   readonly workspacePath: string;
@@ -34,7 +34,7 @@ export interface ToolContext {
   readonly spawnSubagent: (task: string, label: string | undefined) => Promise<ToolResult>;
 }
 
-/** What the model is told. An error is told as text too: the conversation goes on. */
+/** Result for the model. An error is text too: the conversation continues. */
 export interface ToolResult {
   readonly text: string;
   readonly isError: boolean;
@@ -61,7 +61,7 @@ export interface Tool {
   readonly parse: (
     args: unknown,
   ) => { readonly ok: true; readonly args: unknown } | { readonly ok: false; readonly error: string };
-  /** What must be allowed before `run` may be called with these parsed arguments; undefined: nothing. Never throws: what cannot be judged needs approval, what can never be allowed is refused by `run`. */
+  /** Approval that `run` needs for these parsed arguments; undefined: none. Never throws: a call that cannot be judged needs approval, one that can never be allowed is refused by `run`. */
   readonly approvalFor: (
     args: unknown,
     context: Pick<ToolContext, 'workspacePath'>,

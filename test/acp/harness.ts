@@ -99,7 +99,7 @@ export function editorOn(
 export interface Attached extends Editor {
   /** Resolves when the agent's side has ended. */
   readonly ended: Promise<void>;
-  /** What the editor writes to, and what the agent writes, as bytes. */
+  /** Bytes from the editor, and bytes from the agent. */
   readonly input: PassThrough;
   readonly output: PassThrough;
   readonly log: string[];

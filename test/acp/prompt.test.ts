@@ -1,4 +1,4 @@
-/** How calls are shown and prompts are read: whatever a model or an editor writes. */
+/** Display of calls and parsing of prompts, for any text of a model or an editor. */
 import fc from 'fast-check';
 import t from 'tap';
 import { inputOf } from '../../src/acp/prompt.ts';

@@ -31,7 +31,7 @@ interface Round {
   readonly text: string;
 }
 
-/** A whole turn: the calls of every answer are answered by `tell` until there are none. */
+/** A whole turn: the calls of every answer are answered by `tell` until no call is left. */
 async function turn(words: string, tell: (call: ModelToolCall) => string, more: Partial<ModelRequest> = {}) {
   const messages: ModelMessage[] = [user(words)];
   const rounds: Round[] = [];

@@ -4,7 +4,7 @@ import { MemoryStore, StorageError, type StoredTurn } from '../../src/agent/inde
 import { rpcErrors, type Turn } from '../../src/protocol/index.ts';
 import { listening, says, service, talk, text } from './helpers.ts';
 
-/** Refuses everything while it is full, which it becomes when a turn of status `fullAt` is to be kept. */
+/** Refuses everything while it is full, which it becomes when a turn of status `fullAt` is to be stored. */
 class SmallStore extends MemoryStore {
   fullAt: StoredTurn['status'] | undefined;
   isFull = false;

@@ -1,4 +1,4 @@
-/** What an approval covers: real tools, real files and a store, run by scripted models. */
+/** Scope of an approval: real tools, real files and a store, run by scripted models. */
 import {
   mkdirSync,
   mkdtempSync,

@@ -24,7 +24,7 @@ export async function collect(
   return events;
 }
 
-/** What was said, put together. */
+/** Joins the texts and calls of events. */
 export function told(events: readonly ModelEvent[]) {
   const words = (type: 'text' | 'thinking') =>
     events.flatMap((event) => (event.type === type ? [event.text] : [])).join('');
@@ -39,7 +39,7 @@ export function told(events: readonly ModelEvent[]) {
   };
 }
 
-/** What `work` is rejected with. */
+/** Resolves with the error of `work`. */
 export const rejection = async (work: Promise<unknown>): Promise<unknown> =>
   work.then(
     () => undefined,

@@ -1,4 +1,4 @@
-/** What `docs/providers.md` promises, kept: every example of the demo model with the real tools. */
+/** Examples of `docs/providers.md`: each of the demo model, with the real tools. */
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';

@@ -45,7 +45,7 @@ export class ScriptedProvider implements ModelProvider {
   readonly name = 'scripted';
   readonly model = 'scripted';
   readonly requests: ModelRequest[] = [];
-  /** Whether somebody has let go of it. */
+  /** True after its owner has closed it. */
   isClosed = false;
   readonly #answers: readonly ScriptAnswer[];
   readonly #isEndless: boolean;

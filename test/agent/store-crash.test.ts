@@ -29,7 +29,7 @@ async function heard(child: ChildProcess, lines = Number.POSITIVE_INFINITY): Pro
   return all;
 }
 
-/** What the killed process had announced is there; of what it had not, at most the next commit. */
+/** Checks that everything announced by the killed process is there, and beyond that at most the next commit. */
 function check(t: Test, { threads, traces }: Store, threadId: string, last: Said): void {
   t.ok(threads.turnCount(threadId) - last.turn <= 1);
   const turns = threads.turns(threadId, { limit: 100_000 });

@@ -86,7 +86,7 @@ export const event = (sessionKey: string, more: Partial<NewTraceEvent> = {}): Ne
   ...more,
 });
 
-/** What `store-writer.ts` has committed by now. `pieces`: how many of the turn's answer; `traces`: how many of the thread. */
+/** Commits of `store-writer.ts` so far. `pieces`: how many of the turn's answer; `traces`: how many of the thread. */
 export interface Said {
   readonly turn: number;
   readonly pieces: number;
@@ -94,7 +94,7 @@ export interface Said {
   readonly traces: number;
 }
 
-/** What the store answered it when the disk was full, and how many turns it could still read. */
+/** Error of the store on a full disk, and number of turns that it could still read. */
 export interface Refused {
   readonly code: string;
   readonly again: string;

@@ -137,7 +137,7 @@ function begin(store: ThreadStore): void {
   }
 }
 
-/** What became of it, in words that both stores share. */
+/** Outcome of a step, in words that both stores share. */
 function outcomeOf(store: ThreadStore, step: Change): string {
   try {
     step(store);

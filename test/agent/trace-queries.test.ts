@@ -151,7 +151,7 @@ t.test('sessions are found by what is remembered of them, and by how they stand'
   t.notHas(traces.session('thread_3'), { firstInput: '' });
 });
 
-/** What the sums of all sessions are, added up by hand. */
+/** Sums of all sessions, added up by hand. */
 function addedUp(traces: TraceStore): TraceTotals {
   const sessions = traces.sessions({ limit: 1_000 });
   const totals = Object.fromEntries(Object.keys(traces.totals()).map((name) => [name, 0])) as TraceTotals;

@@ -10,7 +10,7 @@ import { openStore, openTraceReader } from '../../src/agent/index.ts';
 import { migrations } from '../../src/agent/store/migrations.ts';
 import { event, temporaryDirectory } from './store-helpers.ts';
 
-/** Another process that has the store open, appends an event for every line it is told, and answers with the newest id. */
+/** Another process that has the store open, appends an event for every line it reads, and answers with the newest id. */
 function otherProcess(t: Test, directory: string) {
   const room = fileURLToPath(new URL('../../src/agent/store/index.ts', import.meta.url));
   const helpers = fileURLToPath(new URL('./store-helpers.ts', import.meta.url));

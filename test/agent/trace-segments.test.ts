@@ -15,7 +15,7 @@ const writes = (callId: string, argumentsDelta: string): ModelEvent => ({
   argumentsDelta,
 });
 
-/** What a model may say next; calls get ids of their own later, so that none is the same as another. */
+/** Next part of a model's answer; calls get ids of their own later, so that each is unique. */
 const piece = fc.oneof(
   { weight: 4, arbitrary: fc.constantFrom('a', 'b', '').map(say) },
   { weight: 4, arbitrary: fc.constantFrom('x', 'y', '').map(think) },
@@ -25,7 +25,7 @@ const piece = fc.oneof(
 );
 const rounds = fc.array(fc.array(piece, { maxLength: 12 }), { minLength: 1, maxLength: 4 });
 
-/** Gives every call an id, and lets the turn go on to the last answer and end there. */
+/** Gives every call an id, and lets the turn run to the last answer and end there. */
 function asAnswers(given: readonly (readonly ModelEvent[])[]): ModelEvent[][] {
   let number = 0;
   const numbered = given.map((events) =>

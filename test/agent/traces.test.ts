@@ -7,10 +7,10 @@ import type { TraceStore } from '../../src/agent/thread-store.ts';
 import { defaults, type TraceEvent } from '../../src/protocol/index.ts';
 import { event, opened, temporaryDirectory, thread } from './store-helpers.ts';
 
-/** Resolves when `count` events have been told since. */
+/** Resolves when `count` more events have been published. */
 function told(traces: TraceStore, count: number): Promise<readonly TraceEvent[]> {
   const all: TraceEvent[] = [];
-  // What the store waits with does not keep the process alive; the test has to.
+  // The timers of the store do not keep the process alive; the test has to.
   const alive = setInterval(() => {}, 1_000);
   return new Promise((resolve) => {
     const end = traces.subscribe((events) => {

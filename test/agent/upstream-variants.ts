@@ -1,4 +1,4 @@
-/** What the tests of deviating upstreams share: building an answer, and holding what comes of it against what should. */
+/** Shared by the tests of deviating upstreams: building an answer, and comparing its result. */
 import type { Test } from 'tap';
 import type { ModelEvent, ModelRequest } from '../../src/agent/model.ts';
 import {

@@ -19,7 +19,7 @@ function place(t: Test) {
 }
 
 const refusedFor = (reason: string) => ({ name: 'AgentError', reason: 'workspaceOverrideRefused', data: { reason } });
-/** What the tools have said, in the order of their calls. */
+/** Texts of the tools, in the order of their calls. */
 const texts = (items: readonly Item[]) =>
   items
     .flatMap((item) => (item.type === 'toolResult' ? [item] : []))

@@ -18,7 +18,7 @@ const tool = (name: string, more: Partial<Tool>): Tool => ({
   ...more,
 });
 
-/** One tool that may always run, and one that needs somebody's word. */
+/** One tool that may always run, and one that needs an approval. */
 export const tools: readonly Tool[] = [
   tool('Look', {}),
   tool('Change', {

@@ -1,4 +1,4 @@
-/** Who is let in, and what is refused: nothing of it may change anything. */
+/** Admitted and refused requests: a refused one changes nothing. */
 import type { RunAgentInput } from '@ag-ui/core';
 import { RunAgentInputSchema } from '@ag-ui/core/schemas';
 import fc from 'fast-check';

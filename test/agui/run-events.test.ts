@@ -42,7 +42,7 @@ const written = ({ callId, tool }: { readonly callId: string; readonly tool: str
   params: { ...about, itemId: callId, deltaKind: 'toolCallArguments', delta, tool },
 });
 
-/** The items of a turn, and everything that is told of them as they come. */
+/** The items of a turn, and all of their events. */
 function happen(what: readonly (Spoken | Called)[]): { items: Item[]; events: ThreadEvent[] } {
   const items: Item[] = [];
   const events: ThreadEvent[] = [];
@@ -104,7 +104,7 @@ const input: RunInput = {
   resume: [],
 };
 
-/** What the protocol's client holds after these events; it throws when they break a rule. */
+/** Messages of the protocol's client after these events; it throws when they break a rule. */
 async function heard(events: readonly AguiEvent[], before: readonly Message[] = [user]): Promise<Message[]> {
   const body = Buffer.concat(events.map(frameOf));
   const headers = { 'content-type': 'text/event-stream' };

@@ -103,7 +103,7 @@ export function framesOf(text: string): string[] {
   });
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: chunks are looked at as what they are
+// biome-ignore lint/suspicious/noExplicitAny: chunks are read without a schema
 export type Chunk = any;
 
 /** Chunks of a stream; the `[DONE]` at its end is checked and left out. */

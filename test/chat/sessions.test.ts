@@ -8,7 +8,7 @@ import { chat, eventually, user } from './harness.ts';
 const assistant = (content: string) => ({ role: 'assistant', content });
 const system = (content: string) => ({ role: 'system', content });
 
-/** What the model was told in its nth request, without our own system prompt. */
+/** Messages of the nth request to the model, without our own system prompt. */
 function told(provider: ReturnType<typeof script>, nth: number): string[] {
   return (provider.requests[nth]?.messages ?? []).slice(1).map((message) => {
     const words = 'content' in message ? message.content : [{ type: 'text' as const, text: message.text }];

@@ -1,4 +1,4 @@
-/** What a bare socket sees: headers, framing, what slow and stalled readers get, on both HTTP adapters. */
+/** The wire by a bare socket: headers, framing, slow and stalled readers, on both HTTP adapters. */
 import t from 'tap';
 import type { ModelProvider } from '../../src/agent/index.ts';
 import { gate, say, script, usage } from '../agent/scripted-provider.ts';

@@ -205,7 +205,7 @@ async function asked(t: Test, scene: Scene): Promise<void> {
   t.match(mention.reactions, [{ content: 'eyes', user: bot }]);
   const { run } = await ended(scene, headSha, 'mention');
   t.match(run, { state: 'done', focus: 'rounding' });
-  t.match(reviewer.tasks(number).at(-1), /above all[\s\S]*rounding/);
+  t.match(reviewer.tasks(number).at(-1), /# Focus[\s\S]*rounding/);
   await settled(scene, run);
   t.equal(reviewsOf(scene, number).length, before, 'nothing new, so nothing is said');
   t.equal(conversationOf(scene, number).length, 1);

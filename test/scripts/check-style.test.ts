@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { checkStyle, findingsIn, problemsOf, roomOf } from '../../scripts/check-style.ts';
+import { checkStyle, findingsIn } from '../../scripts/check-style.ts';
 import { helpFindings } from '../../scripts/style/help.ts';
 import { stylePatterns } from '../../scripts/style/patterns.ts';
 import { unresolvedReferences } from '../../scripts/style/references.ts';
@@ -70,19 +70,6 @@ t.test('help that is long, or that is no imperative, is found', async (t) => {
   t.match(helpFindings([command('Start everything.', 'What needs approval')]), [{ id: 'help-imperative' }]);
   t.match(helpFindings([command('Show one two three four five six seven eight nine ten.', 'Show it')]), [
     { id: 'help-length' },
-  ]);
-});
-
-t.test('a room may have the findings that it has left, and no more; other rooms have none', async (t) => {
-  const finding = { file: 'src/hub/x.ts', line: 1, id: 'told', reason: 'because', instead: 'report' };
-  t.same(problemsOf([finding], { 'src/hub': 1 }), []);
-  t.match(problemsOf([finding, finding], { 'src/hub': 1 }), [/^src\/hub: 2 findings, 1 were left/]);
-  t.match(problemsOf([finding], {}), [/^src\/hub\/x\.ts:1 {2}told: because; write: report$/]);
-  t.same(['src/hub/a/b.ts', 'machines/x.ts', 'docs/a.md', 'README.md'].map(roomOf), [
-    'src/hub',
-    'machines',
-    'docs',
-    'README.md',
   ]);
 });
 

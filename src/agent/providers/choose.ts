@@ -1,6 +1,6 @@
 import type { ModelProvider } from '../model.ts';
 
-/** What of the configuration says who answers. A sidecar's address and key take the place of `EndPoint` and `ApiKey`. */
+/** Settings that select the provider. A sidecar's address and key take the place of `EndPoint` and `ApiKey`. */
 export interface ProviderSettings {
   readonly endPoint: string;
   readonly apiKey: string;

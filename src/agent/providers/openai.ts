@@ -15,7 +15,7 @@ export interface OpenAiOptions {
   /** Empty: no `Authorization` header is sent. */
   readonly apiKey: string;
   readonly model: string;
-  /** False: answers are asked for whole, and still told as events. Default true. */
+  /** False: answers are requested whole, and still emitted as events. Default true. */
   readonly streamUpstream?: boolean;
   /** A silent upstream is given up after this many milliseconds; default two minutes. */
   readonly idleMs?: number;
@@ -106,7 +106,7 @@ export class OpenAiProvider implements ModelProvider {
       isMarked = await this.#exchange(this.#question(request, signal), body);
     } catch (error) {
       if (this.#knowsNoUsage(error)) return this.#answer(request, emit, signal);
-      // All was said; that the connection broke then, or is held open in silence, hurts nobody.
+      // The answer is complete: a connection that breaks or stays open after it does no harm.
       if (!(error instanceof UpstreamFault) || !body.isComplete) throw error;
     }
     body.end(isMarked);

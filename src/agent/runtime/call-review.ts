@@ -11,9 +11,9 @@ export interface ReviewedCall {
   readonly tool: Tool | undefined;
   /** Parsed; meaningless when `refusal` is there. */
   readonly args: unknown;
-  /** What the model is told instead of a result. */
+  /** Text for the model instead of a result. */
   refusal: string | undefined;
-  /** Present when somebody's word is needed, and what it was. */
+  /** Present when an approval is needed. */
   readonly need: ApprovalNeed | undefined;
   readonly requestId: string;
   decision: { readonly word: ApprovalDecision; readonly by: DecidedBy } | undefined;
@@ -27,7 +27,7 @@ export interface ReviewOptions {
   readonly isGranted: (scopeKey: string) => boolean;
 }
 
-/** Looks at one call: are its arguments right, is approval needed, and is it given or refused already? */
+/** Reviews one call: validates its arguments, and finds out whether it needs approval, has it or was refused. */
 export async function reviewCall(call: ModelToolCall, options: ReviewOptions): Promise<ReviewedCall> {
   const requestId = `approval_${randomUUID()}`;
   const refused = (refusal: string, tool?: Tool): ReviewedCall => ({
@@ -54,7 +54,7 @@ export async function reviewCall(call: ModelToolCall, options: ReviewOptions): P
   return { call, tool, args, refusal, need, requestId, decision: word && { word, by: 'policy' } };
 }
 
-/** What a policy, or an earlier grant, says; undefined: ask. */
+/** Decision by policy or an earlier grant; undefined: a user must decide. */
 function wordOf(need: ApprovalNeed, { policy, isGranted }: ReviewOptions): ApprovalDecision | undefined {
   if (policy === 'autoApprove' || isGranted(need.scopeKey)) return 'accept';
   return policy === 'interrupt' ? 'decline' : undefined;
@@ -84,7 +84,7 @@ export function requestOf(
   return { ...about, requestId, callId: call.callId, tool: call.name, ...shownNeed(need) };
 }
 
-/** What a request for approval and its item have in common. */
+/** Common fields of a request for approval and its item. */
 export function shownNeed(need: ApprovalNeed) {
   const { kind, operation, target, workingDirectory, scopeKey, covers, reason } = need;
   return {

@@ -3,7 +3,7 @@ import type { ContentPart } from '../model.ts';
 import type { ToolContext, ToolResult } from '../tool.ts';
 import type { ReviewedCall } from './call-review.ts';
 
-/** How a call ended and what the model is told. */
+/** End of a call, with the text for the model. */
 export interface CallResult {
   readonly reviewed: ReviewedCall;
   readonly outcome: ToolOutcome;
@@ -21,7 +21,7 @@ export interface RunCallsOptions {
   readonly clean: (text: string) => string;
   readonly onStart: (reviewed: ReviewedCall) => void;
   readonly onEnd: (result: CallResult) => void;
-  /** Told of what a tool threw; gives the id under which the log has it. */
+  /** Logs an error of a tool; returns its id in the log. */
   readonly onBug: (error: unknown) => string;
   readonly signal: AbortSignal;
 }

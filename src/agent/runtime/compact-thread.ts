@@ -15,7 +15,7 @@ export interface CompactThreadOptions {
   readonly tell: (kind: 'compacted' | 'compactSkipped' | 'compactFailed', message: string) => void;
 }
 
-/** Summarises a thread because somebody asked for it. What came of it is told; only a bug is thrown. */
+/** Summarises a thread on request. Publishes the outcome; throws only for a bug. */
 export async function compactThread({
   thread,
   store,

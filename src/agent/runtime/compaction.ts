@@ -9,7 +9,7 @@ const transcriptChars = 400_000;
 
 /** Its first words are how the demo provider knows what it is asked. */
 const instruction =
-  'Summarise the conversation below for yourself: you will go on with the summary in its place. Keep the goal, decisions and ' +
+  'Summarise the conversation below for yourself: you will continue with the summary in its place. Keep the goal, decisions and ' +
   'their reasons, names of files and what was changed in them, commands and their outcome, and what is left to do. Facts only.';
 
 export interface CompactOptions {
@@ -69,7 +69,7 @@ function line(message: ModelMessage): string {
   return `${message.role === 'user' ? 'User' : 'System'}: ${text}`;
 }
 
-/** The conversation as a model is told it: the summary in the place of what it stands for, then what came later. */
+/** Builds the conversation for a model: the summary in the place of the summarised turns, then the later ones. */
 export function conversationOf(
   compaction: Compaction | undefined,
   turns: readonly Pick<Turn, 'items'>[],

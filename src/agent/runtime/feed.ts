@@ -1,8 +1,8 @@
 import type { ApprovalRequest, RpcNotificationMethod, RpcNotificationParams } from '../../protocol/index.ts';
 
 /**
- * Something that happened in a thread: a notification of the protocol, not yet addressed to anybody; or a question that
- * whoever hears it may answer with `Runtime.respond`.
+ * An event of a thread: a notification of the protocol, not yet addressed; or a server request, which any
+ * listener may answer with `Runtime.respond`.
  */
 export type ThreadEvent =
   | {
@@ -12,13 +12,13 @@ export type ThreadEvent =
 
 export type Listener = (event: ThreadEvent) => void;
 
-/** Who hears what: everybody of new threads, subscribers of what goes on in theirs. Each listener hears an event once. */
+/** Distributes events: new threads to all listeners, events of a thread to its subscribers. Each listener gets an event once. */
 export class Feed {
   readonly #everybody = new Set<Listener>();
   readonly #subscribers = new Map<string, Set<Listener>>();
   readonly #onFault: (error: unknown) => void;
 
-  /** @param onFault told when a listener throws; the others hear the event all the same */
+  /** @param onFault called when a listener throws; the others get the event all the same */
   constructor(onFault: (error: unknown) => void) {
     this.#onFault = onFault;
   }
@@ -47,7 +47,7 @@ export class Feed {
     for (const listener of this.#everybody) this.#tell(listener, event);
   }
 
-  /** Tells the subscribers of a thread, and `also` if it is none of them. */
+  /** Notifies the subscribers of a thread, and `also` if it is not among them. */
   publish(threadId: string, event: ThreadEvent, also?: Listener): void {
     const listeners = this.#subscribers.get(threadId);
     if (listeners) for (const listener of listeners) this.#tell(listener, event);

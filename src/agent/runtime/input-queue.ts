@@ -3,7 +3,7 @@ import { AgentError } from '../errors.ts';
 import type { Feed, Listener } from './feed.ts';
 import { letters, type ThreadRegistry } from './thread-registry.ts';
 
-/** What waits in a thread for its turn to complete: on disk, and bounded. Who asked is known only while we live. */
+/** Inputs that wait in a thread for its turn to complete: on disk, and bounded. Their senders are known to this process only. */
 export class InputQueue {
   readonly #registry: ThreadRegistry;
   readonly #feed: Feed;
@@ -49,7 +49,7 @@ export class InputQueue {
     return queued;
   }
 
-  /** Who put it there, while we live. */
+  /** Sender of an input, when this process received it. */
   askerOf(queuedInputId: string): Listener | undefined {
     return this.#askers.get(queuedInputId);
   }

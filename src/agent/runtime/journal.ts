@@ -1,6 +1,6 @@
 import type { ThreadStore } from '../thread-store.ts';
 
-/** Whoever is told when what it wanted to keep could not be kept. */
+/** Owner of writes, which is notified when they fail. */
 export interface JournalOwner {
   onStorageFault(error: unknown): void;
 }
@@ -11,13 +11,13 @@ interface Entry {
   readonly tell: (() => void) | undefined;
 }
 
-/** Where a turn puts what it keeps and what it tells. */
+/** Takes the writes and events of a turn. */
 export interface Journal {
-  /** Whether the pieces of an item are worth writing before it is whole: for whoever comes after this process. */
+  /** True when pieces of an item are written before it is whole: for a later process. */
   readonly keepsPieces: boolean;
   /** `write` and `tell` happen in the order of the calls; `tell` at once when nothing is to be written before it. */
   add(owner: JournalOwner, write: (() => void) | undefined, tell: (() => void) | undefined): void;
-  /** Writes and tells what waits, now: before a snapshot is given to somebody who will hear what follows. */
+  /** Writes and publishes everything pending, before a snapshot is given to a client that gets the events after it. */
   flush(): void;
 }
 
@@ -45,9 +45,9 @@ export class VolatileJournal implements Journal {
 }
 
 /**
- * Write, then tell: what is announced to clients is on disk first, so that a kill loses nothing that anybody has heard of.
+ * Writes, then publishes: everything announced to clients is on disk first, so that a kill loses no announced state.
  * Everything of one turn of the event loop, from all threads, shares one commit. When the disk refuses, nothing of that
- * batch is told, and every owner hears of it once.
+ * batch is published, and every owner is notified once.
  */
 export class DurableJournal implements Journal {
   readonly keepsPieces = true;

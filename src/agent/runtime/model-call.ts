@@ -1,7 +1,7 @@
 import type { FinishReason } from '../../protocol/index.ts';
 import type { ModelEvent, ModelProvider, ModelRequest } from '../model.ts';
 
-/** What one request to a model came to. */
+/** Usage of one request to a model. */
 export interface ModelUse {
   readonly model: string;
   readonly inputTokens: number;
@@ -14,8 +14,8 @@ export interface ModelUse {
 }
 
 /**
- * Streams one answer as `provider.stream` does, and tells what it used when it has ended, however it ended. Of a request
- * that ended before the provider had counted nothing is told.
+ * Streams one answer as `provider.stream` does, and reports its usage when it has ended, however it ended. A request
+ * that ended before the provider had counted is not reported.
  */
 export async function streamCounted(
   provider: ModelProvider,

@@ -3,8 +3,8 @@ import type { StoredTurn, ThreadStore, TraceStore } from '../thread-store.ts';
 import type { Tracer } from './tracer.ts';
 
 /**
- * Turns that a process left behind which is no more are marked as interrupted by its crash; what was said in them stays,
- * and their threads can go on.
+ * Marks the unfinished turns of a dead process as interrupted by its crash. Their items stay,
+ * and their threads can continue.
  */
 export function markCrashed(store: ThreadStore): void {
   const unfinished = store.unfinishedTurns();
@@ -38,7 +38,7 @@ function endTrace(session: TraceSession, traces: TraceStore, store: ThreadStore,
   const { sessionKey: threadId, lastActivityAt } = session;
   const [started] = traces.events(threadId, { types: ['turn.started'], order: 'desc', limit: 1 }).events;
   const turn = started?.turnId === undefined ? undefined : store.turn(threadId, started.turnId);
-  // What the thread knows of its end was not lost but here. Threads in memory have gone with their process.
+  // The thread has recorded its end, only the trace lacks it. Threads in memory have gone with their process.
   if (turn && hasEnded(turn)) tracer.turnEnded(turn);
   else tracer.turnCrashed({ threadId, turnId: started?.turnId }, started?.at ?? lastActivityAt, lastActivityAt);
 }

@@ -14,7 +14,7 @@ export class Semaphore {
     try {
       return await work();
     } finally {
-      // The place is handed on: nobody who comes meanwhile can take it.
+      // The place is handed on: no later caller can take it meanwhile.
       const next = this.#waiting.shift();
       if (next) next();
       else this.#running -= 1;

@@ -1,4 +1,4 @@
-/** What the model is told before anything else. Short: every request carries it, and small models read it too. */
+/** System prompt. Short: every request carries it, and small models read it too. */
 export function systemPrompt({
   workspacePath,
   hasTools,

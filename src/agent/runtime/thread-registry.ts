@@ -49,7 +49,7 @@ export class ThreadRegistry {
     this.storeOf(threadId).putThread({ ...this.get(threadId), ...change });
   }
 
-  /** Those of threads in memory are not read out by anybody, and too long to meet again: the disk need not be asked. */
+  /** Ids of threads in memory are random and too long to collide: the disk is not queried. */
   newId(now: string, isEphemeral: boolean): string {
     const start = `thread_${now.slice(0, 10).replaceAll('-', '')}_`;
     if (isEphemeral) return `${start}${letters()}${letters()}`;

@@ -50,11 +50,11 @@ export interface ThreadServiceOptions {
   readonly readImage?: ReadImage | undefined;
   /** Takes secrets out of a text. */
   readonly clean?: (text: string) => string;
-  /** Logs what is nobody's fault but ours and returns its id. */
+  /** Logs a bug of ours and returns its id. */
   readonly onBug: (error: unknown) => string;
   /** Sees the machine of every turn before it starts. */
   readonly observe?: (actor: AnyActorRef, threadId: string, turnId: string) => void;
-  /** Called after the last event of every turn of a thread that is kept. */
+  /** Called after the last event of every turn of a stored thread. */
   readonly onTurnEnd?: (thread: StoredThread, turn: Turn) => void;
 }
 
@@ -358,7 +358,7 @@ export class ThreadService implements Runtime {
     if (turn.status === 'completed' && !this.#isClosing) this.#startNext(thread.id);
   }
 
-  /** Only a turn that completed makes room: after a failure somebody should look first. */
+  /** Only a completed turn starts the next input: after a failure a user should decide. */
   #startNext(threadId: string): void {
     const [next] = this.#queue.list(threadId);
     if (!next) return;

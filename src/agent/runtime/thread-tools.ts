@@ -8,7 +8,7 @@ export interface ThreadToolsOptions {
   readonly tools: () => readonly Tool[];
   /** Names of built-in tools that the configuration enables; undefined: all. */
   readonly enabled: readonly string[] | undefined;
-  /** How deep sub-agents may start sub-agents. */
+  /** Greatest depth at which sub-agents may start sub-agents. */
   readonly maxDepth: number;
 }
 

@@ -13,7 +13,7 @@ import type { StoredThread, StoredTurn, TraceStore } from '../thread-store.ts';
 import { timestamp } from './clock.ts';
 import type { ModelUse } from './model-call.ts';
 
-/** Of what somebody said: enough to know it again by. */
+/** Characters of a user's input: enough to recognise it. */
 const inputChars = 500;
 
 /** Which turn an event is of. `turnId` is absent when it is of none. */
@@ -96,7 +96,7 @@ export class Tracer {
     this.#append('tool.started', place, { callId, tool, data: { arguments: this.#text(args), source } });
   }
 
-  /** Of a call that a client ran nobody knows how long it took. */
+  /** The duration of a call that a client ran is unknown. */
   toolEnded(threadId: string, item: ItemOf<'toolResult'>): void {
     const { turnId, id: itemId, callId, tool, outcome, text, durationMs } = item;
     this.#append(
@@ -131,7 +131,7 @@ export class Tracer {
     this.#append('context.compacted', place, { durationMs: Math.round(durationMs), data });
   }
 
-  /** A stretch of thinking or of answer that is whole; other items are told of where they come from. */
+  /** Records a whole stretch of thinking or of an answer; other items are recorded by their sources. */
   segment(threadId: string, item: Item, durationMs: number): void {
     if (item.type !== 'reasoningContent' && item.type !== 'agentMessage') return;
     const { id: itemId, turnId } = item;
@@ -168,7 +168,7 @@ export class Tracer {
   }
 }
 
-/** Without what is undefined: the disk does not keep that, and who is told hears the same as who reads. */
+/** Removes undefined fields: the disk does not store them, and listeners get the same as readers. */
 const known = (data: NewTraceEvent['data']): NewTraceEvent['data'] =>
   Object.fromEntries(Object.entries(data).filter(([, value]) => value !== undefined));
 

@@ -8,7 +8,7 @@ import {
 } from '../../../machines/index.ts';
 import { defaults } from '../../protocol/index.ts';
 
-/** What the machine has done for it. Every signal aborts when the machine leaves the state that asked. */
+/** Effects of the machine. Every signal aborts when the machine leaves the state that invoked the effect. */
 export interface TurnWork {
   readonly approvalTimeoutMs: number;
   prepare(signal: AbortSignal): Promise<{ readonly isTooLong: boolean }>;

@@ -15,7 +15,7 @@ export interface TurnCallsOptions {
   readonly expiresInMs: number;
   readonly keepTold: (event: ThreadEvent) => void;
   readonly onDecided: (requestId: string) => void;
-  /** Somebody said no to all of it. */
+  /** A user has cancelled the turn. */
   readonly onCancel: () => void;
 }
 
@@ -23,7 +23,7 @@ const readersAtOnce = 8;
 
 type Command = ReturnType<TurnItems['beginCommand']>;
 
-/** The tool calls of one answer after the other: reviewed, asked for, run, and told. */
+/** Handles the tool calls of one answer, one after the other: reviews, requests approval, runs and reports them. */
 export class TurnCalls {
   readonly #options: TurnCallsOptions;
   readonly #asked = new Map<string, { readonly reviewed: ReviewedCall; readonly request: ApprovalRequest }>();
@@ -32,7 +32,7 @@ export class TurnCalls {
   #toolOf: (name: string) => Tool | undefined = () => undefined;
   #toolNames: readonly string[] = [];
   #reviewed: ReviewedCall[] = [];
-  /** When somebody's word was first needed. */
+  /** Time at which an approval was first needed. */
   readonly #requestedAt = new WeakMap<ReviewedCall, number>();
   /** Calls that were not begun when the turn ended are not traced: what was never begun cannot fail. */
   readonly #begun = new WeakSet<ReviewedCall>();
@@ -43,7 +43,7 @@ export class TurnCalls {
     this.#options = options;
   }
 
-  /** What waits for somebody's word. */
+  /** Approvals that wait for an answer. */
   get pending(): readonly ApprovalRequest[] {
     return Array.from(this.#asked.values(), ({ request }) => request);
   }
@@ -110,7 +110,7 @@ export class TurnCalls {
     return true;
   }
 
-  /** The turn is over: what still waits is answered for nobody. */
+  /** Withdraws the waiting approvals at the end of the turn. */
   withdraw(): void {
     for (const { reviewed } of [...this.#asked.values()]) this.#record(reviewed, 'cancel', 'policy');
   }
@@ -140,7 +140,7 @@ export class TurnCalls {
     return { results: this.#reviewed.flatMap((reviewed) => results.get(reviewed) ?? []), isLooping };
   }
 
-  /** The same call once more, and once more: it is not run again, and the model is told why. */
+  /** The same call once more, and once more: it is not run again, and its result says why. */
   #noteRepetition(reviewed: ReviewedCall): void {
     const { name, arguments: args } = reviewed.call;
     const now = `${name} ${args}`;
@@ -220,7 +220,7 @@ export class TurnCalls {
     };
   }
 
-  /** Past the limit the item says nothing more: the model's own result tells what was left out. */
+  /** Past the limit the item gets nothing more: the result for the model states what was left out. */
   #output(callId: string, text: string): void {
     const open = this.#commands.get(callId);
     if (!open || open.length >= defaults.agent.commandOutputChars) return;

@@ -17,7 +17,7 @@ export interface TurnConversationOptions {
   readonly items: TurnItems;
 }
 
-/** What the model is told in one turn, and the tools it is offered: fixed at the beginning, then only added to. */
+/** Conversation of one turn and the tools on offer: fixed at the beginning, then only extended. */
 export class TurnConversation {
   readonly #host: TurnHost;
   readonly #turnId: string;
@@ -72,7 +72,7 @@ export class TurnConversation {
     return { isTooLong };
   }
 
-  /** Roughly, of what the model would be told now. */
+  /** Rough number of tokens of the conversation now. */
   get tokens(): number {
     return estimateTokens(this.#messages);
   }
@@ -145,7 +145,7 @@ export class TurnConversation {
     return this.#earlier().turns.length >= this.#host.settings.compaction.keepRecentTurns;
   }
 
-  /** Read once: nobody changes them while this turn runs. */
+  /** Read once: they do not change while this turn runs. */
   #earlier(): Past {
     const { store, threadId } = this.#host;
     if (!this.#past) {

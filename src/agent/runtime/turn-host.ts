@@ -7,7 +7,7 @@ import type { ThreadEvent } from './feed.ts';
 import type { Journal } from './journal.ts';
 import type { Tracer } from './tracer.ts';
 
-/** What of the configuration the runtime goes by; the names are the configuration's. */
+/** Settings of the runtime; the names are those of the configuration. */
 export interface RuntimeSettings {
   readonly systemPrompt: string;
   readonly maxToolCallRounds: number;
@@ -29,7 +29,7 @@ export interface RuntimeSettings {
   readonly approvalTimeoutMs: number;
 }
 
-/** What a turn needs of the thread it belongs to and of the runtime around it. */
+/** Services that a turn needs from its thread and from the runtime. */
 export interface TurnHost {
   readonly threadId: string;
   readonly config: ThreadConfig;
@@ -49,12 +49,12 @@ export interface TurnHost {
   readonly isGranted: (scopeKey: string) => boolean;
   readonly grant: (scopeKey: string, lasts: 'session' | 'always') => void;
   readonly spawnSubagent: (task: string, label: string | undefined, signal: AbortSignal) => Promise<ToolResult>;
-  /** It runs, waits for somebody, or waits no longer. */
+  /** Called when it starts, begins to wait for a user, or continues. */
   readonly onChange: () => void;
   /** Notes when the thread was last active; part of what is written at the end of the turn. */
   readonly touch: (at: string) => void;
   /** Called once, after the turn's last event. `isKept`: its end is in the store. */
   readonly onEnd: (turn: Turn, isKept: boolean) => void;
-  /** Logs what is nobody's fault but ours and returns its id. */
+  /** Logs a bug of ours and returns its id. */
   readonly onBug: (error: unknown) => string;
 }

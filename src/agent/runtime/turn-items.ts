@@ -16,7 +16,7 @@ const deltas = {
   commandExecution: { method: 'item/commandExecution/outputDelta', kind: 'commandOutput' },
 } as const;
 
-/** What an item is made of, besides what every item has. */
+/** Fields of an item besides those of every item. */
 type Content<T extends Item['type']> = T extends Item['type']
   ? Omit<ItemOf<T>, 'id' | 'turnId' | 'status' | 'createdAt'>
   : never;
@@ -25,17 +25,17 @@ export interface TurnItemsOptions {
   readonly turn: Pick<Turn, 'threadId' | 'id'>;
   /** Of the next item in this thread; ids count on through all its turns. */
   readonly firstNumber: number;
-  /** Tells `event` once the write is done. */
+  /** Publishes `event` once the write is done. */
   readonly keep: (write: ItemWrite, event: ThreadEvent) => void;
   /** Hears of every item once it is whole, with the milliseconds that it took. */
   readonly onCompleted: (item: Item, durationMs: number) => void;
 }
 
-/** How the store learns of it. */
+/** Write to the store. */
 export type ItemWrite =
   | { readonly put: Item }
   | { readonly append: string; readonly text: string }
-  /** Nothing to be kept: the whole item follows. */
+  /** No write: the whole item follows. */
   | undefined;
 
 /**
@@ -80,7 +80,7 @@ export class TurnItems {
     this.close();
     const item = { ...this.#base('completed'), ...content } as unknown as ItemOf<T>;
     this.#items.push(item);
-    // Neither is told before the item is written, and it is written once.
+    // Both are published after the item is written, which happens once.
     this.#tell('item/started', { put: item }, { ...item, status: 'started' });
     this.#tell('item/completed', undefined, item);
     this.#options.onCompleted(item, 0);
@@ -120,7 +120,7 @@ export class TurnItems {
     };
   }
 
-  /** Tells that the model is writing the arguments of a call; the call itself is an item once it is whole. */
+  /** Publishes a piece of a call's arguments; the call itself is an item once it is whole. */
   tellArguments(callId: string, tool: string, delta: string): void {
     const { turn, keep } = this.#options;
     const params = {
@@ -183,7 +183,7 @@ export class TurnItems {
   }
 }
 
-/** How a command ended. */
+/** End of a command. */
 export type CommandEnd = Pick<ItemOf<'commandExecution'>, 'exitCode' | 'outcome'>;
 
 function grown({ item, text }: OpenItem, status: Item['status']): Item {

@@ -43,7 +43,7 @@ export class TurnRun implements TurnWork {
   readonly #unwritten = new Map<string, string>();
   #status: Turn['status'] = 'running';
   #end: Ending | undefined;
-  /** Its end has been told. */
+  /** Its end has been published. */
   #isOver = false;
   #completedAt: string | undefined;
   #tokens = { inputTokens: 0, outputTokens: 0 };
@@ -89,7 +89,7 @@ export class TurnRun implements TurnWork {
     return this.#calls.pending;
   }
 
-  /** Tells that the turn has started, and lets it run. */
+  /** Publishes the start of the turn, and runs it. */
   begin(): void {
     const { threadId, journal, publish, tracer, onChange } = this.#host;
     const turn = this.snapshot();
@@ -126,15 +126,15 @@ export class TurnRun implements TurnWork {
 
   onStorageFault(error: unknown): void {
     if (this.#isOver) return;
-    const message = error instanceof StorageError ? error.message : 'The turn could not be kept.';
+    const message = error instanceof StorageError ? error.message : 'The turn could not be saved.';
     if (!(error instanceof StorageError)) this.#host.onBug(error);
-    // An end that was not kept is none.
+    // An end that was not stored does not count.
     this.#end = undefined;
     this.#finish({ status: 'failed', error: { code: 'storageFailed', message } }, { isKept: false });
     this.interrupt('shutdown');
   }
 
-  // What the machine asks for.
+  // Effects of the machine.
 
   prepare(signal: AbortSignal) {
     return this.#track(this.#conversation.prepare(signal));
@@ -167,7 +167,7 @@ export class TurnRun implements TurnWork {
     });
   }
 
-  /** What has no code of its own is a bug: the log gets it whole, clients only where to look. */
+  /** An error without a code is a bug: the log gets all of it, clients only its id. */
   #typed(error: unknown): unknown {
     if (error instanceof StorageError) return { code: 'storageFailed', message: error.message };
     if (error instanceof ModelError || this.#interrupter !== undefined || this.#end) return error;
@@ -205,7 +205,7 @@ export class TurnRun implements TurnWork {
     this.#rounds += 1;
     const take = (event: ModelEvent) => this.#take(event, answer, signal);
     await streamCounted(provider, request, take, signal, (use) => {
-      // What was said comes before what it took.
+      // The answer comes before its usage.
       this.#items.close();
       this.#host.tracer?.tokensUsed(this.#place, use);
     });
@@ -259,7 +259,7 @@ export class TurnRun implements TurnWork {
           ? 'client'
           : (this.#conversation.toolOf(name)?.source ?? 'builtin');
         this.#items.add({ type: 'toolCall', callId, tool: name, source, arguments: args });
-        // Ours are begun later, when somebody has allowed them.
+        // Our own calls begin later, after approval.
         if (source === 'client') tracer?.toolStarted(this.#place, { callId, tool: name, arguments: args, source });
         return;
       }
@@ -328,7 +328,7 @@ export class TurnRun implements TurnWork {
     this.#host.onBug(error);
     this.#fail({
       code: 'internalError',
-      message: 'The turn failed because of a bug; the log of the agent server tells more.',
+      message: 'The turn failed because of a bug; see the log of the agent server.',
     });
   }
 
@@ -342,7 +342,7 @@ export class TurnRun implements TurnWork {
   /** A turn ends once, whatever comes later. */
   #finish(end: Ending, { isKept = true } = {}): void {
     if (this.#end) return;
-    // What the disk does not take is not told piece by piece: the turn as a whole is.
+    // Writes that the disk refuses are not reported one by one: the end of the turn reports them.
     if (!isKept) this.#end = end;
     this.#calls.withdraw();
     this.#items.closeAll();
@@ -421,7 +421,7 @@ interface Answer {
   tokens: { readonly inputTokens: number; readonly outputTokens: number };
 }
 
-/** A thread that may only read asks nobody, whatever its caller would like. */
+/** A read-only thread requests no approval, whatever its caller wants. */
 function policyOf({ config, settings }: TurnHost, options: TurnOptions): ApprovalPolicy {
   return config.readOnly ? 'interrupt' : (options.approvalPolicy ?? config.approvalPolicy ?? settings.approvalPolicy);
 }

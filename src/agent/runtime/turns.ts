@@ -45,14 +45,14 @@ export interface TurnsOptions {
 interface Running {
   readonly run: TurnRun;
   readonly thread: StoredThread;
-  /** Who may hear of it although nobody subscribed. */
+  /** Client that gets its events without a subscription. */
   readonly asker: Listener | undefined;
   readonly options: TurnOptions;
   readonly depth: number;
   readonly subagents: Semaphore;
 }
 
-/** Approvals that nobody answered in time, remembered for who answers too late. */
+/** Expired approvals to remember, for late answers. */
 const maxExpired = 1_000;
 
 /** The turns that run now: at most one in a thread. Starts, steers, interrupts them, and answers what they ask. */
@@ -80,7 +80,7 @@ export class Turns {
     return { running: run !== undefined, waitingOnApproval: (run?.approvals.length ?? 0) > 0 };
   }
 
-  /** Of one thread: of its sub-agents too, for whoever follows it answers for them. */
+  /** Waiting approvals; of one thread with its sub-agents, because its clients answer for them. */
   approvals(threadId?: string): readonly ApprovalRequest[] {
     const running = [...this.#running.values()].filter(
       ({ thread }) => threadId === undefined || this.#isWithin(thread, threadId),
@@ -94,7 +94,7 @@ export class Turns {
     return false;
   }
 
-  /** Whether nobody answered this approval in time. */
+  /** True when this approval was not answered in time. */
   hasExpired(requestId: string): boolean {
     return this.#expired.has(requestId);
   }
@@ -203,7 +203,7 @@ export class Turns {
       this.#rememberExpired(event.params.requestId);
     }
     this.#options.feed.publish(threadId, event, running?.asker);
-    // Whoever follows the parent answers for its sub-agents too.
+    // Clients of the parent answer for its sub-agents too.
     const parentId = running?.thread.parentThreadId;
     if (parentId !== undefined && event.method.startsWith('item/approval/')) this.#publish(parentId, event);
   }
@@ -221,7 +221,7 @@ export class Turns {
   }
 
   #tellRuntime(threadId: string): void {
-    // Threads that nobody can list are nobody's business.
+    // Threads that cannot be listed are not reported either.
     if (this.#options.storageOf(threadId).store !== this.#options.mainStore) return;
     this.#options.feed.broadcast({
       method: 'thread/runtimeChanged',

@@ -1,4 +1,4 @@
-/** What the faces (JSON-RPC, chat completions, AG-UI) ask of the runtime. `ThreadService` does it. */
+/** Interface of the runtime for JSON-RPC, chat completions and AG-UI. `ThreadService` implements it. */
 import type {
   ApprovalDecision,
   ApprovalPolicy,
@@ -35,10 +35,10 @@ export interface StartThread {
   readonly threadId?: string | undefined;
 }
 
-/** How one turn differs from its thread. */
+/** Options of one turn, which override those of its thread. */
 export interface TurnOptions {
   readonly model?: string | undefined;
-  /** Told to the model in place of the thread's earlier turns: for callers that send all of it with every request. */
+  /** Conversation for the model in place of the thread's earlier turns: for callers that send all of it with every request. */
   readonly history?: readonly ModelMessage[] | undefined;
   /** System messages of the caller; they come after ours. */
   readonly instructions?: readonly string[] | undefined;
@@ -71,8 +71,8 @@ export interface ReadThread {
 }
 
 /**
- * The runtime. Everything that happens is told through `feed` as notifications and server requests of the protocol. What
- * starts something gives back how it will look, and a function that lets it happen, so that an answer can be sent before
+ * The runtime. It publishes everything through `feed` as notifications and server requests of the protocol. A method
+ * that starts something returns its first state, and a function that begins it, so that an answer can be sent before
  * the events that it causes. Errors are `AgentError`, named by the table of the protocol.
  */
 export interface Runtime {
@@ -91,7 +91,7 @@ export interface Runtime {
     asker: Listener,
     dynamicTools?: DynamicTools,
   ): { readonly thread: Thread; readonly announce: () => void };
-  /** `replay` tells `listener` of a running turn as it stands and of waiting approvals: what follows continues it. @throws AgentError threadNotFound */
+  /** `replay` sends `listener` the running turn in its present state and the waiting approvals; later events continue it. @throws AgentError threadNotFound */
   subscribe(threadId: string, listener: Listener): { readonly replay: () => void };
   unsubscribe(threadId: string, listener: Listener): void;
   rename(threadId: string, displayName: string): () => void;

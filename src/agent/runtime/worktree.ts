@@ -41,7 +41,7 @@ function realPathOf(path: string): string | undefined {
   try {
     return realpathSync.native(path);
   } catch {
-    // Missing, a loop of links, no permission: nobody can work there.
+    // Missing, a loop of links, no permission: no turn can work there.
     return undefined;
   }
 }

@@ -27,7 +27,7 @@ export class Checkpoints {
     return this.#isUsable && Atomics.load(this.#state, 0) === 1;
   }
 
-  /** Told of every statement that wrote, with what it was given. */
+  /** Called after every write, with the values of its statement. */
   wrote(values: readonly unknown[]): void {
     let pages = pagesPerStatement;
     for (const value of values) if (typeof value === 'string') pages += value.length / charsPerPage;
@@ -87,7 +87,7 @@ export class Checkpoints {
   }
 }
 
-/** What the thread runs. It is handed over as text, so it must name nothing outside of itself. */
+/** Program of the thread. It is passed as text, so it must refer to nothing outside of itself. */
 function checkpointer(): void {
   const { parentPort, workerData } = process.getBuiltinModule('node:worker_threads');
   process.removeAllListeners('warning');
@@ -96,14 +96,14 @@ function checkpointer(): void {
   const database = new DatabaseSync(file);
   database.exec('PRAGMA synchronous = NORMAL');
   const checkpoint = database.prepare('PRAGMA wal_checkpoint(PASSIVE)');
-  // Holds up whoever writes meanwhile, so it comes when all has been moved but what was written just now.
+  // Blocks writers, so it comes last: only the latest writes are left to move.
   const truncate = database.prepare('PRAGMA wal_checkpoint(TRUNCATE)');
 
   const become = (now: number) => {
     Atomics.store(state, 0, now);
     Atomics.notify(state, 0);
   };
-  // A writer that goes on meanwhile is followed a few times: only a log that is moved whole begins anew.
+  // A concurrent writer is followed a few times: only a log that is moved whole begins anew.
   const moveAll = () => {
     for (let times = 0; times < 4; times += 1) {
       const { busy, log, checkpointed } = checkpoint.get() ?? {};
@@ -124,7 +124,7 @@ function checkpointer(): void {
       moveAll();
       if (message === 'truncate') truncateAll();
     } catch {
-      // A disk that is full or broken tells the next commit as well, which has somebody to tell it to.
+      // A full or broken disk fails the next commit as well, which reports it.
     } finally {
       become(0);
     }

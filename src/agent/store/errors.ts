@@ -27,7 +27,7 @@ interface SystemError {
 }
 
 /**
- * What SQLite or the file system said of `file`, in our terms. What is neither is a bug and comes back as it is.
+ * Converts an error of SQLite or the file system about `file`. Any other error is a bug and is returned as it is.
  * SQLite's messages name tables and files, never values.
  */
 export function storageError(error: unknown, file: string): unknown {
@@ -41,7 +41,7 @@ function meaningOf(code: string | undefined, errcode: number | undefined): Stora
   if (code === 'ERR_SQLITE_ERROR' && errcode !== undefined) {
     return readErrors.includes(errcode) ? 'failed' : (resultCodes[errcode & 0xff] ?? 'failed');
   }
-  // What node:sqlite answers when the database is closed.
+  // Code of node:sqlite for a closed database.
   if (code === 'ERR_INVALID_STATE') return 'failed';
   return code !== undefined && /^E[A-Z0-9]+$/.test(code) ? (systemCodes[code] ?? 'failed') : undefined;
 }

@@ -20,7 +20,7 @@ export interface ImportOptions {
   readonly workspacePath: string;
 }
 
-/** What was new to the state, by number; automations by id. */
+/** Counts of imported records; automations by id. */
 export interface ImportedHistory {
   readonly threads: number;
   readonly traceSessions: number;
@@ -175,7 +175,7 @@ function copyThread(source: Source, database: Database, thread: { from: SQLInput
 
 const sessionColumns = ['key', 'sessionKey', 'startedAt', 'lastActivityAt', ...facts, ...counters].join(', ');
 
-/** The sums of all sessions are counted anew, as they are kept with every write otherwise. */
+/** Counts the sums of all sessions anew; otherwise every write updates them. */
 const countTotals = `UPDATE traceTotals SET sessionCount = (SELECT count(*) FROM traceSessions),
   ${sums.map((name) => `${name} = (SELECT ifnull(sum(${name}), 0) FROM traceSessions)`).join(', ')},
   maxToolDurationMs = (SELECT ifnull(max(maxToolDurationMs), 0) FROM traceSessions)`;

@@ -1,7 +1,7 @@
 /**
- * Where threads and traces are kept: in SQLite (`state.db` of a workspace), or in memory for threads that nobody is to
- * find again. Called by whoever starts the runtime. What a store must do is said in `../thread-store.ts`. Never here:
- * what a turn is, who may see what, files other than the database.
+ * Stores of threads and traces: SQLite (`state.db` of a workspace), or memory for ephemeral threads.
+ * Called by the start of the runtime. `../thread-store.ts` states the contract of a store. Never here:
+ * turns, permissions, files other than the database.
  */
 export { type ImportedHistory, type ImportOptions, importHistory } from './import-history.ts';
 export { MemoryStore } from './memory.ts';

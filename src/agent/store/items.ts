@@ -11,7 +11,7 @@ export function withText(item: Item, delta: string): Item {
   return 'text' in item ? { ...item, text: item.text + delta } : item;
 }
 
-/** The number at the end of an id (`turn_012`: 12), 0 when there is none. */
+/** The number at the end of an id (`turn_012`: 12), 0 without one. */
 export function numberIn(id: string): number {
   return Number(/\d{1,15}$/.exec(id)?.[0] ?? 0);
 }

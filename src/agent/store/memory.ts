@@ -16,7 +16,7 @@ interface ThreadRecord {
   nextItem: number;
 }
 
-/** Where a failed transaction returns to: the records that it has replaced, undefined where there was none, and the grants. */
+/** Where a failed transaction returns to: the records that it has replaced, undefined for new ones, and the grants. */
 interface Savepoint {
   readonly threads: Map<string, ThreadRecord | undefined>;
   readonly grants: string[];

@@ -3,7 +3,7 @@ import { StorageError } from '../thread-store.ts';
 import { checkSchema } from './schema-check.ts';
 
 /**
- * How the database came to look as it does: number n takes it from `user_version` n to n + 1. What is released is never
+ * Migrations of the database: number n takes it from `user_version` n to n + 1. What is released is never
  * edited, only followed by another.
  *
  * Keys are SQLite's row ids: they grow in the order of insertion, which is the order of a conversation. `json` is the
@@ -80,7 +80,7 @@ export const migrations: readonly string[] = [
   CREATE UNIQUE INDEX grantsOnce ON grants (scope, ifnull(thread, 0));
   CREATE INDEX grantsByThread ON grants (thread);
 
-  -- Goes with the turn it reaches to: a summary of what was taken back must not be told to a model.
+  -- Goes with the turn it reaches to: a summary of removed turns must not reach a model.
   CREATE TABLE compactions (
     key INTEGER PRIMARY KEY,
     thread INTEGER NOT NULL,
@@ -135,13 +135,13 @@ export const migrations: readonly string[] = [
   ALTER TABLE traceSessions ADD COLUMN maxToolDurationMs INTEGER NOT NULL DEFAULT 0;
   ALTER TABLE traceSessions ADD COLUMN approvalWaitMs INTEGER NOT NULL DEFAULT 0;
   CREATE INDEX traceSessionsRunning ON traceSessions (lastActivityAt, key) WHERE lastStatus = 'running';
-  -- What runs in a database that nobody has open has crashed: the next start says so in the traces too.
+  -- A turn that is recorded as running in a closed database has crashed: the next start records that in the traces too.
   UPDATE traceSessions SET lastStatus = 'running' WHERE sessionKey IN (
     SELECT threads.id FROM turns JOIN threads ON threads.key = turns.thread
     WHERE turns.status IN ('running', 'waitingApproval')
   );
 
-  -- One row: the sums of all sessions, kept with every write, so that nobody has to add them up.
+  -- One row: the sums of all sessions, updated with every write.
   CREATE TABLE traceTotals (
     one INTEGER PRIMARY KEY CHECK (one = 1),
     sessionCount INTEGER NOT NULL,

@@ -17,7 +17,7 @@ export interface Store {
 }
 
 export interface StoreOptions {
-  /** Told of what goes wrong where nobody waits: a listener that throws, traces that the disk does not take. Default: a warning of the process. */
+  /** Called for failures in the background: a listener that throws, traces that the disk refuses. Default: a warning of the process. */
   readonly onFault?: (error: unknown) => void;
 }
 

@@ -35,14 +35,14 @@ export class Statements {
 /** A text without the difference between capital and small letters: SQLite's own knows only those of ASCII. */
 export const folded = (text: string): string => text.toUpperCase();
 
-/** What our statements call that SQLite has not. */
+/** Adds the functions that our statements call and SQLite lacks. */
 export function addFunctions(sqlite: DatabaseSync): void {
   sqlite.function('folded', { deterministic: true }, (text) => folded(String(text)));
 }
 
 /**
- * Reads what we once wrote as JSON.
- * @throws StorageError corrupt, when somebody else has written there
+ * Parses a column of JSON.
+ * @throws StorageError corrupt, when another program has written there
  */
 export function parseColumn<T>(json: unknown, file: string): T {
   try {

@@ -8,14 +8,14 @@ const runColumns =
   'r.key AS key, a.id AS automationId, r.scheduledFor AS scheduledFor, r.attempt AS attempt, r.status AS status, r.json AS json';
 const runs = `SELECT ${runColumns} FROM automationRuns r JOIN automations a ON a.key = r.automation`;
 
-/** What a user decided: the JSON of a row. The rest are columns. */
+/** Settings by the user: the JSON of a row. All other fields are columns. */
 type Decided = Omit<
   StoredAutomation,
   'id' | 'kind' | 'enabled' | 'nextAt' | 'version' | 'createdAt' | 'updatedAt' | 'progress'
 >;
 type RunFacts = Omit<StoredRun, 'runId' | 'automationId' | 'scheduledFor' | 'attempt' | 'status'>;
 
-/** What can be read of jobs, tasks and their history, in a database that is open for whatever. */
+/** Reads jobs, tasks and their history in an open database. */
 export class ScheduleQueries implements ScheduleReader {
   readonly #rows: Rows;
 

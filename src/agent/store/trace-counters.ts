@@ -1,6 +1,6 @@
 import type { NewTraceEvent, TraceTotals, TraceType } from '../../protocol/index.ts';
 
-/** What is counted of a session and added up for all of them; also the names of the columns. */
+/** Counters of a session, which are summed for all sessions; also the names of the columns. */
 export const sums = [
   'turnCount',
   'failedTurnCount',
@@ -24,7 +24,7 @@ type Sum = (typeof sums)[number];
 export const counters = [...sums, 'maxToolDurationMs'] as const;
 export type Counts = Record<(typeof counters)[number], number>;
 
-/** What a session is told apart by; unknown until an event tells. */
+/** Facts that distinguish a session; unknown until an event states them. */
 export const facts = ['displayName', 'firstInput', 'channelName', 'parentSessionKey', 'model', 'lastStatus'] as const;
 type Facts = Partial<Record<(typeof facts)[number], string>>;
 
@@ -57,7 +57,7 @@ const timedBy: Partial<Record<TraceType, Sum>> = {
   'approval.completed': 'approvalWaitMs',
 };
 
-/** What some events add to the row of their session. */
+/** Change of a session's row by some events. */
 export class SessionChange {
   readonly counts = noCounts();
   readonly facts: Facts = {};
@@ -112,7 +112,7 @@ function know(facts: Facts, fact: keyof Facts, value: unknown): void {
   if (typeof value === 'string' && value !== '') facts[fact] = value;
 }
 
-/** What a provider or a clock reported is not always a number that can be added up. */
+/** Makes a whole number of a reported value, which may be of any type. */
 function whole(value: unknown): number {
   const rounded = Math.round(Number(value));
   return typeof value === 'number' && Number.isSafeInteger(rounded) ? Math.max(0, rounded) : 0;

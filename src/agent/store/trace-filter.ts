@@ -2,7 +2,7 @@ import type { TraceEvent } from '../../protocol/index.ts';
 import type { EventRange } from '../thread-store.ts';
 import { folded } from './rows.ts';
 
-/** What is asked of the text of an event: columns know nothing of it. */
+/** Filters on the text of an event, which has no column. */
 export type ContentFilter = Pick<EventRange, 'tool' | 'turnId' | 'text'>;
 
 /** SQL that few events pass which are not meant; `isMeant` has the last word. */
@@ -13,7 +13,7 @@ export interface Sieve {
 }
 
 /**
- * How to find the events that a filter means: quickly in their JSON, where quotes are escaped, and then for certain.
+ * Makes the test for the events of a filter: a fast one on their JSON, where quotes are escaped, then an exact one.
  * Undefined: all of them.
  */
 export function sieveOf({ tool, turnId, text = '' }: ContentFilter): Sieve | undefined {

@@ -8,18 +8,18 @@ import { type Sieve, sieveOf } from './trace-filter.ts';
 const sessionColumns = ['sessionKey', 'startedAt', 'lastActivityAt', ...facts, ...counters].join(', ');
 const totalColumns = ['sessionCount', ...counters].join(', ');
 
-/** What a person remembers of a session. The separator is in none of it. */
+/** Searchable text of a session. The separator occurs in no field. */
 const remembered = `sessionKey || char(31) || ifnull(displayName, '') || char(31) || ifnull(firstInput, '')`;
 
 /** Events with the keys of their sessions; those of deleted sessions are left out. The order of the join is the order given. */
 const allEvents =
   'SELECT id, sessionKey, type, json FROM traceEvents CROSS JOIN traceSessions ON traceSessions.key = traceEvents.session';
 
-/** Events that are looked at one by one in one go, and in one call: together they hold the event loop up for milliseconds. */
+/** Events that one query, and one call, test one by one: together they block the event loop for milliseconds. */
 const rowsPerLook = 1_000;
 const rowsPerCall = 20_000;
 
-/** Reads traces in a database, whoever has it open. */
+/** Reads traces in an open database. */
 export class TraceQueries implements TraceReader {
   readonly #rows: Rows;
 
@@ -58,7 +58,7 @@ export class TraceQueries implements TraceReader {
   }
 
   /**
-   * A filter for a tool, a turn or a text looks at some thousand events and no more: then the page may hold fewer than `limit`,
+   * A filter for a tool, a turn or a text tests some thousand events and no more: then the page may hold fewer than `limit`,
    * even none, and still have a `next`.
    */
   events(sessionKey: string, range: EventRange): TracePage {
@@ -156,6 +156,6 @@ interface Walk {
   readonly limit: number;
 }
 
-/** What is not known of a session is not told. */
+/** Leaves out unknown facts of a session. */
 const sessionOf = (row: Row): TraceSession =>
   Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null)) as unknown as TraceSession;

@@ -47,11 +47,11 @@ export class ReadOnlyDatabase implements Rows {
 }
 
 /**
- * Opens the traces of `directory` (the state of a workspace, below the home) to look at, whether or not an agent server runs there: what it
- * writes is there at the next question (`since(newestId)`). The database is neither made nor changed; SQLite may put the
+ * Opens the traces of `directory` (the state of a workspace, below the home) for reading, whether or not an agent server runs there: its
+ * writes are visible to the next query (`since(newestId)`). The database is neither made nor changed; SQLite may put the
  * two files of its log beside it.
  *
- * @throws StorageError failed (there is none, or another version made it), corrupt, readOnly
+ * @throws StorageError failed (it is missing, or another version made it), corrupt, readOnly
  */
 export function openTraceReader(directory: string): TraceReader & { close(): void } {
   return new TraceView(new ReadOnlyDatabase(join(directory, 'state.db')));

@@ -21,7 +21,7 @@ export interface TraceRetentionOptions {
   readonly days: number;
   /** `Tracing.MaxEvents`: beyond so many events the sessions that were inactive longest are deleted; 0 sets no limit. */
   readonly maxEvents: number;
-  /** Told when the disk does not let it; it is tried again at the next sweep. */
+  /** Called when the disk refuses; the next sweep tries again. */
   readonly onFault: (error: unknown) => void;
   readonly clock?: RetentionClock;
 }

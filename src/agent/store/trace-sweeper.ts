@@ -17,7 +17,7 @@ export class TraceSweeper {
   #timer: NodeJS.Timeout | undefined;
   #isShrinking = false;
 
-  /** Begins at once: an earlier process may have left some. @param onFault told when the disk does not let it */
+  /** Begins at once: an earlier process may have left some. @param onFault called when the disk refuses */
   constructor(database: Database, table: TraceTable, onFault: (error: unknown) => void) {
     this.#database = database;
     this.#table = table;
@@ -25,7 +25,7 @@ export class TraceSweeper {
     this.start();
   }
 
-  /** What is left when the process ends, or when the disk refuses, is for the next start. */
+  /** Starts to sweep. The next start removes what remains when the process ends or the disk refuses. */
   start(): void {
     this.#timer ??= setTimeout(() => this.#step(), defaults.agent.traceSweepPauseMs).unref();
   }
@@ -67,7 +67,7 @@ export class TraceSweeper {
     return true;
   }
 
-  /** Goes on in one transaction until there is no more, or time is up. @param work returns whether there is more */
+  /** Repeats `work` in one transaction until nothing is left or the time is over. @param work returns whether there is more */
   #forAMoment(work: () => boolean): void {
     const until = performance.now() + stepMs;
     this.#database.together(() => {

@@ -12,7 +12,7 @@ export interface TracesOptions {
   readonly database: Database;
   /** Called by `close`: the database may serve others still. */
   readonly release: () => void;
-  /** Told when a listener throws, and once when the disk begins to refuse. */
+  /** Called when a listener throws, and once when the disk begins to refuse. */
   readonly onFault: (error: unknown) => void;
 }
 
@@ -28,7 +28,7 @@ export class SqliteTraces extends TraceQueries implements TraceStore {
   #chars = 0;
   #timer: NodeJS.Timeout | undefined;
   #immediate: NodeJS.Immediate | undefined;
-  /** Stored, and not yet told to anybody. */
+  /** Stored, and not published yet. */
   readonly #untold: (readonly TraceEvent[])[] = [];
   #isTelling = false;
   #isRefused = false;
@@ -63,7 +63,7 @@ export class SqliteTraces extends TraceQueries implements TraceStore {
   }
 
   flush(): void {
-    // Not what a listener appends meanwhile: that could go on for ever.
+    // Without what a listener appends meanwhile: that could take for ever.
     let left = this.#buffer.length;
     while (left > 0) {
       const written = this.#writeSlice();
@@ -74,7 +74,7 @@ export class SqliteTraces extends TraceQueries implements TraceStore {
   }
 
   subscribe(listener: Listener): () => void {
-    // Whoever subscribes twice is told twice.
+    // A function that subscribes twice is called twice.
     const own: Listener = (events) => listener(events);
     this.#listeners.add(own);
     return () => this.#listeners.delete(own);
@@ -151,7 +151,7 @@ export class SqliteTraces extends TraceQueries implements TraceStore {
     this.#chars -= this.#buffer.shift()?.json.length ?? 0;
   }
 
-  /** @returns how many it wrote: none when the disk refuses, nor inside of somebody else's transaction */
+  /** @returns how many it wrote: none when the disk refuses, nor inside of another transaction */
   #writeSlice(): number {
     const pending = this.#database.isInTransaction ? [] : this.#buffer.slice(0, this.#sliceLength());
     if (pending.length === 0) return 0;
@@ -169,7 +169,7 @@ export class SqliteTraces extends TraceQueries implements TraceStore {
     return pending.length;
   }
 
-  /** What comes now need not wait as long as the last attempt had to. */
+  /** Resets the pause before the next attempt. */
   #recovered(): void {
     this.#isRefused = false;
     clearTimeout(this.#timer);
@@ -201,7 +201,7 @@ export class SqliteTraces extends TraceQueries implements TraceStore {
     this.#chars = buffer.reduce((sum, { json }) => sum + json.length, 0);
   }
 
-  /** A listener that has something written is told of it after everybody has heard of what came before. */
+  /** Publishes the batches in order: events that a listener appends come after all earlier ones. */
   #tell(): void {
     if (this.#isTelling) return;
     this.#isTelling = true;

@@ -116,7 +116,7 @@ function withType(type: string | undefined, value: unknown): unknown {
   return value;
 }
 
-/** What is wrong, naming the parameter and what it must be; never what it was. */
+/** Describes a fault by parameter and expected value; never with the given value. */
 function sentence(parameters: Parameters, issue: v.BaseIssue<unknown>): string {
   const where = v.getDotPath(issue) ?? 'the arguments';
   const entry = parameters.entries[where];

@@ -19,7 +19,7 @@ export { type SandboxMode, type SandboxStatus, sandboxStatus } from './exec/sand
 export type { ReadImage } from './files/local-image.ts';
 export { isWithin } from './paths.ts';
 
-/** What the tools need to know. */
+/** Settings of the tools. */
 export interface ToolSettings {
   readonly tools: Config['Tools'];
   /** `Permissions.BlockedPaths`. */

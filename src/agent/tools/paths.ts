@@ -1,7 +1,7 @@
 /**
- * Where a path that a model wrote really leads (design §5a). Nothing is opened by the name that was given, only by what
+ * Resolves the real target of a path that a model wrote (design §5a). Nothing is opened by the name that was given, only by what
  * `resolveInWorkspace` made of it, and what was opened is compared with that once more (`files/handles.ts`), because a
- * symlink can be swapped in between. What cannot be told from a path: a hard link is as good a name of a file as any other.
+ * symlink can be swapped in between. Not visible in a path: a hard link is as good a name of a file as any other.
  */
 import { lstat, readlink, realpath, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
@@ -9,7 +9,7 @@ import { dirname, isAbsolute, join, parse, relative, resolve, sep } from 'node:p
 import { directoryName } from '../../config/index.ts';
 import { errorCode } from './text.ts';
 
-/** What no tool may touch, whoever approves. */
+/** Paths that no tool may touch, even with approval. */
 export interface PathRules {
   /** `Permissions.BlockedPaths`: files and directories, absolute, from `~`, or relative to the workspace. */
   readonly blockedPaths: readonly string[];
@@ -40,7 +40,7 @@ export interface ForbiddenPlace {
 /** Whether a search may show what it found at this absolute path. */
 export type PathFilter = (path: string) => Promise<boolean>;
 
-/** What was given cannot be a path that we open. The message is a sentence for the model. */
+/** A path that we do not open. The message is a sentence for the model. */
 export class PathError extends Error {
   override readonly name = 'PathError';
 }
@@ -49,7 +49,7 @@ export class PathError extends Error {
 const maxPathLength = 4096;
 /** As many symlinks in a row as Linux follows. */
 const maxLinks = 40;
-/** What looks like files there is the kernel: processes' environments, memory, devices. */
+/** Directories whose files are the kernel's: processes' environments, memory, devices. */
 const kernelDirectories = process.platform === 'linux' ? ['/proc', '/sys', '/dev'] : [];
 const ownState = "belongs to Oratorio's own state";
 const isWindows = process.platform === 'win32';
@@ -86,7 +86,7 @@ export async function resolveInWorkspace(
 export async function createPathFilter(workspacePath: string, rules: PathRules): Promise<PathFilter> {
   const places = await forbiddenPlaces(workspacePath, rules);
   return async (path) => {
-    // What is gone by now is not shown either.
+    // A path that is gone by now is not shown either.
     const real = await realpath(path).catch(() => undefined);
     if (real !== path) return false;
     const isInside = isWithin(workspacePath, path);
@@ -100,7 +100,7 @@ export function isWithin(directory: string, path: string): boolean {
   return path === directory || path.startsWith(directory.endsWith(sep) ? directory : directory + sep);
 }
 
-/** A path as the model is told it, and may give it back: relative to the workspace when it is inside, always with `/`. */
+/** Path for the model, which may give it back: relative to the workspace when it is inside, always with `/`. */
 export function displayPath(workspacePath: string, path: string): string {
   const shown = isWithin(workspacePath, path) ? relative(workspacePath, path) || '.' : path;
   return isWindows ? shown.replaceAll('\\', '/') : shown;
@@ -119,7 +119,7 @@ export async function forbiddenPlaces(workspacePath: string, rules: PathRules): 
     })),
   ];
   const real = await Promise.all(
-    // A place that cannot be looked at is out of bounds by its name.
+    // A place that cannot be resolved is out of bounds by its name.
     places.map(async (place) => ({ ...place, path: await realPathOf(place.path).catch(() => place.path) })),
   );
   const all = [...places, ...real.filter(({ path }, at) => path !== places[at]?.path)];
@@ -168,7 +168,7 @@ async function realPathOf(path: string, links = 0): Promise<string> {
   return realPathOf(isAbsolute(target) ? resolve(target) : resolve(parent, target), links + 1);
 }
 
-/** Where the symlink `path` points; undefined when it is none. */
+/** Target of the symlink `path`; undefined for any other entry. */
 async function linkTarget(path: string): Promise<string | undefined> {
   try {
     return (await lstat(path)).isSymbolicLink() ? await readlink(path) : undefined;
@@ -181,8 +181,8 @@ async function linkTarget(path: string): Promise<string | undefined> {
 const isAbsent = (error: unknown): boolean => errorCode(error) === 'ENOENT' || errorCode(error) === 'ENOTDIR';
 
 const reasons: Readonly<Record<string, string>> = {
-  EACCES: 'may not be looked at (permission denied)',
-  EPERM: 'may not be looked at (permission denied)',
+  EACCES: 'cannot be read (permission denied)',
+  EPERM: 'cannot be read (permission denied)',
   ELOOP: 'goes through too many symlinks',
   ENAMETOOLONG: 'has a name that is too long',
 };
@@ -234,7 +234,7 @@ async function identityOf(path: string): Promise<string> {
     const { dev, ino } = await stat(path, { bigint: true });
     return ino === 0n ? `name ${path}` : `${dev}:${ino}`;
   } catch {
-    // What cannot be looked at has no identity that another name could share with it.
+    // A path that cannot be read has no identity that another name could share with it.
     return `name ${path}`;
   }
 }

@@ -1,12 +1,12 @@
 import type { ToolResult } from '../tool.ts';
 
-/** What a tool did. */
+/** Result of a successful tool. */
 export const done = (text: string): ToolResult => ({ text, isError: false });
 
 /** Why a tool could not. `problem` is a sentence for the model, which may do better next time. */
 export const failed = (problem: string): ToolResult => ({ text: `Error: ${problem}`, isError: true });
 
-/** Why a tool must not, whoever approves. */
+/** Result of a call that is refused even with approval. */
 export const refused = (problem: string): ToolResult => ({ text: `Error: refused: ${problem}`, isError: true });
 
 /** `1 byte`, `512 bytes`, `1.5 KB`, `12 MB`; 1 KB is 1 024 bytes. */

@@ -215,7 +215,7 @@ t.test('edits of one file at once all come to be', async (t) => {
   t.equal(readFileSync(at('f'), 'utf8'), Array.from({ length: 25 }, (_, n) => `(${n})`).join('\n'));
 });
 
-/** A signal that does something when the tool looks at it just before the file is replaced. */
+/** A signal that does `work` when the tool checks it just before the file is replaced. */
 function whenAboutToWrite(directory: string, work: () => void): AbortSignal {
   const { signal } = new AbortController();
   return Object.assign(signal, {
@@ -225,7 +225,7 @@ function whenAboutToWrite(directory: string, work: () => void): AbortSignal {
   });
 }
 
-t.test('a file that somebody else changes at the same moment is edited as it is then', async (t) => {
+t.test('a file that another program changes at the same moment is edited in its new state', async (t) => {
   const { workspace, at } = places(t, { f: 'one two' });
   let times = 0;
   const once = whenAboutToWrite(workspace, () => {
@@ -235,13 +235,13 @@ t.test('a file that somebody else changes at the same moment is edited as it is 
   await review(edit, { path: 'f', oldText: 'two', newText: '2' }, workspace, { signal: once });
   t.equal(readFileSync(at('f'), 'utf8'), 'one 2 three');
 
-  // Of another size every time: within one tick of the file system's clock nothing else tells two versions apart.
+  // Of another size every time: within one tick of the file system's clock nothing else distinguishes two versions.
   const always = whenAboutToWrite(workspace, () => {
     times += 1;
     writeFileSync(at('f'), `one two ${'x'.repeat(100 * times)}`);
   });
   const { result } = await review(edit, { path: 'f', oldText: 'one', newText: '1' }, workspace, { signal: always });
-  t.match(result, { isError: true, text: /^Error: f: oldText is not in the file|changed by somebody else/ });
+  t.match(result, { isError: true, text: /^Error: f: oldText is not in the file|another program changed it/ });
   t.notMatch(readFileSync(at('f'), 'utf8'), /^1/);
 
   const gone = whenAboutToWrite(workspace, () => rmSync(at('f'), { force: true }));
@@ -320,7 +320,7 @@ t.test('as a model of it says: a file of CR LF is edited as if it were one of LF
     fc.property(lfText(20), lfText(5), lfText(5), fc.boolean(), (whole, oldText, newText, replaceAll) => {
       const plain = applyEdit(whole, { oldText, newText, replaceAll });
       const other = applyEdit(crlf(whole), { oldText, newText, replaceAll });
-      // Without a line end in the text nobody can tell which kind it is of.
+      // Without a line end in the text its kind is unknown.
       fc.pre(whole.includes('\n'));
       return plain.ok === other.ok && (!plain.ok || !other.ok || other.text === crlf(plain.text));
     }),

@@ -49,11 +49,11 @@ const isAlive = (pid: number): boolean => {
   } catch {
     return false;
   }
-  // A zombie has ended: in a container nobody may be there to collect it.
+  // A zombie has ended: in a container it may stay uncollected.
   try {
     return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
   } catch (error) {
-    // Somebody has collected it between the two looks.
+    // Its parent has collected it between the two checks.
     if (process.platform === 'linux' && !existsSync(`/proc/${pid}/stat`)) return false;
     throw error;
   }
@@ -95,7 +95,7 @@ t.test('tells the output while the command runs', async (t) => {
   let live = '';
   const onOutput = (text: string): void => {
     live += text;
-    // The command waits for this: were the output told at the end only, it would run into its timeout.
+    // The command waits for this: if the output came at the end only, it would run into its timeout.
     if (live.includes('first')) writeFileSync(go, '');
   };
   const command = 'echo first; until [ -e go ]; do sleep 0.05; done; echo second';
@@ -211,7 +211,7 @@ t.test('finds who cleared its environment but stayed in the group', async (t) =>
   const { text } = await run(t, { command: `env -i sleep 1000 & echo $! > pid; echo x` }, { workspacePath });
   t.match(text, /^x/);
   const pid = Number(readFileSync(join(workspacePath, 'pid'), 'utf8'));
-  // Nothing but its group told that it was ours: SIGKILL was sent, and takes effect when the system gets round to it.
+  // Only its group showed that it was ours: SIGKILL was sent, and takes effect later.
   while (isAlive(pid)) await sleep(5);
   t.pass('it has ended');
 });

@@ -10,7 +10,7 @@ import { send } from '../../../src/agent/tools/web/http.ts';
 import { createWebFetch, type WebFetchSettings } from '../../../src/agent/tools/web/web-fetch.ts';
 import { call, problemOf, serve } from './run-tool.ts';
 
-/** A public address that nobody was ever given (2000::/3 without an allocation): no test reaches it. */
+/** A public address without an allocation (in 2000::/3): no test reaches a host there. */
 const unreachable = '2a10:ffff:ffff:ffff::1';
 
 /** Names as a test wants them. Every question is remembered. */
@@ -37,7 +37,7 @@ function webFetch(overrides: Partial<WebFetchSettings> = {}) {
   });
 }
 
-/** What `answer` serves, fetched through an entry in `AllowedHosts`. */
+/** Fetches from `answer`, through an entry in `AllowedHosts`. */
 async function fetched(
   t: Test,
   answer: RequestListener,
@@ -403,7 +403,7 @@ t.test('an endless body ends at the limit, and so does its connection', async (t
   t.pass('the server saw the end');
 });
 
-/** Begins an answer and then drips; tells when the client has gone. */
+/** Begins an answer and then drips; resolves when the client has gone. */
 function dripping() {
   const gone = Promise.withResolvers<void>();
   const begun = Promise.withResolvers<void>();
@@ -423,7 +423,7 @@ function dripping() {
 
 t.test('a slow drip, a silent server and a resolver that never answers end at the timeout', async (t) => {
   const { answer, gone } = dripping();
-  // The server must have been asked by then, else it sees nobody go.
+  // The server must have got the request by then, else it sees no disconnect.
   const { text } = await fetched(t, answer, {}, { timeoutMs: 5_000 });
   t.match(text, /^Error: WebFetch: it took longer than 5000 ms\.$/);
   await gone;

@@ -16,7 +16,7 @@ export const settings = (overrides: Partial<FileToolSettings> = {}): FileToolSet
   ...overrides,
 });
 
-/** A workspace with these files, and a directory beside it that is none of its business. */
+/** A workspace with these files, and a directory beside it that is out of bounds. */
 export function places(t: Test, files: Readonly<Record<string, string | Uint8Array>> = {}) {
   const base = realpathSync(mkdtempSync(join(tmpdir(), 'oratorio-files-')));
   t.teardown(() => rmSync(base, { recursive: true, force: true }));
@@ -52,7 +52,7 @@ export async function review(
   return { need, result: await tool.run(parsed.args, context) };
 }
 
-/** What the model is told. */
+/** Text of the tool for the model. */
 export const told = async (tool: Tool, args: unknown, workspacePath: string): Promise<string> =>
   (await review(tool, args, workspacePath)).result.text;
 

@@ -28,12 +28,12 @@ t.test('of a long file the first lines are shown, and how to go on', async (t) =
   const { workspace } = places(t, { f: `${numbered(1, 4_500).join('\n')}\n` });
   const first = await told(read, { path: 'f' }, workspace);
   t.ok(first.startsWith('line 1\nline 2\n'));
-  t.ok(first.endsWith('line 2000\n\n[Showing lines 1-2000 of 4500. Use offset=2001 to go on.]'));
+  t.ok(first.endsWith('line 2000\n\n[Showing lines 1-2000 of 4500. Use offset=2001 to continue.]'));
   const second = await told(read, { path: 'f', offset: 4_001, limit: 9_999 }, workspace);
   t.equal(second, `${numbered(4_001, 4_500).join('\n')}\n\n[Showing lines 4001-4500 of 4500.]`);
   t.equal(
     await told(read, { path: 'f', offset: '10', limit: '2' }, workspace),
-    'line 10\nline 11\n\n[Showing lines 10-11 of 4500. Use offset=12 to go on.]',
+    'line 10\nline 11\n\n[Showing lines 10-11 of 4500. Use offset=12 to continue.]',
   );
   const { result } = await review(read, { path: 'f', offset: 4_501 }, workspace);
   t.match(result, { isError: true, text: 'Error: f has 4500 lines; offset 4501 is beyond the last.' });
@@ -43,7 +43,7 @@ t.test('of a long file the first lines are shown, and how to go on', async (t) =
 t.test('50 KB come before 2000 lines', async (t) => {
   const { workspace } = places(t, { f: `${'x'.repeat(1_023)}\n`.repeat(100) });
   const text = await told(read, { path: 'f' }, workspace);
-  t.match(text, /\[Showing lines 1-50 of 100\. Use offset=51 to go on\.\]$/);
+  t.match(text, /\[Showing lines 1-50 of 100\. Use offset=51 to continue\.\]$/);
 });
 
 t.test('a long line is cut and the rest told', async (t) => {

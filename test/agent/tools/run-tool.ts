@@ -13,7 +13,7 @@ export function temporaryWorkspace(t: Test): string {
   return directory;
 }
 
-/** What a tool is given when it runs; a context of a test overrides what matters to it. */
+/** Context of a running tool; a test overrides the fields it needs. */
 export function contextOf(overrides: Partial<ToolContext> = {}): ToolContext {
   return {
     workspacePath: '/nowhere',

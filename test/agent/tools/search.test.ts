@@ -25,7 +25,7 @@ interface Seen {
   body: string;
 }
 
-/** A provider that gives one answer to everything; tells what it was asked. */
+/** A provider with one answer to everything; records its requests. */
 async function provider(t: Test, body: unknown, status = 200, headers: Record<string, string> = {}) {
   const seen: Seen[] = [];
   const answer: RequestListener = async (request, response) => {

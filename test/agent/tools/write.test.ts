@@ -230,7 +230,7 @@ t.test('a directory that turns into a symlink and back all the time: never a byt
   const stop = await adversary(
     t,
     `fs.renameSync(${d}, ${d} + '.away'); fs.symlinkSync(${JSON.stringify(outside)}, ${d}); fs.unlinkSync(${d}); fs.renameSync(${d} + '.away', ${d});`,
-    // A directory was made in the moment when there was none.
+    // A directory was made in the moment when it was missing.
     `fs.rmSync(${d}, { recursive: true, force: true }); fs.renameSync(${d} + '.away', ${d});`,
   );
   const isApproved = (target: string | undefined) => target === undefined || target.startsWith(`${workspace}/`);

@@ -139,8 +139,8 @@ export function openaiClient(t: Test, target: Target): void {
   });
 
   t.test('openai: errors arrive as what they are', async (t) => {
-    const stranger = new OpenAI({ baseURL: target.baseUrl, apiKey: 'wrong' });
-    const refused = await stranger.chat.completions.create(ask('say hi')).catch((error: unknown) => error);
+    const unauthorised = new OpenAI({ baseURL: target.baseUrl, apiKey: 'wrong' });
+    const refused = await unauthorised.chat.completions.create(ask('say hi')).catch((error: unknown) => error);
     t.ok(refused instanceof AuthenticationError);
     t.match(refused, { status: 401, code: 'invalid_api_key', type: 'invalid_request_error' });
     const invalid = await client.chat.completions.create({ ...ask('say hi'), n: 2 }).catch((error: unknown) => error);

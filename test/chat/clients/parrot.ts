@@ -17,7 +17,7 @@ import { ModelError, type ModelErrorCode, type ModelProvider, type ModelRequest 
 
 interface Asked {
   readonly words: string;
-  /** What a tool gave, when that was the last thing said. */
+  /** Result of a tool, when that was the last message. */
   readonly result: string | undefined;
 }
 

@@ -6,7 +6,7 @@ export interface Target {
   readonly key: string;
 }
 
-/** Resolves once no turn runs on the server: `GET /v1/health` tells. */
+/** Resolves once no turn runs on the server, by `GET /v1/health`. */
 export async function untilIdle({ baseUrl }: Target): Promise<void> {
   const deadline = Date.now() + 120_000;
   for (;;) {

@@ -108,7 +108,7 @@ export const openFinding = (findingId: string, more: Partial<StoredFinding> = {}
   ...more,
 });
 
-/** What git says of two states of a tree. */
+/** Diff by git of two states of a tree. */
 export function diffOf(directory: string, old: Files, now: Files): string {
   const repository = join(directory, `repository-${Math.random().toString(36).slice(2)}`);
   const git = (...args: string[]) =>
@@ -139,13 +139,13 @@ export interface AssignmentOptions {
   readonly worktreePath?: string;
   readonly old?: Files;
   readonly now?: Files;
-  /** The state that the review before this one looked at. */
+  /** The state at the review before this one. */
   readonly since?: Files;
   readonly maxDiffBytes?: number;
   readonly more?: Partial<ReviewAssignment>;
 }
 
-/** What the runs would ask for. `directory` is for git. */
+/** Makes an assignment as the runs do. `directory` is for git. */
 export function assignmentOf(directory: string, options: AssignmentOptions = {}): ReviewAssignment {
   const { worktreePath = '/nowhere', old = before, now = after, since, maxDiffBytes = 1_000_000, more } = options;
   const changeOf = (from: Files) => {
@@ -186,7 +186,7 @@ export function assignmentOf(directory: string, options: AssignmentOptions = {})
   };
 }
 
-/** Hooks that note what was told. */
+/** Hooks that record their calls. */
 export function hooksOf(signal = new AbortController().signal) {
   const turns: { threadId: string; turnId: string | null }[] = [];
   let activity = 0;

@@ -47,7 +47,7 @@ t.test('no text closes its own fence', async (t) => {
   );
 });
 
-t.test('whatever strangers write, nothing of it stands outside a fence', async (t) => {
+t.test('no untrusted text stands outside of a fence', async (t) => {
   const directory = t.testdir();
   const plain = assignmentOf(directory);
   fc.assert(

@@ -35,7 +35,7 @@ const submit = (...findings: object[]): Answer => ({
 const call = (name: string, args: object): Answer => ({ toolCalls: [{ name, arguments: args }] });
 
 const messagesOf = ({ body }: UpstreamRequest): Message[] => body.messages;
-/** What the tools have said in the turn that is under way. */
+/** Results of tools in the running turn. */
 const results = (request: UpstreamRequest): string[] => {
   const messages = messagesOf(request);
   const since = messages.slice(messages.findLastIndex(({ role }) => role === 'user') + 1);

@@ -6,7 +6,7 @@ const out = (text: string) => scanOutput(text).text;
 /** Without what is code: GitHub does not look there. */
 const joiner = '\u200d';
 
-t.test('nobody is called by name', async (t) => {
+t.test('no user is mentioned', async (t) => {
   for (const text of [
     '@octocat',
     'cc @org/team',

@@ -79,7 +79,7 @@ const change = fc
     return { before, after: { ...added, ...Object.fromEntries(kept) } as Tree };
   });
 
-/** What is between line feeds, as git counts it: what follows the last one is a line if there is anything. */
+/** Lines as git counts them: between line feeds, and after the last one if it is not empty. */
 function linesOf(whole: string): string[] {
   const lines = whole.split('\n');
   if (lines.at(-1) === '') lines.pop();

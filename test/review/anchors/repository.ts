@@ -5,7 +5,7 @@ import { Objects } from '../git/objects.ts';
 
 export type Tree = Readonly<Record<string, string>>;
 
-/** A repository whose trees are made of texts: git itself tells what is between them. */
+/** A repository whose trees are made of texts: git itself computes the difference. */
 export class Repository {
   readonly directory: string;
   readonly #objects: Objects;

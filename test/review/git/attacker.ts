@@ -35,7 +35,7 @@ export class Canary {
     this.command = script;
   }
 
-  /** What ran since the last look. */
+  /** Programs that ran since the last call. */
   look(): string {
     const file = join(this.directory, 'ran');
     if (!existsSync(file)) return '';
@@ -96,7 +96,7 @@ export function plantConfig(file: string, command: string): void {
   configure(file, 'pager', { 'for-each-ref': command, 'rev-list': command });
 }
 
-/** As somebody who trusts the checkout; it may fail of what was planted. */
+/** Runs git as a user who trusts the checkout; planted programs may make it fail. */
 export function runOrdinaryGit(directory: string): void {
   spawnSync('git', ['diff-files', '-p'], { cwd: directory, env: { PATH: process.env['PATH'] }, stdio: 'ignore' });
 }

@@ -126,7 +126,7 @@ t.test('what crashes have left is removed, and nothing else', async (t) => {
     put(join(store, name), '');
   }
   writeFileSync(store.replace(/\.git$/, '.busy'), `git-${'0'.repeat(32)}`);
-  put(join(lab.root, 'stranger-0123456789ab', 'file'), 'not ours');
+  put(join(lab.root, 'foreign-0123456789ab', 'file'), 'not ours');
   put(join(lab.root, 'notes.txt'), 'not ours');
 
   const report = await reviews.clean(later(1), (runId) => runId === 'kept');
@@ -142,7 +142,7 @@ t.test('what crashes have left is removed, and nothing else', async (t) => {
     readdirSync(store, { recursive: true, encoding: 'utf8' }).filter((name) => /\.lock$|tmp_pack/.test(name)),
     [],
   );
-  t.ok(existsSync(join(lab.root, 'stranger-0123456789ab', 'file')));
+  t.ok(existsSync(join(lab.root, 'foreign-0123456789ab', 'file')));
   t.ok(existsSync(join(lab.root, 'notes.txt')));
   await reviews.verifyClean(kept);
   t.equal((await reviews.prepare(lab.target(story, { runId: 'next' }))).headSha, story.head);

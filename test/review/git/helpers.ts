@@ -45,10 +45,10 @@ export function git(cwd: string, args: readonly string[], input: string | Buffer
     .trim();
 }
 
-/** What a file of a commit holds: text, bytes, or an entry with a mode of its own. */
+/** Content of a file in a commit: text, bytes, or an entry with a mode of its own. */
 export type Content = string | Buffer | { readonly mode: string; readonly sha: string } | { readonly link: string };
 
-/** What `git init --bare` writes, with what a forge allows besides. */
+/** Configuration by `git init --bare`, with the additions of a forge. */
 const configOfForge =
   '[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n' +
   '[uploadpack]\n\tallowFilter = true\n\tallowAnySHA1InWant = true\n';

@@ -57,7 +57,7 @@ t.test('hooks and configuration of a bare and of a partial checkout are not used
   }
 });
 
-t.test('programs that somebody planted in our own store are not run', async (t) => {
+t.test('planted programs in our own store are not run', async (t) => {
   const lab = new Lab(t);
   const target = lab.target(story(lab, { 'a.txt': 'two\n', '.gitattributes': '* filter=evil\n' }));
   lab.clone();

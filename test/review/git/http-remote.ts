@@ -3,10 +3,10 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import type { Test } from 'tap';
 
-/** How the remote behaves to one request; `git` hands it on to git's own server program. */
+/** Behaviour of the remote for one request; `git` passes it to git's own server program. */
 export type Behaviour = 'git' | ((request: IncomingMessage, response: ServerResponse) => void);
 
-/** What a request carried. */
+/** Content of a request. */
 export interface SeenRequest {
   readonly url: string;
   readonly authorization: string | undefined;

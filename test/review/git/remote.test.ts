@@ -74,7 +74,7 @@ t.test('a private repository is fetched with a token that is seen nowhere', asyn
   remote.token = token;
   let commandLines = '';
   remote.behaviour = (_request, response) => {
-    // Git waits for us now: what is running can be looked at.
+    // Git waits for us now: running processes can be inspected.
     commandLines += allArguments();
     response.writeHead(401, { 'www-authenticate': 'Basic realm="git"' }).end();
   };
@@ -104,7 +104,7 @@ t.test('only the fetch knows the token, and a second review of what is there sta
   mkdirSync(seen);
   const path = `${join(lab.directory, 'bin')}:${process.env['PATH']}`;
   const reviews = await lab.open({ gitEndpoint: remote.endpoint, path });
-  /** What each process was told since the last look, by its command. */
+  /** Variables of each process since the last call, by its command. */
   const look = () =>
     readdirSync(seen).map((name) => {
       const told = readFileSync(join(seen, name), 'utf8');

@@ -20,7 +20,7 @@ function withProgram(t: Test, script: string): { readonly git: GitRunner; readon
   return { git, directory };
 }
 
-/** A zombie that nobody has reaped yet does not run. */
+/** True unless the process has ended; an unreaped zombie does not run. */
 function isRunning(pid: string): boolean {
   try {
     return !readFileSync(`/proc/${pid}/stat`, 'latin1').includes(') Z ');
@@ -93,7 +93,7 @@ t.test('a command that takes too long is ended with all its children', async (t)
   t.pass('the grandchild has ended');
 });
 
-t.test('pipes that a stranger holds open do not keep us', async (t) => {
+t.test('pipes that a descendant holds open do not delay the end', async (t) => {
   const { git } = withProgram(t, 'setsid sleep 20 & echo done');
   t.equal(await git.text({ args: ['x'] }), 'done\n');
 });

@@ -20,7 +20,7 @@ export interface World {
   readonly pull: ForgePull;
   readonly source: GitHubSource;
   readonly store: ReviewStore;
-  /** What was logged. */
+  /** Lines of the log. */
   readonly log: readonly string[];
   another(
     settings?: Partial<GitHubSettings>,

@@ -9,7 +9,7 @@ const reviewOf = ({ pull }: World, comments: readonly unknown[], body = 'Two thi
   write('review', { number: pull.number, commitId: pull.headSha, body, comments });
 const told = ({ repo }: World) => repo.reviews.filter(({ body, state }) => body !== '' && state !== 'PENDING');
 
-t.test('a review goes out as a comment at the head that was looked at, with its findings at their lines', async (t) => {
+t.test('a review is a comment at the reviewed head, with its findings at their lines', async (t) => {
   const all = await world(t);
   const { source, repo, pull, forge } = all;
   const request = reviewOf(all, [
@@ -82,7 +82,7 @@ t.test('the summary and the check run are changed in place', async (t) => {
   t.match(repo.checkRuns, [{ status: 'completed', conclusion: 'success', title: 'Clean' }]);
 });
 
-t.test('a marker in what somebody else wrote is not taken for ours', async (t) => {
+t.test('a marker in a foreign text is not taken for ours', async (t) => {
   const { forge, source, repo, pull } = await world(t);
   forge.comment(repo, pull.number, 'mallory', `Mine ${markers.summary('i')}`);
   await source.send(write('summary', { number: pull.number, itemId: 'i', body: 'Ours.' }));

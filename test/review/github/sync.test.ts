@@ -130,7 +130,7 @@ t.test('an answer that is not GitHub’s is refused', async (t) => {
   await t.rejects(source.readPull(id, 7), { code: 'invalidAnswer', message: /larger than 4000 bytes/ });
 });
 
-t.test('a list that goes on at another host is not followed there', async (t) => {
+t.test('a list that continues at another host is not followed there', async (t) => {
   const all = await world(t, { retries: 0 });
   let asked = 0;
   const headers = { link: '<http://127.0.0.1:1/stolen>; rel="next"' };

@@ -32,7 +32,7 @@ t.test('regression: a reader of the settings file never sees a part of a change'
   const file = join(directory, 'oratorio.config.json');
   const before = JSON.stringify({ Oratorio: { Review: { MaxFindings: 3 } } });
   writeFileSync(file, before);
-  // Whoever has the old file open goes on reading that.
+  // A process that has the old file open continues to read that.
   const opened = join(t.testdirName, 'opened.json');
   linkSync(file, opened);
   const source = new SettingsSource({ place: { file, env: {}, stateRoot: directory }, logger: quiet });

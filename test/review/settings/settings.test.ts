@@ -22,7 +22,7 @@ function place(t: Test, content?: unknown, env: Record<string, string> = {}) {
   return { file, env, stateRoot };
 }
 
-/** What is wrong, as one text. */
+/** Problems, as one text. */
 function problemOf(work: () => unknown): string {
   try {
     work();
@@ -154,7 +154,7 @@ t.test('a change of the file is taken in whole; a broken file keeps what was the
     stream: { write: (line) => log.push(line) },
   });
   const source = new SettingsSource({ place: where, logger, debounceMs: 5, pollMs: 50 });
-  // What watches does not keep a process alive.
+  // A watcher does not keep a process alive.
   const alive = setInterval(() => {}, 1_000);
   t.teardown(() => {
     clearInterval(alive);

@@ -14,8 +14,8 @@ t.test('X-Forwarded-For is believed from loopback and configured proxies only, a
     t.equal(clients.of(request(proxy)), proxy.replace('::ffff:', ''), 'without the header');
     t.equal(clients.of(request(proxy, 'a word')), proxy.replace('::ffff:', ''), 'not an address');
   }
-  for (const stranger of ['192.0.2.8', '2001:db8::8', '::ffff:192.0.2.8'])
-    t.equal(clients.of(request(stranger, '203.0.113.9')), stranger.replace('::ffff:', ''));
+  for (const client of ['192.0.2.8', '2001:db8::8', '::ffff:192.0.2.8'])
+    t.equal(clients.of(request(client, '203.0.113.9')), client.replace('::ffff:', ''));
 });
 
 t.test('a proxy that is named counts once its name is resolved', async (t) => {

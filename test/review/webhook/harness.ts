@@ -90,7 +90,7 @@ export function deliverTo(intake: WebhookIntake, given: Given): Promise<WebhookA
   });
 }
 
-/** A comment on a pull request, as GitHub tells of it. */
+/** A comment on a pull request, as GitHub reports it. */
 export const commentPayload = (body: string, change: object = {}, issue: object = { pull_request: {} }) => ({
   action: 'created',
   repository: { full_name: 'octo/hello', html_url: 'https://github.com/octo/hello' },

@@ -163,7 +163,7 @@ t.test(
   },
 );
 
-t.test('cut off, changed after signing, signed by others: refused, and nothing is kept', async (t) => {
+t.test('cut off, changed after signing, signed by others: refused, and nothing is stored', async (t) => {
   const { deliver, state } = await scene(t, settingsWith({ Repositories: repositories }));
   const before = await state();
   const wrong: string[] = [];

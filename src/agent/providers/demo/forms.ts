@@ -128,7 +128,7 @@ const beginning =
 /** Whether `piece` begins like a step. */
 export const beginsStep = (piece: string): boolean => beginning.test(piece);
 
-/** What `piece` asks for, if it is a step. */
+/** Parses `piece`; undefined when it is not a step. */
 export function stepOf(piece: string): Step | undefined {
   if (!beginsStep(piece)) return undefined;
   for (const { when, step } of forms) {

@@ -20,7 +20,7 @@ export interface PlannedStep {
   readonly result: string | undefined;
 }
 
-/** What the user asks for, and how far it has come. */
+/** Steps that the user requests, with their progress. */
 export interface Plan {
   /** The words of the last user message. */
   readonly asked: string;
@@ -35,7 +35,7 @@ export interface Plan {
 
 /**
  * The plan is made anew from every request, and nothing else is remembered: the steps from the last user message, what
- * they came to from the calls and results behind it. The id of a call tells which step made it.
+ * they came to from the calls and results behind it. The id of a call names its step.
  */
 export function planOf(request: ModelRequest): Plan {
   const { messages } = request;

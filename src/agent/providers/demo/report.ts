@@ -1,4 +1,4 @@
-/** What the demo model says when there is nothing more to do: only what the results themselves say. */
+/** Final answer of the demo model: it repeats the results and adds nothing. */
 import type { ModelRequest } from '../../model.ts';
 import { isFailed, type Plan, type PlannedStep } from './plan.ts';
 import { sample } from './sample.ts';

@@ -1,8 +1,8 @@
-/** Cuts what somebody wrote into the pieces that may be steps, without cutting through quoted text. */
+/** Cuts a user's text into pieces that may be steps, without cutting through quoted text. */
 
 /** Where a further step on the same line may begin: `then`, but not the one of a shell, or the next number of a list. */
 const separator = /(?<![;\s])[,.]?\s+(?:and\s+)?then\s+|(?<!\s)\s+(?=\d{1,2}[.)]\s)/gi;
-/** How a step begins can be seen in so many letters. */
+/** Letters that suffice to recognise the beginning of a step. */
 const beginning = 200;
 const listMark = /^(?:\d{1,2}[.)]|[-*•])\s+/;
 const courtesy = /^(?:(?:hello|hi|hey|please|and|then|now|first|next|finally|also|can you|could you)\b[,:!]?\s+)+/i;
@@ -56,7 +56,7 @@ function withoutQuotes(text: string): string {
   return mask + text.slice(mask.length);
 }
 
-/** Where what begins at `begin`, with a mark that ends at `inside`, is over. A quotation without end is none; fences and objects go on to the end. */
+/** Finds the end of a quotation that begins at `begin`, with a mark that ends at `inside`. An unclosed quotation is plain text; an unclosed fence or object reaches to the end. */
 function endOfQuote(text: string, begin: number, inside: number): number {
   const mark = text.slice(begin, inside);
   if (mark.endsWith('```')) return endOfFence(text, inside);

@@ -1,4 +1,4 @@
-/** What the demo model says to words that ask for no step. */
+/** Answers of the demo model to texts without a step. */
 
 export const label = 'Demo model (offline, no AI):';
 const countLimit = 1_000;

@@ -29,8 +29,8 @@ export class TextBody {
 }
 
 /**
- * The body of an answer: an event stream, or one JSON document, whatever was asked for and whatever its header says. It is
- * the first byte that tells.
+ * The body of an answer: an event stream, or one JSON document, whatever was requested and whatever its header says. The
+ * first byte decides.
  */
 export class AnswerBody {
   readonly #answer: ChatAnswer;

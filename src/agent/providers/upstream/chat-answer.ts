@@ -18,8 +18,8 @@ export interface ChatAnswerOptions {
 const bytesPerToken = 4;
 
 /**
- * One answer of a chat-completions upstream, from its chunks or from the whole of it. Tells of texts and pieces of calls
- * as it reads them, of whole calls, usage and the reason at its end.
+ * One answer of a chat-completions upstream, from its chunks or from the whole of it. Emits texts and pieces of calls
+ * as it reads them; whole calls, usage and the reason at its end.
  */
 export class ChatAnswer {
   readonly #options: ChatAnswerOptions;
@@ -57,7 +57,7 @@ export class ChatAnswer {
     if (isRecord(usage)) this.#usage = usage;
   }
 
-  /** Tells of a text that was read already. */
+  /** Emits a text that was read already. */
   speak(spoken: Spoken): void {
     if (spoken.text === '') return;
     this.#outputBytes += Buffer.byteLength(spoken.text);
@@ -65,7 +65,7 @@ export class ChatAnswer {
   }
 
   /**
-   * Tells of everything that is known at the end of an answer only.
+   * Emits everything that is known at the end of an answer only.
    * @throws ModelError when there was no answer
    */
   end(): void {
@@ -129,7 +129,7 @@ export class ChatAnswer {
   }
 }
 
-/** What an answer is when it cannot be read. */
+/** Error for an unreadable answer. */
 export function notACompletion(): ModelError {
   return new ModelError('upstreamProtocol', 'The upstream answered with something that is no chat completion.');
 }

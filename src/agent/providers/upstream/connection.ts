@@ -4,11 +4,11 @@ import { defaults } from '../../../protocol/index.ts';
 import { ModelError } from '../../model.ts';
 import { brokenFault, cutFault, silentFault, UpstreamFault } from './errors.ts';
 
-/** `import … from 'node:http'` would evaluate its `WebSocket` getter, and with it load 10 MiB of a client nobody uses here. */
+/** `import … from 'node:http'` would evaluate its `WebSocket` getter, and with it load 10 MiB of an unused client. */
 const http = process.getBuiltinModule('node:http');
 
 export interface UpstreamOptions {
-  /** Base URL; a query is kept. */
+  /** Base URL; its query is sent, too. */
   readonly endPoint: string;
   /** Empty: no `Authorization` header is sent. */
   readonly apiKey: string;
@@ -84,7 +84,7 @@ export class Upstream {
     try {
       return await first.ended;
     } catch (error) {
-      // The upstream closed the kept connection just as we used it: a new one tells.
+      // The upstream closed the idle connection just as we used it: a new one decides.
       if (!first.metStaleConnection || this.#isClosed || exchange.signal.aborted) throw error;
       return new Attempt(this.#send(exchange, new this.#module.Agent()), exchange, this).ended;
     }
@@ -188,7 +188,7 @@ class Attempt {
     if (this.#drained > defaults.upstream.errorBytes) this.#request.destroy();
   }
 
-  /** What has arrived already is still read: some upstreams count tokens after their last word. */
+  /** Reads what has arrived already: some upstreams count tokens after their last word. */
   #finishEarly(): void {
     this.#request.setTimeout(defaults.upstream.drainMs);
     setImmediate(() => this.#succeed(true));

@@ -17,7 +17,7 @@ export class UpstreamFault extends Error {
   }
 }
 
-/** What an upstream says is wrong. */
+/** Problem that an upstream reports. */
 export interface Problem {
   readonly message: string;
   /** `code`, `type` and `status` of whatever was said, lower-cased, for comparing. */
@@ -87,7 +87,7 @@ export function reportedFault(problem: Problem, clean: (text: string) => string)
 }
 
 function mayRetry(status: number, { words = [] }: Problem, code: ModelErrorCode, hint: unknown): boolean {
-  // Nobody's quota comes back within a minute.
+  // A spent quota does not return within a minute.
   if (code === 'contextTooLong' || words.includes('insufficient_quota')) return false;
   if (hint === 'true' || hint === 'false') return hint === 'true';
   return temporaryStatus(status);

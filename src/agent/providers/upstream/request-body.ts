@@ -1,6 +1,6 @@
 import type { ContentPart, ModelMessage, ModelRequest, ModelTool, ModelToolCall, ToolChoice } from '../../model.ts';
 
-/** How the upstream is to answer. */
+/** Form of the requested answer. */
 export interface BodyOptions {
   readonly model: string;
   readonly isStreaming: boolean;

@@ -6,7 +6,7 @@ const cr = 0x0d;
 
 /** A receiver that knows some payloads at first sight, while they still stand among others. */
 export interface Shortcut {
-  /** Where the payload that begins at `at` of `text` ends; -1: it has to be looked at on its own. */
+  /** Finds the end of the payload that begins at `at` of `text`; -1: it must be parsed on its own. */
   endOf(text: string, at: number): number;
   /** Takes the payload that `endOf` found last. */
   take(): void;
@@ -87,7 +87,7 @@ export class SseLines {
     }
   }
 
-  /** What nearly every event is: one line of a kind seen before, then an empty one. Gives back where the next event begins. */
+  /** Reads the usual event: one line of a known kind, then an empty one. Returns the start of the next event. */
   #known(text: string, at: number): number {
     const end = this.#shortcut?.endOf(text, at) ?? -1;
     if (end === -1 || text.charCodeAt(end) !== lf || text.charCodeAt(end + 1) !== lf) return -1;

@@ -27,7 +27,7 @@ export class TextTemplate {
   #text = '';
   #tries = 0;
 
-  /** What the payload says that `endOf` found last. */
+  /** Text of the payload that `endOf` found last. */
   get spoken(): Spoken {
     return { type: this.#type, text: this.#text };
   }

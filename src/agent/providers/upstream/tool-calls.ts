@@ -4,7 +4,7 @@ import { isRecord, type Json, wordOf } from './json.ts';
 interface Assembling {
   readonly position: number;
   readonly callId: string;
-  /** What the upstream calls it, if anything. */
+  /** Id that the upstream gave it, if any. */
   wireId: string | undefined;
   readonly wireIndex: number | undefined;
   name: string;
@@ -14,7 +14,7 @@ interface Assembling {
 type Emit = (event: ModelEvent) => void;
 
 /**
- * Puts the tool calls of one answer together from their pieces, and tells of each piece as it comes. The interface gives
+ * Puts the tool calls of one answer together from their pieces, and emits each piece as it arrives. The interface gives
  * every piece an `index`, and the first one an `id` and a `name`; upstreams leave any of these out, repeat them, give two
  * calls one index, or write the arguments as an object.
  */
@@ -52,7 +52,7 @@ export class ToolCallAssembly {
     }
   }
 
-  /** Tells of every call, now that all of its pieces are there. */
+  /** Emits every call, now that all of its pieces are there. */
   end(): void {
     for (const { callId, name, arguments: args } of this.#calls) {
       const call: ModelToolCall = { callId, name: name || 'unknown', arguments: args || '{}' };
@@ -72,7 +72,7 @@ export class ToolCallAssembly {
   }
 
   #extend(call: Assembling, raw: unknown, name: string | undefined, piece: string, isNew: boolean): void {
-    // A name in pieces: nobody is known to send one, but nothing else makes sense of it.
+    // A name in pieces: no known upstream sends one, but there is no other meaning.
     if (!isNew && name !== undefined && name !== call.name) call.name += name;
     // An object is the whole of the arguments, sent again with every piece.
     const argumentsDelta = typeof raw === 'string' || call.arguments === '' ? piece : '';

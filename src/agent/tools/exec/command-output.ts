@@ -7,11 +7,11 @@ interface CommandOutputOptions {
   readonly secrets: readonly string[];
   /** Of the text that the model is shown. */
   readonly maxOutputChars: number;
-  /** Who follows it live. */
+  /** Called with live output. */
   readonly tell: (text: string) => void;
 }
 
-/** What becomes of a command's output: secrets out, then live to whoever follows and shortened to the model. */
+/** Processes a command's output: removes secrets, passes it on live, and shortens it for the model. */
 export class CommandOutput {
   readonly #masked: TextStreamRedactor;
   readonly #kept: KeptOutput;
@@ -27,13 +27,13 @@ export class CommandOutput {
     this.#tell(this.#masked.push(text));
   }
 
-  /** There is no more: whoever follows is told the rest. */
+  /** Ends the output and passes on the rest. */
   close(): void {
     this.#tell(this.#masked.end());
     this.#live.flush();
   }
 
-  /** What the model is to see. */
+  /** Output for the model. */
   read(): string {
     return this.#kept.read();
   }

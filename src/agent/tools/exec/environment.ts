@@ -7,11 +7,11 @@ export interface EnvironmentSettings {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** `Supervision.PassEnvironment`: names handed on because the user says so. */
   readonly passEnvironment: readonly string[];
-  /** Values of the configuration and of the launch that nobody else may see: keys and tokens. */
+  /** Secret values of the configuration and of the launch: keys and tokens. */
   readonly secrets: readonly string[];
 }
 
-/** A command has no terminal, nobody at the keyboard, and a reader who pays for every character. */
+/** A command has no terminal and no user at the keyboard, and its reader pays for every character. */
 const plainOutput = {
   TERM: 'dumb',
   NO_COLOR: '1',

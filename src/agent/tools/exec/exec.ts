@@ -16,7 +16,7 @@ import { type CommandEnd, runCommand } from './run-command.ts';
 import { type SandboxMode, type SandboxNetwork, sandboxPrefix, sandboxStatus } from './sandbox.ts';
 import { tellEnd } from './tell-end.ts';
 
-/** What Exec needs to know; most of it the settings `Tools.Shell`. */
+/** Settings of Exec, most of them from `Tools.Shell`. */
 export interface ExecSettings extends EnvironmentSettings {
   readonly timeoutMs: number;
   readonly maxTimeoutMs: number;
@@ -154,7 +154,7 @@ async function findDirectory(
   }
 }
 
-/** What the kernel shows; the sandbox has its own. */
+/** Directories of the kernel; the sandbox has its own. */
 const kernelDirectories: ReadonlySet<string> = new Set(['/proc', '/sys', '/dev']);
 
 async function findPrefix(

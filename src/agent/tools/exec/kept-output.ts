@@ -25,7 +25,7 @@ export class KeptOutput {
         : this.#tail + rest;
   }
 
-  /** What was kept, for reading; between the two ends, what is missing and how to get it. Empty when there was nothing. */
+  /** Text of both ends; between them, a note on the missing part and how to get it. Empty without output. */
   read(): string {
     const tail = this.#tail.slice(-this.#tailMax);
     const missing = this.#length - this.#head.length - tail.length;

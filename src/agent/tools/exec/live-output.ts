@@ -1,8 +1,8 @@
-/** How long pieces are gathered before they are told. */
+/** Time for which pieces are gathered before they are passed on. */
 const gatherMs = 20;
 const notice = '\n[… more output than can be followed live; the result has its beginning and its end]\n';
 
-/** Tells what a command writes while it runs: in few pieces, and no more than `maxChars` of it. */
+/** Passes on a running command's output: in few pieces, and no more than `maxChars` of it. */
 export class LiveOutput {
   readonly #tell: (text: string) => void;
   #room: number;
@@ -22,7 +22,7 @@ export class LiveOutput {
     this.#timer ??= setTimeout(() => this.flush(), gatherMs);
   }
 
-  /** Tells at once what waits. */
+  /** Passes on at once what waits. */
   flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;

@@ -4,7 +4,7 @@ import { delimiter, isAbsolute, join } from 'node:path';
 /** Where to look when `PATH` does not say, or says too little. */
 const usualPlaces = ['/usr/local/bin', '/usr/bin', '/bin'];
 
-/** Absolute path of the first executable file called `name`; undefined: there is none. Relative entries of `PATH` are passed over: they mean another program in every directory. */
+/** Absolute path of the first executable file called `name`; undefined: not found. Relative entries of `PATH` are passed over: they mean another program in every directory. */
 export function findProgram(name: string, path = ''): string | undefined {
   return [...path.split(delimiter).filter((directory) => isAbsolute(directory)), ...usualPlaces]
     .map((directory) => join(directory, name))

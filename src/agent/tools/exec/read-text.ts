@@ -7,7 +7,7 @@ const pauseMs = 5;
 
 /**
  * Reads a pipe as UTF-8 until it ends or is stopped; what is not UTF-8 becomes U+FFFD.
- * @returns `ended`, which never rejects, and `stop`, after which nothing more is told
+ * @returns `ended`, which never rejects, and `stop`, after which nothing more is passed on
  */
 export function readText(
   pipe: Readable | null,

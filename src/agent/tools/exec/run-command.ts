@@ -15,32 +15,32 @@ export interface CommandRun {
   readonly marker: string;
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
-  /** What it writes to either of its outputs, as it comes. */
+  /** Called with the text of both outputs, as it arrives. */
   readonly onText: (text: string) => void;
-  /** How long what it has started may go on after its exit, to tell the rest: a background process may hold the pipes for ever. */
+  /** Time after its exit in which its descendants may still write: a background process may hold the pipes for ever. */
   readonly drainMs?: number;
 }
 
-/** How a command ended. Whatever it started has ended too, but for what `sweep` says. */
+/** End of a command. Its descendants have ended too, except for those that `sweep` reports. */
 export interface CommandEnd {
   readonly exitCode: number | null;
   readonly signal: NodeJS.Signals | null;
   readonly cause: 'exited' | 'timedOut' | 'aborted';
-  /** Whom it had left behind. */
+  /** Report on the descendants it had left behind. */
   readonly sweep: SweepReport;
 }
 
 /** Between a polite end and a forced one. */
 const politeMs = 2_000;
 const usualDrainMs = 100;
-/** Zombies that nobody collects, as in many containers, look like members of a group that live: so this is short. */
+/** Short, because uncollected zombies, as in many containers, look like active members of a group. */
 const lastMomentMs = 20;
 const pollMs = 2;
 
 /**
  * Runs a command in a session and process group of its own, with empty standard input. It is over when its first process
- * exits, is out of time or is aborted, whoever still holds its pipes; then whatever is left of it is ended: its
- * group, and who left the group but carries the marker (Linux; a process that did both, leave and clear its environment, escapes).
+ * exits, is out of time or is aborted, even if a descendant still holds its pipes; then its descendants are ended: its
+ * group, and processes that left the group but carry the marker (Linux; a process that did both, leave and clear its environment, escapes).
  * @throws the system's error when it cannot be started
  */
 export async function runCommand(run: CommandRun): Promise<CommandEnd> {
@@ -81,7 +81,7 @@ class RunningCommand {
     this.#child = child;
     this.#pid = child.pid;
     const identity = readIdentity(child.pid);
-    // One that has exited already has no identity any more, but whoever it started may be there.
+    // A process that has exited already has no identity any more, but its descendants may be there.
     this.identity = typeof identity === 'string' ? { ...ownIdentity(), pid: child.pid, startedTicks: '' } : identity;
     this.#exited = new Promise((resolve) => {
       child.once('exit', () => {
@@ -139,7 +139,7 @@ class RunningCommand {
     try {
       return process.kill(-this.#pid, signal);
     } catch {
-      // Nobody there, or nobody whom we may signal.
+      // No member is left, or none that we may signal.
       return false;
     }
   }

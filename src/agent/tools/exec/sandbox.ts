@@ -61,7 +61,7 @@ export async function sandboxStatus(
 /** A place that a sandboxed command is not to see. */
 type Hidden = { readonly path: string };
 
-/** What a sandboxed command may touch. Paths are absolute. */
+/** Directories of a sandboxed command. Paths are absolute. */
 export interface SandboxRoom {
   readonly workspacePath: string;
   readonly cwd: string;
@@ -98,7 +98,7 @@ async function hide({ path }: Hidden): Promise<string[]> {
   try {
     return (await stat(path)).isDirectory() ? ['--tmpfs', path] : ['--ro-bind', '/dev/null', path];
   } catch {
-    // What is not there, or cannot be looked at by us, cannot be seen by our child either.
+    // A directory that is missing, or that we cannot read, is invisible to our child as well.
     return [];
   }
 }

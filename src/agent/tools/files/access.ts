@@ -7,14 +7,14 @@ import { problemWithFile } from './errors.ts';
 /** `read`: one file, or the list of one directory. `find`, `grep`: names, contents of a whole tree, or of one file. */
 type Operation = 'read' | 'find' | 'grep' | 'write' | 'edit';
 
-/** What a path was when its approval was considered; missing paths count as files. */
+/** Kind of a path when its approval was considered; missing paths count as files. */
 type PlaceKind = 'file' | 'directory';
 
 /** A place that a call may touch. */
 export interface Place {
   readonly path: string;
   readonly isInside: boolean;
-  /** As the model is told it. */
+  /** Path as the model sees it. */
   readonly shown: string;
 }
 
@@ -38,12 +38,12 @@ export function createAccess<Args extends object>(
   rules: PathRules,
 ): Access<Args> {
   const isRead = operation === 'read' || operation === 'find' || operation === 'grep';
-  /** What each call led to when its approval was considered: by the time it runs, a symlink may lead elsewhere. */
+  /** Target of each call when its approval was considered: by the time it runs, a symlink may lead elsewhere. */
   const considered = new WeakMap<Args, { readonly path: string; readonly kind?: PlaceKind }>();
 
   async function approvalFor(args: Args, { workspacePath }: Pick<ToolContext, 'workspacePath'>) {
     const resolved = await resolveInWorkspace(workspacePath, pathOf(args), rules).catch(onlyPathErrors);
-    // `run` refuses these, whoever approves.
+    // `run` refuses these in spite of an approval.
     if (!resolved || resolved.isBlocked) return undefined;
     const { path } = resolved;
     considered.set(args, { path });
@@ -61,7 +61,7 @@ export function createAccess<Args extends object>(
     if (!then) return resolved.isInside ? undefined : 'is outside the workspace and was not approved';
     if (then.path !== resolved.path) return 'now leads elsewhere than when approval was considered; try again';
     const isSame = !isRead || then.kind === (await kindOf(resolved.path));
-    return isSame ? undefined : `was a ${then.kind} when approval was considered and is none now; try again`;
+    return isSame ? undefined : `was a ${then.kind} when approval was considered and has changed since; try again`;
   }
 
   return {

@@ -1,4 +1,4 @@
-/** What kind of bytes a file holds, and how text in it is encoded. */
+/** Detects the kind of a file's bytes, and the encoding of text. */
 
 export type TextEncoding = 'utf-8' | 'utf-16le' | 'utf-16be';
 
@@ -19,7 +19,7 @@ export const sniffBytes = 8_192;
 
 const ascii = (text: string): readonly number[] => [...text].map((letter) => letter.charCodeAt(0));
 
-/** Bytes at the beginning of a file, or further on, that tell what it is. */
+/** Bytes at the beginning of a file, or further on, that reveal its kind. */
 const signatures: readonly { readonly label: string; readonly bytes: readonly number[]; readonly at?: number }[] = [
   { label: 'a PDF document', bytes: ascii('%PDF-') },
   { label: 'a ZIP archive', bytes: [0x50, 0x4b, 0x03, 0x04] },
@@ -42,7 +42,7 @@ const signatures: readonly { readonly label: string; readonly bytes: readonly nu
   { label: 'a bitmap', bytes: ascii('BM') },
 ];
 
-/** Looks at the first `sniffBytes` of a file, or all of it when it is shorter. */
+/** Detects the kind from the first `sniffBytes` of a file, or all of it when it is shorter. */
 export function sniff(head: Uint8Array): Sniffed {
   const mimeType = imageType(head);
   if (mimeType !== undefined) return { kind: 'image', mimeType };
@@ -79,7 +79,7 @@ function imageType(head: Uint8Array): string | undefined {
 const has = (head: Uint8Array, bytes: readonly number[], at = 0): boolean =>
   head.length >= at + bytes.length && bytes.every((byte, index) => head[at + index] === byte);
 
-/** The whole text of a file without its mark; bytes that are none of it become U+FFFD. */
+/** The whole text of a file without its mark; invalid bytes become U+FFFD. */
 export function decodeText(bytes: Uint8Array, { encoding, bomBytes }: EncodedText): string {
   return new TextDecoder(encoding, { ignoreBOM: true }).decode(bytes.subarray(bomBytes));
 }

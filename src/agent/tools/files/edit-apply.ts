@@ -33,7 +33,7 @@ export function applyEdit(text: string, edit: Edit): EditResult {
   const result = splice(text, changes);
   if (result === text) {
     return problem(
-      'The edit would change nothing: oldText and newText differ only in line ends, and those of the file are kept.',
+      'The edit would change nothing: oldText and newText differ only in line ends, and the file retains its own.',
     );
   }
   return { ok: true, text: result, changes, isTolerant: found.isTolerant };

@@ -29,7 +29,7 @@ const parameters = v.object({
 });
 type Args = v.InferOutput<typeof parameters>;
 
-/** An edit whose file somebody else changes at the same moment is tried once more, on what is there then. */
+/** An edit whose file another program changes at the same moment is tried once more, on the new content. */
 const maxTries = 2;
 
 /** `EditFile`: replaces a piece of text that is there exactly once. */
@@ -100,7 +100,7 @@ async function readText(path: string, maxBytes: number): Promise<ReadText> {
     const sniffed = sniff(bytes.subarray(0, sniffBytes));
     if (sniffed.kind !== 'text') throw new FileError('notText', 'it is not a text file');
     const text = decodeText(bytes, sniffed);
-    // What does not come back as it was would be damaged far from the edit.
+    // A text that does not survive decoding and encoding would be damaged far from the edit.
     if (!encodeText(text, sniffed).equals(bytes)) {
       throw new FileError(
         'notText',

@@ -42,7 +42,7 @@ export function tolerantPlacesOf(text: string, piece: string): Span[] {
 interface Line {
   /** In the stripped text. */
   readonly at: number;
-  /** In the original: of the line, of the end of what was kept of it, of its line end. */
+  /** In the original: start of the line, end of its compared part, start of its line end. */
   readonly start: number;
   readonly keptEnd: number;
   readonly lineEnd: number;

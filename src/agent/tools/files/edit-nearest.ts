@@ -9,7 +9,7 @@ export interface NearestText {
 }
 
 const shownLines = 3;
-/** Looked at: of the wanted text, of the file, of each line. Beyond that a hint is not worth the time. */
+/** Limits of the search for a hint, in the wanted text, the file and each line: more is not worth the time. */
 const most = { wantedLines: 50, fileLines: 50_000, similarLines: 10_000, lineChars: 300, places: 50 };
 /** Similarity of two lines, 0 to 1, below which they have nothing to do with each other. */
 const minimum = 0.4;

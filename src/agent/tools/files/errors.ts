@@ -1,6 +1,6 @@
 import { errorCode } from '../text.ts';
 
-/** `moved`: a symlink was swapped in. `stale`: somebody else changed the file meanwhile. */
+/** `moved`: a symlink was swapped in. `stale`: another program changed the file meanwhile. */
 export type FileErrorName = 'moved' | 'stale' | 'notAFile' | 'readOnly' | 'tooLarge' | 'notText';
 
 /** Something is wrong with a file. The message completes "<path>: …". */
@@ -34,7 +34,7 @@ const systemErrors: Readonly<Record<string, string>> = {
 };
 
 /**
- * What to tell the model about an error of the file system, completing "<path>: …"; undefined when the error is none: a bug,
+ * Describes an error of the file system for the model, completing "<path>: …"; undefined for any other error: a bug,
  * or an abort.
  */
 export function problemWithFile(error: unknown): string | undefined {

@@ -63,7 +63,7 @@ async function find(
   return done(report(visible, found, pattern, place.shown));
 }
 
-/** @returns a sentence for the model when the pattern is none */
+/** @returns a sentence for the model when the pattern is invalid */
 function testOf(pattern: string, root: string): PathTest | string {
   // Models that know where they are write absolute patterns.
   const patterns = pattern.split(';').map((each) => (isWithin(root, each.trim()) ? relative(root, each.trim()) : each));

@@ -121,7 +121,7 @@ function classAt(part: string, start: number): { token: Token; end: number } | u
   return { token: { kind: 'class', isNegated, ranges }, end };
 }
 
-/** Goes on greedily and comes back to the last star only: that is enough, an earlier one could take nothing better. */
+/** Matches greedily and returns to the last star only: that is enough, an earlier one could take nothing better. */
 function matchesWith<P, T>(
   patterns: readonly P[],
   items: ArrayLike<T>,

@@ -128,7 +128,7 @@ async function grepOneFile(engine: SearchEngine, path: string, args: Args, { sig
   }
 }
 
-/** A query that keeps what it is told: one more than is wanted, to know whether there is more. */
+/** Makes a query that collects its matches: one more than requested, to know whether there are more. */
 function collector({ pattern, ignoreCase, include, maxResults }: Args): { query: GrepQuery; matches: LineMatch[] } {
   const matches: LineMatch[] = [];
   const query: GrepQuery = {
@@ -142,7 +142,7 @@ function collector({ pattern, ignoreCase, include, maxResults }: Args): { query:
   return { query, matches };
 }
 
-/** What `include` says about names alone; undefined when that cannot be told simply. */
+/** Part of `include` about names alone; undefined when there is no simple form. */
 function nameGlobs(include: string): string[] | undefined {
   const names = include.split(';').map((glob) => glob.trim().split('/').at(-1) ?? '');
   return names.every((name) => /^[\w.*?{},-]+$/.test(name) && isBalanced(name)) ? names : undefined;

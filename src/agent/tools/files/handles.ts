@@ -10,7 +10,7 @@ const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0, O_DIRECTORY = 0 } = constants;
 /** Linux only, and not among Node's constants: holds a place, opens nothing, and needs no right to read (open(2)). */
 const O_PATH = 0o10000000;
 
-/** Linux tells the real path of what is open, and lets it be a directory of other paths: nothing can be swapped under it. */
+/** Linux shows the real path of an open file, and opens paths below an open directory: nothing can be swapped under it. */
 const descriptors = '/proc/self/fd';
 const hasDescriptors = process.platform === 'linux' && existsSync(descriptors);
 
@@ -90,7 +90,7 @@ export async function makeDirectory(path: string): Promise<{ directory: Director
   const made: string[] = [];
   const undo = async () => {
     for (const each of made.toReversed()) {
-      // Somebody may have put something there meanwhile: then it stays.
+      // Another program may have put something there meanwhile: then it stays.
       await rmdir(each).catch(() => {});
     }
   };
@@ -120,7 +120,7 @@ async function openOrMake(path: string, made: string[]): Promise<DirectoryHandle
   return openDirectory(path);
 }
 
-/** What is there, itself, not what it points to; undefined when nothing is. */
+/** Reads the entry itself, not its target; undefined when it is missing. */
 export async function statEntry(path: string): Promise<BigIntStats | undefined> {
   try {
     return await lstat(path, { bigint: true });
@@ -172,7 +172,7 @@ async function whereIs(handle: FileHandle, path: string): Promise<Whereabouts> {
     const real = await readlink(`${descriptors}/${handle.fd}`);
     if (real === path) return 'there';
     if (real === `${path} (deleted)`) return 'replaced';
-    // Some file systems tell it in another spelling.
+    // Some file systems report it in another spelling.
     return compared(await handle.stat({ bigint: true }), await walkTo(path).catch(() => undefined));
   }
   return whereIsByIdentity(handle, path);
@@ -184,7 +184,7 @@ const compared = (opened: BigIntStats, named: BigIntStats | undefined): Whereabo
 };
 
 /**
- * What a path without symlinks leads to. Each directory is held while the next name is looked up in it: a check of the path,
+ * Resolves a path without symlinks. Each directory is held while the next name is looked up in it: a check of the path,
  * then of the file, would follow a symlink that is put there in between.
  *
  * @throws errors of the system, when a part of it is a symlink or not there
@@ -203,7 +203,7 @@ async function walkTo(path: string): Promise<BigIntStats> {
   }
 }
 
-/** For systems that do not tell where something open is. Looked at twice: what is exchanged in between is noticed. */
+/** For systems that do not report the path of an open file. Reads twice: an exchange in between is noticed. */
 async function whereIsByIdentity(handle: FileHandle, path: string): Promise<Whereabouts> {
   const opened = await handle.stat({ bigint: true });
   const isReal = async () => (await realpath(path).catch(() => undefined)) === path;

@@ -1,6 +1,6 @@
 const lineFeed = 0x0a;
 
-/** Cuts a stream of bytes into lines. Of a line longer than `maxBytes` only that many are kept. */
+/** Cuts a stream of bytes into lines. A longer line is cut at `maxBytes`. */
 export class LineSplitter {
   readonly #maxBytes: number;
   #pieces: Buffer[] = [];
@@ -10,7 +10,7 @@ export class LineSplitter {
     this.#maxBytes = maxBytes;
   }
 
-  /** @param onLine told every line that ends in `chunk`; `isCut`: there was more of it */
+  /** @param onLine called with every line that ends in `chunk`; `isCut`: the line was longer */
   add(chunk: Buffer, onLine: (line: string, isCut: boolean) => void): void {
     let from = 0;
     for (let end = chunk.indexOf(lineFeed); end !== -1; end = chunk.indexOf(lineFeed, from)) {

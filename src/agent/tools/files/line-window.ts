@@ -10,7 +10,7 @@ export interface WindowOptions {
   readonly maxLineChars: number;
 }
 
-/** What came of it. Lines are those between line feeds; a text that ends in one has no empty line after it. */
+/** Result. Lines are those between line feeds; a text that ends in one has no empty line after it. */
 export interface LineWindow {
   readonly lines: readonly string[];
   /** Lines of the whole text. */
@@ -97,7 +97,7 @@ export class LineReader {
   }
 }
 
-/** What the model is told about what it does not see, and how to see it; undefined when it sees everything. */
+/** Note for the model about hidden lines, and how to read them; undefined when it sees everything. */
 export function windowNotice(
   { lines, total, cutLines, hasInvalidBytes }: LineWindow,
   offset: number,
@@ -105,7 +105,7 @@ export function windowNotice(
   const last = offset + lines.length - 1;
   const notices = [
     (offset > 1 || last < total) && `Showing lines ${offset}-${last} of ${total}.`,
-    last < total && `Use offset=${last + 1} to go on.`,
+    last < total && `Use offset=${last + 1} to continue.`,
     cutLines > 0 && `${cutLines === 1 ? 'A line is' : `${cutLines} lines are`} cut at ${limits.lineChars} characters.`,
     hasInvalidBytes && 'Some bytes are not valid text and are shown as \uFFFD.',
   ].filter((notice) => notice !== false);

@@ -19,7 +19,7 @@ export async function listDirectory({ path, shown }: Place, offset: number, limi
   const page = names.slice(from, from + Math.min(limit, limits.directoryEntries));
   const last = from + page.length;
   const isPart = page.length < names.length;
-  const next = last < names.length ? ` Use offset=${last + 1} to go on.` : '';
+  const next = last < names.length ? ` Use offset=${last + 1} to continue.` : '';
   const notice = isPart ? `\n\n[Showing entries ${offset}-${last} of ${names.length}.${next}]` : '';
   return done(`${shown}:\n${page.join('\n')}${notice}`);
 }

@@ -15,7 +15,7 @@ export type ReadImage = (
 const maxBytes = 10 * 1_048_576;
 
 /**
- * Messages are kept and read again with every turn, and by then a path may lead elsewhere. So the path obeys the same rules as
+ * Messages are stored and read again with every turn, and by then a path may lead elsewhere. So the path obeys the same rules as
  * those of the file tools, no symlink is followed out of the workspace or at its end, and the bytes must be those of an image.
  */
 export const createImageReader =

@@ -8,7 +8,7 @@ const tails = new Map<string, Promise<unknown>>();
  */
 export async function inTurn<T>(path: string, change: () => Promise<T>): Promise<T> {
   const before = tails.get(path);
-  // Whatever became of the change before, its own caller has been told.
+  // The outcome of the change before went to its own caller.
   const mine = before ? before.then(change, change) : change();
   tails.set(path, mine);
   try {

@@ -1,4 +1,4 @@
-/** What several file tools ask the model for. Messages complete "<parameter> must be …". */
+/** Parameters of several file tools. Messages complete "<parameter> must be …". */
 import * as v from 'valibot';
 
 /** Other names of `path` that models write. */

@@ -21,11 +21,11 @@ export interface ReplaceOptions {
 }
 
 /**
- * Makes `data` the whole content of a file: whoever reads it at any moment finds the old content or the new one. Missing
- * directories are made; permissions are kept, and the owner where we may. Other hard links of the file keep the old content.
+ * Replaces the content of a file by `data`: a reader at any moment finds the old content or the new one. Missing
+ * directories are made; permissions stay, and the owner where we may. Other hard links of the file retain the old content.
  *
  * @param path as `resolveInWorkspace` gave it
- * @returns how many bytes the file had before; undefined: there was none
+ * @returns how many bytes the file had before; undefined: it was missing
  * @throws FileError moved, stale, notAFile, readOnly; errors of the system. Then nothing has changed.
  */
 export async function replaceFile(
@@ -68,7 +68,7 @@ async function replaceIn(
     }
     signal.throwIfAborted();
     if (expected && !isSameVersion(expected, await statEntry(target))) {
-      throw new FileError('stale', 'it was changed by somebody else at the same moment; read it again');
+      throw new FileError('stale', 'another program changed it at the same moment; read it again');
     }
     await rename(temporary, target);
   } catch (error) {
@@ -100,7 +100,7 @@ async function takeOwnership(file: FileHandle, like: BigIntStats): Promise<void>
   if (own.uid === like.uid && own.gid === like.gid) return file.chmod(mode & permissionBits);
   const isOwner = await file.chown(Number(like.uid), Number(like.gid)).then(
     () => true,
-    // Only root may give files away. Then it becomes ours, and must not run as somebody else.
+    // Only root may change the owner. The file becomes ours, and must not run as another user.
     () => false,
   );
   await file.chmod(mode & (isOwner ? permissionBits : plainPermissionBits));

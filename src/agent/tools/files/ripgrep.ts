@@ -8,7 +8,7 @@ export class RipgrepUnavailableError extends Error {
   override readonly name = 'RipgrepUnavailableError';
 }
 
-/** A longer line of output is a match in a line that nobody wants to see. */
+/** A longer line of output is a match in a line too long to show. */
 const maxOutputLineBytes = 1_048_576;
 const maxErrorChars = 4_000;
 

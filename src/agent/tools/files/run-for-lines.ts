@@ -11,10 +11,10 @@ export interface RunOptions {
   readonly cwd?: string;
   /** Descriptor of a file; absent: nothing. */
   readonly stdin?: number;
-  /** Of a longer line only the beginning is told. */
+  /** A longer line is cut. */
   readonly maxLineBytes: number;
   readonly maxErrorChars: number;
-  /** Told every line of standard output; false ends the program. */
+  /** Called with every line of standard output; false ends the program. */
   readonly onLine: (line: string, isCut: boolean) => boolean;
   readonly signal: AbortSignal;
   readonly timeoutMs: number;

@@ -28,7 +28,7 @@ export function createScriptEngine(): SearchEngine {
       for await (const { path } of walk(scope)) {
         if (isLate()) return 'timedOut';
         if (!query.include(path)) continue;
-        // What cannot be opened, or was exchanged just now, is left out.
+        // A file that cannot be opened, or was exchanged just now, is left out.
         const file = await openFile(join(scope.directory.path, path)).catch(() => undefined);
         if (!file) continue;
         try {
@@ -90,7 +90,7 @@ function compile({ pattern, ignoreCase }: GrepQuery): RegExp {
   throw new SearchError((failures.at(-1) as SyntaxError).message);
 }
 
-/** @returns whether the search goes on */
+/** @returns whether to continue the search */
 async function tellMatches(file: OpenFile, path: string, regex: RegExp, query: GrepQuery): Promise<boolean> {
   const bytes = await file.handle.readFile();
   const sniffed = sniff(bytes.subarray(0, sniffBytes));

@@ -1,4 +1,4 @@
-/** What a search is, whoever carries it out: ripgrep, or our own code where ripgrep is missing. */
+/** Interface of a search: by ripgrep, or by our own code where ripgrep is missing. */
 import { relative, sep } from 'node:path';
 import { directoryName } from '../../../config/index.ts';
 import { forbiddenPlaces, isWithin, type PathRules } from '../paths.ts';
@@ -8,9 +8,9 @@ import type { DirectoryHandle, OpenFile } from './handles.ts';
 /** Where to search. Paths in results are relative to `directory`, with `/`. */
 export interface SearchScope {
   readonly directory: DirectoryHandle;
-  /** Names that are not looked at, at any depth and in any case. */
+  /** Names to skip, at any depth and in any case. */
   readonly skippedNames: readonly string[];
-  /** Paths below the directory that are not looked at. */
+  /** Paths below the directory to skip. */
   readonly skippedPaths: readonly string[];
   readonly maxFileBytes: number;
   readonly signal: AbortSignal;
@@ -37,7 +37,7 @@ export interface GrepQuery {
   readonly nameGlobs: readonly string[] | undefined;
   /** Matches of one file after which it is left. */
   readonly maxPerFile: number;
-  /** Told every match, a file's one after the other; false ends the search. */
+  /** Called with every match, a file's one after the other; false ends the search. */
   readonly onMatch: (match: LineMatch) => boolean;
 }
 
@@ -66,7 +66,7 @@ export class SearchError extends Error {
   override readonly name = 'SearchError';
 }
 
-/** Ours, and what nobody searches: histories and dependencies. */
+/** Our own directory, and histories and dependencies. */
 export const skippedNames = [directoryName, '.git', 'node_modules'] as const;
 
 /** Forbidden places below `root`, relative, with `/`. */

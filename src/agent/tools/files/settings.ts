@@ -1,6 +1,6 @@
 import type { PathRules } from '../paths.ts';
 
-/** What the configuration says about the file tools. */
+/** Settings of the file tools. */
 export interface FileToolSettings extends PathRules {
   /** Larger files are neither read nor written. */
   readonly maxFileBytes: number;

@@ -37,7 +37,7 @@ class Lines {
 }
 
 /**
- * What changes made of `before`, as a unified diff of at most `limits.diffLines` lines; says how many it leaves out. CR at
+ * Writes changes of `before` as a unified diff of at most `limits.diffLines` lines; states how many it leaves out. CR at
  * the ends of lines is not shown.
  *
  * @param changes in order, not overlapping

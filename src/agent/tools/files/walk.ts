@@ -18,7 +18,7 @@ interface Ignore {
   readonly toOwnPath: (path: string) => string;
 }
 
-/** All files below a directory that no `.gitignore` excludes, by name; symlinks are neither followed nor told. */
+/** All files below a directory that no `.gitignore` excludes, by name; symlinks are neither followed nor listed. */
 export async function* walk(scope: SearchScope): AsyncGenerator<WalkedFile> {
   const root = scope.directory.path;
   const skippedNames = new Set(scope.skippedNames.map((name) => name.toLowerCase()));
@@ -42,7 +42,7 @@ export async function* walk(scope: SearchScope): AsyncGenerator<WalkedFile> {
       if (isSkipped || isIgnored(ignores, path, isDirectory)) continue;
       if (entry.isFile()) yield { path, directory, name: entry.name };
       if (!isDirectory) continue;
-      // What cannot be opened, or was exchanged just now, is left out.
+      // A directory that cannot be opened, or was exchanged just now, is left out.
       const inner = await openDirectory(join(root, path)).catch(() => undefined);
       if (!inner) continue;
       try {
@@ -80,7 +80,7 @@ async function rulesAbove(root: string): Promise<Ignore[]> {
 }
 
 async function rulesIn(directory: string): Promise<IgnoreRules | undefined> {
-  // Mostly there is none; one that cannot be read excludes nothing.
+  // It is usually missing; one that cannot be read excludes nothing.
   const file = await openFile(join(directory, '.gitignore')).catch(() => undefined);
   if (!file) return undefined;
   try {

@@ -1,4 +1,4 @@
-/** How the body of an answer can be made text for a model. */
+/** Conversion of an answer's body to text for a model. */
 export type ContentKind = 'html' | 'text';
 
 const html: ReadonlySet<string> = new Set(['text/html', 'application/xhtml+xml']);
@@ -8,16 +8,16 @@ const texts: ReadonlySet<string> = new Set(
     .map((subtype) => `application/${subtype}`),
 );
 
-/** The media type of a `Content-Type`, without its parameters; empty when there is none. */
+/** The media type of a `Content-Type`, without its parameters; empty when it is missing. */
 export const mediaType = (contentType = ''): string => (contentType.split(';')[0] ?? '').trim().toLowerCase();
 
-/** What kind of content a media type is; undefined: none that can be shown as text. */
+/** Kind of content of a media type; undefined: it cannot be shown as text. */
 export function kindOf(type: string): ContentKind | undefined {
   if (html.has(type)) return 'html';
   return type.startsWith('text/') || texts.has(type) || /\+(json|xml|yaml)$/.test(type) ? 'text' : undefined;
 }
 
-/** What an answer without a `Content-Type` is. A NUL says that it is no text. */
+/** Detects the kind of an answer without a `Content-Type`. A NUL byte excludes text. */
 export function sniff(bytes: Buffer): ContentKind | undefined {
   const start = bytes.subarray(0, 1024);
   if (start.includes(0)) return undefined;
@@ -47,7 +47,7 @@ function decoderFor(label = 'utf-8'): TextDecoder {
   try {
     return new TextDecoder(label);
   } catch {
-    // A charset nobody knows: most of the page is likely to be ASCII all the same.
+    // An unknown charset: most of the page is likely to be ASCII all the same.
     return new TextDecoder('utf-8');
   }
 }

@@ -25,7 +25,7 @@ export async function withDeadline<T>(
   }
 }
 
-/** `promise`, or the reason of `signal` when that aborts first. The promise itself goes on, unheard. */
+/** `promise`, or the reason of `signal` when that aborts first. The promise itself continues, ignored. */
 export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = (): void => reject(signal.reason);

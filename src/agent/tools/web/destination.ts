@@ -20,7 +20,7 @@ export const systemResolver: Resolver = async (hostname) => {
   return found.map(({ address, family }) => ({ address, family: family === 6 ? 6 : 4 }));
 };
 
-/** What decides whether a host may be talked to. */
+/** Rules for permitted hosts. */
 export interface DestinationRules {
   /** Host names, addresses, or either with a port: allowed although private. */
   readonly allowedHosts: readonly string[];
@@ -30,7 +30,7 @@ export interface DestinationRules {
 /**
  * The addresses of `url`'s host, all of them proved to be allowed. The connection has to be made to one of these and to
  * nothing else: asking for the name again could give another answer.
- * @throws WebError when any of them is not public and the host is not among the allowed ones, or when there is none
+ * @throws WebError when any of them is not public and the host is not among the allowed ones, or when it has no address
  */
 export async function findDestination(
   url: URL,

@@ -10,5 +10,5 @@ export class WebError extends Error {
   }
 }
 
-/** Must not be fetched, whoever asks. */
+/** Error for an address that must not be fetched. */
 export const refusal = (message: string): WebError => new WebError(message, { isRefusal: true });

@@ -22,7 +22,7 @@ export interface FetchArguments {
   readonly maxChars: number;
 }
 
-/** What is told of a page. */
+/** Description of a page. */
 interface Page {
   readonly url: URL;
   readonly response: IncomingMessage;
@@ -31,7 +31,7 @@ interface Page {
   readonly isCut: boolean;
 }
 
-/** Fetches and tells; what goes wrong with the page is told too. */
+/** Fetches a page; problems of the page are text of the result too. */
 export async function fetchPage(
   args: FetchArguments,
   settings: WebFetchSettings,
@@ -82,9 +82,9 @@ function readable(
 function unreadable(response: IncomingMessage, type: string): WebError {
   response.destroy();
   const size = Number(response.headers['content-length'] ?? Number.NaN);
-  const told = Number.isFinite(size) ? formatBytes(size) : 'of unknown size';
+  const length = Number.isFinite(size) ? formatBytes(size) : 'of unknown size';
   return new WebError(
-    `${response.statusCode} answer, but the content is ${type} (${told}), which cannot be shown as text`,
+    `${response.statusCode} answer, but the content is ${type} (${length}), which cannot be shown as text`,
   );
 }
 

@@ -46,7 +46,7 @@ const notApproved = (from: URL, to: URL): WebError =>
     `${from.host} redirects to ${to.host}, which has not been approved. Call WebFetch with ${to.href} if that page is needed`,
   );
 
-/** Where `location` leads from `base`. @throws WebError when nobody may go there */
+/** Resolves `location` from `base`. @throws WebError when the target is not permitted */
 export function redirectTarget(base: URL, location: string): URL {
   const target = parseWebUrl(location, base);
   if (base.protocol === 'https:' && target.protocol === 'http:') {

@@ -57,14 +57,14 @@ function pinned(addresses: readonly ResolvedAddress[]): LookupFunction {
   };
 }
 
-/** What went wrong, by the system's code: a message of TLS or of the parser may repeat what a stranger sent. */
+/** Describes an error by the system's code: a message of TLS or of the parser may repeat untrusted bytes. */
 function explain(error: NodeJS.ErrnoException, url: URL): WebError {
   // Several addresses, each with a failure of its own: the first is as good as any.
   const first: NodeJS.ErrnoException = error instanceof AggregateError ? (error.errors[0] ?? error) : error;
   return new WebError(`${url.host} cannot be reached (${first.code ?? 'unknown reason'})`, { cause: error });
 }
 
-/** What was read of a body, decompressed. */
+/** Decompressed part of a body. */
 export interface WebBody {
   readonly bytes: Buffer;
   /** There was more than was asked for. */

@@ -20,7 +20,7 @@ const resourceLimits = { maxOldGenerationSizeMb: 256, stackSizeMb: 16 };
 
 /**
  * Turns HTML into Markdown, or into text without any mark-up; scripts, styles and forms are left out. Runs in a thread
- * of its own: a page made to keep its reader busy keeps nobody else waiting, and ends with `signal`.
+ * of its own: a page made to keep its reader busy blocks no other work, and ends with `signal`.
  * @throws WebError when the page is too much for it; the reason of `signal` when that aborts
  */
 export function readHtml(

@@ -6,7 +6,7 @@ import type { Resolver } from './destination.ts';
 import { WebError } from './errors.ts';
 import { isAllowedHost, needOf, parseWebUrl } from './hosts.ts';
 
-/** What WebFetch needs to know; the settings `Tools.Web`, and who resolves names. */
+/** Settings of WebFetch: `Tools.Web`, and a resolver of names. */
 export interface WebFetchSettings {
   /** Of a body, as sent and decompressed. */
   readonly maxBytes: number;

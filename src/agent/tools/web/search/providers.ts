@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import type { WebRequest } from '../http.ts';
 
-/** What is asked of a provider. */
+/** Query to a provider. */
 export interface SearchQuery {
   readonly query: string;
   readonly maxResults: number;
@@ -32,7 +32,7 @@ export interface SearchProvider {
 
 const text = v.nullish(v.string(), '');
 
-/** SearXNG, anybody's own instance; its settings have to allow `json` in `search.formats`. */
+/** SearXNG, an instance of the user; its settings have to allow `json` in `search.formats`. */
 const searxng: SearchProvider = {
   title: 'SearXNG',
   path: '/search',

@@ -17,7 +17,7 @@ export interface SearchArguments {
   readonly maxResults: number;
 }
 
-/** Asks the configured provider and tells; what goes wrong is told too. */
+/** Queries the configured provider; its problems are text of the result too. */
 export async function search(
   args: SearchArguments,
   settings: WebSearchSettings,
@@ -41,7 +41,7 @@ export async function search(
 const notConfigured =
   'WebSearch: no search provider is configured, so nothing was searched. The user can set Tools.Web.SearchProvider to "searxng" (with Tools.Web.SearchUrl), or to "brave", "exa" or "tavily" (with Tools.Web.SearchApiKey). Pages whose address is known can be read with WebFetch.';
 
-/** What the configuration lacks. */
+/** Names what the configuration lacks. */
 function whatIsMissing(provider: SearchProvider, { url, apiKey }: WebSearchSettings): string | undefined {
   if (provider.needsKey && apiKey === '') {
     return `WebSearch: ${provider.title} needs a key: the user has to set Tools.Web.SearchApiKey.`;
@@ -88,7 +88,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** What people can do about a status. */
+/** Advice to the user by status. */
 const advice: Readonly<Record<number, string>> = {
   401: 'the key is not accepted (401); the user has to correct Tools.Web.SearchApiKey',
   402: 'the account has no credit left (402)',

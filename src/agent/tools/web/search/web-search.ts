@@ -3,7 +3,7 @@ import type { Tool } from '../../../tool.ts';
 import { defineTool } from '../../define.ts';
 import type { SearchProviderName } from './providers.ts';
 
-/** What WebSearch needs to know; the settings `Tools.Web`. */
+/** Settings of WebSearch, from `Tools.Web`. */
 export interface WebSearchSettings {
   readonly provider: SearchProviderName | 'none';
   /** Empty: the provider's own. */
@@ -19,7 +19,7 @@ const mostResults = 10;
 const usualResults = 5;
 const queryWords = 'what to search for, at most 1000 characters';
 
-/** `WebSearch`: asks the provider that the user configured, and nobody else. */
+/** `WebSearch`: queries the provider that the user configured, and no other. */
 export function createWebSearch(settings: WebSearchSettings): Tool {
   const countWords = `a number from 1 to ${mostResults}`;
   return defineTool({
