@@ -141,7 +141,7 @@ t.test('a directory is listed, by pages', onPosix, async (t) => {
   mkdirSync(at('many'));
   for (let n = 0; n < 501; n += 1) writeFileSync(at(`many/f${String(n).padStart(3, '0')}`), '');
   const first = await told(read, { path: 'many' }, workspace);
-  t.match(first, /f499\n\n\[Showing entries 1-500 of 501\. Use offset=501 to go on\.\]$/);
+  t.match(first, /f499\n\n\[Showing entries 1-500 of 501\. Use offset=501 to continue\.\]$/);
   t.equal(
     await told(read, { path: 'many', offset: 501 }, workspace),
     'many:\nf500\n\n[Showing entries 501-501 of 501.]',
