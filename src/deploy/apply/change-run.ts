@@ -1,6 +1,6 @@
 import { type ActorRefFrom, createActor, fromPromise, waitFor } from 'xstate';
 import { stackChangeMachine, type WebhookIngressPhase, webhookIngressMachine } from '../../../machines/index.ts';
-import { redact } from '../../lib/index.ts';
+import { redactorFor } from '../../lib/index.ts';
 import { monotonicMs } from '../../supervise/index.ts';
 import { DeployError } from '../errors.ts';
 import { stackFiles } from '../layout.ts';
@@ -27,7 +27,7 @@ export class ChangeRun {
   readonly #options: RunOptions;
   readonly #log: ChangeLog;
   readonly #phases: readonly KeyedPhase[];
-  readonly #secrets: readonly string[];
+  readonly #redact: (text: string) => string;
   #next = 0;
   #work: Promise<void> = Promise.resolve();
   #failure: DeployError | null = null;
@@ -37,7 +37,7 @@ export class ChangeRun {
     this.#options = options;
     this.#log = log;
     this.#phases = keyed(options.plan);
-    this.#secrets = secretsIn(options.plan);
+    this.#redact = redactorFor(secretsIn(options.plan));
   }
 
   /** Failure that has stopped it. */
@@ -149,14 +149,14 @@ export class ChangeRun {
 
   #failureOf(error: unknown, step: Step, key: string): DeployError {
     const failure = stepFailure(error, step.do, key);
-    const message = redact(failure.message, this.#secrets);
+    const message = this.#redact(failure.message);
     // Without the cause, which says it too.
     return message === failure.message ? failure : new DeployError(failure.code, message, failure.hint);
   }
 
   #tools(signal: AbortSignal): Tools {
     const { effects, observe } = this.#options;
-    const onLine = (line: string) => observe({ type: 'output', line: redact(line, this.#secrets) });
+    const onLine = (line: string) => observe({ type: 'output', line: this.#redact(line) });
     return { log: this.#log, effects, options: { signal, onLine } };
   }
 
