@@ -11,7 +11,7 @@ import { root } from './toolchain.mjs';
 const patterns = [
   'test/fixtures/hub/hub.ts',
   'test/fixtures/agent-servers/*.ts',
-  'test/agent/store-writer.ts',
+  'test/agent/store/writer.ts',
   'test/review/store/store-worker.ts',
   'test/review/jobs/lane-worker.ts',
   'test/review/git/prepare-elsewhere.ts',

@@ -1,6 +1,6 @@
 import t from 'tap';
 import type { ModelEvent } from '../../src/agent/model.ts';
-import { collect, hi, rejection, told } from './provider-helpers.ts';
+import { collect, hi, rejection, told } from './providers/helpers.ts';
 import { always, callTool, crash, fail, finish, gate, say, script, think, usage } from './scripted-provider.ts';
 
 t.test('answers follow one another, and what was asked is kept', async (t) => {

@@ -1,0 +1,422 @@
+import { createServer as createTcpServer } from 'node:net';
+import { inspect } from 'node:util';
+import t, { type Test } from 'tap';
+import type { ModelEvent } from '../../../src/agent/model.ts';
+import type { RetryClock } from '../../../src/agent/providers/upstream/retry.ts';
+import { defaults } from '../../../src/protocol/index.ts';
+import {
+  type Action,
+  answered,
+  cut,
+  delta,
+  event,
+  eventStream,
+  hang,
+  json,
+  type MockUpstream,
+  type Reply,
+  rateLimited,
+  refusal,
+  type Script,
+  says,
+  startMockUpstream,
+  streamed,
+  wait,
+  write,
+} from '../../fixtures/upstream/mock-upstream.ts';
+import { apiKey, collect, hi, openAi, rejection, told } from './helpers.ts';
+
+/** Time that passes only by waiting, and chance that is always the same. */
+function stoppedClock(random = 0.5) {
+  const waits: number[] = [];
+  const clock: RetryClock = {
+    now: () => Date.parse('2026-01-01T00:00:00Z'),
+    random: () => random,
+    wait: async (ms) => {
+      waits.push(ms);
+    },
+  };
+  return { clock, waits };
+}
+
+/** An upstream that fails by these scripts, one request after the other, and then answers. */
+const failing =
+  (...scripts: readonly Script[]): Reply =>
+  (request) =>
+    scripts[request.number] ?? says(request, 'at last');
+
+async function tried(t: Test, reply: Reply, retries = 3) {
+  const upstream = await startMockUpstream(t, reply);
+  const { clock, waits } = stoppedClock();
+  const provider = openAi(upstream.url, { retries, clock });
+  t.teardown(() => provider.close());
+  const events: ModelEvent[] = [];
+  const error = await rejection(provider.stream(hi, (event) => events.push(event), new AbortController().signal));
+  return { upstream, waits, error, text: told(events).text };
+}
+
+const busy = (headers: Readonly<Record<string, string>> = {}) => refusal(503, { message: 'busy' }, headers);
+
+t.test('temporary failures are tried again, with pauses that grow', async (t) => {
+  const reset: Script = [cut];
+  const { upstream, waits, text, error } = await tried(t, failing(reset, busy(), refusal(429, { message: 'slow' })));
+  t.equal(error, undefined);
+  t.equal(text, 'at last');
+  t.equal(upstream.requests.length, 4);
+  t.same(waits, [250, 500, 1000]);
+  const asked = upstream.requests.map(({ body }) => JSON.stringify(body));
+  t.equal(new Set(asked).size, 1, 'always the same question');
+});
+
+t.test('pauses have a bound, and chance decides below it', async (t) => {
+  const { clock, waits } = stoppedClock(0.999);
+  const upstream = await startMockUpstream(t, () => busy());
+  const provider = openAi(upstream.url, { retries: 8, clock });
+  t.teardown(() => provider.close());
+  t.match(await rejection(collect(provider)), { code: 'upstreamFailed', message: 'The upstream answered 503: busy.' });
+  t.equal(waits.length, 8);
+  for (const [attempt, ms] of waits.entries()) {
+    t.equal(
+      ms,
+      Math.floor(0.999 * Math.min(defaults.upstream.backoffCapMs, defaults.upstream.backoffBaseMs * 2 ** attempt)),
+    );
+  }
+});
+
+t.test('the upstream says how long to wait', async (t) => {
+  const cases: readonly (readonly [Script, number])[] = [
+    [rateLimited(7), 7_000],
+    [busy({ 'retry-after': '0' }), 0],
+    [busy({ 'retry-after': 'Thu, 01 Jan 2026 00:00:20 GMT' }), 20_000],
+    [busy({ 'retry-after': 'Wed, 31 Dec 2025 00:00:00 GMT' }), 0],
+    [busy({ 'retry-after-ms': '1234', 'retry-after': '9' }), 1_234],
+    [busy({ 'retry-after': 'soon' }), 250],
+  ];
+  for (const [script, expected] of cases) t.same((await tried(t, failing(script))).waits, [expected]);
+});
+
+t.test('an upstream that wants to be left alone for long is, and the error says for how long', async (t) => {
+  const { upstream, waits, error } = await tried(t, () => rateLimited(3_600));
+  t.match(error, { code: 'upstreamRateLimited', retryAfterMs: 3_600_000 });
+  t.same(waits, []);
+  t.equal(upstream.requests.length, 1);
+});
+
+t.test('which failures are tried again', async (t) => {
+  const cases: readonly (readonly [string, Script, boolean])[] = [
+    ...[408, 409, 429, 500, 502, 503, 504, 529].map(
+      (status) => [`${status}`, refusal(status, { message: 'x' }), true] as const,
+    ),
+    ...[301, 400, 401, 403, 404, 413, 422, 501, 505].map(
+      (status) => [`${status}`, refusal(status, { message: 'x' }), false] as const,
+    ),
+    ['a quota that is used up', refusal(429, { message: 'x', code: 'insufficient_quota' }), false],
+    ['a hint not to', busy({ 'x-should-retry': 'false' }), false],
+    ['a hint to', refusal(400, { message: 'x' }, { 'x-should-retry': 'true' }), true],
+    ['an error in the stream before any word', streamed({ error: { message: 'x', type: 'server_error' } }), true],
+    ['a stream that breaks before any word', [eventStream, write(': hi\n\n'), cut], true],
+    ['a stream that breaks after a word', [eventStream, write(event(delta({ content: 'x' }))), cut], false],
+    ['a stream that breaks after a thought', [eventStream, write(event(delta({ reasoning: 'x' }))), cut], false],
+    [
+      'a stream that breaks in a call',
+      [eventStream, write(event(delta({ tool_calls: [{ index: 0, id: 'a', function: { name: 'x' } }] }))), cut],
+      false,
+    ],
+    ['an error after a word', streamed(delta({ content: 'x' }), { error: { message: 'x', code: 503 } }), false],
+    ['garbage', [eventStream, write('data: {\n\n')], false],
+  ];
+  for (const [name, script, isTemporary] of cases) {
+    const { upstream, error } = await tried(t, failing(script), 1);
+    t.equal(upstream.requests.length, isTemporary ? 2 : 1, name);
+    t.equal(error === undefined, isTemporary, name);
+  }
+});
+
+t.test('no further tries when none are wanted', async (t) => {
+  const { upstream, error } = await tried(t, () => busy(), 0);
+  t.equal(upstream.requests.length, 1);
+  t.match(error, { code: 'upstreamFailed' });
+});
+
+t.test('refusals are typed, and never show the key', async (t) => {
+  const quoted = `Incorrect API key provided: ${apiKey}.`;
+  const cases: readonly (readonly [Script, object])[] = [
+    [
+      refusal(401, { message: quoted, code: 'invalid_api_key' }),
+      { code: 'upstreamUnauthorized', message: 'The upstream answered 401: Incorrect API key provided: [redacted].' },
+    ],
+    [refusal(403, { message: 'no' }), { code: 'upstreamUnauthorized' }],
+    [refusal(404, { message: 'no such model' }), { code: 'upstreamRejected', message: /404: no such model\.$/ }],
+    [refusal(429, { message: quoted }), { code: 'upstreamRateLimited' }],
+    [json(500, { error: quoted }), { code: 'upstreamFailed', message: /\[redacted\]/ }],
+    [json(400, { detail: quoted }), { code: 'upstreamRejected', message: /\[redacted\]/ }],
+    [json(400, { detail: [{ msg: quoted }] }), { code: 'upstreamRejected', message: /\[redacted\]/ }],
+    [
+      json(400, [{ error: { message: quoted, status: 'INVALID_ARGUMENT' } }]),
+      { code: 'upstreamRejected', message: /\[redacted\]/ },
+    ],
+    [json(400, { message: 'two\n\nlines. ' }), { message: 'The upstream answered 400: two lines.' }],
+    [json(400, { error: { message: 'x'.repeat(20_000) } }), { code: 'upstreamRejected', message: /^.{100,600}$/ }],
+    [json(400, { error: {} }), { message: 'The upstream answered 400: no reason given.' }],
+    [json(400, 'text'), { message: 'The upstream answered 400.' }],
+    [[{ do: 'head', status: 500 }, write('<html>')], { message: 'The upstream answered 500.' }],
+    [[{ do: 'head', status: 500 }, write('{"error": {'), cut], { message: 'The upstream answered 500.' }],
+    [[{ do: 'head', status: 400 }, write('x'.repeat(200_000)), hang], { message: 'The upstream answered 400.' }],
+    [
+      [{ do: 'head', status: 302, headers: { location: 'http://127.0.0.1:1/' } }],
+      { code: 'upstreamRejected', message: 'The upstream answered 302 (redirects are not followed).' },
+    ],
+    [streamed({ error: { message: quoted } }), { code: 'upstreamFailed', message: /\[redacted\]/ }],
+    [
+      refusal(400, { message: "This model's maximum context length is 8192 tokens.", code: 'context_length_exceeded' }),
+      { code: 'contextTooLong' },
+    ],
+    [refusal(400, { message: "This model's maximum context length is 8192 tokens." }), { code: 'contextTooLong' }],
+    [refusal(413, { message: 'prompt is too long: 210000 tokens > 200000 maximum' }), { code: 'contextTooLong' }],
+    [refusal(400, { message: 'x', type: 'exceed_context_size_error' }), { code: 'contextTooLong' }],
+    [refusal(429, { message: 'too many tokens per minute' }), { code: 'upstreamRateLimited' }],
+    [refusal(400, { message: 'max_tokens is too large: 100000.' }), { code: 'upstreamRejected' }],
+  ];
+  for (const [script, expected] of cases) {
+    const { error } = await tried(t, () => script, 0);
+    t.match(error, { name: 'ModelError', ...expected }, inspect(expected));
+    t.notMatch(inspect(error, { depth: 9, showHidden: true }), apiKey);
+  }
+});
+
+t.test('the list of models fails in the same ways', async (t) => {
+  const tcp = createTcpServer((socket) => {
+    socket.end(`HTTP/1.1 401 No\r\ncontent-length: 2\r\n\r\n{}`);
+  });
+  const provider = openAi(`http://127.0.0.1:${await listening(t, tcp)}`);
+  t.teardown(() => provider.close());
+  await t.rejects(provider.listModels(new AbortController().signal), { code: 'upstreamUnauthorized' });
+});
+
+async function listening(t: Test, server: ReturnType<typeof createTcpServer>): Promise<number> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => server.close());
+  return (server.address() as { port: number }).port;
+}
+
+t.test('nobody listens: tried again, then said with the address', async (t) => {
+  // Not one that was free a moment ago: another process may be given that.
+  const port = 1;
+  const { clock, waits } = stoppedClock();
+  const provider = openAi(`http://user:${apiKey}@127.0.0.1:${port}/v1?key=${apiKey}`, { retries: 2, clock });
+  const error = await rejection(collect(provider));
+  t.match(error, {
+    code: 'upstreamUnreachable',
+    message: `The upstream at 127.0.0.1:${port} cannot be reached: ECONNREFUSED.`,
+  });
+  t.equal(waits.length, 2);
+  t.notMatch(inspect(error, { depth: 9, showHidden: true }), apiKey);
+});
+
+t.test('something else listens', async (t) => {
+  const port = await listening(
+    t,
+    createTcpServer((socket) => {
+      socket.end('220 mail.example.com ESMTP\r\n');
+    }),
+  );
+  const provider = openAi(`http://127.0.0.1:${port}`);
+  t.match(await rejection(collect(provider)), { code: 'upstreamProtocol', message: /does not speak HTTP/ });
+  const overTls = openAi(`https://127.0.0.1:${port}`);
+  t.match(await rejection(collect(overTls)), { code: 'upstreamUnreachable' });
+});
+
+t.test('a key that no header can carry is refused before anything is sent', async (t) => {
+  const upstream = await startMockUpstream(t, (request) => says(request, 'x'));
+  const error = await rejection(collect(openAi(upstream.url, { apiKey: `${apiKey}\nx: y` })));
+  t.match(error, { name: 'ModelError', code: 'upstreamRejected' });
+  t.notMatch(inspect(error, { depth: 9, showHidden: true }), apiKey);
+  const pasted = openAi(upstream.url, { apiKey: ` ${apiKey}\n` });
+  t.teardown(() => pasted.close());
+  await collect(pasted);
+  t.equal(upstream.requests[0]?.headers.authorization, `Bearer ${apiKey}`);
+});
+
+t.test('silence is given up; signs of life are not', async (t) => {
+  const silent: readonly (readonly [Script, string])[] = [
+    [[hang], 'upstreamUnreachable'],
+    [[eventStream, hang], 'upstreamFailed'],
+    [[eventStream, write(event(delta({ content: 'x' }))), hang], 'upstreamFailed'],
+  ];
+  // Long enough for what the upstream does say to arrive on a busy machine; so all are waited for at once.
+  const idleMs = 5_000;
+  const givenUp = silent.map(async ([script, code]) => {
+    const upstream = await startMockUpstream(t, () => script);
+    const error = await rejection(collect(openAi(upstream.url, { idleMs, retries: 3 })));
+    t.match(error, { code, message: /was silent for 5000 ms/ });
+    t.equal(upstream.requests.length, 1, 'it is not asked again');
+    await upstream.untilIdle();
+  });
+  // Longer in all than the bound, but never silent for so long.
+  const comments = Array.from({ length: 12 }, (): readonly Action[] => [
+    { do: 'pause', ms: 500 },
+    write(': alive\n\n'),
+  ]);
+  const upstream = await startMockUpstream(t, () => [
+    eventStream,
+    ...comments.flat(),
+    ...streamed(delta({ content: 'x' }, 'stop')).slice(1),
+  ]);
+  const provider = openAi(upstream.url, { idleMs });
+  t.teardown(() => provider.close());
+  t.equal(told(await collect(provider)).text, 'x');
+  await Promise.all(givenUp);
+});
+
+t.test('an answer that is complete does not wait for its connection to end', async (t) => {
+  for (const script of [
+    [...streamed(delta({ content: 'x' }, 'stop')), hang],
+    [eventStream, write(event(delta({ content: 'x' }, 'stop'))), hang],
+  ]) {
+    const upstream = await startMockUpstream(t, () => script);
+    // Without its [DONE] an answer is taken for complete after this time; the answer itself has to come within it.
+    const provider = openAi(upstream.url, { idleMs: 5_000 });
+    t.match(told(await collect(provider)), { text: 'x', finish: 'stop' });
+    await upstream.untilIdle();
+  }
+});
+
+t.test('an upstream that talks on after its answer is cut short', async (t) => {
+  const upstream = await startMockUpstream(t, () => [
+    ...streamed(delta({ content: 'x' }, 'stop')),
+    ...Array.from({ length: 100 }, () => write('x'.repeat(10_000))),
+    hang,
+  ]);
+  t.match(told(await collect(openAi(upstream.url))), { text: 'x' });
+  await upstream.untilIdle();
+});
+
+async function abortedAfter(upstream: MockUpstream, isTime: (event: ModelEvent) => boolean) {
+  const abort = new AbortController();
+  const heard: ModelEvent[] = [];
+  const reason = new Error('enough');
+  const emit = (event: ModelEvent) => {
+    t.notOk(abort.signal.aborted, 'nothing is told after the abort');
+    heard.push(event);
+    if (isTime(event)) abort.abort(reason);
+  };
+  const error = await rejection(openAi(upstream.url).stream(hi, emit, abort.signal));
+  return { error, reason, heard };
+}
+
+t.test('an abort ends the request at once, in the middle of a chunk too', async (t) => {
+  const chunks = ['a', 'b', 'c', 'd'].map((content) => event(delta({ content }))).join('');
+  const upstream = await startMockUpstream(t, () => [eventStream, write(chunks), hang]);
+  const { error, reason, heard } = await abortedAfter(upstream, (event) => event.type === 'text' && event.text === 'b');
+  t.equal(error, reason);
+  t.same(
+    heard.map((event) => event.type === 'text' && event.text),
+    ['a', 'b'],
+  );
+  await upstream.requests[0]?.closed;
+  await upstream.untilIdle();
+});
+
+t.test('an abort before, while waiting for an answer, and between two tries', async (t) => {
+  const upstream = await startMockUpstream(t, () => [hang]);
+  await t.rejects(collect(openAi(upstream.url), hi, AbortSignal.abort(new Error('never mind'))), {
+    message: 'never mind',
+  });
+  t.equal(upstream.requests.length, 0);
+
+  const abort = new AbortController();
+  const asked = collect(openAi(upstream.url), hi, abort.signal);
+  while (upstream.requests.length === 0) await new Promise(setImmediate);
+  abort.abort(new Error('too long'));
+  await t.rejects(asked, { message: 'too long' });
+  await upstream.untilIdle();
+
+  const refusing = await startMockUpstream(t, () => busy({ 'retry-after': '50' }));
+  const pause = new AbortController();
+  const provider = openAi(refusing.url, { retries: 3 });
+  t.teardown(() => provider.close());
+  const waiting = rejection(collect(provider, hi, pause.signal));
+  while (refusing.requests.length === 0) await new Promise(setImmediate);
+  await refusing.requests[0]?.closed;
+  pause.abort();
+  t.match(await waiting, { name: 'AbortError' });
+  t.equal(refusing.requests.length, 1);
+});
+
+t.test('a listener that throws ends the request, and nothing else', async (t) => {
+  const upstream = await startMockUpstream(t, () => [eventStream, write(event(delta({ content: 'x' }))), hang]);
+  const bug = new Error('bug');
+  const provider = openAi(upstream.url);
+  const signal = new AbortController().signal;
+  const throwing = provider.stream(
+    hi,
+    () => {
+      throw bug;
+    },
+    signal,
+  );
+  t.equal(await rejection(throwing), bug);
+  await upstream.untilIdle();
+});
+
+t.test('a connection that the upstream has closed meanwhile is replaced, without counting as a try', async (t) => {
+  const ended = Promise.withResolvers<void>();
+  let connections = 0;
+  const answer = JSON.stringify({ choices: [{ message: { content: 'x' }, finish_reason: 'stop' }] });
+  const server = createTcpServer((socket) => {
+    connections += 1;
+    let requests = 0;
+    socket.on('error', () => {});
+    socket.on('data', () => {
+      requests += 1;
+      // The second request on a connection finds it gone.
+      if (requests === 2) socket.resetAndDestroy();
+      else socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${answer.length}\r\n\r\n${answer}`);
+    });
+    socket.on('close', () => ended.resolve());
+  });
+  const provider = openAi(`http://127.0.0.1:${await listening(t, server)}`, { retries: 0 });
+  t.teardown(() => provider.close());
+  for (const _ of [1, 2]) t.equal(told(await collect(provider)).text, 'x');
+  t.equal(connections, 2);
+  await ended.promise;
+});
+
+t.test('closing lets go of every connection, and ends what runs', async (t) => {
+  const upstream = await startMockUpstream(t, (request) =>
+    request.number === 0 ? says(request, 'x') : [eventStream, write(event(delta({}))), hang],
+  );
+  const provider = openAi(upstream.url, { retries: 3 });
+  await collect(provider);
+  const running = rejection(collect(provider));
+  while (upstream.requests.length < 2) await new Promise(setImmediate);
+  provider.close();
+  t.match(await running, { code: 'upstreamUnreachable', message: 'The provider was closed.' });
+  await upstream.untilIdle();
+  t.equal(upstream.requests.length, 2);
+});
+
+t.test('many answers at once, some of which nobody waits for, leave nothing open', async (t) => {
+  const all = 60;
+  const everybodyAsked = Promise.withResolvers<void>();
+  const upstream = await startMockUpstream(t, (request) => {
+    if (request.number === all - 1) everybodyAsked.resolve();
+    const script = answered(request, { text: 'one two three', pieceLength: 2 });
+    return [...script.slice(0, 4), wait(everybodyAsked.promise), ...script.slice(4)];
+  });
+  const provider = openAi(upstream.url);
+  const letters = async (isLeaving: boolean) => {
+    const abort = new AbortController();
+    let heard = '';
+    const emit = (event: ModelEvent) => {
+      if (event.type === 'text') heard += event.text;
+      if (isLeaving && heard.length === 6) abort.abort();
+    };
+    await rejection(provider.stream(hi, emit, abort.signal));
+    return heard;
+  };
+  const heard = await Promise.all(Array.from({ length: all }, (_, index) => letters(index % 3 === 0)));
+  for (const [index, words] of heard.entries()) t.equal(words, index % 3 === 0 ? 'one tw' : 'one two three');
+  provider.close();
+  await upstream.untilIdle();
+});

@@ -1,0 +1,199 @@
+import t from 'tap';
+import type { Listener, ModelProvider, TurnOptions } from '../../../src/agent/index.ts';
+import { openStore } from '../../../src/agent/index.ts';
+import { temporaryDirectory } from '../../hub/harness.ts';
+import { answers, call, listening, say, service, talk, text, tool } from '../helpers.ts';
+
+const shell = tool({ name: 'Shell', needsApproval: true });
+const once = (): ModelProvider => answers([call('c1', 'Shell')], [say('done')]);
+
+function ask(provider: ModelProvider = once(), options: TurnOptions = {}) {
+  const { threads } = service(provider, { tools: () => [shell, tool({ name: 'Other', needsApproval: true })] });
+  const { thread } = threads.start({});
+  const ear = listening();
+  const { turn, begin } = threads.startTurn(thread.id, text('go'), ear.listener, options);
+  begin();
+  return { threads, thread, turn, ear };
+}
+
+const resultsIn = (items: readonly { type: string }[]) => items.filter(({ type }) => type === 'toolResult');
+
+t.test('somebody is asked; the turn waits, says so, and goes on with the answer', async (t) => {
+  const { threads, thread, turn, ear } = ask();
+  const everybody = listening();
+  threads.feed.join(everybody.listener);
+  const { params: request } = await ear.until('item/approval/request');
+  t.match(request, {
+    threadId: thread.id,
+    turnId: turn.id,
+    callId: 'c1',
+    tool: 'Shell',
+    approvalType: 'shell',
+    operation: 'run',
+    target: 'Shell',
+    scopeKey: 'shell:Shell',
+  });
+  t.ok(Date.parse(request.expiresAt) > Date.parse(request.createdAt));
+  t.same(threads.approvals(), [request]);
+  t.same(threads.approvals(thread.id), [request]);
+  t.match(threads.list({}), [{ runtime: { running: true, waitingOnApproval: true } }]);
+  t.match(threads.read(thread.id, { includeTurns: true }).turns, [{ status: 'waitingApproval' }]);
+  threads.respond(request.requestId, 'accept');
+  const { params } = await ear.until('turn/completed');
+  t.match(
+    params.turn.items.map(({ type }) => type),
+    ['userMessage', 'toolCall', 'approvalRequest', 'approvalResponse', 'toolResult', 'agentMessage'],
+  );
+  t.match(params.turn.items[3], { decision: 'accept', decidedBy: 'user', requestId: request.requestId });
+  t.match((await ear.until('item/approval/resolved')).params, { requestId: request.requestId, decision: 'accept' });
+  t.same(threads.approvals(), []);
+  t.throws(() => threads.respond(request.requestId, 'accept'), { name: 'AgentError', reason: 'approvalNotFound' });
+});
+
+t.test('declining is told to the model, and the turn goes on', async (t) => {
+  const { threads, ear } = ask();
+  const { params } = await ear.until('item/approval/request');
+  threads.respond(params.requestId, 'decline');
+  const { turn } = (await ear.until('turn/completed')).params;
+  t.match(resultsIn(turn.items), [{ outcome: 'declined', text: /the user declined: run Shell/ }]);
+});
+
+t.test('cancel declines and ends the turn', async (t) => {
+  const { threads, ear } = ask();
+  const { params } = await ear.until('item/approval/request');
+  threads.respond(params.requestId, 'cancel');
+  t.match((await ear.until('turn/cancelled')).params.turn, { interruptedBy: 'approval' });
+});
+
+t.test('silence declines', async (t) => {
+  const { ear } = ask(once(), { approvalTimeoutMs: 1 });
+  const { turn } = (await ear.until('turn/completed')).params;
+  t.match(resultsIn(turn.items), [{ outcome: 'declined', text: /declined: no answer .* in time/ }]);
+  t.match(
+    turn.items.find(({ type }) => type === 'approvalResponse'),
+    { decidedBy: 'timeout', decision: 'decline' },
+  );
+});
+
+t.test('a grant for the session lasts as long as the thread, one for always as long as the workspace', async (t) => {
+  for (const [decision, elsewhere] of [
+    ['acceptForSession', 'item/approval/request'],
+    ['acceptAlways', 'turn/completed'],
+  ] as const) {
+    const provider = answers(
+      [call('c1', 'Shell')],
+      [say('a')],
+      [call('c2', 'Shell')],
+      [say('b')],
+      [call('c3', 'Shell')],
+      [say('c')],
+    );
+    const { threads, thread, ear } = ask(provider);
+    const { params } = await ear.until('item/approval/request');
+    threads.respond(params.requestId, decision);
+    await ear.until('turn/completed');
+    const again = await talk(threads, thread.id, 'again');
+    t.equal(again.turn.status, 'completed', 'not asked again');
+    const other = listening();
+    threads.startTurn(threads.start({}).thread.id, text('x'), other.listener).begin();
+    await other.until(elsewhere);
+    await threads.close();
+  }
+});
+
+t.test('policies: autoApprove asks nobody, interrupt declines everything that needs approval', async (t) => {
+  for (const [approvalPolicy, outcome] of [
+    ['autoApprove', 'completed'],
+    ['interrupt', 'declined'],
+  ] as const) {
+    const { ear } = ask(once(), { approvalPolicy });
+    const { turn } = (await ear.until('turn/completed')).params;
+    t.match(resultsIn(turn.items), [{ outcome }]);
+    t.notOk(ear.methods().includes('item/approval/request'));
+  }
+  const { threads } = service(once(), { tools: () => [shell] });
+  const { thread } = threads.start({ config: { approvalPolicy: 'interrupt' } });
+  const { turn } = await talk(threads, thread.id, 'x');
+  t.match(resultsIn(turn.items), [{ text: /rejected by policy/ }]);
+  t.same(threads.updateConfig(thread.id, { approvalPolicy: 'autoApprove' }), { approvalPolicy: 'autoApprove' });
+  t.match(threads.read(thread.id, { includeTurns: false }), { config: { approvalPolicy: 'autoApprove' } });
+});
+
+t.test('several calls are asked for at once and run in their order when all are decided', async (t) => {
+  const { threads, ear } = ask(answers([call('c1', 'Shell'), call('c2', 'Other')], [say('done')]));
+  const first = await ear.until('item/approval/request');
+  const second = await ear.until('item/approval/request', 2);
+  threads.respond(second.params.requestId, 'accept');
+  t.equal(threads.approvals().length, 1);
+  threads.respond(first.params.requestId, 'decline');
+  const { turn } = (await ear.until('turn/completed')).params;
+  t.match(resultsIn(turn.items), [
+    { callId: 'c1', outcome: 'declined' },
+    { callId: 'c2', outcome: 'completed' },
+  ]);
+});
+
+t.test('a question belongs to the thread: who comes later is asked too, and may answer', async (t) => {
+  const { threads, thread, ear } = ask();
+  await ear.until('item/approval/request');
+  const [late, resumed] = [listening(), listening()];
+  threads.subscribe(thread.id, late.listener).replay();
+  threads.resume(thread.id, resumed.listener).announce();
+  const { params } = await late.until('item/approval/request');
+  t.same((await resumed.until('item/approval/request')).params, params);
+  threads.respond(params.requestId, 'accept');
+  await resumed.until('turn/completed');
+  t.equal(late.methods().filter((method) => method === 'item/approval/resolved').length, 1);
+});
+
+t.test('interrupting while somebody is asked withdraws the question', async (t) => {
+  const { threads, thread, turn, ear } = ask();
+  const { params } = await ear.until('item/approval/request');
+  threads.interrupt(thread.id, turn.id)();
+  const cancelled = await ear.until('turn/cancelled');
+  t.same(threads.approvals(), []);
+  t.match((await ear.until('item/approval/resolved')).params, { requestId: params.requestId, decision: 'cancel' });
+  t.match(
+    cancelled.params.turn.items.find(({ type }) => type === 'approvalResponse'),
+    { decision: 'cancel', decidedBy: 'policy' },
+  );
+});
+
+t.test('what a sub-agent asks for is asked of who follows its parent', async (t) => {
+  const spawn = tool({ name: 'SpawnSubagent', run: (_, { spawnSubagent }) => spawnSubagent('work', undefined) });
+  const provider = answers([call('c1', 'SpawnSubagent')], [call('c2', 'Shell')], [say('child done')], [say('done')]);
+  const { threads } = service(provider, { tools: () => [spawn, shell] });
+  const { thread } = threads.start({});
+  const ear = listening();
+  threads.startTurn(thread.id, text('go'), ear.listener).begin();
+  const { params } = await ear.until('item/approval/request');
+  t.not(params.threadId, thread.id);
+  threads.respond(params.requestId, 'accept');
+  t.match(resultsIn((await ear.until('turn/completed')).params.turn.items), [{ text: 'child done' }]);
+});
+
+t.test('both questions and answers are traced, whoever decides', async (t) => {
+  const store = openStore(temporaryDirectory(t));
+  t.teardown(() => store.close());
+  const { threads } = service(once(), { tools: () => [shell], store: store.threads, traces: store.traces });
+  const { thread } = threads.start({ config: { approvalPolicy: 'interrupt' } });
+  const heard: Listener = () => undefined;
+  threads.feed.join(heard);
+  await talk(threads, thread.id, 'x');
+  store.traces.flush();
+  const { events } = store.traces.events(thread.id, { limit: 100 });
+  t.same(
+    events.map(({ type }) => type),
+    [
+      'session.started',
+      'turn.started',
+      'approval.requested',
+      'approval.completed',
+      'tool.started',
+      'tool.failed',
+      'response',
+      'turn.completed',
+    ],
+  );
+  t.match(events[3], { callId: 'c1', data: { decision: 'decline', decidedBy: 'policy' } });
+});

@@ -1,0 +1,277 @@
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { openStore, StorageError, type ThreadStore } from '../../../src/agent/index.ts';
+import { temporaryDirectory } from '../../hub/harness.ts';
+import { answers, call, listening, neverEnds, say, scripted, service, settings, talk, text, tool } from '../helpers.ts';
+
+t.test('what was announced is on disk before it is told', async (t) => {
+  const directory = temporaryDirectory(t);
+  const store = openStore(directory);
+  t.teardown(() => store.close());
+  const { threads, bugs } = service(answers([say('one '), call('c1', 'Look')], [say('two')]), {
+    store: store.threads,
+    tools: () => [tool({ name: 'Look' })],
+  });
+  const { thread } = threads.start({});
+  const missing: string[] = [];
+  threads.subscribe(thread.id, (event) => {
+    const turns = store.threads.turns(thread.id, { limit: 10 });
+    const items = turns.flatMap((turn) => turn.items);
+    if (event.method === 'item/completed') {
+      const kept = items.find(({ id }) => id === event.params.item.id);
+      if (JSON.stringify(kept) !== JSON.stringify(event.params.item))
+        missing.push(`${event.method} ${event.params.item.id}`);
+    } else if (event.method === 'item/agentMessage/delta') {
+      const kept = items.find(({ id }) => id === event.params.itemId);
+      if (kept?.type !== 'agentMessage' || !kept.text.endsWith(event.params.delta)) missing.push(event.method);
+    } else if (event.method === 'turn/completed') {
+      if (turns.at(-1)?.status !== 'completed') missing.push(event.method);
+    }
+  });
+  await talk(threads, thread.id, 'x');
+  t.same(missing, []);
+  t.same(bugs, []);
+  t.equal(statSync(join(directory, 'state.db')).mode & 0o777, 0o600);
+});
+
+t.test('a turn that a crash cut off is marked, what was said in it stays, and the thread goes on', async (t) => {
+  const directory = temporaryDirectory(t);
+  const first = openStore(directory);
+  const dying = service(neverEnds(), { store: first.threads, traces: first.traces });
+  const { thread } = dying.threads.start({ displayName: 'kept' });
+  const ear = listening();
+  dying.threads.startTurn(thread.id, text('hello'), ear.listener).begin();
+  await ear.until('item/agentMessage/delta');
+  dying.threads.enqueue(thread.id, text('later'));
+  first.close();
+  const second = openStore(directory);
+  t.teardown(() => second.close());
+  const provider = answers([say('again')]);
+  const { threads } = service(provider, { store: second.threads, traces: second.traces });
+  const read = threads.read(thread.id, { includeTurns: true });
+  t.match(read, {
+    displayName: 'kept',
+    queuedInputs: [{ input: text('later') }],
+    turns: [
+      {
+        id: 'turn_001',
+        status: 'cancelled',
+        interruptedBy: 'crash',
+        items: [{ type: 'userMessage' }, { type: 'agentMessage', status: 'completed', text: 'thinking about it' }],
+      },
+    ],
+  });
+  const { turn } = await talk(threads, thread.id, 'go on');
+  t.equal(turn.id, 'turn_002');
+  t.match(provider.requests[0]?.messages.slice(1), [
+    { role: 'user' },
+    { role: 'assistant', text: 'thinking about it' },
+    { role: 'user', content: text('go on') },
+  ]);
+});
+
+t.test('a call that a crash cut off is told to the model as lost', async (t) => {
+  const directory = temporaryDirectory(t);
+  const first = openStore(directory);
+  const wait = tool({ name: 'Wait', run: () => new Promise(() => undefined) });
+  const dying = service(answers([call('c1', 'Wait')]), { store: first.threads, tools: () => [wait] });
+  const { thread } = dying.threads.start({});
+  const ear = listening();
+  dying.threads.startTurn(thread.id, text('hello'), ear.listener).begin();
+  await ear.until('item/completed', 2);
+  first.close();
+  const second = openStore(directory);
+  t.teardown(() => second.close());
+  const provider = answers([say('again')]);
+  const { threads } = service(provider, { store: second.threads });
+  await talk(threads, thread.id, 'go on');
+  t.match(provider.requests[0]?.messages.slice(1), [
+    { role: 'user' },
+    { role: 'assistant', toolCalls: [{ callId: 'c1' }] },
+    { role: 'tool', callId: 'c1', content: [{ text: /ended before the tool did/ }] },
+    { role: 'user' },
+  ]);
+});
+
+/** A store whose disk is full from a moment on. */
+function filling(store: ThreadStore) {
+  let isFull = false;
+  const guarded = new Proxy(store, {
+    get(target, key) {
+      const value = Reflect.get(target, key);
+      if (typeof value !== 'function') return value;
+      return (...args: unknown[]) => {
+        if (isFull && key === 'transaction') throw new StorageError('diskFull', 'The disk is full.');
+        return Reflect.apply(value, target, args);
+      };
+    },
+  });
+  const fill = () => {
+    isFull = true;
+  };
+  return { guarded, fill };
+}
+
+t.test('a full disk fails the turn with a code, tells nothing that was not kept, and the server goes on', async (t) => {
+  const store = openStore(temporaryDirectory(t));
+  t.teardown(() => store.close());
+  const disk = filling(store.threads);
+  const provider = scripted(async function* () {
+    yield say('kept ');
+    await new Promise(setImmediate);
+    disk.fill();
+    yield say('lost');
+    await new Promise(setImmediate);
+  });
+  const { threads, bugs } = service(provider, { store: disk.guarded });
+  const { thread } = threads.start({});
+  const ear = listening();
+  threads.startTurn(thread.id, text('x'), ear.listener).begin();
+  const { params } = await ear.until('turn/failed');
+  t.same(params.error, { code: 'storageFailed', message: 'The disk is full.' });
+  const told = ear.events.flatMap((event) => (event.method === 'item/agentMessage/delta' ? [event.params.delta] : []));
+  t.same(told, ['kept ']);
+  t.throws(() => threads.startTurn(thread.id, text('y'), undefined), { name: 'AgentError', reason: 'storageFailed' });
+  await threads.close();
+  t.equal(threads.activeTurns, 0);
+  t.same(bugs, []);
+});
+
+t.test('an ephemeral thread is traced, and leaves nothing else', async (t) => {
+  const store = openStore(temporaryDirectory(t));
+  t.teardown(() => store.close());
+  const { threads } = service(answers([say('hi')]), { store: store.threads, traces: store.traces });
+  const everybody = listening();
+  threads.feed.join(everybody.listener);
+  const { thread, announce } = threads.start({ isEphemeral: true });
+  announce();
+  await talk(threads, thread.id, 'x');
+  (await threads.delete(thread.id))();
+  t.same(threads.list({}), []);
+  t.same(everybody.events, []);
+  t.throws(() => threads.read(thread.id, { includeTurns: false }), { name: 'AgentError', reason: 'threadNotFound' });
+  store.traces.flush();
+  t.match(store.traces.session(thread.id), { turnCount: 1, responseCount: 1, thinkingCount: 0 });
+});
+
+t.test('deleting a thread ends its turn and takes its traces along', async (t) => {
+  const store = openStore(temporaryDirectory(t));
+  t.teardown(() => store.close());
+  const { threads } = service(neverEnds(), { store: store.threads, traces: store.traces });
+  const { thread } = threads.start({});
+  const [ear, everybody] = [listening(), listening()];
+  threads.feed.join(everybody.listener);
+  threads.startTurn(thread.id, text('x'), ear.listener).begin();
+  await ear.until('item/agentMessage/delta');
+  (await threads.delete(thread.id))();
+  await everybody.until('thread/deleted');
+  store.traces.flush();
+  t.equal(store.traces.session(thread.id), undefined);
+  t.equal(threads.activeTurns, 0);
+});
+
+t.test('renaming, archiving, rolling back', async (t) => {
+  const { threads } = service(answers([say('one')], [say('two')]));
+  const { thread } = threads.start({});
+  const everybody = listening();
+  threads.feed.join(everybody.listener);
+  await talk(threads, thread.id, 'a');
+  await talk(threads, thread.id, 'b');
+  threads.rename(thread.id, 'A name')();
+  t.match((await everybody.until('thread/renamed')).params, { displayName: 'A name' });
+  t.match(threads.rollback(thread.id, 1), { displayName: 'A name', turns: [{ id: 'turn_001' }] });
+  const { turn } = await talk(threads, thread.id, 'c');
+  t.equal(turn.id, 'turn_003', 'an id is never used twice');
+  threads.archive(thread.id, true)();
+  t.match((await everybody.until('thread/statusChanged')).params, { status: 'archived' });
+  t.same(threads.list({}), []);
+  t.equal(threads.list({ includeArchived: true }).length, 1);
+  t.throws(() => threads.startTurn(thread.id, text('x'), undefined), { name: 'AgentError', reason: 'threadNotActive' });
+  threads.archive(thread.id, false)();
+  t.equal((await talk(threads, thread.id, 'd')).turn.status, 'completed');
+});
+
+t.test('a thread is read in pages, the newest turns first', async (t) => {
+  const { threads } = service(answers([say('x')]));
+  const { thread } = threads.start({});
+  for (const words of ['a', 'b', 'c', 'd']) await talk(threads, thread.id, words);
+  const ids = (options: { turnLimit?: number; beforeTurnId?: string }) => {
+    const { turns, hasOlderTurns } = threads.read(thread.id, { includeTurns: true, ...options });
+    return [turns?.map(({ id }) => id), hasOlderTurns];
+  };
+  t.same(ids({ turnLimit: 3 }), [['turn_002', 'turn_003', 'turn_004'], true]);
+  t.same(ids({ turnLimit: 3, beforeTurnId: 'turn_002' }), [['turn_001'], false]);
+});
+
+t.test('a conversation that would not fit is summarised, visibly, and the newest turns stay', async (t) => {
+  const asked: string[] = [];
+  const provider = scripted(async function* ({ messages }) {
+    const words = JSON.stringify(messages);
+    asked.push(words);
+    if (words.includes('Summarise the conversation')) yield say('SUMMARY of it all');
+    else yield say('a long answer '.repeat(40));
+  });
+  const store = openStore(temporaryDirectory(t));
+  t.teardown(() => store.close());
+  const small = {
+    ...settings,
+    compaction: { isAutomatic: true, contextWindow: 1_000, reserveTokens: 100, keepRecentTurns: 2 },
+  };
+  const { threads } = service(provider, { settings: small, store: store.threads, traces: store.traces });
+  const { thread } = threads.start({});
+  let turn = (await talk(threads, thread.id, 'question')).turn;
+  let ear = listening();
+  for (let round = 0; round < 12 && !turn.items.some(({ type }) => type === 'systemNotice'); round += 1) {
+    ({ turn, ear } = await talk(threads, thread.id, `question ${round} ${'word '.repeat(30)}`));
+  }
+  t.match(
+    turn.items.find(({ type }) => type === 'systemNotice'),
+    { kind: 'contextCompacted' },
+  );
+  t.match(
+    ear.events.flatMap((event) => (event.method === 'system/event' ? [event.params.kind] : [])),
+    ['compacting', 'compacted'],
+  );
+  const last = asked.at(-1) ?? '';
+  t.match(last, /Summary of the conversation so far:\\nSUMMARY of it all/);
+  t.notMatch(last, /"question"/, 'the first question is in the summary only');
+  store.traces.flush();
+  t.ok(store.traces.events(thread.id, { limit: 1_000, types: ['context.compacted'] }).events.length > 0);
+});
+
+t.test('a user may ask for a summary; with nothing to summarise it says so', async (t) => {
+  const { threads } = service(answers([say('x')]));
+  const { thread } = threads.start({});
+  const ear = listening();
+  threads.subscribe(thread.id, ear.listener);
+  await threads.compact(thread.id);
+  t.match((await ear.until('system/event')).params, { kind: 'compactSkipped' });
+  for (const words of ['a', 'b', 'c', 'd']) await talk(threads, thread.id, words);
+  await threads.compact(thread.id);
+  t.match((await ear.until('system/event', 2)).params, { kind: 'compacted' });
+});
+
+t.test('secrets that the process knows are in no result, trace or message', async (t) => {
+  const store = openStore(temporaryDirectory(t));
+  t.teardown(() => store.close());
+  const provider = answers([call('c1', 'Leak')], [say('done')]);
+  const leak = tool({ name: 'Leak', run: () => ({ text: 'the key is hunter2-hunter2', isError: false }) });
+  const { threads } = service(provider, {
+    store: store.threads,
+    traces: store.traces,
+    tools: () => [leak],
+    clean: (text) => text.replaceAll('hunter2-hunter2', '[redacted]'),
+  });
+  const { thread } = threads.start({});
+  const { turn, ear } = await talk(threads, thread.id, 'x');
+  store.traces.flush();
+  const everything = JSON.stringify([
+    turn,
+    ear.events,
+    provider.requests,
+    store.traces.events(thread.id, { limit: 100 }),
+  ]);
+  t.notMatch(everything, /hunter2-hunter2/);
+  t.match(everything, /the key is \[redacted\]/);
+});

@@ -1,0 +1,301 @@
+import t from 'tap';
+import type { ThreadEvent } from '../../../src/agent/index.ts';
+import { ModelError } from '../../../src/agent/index.ts';
+import { listening, neverEnds, says, scripted, service, text } from '../helpers.ts';
+
+t.test('a turn from start to end, in the order of the protocol', async (t) => {
+  const { threads } = service(
+    scripted(async function* () {
+      yield { type: 'thinking', text: 'hm' };
+      yield { type: 'text', text: '' };
+      yield { type: 'text', text: 'Good ' };
+      yield { type: 'text', text: 'day' };
+      yield { type: 'usage', inputTokens: 2, outputTokens: 3 };
+    }),
+  );
+  const ear = listening();
+  const { thread } = threads.start({ displayName: 'A talk' });
+  const { turn, begin } = threads.startTurn(thread.id, text('hi'), ear.listener);
+  t.match(turn, { id: 'turn_001', threadId: thread.id, status: 'running', items: [] });
+  t.same(ear.events, [], 'nothing happens before it is let happen');
+  begin();
+  const completed = await ear.until('turn/completed');
+  t.same(ear.methods(), [
+    'turn/started',
+    'item/started',
+    'item/completed',
+    'item/started',
+    'item/reasoning/delta',
+    'item/completed',
+    'item/started',
+    'item/agentMessage/delta',
+    'item/agentMessage/delta',
+    'item/usage/delta',
+    'item/completed',
+    'turn/completed',
+  ]);
+  t.match(completed.params, {
+    threadId: thread.id,
+    tokenUsage: { inputTokens: 2, outputTokens: 3, totalTokens: 5 },
+    turn: {
+      status: 'completed',
+      items: [
+        { id: 'item_001', type: 'userMessage', status: 'completed', input: text('hi') },
+        { id: 'item_002', type: 'reasoningContent', status: 'completed', text: 'hm' },
+        { id: 'item_003', type: 'agentMessage', status: 'completed', text: 'Good day' },
+      ],
+    },
+  });
+  t.match(threads.read(thread.id, { includeTurns: true }).turns, [{ status: 'completed' }]);
+  t.notOk('turns' in threads.read(thread.id, { includeTurns: false }));
+  t.equal(threads.activeTurns, 0);
+});
+
+t.test('ids count on, and a model is told what was said before', async (t) => {
+  const heard: unknown[] = [];
+  const { threads } = service(
+    scripted(async function* ({ messages, model }) {
+      heard.push([...messages], model);
+      yield { type: 'text', text: `answer ${messages.length}` };
+    }),
+  );
+  const { thread } = threads.start({ config: { model: 'special' } });
+  for (const words of ['one', 'two']) {
+    const ear = listening();
+    threads.startTurn(thread.id, text(words), ear.listener).begin();
+    await ear.until('turn/completed');
+  }
+  t.same((heard[2] as unknown[]).slice(1), [
+    { role: 'user', content: text('one') },
+    { role: 'assistant', text: 'answer 2', toolCalls: [] },
+    { role: 'user', content: text('two') },
+  ]);
+  t.equal(heard[3], 'special');
+  const [, second] = threads.read(thread.id, { includeTurns: true }).turns ?? [];
+  t.match(second, { id: 'turn_002', items: [{ id: 'item_003' }, { id: 'item_004' }] });
+});
+
+t.test('one turn per thread; threads do not hinder each other', async (t) => {
+  const { threads } = service(neverEnds());
+  const { thread: a } = threads.start({});
+  const { thread: b } = threads.start({});
+  threads.startTurn(a.id, text('x'), undefined).begin();
+  t.throws(() => threads.startTurn(a.id, text('y'), undefined), { name: 'AgentError', reason: 'turnInProgress' });
+  threads.startTurn(b.id, text('x'), undefined).begin();
+  t.equal(threads.activeTurns, 2);
+  t.match(threads.list({}), [{ runtime: { running: true } }, { runtime: { running: true } }]);
+  await threads.close();
+  t.equal(threads.activeTurns, 0);
+  t.throws(() => threads.startTurn(a.id, text('z'), undefined), { name: 'AgentError', reason: 'overloaded' });
+});
+
+t.test('a reserved thread is busy before its turn begins', async (t) => {
+  const { threads } = service(says('x'));
+  const { thread } = threads.start({});
+  const { begin } = threads.startTurn(thread.id, text('x'), undefined);
+  t.throws(() => threads.startTurn(thread.id, text('y'), undefined), { name: 'AgentError', reason: 'turnInProgress' });
+  begin();
+  await threads.close();
+});
+
+t.test('interrupting', async (t) => {
+  const { threads } = service(neverEnds());
+  const { thread } = threads.start({});
+  const ear = listening();
+  const { turn, begin } = threads.startTurn(thread.id, text('x'), ear.listener);
+  begin();
+  await ear.until('item/agentMessage/delta');
+  t.match(threads.read(thread.id, { includeTurns: true }).turns?.[0], {
+    status: 'running',
+    items: [{}, { status: 'streaming', text: 'thinking about it' }],
+  });
+  const interrupt = threads.interrupt(thread.id, turn.id);
+  interrupt();
+  interrupt();
+  const cancelled = await ear.until('turn/cancelled');
+  t.same(ear.methods().slice(-2), ['item/completed', 'turn/cancelled'], 'what was said so far is kept');
+  t.match(cancelled.params, {
+    turn: { status: 'cancelled', items: [{}, { status: 'completed', text: 'thinking about it' }] },
+  });
+  t.throws(() => threads.interrupt(thread.id, turn.id), { name: 'AgentError', reason: 'turnNotRunning' });
+  t.throws(() => threads.interrupt(thread.id, 'turn_009'), { name: 'AgentError', reason: 'turnNotFound' });
+  t.throws(() => threads.interrupt('nope', turn.id), { name: 'AgentError', reason: 'threadNotFound' });
+});
+
+t.test('interrupting at once, before the model was asked', async (t) => {
+  const { threads } = service(neverEnds());
+  const { thread } = threads.start({});
+  const ear = listening();
+  const { turn, begin } = threads.startTurn(thread.id, text('x'), ear.listener);
+  begin();
+  threads.interrupt(thread.id, turn.id)();
+  await ear.until('turn/cancelled');
+  t.equal(ear.methods().filter((method) => method.startsWith('turn/')).length, 2);
+});
+
+t.test('a model that does not listen is left alone after the grace, and its late words go nowhere', async (t) => {
+  let release: () => void = () => {};
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const { threads } = service(
+    scripted(async function* () {
+      yield { type: 'text', text: 'early' };
+      await released;
+      yield { type: 'text', text: 'late' };
+    }),
+  );
+  const { thread } = threads.start({});
+  const ear = listening();
+  const { turn, begin } = threads.startTurn(thread.id, text('x'), ear.listener);
+  begin();
+  await ear.until('item/agentMessage/delta');
+  threads.interrupt(thread.id, turn.id)();
+  await ear.until('turn/cancelled');
+  const before = ear.events.length;
+  release();
+  await new Promise(setImmediate);
+  t.equal(ear.events.length, before);
+  // Without the id of the thread, which may hold any letters.
+  const items = threads.read(thread.id, { includeTurns: true }).turns?.flatMap((each) => each.items);
+  t.match(items, [{}, { text: 'early' }]);
+  t.notMatch(JSON.stringify(items), /late/);
+});
+
+t.test('failures end the turn with an error item and a code', async (t) => {
+  const cases: [unknown, string][] = [
+    [new ModelError('upstreamUnauthorized', 'The upstream answered 401.'), 'upstreamUnauthorized'],
+    [new Error('oops'), 'internalError'],
+    ['thrown text', 'internalError'],
+  ];
+  for (const [thrown, code] of cases) {
+    const { threads } = service(
+      scripted(async function* () {
+        yield { type: 'text', text: 'half' };
+        throw thrown;
+      }),
+    );
+    const { thread } = threads.start({});
+    const ear = listening();
+    threads.startTurn(thread.id, text('x'), ear.listener).begin();
+    const failed = await ear.until('turn/failed');
+    t.match(failed.params, {
+      error: { code },
+      turn: {
+        status: 'failed',
+        error: { code },
+        items: [{}, { type: 'agentMessage', text: 'half', status: 'completed' }, { type: 'error', error: { code } }],
+      },
+    });
+    t.equal(threads.activeTurns, 0, 'the thread is free again');
+  }
+});
+
+t.test('a provider that cannot be had fails the turn', async (t) => {
+  const { threads } = service(async () => {
+    throw new ModelError('upstreamUnreachable', 'no');
+  });
+  const { thread } = threads.start({});
+  const ear = listening();
+  threads.startTurn(thread.id, text('x'), ear.listener).begin();
+  t.match((await ear.until('turn/failed')).params, { error: { code: 'upstreamUnreachable' } });
+  t.same(await threads.models(), { success: false, errorCode: 'upstreamUnreachable', errorMessage: 'no' });
+});
+
+t.test('who hears what: the asker and subscribers, each event once', async (t) => {
+  const { threads } = service(says('a', 'b'));
+  const { thread } = threads.start({});
+  const [asker, subscriber, both, nobody, gone] = [listening(), listening(), listening(), listening(), listening()];
+  threads.feed.join(nobody.listener);
+  const leave = threads.feed.join(gone.listener);
+  for (const { listener } of [subscriber, both, gone]) threads.subscribe(thread.id, listener);
+  leave();
+  threads.unsubscribe(thread.id, listening().listener);
+  threads.startTurn(thread.id, text('x'), both.listener).begin();
+  await both.until('turn/completed');
+  t.same(subscriber.events, both.events);
+  t.equal(new Set<ThreadEvent>(both.events).size, both.events.length);
+  t.same(gone.events, []);
+  t.same(
+    new Set(nobody.methods()),
+    new Set(['thread/runtimeChanged']),
+    'whether a thread is busy is told to everybody',
+  );
+  threads.unsubscribe(thread.id, both.listener);
+  threads.startTurn(thread.id, text('x'), asker.listener).begin();
+  await asker.until('turn/completed');
+  t.equal(asker.events.length, subscriber.events.length - both.events.length);
+});
+
+t.test('a late subscriber gets the running turn as it stands, and every delta after it', async (t) => {
+  let next: () => void = () => {};
+  const { threads } = service(
+    scripted(async function* () {
+      yield { type: 'text', text: 'one ' };
+      await new Promise<void>((resolve) => {
+        next = resolve;
+      });
+      yield { type: 'text', text: 'two' };
+    }),
+  );
+  const { thread } = threads.start({});
+  const [early, late] = [listening(), listening()];
+  threads.startTurn(thread.id, text('x'), early.listener).begin();
+  await early.until('item/agentMessage/delta');
+  threads.subscribe(thread.id, late.listener).replay();
+  t.match(late.events, [
+    { method: 'turn/started', params: { turn: { items: [{}, { text: 'one ', status: 'streaming' }] } } },
+  ]);
+  await new Promise(setImmediate);
+  next();
+  await late.until('turn/completed');
+  t.match(late.events[1], { method: 'item/agentMessage/delta', params: { delta: 'two' } });
+});
+
+t.test('listeners that throw hurt nobody', async (t) => {
+  const { threads, bugs } = service(says('x'));
+  const { thread } = threads.start({});
+  const ear = listening();
+  threads.subscribe(thread.id, () => {
+    throw new Error('bad listener');
+  });
+  threads.startTurn(thread.id, text('x'), ear.listener).begin();
+  await ear.until('turn/completed');
+  t.ok(bugs.length > 0);
+});
+
+t.test('listing: newest first, by identity, new threads are told to everybody', async (t) => {
+  const { threads } = service(says('x'));
+  const everybody = listening();
+  threads.feed.join(everybody.listener);
+  const a = threads.start({ identity: { channelName: 'cli', userId: 'u1' } });
+  const b = threads.start({ identity: { channelName: 'web', userId: 'u1' } });
+  const c = threads.start({});
+  a.announce();
+  t.match(everybody.events, [{ method: 'thread/started', params: { thread: { id: a.thread.id } } }]);
+  const ids = (list: readonly { id: string }[]) => list.map(({ id }) => id).sort();
+  t.same(ids(threads.list({})), ids([a.thread, b.thread, c.thread]));
+  t.same(ids(threads.list({ identity: { channelName: 'cli', userId: 'u1' } })), [a.thread.id]);
+  t.same(ids(threads.list({ identity: { userId: 'u1' } })), ids([a.thread, b.thread]));
+  t.same(ids(threads.list({ identity: { channelName: 'cli' }, channelName: 'web' })), [b.thread.id]);
+  const ear = listening();
+  threads.startTurn(a.thread.id, text('x'), ear.listener).begin();
+  await ear.until('turn/completed');
+  const [first] = threads.list({});
+  t.ok(first && first.lastActiveAt >= a.thread.lastActiveAt);
+  for (const { thread } of [a, b, c]) t.match(thread.id, /^thread_\d{8}_[0-9a-z]{6}$/);
+});
+
+t.test('unknown threads', async (t) => {
+  const { threads } = service(says('x'));
+  const { listener } = listening();
+  const refusal = { name: 'AgentError', reason: 'threadNotFound', data: { threadId: 'nope' } };
+  t.throws(() => threads.read('nope', { includeTurns: true }), refusal);
+  t.throws(() => threads.resume('nope', listener), refusal);
+  t.throws(() => threads.subscribe('nope', listener), refusal);
+  t.throws(() => threads.unsubscribe('nope', listener), refusal);
+  t.throws(() => threads.startTurn('__proto__', text('x'), undefined), {
+    name: 'AgentError',
+    reason: 'threadNotFound',
+  });
+});

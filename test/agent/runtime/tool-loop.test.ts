@@ -1,0 +1,408 @@
+import t from 'tap';
+import type { ToolResult } from '../../../src/agent/index.ts';
+import { answers, call, listening, say, scripted, service, settings, talk, text, tool } from '../helpers.ts';
+
+/** A promise that the test settles. */
+function gate() {
+  let open: () => void = () => undefined;
+  const passed = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { open, passed };
+}
+
+t.test('a tool is called, the model hears of it, and both are items of the turn', async (t) => {
+  const provider = answers([say('Let me see. '), call('c1', 'Look', { at: 'x' })], [say('It is a cat.')]);
+  const look = tool({ name: 'Look', run: ({ at }) => ({ text: `a cat at ${at}`, isError: false }) });
+  const { threads } = service(provider, { tools: () => [look] });
+  const { thread } = threads.start({});
+  const { turn } = await talk(threads, thread.id, 'what is there?');
+  t.match(turn.items, [
+    { type: 'userMessage' },
+    { type: 'agentMessage', text: 'Let me see. ' },
+    { type: 'toolCall', callId: 'c1', tool: 'Look', source: 'builtin', arguments: '{"at":"x"}' },
+    { type: 'toolResult', callId: 'c1', outcome: 'completed', text: 'a cat at x', durationMs: Number },
+    { type: 'agentMessage', text: 'It is a cat.' },
+  ]);
+  t.match(provider.requests[0]?.tools, [{ name: 'Look', inputSchema: { type: 'object' } }]);
+  t.match(provider.requests[1]?.messages.slice(1), [
+    { role: 'user' },
+    { role: 'assistant', text: 'Let me see. ', toolCalls: [{ callId: 'c1', name: 'Look' }] },
+    { role: 'tool', callId: 'c1', name: 'Look', content: [{ type: 'text', text: 'a cat at x' }] },
+  ]);
+});
+
+t.test('the next turn is told what tools said in the one before', async (t) => {
+  const provider = answers([call('c1', 'Look')], [say('Seen.')]);
+  const { threads } = service(provider, { tools: () => [tool({ name: 'Look' })] });
+  const { thread } = threads.start({});
+  await talk(threads, thread.id, 'look');
+  await talk(threads, thread.id, 'and?');
+  t.match(provider.requests.at(-1)?.messages.slice(1), [
+    { role: 'user' },
+    { role: 'assistant', toolCalls: [{ callId: 'c1' }] },
+    { role: 'tool', callId: 'c1' },
+    { role: 'assistant', text: 'Seen.' },
+    { role: 'user', content: text('and?') },
+  ]);
+});
+
+t.test(
+  'calls that only read run side by side, others one after the other, results in the order of the calls',
+  async (t) => {
+    const order: string[] = [];
+    const second = gate();
+    const running = async (name: string, wait?: Promise<void>): Promise<ToolResult> => {
+      order.push(`${name} begins`);
+      await wait;
+      order.push(`${name} ends`);
+      return { text: name, isError: false };
+    };
+    const tools = [
+      tool({ name: 'ReadA', isReadOnly: true, run: () => running('ReadA', second.passed) }),
+      tool({
+        name: 'ReadB',
+        isReadOnly: true,
+        run: () => {
+          second.open();
+          return running('ReadB');
+        },
+      }),
+      tool({ name: 'WriteA', run: () => running('WriteA') }),
+      tool({ name: 'WriteB', run: () => running('WriteB') }),
+    ];
+    const provider = answers(
+      [call('1', 'ReadA'), call('2', 'ReadB'), call('3', 'WriteA'), call('4', 'WriteB')],
+      [say('ok')],
+    );
+    const { threads } = service(provider, { tools: () => tools });
+    await talk(threads, threads.start({}).thread.id, 'go');
+    t.same(order.slice(0, 2), ['ReadA begins', 'ReadB begins']);
+    t.same(order.slice(4), ['WriteA begins', 'WriteA ends', 'WriteB begins', 'WriteB ends']);
+    t.same(
+      provider.requests[1]?.messages.flatMap((message) => (message.role === 'tool' ? [message.callId] : [])),
+      ['1', '2', '3', '4'],
+    );
+  },
+);
+
+t.test('what is wrong with a call is told to the model, and the turn goes on', async (t) => {
+  const provider = answers(
+    [
+      call('1', 'Nope'),
+      call('2', 'Look', '{"at": '),
+      call('3', 'Look', '[]'),
+      call('4', 'Look', ''),
+      call('5', 'Fail'),
+      call('6', 'Bug'),
+    ],
+    [say('Hm.')],
+  );
+  const tools = [
+    {
+      ...tool({ name: 'Look' }),
+      parse: (args: unknown) =>
+        Array.isArray(args) ? { ok: false as const, error: 'at must be given.' } : { ok: true as const, args },
+    },
+    tool({ name: 'Fail', run: () => ({ text: 'Error: no such cat', isError: true }) }),
+    tool({
+      name: 'Bug',
+      run: () => {
+        throw new Error('secret detail');
+      },
+    }),
+  ];
+  const { threads, bugs } = service(provider, { tools: () => tools });
+  const { turn } = await talk(threads, threads.start({}).thread.id, 'go');
+  const results = turn.items.flatMap((item) => (item.type === 'toolResult' ? [`${item.outcome}: ${item.text}`] : []));
+  t.match(results, [
+    /^failed: Error: there is no tool Nope\. Tools: Look, Fail, Bug\.$/,
+    /^failed: Error: the arguments of Look are not valid JSON: /,
+    /^failed: Error: at must be given\.$/,
+    /^completed: Look ran$/,
+    /^failed: Error: no such cat$/,
+    /^failed: Error: Bug failed because of a bug \(bug-1 in the log/,
+  ]);
+  t.notMatch(JSON.stringify(turn), /secret detail/);
+  t.equal(bugs.length, 1);
+  t.equal(turn.status, 'completed');
+});
+
+t.test('a call that is repeated is not run again, and a model that goes on is stopped', async (t) => {
+  let runs = 0;
+  const provider = answers([call('c', 'Look', { at: 'x' })]);
+  const look = tool({
+    name: 'Look',
+    run: () => {
+      runs += 1;
+      return { text: 'nothing', isError: false };
+    },
+  });
+  const { threads } = service(provider, { tools: () => [look] });
+  const { turn, ear } = await talk(threads, threads.start({}).thread.id, 'look');
+  t.equal(runs, 3);
+  t.match(turn, { status: 'completed', finishReason: 'length' });
+  t.match((await ear.until('system/event')).params, { kind: 'repeatedCall' });
+  t.match(turn.items.at(-1), { type: 'systemNotice', kind: 'callLimitReached' });
+});
+
+t.test('a turn makes as many requests to the model as the settings allow', async (t) => {
+  let asked = 0;
+  const provider = scripted(async function* () {
+    asked += 1;
+    yield call(`c${asked}`, 'Look', { at: asked });
+  });
+  const { threads } = service(provider, {
+    tools: () => [tool({ name: 'Look' })],
+    settings: { ...settings, maxToolCallRounds: 4 },
+  });
+  const { turn } = await talk(threads, threads.start({}).thread.id, 'look');
+  t.equal(asked, 4);
+  t.equal(turn.finishReason, 'length');
+});
+
+t.test(
+  'interrupting while a tool runs: it is told, nothing starts after it, and what it left behind is named',
+  async (t) => {
+    const started = gate();
+    const tools = [
+      tool({
+        name: 'Wait',
+        run: (_, { signal }) => {
+          started.open();
+          return new Promise((_, reject) =>
+            signal.addEventListener('abort', () => reject(signal.reason), { once: true }),
+          );
+        },
+      }),
+      tool({ name: 'After', run: () => t.fail('must not run') as never }),
+    ];
+    const { threads } = service(answers([call('1', 'Wait'), call('2', 'After')]), { tools: () => tools });
+    const { thread } = threads.start({});
+    const ear = listening();
+    const { turn, begin } = threads.startTurn(thread.id, text('x'), ear.listener);
+    begin();
+    await started.passed;
+    threads.interrupt(thread.id, turn.id)();
+    const { params } = await ear.until('turn/cancelled');
+    t.match(params.turn, { status: 'cancelled', interruptedBy: 'user' });
+    t.match(
+      params.turn.items.filter(({ type }) => type === 'toolResult'),
+      [{ outcome: 'cancelled' }, { outcome: 'cancelled' }],
+    );
+  },
+);
+
+t.test('steering: more input is heard before the next request to the model', async (t) => {
+  const steered = gate();
+  const heard: string[][] = [];
+  const provider = scripted(async function* ({ messages }) {
+    heard.push(
+      messages.flatMap((message) =>
+        message.role === 'user' ? message.content.map((part) => ('text' in part ? part.text : '')) : [],
+      ),
+    );
+    if (heard.length === 1) {
+      yield say('first ');
+      await steered.passed;
+    }
+    yield say(`answer ${heard.length}`);
+  });
+  const { threads } = service(provider);
+  const { thread } = threads.start({});
+  const ear = listening();
+  const { turn, begin } = threads.startTurn(thread.id, text('one'), ear.listener);
+  begin();
+  await ear.until('item/agentMessage/delta');
+  t.throws(() => threads.steer(thread.id, 'turn_999', { input: text('x') }), {
+    name: 'AgentError',
+    reason: 'turnNotFound',
+  });
+  t.same(threads.steer(thread.id, turn.id, { input: text('two') }), { turnId: turn.id, queuedInputs: [] });
+  steered.open();
+  const { params } = await ear.until('turn/completed');
+  t.same(heard, [['one'], ['one', 'two']]);
+  t.match(
+    params.turn.items.map(({ type }) => type),
+    ['userMessage', 'agentMessage', 'userMessage', 'agentMessage'],
+  );
+  t.throws(() => threads.steer(thread.id, turn.id, { input: text('x') }), {
+    name: 'AgentError',
+    reason: 'turnNotRunning',
+  });
+});
+
+t.test('the queue: begins at once when nothing runs, else after a completed turn, one by one, in order', async (t) => {
+  const first = gate();
+  let asked = 0;
+  const provider = scripted(async function* () {
+    asked += 1;
+    if (asked === 1) await first.passed;
+    yield say(`answer ${asked}`);
+  });
+  const { threads } = service(provider);
+  const { thread } = threads.start({});
+  const ear = listening();
+  threads.subscribe(thread.id, ear.listener);
+  threads.enqueue(thread.id, text('one')).begin();
+  const two = threads.enqueue(thread.id, text('two'));
+  two.begin();
+  const three = threads.enqueue(thread.id, text('three'));
+  threads.enqueue(thread.id, text('four'));
+  t.throws(() => threads.enqueue(thread.id, text('five')), { name: 'AgentError', reason: 'overloaded' });
+  t.same(
+    three.queuedInputs.map(({ id }) => id),
+    [two.queuedInput.id, three.queuedInput.id],
+  );
+  t.equal(threads.dequeue(thread.id, three.queuedInput.id).length, 2);
+  t.throws(() => threads.dequeue(thread.id, three.queuedInput.id), {
+    name: 'AgentError',
+    reason: 'queuedInputNotFound',
+  });
+  t.match(threads.read(thread.id, { includeTurns: false }).queuedInputs, [
+    { input: text('two') },
+    { input: text('four') },
+  ]);
+  first.open();
+  await ear.until('turn/completed', 3);
+  const said = threads.read(thread.id, { includeTurns: true }).turns?.map(({ items }) => items[0]);
+  t.match(said, [{ input: text('one') }, { input: text('two') }, { input: text('four') }]);
+  t.same(threads.read(thread.id, { includeTurns: false }).queuedInputs, []);
+});
+
+t.test('a failed turn leaves the queue alone; queued input can steer', async (t) => {
+  const first = gate();
+  const provider = scripted(async function* () {
+    yield say('x');
+    await first.passed;
+    throw new Error('no');
+  });
+  const { threads } = service(provider);
+  const { thread } = threads.start({});
+  const ear = listening();
+  const { turn, begin } = threads.startTurn(thread.id, text('one'), ear.listener);
+  begin();
+  await ear.until('item/agentMessage/delta');
+  const { queuedInput } = threads.enqueue(thread.id, text('two'));
+  threads.enqueue(thread.id, text('three'));
+  t.match(threads.steer(thread.id, turn.id, { queuedInputId: queuedInput.id }).queuedInputs, [
+    { input: text('three') },
+  ]);
+  first.open();
+  await ear.until('turn/failed');
+  await threads.close();
+  t.equal(threads.read(thread.id, { includeTurns: false }).queuedInputs?.length, 1);
+  t.equal(threads.read(thread.id, { includeTurns: true }).turns?.length, 1);
+});
+
+t.test('tools of the caller end the turn; their results go on in the next', async (t) => {
+  const provider = answers([say('Asking. '), call('c1', 'weather', { city: 'Bonn' })], [say('It rains.')]);
+  const { threads } = service(provider, { tools: () => [tool({ name: 'Look' })] });
+  const { thread } = threads.start({});
+  const clientTools = [{ name: 'weather', description: 'The weather.', inputSchema: { type: 'object' } }];
+  const ear = listening();
+  threads.startTurn(thread.id, text('weather?'), ear.listener, { clientTools, tools: 'none' }).begin();
+  const { params } = await ear.until('turn/completed');
+  t.equal(params.turn.finishReason, 'toolCalls');
+  t.match(params.turn.items.at(-1), { type: 'toolCall', source: 'client', tool: 'weather' });
+  t.same(
+    provider.requests[0]?.tools?.map(({ name }) => name),
+    ['weather'],
+  );
+  const again = listening();
+  threads
+    .startTurn(thread.id, [], again.listener, {
+      clientTools,
+      toolResults: [{ callId: 'c1', text: 'rain', isError: false }],
+    })
+    .begin();
+  await again.until('turn/completed');
+  t.match(provider.requests[1]?.messages.slice(1), [
+    { role: 'user' },
+    { role: 'assistant', toolCalls: [{ callId: 'c1' }] },
+    { role: 'tool', callId: 'c1', name: 'weather', content: [{ text: 'rain' }] },
+  ]);
+  t.same(
+    provider.requests[1]?.tools?.map(({ name }) => name),
+    ['weather', 'Look'],
+  );
+});
+
+t.test('a forced choice of a tool holds for the first request only', async (t) => {
+  const provider = answers([call('c1', 'Look')], [say('ok')]);
+  const { threads } = service(provider, { tools: () => [tool({ name: 'Look' })] });
+  const { thread } = threads.start({});
+  const ear = listening();
+  threads.startTurn(thread.id, text('x'), ear.listener, { toolChoice: 'required' }).begin();
+  await ear.until('turn/completed');
+  t.same(
+    provider.requests.map(({ toolChoice }) => toolChoice),
+    ['required', undefined],
+  );
+});
+
+t.test('tools are those that the thread enables', async (t) => {
+  const provider = answers([say('ok')]);
+  const tools = ['Look', 'Touch'].map((name) => tool({ name }));
+  const { threads } = service(provider, { tools: () => tools });
+  await talk(threads, threads.start({ config: { enabledTools: ['look'] } }).thread.id, 'x');
+  t.same(
+    provider.requests[0]?.tools?.map(({ name }) => name),
+    ['Look'],
+  );
+});
+
+t.test('a sub-agent works in a thread of its own; what it says last is the result', async (t) => {
+  const requests: string[] = [];
+  const provider = scripted(async function* ({ messages, tools }) {
+    const last = messages.at(-1);
+    const words = last?.role === 'user' ? (last.content[0] as { text: string }).text : (last?.role ?? '');
+    requests.push(`${words} [${tools?.map(({ name }) => name).join() ?? ''}]`);
+    if (words === 'delegate') yield call('c1', 'SpawnSubagent', { task: 'count cats' });
+    else yield say(words === 'count cats' ? 'Three cats.' : 'Told.');
+  });
+  const spawn = tool({
+    name: 'SpawnSubagent',
+    run: (args, { spawnSubagent }) => spawnSubagent(String(args['task']), 'cats'),
+  });
+  const { threads } = service(provider, { tools: () => [spawn] });
+  const { thread } = threads.start({});
+  const { turn } = await talk(threads, thread.id, 'delegate');
+  t.match(
+    turn.items.find(({ type }) => type === 'toolResult'),
+    { text: 'Three cats.', outcome: 'completed' },
+  );
+  t.same(requests, ['delegate [SpawnSubagent]', 'count cats []', 'tool [SpawnSubagent]'], 'a sub-agent starts none');
+  t.same(
+    threads.list({}).map(({ id }) => id),
+    [thread.id],
+    'its thread is not listed',
+  );
+});
+
+t.test('interrupting ends sub-agents too', async (t) => {
+  const provider = scripted(async function* ({ messages }, signal) {
+    const last = messages.at(-1);
+    if (last?.role === 'user' && (last.content[0] as { text: string }).text === 'delegate') {
+      yield call('c1', 'SpawnSubagent', { task: 'wait' });
+      return;
+    }
+    yield say('waiting');
+    await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }));
+  });
+  const spawn = tool({
+    name: 'SpawnSubagent',
+    run: (args, { spawnSubagent }) => spawnSubagent(String(args['task']), undefined),
+  });
+  const { threads } = service(provider, { tools: () => [spawn] });
+  const { thread } = threads.start({});
+  const [ear, everybody] = [listening(), listening()];
+  threads.feed.join(everybody.listener);
+  const { turn, begin } = threads.startTurn(thread.id, text('delegate'), ear.listener);
+  begin();
+  await everybody.until('thread/runtimeChanged', 2);
+  threads.interrupt(thread.id, turn.id)();
+  await ear.until('turn/cancelled');
+  await threads.close();
+  t.equal(threads.activeTurns, 0);
+});

@@ -1,0 +1,182 @@
+import { mkdirSync, realpathSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { openStore, type ThreadServiceOptions } from '../../../src/agent/index.ts';
+import { createFileTools } from '../../../src/agent/tools/files/index.ts';
+import type { Item, ThreadConfig } from '../../../src/protocol/index.ts';
+import { answers, call, listening, say, service, talk, text, tool } from '../helpers.ts';
+
+/** A workspace with a worktree root in it, and a worktree. */
+function place(t: Test) {
+  const workspacePath = realpathSync(t.testdir({ 'a.txt': 'of the workspace' }));
+  const root = join(workspacePath, '.oratorio', 'worktrees');
+  const worktree = join(root, 'one');
+  mkdirSync(worktree, { recursive: true });
+  writeFileSync(join(worktree, 'a.txt'), 'of the worktree');
+  const files = createFileTools({ blockedPaths: [], protectedDirectories: [], maxFileBytes: 10_000 });
+  const options: Partial<ThreadServiceOptions> = { workspacePath, worktreeRoots: [root], tools: () => files };
+  return { workspacePath, root, worktree, files, options };
+}
+
+const refusedFor = (reason: string) => ({ name: 'AgentError', reason: 'workspaceOverrideRefused', data: { reason } });
+/** Texts of the tools, in the order of their calls. */
+const texts = (items: readonly Item[]) =>
+  items
+    .flatMap((item) => (item.type === 'toolResult' ? [item] : []))
+    .sort((a, b) => a.callId.localeCompare(b.callId))
+    .map((item) => item.text);
+
+t.test('files are those of the override, and the workspace itself is outside', async (t) => {
+  const { options, worktree, workspacePath } = place(t);
+  symlinkSync(join(workspacePath, 'a.txt'), join(worktree, 'out.txt'));
+  mkdirSync(join(worktree, '.oratorio'));
+  writeFileSync(join(worktree, '.oratorio', 'config.json'), '{"SystemPrompt":"obey"}');
+  writeFileSync(join(worktree, 'AGENTS.md'), 'obey');
+  const provider = answers(
+    [
+      call('c1', 'ReadFile', { path: 'a.txt' }),
+      call('c2', 'GrepFiles', { pattern: 'of the' }),
+      call('c3', 'ReadFile', { path: '../../../a.txt' }),
+      call('c4', 'ReadFile', { path: 'out.txt' }),
+      call('c5', 'ReadFile', { path: '.oratorio/config.json' }),
+    ],
+    [say('done')],
+  );
+  const { threads } = service(provider, options);
+  const config: ThreadConfig = { workspaceOverride: worktree, approvalPolicy: 'interrupt' };
+  const { thread } = threads.start({ config });
+  t.match(thread, { workspacePath, config });
+  const { turn } = await talk(threads, thread.id, 'read');
+  t.match(texts(turn.items), [
+    /^of the worktree/,
+    /a\.txt/,
+    /rejected by policy.*a\.txt/,
+    /rejected by policy.*a\.txt/,
+    /own state/,
+  ]);
+  t.notMatch(JSON.stringify(turn.items), 'of the workspace"');
+  const told = JSON.stringify(provider.requests[0]?.messages);
+  t.match(told, worktree);
+  t.notMatch(told, 'obey', 'what stands in the override is no instruction');
+});
+
+t.test('only directories below a worktree root are taken, by their real path', async (t) => {
+  const { options, root, worktree, workspacePath } = place(t);
+  const { threads } = service(answers([say('done')]), options);
+  const start = (workspaceOverride: string) => threads.start({ config: { workspaceOverride } });
+  symlinkSync(workspacePath, join(root, 'link'));
+  symlinkSync(worktree, join(workspacePath, 'way'));
+  mkdirSync(join(workspacePath, '.oratorio', 'worktrees-not'));
+  writeFileSync(join(root, 'file'), '');
+  const wrong = {
+    one: 'notAbsolute',
+    [`${worktree}\0`]: 'notAbsolute',
+    [join(root, 'none')]: 'notADirectory',
+    [join(root, 'file')]: 'notADirectory',
+    [root]: 'outsideRoots',
+    [join(worktree, '..')]: 'outsideRoots',
+    [join(root, 'link')]: 'outsideRoots',
+    [join(workspacePath, '.oratorio', 'worktrees-not')]: 'outsideRoots',
+    [workspacePath]: 'outsideRoots',
+    '/': 'outsideRoots',
+  };
+  for (const [path, reason] of Object.entries(wrong))
+    t.throws(() => start(path), refusedFor(reason), JSON.stringify(path));
+  t.same(threads.list({}), [], 'nothing was begun');
+  t.match(start(join(workspacePath, 'way')).thread.config, { workspaceOverride: worktree });
+  const { threads: without } = service(answers([say('done')]), { workspacePath });
+  t.throws(() => without.start({ config: { workspaceOverride: worktree } }), refusedFor('outsideRoots'));
+});
+
+t.test('where a thread works and that it only reads is decided once', async (t) => {
+  const { options, worktree, root } = place(t);
+  const { threads } = service(answers([say('done')]), options);
+  const { id } = threads.start({ config: { workspaceOverride: worktree, readOnly: true } }).thread;
+  mkdirSync(join(root, 'two'));
+  t.throws(() => threads.updateConfig(id, { workspaceOverride: join(root, 'two') }), refusedFor('decided'));
+  t.throws(() => threads.updateConfig(id, { readOnly: false }), refusedFor('decided'));
+  t.match(threads.updateConfig(id, { model: 'other', workspaceOverride: worktree, readOnly: true }), {
+    model: 'other',
+  });
+  const plain = threads.start({}).thread.id;
+  t.throws(() => threads.updateConfig(plain, { workspaceOverride: worktree }), refusedFor('decided'));
+  t.match(threads.updateConfig(plain, { readOnly: true }), { readOnly: true }, 'less is always possible');
+});
+
+t.test('a worktree that has gone, or became a link, is worked in no more', async (t) => {
+  const { options, worktree, workspacePath, root } = place(t);
+  const { threads } = service(answers([say('done')]), options);
+  const { id } = threads.start({ config: { workspaceOverride: worktree } }).thread;
+  const begin = () => threads.startTurn(id, text('go'), listening().listener);
+  renameSync(worktree, join(root, 'moved'));
+  t.throws(begin, refusedFor('notADirectory'));
+  symlinkSync(workspacePath, worktree);
+  t.throws(begin, refusedFor('outsideRoots'));
+  rmSync(worktree);
+  symlinkSync(join(root, 'moved'), worktree);
+  t.throws(begin, refusedFor('decided'));
+  rmSync(worktree);
+  renameSync(join(root, 'moved'), worktree);
+  const { turn } = await talk(threads, id, 'go');
+  t.equal(turn.status, 'completed');
+});
+
+t.test('it outlives the server', async (t) => {
+  const { options, worktree, workspacePath } = place(t);
+  const open = () => openStore(join(workspacePath, '.oratorio'), { onFault: (error) => t.fail(String(error)) });
+  const first = open();
+  const config = { workspaceOverride: worktree, readOnly: true };
+  const { id } = service(answers([say('done')]), { ...options, store: first.threads }).threads.start({ config }).thread;
+  first.close();
+  const second = open();
+  const provider = answers([call('c1', 'ReadFile', { path: 'a.txt' })], [say('done')]);
+  const { threads } = service(provider, { ...options, store: second.threads });
+  t.match(threads.read(id, { includeTurns: false }), { config });
+  const { turn } = await talk(threads, id, 'read');
+  t.match(texts(turn.items), [/^of the worktree/]);
+  second.close();
+});
+
+t.test('a thread that only reads changes nothing, whatever was granted and whatever its caller says', async (t) => {
+  const { files, options } = place(t);
+  const ran: string[] = [];
+  const run = (name: string) => () => {
+    ran.push(name);
+    return { text: 'ran', isError: false };
+  };
+  const shell = tool({ name: 'Shell', needsApproval: true, run: run('Shell') });
+  const guarded = tool({ name: 'Guarded', isReadOnly: true, needsApproval: true, run: run('Guarded') });
+  const remote = { ...tool({ name: 'Remote', isReadOnly: true, run: run('Remote') }), source: 'mcp' as const };
+  const provider = answers(
+    [call('c0', 'Guarded')],
+    [say('ok')],
+    [
+      call('c1', 'Shell'),
+      call('c2', 'Guarded'),
+      call('c3', 'Remote'),
+      call('c4', 'WriteFile', { path: 'made.txt', content: 'x' }),
+      call('c5', 'ReadFile', { path: 'a.txt' }),
+    ],
+    [say('done')],
+  );
+  const { threads } = service(provider, { ...options, tools: () => [...files, shell, guarded, remote] });
+  const first = listening();
+  const free = threads.start({}).thread.id;
+  threads.startTurn(free, text('go'), first.listener).begin();
+  threads.respond((await first.until('item/approval/request')).params.requestId, 'acceptAlways');
+  await first.until('turn/completed');
+  t.same(ran, ['Guarded']);
+
+  const { id } = threads.start({ config: { readOnly: true, approvalPolicy: 'autoApprove' } }).thread;
+  const second = listening();
+  threads.startTurn(id, text('go'), second.listener, { approvalPolicy: 'autoApprove' }).begin();
+  const { turn } = (await second.until('turn/completed')).params;
+  t.same(ran, ['Guarded'], 'nothing ran');
+  t.match(texts(turn.items), [
+    /no tool Shell/,
+    /rejected by policy/,
+    /no tool Remote/,
+    /no tool WriteFile/,
+    /^of the workspace/,
+  ]);
+});

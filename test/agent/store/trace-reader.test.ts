@@ -1,0 +1,125 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { DatabaseSync } from 'node:sqlite';
+import { fileURLToPath } from 'node:url';
+import t, { type Test } from 'tap';
+import { openStore, openTraceReader } from '../../../src/agent/index.ts';
+import { migrations } from '../../../src/agent/store/migrations.ts';
+import { event, temporaryDirectory } from './helpers.ts';
+
+/** Another process that has the store open, appends an event for every line it reads, and answers with the newest id. */
+function otherProcess(t: Test, directory: string) {
+  const room = fileURLToPath(new URL('../../../src/agent/store/index.ts', import.meta.url));
+  const helpers = fileURLToPath(new URL('./helpers.ts', import.meta.url));
+  const script = `
+    const { openStore } = await import(${JSON.stringify(room)});
+    const { event } = await import(${JSON.stringify(helpers)});
+    const { traces, close } = openStore(${JSON.stringify(directory)});
+    const { createInterface } = await import('node:readline');
+    for await (const line of createInterface({ input: process.stdin })) {
+      traces.append(event(line, { type: 'turn.started', data: { text: line } }));
+      traces.flush();
+      console.log(traces.newestId);
+    }
+    close();
+  `;
+  const child = spawn(
+    process.execPath,
+    ['--conditions=development', '--disable-warning=ExperimentalWarning', '--input-type=module', '-e', script],
+    { stdio: ['pipe', 'pipe', 'inherit'] },
+  );
+  t.teardown(() => child.kill('SIGKILL'));
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  return {
+    async append(sessionKey: string): Promise<number> {
+      child.stdin.write(`${sessionKey}\n`);
+      return Number((await lines.next()).value);
+    },
+    async end(): Promise<void> {
+      child.stdin.end();
+      await once(child, 'close');
+    },
+  };
+}
+
+t.test('a viewer sees what another process writes, and goes on when that has ended', async (t) => {
+  const directory = temporaryDirectory(t);
+  const writer = otherProcess(t, directory);
+  t.equal(await writer.append('a'), 1);
+  const reader = openTraceReader(directory);
+  t.teardown(() => reader.close());
+  t.equal(reader.newestId, 1);
+  t.match(reader.session('a'), { turnCount: 1, firstInput: 'a', lastStatus: 'running' });
+  let seen = reader.newestId;
+  for (const key of ['b', 'a', 'c']) {
+    const id = await writer.append(key);
+    const [next, ...rest] = reader.since(seen, 100);
+    t.match(next, { id, sessionKey: key, data: { text: key } });
+    t.same(rest, []);
+    seen = reader.newestId;
+    t.equal(seen, id);
+  }
+  t.match(reader.totals(), { sessionCount: 3, turnCount: 4, eventCount: 4 });
+  await writer.end();
+  t.equal(reader.recent(9).length, 4);
+  const again = otherProcess(t, directory);
+  t.equal(await again.append('d'), 5, 'nor does it keep another from starting');
+  t.match(reader.since(seen, 9), [{ id: 5 }]);
+  await again.end();
+});
+
+t.test('a viewer looks where no agent server runs, and changes nothing', async (t) => {
+  const directory = temporaryDirectory(t);
+  const store = openStore(directory);
+  store.traces.append(event('a'));
+  store.close();
+  const reader = openTraceReader(directory);
+  t.equal(reader.sessions({ limit: 9 }).length, 1);
+  reader.close();
+  reader.close();
+  t.throws(() => reader.totals(), { name: 'StorageError', code: 'failed' });
+  const files = readdirSync(directory).filter((name) => !/^state\.db(-wal|-shm)?$/.test(name));
+  t.same(files, []);
+  t.notOk('append' in reader || 'deleteSession' in reader);
+});
+
+t.test('a database that is not there is not made', async (t) => {
+  const directory = temporaryDirectory(t);
+  const missing = { name: 'StorageError', code: 'failed', message: /no agent server has run/ } as const;
+  t.throws(() => openTraceReader(directory), missing);
+  t.throws(() => openTraceReader(join(directory, 'none')), missing);
+  t.same(readdirSync(directory), []);
+});
+
+t.test('a database of a newer or an older version is named, and left as it is', async (t) => {
+  const directory = temporaryDirectory(t);
+  openStore(directory).close();
+  const versionOf = (version?: number) => {
+    const other = new DatabaseSync(join(directory, 'state.db'));
+    if (version !== undefined) other.exec(`PRAGMA user_version = ${version}`);
+    const row = other.prepare('PRAGMA user_version').get();
+    other.close();
+    return row?.['user_version'];
+  };
+  versionOf(migrations.length + 1);
+  t.throws(() => openTraceReader(directory), { name: 'StorageError', code: 'failed', message: /newer version/ });
+  t.equal(versionOf(), migrations.length + 1);
+  versionOf(migrations.length - 1);
+  t.throws(() => openTraceReader(directory), { code: 'failed', message: /older version.*start the agent server/ });
+  t.equal(versionOf(), migrations.length - 1);
+});
+
+t.test('what is no database, or may not be read, is a typed error', async (t) => {
+  const directory = temporaryDirectory(t);
+  const file = join(directory, 'state.db');
+  writeFileSync(file, 'my diary, and long enough to be the header of something '.repeat(100));
+  t.throws(() => openTraceReader(directory), { name: 'StorageError', code: 'corrupt' });
+  t.notOk(existsSync(`${file}-wal`));
+  // Permissions do not bind root.
+  if (process.getuid?.() === 0) return;
+  chmodSync(file, 0o000);
+  t.throws(() => openTraceReader(directory), { name: 'StorageError' });
+});
