@@ -49,7 +49,7 @@ function start(home: string, argv: readonly string[], options: SpawnOptions = {}
 /** Runs a command line in this process. */
 async function cli(home: string, ...argv: string[]): Promise<Ended> {
   const [stdout, stderr] = [new Collected(), new Collected()];
-  const env = { PATH: process.env['PATH'], HOME: home, ORATORIO_HOME: home };
+  const env = { ...programEnvironment, HOME: home, ORATORIO_HOME: home };
   const interruption = () => ({ signal: new AbortController().signal, exit: () => 'interrupted' as const });
   const code = await runCommandLine(argv, { stdout, stderr, env, cwd: home, interruption });
   return { code, stdout: stdout.text, stderr: stderr.text };
@@ -282,7 +282,7 @@ t.test('a result that cannot be written fails with the reason', { skip: !existsS
 t.test('a Hub with closed output keeps serving', async (t) => {
   const home = temporaryHome(t);
   const { child, ended } = start(home, ['hub'], {
-    env: { PATH: process.env['PATH'], HOME: home, ORATORIO_HOME: home },
+    env: { ...programEnvironment, HOME: home, ORATORIO_HOME: home },
   });
   child.stdout?.destroy();
   child.stderr?.destroy();

@@ -9,6 +9,7 @@ import { relative } from '../../src/cli/commands/cron-render.ts';
 import { runCommandLine } from '../../src/cli/run.ts';
 import { startServer } from '../appserver/harness.ts';
 import { fakeHub, lockOf, recordOf, sendJson, statusOf, writeLock } from '../client/fake-hub.ts';
+import { programEnvironment } from '../programs.ts';
 
 class Collected extends Writable {
   text = '';
@@ -31,7 +32,7 @@ async function withServer(t: Test, config: unknown = {}) {
   writeLock(home, lockOf(hub.baseUrl));
   const cli = async (...argv: string[]) => {
     const [stdout, stderr] = [new Collected(), new Collected()];
-    const env = { PATH: process.env['PATH'], HOME: home, ORATORIO_HOME: home };
+    const env = { ...programEnvironment, HOME: home, ORATORIO_HOME: home };
     const interruption = () => ({ signal: new AbortController().signal, exit: () => 'interrupted' as const });
     const code = await runCommandLine(argv, { stdout, stderr, env, cwd: path, interruption });
     return { code, stdout: stdout.text, stderr: stderr.text };

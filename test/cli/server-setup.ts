@@ -14,13 +14,13 @@ import {
 import { tmpdir } from 'node:os';
 import { join, relative, sep } from 'node:path';
 import { Writable } from 'node:stream';
-import { fileURLToPath } from 'node:url';
 import type { Test } from 'tap';
 import { runCommandLine } from '../../src/cli/run.ts';
 import { type FakeEngine, type FakeScenario, fakeEngine } from '../deploy/fake-engine/index.ts';
 import { unusedPort } from '../ports.ts';
+import { program } from '../programs.ts';
 
-export const main = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
+export const main = program('src/cli/main.ts');
 
 export interface Ended {
   readonly code: number | null;

@@ -7,7 +7,7 @@ import t, { type Test } from 'tap';
 import { requestLines } from '../../src/cli/requested-settings.ts';
 import { trustFile, workspaceTrust } from '../../src/config/index.ts';
 import { canBecomeOther, otherUid } from '../other-user.ts';
-import { program } from '../programs.ts';
+import { program, programEnvironment } from '../programs.ts';
 import { atTerminal, hasTerminals, keys, plain } from './terminal.ts';
 
 t.setTimeout(900_000);
@@ -32,7 +32,7 @@ const hostile = {
 function clone(t: Test, settings: unknown = hostile) {
   const base = t.testdir({ home: {}, clone: { '.oratorio': { 'config.json': JSON.stringify(settings) } } });
   const [home, workspace] = [join(base, 'home'), join(base, 'clone')];
-  const env = { PATH: process.env['PATH'] ?? '', HOME: base, ORATORIO_HOME: home };
+  const env = { ...programEnvironment, HOME: base, ORATORIO_HOME: home };
   const trust = () => workspaceTrust({ home, workspace }).trust;
   async function run(...args: string[]) {
     const [command = '', ...rest] = argv;

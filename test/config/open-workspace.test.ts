@@ -27,6 +27,7 @@ import {
   workspaceKey,
 } from '../../src/config/index.ts';
 import { canBecomeOther, otherUid, runAsOther } from '../other-user.ts';
+import { program, programEnvironment } from '../programs.ts';
 
 function scene(t: Test): { root: string; home: string } {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'oratorio-open-')));
@@ -177,13 +178,13 @@ t.test(
   },
 );
 
-const cli = new URL('../../src/cli/main.ts', import.meta.url).pathname;
+const cli = program('src/cli/main.ts');
 
 async function oratorio(cwd: string, home: string, ...args: string[]) {
   const flags = ['--conditions=development', '--disable-warning=ExperimentalWarning'];
   const child = spawn(process.execPath, [...flags, cli, ...args], {
     cwd,
-    env: { PATH: process.env['PATH'] ?? '', ORATORIO_HOME: home },
+    env: { ...programEnvironment, ORATORIO_HOME: home },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';
@@ -220,7 +221,7 @@ t.test(
     const enter = `cd "$(printf '%s/odd-\\377' "$0")" && exec "$@"`;
     const flags = ['--conditions=development', '--disable-warning=ExperimentalWarning'];
     const run = spawn('sh', ['-c', enter, root, process.execPath, ...flags, cli, 'init'], {
-      env: { PATH: process.env['PATH'] ?? '', ORATORIO_HOME: home },
+      env: { ...programEnvironment, ORATORIO_HOME: home },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     let output = '';

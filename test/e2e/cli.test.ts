@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { readIdentity } from '../../src/supervise/index.ts';
+import { programEnvironment } from '../programs.ts';
 
 const command = fileURLToPath(new URL('../../bin/oratorio.js', import.meta.url));
 const home = realpathSync(mkdtempSync(join(tmpdir(), 'oratorio-e2e-')));
@@ -23,7 +24,7 @@ function oratorio(
   { input = '', onStdout = (_: string): boolean => false } = {},
 ): Promise<Ended> {
   return new Promise((resolve) => {
-    const env = { PATH: process.env['PATH'], HOME: home, ORATORIO_HOME: join(home, 'state') };
+    const env = { ...programEnvironment, HOME: home, ORATORIO_HOME: join(home, 'state') };
     const child = spawn(process.execPath, [command, ...argv], { cwd: home, env });
     let [stdout, stderr] = ['', ''];
     let isPressed = false;

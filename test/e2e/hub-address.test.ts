@@ -18,6 +18,7 @@ import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { readIdentity } from '../../src/supervise/index.ts';
 import { unusedPort } from '../ports.ts';
+import { programEnvironment } from '../programs.ts';
 
 const command = fileURLToPath(new URL('../../bin/oratorio.js', import.meta.url));
 const directory = realpathSync(mkdtempSync(join(tmpdir(), 'oratorio-e2e-')));
@@ -32,7 +33,7 @@ interface Ended {
 }
 
 function start(...argv: string[]): ChildProcess {
-  const env = { PATH: process.env['PATH'], HOME: directory, ORATORIO_HOME: home };
+  const env = { ...programEnvironment, HOME: directory, ORATORIO_HOME: home };
   return spawn(process.execPath, [command, ...argv], { cwd: directory, env, stdio: ['ignore', 'pipe', 'pipe'] });
 }
 

@@ -18,7 +18,7 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { acquireLock, ownIdentity, readIdentity } from '../../src/supervise/index.ts';
 import { canBecomeOther, otherUid, runAsOther } from '../other-user.ts';
-import { program } from '../programs.ts';
+import { program, programEnvironment } from '../programs.ts';
 import {
   agentServerFixture,
   eventually,
@@ -162,7 +162,7 @@ t.test('regression: H7 a server that no Hub started is not stored and never sign
   const workspace = makeWorkspace(t);
   const flags = ['--conditions=development', '--disable-warning=ExperimentalWarning'];
   const own = spawn(process.execPath, [...flags, program('src/appserver/main.ts'), '--workspace', workspace], {
-    env: { PATH: process.env['PATH'] ?? '', ORATORIO_HOME: home },
+    env: { ...programEnvironment, ORATORIO_HOME: home },
     stdio: ['ignore', 'ignore', 'inherit'],
   });
   t.teardown(() => own.kill('SIGKILL'));

@@ -12,6 +12,7 @@ import { McpServers, type McpServersOptions } from '../../src/mcp/index.ts';
 import type { McpServerSettings, McpServerStatus } from '../../src/protocol/index.ts';
 import { markerVariable } from '../../src/supervise/index.ts';
 import { scanProcesses } from '../../src/supervise/scan.ts';
+import { programEnvironment } from '../programs.ts';
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 const packages = '../../node_modules/@modelcontextprotocol';
@@ -97,7 +98,7 @@ export function room(
     servers,
     home,
     workspacePath: workspace,
-    env: { PATH: process.env['PATH'], [markerVariable]: marker, ...env },
+    env: { ...programEnvironment, [markerVariable]: marker, ...env },
     logger: createLogger({ name: 'test', level: 'debug', stream: { write: (line) => logged.push(line) } }),
     ...options,
   });

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { acquireLock, LockError, lockHolder, probeLock } from '../../src/supervise/index.ts';
 import { parseLocks } from '../../src/supervise/lock-holder.ts';
+import { programEnvironment } from '../programs.ts';
 import { startPlain, temporaryDirectory } from './helpers.ts';
 
 t.test('a lock excludes all others until its release, and leaves only its file', async (t) => {
@@ -103,7 +104,7 @@ t.test('sqlite is loaded with the first lock, without its warning and with all o
     process.emitWarning('mine', 'ExperimentalWarning');
     setImmediate(() => console.log(before, loaded()));
   `;
-  const env = { PATH: process.env['PATH'] ?? '' };
+  const env = programEnvironment;
   const output = execFileSync(process.execPath, ['--input-type=module', '--disable-warning=StripTypes', '-e', script], {
     env,
     encoding: 'utf8',

@@ -10,6 +10,7 @@ import { openStore } from '../../../src/agent/store/index.ts';
 import { migrate, migrations } from '../../../src/agent/store/migrations.ts';
 import { SqliteStore } from '../../../src/agent/store/sqlite-store.ts';
 import { StorageError, type ThreadStore } from '../../../src/agent/thread-store.ts';
+import { programEnvironment } from '../../programs.ts';
 import { message, opened, temporaryDirectory, thread, turn } from './helpers.ts';
 
 const modeOf = (file: string): number => statSync(file).mode & 0o777;
@@ -236,7 +237,7 @@ t.test('sqlite is loaded when a store is opened, not before, and silently', asyn
       '-e',
       script,
     ],
-    { env: { PATH: process.env['PATH'] ?? '' }, encoding: 'utf8' },
+    { env: programEnvironment, encoding: 'utf8' },
   );
   t.match(output, 'false true');
   t.notMatch(output, /SQLite/);

@@ -8,6 +8,7 @@ import { build } from 'rolldown';
 import t, { type Test } from 'tap';
 import { lastChanges, openChange, withStackLock } from '../../../src/deploy/apply/index.ts';
 import { layoutOf } from '../../../src/deploy/layout.ts';
+import { programEnvironment } from '../../programs.ts';
 import {
   apply,
   type Case,
@@ -44,7 +45,7 @@ async function run(child: string, directory: string, name: PlanName, line: numbe
   // Without what the test runner puts into every process that is started, which takes longer than the command.
   const command = ['-u', 'NODE_OPTIONS', process.execPath, child, directory, name, String(line), failing];
   const started = spawn('env', command, {
-    env: { PATH: process.env['PATH'], NODE_NO_WARNINGS: '1' },
+    env: { ...programEnvironment, NODE_NO_WARNINGS: '1' },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const ended = new Promise<NodeJS.Signals | null>((resolve) => started.once('exit', (_, signal) => resolve(signal)));

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { lockHolder, withStackLock } from '../../../src/deploy/apply/index.ts';
 import { layoutOf } from '../../../src/deploy/layout.ts';
+import { programEnvironment } from '../../programs.ts';
 import { temporaryDirectory } from './helpers.ts';
 
 const { signal } = new AbortController();
@@ -81,7 +82,7 @@ t.test('the lock of a killed command is free at once', async (t) => {
       await new Promise(() => {});
     });`;
   const child = spawn(process.execPath, ['--input-type=module', '--conditions=development', '-e', script], {
-    env: { NODE_NO_WARNINGS: '1' },
+    env: { ...programEnvironment, NODE_NO_WARNINGS: '1' },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   t.teardown(() => child.kill('SIGKILL'));

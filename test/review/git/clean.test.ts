@@ -14,7 +14,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { program } from '../../programs.ts';
+import { program, programEnvironment } from '../../programs.ts';
 import { git, Lab, photograph, put } from './helpers.ts';
 import { HttpRemote } from './http-remote.ts';
 
@@ -270,7 +270,7 @@ function prepareElsewhere(
   const input = JSON.stringify({ root: lab.root, workspace: lab.workspace, endpoint, base, head, runId });
   return spawn(process.execPath, ['--disable-warning=ExperimentalWarning', script, input], {
     stdio: ['ignore', 'ignore', 'inherit'],
-    env: { PATH: process.env['PATH'] ?? '' },
+    env: programEnvironment,
   });
 }
 
