@@ -1,15 +1,17 @@
-/** `npm run build`: everything under `dist/`. Bundles, charts, the browser page, types; a part that is not there is left out. */
-import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+/** `npm run build`: everything under `dist/`. Bundles, charts, the browser page, types. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildBundles } from './bundles.ts';
+import { frugal } from './frugal-tsc.ts';
 import { markBuilt, sourcesHash } from './stamp.mjs';
 import { root, toolEnvironment } from './toolchain.mjs';
 
 const at = (path: string): string => join(root, path);
 
 /** Declarations of what the package exports. */
-function writeTypes(): void {
+async function writeTypes(): Promise<void> {
   const options = {
     extends: '../tsconfig.json',
     compilerOptions: { noEmit: false, declaration: true, emitDeclarationOnly: true, rootDir: '..', outDir: 'types' },
@@ -17,24 +19,24 @@ function writeTypes(): void {
     files: ['../src/client/index.ts', '../machines/index.ts'],
   };
   writeFileSync(at('dist/tsconfig.types.json'), JSON.stringify(options));
-  tool('tsc', ['-p', at('dist/tsconfig.types.json')]);
+  await tool('tsc', ['-p', at('dist/tsconfig.types.json'), ...frugal.args], frugal.env);
   rmSync(at('dist/tsconfig.types.json'));
 }
 
 /** Runs an installed tool, or a script with this Node; ends the build with its exit code when it fails. */
-function tool(name: string, args: readonly string[]): void {
+async function tool(name: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<void> {
   const isScript = name.endsWith('.ts');
   const command = isScript ? process.execPath : name;
   const words = isScript ? ['--disable-warning=ExperimentalWarning', at(name), ...args] : args;
-  const result = spawnSync(command, words, {
+  const child = spawn(command, words, {
     cwd: root,
     stdio: ['ignore', 'ignore', 'inherit'],
-    env: toolEnvironment(),
+    env: { ...toolEnvironment(), ...env },
   });
-  if (result.error) throw result.error;
-  if (result.status !== 0) {
+  const [code] = (await once(child, 'exit')) as [number | null];
+  if (code !== 0) {
     console.error(`✖ ${name} ${args.join(' ')} failed`);
-    process.exit(result.status ?? 1);
+    process.exit(code ?? 1);
   }
 }
 
@@ -48,10 +50,13 @@ async function step(name: string, work: () => void | Promise<void>): Promise<voi
 const hash = sourcesHash();
 mkdirSync(at('dist'), { recursive: true });
 await step('bundles', buildBundles);
-if (existsSync(at('scripts/charts.ts'))) await step('charts', () => tool('scripts/charts.ts', []));
-if (existsSync(at('src/ui/vite.config.ts'))) {
-  await step('page', () => tool('vite', ['build', '-c', at('src/ui/vite.config.ts'), '--logLevel', 'warn']));
-  await step('budget', () => tool('scripts/page-budget.ts', []));
-}
-await step('types', writeTypes);
+// None of these reads what another one writes.
+await Promise.all([
+  step('charts', () => tool('scripts/charts.ts', [])),
+  step('page', async () => {
+    await tool('vite', ['build', '-c', at('src/ui/vite.config.ts'), '--logLevel', 'warn']);
+    await tool('scripts/page-budget.ts', []);
+  }),
+  step('types', writeTypes),
+]);
 markBuilt(hash);

@@ -2,12 +2,14 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { frugal } from './frugal-tsc.ts';
 import { root, toolEnvironment } from './toolchain.mjs';
 
 interface Check {
   readonly title: string;
   readonly command: string;
   readonly args: readonly string[];
+  readonly env?: NodeJS.ProcessEnv;
   /** Absent in a checkout that does not have this part yet. */
   readonly needs?: string;
 }
@@ -20,17 +22,21 @@ const script = (name: string, ...args: string[]): Pick<Check, 'command' | 'args'
 
 const checks: readonly Check[] = [
   { title: 'Format and lint', command: 'biome', args: ['ci', ...(process.stdout.isTTY ? [] : ['--colors=off'])] },
-  { title: 'Types', command: 'tsc', args: ['-p', '.'] },
+  { title: 'Types', command: 'tsc', args: ['-p', '.', ...frugal.args], env: frugal.env },
   { title: 'Import directions', ...script('check-imports.ts') },
   { title: 'Style', ...script('check-style.ts') },
   { title: 'Generated documents', ...script('docs.ts', '--check') },
 ];
 
 let failures = 0;
-for (const { title, command, args, needs } of checks) {
+for (const { title, command, args, needs, env } of checks) {
   if (needs !== undefined && !existsSync(join(root, needs))) continue;
   console.log(`── ${title}`);
-  const { status, error } = spawnSync(command, args, { cwd: root, stdio: 'inherit', env: toolEnvironment() });
+  const { status, error } = spawnSync(command, args, {
+    cwd: root,
+    stdio: 'inherit',
+    env: { ...toolEnvironment(), ...env },
+  });
   if (error) throw error;
   if (status !== 0) {
     failures += 1;

@@ -10,19 +10,19 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { isBuilt } from './stamp.mjs';
 import { countsOf, isWorthShowing } from './tap-output.mjs';
 import { startRun } from './test-run.mjs';
-import { ensureDependencies, ensureTestRunner, node22, root, toolEnvironment } from './toolchain.mjs';
+import { ensureDependencies, node22, root, toolEnvironment } from './toolchain.mjs';
 
-const systemTools = startEnsuringSystemTools();
+const systemTools = startPreparing('system-tools.mjs', 'ensureSystemTools');
 ensureDependencies();
-ensureTestRunner();
+const testRunner = startPreparing('toolchain.mjs', 'ensureTestRunner');
 const node = node22();
 const run = startRun(endOthers);
 const env = { ...toolEnvironment(), ...run.env };
 const quiet = '--disable-warning=ExperimentalWarning';
 
-/** Installs system tools beside the build, which needs none of them; may take a minute. */
-function startEnsuringSystemTools() {
-  const script = `import(${JSON.stringify(new URL('system-tools.mjs', import.meta.url).href)}).then((m) => m.ensureSystemTools())`;
+/** Prepares what the tests need and the build does not, beside the build: system tools may take a minute. */
+function startPreparing(module, work) {
+  const script = `import(${JSON.stringify(new URL(module, import.meta.url).href)}).then((m) => m.${work}())`;
   const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'ignore', 'inherit'] });
   return new Promise((resolve, reject) => child.on('error', reject).on('exit', resolve));
 }
@@ -72,7 +72,7 @@ async function runStack() {
 async function endOthers() {
   stackRun?.child.kill('SIGTERM');
   await Promise.race([stackRun?.ended, pause(stackEndMs)]);
-  await systemTools;
+  await Promise.all([systemTools, testRunner]);
 }
 
 /** A run that never wrote a summary has tested nothing. */
@@ -87,7 +87,7 @@ function readCounts(tap) {
 /** Builds, checks and tests. Prints the verdict and sets the exit code. */
 async function main() {
   const buildCode = isBuilt() ? 0 : await script('build.ts');
-  await systemTools;
+  await Promise.all([systemTools, testRunner]);
   const isWhole = process.argv.length === 2;
   // The story mostly waits, and its downloads run meanwhile.
   const [{ code, tap }, stack, checkCode] = await Promise.all([
