@@ -236,6 +236,8 @@ export function streams(t: Test, adapter: Adapter): void {
       if (n % 50 === 49) await new Promise((resolve) => setImmediate(resolve));
     }
     client.socket.resume();
+    // So long before the pattern can match: it is looked for in all of the text, at each piece that arrives.
+    await client.untilLength(1_500 * fill.length);
     await client.until(/"n":1499,"fill":"x{10000}"\}/);
     t.strictSame(numbers(client.received), upTo(0, 1_499));
     const closed = once(client.socket, 'close').then(() => 'closed');
