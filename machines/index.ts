@@ -31,6 +31,8 @@ export * from './scheduler.ts';
 export * from './stack-change.ts';
 export type { ProbedPolicy, SupervisedPolicy } from './supervised-process.ts';
 export * from './turn.ts';
+export * from './turn-selectors.ts';
+export * from './turn-types.ts';
 export * from './webhook-ingress.ts';
 
 const machines: Readonly<Record<MachineName, AnyStateMachine>> = {

@@ -1,320 +1,195 @@
 /**
- * One turn of a conversation: a model is asked, tools run as it requests and as a person or a policy allows, and the turn ends in exactly
- * one of three ways. What streams by (deltas, items) is the business of the actors; here is only what can happen next.
+ * One turn of a thread: the model answers, its tool calls run as policies and users allow, and the turn ends as completed, failed
+ * or cancelled. Actors do the work and stream its items; this machine decides what happens next, and its snapshot is the only
+ * record of status, rounds, tokens and interrupter (`turn-selectors.ts`).
+ *
+ * Detailed operation
+ * 1. `prepare` collects messages and tools. A conversation that exceeds the context window is compacted first, at most once in a turn.
+ * 2. Each entry of `inferring` is one request to the model. Its tokens are counted when it ends, also when it was interrupted or failed.
+ * 3. `review` finds the calls that need approval. Each is decided by a user, a policy or the timeout; then `runTools` runs what is allowed.
+ * 4. The next request follows, until an answer has no call, the caller must run one, or a limit is reached.
+ * 5. `INTERRUPT` aborts the work of the state and waits a bounded time until it has ended. The first interrupt counts.
+ * 6. The end is written in `storing` and published after that, in a final state.
+ * 7. `STORAGE.FAILED` fails the turn in every state, in `storing` too: an end that was not written does not count.
  */
-import { assign, emit, fromPromise, setup } from 'xstate';
-
-export interface TurnInput {
-  readonly threadId: string;
-  readonly turnId: string;
-  /** Requests to the model that this turn may make. */
-  readonly maxRounds: number;
-}
-
-export interface TurnTokens {
-  readonly inputTokens: number;
-  readonly outputTokens: number;
-}
-
-export interface TurnFailure {
-  readonly code: string;
-  readonly message: string;
-  /** How long to leave the upstream alone, when it said so. */
-  readonly retryAfterMs?: number;
-}
-
-export type TurnFinish = 'stop' | 'length' | 'toolCalls' | 'contentFilter';
-export type TurnInterrupter = 'user' | 'shutdown' | 'approval';
-
-/** Result of one answer of the model. */
-export interface Inference {
-  readonly tokens: TurnTokens;
-  /** Calls that this side runs. */
-  readonly calls: number;
-  /** Calls that the caller is to run after the turn. */
-  readonly clientCalls: number;
-  /** More input arrived while it answered. */
-  readonly isSteered: boolean;
-  readonly finish: TurnFinish;
-}
-
-export interface ToolRun {
-  /** The model asks for the same thing over and over. */
-  readonly isLooping: boolean;
-}
-
-export interface TurnContext extends TurnInput {
-  /** Requests made to the model so far. */
-  readonly rounds: number;
-  readonly tokens: TurnTokens;
-  /** Undecided approvals, by request id. */
-  readonly pending: readonly string[];
-  readonly clientCalls: number;
-  /** The conversation was shortened in this turn already: once must do. */
-  readonly hasCompacted: boolean;
-  readonly finish: TurnFinish;
-  readonly interruptedBy: TurnInterrupter;
-  readonly failure: TurnFailure | null;
-}
-
-export type TurnEvent =
-  /** A request to end the turn: of a user, or of the process that is shutting down. */
-  | { readonly type: 'INTERRUPT'; readonly by: TurnInterrupter }
-  /** An approval was given or refused: by a person, a policy or the clock. */
-  | { readonly type: 'DECIDED'; readonly requestId: string };
-
-export type TurnEmitted =
-  | { readonly type: 'turn.waiting' }
-  | { readonly type: 'turn.resumed' }
-  | { readonly type: 'turn.approvalsExpired'; readonly requestIds: readonly string[] }
-  | { readonly type: 'turn.limitReached'; readonly rounds: number }
-  | { readonly type: 'turn.completed'; readonly tokens: TurnTokens; readonly finish: TurnFinish }
-  | { readonly type: 'turn.failed'; readonly failure: TurnFailure }
-  | { readonly type: 'turn.cancelled'; readonly by: TurnInterrupter };
-
-/** Converts a thrown value; one without a code is `internalError`. */
-export function turnFailureOf(error: unknown): TurnFailure {
-  const { code, message, retryAfterMs } = (error ?? {}) as Readonly<Record<string, unknown>>;
-  return {
-    code: typeof code === 'string' ? code : 'internalError',
-    message: typeof message === 'string' ? message : String(error),
-    ...(typeof retryAfterMs === 'number' && { retryAfterMs }),
-  };
-}
-
-type TurnKey = Pick<TurnInput, 'threadId' | 'turnId'>;
-const notProvided = () => Promise.reject(new Error('not provided'));
+import { turnSetup } from './turn-setup.ts';
+import { type TurnContext, type TurnEvent, type TurnKey, turnFailureOf } from './turn-types.ts';
 
 const keyOf = ({ context }: { readonly context: TurnContext }): TurnKey => ({
   threadId: context.threadId,
   turnId: context.turnId,
 });
+const eventIn = <E extends TurnEvent>({ event }: { readonly event: E }): E => event;
+const outputIn = <T>({ event }: { readonly event: { readonly output: T } }): T => event.output;
+const failureIn = ({ event }: { readonly event: { readonly error: unknown } }) => turnFailureOf(event.error);
 
-export const turnMachine = setup({
-  types: {
-    input: {} as TurnInput,
-    context: {} as TurnContext,
-    events: {} as TurnEvent,
-    emitted: {} as TurnEmitted,
-  },
-  actors: {
-    /** Gathers the messages for the model and the tools it may use. */
-    prepare: fromPromise<{ readonly isTooLong: boolean }, TurnKey>(notProvided),
-    /** Puts a summary in the place of older turns. */
-    compact: fromPromise<void, TurnKey>(notProvided),
-    /** One request to the model. */
-    infer: fromPromise<Inference, TurnKey>(notProvided),
-    /** Finds the calls that need approval, and asks. */
-    review: fromPromise<{ readonly pending: readonly string[] }, TurnKey>(notProvided),
-    runTools: fromPromise<ToolRun, TurnKey>(notProvided),
-    /** Resolves when everything that the turn has begun has let go. */
-    settle: fromPromise<void, TurnKey>(notProvided),
-  },
-  delays: { approvalTimeout: 300_000, cancelGrace: 5_000 },
-  guards: {
-    isTooLong: (_, prepared: { readonly isTooLong: boolean }) => prepared.isTooLong,
-    canCompactAfter: ({ context }, failure: TurnFailure) => failure.code === 'contextTooLong' && !context.hasCompacted,
-    isAtLimit: ({ context }, { calls, isSteered }: Inference) =>
-      (calls > 0 || isSteered) && context.rounds + 1 >= context.maxRounds,
-    hasCalls: (_, { calls }: Inference) => calls > 0,
-    isSteered: (_, { isSteered, clientCalls }: Inference) => isSteered && clientCalls === 0,
-    mustAsk: (_, { pending }: { readonly pending: readonly string[] }) => pending.length > 0,
-    allDecided: ({ context }) => context.pending.length === 0,
-    isLooping: (_, { isLooping }: ToolRun) => isLooping,
-    awaitsClient: ({ context }) => context.clientCalls > 0,
-  },
-  actions: {
-    keepAnswer: assign(({ context }, { tokens, clientCalls, finish }: Inference) => ({
-      rounds: context.rounds + 1,
-      clientCalls,
-      finish,
-      tokens: {
-        inputTokens: context.tokens.inputTokens + tokens.inputTokens,
-        outputTokens: context.tokens.outputTokens + tokens.outputTokens,
-      },
-    })),
-    keepPending: assign((_, { pending }: { readonly pending: readonly string[] }) => ({ pending })),
-    dropPending: assign(({ context, event }) => ({
-      pending: event.type === 'DECIDED' ? context.pending.filter((id) => id !== event.requestId) : context.pending,
-    })),
-    clearPending: assign({ pending: [] }),
-    noteCompaction: assign({ hasCompacted: true }),
-    finishForLength: assign({ finish: 'length' }),
-    finishForClient: assign({ finish: 'toolCalls' }),
-    keepFailure: assign((_, failure: TurnFailure) => ({ failure })),
-    keepInterrupter: assign(({ event }) => (event.type === 'INTERRUPT' ? { interruptedBy: event.by } : {})),
-    tellWaiting: emit({ type: 'turn.waiting' }),
-    tellResumed: emit({ type: 'turn.resumed' }),
-    tellExpired: emit(({ context }) => ({ type: 'turn.approvalsExpired', requestIds: context.pending })),
-    tellLimit: emit(({ context }) => ({ type: 'turn.limitReached', rounds: context.rounds })),
-    tellCompleted: emit(({ context }) => ({
-      type: 'turn.completed',
-      tokens: context.tokens,
-      finish: context.finish,
-    })),
-    tellFailed: emit(({ context }) => ({
-      type: 'turn.failed',
-      failure: context.failure ?? turnFailureOf(undefined),
-    })),
-    tellCancelled: emit(({ context }) => ({ type: 'turn.cancelled', by: context.interruptedBy })),
-  },
-}).createMachine({
+const onError = { target: 'storing', actions: { type: 'recordFailure', params: failureIn } } as const;
+const onStorageFailure = {
+  target: 'failed',
+  actions: { type: 'recordStorageFailure', params: eventIn<Extract<TurnEvent, { type: 'STORAGE.FAILED' }>> },
+} as const;
+const onInterrupt = {
+  target: 'cancelling',
+  actions: { type: 'recordInterrupter', params: eventIn<Extract<TurnEvent, { type: 'INTERRUPT' }>> },
+} as const;
+const onTokensUsed = {
+  actions: { type: 'countTokens', params: eventIn<Extract<TurnEvent, { type: 'TOKENS.USED' }>> },
+} as const;
+/** Events of every state in which the turn works or waits. */
+const whileWorking = { INTERRUPT: onInterrupt, 'STORAGE.FAILED': onStorageFailure } as const;
+const onSettled = { target: 'storing', actions: 'recordCancellation' } as const;
+
+export const turnMachine = turnSetup.createMachine({
   id: 'turn',
-  description: 'One turn of a thread, from the question to its end.',
+  description: 'One turn of a thread, from its input to its end.',
   context: ({ input }) => ({
     ...input,
+    requests: 0,
     rounds: 0,
     tokens: { inputTokens: 0, outputTokens: 0 },
     pending: [],
     clientCalls: 0,
     hasCompacted: false,
     finish: 'stop',
-    interruptedBy: 'user',
+    interruptedBy: null,
     failure: null,
+    outcome: null,
+    isStored: false,
   }),
   initial: 'preparing',
   states: {
     preparing: {
-      description: 'The messages for the model, and the tools it may use, are gathered.',
+      description: 'The messages and tools for the model are collected.',
       invoke: {
         id: 'prepare',
         src: 'prepare',
         input: keyOf,
-        onDone: [
-          { guard: { type: 'isTooLong', params: ({ event }) => event.output }, target: 'compacting' },
-          { target: 'inferring' },
-        ],
-        onError: {
-          target: 'failed',
-          actions: { type: 'keepFailure', params: ({ event }) => turnFailureOf(event.error) },
-        },
+        onDone: [{ guard: { type: 'isTooLong', params: outputIn }, target: 'compacting' }, { target: 'inferring' }],
+        onError,
       },
-      on: { INTERRUPT: { target: 'cancelling', actions: 'keepInterrupter' } },
+      on: whileWorking,
     },
     compacting: {
-      description: 'The conversation would not fit: older turns are summarised.',
-      entry: 'noteCompaction',
-      invoke: {
-        id: 'compact',
-        src: 'compact',
-        input: keyOf,
-        onDone: { target: 'inferring' },
-        onError: {
-          target: 'failed',
-          actions: { type: 'keepFailure', params: ({ event }) => turnFailureOf(event.error) },
-        },
-      },
-      on: { INTERRUPT: { target: 'cancelling', actions: 'keepInterrupter' } },
+      description: 'The conversation exceeds the context window: older turns are summarised.',
+      entry: 'recordCompaction',
+      invoke: { id: 'compact', src: 'compact', input: keyOf, onDone: 'inferring', onError },
+      on: whileWorking,
     },
     inferring: {
-      description: 'The model is answering; its answer is streamed while it comes.',
+      description: 'The model answers; its answer is streamed.',
+      entry: 'countRequest',
       invoke: {
         id: 'infer',
         src: 'infer',
-        input: keyOf,
+        input: ({ context }) => ({ ...keyOf({ context }), isFirstRequest: context.requests === 1 }),
         onDone: [
           {
-            guard: { type: 'isAtLimit', params: ({ event }) => event.output },
-            target: 'completed',
-            actions: [{ type: 'keepAnswer', params: ({ event }) => event.output }, 'finishForLength', 'tellLimit'],
+            guard: { type: 'reachesRoundLimit', params: outputIn },
+            target: 'storing',
+            actions: [
+              { type: 'recordAnswer', params: outputIn },
+              'setFinishToLength',
+              'emitLimitReached',
+              'recordCompletion',
+            ],
           },
           {
-            guard: { type: 'hasCalls', params: ({ event }) => event.output },
+            guard: { type: 'hasCalls', params: outputIn },
             target: 'reviewing',
-            actions: { type: 'keepAnswer', params: ({ event }) => event.output },
+            actions: { type: 'recordAnswer', params: outputIn },
           },
           {
-            guard: { type: 'isSteered', params: ({ event }) => event.output },
+            guard: { type: 'isSteered', params: outputIn },
             target: 'inferring',
             reenter: true,
-            actions: { type: 'keepAnswer', params: ({ event }) => event.output },
+            actions: { type: 'recordAnswer', params: outputIn },
           },
-          { target: 'completed', actions: { type: 'keepAnswer', params: ({ event }) => event.output } },
+          { target: 'storing', actions: [{ type: 'recordAnswer', params: outputIn }, 'recordCompletion'] },
         ],
-        onError: [
-          {
-            guard: { type: 'canCompactAfter', params: ({ event }) => turnFailureOf(event.error) },
-            target: 'compacting',
-          },
-          {
-            target: 'failed',
-            actions: { type: 'keepFailure', params: ({ event }) => turnFailureOf(event.error) },
-          },
-        ],
+        onError: [{ guard: { type: 'canCompactAfter', params: failureIn }, target: 'compacting' }, onError],
       },
-      on: { INTERRUPT: { target: 'cancelling', actions: 'keepInterrupter' } },
+      on: { ...whileWorking, 'TOKENS.USED': onTokensUsed },
     },
     reviewing: {
-      description: 'Which of the calls need approval, and does a policy or an earlier word decide?',
+      description: 'The calls that need approval are found; policies and grants decide some of them.',
       invoke: {
         id: 'review',
         src: 'review',
         input: keyOf,
         onDone: [
           {
-            guard: { type: 'mustAsk', params: ({ event }) => event.output },
+            guard: { type: 'needsApproval', params: outputIn },
             target: 'awaitingApproval',
-            actions: { type: 'keepPending', params: ({ event }) => event.output },
+            actions: { type: 'recordPendingApprovals', params: outputIn },
           },
           { target: 'runningTools' },
         ],
-        onError: {
-          target: 'failed',
-          actions: { type: 'keepFailure', params: ({ event }) => turnFailureOf(event.error) },
-        },
+        onError,
       },
-      on: { INTERRUPT: { target: 'cancelling', actions: 'keepInterrupter' } },
+      on: whileWorking,
     },
     awaitingApproval: {
-      description: 'Waiting for approval. Any client that is or becomes connected may answer; silence declines.',
-      entry: 'tellWaiting',
-      exit: 'tellResumed',
-      always: { guard: 'allDecided', target: 'runningTools' },
-      after: { approvalTimeout: { target: 'runningTools', actions: ['tellExpired', 'clearPending'] } },
+      description: 'Waiting for approval; any client of the thread may answer. Declined after the timeout.',
+      entry: 'emitWaiting',
+      exit: 'emitResumed',
+      always: { guard: 'areAllDecided', target: 'runningTools' },
+      after: {
+        approvalTimeout: { target: 'runningTools', actions: ['emitApprovalsExpired', 'clearPendingApprovals'] },
+      },
       on: {
-        DECIDED: { actions: 'dropPending' },
-        INTERRUPT: { target: 'cancelling', actions: 'keepInterrupter' },
+        ...whileWorking,
+        DECIDED: {
+          actions: { type: 'removePendingApproval', params: eventIn<Extract<TurnEvent, { type: 'DECIDED' }>> },
+        },
       },
     },
     runningTools: {
-      description: 'What is allowed runs: reading side by side, changing one after the other.',
+      description: 'The allowed calls run: reading calls in parallel, the others one by one.',
       invoke: {
         id: 'runTools',
         src: 'runTools',
         input: keyOf,
         onDone: [
-          { guard: 'awaitsClient', target: 'completed', actions: 'finishForClient' },
           {
-            guard: { type: 'isLooping', params: ({ event }) => event.output },
-            target: 'completed',
-            actions: ['finishForLength', 'tellLimit'],
+            guard: 'hasClientCalls',
+            target: 'storing',
+            actions: ['setFinishToToolCalls', 'recordCompletion'],
+          },
+          {
+            guard: { type: 'isLooping', params: outputIn },
+            target: 'storing',
+            actions: ['setFinishToLength', 'emitLimitReached', 'recordCompletion'],
           },
           { target: 'inferring' },
         ],
-        onError: {
-          target: 'failed',
-          actions: { type: 'keepFailure', params: ({ event }) => turnFailureOf(event.error) },
-        },
+        onError,
       },
-      on: { INTERRUPT: { target: 'cancelling', actions: 'keepInterrupter' } },
+      on: whileWorking,
     },
     cancelling: {
-      description: 'Model and tools were asked to stop; waiting, for a bounded time, until they have ended.',
-      invoke: {
-        id: 'settle',
-        src: 'settle',
-        input: keyOf,
-        onDone: { target: 'cancelled' },
-        onError: { target: 'cancelled' },
-      },
-      after: { cancelGrace: { target: 'cancelled' } },
+      description: 'The work was aborted; waiting, for a bounded time, until it has ended.',
+      invoke: { id: 'settle', src: 'settle', input: keyOf, onDone: onSettled, onError: onSettled },
+      after: { cancelGrace: onSettled },
+      on: { 'TOKENS.USED': onTokensUsed, 'STORAGE.FAILED': onStorageFailure },
     },
-    completed: { description: 'The answer is whole.', type: 'final', entry: 'tellCompleted' },
-    failed: { description: 'The model, or what is around it, gave an error.', type: 'final', entry: 'tellFailed' },
+    storing: {
+      description: 'The outcome is decided; it is written before it is published.',
+      entry: 'emitEnding',
+      on: {
+        'END.STORED': [
+          { guard: 'isCompleted', target: 'completed', actions: 'recordStored' },
+          { guard: 'isFailed', target: 'failed', actions: 'recordStored' },
+          { target: 'cancelled', actions: 'recordStored' },
+        ],
+        'STORAGE.FAILED': onStorageFailure,
+      },
+    },
+    completed: { description: 'The answer is complete.', type: 'final', entry: 'emitEnded' },
+    failed: { description: 'The model, a tool, the store or the server failed.', type: 'final', entry: 'emitEnded' },
     cancelled: {
-      description: 'Ended early, as requested. The messages so far are stored.',
+      description: 'Interrupted. The items so far are stored.',
       type: 'final',
-      entry: 'tellCancelled',
+      entry: 'emitEnded',
     },
   },
 });

@@ -22,6 +22,7 @@ function failingTurn() {
   });
   const actor = createActor(machine, { input });
   actor.subscribe({ error: () => {} });
+  actor.on('turn.ending', () => actor.send({ type: 'END.STORED' }));
   return actor;
 }
 
@@ -39,11 +40,12 @@ t.test('a turn that ended before the first viewer is sent with all its records',
   const text = Buffer.concat(source.replay(undefined) as Uint8Array[]).toString();
   t.same(
     [...text.matchAll(/^event: (\w+)$/gm)].map(([, type]) => type),
-    ['actor', 'transition', 'gone'],
+    ['actor', 'transition', 'transition', 'gone'],
   );
   t.match(text, '"title":"tu of th"');
   t.match(text, '"endedAt"');
   t.match(text, '"event":"error(prepare)"');
+  t.match(text, '"event":"END.STORED"');
   t.match(text, 'api_key=…');
   t.notMatch(text, 'SECRET');
   t.equal(await made.source(), source, 'one stream for all');

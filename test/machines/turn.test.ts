@@ -1,305 +1,290 @@
 import t from 'tap';
-import { createActor, fromPromise, SimulatedClock } from 'xstate';
-import { type Inference, type ToolRun, type TurnEmitted, turnFailureOf, turnMachine } from '../../machines/turn.ts';
-import { flush, transitionLog, transitionNames } from './harness.ts';
+import { turnMachine } from '../../machines/index.ts';
+import { flush, open, type Walk, walkEvery } from './harness.ts';
+import {
+  answerOf,
+  approvalTimeoutMs,
+  cancelGraceMs,
+  rejected,
+  World as TurnWorld,
+  to,
+  tooLong,
+  type World,
+  workingStates,
+} from './turn-world.ts';
 
-const everTaken = new Set<string>();
-const approvalTimeoutMs = 300_000;
-const graceMs = 5_000;
+const failure = { code: 'upstreamRejected', message: 'no such model' };
+const diskFull = { type: 'STORAGE.FAILED', message: 'The disk is full.' } as const;
 
-interface Question<T> {
-  resolve(value: T): void;
-  reject(error: unknown): void;
-  isAborted(): boolean;
-}
-
-/** The machine with actors that wait for the test, on a clock that the test moves. */
-function begin(maxRounds = 10) {
-  const clock = new SimulatedClock();
-  const open = new Map<string, Question<never>>();
-  const asked: string[] = [];
-  const emitted: TurnEmitted[] = [];
-  const taken: string[] = [];
-  const wait = <T>(name: string) =>
-    fromPromise<T, { threadId: string; turnId: string }>(({ input, signal }) => {
-      asked.push(`${name} ${input.threadId} ${input.turnId}`);
-      return new Promise((resolve, reject) => {
-        open.set(name, { resolve, reject, isAborted: () => signal.aborted } as unknown as Question<never>);
-      });
-    });
-  const machine = turnMachine.provide({
-    actors: {
-      prepare: wait<{ readonly isTooLong: boolean }>('prepare'),
-      compact: wait<void>('compact'),
-      infer: wait<Inference>('infer'),
-      review: wait<{ readonly pending: readonly string[] }>('review'),
-      runTools: wait<ToolRun>('runTools'),
-      settle: wait<void>('settle'),
-    },
-  });
-  const actor = createActor(machine, {
-    clock,
-    input: { threadId: 'thread', turnId: 'turn_001', maxRounds },
-    inspect: transitionLog(taken, () => true),
-  });
-  actor.on('*', (event) => emitted.push(event));
-  actor.start();
-  const settle = async (name: string, how: (question: Question<never>) => void) => {
-    const question = open.get(name);
-    if (!question) throw new Error(`${name} was not asked for`);
-    open.delete(name);
-    how(question);
+/** Leads a turn to `storing` with this outcome. */
+const toStoring = {
+  completed: to.storing,
+  async failed(world: World) {
+    open(world.prepare).fail(rejected);
     await flush();
-    for (const each of taken) everTaken.add(each);
-  };
-  return {
-    actor,
-    clock,
-    asked,
-    emitted,
-    value: () => actor.getSnapshot().value,
-    isAborted: (name: string) => open.get(name)?.isAborted(),
-    answer: (name: string, value?: unknown) => settle(name, (question) => question.resolve(value as never)),
-    fail: (name: string, error: unknown) => settle(name, (question) => question.reject(error)),
-    async send(event: Parameters<typeof actor.send>[0]) {
-      actor.send(event);
-      await flush();
-      for (const each of taken) everTaken.add(each);
-    },
-    async pass(ms: number) {
-      clock.increment(ms);
-      await flush();
-      for (const each of taken) everTaken.add(each);
-    },
-  };
-}
-
-type Turn = ReturnType<typeof begin>;
-
-const answerOf = (over: Partial<Inference> = {}): Inference => ({
-  tokens: { inputTokens: 3, outputTokens: 5 },
-  calls: 0,
-  clientCalls: 0,
-  isSteered: false,
-  finish: 'stop',
-  ...over,
-});
-const kinds = ({ emitted }: Turn) => emitted.map(({ type }) => type.replace('turn.', ''));
-const failure = Object.assign(new Error('no such model'), { code: 'upstreamRejected' });
-const tooLong = Object.assign(new Error('too long'), { code: 'contextTooLong' });
-
-/** A turn that has got to this state. */
-const at = {
-  async preparing(maxRounds?: number) {
-    return begin(maxRounds);
   },
-  async compacting() {
-    const turn = begin();
-    await turn.answer('prepare', { isTooLong: true });
-    return turn;
-  },
-  async inferring(maxRounds?: number) {
-    const turn = begin(maxRounds);
-    await turn.answer('prepare', { isTooLong: false });
-    return turn;
-  },
-  async reviewing() {
-    const turn = await at.inferring();
-    await turn.answer('infer', answerOf({ calls: 2 }));
-    return turn;
-  },
-  async awaitingApproval(pending: readonly string[] = ['one', 'two']) {
-    const turn = await at.reviewing();
-    await turn.answer('review', { pending });
-    return turn;
-  },
-  async runningTools(over: Partial<Inference> = {}) {
-    const turn = await at.inferring();
-    await turn.answer('infer', answerOf({ calls: 1, ...over }));
-    await turn.answer('review', { pending: [] });
-    return turn;
+  async cancelled(world: World) {
+    await to.cancelling(world);
+    open(world.settle).answer();
+    await flush();
   },
 };
 
-t.test('a turn without tools goes preparing → inferring → completed', async (t) => {
-  const turn = await at.inferring();
-  t.equal(turn.value(), 'inferring');
-  await turn.answer('infer', answerOf());
-  t.equal(turn.value(), 'completed');
-  t.same(turn.asked, ['prepare thread turn_001', 'infer thread turn_001']);
-  t.same(turn.emitted, [{ type: 'turn.completed', tokens: { inputTokens: 3, outputTokens: 5 }, finish: 'stop' }]);
-});
+const interrupts: Walk<World>[] = workingStates.map((state) => ({
+  takes: `${state} INTERRUPT → cancelling`,
+  proves: 'an interrupt aborts the work and names its source; the turn has not ended yet',
+  given: to[state],
+  when: (world) => world.send({ type: 'INTERRUPT', by: 'shutdown' }),
+  shows: (t, world) => {
+    t.same([world.value, world.context.interruptedBy], ['cancelling', 'shutdown']);
+    t.match(world.state, { status: 'running', isInterrupted: true, end: undefined });
+    t.same([world.running, world.settle.length], [1, 1], 'only the wait for the aborted work is left');
+    t.notOk(world.kinds.includes('ended'));
+  },
+}));
 
-t.test('a thread that is too long is compacted first', async (t) => {
-  const turn = await at.compacting();
-  t.equal(turn.value(), 'compacting');
-  await turn.answer('compact');
-  t.equal(turn.value(), 'inferring');
-});
+const storageFailures: Walk<World>[] = ([...workingStates, 'cancelling', 'storing'] as const).map((state) => ({
+  takes: `${state} STORAGE.FAILED → failed`,
+  proves: 'a failed write aborts the work and fails the turn, whose end is not stored',
+  given: to[state],
+  when: (world) => world.send(diskFull),
+  shows: (t, world) => {
+    const error = { code: 'storageFailed', message: 'The disk is full.' };
+    t.same(world.state.end, { status: 'failed', error });
+    t.same(world.emitted.at(-1), { type: 'turn.ended', isStored: false });
+    t.equal(world.running, 0);
+  },
+}));
 
-t.test('a context refused as too long is compacted once, then the turn fails', async (t) => {
-  const turn = await at.inferring();
-  await turn.fail('infer', tooLong);
-  t.equal(turn.value(), 'compacting');
-  await turn.answer('compact');
-  await turn.fail('infer', tooLong);
-  t.equal(turn.value(), 'failed');
-  t.match(turn.emitted.at(-1), { type: 'turn.failed', failure: { code: 'contextTooLong' } });
-});
-
-for (const [state, work] of [
+const works = [
   ['preparing', 'prepare'],
   ['compacting', 'compact'],
   ['inferring', 'infer'],
   ['reviewing', 'review'],
   ['runningTools', 'runTools'],
-] as const) {
-  t.test(`${state} → failed when ${work} gives an error`, async (t) => {
-    const turn = await at[state]();
-    t.equal(turn.value(), state);
-    await turn.fail(work, failure);
-    t.equal(turn.value(), 'failed');
-    t.same(turn.emitted.at(-1), {
-      type: 'turn.failed',
-      failure: { code: 'upstreamRejected', message: 'no such model' },
-    });
-  });
-}
+] as const;
+const failures: Walk<World>[] = works.map(([state, work]) => ({
+  takes: `${state} error(${work}) → storing`,
+  proves: 'an error of the work fails the turn, and its end is to be stored',
+  given: to[state],
+  when: (world) => open<unknown, unknown>(world[work]).fail(rejected),
+  shows: (t, world) => {
+    t.same(world.state.end, { status: 'failed', error: failure });
+    t.same(world.emitted.at(-1), { type: 'turn.ending' });
+  },
+}));
 
-t.test('tool results are sent in the next round, and tokens are summed', async (t) => {
-  const turn = await at.runningTools();
-  t.equal(turn.value(), 'runningTools');
-  await turn.answer('runTools', { isLooping: false });
-  t.equal(turn.value(), 'inferring');
-  await turn.answer('infer', answerOf());
-  t.same(turn.emitted, [{ type: 'turn.completed', tokens: { inputTokens: 6, outputTokens: 10 }, finish: 'stop' }]);
-});
+const ends: Walk<World>[] = [
+  ['completed', ' [isCompleted]'] as const,
+  ['failed', ' [isFailed]'] as const,
+  ['cancelled', ''] as const,
+].map(([outcome, guard]) => ({
+  takes: `storing END.STORED${guard} → ${outcome}`,
+  proves: `a stored end of a ${outcome} turn is published`,
+  given: toStoring[outcome],
+  when: (world) => world.send({ type: 'END.STORED' }),
+  shows: (t, world) => {
+    t.same([world.state.status, world.actor.getSnapshot().status], [outcome, 'done']);
+    t.same(world.emitted.slice(-2), [{ type: 'turn.ending' }, { type: 'turn.ended', isStored: true }]);
+  },
+}));
 
-t.test('every pending approval must be decided before tools run', async (t) => {
-  const turn = await at.awaitingApproval();
-  t.equal(turn.value(), 'awaitingApproval');
-  t.same(kinds(turn), ['waiting']);
-  await turn.send({ type: 'DECIDED', requestId: 'two' });
-  await turn.send({ type: 'DECIDED', requestId: 'unknown' });
-  t.equal(turn.value(), 'awaitingApproval');
-  await turn.send({ type: 'DECIDED', requestId: 'one' });
-  t.equal(turn.value(), 'runningTools');
-  t.same(kinds(turn), ['waiting', 'resumed']);
-});
+const usage = { type: 'TOKENS.USED', tokens: { inputTokens: 3, outputTokens: 5 } } as const;
 
-t.test('open approvals expire at the deadline, which a decision does not extend', async (t) => {
-  const turn = await at.awaitingApproval();
-  await turn.pass(approvalTimeoutMs - 1);
-  await turn.send({ type: 'DECIDED', requestId: 'one' });
-  t.equal(turn.value(), 'awaitingApproval');
-  await turn.pass(1);
-  t.equal(turn.value(), 'runningTools');
-  t.match(
-    turn.emitted.find(({ type }) => type === 'turn.approvalsExpired'),
-    { requestIds: ['two'] },
-  );
-  t.same(turn.actor.getSnapshot().context.pending, []);
-});
+const walks: Walk<World>[] = [
+  ...interrupts,
+  ...storageFailures,
+  ...failures,
+  ...ends,
+  {
+    takes: 'preparing done(prepare) [isTooLong] → compacting',
+    proves: 'a conversation that exceeds the context window is compacted before the first request',
+    given: to.preparing,
+    when: (world) => open(world.prepare).answer({ isTooLong: true }),
+    shows: (t, world) => {
+      t.equal(world.context.hasCompacted, true);
+      t.same([world.compact.length, world.infer.length], [1, 0]);
+    },
+  },
+  {
+    takes: 'preparing done(prepare) → inferring',
+    proves: 'a prepared turn sends its first request',
+    given: to.preparing,
+    when: (world) => open(world.prepare).answer({ isTooLong: false }),
+    shows: (t, world) =>
+      t.same(open(world.infer).input, { threadId: 'thread', turnId: 'turn_001', isFirstRequest: true }),
+  },
+  {
+    takes: 'compacting done(compact) → inferring',
+    proves: 'a compacted conversation is sent as the first request',
+    given: to.compacting,
+    when: (world) => open(world.compact).answer(),
+    shows: (t, world) => t.equal(open(world.infer).input.isFirstRequest, true),
+  },
+  {
+    takes: 'inferring done(infer) [reachesRoundLimit] → storing',
+    proves: 'calls in the last permitted answer end the turn with `length`',
+    world: () => new TurnWorld({ maxRounds: 1 }),
+    given: to.inferring,
+    when: (world) => open(world.infer).answer(answerOf({ calls: 1 })),
+    shows: (t, world) => {
+      t.same(world.emitted, [{ type: 'turn.limitReached', rounds: 1 }, { type: 'turn.ending' }]);
+      t.same(world.state.end, { status: 'completed', finishReason: 'length' });
+      t.same(world.review, []);
+    },
+  },
+  {
+    takes: 'inferring done(infer) [hasCalls] → reviewing',
+    proves: 'calls of the server are reviewed',
+    given: to.inferring,
+    when: (world) => open(world.infer).answer(answerOf({ calls: 1, clientCalls: 2 })),
+    shows: (t, world) => t.same([world.context.rounds, world.context.clientCalls, world.review.length], [1, 2, 1]),
+  },
+  {
+    takes: 'inferring done(infer) [isSteered] → inferring',
+    proves: 'input that arrived during the answer is sent in another request',
+    given: to.inferring,
+    when: (world) => open(world.infer).answer(answerOf({ isSteered: true })),
+    shows: (t, world) => {
+      t.same([world.infer.length, world.context.rounds, world.context.requests], [2, 1, 2]);
+      t.equal(open(world.infer).input.isFirstRequest, false);
+    },
+  },
+  {
+    takes: 'inferring done(infer) → storing',
+    proves: 'an answer without calls completes the turn with the reason of the model',
+    given: to.inferring,
+    when: (world) => open(world.infer).answer(answerOf({ finish: 'contentFilter' })),
+    shows: (t, world) => {
+      t.same(world.state.end, { status: 'completed', finishReason: 'contentFilter' });
+      t.same(world.emitted, [{ type: 'turn.ending' }]);
+    },
+  },
+  {
+    takes: 'inferring error(infer) [canCompactAfter] → compacting',
+    proves: 'a request refused as too long is repeated after a compaction',
+    given: to.inferring,
+    when: (world) => open(world.infer).fail(tooLong),
+    shows: (t, world) => t.same([world.state.status, world.compact.length, world.context.rounds], ['running', 1, 0]),
+  },
+  {
+    takes: 'inferring TOKENS.USED → ∅',
+    proves: 'the tokens of a request are added',
+    given: to.inferring,
+    when: (world) => world.send(usage),
+    shows: (t, world) => t.same(world.state.tokens, usage.tokens),
+  },
+  {
+    takes: 'cancelling TOKENS.USED → ∅',
+    proves: 'the tokens of an interrupted request are added',
+    given: to.cancelling,
+    when: (world) => world.send(usage),
+    shows: (t, world) => t.same(world.state.tokens, usage.tokens),
+  },
+  {
+    takes: 'reviewing done(review) [needsApproval] → awaitingApproval',
+    proves: 'calls that nothing decides wait for approval',
+    given: to.reviewing,
+    when: (world) => open(world.review).answer({ pending: ['one'] }),
+    shows: (t, world) => {
+      t.same([world.state.status, world.context.pending], ['waitingApproval', ['one']]);
+      t.same(world.kinds, ['waiting']);
+    },
+  },
+  {
+    takes: 'reviewing done(review) → runningTools',
+    proves: 'calls that need no approval run at once',
+    given: to.reviewing,
+    when: (world) => open(world.review).answer({ pending: [] }),
+    shows: (t, world) => {
+      t.equal(world.runTools.length, 1);
+      t.same(world.emitted, []);
+    },
+  },
+  {
+    takes: 'awaitingApproval DECIDED → ∅',
+    proves: 'a decision removes its approval; the others stay pending',
+    given: to.awaitingApproval,
+    when: (world) => world.send({ type: 'DECIDED', requestId: 'two' }),
+    shows: (t, world) => t.same([world.value, world.context.pending], ['awaitingApproval', ['one']]),
+  },
+  {
+    takes: 'awaitingApproval always [areAllDecided] → runningTools',
+    proves: 'the calls run after the last decision',
+    given: async (world) => {
+      await to.awaitingApproval(world);
+      world.send({ type: 'DECIDED', requestId: 'two' });
+    },
+    when: (world) => world.send({ type: 'DECIDED', requestId: 'one' }),
+    shows: (t, world) => {
+      t.same([world.state.status, world.runTools.length], ['running', 1]);
+      t.same(world.kinds, ['waiting', 'resumed']);
+    },
+  },
+  {
+    takes: 'awaitingApproval after(approvalTimeout) → runningTools',
+    proves: 'approvals that are pending at the timeout expire, and the calls run without them',
+    given: to.awaitingApproval,
+    when: (world) => world.clock.increment(approvalTimeoutMs),
+    shows: (t, world) => {
+      t.same(world.emitted.at(-1), { type: 'turn.approvalsExpired', requestIds: ['one', 'two'] });
+      t.same([world.context.pending, world.runTools.length], [[], 1]);
+    },
+  },
+  {
+    takes: 'runningTools done(runTools) [hasClientCalls] → storing',
+    proves: 'calls for the client end the turn after those of the server have run',
+    given: async (world) => {
+      await to.inferring(world);
+      open(world.infer).answer(answerOf({ calls: 1, clientCalls: 1, finish: 'toolCalls' }));
+      await flush();
+      open(world.review).answer({ pending: [] });
+      await flush();
+    },
+    when: (world) => open(world.runTools).answer({ isLooping: true }),
+    shows: (t, world) => t.same(world.state.end, { status: 'completed', finishReason: 'toolCalls' }),
+  },
+  {
+    takes: 'runningTools done(runTools) [isLooping] → storing',
+    proves: 'a model that repeats one call ends the turn with `length`',
+    given: to.runningTools,
+    when: (world) => open(world.runTools).answer({ isLooping: true }),
+    shows: (t, world) => {
+      t.same(world.state.end, { status: 'completed', finishReason: 'length' });
+      t.same(world.kinds, ['limitReached', 'ending']);
+    },
+  },
+  {
+    takes: 'runningTools done(runTools) → inferring',
+    proves: 'results are sent in the next request',
+    given: to.runningTools,
+    when: (world) => open(world.runTools).answer({ isLooping: false }),
+    shows: (t, world) => t.equal(open(world.infer).input.isFirstRequest, false),
+  },
+  {
+    takes: 'cancelling done(settle) → storing',
+    proves: 'the end of an interrupted turn is stored when its work has ended',
+    given: to.cancelling,
+    when: (world) => open(world.settle).answer(),
+    shows: (t, world) => t.same(world.state.end, { status: 'cancelled', interruptedBy: 'user' }),
+  },
+  {
+    takes: 'cancelling error(settle) → storing',
+    proves: 'the turn is cancelled also when the wait for its work fails',
+    given: to.cancelling,
+    when: (world) => open(world.settle).fail(new Error('stuck')),
+    shows: (t, world) => t.same(world.state.end, { status: 'cancelled', interruptedBy: 'user' }),
+  },
+  {
+    takes: 'cancelling after(cancelGrace) → storing',
+    proves: 'work that does not end is left behind after the grace period, not before',
+    given: async (world) => {
+      await to.cancelling(world);
+      world.clock.increment(cancelGraceMs - 1);
+    },
+    when: (world) => world.clock.increment(1),
+    shows: (t, world) => t.same(world.state.end, { status: 'cancelled', interruptedBy: 'user' }),
+  },
+];
 
-t.test('a steering input starts another round before the turn ends', async (t) => {
-  const turn = await at.inferring();
-  await turn.answer('infer', answerOf({ isSteered: true }));
-  t.equal(turn.value(), 'inferring');
-  t.equal(turn.asked.filter((each) => each.startsWith('infer')).length, 2);
-});
-
-t.test('calls for the client end the turn after the calls of the server have run', async (t) => {
-  const alone = await at.inferring();
-  await alone.answer('infer', answerOf({ clientCalls: 1, finish: 'toolCalls', isSteered: true }));
-  t.match(alone.emitted, [{ type: 'turn.completed', finish: 'toolCalls' }]);
-  const mixed = await at.runningTools({ clientCalls: 1 });
-  await mixed.answer('runTools', { isLooping: false });
-  t.match(mixed.emitted, [{ type: 'turn.completed', finish: 'toolCalls' }]);
-});
-
-t.test('a turn with too many rounds, or with a loop of equal calls, is ended', async (t) => {
-  const limited = await at.inferring(1);
-  await limited.answer('infer', answerOf({ calls: 1 }));
-  t.equal(limited.value(), 'completed');
-  t.match(limited.emitted, [
-    { type: 'turn.limitReached', rounds: 1 },
-    { type: 'turn.completed', finish: 'length' },
-  ]);
-  const answered = await at.inferring(1);
-  await answered.answer('infer', answerOf());
-  t.same(kinds(answered), ['completed'], 'an answer in the last round completes the turn');
-  const stuck = await at.runningTools();
-  await stuck.answer('runTools', { isLooping: true });
-  t.same(kinds(stuck), ['limitReached', 'completed']);
-});
-
-for (const state of Object.keys(at) as (keyof typeof at)[]) {
-  t.test(`${state} → cancelling → cancelled after an interrupt`, async (t) => {
-    const turn = await at[state]();
-    await turn.send({ type: 'INTERRUPT', by: 'shutdown' });
-    t.equal(turn.value(), 'cancelling');
-    t.notOk(kinds(turn).includes('cancelled'), 'not over yet');
-    await turn.answer('settle');
-    t.equal(turn.value(), 'cancelled');
-    t.same(turn.emitted.at(-1), { type: 'turn.cancelled', by: 'shutdown' });
-  });
-}
-
-t.test('an interrupt aborts the pending request', async (t) => {
-  const turn = await at.inferring();
-  const before = turn.isAborted('infer');
-  await turn.send({ type: 'INTERRUPT', by: 'user' });
-  t.same([before, turn.isAborted('infer')], [false, true]);
-});
-
-t.test('cancelling ends when settling fails, and after the grace period at the latest', async (t) => {
-  const failing = await at.inferring();
-  await failing.send({ type: 'INTERRUPT', by: 'user' });
-  await failing.fail('settle', new Error('stuck'));
-  t.equal(failing.value(), 'cancelled');
-  const silent = await at.inferring();
-  await silent.send({ type: 'INTERRUPT', by: 'user' });
-  await silent.pass(graceMs - 1);
-  t.equal(silent.value(), 'cancelling');
-  await silent.pass(1);
-  t.equal(silent.value(), 'cancelled');
-});
-
-t.test('an answer, an error or a second interrupt during cancelling is ignored', async (t) => {
-  for (const late of ['answer', 'fail'] as const) {
-    const turn = await at.inferring();
-    await turn.send({ type: 'INTERRUPT', by: 'user' });
-    await turn[late]('infer', late === 'answer' ? answerOf() : failure);
-    await turn.send({ type: 'INTERRUPT', by: 'shutdown' });
-    t.equal(turn.value(), 'cancelling');
-    await turn.answer('settle');
-    t.same(turn.emitted, [{ type: 'turn.cancelled', by: 'user' }]);
-  }
-});
-
-t.test('a turn without provided actors fails', async (t) => {
-  const actor = createActor(turnMachine, { input: { threadId: 'a', turnId: 'b', maxRounds: 1 } }).start();
-  await flush();
-  t.equal(actor.getSnapshot().value, 'failed');
-  t.same(actor.getSnapshot().context.failure, { code: 'internalError', message: 'not provided' });
-});
-
-t.test('any thrown value becomes a code and a message', async (t) => {
-  t.same(turnFailureOf(new Error('x')), { code: 'internalError', message: 'x' });
-  t.same(turnFailureOf(null), { code: 'internalError', message: 'null' });
-  t.same(turnFailureOf('text'), { code: 'internalError', message: 'text' });
-  t.same(turnFailureOf({ code: 7, message: 'm' }), { code: 'internalError', message: 'm' });
-});
-
-t.test('every state has a description, and every implementation a name', async (t) => {
-  t.ok(turnMachine.definition.description);
-  for (const [name, state] of Object.entries(turnMachine.states)) t.ok(state.description, name);
-  t.notMatch(JSON.stringify(turnMachine.definition), /"(actions|guard|src)":(null|\[null)/);
-});
-
-t.test('the tests take every transition', async (t) => {
-  t.same(
-    transitionNames(turnMachine).filter((name) => !everTaken.has(name)),
-    [],
-  );
-});
+walkEvery(t, turnMachine, () => new TurnWorld(), walks);

@@ -1,42 +1,46 @@
-import { type Actor, type AnyActorRef, createActor, fromPromise } from 'xstate';
+import { type AnyActorRef, createActor, fromPromise } from 'xstate';
 import {
   type Inference,
+  type PreparedTurn,
+  type ReviewedCalls,
   type ToolRun,
   type TurnEmitted,
+  type TurnEvent,
   type TurnInput,
+  type TurnKey,
+  type TurnState,
   turnMachine,
+  turnStateOf,
 } from '../../../machines/index.ts';
 import { defaults } from '../../protocol/index.ts';
 
 /** Effects of the machine. Every signal aborts when the machine leaves the state that invoked the effect. */
 export interface TurnWork {
   readonly approvalTimeoutMs: number;
-  prepare(signal: AbortSignal): Promise<{ readonly isTooLong: boolean }>;
+  prepare(signal: AbortSignal): Promise<PreparedTurn>;
   compact(signal: AbortSignal): Promise<void>;
-  infer(signal: AbortSignal): Promise<Inference>;
-  review(signal: AbortSignal): Promise<{ readonly pending: readonly string[] }>;
+  infer(signal: AbortSignal, isFirstRequest: boolean): Promise<Inference>;
+  review(signal: AbortSignal): Promise<ReviewedCalls>;
   runTools(signal: AbortSignal): Promise<ToolRun>;
   settle(): Promise<void>;
 }
 
-type Key = Pick<TurnInput, 'threadId' | 'turnId'>;
-
-/** The turns that run in this process: the machine knows them by name only. */
+/** Work of the turns of this process: the machine knows a turn by its ids only. */
 const works = new Map<string, TurnWork>();
-const keyOf = ({ threadId, turnId }: Key): string => `${threadId}/${turnId}`;
+const keyOf = ({ threadId, turnId }: TurnKey): string => `${threadId}/${turnId}`;
 
-function workOf(key: Key): TurnWork {
+function workOf(key: TurnKey): TurnWork {
   const work = works.get(keyOf(key));
   if (!work) throw new Error(`turn ${keyOf(key)} does not run`);
   return work;
 }
 
-/** Made once: to provide a machine costs more than to run one. */
+/** Created once: providing a machine costs more than running one. */
 const machine = turnMachine.provide({
   actors: {
     prepare: fromPromise(({ input, signal }) => workOf(input).prepare(signal)),
     compact: fromPromise(({ input, signal }) => workOf(input).compact(signal)),
-    infer: fromPromise(({ input, signal }) => workOf(input).infer(signal)),
+    infer: fromPromise(({ input, signal }) => workOf(input).infer(signal, input.isFirstRequest)),
     review: fromPromise(({ input, signal }) => workOf(input).review(signal)),
     runTools: fromPromise(({ input, signal }) => workOf(input).runTools(signal)),
     settle: fromPromise(({ input }) => workOf(input).settle()),
@@ -51,30 +55,54 @@ export interface TurnActorOptions {
   readonly input: TurnInput;
   readonly work: TurnWork;
   readonly onEmitted: (event: TurnEmitted) => void;
-  readonly onError: (error: unknown) => void;
-  /** Sees it before it starts. */
+  /** Called when the machine, or `onEmitted`, threw. */
+  readonly onFault: (error: unknown) => void;
+  /** Receives the actor before it starts. */
   readonly observe: ((actor: AnyActorRef) => void) | undefined;
 }
 
-/** The machine of one turn, started, with real work in it. */
-export function startTurnActor({
-  input,
-  work,
-  onEmitted,
-  onError,
-  observe,
-}: TurnActorOptions): Actor<typeof turnMachine> {
-  works.set(keyOf(input), work);
+export interface TurnActor {
+  readonly state: TurnState;
+  /** An ended turn ignores events. */
+  send(event: TurnEvent): void;
+  /** Aborts the work without an end. */
+  stop(): void;
+}
+
+/** Starts the machine of one turn with its work. */
+export function startTurnActor({ input, work, onEmitted, onFault, observe }: TurnActorOptions): TurnActor {
+  const release = () => works.delete(keyOf(input));
   const actor = createActor(machine, { input, id: keyOf(input) });
   // Without this observer an error of the machine would end the process.
   actor.subscribe({
     error: (error) => {
-      works.delete(keyOf(input));
-      onError(error);
+      release();
+      onFault(error);
     },
-    complete: () => works.delete(keyOf(input)),
+    complete: release,
   });
-  actor.on('*', onEmitted);
+  // XState rethrows the error of a listener outside of any caller.
+  actor.on('*', (event) => {
+    try {
+      onEmitted(event);
+    } catch (error) {
+      onFault(error);
+    }
+  });
   observe?.(actor);
-  return actor.start();
+  works.set(keyOf(input), work);
+  actor.start();
+  return {
+    get state() {
+      return turnStateOf(actor.getSnapshot());
+    },
+    send: (event) => {
+      // XState warns about events to an actor that has ended.
+      if (actor.getSnapshot().status === 'active') actor.send(event);
+    },
+    stop: () => {
+      release();
+      actor.stop();
+    },
+  };
 }

@@ -53,6 +53,7 @@ const looks: Readonly<Record<string, Look>> = {
   awaitingApproval: attention,
   runningTools: moving,
   cancelling: moving,
+  storing: moving,
   completed: finished,
   cancelled: finished,
   // Servers of tools.

@@ -2,7 +2,7 @@
 import t from 'tap';
 import { MemoryStore, StorageError, type StoredTurn } from '../../../src/agent/index.ts';
 import { rpcErrors, type Turn } from '../../../src/protocol/index.ts';
-import { listening, says, service, talk, text } from '../helpers.ts';
+import { answers, call, listening, say, says, service, talk, text, tool } from '../helpers.ts';
 
 /** Refuses everything while it is full, which it becomes when a turn of status `fullAt` is to be stored. */
 class SmallStore extends MemoryStore {
@@ -27,6 +27,42 @@ class SmallStore extends MemoryStore {
 }
 
 const failed = { status: 'failed', error: { code: 'storageFailed', message: 'The disk is full' } };
+
+// First in this file: the turn machine is not loaded yet.
+t.test('a disk that is full before the machine is loaded fails the turn before any request', async (t) => {
+  const store = new SmallStore();
+  const provider = answers([say('never')]);
+  const { threads, bugs } = service(provider, { store });
+  const { id } = threads.start({}).thread;
+  const ear = listening();
+  const { begin } = threads.startTurn(id, text('hello'), ear.listener);
+  begin();
+  store.isFull = true;
+  // A read writes what is pending at once.
+  threads.read(id, { includeTurns: true });
+  t.match((await ear.until('turn/failed')).params.turn, failed);
+  t.strictSame(ear.methods(), ['turn/started', 'turn/failed'], 'nothing that was not written is published');
+  t.strictSame([provider.requests.length, threads.activeTurns, bugs], [0, 0, []]);
+  await threads.close();
+});
+
+t.test('a disk that becomes full while approval is awaited fails the turn and withdraws the request', async (t) => {
+  const store = new SmallStore();
+  const { threads, bugs } = service(answers([call('c1', 'Ask')]), {
+    store,
+    tools: () => [tool({ name: 'Ask', needsApproval: true })],
+  });
+  const { id } = threads.start({}).thread;
+  const ear = listening();
+  const { turn, begin } = threads.startTurn(id, text('hello'), ear.listener);
+  begin();
+  await ear.until('item/approval/request');
+  store.isFull = true;
+  threads.respond(threads.approvals(id)[0]?.requestId ?? '', 'accept');
+  t.match((await ear.until('turn/failed')).params.turn, { ...failed, id: turn.id });
+  t.strictSame([threads.approvals(), threads.activeTurns, bugs], [[], 0, []]);
+  await threads.close();
+});
 
 t.test(
   'a turn whose end is not taken has failed: it is told once, read as such, and kept as soon as there is room',

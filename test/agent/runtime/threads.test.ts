@@ -133,6 +133,43 @@ t.test('interrupting at once, before the model was asked', async (t) => {
   t.equal(ear.methods().filter((method) => method.startsWith('turn/')).length, 2);
 });
 
+t.test('tokens of an interrupted answer are counted', async (t) => {
+  const { threads } = service(
+    scripted(async function* (_, signal) {
+      yield { type: 'text', text: 'half' };
+      yield { type: 'usage', inputTokens: 7, outputTokens: 2 };
+      await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }));
+    }),
+  );
+  const { thread } = threads.start({});
+  const ear = listening();
+  const { turn, begin } = threads.startTurn(thread.id, text('x'), ear.listener);
+  begin();
+  await ear.until('item/usage/delta');
+  threads.interrupt(thread.id, turn.id)();
+  t.match((await ear.until('turn/cancelled')).params.turn, {
+    interruptedBy: 'user',
+    tokenUsage: { inputTokens: 7, outputTokens: 2, totalTokens: 9 },
+  });
+});
+
+t.test('a fault of the machine fails the turn, is logged once and frees the thread', async (t) => {
+  const { threads, bugs } = service(says('x'), {
+    observe: () => {
+      throw new Error('broken');
+    },
+  });
+  const ear = listening();
+  const { thread } = threads.start({});
+  threads.startTurn(thread.id, text('x'), ear.listener).begin();
+  const { error, turn } = (await ear.until('turn/failed')).params;
+  t.match(error, { code: 'internalError', message: /see the log of the agent server/ });
+  t.match(turn.items, [{ type: 'userMessage' }, { type: 'error', error }]);
+  t.equal(bugs.length, 1);
+  t.equal(threads.activeTurns, 0);
+  t.match(threads.read(thread.id, { includeTurns: true }).turns, [{ status: 'failed' }]);
+});
+
 t.test('a model that does not listen is left alone after the grace, and its late words go nowhere', async (t) => {
   let release: () => void = () => {};
   const released = new Promise<void>((resolve) => {

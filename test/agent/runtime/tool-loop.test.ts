@@ -1,5 +1,5 @@
 import t from 'tap';
-import type { ToolResult } from '../../../src/agent/index.ts';
+import { ModelError, type ToolResult } from '../../../src/agent/index.ts';
 import { answers, call, listening, say, scripted, service, settings, talk, text, tool } from '../helpers.ts';
 
 /** A promise that the test settles. */
@@ -339,6 +339,20 @@ t.test('a forced choice of a tool holds for the first request only', async (t) =
     provider.requests.map(({ toolChoice }) => toolChoice),
     ['required', undefined],
   );
+});
+
+t.test('a forced choice of a tool is not repeated by the request after a compaction', async (t) => {
+  const choices: unknown[] = [];
+  const provider = scripted(async function* ({ toolChoice }) {
+    choices.push(toolChoice);
+    if (choices.length === 1) throw new ModelError('contextTooLong', 'The conversation is too long.');
+    yield say('ok');
+  });
+  const { threads } = service(provider, { tools: () => [tool({ name: 'Look' })] });
+  const ear = listening();
+  threads.startTurn(threads.start({}).thread.id, text('x'), ear.listener, { toolChoice: 'required' }).begin();
+  await ear.until('turn/completed');
+  t.same(choices, ['required', undefined]);
 });
 
 t.test('tools are those that the thread enables', async (t) => {

@@ -1,0 +1,52 @@
+/** Meaning of a turn snapshot for the runtime: pure functions, so that no caller reads its states. */
+import type { SnapshotFrom } from 'xstate';
+import type { turnMachine } from './turn.ts';
+import {
+  type TurnFailure,
+  type TurnFinish,
+  type TurnInterrupter,
+  type TurnTokens,
+  turnFailureOf,
+} from './turn-types.ts';
+
+export type TurnSnapshot = SnapshotFrom<typeof turnMachine>;
+
+/** End of a turn, in the words of the protocol. */
+export type TurnEnd =
+  | { readonly status: 'completed'; readonly finishReason: TurnFinish }
+  | { readonly status: 'failed'; readonly error: TurnFailure }
+  | { readonly status: 'cancelled'; readonly interruptedBy: TurnInterrupter };
+
+/** State of a turn for its clients. */
+export interface TurnState {
+  readonly status: 'running' | 'waitingApproval' | TurnEnd['status'];
+  /** Tokens of all requests that have ended. */
+  readonly tokens: TurnTokens;
+  /** An interrupt was accepted: errors of the aborted work are expected. */
+  readonly isInterrupted: boolean;
+  /** Set once the outcome is decided, before it is written. A failed write changes it to a failure. */
+  readonly end: TurnEnd | undefined;
+}
+
+export function turnStateOf(snapshot: TurnSnapshot): TurnState {
+  const end = turnEndOf(snapshot);
+  return {
+    status: end?.status ?? (snapshot.matches('awaitingApproval') ? 'waitingApproval' : 'running'),
+    tokens: snapshot.context.tokens,
+    isInterrupted: snapshot.context.interruptedBy !== null,
+    end,
+  };
+}
+
+function turnEndOf({ context }: TurnSnapshot): TurnEnd | undefined {
+  switch (context.outcome) {
+    case 'completed':
+      return { status: 'completed', finishReason: context.finish };
+    case 'failed':
+      return { status: 'failed', error: context.failure ?? turnFailureOf(undefined) };
+    case 'cancelled':
+      return { status: 'cancelled', interruptedBy: context.interruptedBy ?? 'user' };
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,112 @@
+/** Types of the turn machine: input, results of its actors, context and events. */
+
+export interface TurnInput {
+  readonly threadId: string;
+  readonly turnId: string;
+  /** Answers of the model that this turn may use. */
+  readonly maxRounds: number;
+}
+
+/** Input of every actor. */
+export type TurnKey = Pick<TurnInput, 'threadId' | 'turnId'>;
+
+export interface TurnTokens {
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+}
+
+export interface TurnFailure {
+  readonly code: string;
+  readonly message: string;
+  /** Time before the next request, as the upstream asked. */
+  readonly retryAfterMs?: number;
+}
+
+export type TurnFinish = 'stop' | 'length' | 'toolCalls' | 'contentFilter';
+export type TurnInterrupter = 'user' | 'shutdown' | 'approval';
+export type TurnOutcome = 'completed' | 'failed' | 'cancelled';
+
+export interface InferenceInput extends TurnKey {
+  /** False for every later request of the turn, a repeated one included. */
+  readonly isFirstRequest: boolean;
+}
+
+export interface PreparedTurn {
+  /** The conversation exceeds the context window and can be compacted. */
+  readonly isTooLong: boolean;
+}
+
+/** Result of one answer of the model. Its tokens are reported by `TOKENS.USED`. */
+export interface Inference {
+  /** Number of calls for the server. */
+  readonly calls: number;
+  /** Number of calls that the caller runs after the turn. */
+  readonly clientCalls: number;
+  /** A user added input during the answer. */
+  readonly isSteered: boolean;
+  readonly finish: TurnFinish;
+}
+
+export interface ReviewedCalls {
+  /** Ids of the approvals that are requested. */
+  readonly pending: readonly string[];
+}
+
+export interface ToolRun {
+  /** The model repeats the same call. */
+  readonly isLooping: boolean;
+}
+
+export interface TurnContext extends TurnInput {
+  /** Requests to the model so far, repeated ones included. */
+  readonly requests: number;
+  /** Answers of the model so far. */
+  readonly rounds: number;
+  /** Sum over all requests, those included that were interrupted or failed. */
+  readonly tokens: TurnTokens;
+  /** Undecided approvals, by request id. */
+  readonly pending: readonly string[];
+  readonly clientCalls: number;
+  /** Compaction was tried in this turn; it is not repeated. */
+  readonly hasCompacted: boolean;
+  readonly finish: TurnFinish;
+  /** Source of the first interrupt. */
+  readonly interruptedBy: TurnInterrupter | null;
+  readonly failure: TurnFailure | null;
+  /** Null until the turn ends. */
+  readonly outcome: TurnOutcome | null;
+  /** The end of the turn was written. */
+  readonly isStored: boolean;
+}
+
+export type TurnEvent =
+  /** Request of a user, an approval or a shutdown to end the turn. */
+  | { readonly type: 'INTERRUPT'; readonly by: TurnInterrupter }
+  /** A user, a policy or the timeout decided an approval. */
+  | { readonly type: 'DECIDED'; readonly requestId: string }
+  /** One request to the model ended, with an answer or without. */
+  | { readonly type: 'TOKENS.USED'; readonly tokens: TurnTokens }
+  /** The end of the turn was written. */
+  | { readonly type: 'END.STORED' }
+  /** A write of this turn failed; nothing of that batch was published. */
+  | { readonly type: 'STORAGE.FAILED'; readonly message: string };
+
+export type TurnEmitted =
+  | { readonly type: 'turn.waiting' }
+  | { readonly type: 'turn.resumed' }
+  | { readonly type: 'turn.approvalsExpired'; readonly requestIds: readonly string[] }
+  | { readonly type: 'turn.limitReached'; readonly rounds: number }
+  /** The outcome is decided and must be written. `END.STORED` or `STORAGE.FAILED` answers it. */
+  | { readonly type: 'turn.ending' }
+  /** Last event. `isStored: false`: a write failed, so the store lacks this end. */
+  | { readonly type: 'turn.ended'; readonly isStored: boolean };
+
+/** Converts a thrown value; one without a code is `internalError`. */
+export function turnFailureOf(error: unknown): TurnFailure {
+  const { code, message, retryAfterMs } = (error ?? {}) as Readonly<Record<string, unknown>>;
+  return {
+    code: typeof code === 'string' ? code : 'internalError',
+    message: typeof message === 'string' ? message : String(error),
+    ...(typeof retryAfterMs === 'number' && { retryAfterMs }),
+  };
+}

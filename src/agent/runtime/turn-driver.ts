@@ -1,0 +1,78 @@
+import type { TurnEvent, TurnFailure, TurnState } from '../../../machines/index.ts';
+import type { startTurnActor as StartTurnActor, TurnActor, TurnActorOptions } from './turn-actor.ts';
+
+/** The machine is loaded with the first turn: a server without turns runs without XState. */
+let startTurnActor: typeof StartTurnActor | undefined;
+
+const started: TurnState = {
+  status: 'running',
+  tokens: { inputTokens: 0, outputTokens: 0 },
+  isInterrupted: false,
+  end: undefined,
+};
+const faulted: TurnFailure = {
+  code: 'internalError',
+  message: 'The turn failed because of a bug; see the log of the agent server.',
+};
+
+/**
+ * The turn machine as `TurnRun` uses it: events go in, events come out, and `state` is that of the machine. Events that arrive
+ * before the machine is loaded are queued. A machine that throws is stopped; its turn then fails with `internalError`.
+ */
+export class TurnDriver {
+  readonly #options: TurnActorOptions;
+  readonly #queued: TurnEvent[] = [];
+  #actor: TurnActor | undefined;
+  /** State of the turn after a fault of the machine. */
+  #faultState: TurnState | undefined;
+  #hasEnded = false;
+
+  constructor(options: TurnActorOptions) {
+    this.#options = options;
+  }
+
+  get state(): TurnState {
+    return this.#faultState ?? this.#actor?.state ?? started;
+  }
+
+  /** Loads and starts the machine, then sends it the queued events. */
+  async start(): Promise<void> {
+    try {
+      startTurnActor ??= (await import('./turn-actor.ts')).startTurnActor;
+      const { onEmitted } = this.#options;
+      this.#actor = startTurnActor({
+        ...this.#options,
+        onEmitted: (event) => {
+          this.#hasEnded ||= event.type === 'turn.ended';
+          onEmitted(event);
+        },
+        onFault: (error) => this.#fault(error),
+      });
+      for (const event of this.#queued.splice(0)) this.send(event);
+    } catch (error) {
+      this.#fault(error);
+    }
+  }
+
+  send(event: TurnEvent): void {
+    if (this.#faultState) this.#endFaulted(event);
+    else if (this.#actor) this.#actor.send(event);
+    else this.#queued.push(event);
+  }
+
+  #fault(error: unknown): void {
+    this.#options.onFault(error);
+    if (this.#hasEnded || this.#faultState) return;
+    this.#faultState = { ...this.state, status: 'failed', end: { status: 'failed', error: faulted } };
+    this.#actor?.stop();
+    this.#options.onEmitted({ type: 'turn.ending' });
+    for (const event of this.#queued.splice(0)) this.send(event);
+  }
+
+  /** Answers the event that the machine would have answered in `storing`. */
+  #endFaulted({ type }: TurnEvent): void {
+    if (this.#hasEnded || (type !== 'END.STORED' && type !== 'STORAGE.FAILED')) return;
+    this.#hasEnded = true;
+    this.#options.onEmitted({ type: 'turn.ended', isStored: type === 'END.STORED' });
+  }
+}

@@ -1,0 +1,127 @@
+import type { Inference, TurnTokens } from '../../../machines/index.ts';
+import type { InputPart } from '../../protocol/index.ts';
+import type { ModelEvent, ModelToolCall, ToolChoice } from '../model.ts';
+import { streamCounted } from './model-call.ts';
+import type { TurnCalls } from './turn-calls.ts';
+import type { TurnConversation } from './turn-conversation.ts';
+import type { TurnHost } from './turn-host.ts';
+import type { TurnRecord } from './turn-record.ts';
+import type { TurnOptions } from './types.ts';
+
+export interface TurnInferenceOptions {
+  readonly host: TurnHost;
+  readonly turnId: string;
+  readonly options: TurnOptions;
+  readonly record: TurnRecord;
+  readonly conversation: TurnConversation;
+  readonly calls: TurnCalls;
+  /** Called when a request has ended, also one that was interrupted or failed after its usage was known. */
+  readonly onTokensUsed: (tokens: TurnTokens) => void;
+}
+
+interface Answer {
+  text: string;
+  readonly calls: ModelToolCall[];
+  finish: Inference['finish'];
+}
+
+/** Sends the requests of one turn to the model and turns its answers into items, calls and messages. */
+export class TurnInference {
+  readonly #options: TurnInferenceOptions;
+  /** Input of users since the last request. */
+  readonly #steered: (readonly InputPart[])[] = [];
+
+  constructor(options: TurnInferenceOptions) {
+    this.#options = options;
+  }
+
+  /** Adds input to the next request. */
+  steer(input: readonly InputPart[]): void {
+    this.#steered.push(input);
+  }
+
+  /**
+   * Sends one request and streams its answer.
+   * @throws ModelError; the reason of `signal` when it aborts
+   */
+  async infer(signal: AbortSignal, isFirstRequest: boolean): Promise<Inference> {
+    const { host, record, conversation, calls: turnCalls } = this.#options;
+    for (const input of this.#steered.splice(0)) {
+      record.items.addUserMessage(input);
+      await conversation.addUser(input);
+    }
+    const answer: Answer = { text: '', calls: [], finish: 'stop' };
+    const provider = await host.provider();
+    const request = conversation.request(this.#toolChoice(isFirstRequest));
+    const take = (event: ModelEvent) => this.#take(event, answer, signal);
+    await streamCounted(provider, request, take, signal, (use) => {
+      // The trace has the answer before its usage.
+      record.items.close();
+      host.tracer?.tokensUsed(this.#place, use);
+      this.#options.onTokensUsed({ inputTokens: use.inputTokens, outputTokens: use.outputTokens });
+    });
+    signal.throwIfAborted();
+    record.items.close();
+    const { calls, finish } = answer;
+    conversation.addAnswer(answer.text, calls);
+    const own = calls.filter(({ name }) => !conversation.isClientTool(name));
+    turnCalls.take(own, (name) => conversation.toolOf(name), conversation.toolNames);
+    const clientCalls = calls.length - own.length;
+    return {
+      calls: own.length,
+      clientCalls,
+      isSteered: this.#steered.length > 0,
+      finish: clientCalls > 0 ? 'toolCalls' : finish,
+    };
+  }
+
+  /** A forced choice holds for the first request only: forced each time the turn would never end. */
+  #toolChoice(isFirstRequest: boolean): ToolChoice | undefined {
+    const { toolChoice } = this.#options.options;
+    return isFirstRequest || toolChoice === 'none' ? toolChoice : undefined;
+  }
+
+  #take(event: ModelEvent, answer: Answer, signal: AbortSignal): void {
+    // A provider that ignores the signal must not change an interrupted turn.
+    if (signal.aborted) return;
+    const { host, record, conversation } = this.#options;
+    const { items } = record;
+    switch (event.type) {
+      case 'text':
+        answer.text += event.text;
+        items.append('agentMessage', event.text);
+        return;
+      case 'thinking':
+        items.append('reasoningContent', event.text);
+        return;
+      case 'toolCallDelta':
+        // The first piece of a call ends the text before it.
+        items.close();
+        if (event.argumentsDelta !== '') items.tellArguments(event.callId, event.name, event.argumentsDelta);
+        return;
+      case 'toolCall': {
+        const { callId, name, arguments: args } = event.call;
+        answer.calls.push(event.call);
+        const source = conversation.isClientTool(name) ? 'client' : (conversation.toolOf(name)?.source ?? 'builtin');
+        items.add({ type: 'toolCall', callId, tool: name, source, arguments: args });
+        // The start of a server call is traced later, after its approval.
+        if (source === 'client') {
+          host.tracer?.toolStarted(this.#place, { callId, tool: name, arguments: args, source });
+        }
+        return;
+      }
+      case 'usage': {
+        const { inputTokens, outputTokens } = event;
+        const usage = { inputTokens, outputTokens, totalTokens: inputTokens + outputTokens };
+        record.add(undefined, { method: 'item/usage/delta', params: { ...this.#place, usage } });
+        return;
+      }
+      case 'finish':
+        answer.finish = event.reason === 'toolCalls' ? 'stop' : event.reason;
+    }
+  }
+
+  get #place() {
+    return { threadId: this.#options.host.threadId, turnId: this.#options.turnId };
+  }
+}

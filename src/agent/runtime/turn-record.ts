@@ -1,0 +1,158 @@
+import type { TurnState } from '../../../machines/index.ts';
+import type { InputPart, Turn } from '../../protocol/index.ts';
+import { StorageError, type StoredTurn } from '../thread-store.ts';
+import { timestamp } from './clock.ts';
+import type { ThreadEvent } from './feed.ts';
+import type { JournalOwner } from './journal.ts';
+import type { TurnHost } from './turn-host.ts';
+import { type ItemWrite, TurnItems } from './turn-items.ts';
+
+export interface TurnRecordOptions {
+  readonly host: TurnHost;
+  readonly turnId: string;
+  /** State of the turn's machine now. */
+  readonly stateOf: () => TurnState;
+  /** Called when a write failed; nothing of its batch was published. */
+  readonly onStorageFailed: (message: string) => void;
+}
+
+/**
+ * The turn as it is stored and published: its row, its items and their events, each written before it is published. It accepts
+ * nothing after `saveEnd` or `refuseWrites`, so that late output of a tool or a model is dropped.
+ */
+export class TurnRecord implements JournalOwner {
+  readonly items: TurnItems;
+  readonly #host: TurnHost;
+  readonly #turnId: string;
+  readonly #stateOf: () => TurnState;
+  readonly #onStorageFailed: (message: string) => void;
+  readonly #startedAt = timestamp();
+  /** Text of growing items that is not written yet, by item id. */
+  readonly #unwritten = new Map<string, string>();
+  #completedAt: string | undefined;
+  #isSealed = false;
+
+  constructor({ host, turnId, stateOf, onStorageFailed }: TurnRecordOptions) {
+    this.#host = host;
+    this.#turnId = turnId;
+    this.#stateOf = stateOf;
+    this.#onStorageFailed = onStorageFailed;
+    this.items = new TurnItems({
+      turn: { threadId: host.threadId, id: turnId },
+      firstNumber: host.store.nextItemNumber(host.threadId),
+      keep: (write, event) => this.add(write, event),
+      onCompleted: (item, durationMs) => host.tracer?.segment(host.threadId, item, durationMs),
+    });
+  }
+
+  /** The turn with its items, growing ones included. */
+  snapshot(): Turn {
+    return { ...this.#row(), items: this.items.snapshot() };
+  }
+
+  /** Publishes and traces the start. @param input as given by the caller */
+  publishStart(input: readonly InputPart[]): void {
+    const { threadId, journal, publish, tracer, onChange } = this.#host;
+    const turn = this.snapshot();
+    tracer?.turnStarted(turn, input);
+    onChange();
+    journal.add(this, undefined, () => publish({ method: 'turn/started', params: { threadId, turn } }));
+  }
+
+  /** Publishes `event` after `write`. */
+  add(write: ItemWrite, event: ThreadEvent): void {
+    if (this.#isSealed) return;
+    const { journal, publish } = this.#host;
+    journal.add(this, write && this.#writing(write), () => publish(event));
+  }
+
+  /** Writes the present status. */
+  saveStatus(): void {
+    const { journal, store, onChange } = this.#host;
+    journal.add(this, () => store.putTurn(this.#row()), undefined);
+    onChange();
+  }
+
+  /** Completes the items and writes the end of the turn. @param onSaved called after the commit */
+  saveEnd(onSaved: () => void): void {
+    const { journal, store, touch } = this.#host;
+    const completedAt = this.#complete();
+    const write = () => {
+      store.putTurn(this.#row());
+      touch(completedAt);
+    };
+    journal.add(this, write, onSaved);
+  }
+
+  /** Drops everything from now on: the store fails, and the end of the turn reports it once. */
+  refuseWrites(): void {
+    this.#isSealed = true;
+  }
+
+  /** Publishes the end and releases the thread. @param isStored false: the thread stores the turn later */
+  publishEnd(isStored: boolean): void {
+    const { publish, tracer, onEnd } = this.#host;
+    if (!isStored) this.#complete();
+    const turn = this.snapshot();
+    tracer?.turnEnded(turn);
+    publish(this.#endEvent(turn));
+    onEnd(turn, isStored);
+  }
+
+  onStorageFault(error: unknown): void {
+    const isExpected = error instanceof StorageError;
+    if (!isExpected) this.#host.onBug(error);
+    this.#onStorageFailed(isExpected ? error.message : 'The turn could not be saved.');
+  }
+
+  /** Ends the items and the turn. Returns the time. */
+  #complete(): string {
+    this.items.closeAll();
+    this.#isSealed = true;
+    this.#completedAt = timestamp();
+    return this.#completedAt;
+  }
+
+  #endEvent(turn: Turn): ThreadEvent {
+    const { threadId } = turn;
+    if (turn.status === 'failed') {
+      const error = turn.error ?? { code: 'internalError', message: 'The turn failed.' };
+      return { method: 'turn/failed', params: { threadId, turn, error } };
+    }
+    if (turn.status === 'cancelled') return { method: 'turn/cancelled', params: { threadId, turn } };
+    return { method: 'turn/completed', params: { threadId, turn, tokenUsage: usageOf(this.#stateOf()) } };
+  }
+
+  #row(): StoredTurn {
+    const state = this.#stateOf();
+    const tokenUsage = usageOf(state);
+    return {
+      id: this.#turnId,
+      threadId: this.#host.threadId,
+      startedAt: this.#startedAt,
+      status: state.status,
+      ...(this.#completedAt !== undefined && { completedAt: this.#completedAt }),
+      ...(tokenUsage.totalTokens > 0 && { tokenUsage }),
+      ...state.end,
+    };
+  }
+
+  /** Pieces of one item within one turn of the event loop become one write. */
+  #writing(write: NonNullable<ItemWrite>): (() => void) | undefined {
+    const { store, threadId, journal } = this.#host;
+    if ('put' in write) return () => store.putItem(threadId, write.put);
+    if (!journal.keepsPieces) return undefined;
+    const { append: itemId, text } = write;
+    const waiting = this.#unwritten.get(itemId);
+    this.#unwritten.set(itemId, (waiting ?? '') + text);
+    if (waiting !== undefined) return undefined;
+    return () => {
+      store.appendItemText(threadId, itemId, this.#unwritten.get(itemId) ?? '');
+      this.#unwritten.delete(itemId);
+    };
+  }
+}
+
+function usageOf({ tokens: { inputTokens, outputTokens } }: TurnState) {
+  return { inputTokens, outputTokens, totalTokens: inputTokens + outputTokens };
+}
