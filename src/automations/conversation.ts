@@ -1,5 +1,6 @@
+import { setImmediate } from 'node:timers/promises';
 import type { AutomationFailure } from '../../machines/index.ts';
-import { AgentError, type Listener, type Runtime, StorageError, type StoredAutomation } from '../agent/index.ts';
+import { AgentError, type Runtime, StorageError, type StoredAutomation } from '../agent/index.ts';
 import { defaults, type Turn } from '../protocol/index.ts';
 
 /** Outcome of a turn. */
@@ -21,7 +22,7 @@ const permanentErrors: readonly string[] = [
   'contextTooLong',
 ];
 
-const broken = (code: string, message: string, retryAfterMs?: number): AutomationFailure => ({
+const failureWith = (code: string, message: string, retryAfterMs?: number): AutomationFailure => ({
   code,
   message,
   isRetryable: !permanentErrors.includes(code),
@@ -30,8 +31,8 @@ const broken = (code: string, message: string, retryAfterMs?: number): Automatio
 
 /** Text of an error for the history. Undefined: a bug, which is for the log. */
 export function failureOf(error: unknown): AutomationFailure | undefined {
-  if (error instanceof AgentError) return broken(error.reason, error.detail ?? error.message);
-  if (error instanceof StorageError) return broken('storageFailed', error.message);
+  if (error instanceof AgentError) return failureWith(error.reason, error.detail ?? error.message);
+  if (error instanceof StorageError) return failureWith('storageFailed', error.message);
   return undefined;
 }
 
@@ -62,25 +63,19 @@ export function isKnown(threads: Runtime, threadId: string): boolean {
 }
 
 /**
- * Says it in the thread, as soon as that has no turn. Resolves with how the turn ended.
+ * Runs the prompt of an automation as a turn of the thread, as soon as no other turn runs there. Returns the end of the turn.
  *
- * @param onStarted gets the turn's id when it has begun
- * @throws AgentError, StorageError when it cannot begin; what `signal` aborts with, when that comes before
+ * @param onStarted called with the id of the turn before it begins
+ * @throws AgentError, StorageError when it cannot start; the reason of `signal` when it aborts before
  */
-export async function say(
+export async function runPrompt(
   threads: Runtime,
   threadId: string,
   row: StoredAutomation,
   { onStarted, signal }: { readonly onStarted: (turnId: string) => void; readonly signal: AbortSignal },
 ): Promise<TurnEnd> {
-  const ended = Promise.withResolvers<Turn>();
-  const listener: Listener = (event) => {
-    if (event.method === 'turn/completed' || event.method === 'turn/failed' || event.method === 'turn/cancelled') {
-      ended.resolve(event.params.turn);
-    }
-  };
-  const { turn, begin } = await whenFree(threads, threadId, signal, () =>
-    threads.startTurn(threadId, [{ type: 'text', text: row.prompt }], listener, {
+  const { turn, begin, ended } = await whenFree(threads, threadId, signal, () =>
+    threads.startTurn(threadId, [{ type: 'text', text: row.prompt }], undefined, {
       model: row.model,
       approvalPolicy: row.approvalPolicy ?? unattended,
       sender: channelName,
@@ -88,32 +83,33 @@ export async function say(
   );
   onStarted(turn.id);
   begin();
-  return endOf(await ended.promise);
+  return endOf(await ended);
 }
 
-/** Tries `work` whenever a turn of the thread has ended, until it is not refused for one. */
-async function whenFree<T>(threads: Runtime, threadId: string, signal: AbortSignal, work: () => T): Promise<T> {
+/** Calls `start` until no turn of the thread refuses it. @throws what `start` throws otherwise; the reason of `signal` */
+async function whenFree<T>(threads: Runtime, threadId: string, signal: AbortSignal, start: () => T): Promise<T> {
   for (;;) {
     signal.throwIfAborted();
-    const free = Promise.withResolvers<void>();
-    const leave = threads.feed.join((event) => {
-      const isOver =
-        (event.method === 'thread/runtimeChanged' && !event.params.runtime.running) ||
-        event.method === 'thread/deleted';
-      // Earlier input in the thread's own queue goes first: it begins before the loop turns.
-      if (isOver && event.params.threadId === threadId) setImmediate(free.resolve);
-    });
-    const abort = () => free.reject(signal.reason);
-    signal.addEventListener('abort', abort, { once: true });
     try {
-      return work();
+      return start();
     } catch (error) {
       if (!(error instanceof AgentError && error.reason === 'turnInProgress')) throw error;
-      await free.promise;
-    } finally {
-      leave();
-      signal.removeEventListener('abort', abort);
     }
+    await unlessAborted(threads.runningTurn(threadId)?.ended, signal);
+    // The queue of the thread, and a deletion of it, come before the automation.
+    await setImmediate();
+  }
+}
+
+/** Waits for `promise`. @throws the reason of `signal` when it aborts before */
+async function unlessAborted(promise: Promise<unknown> | undefined, signal: AbortSignal): Promise<void> {
+  const aborted = Promise.withResolvers<never>();
+  const abort = () => aborted.reject(signal.reason);
+  signal.addEventListener('abort', abort, { once: true });
+  try {
+    await Promise.race([promise, aborted.promise]);
+  } finally {
+    signal.removeEventListener('abort', abort);
   }
 }
 
@@ -125,10 +121,10 @@ function endOf(turn: Turn): TurnEnd {
     case 'cancelled':
       // The server that is shutting down has ended it, not a user.
       if (turn.interruptedBy !== 'shutdown') return { status: 'cancelled', result };
-      return { status: 'failed', failure: broken('shutdown', 'The agent server was stopped.'), result };
+      return { status: 'failed', failure: failureWith('shutdown', 'The agent server was stopped.'), result };
     default: {
       const { code, message, retryAfterMs } = turn.error ?? { code: 'internalError', message: 'The turn failed.' };
-      return { status: 'failed', failure: broken(code, message, retryAfterMs), result };
+      return { status: 'failed', failure: failureWith(code, message, retryAfterMs), result };
     }
   }
 }

@@ -9,7 +9,7 @@ import type {
 } from '../../machines/index.ts';
 import type { StoredRun } from '../agent/index.ts';
 import type { Clock } from './clock.ts';
-import { failureOf, say, type TurnEnd, threadFor } from './conversation.ts';
+import { failureOf, runPrompt, type TurnEnd, threadFor } from './conversation.ts';
 import type { BegunRun, Ledger } from './ledger.ts';
 import type { AutomationsOptions } from './options.ts';
 
@@ -86,7 +86,7 @@ class Run {
     const threadId = threadFor(threads, row, workspacePath);
     if (row.binding.mode === 'own' && threadId !== row.progress.threadId) this.#keepThread(threadId);
     const onStarted = (turnId: string) => this.#started(threadId, turnId);
-    const end = await say(threads, threadId, row, { onStarted, signal: this.#signal });
+    const end = await runPrompt(threads, threadId, row, { onStarted, signal: this.#signal });
     return end.status === 'cancelled' ? this.#interrupted(end.result) : end;
   }
 

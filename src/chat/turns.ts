@@ -1,4 +1,4 @@
-import { AgentError, type Listener, type Runtime } from '../agent/index.ts';
+import { AgentError, type RunningTurn, type Runtime } from '../agent/index.ts';
 import type { Config } from '../config/index.ts';
 import { HttpError } from '../http/index.ts';
 import type { Logger } from '../log/index.ts';
@@ -111,11 +111,11 @@ export class ChatTurns {
     }
   }
 
-  /** Another face may use the thread of a session as well: its turn is waited for. */
+  /** Starts the turn once the thread is free: other interfaces may use the thread of a session, too. */
   async #start(turn: ChatTurn, { threadId, input, options }: OpenThread): Promise<void> {
     const { runtime } = this.#options;
     for (;;) {
-      // Stopped while it waited: nothing may begin any more.
+      // Throws for a turn that was stopped during the wait.
       turn.stopBy(nothing);
       try {
         const started = runtime.startTurn(threadId, input, turn.listener, options);
@@ -125,24 +125,15 @@ export class ChatTurns {
       } catch (error) {
         if (!(error instanceof AgentError && error.reason === 'turnInProgress')) throw error;
       }
-      await this.#idle(turn, threadId);
+      await this.#endOf(runtime.runningTurn(threadId), turn);
     }
   }
 
-  /** Resolves when the turn that runs in the thread has ended; rejects when `turn` is stopped before. */
-  async #idle(turn: ChatTurn, threadId: string): Promise<void> {
-    const { runtime } = this.#options;
-    const ended = Promise.withResolvers<void>();
-    const listener: Listener = ({ method }) => {
-      if (method === 'turn/completed' || method === 'turn/failed' || method === 'turn/cancelled') ended.resolve();
-    };
-    turn.stopBy(() => ended.reject(givenUp()));
-    runtime.subscribe(threadId, listener);
-    try {
-      await ended.promise;
-    } finally {
-      runtime.unsubscribe(threadId, listener);
-    }
+  /** Waits for the end of another turn. Rejects when `turn` is stopped before. */
+  async #endOf(running: RunningTurn | undefined, turn: ChatTurn): Promise<void> {
+    const stopped = Promise.withResolvers<never>();
+    turn.stopBy(() => stopped.reject(givenUp()));
+    await Promise.race([running?.ended, stopped.promise]);
   }
 
   #interrupt(threadId: string, turnId: string): void {

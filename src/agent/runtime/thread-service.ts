@@ -26,7 +26,7 @@ import { ThreadTools } from './thread-tools.ts';
 import { Tracer } from './tracer.ts';
 import type { RuntimeSettings } from './turn-host.ts';
 import { Turns } from './turns.ts';
-import type { DynamicTools, ListThreads, ReadThread, Runtime, StartThread, TurnOptions } from './types.ts';
+import type { DynamicTools, ListThreads, ReadThread, RunningTurn, Runtime, StartThread, TurnOptions } from './types.ts';
 import { findWorktree, requireSamePlace } from './worktree.ts';
 
 export interface ThreadServiceOptions {
@@ -207,16 +207,10 @@ export class ThreadService implements Runtime {
 
   async delete(threadId: string): Promise<() => void> {
     this.#registry.get(threadId);
-    const run = this.#turns.of(threadId);
-    if (run) {
-      const ended = Promise.withResolvers<void>();
-      const listen: Listener = ({ method }) => {
-        if (method === 'turn/cancelled' || method === 'turn/completed' || method === 'turn/failed') ended.resolve();
-      };
-      this.feed.subscribe(threadId, listen);
+    // A turn that completes before the interrupt starts the next input of the queue.
+    for (let run = this.#turns.of(threadId); run; run = this.#turns.of(threadId)) {
       run.interrupt('user');
-      await ended.promise;
-      this.feed.unsubscribe(threadId, listen);
+      await run.ended;
     }
     const { store } = this.#registry.storageOf(threadId);
     const isEphemeral = this.#registry.isEphemeral(threadId);
@@ -264,7 +258,11 @@ export class ThreadService implements Runtime {
     // It may have gone, or become a link, since the last turn.
     if (thread.config) requireSamePlace(thread.config, this.#placed(thread.config));
     const run = this.#turns.start(thread, input, asker, options);
-    return { turn: run.snapshot(), begin: () => run.begin() };
+    return { turn: run.snapshot(), begin: () => run.begin(), ended: run.ended };
+  }
+
+  runningTurn(threadId: string): RunningTurn | undefined {
+    return this.#turns.of(threadId);
   }
 
   interrupt(threadId: string, turnId: string): () => void {

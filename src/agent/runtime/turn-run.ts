@@ -19,7 +19,7 @@ import { TurnDriver } from './turn-driver.ts';
 import type { TurnHost } from './turn-host.ts';
 import { TurnInference } from './turn-inference.ts';
 import { TurnRecord } from './turn-record.ts';
-import type { TurnOptions } from './types.ts';
+import type { RunningTurn, TurnOptions } from './types.ts';
 
 export interface TurnRunOptions {
   readonly host: TurnHost;
@@ -34,7 +34,7 @@ export interface TurnRunOptions {
  * One turn from its start to its end. The turn machine decides what happens (`TurnDriver`); this class provides its effects and
  * performs what it emits.
  */
-export class TurnRun implements TurnWork {
+export class TurnRun implements TurnWork, RunningTurn {
   readonly turnId: string;
   readonly approvalTimeoutMs: number;
   readonly #host: TurnHost;

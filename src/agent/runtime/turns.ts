@@ -250,17 +250,11 @@ export class Turns {
       const child = startChild(parent.thread, label);
       const { approvalPolicy, approvalTimeoutMs } = parent.options;
       const options = { model: settings.subAgent.model || parent.options.model, approvalPolicy, approvalTimeoutMs };
-      const ended = Promise.withResolvers<Turn>();
-      const listen: Listener = (event) => {
-        if (event.method === 'turn/completed' || event.method === 'turn/failed' || event.method === 'turn/cancelled') {
-          ended.resolve(event.params.turn);
-        }
-      };
-      const run = this.start(child, [{ type: 'text', text: task }], listen, options, parent.depth + 1);
+      const run = this.start(child, [{ type: 'text', text: task }], undefined, options, parent.depth + 1);
       const stop = () => run.interrupt('user');
       signal.addEventListener('abort', stop, { once: true });
       run.begin();
-      const turn = await ended.promise.finally(() => signal.removeEventListener('abort', stop));
+      const turn = await run.ended.finally(() => signal.removeEventListener('abort', stop));
       signal.throwIfAborted();
       return resultOf(turn);
     });

@@ -70,6 +70,13 @@ export interface ReadThread {
   readonly beforeTurnId?: string | undefined;
 }
 
+/** A turn that runs, or is reserved and has not begun. */
+export interface RunningTurn {
+  readonly turnId: string;
+  /** Resolves after the last event of the turn, when its thread can start another one. Never rejects. */
+  readonly ended: Promise<Turn>;
+}
+
 /**
  * The runtime. It publishes everything through `feed` as notifications and server requests of the protocol. A method
  * that starts something returns its first state, and a function that begins it, so that an answer can be sent before
@@ -109,7 +116,9 @@ export interface Runtime {
     input: readonly InputPart[],
     asker: Listener | undefined,
     options?: TurnOptions,
-  ): { readonly turn: Turn; readonly begin: () => void };
+  ): { readonly turn: Turn; readonly begin: () => void; readonly ended: RunningTurn['ended'] };
+  /** The turn that occupies the thread; undefined when a turn can start. */
+  runningTurn(threadId: string): RunningTurn | undefined;
   interrupt(threadId: string, turnId: string): () => void;
   enqueue(
     threadId: string,

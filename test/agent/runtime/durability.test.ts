@@ -171,6 +171,31 @@ t.test('deleting a thread ends its turn and takes its traces along', async (t) =
   t.equal(threads.activeTurns, 0);
 });
 
+t.test('deleting a thread also ends the queued turn that starts meanwhile', async (t) => {
+  const { threads, bugs } = service(answers([say('one')]));
+  const { thread } = threads.start({});
+  const [ear, everybody] = [listening(), listening()];
+  threads.feed.join(everybody.listener);
+  let deleted: Promise<() => void> | undefined;
+  threads.subscribe(thread.id, (event) => {
+    ear.listener(event);
+    // The outcome is decided: the interrupt comes too late, and the queue continues.
+    if (event.method === 'item/completed' && event.params.item.type === 'agentMessage') {
+      deleted ??= threads.delete(thread.id);
+    }
+  });
+  threads.startTurn(thread.id, text('x'), undefined).begin();
+  threads.enqueue(thread.id, text('next'));
+  await ear.until('turn/cancelled');
+  (await deleted)?.();
+  t.same(
+    ear.methods().filter((method) => method.startsWith('turn/')),
+    ['turn/started', 'turn/completed', 'turn/started', 'turn/cancelled'],
+  );
+  await everybody.until('thread/deleted');
+  t.same([threads.activeTurns, bugs], [0, []]);
+});
+
 t.test('renaming, archiving, rolling back', async (t) => {
   const { threads } = service(answers([say('one')], [say('two')]));
   const { thread } = threads.start({});

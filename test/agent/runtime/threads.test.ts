@@ -51,6 +51,19 @@ t.test('a turn from start to end, in the order of the protocol', async (t) => {
   t.equal(threads.activeTurns, 0);
 });
 
+t.test('`ended` resolves after the last event, when the thread is free', async (t) => {
+  const { threads } = service(says('x'));
+  const { thread } = threads.start({});
+  t.equal(threads.runningTurn(thread.id), undefined);
+  const ear = listening();
+  const { turn, begin, ended } = threads.startTurn(thread.id, text('x'), ear.listener);
+  t.match(threads.runningTurn(thread.id), { turnId: turn.id, ended });
+  begin();
+  const end = await ended;
+  t.match(ear.events.at(-1), { method: 'turn/completed', params: { turn: end } });
+  t.equal(threads.runningTurn(thread.id), undefined);
+});
+
 t.test('ids count on, and a model is told what was said before', async (t) => {
   const heard: unknown[] = [];
   const { threads } = service(
