@@ -49,6 +49,13 @@ export class ThreadRegistry {
     this.storeOf(threadId).putThread({ ...this.get(threadId), ...change });
   }
 
+  /** Records when a thread was last active, unless it was deleted. */
+  touch(threadId: string, lastActiveAt: string): void {
+    const store = this.storeOf(threadId);
+    const thread = store.thread(threadId);
+    if (thread) store.putThread({ ...thread, lastActiveAt });
+  }
+
   /** Ids of threads in memory are random and too long to collide: the disk is not queried. */
   newId(now: string, isEphemeral: boolean): string {
     const start = `thread_${now.slice(0, 10).replaceAll('-', '')}_`;

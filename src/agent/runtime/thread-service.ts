@@ -1,33 +1,20 @@
 import type { AnyActorRef } from 'xstate';
-import {
-  type ApprovalDecision,
-  type ApprovalRequest,
-  defaults,
-  type InputPart,
-  type ModelListResult,
-  type QueuedInput,
-  type Thread,
-  type ThreadConfig,
-  type ThreadSummary,
-  type Turn,
-} from '../../protocol/index.ts';
-import { AgentError } from '../errors.ts';
+import type { ModelListResult, Turn } from '../../protocol/index.ts';
 import { type ModelProvider, modelFailure } from '../model.ts';
 import type { StoredThread, ThreadStore, TraceStore } from '../thread-store.ts';
 import type { Tool } from '../tool.ts';
 import type { ReadImage } from '../tools/index.ts';
-import { timestamp } from './clock.ts';
-import { compactThread } from './compact-thread.ts';
 import { Feed, type Listener } from './feed.ts';
 import { InputQueue } from './input-queue.ts';
 import { endCrashedTraces, markCrashed } from './recovery.ts';
+import { ThreadCatalog } from './thread-catalog.ts';
 import { ThreadRegistry } from './thread-registry.ts';
 import { ThreadTools } from './thread-tools.ts';
 import { Tracer } from './tracer.ts';
+import { TurnControl } from './turn-control.ts';
 import type { RuntimeSettings } from './turn-host.ts';
 import { Turns } from './turns.ts';
-import type { DynamicTools, ListThreads, ReadThread, RunningTurn, Runtime, StartThread, TurnOptions } from './types.ts';
-import { findWorktree, requireSamePlace } from './worktree.ts';
+import type { DynamicTools, Runtime } from './types.ts';
 
 export interface ThreadServiceOptions {
   /** Canonical. */
@@ -64,46 +51,50 @@ const modelListMs = 15_000;
 export class ThreadService implements Runtime {
   readonly feed: Feed;
   readonly #options: ThreadServiceOptions;
-  readonly #turns: Turns;
-  readonly #tracer: Tracer | undefined;
   readonly #registry: ThreadRegistry;
   readonly #tools: ThreadTools;
-  readonly #queue: InputQueue;
-  #isClosing = false;
+  readonly #turns: Turns;
+  readonly #catalog: ThreadCatalog;
+  readonly #control: TurnControl;
 
   constructor(options: ThreadServiceOptions) {
-    const { workspacePath, store, traces, isTracing = true, provider, settings, onBug, observe } = options;
-    const { clean = (text) => text, readImage = async () => undefined } = options;
-    const tracer = traces && new Tracer(traces, clean);
-    this.#options = options;
-    this.feed = new Feed(onBug);
-    this.#tracer = isTracing ? tracer : undefined;
-    this.#registry = new ThreadRegistry(store, onBug);
-    this.#queue = new InputQueue(this.#registry, this.feed, settings.maxSessionQueueSize);
-    this.#tools = new ThreadTools({
-      tools: options.tools,
-      enabled: options.enabledTools,
-      maxDepth: settings.subAgent.maxDepth,
-    });
-    this.#turns = new Turns({
+    const { workspacePath, worktreeRoots = [], store, traces, isTracing = true, provider } = options;
+    const { settings, onBug, observe, clean = (text) => text, readImage = async () => undefined } = options;
+    const { compaction, subAgent, maxSessionQueueSize } = settings;
+    const everyTracer = traces && new Tracer(traces, clean);
+    const tracer = isTracing ? everyTracer : undefined;
+    const feed = new Feed(onBug);
+    const registry = new ThreadRegistry(store, onBug);
+    const tools = new ThreadTools({ tools: options.tools, enabled: options.enabledTools, maxDepth: subAgent.maxDepth });
+    const turns = new Turns({
       workspacePath,
       settings,
-      feed: this.feed,
-      tracer: this.#tracer,
+      feed,
+      tracer,
       provider,
-      storageOf: (threadId) => this.#registry.storageOf(threadId),
+      storageOf: (threadId) => registry.storageOf(threadId),
       mainStore: store,
-      toolsOf: (thread, depth) => this.#tools.of(thread, depth),
+      toolsOf: (thread, depth) => tools.of(thread, depth),
       readImage,
-      startChild: (parent, label) => this.#startChild(parent, label),
+      startChild: (parent, label) => this.#catalog.startChild(parent, label),
       clean,
       onBug,
       observe,
-      touch: (threadId, at) => this.#touch(threadId, at),
-      onEnd: (thread, turn) => this.#ended(thread, turn),
+      touch: (threadId, at) => registry.touch(threadId, at),
+      onEnd: (thread, turn) => this.#onTurnEnd(thread, turn),
     });
+    const queue = new InputQueue(registry, feed, maxSessionQueueSize);
+    this.feed = feed;
+    this.#options = options;
+    this.#registry = registry;
+    this.#tools = tools;
+    this.#turns = turns;
+    this.#catalog = new ThreadCatalog({
+      ...{ workspacePath, worktreeRoots, registry, feed, tools, turns, tracer, traces, provider, compaction },
+    });
+    this.#control = new TurnControl({ worktreeRoots, registry, feed, turns, queue });
     markCrashed(store);
-    if (tracer && traces) endCrashedTraces(traces, store, tracer);
+    if (everyTracer && traces) endCrashedTraces(traces, store, everyTracer);
   }
 
   get activeTurns(): number {
@@ -115,53 +106,24 @@ export class ThreadService implements Runtime {
     return { provider, model, tools: this.#tools.all().map(({ name }) => name) };
   }
 
-  start({ identity, displayName, config, dynamicTools, isEphemeral = false, threadId }: StartThread) {
-    const now = timestamp();
-    const thread: StoredThread = {
-      id: threadId ?? this.#registry.newId(now, isEphemeral),
-      workspacePath: this.#options.workspacePath,
-      status: 'active',
-      ...(displayName !== undefined && { displayName }),
-      ...(identity !== undefined && { identity }),
-      ...configured(config && this.#placed(config)),
-      createdAt: now,
-      lastActiveAt: now,
-    };
-    if (dynamicTools) this.#tools.bring(thread.id, dynamicTools);
-    this.#registry.add(thread, isEphemeral);
-    this.#tracer?.sessionStarted(thread);
-    const announce = () => {
-      if (!isEphemeral) this.feed.broadcast({ method: 'thread/started', params: { thread } });
-    };
-    return { thread, announce };
-  }
+  readonly start: Runtime['start'] = (options) => this.#catalog.start(options);
+  readonly list: Runtime['list'] = (options) => this.#catalog.list(options);
+  readonly read: Runtime['read'] = (threadId, options) => this.#catalog.read(threadId, options);
+  readonly rename: Runtime['rename'] = (threadId, name) => this.#catalog.rename(threadId, name);
+  readonly archive: Runtime['archive'] = (threadId, isArchived) => this.#catalog.archive(threadId, isArchived);
+  readonly delete: Runtime['delete'] = (threadId) => this.#catalog.delete(threadId);
+  readonly rollback: Runtime['rollback'] = (threadId, turns) => this.#catalog.rollback(threadId, turns);
+  readonly updateConfig: Runtime['updateConfig'] = (threadId, config) => this.#catalog.updateConfig(threadId, config);
+  readonly compact: Runtime['compact'] = (threadId) => this.#catalog.compact(threadId);
 
-  list({ identity, channelName = identity?.channelName, includeArchived = false }: ListThreads): ThreadSummary[] {
-    return this.#registry.durable.store
-      .threads()
-      .filter(({ parentThreadId }) => parentThreadId === undefined)
-      .filter((thread) => includeArchived || thread.status !== 'archived')
-      .filter((thread) => channelName === undefined || thread.identity?.channelName === channelName)
-      .filter((thread) => identity?.userId === undefined || thread.identity?.userId === identity.userId)
-      .map((thread) => ({ ...thread, runtime: this.#turns.runtimeOf(thread.id) }));
-  }
-
-  read(threadId: string, { includeTurns, turnLimit = defaults.agent.turnPage, beforeTurnId }: ReadThread): Thread {
-    const thread = this.#registry.get(threadId);
-    const { store, journal } = this.#registry.storageOf(threadId);
-    const queuedInputs = [...store.queue(threadId)];
-    if (!includeTurns) return { ...thread, queuedInputs };
-    journal.flush();
-    const turns = store.turns(threadId, { limit: turnLimit + 1, before: beforeTurnId });
-    const page = turns.slice(-turnLimit).map((turn) => this.#turns.asItIs(turn));
-    return {
-      ...thread,
-      queuedInputs,
-      turns: page,
-      hasOlderTurns: turns.length > turnLimit,
-      contextUsage: this.#contextUsage(threadId),
-    };
-  }
+  readonly startTurn: Runtime['startTurn'] = (...request) => this.#control.startTurn(...request);
+  readonly runningTurn: Runtime['runningTurn'] = (threadId) => this.#control.runningTurn(threadId);
+  readonly interrupt: Runtime['interrupt'] = (threadId, turnId) => this.#control.interrupt(threadId, turnId);
+  readonly enqueue: Runtime['enqueue'] = (...request) => this.#control.enqueue(...request);
+  readonly dequeue: Runtime['dequeue'] = (threadId, queuedInputId) => this.#control.dequeue(threadId, queuedInputId);
+  readonly steer: Runtime['steer'] = (...request) => this.#control.steer(...request);
+  readonly approvals: Runtime['approvals'] = (threadId) => this.#control.approvals(threadId);
+  readonly respond: Runtime['respond'] = (...answer) => this.#control.respond(...answer);
 
   resume(threadId: string, asker: Listener, dynamicTools?: DynamicTools) {
     const thread = this.read(threadId, { includeTurns: true });
@@ -169,7 +131,7 @@ export class ThreadService implements Runtime {
     this.feed.subscribe(threadId, asker);
     const announce = () => {
       this.feed.publish(threadId, { method: 'thread/resumed', params: { thread } });
-      this.#tellApprovals(threadId, asker);
+      this.#sendApprovals(threadId, asker);
     };
     return { thread, announce };
   }
@@ -181,7 +143,7 @@ export class ThreadService implements Runtime {
     const turn = this.#turns.of(threadId)?.snapshot();
     const replay = () => {
       if (turn) listener({ method: 'turn/started', params: { threadId, turn } });
-      this.#tellApprovals(threadId, listener);
+      this.#sendApprovals(threadId, listener);
     };
     return { replay };
   }
@@ -189,133 +151,6 @@ export class ThreadService implements Runtime {
   unsubscribe(threadId: string, listener: Listener): void {
     this.#registry.get(threadId);
     this.feed.unsubscribe(threadId, listener);
-  }
-
-  rename(threadId: string, displayName: string): () => void {
-    this.#registry.update(threadId, { displayName });
-    return () => this.feed.broadcast({ method: 'thread/renamed', params: { threadId, displayName } });
-  }
-
-  archive(threadId: string, isArchived: boolean): () => void {
-    const status = isArchived ? 'archived' : 'active';
-    if (isArchived) this.#idleThread(threadId);
-    if (this.#registry.get(threadId).status === status) return () => undefined;
-    this.#registry.update(threadId, { status });
-    if (isArchived) this.#tracer?.sessionCompleted(threadId, 'archived');
-    return () => this.feed.broadcast({ method: 'thread/statusChanged', params: { threadId, status } });
-  }
-
-  async delete(threadId: string): Promise<() => void> {
-    this.#registry.get(threadId);
-    // A turn that completes before the interrupt starts the next input of the queue.
-    for (let run = this.#turns.of(threadId); run; run = this.#turns.of(threadId)) {
-      run.interrupt('user');
-      await run.ended;
-    }
-    const { store } = this.#registry.storageOf(threadId);
-    const isEphemeral = this.#registry.isEphemeral(threadId);
-    store.deleteThread(threadId);
-    this.#tools.forget(threadId);
-    if (isEphemeral) {
-      this.#tracer?.sessionCompleted(threadId, 'ended');
-      return () => undefined;
-    }
-    this.#options.traces?.deleteSession(threadId);
-    return () => this.feed.broadcast({ method: 'thread/deleted', params: { threadId } });
-  }
-
-  rollback(threadId: string, numTurns: number): Thread {
-    this.#idleThread(threadId);
-    this.#registry.storageOf(threadId).store.deleteLastTurns(threadId, numTurns);
-    return this.read(threadId, { includeTurns: true });
-  }
-
-  updateConfig(threadId: string, config: ThreadConfig): ThreadConfig {
-    const present = this.#registry.get(threadId).config;
-    const merged = { ...present, ...config };
-    requireSamePlace(present, merged);
-    this.#registry.update(threadId, configured(merged));
-    return merged;
-  }
-
-  async compact(threadId: string): Promise<void> {
-    const thread = this.#idleThread(threadId);
-    await compactThread({
-      thread,
-      store: this.#registry.storeOf(threadId),
-      provider: this.#options.provider,
-      keep: this.#options.settings.compaction.keepRecentTurns,
-      tracer: this.#tracer,
-      tell: (kind, message) =>
-        this.feed.publish(threadId, { method: 'system/event', params: { threadId, kind, message } }),
-    });
-  }
-
-  startTurn(threadId: string, input: readonly InputPart[], asker: Listener | undefined, options?: TurnOptions) {
-    const thread = this.#registry.get(threadId);
-    if (this.#isClosing) throw new AgentError('overloaded', { threadId }, 'the server is shutting down');
-    if (thread.status !== 'active') throw new AgentError('threadNotActive', { threadId, status: thread.status });
-    // It may have gone, or become a link, since the last turn.
-    if (thread.config) requireSamePlace(thread.config, this.#placed(thread.config));
-    const run = this.#turns.start(thread, input, asker, options);
-    return { turn: run.snapshot(), begin: () => run.begin(), ended: run.ended };
-  }
-
-  runningTurn(threadId: string): RunningTurn | undefined {
-    return this.#turns.of(threadId);
-  }
-
-  interrupt(threadId: string, turnId: string): () => void {
-    this.#registry.get(threadId);
-    const run = this.#turns.of(threadId);
-    if (run?.turnId === turnId) return () => run.interrupt('user');
-    throw this.#noSuchTurn(threadId, turnId);
-  }
-
-  enqueue(threadId: string, input: readonly InputPart[], sender?: string, asker?: Listener) {
-    const queuedInput = this.#queue.make(input, sender);
-    if (!this.#turns.of(threadId)) {
-      const { begin } = this.startTurn(threadId, input, asker, { sender });
-      return { queuedInput, queuedInputs: this.#queue.list(threadId), begin };
-    }
-    this.#queue.add(threadId, queuedInput, asker);
-    return { queuedInput, queuedInputs: this.#queue.list(threadId), begin: () => this.#queue.tell(threadId) };
-  }
-
-  dequeue(threadId: string, queuedInputId: string): readonly QueuedInput[] {
-    this.#queue.take(threadId, queuedInputId);
-    this.#queue.tell(threadId);
-    return this.#queue.list(threadId);
-  }
-
-  steer(
-    threadId: string,
-    turnId: string,
-    {
-      queuedInputId,
-      input,
-    }: { readonly queuedInputId?: string | undefined; readonly input?: readonly InputPart[] | undefined },
-  ) {
-    this.#registry.get(threadId);
-    const run = this.#turns.of(threadId);
-    if (run?.turnId !== turnId) throw this.#noSuchTurn(threadId, turnId);
-    const queued = queuedInputId === undefined ? [] : this.#queue.peek(threadId, queuedInputId).input;
-    if (!run.steer([...queued, ...(input ?? [])])) throw new AgentError('turnNotRunning', { threadId, turnId });
-    if (queuedInputId !== undefined) {
-      this.#queue.take(threadId, queuedInputId);
-      this.#queue.tell(threadId);
-    }
-    return { turnId, queuedInputs: this.#queue.list(threadId) };
-  }
-
-  approvals(threadId?: string): readonly ApprovalRequest[] {
-    if (threadId !== undefined) this.#registry.get(threadId);
-    return this.#turns.approvals(threadId);
-  }
-
-  respond(requestId: string, decision: ApprovalDecision, by: 'user' | 'policy' = 'user'): void {
-    if (this.#turns.respond(requestId, decision, by)) return;
-    throw new AgentError(this.#turns.hasExpired(requestId) ? 'approvalTimeout' : 'approvalNotFound', { requestId });
   }
 
   /** Never throws for what the provider does: the protocol has a place for it in the result. */
@@ -330,91 +165,19 @@ export class ThreadService implements Runtime {
   }
 
   async close(): Promise<void> {
-    this.#isClosing = true;
-    this.#turns.interruptAll();
+    this.#control.close();
     await this.#turns.idle();
     this.#registry.durable.journal.flush();
     this.#turns.keepEnds();
   }
 
-  /** @throws AgentError workspaceOverrideRefused */
-  #placed(config: ThreadConfig): ThreadConfig {
-    const { workspaceOverride } = config;
-    if (workspaceOverride === undefined) return config;
-    return { ...config, workspaceOverride: findWorktree(workspaceOverride, this.#options.worktreeRoots ?? []) };
-  }
-
-  #touch(threadId: string, lastActiveAt: string): void {
-    const store = this.#registry.storeOf(threadId);
-    const thread = store.thread(threadId);
-    if (thread) store.putThread({ ...thread, lastActiveAt });
-  }
-
-  #ended(thread: StoredThread, turn: Turn): void {
+  #onTurnEnd(thread: StoredThread, turn: Turn): void {
     if (this.#registry.isEphemeral(thread.id)) return;
     this.#options.onTurnEnd?.(thread, turn);
-    if (turn.status === 'completed' && !this.#isClosing) this.#startNext(thread.id);
+    this.#control.startNext(thread, turn);
   }
 
-  /** Only a completed turn starts the next input: after a failure a user should decide. */
-  #startNext(threadId: string): void {
-    const [next] = this.#queue.list(threadId);
-    if (!next) return;
-    try {
-      const { begin } = this.startTurn(threadId, next.input, this.#queue.askerOf(next.id), { sender: next.sender });
-      // Not before it is certain that it runs: what waits is lost by nothing.
-      this.#queue.take(threadId, next.id);
-      this.#queue.tell(threadId);
-      begin();
-    } catch (error) {
-      if (!(error instanceof AgentError)) throw error;
-      const message = `What waits in the queue could not be begun: ${error.detail ?? error.message}`;
-      this.feed.publish(threadId, { method: 'system/event', params: { threadId, kind: 'queueBlocked', message } });
-    }
-  }
-
-  #tellApprovals(threadId: string, listener: Listener): void {
+  #sendApprovals(threadId: string, listener: Listener): void {
     for (const params of this.#turns.approvals(threadId)) listener({ method: 'item/approval/request', params });
   }
-
-  #startChild(parent: StoredThread, label: string | undefined): StoredThread {
-    const now = timestamp();
-    const isEphemeral = this.#registry.isEphemeral(parent.id);
-    const child: StoredThread = {
-      ...parent,
-      id: this.#registry.newId(now, isEphemeral),
-      displayName: label ?? `sub-agent of ${parent.displayName ?? parent.id}`,
-      parentThreadId: parent.id,
-      createdAt: now,
-      lastActiveAt: now,
-    };
-    this.#registry.add(child, isEphemeral);
-    this.#tracer?.sessionStarted(child);
-    return child;
-  }
-
-  /** @throws AgentError turnInProgress */
-  #idleThread(threadId: string): StoredThread {
-    const thread = this.#registry.get(threadId);
-    if (this.#turns.of(threadId)) throw new AgentError('turnInProgress', { threadId });
-    return thread;
-  }
-
-  #noSuchTurn(threadId: string, turnId: string): AgentError {
-    const isKnown = this.#registry.storageOf(threadId).store.turn(threadId, turnId) !== undefined;
-    return new AgentError(isKnown ? 'turnNotRunning' : 'turnNotFound', { threadId, turnId });
-  }
-
-  #contextUsage(threadId: string): { tokens: number; window: number } {
-    const { store } = this.#registry.storageOf(threadId);
-    const compaction = store.compaction(threadId);
-    const recent = store.turns(threadId, { limit: 1 }).at(0)?.tokenUsage?.inputTokens ?? 0;
-    const tokens = recent > 0 || !compaction ? recent : Math.ceil(compaction.summary.length / 4);
-    return { tokens, window: this.#options.settings.compaction.contextWindow };
-  }
 }
-
-const configured = (config: ThreadConfig | undefined): Pick<StoredThread, 'config' | 'model'> => ({
-  ...(config && { config }),
-  ...(config?.model !== undefined && { model: config.model }),
-});

@@ -12,7 +12,7 @@ import { isWithin } from '../tools/index.ts';
  * @returns the real path
  * @throws AgentError workspaceOverrideRefused
  */
-export function findWorktree(given: string, roots: readonly string[]): string {
+function findWorktree(given: string, roots: readonly string[]): string {
   if (!isAbsolute(given) || given.includes('\0')) throw refused('notAbsolute', 'it must be an absolute path');
   const path = realPathOf(given);
   if (path === undefined || !statSync(path, { throwIfNoEntry: false })?.isDirectory()) {
@@ -24,6 +24,13 @@ export function findWorktree(given: string, roots: readonly string[]): string {
   });
   if (!isBelow) throw refused('outsideRoots', 'it is not below a worktree root of this server');
   return path;
+}
+
+/** The configuration of a thread with the real path of its `workspaceOverride`. @throws AgentError workspaceOverrideRefused */
+export function withRealPath(config: ThreadConfig, roots: readonly string[]): ThreadConfig {
+  const { workspaceOverride } = config;
+  if (workspaceOverride === undefined) return config;
+  return { ...config, workspaceOverride: findWorktree(workspaceOverride, roots) };
 }
 
 /** Where a thread works, and that it only reads, is decided once. @throws AgentError workspaceOverrideRefused */

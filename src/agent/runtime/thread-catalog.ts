@@ -1,0 +1,192 @@
+import { defaults, type Thread, type ThreadConfig, type ThreadSummary } from '../../protocol/index.ts';
+import { AgentError } from '../errors.ts';
+import type { ModelProvider } from '../model.ts';
+import type { StoredThread, TraceStore } from '../thread-store.ts';
+import { timestamp } from './clock.ts';
+import { compactThread } from './compact-thread.ts';
+import type { Feed } from './feed.ts';
+import type { ThreadRegistry } from './thread-registry.ts';
+import type { ThreadTools } from './thread-tools.ts';
+import type { Tracer } from './tracer.ts';
+import type { RuntimeSettings } from './turn-host.ts';
+import type { Turns } from './turns.ts';
+import type { ListThreads, ReadThread, StartThread } from './types.ts';
+import { requireSamePlace, withRealPath } from './worktree.ts';
+
+export interface ThreadCatalogOptions {
+  readonly workspacePath: string;
+  /** See `ThreadServiceOptions`. */
+  readonly worktreeRoots: readonly string[];
+  readonly registry: ThreadRegistry;
+  readonly feed: Feed;
+  readonly tools: ThreadTools;
+  readonly turns: Turns;
+  readonly tracer: Tracer | undefined;
+  readonly traces: TraceStore | undefined;
+  readonly provider: () => Promise<ModelProvider>;
+  readonly compaction: RuntimeSettings['compaction'];
+}
+
+/** Creates, lists, reads, changes and deletes threads. */
+export class ThreadCatalog {
+  readonly #options: ThreadCatalogOptions;
+  readonly #registry: ThreadCatalogOptions['registry'];
+  readonly #feed: ThreadCatalogOptions['feed'];
+  readonly #turns: ThreadCatalogOptions['turns'];
+  readonly #tools: ThreadCatalogOptions['tools'];
+  readonly #tracer: ThreadCatalogOptions['tracer'];
+
+  constructor(options: ThreadCatalogOptions) {
+    this.#options = options;
+    this.#registry = options.registry;
+    this.#feed = options.feed;
+    this.#turns = options.turns;
+    this.#tools = options.tools;
+    this.#tracer = options.tracer;
+  }
+
+  start({ identity, displayName, config, dynamicTools, isEphemeral = false, threadId }: StartThread) {
+    const now = timestamp();
+    const thread: StoredThread = {
+      id: threadId ?? this.#registry.newId(now, isEphemeral),
+      workspacePath: this.#options.workspacePath,
+      status: 'active',
+      ...(displayName !== undefined && { displayName }),
+      ...(identity !== undefined && { identity }),
+      ...configured(config && withRealPath(config, this.#options.worktreeRoots)),
+      createdAt: now,
+      lastActiveAt: now,
+    };
+    if (dynamicTools) this.#tools.bring(thread.id, dynamicTools);
+    this.#registry.add(thread, isEphemeral);
+    this.#tracer?.sessionStarted(thread);
+    const announce = () => {
+      if (!isEphemeral) this.#feed.broadcast({ method: 'thread/started', params: { thread } });
+    };
+    return { thread, announce };
+  }
+
+  list({ identity, channelName = identity?.channelName, includeArchived = false }: ListThreads): ThreadSummary[] {
+    return this.#registry.durable.store
+      .threads()
+      .filter(({ parentThreadId }) => parentThreadId === undefined)
+      .filter((thread) => includeArchived || thread.status !== 'archived')
+      .filter((thread) => channelName === undefined || thread.identity?.channelName === channelName)
+      .filter((thread) => identity?.userId === undefined || thread.identity?.userId === identity.userId)
+      .map((thread) => ({ ...thread, runtime: this.#turns.runtimeOf(thread.id) }));
+  }
+
+  read(threadId: string, { includeTurns, turnLimit = defaults.agent.turnPage, beforeTurnId }: ReadThread): Thread {
+    const thread = this.#registry.get(threadId);
+    const { store, journal } = this.#registry.storageOf(threadId);
+    const queuedInputs = [...store.queue(threadId)];
+    if (!includeTurns) return { ...thread, queuedInputs };
+    journal.flush();
+    const turns = store.turns(threadId, { limit: turnLimit + 1, before: beforeTurnId });
+    const page = turns.slice(-turnLimit).map((turn) => this.#turns.asItIs(turn));
+    return {
+      ...thread,
+      queuedInputs,
+      turns: page,
+      hasOlderTurns: turns.length > turnLimit,
+      contextUsage: this.#contextUsage(threadId),
+    };
+  }
+
+  rename(threadId: string, displayName: string): () => void {
+    this.#registry.update(threadId, { displayName });
+    return () => this.#feed.broadcast({ method: 'thread/renamed', params: { threadId, displayName } });
+  }
+
+  archive(threadId: string, isArchived: boolean): () => void {
+    const status = isArchived ? 'archived' : 'active';
+    if (isArchived) this.#idleThread(threadId);
+    if (this.#registry.get(threadId).status === status) return () => undefined;
+    this.#registry.update(threadId, { status });
+    if (isArchived) this.#tracer?.sessionCompleted(threadId, 'archived');
+    return () => this.#feed.broadcast({ method: 'thread/statusChanged', params: { threadId, status } });
+  }
+
+  async delete(threadId: string): Promise<() => void> {
+    this.#registry.get(threadId);
+    // A turn that completes before the interrupt starts the next input of the queue.
+    for (let run = this.#turns.of(threadId); run; run = this.#turns.of(threadId)) {
+      run.interrupt('user');
+      await run.ended;
+    }
+    const { store } = this.#registry.storageOf(threadId);
+    const isEphemeral = this.#registry.isEphemeral(threadId);
+    store.deleteThread(threadId);
+    this.#tools.forget(threadId);
+    if (isEphemeral) {
+      this.#tracer?.sessionCompleted(threadId, 'ended');
+      return () => undefined;
+    }
+    this.#options.traces?.deleteSession(threadId);
+    return () => this.#feed.broadcast({ method: 'thread/deleted', params: { threadId } });
+  }
+
+  rollback(threadId: string, numTurns: number): Thread {
+    this.#idleThread(threadId);
+    this.#registry.storageOf(threadId).store.deleteLastTurns(threadId, numTurns);
+    return this.read(threadId, { includeTurns: true });
+  }
+
+  updateConfig(threadId: string, config: ThreadConfig): ThreadConfig {
+    const present = this.#registry.get(threadId).config;
+    const merged = { ...present, ...config };
+    requireSamePlace(present, merged);
+    this.#registry.update(threadId, configured(merged));
+    return merged;
+  }
+
+  async compact(threadId: string): Promise<void> {
+    const thread = this.#idleThread(threadId);
+    await compactThread({
+      thread,
+      store: this.#registry.storeOf(threadId),
+      provider: this.#options.provider,
+      keep: this.#options.compaction.keepRecentTurns,
+      tracer: this.#tracer,
+      tell: (kind, message) =>
+        this.#feed.publish(threadId, { method: 'system/event', params: { threadId, kind, message } }),
+    });
+  }
+
+  /** Creates the thread of a sub-agent, stored where its parent is. */
+  startChild(parent: StoredThread, label: string | undefined): StoredThread {
+    const now = timestamp();
+    const isEphemeral = this.#registry.isEphemeral(parent.id);
+    const child: StoredThread = {
+      ...parent,
+      id: this.#registry.newId(now, isEphemeral),
+      displayName: label ?? `sub-agent of ${parent.displayName ?? parent.id}`,
+      parentThreadId: parent.id,
+      createdAt: now,
+      lastActiveAt: now,
+    };
+    this.#registry.add(child, isEphemeral);
+    this.#tracer?.sessionStarted(child);
+    return child;
+  }
+
+  /** @throws AgentError turnInProgress */
+  #idleThread(threadId: string): StoredThread {
+    const thread = this.#registry.get(threadId);
+    if (this.#turns.of(threadId)) throw new AgentError('turnInProgress', { threadId });
+    return thread;
+  }
+
+  #contextUsage(threadId: string): { tokens: number; window: number } {
+    const { store } = this.#registry.storageOf(threadId);
+    const compaction = store.compaction(threadId);
+    const recent = store.turns(threadId, { limit: 1 }).at(0)?.tokenUsage?.inputTokens ?? 0;
+    const tokens = recent > 0 || !compaction ? recent : Math.ceil(compaction.summary.length / 4);
+    return { tokens, window: this.#options.compaction.contextWindow };
+  }
+}
+
+const configured = (config: ThreadConfig | undefined): Pick<StoredThread, 'config' | 'model'> => ({
+  ...(config && { config }),
+  ...(config?.model !== undefined && { model: config.model }),
+});
