@@ -10,9 +10,9 @@ export interface CompactThreadOptions {
   readonly store: ThreadStore;
   readonly provider: () => Promise<ModelProvider>;
   /** Newest turns that stay as they are. */
-  readonly keep: number;
+  readonly keepRecentTurns: number;
   readonly tracer: Tracer | undefined;
-  readonly tell: (kind: 'compacted' | 'compactSkipped' | 'compactFailed', message: string) => void;
+  readonly publish: (kind: 'compacted' | 'compactSkipped' | 'compactFailed', message: string) => void;
 }
 
 /** Summarises a thread on request. Publishes the outcome; throws only for a bug. */
@@ -20,9 +20,9 @@ export async function compactThread({
   thread,
   store,
   provider,
-  keep,
+  keepRecentTurns,
   tracer,
-  tell,
+  publish,
 }: CompactThreadOptions): Promise<void> {
   const { id, config } = thread;
   const earlier = store.compaction(id);
@@ -37,18 +37,18 @@ export async function compactThread({
       model: config?.model,
       turns,
       earlier,
-      keep,
+      keepRecentTurns,
       signal,
       onUsed: (use) => tracer?.tokensUsed({ threadId: id }, use, 'compaction'),
     });
   } catch (error) {
-    return tell('compactFailed', modelFailure(error, defaults.agent.compactionMs).message);
+    return publish('compactFailed', modelFailure(error, defaults.agent.compactionMs).message);
   }
   // Meanwhile the turns may have been taken back, or the thread deleted.
   const stands = done && store.turn(id, done.throughTurnId) !== undefined;
-  if (!done || !stands) return tell('compactSkipped', 'There is nothing old enough to be summarised.');
+  if (!done || !stands) return publish('compactSkipped', 'There is nothing old enough to be summarised.');
   store.putCompaction(id, done);
   const after = estimateTokens(conversationOf(done, store.turnsSince(id, done.throughTurnId)));
   tracer?.contextCompacted({ threadId: id }, performance.now() - began, before, after);
-  tell('compacted', `Older turns were summarised: about ${before} tokens became ${after}.`);
+  publish('compacted', `Older turns were summarised: about ${before} tokens became ${after}.`);
 }

@@ -19,7 +19,7 @@ export interface CompactOptions {
   readonly turns: readonly Turn[];
   readonly earlier: Compaction | undefined;
   /** Newest turns that stay as they are. */
-  readonly keep: number;
+  readonly keepRecentTurns: number;
   readonly signal: AbortSignal;
   readonly onUsed: (use: ModelUse) => void;
 }
@@ -30,8 +30,8 @@ export interface CompactOptions {
  * @throws ModelError
  */
 export async function compact(options: CompactOptions): Promise<Compaction | undefined> {
-  const { turns, earlier, keep, provider, model, signal, onUsed } = options;
-  const old = turns.slice(0, Math.max(0, turns.length - keep));
+  const { turns, earlier, keepRecentTurns, provider, model, signal, onUsed } = options;
+  const old = turns.slice(0, Math.max(0, turns.length - keepRecentTurns));
   const last = old.at(-1);
   if (!last) return undefined;
   const question = [instruction, ...(earlier ? [`Summary so far:\n${earlier.summary}`] : []), transcriptOf(old)].join(

@@ -14,7 +14,7 @@ export type Listener = (event: ThreadEvent) => void;
 
 /** Distributes events: new threads to all listeners, events of a thread to its subscribers. Each listener gets an event once. */
 export class Feed {
-  readonly #everybody = new Set<Listener>();
+  readonly #listeners = new Set<Listener>();
   readonly #subscribers = new Map<string, Set<Listener>>();
   readonly #onFault: (error: unknown) => void;
 
@@ -25,9 +25,9 @@ export class Feed {
 
   /** From now on `listener` hears broadcasts. Returns what ends everything it hears. */
   join(listener: Listener): () => void {
-    this.#everybody.add(listener);
+    this.#listeners.add(listener);
     return () => {
-      this.#everybody.delete(listener);
+      this.#listeners.delete(listener);
       for (const threadId of this.#subscribers.keys()) this.unsubscribe(threadId, listener);
     };
   }
@@ -44,17 +44,17 @@ export class Feed {
   }
 
   broadcast(event: ThreadEvent): void {
-    for (const listener of this.#everybody) this.#tell(listener, event);
+    for (const listener of this.#listeners) this.#notify(listener, event);
   }
 
   /** Notifies the subscribers of a thread, and `also` if it is not among them. */
   publish(threadId: string, event: ThreadEvent, also?: Listener): void {
     const listeners = this.#subscribers.get(threadId);
-    if (listeners) for (const listener of listeners) this.#tell(listener, event);
-    if (also && !listeners?.has(also)) this.#tell(also, event);
+    if (listeners) for (const listener of listeners) this.#notify(listener, event);
+    if (also && !listeners?.has(also)) this.#notify(also, event);
   }
 
-  #tell(listener: Listener, event: ThreadEvent): void {
+  #notify(listener: Listener, event: ThreadEvent): void {
     try {
       listener(event);
     } catch (error) {

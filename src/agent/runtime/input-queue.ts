@@ -62,7 +62,7 @@ export class InputQueue {
     return queued;
   }
 
-  tell(threadId: string): void {
+  publish(threadId: string): void {
     const params = { threadId, queuedInputs: [...this.list(threadId)] };
     this.#feed.publish(threadId, { method: 'thread/queue/updated', params });
   }

@@ -8,15 +8,15 @@ export interface JournalOwner {
 interface Entry {
   readonly owner: JournalOwner;
   readonly write: (() => void) | undefined;
-  readonly tell: (() => void) | undefined;
+  readonly publish: (() => void) | undefined;
 }
 
 /** Takes the writes and events of a turn. */
 export interface Journal {
   /** True when pieces of an item are written before it is whole: for a later process. */
   readonly keepsPieces: boolean;
-  /** `write` and `tell` happen in the order of the calls; `tell` at once when nothing is to be written before it. */
-  add(owner: JournalOwner, write: (() => void) | undefined, tell: (() => void) | undefined): void;
+  /** `write` and `publish` happen in the order of the calls; `publish` at once when nothing is to be written before it. */
+  add(owner: JournalOwner, write: (() => void) | undefined, publish: (() => void) | undefined): void;
   /** Writes and publishes everything pending, before a snapshot is given to a client that gets the events after it. */
   flush(): void;
 }
@@ -30,10 +30,10 @@ export class VolatileJournal implements Journal {
     this.#onBug = onBug;
   }
 
-  add(_owner: JournalOwner, write: (() => void) | undefined, tell: (() => void) | undefined): void {
+  add(_owner: JournalOwner, write: (() => void) | undefined, publish: (() => void) | undefined): void {
     try {
       write?.();
-      tell?.();
+      publish?.();
     } catch (error) {
       this.#onBug(error);
     }
@@ -61,12 +61,12 @@ export class DurableJournal implements Journal {
     this.#onBug = onBug;
   }
 
-  add(owner: JournalOwner, write: (() => void) | undefined, tell: (() => void) | undefined): void {
+  add(owner: JournalOwner, write: (() => void) | undefined, publish: (() => void) | undefined): void {
     if (!write && this.#entries.length === 0) {
-      tell?.();
+      publish?.();
       return;
     }
-    this.#entries.push({ owner, write, tell });
+    this.#entries.push({ owner, write, publish });
     this.#scheduled ??= setImmediate(() => this.flush());
   }
 
@@ -90,7 +90,7 @@ export class DurableJournal implements Journal {
       for (const owner of owners) this.#safely(() => owner.onStorageFault(error));
       return;
     }
-    for (const { tell } of entries) if (tell) this.#safely(tell);
+    for (const { publish } of entries) if (publish) this.#safely(publish);
   }
 
   /** One that fails keeps the others from nothing. */

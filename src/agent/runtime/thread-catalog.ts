@@ -146,9 +146,9 @@ export class ThreadCatalog {
       thread,
       store: this.#registry.storeOf(threadId),
       provider: this.#options.provider,
-      keep: this.#options.compaction.keepRecentTurns,
+      keepRecentTurns: this.#options.compaction.keepRecentTurns,
       tracer: this.#tracer,
-      tell: (kind, message) =>
+      publish: (kind, message) =>
         this.#feed.publish(threadId, { method: 'system/event', params: { threadId, kind, message } }),
     });
   }

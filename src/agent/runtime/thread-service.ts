@@ -168,7 +168,7 @@ export class ThreadService implements Runtime {
     this.#control.close();
     await this.#turns.idle();
     this.#registry.durable.journal.flush();
-    this.#turns.keepEnds();
+    this.#turns.writePendingEnds();
   }
 
   #onTurnEnd(thread: StoredThread, turn: Turn): void {

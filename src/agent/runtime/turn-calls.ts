@@ -13,7 +13,7 @@ export interface TurnCallsOptions {
   readonly items: TurnItems;
   readonly policy: ApprovalPolicy;
   readonly expiresInMs: number;
-  readonly keepTold: (event: ThreadEvent) => void;
+  readonly publish: (event: ThreadEvent) => void;
   readonly onDecided: (requestId: string) => void;
   /** A user has cancelled the turn. */
   readonly onCancel: () => void;
@@ -80,7 +80,7 @@ export class TurnCalls {
 
   /** Asks for what `review` left open. */
   ask(): void {
-    const { host, turnId, items, expiresInMs, keepTold } = this.#options;
+    const { host, turnId, items, expiresInMs, publish } = this.#options;
     const now = Date.now();
     for (const reviewed of this.#reviewed) {
       const { need, call, requestId, decision, refusal } = reviewed;
@@ -95,7 +95,7 @@ export class TurnCalls {
       });
       if (!request) continue;
       this.#asked.set(requestId, { reviewed, request });
-      keepTold({ method: 'item/approval/request', params: request });
+      publish({ method: 'item/approval/request', params: request });
     }
     host.onChange();
   }
@@ -148,13 +148,13 @@ export class TurnCalls {
     this.#last = now;
     if (this.#repeats < defaults.agent.identicalCalls) return;
     reviewed.refusal = `Error: ${name} was called with the same arguments ${this.#repeats} times in a row. It is not run again: do something else, or answer.`;
-    const { host, turnId, keepTold } = this.#options;
+    const { host, turnId, publish } = this.#options;
     const message = `${name} is called with the same arguments over and over.`;
-    keepTold({ method: 'system/event', params: { threadId: host.threadId, turnId, kind: 'repeatedCall', message } });
+    publish({ method: 'system/event', params: { threadId: host.threadId, turnId, kind: 'repeatedCall', message } });
   }
 
   #record(reviewed: ReviewedCall, decision: ApprovalDecision, by: DecidedBy): void {
-    const { host, turnId, items, keepTold } = this.#options;
+    const { host, turnId, items, publish } = this.#options;
     const { need, call, requestId } = reviewed;
     this.#asked.delete(requestId);
     reviewed.decision = { word: decision, by };
@@ -164,7 +164,7 @@ export class TurnCalls {
     items.add({ type: 'approvalResponse', requestId, callId: call.callId, decision, decidedBy: by });
     this.#traceDecision(reviewed);
     const params = { threadId: host.threadId, turnId, requestId, decision, decidedBy: by };
-    keepTold({ method: 'item/approval/resolved', params });
+    publish({ method: 'item/approval/resolved', params });
     host.onChange();
   }
 

@@ -65,13 +65,13 @@ export class TurnControl {
     return {
       queuedInput,
       queuedInputs: this.#queue.list(threadId),
-      begin: () => this.#queue.tell(threadId),
+      begin: () => this.#queue.publish(threadId),
     };
   }
 
   dequeue(threadId: string, queuedInputId: string): readonly QueuedInput[] {
     this.#queue.take(threadId, queuedInputId);
-    this.#queue.tell(threadId);
+    this.#queue.publish(threadId);
     return this.#queue.list(threadId);
   }
 
@@ -90,7 +90,7 @@ export class TurnControl {
     if (!run.steer([...queued, ...(input ?? [])])) throw new AgentError('turnNotRunning', { threadId, turnId });
     if (queuedInputId !== undefined) {
       this.#queue.take(threadId, queuedInputId);
-      this.#queue.tell(threadId);
+      this.#queue.publish(threadId);
     }
     return { turnId, queuedInputs: this.#queue.list(threadId) };
   }
@@ -124,7 +124,7 @@ export class TurnControl {
       });
       // After the start, so that a refused start loses no input.
       this.#queue.take(threadId, next.id);
-      this.#queue.tell(threadId);
+      this.#queue.publish(threadId);
       begin();
     } catch (error) {
       if (!(error instanceof AgentError)) throw error;

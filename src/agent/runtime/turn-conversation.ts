@@ -81,12 +81,12 @@ export class TurnConversation {
   async compact(signal: AbortSignal): Promise<void> {
     const { threadId, store, provider, settings, journal, tracer, publish } = this.#host;
     const owner = { onStorageFault: (error: unknown) => void this.#host.onBug(error) };
-    const tell = (kind: string, message: string) =>
+    const publishEvent = (kind: string, message: string) =>
       journal.add(owner, undefined, () =>
         publish({ method: 'system/event', params: { threadId, turnId: this.#turnId, kind, message } }),
       );
     if (!this.#canCompact()) return;
-    tell('compacting', 'The conversation has become long; older turns are being summarised.');
+    publishEvent('compacting', 'The conversation has become long; older turns are being summarised.');
     const { turns, compaction: earlier } = this.#earlier();
     const before = this.tokens;
     const began = performance.now();
@@ -96,7 +96,7 @@ export class TurnConversation {
       model: this.#options.model ?? this.#host.config.model,
       turns,
       earlier,
-      keep: settings.compaction.keepRecentTurns - 1,
+      keepRecentTurns: settings.compaction.keepRecentTurns - 1,
       signal,
       onUsed: (use) => tracer?.tokensUsed(place, use, 'compaction'),
     });
@@ -108,7 +108,7 @@ export class TurnConversation {
     const text = `Older turns were summarised: about ${before} tokens became ${this.tokens}.`;
     this.#items.add({ type: 'systemNotice', kind: 'contextCompacted', text });
     tracer?.contextCompacted(place, performance.now() - began, before, this.tokens);
-    tell('compacted', text);
+    publishEvent('compacted', text);
   }
 
   async addUser(input: readonly InputPart[]): Promise<void> {

@@ -97,7 +97,7 @@ export class TurnInference {
       case 'toolCallDelta':
         // The first piece of a call ends the text before it.
         items.close();
-        if (event.argumentsDelta !== '') items.tellArguments(event.callId, event.name, event.argumentsDelta);
+        if (event.argumentsDelta !== '') items.publishArguments(event.callId, event.name, event.argumentsDelta);
         return;
       case 'toolCall': {
         const { callId, name, arguments: args } = event.call;

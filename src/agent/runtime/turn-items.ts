@@ -26,7 +26,7 @@ export interface TurnItemsOptions {
   /** Of the next item in this thread; ids count on through all its turns. */
   readonly firstNumber: number;
   /** Publishes `event` once the write is done. */
-  readonly keep: (write: ItemWrite, event: ThreadEvent) => void;
+  readonly publish: (write: ItemWrite, event: ThreadEvent) => void;
   /** Hears of every item once it is whole, with the milliseconds that it took. */
   readonly onCompleted: (item: Item, durationMs: number) => void;
 }
@@ -81,8 +81,8 @@ export class TurnItems {
     const item = { ...this.#base('completed'), ...content } as unknown as ItemOf<T>;
     this.#items.push(item);
     // Both are published after the item is written, which happens once.
-    this.#tell('item/started', { put: item }, { ...item, status: 'started' });
-    this.#tell('item/completed', undefined, item);
+    this.#publish('item/started', { put: item }, { ...item, status: 'started' });
+    this.#publish('item/completed', undefined, item);
     this.#options.onCompleted(item, 0);
     return item;
   }
@@ -121,8 +121,8 @@ export class TurnItems {
   }
 
   /** Publishes a piece of a call's arguments; the call itself is an item once it is whole. */
-  tellArguments(callId: string, tool: string, delta: string): void {
-    const { turn, keep } = this.#options;
+  publishArguments(callId: string, tool: string, delta: string): void {
+    const { turn, publish } = this.#options;
     const params = {
       threadId: turn.threadId,
       turnId: turn.id,
@@ -131,7 +131,7 @@ export class TurnItems {
       delta,
       tool,
     };
-    keep(undefined, { method: 'item/toolCall/argumentsDelta', params });
+    publish(undefined, { method: 'item/toolCall/argumentsDelta', params });
   }
 
   /** Completes whatever is open still: the turn is over. */
@@ -148,24 +148,24 @@ export class TurnItems {
     this.#items.push(item);
     this.#open.set(item.id, open);
     this.#began.set(item.id, performance.now());
-    this.#tell('item/started', { put: { ...item, status: 'streaming' } }, item);
+    this.#publish('item/started', { put: { ...item, status: 'streaming' } }, item);
     return open;
   }
 
   #grow(open: OpenItem | undefined, delta: string): void {
     if (!open) return;
     open.text += delta;
-    const { turn, keep } = this.#options;
+    const { turn, publish } = this.#options;
     const { id, type } = open.item;
     const { method, kind } = deltas[type];
     const params = { threadId: turn.threadId, turnId: turn.id, itemId: id, deltaKind: kind, delta };
-    keep({ append: id, text: delta }, { method, params });
+    publish({ append: id, text: delta }, { method, params });
   }
 
   #complete(item: Item): void {
     this.#open.delete(item.id);
     this.#items[this.#items.findIndex(({ id }) => id === item.id)] = item;
-    this.#tell('item/completed', { put: item }, item);
+    this.#publish('item/completed', { put: item }, item);
     const began = this.#began.get(item.id) ?? performance.now();
     this.#began.delete(item.id);
     this.#options.onCompleted(item, performance.now() - began);
@@ -177,9 +177,9 @@ export class TurnItems {
     return { id, turnId: this.#options.turn.id, status, createdAt: timestamp() };
   }
 
-  #tell(method: 'item/started' | 'item/completed', write: ItemWrite, item: Item): void {
-    const { turn, keep } = this.#options;
-    keep(write, { method, params: { threadId: turn.threadId, turnId: turn.id, item } });
+  #publish(method: 'item/started' | 'item/completed', write: ItemWrite, item: Item): void {
+    const { turn, publish } = this.#options;
+    publish(write, { method, params: { threadId: turn.threadId, turnId: turn.id, item } });
   }
 }
 

@@ -40,7 +40,7 @@ export class TurnRecord implements JournalOwner {
     this.items = new TurnItems({
       turn: { threadId: host.threadId, id: turnId },
       firstNumber: host.store.nextItemNumber(host.threadId),
-      keep: (write, event) => this.add(write, event),
+      publish: (write, event) => this.add(write, event),
       onCompleted: (item, durationMs) => host.tracer?.segment(host.threadId, item, durationMs),
     });
   }

@@ -75,7 +75,7 @@ export class TurnRun implements TurnWork, RunningTurn {
       items: this.#record.items,
       policy: policyOf(host, options),
       expiresInMs: this.approvalTimeoutMs,
-      keepTold: (event) => this.#record.add(undefined, event),
+      publish: (event) => this.#record.add(undefined, event),
       onDecided: (requestId) => this.#driver.send({ type: 'DECIDED', requestId }),
       onCancel: () => this.interrupt('approval'),
     });

@@ -112,7 +112,7 @@ export class Turns {
     if (this.#running.has(id)) throw new AgentError('turnInProgress', { threadId: id });
     const { store, journal } = storageOf(id);
     journal.flush();
-    this.#keepEnd(id);
+    this.#writePendingEnd(id);
     const turnId = `turn_${String(store.nextTurnNumber(id)).padStart(3, '0')}`;
     const maxRounds = depth > 0 ? settings.subAgent.maxToolCallRounds : settings.maxToolCallRounds;
     const run = new TurnRun({
@@ -141,10 +141,10 @@ export class Turns {
   }
 
   /** A last try to write what the disk did not take. What it still does not take is marked as crashed at the next start. */
-  keepEnds(): void {
+  writePendingEnds(): void {
     for (const threadId of this.#pendingWrites.threadIds) {
       try {
-        this.#keepEnd(threadId);
+        this.#writePendingEnd(threadId);
       } catch (error) {
         // Still no room, which is no bug.
         if (!(error instanceof AgentError)) this.#options.onBug(error);
@@ -162,7 +162,7 @@ export class Turns {
   }
 
   /** @throws AgentError storageFailed */
-  #keepEnd(threadId: string): void {
+  #writePendingEnd(threadId: string): void {
     const { store } = this.#options.storageOf(threadId);
     inStore(threadId, () => this.#pendingWrites.write(threadId, store));
   }
@@ -190,7 +190,7 @@ export class Turns {
       grant: (scopeKey, lasts) =>
         lasts === 'always' ? mainStore.putGrant(null, scopeKey) : store.putGrant(id, scopeKey),
       spawnSubagent: (task, label, signal) => this.#spawn(id, task, label, signal),
-      onChange: () => this.#tellRuntime(id),
+      onChange: () => this.#publishRuntime(id),
       touch: (at) => this.#options.touch(id, at),
       onEnd: (turn, isStored) => this.#ended(turn, isStored),
       onBug,
@@ -220,7 +220,7 @@ export class Turns {
     return parent !== undefined && this.#isWithin(parent.thread, ancestorId);
   }
 
-  #tellRuntime(threadId: string): void {
+  #publishRuntime(threadId: string): void {
     // Threads that cannot be listed are not reported either.
     if (this.#options.storageOf(threadId).store !== this.#options.mainStore) return;
     this.#options.feed.broadcast({
@@ -233,7 +233,7 @@ export class Turns {
     if (!isStored) this.#pendingWrites.add(turn);
     const running = this.#running.get(turn.threadId);
     this.#running.delete(turn.threadId);
-    this.#tellRuntime(turn.threadId);
+    this.#publishRuntime(turn.threadId);
     if (running) this.#options.onEnd(running.thread, turn);
     if (this.#running.size > 0) return;
     for (const resolve of this.#whenIdle) resolve();
