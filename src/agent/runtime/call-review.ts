@@ -5,13 +5,13 @@ import type { ApprovalNeed, Tool } from '../tool.ts';
 
 export type DecidedBy = 'user' | 'policy' | 'timeout';
 
-/** A call of the model on its way to being run, or to the reason why it is not. */
+/** A call of the model, with the decision to run it or the reason to refuse it. */
 export interface ReviewedCall {
   readonly call: ModelToolCall;
   readonly tool: Tool | undefined;
-  /** Parsed; meaningless when `refusal` is there. */
+  /** Parsed arguments; invalid when `refusal` is set. */
   readonly args: unknown;
-  /** Text for the model instead of a result. */
+  /** Text for the model in place of a result. */
   refusal: string | undefined;
   /** Present when an approval is needed. */
   readonly need: ApprovalNeed | undefined;
@@ -27,7 +27,7 @@ export interface ReviewOptions {
   readonly isGranted: (scopeKey: string) => boolean;
 }
 
-/** Reviews one call: validates its arguments, and finds out whether it needs approval, has it or was refused. */
+/** Reviews one call: validates its arguments and finds whether it needs approval, is granted or is refused. */
 export async function reviewCall(call: ModelToolCall, options: ReviewOptions): Promise<ReviewedCall> {
   const requestId = `approval_${randomUUID()}`;
   const refused = (refusal: string, tool?: Tool): ReviewedCall => ({
@@ -74,7 +74,7 @@ const declineReasons: Readonly<Record<DecidedBy, string>> = {
 export const refusalOf = (need: ApprovalNeed, by: DecidedBy): string =>
   `Error: ${declineReasons[by]}: ${need.operation} ${need.target}. Do not try it again unasked.`;
 
-/** The question as people are asked it. */
+/** Approval request for clients. Undefined for a call that needs no approval. */
 export function requestOf(
   reviewed: ReviewedCall,
   about: Pick<ApprovalRequest, 'threadId' | 'turnId' | 'itemId' | 'createdAt' | 'expiresAt'>,
@@ -100,7 +100,7 @@ export function shownNeed(need: ApprovalNeed) {
 
 type Json = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly error: string };
 
-/** No arguments at all mean an empty object: models that call a tool without parameters write nothing. */
+/** Empty text means an empty object: models write nothing for a tool without parameters. */
 function parseJson(text: string): Json {
   if (text.trim() === '') return { ok: true, value: {} };
   try {

@@ -15,9 +15,9 @@ export interface CallResult {
 
 export interface RunCallsOptions {
   readonly contextOf: (reviewed: ReviewedCall) => ToolContext;
-  /** Calls side by side, at most. */
+  /** Limit of parallel calls. */
   readonly concurrency: number;
-  /** Takes secrets out, before anything is cut: half a secret would not be known for one. */
+  /** Redacts secrets, before the text is cut: half a secret would not be recognised. */
   readonly clean: (text: string) => string;
   readonly onStart: (reviewed: ReviewedCall) => void;
   readonly onEnd: (result: CallResult) => void;
@@ -27,8 +27,8 @@ export interface RunCallsOptions {
 }
 
 /**
- * Runs calls in the order in which the model made them: neighbours that only read side by side, each of the others alone.
- * Resolves when all have ended; one that was not begun when `signal` aborted is `cancelled`.
+ * Runs calls in the order of the model: adjacent reading calls in parallel, each of the others alone. Resolves when all
+ * have ended; a call that was not started when `signal` aborted is `cancelled`.
  */
 export async function runCalls(calls: readonly ReviewedCall[], options: RunCallsOptions): Promise<void> {
   for (const group of groupsOf(calls, options.concurrency)) {

@@ -4,10 +4,10 @@ import { ModelError, type ModelMessage, type ModelProvider } from '../model.ts';
 import type { Compaction } from '../thread-store.ts';
 import { type ModelUse, streamCounted } from './model-call.ts';
 
-/** Characters of the conversation that the summariser is shown: what is older than that is in the summary before. */
+/** Characters of the conversation in the request for a summary; earlier ones are in the previous summary. */
 const transcriptChars = 400_000;
 
-/** Its first words are how the demo provider knows what it is asked. */
+/** The demo provider recognises the request by the first words. */
 const instruction =
   'Summarise the conversation below for yourself: you will continue with the summary in its place. Keep the goal, decisions and ' +
   'their reasons, names of files and what was changed in them, commands and their outcome, and what is left to do. Facts only.';
@@ -25,7 +25,7 @@ export interface CompactOptions {
 }
 
 /**
- * Puts a summary in the place of all turns but the newest.
+ * Summarises all turns but the newest.
  * @returns undefined when there is nothing to be summarised
  * @throws ModelError
  */

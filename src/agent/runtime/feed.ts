@@ -18,12 +18,12 @@ export class Feed {
   readonly #subscribers = new Map<string, Set<Listener>>();
   readonly #onFault: (error: unknown) => void;
 
-  /** @param onFault called when a listener throws; the others get the event all the same */
+  /** @param onFault called when a listener throws; the others receive the event nevertheless */
   constructor(onFault: (error: unknown) => void) {
     this.#onFault = onFault;
   }
 
-  /** From now on `listener` hears broadcasts. Returns what ends everything it hears. */
+  /** Adds a listener of broadcasts. Returns a function that ends these and all its subscriptions. */
   join(listener: Listener): () => void {
     this.#listeners.add(listener);
     return () => {

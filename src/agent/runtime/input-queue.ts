@@ -3,14 +3,14 @@ import { AgentError } from '../errors.ts';
 import type { Feed, Listener } from './feed.ts';
 import { letters, type ThreadRegistry } from './thread-registry.ts';
 
-/** Inputs that wait in a thread for its turn to complete: on disk, and bounded. Their senders are known to this process only. */
+/** Inputs that wait for the turn of their thread to complete: stored and bounded. Their clients are known to this process only. */
 export class InputQueue {
   readonly #registry: ThreadRegistry;
   readonly #feed: Feed;
   readonly #limit: number;
   readonly #askers = new Map<string, Listener>();
 
-  /** @param limit inputs that wait in one thread; 0: none may */
+  /** @param limit queued inputs in one thread; 0 disables the queue */
   constructor(registry: ThreadRegistry, feed: Feed, limit: number) {
     this.#registry = registry;
     this.#feed = feed;
@@ -21,7 +21,7 @@ export class InputQueue {
     return this.#registry.storeOf(threadId).queue(threadId);
   }
 
-  /** One that is not in line yet. */
+  /** Creates an input without queueing it. */
   make(input: readonly InputPart[], sender: string | undefined): QueuedInput {
     const now = new Date();
     return {
@@ -49,12 +49,12 @@ export class InputQueue {
     return queued;
   }
 
-  /** Sender of an input, when this process received it. */
+  /** Client of an input that this process received. */
   askerOf(queuedInputId: string): Listener | undefined {
     return this.#askers.get(queuedInputId);
   }
 
-  /** Takes it out of the line. @throws AgentError threadNotFound, queuedInputNotFound */
+  /** Removes an input from the queue. @throws AgentError threadNotFound, queuedInputNotFound */
   take(threadId: string, queuedInputId: string): QueuedInput {
     const queued = this.peek(threadId, queuedInputId);
     this.#registry.storeOf(threadId).deleteQueued(threadId, queuedInputId);

@@ -13,15 +13,15 @@ interface Entry {
 
 /** Takes the writes and events of a turn. */
 export interface Journal {
-  /** True when pieces of an item are written before it is whole: for a later process. */
+  /** True when pieces of an item are written before it is complete, so that a crash loses none of them. */
   readonly keepsPieces: boolean;
-  /** `write` and `publish` happen in the order of the calls; `publish` at once when nothing is to be written before it. */
+  /** Runs `write`, then `publish`, in the order of the calls; `publish` at once when no write is pending. */
   add(owner: JournalOwner, write: (() => void) | undefined, publish: (() => void) | undefined): void;
   /** Writes and publishes everything pending, before a snapshot is given to a client that gets the events after it. */
   flush(): void;
 }
 
-/** Of threads that live in memory only: nothing can fail, and nothing waits. */
+/** Journal of ephemeral threads: writes and publishes at once. */
 export class VolatileJournal implements Journal {
   readonly keepsPieces = false;
   readonly #onBug: (error: unknown) => void;
@@ -40,14 +40,14 @@ export class VolatileJournal implements Journal {
   }
 
   flush(): void {
-    // Nothing waits.
+    // Nothing is pending.
   }
 }
 
 /**
- * Writes, then publishes: everything announced to clients is on disk first, so that a kill loses no announced state.
- * Everything of one turn of the event loop, from all threads, shares one commit. When the disk refuses, nothing of that
- * batch is published, and every owner is notified once.
+ * Journal of stored threads: every event is on disk before it is published, so that a kill loses no published state. The
+ * writes of one turn of the event loop, from all threads, share one commit. When a commit fails, nothing of it is
+ * published, and every owner is notified once.
  */
 export class DurableJournal implements Journal {
   readonly keepsPieces = true;
@@ -93,7 +93,7 @@ export class DurableJournal implements Journal {
     for (const { publish } of entries) if (publish) this.#safely(publish);
   }
 
-  /** One that fails keeps the others from nothing. */
+  /** Runs `work`; an error is logged and stops no other entry. */
   #safely(work: () => void): void {
     try {
       work();

@@ -6,7 +6,7 @@ export interface ModelUse {
   readonly model: string;
   readonly inputTokens: number;
   readonly outputTokens: number;
-  /** The provider did not count, we did. */
+  /** Counted here, because the provider reported nothing. */
   readonly isEstimated: boolean;
   /** Absent when the answer was cut off. */
   readonly finishReason: FinishReason | undefined;
@@ -14,8 +14,8 @@ export interface ModelUse {
 }
 
 /**
- * Streams one answer as `provider.stream` does, and reports its usage when it has ended, however it ended. A request
- * that ended before the provider had counted is not reported.
+ * Streams one answer as `provider.stream` does. Reports its usage when the request has ended, also when it was interrupted or
+ * failed; a request that ended before its usage was known is not reported.
  */
 export async function streamCounted(
   provider: ModelProvider,

@@ -19,9 +19,9 @@ export function markCrashed(store: ThreadStore): void {
 }
 
 /**
- * Ends in the traces the turns that ended with a process which is no more: a session that runs there while no turn does. Goes
- * by the traces and not by the threads, for each is written at its own time: what was not traced to its end is ended
- * once, also after a crash in the middle of this. Call it after `markCrashed`, before any turn.
+ * Ends the traces of turns that a dead process left running. Reads the traces, not the threads, because the two are written at
+ * different times: each unfinished trace is ended once, also after a crash in this function. Call it after `markCrashed` and
+ * before any turn.
  */
 export function endCrashedTraces(traces: TraceStore, store: ThreadStore, tracer: Tracer): void {
   const limit = defaults.dashboard.maxSessionsPerPage;
@@ -38,7 +38,7 @@ function endTrace(session: TraceSession, traces: TraceStore, store: ThreadStore,
   const { sessionKey: threadId, lastActivityAt } = session;
   const [started] = traces.events(threadId, { types: ['turn.started'], order: 'desc', limit: 1 }).events;
   const turn = started?.turnId === undefined ? undefined : store.turn(threadId, started.turnId);
-  // The thread has recorded its end, only the trace lacks it. Threads in memory have gone with their process.
+  // The stored turn has its end, only the trace lacks it. Ephemeral threads are missing after a crash.
   if (turn && hasEnded(turn)) tracer.turnEnded(turn);
   else tracer.turnCrashed({ threadId, turnId: started?.turnId }, started?.at ?? lastActivityAt, lastActivityAt);
 }

@@ -1,4 +1,4 @@
-/** Lets `limit` pieces of work run at once; the others wait in line. */
+/** Runs at most `limit` tasks at once; the others wait in order. */
 export class Semaphore {
   readonly #limit: number;
   readonly #waiting: (() => void)[] = [];
@@ -14,7 +14,7 @@ export class Semaphore {
     try {
       return await work();
     } finally {
-      // The place is handed on: no later caller can take it meanwhile.
+      // Passes the place to the next waiting task, so that no later caller takes it.
       const next = this.#waiting.shift();
       if (next) next();
       else this.#running -= 1;

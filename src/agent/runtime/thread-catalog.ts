@@ -57,7 +57,7 @@ export class ThreadCatalog {
       createdAt: now,
       lastActiveAt: now,
     };
-    if (dynamicTools) this.#tools.bring(thread.id, dynamicTools);
+    if (dynamicTools) this.#tools.register(thread.id, dynamicTools);
     this.#registry.add(thread, isEphemeral);
     this.#tracer?.sessionStarted(thread);
     const announce = () => {
@@ -83,7 +83,7 @@ export class ThreadCatalog {
     if (!includeTurns) return { ...thread, queuedInputs };
     journal.flush();
     const turns = store.turns(threadId, { limit: turnLimit + 1, before: beforeTurnId });
-    const page = turns.slice(-turnLimit).map((turn) => this.#turns.asItIs(turn));
+    const page = turns.slice(-turnLimit).map((turn) => this.#turns.current(turn));
     return {
       ...thread,
       queuedInputs,

@@ -127,7 +127,7 @@ export class ThreadService implements Runtime {
 
   resume(threadId: string, asker: Listener, dynamicTools?: DynamicTools) {
     const thread = this.read(threadId, { includeTurns: true });
-    if (dynamicTools) this.#tools.bring(threadId, dynamicTools);
+    if (dynamicTools) this.#tools.register(threadId, dynamicTools);
     this.feed.subscribe(threadId, asker);
     const announce = () => {
       this.feed.publish(threadId, { method: 'thread/resumed', params: { thread } });

@@ -4,7 +4,7 @@ import { toolsOf } from './dynamic-tools.ts';
 import type { DynamicTools } from './types.ts';
 
 export interface ThreadToolsOptions {
-  /** Everything that can be called, by the time of the call. */
+  /** All tools at the time of the call. */
   readonly tools: () => readonly Tool[];
   /** Names of built-in tools that the configuration enables; undefined: all. */
   readonly enabled: readonly string[] | undefined;
@@ -12,16 +12,16 @@ export interface ThreadToolsOptions {
   readonly maxDepth: number;
 }
 
-/** Which tools a thread may use: those of the server that it enables, and those that its client brought. */
+/** Tools of a thread: those of the server that it enables, and those that its client registered. */
 export class ThreadTools {
   readonly #options: ThreadToolsOptions;
-  readonly #brought = new Map<string, DynamicTools>();
+  readonly #registered = new Map<string, DynamicTools>();
 
   constructor(options: ThreadToolsOptions) {
     this.#options = options;
   }
 
-  /** Of the server. */
+  /** Enabled tools of the server. */
   all(): readonly Tool[] {
     const { tools, enabled } = this.#options;
     const names = enabled && new Set(enabled);
@@ -34,17 +34,17 @@ export class ThreadTools {
       .filter(({ isReadOnly, source }) => !config?.readOnly || (isReadOnly && source === 'builtin'))
       .filter(({ name }) => !wanted || wanted.has(name.toLowerCase()))
       .filter(({ name, source }) => name !== 'SpawnSubagent' || source !== 'builtin' || depth < this.#options.maxDepth);
-    const brought = this.#brought.get(id);
-    return brought ? [...server, ...toolsOf(brought, new Set(server.map(({ name }) => name)))] : server;
+    const registered = this.#registered.get(id);
+    return registered ? [...server, ...toolsOf(registered, new Set(server.map(({ name }) => name)))] : server;
   }
 
-  /** From now on the thread has these, in place of what was brought before. @throws AgentError toolConflict */
-  bring(threadId: string, dynamicTools: DynamicTools): void {
+  /** Replaces the client tools of the thread. @throws AgentError toolConflict */
+  register(threadId: string, dynamicTools: DynamicTools): void {
     toolsOf(dynamicTools, new Set(this.all().map(({ name }) => name)));
-    this.#brought.set(threadId, dynamicTools);
+    this.#registered.set(threadId, dynamicTools);
   }
 
   forget(threadId: string): void {
-    this.#brought.delete(threadId);
+    this.#registered.delete(threadId);
   }
 }

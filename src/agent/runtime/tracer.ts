@@ -13,10 +13,10 @@ import type { StoredThread, StoredTurn, TraceStore } from '../thread-store.ts';
 import { timestamp } from './clock.ts';
 import type { ModelUse } from './model-call.ts';
 
-/** Characters of a user's input: enough to recognise it. */
+/** Characters of a user's input in a trace. */
 const inputChars = 500;
 
-/** Which turn an event is of. `turnId` is absent when it is of none. */
+/** Thread and turn of an event. Without `turnId` it belongs to no turn. */
 interface Place {
   readonly threadId: string;
   readonly turnId?: string | undefined;
@@ -31,14 +31,14 @@ interface TracedCall {
 }
 
 /**
- * Writes down what a session does, segment by segment (specification §2.8): one event for a whole stretch of thinking or of
- * answer, when it has ended. Tokens and keys that the process knows are taken out first.
+ * Records what a session does, segment by segment (specification §2.8): one event for a whole stretch of thinking or of
+ * answer, when it has ended. Known tokens and keys are redacted first.
  */
 export class Tracer {
   readonly #store: Pick<TraceStore, 'append'>;
   readonly #clean: (text: string) => string;
 
-  /** @param clean takes secrets out of a text */
+  /** @param clean redacts secrets */
   constructor(store: Pick<TraceStore, 'append'>, clean: (text: string) => string) {
     this.#store = store;
     this.#clean = clean;
@@ -53,7 +53,7 @@ export class Tracer {
     this.#append('session.completed', { threadId }, { data: { reason } });
   }
 
-  /** @param input what the turn was begun with; of pictures and files only that they were there */
+  /** @param input input of the turn; images and files are recorded as placeholders */
   turnStarted({ threadId, id: turnId, startedAt }: StoredTurn, input: readonly InputPart[]): void {
     const text = this.#text(textOf(input), inputChars);
     this.#append('turn.started', { threadId, turnId }, { at: startedAt, data: text === '' ? {} : { text } });
@@ -79,7 +79,7 @@ export class Tracer {
     );
   }
 
-  /** The process died in the turn. `at`: the last that is known of it, for how long it lay there says nothing. */
+  /** The process died during the turn. @param at last known activity: the time until this start is not part of the turn */
   turnCrashed(place: Place, startedAt: string, at: string): void {
     this.#failed(place, at, { code: 'crashed', message: 'The agent server ended while this turn ran.' });
     const data = { status: 'failed', interruptedBy: 'crash' };
@@ -162,7 +162,7 @@ export class Tracer {
   }
 
   #text(text: string, limit: number = defaults.agent.traceTextChars): string {
-    // Before it is cut: half a secret would not be known for one.
+    // Before the text is cut: half a secret would not be recognised.
     const clean = this.#clean(text);
     return clean.length > limit ? `${clean.slice(0, limit)}… (${clean.length} characters)` : clean;
   }
@@ -172,5 +172,5 @@ export class Tracer {
 const known = (data: NewTraceEvent['data']): NewTraceEvent['data'] =>
   Object.fromEntries(Object.entries(data).filter(([, value]) => value !== undefined));
 
-/** A clock that was set back meanwhile took no time away. */
+/** Milliseconds between two times; 0 when the clock was set back. */
 const elapsed = (from: string, to: string): number => Math.max(0, Date.parse(to) - Date.parse(from));

@@ -15,15 +15,15 @@ export interface TurnCallsOptions {
   readonly expiresInMs: number;
   readonly publish: (event: ThreadEvent) => void;
   readonly onDecided: (requestId: string) => void;
-  /** A user has cancelled the turn. */
+  /** Called when a user answers an approval with `cancel`. */
   readonly onCancel: () => void;
 }
 
-const readersAtOnce = 8;
+const maxParallelReads = 8;
 
 type Command = ReturnType<TurnItems['beginCommand']>;
 
-/** Handles the tool calls of one answer, one after the other: reviews, requests approval, runs and reports them. */
+/** Reviews the tool calls of one answer, requests approvals, runs the calls and reports them. */
 export class TurnCalls {
   readonly #options: TurnCallsOptions;
   readonly #asked = new Map<string, { readonly reviewed: ReviewedCall; readonly request: ApprovalRequest }>();
@@ -34,7 +34,7 @@ export class TurnCalls {
   #reviewed: ReviewedCall[] = [];
   /** Time at which an approval was first needed. */
   readonly #requestedAt = new WeakMap<ReviewedCall, number>();
-  /** Calls that were not begun when the turn ended are not traced: what was never begun cannot fail. */
+  /** Started calls: only their ends are traced. */
   readonly #begun = new WeakSet<ReviewedCall>();
   #last = '';
   #repeats = 0;
@@ -43,12 +43,12 @@ export class TurnCalls {
     this.#options = options;
   }
 
-  /** Approvals that wait for an answer. */
+  /** Approvals without an answer. */
   get pending(): readonly ApprovalRequest[] {
     return Array.from(this.#asked.values(), ({ request }) => request);
   }
 
-  /** These are the calls of the latest answer. */
+  /** Sets the calls of the latest answer. */
   take(
     calls: readonly ModelToolCall[],
     toolOf: (name: string) => Tool | undefined,
@@ -68,7 +68,7 @@ export class TurnCalls {
       ),
     );
     for (const reviewed of this.#reviewed) {
-      this.#noteRepetition(reviewed);
+      this.#countRepetition(reviewed);
       if (reviewed.decision || reviewed.refusal === undefined) this.#traceRequest(reviewed);
       if (reviewed.decision) this.#traceDecision(reviewed);
     }
@@ -78,7 +78,7 @@ export class TurnCalls {
     return { pending: undecided.map(({ requestId }) => requestId) };
   }
 
-  /** Asks for what `review` left open. */
+  /** Requests the approvals that `review` left undecided. */
   ask(): void {
     const { host, turnId, items, expiresInMs, publish } = this.#options;
     const now = Date.now();
@@ -100,7 +100,7 @@ export class TurnCalls {
     host.onChange();
   }
 
-  /** False: nothing waits under this id. */
+  /** False: no approval of this id is pending. */
   decide(requestId: string, decision: ApprovalDecision, by: DecidedBy): boolean {
     const asked = this.#asked.get(requestId);
     if (!asked) return false;
@@ -110,18 +110,18 @@ export class TurnCalls {
     return true;
   }
 
-  /** Withdraws the waiting approvals at the end of the turn. */
+  /** Withdraws the pending approvals at the end of the turn. */
   withdraw(): void {
     for (const { reviewed } of [...this.#asked.values()]) this.#record(reviewed, 'cancel', 'policy');
   }
 
-  /** Runs what may run; the results are in the order of the calls. */
+  /** Runs the allowed calls. Returns the results in the order of the calls. */
   async run(signal: AbortSignal): Promise<{ readonly results: readonly CallResult[]; readonly isLooping: boolean }> {
     const { host, items } = this.#options;
     const results = new Map<ReviewedCall, CallResult>();
     await runCalls(this.#reviewed, {
       signal,
-      concurrency: readersAtOnce,
+      concurrency: maxParallelReads,
       contextOf: (reviewed) => this.#contextOf(reviewed, signal),
       onBug: host.onBug,
       clean: host.clean,
@@ -140,8 +140,8 @@ export class TurnCalls {
     return { results: this.#reviewed.flatMap((reviewed) => results.get(reviewed) ?? []), isLooping };
   }
 
-  /** The same call once more, and once more: it is not run again, and its result says why. */
-  #noteRepetition(reviewed: ReviewedCall): void {
+  /** Refuses a call that was repeated too often, with the reason as its result. */
+  #countRepetition(reviewed: ReviewedCall): void {
     const { name, arguments: args } = reviewed.call;
     const now = `${name} ${args}`;
     this.#repeats = now === this.#last ? this.#repeats + 1 : 0;
@@ -220,7 +220,7 @@ export class TurnCalls {
     };
   }
 
-  /** Past the limit the item gets nothing more: the result for the model states what was left out. */
+  /** Appends output up to the limit of the item; the result for the model states what was left out. */
   #output(callId: string, text: string): void {
     const open = this.#commands.get(callId);
     if (!open || open.length >= defaults.agent.commandOutputChars) return;

@@ -17,7 +17,7 @@ export interface TurnConversationOptions {
   readonly items: TurnItems;
 }
 
-/** Conversation of one turn and the tools on offer: fixed at the beginning, then only extended. */
+/** Conversation of one turn and its tools: collected at the start, then extended. */
 export class TurnConversation {
   readonly #host: TurnHost;
   readonly #turnId: string;
@@ -27,7 +27,7 @@ export class TurnConversation {
   #server: ReadonlyMap<string, Tool> = new Map();
   #messages: ModelMessage[] = [];
   #past: Past | undefined;
-  /** Images that messages name, read once in a turn. */
+  /** Images of messages by path, each read once in a turn. */
   readonly #images = new Map<string, ContentPart>();
   readonly #imagesTried = new Set<string>();
 
@@ -51,7 +51,7 @@ export class TurnConversation {
     return [...this.#server.keys(), ...this.#client.keys()];
   }
 
-  /** Of a call of an earlier turn, which the caller has run meanwhile. */
+  /** Tool of a call of an earlier turn, which the caller has run since. */
   nameOfCall(callId: string): string {
     const { store, threadId } = this.#host;
     const items = store.turns(threadId, { limit: 5 }).flatMap((turn) => turn.items);
@@ -59,25 +59,25 @@ export class TurnConversation {
     return call?.type === 'toolCall' ? call.tool : 'unknown';
   }
 
-  /** Gathers it all. `isTooLong`: it would not fit, and can be made shorter. */
+  /** Collects messages and tools. `isTooLong`: they exceed the context window and can be compacted. */
   async prepare(signal: AbortSignal): Promise<{ readonly isTooLong: boolean }> {
     const { settings, tools, provider } = this.#host;
     await provider();
     signal.throwIfAborted();
     const server = this.#options.tools === 'none' ? [] : tools();
     this.#server = new Map(server.filter(({ name }) => !this.#client.has(name)).map((tool) => [tool.name, tool]));
-    await this.#gather();
+    await this.#collect();
     const { isAutomatic, contextWindow, reserveTokens } = settings.compaction;
     const isTooLong = isAutomatic && this.#canCompact() && this.tokens > contextWindow - reserveTokens;
     return { isTooLong };
   }
 
-  /** Rough number of tokens of the conversation now. */
+  /** Estimated tokens of the conversation. */
   get tokens(): number {
     return estimateTokens(this.#messages);
   }
 
-  /** Puts a summary in the place of older turns. */
+  /** Replaces older turns by a summary. */
   async compact(signal: AbortSignal): Promise<void> {
     const { threadId, store, provider, settings, journal, tracer, publish } = this.#host;
     const owner = { onStorageFault: (error: unknown) => void this.#host.onBug(error) };
@@ -104,7 +104,7 @@ export class TurnConversation {
     if (!done) return;
     store.putCompaction(threadId, done);
     this.#past = undefined;
-    await this.#gather();
+    await this.#collect();
     const text = `Older turns were summarised: about ${before} tokens became ${this.tokens}.`;
     this.#items.add({ type: 'systemNotice', kind: 'contextCompacted', text });
     tracer?.contextCompacted(place, performance.now() - began, before, this.tokens);
@@ -139,13 +139,13 @@ export class TurnConversation {
     };
   }
 
-  /** Only what we keep ourselves can be summarised. */
+  /** A conversation that the caller sends with every request cannot be summarised. */
   #canCompact(): boolean {
     if (this.#options.history !== undefined) return false;
     return this.#earlier().turns.length >= this.#host.settings.compaction.keepRecentTurns;
   }
 
-  /** Read once: they do not change while this turn runs. */
+  /** Earlier turns, read once: they do not change while this turn runs. */
   #earlier(): Past {
     const { store, threadId } = this.#host;
     if (!this.#past) {
@@ -171,7 +171,7 @@ export class TurnConversation {
     }
   }
 
-  async #gather(): Promise<void> {
+  async #collect(): Promise<void> {
     const { workspacePath, settings, config } = this.#host;
     const { history, instructions = [] } = this.#options;
     const text = systemPrompt({
@@ -195,13 +195,13 @@ export class TurnConversation {
   }
 }
 
-/** Earlier turns that no summary stands for, and the summary of those before them. */
+/** Earlier turns after the latest summary, and that summary. */
 interface Past {
   readonly compaction: Compaction | undefined;
   readonly turns: readonly Turn[];
 }
 
-/** Made once per tool: providers know a tool again by its identity. */
+/** Declarations, one per tool: providers recognise a tool by identity. */
 const modelTools = new WeakMap<Tool, ModelTool>();
 
 function asModelTool(tool: Tool): ModelTool {

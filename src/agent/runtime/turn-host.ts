@@ -11,7 +11,7 @@ import type { Tracer } from './tracer.ts';
 export interface RuntimeSettings {
   readonly systemPrompt: string;
   readonly maxToolCallRounds: number;
-  /** Inputs that wait in one thread; 0: none may. */
+  /** Limit of queued inputs in one thread; 0 disables the queue. */
   readonly maxSessionQueueSize: number;
   readonly compaction: {
     readonly isAutomatic: boolean;
@@ -40,21 +40,21 @@ export interface TurnHost {
   readonly journal: Journal;
   readonly tracer: Tracer | undefined;
   readonly provider: () => Promise<ModelProvider>;
-  /** Those that this thread may use, by the time of the call. */
+  /** Tools that this thread may use at the time of the call. */
   readonly tools: () => readonly Tool[];
   readonly readImage: ReadImage;
   readonly publish: (event: ThreadEvent) => void;
-  /** Takes secrets out of a text. */
+  /** Redacts secrets. */
   readonly clean: (text: string) => string;
   readonly isGranted: (scopeKey: string) => boolean;
   readonly grant: (scopeKey: string, lasts: 'session' | 'always') => void;
   readonly spawnSubagent: (task: string, label: string | undefined, signal: AbortSignal) => Promise<ToolResult>;
-  /** Called when it starts, begins to wait for a user, or continues. */
+  /** Called when the turn starts, waits for approval, or resumes. */
   readonly onChange: () => void;
-  /** Notes when the thread was last active; part of what is written at the end of the turn. */
+  /** Records when the thread was last active; part of the write at the end of the turn. */
   readonly touch: (at: string) => void;
-  /** Called once, after the turn's last event. `isKept`: its end is in the store. */
-  readonly onEnd: (turn: Turn, isKept: boolean) => void;
-  /** Logs a bug of ours and returns its id. */
+  /** Called once, after the turn's last event. `isStored`: its end is in the store. */
+  readonly onEnd: (turn: Turn, isStored: boolean) => void;
+  /** Logs a bug and returns its id. */
   readonly onBug: (error: unknown) => string;
 }

@@ -16,18 +16,18 @@ const deltas = {
   commandExecution: { method: 'item/commandExecution/outputDelta', kind: 'commandOutput' },
 } as const;
 
-/** Fields of an item besides those of every item. */
+/** Fields of an item besides the common ones. */
 type Content<T extends Item['type']> = T extends Item['type']
   ? Omit<ItemOf<T>, 'id' | 'turnId' | 'status' | 'createdAt'>
   : never;
 
 export interface TurnItemsOptions {
   readonly turn: Pick<Turn, 'threadId' | 'id'>;
-  /** Of the next item in this thread; ids count on through all its turns. */
+  /** Number of the next item in this thread; numbers continue through all its turns. */
   readonly firstNumber: number;
   /** Publishes `event` once the write is done. */
   readonly publish: (write: ItemWrite, event: ThreadEvent) => void;
-  /** Hears of every item once it is whole, with the milliseconds that it took. */
+  /** Called with each completed item and its duration in milliseconds. */
   readonly onCompleted: (item: Item, durationMs: number) => void;
 }
 
@@ -35,12 +35,12 @@ export interface TurnItemsOptions {
 export type ItemWrite =
   | { readonly put: Item }
   | { readonly append: string; readonly text: string }
-  /** No write: the whole item follows. */
+  /** Nothing is written; the complete item follows. */
   | undefined;
 
 /**
- * The items of one turn while it runs, and the events of their lives: started, then deltas, then completed. What the model
- * says is one open item at a time; commands run beside each other.
+ * Items of one running turn and their events: started, deltas, completed. Text of the model is one open item at a time;
+ * several commands can be open.
  */
 export class TurnItems {
   readonly #options: TurnItemsOptions;
@@ -48,14 +48,14 @@ export class TurnItems {
   readonly #open = new Map<string, OpenItem>();
   readonly #began = new Map<string, number>();
   #number: number;
-  #spoken: OpenItem | undefined;
+  #openText: OpenItem | undefined;
 
   constructor(options: TurnItemsOptions) {
     this.#options = options;
     this.#number = options.firstNumber;
   }
 
-  /** All items as they stand, the open ones included. */
+  /** All items as they are now, open ones included. */
   snapshot(): Item[] {
     return this.#items.map((item) => {
       const open = this.#open.get(item.id);
@@ -75,33 +75,33 @@ export class TurnItems {
     this.add({ type: 'error', error });
   }
 
-  /** Adds an item that is whole. Returns it. */
+  /** Adds a complete item. Returns it. */
   add<T extends Item['type']>(content: Content<T>): ItemOf<T> {
     this.close();
     const item = { ...this.#base('completed'), ...content } as unknown as ItemOf<T>;
     this.#items.push(item);
-    // Both are published after the item is written, which happens once.
+    // One write serves both events.
     this.#publish('item/started', { put: item }, { ...item, status: 'started' });
     this.#publish('item/completed', undefined, item);
     this.#options.onCompleted(item, 0);
     return item;
   }
 
-  /** Appends what the model said to the open item of this type; another type closes it and opens a new one. */
+  /** Appends text of the model to the open item of this type; another type closes that item and opens a new one. */
   append(type: 'agentMessage' | 'reasoningContent', delta: string): void {
     if (delta === '') return;
-    if (this.#spoken?.item.type !== type) {
+    if (this.#openText?.item.type !== type) {
       this.close();
-      this.#spoken = this.#begin({ type, text: '' });
+      this.#openText = this.#begin({ type, text: '' });
     }
-    this.#grow(this.#spoken, delta);
+    this.#grow(this.#openText, delta);
   }
 
-  /** Completes what the model was saying, if it was. */
+  /** Completes the open text of the model, if there is one. */
   close(): void {
-    if (!this.#spoken) return;
-    const { item, text } = this.#spoken;
-    this.#spoken = undefined;
+    if (!this.#openText) return;
+    const { item, text } = this.#openText;
+    this.#openText = undefined;
     this.#complete({ ...item, status: 'completed', text } as Item);
   }
 
@@ -120,7 +120,7 @@ export class TurnItems {
     };
   }
 
-  /** Publishes a piece of a call's arguments; the call itself is an item once it is whole. */
+  /** Publishes a piece of a call's arguments; the call becomes an item when it is complete. */
   publishArguments(callId: string, tool: string, delta: string): void {
     const { turn, publish } = this.#options;
     const params = {
@@ -134,7 +134,7 @@ export class TurnItems {
     publish(undefined, { method: 'item/toolCall/argumentsDelta', params });
   }
 
-  /** Completes whatever is open still: the turn is over. */
+  /** Completes all open items at the end of the turn. */
   closeAll(): void {
     this.close();
     for (const { item, text } of [...this.#open.values()]) {

@@ -28,16 +28,16 @@ export interface TurnsOptions {
   readonly tracer: Tracer | undefined;
   readonly provider: () => Promise<ModelProvider>;
   readonly storageOf: (threadId: string) => ThreadStorage;
-  /** Grants for good are the workspace's. */
+  /** Permanent grants belong to the workspace. */
   readonly mainStore: ThreadStore;
   readonly toolsOf: (thread: StoredThread, depth: number) => readonly Tool[];
-  /** Makes the thread of a sub-agent. */
+  /** Creates the thread of a sub-agent. */
   readonly startChild: (parent: StoredThread, label: string | undefined) => StoredThread;
   readonly readImage: ReadImage;
   readonly clean: (text: string) => string;
   readonly onBug: (error: unknown) => string;
   readonly observe: ((actor: AnyActorRef, threadId: string, turnId: string) => void) | undefined;
-  /** Notes when a thread was last active. */
+  /** Records when a thread was last active. */
   readonly touch: (threadId: string, at: string) => void;
   readonly onEnd: (thread: StoredThread, turn: Turn) => void;
 }
@@ -45,17 +45,17 @@ export interface TurnsOptions {
 interface Running {
   readonly run: TurnRun;
   readonly thread: StoredThread;
-  /** Client that gets its events without a subscription. */
+  /** Client that receives the events of this turn without a subscription. */
   readonly asker: Listener | undefined;
   readonly options: TurnOptions;
   readonly depth: number;
   readonly subagents: Semaphore;
 }
 
-/** Expired approvals to remember, for late answers. */
+/** Number of expired approvals that are remembered for late answers. */
 const maxExpired = 1_000;
 
-/** The turns that run now: at most one in a thread. Starts, steers, interrupts them, and answers what they ask. */
+/** The running turns, at most one in a thread: starts and interrupts them, and passes decisions to them. */
 export class Turns {
   readonly #options: TurnsOptions;
   readonly #running = new Map<string, Running>();
@@ -80,7 +80,7 @@ export class Turns {
     return { running: run !== undefined, waitingOnApproval: (run?.approvals.length ?? 0) > 0 };
   }
 
-  /** Waiting approvals; of one thread with its sub-agents, because its clients answer for them. */
+  /** Pending approvals; of one thread with its sub-agents, because its clients answer for them. */
   approvals(threadId?: string): readonly ApprovalRequest[] {
     const running = [...this.#running.values()].filter(
       ({ thread }) => threadId === undefined || this.#isWithin(thread, threadId),
@@ -134,25 +134,25 @@ export class Turns {
     return run;
   }
 
-  /** A stored turn as it is now: one that runs, or whose end the disk did not take, is not what the store says. */
-  asItIs(turn: Turn): Turn {
+  /** Present state of a stored turn: a running turn, and one whose end could not be written, differ from the store. */
+  current(turn: Turn): Turn {
     const run = this.of(turn.threadId);
     return run?.turnId === turn.id ? run.snapshot() : this.#pendingWrites.endOf(turn);
   }
 
-  /** A last try to write what the disk did not take. What it still does not take is marked as crashed at the next start. */
+  /** Writes the ends that could not be written before. Those that fail again are marked as crashed at the next start. */
   writePendingEnds(): void {
     for (const threadId of this.#pendingWrites.threadIds) {
       try {
         this.#writePendingEnd(threadId);
       } catch (error) {
-        // Still no room, which is no bug.
+        // The disk is still full, which is not a bug.
         if (!(error instanceof AgentError)) this.#options.onBug(error);
       }
     }
   }
 
-  /** Resolves when no turn runs any more. */
+  /** Resolves when no turn runs. */
   async idle(): Promise<void> {
     if (this.#running.size > 0) await new Promise<void>((resolve) => this.#whenIdle.add(resolve));
   }
@@ -221,7 +221,7 @@ export class Turns {
   }
 
   #publishRuntime(threadId: string): void {
-    // Threads that cannot be listed are not reported either.
+    // Ephemeral threads are neither listed nor reported.
     if (this.#options.storageOf(threadId).store !== this.#options.mainStore) return;
     this.#options.feed.broadcast({
       method: 'thread/runtimeChanged',
@@ -240,7 +240,7 @@ export class Turns {
     this.#whenIdle.clear();
   }
 
-  /** Runs a sub-agent to its end; what it said last is the result. */
+  /** Runs a sub-agent to its end. Returns its last message. */
   async #spawn(parentId: string, task: string, label: string | undefined, signal: AbortSignal): Promise<ToolResult> {
     const parent = this.#running.get(parentId);
     if (!parent) return { text: 'Error: the turn that asked has ended.', isError: true };

@@ -29,7 +29,7 @@ export interface StartThread {
   readonly displayName?: string | undefined;
   readonly config?: ThreadConfig | undefined;
   readonly dynamicTools?: DynamicTools | undefined;
-  /** Kept in memory only and never listed, but traced; `delete` it when done. */
+  /** Ephemeral: in memory and never listed, but traced. The caller deletes it. */
   readonly isEphemeral?: boolean;
   /** Chosen by the caller; must be new. */
   readonly threadId?: string | undefined;
