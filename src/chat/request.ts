@@ -1,7 +1,6 @@
 import * as v from 'valibot';
 import { defaults } from '../protocol/index.ts';
 import { chatError, invalidParameter } from './errors.ts';
-import { isDeeperThan } from './json-depth.ts';
 
 /*
  * Shape of a request. Lenient where clients differ: every optional field may be null, unknown fields are
@@ -210,4 +209,12 @@ export function parseRequest(body: unknown): ChatRequest {
     throw chatError('missingParameter', `${param} is missing.`, { param });
   }
   throw invalidParameter(param, `${param} must be ${issue.message}.`);
+}
+
+/** True when JSON is nested more than `depth` levels deep: recursive writers would overflow the stack. */
+function isDeeperThan(value: unknown, depth: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (depth === 0) return true;
+  const inner = Array.isArray(value) ? value : Object.values(value);
+  return inner.some((each) => isDeeperThan(each, depth - 1));
 }

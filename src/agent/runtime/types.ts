@@ -31,7 +31,7 @@ export interface StartThread {
   readonly dynamicTools?: DynamicTools | undefined;
   /** Ephemeral: in memory and never listed, but traced. The caller deletes it. */
   readonly isEphemeral?: boolean;
-  /** Chosen by the caller; must be new. */
+  /** Unused id, chosen by the caller. Default: generated. */
   readonly threadId?: string | undefined;
 }
 
@@ -40,13 +40,13 @@ export interface TurnOptions {
   readonly model?: string | undefined;
   /** Conversation for the model in place of the thread's earlier turns: for callers that send all of it with every request. */
   readonly history?: readonly ModelMessage[] | undefined;
-  /** System messages of the caller; they come after ours. */
+  /** System messages of the caller, after those of the server. */
   readonly instructions?: readonly string[] | undefined;
   /** `none`: the model is offered no tool of the server. Default `server`. */
   readonly tools?: 'server' | 'none' | undefined;
-  /** Tools of the caller: a call of one ends the turn with `finishReason: 'toolCalls'`. Their names win over ours. */
+  /** Tools of the caller: a call of one ends the turn with `finishReason: 'toolCalls'`. A tool of the server with the same name is not offered. */
   readonly clientTools?: readonly ModelTool[] | undefined;
-  /** Results of such calls of the turn before; `input` may be empty then. */
+  /** Results of such calls of the previous turn; `input` may be empty then. */
   readonly toolResults?:
     | readonly { readonly callId: string; readonly text: string; readonly isError: boolean }[]
     | undefined;
@@ -85,25 +85,25 @@ export interface RunningTurn {
 export interface Runtime {
   readonly feed: Feed;
   readonly activeTurns: number;
-  /** The provider and model that answer when nothing else is asked for, and the names of the enabled tools. */
+  /** Default provider and model, and names of the enabled tools. */
   describe(): Promise<{ readonly provider: string; readonly model: string; readonly tools: readonly string[] }>;
 
   start(options: StartThread): { readonly thread: Thread; readonly announce: () => void };
   list(options: ListThreads): ThreadSummary[];
   /** @throws AgentError threadNotFound */
   read(threadId: string, options: ReadThread): Thread;
-  /** Subscribes `asker`, and gives it the approvals that wait. @throws AgentError threadNotFound */
+  /** Subscribes `asker` and sends it the pending approvals. @throws AgentError threadNotFound */
   resume(
     threadId: string,
     asker: Listener,
     dynamicTools?: DynamicTools,
   ): { readonly thread: Thread; readonly announce: () => void };
-  /** `replay` sends `listener` the running turn in its present state and the waiting approvals; later events continue it. @throws AgentError threadNotFound */
+  /** `replay` sends `listener` the running turn in its present state and the pending approvals; later events continue it. @throws AgentError threadNotFound */
   subscribe(threadId: string, listener: Listener): { readonly replay: () => void };
   unsubscribe(threadId: string, listener: Listener): void;
   rename(threadId: string, displayName: string): () => void;
   archive(threadId: string, isArchived: boolean): () => void;
-  /** Interrupts what runs in it first. */
+  /** Interrupts the running turn first. Deletes the traces, too. @throws AgentError threadNotFound */
   delete(threadId: string): Promise<() => void>;
   /** @throws AgentError turnInProgress */
   rollback(threadId: string, numTurns: number): Thread;

@@ -1,7 +1,0 @@
-/** Whether JSON is nested more than `depth` levels deep: what is written out again by a recursive function must not be. */
-export function isDeeperThan(value: unknown, depth: number): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  if (depth === 0) return true;
-  const inner = Array.isArray(value) ? value : Object.values(value);
-  return inner.some((each) => isDeeperThan(each, depth - 1));
-}
