@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { build } from 'rolldown';
 import packageJson from '../package.json' with { type: 'json' };
 import { runtimePackages } from '../src/deploy/engine/image-packages.ts';
+import { bundledForms } from './bundled-forms.ts';
 import { root } from './toolchain.mjs';
 
 const at = (path: string): string => join(root, path);
@@ -39,6 +40,7 @@ async function bundle({ entries, external, chunks, format = 'esm' }: BundleOptio
     input: Object.fromEntries(Object.entries(entries).map(([name, file]) => [name, at(file)])),
     platform: 'node',
     external: isOneOf(external),
+    resolve: { alias: bundledForms },
     // Our modules only declare: an unused one need not be loaded. An entry always runs.
     treeshake: {
       moduleSideEffects: [

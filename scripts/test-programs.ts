@@ -6,12 +6,14 @@ import { globSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { build } from 'rolldown';
+import { bundledForms } from './bundled-forms.ts';
 import { root } from './toolchain.mjs';
 
 const patterns = [
   'test/fixtures/hub/hub.ts',
   'test/fixtures/agent-servers/*.ts',
   'test/agent/store/writer.ts',
+  'test/deploy/apply/kill-child.ts',
   'test/review/store/store-worker.ts',
   'test/review/jobs/lane-worker.ts',
   'test/review/git/prepare-elsewhere.ts',
@@ -42,6 +44,7 @@ export async function bundleTestPrograms(directory: string): Promise<void> {
     input: Object.fromEntries(sources.map((source) => [source.replace(/\.ts$/, ''), join(root, source)])),
     platform: 'node',
     external: isExternal,
+    resolve: { alias: bundledForms },
     plugins: [findsItsProgramInDist],
     logLevel: 'warn',
     output: { dir: directory, entryFileNames: '[name].js', chunkFileNames: 'chunks/[name]-[hash].js' },

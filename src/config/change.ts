@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
+import { setMember } from '../lib/index.ts';
 import { ConfigError } from './error.ts';
 import { workspaceConfigFile } from './home.ts';
-import { setMember } from './json-edit.ts';
 import { needsRestart, whyReadOnly } from './json-schema.ts';
 import { entriesOf, type Layer } from './layers.ts';
 import { configIssues, resolveConfig, userLayers, workspaceLayer } from './load.ts';

@@ -22,7 +22,6 @@ export {
   workspaceStateDirectory,
 } from './home.ts';
 export { InitError, type InitialisedWorkspace, initWorkspace } from './init.ts';
-export { setMember } from './json-edit.ts';
 export { configJsonSchema, settingsJsonSchema } from './json-schema.ts';
 export { type Layer, mergeDeep, type Trust } from './layers.ts';
 export {

@@ -22,6 +22,8 @@ export {
   writeFileAtomic,
   writeFileAtomicAsync,
 } from './files.ts';
+export { expandBraces, nameTest, type PathTest, pathTest } from './glob.ts';
+export { appendElement, setMember } from './json-edit.ts';
 export { messageOf } from './message-of.ts';
 export { Pump } from './pump.ts';
 export {

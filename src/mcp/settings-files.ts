@@ -10,13 +10,13 @@ import {
   readUserSettings,
   readWorkspaceText,
   resolveConfig,
-  setMember,
   TrustError,
   type TrustPlace,
   userLayers,
   workspaceConfigFile,
   workspaceTrust,
 } from '../config/index.ts';
+import { setMember } from '../lib/index.ts';
 import { McpServerName, McpServerSettings } from '../protocol/index.ts';
 import { writeFileAtomicAsync } from '../supervise/index.ts';
 import type { Environment } from './connection.ts';

@@ -206,7 +206,7 @@ export const SyncJob = v.object({
 });
 export type SyncJob = v.InferOutput<typeof SyncJob>;
 
-/** Result of a write to the forge: the outbox. */
+/** Result of a write to the source: the outbox. */
 export const SourceWrite = v.object({
   writeId: id,
   kind: v.picklist(['review', 'summary', 'checkRun', 'resolveThread', 'reaction', 'reply', 'fileComment']),
@@ -237,7 +237,7 @@ export const BackendStatus = v.object({
   repositories: v.number(),
   newestEvent: v.number(),
   role: v.optional(v.picklist(['all', 'web', 'worker'])),
-  /** Whether the forge can be asked with the App's credentials. */
+  /** Whether the source can be asked with the App's credentials. */
   source: v.optional(
     v.object({
       state: v.picklist(['ready', 'notConfigured', 'failed']),

@@ -35,7 +35,7 @@ export const reviewErrors = {
   internalError: { status: 500, when: 'A bug; the log has it under `errorId`.' },
   storageUnavailable: { status: 503, when: 'The database is unavailable or full.' },
   configurationWriteFailed: { status: 503, when: 'The settings file cannot be written.' },
-  sourceUnavailable: { status: 503, when: 'The forge is unavailable.' },
+  sourceUnavailable: { status: 503, when: 'The source is unavailable.' },
   deadlineExceeded: { status: 503, when: 'The request took too long, or the backend is stopping.' },
   githubWebhookSecretRequired: { status: 503, when: 'This backend has no webhook secret.' },
   intakeUnavailable: { status: 503, when: 'The delivery cannot be stored.' },

@@ -120,13 +120,13 @@ export const reviewMetrics = {
   }),
   runs: gauge('oratorio_review_runs', 'Reviews that have not ended.', { phase: '`waiting`, `active`' }),
   runsHere: gauge('oratorio_review_runs_here', 'Reviews that this process works on.'),
-  writes: gauge('oratorio_review_writes', 'Writes to the forge that were not sent.', {
+  writes: gauge('oratorio_review_writes', 'Writes to the source that were not sent.', {
     status: '`pending`, `failed`',
   }),
   deliveries: counter('oratorio_review_deliveries_total', 'Deliveries that this process has answered.', {
     outcome: '`queued`, `ignored`, `rejected`, `duplicate`, `pong`, `refused`',
   }),
-  apiRequests: counter('oratorio_review_api_requests_total', 'Requests to the API of the forge.'),
+  apiRequests: counter('oratorio_review_api_requests_total', 'Requests to the API of the source.'),
   httpConnections: gauge('oratorio_review_http_connections', 'Open connections.'),
   sseReaders: gauge('oratorio_review_sse_readers', 'Open event streams.'),
   inspectorActive: gauge(

@@ -1,7 +1,7 @@
+import { appendElement } from '../../lib/index.ts';
 import { defaults } from '../defaults.ts';
 import { DeployError } from '../errors.ts';
 import { stackFiles } from '../layout.ts';
-import { appendElement } from './json-list.ts';
 import { checkFullName } from './repository.ts';
 import { type StackSettings, settingsOf, spelledIn } from './stack-config.ts';
 

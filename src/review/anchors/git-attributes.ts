@@ -1,4 +1,5 @@
-import { globTest, type PathTest } from './glob.ts';
+import type { PathTest } from '../../lib/index.ts';
+import { gitPatternTest } from './git-patterns.ts';
 import { quotedLength, unquotePath } from './quoted-path.ts';
 
 /** A .gitattributes of the base commit. */
@@ -53,7 +54,7 @@ function rulesOf({ directory, text }: AttributesFile): Rule[] {
     // Unlike in a .gitignore, a pattern for a directory means nothing here, and none can be taken back.
     const isPattern = !pattern.endsWith('/') && !pattern.startsWith('!');
     const isStated = generated !== undefined || vendored !== undefined;
-    return isPattern && isStated ? [{ directory, test: globTest(pattern), generated, vendored }] : [];
+    return isPattern && isStated ? [{ directory, test: gitPatternTest(pattern), generated, vendored }] : [];
   });
 }
 

@@ -1,7 +1,8 @@
+import type { PathTest } from '../../lib/index.ts';
 import type { DiffFile } from './diff-types.ts';
 import { generatedName, isMinified, lockfiles, saysGenerated, showsGenerated, vendored } from './file-kinds.ts';
 import { type AttributesFile, type StatedKind, statedKinds } from './git-attributes.ts';
-import { ignoreTest, type PathTest } from './glob.ts';
+import { ignoreTest } from './git-patterns.ts';
 
 export const skipReasons = [
   'generated',

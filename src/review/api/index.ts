@@ -1,6 +1,6 @@
 /**
  * HTTP API of the review backend: route table, handlers, event stream, OpenAPI document, server. `backend` creates it with
- * `ReviewActions`. Rules about reviews, SQL, calls to a forge and the webhook belong to other parts.
+ * `ReviewActions`. Rules about reviews, SQL, calls to a source and the webhook belong to other parts.
  */
 export { apiError, errorBody } from './errors.ts';
 export { type ObservationOptions, observationRoutes } from './observation.ts';

@@ -198,7 +198,7 @@ export const reviewRoutes = {
     ...post,
     path: `${v1}/review-drafts/:draftId/publish`,
     status: 202,
-    summary: 'Publishes a draft on the forge.',
+    summary: 'Publishes a draft on the source.',
     request: 'PublishInput',
     response: page('ReviewDraft'),
     errors: ['notFound', 'invalidState', 'draftBlocked', 'githubWritesDisabled'],
@@ -223,7 +223,7 @@ export const reviewRoutes = {
   resolveFinding: {
     ...post,
     path: `${v1}/findings/:findingId/resolve`,
-    summary: 'Resolves a published finding and its thread on the forge.',
+    summary: 'Resolves a published finding and its thread on the source.',
     request: 'ResolveInput',
     response: page('ReviewFinding'),
     errors: ['notFound', 'invalidState'],
@@ -294,7 +294,7 @@ export const reviewRoutes = {
   listWrites: {
     ...get,
     path: `${v1}/source-writes`,
-    summary: 'Writes to the forge, newest first.',
+    summary: 'Writes to the source, newest first.',
     query: [
       { name: 'runId', description: 'Only of this run.' },
       { name: 'status', description: 'Only with this status.', values: ['pending', 'sent', 'failed', 'skipped'] },

@@ -51,7 +51,7 @@ export function checkRepositoryPath(path: string): void {
 /** Names are part of a URL and of paths. */
 export function checkRepositoryName(part: string): void {
   if (!/^[A-Za-z0-9._-]{1,100}$/.test(part) || part === '.' || part === '..') {
-    throw new GitError('pathOutside', 'The owner or the name of the repository is not one of a forge');
+    throw new GitError('pathOutside', 'The owner or the name of the repository is not one of a source');
   }
 }
 

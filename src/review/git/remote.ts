@@ -29,7 +29,7 @@ export function gitEndpointOf(apiEndpoint: string, gitEndpoint = ''): string {
   return hostname === 'api.github.com' ? 'https://github.com' : origin;
 }
 
-/** The remotes of one forge. */
+/** The remotes of one source. */
 export class Remotes {
   readonly #base: string;
   readonly #protocol: NetworkAccess['protocol'];

@@ -1,6 +1,6 @@
 import type { GitError } from './error.ts';
 
-/** A repository on the forge. Names are as the forge spells them. */
+/** A repository on the source. Names are as the source spells them. */
 export interface RepositoryName {
   /** Host, with its port if it has one: `github.com`. */
   readonly instance: string;

@@ -3,7 +3,7 @@ import { type GitHubClient, parseAnswer } from './client.ts';
 import { SourceError } from './errors.ts';
 import type { GitHubLimits } from './limits.ts';
 
-/** Which repository on the forge. */
+/** Which repository on the source. */
 export interface RepositoryName {
   readonly owner: string;
   readonly name: string;

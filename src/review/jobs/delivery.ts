@@ -52,7 +52,7 @@ async function outcomeOf(payload: Payload, context: JobContext): Promise<Outcome
   }
 }
 
-/** Number from the run named by the check run, because the forge sends no number for a pull request from a fork. */
+/** Number from the run named by the check run, because the source sends no number for a pull request from a fork. */
 async function numberOfRun({ externalId }: Payload, { store }: JobContext): Promise<number | undefined> {
   return externalId ? (await store.run(externalId))?.number : undefined;
 }

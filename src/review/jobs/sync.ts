@@ -26,7 +26,7 @@ interface Totals {
 }
 
 /**
- * Syncs repositories with the forge. A failure concerns its repository only and is saved there; a failed scheduled sync is not retried
+ * Syncs repositories with the source. A failure concerns its repository only and is saved there; a failed scheduled sync is not retried
  * before the next interval.
  */
 export const sync: JobKind = {

@@ -5,7 +5,7 @@ import type { BackendSettings } from '../settings/index.ts';
 import type { Job, ReviewStore, StoredItem, StoredRun, StoredWrite } from '../store/index.ts';
 import type { Failure } from './failure.ts';
 
-/** Calls of jobs to the forge. */
+/** Calls of jobs to the source. */
 export type JobSource = Pick<
   GitHubSource,
   'readPull' | 'isCollaborator' | 'send' | 'removeDuplicates' | 'syncAll' | 'reconcile' | 'requests'

@@ -1,7 +1,7 @@
+import { nameTest } from '../../lib/index.ts';
 import type { ReviewTrigger } from '../../protocol/index.ts';
 import type { BackendSettings } from '../settings/index.ts';
 import type { StoredItem } from '../store/index.ts';
-import { globMatches } from './globs.ts';
 
 /** Reasons for not reviewing a pull request. Stable, because the page and the API show them. */
 export const ineligibleCodes = [
@@ -91,7 +91,7 @@ const noise: readonly Rule[] = [
   [
     'baseBranch',
     ({ item, review }) =>
-      review.BaseBranches.length > 0 && !review.BaseBranches.some((glob) => globMatches(glob, item.baseRef)),
+      review.BaseBranches.length > 0 && !review.BaseBranches.some((glob) => nameTest(glob)(item.baseRef)),
   ],
   ['paused', ({ item }) => item.isPaused],
   ['pausedAfterReviews', ({ item, review }) => review.PauseAfter > 0 && item.automaticReviews >= review.PauseAfter],

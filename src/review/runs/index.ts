@@ -1,7 +1,7 @@
 /**
  * Executes review runs from the trigger to the last write: queues due reviews, leases runs, prepares each, asks the agent, composes a
  * draft and publishes it. Each run leased by this process is one actor of the `review-run` machine. `backend` and `api` call it.
- * SQL, git commands, the protocol of the agent server and calls to the forge, except for reading a pull request, belong to other parts.
+ * SQL, git commands, the protocol of the agent server and calls to the source, except for reading a pull request, belong to other parts.
  */
 import { AutoReview } from './auto-review.ts';
 import { Dispatcher } from './dispatcher.ts';

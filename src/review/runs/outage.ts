@@ -1,6 +1,6 @@
 import type { RunSession } from './session.ts';
 
-/** Error codes of unavailable dependencies: agent server, forge, database. The review itself has not failed. */
+/** Error codes of unavailable dependencies: agent server, source, database. The review itself has not failed. */
 const outages: ReadonlySet<unknown> = new Set([
   'agentUnavailable',
   'connectionFailed',

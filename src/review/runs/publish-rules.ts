@@ -9,7 +9,7 @@ const automatic: Permits = ({ Automation, GitHub }, repositoryKey) => {
   const isListed = names.length === 0 || names.some((name) => projectKey(instance, name) === repositoryKey);
   return AutoReviewPublishEnabled && isListed;
 };
-/** A user who requests a review on the forge expects the result there. */
+/** A user who requests a review on the source expects the result there. */
 const always: Permits = () => true;
 /** A user who requests a review on the page reads the draft there and decides. */
 const never: Permits = () => false;

@@ -108,7 +108,7 @@ export function userActions(context: RunContext, publication: Publication, dispa
   };
 }
 
-/** Resolves the thread on the forge, if writes are enabled. */
+/** Resolves the thread on the source, if writes are enabled. */
 async function resolveThread(context: RunContext, finding: StoredFinding): Promise<void> {
   const { store, settings } = context;
   if (!settings().GitHub.WritesEnabled || finding.commentId === null) return;

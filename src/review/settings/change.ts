@@ -1,4 +1,4 @@
-import { setMember } from '../../config/index.ts';
+import { setMember } from '../../lib/index.ts';
 import type { Logger } from '../../log/index.ts';
 import { writeFileAtomic } from '../../supervise/index.ts';
 import type { ReviewStore } from '../store/index.ts';

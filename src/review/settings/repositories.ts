@@ -5,7 +5,7 @@ const fullName = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\/(?!\.{1,2}$)[a-z0-9._-]{1,10
 
 export const isFullName = (text: string): boolean => fullName.test(text);
 
-/** The host that people know a forge by: `api.github.com` is `github.com`; an Enterprise endpoint is its own host. */
+/** The host that people know a source by: `api.github.com` is `github.com`; an Enterprise endpoint is its own host. */
 export function instanceOf(endpoint: string): string {
   const host = new URL(endpoint).host.toLowerCase();
   return host === 'api.github.com' ? 'github.com' : host;

@@ -41,7 +41,7 @@ const Route = v.object({
   ),
 });
 const Profile = v.object({
-  Instance: v.pipe(v.optional(v.string(), 'github.com'), v.description('Host of the forge.')),
+  Instance: v.pipe(v.optional(v.string(), 'github.com'), v.description('Host of the source.')),
   Owner: v.pipe(v.string(), v.description('User or organisation whose repositories it is for.')),
   InstallationId: v.pipe(
     v.number(),

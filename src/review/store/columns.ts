@@ -6,7 +6,7 @@ export interface Column<T, R extends Raw = Raw> {
   decode(raw: R): T;
 }
 
-/** PostgreSQL rejects NUL in text, and both databases reject lone surrogates; a title from a forge can contain either. */
+/** PostgreSQL rejects NUL in text, and both databases reject lone surrogates; a title from a source can contain either. */
 const clean = (value: string): string => value.replaceAll('\0', '\uFFFD').toWellFormed();
 
 const column = <T, R extends Raw>(encode: (value: T) => R, decode: (raw: R) => T): Column<T, R> => ({ encode, decode });

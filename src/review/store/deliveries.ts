@@ -75,7 +75,7 @@ async function take(database: Database, rows: Rows, delivery: NewDelivery): Prom
   return 'new';
 }
 
-/** Columns of a new delivery. Names from the forge are cleaned, because they can contain any character. */
+/** Columns of a new delivery. Names from the source are cleaned, because they can contain any character. */
 const receivedRow = ({ deliveryId, event, outcome, reason, number, ...delivery }: NewDelivery) => ({
   ...{ deliveryId, event, outcome, reason, number },
   action: textOrNull.encode(delivery.action),

@@ -1,7 +1,7 @@
 /**
  * Stores the state of the review backend in SQLite (`backend.db` in the state directory) or PostgreSQL, with the same queries.
  * `backend` opens it; all parts use it through `ReviewStore`, which hides SQL, connections and transactions. Rules about reviews and
- * calls to a forge belong to other parts.
+ * calls to a source belong to other parts.
  */
 export { ReviewStoreError, type ReviewStoreErrorCode } from './errors.ts';
 export { openReviewStore, type ReviewStoreOptions } from './open.ts';

@@ -12,7 +12,7 @@ type Methods = Pick<
   'upsertItem' | 'item' | 'itemByNumber' | 'items' | 'updateItem' | 'itemActivity' | 'dueForAutoReview'
 >;
 
-/** Stores pull requests: their facts from the forge and the state of their review. */
+/** Stores pull requests: their facts from the source and the state of their review. */
 export function items(database: Database): Methods {
   const one = async (rows: Rows, itemId: string) => {
     const found = await rows.selectFrom('items').selectAll().where('itemId', '=', itemId).executeTakeFirst();
@@ -118,7 +118,7 @@ async function insert(
   return found && itemRow.decode(found);
 }
 
-/** A forge reports whole seconds, so an update within the second of the baseline counts as after it. */
+/** A source reports whole seconds, so an update within the second of the baseline counts as after it. */
 const isOlder = (updatedAt: number, baselineAt: number | null): boolean =>
   baselineAt !== null && updatedAt < Math.floor(Number(baselineAt) / 1_000) * 1_000;
 

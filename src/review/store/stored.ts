@@ -181,7 +181,7 @@ export interface NewDelivery {
   readonly tookMs: number;
   /** Job that the delivery causes, added in the same transaction, so that an accepted delivery is never lost. */
   readonly job: NewJob | null;
-  /** Command of a mention, unique by the forge's comment id. */
+  /** Command of a mention, unique by the source's comment id. */
   readonly command: NewCommand | null;
 }
 export interface NewCommand {

@@ -46,7 +46,7 @@ export interface ReviewStore {
   openItemCounts(): Promise<ReadonlyMap<string, number>>;
   updateRepository(repositoryKey: string, change: Partial<Omit<StoredRepository, 'repositoryKey'>>): Promise<void>;
   /**
-   * Inserts or updates facts from the forge. Facts older than the stored ones (`updatedAt`) change nothing. A new item whose last update
+   * Inserts or updates facts from the source. Facts older than the stored ones (`updatedAt`) change nothing. A new item whose last update
    * is before the second of its repository's baseline counts as dispatched.
    * @param deliveryId the delivery that led to the read; saved with a change
    * @returns the item, and whether it and its head changed
@@ -202,7 +202,7 @@ export interface ReviewStore {
   /** Counts pending work, for metrics. */
   backlog(): Promise<Backlog>;
 
-  // Writes to the forge (outbox)
+  // Writes to the source (outbox)
   /**
    * Adds a write, unless one with the same dedupe key exists.
    * @param job - job that sends the write, added in the same transaction, only for a new write

@@ -8,7 +8,7 @@ import type { Wakes } from './wakes.ts';
 
 type Methods = Pick<ReviewStore, 'putWrite' | 'write' | 'writes' | 'updateWrite'>;
 
-/** Stores the outbox: writes to the forge, each sent once. */
+/** Stores the outbox: writes to the source, each sent once. */
 export function writes(database: Database, wakes: Wakes): Methods {
   return {
     putWrite: async (write, job) => {

@@ -48,7 +48,7 @@ const spoken = /^(full\s+review|\S+)(?:\s+([\s\S]*))?$/i;
  * Reads a whole comment as one command: `@handle review`, `review for <focus>`, `full review`, `pause`, `resume`, `resolve`,
  * `cancel`, `status`, `help`. Verb and handle in any case, one line, NFKC, invisible characters taken out.
  *
- * @param body the comment as the forge gave it
+ * @param body the comment as the source gave it
  * @param handle what a mention begins with, without the @
  */
 export function parseCommand(body: string, handle: string): ParsedCommand {

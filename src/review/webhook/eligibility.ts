@@ -8,7 +8,7 @@ export type CommandRejection =
 /** Facts of a command's author and place that need no query. */
 export interface CommandFacts {
   readonly isBot: boolean;
-  /** The forge's `author_association`. */
+  /** The source's `author_association`. */
   readonly association: string;
   readonly isRepositoryConfigured: boolean;
   readonly hasWorkspaceRoute: boolean;
@@ -17,7 +17,7 @@ export interface CommandFacts {
 /** Verdict that needs no query to the source. */
 export type EarlyVerdict =
   /** Nothing refuses it yet. The source has the last word: an association says who belongs, not who may write. */
-  { readonly kind: 'askForge' } | { readonly kind: 'rejected'; readonly errorCode: CommandRejection };
+  { readonly kind: 'askSource' } | { readonly kind: 'rejected'; readonly errorCode: CommandRejection };
 
 export type Eligibility = { readonly kind: 'eligible' } | Extract<EarlyVerdict, { readonly kind: 'rejected' }>;
 
@@ -31,7 +31,7 @@ const rules: readonly (readonly [CommandRejection, (facts: CommandFacts) => bool
 /** Refuses what the payload alone shows to be ineligible. The first rule that refuses decides. */
 export function judgeCommand(facts: CommandFacts): EarlyVerdict {
   const refused = rules.find(([, refuses]) => refuses(facts));
-  return refused ? { kind: 'rejected', errorCode: refused[0] } : { kind: 'askForge' };
+  return refused ? { kind: 'rejected', errorCode: refused[0] } : { kind: 'askSource' };
 }
 
 /**

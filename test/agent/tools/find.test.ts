@@ -1,14 +1,13 @@
 import { linkSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import fc from 'fast-check';
 import t from 'tap';
 import { IgnoreRules } from '../../../src/agent/tools/files/gitignore.ts';
-import { globTest, pathMatcher } from '../../../src/agent/tools/files/glob.ts';
 import { createFindFiles } from '../../../src/agent/tools/files/index.ts';
 import { createRipgrepEngine } from '../../../src/agent/tools/files/ripgrep.ts';
 import { createScriptEngine } from '../../../src/agent/tools/files/script-engine.ts';
 import type { SearchEngine } from '../../../src/agent/tools/files/search.ts';
 import { createSearchEngine } from '../../../src/agent/tools/files/search-engine.ts';
+import { searchTest } from '../../../src/agent/tools/files/search-patterns.ts';
 import { places, review, settings, told } from './file-tools.ts';
 
 const onPosix = { skip: process.platform === 'win32' && 'symlinks and their like are those of POSIX' };
@@ -107,7 +106,7 @@ t.test('where ripgrep is missing, our own code finds', async (t) => {
   t.equal(await told(find, { pattern: '*.ts' }, workspace), 'f.ts');
 });
 
-t.test('globs', async (t) => {
+t.test('a pattern matches a name at any depth, and with a slash a path', async (t) => {
   for (const [glob, yes, no] of [
     ['*.ts', ['a.ts', 'x/y/a.ts', '.ts'], ['a.tsx', 'a.ts/b']],
     ['/*.ts', ['a.ts'], ['x/a.ts']],
@@ -128,43 +127,17 @@ t.test('globs', async (t) => {
     ['{a', ['{a'], ['a']],
     ['a;b', ['a', 'b'], ['a;b']],
     ['\\*', ['*'], ['a']],
+    ['{a}', ['{a}'], ['a']],
   ] as const) {
-    const test = globTest(glob);
+    const test = searchTest(glob);
     for (const path of yes) t.equal(test(path), true, `${glob} matches ${path}`);
     for (const path of no) t.equal(test(path), false, `${glob} does not match ${path}`);
   }
 });
 
-/** Tries everything: slow, but plainly right. `**` is any number of names, at the end at least one. */
-function matchesSlowly([first, ...rest]: readonly string[], names: readonly string[]): boolean {
-  if (first === undefined) return names.length === 0;
-  if (first === '**' && rest.length === 0) return names.length > 0;
-  if (first === '**') return names.some((_, at) => matchesSlowly(rest, names.slice(at))) || matchesSlowly(rest, []);
-  const [name, ...others] = names;
-  const expression = first.replaceAll(/\*+/g, '.*').replaceAll('?', '.').replaceAll('[!', '[^');
-  return name !== undefined && new RegExp(`^${expression}$`).test(name) && matchesSlowly(rest, others);
-}
-
-t.test('a glob matches what trying everything matches', async () => {
-  const part = fc.constantFrom('a', 'b', '*', '?', '[ab]', '[!a]');
-  const segment = fc.oneof(
-    fc.constant('**'),
-    fc.array(part, { minLength: 1, maxLength: 4 }).map((parts) => parts.join('')),
-  );
-  const name = fc.stringMatching(/^[abc]{1,4}$/);
-  fc.assert(
-    fc.property(
-      fc.array(segment, { minLength: 1, maxLength: 4 }),
-      fc.array(name, { minLength: 1, maxLength: 5 }),
-      (segments, names) => pathMatcher(segments.join('/'))(names.join('/')) === matchesSlowly(segments, names),
-    ),
-    { numRuns: 5_000 },
-  );
-});
-
-t.test('no glob takes exponential time', async (t) => {
-  t.equal(globTest(`${'*a'.repeat(200)}b`)('a'.repeat(250)), false);
-  t.equal(globTest(`${'**/a/'.repeat(100)}b`)(`${'a/'.repeat(1_000)}c`), false);
+t.test('a pattern with too many alternatives is refused', async (t) => {
+  for (const pattern of ['{a,b}'.repeat(9), '{a,'.repeat(300) + '}'.repeat(300)])
+    t.throws(() => searchTest(pattern), { name: 'GlobError', message: 'has too many alternatives in braces' });
 });
 
 t.test('.gitignore: the last rule that says something decides', async (t) => {

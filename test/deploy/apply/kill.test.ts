@@ -3,12 +3,10 @@ import { spawn } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
-import { build } from 'rolldown';
 import t, { type Test } from 'tap';
 import { lastChanges, openChange, withStackLock } from '../../../src/deploy/apply/index.ts';
 import { layoutOf } from '../../../src/deploy/layout.ts';
-import { programEnvironment } from '../../programs.ts';
+import { program, programEnvironment } from '../../programs.ts';
 import {
   apply,
   type Case,
@@ -25,14 +23,6 @@ import type { PlanName } from './plans.ts';
 /** Children that run at once. */
 const atOnce = 3;
 
-/** The sources in one file: a hundred children that each strip types from fifty would take a minute. */
-async function bundled(t: Test): Promise<string> {
-  const file = join(temporaryDirectory(t), 'kill-child.mjs');
-  const input = fileURLToPath(new URL('./kill-child.ts', import.meta.url));
-  await build({ input, platform: 'node', logLevel: 'warn', output: { file, codeSplitting: false } });
-  return file;
-}
-
 interface Child {
   readonly signal: NodeJS.Signals | null;
   readonly state: string;
@@ -41,9 +31,18 @@ interface Child {
 }
 
 /** One run of a command, killed after the line of that number; 0: not at all. */
-async function run(child: string, directory: string, name: PlanName, line: number, failing = ''): Promise<Child> {
+async function run(directory: string, name: PlanName, line: number, failing = ''): Promise<Child> {
   // Without what the test runner puts into every process that is started, which takes longer than the command.
-  const command = ['-u', 'NODE_OPTIONS', process.execPath, child, directory, name, String(line), failing];
+  const command = [
+    '-u',
+    'NODE_OPTIONS',
+    process.execPath,
+    program('test/deploy/apply/kill-child.ts'),
+    directory,
+    name,
+    String(line),
+    failing,
+  ];
   const started = spawn('env', command, {
     env: { ...programEnvironment, NODE_NO_WARNINGS: '1' },
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -117,17 +116,16 @@ const shapes = [
 ] as const;
 
 t.test('killed at any line of the journal, the same command ends as if nothing had happened', async (t) => {
-  const child = await bundled(t);
   for (const { name, made: make, reveals } of shapes) {
     const from = await make(t);
     const undisturbed = copyOf(from, join(temporaryDirectory(t), 'undisturbed'));
-    const { state, lines } = await run(child, undisturbed.directory, name, 0);
+    const { state, lines } = await run(undisturbed.directory, name, 0);
     t.equal(state, 'done');
     t.ok(lines >= 8);
     const expected = stateOf(undisturbed);
     await inParallel(lines, async (line) => {
       const killed = copyOf(from, join(temporaryDirectory(t), `${name}-${line}`));
-      t.equal((await run(child, killed.directory, name, line)).signal, 'SIGKILL');
+      t.equal((await run(killed.directory, name, line)).signal, 'SIGKILL');
       for (const moment of momentsOf(killed)) {
         const { outcome } = await again(moment, name);
         assert.equal(outcome.state, 'done');
@@ -147,11 +145,10 @@ const failing = [
 ] as const;
 
 t.test('killed while it is taken back: the same command goes forward, another takes the rest back', async (t) => {
-  const child = await bundled(t);
   for (const { name, step, made: make } of failing) {
     const from = await make(t);
     const undone = copyOf(from, join(temporaryDirectory(t), 'undone'));
-    const { state, lines } = await run(child, undone.directory, name, 0, step);
+    const { state, lines } = await run(undone.directory, name, 0, step);
     t.equal(state, 'undone');
     const before = stateOf(undone);
     t.strictSame(before.tree, stateOf(from).tree);
@@ -161,7 +158,7 @@ t.test('killed while it is taken back: the same command goes forward, another ta
     await inParallel(lines - first + 1, async (index) => {
       const line = first + index - 1;
       const killed = copyOf(from, join(temporaryDirectory(t), `${name}-${line}`));
-      t.equal((await run(child, killed.directory, name, line, step)).signal, 'SIGKILL');
+      t.equal((await run(killed.directory, name, line, step)).signal, 'SIGKILL');
       for (const moment of momentsOf(killed)) {
         const other = copyOf(moment, `${moment.directory}-other`);
         await locked(other, () => recover(other, 'restart'));

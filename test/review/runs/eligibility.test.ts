@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import t from 'tap';
 import { type EligibilityFacts, ineligibleCodes, whyIneligible } from '../../../src/review/runs/eligibility.ts';
-import { globMatches } from '../../../src/review/runs/globs.ts';
 
 const plain: EligibilityFacts = {
   item: {
@@ -140,21 +139,4 @@ t.test('a fork of a non-member is not reviewed automatically unless all forks ar
     { numRuns: 500, seed: 20_261_121 },
   );
   t.pass();
-});
-
-t.test('branch patterns match by segment, text and character', async (t) => {
-  const rows: readonly (readonly [string, string, boolean])[] = [
-    ['main', 'main', true],
-    ['main', 'main2', false],
-    ['m.in', 'main', false],
-    ['release/*', 'release/1.0', true],
-    ['release/*', 'release/1/0', false],
-    ['release/**', 'release/1/0', true],
-    ['v?', 'v1', true],
-    ['v?', 'v/', false],
-    ['(a|b)', 'a', false],
-    ['*', 'a/b', false],
-    ['**', 'a/b', true],
-  ];
-  for (const [pattern, name, is] of rows) t.equal(globMatches(pattern, name), is, `${pattern} ${name}`);
 });

@@ -127,7 +127,7 @@ t.test('a command is refused by the first rule that refuses, and else by the per
     t.match(await decideCommand({ ...facts, ...change }, never), { errorCode: `githubCommentCommand${code}` });
   for (const association of ['OWNER', 'MEMBER', 'COLLABORATOR', 'NONE', 'CONTRIBUTOR', 'FIRST_TIMER', 'x', '']) {
     const author = { ...facts, association };
-    t.same(judgeCommand(author), { kind: 'askForge' });
+    t.same(judgeCommand(author), { kind: 'askSource' });
     t.same(await decideCommand(author, async () => true), { kind: 'eligible' });
     t.match(await decideCommand(author, async () => false), { errorCode: 'githubCommentCommandActorUnauthorized' });
   }

@@ -1,16 +1,17 @@
 import { stat } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import * as v from 'valibot';
+import type { PathTest } from '../../../lib/index.ts';
 import type { Tool, ToolContext, ToolResult } from '../../tool.ts';
 import { defineTool } from '../define.ts';
 import { createPathFilter, displayPath, isWithin } from '../paths.ts';
 import { count, done, failed } from '../text.ts';
 import { createAccess, type Place } from './access.ts';
-import { GlobError, globTest, type PathTest } from './glob.ts';
 import { openDirectory } from './handles.ts';
 import { pathAliases, path as pathParameter } from './parameters.ts';
 import { type FoundFiles, forbiddenBelow, type SearchEngine, skippedNames } from './search.ts';
 import { createSearchEngine } from './search-engine.ts';
+import { GlobError, searchTest } from './search-patterns.ts';
 import { type FileToolSettings, limits } from './settings.ts';
 
 const parameters = v.object({
@@ -68,7 +69,7 @@ function testOf(pattern: string, root: string): PathTest | string {
   // Models that know where they are write absolute patterns.
   const patterns = pattern.split(';').map((each) => (isWithin(root, each.trim()) ? relative(root, each.trim()) : each));
   try {
-    return globTest(patterns.join(';'));
+    return searchTest(patterns.join(';'));
   } catch (error) {
     if (error instanceof GlobError) return `pattern ${error.message}.`;
     throw error;

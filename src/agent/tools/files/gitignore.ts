@@ -1,4 +1,4 @@
-import { type PathTest, pathMatcher } from './glob.ts';
+import { type PathTest, pathTest } from '../../../lib/index.ts';
 
 interface Rule {
   readonly test: PathTest;
@@ -35,6 +35,6 @@ function ruleOf(line: string): Rule | undefined {
   const directoriesOnly = pattern.endsWith('/');
   if (directoriesOnly) pattern = pattern.slice(0, -1);
   const byName = !pattern.includes('/');
-  const test = pathMatcher(pattern.replace(/^\//, ''));
+  const test = pathTest(pattern.replace(/^\//, ''));
   return pattern === '' ? undefined : { test, isNegated, directoriesOnly, byName };
 }

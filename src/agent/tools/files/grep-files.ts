@@ -6,7 +6,6 @@ import { defineTool } from '../define.ts';
 import { createPathFilter, displayPath } from '../paths.ts';
 import { count, cutLine, done, failed } from '../text.ts';
 import { createAccess, type Place } from './access.ts';
-import { GlobError, globTest } from './glob.ts';
 import { openDirectory, openFile } from './handles.ts';
 import { pathAliases, path as pathParameter, positive } from './parameters.ts';
 import {
@@ -19,6 +18,7 @@ import {
   skippedNames,
 } from './search.ts';
 import { createSearchEngine } from './search-engine.ts';
+import { GlobError, searchTest } from './search-patterns.ts';
 import { type FileToolSettings, limits } from './settings.ts';
 
 const shortText = (what: string) =>
@@ -134,7 +134,7 @@ function collector({ pattern, ignoreCase, include, maxResults }: Args): { query:
   const query: GrepQuery = {
     pattern,
     ignoreCase,
-    include: include === undefined ? () => true : globTest(include),
+    include: include === undefined ? () => true : searchTest(include),
     nameGlobs: include === undefined ? undefined : nameGlobs(include),
     maxPerFile: maxResults + 1,
     onMatch: (match) => matches.push(match) <= maxResults,

@@ -1,8 +1,8 @@
 /** Interface of a search: by ripgrep, or by our own code where ripgrep is missing. */
 import { relative, sep } from 'node:path';
 import { directoryName } from '../../../config/index.ts';
+import type { PathTest } from '../../../lib/index.ts';
 import { forbiddenPlaces, isWithin, type PathRules } from '../paths.ts';
-import type { PathTest } from './glob.ts';
 import type { DirectoryHandle, OpenFile } from './handles.ts';
 
 /** Where to search. Paths in results are relative to `directory`, with `/`. */

@@ -1,4 +1,4 @@
-/** Deliveries: what the forge's webhook brought, what became of each, and why. */
+/** Deliveries: what the source's webhook brought, what became of each, and why. */
 import { useSignal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { messageOf } from '../../../lib/browser.ts';

@@ -22,7 +22,7 @@ export function Moment({ at, now }: { readonly at: string | undefined; readonly 
   );
 }
 
-/** A link to the forge in a tab of its own; plain text for an address that is not HTTP. */
+/** A link to the source in a tab of its own; plain text for an address that is not HTTP. */
 export function Outward({
   url,
   children,

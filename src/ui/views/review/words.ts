@@ -92,7 +92,7 @@ export const isActive = ({ state }: Pick<ReviewRun, 'state'>): boolean =>
 export const isOpenDraft = ({ status }: Pick<ReviewDraft, 'status'>): boolean =>
   status === 'draft' || status === 'publishFailed';
 
-/** Addresses that may be linked: data of the forge is not trusted. */
+/** Addresses that may be linked: data of the source is not trusted. */
 export const webAddress = (url: string | undefined): string | undefined =>
   url !== undefined && URL.canParse(url) && /^https?:$/.test(new URL(url).protocol) ? url : undefined;
 

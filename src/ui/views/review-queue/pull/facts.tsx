@@ -198,7 +198,7 @@ interface WritesProps {
   readonly now: number;
 }
 
-/** Writes to the forge that did not work: why, and once more. */
+/** Writes to the source that did not work: why, and once more. */
 export function FailedWrites({ writes, acts, now }: WritesProps) {
   const failed = writes.filter(({ status }) => status === 'failed');
   if (failed.length === 0) return null;
