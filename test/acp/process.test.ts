@@ -58,7 +58,7 @@ async function editorWithProcess(t: Test, where: Surroundings, permit?: Permit) 
   return { ...editor, ...process, sessionId };
 }
 
-t.test('a whole session over real streams: tool, permission, answer; then the editor ends it', async (t) => {
+t.test('a session over real streams runs tool, permission and answer, and ends with the editor', async (t) => {
   const provider = scripted(
     calls({ callId: 'w1', name: 'WriteFile', args: { path: 'a.txt', content: 'hello\n' } }),
     says('Written.'),
@@ -75,7 +75,7 @@ t.test('a whole session over real streams: tool, permission, answer; then the ed
   t.equal(await editor.ended, 0, editor.stderr());
 });
 
-t.test('an editor that vanishes takes its prompt with it, and leaves the session', async (t) => {
+t.test('an editor that disconnects ends its prompt, not its session', async (t) => {
   const where = await surroundings(t, scripted(hangs(), says('back')));
   const editor = await editorWithProcess(t, where);
   const { sessionId } = editor;
@@ -96,14 +96,14 @@ t.test('an editor that vanishes takes its prompt with it, and leaves the session
   t.match(await later.agent.request('session/prompt', { sessionId, prompt }), { stopReason: 'end_turn' });
 });
 
-t.test('told to end, it ends in order', async (t) => {
+t.test('SIGTERM ends the process with exit code 0', async (t) => {
   const where = await surroundings(t, scripted(hangs()));
   const editor = await editorWithProcess(t, where);
   editor.child.kill('SIGTERM');
   t.equal(await editor.ended, 0, editor.stderr());
 });
 
-t.test('frames that are no messages are answered with their error; the connection lives', async (t) => {
+t.test('invalid frames are answered with errors; the connection stays open', async (t) => {
   const where = await surroundings(t, scripted(says('hi')));
   await withHub(t, where);
   const { child, ended } = spawnAcp(t, where);
@@ -149,7 +149,7 @@ t.test('frames that are no messages are answered with their error; the connectio
   t.equal(await ended, 0);
 });
 
-t.test('without a Hub it says so, and goes on listening', async (t) => {
+t.test('without a Hub requests fail with the reason, and the process continues', async (t) => {
   const where = await surroundings(t, scripted(says('hi')));
   const { child, ended } = spawnAcp(t, where);
   const editor = editorOn(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout) as ReadableStream<Uint8Array>);

@@ -16,7 +16,7 @@ const failure = (work: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   );
 
-t.test('introduces itself with what it can do', async (t) => {
+t.test('initialize returns the capabilities', async (t) => {
   const editor = attach(t, await surroundings(t, scripted(says('hi'))));
   t.match(await introduce(editor), {
     protocolVersion: 1,
@@ -26,7 +26,7 @@ t.test('introduces itself with what it can do', async (t) => {
   });
 });
 
-t.test('a prompt is answered in chunks; thoughts are told apart; usage comes before the end', async (t) => {
+t.test('a prompt is answered in chunks, with separate thoughts and usage before the end', async (t) => {
   const provider = scripted((_, emit) => {
     emit({ type: 'thinking', text: 'hm' });
     for (const text of ['Hello', ', ', 'you']) emit({ type: 'text', text });
@@ -41,7 +41,7 @@ t.test('a prompt is answered in chunks; thoughts are told apart; usage comes bef
   t.strictSame(editor.of('user_message_chunk'), [], 'the user is not told what they typed');
 });
 
-t.test('a tool that needs approval asks the user, with what it will do, and runs when they allow it', async (t) => {
+t.test('a tool that needs approval requests permission with its details and runs when allowed', async (t) => {
   const provider = scripted(
     calls({ callId: 'w1', name: 'WriteFile', args: { path: 'a.txt', content: 'one\n' } }),
     calls({ callId: 'e1', name: 'EditFile', args: { path: 'a.txt', oldText: 'one', newText: 'two' } }),
@@ -77,7 +77,7 @@ t.test('a tool that needs approval asks the user, with what it will do, and runs
   ]);
 });
 
-t.test('what the user declines does not happen, and the agent is told', async (t) => {
+t.test('a declined call does not run, and the agent is informed', async (t) => {
   const provider = scripted(
     calls({ callId: 'w1', name: 'WriteFile', args: { path: 'a.txt', content: 'x' } }),
     says('As you wish.'),
@@ -94,7 +94,7 @@ t.test('what the user declines does not happen, and the agent is told', async (t
   t.equal(editor.said(), 'As you wish.');
 });
 
-t.test('allowed for the session, it is not asked for again', async (t) => {
+t.test('permission for the session is not requested again', async (t) => {
   const write = calls({ callId: 'w1', name: 'WriteFile', args: { path: 'a.txt', content: 'x' } });
   const again = calls({ callId: 'w2', name: 'WriteFile', args: { path: 'a.txt', content: 'y' } });
   const where = await surroundings(t, scripted(write, says('one'), again, says('two')));
@@ -117,7 +117,7 @@ t.test('commands show their output while they run', async (t) => {
   t.match(editor.of('tool_call_update').at(-1), { content: [{ content: { text: /out/ } }] });
 });
 
-t.test('cancel ends the prompt, whatever it is at', async (t) => {
+t.test('cancel ends the prompt in every state', async (t) => {
   const editor = await inSession(t, await surroundings(t, scripted(hangs())));
   const { sessionId } = editor;
   const answered = editor.prompt('think');
@@ -167,7 +167,7 @@ t.test('one prompt at a time; a failed turn is an error of its prompt', async (t
   t.match(await failure(editor.prompt('now')), { code: -32_603, data: { code: 'internalError' } });
 });
 
-t.test('pictures, files and other resources reach the model', async (t) => {
+t.test('images, files and other resources reach the model', async (t) => {
   const provider = scripted(says('ok'));
   const where = await surroundings(t, provider);
   const editor = await inSession(t, where);
@@ -202,7 +202,7 @@ t.test('pictures, files and other resources reach the model', async (t) => {
   }
 });
 
-t.test('a session is loaded with everything that was said in it', async (t) => {
+t.test('a loaded session has its whole conversation', async (t) => {
   const provider = scripted(
     calls({ callId: 'r1', name: 'FindFiles', args: { pattern: '*.none' } }),
     says('Nothing there.'),
@@ -238,7 +238,7 @@ t.test('a session is loaded with everything that was said in it', async (t) => {
 });
 
 t.test(
-  'a session that is working is loaded as it stands, and goes on; its approvals are asked for again',
+  'a running session is loaded with its present state and continues; its approvals are requested again',
   async (t) => {
     const gate = Promise.withResolvers<void>();
     const provider = scripted(async (request, emit, signal) => {
@@ -265,7 +265,7 @@ t.test(
   },
 );
 
-t.test('what a sub-agent wants to do is asked for in the session of its parent', async (t) => {
+t.test('approvals of a sub-agent are requested in the session of its parent', async (t) => {
   const provider = scripted(
     calls({ callId: 's1', name: 'SpawnSubagent', args: { task: 'write a file', label: 'writer' } }),
     calls({ callId: 'w1', name: 'WriteFile', args: { path: 'b.txt', content: 'x' } }),
@@ -364,7 +364,7 @@ t.test('a prompt whose server ends is an error, not a cancellation', async (t) =
   t.match(await error, { code: -32_603 });
 });
 
-t.test('what somebody else began in the thread is seen, and can be cancelled', async (t) => {
+t.test('a turn of another client in the thread is shown and can be cancelled', async (t) => {
   const where = await surroundings(t, scripted(hangs()));
   const editor = await inSession(t, where);
   const { sessionId } = editor;
@@ -384,7 +384,7 @@ t.test('what somebody else began in the thread is seen, and can be cancelled', a
   t.equal(await ended, 'turn/cancelled');
 });
 
-t.test('MCP servers of the editor are not used: that is said where people look, and the session works', async (t) => {
+t.test('MCP servers of the editor are ignored with a notice, and the session works', async (t) => {
   const where = await surroundings(t, scripted(says('hello')));
   const editor = attach(t, where);
   await introduce(editor);

@@ -4,7 +4,7 @@ import { hangsInCall, says, scripted, writes } from '../agui/model.ts';
 import { eventually } from '../http/support.ts';
 import { choose, inSession, surroundings } from './harness.ts';
 
-t.test('a call is told when it begins, and again with its arguments', async (t) => {
+t.test('a call is sent when it begins, and again with its arguments', async (t) => {
   const call = { callId: 'w1', name: 'WriteFile' };
   const where = await surroundings(
     t,
@@ -33,7 +33,7 @@ t.test('a call is told when it begins, and again with its arguments', async (t) 
   t.match(updates.at(-1), { toolCallId: 'w1', status: 'completed' });
 });
 
-t.test('a call that is never finished has failed when its turn is over', async (t) => {
+t.test('an unfinished call has failed when its turn ends', async (t) => {
   const where = await surroundings(t, scripted(hangsInCall({ callId: 'w1', name: 'WriteFile' }, '{"pa'), says('hi')));
   const editor = await inSession(t, where);
   const prompt = editor.prompt('write');

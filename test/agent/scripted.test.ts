@@ -3,7 +3,7 @@ import type { ModelEvent } from '../../src/agent/model.ts';
 import { collect, hi, rejection, told } from './providers/helpers.ts';
 import { always, callTool, crash, fail, finish, gate, say, script, think, usage } from './scripted-provider.ts';
 
-t.test('answers follow one another, and what was asked is kept', async (t) => {
+t.test('answers follow in order, and requests are recorded', async (t) => {
   const provider = script(
     [think('hm'), callTool('ReadFile', { path: 'a' }), callTool('Exec', 'no json', 'mine')],
     say('done'),
@@ -25,14 +25,14 @@ t.test('answers follow one another, and what was asked is kept', async (t) => {
   await t.rejects(collect(provider), { message: /no answer number 3/ });
 });
 
-t.test('answers can depend on the request, come again and again, and end as they say', async (t) => {
+t.test('an answer can depend on the request, repeat, and set its finish reason', async (t) => {
   const provider = always(({ messages }) => [say(`${messages.length}`), usage(7, 8), finish('length')]);
   for (const _ of [1, 2]) {
     t.match(told(await collect(provider)), { text: '1', usage: { inputTokens: 7, outputTokens: 8 }, finish: 'length' });
   }
 });
 
-t.test('failures', async (t) => {
+t.test('a scripted failure or crash rejects the request', async (t) => {
   const bug = new Error('bug');
   const provider = script([say('half'), fail('upstreamRateLimited', 'slow', 5)], crash(bug));
   const heard: ModelEvent[] = [];
@@ -47,7 +47,7 @@ t.test('failures', async (t) => {
   t.equal(await rejection(collect(provider)), bug);
 });
 
-t.test('a gate holds the model up until it is opened, or the turn is over', async (t) => {
+t.test('a gate blocks the answer until it is opened or the request is aborted', async (t) => {
   const held = gate();
   const provider = script([say('a'), held, say('b')], gate());
   const asked = collect(provider);
@@ -61,7 +61,7 @@ t.test('a gate holds the model up until it is opened, or the turn is over', asyn
   t.match(await waiting, { message: 'over' });
 });
 
-t.test('it is a provider like the others', async (t) => {
+t.test('the scripted provider lists a model and can be closed', async (t) => {
   const provider = script();
   t.same(await provider.listModels(), [{ id: 'scripted', ownedBy: 'test' }]);
   provider.close();

@@ -16,7 +16,7 @@ const input: RunAgentInput = {
   context: [],
 };
 
-t.test('a key that is set is asked for, everywhere', async (t) => {
+t.test('a configured key is required on every path', async (t) => {
   const { url, runtime } = await serve(t, scripted(says('hi')), { apiKey: 'right' });
   for (const headers of [{}, { authorization: 'Bearer wrong' }]) {
     const agent = agentOf(url, 'x', headers);
@@ -31,7 +31,7 @@ t.test('a key that is set is asked for, everywhere', async (t) => {
   t.match((await run(agent)).types.at(-1), 'RUN_FINISHED');
 });
 
-t.test('bodies that are no runs are refused with what was expected', async (t) => {
+t.test('an invalid body is refused with what was expected', async (t) => {
   const { url, runtime } = await serve(t, scripted(says('hi')));
   const cases: [string, unknown, RegExp][] = [
     ['not JSON', undefined, /JSON/],
@@ -85,7 +85,7 @@ t.test('other methods, pages of other origins and other hosts are refused', asyn
   t.equal(foreign.status, 403);
 });
 
-t.test('an archived thread is not continued', async (t) => {
+t.test('a run in an archived thread is refused', async (t) => {
   const { url, runtime } = await serve(t, scripted(says('hi')));
   const agent = agentOf(url);
   say(agent, 'hi');
@@ -96,7 +96,7 @@ t.test('an archived thread is not continued', async (t) => {
   t.match(await refusal(t, agent), { status: 409, payload: { error: { code: 'threadNotActive' } } });
 });
 
-t.test('a server that is stopping takes no run, and leaves no empty thread behind', async (t) => {
+t.test('a stopping server refuses runs and creates no thread', async (t) => {
   const { url, runtime } = await serve(t, scripted(says('hi')));
   await runtime.close();
   const agent = agentOf(url);
@@ -105,7 +105,7 @@ t.test('a server that is stopping takes no run, and leaves no empty thread behin
   t.strictSame(runtime.list({}), []);
 });
 
-t.test('whatever the protocol itself accepts is understood', (t) => {
+t.test('everything that the schema of the protocol accepts is accepted', (t) => {
   const text = fc.string();
   const maybe = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined });
   const name = fc.stringMatching(/^[a-zA-Z0-9_-]{1,64}$/);

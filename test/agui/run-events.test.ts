@@ -125,7 +125,7 @@ const shape = (messages: readonly Message[]) =>
     calls: 'toolCalls' in rest ? rest.toolCalls : undefined,
   }));
 
-t.test('the client ends up with what was said, from wherever it listens', async (t) => {
+t.test('the client has all messages, from any start of the events', async (t) => {
   await fc.assert(
     fc.asyncProperty(steps, fc.nat(), async (what, seed) => {
       const { items, events } = happen(what);
@@ -142,7 +142,7 @@ t.test('the client ends up with what was said, from wherever it listens', async 
   );
 });
 
-t.test('what was missed altogether is told at the end', async (t) => {
+t.test('messages that were missed are sent at the end', async (t) => {
   await fc.assert(
     fc.asyncProperty(steps, async (what) => {
       const { items } = happen(what);
@@ -156,7 +156,7 @@ t.test('what was missed altogether is told at the end', async (t) => {
   );
 });
 
-t.test('a client that was cut off in the middle ends up with the same, in another run', async (t) => {
+t.test('a client that was disconnected gets the same messages in another run', async (t) => {
   await fc.assert(
     fc.asyncProperty(steps, fc.nat(), async (what, seed) => {
       const { items, events } = happen(what);
@@ -183,7 +183,7 @@ t.test('a client that was cut off in the middle ends up with the same, in anothe
   );
 });
 
-t.test('a call that is never finished is taken back when the turn ends', async (t) => {
+t.test('an unfinished call is withdrawn when the turn ends', async (t) => {
   const { items, events } = happen([
     { type: 'agentMessage', pieces: ['I will look.'] },
     { type: 'call', args: '{"a":1}', cuts: [3], result: 'seen' },
@@ -204,7 +204,7 @@ t.test('a call that is never finished is taken back when the turn ends', async (
   }
 });
 
-t.test('a call that turns out to be another is set right when the turn ends', async (t) => {
+t.test('a call that changed is corrected when the turn ends', async (t) => {
   const { items, events } = happen([{ type: 'call', args: '{"a":1}', cuts: [], result: 'seen' }]);
   const told: AguiEvent[] = [];
   const run = new RunEvents({ input, answeredCalls: new Set(), emit: (event) => told.push(event) });

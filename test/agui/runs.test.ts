@@ -5,7 +5,7 @@ import { ModelError } from '../../src/agent/index.ts';
 import { agentOf, last, run, say, serve } from './harness.ts';
 import { calls, says, scripted } from './model.ts';
 
-t.test('text comes piece by piece, in one message, and the run ends with its usage', async (t) => {
+t.test('text is streamed as one message, and the run ends with its usage', async (t) => {
   const provider = scripted(says('Hello', ', ', 'you'));
   const { url } = await serve(t, provider);
   const agent = agentOf(url);
@@ -27,7 +27,7 @@ t.test('text comes piece by piece, in one message, and the run ends with its usa
   for (const event of ran.events) t.ok(EventSchemas.safeParse(event).success, `${event.type} is of the protocol`);
 });
 
-t.test('thoughts are reasoning messages of their own', async (t) => {
+t.test('reasoning is sent as its own messages', async (t) => {
   const { url } = await serve(
     t,
     scripted((_, emit) => {
@@ -48,7 +48,7 @@ t.test('thoughts are reasoning messages of their own', async (t) => {
   t.ok(ran.types.indexOf('REASONING_END') < ran.types.indexOf('TEXT_MESSAGE_START'), 'closed before the answer');
 });
 
-t.test('tools of the server run in the run: call, step, result, and on', async (t) => {
+t.test('a server tool runs within the run: call, step, result, then more text', async (t) => {
   const provider = scripted((request, emit, signal) => {
     emit({ type: 'text', text: 'I look.' });
     return calls({ callId: 'c1', name: 'Look', args: { at: 'x' } }, { callId: 'c2', name: 'Look', args: { at: 'y' } })(
@@ -80,7 +80,7 @@ t.test('tools of the server run in the run: call, step, result, and on', async (
   t.notOk((last(ran) as { outcome?: { pendingToolCallIds?: unknown } }).outcome?.pendingToolCallIds);
 });
 
-t.test('tools of the frontend end the run; their results begin the next one', async (t) => {
+t.test('a frontend tool ends the run; its result starts the next one', async (t) => {
   const provider = scripted(calls({ callId: 'f1', name: 'pickColour', args: { of: 'the sky' } }), says('Blue it is.'));
   const { url } = await serve(t, provider);
   const agent = agentOf(url);
@@ -106,7 +106,7 @@ t.test('tools of the frontend end the run; their results begin the next one', as
   ]);
 });
 
-t.test('a failed frontend tool is told as an error', async (t) => {
+t.test('a failed frontend tool is sent to the model as an error', async (t) => {
   const provider = scripted(calls({ callId: 'f1', name: 'pick', args: {} }), says('Sorry.'));
   const { url, runtime } = await serve(t, provider);
   const agent = agentOf(url);
@@ -121,7 +121,7 @@ t.test('a failed frontend tool is told as an error', async (t) => {
   t.match(results, [{ callId: 'f1', outcome: 'failed', text: 'window closed' }]);
 });
 
-t.test('what the upstream does wrong is an error of the run, with what it has cost', async (t) => {
+t.test('an upstream error ends the run with an error and its usage', async (t) => {
   const { url } = await serve(
     t,
     scripted((_, emit) => {
@@ -161,7 +161,7 @@ t.test('images and several messages become one input', async (t) => {
   });
 });
 
-t.test('system messages, context and state are told as instructions; no content closes its fence', async (t) => {
+t.test('system messages, context and state become instructions; no content closes its fence', async (t) => {
   const provider = scripted(says('ok'));
   const { url } = await serve(t, provider);
   const agent = agentOf(url);

@@ -17,7 +17,7 @@ const accepted = (agent: ReturnType<typeof agentOf>) => ({
   })),
 });
 
-t.test('a file is written, after the user has allowed it, and read again', async (t) => {
+t.test('an approved write creates a file, which is read again', async (t) => {
   const provider = scripted(
     calls({ callId: 'w1', name: 'WriteFile', args: { path: 'a.txt', content: 'hello\n' } }),
     calls({ callId: 'r1', name: 'ReadFile', args: { path: 'a.txt' } }),
@@ -37,7 +37,7 @@ t.test('a file is written, after the user has allowed it, and read again', async
   );
 });
 
-t.test('what a sub-agent wants to do is asked for in the run of its parent', async (t) => {
+t.test('approvals of a sub-agent are requested in the run of its parent', async (t) => {
   const provider = scripted(
     calls({ callId: 's1', name: 'SpawnSubagent', args: { task: 'write a file' } }),
     calls({ callId: 'w1', name: 'WriteFile', args: { path: 'b.txt', content: 'x' } }),

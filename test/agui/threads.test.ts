@@ -8,7 +8,7 @@ import { calls, hangs, says, scripted } from './model.ts';
 const turnsOf = (runtime: Awaited<ReturnType<typeof serve>>['runtime'], name = 'a thread') =>
   runtime.read(threadIdOf(name), { includeTurns: true }).turns ?? [];
 
-t.test('a known thread is told only what is new, and keeps what tools have said', async (t) => {
+t.test('only new messages are added to a known thread, which keeps its tool results', async (t) => {
   const provider = scripted(says('one'), says('two'));
   const { url, runtime } = await serve(t, provider);
   const agent = agentOf(url);
@@ -24,7 +24,7 @@ t.test('a known thread is told only what is new, and keeps what tools have said'
   t.match(runtime.list({ channelName: 'agui' }), [{ id: threadIdOf('a thread'), identity: { channelName: 'agui' } }]);
 });
 
-t.test('a conversation from elsewhere keeps its past, run after run', async (t) => {
+t.test('an unknown conversation keeps its history, run after run', async (t) => {
   const provider = scripted(says('three'));
   const { url } = await serve(t, provider);
   const agent = agentOf(url);
@@ -61,7 +61,7 @@ t.test('a conversation from elsewhere keeps its past, run after run', async (t) 
   ]);
 });
 
-t.test('a question that failed is not asked twice when another follows it', async (t) => {
+t.test('the input of an interrupted run is not repeated by the next one', async (t) => {
   const { url, runtime } = await serve(t, scripted(hangs(''), says('fine')));
   const agent = agentOf(url);
   say(agent, 'first');
@@ -103,7 +103,7 @@ t.test('an approval interrupts the run; the next run brings the answer and conti
   t.equal(turnsOf(runtime).length, 1, 'one turn');
 });
 
-t.test('an interrupt given up ends the turn; given up for something new, the turn hears of it', async (t) => {
+t.test('a dropped interrupt ends the turn; dropped for new input, the turn receives that input', async (t) => {
   const provider = scripted(
     calls({ callId: 'w1', name: 'Change', args: { path: 'a' } }),
     calls({ callId: 'w2', name: 'Change', args: { path: 'b' } }),
@@ -128,7 +128,7 @@ t.test('an interrupt given up ends the turn; given up for something new, the tur
   t.match(last(third), { outcome: { type: 'cancelled' } });
 });
 
-t.test('approvals can be listed and decided outside of a run; a run then tells how it went on', async (t) => {
+t.test('approvals can be listed and decided outside of a run; the next run reports what followed', async (t) => {
   const provider = scripted(calls({ callId: 'w1', name: 'Change', args: { path: 'a' } }), says('Declined.'));
   const { url, runtime } = await serve(t, provider);
   const agent = agentOf(url);
@@ -150,7 +150,7 @@ t.test('approvals can be listed and decided outside of a run; a run then tells h
   t.equal(agent.messages.at(-1)?.content, 'Declined.');
 });
 
-t.test('an answer that is none changes nothing', async (t) => {
+t.test('an invalid answer changes nothing', async (t) => {
   const { url, runtime } = await serve(t, scripted(calls({ callId: 'w', name: 'Change', args: { path: 'a' } })));
   const agent = agentOf(url);
   say(agent, 'change it');
@@ -160,7 +160,7 @@ t.test('an answer that is none changes nothing', async (t) => {
   t.equal(runtime.approvals().length, 1);
 });
 
-t.test('a reader that goes away ends the turn after the grace', async (t) => {
+t.test('a disconnected reader ends the turn after the grace period', async (t) => {
   const { url, runtime } = await serve(t, scripted(hangs()), { graceMs: 20 });
   const agent = agentOf(url);
   say(agent, 'hi');
@@ -170,7 +170,7 @@ t.test('a reader that goes away ends the turn after the grace', async (t) => {
   t.match(turnsOf(runtime).at(-1), { status: 'cancelled', interruptedBy: 'user' });
 });
 
-t.test('a reader that comes back within the grace finds the turn, whole and still growing', async (t) => {
+t.test('a reader that returns within the grace period gets the whole turn and its later events', async (t) => {
   const gate = Promise.withResolvers<void>();
   const provider = scripted(async (_, emit) => {
     emit({ type: 'thinking', text: 'long thoughts' });
@@ -195,7 +195,7 @@ t.test('a reader that comes back within the grace finds the turn, whole and stil
   t.equal(provider.requests.length, 1, 'nothing was asked twice');
 });
 
-t.test('something new while a turn runs is refused, and the turn goes on', async (t) => {
+t.test('new input during a turn is refused, and the turn continues', async (t) => {
   const { url, runtime } = await serve(t, scripted(hangs()));
   const agent = agentOf(url);
   say(agent, 'hi');
@@ -209,7 +209,7 @@ t.test('something new while a turn runs is refused, and the turn goes on', async
   await running.catch(() => undefined);
 });
 
-t.test('what somebody else says in the thread meanwhile is told as a message of the user', async (t) => {
+t.test('input of another client in the thread is sent as a user message', async (t) => {
   const gate = Promise.withResolvers<void>();
   const provider = scripted(async (request, emit, signal) => {
     await gate.promise;

@@ -16,17 +16,17 @@ function suites(t: Test, target: Target): void {
   langChain(t, target);
 }
 
-t.test('with a model in this process', async (t) => {
+t.test('clients read answers of a model in this process', async (t) => {
   const { url, bugs } = await chat(t, parrot(), { api: { ApiKey: key } });
   suites(t, { baseUrl: `${url}/v1`, key });
-  t.test('none of it was a bug', async (t) => t.strictSame(bugs, []));
+  t.test('no request was logged as a bug', async (t) => t.strictSame(bugs, []));
 });
 
-t.test('with an upstream behind the server', async (t) => {
+t.test('clients read answers of an upstream', async (t) => {
   const { endPoint, close } = await parrotUpstream();
   t.teardown(close);
   const provider = providerSource({ endPoint, apiKey: 'key-of-the-upstream', model: parrotModel, retries: 0 });
   const { url, bugs } = await chat(t, parrot(), { api: { ApiKey: key }, runtime: { provider } });
   suites(t, { baseUrl: `${url}/v1`, key });
-  t.test('none of it was a bug', async (t) => t.strictSame(bugs, []));
+  t.test('no request was logged as a bug', async (t) => t.strictSame(bugs, []));
 });

@@ -3,7 +3,7 @@ import { tool } from '../agent/helpers.ts';
 import { callTool, fail, finish, gate, say, script, think, usage } from '../agent/scripted-provider.ts';
 import { chat, chunksOf, contentOf, framesOf, reading, reasoningOf, user } from './harness.ts';
 
-t.test('a whole answer has everything that strict readers look for', async (t) => {
+t.test('a whole answer has every field of the interface', async (t) => {
   const provider = script([think('hm'), say('Hello '), say('there'), usage(3, 2)]);
   const { ask, bugs } = await chat(t, provider);
   const { status, headers, body } = await ask('hi');
@@ -33,7 +33,7 @@ t.test('a whole answer has everything that strict readers look for', async (t) =
   t.strictSame(bugs, []);
 });
 
-t.test('a streamed answer: role first, pieces, the reason of its end, [DONE]', async (t) => {
+t.test('a streamed answer has the role, its pieces, the finish reason and [DONE]', async (t) => {
   const { post } = await chat(t, script([think('hm'), say('Hello '), say('"thére"\n'), usage(3, 2)]));
   const answer = await post({ messages: [user('hi')], stream: true });
   t.equal(answer.status, 200);
@@ -59,7 +59,7 @@ t.test('a streamed answer: role first, pieces, the reason of its end, [DONE]', a
   t.equal(chunks.filter(({ choices }) => choices[0].finish_reason !== null).length, 1);
 });
 
-t.test('usage comes only when asked for, in a chunk without choices before [DONE]', async (t) => {
+t.test('requested usage is a chunk without choices before [DONE]', async (t) => {
   const { post } = await chat(t, script([say('a'), usage(7, 1)]));
   const answer = await post({ messages: [user('hi')], stream: true, stream_options: { include_usage: true } });
   const chunks = chunksOf(await answer.text());
@@ -67,7 +67,7 @@ t.test('usage comes only when asked for, in a chunk without choices before [DONE
   t.equal(chunks.filter((chunk) => 'usage' in chunk).length, 1);
 });
 
-t.test('why an answer ended', async (t) => {
+t.test('the finish reason of the model is reported', async (t) => {
   for (const [reason, written] of [
     ['length', 'length'],
     ['contentFilter', 'content_filter'],
@@ -79,7 +79,7 @@ t.test('why an answer ended', async (t) => {
 
 const look = tool({ name: 'Look', isReadOnly: true, run: () => ({ text: 'a cat', isError: false }) });
 
-t.test('what tools of the server do is told beside the answer, whole', async (t) => {
+t.test('activity of server tools is part of a whole answer', async (t) => {
   const provider = script([say('Let me see.'), callTool('Look', { at: 'x' })], [say('It is a cat.')]);
   const { ask } = await chat(t, provider, { runtime: { tools: () => [look] } });
   const { body } = await ask('what is it?');
@@ -94,7 +94,7 @@ t.test('what tools of the server do is told beside the answer, whole', async (t)
   t.match(message.reasoning_content, /^\[Look\] \{"at":"x"\}\n\[Look\] done \(\d+ ms\)\n$/);
 });
 
-t.test('what tools of the server do is told beside the answer, streamed', async (t) => {
+t.test('activity of server tools is streamed', async (t) => {
   const provider = () => script([say('Let me see.'), callTool('Look', { at: 'x' })], [say('It is a cat.')]);
   const { post } = await chat(t, provider(), { runtime: { tools: () => [look] } });
   const chunks = chunksOf(await (await post({ messages: [user('?')], stream: true })).text());
@@ -119,7 +119,7 @@ t.test('what tools of the server do is told beside the answer, streamed', async 
   );
 });
 
-t.test('a request may say itself whether activity is shown', async (t) => {
+t.test('a request overrides whether activity is shown', async (t) => {
   const { ask } = await chat(
     t,
     script(callTool('Look'), say('a'), callTool('Look'), say('b'), callTool('Look'), say('c')),
@@ -130,7 +130,7 @@ t.test('a request may say itself whether activity is shown', async (t) => {
   t.ok((await ask('?')).body.choices[0].message.reasoning_content);
 });
 
-t.test('an answer with a form is the last message only, whole or streamed', async (t) => {
+t.test('an answer with a response format is the last message only, whole or streamed', async (t) => {
   const provider = script(
     [say('First a look.'), callTool('Look')],
     [say('{"is":'), say('"cat"}')],
@@ -147,7 +147,7 @@ t.test('an answer with a form is the last message only, whole or streamed', asyn
   t.strictSame(JSON.parse(contentOf(chunks)), { is: 'cat' });
 });
 
-t.test('without tools of the server an answer with a form streams as it comes', async (t) => {
+t.test('without server tools an answer with a response format streams at once', async (t) => {
   const held = gate();
   const { post } = await chat(t, script([say('{"is":'), held, say('"cat"}')]));
   const answer = await post({
@@ -184,7 +184,7 @@ t.test('an error before the first byte has its own status', async (t) => {
   }
 });
 
-t.test('a bug is a 500 that tells nothing', async (t) => {
+t.test('a bug is a 500 without details', async (t) => {
   const { post } = await chat(
     t,
     script(() => {
@@ -196,7 +196,7 @@ t.test('a bug is a 500 that tells nothing', async (t) => {
   t.notMatch(await answer.text(), 'a secret');
 });
 
-t.test('an error in the middle of a stream is a frame of its own, and the end', async (t) => {
+t.test('an error during a stream is its last frame', async (t) => {
   const { post } = await chat(t, script([say('begun'), fail('upstreamFailed')]));
   const answer = await post({ messages: [user('hi')], stream: true });
   t.equal(answer.status, 200);
@@ -207,7 +207,7 @@ t.test('an error in the middle of a stream is a frame of its own, and the end', 
   t.notOk(frames.includes('[DONE]'));
 });
 
-t.test('after a tool has run no client is to try again by itself', async (t) => {
+t.test('an error after a tool has run is marked as not retryable', async (t) => {
   const provider = script(callTool('Look'), fail('upstreamFailed'));
   const { post } = await chat(t, provider, { runtime: { tools: () => [look] } });
   const answer = await post({ messages: [user('hi')] });
@@ -215,7 +215,7 @@ t.test('after a tool has run no client is to try again by itself', async (t) => 
   t.equal(answer.headers.get('x-should-retry'), 'false');
 });
 
-t.test('silence is broken by chunks that say nothing', async (t) => {
+t.test('a silent stream gets empty chunks', async (t) => {
   const held = gate();
   const { post } = await chat(t, script([held, say('late')]), { timing: { heartbeatMs: 20 } });
   const answer = await post({ messages: [user('hi')], stream: true });
@@ -229,7 +229,7 @@ t.test('silence is broken by chunks that say nothing', async (t) => {
   t.equal(contentOf(chunks), 'late');
 });
 
-t.test('a whole answer that takes long sends its head, then empty lines, then itself', async (t) => {
+t.test('a slow whole answer sends its head, then empty lines, then its body', async (t) => {
   const held = gate();
   const timing = { trickleAfterMs: 20, trickleMs: 20 };
   const { post } = await chat(t, script([held, say('late'), usage(1, 1)]), { timing });
@@ -243,7 +243,7 @@ t.test('a whole answer that takes long sends its head, then empty lines, then it
   t.equal(JSON.parse(text).choices[0].message.content, 'late');
 });
 
-t.test('an error after the head is told in the body', async (t) => {
+t.test('an error after the head is in the body', async (t) => {
   const held = gate();
   const { post } = await chat(t, script([say('half'), held, fail('upstreamFailed')]), {
     timing: { trickleAfterMs: 20, trickleMs: 20 },
@@ -257,7 +257,7 @@ t.test('an error after the head is told in the body', async (t) => {
   });
 });
 
-t.test('answers interleave, and each gets its own', async (t) => {
+t.test('parallel requests get their own answers', async (t) => {
   const provider = script(...Array.from({ length: 40 }, (_, n) => [say(`${n}:`), say('x'.repeat(n))]));
   const { ask, post, threads } = await chat(t, provider);
   const answers = await Promise.all(

@@ -35,7 +35,7 @@ t.test('the first fragment names the call, the others bring its arguments', asyn
   ]);
 });
 
-t.test('two calls that the model writes at once stay apart, beside one that comes whole', async (t) => {
+t.test('interleaved calls stay apart, beside a complete one', async (t) => {
   const other = { callId: 'w2', name: 'get_weather' };
   const provider = scripted((_, emit) => {
     const piece = (to: typeof call, index: number, argumentsDelta: string) =>
@@ -63,14 +63,14 @@ t.test('two calls that the model writes at once stay apart, beside one that come
   });
 });
 
-t.test('calls of the server’s own tools are no fragments', async (t) => {
+t.test('calls of server tools are not sent as fragments', async (t) => {
   const provider = scripted(writes({ callId: 'l1', name: 'Look' }, '{"a"', ':1}'), says('Done.'));
   const { post } = await chat(t, provider);
   const chunks = chunksOf(await (await post({ ...asked, x_agent: { serverTools: true } })).text());
   t.strictSame(piecesOf(chunks), []);
 });
 
-t.test('a call that nobody names at first is told whole', async (t) => {
+t.test('a call whose name comes late is sent whole', async (t) => {
   const provider = scripted((_, emit) => {
     emit({ type: 'toolCallDelta', index: 0, callId: 'w1', name: '', argumentsDelta: '{"ci' });
     emit({ type: 'toolCallDelta', index: 0, ...call, argumentsDelta: 'ty":1}' });
@@ -83,7 +83,7 @@ t.test('a call that nobody names at first is told whole', async (t) => {
   ]);
 });
 
-t.test('somebody who comes back in the middle of a call gets what was written, and the rest', async (t) => {
+t.test('a client that reconnects during a call gets its earlier and later fragments', async (t) => {
   const rest = Promise.withResolvers<void>();
   const provider = scripted(async (_, emit) => {
     emit({ type: 'toolCallDelta', index: 0, ...call, argumentsDelta: '{"city":' });
@@ -107,7 +107,7 @@ t.test('somebody who comes back in the middle of a call gets what was written, a
   t.equal(provider.requests.length, 1);
 });
 
-t.test('a call that breaks off ends in an error, and is in no whole answer', async (t) => {
+t.test('an unfinished call ends in an error and is in no whole answer', async (t) => {
   const { post, threads } = await chat(t, scripted(hangsInCall(call, '{"ci')), { timing: { trickleAfterMs: 10 } });
   const streamed = reading(await post(asked));
   await streamed.until((text) => text.includes('get_weather'));
@@ -120,7 +120,7 @@ t.test('a call that breaks off ends in an error, and is in no whole answer', asy
   t.match(x_agent, { error: { message: String } });
 });
 
-t.test('however calls are written, their fragments are the calls', (t) => {
+t.test('the fragments of any calls add up to the calls', (t) => {
   const about = { threadId: 'thread', turnId: 'turn' };
   const pieces = fc.array(fc.record({ call: fc.nat(3), text: fc.string({ minLength: 1 }) }));
   fc.assert(

@@ -15,7 +15,7 @@ const key = 'a-key-of-some-length';
 const body = JSON.stringify({ messages: [user('hi')] });
 const json = { 'content-type': 'application/json' };
 
-t.test('with a key everything below /v1/ but health needs it, whether it exists or not', async (t) => {
+t.test('with a key every path below /v1/ but health requires it, existing or not', async (t) => {
   const { url } = await chat(t, script(), { api: { ApiKey: key } });
   const paths = ['/v1/chat/completions', '/v1/models', '/v1/models/x', '/v1/approvals', '/v1/nothing', '/v1', '/v1/'];
   for (const path of paths) {
@@ -42,7 +42,7 @@ t.test('with a key everything below /v1/ but health needs it, whether it exists 
   t.equal((await fetch(`${url}/v1/nothing`, { headers: { authorization: `Bearer ${key}` } })).status, 404);
 });
 
-t.test('a server that carries the routes without the guard asks for the key all the same', async (t) => {
+t.test('the routes require the key also without the guard of the server', async (t) => {
   const { Api: api } = v.parse(Config, { Api: { ApiKey: key } });
   const logger = createLogger({ name: 'chat', level: 'silent' });
   const { threads: runtime } = service(script());
@@ -59,12 +59,12 @@ t.test('a server that carries the routes without the guard asks for the key all 
   t.equal(await (await fetch(`${url}/elsewhere`)).json(), 'not ours');
 });
 
-t.test('without a key nobody is asked for one', async (t) => {
+t.test('without a configured key requests need none', async (t) => {
   const { url } = await chat(t, script());
   t.equal((await fetch(`${url}/v1/models`)).status, 200);
 });
 
-t.test('health tells what would answer, and with which tools; HEAD too', async (t) => {
+t.test('health reports provider, model and tools, also for HEAD', async (t) => {
   const tools = ['ReadFile', 'Exec'].map((name) => tool({ name }));
   const setup = {
     api: { EnabledTools: ['readfile'] },
@@ -90,7 +90,7 @@ t.test('health tells what would answer, and with which tools; HEAD too', async (
   t.equal(await head.text(), '');
 });
 
-t.test('health of a provider that is not configured rightly, and what else it comes to', async (t) => {
+t.test('health reports an invalid configuration of the provider, which fails requests', async (t) => {
   const fault = () => Promise.reject(new ModelError('upstreamUnauthorized', 'no key'));
   const { url, post } = await chat(t, script(), { runtime: { provider: fault } });
   const answer = await fetch(`${url}/v1/health`);
@@ -104,7 +104,7 @@ t.test('health of a provider that is not configured rightly, and what else it co
   t.equal((await post(body)).status, 502);
 });
 
-t.test('models are listed and found, however their ids are written', async (t) => {
+t.test('models are listed, and found also by ids with a slash or a space', async (t) => {
   const provider = script(say('a'), say('b'), say('c'));
   const listed = [
     { id: 'org/big', ownedBy: 'org', createdAt: '2026-01-01T00:00:00.000Z' },
@@ -140,7 +140,7 @@ t.test('models are listed and found, however their ids are written', async (t) =
   );
 });
 
-t.test('unknown paths and wrong methods are told in the error shape of this API', async (t) => {
+t.test('unknown paths and methods are errors in the format of the API', async (t) => {
   const { url } = await chat(t, script());
   const missing = await fetch(`${url}/v1/responses`, { method: 'POST', headers: json, body });
   t.equal(missing.status, 404);
@@ -162,7 +162,7 @@ t.test('unknown paths and wrong methods are told in the error shape of this API'
   }
 });
 
-t.test('anything but JSON is refused', async (t) => {
+t.test('another content type than JSON is refused', async (t) => {
   const { url, threads } = await chat(t, script(say('ok'), say('ok')));
   const types = [
     'text/plain',
@@ -192,7 +192,7 @@ t.test('anything but JSON is refused', async (t) => {
   }
 });
 
-t.test('bodies that are no JSON object', async (t) => {
+t.test('a body that is not a JSON object is refused', async (t) => {
   const { post } = await chat(t, script());
   for (const [text, code] of [
     ['', 'invalid_json'],
@@ -250,7 +250,7 @@ t.test('pages of other origins are refused, with and without a key; no CORS head
   }
 });
 
-t.test('names that are not this machine’s are refused on loopback, and served where it is public', async (t) => {
+t.test('foreign host names are refused on loopback and served on a public address', async (t) => {
   const { port } = await chat(t, script());
   for (const host of ['evil.example', `evil.example:${port}`, '127.0.0.1.evil.example']) {
     const answer = await exchange(t, port, rawRequest('GET', '/v1/health', { Host: host }));
@@ -265,7 +265,7 @@ t.test('names that are not this machine’s are refused on loopback, and served 
   );
 });
 
-t.test('interactive approvals are answered over HTTP, once', async (t) => {
+t.test('an interactive approval is answered over HTTP once', async (t) => {
   const touch = tool({ name: 'Touch', needsApproval: true });
   const provider = script(callTool('Touch'), say('done'), callTool('Touch'), say('a pity'));
   const { url, ask, threads } = await chat(t, provider, {
@@ -307,7 +307,7 @@ t.test('interactive approvals are answered over HTTP, once', async (t) => {
   }
 });
 
-t.test('an approval that nobody answers declines itself', async (t) => {
+t.test('an approval without an answer is declined at the timeout', async (t) => {
   const touch = tool({ name: 'Touch', needsApproval: true });
   const { ask } = await chat(t, script(callTool('Touch'), say('a pity')), {
     api: { ApprovalMode: 'interactive', ApprovalTimeoutSeconds: 1 },
@@ -321,7 +321,7 @@ t.test('without interactive mode there are no approvals', async (t) => {
   t.equal((await fetch(`${url}/v1/approvals`)).status, 404);
 });
 
-t.test('the document has every error of the table, and no other', (t) => {
+t.test('the document lists exactly the errors of the table', (t) => {
   const document = readFileSync(fileURLToPath(new URL('../../docs/chat-api.md', import.meta.url)), 'utf8');
   const rows = Object.values(chatErrors)
     .toSorted((a, b) => a.status - b.status)

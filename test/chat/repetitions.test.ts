@@ -6,7 +6,7 @@ import { chat, chunksOf, contentOf, eventually, reading, user } from './harness.
 const body = { messages: [user('hi')] };
 const streamed = { ...body, stream: true };
 
-t.test('the same Idempotency-Key joins a turn that runs', async (t) => {
+t.test('a repeated Idempotency-Key joins the running turn', async (t) => {
   const held = gate();
   const provider = script([say('once '), held, say('only'), usage(1, 2)]);
   const { post } = await chat(t, provider);
@@ -21,7 +21,7 @@ t.test('the same Idempotency-Key joins a turn that runs', async (t) => {
   t.equal(one[0].id, two[0].id);
 });
 
-t.test('the same Idempotency-Key gets the answer of a turn that has ended, as often as it asks', async (t) => {
+t.test('a repeated Idempotency-Key gets the answer of the ended turn, any number of times', async (t) => {
   const look = tool({ name: 'Look', isReadOnly: true });
   const provider = script([say('Let me see.'), callTool('Look')], [say('once'), usage(1, 2)]);
   const { post } = await chat(t, provider, { runtime: { tools: () => [look] } });
@@ -42,7 +42,7 @@ t.test('the same Idempotency-Key gets the answer of a turn that has ended, as of
   );
 });
 
-t.test('the same Idempotency-Key with another body is refused, in a way that no library retries', async (t) => {
+t.test('an Idempotency-Key with another body is refused as not retryable', async (t) => {
   const { post } = await chat(t, script(say('once')));
   await (await post(body, { 'idempotency-key': 'k' })).json();
   const refused = await post({ messages: [user('something else')] }, { 'idempotency-key': 'k' });
@@ -52,7 +52,7 @@ t.test('the same Idempotency-Key with another body is refused, in a way that no 
   t.equal(long.status, 400);
 });
 
-t.test('a library that counts its tries joins its own turn', async (t) => {
+t.test('a retry of a client library joins its own turn', async (t) => {
   const held = gate();
   const provider = script([held, say('once')], say('twice'));
   const { post } = await chat(t, provider);
@@ -66,14 +66,14 @@ t.test('a library that counts its tries joins its own turn', async (t) => {
   t.equal(anew.choices[0].message.content, 'twice', 'who does not retry asks anew');
 });
 
-t.test('a turn that came to nothing is run again', async (t) => {
+t.test('a turn that failed without effects is run again', async (t) => {
   const { post } = await chat(t, script(fail('upstreamFailed'), say('at last')));
   t.equal((await post(body, { 'idempotency-key': 'k' })).status, 502);
   const again = await post(body, { 'idempotency-key': 'k' });
   t.equal((await again.json()).choices[0].message.content, 'at last');
 });
 
-t.test('a turn that failed after it had run a tool is not: the error is told again', async (t) => {
+t.test('a turn that failed after a tool had run is not run again; its error is repeated', async (t) => {
   let runs = 0;
   const touch = tool({
     name: 'Touch',
@@ -92,7 +92,7 @@ t.test('a turn that failed after it had run a tool is not: the error is told aga
   t.equal(runs, 1);
 });
 
-t.test('answers are forgotten after a time, and the oldest when there are many', async (t) => {
+t.test('answers are dropped after a time, and the oldest above the limit', async (t) => {
   const { post } = await chat(t, script(...['a', 'b', 'c'].map(say)), { timing: { idempotencyEntries: 1 } });
   const content = async (key: string) =>
     (await (await post(body, { 'idempotency-key': key })).json()).choices[0].message.content;
@@ -108,7 +108,7 @@ t.test('answers are forgotten after a time, and the oldest when there are many',
   t.equal(await ask(), 'b');
 });
 
-t.test('who hangs up without a way back ends the turn at once, and no tool starts any more', async (t) => {
+t.test('a disconnect that cannot be resumed ends the turn at once, and no tool starts', async (t) => {
   let runs = 0;
   const held = gate();
   const touch = tool({
@@ -138,7 +138,7 @@ t.test('who hangs up without a way back ends the turn at once, and no tool start
   t.strictSame(threads.list({}), []);
 });
 
-t.test('a session has a grace in which its caller may come back', async (t) => {
+t.test('within the grace period a caller can resume its session', async (t) => {
   const held = gate();
   const provider = script([say('begun '), held, say('and done')]);
   const { post, threads } = await chat(t, provider, { api: { DisconnectGraceMs: 60_000 } });
@@ -155,7 +155,7 @@ t.test('a session has a grace in which its caller may come back', async (t) => {
   t.equal(provider.requests.length, 1);
 });
 
-t.test('after the grace the turn is ended', async (t) => {
+t.test('after the grace period the turn is ended', async (t) => {
   const { post, threads } = await chat(t, script([say('begun'), gate()]), { api: { DisconnectGraceMs: 20 } });
   const controller = new AbortController();
   const lost = await post(streamed, { 'x-session-id': 's' }, controller.signal);
@@ -166,7 +166,7 @@ t.test('after the grace the turn is ended', async (t) => {
   t.match(threads.read(thread?.id ?? '', { includeTurns: true }).turns, [{ status: 'cancelled' }]);
 });
 
-t.test('OnDisconnect detach: the turn is finished for the session', async (t) => {
+t.test('with OnDisconnect detach the turn is finished for its session', async (t) => {
   const held = gate();
   const { post, threads } = await chat(t, script([say('begun '), held, say('and done')]), {
     api: { OnDisconnect: 'detach' },
@@ -182,7 +182,7 @@ t.test('OnDisconnect detach: the turn is finished for the session', async (t) =>
   t.match(threads.read(thread?.id ?? '', { includeTurns: true }).turns, [{ status: 'completed' }]);
 });
 
-t.test('a turn that somebody else interrupts is told as such', async (t) => {
+t.test('a turn interrupted by another client is reported as such', async (t) => {
   const held = gate();
   const { post, threads } = await chat(t, script([say('begun'), held], [held]));
   const headers = { 'x-session-id': 's' };

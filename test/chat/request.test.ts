@@ -21,7 +21,7 @@ function refusal(body: unknown): { status: number; code: string; param: unknown 
   throw new Error(`accepted: ${JSON.stringify(body)}`);
 }
 
-t.test('what clients leave out, or send as null, or send besides, is fine', (t) => {
+t.test('missing, null and unknown fields are accepted', (t) => {
   const optional = [
     'model stream stream_options tools tool_choice response_format user metadata x_agent n logprobs audio modalities',
     'functions temperature top_p max_tokens max_completion_tokens stop seed logit_bias parallel_tool_calls store',
@@ -36,7 +36,7 @@ t.test('what clients leave out, or send as null, or send besides, is fine', (t) 
   t.end();
 });
 
-t.test('content in all its forms', (t) => {
+t.test('content is accepted in every form', (t) => {
   const image = 'data:image/png;base64,iVBORw0KGgo=';
   const cases: [unknown, unknown][] = [
     ['text', [{ type: 'text', text: 'text' }]],
@@ -64,7 +64,7 @@ t.test('content in all its forms', (t) => {
   t.end();
 });
 
-t.test('roles in all their forms', (t) => {
+t.test('every role is translated', (t) => {
   const { conversation } = plan({
     messages: [
       { role: 'developer', content: 'be brief' },
@@ -103,7 +103,7 @@ t.test('roles in all their forms', (t) => {
   t.end();
 });
 
-t.test('a request of system messages only asks the last one', (t) => {
+t.test('of a request with system messages only the last is the input', (t) => {
   const { conversation } = plan({
     messages: [
       { role: 'system', content: 'x' },
@@ -115,7 +115,7 @@ t.test('a request of system messages only asks the last one', (t) => {
   t.end();
 });
 
-t.test('what is refused says which field it is about', (t) => {
+t.test('a refusal names the field', (t) => {
   const deep = (levels: number): unknown => (levels === 0 ? 1 : { a: deep(levels - 1) });
   const withTool = (parameters: unknown) => ({
     ...ok,
@@ -176,7 +176,7 @@ t.test('what is refused says which field it is about', (t) => {
   t.end();
 });
 
-t.test('a message names the field and the values that it accepts', (t) => {
+t.test('an error message names the field and its accepted values', (t) => {
   const withCall = (call: unknown) => ({ messages: [{ role: 'assistant', tool_calls: [call] }] });
   const cases: [unknown, string][] = [
     [{ messages: 5 }, 'messages must be a list of messages.'],
@@ -271,7 +271,7 @@ const request = fc.oneof(
   ),
 );
 
-t.test('whatever JSON comes, it is a plan or a refusal that names its field', (t) => {
+t.test('any JSON yields a plan or a refusal that names its field', (t) => {
   fc.assert(
     fc.property(request, (body) => {
       try {
@@ -286,7 +286,7 @@ t.test('whatever JSON comes, it is a plan or a refusal that names its field', (t
   t.end();
 });
 
-t.test('over the wire it is an answer or an error of the table, and the server lives', async (t) => {
+t.test('any body yields an answer or an error of the table, and the server continues', async (t) => {
   const { post, bugs, log } = await chat(t, always(say('ok')), { api: { DisconnectGraceMs: 0 } });
   await fc.assert(
     fc.asyncProperty(request, async (body) => {

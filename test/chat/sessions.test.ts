@@ -21,7 +21,7 @@ const systemOf = (provider: ReturnType<typeof script>, nth: number): string => {
   return first?.role === 'system' ? first.text : '';
 };
 
-t.test('without a session the caller says all of it every time', async (t) => {
+t.test('without a session each request carries the whole conversation', async (t) => {
   const provider = script(say('c'), say('d'));
   const { post, threads } = await chat(t, provider);
   const messages = [system('be brief'), user('a'), assistant('b'), user('c'), user('d')];
@@ -35,7 +35,7 @@ t.test('without a session the caller says all of it every time', async (t) => {
   t.strictSame(threads.list({}), []);
 });
 
-t.test('a session remembers: of what is sent again only the new end counts', async (t) => {
+t.test('in a session only the new end of a repeated conversation is used', async (t) => {
   const look = tool({ name: 'Look', isReadOnly: true, run: () => ({ text: 'a cat', isError: false }) });
   const provider = script([say('Let me see.'), callTool('Look')], say('A cat.'), say('Black.'));
   const { post, threads } = await chat(t, provider, { runtime: { tools: () => [look] } });
@@ -67,7 +67,7 @@ t.test('a session outlives the server', async (t) => {
   t.strictSame(told(provider, 0), ['user: remember', 'assistant: yes', 'user: well?']);
 });
 
-t.test('a session that is new here begins with what the caller knows of it', async (t) => {
+t.test('a new session starts with the conversation of the caller', async (t) => {
   const provider = script(fail('upstreamFailed'), say('d'));
   const { post } = await chat(t, provider);
   const messages = [user('a'), assistant('b'), user('c')];
@@ -79,7 +79,7 @@ t.test('a session that is new here begins with what the caller knows of it', asy
   t.strictSame(told(provider, 1), ['user: a', 'assistant: b', 'user: c'], 'a turn that failed is no memory');
 });
 
-t.test('where the session comes from', async (t) => {
+t.test('the session is taken from header, metadata or user, in this order', async (t) => {
   const { post } = await chat(t, script(...Array.from({ length: 9 }, () => say('ok'))));
   const cases: [object, Record<string, string>, string | null][] = [
     [{ metadata: { session_id: 'm' }, user: 'u' }, { 'x-session-id': 'h' }, 'h'],
@@ -102,7 +102,7 @@ t.test('where the session comes from', async (t) => {
   }
 });
 
-t.test('a name that cannot be sent back in a header is refused', async (t) => {
+t.test('a session name that is invalid in a header is refused', async (t) => {
   const { post } = await chat(t, script());
   for (const session_id of ['a b', 'ü', 'a\nb', 'x'.repeat(513), 5, {}]) {
     const answer = await post({ messages: [user('hi')], metadata: { session_id } });
@@ -111,7 +111,7 @@ t.test('a name that cannot be sent back in a header is refused', async (t) => {
   }
 });
 
-t.test('one session is served one request after the other; too many that wait are told so', async (t) => {
+t.test('requests of one session are served in order; above the limit they are refused', async (t) => {
   const held = gate();
   const echo = (request: ModelRequest) => {
     const last = request.messages.at(-1);
@@ -139,7 +139,7 @@ t.test('one session is served one request after the other; too many that wait ar
   t.equal(told(provider, 16).length, 33, 'each was told what came before it');
 });
 
-t.test('who came first is served first', async (t) => {
+t.test('the requests of a session are served in the order of arrival', async (t) => {
   const queue = new SessionQueue();
   const order: string[] = [];
   const never = new AbortController().signal;
@@ -156,7 +156,7 @@ t.test('who came first is served first', async (t) => {
   (await queue.enter('s', never))();
 });
 
-t.test('who gives up while waiting leaves the line, and nothing of it happens', async (t) => {
+t.test('a disconnect during the wait removes the request without effects', async (t) => {
   const held = gate();
   const provider = script([held, say('first')], say('third'));
   const { post, server } = await chat(t, provider, { api: { DisconnectGraceMs: 0 } });
@@ -177,7 +177,7 @@ t.test('who gives up while waiting leaves the line, and nothing of it happens', 
   t.strictSame(told(provider, 1), ['user: first', 'assistant: first', 'user: third']);
 });
 
-t.test('a turn that another face runs in the thread of a session is waited for', async (t) => {
+t.test('a request waits for the turn of another interface in the thread of its session', async (t) => {
   const held = gate();
   const provider = script(say('one'), [held, say('two')], say('three'));
   const { post, threads } = await chat(t, provider);
@@ -203,7 +203,7 @@ t.test('an archived session is refused', async (t) => {
   t.equal((await answer.json()).error.code, 'session_archived');
 });
 
-t.test('more turns than allowed are refused, and there is room again afterwards', async (t) => {
+t.test('a request above the limit of parallel turns is refused; after one ends the next is served', async (t) => {
   const held = gate();
   const { post, threads } = await chat(t, script([held, say('a')], [held, say('b')], say('c')), {
     api: { MaxConcurrentTurns: 2 },
@@ -219,7 +219,7 @@ t.test('more turns than allowed are refused, and there is room again afterwards'
   t.equal((await post({ messages: [user('3')] })).status, 200);
 });
 
-t.test('a server that is shutting down says so', async (t) => {
+t.test('a server that is shutting down refuses with its reason', async (t) => {
   const held = gate();
   const { post, threads } = await chat(t, script([held, say('never')]));
   const running = post({ messages: [user('1')] });

@@ -17,7 +17,7 @@ const weather = {
 const names = (provider: ReturnType<typeof script>, nth = 0) =>
   provider.requests[nth]?.tools?.map(({ name }) => name) ?? [];
 
-t.test('which tools are offered', async (t) => {
+t.test('the model is offered the tools that the request selects', async (t) => {
   const cases: [string, object, string[]][] = [
     ['none given: the server’s', {}, ['Look', 'Touch']],
     ['null is none given', { tools: null }, ['Look', 'Touch']],
@@ -44,7 +44,7 @@ t.test('which tools are offered', async (t) => {
   }
 });
 
-t.test('tools without parameters, and without a description, are fine', async (t) => {
+t.test('tools without parameters or description are accepted', async (t) => {
   const provider = script(say('ok'));
   const { ask } = await chat(t, provider);
   await ask('hi', { tools: [{ type: 'function', function: { name: 'ping' } }] });
@@ -53,7 +53,7 @@ t.test('tools without parameters, and without a description, are fine', async (t
   ]);
 });
 
-t.test('Api.EnabledTools bounds what the server offers, in sessions too', async (t) => {
+t.test('Api.EnabledTools limits the tools of the server, also in sessions', async (t) => {
   const readFile = tool({ name: 'ReadFile', isReadOnly: true });
   const exec = tool({ name: 'Exec' });
   const provider = script([callTool('Exec')], say('I may not.'), say('ok'), say('ok'));
@@ -70,7 +70,7 @@ t.test('Api.EnabledTools bounds what the server offers, in sessions too', async 
   t.strictSame(names(provider, 3), ['ReadFile']);
 });
 
-t.test('a call of the caller’s tool comes back as one, and its result goes on', async (t) => {
+t.test("a call of a caller's tool is returned, and its result continues the conversation", async (t) => {
   const provider = script([say('One moment.'), callTool('get_weather', { city: 'Oslo' }, 'call_9')], say('Rain.'));
   const { ask, post } = await chat(t, provider);
   const { body } = await ask('weather?', { tools: [weather] });
@@ -95,7 +95,7 @@ t.test('a call of the caller’s tool comes back as one, and its result goes on'
   ]);
 });
 
-t.test('a call without words has no content', async (t) => {
+t.test('an answer of calls only has no content', async (t) => {
   const { ask } = await chat(t, script(callTool('get_weather', {})));
   t.equal((await ask('weather?', { tools: [weather] })).body.choices[0].message.content, null);
 });
@@ -118,7 +118,7 @@ t.test(
   },
 );
 
-t.test('in a session the results of the caller’s tools answer the calls of the turn before', async (t) => {
+t.test("in a session results of the caller's tools answer the calls of the previous turn", async (t) => {
   const provider = script(
     [callTool('Look'), callTool('get_weather', { city: 'Oslo' }, 'call_9')],
     [say('Rain on a cat.')],
@@ -146,7 +146,7 @@ t.test('in a session the results of the caller’s tools answer the calls of the
   t.match(JSON.stringify(told), /rain/);
 });
 
-t.test('how a tool is to be chosen, and what else is passed on as it is', async (t) => {
+t.test('tool choice and sampling are passed on unchanged', async (t) => {
   const sampling = {
     temperature: 0.5,
     top_p: 0.9,
@@ -169,7 +169,7 @@ t.test('how a tool is to be chosen, and what else is passed on as it is', async 
   }
 });
 
-t.test('choices that contradict the tools are refused', async (t) => {
+t.test('a tool choice that contradicts the tools is refused', async (t) => {
   const { ask } = await chat(t, script());
   const named = { type: 'function', function: { name: 'nope' } };
   const cases: [object, string][] = [
@@ -184,7 +184,7 @@ t.test('choices that contradict the tools are refused', async (t) => {
   }
 });
 
-t.test('AutoApprove decides about what needs an approval', async (t) => {
+t.test('AutoApprove decides calls that need approval', async (t) => {
   for (const [AutoApprove, outcome] of [
     [true, 'completed'],
     [false, 'declined'],
@@ -203,7 +203,7 @@ t.test('AutoApprove decides about what needs an approval', async (t) => {
   }
 });
 
-t.test('sub-agents are bound by AutoApprove as well', async (t) => {
+t.test('AutoApprove also decides calls of sub-agents', async (t) => {
   const spawn = tool({
     name: 'SpawnSubagent',
     run: (_, { spawnSubagent }) => spawnSubagent('touch it', undefined),

@@ -25,7 +25,7 @@ function payloadOf(received: string): string {
 }
 
 for (const adapter of ['uws', 'node'] as const) {
-  t.test(`on ${adapter}`, async (t) => {
+  t.test(`answers over a socket on ${adapter}`, async (t) => {
     const before = process.env['ORATORIO_HTTP_ADAPTER'];
     process.env['ORATORIO_HTTP_ADAPTER'] = adapter;
     t.teardown(() => {
@@ -33,7 +33,7 @@ for (const adapter of ['uws', 'node'] as const) {
       else process.env['ORATORIO_HTTP_ADAPTER'] = before;
     });
 
-    t.test('every byte of a small stream', async (t) => {
+    t.test('a small stream has exactly the expected bytes', async (t) => {
       const { port, server } = await chat(t, script([say('Hällo'), usage(3, 1)]));
       t.equal(server.adapter, adapter);
       const client = await RawClient.connect(t, port);
@@ -69,7 +69,7 @@ for (const adapter of ['uws', 'node'] as const) {
       );
     });
 
-    t.test('one connection serves one stream after the other', async (t) => {
+    t.test('consecutive streams share one connection', async (t) => {
       const { port } = await chat(t, script(say('one'), say('two')));
       const client = await RawClient.connect(t, port);
       for (const word of ['one', 'two']) {
@@ -79,7 +79,7 @@ for (const adapter of ['uws', 'node'] as const) {
       }
     });
 
-    t.test('a reader that stalls is disconnected, and its turn ended', async (t) => {
+    t.test('a stalled reader is disconnected and its turn ended', async (t) => {
       let pieces = 0;
       const flood: ModelProvider = {
         listModels: async () => [],
@@ -105,7 +105,7 @@ for (const adapter of ['uws', 'node'] as const) {
       await eventually(() => server.stats().connections === 0, 'nothing is left');
     });
 
-    t.test('a stream that the server is closed in the middle of is ended in order', async (t) => {
+    t.test('closing the server ends a running stream properly', async (t) => {
       const { port, threads, server } = await chat(t, script([say('begun'), gate()]));
       const client = await RawClient.connect(t, port);
       client.send(request({ messages: [user('hi')], stream: true }));

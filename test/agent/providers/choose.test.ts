@@ -7,7 +7,7 @@ import { collect, told } from './helpers.ts';
 
 const nothing = { endPoint: '', apiKey: '', model: '' };
 
-t.test('the demo model is chosen only when nothing is configured', async (t) => {
+t.test('without configuration the demo model is used', async (t) => {
   t.ok((await providerSource(nothing)()) instanceof DemoProvider);
   t.ok((await providerSource({ ...nothing, model: 'gpt' })()) instanceof DemoProvider, 'a model alone is no provider');
   for (const settings of [
@@ -22,7 +22,7 @@ t.test('the demo model is chosen only when nothing is configured', async (t) => 
   }
 });
 
-t.test('what is configured is what is used', async (t) => {
+t.test('the configured provider is used', async (t) => {
   const upstream = await startMockUpstream(t, (request) =>
     request.number === 0 ? json(503, {}, { 'retry-after': '0' }) : request.number === 1 ? says(request, 'hi') : [hang],
   );
@@ -45,6 +45,6 @@ t.test('what is configured is what is used', async (t) => {
   await t.rejects(collect(impatient), { message: /silent for 200 ms/ });
 });
 
-t.test('an end point that is none is said once the provider is asked for', async (t) => {
+t.test('an invalid endpoint is an error when the provider is requested', async (t) => {
   await t.rejects(providerSource({ ...nothing, endPoint: 'nowhere' })(), { code: 'upstreamUnreachable' });
 });

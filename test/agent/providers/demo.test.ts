@@ -54,7 +54,7 @@ async function turn(words: string, tell: (call: ModelToolCall) => string, more: 
 const argumentsOf = (calls: readonly ModelToolCall[]) =>
   calls.map(({ name, arguments: args }) => [name, JSON.parse(args)]);
 
-t.test('every answer says that it is the demo model, streams in words, and ends with usage and finish', async (t) => {
+t.test('every answer names the demo model, streams word by word, and ends with usage and finish', async (t) => {
   for (const words of [
     'hello',
     'help',
@@ -76,7 +76,7 @@ t.test('every answer says that it is the demo model, streams in words, and ends 
   }
 });
 
-t.test('it talks by its rules', async (t) => {
+t.test('a conversation follows the documented rules', async (t) => {
   const answer = async (words: string) => told(await ask(words)).text;
   t.match(await answer('Hello there'), /Hello! I can/);
   t.match(await answer('what can you do?'), /set EndPoint, ApiKey and Model/);
@@ -93,7 +93,7 @@ t.test('the same request gets the same answer', async (t) => {
   t.same(await ask('read a.txt', { tools }), await ask('read a.txt', { tools }));
 });
 
-t.test('it stops when it is told to', async (t) => {
+t.test('an abort ends the answer', async (t) => {
   const abort = new AbortController();
   const reason = new Error('enough');
   let heard = 0;
@@ -106,13 +106,13 @@ t.test('it stops when it is told to', async (t) => {
   t.equal(heard, 5);
 });
 
-t.test('it lists itself and can be closed', async (t) => {
+t.test('the list of models has the demo model; closing has no effect', async (t) => {
   const provider = new DemoProvider();
   t.same(await provider.listModels(), [{ id: 'demo', ownedBy: 'oratorio' }]);
   provider.close();
 });
 
-t.test('every form is a genuine call of a tool', async (t) => {
+t.test('every form of a request becomes a call of a tool', async (t) => {
   const cases: readonly (readonly [string, string, object])[] = [
     ['read notes.txt', 'ReadFile', { path: 'notes.txt' }],
     ['Please read the file "my notes.txt".', 'ReadFile', { path: 'my notes.txt' }],
@@ -169,7 +169,7 @@ t.test('every form is a genuine call of a tool', async (t) => {
   }
 });
 
-t.test('words that look like steps but are none', async (t) => {
+t.test('text that only resembles a step calls no tool', async (t) => {
   for (const words of [
     'read a book about cats',
     'write a story: about cats',
@@ -184,7 +184,7 @@ t.test('words that look like steps but are none', async (t) => {
   }
 });
 
-t.test('steps in every notation', async (t) => {
+t.test('every notation of a list is read as steps', async (t) => {
   const expected = [
     ['WriteFile', { path: 'a.txt', content: 'x\n' }],
     ['ReadFile', { path: 'a.txt' }],
@@ -205,7 +205,7 @@ t.test('steps in every notation', async (t) => {
   }
 });
 
-t.test('one step after the other; what only reads goes side by side; the report comes from the results', async (t) => {
+t.test('steps run in order, reading steps in parallel; the report is made from the results', async (t) => {
   const { rounds, answer, calls } = await turn(
     [
       'think about the task',
@@ -239,14 +239,14 @@ t.test('one step after the other; what only reads goes side by side; the report 
   );
 });
 
-t.test('long results are cut short', async (t) => {
+t.test('a long result is shortened in the report', async (t) => {
   const { answer } = await turn('read a.txt', () => `${'x'.repeat(1000)}\n`.repeat(30));
   t.match(answer, /30 lines:\n/);
   t.match(answer, /\n {4}… 20 more$/);
   t.ok(answer.length < 3000);
 });
 
-t.test('a step that fails ends the plan, and the report says so', async (t) => {
+t.test('a failed step ends the plan and is named in the report', async (t) => {
   for (const result of [
     'Error: rejected by policy: …',
     'some output\n\nExit code 3.',
@@ -261,12 +261,12 @@ t.test('a step that fails ends the plan, and the report says so', async (t) => {
   }
 });
 
-t.test('what a file or a page says is no failure', async (t) => {
+t.test('error words inside a file or a page do not end the plan', async (t) => {
   const { calls } = await turn('read a.sh then fetch http://x/ then run: y', () => 'Errors:\n\nExit code 1');
   t.equal(calls.length, 3);
 });
 
-t.test('a tool that is not offered is not called, and that is said', async (t) => {
+t.test('a step for a tool that is not offered is reported, not called', async (t) => {
   for (const more of [
     { tools: undefined },
     { tools: [] },
@@ -284,7 +284,7 @@ t.test('a tool that is not offered is not called, and that is said', async (t) =
   t.match(answer, /1 of 2 steps done/);
 });
 
-t.test('names of arguments follow the tool that is offered', async (t) => {
+t.test('arguments are named as the offered tool declares them', async (t) => {
   const other = [tool('EditFile', 'file_path', 'oldText', 'newText'), tool('SpawnSubagent', 'prompt')];
   const { calls } = await turn('replace "a" with "b" in c then delegate: d', () => 'ok', { tools: other });
   t.strictSame(argumentsOf(calls), [
@@ -293,12 +293,12 @@ t.test('names of arguments follow the tool that is offered', async (t) => {
   ]);
 });
 
-t.test('lines that are no steps are named', async (t) => {
+t.test('lines that are not steps are listed in the answer', async (t) => {
   const { answer } = await turn('Do this for me:\nread a.txt\nand be quick', () => 'ok');
   t.match(answer, /I left out what I do not understand: “Do this for me:”, “be quick”\.$/);
 });
 
-t.test('only the last question counts, and results before it are not taken for its own', async (t) => {
+t.test('only the last user message is read; earlier results are ignored', async (t) => {
   const first = told(await ask('read a.txt', { tools })).calls;
   const messages: ModelMessage[] = [
     user('read a.txt'),
@@ -312,14 +312,14 @@ t.test('only the last question counts, and results before it are not taken for i
   t.not(calls[0]?.callId, first[0]?.callId);
 });
 
-t.test('a result that never came is not made up', async (t) => {
+t.test('a missing result is reported as missing', async (t) => {
   const { calls } = told(await ask('read a.txt', { tools }));
   const messages: ModelMessage[] = [user('read a.txt'), { role: 'assistant', text: '', toolCalls: calls }];
   const { text } = told(await collect(new DemoProvider({ paceMs: 0 }), { messages, tools }));
   t.match(text, /0 of 1 step done\.\n\n1\. read a\.txt: ReadFile was called, but no result came back\./);
 });
 
-t.test('pictures are not pretended to be seen', async (t) => {
+t.test('an image is answered with a note that it cannot be read', async (t) => {
   const image = { type: 'image', url: 'data:image/png;base64,AAAA' } as const;
   const content = [{ type: 'text', text: 'hello' } as const, image];
   const see = async (parts: typeof content) =>
@@ -409,7 +409,7 @@ t.test('a request for JSON of a schema gets an instance of it', async (t) => {
   t.ok(Array.isArray(await answer(endless)), 'a schema without an end has one here');
 });
 
-t.test('a request that insists on a call gets one, and then an answer', async (t) => {
+t.test('a forced tool choice yields one call, then an answer', async (t) => {
   const weather = {
     name: 'get_weather',
     description: 'x',
@@ -424,12 +424,12 @@ t.test('a request that insists on a call gets one, and then an answer', async (t
   t.same(missing.calls, []);
 });
 
-t.test('arguments that are no JSON go out as they were written', async (t) => {
+t.test('invalid JSON arguments are passed on unchanged', async (t) => {
   const { calls } = told(await ask('call mcp__files__stat {"path"', { tools }));
   t.equal(calls[0]?.arguments, '{"path"');
 });
 
-t.test('odd and huge messages are answered soon', async (t) => {
+t.test('unusual and huge messages are answered quickly', async (t) => {
   for (const words of [
     '"'.repeat(50_000),
     '`'.repeat(50_000),

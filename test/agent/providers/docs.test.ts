@@ -78,7 +78,7 @@ const sentences = [...page.matchAll(/^\| (`{1,2}) ?(.+?) ?\1 \| `(\w+)` \|$/gm)]
   tool,
 }));
 
-t.test('every sentence of the table calls the tool beside it, and that does it', async (t) => {
+t.test('every sentence of the table calls the tool beside it, which succeeds', async (t) => {
   t.ok(sentences.length > 12);
   const server = createServer((_, response) => {
     response.setHeader('content-type', 'text/plain').end('the page');
@@ -112,20 +112,20 @@ t.test('the example of several steps creates, edits, searches and runs a file', 
   t.match(answer, / {4}Hello, Oratorio!/, 'the report shows what the command printed');
 });
 
-t.test('a command that fails is seen to fail', async (t) => {
+t.test('a failed command is reported as failed', async (t) => {
   const { done, answer } = await turn(workspace(t), 'run: exit 3 then read notes.txt');
   t.equal(done.length, 1);
   t.match(answer, /failed by Exec/);
 });
 
-t.test('quoted text is written exactly, other text with a line end', async (t) => {
+t.test('quoted text is written exactly, other text with a final line break', async (t) => {
   const place = workspace(t);
   await turn(place, 'write "exact\\ttext" to a.txt then write b.txt: Hello then append to b.txt: "it\'s"');
   t.equal(readFileSync(join(place.path, 'a.txt'), 'utf8'), 'exact\ttext');
   t.equal(readFileSync(join(place.path, 'b.txt'), 'utf8'), "Hello\nit's\n");
 });
 
-t.test('the page names every setting with its default, every error, and the pauses as they are', async (t) => {
+t.test('the page names every setting with its default, every error, and the retry delays', async (t) => {
   const { UpstreamIdleMs, UpstreamRetries, StreamUpstream } = v.parse(Config, {});
   t.match(page, new RegExp(`\`UpstreamIdleMs\` \\|.*\\| ${UpstreamIdleMs / 1000} 000 \\|`));
   t.match(page, new RegExp(`\`UpstreamRetries\` \\|.*\\| ${UpstreamRetries} \\|`));

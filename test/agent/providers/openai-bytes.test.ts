@@ -8,7 +8,7 @@ import { delta, done, event } from '../../fixtures/upstream/mock-upstream.ts';
 import { told } from './helpers.ts';
 import { fn, piece, usage } from './upstream-variants.ts';
 
-t.test('any cut of the bytes gives the same events', async (t) => {
+t.test('any split of the bytes gives the same events', async (t) => {
   const stream = [
     ': hello\r\n\r\n',
     event(delta({ role: 'assistant', content: '' })),
@@ -41,7 +41,7 @@ t.test('any cut of the bytes gives the same events', async (t) => {
   );
 });
 
-t.test('chunks that are alike are read like any other', async (t) => {
+t.test('similar chunks are read like any other', async (t) => {
   const text = fc.oneof(
     fc.string({ unit: 'grapheme', maxLength: 12 }),
     fc.constantFrom('"', '\\', '"}}]}', '\n', 'hi', 'hi'),
@@ -99,7 +99,7 @@ t.test('chunks that are alike are read like any other', async (t) => {
   );
 });
 
-t.test('no bytes bring it down: it answers or throws a typed error', async (t) => {
+t.test('arbitrary bytes yield an answer or a typed error', async (t) => {
   const soup = fc.array(
     fc.oneof(
       fc.uint8Array({ maxLength: 40 }).map((raw) => Buffer.from(raw)),

@@ -57,7 +57,7 @@ async function tried(t: Test, reply: Reply, retries = 3) {
 
 const busy = (headers: Readonly<Record<string, string>> = {}) => refusal(503, { message: 'busy' }, headers);
 
-t.test('temporary failures are tried again, with pauses that grow', async (t) => {
+t.test('temporary failures are retried with growing delays', async (t) => {
   const reset: Script = [cut];
   const { upstream, waits, text, error } = await tried(t, failing(reset, busy(), refusal(429, { message: 'slow' })));
   t.equal(error, undefined);
@@ -68,7 +68,7 @@ t.test('temporary failures are tried again, with pauses that grow', async (t) =>
   t.equal(new Set(asked).size, 1, 'always the same question');
 });
 
-t.test('pauses have a bound, and chance decides below it', async (t) => {
+t.test('a retry delay is random below its limit', async (t) => {
   const { clock, waits } = stoppedClock(0.999);
   const upstream = await startMockUpstream(t, () => busy());
   const provider = openAi(upstream.url, { retries: 8, clock });
@@ -83,7 +83,7 @@ t.test('pauses have a bound, and chance decides below it', async (t) => {
   }
 });
 
-t.test('the upstream says how long to wait', async (t) => {
+t.test('Retry-After sets the delay', async (t) => {
   const cases: readonly (readonly [Script, number])[] = [
     [rateLimited(7), 7_000],
     [busy({ 'retry-after': '0' }), 0],
@@ -95,14 +95,14 @@ t.test('the upstream says how long to wait', async (t) => {
   for (const [script, expected] of cases) t.same((await tried(t, failing(script))).waits, [expected]);
 });
 
-t.test('an upstream that wants to be left alone for long is, and the error says for how long', async (t) => {
+t.test('does not retry when Retry-After exceeds the cap; the error has the delay', async (t) => {
   const { upstream, waits, error } = await tried(t, () => rateLimited(3_600));
   t.match(error, { code: 'upstreamRateLimited', retryAfterMs: 3_600_000 });
   t.same(waits, []);
   t.equal(upstream.requests.length, 1);
 });
 
-t.test('which failures are tried again', async (t) => {
+t.test('only temporary failures are retried', async (t) => {
   const cases: readonly (readonly [string, Script, boolean])[] = [
     ...[408, 409, 429, 500, 502, 503, 504, 529].map(
       (status) => [`${status}`, refusal(status, { message: 'x' }), true] as const,
@@ -132,13 +132,13 @@ t.test('which failures are tried again', async (t) => {
   }
 });
 
-t.test('no further tries when none are wanted', async (t) => {
+t.test('with a limit of 0 nothing is retried', async (t) => {
   const { upstream, error } = await tried(t, () => busy(), 0);
   t.equal(upstream.requests.length, 1);
   t.match(error, { code: 'upstreamFailed' });
 });
 
-t.test('refusals are typed, and never show the key', async (t) => {
+t.test('a refusal is a typed error without the key', async (t) => {
   const quoted = `Incorrect API key provided: ${apiKey}.`;
   const cases: readonly (readonly [Script, object])[] = [
     [
@@ -184,7 +184,7 @@ t.test('refusals are typed, and never show the key', async (t) => {
   }
 });
 
-t.test('the list of models fails in the same ways', async (t) => {
+t.test('the list of models fails with the same typed errors', async (t) => {
   const tcp = createTcpServer((socket) => {
     socket.end(`HTTP/1.1 401 No\r\ncontent-length: 2\r\n\r\n{}`);
   });
@@ -199,7 +199,7 @@ async function listening(t: Test, server: ReturnType<typeof createTcpServer>): P
   return (server.address() as { port: number }).port;
 }
 
-t.test('nobody listens: tried again, then said with the address', async (t) => {
+t.test('a refused connection is retried, then reported with its address', async (t) => {
   // Not one that was free a moment ago: another process may be given that.
   const port = 1;
   const { clock, waits } = stoppedClock();
@@ -213,7 +213,7 @@ t.test('nobody listens: tried again, then said with the address', async (t) => {
   t.notMatch(inspect(error, { depth: 9, showHidden: true }), apiKey);
 });
 
-t.test('something else listens', async (t) => {
+t.test('a server that does not speak HTTP is a typed error', async (t) => {
   const port = await listening(
     t,
     createTcpServer((socket) => {
@@ -226,7 +226,7 @@ t.test('something else listens', async (t) => {
   t.match(await rejection(collect(overTls)), { code: 'upstreamUnreachable' });
 });
 
-t.test('a key that no header can carry is refused before anything is sent', async (t) => {
+t.test('a key that is invalid in a header is refused before a request', async (t) => {
   const upstream = await startMockUpstream(t, (request) => says(request, 'x'));
   const error = await rejection(collect(openAi(upstream.url, { apiKey: `${apiKey}\nx: y` })));
   t.match(error, { name: 'ModelError', code: 'upstreamRejected' });
@@ -237,7 +237,7 @@ t.test('a key that no header can carry is refused before anything is sent', asyn
   t.equal(upstream.requests[0]?.headers.authorization, `Bearer ${apiKey}`);
 });
 
-t.test('silence is given up; signs of life are not', async (t) => {
+t.test('a silent upstream times out; comments keep the request alive', async (t) => {
   const silent: readonly (readonly [Script, string])[] = [
     [[hang], 'upstreamUnreachable'],
     [[eventStream, hang], 'upstreamFailed'],
@@ -268,7 +268,7 @@ t.test('silence is given up; signs of life are not', async (t) => {
   await Promise.all(givenUp);
 });
 
-t.test('an answer that is complete does not wait for its connection to end', async (t) => {
+t.test('a complete answer does not wait for the end of its connection', async (t) => {
   for (const script of [
     [...streamed(delta({ content: 'x' }, 'stop')), hang],
     [eventStream, write(event(delta({ content: 'x' }, 'stop'))), hang],
@@ -281,7 +281,7 @@ t.test('an answer that is complete does not wait for its connection to end', asy
   }
 });
 
-t.test('an upstream that talks on after its answer is cut short', async (t) => {
+t.test('bytes after a complete answer end the connection', async (t) => {
   const upstream = await startMockUpstream(t, () => [
     ...streamed(delta({ content: 'x' }, 'stop')),
     ...Array.from({ length: 100 }, () => write('x'.repeat(10_000))),
@@ -304,7 +304,7 @@ async function abortedAfter(upstream: MockUpstream, isTime: (event: ModelEvent) 
   return { error, reason, heard };
 }
 
-t.test('an abort ends the request at once, in the middle of a chunk too', async (t) => {
+t.test('an abort ends the request at once, also inside a chunk', async (t) => {
   const chunks = ['a', 'b', 'c', 'd'].map((content) => event(delta({ content }))).join('');
   const upstream = await startMockUpstream(t, () => [eventStream, write(chunks), hang]);
   const { error, reason, heard } = await abortedAfter(upstream, (event) => event.type === 'text' && event.text === 'b');
@@ -317,7 +317,7 @@ t.test('an abort ends the request at once, in the middle of a chunk too', async 
   await upstream.untilIdle();
 });
 
-t.test('an abort before, while waiting for an answer, and between two tries', async (t) => {
+t.test('an abort ends the request before it starts, before its answer and between two attempts', async (t) => {
   const upstream = await startMockUpstream(t, () => [hang]);
   await t.rejects(collect(openAi(upstream.url), hi, AbortSignal.abort(new Error('never mind'))), {
     message: 'never mind',
@@ -343,7 +343,7 @@ t.test('an abort before, while waiting for an answer, and between two tries', as
   t.equal(refusing.requests.length, 1);
 });
 
-t.test('a listener that throws ends the request, and nothing else', async (t) => {
+t.test('a throwing listener ends its own request only', async (t) => {
   const upstream = await startMockUpstream(t, () => [eventStream, write(event(delta({ content: 'x' }))), hang]);
   const bug = new Error('bug');
   const provider = openAi(upstream.url);
@@ -359,7 +359,7 @@ t.test('a listener that throws ends the request, and nothing else', async (t) =>
   await upstream.untilIdle();
 });
 
-t.test('a connection that the upstream has closed meanwhile is replaced, without counting as a try', async (t) => {
+t.test('a connection closed while idle is replaced without counting as an attempt', async (t) => {
   const ended = Promise.withResolvers<void>();
   let connections = 0;
   const answer = JSON.stringify({ choices: [{ message: { content: 'x' }, finish_reason: 'stop' }] });
@@ -382,7 +382,7 @@ t.test('a connection that the upstream has closed meanwhile is replaced, without
   await ended.promise;
 });
 
-t.test('closing lets go of every connection, and ends what runs', async (t) => {
+t.test('closing ends running requests and all connections', async (t) => {
   const upstream = await startMockUpstream(t, (request) =>
     request.number === 0 ? says(request, 'x') : [eventStream, write(event(delta({}))), hang],
   );
@@ -396,7 +396,7 @@ t.test('closing lets go of every connection, and ends what runs', async (t) => {
   t.equal(upstream.requests.length, 2);
 });
 
-t.test('many answers at once, some of which nobody waits for, leave nothing open', async (t) => {
+t.test('many parallel answers, some aborted, leave no connection open', async (t) => {
   const all = 60;
   const everybodyAsked = Promise.withResolvers<void>();
   const upstream = await startMockUpstream(t, (request) => {

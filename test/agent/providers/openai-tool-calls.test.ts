@@ -5,7 +5,7 @@ import { delta, event, streamed } from '../../fixtures/upstream/mock-upstream.ts
 import { hi, told } from './helpers.ts';
 import { ask, bytes, calls, finished, fn, holds, isHi, piece, stop, word } from './upstream-variants.ts';
 
-t.test('streams: tool calls', async (t) => {
+t.test('streamed tool calls of every variant are read', async (t) => {
   const one = calls(['a', 'Read', '{"p":1}']);
   const two = calls(['a', 'Read', '{"p":1}'], ['b', 'Find', '{"q":2}']);
   await holds(t, {
@@ -209,7 +209,7 @@ t.test('streams: tool calls', async (t) => {
   });
 });
 
-t.test('ids are new in the whole conversation', async (t) => {
+t.test('a repeated call id is replaced by one that is new in the conversation', async (t) => {
   const request: ModelRequest = {
     messages: [
       ...hi.messages,

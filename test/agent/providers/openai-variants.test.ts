@@ -18,7 +18,7 @@ import {
   word,
 } from './upstream-variants.ts';
 
-t.test('streams: framing', async (t) => {
+t.test('streams of every framing are read', async (t) => {
   await holds(t, {
     'carriage returns': [bytes(event(word).replaceAll('\n', '\r\n'), event(stop).replaceAll('\n', '\r\n'), done), isHi],
     'no space after the colon': [bytes(event(word).replace('data: ', 'data:'), done), isHi],
@@ -58,7 +58,7 @@ t.test('streams: framing', async (t) => {
   });
 });
 
-t.test('streams: chunks', async (t) => {
+t.test('chunks of every variant are read', async (t) => {
   await holds(t, {
     'only choices with text': [streamed({ choices: [{ delta: { content: 'hi' } }] }), isHi],
     'no finish reason': [streamed(word), isHi],
@@ -97,7 +97,7 @@ t.test('streams: chunks', async (t) => {
   });
 });
 
-t.test('streams: thoughts under every name, once', async (t) => {
+t.test('reasoning is read once, under each of its names', async (t) => {
   const expected: Expected = { thinking: 'hm', text: 'hi' };
   await holds(t, {
     reasoning_content: [streamed(delta({ reasoning_content: 'hm' }), word, stop), expected],
@@ -126,7 +126,7 @@ t.test('streams: thoughts under every name, once', async (t) => {
   });
 });
 
-t.test('streams: usage', async (t) => {
+t.test('usage of every variant is read', async (t) => {
   const withUsage = (value: unknown) => ({ choices: [], usage: value });
   // "hi" is two bytes; the question is estimated.
   const guessed = { type: 'usage' as const, isEstimated: true, outputTokens: 1 };
@@ -150,7 +150,7 @@ t.test('streams: usage', async (t) => {
   });
 });
 
-t.test('documents', async (t) => {
+t.test('answers without streaming are read', async (t) => {
   const choice = (message: object, more: object = { finish_reason: 'stop' }) => ({ choices: [{ message, ...more }] });
   await holds(t, {
     'although a stream was asked for': [
@@ -201,7 +201,7 @@ t.test('documents', async (t) => {
   });
 });
 
-t.test('what is no answer is an error, and says which', async (t) => {
+t.test('an invalid answer is a typed error that names the fault', async (t) => {
   const closing = head({ connection: 'close', 'transfer-encoding': 'identity' });
   const cases: Readonly<Record<string, readonly [Script, object]>> = {
     garbage: [bytes('data: {"cho\n\n'), { code: 'upstreamProtocol', message: /no chat completion/ }],

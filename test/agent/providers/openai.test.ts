@@ -12,7 +12,7 @@ async function bodyOf(t: Test, request: ModelRequest, options = {}): Promise<Ups
   return upstream.requests[0]?.body;
 }
 
-t.test('streams thoughts, text, calls and usage, in that order, pieces as they come', async (t) => {
+t.test('reasoning, text, calls and usage are streamed in order', async (t) => {
   const upstream = await startMockUpstream(t, (request) =>
     answered(request, {
       reasoning: 'Let me look.',
@@ -56,7 +56,7 @@ t.test('streams thoughts, text, calls and usage, in that order, pieces as they c
   });
 });
 
-t.test('without streaming the same is told', async (t) => {
+t.test('an answer without streaming gives the same events', async (t) => {
   const upstream = await startMockUpstream(t, (request) =>
     answered(request, { reasoning: 'hm', text: 'whole', toolCalls: [{ name: 'Exec', arguments: { command: 'ls' } }] }),
   );
@@ -73,7 +73,7 @@ t.test('without streaming the same is told', async (t) => {
   t.match(upstream.requests[0]?.body, { stream: false, stream_options: undefined });
 });
 
-t.test('a whole conversation is told as the interface has it', async (t) => {
+t.test('a conversation is sent in the format of the interface', async (t) => {
   const picture = { type: 'image', url: 'data:image/png;base64,AAAA' } as const;
   const body = await bodyOf(t, {
     model: 'other',
@@ -147,7 +147,7 @@ t.test('a whole conversation is told as the interface has it', async (t) => {
   ]);
 });
 
-t.test('pictures of a tool follow the results also at the end of the conversation', async (t) => {
+t.test('images of a tool follow its results, also at the end of the conversation', async (t) => {
   const body = await bodyOf(t, {
     messages: [
       { role: 'assistant', text: 'I look.', toolCalls: [{ callId: 'c1', name: 'R', arguments: '{}' }] },
@@ -163,7 +163,7 @@ t.test('pictures of a tool follow the results also at the end of the conversatio
 
 const tool = { name: 'ReadFile', description: 'Reads.', inputSchema: { type: 'object', properties: {} } };
 
-t.test('tools, the choice among them and the format of the answer', async (t) => {
+t.test('tools, tool choice and response format are sent', async (t) => {
   const responseFormat = { type: 'json_schema', json_schema: { name: 'x', schema: { type: 'object' } } };
   const body = await bodyOf(t, { ...hi, tools: [tool], toolChoice: { name: 'ReadFile' }, responseFormat });
   t.strictSame(body.tools, [
@@ -178,7 +178,7 @@ t.test('tools, the choice among them and the format of the answer', async (t) =>
   t.notOk('tools' in none || 'tool_choice' in none || 'parallel_tool_calls' in none, 'upstreams refuse these alone');
 });
 
-t.test('sampling is passed on, but cannot change what is asked', async (t) => {
+t.test('sampling is passed on and cannot override other fields', async (t) => {
   const sampling = {
     temperature: 0.2,
     top_p: 0.9,
@@ -217,7 +217,7 @@ t.test('sampling is passed on, but cannot change what is asked', async (t) => {
   t.equal(body.tools.length, 1);
 });
 
-t.test('end points of every shape', async (t) => {
+t.test('every form of an endpoint leads to the path of chat completions', async (t) => {
   const upstream = await startMockUpstream(t, (asked) => answered(asked, { text: 'x' }));
   const base = upstream.url.replace('/v1', '');
   for (const [endPoint, path] of [
@@ -238,7 +238,7 @@ t.test('end points of every shape', async (t) => {
   }
 });
 
-t.test('models', async (t) => {
+t.test('the list of models is read', async (t) => {
   const upstream = await startMockUpstream(t, () => []);
   const provider = openAi(upstream.url);
   t.teardown(() => provider.close());
@@ -248,7 +248,7 @@ t.test('models', async (t) => {
   t.equal(upstream.requests[0]?.path, '/v1/models');
 });
 
-t.test('lists of models that are none, and ones with holes', async (t) => {
+t.test('an invalid list of models is a typed error; invalid fields are left out', async (t) => {
   const list = async (body: unknown) => {
     const { createServer } = await import('node:http');
     const server = createServer((_, response) => response.end(JSON.stringify(body)));
@@ -266,7 +266,7 @@ t.test('lists of models that are none, and ones with holes', async (t) => {
   await t.rejects(list('x'), { code: 'upstreamProtocol' });
 });
 
-t.test('an upstream that does not know stream_options is asked without, from then on', async (t) => {
+t.test('after a refusal of stream_options requests omit it', async (t) => {
   const upstream = await startMockUpstream(t, (request) =>
     request.body.stream_options
       ? json(422, { detail: [{ loc: ['body', 'stream_options'], msg: 'Extra inputs are not permitted' }] })
@@ -278,7 +278,7 @@ t.test('an upstream that does not know stream_options is asked without, from the
   t.equal(upstream.requests.length, 3);
 });
 
-t.test('one connection serves request after request', async (t) => {
+t.test('consecutive requests share one connection', async (t) => {
   const upstream = await startMockUpstream(t, (request) => answered(request, { text: 'words and words' }));
   const provider = openAi(upstream.url);
   for (let round = 0; round < 20; round += 1) {

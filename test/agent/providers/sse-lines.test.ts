@@ -16,7 +16,7 @@ function read(bytes: Buffer, cuts: readonly number[] = []): string[] {
   return found;
 }
 
-t.test('events survive every way of cutting their bytes', async (t) => {
+t.test('any split of the bytes gives the same lines', async (t) => {
   const stream =
     '\uFEFF: connected\r\n\r\ndata: eins\n\nevent: x\rdata:zwei\rdata:  drei €\r\rid: 1\r\n\r\ndatum: x\n\n' +
     'data: 🎼\r\n\r\ndata: {"a":1}\n\ndata:\n\ndata: unfinished';
@@ -32,7 +32,7 @@ t.test('events survive every way of cutting their bytes', async (t) => {
   t.same(read(bytes, Array.from(bytes.keys())), expected, 'byte by byte');
 });
 
-t.test('whatever is sent arrives, whatever the line ends and the cuts', async (t) => {
+t.test('every event arrives, for all line ends and splits', async (t) => {
   const line = fc
     .string({ unit: 'grapheme', maxLength: 40 })
     .map((text) => text.replace(/[\r\n]/g, '').replace(/^\uFEFF/, ''));
@@ -64,7 +64,7 @@ t.test('an event is delivered by the chunk that completes it', async (t) => {
   t.same(found, ['a', 'b']);
 });
 
-t.test('an event that never ends is refused, in one line or in many, in large chunks or small', async (t) => {
+t.test('an event above the size limit is refused, in one line or many', async (t) => {
   const endless = (chunk: Buffer) => () => {
     const lines = new SseLines(() => t.fail('there is no event'));
     for (let sent = 0; sent < 5 * 1_048_576; sent += chunk.length) lines.push(chunk);

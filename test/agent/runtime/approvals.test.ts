@@ -18,7 +18,7 @@ function ask(provider: ModelProvider = once(), options: TurnOptions = {}) {
 
 const resultsIn = (items: readonly { type: string }[]) => items.filter(({ type }) => type === 'toolResult');
 
-t.test('somebody is asked; the turn waits, says so, and goes on with the answer', async (t) => {
+t.test('a call that needs approval makes the turn wait; acceptance resumes it', async (t) => {
   const { threads, thread, turn, ear } = ask();
   const everybody = listening();
   threads.feed.join(everybody.listener);
@@ -50,7 +50,7 @@ t.test('somebody is asked; the turn waits, says so, and goes on with the answer'
   t.throws(() => threads.respond(request.requestId, 'accept'), { name: 'AgentError', reason: 'approvalNotFound' });
 });
 
-t.test('declining is told to the model, and the turn goes on', async (t) => {
+t.test('a declined call is reported to the model and the turn continues', async (t) => {
   const { threads, ear } = ask();
   const { params } = await ear.until('item/approval/request');
   threads.respond(params.requestId, 'decline');
@@ -65,7 +65,7 @@ t.test('cancel declines and ends the turn', async (t) => {
   t.match((await ear.until('turn/cancelled')).params.turn, { interruptedBy: 'approval' });
 });
 
-t.test('silence declines', async (t) => {
+t.test('a request without an answer is declined at the timeout', async (t) => {
   const { ear } = ask(once(), { approvalTimeoutMs: 1 });
   const { turn } = (await ear.until('turn/completed')).params;
   t.match(resultsIn(turn.items), [{ outcome: 'declined', text: /declined: no answer .* in time/ }]);
@@ -75,7 +75,7 @@ t.test('silence declines', async (t) => {
   );
 });
 
-t.test('a grant for the session lasts as long as the thread, one for always as long as the workspace', async (t) => {
+t.test('acceptForSession holds for the thread, acceptAlways for the workspace', async (t) => {
   for (const [decision, elsewhere] of [
     ['acceptForSession', 'item/approval/request'],
     ['acceptAlways', 'turn/completed'],
@@ -101,7 +101,7 @@ t.test('a grant for the session lasts as long as the thread, one for always as l
   }
 });
 
-t.test('policies: autoApprove asks nobody, interrupt declines everything that needs approval', async (t) => {
+t.test('autoApprove runs calls without a request; interrupt declines those that need approval', async (t) => {
   for (const [approvalPolicy, outcome] of [
     ['autoApprove', 'completed'],
     ['interrupt', 'declined'],
@@ -119,7 +119,7 @@ t.test('policies: autoApprove asks nobody, interrupt declines everything that ne
   t.match(threads.read(thread.id, { includeTurns: false }), { config: { approvalPolicy: 'autoApprove' } });
 });
 
-t.test('several calls are asked for at once and run in their order when all are decided', async (t) => {
+t.test('several approvals are requested at once; the calls run in order after the last decision', async (t) => {
   const { threads, ear } = ask(answers([call('c1', 'Shell'), call('c2', 'Other')], [say('done')]));
   const first = await ear.until('item/approval/request');
   const second = await ear.until('item/approval/request', 2);
@@ -133,7 +133,7 @@ t.test('several calls are asked for at once and run in their order when all are 
   ]);
 });
 
-t.test('a question belongs to the thread: who comes later is asked too, and may answer', async (t) => {
+t.test('a later subscriber receives the pending request and may answer it', async (t) => {
   const { threads, thread, ear } = ask();
   await ear.until('item/approval/request');
   const [late, resumed] = [listening(), listening()];
@@ -146,7 +146,7 @@ t.test('a question belongs to the thread: who comes later is asked too, and may 
   t.equal(late.methods().filter((method) => method === 'item/approval/resolved').length, 1);
 });
 
-t.test('interrupting while somebody is asked withdraws the question', async (t) => {
+t.test('an interrupt withdraws the pending request', async (t) => {
   const { threads, thread, turn, ear } = ask();
   const { params } = await ear.until('item/approval/request');
   threads.interrupt(thread.id, turn.id)();
@@ -159,7 +159,7 @@ t.test('interrupting while somebody is asked withdraws the question', async (t) 
   );
 });
 
-t.test('what a sub-agent asks for is asked of who follows its parent', async (t) => {
+t.test('requests of a sub-agent reach the subscribers of its parent', async (t) => {
   const spawn = tool({ name: 'SpawnSubagent', run: (_, { spawnSubagent }) => spawnSubagent('work', undefined) });
   const provider = answers([call('c1', 'SpawnSubagent')], [call('c2', 'Shell')], [say('child done')], [say('done')]);
   const { threads } = service(provider, { tools: () => [spawn, shell] });
@@ -172,7 +172,7 @@ t.test('what a sub-agent asks for is asked of who follows its parent', async (t)
   t.match(resultsIn((await ear.until('turn/completed')).params.turn.items), [{ text: 'child done' }]);
 });
 
-t.test('both questions and answers are traced, whoever decides', async (t) => {
+t.test('requests and decisions are traced, for every kind of decision', async (t) => {
   const store = openStore(temporaryDirectory(t));
   t.teardown(() => store.close());
   const { threads } = service(once(), { tools: () => [shell], store: store.threads, traces: store.traces });

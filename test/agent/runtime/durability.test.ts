@@ -5,7 +5,7 @@ import { openStore, StorageError, type ThreadStore } from '../../../src/agent/in
 import { temporaryDirectory } from '../../hub/harness.ts';
 import { answers, call, listening, neverEnds, say, scripted, service, settings, talk, text, tool } from '../helpers.ts';
 
-t.test('what was announced is on disk before it is told', async (t) => {
+t.test('every event is on disk before it is published', async (t) => {
   const directory = temporaryDirectory(t);
   const store = openStore(directory);
   t.teardown(() => store.close());
@@ -35,7 +35,7 @@ t.test('what was announced is on disk before it is told', async (t) => {
   t.equal(statSync(join(directory, 'state.db')).mode & 0o777, 0o600);
 });
 
-t.test('a turn that a crash cut off is marked, what was said in it stays, and the thread goes on', async (t) => {
+t.test('a turn that a crash ended is marked, keeps its items, and the thread continues', async (t) => {
   const directory = temporaryDirectory(t);
   const first = openStore(directory);
   const dying = service(neverEnds(), { store: first.threads, traces: first.traces });
@@ -71,7 +71,7 @@ t.test('a turn that a crash cut off is marked, what was said in it stays, and th
   ]);
 });
 
-t.test('a call that a crash cut off is told to the model as lost', async (t) => {
+t.test('a call that a crash ended is reported to the model as lost', async (t) => {
   const directory = temporaryDirectory(t);
   const first = openStore(directory);
   const wait = tool({ name: 'Wait', run: () => new Promise(() => undefined) });
@@ -113,7 +113,7 @@ function filling(store: ThreadStore) {
   return { guarded, fill };
 }
 
-t.test('a full disk fails the turn with a code, tells nothing that was not kept, and the server goes on', async (t) => {
+t.test('a full disk fails the turn with a code and publishes nothing unwritten; the server continues', async (t) => {
   const store = openStore(temporaryDirectory(t));
   t.teardown(() => store.close());
   const disk = filling(store.threads);
@@ -138,7 +138,7 @@ t.test('a full disk fails the turn with a code, tells nothing that was not kept,
   t.same(bugs, []);
 });
 
-t.test('an ephemeral thread is traced, and leaves nothing else', async (t) => {
+t.test('an ephemeral thread leaves only its trace', async (t) => {
   const store = openStore(temporaryDirectory(t));
   t.teardown(() => store.close());
   const { threads } = service(answers([say('hi')]), { store: store.threads, traces: store.traces });
@@ -155,7 +155,7 @@ t.test('an ephemeral thread is traced, and leaves nothing else', async (t) => {
   t.match(store.traces.session(thread.id), { turnCount: 1, responseCount: 1, thinkingCount: 0 });
 });
 
-t.test('deleting a thread ends its turn and takes its traces along', async (t) => {
+t.test('deleting a thread ends its turn and deletes its traces', async (t) => {
   const store = openStore(temporaryDirectory(t));
   t.teardown(() => store.close());
   const { threads } = service(neverEnds(), { store: store.threads, traces: store.traces });
@@ -196,7 +196,7 @@ t.test('deleting a thread also ends the queued turn that starts meanwhile', asyn
   t.same([threads.activeTurns, bugs], [0, []]);
 });
 
-t.test('renaming, archiving, rolling back', async (t) => {
+t.test('a thread can be renamed, rolled back, archived and restored', async (t) => {
   const { threads } = service(answers([say('one')], [say('two')]));
   const { thread } = threads.start({});
   const everybody = listening();
@@ -229,43 +229,46 @@ t.test('a thread is read in pages, the newest turns first', async (t) => {
   t.same(ids({ turnLimit: 3, beforeTurnId: 'turn_002' }), [['turn_001'], false]);
 });
 
-t.test('a conversation that would not fit is summarised, visibly, and the newest turns stay', async (t) => {
-  const asked: string[] = [];
-  const provider = scripted(async function* ({ messages }) {
-    const words = JSON.stringify(messages);
-    asked.push(words);
-    if (words.includes('Summarise the conversation')) yield say('SUMMARY of it all');
-    else yield say('a long answer '.repeat(40));
-  });
-  const store = openStore(temporaryDirectory(t));
-  t.teardown(() => store.close());
-  const small = {
-    ...settings,
-    compaction: { isAutomatic: true, contextWindow: 1_000, reserveTokens: 100, keepRecentTurns: 2 },
-  };
-  const { threads } = service(provider, { settings: small, store: store.threads, traces: store.traces });
-  const { thread } = threads.start({});
-  let turn = (await talk(threads, thread.id, 'question')).turn;
-  let ear = listening();
-  for (let round = 0; round < 12 && !turn.items.some(({ type }) => type === 'systemNotice'); round += 1) {
-    ({ turn, ear } = await talk(threads, thread.id, `question ${round} ${'word '.repeat(30)}`));
-  }
-  t.match(
-    turn.items.find(({ type }) => type === 'systemNotice'),
-    { kind: 'contextCompacted' },
-  );
-  t.match(
-    ear.events.flatMap((event) => (event.method === 'system/event' ? [event.params.kind] : [])),
-    ['compacting', 'compacted'],
-  );
-  const last = asked.at(-1) ?? '';
-  t.match(last, /Summary of the conversation so far:\\nSUMMARY of it all/);
-  t.notMatch(last, /"question"/, 'the first question is in the summary only');
-  store.traces.flush();
-  t.ok(store.traces.events(thread.id, { limit: 1_000, types: ['context.compacted'] }).events.length > 0);
-});
+t.test(
+  'a conversation that exceeds the context window is summarised with a notice; the newest turns stay',
+  async (t) => {
+    const asked: string[] = [];
+    const provider = scripted(async function* ({ messages }) {
+      const words = JSON.stringify(messages);
+      asked.push(words);
+      if (words.includes('Summarise the conversation')) yield say('SUMMARY of it all');
+      else yield say('a long answer '.repeat(40));
+    });
+    const store = openStore(temporaryDirectory(t));
+    t.teardown(() => store.close());
+    const small = {
+      ...settings,
+      compaction: { isAutomatic: true, contextWindow: 1_000, reserveTokens: 100, keepRecentTurns: 2 },
+    };
+    const { threads } = service(provider, { settings: small, store: store.threads, traces: store.traces });
+    const { thread } = threads.start({});
+    let turn = (await talk(threads, thread.id, 'question')).turn;
+    let ear = listening();
+    for (let round = 0; round < 12 && !turn.items.some(({ type }) => type === 'systemNotice'); round += 1) {
+      ({ turn, ear } = await talk(threads, thread.id, `question ${round} ${'word '.repeat(30)}`));
+    }
+    t.match(
+      turn.items.find(({ type }) => type === 'systemNotice'),
+      { kind: 'contextCompacted' },
+    );
+    t.match(
+      ear.events.flatMap((event) => (event.method === 'system/event' ? [event.params.kind] : [])),
+      ['compacting', 'compacted'],
+    );
+    const last = asked.at(-1) ?? '';
+    t.match(last, /Summary of the conversation so far:\\nSUMMARY of it all/);
+    t.notMatch(last, /"question"/, 'the first question is in the summary only');
+    store.traces.flush();
+    t.ok(store.traces.events(thread.id, { limit: 1_000, types: ['context.compacted'] }).events.length > 0);
+  },
+);
 
-t.test('a user may ask for a summary; with nothing to summarise it says so', async (t) => {
+t.test('a requested compaction summarises older turns, or reports that there are none', async (t) => {
   const { threads } = service(answers([say('x')]));
   const { thread } = threads.start({});
   const ear = listening();
@@ -277,7 +280,7 @@ t.test('a user may ask for a summary; with nothing to summarise it says so', asy
   t.match((await ear.until('system/event', 2)).params, { kind: 'compacted' });
 });
 
-t.test('secrets that the process knows are in no result, trace or message', async (t) => {
+t.test('known secrets are redacted in results, traces and messages', async (t) => {
   const store = openStore(temporaryDirectory(t));
   t.teardown(() => store.close());
   const provider = answers([call('c1', 'Leak')], [say('done')]);

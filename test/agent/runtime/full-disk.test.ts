@@ -65,7 +65,7 @@ t.test('a disk that becomes full while approval is awaited fails the turn and wi
 });
 
 t.test(
-  'a turn whose end is not taken has failed: it is told once, read as such, and kept as soon as there is room',
+  'a turn whose end cannot be written fails once, is read as failed, and is written with the next turn',
   async (t) => {
     const store = new SmallStore();
     const { threads, bugs } = service(says('all of ', 'it'), { store });
@@ -97,7 +97,7 @@ t.test(
   },
 );
 
-t.test('what is not kept when the server ends is tried once more', async (t) => {
+t.test('an unwritten end is written again when the server closes', async (t) => {
   const store = new SmallStore();
   const { threads } = service(says('x'), { store });
   const { id } = threads.start({}).thread;

@@ -3,7 +3,7 @@ import type { ThreadEvent } from '../../../src/agent/index.ts';
 import { ModelError } from '../../../src/agent/index.ts';
 import { listening, neverEnds, says, scripted, service, text } from '../helpers.ts';
 
-t.test('a turn from start to end, in the order of the protocol', async (t) => {
+t.test('a turn publishes its events in the order of the protocol', async (t) => {
   const { threads } = service(
     scripted(async function* () {
       yield { type: 'thinking', text: 'hm' };
@@ -64,7 +64,7 @@ t.test('`ended` resolves after the last event, when the thread is free', async (
   t.equal(threads.runningTurn(thread.id), undefined);
 });
 
-t.test('ids count on, and a model is told what was said before', async (t) => {
+t.test('ids continue across turns, and the model receives the earlier conversation', async (t) => {
   const heard: unknown[] = [];
   const { threads } = service(
     scripted(async function* ({ messages, model }) {
@@ -88,7 +88,7 @@ t.test('ids count on, and a model is told what was said before', async (t) => {
   t.match(second, { id: 'turn_002', items: [{ id: 'item_003' }, { id: 'item_004' }] });
 });
 
-t.test('one turn per thread; threads do not hinder each other', async (t) => {
+t.test('a second turn of a thread is refused; other threads run in parallel', async (t) => {
   const { threads } = service(neverEnds());
   const { thread: a } = threads.start({});
   const { thread: b } = threads.start({});
@@ -111,7 +111,7 @@ t.test('a reserved thread is busy before its turn begins', async (t) => {
   await threads.close();
 });
 
-t.test('interrupting', async (t) => {
+t.test('an interrupt cancels the turn and keeps its items', async (t) => {
   const { threads } = service(neverEnds());
   const { thread } = threads.start({});
   const ear = listening();
@@ -135,7 +135,7 @@ t.test('interrupting', async (t) => {
   t.throws(() => threads.interrupt('nope', turn.id), { name: 'AgentError', reason: 'threadNotFound' });
 });
 
-t.test('interrupting at once, before the model was asked', async (t) => {
+t.test('an interrupt before the first request cancels the turn', async (t) => {
   const { threads } = service(neverEnds());
   const { thread } = threads.start({});
   const ear = listening();
@@ -183,36 +183,39 @@ t.test('a fault of the machine fails the turn, is logged once and frees the thre
   t.match(threads.read(thread.id, { includeTurns: true }).turns, [{ status: 'failed' }]);
 });
 
-t.test('a model that does not listen is left alone after the grace, and its late words go nowhere', async (t) => {
-  let release: () => void = () => {};
-  const released = new Promise<void>((resolve) => {
-    release = resolve;
-  });
-  const { threads } = service(
-    scripted(async function* () {
-      yield { type: 'text', text: 'early' };
-      await released;
-      yield { type: 'text', text: 'late' };
-    }),
-  );
-  const { thread } = threads.start({});
-  const ear = listening();
-  const { turn, begin } = threads.startTurn(thread.id, text('x'), ear.listener);
-  begin();
-  await ear.until('item/agentMessage/delta');
-  threads.interrupt(thread.id, turn.id)();
-  await ear.until('turn/cancelled');
-  const before = ear.events.length;
-  release();
-  await new Promise(setImmediate);
-  t.equal(ear.events.length, before);
-  // Without the id of the thread, which may hold any letters.
-  const items = threads.read(thread.id, { includeTurns: true }).turns?.flatMap((each) => each.items);
-  t.match(items, [{}, { text: 'early' }]);
-  t.notMatch(JSON.stringify(items), /late/);
-});
+t.test(
+  'a model that ignores the interrupt is left behind after the grace period; its late text is dropped',
+  async (t) => {
+    let release: () => void = () => {};
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const { threads } = service(
+      scripted(async function* () {
+        yield { type: 'text', text: 'early' };
+        await released;
+        yield { type: 'text', text: 'late' };
+      }),
+    );
+    const { thread } = threads.start({});
+    const ear = listening();
+    const { turn, begin } = threads.startTurn(thread.id, text('x'), ear.listener);
+    begin();
+    await ear.until('item/agentMessage/delta');
+    threads.interrupt(thread.id, turn.id)();
+    await ear.until('turn/cancelled');
+    const before = ear.events.length;
+    release();
+    await new Promise(setImmediate);
+    t.equal(ear.events.length, before);
+    // Without the id of the thread, which may hold any letters.
+    const items = threads.read(thread.id, { includeTurns: true }).turns?.flatMap((each) => each.items);
+    t.match(items, [{}, { text: 'early' }]);
+    t.notMatch(JSON.stringify(items), /late/);
+  },
+);
 
-t.test('failures end the turn with an error item and a code', async (t) => {
+t.test('a failure ends the turn with an error item and a code', async (t) => {
   const cases: [unknown, string][] = [
     [new ModelError('upstreamUnauthorized', 'The upstream answered 401.'), 'upstreamUnauthorized'],
     [new Error('oops'), 'internalError'],
@@ -241,7 +244,7 @@ t.test('failures end the turn with an error item and a code', async (t) => {
   }
 });
 
-t.test('a provider that cannot be had fails the turn', async (t) => {
+t.test('an unavailable provider fails the turn', async (t) => {
   const { threads } = service(async () => {
     throw new ModelError('upstreamUnreachable', 'no');
   });
@@ -252,7 +255,7 @@ t.test('a provider that cannot be had fails the turn', async (t) => {
   t.same(await threads.models(), { success: false, errorCode: 'upstreamUnreachable', errorMessage: 'no' });
 });
 
-t.test('who hears what: the asker and subscribers, each event once', async (t) => {
+t.test('the caller and each subscriber receive every event once', async (t) => {
   const { threads } = service(says('a', 'b'));
   const { thread } = threads.start({});
   const [asker, subscriber, both, nobody, gone] = [listening(), listening(), listening(), listening(), listening()];
@@ -277,7 +280,7 @@ t.test('who hears what: the asker and subscribers, each event once', async (t) =
   t.equal(asker.events.length, subscriber.events.length - both.events.length);
 });
 
-t.test('a late subscriber gets the running turn as it stands, and every delta after it', async (t) => {
+t.test('a late subscriber receives the running turn and every later delta', async (t) => {
   let next: () => void = () => {};
   const { threads } = service(
     scripted(async function* () {
@@ -302,7 +305,7 @@ t.test('a late subscriber gets the running turn as it stands, and every delta af
   t.match(late.events[1], { method: 'item/agentMessage/delta', params: { delta: 'two' } });
 });
 
-t.test('listeners that throw hurt nobody', async (t) => {
+t.test('a throwing listener is logged and does not affect others', async (t) => {
   const { threads, bugs } = service(says('x'));
   const { thread } = threads.start({});
   const ear = listening();
@@ -314,7 +317,7 @@ t.test('listeners that throw hurt nobody', async (t) => {
   t.ok(bugs.length > 0);
 });
 
-t.test('listing: newest first, by identity, new threads are told to everybody', async (t) => {
+t.test('threads are listed newest first and by identity; a new thread is broadcast', async (t) => {
   const { threads } = service(says('x'));
   const everybody = listening();
   threads.feed.join(everybody.listener);
@@ -336,7 +339,7 @@ t.test('listing: newest first, by identity, new threads are told to everybody', 
   for (const { thread } of [a, b, c]) t.match(thread.id, /^thread_\d{8}_[0-9a-z]{6}$/);
 });
 
-t.test('unknown threads', async (t) => {
+t.test('an unknown thread is refused with `threadNotFound`', async (t) => {
   const { threads } = service(says('x'));
   const { listener } = listening();
   const refusal = { name: 'AgentError', reason: 'threadNotFound', data: { threadId: 'nope' } };

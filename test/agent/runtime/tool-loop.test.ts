@@ -11,7 +11,7 @@ function gate() {
   return { open, passed };
 }
 
-t.test('a tool is called, the model hears of it, and both are items of the turn', async (t) => {
+t.test('a call and its result are items of the turn, and the result is sent to the model', async (t) => {
   const provider = answers([say('Let me see. '), call('c1', 'Look', { at: 'x' })], [say('It is a cat.')]);
   const look = tool({ name: 'Look', run: ({ at }) => ({ text: `a cat at ${at}`, isError: false }) });
   const { threads } = service(provider, { tools: () => [look] });
@@ -32,7 +32,7 @@ t.test('a tool is called, the model hears of it, and both are items of the turn'
   ]);
 });
 
-t.test('the next turn is told what tools said in the one before', async (t) => {
+t.test('the next turn sends the tool results of the previous one', async (t) => {
   const provider = answers([call('c1', 'Look')], [say('Seen.')]);
   const { threads } = service(provider, { tools: () => [tool({ name: 'Look' })] });
   const { thread } = threads.start({});
@@ -47,46 +47,43 @@ t.test('the next turn is told what tools said in the one before', async (t) => {
   ]);
 });
 
-t.test(
-  'calls that only read run side by side, others one after the other, results in the order of the calls',
-  async (t) => {
-    const order: string[] = [];
-    const second = gate();
-    const running = async (name: string, wait?: Promise<void>): Promise<ToolResult> => {
-      order.push(`${name} begins`);
-      await wait;
-      order.push(`${name} ends`);
-      return { text: name, isError: false };
-    };
-    const tools = [
-      tool({ name: 'ReadA', isReadOnly: true, run: () => running('ReadA', second.passed) }),
-      tool({
-        name: 'ReadB',
-        isReadOnly: true,
-        run: () => {
-          second.open();
-          return running('ReadB');
-        },
-      }),
-      tool({ name: 'WriteA', run: () => running('WriteA') }),
-      tool({ name: 'WriteB', run: () => running('WriteB') }),
-    ];
-    const provider = answers(
-      [call('1', 'ReadA'), call('2', 'ReadB'), call('3', 'WriteA'), call('4', 'WriteB')],
-      [say('ok')],
-    );
-    const { threads } = service(provider, { tools: () => tools });
-    await talk(threads, threads.start({}).thread.id, 'go');
-    t.same(order.slice(0, 2), ['ReadA begins', 'ReadB begins']);
-    t.same(order.slice(4), ['WriteA begins', 'WriteA ends', 'WriteB begins', 'WriteB ends']);
-    t.same(
-      provider.requests[1]?.messages.flatMap((message) => (message.role === 'tool' ? [message.callId] : [])),
-      ['1', '2', '3', '4'],
-    );
-  },
-);
+t.test('reading calls run in parallel, others one by one; results are in the order of the calls', async (t) => {
+  const order: string[] = [];
+  const second = gate();
+  const running = async (name: string, wait?: Promise<void>): Promise<ToolResult> => {
+    order.push(`${name} begins`);
+    await wait;
+    order.push(`${name} ends`);
+    return { text: name, isError: false };
+  };
+  const tools = [
+    tool({ name: 'ReadA', isReadOnly: true, run: () => running('ReadA', second.passed) }),
+    tool({
+      name: 'ReadB',
+      isReadOnly: true,
+      run: () => {
+        second.open();
+        return running('ReadB');
+      },
+    }),
+    tool({ name: 'WriteA', run: () => running('WriteA') }),
+    tool({ name: 'WriteB', run: () => running('WriteB') }),
+  ];
+  const provider = answers(
+    [call('1', 'ReadA'), call('2', 'ReadB'), call('3', 'WriteA'), call('4', 'WriteB')],
+    [say('ok')],
+  );
+  const { threads } = service(provider, { tools: () => tools });
+  await talk(threads, threads.start({}).thread.id, 'go');
+  t.same(order.slice(0, 2), ['ReadA begins', 'ReadB begins']);
+  t.same(order.slice(4), ['WriteA begins', 'WriteA ends', 'WriteB begins', 'WriteB ends']);
+  t.same(
+    provider.requests[1]?.messages.flatMap((message) => (message.role === 'tool' ? [message.callId] : [])),
+    ['1', '2', '3', '4'],
+  );
+});
 
-t.test('what is wrong with a call is told to the model, and the turn goes on', async (t) => {
+t.test('an invalid call is reported to the model and the turn continues', async (t) => {
   const provider = answers(
     [
       call('1', 'Nope'),
@@ -128,7 +125,7 @@ t.test('what is wrong with a call is told to the model, and the turn goes on', a
   t.equal(turn.status, 'completed');
 });
 
-t.test('a call that is repeated is not run again, and a model that goes on is stopped', async (t) => {
+t.test('a repeated call is refused; further repetitions end the turn', async (t) => {
   let runs = 0;
   const provider = answers([call('c', 'Look', { at: 'x' })]);
   const look = tool({
@@ -146,7 +143,7 @@ t.test('a call that is repeated is not run again, and a model that goes on is st
   t.match(turn.items.at(-1), { type: 'systemNotice', kind: 'callLimitReached' });
 });
 
-t.test('a turn makes as many requests to the model as the settings allow', async (t) => {
+t.test('a turn ends at the configured number of requests', async (t) => {
   let asked = 0;
   const provider = scripted(async function* () {
     asked += 1;
@@ -161,39 +158,36 @@ t.test('a turn makes as many requests to the model as the settings allow', async
   t.equal(turn.finishReason, 'length');
 });
 
-t.test(
-  'interrupting while a tool runs: it is told, nothing starts after it, and what it left behind is named',
-  async (t) => {
-    const started = gate();
-    const tools = [
-      tool({
-        name: 'Wait',
-        run: (_, { signal }) => {
-          started.open();
-          return new Promise((_, reject) =>
-            signal.addEventListener('abort', () => reject(signal.reason), { once: true }),
-          );
-        },
-      }),
-      tool({ name: 'After', run: () => t.fail('must not run') as never }),
-    ];
-    const { threads } = service(answers([call('1', 'Wait'), call('2', 'After')]), { tools: () => tools });
-    const { thread } = threads.start({});
-    const ear = listening();
-    const { turn, begin } = threads.startTurn(thread.id, text('x'), ear.listener);
-    begin();
-    await started.passed;
-    threads.interrupt(thread.id, turn.id)();
-    const { params } = await ear.until('turn/cancelled');
-    t.match(params.turn, { status: 'cancelled', interruptedBy: 'user' });
-    t.match(
-      params.turn.items.filter(({ type }) => type === 'toolResult'),
-      [{ outcome: 'cancelled' }, { outcome: 'cancelled' }],
-    );
-  },
-);
+t.test('an interrupt aborts the running tool; later calls do not start and are cancelled', async (t) => {
+  const started = gate();
+  const tools = [
+    tool({
+      name: 'Wait',
+      run: (_, { signal }) => {
+        started.open();
+        return new Promise((_, reject) =>
+          signal.addEventListener('abort', () => reject(signal.reason), { once: true }),
+        );
+      },
+    }),
+    tool({ name: 'After', run: () => t.fail('must not run') as never }),
+  ];
+  const { threads } = service(answers([call('1', 'Wait'), call('2', 'After')]), { tools: () => tools });
+  const { thread } = threads.start({});
+  const ear = listening();
+  const { turn, begin } = threads.startTurn(thread.id, text('x'), ear.listener);
+  begin();
+  await started.passed;
+  threads.interrupt(thread.id, turn.id)();
+  const { params } = await ear.until('turn/cancelled');
+  t.match(params.turn, { status: 'cancelled', interruptedBy: 'user' });
+  t.match(
+    params.turn.items.filter(({ type }) => type === 'toolResult'),
+    [{ outcome: 'cancelled' }, { outcome: 'cancelled' }],
+  );
+});
 
-t.test('steering: more input is heard before the next request to the model', async (t) => {
+t.test('steered input is part of the next request to the model', async (t) => {
   const steered = gate();
   const heard: string[][] = [];
   const provider = scripted(async function* ({ messages }) {
@@ -232,7 +226,7 @@ t.test('steering: more input is heard before the next request to the model', asy
   });
 });
 
-t.test('the queue: begins at once when nothing runs, else after a completed turn, one by one, in order', async (t) => {
+t.test('queued input starts at once in an idle thread, else in order after each completed turn', async (t) => {
   const first = gate();
   let asked = 0;
   const provider = scripted(async function* () {
@@ -270,7 +264,7 @@ t.test('the queue: begins at once when nothing runs, else after a completed turn
   t.same(threads.read(thread.id, { includeTurns: false }).queuedInputs, []);
 });
 
-t.test('a failed turn leaves the queue alone; queued input can steer', async (t) => {
+t.test('a failed turn does not start queued input; queued input can steer a turn', async (t) => {
   const first = gate();
   const provider = scripted(async function* () {
     yield say('x');
@@ -295,7 +289,7 @@ t.test('a failed turn leaves the queue alone; queued input can steer', async (t)
   t.equal(threads.read(thread.id, { includeTurns: true }).turns?.length, 1);
 });
 
-t.test('tools of the caller end the turn; their results go on in the next', async (t) => {
+t.test('a call of a client tool ends the turn; its result starts the next one', async (t) => {
   const provider = answers([say('Asking. '), call('c1', 'weather', { city: 'Bonn' })], [say('It rains.')]);
   const { threads } = service(provider, { tools: () => [tool({ name: 'Look' })] });
   const { thread } = threads.start({});
@@ -355,7 +349,7 @@ t.test('a forced choice of a tool is not repeated by the request after a compact
   t.same(choices, ['required', undefined]);
 });
 
-t.test('tools are those that the thread enables', async (t) => {
+t.test('the model is offered only the tools that the thread enables', async (t) => {
   const provider = answers([say('ok')]);
   const tools = ['Look', 'Touch'].map((name) => tool({ name }));
   const { threads } = service(provider, { tools: () => tools });
@@ -366,7 +360,7 @@ t.test('tools are those that the thread enables', async (t) => {
   );
 });
 
-t.test('a sub-agent works in a thread of its own; what it says last is the result', async (t) => {
+t.test('a sub-agent runs in its own thread; its last message is the result', async (t) => {
   const requests: string[] = [];
   const provider = scripted(async function* ({ messages, tools }) {
     const last = messages.at(-1);
@@ -394,7 +388,7 @@ t.test('a sub-agent works in a thread of its own; what it says last is the resul
   );
 });
 
-t.test('interrupting ends sub-agents too', async (t) => {
+t.test('an interrupt also ends sub-agents', async (t) => {
   const provider = scripted(async function* ({ messages }, signal) {
     const last = messages.at(-1);
     if (last?.role === 'user' && (last.content[0] as { text: string }).text === 'delegate') {

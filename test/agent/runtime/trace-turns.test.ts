@@ -14,7 +14,7 @@ function eventsOf(traces: TraceStore, sessionKey: string, ...types: TraceType[])
   return traces.events(sessionKey, { limit: 1_000, ...(types.length > 0 && { types }) }).events;
 }
 
-t.test('a turn tells what it was begun with: short, without secrets, pictures only in a word', async (t) => {
+t.test('a turn is traced with its input: shortened, redacted, images as placeholders', async (t) => {
   const store = opened(t);
   const { threads } = service(answers([say('ok')]), {
     store: store.threads,
@@ -40,7 +40,7 @@ t.test('a turn tells what it was begun with: short, without secrets, pictures on
   t.equal(store.traces.session(thread.id)?.firstInput, begun[0]);
 });
 
-t.test('a session says how its last turn stands, also while it runs', async (t) => {
+t.test('a session has the status of its last turn, also while it runs', async (t) => {
   const store = opened(t);
   const { threads } = service(neverEnds(), { store: store.threads, traces: store.traces });
   const { thread } = threads.start({});
@@ -60,7 +60,7 @@ t.test('a session says how its last turn stands, also while it runs', async (t) 
   t.match(store.traces.session(thread.id), { turnCount: 1, failedTurnCount: 0 });
 });
 
-t.test('a request to a model tells what it used, how long it took, and why it ended', async (t) => {
+t.test('a request to a model is traced with usage, duration and finish reason', async (t) => {
   const store = opened(t);
   const provider = answers(
     [say('let me look'), call('c1', 'Look'), usage(10, 2), { type: 'finish', reason: 'toolCalls' }],
@@ -92,7 +92,7 @@ t.test('a request to a model tells what it used, how long it took, and why it en
   t.match(store.traces.session(thread.id), { inputTokens: 30, outputTokens: 5, model: 'large' });
 });
 
-t.test('of a request that was cut off after the provider had counted, what it used is known', async (t) => {
+t.test('an interrupted request is traced with its usage when that is known', async (t) => {
   const store = opened(t);
   const provider = {
     ...answers([]),
@@ -113,7 +113,7 @@ t.test('of a request that was cut off after the provider had counted, what it us
   t.notOk(eventsOf(store.traces, thread.id, 'tokens.used')[0]?.data['finishReason']);
 });
 
-t.test('the time a person was waited for is told with the answer, and counted', async (t) => {
+t.test('an approval is traced with its waiting time, which the session sums', async (t) => {
   const store = opened(t);
   const shell = tool({ name: 'Shell', needsApproval: true });
   const { threads } = service(answers([call('c1', 'Shell')], [say('done')]), {
@@ -136,7 +136,7 @@ t.test('the time a person was waited for is told with the answer, and counted', 
   t.equal(store.traces.session(thread.id)?.approvalCount, 1);
 });
 
-t.test('a call that is refused for being repeated asks nobody, in the traces neither', async (t) => {
+t.test('a call refused as repeated has no approval request, and none in the trace', async (t) => {
   const store = opened(t);
   const shell = tool({ name: 'Shell', needsApproval: true });
   const again = (number: number) => [call(`c${number}`, 'Shell')];
@@ -159,7 +159,7 @@ t.test('a call that is refused for being repeated asks nobody, in the traces nei
   t.equal(count('tool.failed'), 1);
 });
 
-t.test('a call that was not begun when the turn was interrupted has not failed', async (t) => {
+t.test('a call that had not started at the interrupt is not traced as failed', async (t) => {
   const store = opened(t);
   const begun = Promise.withResolvers<void>();
   const slow = tool({
@@ -187,7 +187,7 @@ t.test('a call that was not begun when the turn was interrupted has not failed',
   );
 });
 
-t.test('a tool of the client is traced from its call to the result that comes back', async (t) => {
+t.test('a client tool is traced from its call to its result', async (t) => {
   const store = opened(t);
   const clientTools = [{ name: 'Ask', description: 'Asks.', inputSchema: { type: 'object' } }];
   const { threads } = service(answers([call('c1', 'Ask', { q: 1 })], [say('thanks')]), {
@@ -208,7 +208,7 @@ t.test('a tool of the client is traced from its call to the result that comes ba
   t.match(store.traces.session(thread.id), { toolCallCount: 1, toolDurationMs: 0, firstInput: 'go', turnCount: 2 });
 });
 
-t.test('a sub-agent is known by its parent', async (t) => {
+t.test('the session of a sub-agent names its parent', async (t) => {
   const store = opened(t);
   const spawn = tool({ name: 'SpawnSubagent', run: (_, context) => context.spawnSubagent('count', 'counter') });
   const { threads } = service(answers([call('c1', 'SpawnSubagent')], [say('three')], [say('done')]), {
@@ -237,7 +237,7 @@ async function crashed(directory: string, isEphemeral = false): Promise<string> 
 }
 
 for (const kind of ['kept', 'ephemeral']) {
-  t.test(`a turn of a thread that is ${kind} and was cut off by a crash ends in the traces, once`, async (t) => {
+  t.test(`a turn of a thread that is ${kind} and that a crash ended ends once in the trace`, async (t) => {
     const directory = temporaryDirectory(t);
     const threadId = await crashed(directory, kind === 'ephemeral');
     for (let round = 1; round <= 3; round += 1) {
@@ -265,7 +265,7 @@ for (const kind of ['kept', 'ephemeral']) {
   });
 }
 
-t.test('a crash before the repair was written is repaired at the next start', async (t) => {
+t.test('a trace that a crash left unrepaired is repaired at the next start', async (t) => {
   const directory = temporaryDirectory(t);
   const threadId = await crashed(directory);
   const first = openStore(directory);
@@ -281,7 +281,7 @@ t.test('a crash before the repair was written is repaired at the next start', as
   t.match(eventsOf(second.traces, threadId, 'turn.completed'), [{ data: { interruptedBy: 'crash' } }]);
 });
 
-t.test('a turn whose end was kept but not traced ends as it did', async (t) => {
+t.test('a turn with a stored end is traced with that end after a crash', async (t) => {
   const directory = temporaryDirectory(t);
   const store = openStore(directory);
   const { threads } = service(answers([say('ok')]), { store: store.threads, traces: store.traces });
@@ -301,7 +301,7 @@ t.test('a turn whose end was kept but not traced ends as it did', async (t) => {
   t.match(again.traces.session(thread.id), { lastStatus: 'completed', failedTurnCount: 0, errorCount: 0 });
 });
 
-t.test('without tracing nothing new is written; what is there stays until its thread goes', async (t) => {
+t.test('with tracing off nothing is traced; older traces stay until their thread is deleted', async (t) => {
   const directory = temporaryDirectory(t);
   const threadId = await crashed(directory);
   const store = opened(t, directory);

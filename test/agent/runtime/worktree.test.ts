@@ -26,7 +26,7 @@ const texts = (items: readonly Item[]) =>
     .sort((a, b) => a.callId.localeCompare(b.callId))
     .map((item) => item.text);
 
-t.test('files are those of the override, and the workspace itself is outside', async (t) => {
+t.test('file tools work in the override; the workspace is outside', async (t) => {
   const { options, worktree, workspacePath } = place(t);
   symlinkSync(join(workspacePath, 'a.txt'), join(worktree, 'out.txt'));
   mkdirSync(join(worktree, '.oratorio'));
@@ -60,7 +60,7 @@ t.test('files are those of the override, and the workspace itself is outside', a
   t.notMatch(told, 'obey', 'what stands in the override is no instruction');
 });
 
-t.test('only directories below a worktree root are taken, by their real path', async (t) => {
+t.test('only directories below a worktree root are accepted, by real path', async (t) => {
   const { options, root, worktree, workspacePath } = place(t);
   const { threads } = service(answers([say('done')]), options);
   const start = (workspaceOverride: string) => threads.start({ config: { workspaceOverride } });
@@ -88,7 +88,7 @@ t.test('only directories below a worktree root are taken, by their real path', a
   t.throws(() => without.start({ config: { workspaceOverride: worktree } }), refusedFor('outsideRoots'));
 });
 
-t.test('where a thread works and that it only reads is decided once', async (t) => {
+t.test('the override and read-only mode of a thread cannot be changed', async (t) => {
   const { options, worktree, root } = place(t);
   const { threads } = service(answers([say('done')]), options);
   const { id } = threads.start({ config: { workspaceOverride: worktree, readOnly: true } }).thread;
@@ -103,7 +103,7 @@ t.test('where a thread works and that it only reads is decided once', async (t) 
   t.match(threads.updateConfig(plain, { readOnly: true }), { readOnly: true }, 'less is always possible');
 });
 
-t.test('a worktree that has gone, or became a link, is worked in no more', async (t) => {
+t.test('a worktree that is missing or became a link is refused', async (t) => {
   const { options, worktree, workspacePath, root } = place(t);
   const { threads } = service(answers([say('done')]), options);
   const { id } = threads.start({ config: { workspaceOverride: worktree } }).thread;
@@ -121,7 +121,7 @@ t.test('a worktree that has gone, or became a link, is worked in no more', async
   t.equal(turn.status, 'completed');
 });
 
-t.test('it outlives the server', async (t) => {
+t.test('the override is kept across a restart of the server', async (t) => {
   const { options, worktree, workspacePath } = place(t);
   const open = () => openStore(join(workspacePath, '.oratorio'), { onFault: (error) => t.fail(String(error)) });
   const first = open();
@@ -137,7 +137,7 @@ t.test('it outlives the server', async (t) => {
   second.close();
 });
 
-t.test('a thread that only reads changes nothing, whatever was granted and whatever its caller says', async (t) => {
+t.test('a read-only thread changes nothing, whatever grants and options allow', async (t) => {
   const { files, options } = place(t);
   const ran: string[] = [];
   const run = (name: string) => () => {

@@ -36,7 +36,7 @@ function refusable(t: Test): { database: Database; threads: ThreadStore } {
   return { database, threads: new SqliteStore(database, () => {}) };
 }
 
-t.test('the database and the files beside it are for their owner only', async (t) => {
+t.test('the database files are readable by their owner only', async (t) => {
   const directory = join(temporaryDirectory(t), 'new', '.oratorio');
   const store = opened(t, directory);
   store.threads.putThread(thread('a'));
@@ -50,7 +50,7 @@ t.test('the database and the files beside it are for their owner only', async (t
   t.equal(modeOf(join(directory, 'state.db')), 0o600, 'and is tightened');
 });
 
-t.test('everything is there again after it was closed; closing twice is no fault, using it then is', async (t) => {
+t.test('a reopened store has all data; a closed store can be closed again but not used', async (t) => {
   const directory = temporaryDirectory(t);
   const { threads, traces, close } = openStore(directory);
   threads.putThread(thread('a'));
@@ -63,7 +63,7 @@ t.test('everything is there again after it was closed; closing twice is no fault
   t.strictSame(opened(t, directory).threads.threads(), [thread('a')]);
 });
 
-t.test('a database is brought up to date once, and then left alone', async (t) => {
+t.test('a database is migrated once', async (t) => {
   const file = join(temporaryDirectory(t), 'old.db');
   const sqlite = new DatabaseSync(file);
   t.teardown(() => sqlite.close());
@@ -75,7 +75,7 @@ t.test('a database is brought up to date once, and then left alone', async (t) =
   t.match(sqlite.prepare('PRAGMA user_version').get(), { user_version: 2 });
 });
 
-t.test('a step that fails changes nothing', async (t) => {
+t.test('a failed migration step changes nothing', async (t) => {
   const file = join(temporaryDirectory(t), 'old.db');
   const sqlite = new DatabaseSync(file);
   t.throws(() => migrate(sqlite, file, ['CREATE TABLE one (x)', 'CREATE TABLE one (x)']));
@@ -86,7 +86,7 @@ t.test('a step that fails changes nothing', async (t) => {
   t.match(again.prepare('PRAGMA user_version').get(), { user_version: 0 });
 });
 
-t.test('a database of a newer version is refused and not touched', async (t) => {
+t.test('a database of a newer version is refused and unchanged', async (t) => {
   const directory = temporaryDirectory(t);
   const file = filled(directory);
   const newer = new DatabaseSync(file);
@@ -97,7 +97,7 @@ t.test('a database of a newer version is refused and not touched', async (t) => 
   t.ok(readFileSync(file).equals(before));
 });
 
-t.test('a file that is no database is refused, named, and left as it is', async (t) => {
+t.test('a file that is not a database is refused by name and unchanged', async (t) => {
   const directory = temporaryDirectory(t);
   const file = join(directory, 'state.db');
   writeFileSync(file, 'my diary, and long enough to be the header of something '.repeat(100));
@@ -108,7 +108,7 @@ t.test('a file that is no database is refused, named, and left as it is', async 
   t.strictSame(readdirSync(directory), ['state.db']);
 });
 
-t.test('a damaged database is a typed error where the damage is met, and the rest can be read', async (t) => {
+t.test('damage is a typed error where it is read; the rest stays readable', async (t) => {
   const directory = temporaryDirectory(t);
   const file = filled(directory);
   const bytes = readFileSync(file);
@@ -121,7 +121,7 @@ t.test('a damaged database is a typed error where the damage is met, and the res
   t.equal(threads.threads().length, 1, 'afterwards too');
 });
 
-t.test('a database that was cut off is a typed error', async (t) => {
+t.test('a truncated database is a typed error', async (t) => {
   const directory = temporaryDirectory(t);
   const file = filled(directory);
   truncateSync(file, 20 * 4_096);
@@ -134,7 +134,7 @@ t.test('a database that was cut off is a typed error', async (t) => {
   );
 });
 
-t.test('a row that somebody else wrote is a typed error', async (t) => {
+t.test('an invalid row is a typed error', async (t) => {
   const directory = temporaryDirectory(t);
   const other = new DatabaseSync(filled(directory));
   other.exec(`UPDATE threads SET json = '{"secret'`);
@@ -144,41 +144,38 @@ t.test('a row that somebody else wrote is a typed error', async (t) => {
   t.throws(() => threads.threads(), { message: /^(?!.*secret)/ }, 'that does not quote it');
 });
 
-t.test(
-  'a full disk takes a transaction wholly back; what was there can be read, and written again once there is room',
-  async (t) => {
-    const { database, threads } = refusable(t);
-    threads.putThread(thread('a'));
-    threads.putTurn(turn('a', 1, { status: 'running' }));
-    threads.putItem('a', message(1, 1, 'so ', { status: 'streaming' }));
-    threads.appendItemText('a', 'item_1', 'far');
-    const before = threads.turns('a', { limit: 9 });
-    const pages = Number(database.get('PRAGMA page_count')?.['page_count']);
-    database.get(`PRAGMA max_page_count = ${pages + 2}`);
-    const refused = { name: 'StorageError', code: 'diskFull', message: /state\.db.*Make room/ } as const;
-    const big = 'x'.repeat(100_000);
-    t.throws(() => threads.putItem('a', message(1, 2, big)), refused);
-    t.throws(() => threads.appendItemText('a', 'item_1', big), refused);
-    const attempt = () =>
-      threads.transaction(() => {
-        threads.putTurn(turn('a', 2));
-        try {
-          threads.putItem('a', message(2, 2, big));
-        } catch {
-          // The disk has ended the transaction: what follows must not be written on its own.
-          threads.putTurn(turn('a', 3));
-        }
-      });
-    t.throws(attempt, refused);
-    t.strictSame(threads.turns('a', { limit: 9 }), before);
-    t.match(threads.unfinishedTurns(), [{ id: 'turn_001' }]);
-    database.get(`PRAGMA max_page_count = ${pages + 1_000}`);
-    threads.transaction(() => threads.putItem('a', message(1, 1, big)));
-    t.match(threads.turns('a', { limit: 9 })[0]?.items, [{ text: big }]);
-  },
-);
+t.test('a full disk undoes the whole transaction; reads continue, and writes succeed once there is room', async (t) => {
+  const { database, threads } = refusable(t);
+  threads.putThread(thread('a'));
+  threads.putTurn(turn('a', 1, { status: 'running' }));
+  threads.putItem('a', message(1, 1, 'so ', { status: 'streaming' }));
+  threads.appendItemText('a', 'item_1', 'far');
+  const before = threads.turns('a', { limit: 9 });
+  const pages = Number(database.get('PRAGMA page_count')?.['page_count']);
+  database.get(`PRAGMA max_page_count = ${pages + 2}`);
+  const refused = { name: 'StorageError', code: 'diskFull', message: /state\.db.*Make room/ } as const;
+  const big = 'x'.repeat(100_000);
+  t.throws(() => threads.putItem('a', message(1, 2, big)), refused);
+  t.throws(() => threads.appendItemText('a', 'item_1', big), refused);
+  const attempt = () =>
+    threads.transaction(() => {
+      threads.putTurn(turn('a', 2));
+      try {
+        threads.putItem('a', message(2, 2, big));
+      } catch {
+        // The disk has ended the transaction: what follows must not be written on its own.
+        threads.putTurn(turn('a', 3));
+      }
+    });
+  t.throws(attempt, refused);
+  t.strictSame(threads.turns('a', { limit: 9 }), before);
+  t.match(threads.unfinishedTurns(), [{ id: 'turn_001' }]);
+  database.get(`PRAGMA max_page_count = ${pages + 1_000}`);
+  threads.transaction(() => threads.putItem('a', message(1, 1, big)));
+  t.match(threads.turns('a', { limit: 9 })[0]?.items, [{ text: big }]);
+});
 
-t.test('a database that may not be written says so and can be read', async (t) => {
+t.test('a read-only database is a typed error for writes and can be read', async (t) => {
   const { database, threads } = refusable(t);
   threads.putThread(thread('a'));
   database.get('PRAGMA query_only = ON');
@@ -191,7 +188,7 @@ t.test('a database that may not be written says so and can be read', async (t) =
   t.equal(threads.threads().length, 2);
 });
 
-t.test('what cannot be a directory with a database in it is a typed error', async (t) => {
+t.test('an unusable directory is a typed error', async (t) => {
   const directory = temporaryDirectory(t);
   writeFileSync(join(directory, 'file'), '');
   t.throws(() => openStore(join(directory, 'file')), StorageError);
@@ -205,7 +202,7 @@ t.test('what cannot be a directory with a database in it is a typed error', asyn
   t.throws(() => openStore(closed), { name: 'StorageError', code: 'readOnly' });
 });
 
-t.test('a database that somebody else is writing to is a typed error', async (t) => {
+t.test('a locked database is a typed error', async (t) => {
   const directory = temporaryDirectory(t);
   const { threads } = opened(t, directory);
   const other = new DatabaseSync(join(directory, 'state.db'));
@@ -216,7 +213,7 @@ t.test('a database that somebody else is writing to is a typed error', async (t)
   t.equal(threads.threads().length, 1);
 });
 
-t.test('sqlite is loaded when a store is opened, not before, and silently', async (t) => {
+t.test('sqlite is loaded without a warning when the first store opens', async (t) => {
   const room = fileURLToPath(new URL('../../../src/agent/store/index.ts', import.meta.url));
   const script = `
     const loaded = () => process.moduleLoadList.includes('NativeModule sqlite');
@@ -243,7 +240,7 @@ t.test('sqlite is loaded when a store is opened, not before, and silently', asyn
   t.notMatch(output, /SQLite/);
 });
 
-t.test('nothing that a store does in the background keeps a process alive', { timeout: 100_000 }, async (t) => {
+t.test('background work of a store does not keep the process alive', { timeout: 100_000 }, async (t) => {
   const room = fileURLToPath(new URL('../../../src/agent/store/index.ts', import.meta.url));
   const helpers = fileURLToPath(new URL('./helpers.ts', import.meta.url));
   const script = `
@@ -259,28 +256,24 @@ t.test('nothing that a store does in the background keeps a process alive', { ti
   t.pass('it has ended by itself');
 });
 
-t.test(
-  'the log is moved into the database on another thread, while writing goes on',
-  { timeout: 100_000 },
-  async (t) => {
-    const directory = temporaryDirectory(t);
-    const { threads, close } = opened(t, directory);
-    const text = 'x'.repeat(2_000);
-    threads.putThread(thread('a'));
-    threads.putTurn(turn('a', 1));
-    const size = () => statSync(join(directory, 'state.db')).size;
-    const small = size();
-    let written = 0;
-    // Far less than what SQLite would move by itself.
-    while (written * text.length < 5_000_000) {
-      threads.transaction(() => {
-        for (let count = 0; count < 10; count += 1) threads.putItem('a', message(1, ++written, text));
-      });
-      await new Promise(setImmediate);
-    }
-    while (size() < small + 1_000_000) await sleep(10);
-    close();
-    t.strictSame(readdirSync(directory), ['state.db'], 'and the thread has let go of it when it is closed');
-    t.equal(opened(t, directory).threads.turns('a', { limit: 1 })[0]?.items.length, written);
-  },
-);
+t.test('checkpoints run in another thread while writes continue', { timeout: 100_000 }, async (t) => {
+  const directory = temporaryDirectory(t);
+  const { threads, close } = opened(t, directory);
+  const text = 'x'.repeat(2_000);
+  threads.putThread(thread('a'));
+  threads.putTurn(turn('a', 1));
+  const size = () => statSync(join(directory, 'state.db')).size;
+  const small = size();
+  let written = 0;
+  // Far less than what SQLite would move by itself.
+  while (written * text.length < 5_000_000) {
+    threads.transaction(() => {
+      for (let count = 0; count < 10; count += 1) threads.putItem('a', message(1, ++written, text));
+    });
+    await new Promise(setImmediate);
+  }
+  while (size() < small + 1_000_000) await sleep(10);
+  close();
+  t.strictSame(readdirSync(directory), ['state.db'], 'and the thread has let go of it when it is closed');
+  t.equal(opened(t, directory).threads.turns('a', { limit: 1 })[0]?.items.length, written);
+});

@@ -165,7 +165,7 @@ function everything(store: ThreadStore) {
 }
 
 t.test(
-  'whatever is done, the database and the memory agree, and reopening changes nothing',
+  'after any operations database and memory store agree, also after reopening',
   { timeout: 200_000 },
   async (t) => {
     const parent = temporaryDirectory(t);

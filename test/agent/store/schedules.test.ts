@@ -37,7 +37,7 @@ const run = (automationId: string, scheduledFor: number, more: Partial<StoredRun
 const timesOf = (schedules: ScheduleStore, id: string): number[] =>
   schedules.runs(id, { limit: 1_000 }).map(({ scheduledFor }) => scheduledFor);
 
-t.test('an automation comes back as it was put, also after the database was closed', async (t) => {
+t.test('an automation is read as it was written, also after reopening', async (t) => {
   const directory = temporaryDirectory(t);
   const all = [
     automation('a'),
@@ -66,7 +66,7 @@ t.test('an automation comes back as it was put, also after the database was clos
   t.equal(schedules.count(), 3);
 });
 
-t.test('a change replaces, and keeps place and history', async (t) => {
+t.test('a change replaces an automation and keeps its position and history', async (t) => {
   const { schedules } = opened(t);
   schedules.put(automation('a'));
   schedules.put(automation('b'));
@@ -77,7 +77,7 @@ t.test('a change replaces, and keeps place and history', async (t) => {
   t.equal(timesOf(schedules, 'a').length, 1);
 });
 
-t.test('due are those that are enabled and have a time, the earliest first', async (t) => {
+t.test('due automations are the enabled ones with a time, earliest first', async (t) => {
   const { schedules } = opened(t);
   schedules.put(automation('late', { nextAt: 3_000 }));
   schedules.put(automation('soon', { nextAt: 1_000 }));
@@ -89,7 +89,7 @@ t.test('due are those that are enabled and have a time, the earliest first', asy
   ]);
 });
 
-t.test('a due time has one run, whoever begins it and however often', async (t) => {
+t.test('a due time has one run, however often it is begun', async (t) => {
   const directory = temporaryDirectory(t);
   const [one, other] = [opened(t, directory), opened(t, directory)];
   one.schedules.put(automation('a'));
@@ -105,7 +105,7 @@ t.test('a due time has one run, whoever begins it and however often', async (t) 
   t.equal(one.schedules.insertRun(run('gone', 1_000)), undefined, 'one that was removed has none');
 });
 
-t.test('a run is written again when it is tried again, and when it ends', async (t) => {
+t.test('a run is updated by each attempt and by its end', async (t) => {
   const { schedules } = opened(t);
   schedules.put(automation('a'));
   const begun = schedules.insertRun(run('a', 1_000));
@@ -121,7 +121,7 @@ t.test('a run is written again when it is tried again, and when it ends', async 
   t.same(timesOf(schedules, 'a'), [1_000], 'what has no row gets none');
 });
 
-t.test('a history is read page by page, the newest due time first', async (t) => {
+t.test('a history is paged, newest due time first', async (t) => {
   const { schedules } = opened(t);
   schedules.put(automation('a'));
   for (const at of [3, 1, 5, 2, 4]) schedules.insertRun(run('a', at, { status: 'completed' }));
@@ -142,7 +142,7 @@ t.test('a history is read page by page, the newest due time first', async (t) =>
   t.same(schedules.runs('a', { limit: -1 }), []);
 });
 
-t.test('the oldest are forgotten, and never one that runs', async (t) => {
+t.test('trimming deletes the oldest runs and no running one', async (t) => {
   const { schedules } = opened(t);
   schedules.put(automation('a'));
   schedules.put(automation('b'));
@@ -157,7 +157,7 @@ t.test('the oldest are forgotten, and never one that runs', async (t) => {
   t.same([timesOf(schedules, 'a'), timesOf(schedules, 'b')], [[1], [1]]);
 });
 
-t.test('removed with its history; run ids are never used twice', async (t) => {
+t.test('removing an automation deletes its history; run ids are not reused', async (t) => {
   const { schedules } = opened(t);
   schedules.put(automation('a'));
   const before = schedules.insertRun(run('a', 1));
@@ -168,7 +168,7 @@ t.test('removed with its history; run ids are never used twice', async (t) => {
   t.not(schedules.insertRun(run('a', 1))?.runId, before?.runId);
 });
 
-t.test('what waits for a retry, and what was handled after a time, is found', async (t) => {
+t.test('automations that wait for a retry, and those handled after a time, are found', async (t) => {
   const { schedules } = opened(t);
   const progress = automation('x').progress;
   const retry = { scheduledFor: 1, attempt: 2, trigger: 'schedule' as const, at: 7 };
@@ -180,7 +180,7 @@ t.test('what waits for a retry, and what was handled after a time, is found', as
   t.same(schedules.handledAfter(5_000), []);
 });
 
-t.test('all of a transaction or nothing', async (t) => {
+t.test('a transaction is written as a whole or not at all', async (t) => {
   const { schedules } = opened(t);
   t.throws(() =>
     schedules.transaction(() => {
@@ -195,7 +195,7 @@ t.test('all of a transaction or nothing', async (t) => {
   );
 });
 
-t.test('any order of begins and trims leaves the newest due times, each once', async (t) => {
+t.test('any order of begins and trims keeps the newest due times, each once', async (t) => {
   const { schedules } = opened(t);
   let number = 0;
   fc.assert(

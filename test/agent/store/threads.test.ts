@@ -21,7 +21,7 @@ const idsOf = (all: readonly { readonly id: string }[]) => all.map(({ id }) => i
 
 for (const [name, open] of Object.entries(stores)) {
   t.test(name, async (t) => {
-    t.test('threads are listed by activity, those of one moment newest first, and replaced by id', async (t) => {
+    t.test('threads are listed by activity, then newest first, and replaced by id', async (t) => {
       const store = open(t);
       store.putThread(thread('a', { lastActiveAt: '2026-01-01T00:00:01.000Z' }));
       store.putThread(thread('b', { lastActiveAt: '2026-01-01T00:00:03.000Z', identity: { channelName: 'cli' } }));
@@ -34,7 +34,7 @@ for (const [name, open] of Object.entries(stores)) {
       t.equal(store.thread('nobody'), undefined);
     });
 
-    t.test('a turn is replaced by id and keeps its place and its items', async (t) => {
+    t.test('a turn is replaced by id and keeps its position and items', async (t) => {
       const store = open(t);
       store.putThread(thread('a'));
       store.putTurn(turn('a', 1, { status: 'running' }));
@@ -51,7 +51,7 @@ for (const [name, open] of Object.entries(stores)) {
       t.equal(store.turn('b', 'turn_001'), undefined);
     });
 
-    t.test('pages hold the newest turns, or those right before one, oldest first', async (t) => {
+    t.test('a page has the newest turns, or those before a turn, oldest first', async (t) => {
       const store = open(t);
       talk(store, 7);
       talk(store, 2, 'b');
@@ -69,7 +69,7 @@ for (const [name, open] of Object.entries(stores)) {
       t.strictSame(store.turns('a', { limit: 1 })[0]?.items, [message(7, 7, 'answer 7')]);
     });
 
-    t.test('what a model is told begins after a turn', async (t) => {
+    t.test('turns for the model start after the given turn', async (t) => {
       const store = open(t);
       talk(store, 4);
       t.strictSame(idsOf(store.turnsSince('a', undefined)), [1, 2, 3, 4].map(turnId));
@@ -79,7 +79,7 @@ for (const [name, open] of Object.entries(stores)) {
       t.strictSame(store.turnsSince('a', turnId(3))[0]?.items, [message(4, 4, 'answer 4')]);
     });
 
-    t.test('items keep the order in which they came, also when replaced', async (t) => {
+    t.test('items keep their order, also when replaced', async (t) => {
       const store = open(t);
       store.putThread(thread('a'));
       store.putTurn(turn('a', 1));
@@ -94,7 +94,7 @@ for (const [name, open] of Object.entries(stores)) {
       ]);
     });
 
-    t.test('a growing text is read with all its pieces, and replaced by the whole', async (t) => {
+    t.test('a growing text is read with all pieces, and replaced when complete', async (t) => {
       const store = open(t);
       store.putThread(thread('a'));
       store.putTurn(turn('a', 1, { status: 'running' }));
@@ -113,7 +113,7 @@ for (const [name, open] of Object.entries(stores)) {
       t.match(store.turns('a', { limit: 1 })[0]?.items[0], { text: 'So: one!' });
     });
 
-    t.test('numbers go on, also after a rollback and whatever the order of ids', async (t) => {
+    t.test('numbers continue after a rollback and for any order of ids', async (t) => {
       const store = open(t);
       t.equal(store.nextTurnNumber('a'), 1);
       t.equal(store.nextItemNumber('a'), 1);
@@ -138,7 +138,7 @@ for (const [name, open] of Object.entries(stores)) {
       store.deleteLastTurns('nobody', 1);
     });
 
-    t.test('a deleted thread takes everything with it, and a new one of that name begins anew', async (t) => {
+    t.test('deleting a thread deletes all its data; a new thread with its id starts empty', async (t) => {
       const store = open(t);
       talk(store, 3);
       talk(store, 1, 'b');
@@ -157,7 +157,7 @@ for (const [name, open] of Object.entries(stores)) {
       t.equal(store.turnCount('b'), 1);
     });
 
-    t.test('the queue keeps its order and lets go of what is taken', async (t) => {
+    t.test('the queue keeps its order; a taken input is removed', async (t) => {
       const store = open(t);
       store.putThread(thread('a'));
       store.putThread(thread('b'));
@@ -172,7 +172,7 @@ for (const [name, open] of Object.entries(stores)) {
       t.strictSame(store.queue('nobody'), []);
     });
 
-    t.test('a grant is for its thread or for the workspace, and for the very same scope', async (t) => {
+    t.test('a grant holds for its thread or the workspace, and for the exact scope', async (t) => {
       const store = open(t);
       store.putThread(thread('a'));
       store.putThread(thread('b'));
@@ -187,7 +187,7 @@ for (const [name, open] of Object.entries(stores)) {
       for (const id of ['a', 'b', 'made later']) t.ok(store.hasGrant(id, 'file:write:/w/x'));
     });
 
-    t.test('the latest summary counts, and goes with the turns it tells of', async (t) => {
+    t.test('the latest summary is used, and deleted with its turns', async (t) => {
       const store = open(t);
       talk(store, 5);
       t.equal(store.compaction('a'), undefined);
@@ -202,7 +202,7 @@ for (const [name, open] of Object.entries(stores)) {
       t.strictSame(store.compaction('a'), first, 'a summary of what was taken back is none');
     });
 
-    t.test('turns that nobody ended are found, with their items', async (t) => {
+    t.test('unfinished turns are found with their items', async (t) => {
       const store = open(t);
       talk(store, 2);
       talk(store, 1, 'b');
@@ -217,7 +217,7 @@ for (const [name, open] of Object.entries(stores)) {
       t.strictSame(idsOf(store.unfinishedTurns()), ['turn_002']);
     });
 
-    t.test('what belongs to nothing is refused and changes nothing', async (t) => {
+    t.test('a write without its thread, turn or item is refused and changes nothing', async (t) => {
       const store = open(t);
       talk(store, 2);
       const refused = { name: 'StorageError', code: 'failed' } as const;
@@ -238,7 +238,7 @@ for (const [name, open] of Object.entries(stores)) {
       );
     });
 
-    t.test('a transaction that throws leaves everything as it was, and the store usable', async (t) => {
+    t.test('a throwing transaction changes nothing, and the store stays usable', async (t) => {
       const store = open(t);
       talk(store, 2);
       store.putQueued('a', queued('q1'));
@@ -270,7 +270,7 @@ for (const [name, open] of Object.entries(stores)) {
       t.strictSame(store.threads(), []);
     });
 
-    t.test('a transaction that ends well keeps everything, and sees its own writes', async (t) => {
+    t.test('a transaction reads its own writes and stores all of them', async (t) => {
       const store = open(t);
       store.transaction(() => {
         talk(store, 2);
@@ -281,14 +281,14 @@ for (const [name, open] of Object.entries(stores)) {
       t.match(store.turns('a', { limit: 1 })[0]?.items[0], { text: 'answer 2!' });
     });
 
-    t.test('transactions are not nested', async (t) => {
+    t.test('a nested transaction is refused', async (t) => {
       const store = open(t);
       t.throws(() => store.transaction(() => store.transaction(() => {})), { message: /inside of another/ });
       store.transaction(() => store.putThread(thread('a')));
       t.equal(store.threads().length, 1);
     });
 
-    t.test('what was handed out does not change', async (t) => {
+    t.test('returned objects do not change later', async (t) => {
       const store = open(t);
       talk(store, 1);
       store.putItem('a', message(1, 2, 'so', { status: 'streaming' }));

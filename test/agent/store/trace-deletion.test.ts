@@ -39,34 +39,30 @@ function outside(directory: string) {
   };
 }
 
-t.test(
-  'a long session is deleted while the event loop turns, and the files become smaller',
-  { timeout: 600_000 },
-  async (t) => {
-    const directory = temporaryDirectory(t);
-    const { traces } = opened(t, directory);
-    const see = outside(directory);
-    await fill(traces, 500, 'kept');
-    await fill(traces, 100_000, 'long');
-    let turns = 0;
-    const turning = setInterval(() => (turns += 1), 1);
-    t.teardown(() => clearInterval(turning));
-    const pages = see.pages();
-    t.equal(traces.deleteSession('long'), true);
-    t.equal(traces.session('long'), undefined, 'out of sight at once');
-    t.match(traces.totals(), { sessionCount: 1, eventCount: 500 });
-    t.ok(see.rows() > 90_000, 'but not yet off the disk');
-    while (see.remains() > 0) await sleep(2);
-    t.equal(see.rows(), 500);
-    t.ok(turns >= 8, `the loop has turned ${turns} times meanwhile`);
-    while (see.free() > 0 || see.logBytes() > 0) await sleep(2);
-    t.ok(see.pages() < pages / 20, `${see.pages()} of ${pages} pages are left`);
-    t.ok(see.bytes() <= (see.pages() + 1) * 4_096, 'of the file too');
-    t.equal(traces.events('kept', { limit: 1_000 }).events.length, 500);
-  },
-);
+t.test('a long session is deleted in slices, and the files shrink', { timeout: 600_000 }, async (t) => {
+  const directory = temporaryDirectory(t);
+  const { traces } = opened(t, directory);
+  const see = outside(directory);
+  await fill(traces, 500, 'kept');
+  await fill(traces, 100_000, 'long');
+  let turns = 0;
+  const turning = setInterval(() => (turns += 1), 1);
+  t.teardown(() => clearInterval(turning));
+  const pages = see.pages();
+  t.equal(traces.deleteSession('long'), true);
+  t.equal(traces.session('long'), undefined, 'out of sight at once');
+  t.match(traces.totals(), { sessionCount: 1, eventCount: 500 });
+  t.ok(see.rows() > 90_000, 'but not yet off the disk');
+  while (see.remains() > 0) await sleep(2);
+  t.equal(see.rows(), 500);
+  t.ok(turns >= 8, `the loop has turned ${turns} times meanwhile`);
+  while (see.free() > 0 || see.logBytes() > 0) await sleep(2);
+  t.ok(see.pages() < pages / 20, `${see.pages()} of ${pages} pages are left`);
+  t.ok(see.bytes() <= (see.pages() + 1) * 4_096, 'of the file too');
+  t.equal(traces.events('kept', { limit: 1_000 }).events.length, 500);
+});
 
-t.test('all sessions are deleted but those to be kept, also what waits of them', async (t) => {
+t.test('deleting all but some sessions also drops their pending events', async (t) => {
   const directory = temporaryDirectory(t);
   const { traces } = opened(t, directory);
   for (const key of ['a', 'b', 'c', 'd']) await fill(traces, 3, key);
@@ -88,7 +84,7 @@ t.test('all sessions are deleted but those to be kept, also what waits of them',
   t.equal(traces.deleteAllSessions(['b']), 0);
 });
 
-t.test('what comes after a deletion makes the session anew, with nothing of the old', async (t) => {
+t.test('an event after a deletion starts an empty session', async (t) => {
   const directory = temporaryDirectory(t);
   const { traces } = opened(t, directory);
   traces.append(event('a', { type: 'session.started', data: { displayName: 'Old' } }));
@@ -132,7 +128,7 @@ function makeOld(directory: string): void {
   old.close();
 }
 
-t.test('a database of the first version is counted up once, and its file can get smaller from then on', async (t) => {
+t.test('a database of the first version is counted once, and its file can shrink afterwards', async (t) => {
   const directory = temporaryDirectory(t);
   makeOld(directory);
   t.equal(outside(directory).vacuum(), 0);
@@ -149,7 +145,7 @@ t.test('a database of the first version is counted up once, and its file can get
   t.match(traces.totals(), { sessionCount: 1, turnCount: 2, eventCount: 30 });
 });
 
-t.test('a large database of the first version stays as it is, and uses its room again', async (t) => {
+t.test('a large database of the first version keeps its size and reuses its space', async (t) => {
   const directory = temporaryDirectory(t);
   makeOld(directory);
   const old = new DatabaseSync(join(directory, 'state.db'));

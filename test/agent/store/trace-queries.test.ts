@@ -18,7 +18,7 @@ function filled(traces: TraceStore, events: readonly NewTraceEvent[]): void {
   traces.flush();
 }
 
-t.test('the newest events of all sessions come first, and those after an id in order', async (t) => {
+t.test('events of all sessions are read newest first, or in order after an id', async (t) => {
   const { traces } = opened(t);
   t.equal(traces.newestId, 0);
   t.strictSame(traces.recent(9), []);
@@ -37,7 +37,7 @@ t.test('the newest events of all sessions come first, and those after an id in o
   t.equal(traces.newestId, 4, 'and its ids are not used again');
 });
 
-t.test('one event is found by its id, in its own session only', async (t) => {
+t.test('an event is found by id in its own session only', async (t) => {
   const { traces } = opened(t);
   filled(traces, [event('a'), event('b', { tool: 'Exec', data: { result: 'long' } })]);
   t.strictSame(traces.event('b', 2), traces.events('b', { limit: 1 }).events[0]);
@@ -46,7 +46,7 @@ t.test('one event is found by its id, in its own session only', async (t) => {
   t.equal(traces.event('nobody', 1), undefined);
 });
 
-t.test('events are read backwards as well', async (t) => {
+t.test('events can be read in descending order', async (t) => {
   const { traces } = opened(t);
   filled(
     traces,
@@ -59,7 +59,7 @@ t.test('events are read backwards as well', async (t) => {
   t.strictSame(idsOf(traces.events('a', { limit: 2, order: 'desc', types: ['thinking'] }).events), [6, 4]);
 });
 
-t.test('events are found by turn, by tool and by text, alone and together', async (t) => {
+t.test('events are filtered by turn, tool and text, alone and combined', async (t) => {
   const { traces } = opened(t);
   const found = (range: Partial<Parameters<TraceStore['events']>[1]>) =>
     idsOf(traces.events('a', { limit: 99, ...range }).events);
@@ -101,7 +101,7 @@ t.test('events are found by turn, by tool and by text, alone and together', asyn
   t.strictSame(traces.events('nobody', { limit: 1, text: 'x' }), { events: [], next: undefined });
 });
 
-t.test('a search through very many events comes in several goes, and finds every one once', async (t) => {
+t.test('a search through many events takes several pages and finds each event once', async (t) => {
   const { traces } = opened(t);
   const count = 45_000;
   for (let number = 1; number <= count; number += 1) {
@@ -125,7 +125,7 @@ t.test('a search through very many events comes in several goes, and finds every
   }
 });
 
-t.test('sessions are found by what is remembered of them, and by how they stand', async (t) => {
+t.test('sessions are filtered by text and status', async (t) => {
   const { traces } = opened(t);
   filled(traces, [
     event('thread_1', { type: 'session.started', at: second(1), data: { displayName: 'Über Tests' } }),
@@ -205,7 +205,7 @@ const step = fc.oneof(
   },
 );
 
-t.test('the totals are the sums of the sessions, whatever is written and deleted', { timeout: 200_000 }, async (t) => {
+t.test('totals equal the sums of the sessions after any writes and deletions', { timeout: 200_000 }, async (t) => {
   const parent = temporaryDirectory(t);
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60, size: 'max' }), (steps) => {

@@ -45,7 +45,7 @@ function otherProcess(t: Test, directory: string) {
   };
 }
 
-t.test('a viewer sees what another process writes, and goes on when that has ended', async (t) => {
+t.test('a reader sees the events of another process and continues after its end', async (t) => {
   const directory = temporaryDirectory(t);
   const writer = otherProcess(t, directory);
   t.equal(await writer.append('a'), 1);
@@ -71,7 +71,7 @@ t.test('a viewer sees what another process writes, and goes on when that has end
   await again.end();
 });
 
-t.test('a viewer looks where no agent server runs, and changes nothing', async (t) => {
+t.test('a reader works without an agent server and changes nothing', async (t) => {
   const directory = temporaryDirectory(t);
   const store = openStore(directory);
   store.traces.append(event('a'));
@@ -86,7 +86,7 @@ t.test('a viewer looks where no agent server runs, and changes nothing', async (
   t.notOk('append' in reader || 'deleteSession' in reader);
 });
 
-t.test('a database that is not there is not made', async (t) => {
+t.test('a missing database is not created', async (t) => {
   const directory = temporaryDirectory(t);
   const missing = { name: 'StorageError', code: 'failed', message: /no agent server has run/ } as const;
   t.throws(() => openTraceReader(directory), missing);
@@ -94,7 +94,7 @@ t.test('a database that is not there is not made', async (t) => {
   t.same(readdirSync(directory), []);
 });
 
-t.test('a database of a newer or an older version is named, and left as it is', async (t) => {
+t.test('a database of another version is refused by name and unchanged', async (t) => {
   const directory = temporaryDirectory(t);
   openStore(directory).close();
   const versionOf = (version?: number) => {
@@ -112,7 +112,7 @@ t.test('a database of a newer or an older version is named, and left as it is', 
   t.equal(versionOf(), migrations.length - 1);
 });
 
-t.test('what is no database, or may not be read, is a typed error', async (t) => {
+t.test('an invalid or unreadable database is a typed error', async (t) => {
   const directory = temporaryDirectory(t);
   const file = join(directory, 'state.db');
   writeFileSync(file, 'my diary, and long enough to be the header of something '.repeat(100));

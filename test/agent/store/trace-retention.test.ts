@@ -63,7 +63,7 @@ function retaining(t: Test, limits: { readonly days?: number; readonly maxEvents
   return { traces, clock, retention };
 }
 
-t.test('sessions that were not active for so many days are deleted, at the start and later', async (t) => {
+t.test('sessions inactive for the configured days are deleted, at the start and later', async (t) => {
   const { traces, clock, retention } = retaining(t, { days: 30 });
   put(traces, 'old', 31);
   put(traces, 'just not', 29.9);
@@ -84,7 +84,7 @@ t.test('sessions that were not active for so many days are deleted, at the start
   t.notOk(clock.isWaiting);
 });
 
-t.test('beyond so many events the sessions go that were inactive longest', async (t) => {
+t.test('above the event limit the sessions that were inactive longest are deleted', async (t) => {
   const { traces, clock, retention } = retaining(t, { maxEvents: 100 });
   put(traces, 'a', 4, 40);
   put(traces, 'b', 3, 40);
@@ -98,7 +98,7 @@ t.test('beyond so many events the sessions go that were inactive longest', async
   t.strictSame(keysOf(traces), ['e'], 'the newest does not go for its length');
 });
 
-t.test('without limits nothing is ever deleted', async (t) => {
+t.test('without limits nothing is deleted', async (t) => {
   const { traces, clock, retention } = retaining(t, {});
   put(traces, 'ancient', 10_000, 200);
   retention.start();
@@ -106,7 +106,7 @@ t.test('without limits nothing is ever deleted', async (t) => {
   t.strictSame(keysOf(traces), ['ancient']);
 });
 
-t.test('a session in which a turn runs is kept, also when the disk has not heard of the turn yet', async (t) => {
+t.test('a session with a running turn is kept, also before that turn is written', async (t) => {
   const { traces, clock, retention } = retaining(t, { days: 1, maxEvents: 1 });
   put(traces, 'idle', 9, 5);
   put(traces, 'running', 9, 5);
@@ -123,7 +123,7 @@ t.test('a session in which a turn runs is kept, also when the disk has not heard
   t.strictSame(keysOf(traces).sort(), ['begins', 'newest']);
 });
 
-t.test('very many are deleted a few at a time, one step after the other', async (t) => {
+t.test('many sessions are deleted in small steps', async (t) => {
   const { traces, clock, retention } = retaining(t, { days: 1 });
   for (let number = 0; number < 500; number += 1) traces.append(event(`s${number}`, { at: ago(2) }));
   put(traces, 'new', 0);
@@ -135,7 +135,7 @@ t.test('very many are deleted a few at a time, one step after the other', async 
   t.strictSame(keysOf(traces), ['new']);
 });
 
-t.test('a disk that refuses is told of, and asked again an hour later', async (t) => {
+t.test('a failed deletion is reported and retried after an hour', async (t) => {
   const clock = new TestClock();
   const faults: unknown[] = [];
   let asked = 0;

@@ -37,7 +37,7 @@ function holding(t: Test, directory: string): DatabaseSync {
   return other;
 }
 
-t.test('what is appended is written a moment later, and only then told, with ids that go up', async (t) => {
+t.test('appended events are written, then published, with ascending ids', async (t) => {
   const { traces } = opened(t);
   const hearing = told(traces, 3);
   const sent = [
@@ -64,7 +64,7 @@ t.test('what is appended is written a moment later, and only then told, with ids
   t.strictSame(traces.events('nobody', { limit: 9 }), { events: [], next: undefined });
 });
 
-t.test('a session counts what happened in it', async (t) => {
+t.test('a session counts its events', async (t) => {
   const directory = temporaryDirectory(t);
   const { traces, close } = opened(t, directory);
   const second = (number: number) => `2026-01-01T00:00:0${number}.000Z`;
@@ -162,7 +162,7 @@ t.test('events are paged by a cursor, and filtered by type', async (t) => {
   t.strictSame(traces.events('a', { limit: 3, types: [] }), { events: [], next: undefined });
 });
 
-t.test('long texts are cut, wherever they are, and say by how much', async (t) => {
+t.test('long texts are cut in every field, with the number of characters', async (t) => {
   const { traces } = opened(t);
   const limit = defaults.agent.traceTextChars;
   const heard = told(traces, 1);
@@ -185,7 +185,7 @@ t.test('long texts are cut, wherever they are, and say by how much', async (t) =
   t.strictSame(given, copy, 'what was handed in is not changed');
 });
 
-t.test('many events are written in slices, between which the event loop turns', async (t) => {
+t.test('many events are written in slices that let other work run', async (t) => {
   const { traces } = opened(t);
   const slices: number[] = [];
   let turnsOfLoop = 0;
@@ -205,7 +205,7 @@ t.test('many events are written in slices, between which the event loop turns', 
   t.equal(traces.session('a')?.eventCount, 10_500);
 });
 
-t.test('very long events make short slices', async (t) => {
+t.test('long events make short slices', async (t) => {
   const { traces } = opened(t);
   const heard = told(traces, 200);
   let longest = 0;
@@ -215,7 +215,7 @@ t.test('very long events make short slices', async (t) => {
   t.ok(longest < 100);
 });
 
-t.test('a buffer that is full is written at once, and nothing is lost', async (t) => {
+t.test('a full buffer is written at once, without a loss', async (t) => {
   const { traces } = opened(t);
   const count = defaults.agent.traceBufferEvents + 2_500;
   let stored = 0;
@@ -228,7 +228,7 @@ t.test('a buffer that is full is written at once, and nothing is lost', async (t
   t.equal(traces.session('a')?.eventCount, count);
 });
 
-t.test('inside of a transaction nothing is written, and nothing of it lost with that', async (t) => {
+t.test('events appended in a transaction are written after it, also when it fails', async (t) => {
   const { threads, traces } = opened(t);
   const count = defaults.agent.traceBufferEvents + 100;
   t.throws(() =>
@@ -245,7 +245,7 @@ t.test('inside of a transaction nothing is written, and nothing of it lost with 
   t.equal(traces.dropped, 0);
 });
 
-t.test('a listener that throws hurts nobody, and one that appends is told in order', async (t) => {
+t.test('a throwing listener does not affect others; events that a listener appends arrive in order', async (t) => {
   const faults: unknown[] = [];
   const store = openStore(temporaryDirectory(t), { onFault: (error) => faults.push(error) });
   t.teardown(() => store.close());
@@ -272,7 +272,7 @@ t.test('a listener that throws hurts nobody, and one that appends is told in ord
   t.strictSame(last, [1, 2, 3], 'who has left is told nothing');
 });
 
-t.test('one listener that subscribes twice is told twice, and can leave once', async (t) => {
+t.test('a listener that subscribes twice receives each event twice and can leave once', async (t) => {
   const { traces } = opened(t);
   let count = 0;
   const listener = () => (count += 1);
@@ -287,7 +287,7 @@ t.test('one listener that subscribes twice is told twice, and can leave once', a
   t.equal(count, 3);
 });
 
-t.test('a deleted session is gone with all that waited to be written; ids are not used again', async (t) => {
+t.test('deleting a session drops its pending events; ids are not reused', async (t) => {
   const directory = temporaryDirectory(t);
   const { traces, close } = opened(t, directory);
   appended(traces, 3, 'a');
@@ -315,7 +315,7 @@ t.test('a deleted session is gone with all that waited to be written; ids are no
   t.strictSame(idsOf(again.events('a', { limit: 9 }).events), [9], 'after six and two');
 });
 
-t.test('the events of a deleted session leave the disk little by little, also after a restart', async (t) => {
+t.test('events of a deleted session are removed in steps, also after a restart', async (t) => {
   const directory = temporaryDirectory(t);
   const { traces, close } = opened(t, directory);
   appended(traces, 2_000, 'long');
@@ -335,29 +335,25 @@ t.test('the events of a deleted session leave the disk little by little, also af
   t.equal(again.events('other', { limit: 100 }).events.length, 10);
 });
 
-t.test(
-  'while the disk refuses, events wait, and are written when it takes them again',
-  { timeout: 100_000 },
-  async (t) => {
-    const directory = temporaryDirectory(t);
-    const faults: unknown[] = [];
-    const store = openStore(directory, { onFault: (error) => faults.push(error) });
-    t.teardown(() => store.close());
-    const { traces } = store;
-    const other = holding(t, directory);
-    appended(traces, 5);
-    traces.flush();
-    traces.flush();
-    t.match(faults, [{ name: 'StorageError', code: 'failed' }], 'once');
-    t.equal(faults.length, 1);
-    t.equal(traces.dropped, 0);
-    const heard = told(traces, 5);
-    other.close();
-    t.equal((await heard).length, 5, 'without anybody asking');
-  },
-);
+t.test('events wait while the disk fails and are written once it works', { timeout: 100_000 }, async (t) => {
+  const directory = temporaryDirectory(t);
+  const faults: unknown[] = [];
+  const store = openStore(directory, { onFault: (error) => faults.push(error) });
+  t.teardown(() => store.close());
+  const { traces } = store;
+  const other = holding(t, directory);
+  appended(traces, 5);
+  traces.flush();
+  traces.flush();
+  t.match(faults, [{ name: 'StorageError', code: 'failed' }], 'once');
+  t.equal(faults.length, 1);
+  t.equal(traces.dropped, 0);
+  const heard = told(traces, 5);
+  other.close();
+  t.equal((await heard).length, 5, 'without anybody asking');
+});
 
-t.test('of what the disk does not take the oldest is forgotten, and counted', { timeout: 100_000 }, async (t) => {
+t.test('when too many events wait, the oldest are dropped and counted', { timeout: 100_000 }, async (t) => {
   const directory = temporaryDirectory(t);
   const store = openStore(directory, { onFault: () => {} });
   t.teardown(() => store.close());
@@ -374,7 +370,7 @@ t.test('of what the disk does not take the oldest is forgotten, and counted', { 
   t.equal(traces.dropped, 10);
 });
 
-t.test('what waits is written when the store closes; what comes after is counted as lost', async (t) => {
+t.test('closing writes the pending events; later ones are counted as lost', async (t) => {
   const directory = temporaryDirectory(t);
   const { traces, close } = opened(t, directory);
   appended(traces, 1_234);
