@@ -13,6 +13,7 @@ export interface TurnCallsOptions {
   readonly items: TurnItems;
   readonly policy: ApprovalPolicy;
   readonly expiresInMs: number;
+  /** Publishes an event of the turn after its earlier writes. */
   readonly publish: (event: ThreadEvent) => void;
   readonly onDecided: (requestId: string) => void;
   /** Called when a user answers an approval with `cancel`. */

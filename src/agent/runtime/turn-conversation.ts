@@ -5,6 +5,7 @@ import type { Compaction } from '../thread-store.ts';
 import type { Tool } from '../tool.ts';
 import type { CallResult } from './call-runner.ts';
 import { compact, conversationOf } from './compaction.ts';
+import type { ThreadEvent } from './feed.ts';
 import { systemPrompt } from './system-prompt.ts';
 import type { TurnHost } from './turn-host.ts';
 import type { TurnItems } from './turn-items.ts';
@@ -15,6 +16,8 @@ export interface TurnConversationOptions {
   readonly turnId: string;
   readonly options: TurnOptions;
   readonly items: TurnItems;
+  /** Publishes an event of the turn after its earlier writes. */
+  readonly publish: (event: ThreadEvent) => void;
 }
 
 /** Conversation of one turn and its tools: collected at the start, then extended. */
@@ -23,6 +26,7 @@ export class TurnConversation {
   readonly #turnId: string;
   readonly #options: TurnOptions;
   readonly #items: TurnItems;
+  readonly #publish: (event: ThreadEvent) => void;
   readonly #client: ReadonlyMap<string, ModelTool>;
   #server: ReadonlyMap<string, Tool> = new Map();
   #messages: ModelMessage[] = [];
@@ -31,11 +35,12 @@ export class TurnConversation {
   readonly #images = new Map<string, ContentPart>();
   readonly #imagesTried = new Set<string>();
 
-  constructor({ host, turnId, options, items }: TurnConversationOptions) {
+  constructor({ host, turnId, options, items, publish }: TurnConversationOptions) {
     this.#host = host;
     this.#turnId = turnId;
     this.#options = options;
     this.#items = items;
+    this.#publish = publish;
     this.#client = new Map(options.clientTools?.map((tool) => [tool.name, tool]));
   }
 
@@ -79,18 +84,15 @@ export class TurnConversation {
 
   /** Replaces older turns by a summary. */
   async compact(signal: AbortSignal): Promise<void> {
-    const { threadId, store, provider, settings, journal, tracer, publish } = this.#host;
-    const owner = { onStorageFault: (error: unknown) => void this.#host.onBug(error) };
-    const publishEvent = (kind: string, message: string) =>
-      journal.add(owner, undefined, () =>
-        publish({ method: 'system/event', params: { threadId, turnId: this.#turnId, kind, message } }),
-      );
+    const { threadId, store, provider, settings, tracer } = this.#host;
+    const place = { threadId, turnId: this.#turnId };
+    const report = (kind: string, message: string) =>
+      this.#publish({ method: 'system/event', params: { ...place, kind, message } });
     if (!this.#canCompact()) return;
-    publishEvent('compacting', 'The conversation has become long; older turns are being summarised.');
+    report('compacting', 'The conversation has become long; older turns are being summarised.');
     const { turns, compaction: earlier } = this.#earlier();
     const before = this.tokens;
     const began = performance.now();
-    const place = { threadId, turnId: this.#turnId };
     const done = await compact({
       provider: await provider(),
       model: this.#options.model ?? this.#host.config.model,
@@ -108,7 +110,7 @@ export class TurnConversation {
     const text = `Older turns were summarised: about ${before} tokens became ${this.tokens}.`;
     this.#items.add({ type: 'systemNotice', kind: 'contextCompacted', text });
     tracer?.contextCompacted(place, performance.now() - began, before, this.tokens);
-    publishEvent('compacted', text);
+    report('compacted', text);
   }
 
   async addUser(input: readonly InputPart[]): Promise<void> {

@@ -12,6 +12,7 @@ import type { ApprovalDecision, ApprovalPolicy, ApprovalRequest, InputPart, Turn
 import { ModelError } from '../model.ts';
 import { StorageError } from '../thread-store.ts';
 import type { DecidedBy } from './call-review.ts';
+import type { ThreadEvent } from './feed.ts';
 import type { TurnWork } from './turn-actor.ts';
 import { TurnCalls } from './turn-calls.ts';
 import { TurnConversation } from './turn-conversation.ts';
@@ -68,14 +69,15 @@ export class TurnRun implements TurnWork, RunningTurn {
       stateOf: () => this.#driver.state,
       onStorageFailed: (message) => this.#driver.send({ type: 'STORAGE.FAILED', message }),
     });
-    this.#conversation = new TurnConversation({ host, turnId, options, items: this.#record.items });
+    const publish = (event: ThreadEvent) => this.#record.add(undefined, event);
+    this.#conversation = new TurnConversation({ host, turnId, options, items: this.#record.items, publish });
     this.#calls = new TurnCalls({
       host,
       turnId,
       items: this.#record.items,
       policy: policyOf(host, options),
       expiresInMs: this.approvalTimeoutMs,
-      publish: (event) => this.#record.add(undefined, event),
+      publish,
       onDecided: (requestId) => this.#driver.send({ type: 'DECIDED', requestId }),
       onCancel: () => this.interrupt('approval'),
     });
@@ -169,7 +171,7 @@ export class TurnRun implements TurnWork, RunningTurn {
     });
   }
 
-  /** An error without a code is a bug: the log gets all of it, clients only its id. Errors of aborted work are ignored. */
+  /** Failure for the machine. An error without a code is logged as a bug, and clients get its id. Errors of aborted work are ignored. */
   #failureOf(error: unknown): unknown {
     const { isInterrupted, end } = this.#driver.state;
     if (isInterrupted || end) return error;
@@ -229,7 +231,7 @@ export class TurnRun implements TurnWork, RunningTurn {
   }
 }
 
-/** A read-only thread requests no approval, whatever its caller wants. */
+/** Approval policy of the turn. A read-only thread declines what needs approval, whatever its caller requests. */
 function policyOf({ config, settings }: TurnHost, options: TurnOptions): ApprovalPolicy {
   return config.readOnly ? 'interrupt' : (options.approvalPolicy ?? config.approvalPolicy ?? settings.approvalPolicy);
 }
