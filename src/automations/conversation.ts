@@ -9,11 +9,11 @@ export type TurnEnd =
   | { readonly status: 'failed'; readonly failure: AutomationFailure; readonly result: string | undefined }
   | { readonly status: 'cancelled'; readonly result: string | undefined };
 
-/** Without a user at hand, calls that need approval are declined, unless the user has chosen otherwise. */
+/** Default policy: no user is present, so that calls that need approval are declined. */
 const unattended = 'interrupt';
 export const channelName = 'automation';
 
-/** Codes of failures that the same request would meet again. */
+/** Codes of failures that a retry would repeat. */
 const permanentErrors: readonly string[] = [
   'threadNotFound',
   'threadNotActive',
@@ -29,14 +29,14 @@ const failureWith = (code: string, message: string, retryAfterMs?: number): Auto
   ...(retryAfterMs !== undefined && { retryAfterMs }),
 });
 
-/** Text of an error for the history. Undefined: a bug, which is for the log. */
+/** Failure for the history. Undefined for a bug, which belongs into the log. */
 export function failureOf(error: unknown): AutomationFailure | undefined {
   if (error instanceof AgentError) return failureWith(error.reason, error.detail ?? error.message);
   if (error instanceof StorageError) return failureWith('storageFailed', error.message);
   return undefined;
 }
 
-/** The thread that a binding names, made when it is to be new. */
+/** Thread of a binding; creates it if the binding asks for a new one. */
 export function threadFor(threads: Runtime, row: StoredAutomation, workspacePath: string): string {
   const { binding, progress, model, name } = row;
   if (binding.mode === 'thread') return binding.threadId;
@@ -119,7 +119,7 @@ function endOf(turn: Turn): TurnEnd {
     case 'completed':
       return { status: 'completed', result };
     case 'cancelled':
-      // The server that is shutting down has ended it, not a user.
+      // A shutdown of the server, not a user, interrupted the turn.
       if (turn.interruptedBy !== 'shutdown') return { status: 'cancelled', result };
       return { status: 'failed', failure: failureWith('shutdown', 'The agent server was stopped.'), result };
     default: {
@@ -129,12 +129,12 @@ function endOf(turn: Turn): TurnEnd {
   }
 }
 
-/** Last words of the agent, shortened. */
+/** Last message of the agent, shortened. */
 function resultOf(turn: Turn): string | undefined {
   const said = turn.items.findLast((item) => item.type === 'agentMessage');
   const text = said?.type === 'agentMessage' ? said.text.trim() : '';
   if (text === '') return undefined;
   const most = defaults.automations.resultChars;
-  // Whole characters, not halves of them.
+  // Splits by code points: half a surrogate pair would be invalid.
   return text.length > most ? `${[...text.slice(0, most - 1)].join('').trimEnd()}…` : text;
 }

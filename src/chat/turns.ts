@@ -17,7 +17,7 @@ export interface ChatTurnsOptions {
 
 const nothing = () => {};
 
-/** Turns of this API: begins them, bounds them, and ends those without a caller. */
+/** Turns of the chat API: starts them up to the limit, and ends those that lost their caller. */
 export class ChatTurns {
   readonly #options: ChatTurnsOptions;
   readonly #threads: Threads;
@@ -30,20 +30,22 @@ export class ChatTurns {
     this.#threads = new Threads(options.runtime, options.api);
   }
 
-  /** Approvals that turns of this API wait for. */
+  /** Pending approvals of these turns. */
   get approvals(): ApprovalRequest[] {
     return [...this.#running].flatMap((turn) => [...turn.approvals.values()]);
   }
 
-  /** The session behind an approval; undefined when the request belongs to none. */
+  /** Session of an approval; undefined for an unknown approval or a turn without a session. */
   sessionOf(approvalId: string): string | undefined {
     for (const { approvals, sessionId } of this.#running) if (approvals.has(approvalId)) return sessionId;
     return undefined;
   }
 
   /**
-   * Begins a turn. A later failure is its outcome. `named`: the caller has a key by which to find it
-   * again. @throws HttpError 429 when too many run
+   * Starts a turn. A later failure is its outcome.
+   *
+   * @param isNamed the caller has a key with which it can join the turn again
+   * @throws HttpError 429 above the limit of parallel turns
    */
   begin(plan: Plan, models: { readonly used: string; readonly asked: string | undefined }, isNamed: boolean): ChatTurn {
     const { MaxConcurrentTurns, ShowToolActivity } = this.#options.api;
@@ -67,7 +69,7 @@ export class ChatTurns {
     return turn;
   }
 
-  /** A caller watches again. */
+  /** Cancels the grace period: a caller has returned. */
   keep(turn: ChatTurn): void {
     clearTimeout(this.#graces.get(turn));
     this.#graces.delete(turn);
@@ -140,12 +142,12 @@ export class ChatTurns {
     try {
       this.#options.runtime.interrupt(threadId, turnId)();
     } catch (error) {
-      // It ended by itself in the meantime.
+      // The turn has ended.
       if (!(error instanceof AgentError)) throw error;
     }
   }
 
-  /** `Api.OnDisconnect`: finishes a turn for a caller that may come back, or ends it; at once when no caller can come back. */
+  /** Applies `Api.OnDisconnect`: finishes the turn, or ends it after the grace period; at once when no caller can return. */
   #deserted(turn: ChatTurn): void {
     const { OnDisconnect, DisconnectGraceMs } = this.#options.api;
     if (OnDisconnect === 'detach') return;

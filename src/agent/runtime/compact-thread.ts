@@ -9,7 +9,7 @@ export interface CompactThreadOptions {
   readonly thread: StoredThread;
   readonly store: ThreadStore;
   readonly provider: () => Promise<ModelProvider>;
-  /** Newest turns that stay as they are. */
+  /** Number of newest turns that stay unchanged. */
   readonly keepRecentTurns: number;
   readonly tracer: Tracer | undefined;
   readonly publish: (kind: 'compacted' | 'compactSkipped' | 'compactFailed', message: string) => void;
@@ -44,7 +44,7 @@ export async function compactThread({
   } catch (error) {
     return publish('compactFailed', modelFailure(error, defaults.agent.compactionMs).message);
   }
-  // Meanwhile the turns may have been taken back, or the thread deleted.
+  // The turns may have been rolled back, or the thread deleted, during the request.
   const stands = done && store.turn(id, done.throughTurnId) !== undefined;
   if (!done || !stands) return publish('compactSkipped', 'There is nothing old enough to be summarised.');
   store.putCompaction(id, done);

@@ -18,7 +18,7 @@ export interface CompactOptions {
   /** Turns since the last summary, oldest first. */
   readonly turns: readonly Turn[];
   readonly earlier: Compaction | undefined;
-  /** Newest turns that stay as they are. */
+  /** Number of newest turns that stay unchanged. */
   readonly keepRecentTurns: number;
   readonly signal: AbortSignal;
   readonly onUsed: (use: ModelUse) => void;

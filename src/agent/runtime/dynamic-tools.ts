@@ -5,7 +5,7 @@ import type { DynamicTools } from './types.ts';
 
 const nameOf = ({ namespace, name }: DynamicTool): string => (namespace === undefined ? name : `${namespace}__${name}`);
 
-/** Tools of a connection as the model is offered them. @throws AgentError toolConflict */
+/** Tools of a connection for the model. @throws AgentError toolConflict */
 export function toolsOf({ tools, call }: DynamicTools, taken: ReadonlySet<string>): Tool[] {
   const names = new Set(taken);
   return tools.map((tool) => {

@@ -17,29 +17,29 @@ import { Turns } from './turns.ts';
 import type { DynamicTools, Runtime } from './types.ts';
 
 export interface ThreadServiceOptions {
-  /** Canonical. */
+  /** Canonical path. */
   readonly workspacePath: string;
-  /** Below them a thread may work somewhere else than in the workspace. Absolute; they need not exist. Default: none. */
+  /** Absolute paths; a thread may work in a directory below one of them. They need not exist. Default: none. */
   readonly worktreeRoots?: readonly string[];
   readonly store: ThreadStore;
   /** Absent: nothing is traced. */
   readonly traces?: TraceStore | undefined;
-  /** False: nothing new is traced, what there is stays until its thread is deleted. Default true. */
+  /** False: nothing is traced; earlier traces stay until their thread is deleted. Default true. */
   readonly isTracing?: boolean;
   /** See `providerSource`. */
   readonly provider: () => Promise<ModelProvider>;
-  /** Everything that can be called, MCP tools included, by the time of the call. */
+  /** All tools at the time of the call, MCP tools included. */
   readonly tools: () => readonly Tool[];
-  /** Names that the configuration enables; undefined: all. MCP tools are not restricted by it. */
+  /** Built-in tools that the configuration enables, by name; undefined: all. */
   readonly enabledTools?: readonly string[] | undefined;
   readonly settings: RuntimeSettings;
-  /** Reads images that messages name by their paths. Default: they are only mentioned. */
+  /** Reads images that messages name by path. Default: only the path is sent to the model. */
   readonly readImage?: ReadImage | undefined;
-  /** Takes secrets out of a text. */
+  /** Redacts secrets. */
   readonly clean?: (text: string) => string;
-  /** Logs a bug of ours and returns its id. */
+  /** Logs a bug and returns its id. */
   readonly onBug: (error: unknown) => string;
-  /** Sees the machine of every turn before it starts. */
+  /** Receives the machine of every turn before it starts. */
   readonly observe?: (actor: AnyActorRef, threadId: string, turnId: string) => void;
   /** Called after the last event of every turn of a stored thread. */
   readonly onTurnEnd?: (thread: StoredThread, turn: Turn) => void;
@@ -153,7 +153,7 @@ export class ThreadService implements Runtime {
     this.feed.unsubscribe(threadId, listener);
   }
 
-  /** Never throws for what the provider does: the protocol has a place for it in the result. */
+  /** Returns a failure of the provider as a result, as the protocol defines it. */
   async models(): Promise<ModelListResult> {
     try {
       const provider = await this.#options.provider();

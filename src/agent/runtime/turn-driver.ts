@@ -16,8 +16,8 @@ const faulted: TurnFailure = {
 };
 
 /**
- * The turn machine as `TurnRun` uses it: events go in, events come out, and `state` is that of the machine. Events that arrive
- * before the machine is loaded are queued. A machine that throws is stopped; its turn then fails with `internalError`.
+ * Runs the turn machine: `send` passes events in, `onEmitted` receives events, `state` is read from the snapshot. Events that
+ * arrive before the machine is loaded are queued. A machine that throws is stopped; its turn fails with `internalError`.
  */
 export class TurnDriver {
   readonly #options: TurnActorOptions;
@@ -69,7 +69,7 @@ export class TurnDriver {
     for (const event of this.#queued.splice(0)) this.send(event);
   }
 
-  /** Answers the event that the machine would have answered in `storing`. */
+  /** Ends the turn as the machine does in `storing`. */
   #endFaulted({ type }: TurnEvent): void {
     if (this.#hasEnded || (type !== 'END.STORED' && type !== 'STORAGE.FAILED')) return;
     this.#hasEnded = true;

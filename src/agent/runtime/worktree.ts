@@ -5,10 +5,10 @@ import { AgentError } from '../errors.ts';
 import { isWithin } from '../tools/index.ts';
 
 /**
- * Where a thread with a `workspaceOverride` works.
+ * Finds the directory of a `workspaceOverride`.
  *
- * @param given as the client wrote it
- * @param roots absolute; a directory below one of them may be worked in, the root itself may not
+ * @param given path from the client
+ * @param roots absolute paths; the directory must be below one of them
  * @returns the real path
  * @throws AgentError workspaceOverrideRefused
  */
@@ -33,7 +33,7 @@ export function withRealPath(config: ThreadConfig, roots: readonly string[]): Th
   return { ...config, workspaceOverride: findWorktree(workspaceOverride, roots) };
 }
 
-/** Where a thread works, and that it only reads, is decided once. @throws AgentError workspaceOverrideRefused */
+/** Refuses a change of the directory of a thread, and an end of its read-only mode. @throws AgentError workspaceOverrideRefused */
 export function requireSamePlace(present: ThreadConfig | undefined, wanted: ThreadConfig): void {
   const isSame = wanted.workspaceOverride === present?.workspaceOverride;
   if (isSame && (wanted.readOnly === true || present?.readOnly !== true)) return;
@@ -43,12 +43,12 @@ export function requireSamePlace(present: ThreadConfig | undefined, wanted: Thre
 const refused = (reason: string, detail: string): AgentError =>
   new AgentError('workspaceOverrideRefused', { reason }, detail);
 
-/** Undefined when it cannot be found, for whatever reason. */
+/** Real path; undefined when it cannot be resolved. */
 function realPathOf(path: string): string | undefined {
   try {
     return realpathSync.native(path);
   } catch {
-    // Missing, a loop of links, no permission: no turn can work there.
+    // Missing, a loop of links, no permission: unusable for a turn.
     return undefined;
   }
 }
