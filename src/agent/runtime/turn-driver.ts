@@ -4,13 +4,13 @@ import type { startTurnActor as StartTurnActor, TurnActor, TurnActorOptions } fr
 /** The machine is loaded with the first turn: a server without turns runs without XState. */
 let startTurnActor: typeof StartTurnActor | undefined;
 
-const started: TurnState = {
+const initialState: TurnState = {
   status: 'running',
   tokens: { inputTokens: 0, outputTokens: 0 },
   isInterrupted: false,
   end: undefined,
 };
-const faulted: TurnFailure = {
+const faultFailure: TurnFailure = {
   code: 'internalError',
   message: 'The turn failed because of a bug; see the log of the agent server.',
 };
@@ -32,7 +32,7 @@ export class TurnDriver {
   }
 
   get state(): TurnState {
-    return this.#faultState ?? this.#actor?.state ?? started;
+    return this.#faultState ?? this.#actor?.state ?? initialState;
   }
 
   /** Loads and starts the machine, then sends it the queued events. */
@@ -63,7 +63,7 @@ export class TurnDriver {
   #fault(error: unknown): void {
     this.#options.onFault(error);
     if (this.#hasEnded || this.#faultState) return;
-    this.#faultState = { ...this.state, status: 'failed', end: { status: 'failed', error: faulted } };
+    this.#faultState = { ...this.state, status: 'failed', end: { status: 'failed', error: faultFailure } };
     this.#actor?.stop();
     this.#options.onEmitted({ type: 'turn.ending' });
     for (const event of this.#queued.splice(0)) this.send(event);
