@@ -1,4 +1,5 @@
 import type { Readable, Writable } from 'node:stream';
+import { LineSplitter } from '../lib/index.ts';
 import { defaults } from '../protocol/index.ts';
 import { Connection, type ConnectionOptions } from './connection.ts';
 
@@ -8,7 +9,7 @@ export interface StdioOptions {
   readonly connection: Omit<ConnectionOptions, 'wire'>;
 }
 
-/** Answer in the place of a line that was too long to store: not JSON. */
+/** Stands for a line that is too long. It is no JSON, so it is answered as such. */
 const tooLong = 'too long';
 
 /**
@@ -20,8 +21,13 @@ export function serveStdio({ input, output, connection }: StdioOptions): Promise
   const { frameBytes, bufferedBytes } = defaults.jsonRpc;
   return new Promise((resolve) => {
     const client = new Connection({ ...connection, wire: { send } });
-    const lines = new LineReader(frameBytes, (line) => {
-      if (line.trim() !== '') client.receive(line);
+    const lines = new LineSplitter({
+      maxBytes: frameBytes,
+      longer: 'cut',
+      onLine: (line, isCut) => {
+        const frame = isCut ? tooLong : line.toString('utf8');
+        if (frame.trim() !== '') client.receive(frame);
+      },
     });
     const take = (chunk: Buffer | string) => lines.add(Buffer.from(chunk));
     const leave = () => {
@@ -43,43 +49,4 @@ export function serveStdio({ input, output, connection }: StdioOptions): Promise
     });
     input.on('data', take);
   });
-}
-
-const lineFeed = 0x0a;
-
-/** Cuts bytes into lines of UTF-8, the last of which need not end. A line longer than `maxBytes` is not stored. */
-class LineReader {
-  readonly #maxBytes: number;
-  readonly #onLine: (line: string) => void;
-  #pieces: Buffer[] = [];
-  #bytes = 0;
-
-  constructor(maxBytes: number, onLine: (line: string) => void) {
-    this.#maxBytes = maxBytes;
-    this.#onLine = onLine;
-  }
-
-  add(chunk: Buffer): void {
-    let from = 0;
-    for (let end = chunk.indexOf(lineFeed); end >= 0; end = chunk.indexOf(lineFeed, from)) {
-      this.#keep(chunk.subarray(from, end));
-      from = end + 1;
-      this.end();
-    }
-    this.#keep(chunk.subarray(from));
-  }
-
-  /** Here a line ends. */
-  end(): void {
-    const line = this.#bytes > this.#maxBytes ? tooLong : Buffer.concat(this.#pieces).toString('utf8');
-    this.#pieces = [];
-    this.#bytes = 0;
-    this.#onLine(line);
-  }
-
-  #keep(piece: Buffer): void {
-    this.#bytes += piece.length;
-    if (this.#bytes > this.#maxBytes) this.#pieces = [];
-    else if (piece.length > 0) this.#pieces.push(piece);
-  }
 }

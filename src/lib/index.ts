@@ -24,6 +24,7 @@ export {
 } from './files.ts';
 export { expandBraces, nameTest, type PathTest, pathTest } from './glob.ts';
 export { appendElement, setMember } from './json-edit.ts';
+export { LineSplitter, type LineSplitterOptions } from './lines.ts';
 export { messageOf } from './message-of.ts';
 export { Pump } from './pump.ts';
 export {

@@ -1,10 +1,12 @@
 import { once } from 'node:events';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { LineSplitter } from '../lib/index.ts';
 import { defaults } from '../protocol/index.ts';
 import type { JSONRPCMessage, ReadBuffer, Transport } from './library.ts';
-import { Lines } from './lines.ts';
 import type { Link, LinkEnd } from './link.ts';
 import { type Exit, ServerProcess, type ServerProcessOptions } from './server-process.ts';
+
+const lineEnd = Buffer.from('\n');
 
 /**
  * The stdio transport of the protocol (revision 2025-11-25, "stdio"; unchanged in 2026-07-28): one JSON message a line.
@@ -19,8 +21,16 @@ class StdioTransport implements Transport {
   readonly stderr = null;
   readonly #process: ServerProcess;
   readonly #parser: ReadBuffer;
-  readonly #lines = new Lines(defaults.mcp.messageBytes);
+  readonly #lines = new LineSplitter({
+    maxBytes: defaults.mcp.messageBytes,
+    longer: 'cut',
+    onLine: (line, isCut) => {
+      if (isCut) this.#isFlooded = true;
+      else this.#take(line);
+    },
+  });
   readonly #onFlood: (problem: string) => void;
+  #isFlooded = false;
   #isClosed = false;
 
   constructor(process: ServerProcess, parser: ReadBuffer, onFlood: (problem: string) => void) {
@@ -53,15 +63,17 @@ class StdioTransport implements Transport {
 
   #read(chunk: Buffer): void {
     if (this.#isClosed) return;
-    const lines = this.#lines.push(chunk);
-    if (!lines) this.#onFlood(`It sent a message of more than ${defaults.mcp.messageBytes / 1_048_576} MiB.`);
-    for (const line of lines ?? []) this.#take(line);
+    const { messageBytes } = defaults.mcp;
+    this.#lines.add(chunk);
+    this.#isFlooded ||= this.#lines.unfinishedBytes > messageBytes;
+    if (this.#isFlooded) this.#onFlood(`It sent a message of more than ${messageBytes / 1_048_576} MiB.`);
   }
 
   /** Lines that are not JSON are skipped: servers print greetings. */
   #take(line: Buffer): void {
     try {
       this.#parser.append(line);
+      this.#parser.append(lineEnd);
       const message = this.#parser.readMessage();
       if (message) this.onmessage?.(message);
     } catch (error) {

@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import t from 'tap';
-import { Lines } from '../../src/mcp/lines.ts';
 import { toToolResult } from '../../src/mcp/result.ts';
 import { TextTail } from '../../src/mcp/text-tail.ts';
 import { ToolNames } from '../../src/mcp/tool-names.ts';
@@ -38,25 +37,6 @@ t.test('the end of a stream of text is retained, without control characters and 
   const one = new TextTail(10);
   one.write(Buffer.from(`${'x'.repeat(1_000)}\u001b[31mend\u001b[0m\u0007`));
   t.match(one.read(100), /end$/);
-});
-
-t.test('lines do not depend on the pieces in which they arrive', async (t) => {
-  fc.assert(
-    fc.property(fc.array(fc.string()), fc.array(fc.nat(20)), (texts, sizes) => {
-      const source = Buffer.from(texts.map((text) => `${text.replaceAll('\n', '')}\n`).join(''));
-      const lines = new Lines(1_000_000);
-      const found: Buffer[] = [];
-      let at = 0;
-      for (const size of [...sizes, source.length]) {
-        found.push(...(lines.push(source.subarray(at, at + size)) ?? []));
-        at += size;
-      }
-      return Buffer.concat(found).equals(source) && found.length === texts.length;
-    }),
-  );
-  const limited = new Lines(10);
-  t.same(limited.push(Buffer.from('0123456789\n')), [Buffer.from('0123456789\n')]);
-  t.equal(limited.push(Buffer.from('0123456789x')), undefined);
 });
 
 t.test('every kind of content is converted to text and images', async (t) => {

@@ -1,52 +1,40 @@
-import { StringDecoder } from 'node:string_decoder';
+import { LineSplitter, StreamRedactor } from '../../lib/index.ts';
+import type { Redactor } from './redactor.ts';
 
-/** A longer line is passed on in pieces. */
+/** Limit of a line in bytes. A longer one is passed on in pieces. */
 const longestLine = 65_536;
 
-export interface LinesOptions {
-  /** Takes the secrets out. */
-  readonly clean: (text: string) => string;
-  /** Characters at the end of an unfinished line that may be the beginning of a secret. */
-  readonly holdBack: number;
+export interface PrintedLinesOptions {
+  /** Replaced wherever they are, also where a line or a piece of it ends. */
+  readonly secrets: readonly string[];
+  /** Replaces what only looks like a secret. */
+  readonly clean: Redactor;
   readonly onLine: (line: string) => void;
 }
 
-/** Makes lines of what a program prints, however it comes: a part of a line, or of a character, waits for its rest. */
-export class Lines {
-  readonly #options: LinesOptions;
-  readonly #decoder = new StringDecoder('utf8');
-  #rest = '';
+/** Makes lines of what a program prints, without secrets and fit for a terminal. */
+export class PrintedLines {
+  readonly #redactor: StreamRedactor;
+  readonly #splitter: LineSplitter;
 
-  constructor(options: LinesOptions) {
-    this.#options = options;
+  constructor({ secrets, clean, onLine }: PrintedLinesOptions) {
+    this.#redactor = new StreamRedactor(secrets);
+    this.#splitter = new LineSplitter({
+      maxBytes: longestLine,
+      longer: 'split',
+      endsAtReturn: true,
+      onLine: (line) => onLine(printable(clean(line.toString('utf8')))),
+    });
   }
 
   add(chunk: Buffer): void {
-    this.#take(this.#decoder.write(chunk));
+    this.#splitter.add(this.#redactor.write(chunk));
   }
 
-  /** The program has ended: the last line is complete as it is. */
+  /** Passes on the last line: the program has ended. */
   end(): void {
-    this.#take(this.#decoder.end());
-    if (this.#rest !== '') this.#tell(this.#rest);
-    this.#rest = '';
-  }
-
-  #take(text: string): void {
-    // Progress is written over with a carriage return. One at the very end may be the first half of a line's end.
-    const lines = `${this.#rest}${text}`.split(/\r\n|\n|\r(?!$)/);
-    this.#rest = lines.pop() ?? '';
-    for (const line of lines) this.#tell(line);
-    const { holdBack, clean } = this.#options;
-    if (this.#rest.length <= longestLine + holdBack) return;
-    const safe = clean(this.#rest);
-    const at = Math.max(0, safe.length - holdBack);
-    this.#tell(safe.slice(0, at));
-    this.#rest = safe.slice(at);
-  }
-
-  #tell(line: string): void {
-    this.#options.onLine(printable(this.#options.clean(line)));
+    this.#splitter.add(this.#redactor.end());
+    this.#splitter.end();
   }
 }
 

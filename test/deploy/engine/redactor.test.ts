@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import t from 'tap';
-import { Lines, printable, Tail } from '../../../src/deploy/engine/lines.ts';
+import { PrintedLines, printable, Tail } from '../../../src/deploy/engine/lines.ts';
 import { outputRedactorFor as redactorFor } from '../../../src/deploy/engine/redactor.ts';
-import { spellingsOf } from '../../../src/lib/index.ts';
 
 const secret = 'p4ss"w/ord+with$sign ü';
 
@@ -64,9 +63,9 @@ t.test('in whatever pieces a text comes, its lines are the same and no secret is
     fc.asyncProperty(fc.array(line, { maxLength: 6 }), fc.array(fc.nat(40), { minLength: 1 }), async (lines, cuts) => {
       const told: string[] = [];
       const clean = redactorFor(secrets);
-      const splitter = new Lines({
+      const splitter = new PrintedLines({
         clean,
-        holdBack: spellingsOf(secrets)[0]?.length ?? 0,
+        secrets,
         onLine: (each) => told.push(each),
       });
       const bytes = Buffer.from(lines.map((each) => `${each}\n`).join(''));
@@ -88,9 +87,9 @@ t.test('in whatever pieces a text comes, its lines are the same and no secret is
 t.test('a line without end is told in pieces, with no half secret in any of them', async (t) => {
   const told: string[] = [];
   const secrets = ['half-a-secret-is-no-secret'];
-  const lines = new Lines({
+  const lines = new PrintedLines({
     clean: redactorFor(secrets),
-    holdBack: spellingsOf(secrets)[0]?.length ?? 0,
+    secrets,
     onLine: (line) => told.push(line),
   });
   for (let count = 0; count < 40; count++) lines.add(Buffer.from(`${'x'.repeat(4_087)}half-a-sec`));
@@ -103,7 +102,7 @@ t.test('a line without end is told in pieces, with no half secret in any of them
 
 t.test('line ends of every kind, and none at all', async (t) => {
   const told: string[] = [];
-  const lines = new Lines({ clean: (text) => text, holdBack: 0, onLine: (line) => told.push(line) });
+  const lines = new PrintedLines({ clean: (text) => text, secrets: [], onLine: (line) => told.push(line) });
   for (const chunk of ['one\r', '\ntwo\rthree\n\nfo', 'ur']) lines.add(Buffer.from(chunk));
   lines.end();
   t.strictSame(told, ['one', 'two', 'three', '', 'four']);

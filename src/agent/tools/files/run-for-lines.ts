@@ -1,5 +1,5 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { LineSplitter } from './line-splitter.ts';
+import { LineSplitter } from '../../../lib/index.ts';
+import { RunningProgram } from '../../../supervise/index.ts';
 
 /** The program could not be started. */
 export class StartError extends Error {
@@ -28,78 +28,62 @@ export interface LinesEnd {
 }
 
 /**
- * Runs a program that has no children of its own, until it ends, `onLine` says false, the time is over or `signal` aborts. It
- * is gone when this settles.
+ * Runs a program that has no children of its own, until it ends, `onLine` returns false, the time is over or `signal` aborts. The
+ * program has ended when this settles.
  *
  * @throws StartError; the reason of `signal`; what `onLine` throws
  */
 export async function runForLines(program: string, args: readonly string[], options: RunOptions): Promise<LinesEnd> {
-  const { env, cwd, stdin, signal, timeoutMs } = options;
+  const { env, cwd, stdin, signal, timeoutMs, maxErrorChars } = options;
   signal.throwIfAborted();
-  const child = spawn(program, args, {
-    stdio: [stdin ?? 'ignore', 'pipe', 'pipe'],
-    env,
-    ...(cwd !== undefined && { cwd }),
-    windowsHide: true,
-  });
-  let end: LinesEnd['end'] = 'complete';
-  const stopAs = (reason: LinesEnd['end']) => {
-    if (end === 'complete') end = reason;
-    child.kill('SIGKILL');
-  };
-  const onAbort = () => stopAs('stopped');
-  const timer = setTimeout(stopAs, timeoutMs, 'timedOut');
-  signal.addEventListener('abort', onAbort, { once: true });
-  const reading = readLines(child, options, () => stopAs('stopped'));
-  const error = readError(child, options.maxErrorChars);
-  try {
-    const exitCode = await exitOf(child);
-    signal.throwIfAborted();
-    reading.throwIfFailed();
-    return { end, exitCode, errorText: error.text() };
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener('abort', onAbort);
-  }
-}
-
-function readLines(child: ChildProcess, { maxLineBytes, onLine }: RunOptions, stop: () => void) {
-  const splitter = new LineSplitter(maxLineBytes);
-  let isOver = false;
-  let failure: { readonly error: unknown } | undefined;
-  const finish = () => {
-    isOver = true;
-    stop();
-  };
-  child.stdout?.on('data', (chunk: Buffer) => {
-    if (isOver) return;
-    try {
-      splitter.add(chunk, (line, isCut) => {
-        if (!isOver && !onLine(line, isCut)) finish();
-      });
-    } catch (error) {
-      failure = { error };
-      finish();
-    }
-  });
-  return {
-    throwIfFailed: () => {
-      if (failure) throw failure.error;
+  const reading = new Reading(options, () => running.stop());
+  let errorText = '';
+  const running = new RunningProgram({
+    ...{ program, args, env, cwd, stdin, signal, timeoutMs },
+    group: 'callers',
+    stdout: (chunk) => reading.add(chunk),
+    stderr: (chunk) => {
+      if (errorText.length < maxErrorChars) errorText += chunk.toString('utf8');
     },
-  };
+  });
+  const { cause, exitCode } = await running.ended.catch((error: Error) => {
+    throw new StartError(error.message, { cause: error });
+  });
+  signal.throwIfAborted();
+  reading.throwIfFailed();
+  return { end: ends[cause], exitCode, errorText: errorText.slice(0, maxErrorChars) };
 }
 
-function readError(child: ChildProcess, maxChars: number) {
-  let text = '';
-  child.stderr?.on('data', (chunk: Buffer) => {
-    if (text.length < maxChars) text += chunk.toString('utf8');
-  });
-  return { text: () => text.slice(0, maxChars) };
-}
+const ends = { exited: 'complete', stopped: 'stopped', aborted: 'stopped', timedOut: 'timedOut' } as const;
 
-function exitOf(child: ChildProcess): Promise<number | null> {
-  return new Promise((resolve, reject) => {
-    child.once('error', (cause) => reject(new StartError(cause.message, { cause })));
-    child.once('close', resolve);
-  });
+/** Passes lines to `onLine` until it returns false or throws; then stops the program. */
+class Reading {
+  readonly #lines: LineSplitter;
+  #isOver = false;
+  #failure: { readonly error: unknown } | undefined;
+
+  constructor({ maxLineBytes, onLine }: RunOptions, stop: () => void) {
+    this.#lines = new LineSplitter({
+      maxBytes: maxLineBytes,
+      longer: 'cut',
+      onLine: (line, isCut) => {
+        if (this.#isOver) return;
+        try {
+          this.#isOver = !onLine(line.toString('utf8'), isCut);
+        } catch (error) {
+          this.#failure = { error };
+          this.#isOver = true;
+        }
+        if (this.#isOver) stop();
+      },
+    });
+  }
+
+  add(chunk: Buffer): void {
+    if (!this.#isOver) this.#lines.add(chunk);
+  }
+
+  throwIfFailed(): void {
+    if (this.#failure) throw this.#failure.error;
+  }
 }
