@@ -1,48 +1,49 @@
-import type { ChildProcess } from 'node:child_process';
-import type { Readable } from 'node:stream';
-
+/** Limit of the end of standard error that is stored. */
 const stderrBytes = 64 * 1_024;
+/** Limit of a message in characters. */
 const messageLength = 500;
 
-/** Output of a child, up to a limit. */
-export interface CollectedOutput {
-  /** There was more than was wanted. */
-  readonly isCut: boolean;
-  bytes(): Buffer;
-  /** The end of standard error. */
-  errors(): string;
-}
+/** Both outputs of a program: the beginning of standard output, the end of standard error. */
+export class BoundedOutput {
+  readonly #maxBytes: number;
+  readonly #onFull: () => void;
+  readonly #chunks: Buffer[] = [];
+  #size = 0;
+  #isCut = false;
+  #errors = Buffer.alloc(0);
 
-/** Reads both outputs of a child. `onFull` is called once when standard output has exceeded `maxBytes`. */
-export function collectOutput(child: ChildProcess, maxBytes: number, onFull: () => void): CollectedOutput {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  let isCut = false;
-  let errors = Buffer.alloc(0);
-  readable(child.stdout).on('data', (chunk: Buffer) => {
-    if (isCut) return;
-    const room = maxBytes - size;
-    chunks.push(chunk.length > room ? chunk.subarray(0, room) : chunk);
-    size += Math.min(chunk.length, room);
-    if (chunk.length <= room) return;
-    isCut = true;
-    onFull();
-  });
-  readable(child.stderr).on('data', (chunk: Buffer) => {
-    errors = Buffer.concat([errors, chunk]).subarray(-stderrBytes);
-  });
-  return {
-    get isCut() {
-      return isCut;
-    },
-    bytes: () => Buffer.concat(chunks, size),
-    errors: () => errors.toString('utf8'),
-  };
-}
+  /** @param onFull called once, when standard output has exceeded `maxBytes` */
+  constructor(maxBytes: number, onFull: () => void) {
+    this.#maxBytes = maxBytes;
+    this.#onFull = onFull;
+  }
 
-function readable(stream: Readable | null): Readable {
-  if (stream === null) throw new TypeError('The child has no pipe');
-  return stream.on('error', () => {});
+  /** True when standard output was longer than `maxBytes`. */
+  get isCut(): boolean {
+    return this.#isCut;
+  }
+
+  add(chunk: Buffer): void {
+    if (this.#isCut) return;
+    const piece = chunk.subarray(0, this.#maxBytes - this.#size);
+    this.#chunks.push(piece);
+    this.#size += piece.length;
+    if (piece.length === chunk.length) return;
+    this.#isCut = true;
+    this.#onFull();
+  }
+
+  addError(chunk: Buffer): void {
+    this.#errors = Buffer.concat([this.#errors, chunk]).subarray(-stderrBytes);
+  }
+
+  bytes(): Buffer {
+    return Buffer.concat(this.#chunks, this.#size);
+  }
+
+  errors(): string {
+    return this.#errors.toString('utf8');
+  }
 }
 
 /**

@@ -1,21 +1,20 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { lstat, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { runProgram } from '../../supervise/index.ts';
 import { GitError } from './error.ts';
 
 /** Gives us every right to a whole tree. Links in it are neither followed nor changed. */
 async function makeWritable(path: string): Promise<void> {
-  const child = spawn('chmod', ['-R', '--', 'u+rwX', path], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-    env: { PATH: process.env['PATH'] ?? '', LC_ALL: 'C' },
-  });
   let said = '';
-  child.stderr.on('data', (chunk: Buffer) => {
-    said = `${said}${chunk}`.slice(0, 500);
+  const { exitCode } = await runProgram({
+    program: 'chmod',
+    args: ['-R', '--', 'u+rwX', path],
+    env: { PATH: process.env['PATH'] ?? '', LC_ALL: 'C' },
+    stderr: (chunk) => {
+      said = `${said}${chunk}`.slice(0, 500);
+    },
   });
-  const [code] = (await once(child, 'close')) as [number | null];
-  if (code !== 0) throw new GitError('gitCommandFailed', `chmod failed: ${said.trim()}`);
+  if (exitCode !== 0) throw new GitError('gitCommandFailed', `chmod failed: ${said.trim()}`);
 }
 
 /** Removes a file or a tree, read-only or not; nothing there is fine. Links are removed, not followed. */

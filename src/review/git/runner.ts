@@ -1,10 +1,9 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { markerVariable } from '../../supervise/index.ts';
+import { markerVariable, type ProgramRun, RunningProgram } from '../../supervise/index.ts';
 import { gitEnvironment, type Protocol } from './environment.ts';
 import { GitError } from './error.ts';
 import type { GitLimits } from './limits.ts';
-import { cleanText, collectOutput } from './output.ts';
+import { BoundedOutput, cleanText } from './output.ts';
 
 /** One git command. */
 export interface GitCall {
@@ -91,8 +90,8 @@ export class GitRunner {
   /** All our git processes carry it. */
   readonly marker: string;
   readonly #options: GitRunnerOptions;
-  readonly #running = new Map<ChildProcess, Promise<unknown>>();
-  #isClosed = false;
+  readonly #running = new Set<Promise<unknown>>();
+  readonly #closing = new AbortController();
 
   constructor(options: GitRunnerOptions) {
     this.#options = options;
@@ -106,14 +105,12 @@ export class GitRunner {
    */
   async run(call: GitCall): Promise<GitResult> {
     call.signal?.throwIfAborted();
-    if (this.#isClosed) throw new GitError('gitCommandFailed', 'Git is shut down', { isRetryable: true });
-    const child = this.#spawn(call);
-    const work = this.#finish(child, call);
-    this.#running.set(child, work);
+    const work = this.#run(call);
+    this.#running.add(work);
     try {
       return await work;
     } finally {
-      this.#running.delete(child);
+      this.#running.delete(work);
     }
   }
 
@@ -124,13 +121,40 @@ export class GitRunner {
 
   /** Ends every command and waits for their ends; later ones fail. */
   async close(): Promise<void> {
-    this.#isClosed = true;
-    for (const child of this.#running.keys()) endGroup(child);
-    await Promise.allSettled(this.#running.values());
+    this.#closing.abort();
+    await Promise.allSettled(this.#running);
   }
 
-  #spawn(call: GitCall): ChildProcess {
-    const { args, gitDir, workTree, indexFile, stdin, memoryBytes, network } = call;
+  async #run(call: GitCall): Promise<GitResult> {
+    const { limits } = this.#options;
+    const timeoutMs = call.timeoutMs ?? limits.commandMs;
+    const output = new BoundedOutput(call.maxBytes ?? limits.outputBytes, () => running.stop());
+    const running = new RunningProgram({
+      ...this.#programOf(call),
+      ...{ timeoutMs, lingerMs, stdin: call.stdin },
+      stdout: (chunk) => output.add(chunk),
+      stderr: (chunk) => output.addError(chunk),
+      signal: AbortSignal.any([this.#closing.signal, ...(call.signal ? [call.signal] : [])]),
+    });
+    const { cause, exitCode, signal } = await running.ended.catch((error: NodeJS.ErrnoException) => {
+      throw new GitError('gitMissing', `git cannot be started (${error.code ?? error.message})`, { cause: error });
+    });
+    call.signal?.throwIfAborted();
+    const name = call.args[0] ?? '';
+    if (cause === 'timedOut') {
+      throw new GitError('gitTimedOut', `git ${name} took longer than ${timeoutMs} ms`, { isRetryable: true });
+    }
+    if (cause === 'aborted') throw new GitError('gitCommandFailed', 'Git is shut down', { isRetryable: true });
+    if (output.isCut) return this.#cut(output.bytes(), call);
+    const said = cleanText(output.errors(), call.network?.secrets);
+    const isAnswer = exitCode !== null && (exitCode === 0 || call.answers?.includes(exitCode));
+    // With objects missing, git complains, does as if they did not exist, and answers all the same.
+    if (isAnswer && !/(^| )error: /.test(said)) return { exitCode, stdout: output.bytes(), isCut: false };
+    throw failureOf(name, new CommandFailure(exitCode, signal, said));
+  }
+
+  #programOf(call: GitCall): Pick<ProgramRun, 'program' | 'args' | 'env' | 'cwd'> {
+    const { args, gitDir, workTree, indexFile, memoryBytes, network } = call;
     const { path, emptyDirectory, limits } = this.#options;
     const env = gitEnvironment({
       path,
@@ -147,45 +171,7 @@ export class GitRunner {
       },
     });
     const script = limitedGit({ memoryBytes: memoryBytes ?? limits.memoryBytes, fileBytes: network?.fileBytes });
-    const child = spawn('sh', ['-c', script, 'git', ...args], {
-      cwd: emptyDirectory,
-      env,
-      detached: true,
-      stdio: [stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
-    });
-    // A command that has heard enough closes its input; how it ends says whether that was right.
-    child.stdin?.on('error', () => {}).end(stdin);
-    return child;
-  }
-
-  async #finish(child: ChildProcess, call: GitCall): Promise<GitResult> {
-    const { limits } = this.#options;
-    const output = collectOutput(child, call.maxBytes ?? limits.outputBytes, () => endGroup(child));
-    const timeoutMs = call.timeoutMs ?? limits.commandMs;
-    let isLate = false;
-    const timer = setTimeout(() => {
-      isLate = true;
-      endGroup(child);
-    }, timeoutMs);
-    const onAbort = () => endGroup(child);
-    call.signal?.addEventListener('abort', onAbort, { once: true });
-    try {
-      const { exitCode, signal } = await ended(child);
-      call.signal?.throwIfAborted();
-      const name = call.args[0] ?? '';
-      if (isLate) {
-        throw new GitError('gitTimedOut', `git ${name} took longer than ${timeoutMs} ms`, { isRetryable: true });
-      }
-      if (output.isCut) return this.#cut(output.bytes(), call);
-      const said = cleanText(output.errors(), call.network?.secrets);
-      const isAnswer = exitCode !== null && (exitCode === 0 || call.answers?.includes(exitCode));
-      // With objects missing, git complains, does as if they did not exist, and answers all the same.
-      if (isAnswer && !/(^| )error: /.test(said)) return { exitCode, stdout: output.bytes(), isCut: false };
-      throw failureOf(name, new CommandFailure(exitCode, signal, said));
-    } finally {
-      clearTimeout(timer);
-      call.signal?.removeEventListener('abort', onAbort);
-    }
+    return { program: 'sh', args: ['-c', script, 'git', ...args], env, cwd: emptyDirectory };
   }
 
   #cut(stdout: Buffer, { args, mayCut = false }: GitCall): GitResult {
@@ -216,35 +202,5 @@ function failureOf(name: string, failure: CommandFailure): GitError {
     cause: failure,
     // A crash of its own would come again; being killed from outside may not.
     isRetryable: signal === 'SIGKILL' || signal === 'SIGTERM' || lackSigns.test(stderr),
-  });
-}
-
-/** Ends a child that has not been reaped, and all its children, at once. */
-function endGroup(child: ChildProcess): void {
-  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
-  try {
-    process.kill(-child.pid, 'SIGKILL');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
-  }
-}
-
-/** Resolves when the process has ended and its output is read. */
-function ended(child: ChildProcess): Promise<{ exitCode: number | null; signal: string | null }> {
-  return new Promise((resolve, reject) => {
-    let linger: NodeJS.Timeout | undefined;
-    child.once('error', (error: NodeJS.ErrnoException) => {
-      reject(new GitError('gitMissing', `git cannot be started (${error.code ?? error.message})`, { cause: error }));
-    });
-    child.once('exit', () => {
-      linger = setTimeout(() => {
-        child.stdout?.destroy();
-        child.stderr?.destroy();
-      }, lingerMs);
-    });
-    child.once('close', (exitCode, signal) => {
-      clearTimeout(linger);
-      resolve({ exitCode, signal });
-    });
   });
 }
