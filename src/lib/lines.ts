@@ -4,7 +4,7 @@ const carriageReturn = 0x0d;
 export interface LineSplitterOptions {
   /** Limit of a line in bytes, without its end. */
   readonly maxBytes: number;
-  /** What becomes of a longer line: only its beginning is passed on (`cut`), or pieces of this size are (`split`). */
+  /** Treatment of a longer line: only its beginning is passed on (`cut`), or pieces of this size are (`split`). */
   readonly longer: 'cut' | 'split';
   /** A carriage return ends a line as well, as programs write progress to a terminal. Default: only a line feed does. */
   readonly endsAtReturn?: boolean;

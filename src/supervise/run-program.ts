@@ -1,6 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
 
+/** Takes a chunk of an output. The pipe can be paused. */
+type OnOutput = (chunk: Buffer, pipe: Readable) => void;
+
 /** A program to run to its end, without a shell. */
 export interface ProgramRun {
   readonly program: string;
@@ -11,9 +14,9 @@ export interface ProgramRun {
   /** Content of standard input, the descriptor of a file, or that of this process. Default: empty. */
   readonly stdin?: string | Uint8Array | number | 'inherit' | undefined;
   /** Called with what the program prints, or the descriptor of a file. Default: it is discarded. */
-  readonly stdout?: ((chunk: Buffer) => void) | number | undefined;
+  readonly stdout?: OnOutput | number | undefined;
   /** Called with what the program prints to standard error. Default: it is discarded. */
-  readonly stderr?: ((chunk: Buffer) => void) | undefined;
+  readonly stderr?: OnOutput | undefined;
   /**
    * Default `own`: the program leads a process group, and stopping it ends the group. `callers`: it can use the terminal, and only the
    * program itself is ended.
@@ -137,7 +140,7 @@ export class RunningProgram {
         child.once('exit', () => {
           // The number of a group is given to no other process while the group has members: who is in it now is ours.
           this.#hasGroupOutlived = this.#run.group !== 'callers' && this.#signal(0);
-          if (lingerMs !== undefined) this.#after(lingerMs, () => destroyOutputs(child));
+          if (lingerMs !== undefined) this.#after(lingerMs, () => afterReading(() => destroyOutputs(child)));
         });
         child.once('close', () => resolve());
       });
@@ -168,9 +171,14 @@ export class RunningProgram {
   }
 }
 
-function read(stream: Readable | null, onChunk: (chunk: Buffer) => void): void {
+function read(pipe: Readable | null, onOutput: OnOutput): void {
   // A broken pipe ends like any other: the exit code says what became of the program.
-  stream?.on('error', () => {}).on('data', onChunk);
+  pipe?.on('error', () => {}).on('data', (chunk: Buffer) => onOutput(chunk, pipe));
+}
+
+/** Lets the event loop read what the pipes hold: the timer of a process that was held up fires before that. */
+function afterReading(work: () => void): void {
+  setImmediate(() => setImmediate(work));
 }
 
 function destroyOutputs({ stdout, stderr }: ChildProcess): void {
