@@ -5,32 +5,41 @@ import type { StackLayout } from '../layout.ts';
 import type { ServiceName } from '../stack-plan.ts';
 import { readProject } from './compose-project.ts';
 import { failureOf } from './operation.ts';
-import { serviceStates } from './service-states.ts';
-import type { Engine, ServiceState } from './types.ts';
+import { containersOf, serviceNames, serviceOf, startedAtOf } from './service-states.ts';
+import type { Engine } from './types.ts';
 
 export interface LogOptions {
-  /** Continue until `signal` aborts, also through restarts. Without a container at the beginning there is nothing to follow. */
+  /** Continue until `signal` aborts: through restarts, and while the services have no container. */
   readonly follow?: boolean;
-  /** Lines of the past, of each service. */
+  /** Number of existing lines to read, per service. */
   readonly tail?: number;
-  /** A time (ISO 8601) or an age (`10m`), as the engine takes it. */
+  /** Lower limit of the time of existing lines: a time (ISO 8601) or an age (`10m`), passed to the engine. */
   readonly since?: string;
-  /** Empty: all. */
+  /** Default, also if empty: all services. */
   readonly services?: readonly ServiceName[];
-  /** The engine's time before each line. */
+  /** Prefix each line with the engine's timestamp. */
   readonly timestamps?: boolean;
   readonly secrets?: readonly string[];
   /** Pause between two polls for restarted services, in milliseconds. */
   readonly pollMs?: number;
 }
 
-/** A day at a time: the engine's own command ends when its container does. */
+/** Time limit of one command of the engine that follows a log. */
 const longestMs = 24 * 3_600_000;
 
+/** One start of a service's container. */
+interface ContainerStart {
+  readonly service: ServiceName;
+  /** Id of the container: during recreation Compose changes its name. */
+  readonly id: string;
+  /** ISO 8601, null: the container has never run. */
+  readonly startedAt: string | null;
+}
+
 /**
- * Passes on the output of a stack's services, line by line as it arrives, without secrets and control characters. Reads from the
- * engine, because Compose v1 lacks `--since`. Resolves at the end of the logs or, when following, when `signal` aborts.
- * @throws DeployError engineFailed, notAStack
+ * Passes the output of a stack's services to `onLine`, line by line as it arrives, without secrets and control characters. Reads
+ * from the engine, because Compose v1 lacks `--since`. Resolves at the end of the logs or, when following, when `signal` aborts.
+ * @throws DeployError engineFailed, invalidInput (`since`), notAStack
  */
 export async function followLogs(
   engine: Engine,
@@ -40,7 +49,7 @@ export async function followLogs(
   signal: AbortSignal,
 ): Promise<void> {
   const follower = new Follower(engine, stack, options, onLine, signal);
-  await (options.follow ? follower.follow() : follower.tell());
+  await (options.follow ? follower.follow() : follower.readExisting());
 }
 
 class Follower {
@@ -50,8 +59,10 @@ class Follower {
   readonly #onLine: (line: string, service: ServiceName) => void;
   readonly #signal: AbortSignal;
   readonly #secrets: readonly string[];
+  /** Arguments that select existing lines. */
+  readonly #selection: readonly string[];
   readonly #running = new Map<ServiceName, Promise<void>>();
-  /** The starts that were followed, each once. */
+  /** Keys of the starts whose log was read; none is read twice. */
   readonly #seen = new Set<string>();
   #failure: unknown;
 
@@ -68,21 +79,21 @@ class Follower {
     this.#onLine = onLine;
     this.#signal = signal;
     this.#secrets = [...(options.secrets ?? []), ...readProject(stack).secrets];
+    this.#selection = selectionOf(options);
   }
 
-  /** Reads the present logs, one service after the other. */
-  async tell(): Promise<void> {
-    for (const state of await this.#states()) await this.#read(state, this.#past());
+  /** Reads the existing logs, one service after the other. */
+  async readExisting(): Promise<void> {
+    for (const start of await this.#starts()) await this.#read(start, this.#selection);
   }
 
   async follow(): Promise<void> {
     const { pollMs = defaults.timeouts.healthPollMs } = this.#options;
     try {
-      let states = await this.#states();
-      if (states.length === 0) return;
-      // Later there may be no container for a while: one is removed before it is made anew.
-      for (; !this.#signal.aborted; states = await this.#states()) {
-        for (const state of states) this.#begin(state);
+      let starts = await this.#starts();
+      const existing = new Set(starts.map(keyOf));
+      for (; !this.#signal.aborted; starts = await this.#starts()) {
+        for (const start of starts) this.#begin(start, existing.has(keyOf(start)));
         if (this.#failure !== undefined) throw this.#failure;
         await sleep(pollMs, undefined, { signal: this.#signal });
       }
@@ -93,15 +104,14 @@ class Follower {
     }
   }
 
-  /** Follows a start of a service that is not followed yet. Of a later one, only what came since. */
-  #begin(state: ServiceState): void {
-    const { service, container, startedAt } = state;
-    const start = `${container} ${startedAt}`;
-    if (this.#running.has(service) || this.#seen.has(start)) return;
-    const isFirst = ![...this.#seen].some((each) => each.startsWith(`${container} `));
-    this.#seen.add(start);
-    const words = isFirst ? this.#past() : ['--since', startedAt ?? '0s'];
-    const reading = this.#read(state, ['--follow', ...words])
+  /** Follows a start, once. `isExisting`: it preceded the command, so only the selected lines of it are read; else all. */
+  #begin(start: ContainerStart, isExisting: boolean): void {
+    const { service, startedAt } = start;
+    const key = keyOf(start);
+    if (startedAt === null || this.#running.has(service) || this.#seen.has(key)) return;
+    this.#seen.add(key);
+    const selection = isExisting ? this.#selection : ['--since', startedAt];
+    const reading = this.#read(start, ['--follow', ...selection])
       .catch((error: unknown) => {
         this.#failure ??= error;
       })
@@ -109,34 +119,42 @@ class Follower {
     this.#running.set(service, reading);
   }
 
-  async #read({ service, container }: ServiceState, words: readonly string[]): Promise<void> {
-    const stamps = this.#options.timestamps ? ['--timestamps'] : [];
-    const result = await this.#engine.run(['logs', ...words, ...stamps, container], {
+  async #read({ service, id }: ContainerStart, words: readonly string[]): Promise<void> {
+    const timestamps = this.#options.timestamps ? ['--timestamps'] : [];
+    const result = await this.#engine.run(['logs', ...words, ...timestamps, id], {
       timeoutMs: longestMs,
       secrets: this.#secrets,
       signal: this.#signal,
       onLine: (line) => this.#onLine(line, service),
     });
-    // One that was removed meanwhile has nothing more to say.
+    // The container was removed after the poll, and its log with it.
     if (result.exitCode === 0 || /no such container/i.test(result.stderr)) return;
     throw failureOf(`Reading the log of ${service}`, result, 'engineFailed');
   }
 
-  async #states(): Promise<ServiceState[]> {
-    const states = await serviceStates(this.#engine, this.#stack, { signal: this.#signal, secrets: this.#secrets });
+  /** Polls the latest start of each container, in the order of `serviceNames`. */
+  async #starts(): Promise<ContainerStart[]> {
+    const containers = await containersOf(this.#engine, this.#stack, { signal: this.#signal, secrets: this.#secrets });
     const { services = [] } = this.#options;
-    return services.length === 0 ? states : states.filter(({ service }) => services.includes(service));
+    const wanted = services.length === 0 ? serviceNames : serviceNames.filter((name) => services.includes(name));
+    return wanted.flatMap((service) =>
+      containers
+        .filter((container) => serviceOf(container) === service)
+        .map(({ Id: id, State }) => ({ service, id, startedAt: startedAtOf(State) })),
+    );
   }
+}
 
-  #past(): string[] {
-    const { tail = defaults.logLines, since } = this.#options;
-    if (since !== undefined && !/^[\w.:+-]+$/.test(since)) {
-      throw new DeployError(
-        'invalidInput',
-        `--since ${since} is neither a time nor an age.`,
-        'E.g. 10m, 2h, 2026-01-31T12:00:00Z',
-      );
-    }
-    return ['--tail', String(tail), ...(since === undefined ? [] : ['--since', since])];
+const keyOf = ({ id, startedAt }: ContainerStart): string => `${id} ${startedAt}`;
+
+/** @throws DeployError invalidInput */
+function selectionOf({ tail = defaults.logLines, since }: LogOptions): readonly string[] {
+  if (since !== undefined && !/^[\w.:+-]+$/.test(since)) {
+    throw new DeployError(
+      'invalidInput',
+      `--since ${since} is neither a time nor an age.`,
+      'E.g. 10m, 2h, 2026-01-31T12:00:00Z',
+    );
   }
+  return ['--tail', String(tail), ...(since === undefined ? [] : ['--since', since])];
 }

@@ -92,12 +92,15 @@ function stateOf(container: ContainerFacts): ServiceState[] {
       isOutOfMemory: State.OOMKilled,
       image: Config.Image,
       imageId: container.Image.includes(':') ? container.Image : `sha256:${container.Image}`,
-      // The engine's zero time.
-      startedAt: State.StartedAt.startsWith('0001-') ? null : new Date(State.StartedAt).toISOString(),
+      startedAt: startedAtOf(State),
       ports: portsOf(container),
     },
   ];
 }
+
+/** Time of the latest start, ISO 8601; null: never, for which engines report the year 1. */
+export const startedAtOf = ({ StartedAt }: ContainerFacts['State']): string | null =>
+  StartedAt.startsWith('0001-') ? null : new Date(StartedAt).toISOString();
 
 const healths = ['healthy', 'unhealthy', 'starting'] as const;
 const healthOf = (status: string | undefined): ServiceState['health'] =>

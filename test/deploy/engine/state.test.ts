@@ -130,3 +130,54 @@ t.test('logs are followed through a time without containers, as between removal 
   await recreated;
   t.same(lines, ['ready', 'ready']);
 });
+
+t.test('following a stack without containers waits until one starts', async (t) => {
+  const { fake, engine, stack } = setUp(t, { services: { backend: { log: ['ready'] } } });
+  const controller = new AbortController();
+  const lines: string[] = [];
+  const following = engines.followLogs(
+    engine,
+    stack,
+    { follow: true, services: ['backend'], pollMs: 10, tail: 0 },
+    (line) => {
+      lines.push(line);
+      controller.abort();
+    },
+    controller.signal,
+  );
+  await eventually(() => fake.calls('ps').length >= 2 || undefined, 'the follower has polled twice');
+  await engines.startServices(engine, stack, ['backend'], { recreate: false });
+  await following;
+  t.same(lines, ['ready'], 'also with --tail 0, which is about existing lines');
+});
+
+t.test('a container renamed while its log is followed is read once', async (t) => {
+  const { fake, engine, stack } = setUp(t, { services: { backend: { log: ['ready'] } } });
+  await engines.startServices(engine, stack, ['backend'], { recreate: false });
+  const { container = '' } = (await engines.serviceStates(engine, stack)).find((s) => s.service === 'backend') ?? {};
+  const controller = new AbortController();
+  const lines: string[] = [];
+  const polls = () => fake.calls('ps').length;
+  async function renameAndStop(): Promise<void> {
+    const settings = { timeoutMs: 60_000 };
+    await engine.run(['rename', container, 'renamed'], settings);
+    await engine.run(['stop', 'renamed'], settings);
+    const before = polls();
+    await eventually(() => polls() >= before + 4 || undefined, 'the follower has polled the stopped container');
+    controller.abort();
+  }
+  let renamed: Promise<void> | undefined;
+  await engines.followLogs(
+    engine,
+    stack,
+    { follow: true, services: ['backend'], pollMs: 10 },
+    (line) => {
+      lines.push(line);
+      renamed ??= renameAndStop();
+    },
+    controller.signal,
+  );
+  await renamed;
+  t.same(lines, ['ready']);
+  t.equal(fake.calls('logs').length, 1);
+});

@@ -149,6 +149,11 @@ const stop = eachContainer((_state, container) => {
 });
 const start = eachContainer((_state, container) => startContainer(container));
 
+const rename = ([from, to]) =>
+  changeState((state) => {
+    findContainer(state, from).name = to;
+  });
+
 const commands = {
   version,
   ps,
@@ -161,6 +166,7 @@ const commands = {
   stop,
   start,
   restart: start,
+  rename,
   run: runOnce,
   rm: eachContainer(removeContainer),
   info: () => process.stdout.write(`["name=seccomp"${scenario().isRootless ? ',"name=rootless"' : ''}]\n`),
