@@ -7,7 +7,7 @@ import type {
   Ownership,
   Preparation,
 } from './agent-server-types.ts';
-import type { Failure, ProcessMode } from './process-events.ts';
+import type { ProcessFailure, ProcessMode } from './process-events.ts';
 import { wantsRestart } from './restart-policy.ts';
 
 /** Exit code by which an agent server reports that another process holds the workspace lock (sysexits EX_TEMPFAIL). */
@@ -57,12 +57,12 @@ export function initialContext(input: AgentServerInput): AgentServerContext {
 }
 
 /** The fields of a context that describe a failure. */
-export function causeOf({ message, kind, isRetryable }: Failure) {
+export function causeOf({ message, kind, isRetryable }: ProcessFailure) {
   return { lastError: message, failureKind: kind, isRetryable };
 }
 
 /** The failure of a process that ended without a stop request. */
-export function exitFailure(exitCode: number | null, signal: string | null): Failure {
+export function exitFailure(exitCode: number | null, signal: string | null): ProcessFailure {
   const how = signal ? `was ended by ${signal}` : exitCode === null ? 'ended unseen' : `exited with code ${exitCode}`;
   return { kind: 'crashed', message: `The agent server ${how}.`, isRetryable: true };
 }

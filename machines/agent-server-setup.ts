@@ -36,7 +36,7 @@ import type {
   StopReason,
 } from './agent-server-types.ts';
 import { apiProxyMachine } from './api-proxy.ts';
-import type { Failure, OfWorkspace, ProcessCommand, ProcessInput } from './process-events.ts';
+import type { OfWorkspace, ProcessCommand, ProcessFailure, ProcessInput } from './process-events.ts';
 import { addFailure, exceedsFailureLimit } from './restart-policy.ts';
 import {
   isThisIncarnation,
@@ -207,7 +207,7 @@ export const agentServerSetup = setup({
       const { error: message, isRetryable } = event;
       return { hasProcess: false, ...causeOf({ kind: 'startFailed', message, isRetryable }) };
     }),
-    recordFailure: assign(({ context }, failure: Failure) => ({
+    recordFailure: assign(({ context }, failure: ProcessFailure) => ({
       ...causeOf(failure),
       ...(failure.at !== undefined &&
         failure.isRetryable && {

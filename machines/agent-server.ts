@@ -19,7 +19,7 @@
 import { not } from 'xstate';
 import { initialContext } from './agent-server-context.ts';
 import { agentServerSetup } from './agent-server-setup.ts';
-import { failureOf } from './process-events.ts';
+import { processFailureOf } from './process-events.ts';
 import { killStates, restartStates, terminateStates } from './supervised-process.ts';
 
 const afterExit = restartStates({ start: '#agent-server.starting', noRestart: 'resting', tooManyFailures: 'givenUp' });
@@ -158,7 +158,7 @@ export const agentServerMachine = agentServerSetup.createMachine({
             ],
             onError: {
               target: '#agent-server.exited',
-              actions: { type: 'recordFailure', params: ({ event }) => failureOf(event.error) },
+              actions: { type: 'recordFailure', params: ({ event }) => processFailureOf(event.error) },
             },
           },
         },
@@ -206,14 +206,14 @@ export const agentServerMachine = agentServerSetup.createMachine({
                 guard: not('isOurs'),
                 target: '#agent-server.exited',
                 actions: [
-                  { type: 'recordFailure', params: ({ event }) => failureOf(event.error) },
+                  { type: 'recordFailure', params: ({ event }) => processFailureOf(event.error) },
                   'clearProcess',
                   'releaseProcess',
                 ],
               },
               {
                 target: 'aborting',
-                actions: { type: 'recordFailure', params: ({ event }) => failureOf(event.error) },
+                actions: { type: 'recordFailure', params: ({ event }) => processFailureOf(event.error) },
               },
             ],
           },

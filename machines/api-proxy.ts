@@ -12,12 +12,12 @@
  */
 import { assertEvent, assign, fromCallback, fromPromise, sendParent, setup, spawnChild, stopChild } from 'xstate';
 import {
-  type Failure,
-  failureOf,
   type OfWorkspace,
   type ProcessCommand,
   type ProcessEvent,
+  type ProcessFailure,
   type ProcessInput,
+  processFailureOf,
 } from './process-events.ts';
 import {
   isThisIncarnation,
@@ -175,7 +175,7 @@ export const apiProxyMachine = setup({
       assertEvent(event, 'PROCESS.REFUSED');
       return { hasProcess: false, lastError: event.error, hasServed: false };
     }),
-    recordFailure: assign((_, failure: Failure) => ({ lastError: failure.message })),
+    recordFailure: assign((_, failure: ProcessFailure) => ({ lastError: failure.message })),
     recordStartTimeout: assign(({ context }) => ({
       lastError: `The sidecar was not ready within ${context.policy.proxyDeadlineMs} ms.`,
     })),
@@ -277,7 +277,7 @@ export const apiProxyMachine = setup({
             },
             onError: {
               target: 'aborting',
-              actions: { type: 'recordFailure', params: ({ event }) => failureOf(event.error) },
+              actions: { type: 'recordFailure', params: ({ event }) => processFailureOf(event.error) },
             },
           },
         },

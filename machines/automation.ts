@@ -13,6 +13,7 @@
  * 5. A one-off whose due time has passed stays in `finished`. It can be run again by hand, or be given another time.
  */
 import { assertEvent, assign, emit, fromCallback, sendTo, setup } from 'xstate';
+import type { Failure } from './failure.ts';
 import { backoffDelay, nextRandom } from './restart-policy.ts';
 
 export interface AutomationPolicy {
@@ -39,19 +40,10 @@ export interface AutomationWork {
   readonly trigger: 'schedule' | 'manual';
 }
 
-export interface AutomationFailure {
-  readonly code: string;
-  readonly message: string;
-  /** Whether trying again may help. */
-  readonly isRetryable: boolean;
-  /** Pause that the upstream requested before the next try. */
-  readonly retryAfterMs?: number;
-}
-
 /** Outcome of a run. `skipped`: another process began it, or there is nothing left to run. */
 export type AutomationOutcome =
   | { readonly status: 'completed' }
-  | { readonly status: 'failed'; readonly failure: AutomationFailure }
+  | { readonly status: 'failed'; readonly failure: Failure }
   | { readonly status: 'cancelled' }
   | { readonly status: 'skipped' };
 

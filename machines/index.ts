@@ -20,7 +20,7 @@ export * from './agent-server-selectors.ts';
 export * from './agent-server-types.ts';
 export * from './api-proxy.ts';
 export * from './automation.ts';
-export * from './change-failure.ts';
+export * from './failure.ts';
 export * from './hub.ts';
 export * from './mcp-server.ts';
 export * from './names.ts';

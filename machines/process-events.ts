@@ -1,4 +1,5 @@
 import { messageOf } from '../src/lib/browser.ts';
+import type { Failure } from './failure.ts';
 
 /** Events of the driver of an OS process for the machine that owns it. Every event names the incarnation it belongs to. */
 export type ProcessEvent =
@@ -41,10 +42,8 @@ export interface ProcessInput extends OfWorkspace {
 }
 
 /** A failure as prepared by an invoked actor: a plain Error counts as `startFailed` and may be tried again. */
-export interface Failure {
+export interface ProcessFailure extends Pick<Failure, 'message' | 'isRetryable'> {
   readonly kind: FailureKind;
-  readonly message: string;
-  readonly isRetryable: boolean;
   /** When it happened; a failure without a time is not counted. */
   readonly at?: number;
 }
@@ -62,8 +61,8 @@ export const failureKinds = [
 export type FailureKind = (typeof failureKinds)[number];
 
 /** Reads what an invoked actor rejected with: an object that carries a `failure`, or any other error. */
-export function failureOf(error: unknown): Failure {
-  if (typeof error === 'object' && error !== null && 'failure' in error) return error.failure as Failure;
+export function processFailureOf(error: unknown): ProcessFailure {
+  if (typeof error === 'object' && error !== null && 'failure' in error) return error.failure as ProcessFailure;
   const message = messageOf(error);
   return { kind: 'startFailed', message, isRetryable: true };
 }

@@ -11,6 +11,7 @@
  * 6. In `abandoned` nothing is written: another process has the run.
  */
 import { assign, emit, fromCallback, fromPromise, setup } from 'xstate';
+import { type Failure, failureOf } from './failure.ts';
 
 /** Where a run is taken up. */
 export type ReviewResume = 'preparing' | 'drafting' | 'publishing';
@@ -26,12 +27,7 @@ export interface ReviewRunInput {
   readonly isCancelRequested: boolean;
 }
 
-export interface ReviewFailure {
-  readonly code: string;
-  readonly message: string;
-  readonly isRetryable: boolean;
-  /** The source asked to be left alone for so long. */
-  readonly retryAfterMs?: number;
+export interface ReviewFailure extends Failure {
   /** A service the review needs is away: the run waits for it, also after the last attempt. */
   readonly isOutage?: boolean;
 }
@@ -75,16 +71,10 @@ export interface ReviewRunEmitted {
 
 const notProvided = () => Promise.reject(new Error('not provided'));
 
-/** Converts a thrown value; one without a code is a bug, and not tried again. */
+/** Converts a thrown value. */
 export function reviewFailureOf(error: unknown): ReviewFailure {
-  const { code, message, isRetryable, retryAfterMs, isOutage } = (error ?? {}) as Readonly<Record<string, unknown>>;
-  return {
-    code: typeof code === 'string' ? code : 'internalError',
-    message: typeof message === 'string' ? message : String(error),
-    isRetryable: isRetryable === true,
-    ...(typeof retryAfterMs === 'number' && { retryAfterMs }),
-    ...(isOutage === true && { isOutage }),
-  };
+  const { isOutage } = (error ?? {}) as Readonly<Record<string, unknown>>;
+  return { ...failureOf(error), ...(isOutage === true && { isOutage }) };
 }
 
 export interface ReviewRunKey {

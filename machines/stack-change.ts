@@ -8,7 +8,7 @@
  * 3. Where undoing fails the stack is `damaged`: the report names what is not as it was.
  */
 import { assign, fromPromise, setup } from 'xstate';
-import { type ChangeFailure, cancelledChange, changeFailureOf } from './change-failure.ts';
+import { cancelledFailure, type Failure, failureOf } from './failure.ts';
 
 export interface StackChangeInput {
   readonly command: string;
@@ -20,11 +20,11 @@ export interface StackChangeInput {
 export interface StackChangeContext extends StackChangeInput {
   /** Which phase it is at. */
   readonly index: number;
-  readonly failure: ChangeFailure | null;
+  readonly failure: Failure | null;
 }
 
 const notProvided = () => Promise.reject(new Error('not provided'));
-const failureIn = ({ event }: { readonly event: { readonly error: unknown } }) => changeFailureOf(event.error);
+const failureIn = ({ event }: { readonly event: { readonly error: unknown } }) => failureOf(event.error);
 
 export const stackChangeMachine = setup({
   types: {
@@ -44,7 +44,7 @@ export const stackChangeMachine = setup({
   },
   actions: {
     advance: assign(({ context }) => ({ index: context.index + 1 })),
-    recordFailure: assign((_, failure: ChangeFailure) => ({ failure })),
+    recordFailure: assign((_, failure: Failure) => ({ failure })),
   },
 }).createMachine({
   id: 'stack-change',
@@ -65,7 +65,7 @@ export const stackChangeMachine = setup({
         onDone: { target: 'choosing', actions: 'advance' },
         onError: { target: 'failing', actions: { type: 'recordFailure', params: failureIn } },
       },
-      on: { CANCEL: { target: 'failing', actions: { type: 'recordFailure', params: cancelledChange } } },
+      on: { CANCEL: { target: 'failing', actions: { type: 'recordFailure', params: cancelledFailure } } },
     },
     failing: {
       description: 'Chooses between undoing the change and continuing it with the same command later.',

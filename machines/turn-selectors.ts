@@ -1,20 +1,18 @@
 /** Meaning of a turn snapshot for the runtime: pure functions, so that no caller reads its states. */
 import type { SnapshotFrom } from 'xstate';
+import { type Failure, failureOf } from './failure.ts';
 import type { turnMachine } from './turn.ts';
-import {
-  type TurnFailure,
-  type TurnFinish,
-  type TurnInterrupter,
-  type TurnTokens,
-  turnFailureOf,
-} from './turn-types.ts';
+import type { TurnFinish, TurnInterrupter, TurnTokens } from './turn-types.ts';
 
 export type TurnSnapshot = SnapshotFrom<typeof turnMachine>;
+
+/** Error of a turn, in the words of the protocol. */
+export type TurnError = Omit<Failure, 'isRetryable'>;
 
 /** End of a turn, in the words of the protocol. */
 export type TurnEnd =
   | { readonly status: 'completed'; readonly finishReason: TurnFinish }
-  | { readonly status: 'failed'; readonly error: TurnFailure }
+  | { readonly status: 'failed'; readonly error: TurnError }
   | { readonly status: 'cancelled'; readonly interruptedBy: TurnInterrupter };
 
 /** State of a turn for its clients. */
@@ -38,12 +36,16 @@ export function turnStateOf(snapshot: TurnSnapshot): TurnState {
   };
 }
 
+function errorOf({ code, message, retryAfterMs }: Failure): TurnError {
+  return { code, message, ...(retryAfterMs !== undefined && { retryAfterMs }) };
+}
+
 function turnEndOf({ context }: TurnSnapshot): TurnEnd | undefined {
   switch (context.outcome) {
     case 'completed':
       return { status: 'completed', finishReason: context.finish };
     case 'failed':
-      return { status: 'failed', error: context.failure ?? turnFailureOf(undefined) };
+      return { status: 'failed', error: errorOf(context.failure ?? failureOf(undefined)) };
     case 'cancelled':
       return { status: 'cancelled', interruptedBy: context.interruptedBy ?? 'user' };
     default:

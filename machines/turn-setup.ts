@@ -1,5 +1,6 @@
 /** Actors, delays, guards and actions of the turn machine, by name. */
 import { assign, emit, fromPromise, setup } from 'xstate';
+import type { Failure } from './failure.ts';
 import type {
   Inference,
   InferenceInput,
@@ -9,7 +10,6 @@ import type {
   TurnContext,
   TurnEmitted,
   TurnEvent,
-  TurnFailure,
   TurnInput,
   TurnInterrupter,
   TurnKey,
@@ -42,7 +42,7 @@ export const turnSetup = setup({
   delays: { approvalTimeout: 300_000, cancelGrace: 5_000 },
   guards: {
     isTooLong: (_, { isTooLong }: PreparedTurn) => isTooLong,
-    canCompactAfter: ({ context }, { code }: TurnFailure) => code === 'contextTooLong' && !context.hasCompacted,
+    canCompactAfter: ({ context }, { code }: Failure) => code === 'contextTooLong' && !context.hasCompacted,
     reachesRoundLimit: ({ context }, { calls, isSteered }: Inference) =>
       (calls > 0 || isSteered) && context.rounds + 1 >= context.maxRounds,
     hasCalls: (_, { calls }: Inference) => calls > 0,
@@ -78,10 +78,10 @@ export const turnSetup = setup({
     setFinishToToolCalls: assign({ finish: 'toolCalls' }),
     recordCompletion: assign({ outcome: 'completed' }),
     recordCancellation: assign({ outcome: 'cancelled' }),
-    recordFailure: assign((_, failure: TurnFailure) => ({ outcome: 'failed' as const, failure })),
+    recordFailure: assign((_, failure: Failure) => ({ outcome: 'failed' as const, failure })),
     recordStorageFailure: assign((_, { message }: { readonly message: string }) => ({
       outcome: 'failed' as const,
-      failure: { code: 'storageFailed', message },
+      failure: { code: 'storageFailed', message, isRetryable: true },
     })),
     recordStored: assign({ isStored: true }),
     emitWaiting: emit({ type: 'turn.waiting' }),

@@ -1,3 +1,5 @@
+import type { Failure } from './failure.ts';
+
 /** Types of the turn machine: input, results of its actors, context and events. */
 
 export interface TurnInput {
@@ -13,13 +15,6 @@ export type TurnKey = Pick<TurnInput, 'threadId' | 'turnId'>;
 export interface TurnTokens {
   readonly inputTokens: number;
   readonly outputTokens: number;
-}
-
-export interface TurnFailure {
-  readonly code: string;
-  readonly message: string;
-  /** Time before the next request, as the upstream asked. */
-  readonly retryAfterMs?: number;
 }
 
 export type TurnFinish = 'stop' | 'length' | 'toolCalls' | 'contentFilter';
@@ -72,7 +67,7 @@ export interface TurnContext extends TurnInput {
   readonly finish: TurnFinish;
   /** Source of the first interrupt. */
   readonly interruptedBy: TurnInterrupter | null;
-  readonly failure: TurnFailure | null;
+  readonly failure: Failure | null;
   /** Null until the turn ends. */
   readonly outcome: TurnOutcome | null;
   /** The end of the turn was written. */
@@ -100,13 +95,3 @@ export type TurnEmitted =
   | { readonly type: 'turn.ending' }
   /** Last event. `isStored: false`: a write failed, so the store lacks this end. */
   | { readonly type: 'turn.ended'; readonly isStored: boolean };
-
-/** Converts a thrown value; one without a code is `internalError`. */
-export function turnFailureOf(error: unknown): TurnFailure {
-  const { code, message, retryAfterMs } = (error ?? {}) as Readonly<Record<string, unknown>>;
-  return {
-    code: typeof code === 'string' ? code : 'internalError',
-    message: typeof message === 'string' ? message : String(error),
-    ...(typeof retryAfterMs === 'number' && { retryAfterMs }),
-  };
-}

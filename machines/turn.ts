@@ -12,8 +12,10 @@
  * 6. The end is written in `storing` and published after that, in a final state.
  * 7. `STORAGE.FAILED` fails the turn in every state, in `storing` too: an end that was not written does not count.
  */
+
+import { failureOf } from './failure.ts';
 import { turnSetup } from './turn-setup.ts';
-import { type TurnContext, type TurnEvent, type TurnKey, turnFailureOf } from './turn-types.ts';
+import type { TurnContext, TurnEvent, TurnKey } from './turn-types.ts';
 
 const keyOf = ({ context }: { readonly context: TurnContext }): TurnKey => ({
   threadId: context.threadId,
@@ -21,7 +23,7 @@ const keyOf = ({ context }: { readonly context: TurnContext }): TurnKey => ({
 });
 const eventIn = <E extends TurnEvent>({ event }: { readonly event: E }): E => event;
 const outputIn = <T>({ event }: { readonly event: { readonly output: T } }): T => event.output;
-const failureIn = ({ event }: { readonly event: { readonly error: unknown } }) => turnFailureOf(event.error);
+const failureIn = ({ event }: { readonly event: { readonly error: unknown } }) => failureOf(event.error);
 
 const onError = { target: 'storing', actions: { type: 'recordFailure', params: failureIn } } as const;
 const onStorageFailure = {

@@ -10,7 +10,7 @@
  * 5. A failure, or `CANCEL`, undoes what was done and leads back to where it began. Where that fails it is `damaged`, and may be enabled or disabled again.
  */
 import { assign, fromPromise, setup } from 'xstate';
-import { type ChangeFailure, cancelledChange, changeFailureOf } from './change-failure.ts';
+import { cancelledFailure, type Failure, failureOf } from './failure.ts';
 
 export interface WebhookIngressInput {
   /** Its files are there. */
@@ -20,7 +20,7 @@ export interface WebhookIngressInput {
 export interface WebhookIngressContext {
   /** Where a failure leads back to. */
   readonly wasEnabled: boolean;
-  readonly failure: ChangeFailure | null;
+  readonly failure: Failure | null;
 }
 
 export type WebhookIngressEvent =
@@ -40,7 +40,7 @@ export type WebhookIngressPhase =
   | 'removing';
 
 const notProvided = () => Promise.reject(new Error('not provided'));
-const failureIn = ({ event }: { readonly event: { readonly error: unknown } }) => changeFailureOf(event.error);
+const failureIn = ({ event }: { readonly event: { readonly error: unknown } }) => failureOf(event.error);
 
 /** Carries out one phase, then the next; a failure is undone. */
 const phase = <N extends WebhookIngressPhase, T>(name: N, description: string, next: T) =>
@@ -61,7 +61,7 @@ const onWish = {
 } as const;
 
 const onCancel = {
-  CANCEL: { target: '#webhook-ingress.undoing', actions: { type: 'recordFailure', params: cancelledChange } },
+  CANCEL: { target: '#webhook-ingress.undoing', actions: { type: 'recordFailure', params: cancelledFailure } },
 } as const;
 
 export const webhookIngressMachine = setup({
@@ -81,7 +81,7 @@ export const webhookIngressMachine = setup({
     wasEnabled: ({ context }) => context.wasEnabled,
   },
   actions: {
-    recordFailure: assign((_, failure: ChangeFailure) => ({ failure })),
+    recordFailure: assign((_, failure: Failure) => ({ failure })),
     clearFailure: assign({ failure: null }),
     recordEnabled: assign({ wasEnabled: true }),
     recordDisabled: assign({ wasEnabled: false }),

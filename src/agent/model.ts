@@ -102,6 +102,14 @@ export type ModelErrorCode =
   /** The conversation does not fit into the model's context. */
   | 'contextTooLong';
 
+/** Codes of failures after which the same request may succeed later. */
+const retryableCodes: ReadonlySet<ModelErrorCode> = new Set([
+  'upstreamUnreachable',
+  'upstreamRateLimited',
+  'upstreamFailed',
+  'upstreamProtocol',
+]);
+
 /** A provider did not do its part. The message is for people and holds no secret. */
 export class ModelError extends Error {
   override readonly name = 'ModelError';
@@ -117,6 +125,10 @@ export class ModelError extends Error {
     super(message, options);
     this.code = code;
     this.retryAfterMs = options?.retryAfterMs;
+  }
+
+  get isRetryable(): boolean {
+    return retryableCodes.has(this.code);
   }
 }
 

@@ -1,12 +1,12 @@
 import { setImmediate } from 'node:timers/promises';
-import type { AutomationFailure } from '../../machines/index.ts';
+import type { Failure } from '../../machines/index.ts';
 import { AgentError, type Runtime, StorageError, type StoredAutomation } from '../agent/index.ts';
 import { defaults, type Turn } from '../protocol/index.ts';
 
 /** Outcome of a turn. */
 export type TurnEnd =
   | { readonly status: 'completed'; readonly result: string | undefined }
-  | { readonly status: 'failed'; readonly failure: AutomationFailure; readonly result: string | undefined }
+  | { readonly status: 'failed'; readonly failure: Failure; readonly result: string | undefined }
   | { readonly status: 'cancelled'; readonly result: string | undefined };
 
 /** Default policy: no user is present, so that calls that need approval are declined. */
@@ -22,7 +22,7 @@ const permanentErrors: readonly string[] = [
   'contextTooLong',
 ];
 
-const failureWith = (code: string, message: string, retryAfterMs?: number): AutomationFailure => ({
+const failureWith = (code: string, message: string, retryAfterMs?: number): Failure => ({
   code,
   message,
   isRetryable: !permanentErrors.includes(code),
@@ -30,7 +30,7 @@ const failureWith = (code: string, message: string, retryAfterMs?: number): Auto
 });
 
 /** Failure for the history. Undefined for a bug, which belongs into the log. */
-export function failureOf(error: unknown): AutomationFailure | undefined {
+export function failureOf(error: unknown): Failure | undefined {
   if (error instanceof AgentError) return failureWith(error.reason, error.detail ?? error.message);
   if (error instanceof StorageError) return failureWith('storageFailed', error.message);
   return undefined;

@@ -1,11 +1,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { fromCallback } from 'xstate';
 import type {
-  AutomationFailure,
   AutomationOutcome,
   AutomationRunCommand,
   AutomationRunEvent,
   AutomationRunInput,
+  Failure,
 } from '../../machines/index.ts';
 import type { StoredRun } from '../agent/index.ts';
 import type { Clock } from './clock.ts';
@@ -129,7 +129,7 @@ class Run {
     if (error instanceof Interrupted) return this.#interrupted();
     const known = failureOf(error);
     if (!known) this.#host.onFault(error);
-    const failure: AutomationFailure = known ?? {
+    const failure: Failure = known ?? {
       code: 'internalError',
       message: 'It failed because of a bug, which is in the log.',
       isRetryable: false,

@@ -1,10 +1,10 @@
-import type { Failure, FailureKind } from '../../machines/index.ts';
+import type { FailureKind, ProcessFailure } from '../../machines/index.ts';
 import { monotonicMs } from '../supervise/index.ts';
 
 /** Rejection of an actor of the Hub: the machine reads `failure` and nothing else. */
 export class StartError extends Error {
   override readonly name = 'StartError';
-  readonly failure: Failure;
+  readonly failure: ProcessFailure;
 
   constructor(kind: FailureKind, message: string, isRetryable: boolean) {
     super(message);

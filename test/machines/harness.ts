@@ -13,7 +13,7 @@ import {
   type InspectionEvent,
   type SimulatedClock,
 } from 'xstate';
-import type { Failure, ProcessCommand, ProcessEvent, ProcessInput } from '../../machines/index.ts';
+import type { ProcessCommand, ProcessEvent, ProcessFailure, ProcessInput } from '../../machines/index.ts';
 import { graphOf } from '../../src/inspect/graph.ts';
 import { eventName, guardName, nodeId } from '../../src/inspect/names.ts';
 
@@ -79,8 +79,8 @@ export interface Question<T, I> {
 }
 
 /** Error with which an actor of the Hub rejects. */
-export function failure(kind: Failure['kind'], isRetryable: boolean, message = `it ${kind}`): Error {
-  return Object.assign(new Error(message), { failure: { kind, message, isRetryable } satisfies Failure });
+export function failure(kind: ProcessFailure['kind'], isRetryable: boolean, message = `it ${kind}`): Error {
+  return Object.assign(new Error(message), { failure: { kind, message, isRetryable } satisfies ProcessFailure });
 }
 
 export function asked<T, I>(questions: Question<T, I>[]) {

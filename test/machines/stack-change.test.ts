@@ -93,7 +93,7 @@ const walks: readonly Walk<World>[] = [
     proves: 'a failure is recorded with its code',
     given: to.applying,
     when: (world) => open(world.carryOut).fail(portTaken),
-    shows: (t, world) => t.same(world.failure, { code: 'portTaken', message: 'port 80 is taken' }),
+    shows: (t, world) => t.same(world.failure, { code: 'portTaken', message: 'port 80 is taken', isRetryable: false }),
   },
   {
     takes: 'applying CANCEL → failing',

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import t from 'tap';
 import { createActor } from 'xstate';
-import { type TurnEvent, turnFailureOf, turnMachine, turnStateOf } from '../../machines/index.ts';
+import { type TurnEvent, turnMachine, turnStateOf } from '../../machines/index.ts';
 import { flush, open } from './harness.ts';
 import { answerOf, approvalTimeoutMs, cancelGraceMs, rejected, to, tooLong, World } from './turn-world.ts';
 
@@ -150,14 +150,6 @@ t.test('a turn without provided actors fails', async (t) => {
   await flush();
   const error = { code: 'internalError', message: 'not provided' };
   t.same(turnStateOf(actor.getSnapshot()).end, { status: 'failed', error });
-});
-
-t.test('any thrown value becomes a code and a message', async (t) => {
-  t.same(turnFailureOf(new Error('x')), { code: 'internalError', message: 'x' });
-  t.same(turnFailureOf(null), { code: 'internalError', message: 'null' });
-  t.same(turnFailureOf('text'), { code: 'internalError', message: 'text' });
-  t.same(turnFailureOf({ code: 7, message: 'm' }), { code: 'internalError', message: 'm' });
-  t.same(turnFailureOf({ code: 'c', message: 'm', retryAfterMs: 5 }), { code: 'c', message: 'm', retryAfterMs: 5 });
 });
 
 t.test('every state has a description, and every implementation a name', async (t) => {

@@ -177,7 +177,8 @@ const walks: readonly Walk<World>[] = [
         await world.until(phase);
       },
       when: (world) => open(world.carryOut).fail(portTaken),
-      shows: (t, world) => t.same(world.snapshot.context.failure, { code: 'portTaken', message: 'port 80 is taken' }),
+      shows: (t, world) =>
+        t.same(world.snapshot.context.failure, { code: 'portTaken', message: 'port 80 is taken', isRetryable: false }),
     },
   ]),
   ...disabling.flatMap((phase): Walk<World>[] => [

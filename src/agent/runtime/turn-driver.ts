@@ -1,4 +1,4 @@
-import type { TurnEvent, TurnFailure, TurnState } from '../../../machines/index.ts';
+import type { Failure, TurnEvent, TurnState } from '../../../machines/index.ts';
 import type { startTurnActor as StartTurnActor, TurnActor, TurnActorOptions } from './turn-actor.ts';
 
 /** The machine is loaded with the first turn: a server without turns runs without XState. */
@@ -10,9 +10,10 @@ const initialState: TurnState = {
   isInterrupted: false,
   end: undefined,
 };
-const faultFailure: TurnFailure = {
+const faultFailure: Failure = {
   code: 'internalError',
   message: 'The turn failed because of a bug; see the log of the agent server.',
+  isRetryable: false,
 };
 
 /**

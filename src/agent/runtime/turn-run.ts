@@ -1,11 +1,11 @@
 import type { AnyActorRef } from 'xstate';
 import type {
+  Failure,
   Inference,
   PreparedTurn,
   ReviewedCalls,
   ToolRun,
   TurnEmitted,
-  TurnFailure,
   TurnInterrupter,
 } from '../../../machines/index.ts';
 import type { ApprovalDecision, ApprovalPolicy, ApprovalRequest, InputPart, Turn } from '../../protocol/index.ts';
@@ -237,14 +237,15 @@ function policyOf({ config, settings }: TurnHost, options: TurnOptions): Approva
 }
 
 /** Undefined for an error without a code. */
-function codedFailureOf(error: unknown): TurnFailure | undefined {
-  if (error instanceof StorageError) return { code: 'storageFailed', message: error.message };
+function codedFailureOf(error: unknown): Failure | undefined {
+  if (error instanceof StorageError) return { code: 'storageFailed', message: error.message, isRetryable: true };
   if (!(error instanceof ModelError)) return undefined;
   const { code, message, retryAfterMs } = error;
-  return { code, message, ...(retryAfterMs !== undefined && { retryAfterMs }) };
+  return { code, message, isRetryable: error.isRetryable, ...(retryAfterMs !== undefined && { retryAfterMs }) };
 }
 
-const bugFailure = (errorId: string): TurnFailure => ({
+const bugFailure = (errorId: string): Failure => ({
   code: 'internalError',
   message: `The turn failed because of a bug; the log has it as ${errorId}.`,
+  isRetryable: false,
 });

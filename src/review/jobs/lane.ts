@@ -1,7 +1,7 @@
 import { Pump } from '../../lib/index.ts';
 import type { Logger } from '../../log/index.ts';
 import type { Job, ReviewStore } from '../store/index.ts';
-import { type Failure, failureOf, pauseAfter } from './failure.ts';
+import { type JobFailure, jobFailureOf, pauseAfter } from './failure.ts';
 import { limits } from './limits.ts';
 
 export interface LaneOptions {
@@ -12,7 +12,7 @@ export interface LaneOptions {
   readonly concurrency: number;
   readonly work: (job: Job, signal: AbortSignal) => Promise<void>;
   /** Called before a job becomes a dead job; if it fails, the job is tried again. */
-  readonly giveUp: (job: Job, failure: Failure) => Promise<void>;
+  readonly giveUp: (job: Job, failure: JobFailure) => Promise<void>;
   readonly logger: Logger;
   readonly onEnd?: (kind: Job['kind'], result: JobResult) => void;
   readonly leaseMs?: number;
@@ -106,7 +106,7 @@ export class Lane {
 
   async #failed(job: Job, error: unknown): Promise<JobResult> {
     const { store, giveUp, logger } = this.#options;
-    const failure = failureOf(error);
+    const failure = jobFailureOf(error);
     const { jobId, kind, key, attempt } = job;
     const about = { jobId, kind, key, attempt, code: failure.code };
     if (failure.isBug) logger.bug(error, about);

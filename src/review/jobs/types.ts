@@ -3,7 +3,7 @@ import type { ReviewScope, ReviewTrigger } from '../../protocol/index.ts';
 import type { GitHubSource } from '../github/index.ts';
 import type { BackendSettings } from '../settings/index.ts';
 import type { Job, ReviewStore, StoredItem, StoredRun, StoredWrite } from '../store/index.ts';
-import type { Failure } from './failure.ts';
+import type { JobFailure } from './failure.ts';
 
 /** Calls of jobs to the source. */
 export type JobSource = Pick<
@@ -69,5 +69,5 @@ export interface JobKind {
   /** Executes the job, or throws. Idempotent. @param signal aborted when another process has taken the job */
   work(job: Job, context: JobContext, signal: AbortSignal): Promise<void>;
   /** Reports the failure after the last attempt. */
-  giveUp?(job: Job, context: JobContext, failure: Failure): Promise<void>;
+  giveUp?(job: Job, context: JobContext, failure: JobFailure): Promise<void>;
 }

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { type ReviewFence, SourceError } from '../github/index.ts';
 import type { StoredWrite } from '../store/index.ts';
-import { type Failure, failureOf } from './failure.ts';
+import { type JobFailure, jobFailureOf } from './failure.ts';
 import { limits } from './limits.ts';
 import { parsedPayload } from './payload.ts';
 import type { JobContext, JobKind } from './types.ts';
@@ -32,7 +32,7 @@ export const write: JobKind = {
       if (found.attempts > 0) await scheduleDuplicateCheck(context, writeId, 0);
       await saveResult(context, found, { status: 'sent', response, lastError: null });
     } catch (error) {
-      const failure = failureOf(error);
+      const failure = jobFailureOf(error);
       await saveResult(context, found, { status: 'pending', lastError: lastErrorOf(failure, error) });
       throw error;
     }
@@ -85,7 +85,7 @@ const disabled = {
   lastError: { code: 'githubWritesDisabled', message: 'Writes are disabled: set GitHub.WritesEnabled to publish.' },
 } as const;
 
-function lastErrorOf({ code, message }: Failure, error: unknown): NonNullable<StoredWrite['lastError']> {
+function lastErrorOf({ code, message }: JobFailure, error: unknown): NonNullable<StoredWrite['lastError']> {
   const { status } = (error ?? {}) as { readonly status?: unknown };
   return { code, message, ...(typeof status === 'number' && { status }) };
 }

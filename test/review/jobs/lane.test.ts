@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
-import { failureOf, Lane, type LaneOptions, pauseAfter, retryPolicies } from '../../../src/review/jobs/index.ts';
+import { jobFailureOf, Lane, type LaneOptions, pauseAfter, retryPolicies } from '../../../src/review/jobs/index.ts';
 import type { Job } from '../../../src/review/store/index.ts';
 import { program } from '../../programs.ts';
 import { quiet, sqliteSubject } from '../store/databases.ts';
@@ -178,7 +178,7 @@ t.test('pauses follow the table, lengthened only by jitter and Retry-After, unti
       fc.integer({ min: 1, max: 12 }),
       fc.integer({ min: 0, max: 7_200_000 }),
       (kind, attempt, retryAfterMs) => {
-        const pause = pauseAfter({ kind, attempt }, failureOf(unreachable(retryAfterMs)));
+        const pause = pauseAfter({ kind, attempt }, jobFailureOf(unreachable(retryAfterMs)));
         const base = retryPolicies[kind].pausesMs[attempt - 1];
         if (base === undefined) return pause === 'dead';
         return (
@@ -188,8 +188,8 @@ t.test('pauses follow the table, lengthened only by jitter and Retry-After, unti
     ),
     { numRuns: 300 },
   );
-  t.equal(pauseAfter({ kind: 'delivery', attempt: 1 }, failureOf(forbidden())), 'dead');
-  t.match(failureOf(new Error('odd')), { code: 'internalError', isRetryable: true, isBug: true });
+  t.equal(pauseAfter({ kind: 'delivery', attempt: 1 }, jobFailureOf(forbidden())), 'dead');
+  t.match(jobFailureOf(new Error('odd')), { code: 'internalError', isRetryable: true, isBug: true });
   t.end();
 });
 

@@ -1,0 +1,23 @@
+/** Failure of a piece of work. It never contains a secret. */
+export interface Failure {
+  readonly code: string;
+  /** A sentence for people. */
+  readonly message: string;
+  /** True when the same work may succeed later. */
+  readonly isRetryable: boolean;
+  /** Time before the next try, as the other side requested. */
+  readonly retryAfterMs?: number;
+}
+
+/** Converts a thrown value by its fields. Without a code it is a bug, `internalError`, and not retryable. */
+export function failureOf(error: unknown): Failure {
+  const { code, message, isRetryable, retryAfterMs } = (error ?? {}) as Readonly<Record<string, unknown>>;
+  return {
+    code: typeof code === 'string' ? code : 'internalError',
+    message: typeof message === 'string' ? message : String(error),
+    isRetryable: isRetryable === true,
+    ...(typeof retryAfterMs === 'number' && { retryAfterMs }),
+  };
+}
+
+export const cancelledFailure: Failure = { code: 'cancelled', message: 'It was cancelled.', isRetryable: false };
