@@ -8,13 +8,14 @@
  */
 export type { ChangeEvent, ChangeRecord, ObserveChange, Outcome } from './apply/index.ts';
 export { defaults } from './defaults.ts';
-export { type CheckResult, type DoctorOptions, examine } from './doctor/index.ts';
+export { type CheckResult, type DoctorOptions, examine, verdictOf } from './doctor/index.ts';
 export { followLogs, type ServiceState } from './engine/index.ts';
 export { DeployError, type DeployErrorCode, deployErrors } from './errors.ts';
 export {
   acmeEmail as checkAcmeEmail,
   checkSecretText,
   type Repository,
+  repositoryNamed,
   secretOf,
   secretRefusals,
 } from './files/index.ts';
@@ -36,7 +37,6 @@ export {
   planOf,
   portOfStack,
   readLeftovers,
-  repositoryNamed,
   restartChange,
   type Session,
   type StackStatus,

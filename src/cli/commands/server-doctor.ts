@@ -1,4 +1,4 @@
-import { type CheckResult, DeployError, engineOnce, examine } from '../../deploy/index.ts';
+import { type CheckResult, DeployError, engineOnce, examine, verdictOf } from '../../deploy/index.ts';
 import type { CommandContext } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { stackDirectory } from '../server/given.ts';
@@ -29,11 +29,11 @@ export async function run(context: CommandContext): Promise<number> {
   } finally {
     progress?.stop();
   }
-  const failed = results.filter(({ status }) => status === 'fail').length;
-  const warned = results.filter(({ status }) => status === 'warn').length;
-  if (output.json) output.document({ ok: failed === 0, failed, warned, checks: results });
+  const { counts, isWell } = verdictOf(results);
+  const { fail: failed, warn: warned } = counts;
+  if (output.json) output.document({ ok: isWell, failed, warned, checks: results });
   else output.line(`\n${results.length} checks: ${failed} failed, ${warned} warned.`);
-  return failed > 0 ? exitCodes.unhealthy.code : exitCodes.ok.code;
+  return isWell ? exitCodes.ok.code : exitCodes.unhealthy.code;
 }
 
 function linesOf({ status, id, saw, hint }: CheckResult, { output }: CommandContext): readonly string[] {

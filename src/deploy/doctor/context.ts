@@ -6,22 +6,21 @@ import {
   type Redactor,
   type RunOptions,
   type RunResult,
+  runProgram,
   type ServiceState,
   serviceStates,
 } from '../engine/index.ts';
 import { DeployError } from '../errors.ts';
 import { containerPaths, type EnvFile, parseEnv } from '../files/index.ts';
 import { type AppClient, type AppFacts, createAppClient, readApp, readPrivateKey } from '../github/index.ts';
-import type { HostVerdict, PublicHost } from '../host/index.ts';
+import { classifyHost, type HostVerdict, type PublicHost } from '../host/index.ts';
 import { layoutOf, type StackLayout } from '../layout.ts';
 import { once } from '../once.ts';
 import type { ServiceName } from '../stack-plan.ts';
 import { type ConfigView, readConfig } from './config-view.ts';
 import { gatewayHere } from './gateway.ts';
-import { runGit } from './git.ts';
 import { thisHost } from './host.ts';
 import { limits } from './limits.ts';
-import { publicHostIn } from './public-host.ts';
 import { type FileText, readTexts, type StackTexts, secretsOf, textOf, valueIn } from './stack-view.ts';
 import type { DoctorOptions, GatewayAddress, HostProbes, RunGit } from './types.ts';
 
@@ -180,5 +179,29 @@ export class DoctorContext {
       'notAStack',
       `${path} is neither below ${containerPaths.workspace} nor ${containerPaths.secrets}.`,
     );
+  }
+}
+
+/** Head of a site's block in the Caddyfile: a line of one address and `{`. */
+const site = /^(?:https:\/\/)?([^\s{}():@#]+|\[[0-9a-fA-F:.]+\]) \{$/m;
+
+/** Reads the gateway's host from its Caddyfile. @returns null: the file is missing, cannot be read or names none */
+export function publicHostIn(caddyfile: FileText): HostVerdict | null {
+  if (typeof caddyfile !== 'string') return null;
+  const [, name] = site.exec(caddyfile) ?? [];
+  if (name === undefined) return null;
+  // The command that wrote the file has already refused test names where they are not allowed.
+  return classifyHost(name.replace(/^\[|\]$/g, ''), { allowTestNames: true });
+}
+
+/** Runs the host's git, which may not prompt. @throws DeployError gitMissing */
+async function runGit(...[args, options]: Parameters<RunGit>): ReturnType<RunGit> {
+  const { PATH = '', HOME = '' } = process.env;
+  const env = { PATH, HOME, LANG: 'C', GIT_TERMINAL_PROMPT: '0', GIT_OPTIONAL_LOCKS: '0' };
+  try {
+    return await runProgram({ program: 'git', name: 'git', args, env, ...options });
+  } catch (error) {
+    if (!(error instanceof DeployError) || error.code !== 'engineMissing') throw error;
+    throw new DeployError('gitMissing', 'git is not installed.', 'Install it: apt-get install git');
   }
 }

@@ -1,4 +1,4 @@
-import type { Finding } from './types.ts';
+import type { CheckResult, CheckStatus, Finding } from './types.ts';
 
 export const ok = (saw: string): Finding => ({ status: 'ok', saw, hint: null });
 export const warn = (saw: string, hint: string | null): Finding => ({ status: 'warn', saw, hint });
@@ -18,4 +18,17 @@ export function worst(findings: readonly Finding[], well: string): Finding {
     saw: bad.map(({ saw }) => saw).join('; '),
     hint: hints.size === 0 ? null : [...hints].join(' '),
   };
+}
+
+/** Summary of all results. */
+export interface Verdict {
+  readonly counts: Readonly<Record<CheckStatus, number>>;
+  /** No check failed. */
+  readonly isWell: boolean;
+}
+
+export function verdictOf(results: readonly CheckResult[]): Verdict {
+  const count = (wanted: CheckStatus): number => results.filter(({ status }) => status === wanted).length;
+  const counts = { ok: count('ok'), warn: count('warn'), fail: count('fail'), skip: count('skip') };
+  return { counts, isWell: counts.fail === 0 };
 }

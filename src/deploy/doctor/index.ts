@@ -2,8 +2,9 @@
  * `server doctor`: one table of checks over a stack, its host and its App, each with its finding and a hint. Called by the
  * command of the same name. Never here: a repair, a prompt, the output of results, a secret in any result.
  */
+export { publicHostIn } from './context.ts';
 export { examine } from './examine.ts';
-export { publicHostIn } from './public-host.ts';
+export { type Verdict, verdictOf } from './finding.ts';
 export {
   type CheckResult,
   type CheckStatus,
@@ -14,4 +15,3 @@ export {
   type HostProbes,
   type RunGit,
 } from './types.ts';
-export { type Verdict, verdictOf } from './verdict.ts';

@@ -1,14 +1,13 @@
 import * as app from './checks/app.ts';
 import { agent, health } from './checks/backend.ts';
 import { certificate } from './checks/certificate.ts';
-import { clock } from './checks/clock.ts';
 import { composition, gatewayFile } from './checks/composition.ts';
 import { config, key, settings, work } from './checks/config.ts';
 import { container } from './checks/containers.ts';
-import { disk } from './checks/disk.ts';
 import { dns } from './checks/dns.ts';
 import { overrides, quoting, required } from './checks/env.ts';
 import * as files from './checks/files.ts';
+import { clock, disk } from './checks/host.ts';
 import { listeners } from './checks/listeners.ts';
 import { loopbackOnly } from './checks/ports.ts';
 import { probe } from './checks/probe.ts';

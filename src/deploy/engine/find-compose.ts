@@ -5,7 +5,6 @@ import type { Environment } from './child-environment.ts';
 import type { FoundEngine } from './engine.ts';
 import type { Ask } from './find-engine.ts';
 import type { RunResult } from './types.ts';
-import { isAtLeast, versionIn } from './versions.ts';
 
 type FoundCompose = Pick<FoundEngine, 'compose' | 'composeProgram'>;
 
@@ -81,3 +80,17 @@ function composeMissing({ kind }: ComposeSearch, outdated: string | null): Deplo
     'Install it: apt-get install docker-compose-plugin (packages of Docker) or docker-compose (Debian)',
   );
 }
+
+/** `28.2.2`, `v2.40.3-3`, `podman version 4.3.1`: the first number with a dot in a text, null without one. */
+export function versionIn(text: string): string | null {
+  return /(?<![\d.])\d+\.\d+(?:\.\d+)?/.exec(text)?.[0] ?? null;
+}
+
+/** Whether `version` is `least` or later. */
+export function isAtLeast(version: string, least: string): boolean {
+  const [ours, theirs] = [numbersOf(version), numbersOf(least)];
+  const differs = theirs.findIndex((number, at) => (ours[at] ?? 0) !== number);
+  return differs === -1 || (ours[differs] ?? 0) > (theirs[differs] ?? 0);
+}
+
+const numbersOf = (version: string): number[] => version.split('.').map(Number);

@@ -13,6 +13,7 @@ export { checkPorts, firstFreePort, type PortsWanted, type TakenPort, takenPorts
 export { childEnvironment, type Environment, overridesOf } from './child-environment.ts';
 export { type ComposeProject, readProject, secretsIn } from './compose-project.ts';
 export { engineOf, type FoundEngine } from './engine.ts';
+export { isAtLeast, versionIn } from './find-compose.ts';
 export { type FindOptions, findEngine } from './find-engine.ts';
 export { followLogs, type LogOptions } from './follow-logs.ts';
 export { imagesOf } from './images.ts';
@@ -29,4 +30,3 @@ export { lastLog } from './service-logs.ts';
 export { serviceNames, serviceStates } from './service-states.ts';
 export { type StartOptions, startServices } from './start-services.ts';
 export type { Engine, RunOptions, RunResult, ServiceState } from './types.ts';
-export { isAtLeast, versionIn } from './versions.ts';

@@ -19,8 +19,7 @@ export { composeFile } from './composition.ts';
 export { containerPaths } from './container-paths.ts';
 export { changeEnv, type EnvFile, parseEnv } from './env-file.ts';
 export { type EnvFault, type EnvProblem, envFaults } from './env-statements.ts';
-export { gitignore } from './gitignore.ts';
-export { marked, ownershipOf } from './marker.ts';
+export { gitignore, marked, ownershipOf } from './marker.ts';
 export { envExample, newEnv, variablesTable } from './new-env.ts';
 export { overlayFile } from './overlay.ts';
 export {
@@ -30,6 +29,7 @@ export {
   isSameRepository,
   type Repository,
   type RepositoryRefusal,
+  repositoryNamed,
   repositoryOf,
   repositoryRefusals,
 } from './repository.ts';

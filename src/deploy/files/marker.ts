@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { stackFiles } from '../layout.ts';
 
 const firstLine = /^# Managed by oratorio server; checksum ([0-9a-f]{64})\n/;
 
@@ -21,4 +22,10 @@ export function ownershipOf(text: string): 'ours' | 'edited' | 'foreign' {
 
 function checksumOf(text: string): string {
   return createHash('sha256').update(text).digest('hex');
+}
+
+/** Text of the stack's `.gitignore`: keeps secrets, checkouts and our records out of a user's repository of the stack. */
+export function gitignore(): string {
+  const lines = [`/${stackFiles.env}`, `/${stackFiles.secrets}/`, `/${stackFiles.workspace}/`, `/${stackFiles.state}/`];
+  return marked(`${lines.join('\n')}\n`);
 }

@@ -9,7 +9,6 @@ export { checkHost, isCertificates } from './check-host.ts';
 export { type IngressStatus, ingressStatus } from './ingress.ts';
 export { initChange } from './init.ts';
 export { type Leftovers, readLeftovers } from './leftovers.ts';
-export { repositoryNamed } from './repository-named.ts';
 export { engineOnce, type Session } from './session.ts';
 export { portOfStack, type StackStatus, stackStatus, tunnelLine } from './status.ts';
 export { checkUpgrade, restartChange, type UpgradeRequest, upgradeChange } from './upgrade.ts';

@@ -4,8 +4,8 @@ import type { ServiceState } from '../../engine/index.ts';
 import type { DoctorContext } from '../context.ts';
 import { fail, ok, worst } from '../finding.ts';
 import { limits } from '../limits.ts';
-import { isLoopback } from '../loopback.ts';
 import type { Finding } from '../types.ts';
+import { isLoopback } from './ports.ts';
 
 /** Ports 80 and 443 are answered on this host, and by the gateway of this stack (specification §4.4, rule 4). */
 export async function listeners(context: DoctorContext, signal: AbortSignal): Promise<Finding> {

@@ -1,6 +1,5 @@
 import type { DoctorContext } from '../context.ts';
 import { fail, skip, worst } from '../finding.ts';
-import { isLoopback } from '../loopback.ts';
 import type { Finding } from '../types.ts';
 
 /**
@@ -23,3 +22,6 @@ export async function loopbackOnly(context: DoctorContext): Promise<Finding> {
     `${ports.map(({ hostPort }) => hostPort).join(', ')}: on the loopback only.`,
   );
 }
+
+/** Whether a port published at `host` can be reached from this host only. An empty `host` means every address. */
+export const isLoopback = (host: string): boolean => /^(?:127\.|::1$|\[::1\]$|localhost$)/.test(host);

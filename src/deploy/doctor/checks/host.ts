@@ -18,13 +18,22 @@ export async function clock(context: DoctorContext, signal: AbortSignal): Promis
   });
   const theirs = Date.parse(response.headers.get('date') ?? '');
   if (Number.isNaN(theirs)) return skip(`${new URL(endpoint).host} does not say what time it is.`);
-  return findingOf(context.host.now() - theirs);
+  return skewFinding(context.host.now() - theirs);
 }
 
-function findingOf(skewMs: number): Finding {
+function skewFinding(skewMs: number): Finding {
   const seconds = Math.trunc(Math.abs(skewMs) / 1_000);
   const saw = seconds === 0 ? 'The clock is right.' : `The clock is ${seconds} s ${skewMs > 0 ? 'fast' : 'slow'}.`;
   const hint = 'Let the system keep time: timedatectl set-ntp true';
   if (Math.abs(skewMs) >= limits.clockSkewMs.fail) return fail(saw, hint);
   return Math.abs(skewMs) >= limits.clockSkewMs.warn ? warn(saw, hint) : ok(saw);
+}
+
+/** Free space for checkouts, images and the database. */
+export async function disk(context: DoctorContext): Promise<Finding> {
+  const free = await context.host.freeBytes(context.layout.directory);
+  const saw = `${(free / 1024 ** 3).toFixed(1)} GiB are free.`;
+  const hint = 'Remove unused images (docker image prune), or give the disk more room.';
+  if (free < limits.freeBytes.fail) return fail(saw, hint);
+  return free < limits.freeBytes.warn ? warn(saw, hint) : ok(saw);
 }
