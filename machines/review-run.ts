@@ -117,7 +117,7 @@ export const reviewRunMachine = setup({
     /** Ends the agent's turn. */
     interrupt: fromPromise<void, ReviewRunKey & { readonly why: 'cancelled' | 'tooLong' }>(notProvided),
     /** Puts the run back into the queue; with a failure: for its next attempt, after a pause. */
-    giveBack: fromPromise<void, ReviewRunKey & { readonly failure: ReviewFailure | null }>(notProvided),
+    returnToQueue: fromPromise<void, ReviewRunKey & { readonly failure: ReviewFailure | null }>(notProvided),
     /** Renews the lease; reports its loss, a request to cancel, silence and the deadline. */
     watch: fromCallback<ReviewRunEvent, ReviewRunKey>(() => {}),
   },
@@ -245,8 +245,8 @@ export const reviewRunMachine = setup({
     awaitingWrites: {
       description: 'The writes wait for the source: the run makes room until then.',
       invoke: {
-        id: 'giveBack',
-        src: 'giveBack',
+        id: 'returnToQueue',
+        src: 'returnToQueue',
         input: ({ context }) => ({ ...keyOf({ context }), failure: null }),
         ...givenBack,
       },
@@ -254,8 +254,8 @@ export const reviewRunMachine = setup({
     backingOff: {
       description: 'It failed in a way that may pass: it waits in the queue for its next attempt.',
       invoke: {
-        id: 'giveBack',
-        src: 'giveBack',
+        id: 'returnToQueue',
+        src: 'returnToQueue',
         input: ({ context }) => ({ ...keyOf({ context }), failure: context.failure }),
         ...givenBack,
       },

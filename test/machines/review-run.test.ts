@@ -17,7 +17,7 @@ import { asked, flush, open, type Question, transitionLog, type Walk, walkEvery 
 const passing = { code: 'agentUnavailable', message: 'not now', isRetryable: true };
 const lasting = { code: 'turnFailed', message: 'never', isRetryable: false };
 
-type GiveBack = ReviewRunKey & { readonly failure: ReviewFailure | null };
+type ReturnToQueue = ReviewRunKey & { readonly failure: ReviewFailure | null };
 type Interrupt = ReviewRunKey & { readonly why: 'cancelled' | 'tooLong' };
 
 /** One run whose steps are answered by the test. */
@@ -29,7 +29,7 @@ class World {
   readonly draft: Question<Drafted, ReviewRunKey>[] = [];
   readonly publish: Question<Published, ReviewRunKey>[] = [];
   readonly interrupt: Question<void, Interrupt>[] = [];
-  readonly giveBack: Question<void, GiveBack>[] = [];
+  readonly returnToQueue: Question<void, ReturnToQueue>[] = [];
   readonly clock = new SimulatedClock();
   watched = 0;
   readonly #input: Partial<ReviewRunInput>;
@@ -48,7 +48,7 @@ class World {
         draft: asked(this.draft),
         publish: asked(this.publish),
         interrupt: asked(this.interrupt),
-        giveBack: asked(this.giveBack),
+        returnToQueue: asked(this.returnToQueue),
         watch: fromCallback<ReviewRunEvent, ReviewRunKey>(() => {
           this.watched += 1;
           return () => {
@@ -140,7 +140,7 @@ function failing(
       given: to[state],
       when: (world) => open<unknown, unknown>(world[step]).fail({ ...passing, retryAfterMs: 60_000 }),
       shows(t, world) {
-        t.match(open(world.giveBack).input, { attempt: 1, failure: { ...passing, retryAfterMs: 60_000 } });
+        t.match(open(world.returnToQueue).input, { attempt: 1, failure: { ...passing, retryAfterMs: 60_000 } });
         t.same(world.emitted, []);
       },
     },
@@ -170,7 +170,8 @@ function interrupted(as: 'done' | 'error'): Walk<World>[] {
       proves: 'an interrupted run is retried while attempts are left',
       given: to.interrupting,
       when: end,
-      shows: (t, world) => t.match(open(world.giveBack).input.failure, { code: 'agentStalled', isRetryable: true }),
+      shows: (t, world) =>
+        t.match(open(world.returnToQueue).input.failure, { code: 'agentStalled', isRetryable: true }),
     },
     {
       takes: `interrupting ${as}(interrupt) → failed`,
@@ -327,21 +328,21 @@ const walks: readonly Walk<World>[] = [
     proves: 'pending writes release the place of the run without a failure',
     given: to.publishing,
     when: (world) => open(world.publish).answer({ outcome: 'pending' }),
-    shows: (t, world) => t.match(open(world.giveBack).input, { attempt: 1, failure: null }),
+    shows: (t, world) => t.match(open(world.returnToQueue).input, { attempt: 1, failure: null }),
   },
   ...(['awaitingWrites', 'backingOff'] as const).flatMap((state): Walk<World>[] => [
     {
-      takes: `${state} done(giveBack) → givenBack`,
+      takes: `${state} done(returnToQueue) → givenBack`,
       proves: 'the run is back in the queue',
       given: to[state],
-      when: (world) => open(world.giveBack).answer(),
+      when: (world) => open(world.returnToQueue).answer(),
       shows: (t, world) => t.same([world.actor.getSnapshot().status, world.watched], ['done', 0]),
     },
     {
-      takes: `${state} error(giveBack) → abandoned`,
+      takes: `${state} error(returnToQueue) → abandoned`,
       proves: 'a run that cannot be returned to the queue is abandoned until its lease expires',
       given: to[state],
-      when: (world) => open(world.giveBack).fail(new Error('no database')),
+      when: (world) => open(world.returnToQueue).fail(new Error('no database')),
       shows: (t, world) => t.same([world.state, world.watched], ['abandoned', 0]),
     },
   ]),

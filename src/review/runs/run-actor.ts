@@ -57,7 +57,7 @@ export function runActor(session: RunSession, publication: Publication, resumeAt
         interrupt: fromPromise<void, ReviewRunKey & { readonly why: 'cancelled' | 'tooLong' }>(({ input }) =>
           interrupt(session, input.why),
         ),
-        giveBack: fromPromise<void, ReviewRunKey & { readonly failure: ReviewFailure | null }>(({ input }) =>
+        returnToQueue: fromPromise<void, ReviewRunKey & { readonly failure: ReviewFailure | null }>(({ input }) =>
           session.step(() => returnToQueue(session, input.failure), lost),
         ),
         watch: fromCallback<ReviewRunEvent, ReviewRunKey>(({ sendBack }) => watch(session, sendBack)),
@@ -81,8 +81,8 @@ export function runActor(session: RunSession, publication: Publication, resumeAt
 
 type MachineState = SnapshotFrom<typeof reviewRunMachine>['value'];
 /**
- * The state that is saved while the machine is in a working state. `giveBack` and `finish` save the others, at once with the attempt or
- * the result.
+ * State to save for each working state of the machine. `returnToQueue` and `finish` save the other states, together with the
+ * attempt or the result.
  */
 const savedAs: Readonly<Partial<Record<MachineState, ReviewRunState>>> = {
   preparing: 'preparing',
