@@ -21,7 +21,7 @@ const session = (m: Machine, more: Partial<Session> = {}): Session => ({
   observe: () => undefined,
   now: () => new Date(),
   lockWaitMs: 0,
-  tell: () => undefined,
+  showSecrets: () => undefined,
   hasTerminal: false,
   ...more,
 });
@@ -265,17 +265,17 @@ t.test('a secret that a killed command did not print is printed by the next run,
     if (args.join(' ').includes(backendStarts)) endIfThere(pid);
   m.fake.change({ answers: [] });
   const printed: string[] = [];
-  const tell: Session['tell'] = (secrets) => {
+  const showSecrets: Session['showSecrets'] = (secrets) => {
     printed.push(...secrets.values());
   };
-  const refuse: Session['tell'] = () => {
+  const refuse: Session['showSecrets'] = () => {
     throw new Error('the output is closed');
   };
   const change = enableChange(m.directory, enabling);
-  await t.rejects(changeStack(change, session(m, { tell: refuse })), { message: /output is closed/ });
-  t.match(await changeStack(change, session(m, { tell })), { state: 'done' });
+  await t.rejects(changeStack(change, session(m, { showSecrets: refuse })), { message: /output is closed/ });
+  t.match(await changeStack(change, session(m, { showSecrets })), { state: 'done' });
   t.strictSame(printed, [parseEnv(m.stackFile('.env')).values.get('ORATORIO_GITHUB_WEBHOOK_SECRET')]);
-  t.match(await changeStack(change, session(m, { tell })), { state: 'done', reveals: [] });
+  t.match(await changeStack(change, session(m, { showSecrets })), { state: 'done', reveals: [] });
   t.equal(printed.length, 1);
   checkSecrets(t, m, printed);
 });

@@ -74,7 +74,7 @@ export function sessionOf(context: CommandContext, observe: Session['observe']):
     observe,
     now: () => new Date(),
     lockWaitMs,
-    tell: (secrets) => tellSecrets(context, secrets),
+    showSecrets: (secrets) => tellSecrets(context, secrets),
     hasTerminal: canAsk(context),
   };
 }

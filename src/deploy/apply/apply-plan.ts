@@ -24,7 +24,7 @@ export interface ApplyOptions {
    * Shows created secrets, by their names, after the last step and before the journal records the end: a kill in between
    * shows them once more, never not at all.
    */
-  readonly tell?: (reveals: readonly string[]) => void | Promise<void>;
+  readonly showSecrets?: (reveals: readonly string[]) => void | Promise<void>;
   /** For tests: called after each line of the journal is on disk. */
   readonly onJournal?: (entry: JournalEntry) => void | Promise<void>;
 }
@@ -75,11 +75,11 @@ export async function applyPlan(options: ApplyOptions): Promise<Outcome> {
 type Settle = (log: ChangeLog, failure: DeployError, options: ApplyOptions) => Promise<Outcome>;
 
 const settle: { readonly [S in Outcome['state']]: Settle } = {
-  async done(log, _, { tell }) {
+  async done(log, _, { showSecrets }) {
     const { owed, steps } = log.state;
     const changed = [...steps.values()].filter(({ step, isChanged }) => isChanged && !changesNothing.has(step.do));
     log.backup.spendReserve();
-    if (owed.length > 0) await tell?.(owed);
+    if (owed.length > 0) await showSecrets?.(owed);
     await log.end('done');
     return { state: 'done', reveals: owed, changed: changed.map(({ key }) => key) };
   },

@@ -123,14 +123,14 @@ export class ChangeRun {
     this.#next = at + 1;
     const { phase, steps } = found;
     const { observe } = this.#options;
-    const told = { type: 'phase', phase: phase.name, title: phase.title } as const;
+    const event = { type: 'phase', phase: phase.name, title: phase.title } as const;
     const begunMs = monotonicMs();
-    observe({ ...told, state: 'begun' });
+    observe({ ...event, state: 'begun' });
     try {
       for (const step of steps) await this.#step(step);
-      observe({ ...told, state: 'done', elapsedMs: monotonicMs() - begunMs });
+      observe({ ...event, state: 'done', elapsedMs: monotonicMs() - begunMs });
     } catch (error) {
-      observe({ ...told, state: 'failed', elapsedMs: monotonicMs() - begunMs });
+      observe({ ...event, state: 'failed', elapsedMs: monotonicMs() - begunMs });
       throw error;
     }
   }

@@ -21,7 +21,7 @@ import {
 import { join } from 'node:path';
 import { DeployError } from '../errors.ts';
 import { onFile } from './failures.ts';
-import { inPlace, type Place } from './tree.ts';
+import { inParentDirectory, type ParentDirectory } from './tree.ts';
 
 const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW = 0, O_NONBLOCK = 0, O_DIRECTORY = 0 } = constants;
 
@@ -156,10 +156,10 @@ export class StackFiles {
 
   /** Removes what a kill in the middle of a write has left. */
   sweep(path: string): void {
-    this.#unless(path, ['ENOENT'], (place) => rmSync(place.at(this.#temporaryOf(place)), { force: true }));
+    this.#unless(path, ['ENOENT'], (parent) => rmSync(parent.at(this.#temporaryOf(parent)), { force: true }));
   }
 
-  #temporaryOf({ name }: Place): string {
+  #temporaryOf({ name }: ParentDirectory): string {
     return `.${name}.${this.#change}.tmp`;
   }
 
@@ -171,14 +171,14 @@ export class StackFiles {
     );
   }
 
-  #at<T>(path: string, work: (place: Place) => T): T {
-    return onFile(this.pathOf(path), () => inPlace(this.#root, path, work));
+  #at<T>(path: string, work: (parent: ParentDirectory) => T): T {
+    return onFile(this.pathOf(path), () => inParentDirectory(this.#root, path, work));
   }
 
-  #in(path: string, work: (place: Place) => Found): Found {
+  #in(path: string, work: (parent: ParentDirectory) => Found): Found {
     return onFile(this.pathOf(path), () => {
       try {
-        return inPlace(this.#root, path, work);
+        return inParentDirectory(this.#root, path, work);
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { kind: 'absent' };
         throw error;
@@ -186,10 +186,10 @@ export class StackFiles {
     });
   }
 
-  #unless(path: string, expected: readonly string[], work: (place: Place) => void): void {
+  #unless(path: string, expected: readonly string[], work: (parent: ParentDirectory) => void): void {
     onFile(this.pathOf(path), () => {
       try {
-        inPlace(this.#root, path, work);
+        inParentDirectory(this.#root, path, work);
       } catch (error) {
         if (!expected.includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
       }

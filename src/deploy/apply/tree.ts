@@ -6,8 +6,8 @@ const { O_RDONLY, O_DIRECTORY = 0, O_NOFOLLOW = 0 } = constants;
 const descriptors = '/proc/self/fd';
 const hasDescriptors = existsSync(descriptors);
 
-/** The directory a path is in, held open while it is worked in. */
-export interface Place {
+/** The directory that holds a path, kept open while `work` runs. */
+export interface ParentDirectory {
   /** For system calls: an entry of this very directory, whatever its name comes to mean meanwhile. */
   readonly at: (name: string) => string;
   /** Last part of the path. */
@@ -23,7 +23,7 @@ export interface Place {
  * @param path relative to `root`, of plain names
  * @throws errors of the system; ENOTDIR or ELOOP at a symbolic link
  */
-export function inPlace<T>(root: string, path: string, work: (place: Place) => T): T {
+export function inParentDirectory<T>(root: string, path: string, work: (parent: ParentDirectory) => T): T {
   const names = path.split('/');
   if (names.some((name) => name === '' || name === '.' || name === '..')) {
     throw new TypeError(`A path of a plan must be one inside of the stack: ${path}`);

@@ -28,8 +28,8 @@ export class UnhealthyError extends DeployError {
 }
 
 const logLines = 50;
-/** One without a health check must run at so many looks, one after the other. */
-const steadyLooks = 3;
+/** Number of polls at which a service without a health check must be running. */
+const steadyPolls = 3;
 
 /**
  * Waits until all `services` are healthy; one without a health check, until it has been running for a while.
@@ -44,8 +44,8 @@ export async function awaitHealthy(
 ): Promise<readonly ServiceState[]> {
   const watch = new Watch(services, options.onStates);
   const { timeoutMs = defaults.timeouts.healthyMs, pollMs = defaults.timeouts.healthPollMs, signal } = options;
-  const look = async (stop: AbortSignal) => watch.see(await serviceStates(engine, stack, { ...options, signal: stop }));
-  const polled = await pollUntil(look, { deadlineMs: timeoutMs, everyMs: pollMs, ...(signal && { signal }) }).catch(
+  const poll = async (stop: AbortSignal) => watch.see(await serviceStates(engine, stack, { ...options, signal: stop }));
+  const polled = await pollUntil(poll, { deadlineMs: timeoutMs, everyMs: pollMs, ...(signal && { signal }) }).catch(
     (error: unknown) => {
       if (signal?.aborted)
         throw new DeployError('cancelled', 'Waiting for the services was cancelled.', null, { cause: error });
@@ -65,32 +65,32 @@ type Verdict = 'well' | 'waiting' | 'failed';
 
 class Watch {
   states: readonly ServiceState[] = [];
-  /** Of the service that has failed, or else of one that is waited for. */
+  /** A service that has failed, or else one that is not well yet, with its problem. */
   problem: readonly [ServiceName, string] | undefined;
   readonly #services: readonly ServiceName[];
   readonly #onStates: AwaitOptions['onStates'];
-  /** Restarts before we came are not its fault. */
+  /** Restart counts at the first poll, by container: only later restarts count as failures. */
   readonly #restartsBefore = new Map<string, number>();
   readonly #steady = new Map<string, number>();
-  #told = '';
+  #reported = '';
 
   constructor(services: readonly ServiceName[], onStates: AwaitOptions['onStates']) {
     this.#services = services;
     this.#onStates = onStates;
   }
 
-  /** `ok` ends the wait: they are all well, or one of them has failed. */
+  /** Records one poll. `ok` ends the wait: all services are well, or one has failed. */
   see(states: readonly ServiceState[]): { readonly ok: boolean; readonly isWell: boolean } {
     this.states = states.filter(({ service }) => this.#services.includes(service));
-    this.#tell();
-    const judged = this.#services.map((service) => [service, ...this.#judge(service)] as const);
+    this.#reportChanges();
+    const verdicts = this.#services.map((service) => [service, ...this.#verdictOf(service)] as const);
     const worst =
-      judged.find(([, verdict]) => verdict === 'failed') ?? judged.find(([, verdict]) => verdict === 'waiting');
+      verdicts.find(([, verdict]) => verdict === 'failed') ?? verdicts.find(([, verdict]) => verdict === 'waiting');
     this.problem = worst && [worst[0], worst[2]];
     return { ok: worst?.[1] !== 'waiting', isWell: worst === undefined };
   }
 
-  #judge(service: ServiceName): readonly [Verdict, string] {
+  #verdictOf(service: ServiceName): readonly [Verdict, string] {
     const state = this.states.find((each) => each.service === service);
     if (state === undefined) return ['failed', 'has no container'];
     const before = this.#restartsBefore.get(state.container) ?? state.restarts;
@@ -105,14 +105,14 @@ class Watch {
     if (state.health === 'healthy') return ['well', ''];
     if (state.health !== 'none')
       return ['waiting', `is ${state.health === 'starting' ? 'not healthy yet' : 'unhealthy'}`];
-    const looks = (this.#steady.get(state.container) ?? 0) + 1;
-    this.#steady.set(state.container, looks);
-    return [looks >= steadyLooks ? 'well' : 'waiting', 'has not been running for long'];
+    const polls = (this.#steady.get(state.container) ?? 0) + 1;
+    this.#steady.set(state.container, polls);
+    return [polls >= steadyPolls ? 'well' : 'waiting', 'has not been running for long'];
   }
 
-  #tell(): void {
+  #reportChanges(): void {
     const now = JSON.stringify(this.states.map(({ container, state, health }) => [container, state, health]));
-    if (now !== this.#told) this.#onStates?.(this.states);
-    this.#told = now;
+    if (now !== this.#reported) this.#onStates?.(this.states);
+    this.#reported = now;
   }
 }

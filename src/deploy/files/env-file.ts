@@ -13,15 +13,15 @@ export interface EnvFile {
 export function parseEnv(text: string): EnvFile {
   const values = new Map<string, string>();
   const problems: EnvProblem[] = [];
-  const tell = (fault: EnvFault, key: string | null, line: number) => {
+  const report = (fault: EnvFault, key: string | null, line: number) => {
     // Behind a quote that is not closed, what looks like a name may be a piece of the value.
     if (problems.at(-1)?.code !== 'unterminated') problems.push(problemOf(fault, key, line));
   };
   for (const statement of statementsOf(text)) {
     const { key, value, line, fault } = statement;
-    if (fault !== null) tell(fault, fault === 'noValue' ? null : key, line);
+    if (fault !== null) report(fault, fault === 'noValue' ? null : key, line);
     if (key === null || value === null) continue;
-    if (values.has(key)) tell('duplicate', key, line);
+    if (values.has(key)) report('duplicate', key, line);
     values.set(key, value);
   }
   return { values, problems };

@@ -109,7 +109,7 @@ const Refusal = v.object({
   status: v.number(),
   response: v.optional(v.object({ data: v.optional(v.unknown()) })),
 });
-const Told = v.object({ message: v.string() });
+const RefusalBody = v.object({ message: v.string() });
 
 function asQuestionError(error: unknown): AppQuestionError {
   const inner = error instanceof Error && error.cause instanceof AppQuestionError ? error.cause : error;
@@ -117,8 +117,8 @@ function asQuestionError(error: unknown): AppQuestionError {
   const parsed = v.safeParse(Refusal, error);
   if (!parsed.success) return new AppQuestionError('unreachable', `GitHub could not be asked (${reasonOf(error)}).`);
   const { status, response } = parsed.output;
-  const told = v.safeParse(Told, response?.data);
-  const words = told.success ? `: ${plain(told.output.message)}` : '';
+  const refusal = v.safeParse(RefusalBody, response?.data);
+  const words = refusal.success ? `: ${plain(refusal.output.message)}` : '';
   // 404 to the App's own resources: there is no App with this id.
   if (status === 401 || words.includes('Integration not found'))
     return new AppQuestionError(

@@ -49,10 +49,10 @@ export async function changeStack(change: Change, session: Session): Promise<Out
   return withStackLock(layout, { command, waitMs: lockWaitMs, signal }, async () => {
     await recoverForeign({ layout, command, effects, observe, now });
     const plan = await prepare({ engine, session, isDry: false });
-    const tell = async (names: readonly string[]): Promise<void> => {
+    const showSecrets = async (names: readonly string[]): Promise<void> => {
       const { values } = parseEnv(readText(layout.env));
-      await session.tell(new Map(names.map((name) => [name, values.get(name) ?? ''])));
+      await session.showSecrets(new Map(names.map((name) => [name, values.get(name) ?? ''])));
     };
-    return applyPlan({ plan, effects, observe, signal, now, tell });
+    return applyPlan({ plan, effects, observe, signal, now, showSecrets });
   });
 }

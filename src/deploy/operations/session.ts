@@ -13,7 +13,7 @@ export interface Session {
   /** How long another command on the same stack is waited for. */
   readonly lockWaitMs: number;
   /** Shows created secrets, once, after everything has succeeded. */
-  readonly tell: (secrets: ReadonlyMap<string, string>) => void | Promise<void>;
+  readonly showSecrets: (secrets: ReadonlyMap<string, string>) => void | Promise<void>;
   /** Git may ask for a password at the terminal of the caller. */
   readonly hasTerminal: boolean;
 }

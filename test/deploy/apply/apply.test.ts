@@ -124,11 +124,11 @@ t.test('a failure of a first set-up is kept, stands in the way of other commands
   await t.rejects(apply(made, { ...plans.init(layout.directory), command: 'add-repo' }), { code: 'unfinishedChange' });
   t.equal(await recover(made, 'init'), null);
   const again = await apply(made, 'init');
-  t.match(again.outcome, { state: 'done', reveals: ['AGENT_TOKEN'] }, 'with the secret that nobody was told');
+  t.match(again.outcome, { state: 'done', reveals: ['AGENT_TOKEN'] }, 'with the secret that nobody was shown');
   t.match(lastChanges(layout, 5), [{ command: 'init', outcome: 'done', failure: null }]);
 });
 
-t.test('what cannot be taken back is told, and the rest is taken back', async (t) => {
+t.test('what cannot be taken back is shown, and the rest is taken back', async (t) => {
   const made = await installed(t);
   const { outcome } = await apply(made, 'enable', {
     before: (key) => {
@@ -153,7 +153,7 @@ t.test('what cannot be taken back is told, and the rest is taken back', async (t
   );
 });
 
-t.test('a secret that stayed behind a failed undo is still told once', async (t) => {
+t.test('a secret that stayed behind a failed undo is still shown once', async (t) => {
   const made = await installed(t);
   const { env } = layoutOf(made.engine.stack);
   const before = (key: string) => {
@@ -167,22 +167,22 @@ t.test('a secret that stayed behind a failed undo is still told once', async (t)
   };
   t.match((await apply(made, 'enable', { before })).outcome, { state: 'undoFailed' });
   t.match(readFileSync(env, 'utf8'), secret, 'it is still there');
-  t.match((await apply(made, 'upgrade')).outcome, { state: 'done', reveals: [] }, 'other commands do not tell it');
+  t.match((await apply(made, 'upgrade')).outcome, { state: 'done', reveals: [] }, 'other commands do not show it');
   t.match((await apply(made, 'enable')).outcome, { state: 'done', reveals: ['WEBHOOK_SECRET'] });
   t.match((await apply(made, 'enable')).outcome, { state: 'done', reveals: [] });
 });
 
-t.test('secrets are told before the journal says that all is done', async (t) => {
+t.test('secrets are shown before the journal records the end', async (t) => {
   const made = await installed(t);
-  const told: string[] = [];
-  const tell = (reveals: readonly string[]) => {
-    told.push(...reveals);
+  const shown: string[] = [];
+  const showSecrets = (reveals: readonly string[]) => {
+    shown.push(...reveals);
     t.match(openChange(layoutOf(made.engine.stack)), { command: 'webhook enable' });
     throw new Error('nobody reads');
   };
-  await t.rejects(apply(made, 'enable', { tell }), { message: 'nobody reads' });
+  await t.rejects(apply(made, 'enable', { showSecrets }), { message: 'nobody reads' });
   t.match((await apply(made, 'enable')).outcome, { reveals: ['WEBHOOK_SECRET'] });
-  t.strictSame(told, ['WEBHOOK_SECRET']);
+  t.strictSame(shown, ['WEBHOOK_SECRET']);
 });
 
 t.test('cancelling ends the step at work, then takes everything back', async (t) => {

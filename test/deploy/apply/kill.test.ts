@@ -90,9 +90,9 @@ function locked<T>({ engine }: Case, work: () => Promise<T>): Promise<T> {
 }
 
 function again(made: Case, name: PlanName) {
-  const tell = (reveals: readonly string[]) =>
+  const showSecrets = (reveals: readonly string[]) =>
     writeFileSync(join(made.directory, 'told'), reveals.join('\n'), { flag: 'a' });
-  return locked(made, () => apply(made, name, { tell }));
+  return locked(made, () => apply(made, name, { showSecrets }));
 }
 
 async function inParallel(count: number, work: (index: number) => Promise<void>): Promise<void> {

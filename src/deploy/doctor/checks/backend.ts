@@ -18,8 +18,8 @@ export async function health(context: DoctorContext, signal: AbortSignal): Promi
   });
   if (status === undefined)
     return fail(`${url} does not answer (${error}).`, 'oratorio server status, then: oratorio server restart');
-  const told = v.safeParse(Health, jsonOf(body));
-  if (!told.success) return fail(`Something else answers at ${url}.`, 'Look who listens there: ss -ltnp');
+  const parsed = v.safeParse(Health, jsonOf(body));
+  if (!parsed.success) return fail(`Something else answers at ${url}.`, 'Look who listens there: ss -ltnp');
   return status === 200
     ? ok(`${url} answers.`)
     : fail(`It answers ${status}: its database cannot be reached.`, 'oratorio server logs --service backend says why.');

@@ -7,10 +7,10 @@ import { fail, ok, warn, worst } from '../finding.ts';
 import type { FileText } from '../stack-view.ts';
 import type { Finding } from '../types.ts';
 
-type Place = keyof typeof stackFiles;
+type StackPath = keyof typeof stackFiles;
 
 /** Files of a stack (specification §2.9), with the widest permitted mode. */
-const places: readonly { readonly at: Place; readonly mode: number; readonly isDirectory?: true }[] = [
+const stackPaths: readonly { readonly at: StackPath; readonly mode: number; readonly isDirectory?: true }[] = [
   { at: 'compose', mode: defaults.fileModes.public },
   { at: 'env', mode: defaults.fileModes.secret },
   { at: 'config', mode: defaults.fileModes.config },
@@ -19,15 +19,15 @@ const places: readonly { readonly at: Place; readonly mode: number; readonly isD
   { at: 'agentConfig', mode: defaults.fileModes.config },
   { at: 'secrets', mode: defaults.directoryModes.secrets, isDirectory: true },
 ];
-const secretPlaces: ReadonlySet<Place> = new Set(['env', 'secrets', 'privateKey', 'state', 'agentHome']);
+const secretPaths: ReadonlySet<StackPath> = new Set(['env', 'secrets', 'privateKey', 'state', 'agentHome']);
 const completes = 'Run oratorio server init again: it completes what is there.';
 const moves = 'Run oratorio server restart: it moves the settings of the agent server out of the workspace.';
-const missingHints: Readonly<Partial<Record<Place, string>>> = { agentHome: moves, agentConfig: moves };
+const missingHints: Readonly<Partial<Record<StackPath, string>>> = { agentHome: moves, agentConfig: moves };
 
 const statOf = (path: string): Stats | undefined => lstatSync(path, { throwIfNoEntry: false });
 
 export function present({ layout }: DoctorContext): Finding {
-  const findings = places.map(({ at, isDirectory = false }): Finding => {
+  const findings = stackPaths.map(({ at, isDirectory = false }): Finding => {
     const found = statOf(layout[at]);
     const name = stackFiles[at];
     if (!found) return fail(`${name} is missing`, missingHints[at] ?? completes);
@@ -47,7 +47,7 @@ export function present({ layout }: DoctorContext): Finding {
 /** Checks that only owners can read secrets and write files. */
 export function modes({ layout }: DoctorContext): Finding {
   const all = [
-    ...places,
+    ...stackPaths,
     { at: 'privateKey', mode: defaults.fileModes.secret },
     { at: 'state', mode: defaults.directoryModes.state },
   ] as const;
@@ -55,7 +55,7 @@ export function modes({ layout }: DoctorContext): Finding {
   return worst(findings, 'Only their owners can read secrets and write files.');
 }
 
-function modeOf(layout: StackLayout, at: Place, most: number): Finding {
+function modeOf(layout: StackLayout, at: StackPath, most: number): Finding {
   const found = statOf(layout[at]);
   if (!found || found.isSymbolicLink()) return ok(at);
   const mode = found.mode & 0o777;
@@ -63,7 +63,7 @@ function modeOf(layout: StackLayout, at: Place, most: number): Finding {
   if (tooMuch === 0) return ok(at);
   const saw = `${stackFiles[at]} has mode ${octal(mode)}`;
   const hint = `chmod ${octal(most)} ${layout[at]}`;
-  return secretPlaces.has(at) || (tooMuch & 0o022) !== 0 ? fail(saw, hint) : warn(saw, hint);
+  return secretPaths.has(at) || (tooMuch & 0o022) !== 0 ? fail(saw, hint) : warn(saw, hint);
 }
 
 const octal = (mode: number): string => mode.toString(8).padStart(4, '0');
@@ -75,7 +75,7 @@ export function owners(context: DoctorContext): Finding {
   const containers = Number(context.value('ORATORIO_UID'));
   const known = new Set([0, me, containers]);
   const { layout } = context;
-  const others = [...places.map(({ at }) => at), 'privateKey' as const, 'state' as const].flatMap((at) => {
+  const others = [...stackPaths.map(({ at }) => at), 'privateKey' as const, 'state' as const].flatMap((at) => {
     const found = statOf(layout[at]);
     return found && !known.has(found.uid)
       ? [warn(`${stackFiles[at]} belongs to user ${found.uid}`, `chown ${containers} ${layout[at]}`)]
@@ -113,7 +113,7 @@ export function markers({ texts }: DoctorContext): Finding {
   );
 }
 
-const told: Readonly<Record<ReturnType<typeof ownershipOf>, (name: string) => Finding>> = {
+const ownershipFindings: Readonly<Record<ReturnType<typeof ownershipOf>, (name: string) => Finding>> = {
   ours: (name) => ok(name),
   edited: (name) =>
     warn(
@@ -125,7 +125,7 @@ const told: Readonly<Record<ReturnType<typeof ownershipOf>, (name: string) => Fi
 
 function markerOf(name: string, text: FileText): Finding {
   if (text === null) return ok(name);
-  return text instanceof Error ? fail(text.message, null) : told[ownershipOf(text)](name);
+  return text instanceof Error ? fail(text.message, null) : ownershipFindings[ownershipOf(text)](name);
 }
 
 /** The overlay and the gateway's file are there both or not at all (specification §2.9). */
