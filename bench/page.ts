@@ -51,7 +51,8 @@ async function freshTab(browser: Browser, slowdown = 1): Promise<{ context: Brow
   return { context, page };
 }
 
-const address = (port: number, at: string): string => `http://127.0.0.1:${port}/DashBoard#token=bench&at=${at}`;
+const address = (port: number, at: string): string =>
+  `http://127.0.0.1:${port}/DashBoard#token=bench-token-0123456789&at=${at}`;
 
 interface Paint {
   readonly firstMs: number;

@@ -61,7 +61,7 @@ const dashboard = createDashboard(
   {
     workspacePath: dataDirectory,
     access: new Access({
-      tokens: () => ({ current: 'bench', earlier: [] }),
+      tokens: () => ({ current: 'bench-token-0123456789', earlier: [] }),
       auth: 'token',
       username: '',
       password: '',
