@@ -3,7 +3,6 @@ import t from 'tap';
 import { type AnyStateMachine, createActor, setup } from 'xstate';
 import { catalogue } from '../../machines/index.ts';
 import {
-  chartOf,
   createInspectionSource,
   createRecorder,
   createStatelySource,
@@ -14,6 +13,7 @@ import {
   svgOf,
   withoutCredentials,
 } from '../../src/inspect/index.ts';
+import { chartNamed } from './built-charts.ts';
 
 const marker = 'SECRET-b64f2c-9d1e';
 
@@ -96,7 +96,7 @@ for (const [name, machine] of Object.entries(catalogue)) {
     const messages = records.flatMap(statelyMessages({ machines: catalogue, actorOf: (id) => recorder.actor(id) }));
     for (const source of sources) frames.push(...source.replay(undefined));
     recorder.close();
-    const chart = await chartOf(name, machine);
+    const chart = await chartNamed(name, machine);
     const everything = {
       records: JSON.stringify(records),
       frames: Buffer.concat(frames).toString(),
