@@ -107,7 +107,7 @@ for (const { version, program } of composeVersions) {
       ]);
     });
 
-    await t.test('a variable of the shell wins over .env: who calls it effects in none of ours', async (t) => {
+    await t.test('a variable of the shell overrides .env', async (t) => {
       const directory = stackOf(t, { values: secrets, isSelinux: false });
       const ran = await composeConfig(compose, directory, [base], { ORATORIO_AGENT_TOKEN: 'of-the-shell' });
       const { services } = compositionOf(ran.stdout, directory);
@@ -263,7 +263,7 @@ t.test('each secret is seen by the services of the table and by no other', (t) =
   t.end();
 });
 
-t.test('every variable that the composition refers to is in .env, and every one of .env is used', (t) => {
+t.test('the variables of the composition and those of .env are the same', (t) => {
   const files = [composeFile({ isSelinux: false }), overlayFile({ isSelinux: false })].join('\n');
   const used = new Set([...files.matchAll(/\$\{([A-Z_]+)/g)].map(([, name]) => name));
   const there = [...parseEnv(newEnv({})).values.keys()];

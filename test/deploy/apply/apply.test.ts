@@ -11,7 +11,7 @@ import { plans, secret } from './plans.ts';
 
 const modeOf = (path: string): number => statSync(path).mode & 0o7777;
 
-t.test('a plan is carried out whole, whatever the umask is, and what is so already is kept', async (t) => {
+t.test('a plan is carried out in full under any umask, and existing results are kept', async (t) => {
   const umask = process.umask(0o077);
   t.teardown(() => process.umask(umask));
   const made = newCase(temporaryDirectory(t));
@@ -128,7 +128,7 @@ t.test('a failure of a first set-up is kept, stands in the way of other commands
   t.match(lastChanges(layout, 5), [{ command: 'init', outcome: 'done', failure: null }]);
 });
 
-t.test('what cannot be taken back is shown, and the rest is taken back', async (t) => {
+t.test('a step that cannot be undone is reported, and the others are undone', async (t) => {
   const made = await installed(t);
   const { outcome } = await apply(made, 'enable', {
     before: (key) => {
@@ -185,7 +185,7 @@ t.test('secrets are shown before the journal records the end', async (t) => {
   t.strictSame(shown, ['WEBHOOK_SECRET']);
 });
 
-t.test('cancelling ends the step at work, then takes everything back', async (t) => {
+t.test('a cancelled change ends its current step and undoes the others', async (t) => {
   const made = await installed(t);
   const was = stateOf(made);
   const controller = new AbortController();
@@ -217,7 +217,7 @@ t.test('cancelling a first set-up keeps what is done', async (t) => {
   t.match((await apply(made, 'init')).outcome, { state: 'done', reveals: ['AGENT_TOKEN'] });
 });
 
-t.test('an error without a code becomes one with its cause, and never with a secret', async (t) => {
+t.test('an error without a code gets one, with its cause and without secrets', async (t) => {
   const made = await installed(t);
   const cause = new TypeError('bug');
   const fail = (error: Error) => (key: string) => {
@@ -253,7 +253,7 @@ async function dieAt(made: Awaited<ReturnType<typeof installed>>, key: string): 
   });
 }
 
-t.test('what somebody wrote meanwhile is kept when a change is taken back', async (t) => {
+t.test('a file that was changed meanwhile is kept when a change is undone', async (t) => {
   const made = await installed(t);
   const was = stateOf(made);
   await dieAt(made, 'checkGateway');

@@ -30,7 +30,7 @@ const planOf = ({ engine }: Case, ...steps: readonly Step[]): Plan => ({
   phases: [{ name: 'files', title: 'Files', steps }],
 });
 
-t.test('what was changed by hand, or is not ours, is refused before anything is done', async (t) => {
+t.test('a file that was changed by hand or is not managed is refused before the first step', async (t) => {
   const made = await installed(t, 'enable');
   const { caddyfile, overlay, directory } = layoutOf(made.engine.stack);
   const kinds = { editedFile: `${readFileSync(caddyfile, 'utf8')}# mine\n`, foreignFile: 'mine {}\n' } as const;
@@ -47,7 +47,7 @@ t.test('what was changed by hand, or is not ours, is refused before anything is 
   t.notOk(readdirSync(directory).includes(overlay));
 });
 
-t.test('a symbolic link is never written through, whatever part of a path it is', async (t) => {
+t.test('a symbolic link in any part of a path is not followed when a file is written', async (t) => {
   const outside = temporaryDirectory(t);
   writeFileSync(join(outside, 'target'), 'theirs');
   mkdirSync(join(outside, 'folder'));
@@ -99,7 +99,7 @@ t.test(
   },
 );
 
-t.test('what a kill left at the place of the next write is no way to write elsewhere', async (t) => {
+t.test('a link left at the temporary file of the next write is not followed', async (t) => {
   const outside = join(temporaryDirectory(t), 'target');
   writeFileSync(outside, 'theirs');
   const made = newCase(temporaryDirectory(t));
@@ -166,7 +166,7 @@ t.test('what the system says about a file becomes an error with its path', async
   t.equal(stepFailure('odd', 'start', 'start:backend').message, 'The step start:backend failed: odd');
 });
 
-t.test('a place that cannot be written fails the change, and nothing is lost', async (t) => {
+t.test('a directory that cannot be written to fails the change, and no file is lost', async (t) => {
   const made = newCase(temporaryDirectory(t));
   const { stack } = made.engine;
   writeFileSync(join(stack, 'a'), 'old');

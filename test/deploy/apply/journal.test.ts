@@ -17,7 +17,7 @@ async function half(made: Case): Promise<void> {
   });
 }
 
-t.test('without a journal nothing has happened', async (t) => {
+t.test('without a journal there is no change', async (t) => {
   const { engine } = newCase(temporaryDirectory(t));
   t.equal(openChange(layoutOf(engine.stack)), null);
   t.strictSame(lastChanges(layoutOf(engine.stack), 5), []);
@@ -40,7 +40,7 @@ t.test('a last line that was torn anywhere is none, and the next run writes on a
   t.match(lastChanges(layout, 1), [{ command: 'webhook enable', outcome: 'done' }]);
 });
 
-t.test('what a power cut may put behind the last line is none either', async (t) => {
+t.test('an incomplete last line of the journal is ignored', async (t) => {
   const made = await installed(t);
   await half(made);
   const { journal } = layoutOf(made.engine.stack);
@@ -51,7 +51,7 @@ t.test('what a power cut may put behind the last line is none either', async (t)
   t.equal((await apply(made, 'enable')).outcome.state, 'done');
 });
 
-t.test('a line in the middle that is not ours is an error, and nothing is done', async (t) => {
+t.test('an invalid line in the middle of the journal is an error, and no step runs', async (t) => {
   const made = await installed(t);
   const journal = journalOf(made);
   writeFileSync(journal, `{"type":"of a later version"}\n${readFileSync(journal, 'utf8')}`);
@@ -68,7 +68,7 @@ t.test('a journal that was open to others is private again', async (t) => {
   t.equal(statSync(journalOf(made)).mode & 0o777, 0o600);
 });
 
-t.test('every step has a name, and two of a kind have two', async (t) => {
+t.test('every step has a name, and two steps of one kind have different names', async (t) => {
   const steps = Object.values(plans).flatMap((make) => make('/stack').phases.flatMap((phase) => phase.steps));
   for (const step of steps) t.ok(stepKey(step).startsWith(step.do));
   const plan = plans.enable('/stack');
@@ -77,7 +77,7 @@ t.test('every step has a name, and two of a kind have two', async (t) => {
   t.ok(twice.some(({ key }) => key === 'checkGateway#2'));
 });
 
-t.test('the journal never gets a content, nor the password of an address', (t) => {
+t.test('the journal contains no file contents and no passwords of addresses', (t) => {
   fc.assert(
     fc.property(fc.string({ minLength: 12 }), fc.stringMatching(/^[a-zA-Z0-9]{8,20}$/), (content, password) => {
       const write = { do: 'writeFile', path: 'a', mode: 0o600, content, isSecret: true, owner: 'theirs' } as const;

@@ -115,7 +115,7 @@ const shapes = [
   { name: 'upgrade', made: (t: Test) => installed(t), reveals: [] },
 ] as const;
 
-t.test('killed at any line of the journal, the same command ends as if nothing had happened', async (t) => {
+t.test('a command that was killed at any line of the journal ends the same way when it is repeated', async (t) => {
   for (const { name, made: make, reveals } of shapes) {
     const from = await make(t);
     const undisturbed = copyOf(from, join(temporaryDirectory(t), 'undisturbed'));

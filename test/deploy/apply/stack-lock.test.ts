@@ -12,7 +12,7 @@ import { temporaryDirectory } from './helpers.ts';
 const { signal } = new AbortController();
 const options = { command: 'upgrade', waitMs: 0, signal };
 
-t.test('one command at a time; the other is told which one', async (t) => {
+t.test('a second command is refused with the name of the first', async (t) => {
   const layout = layoutOf(join(temporaryDirectory(t), 'new', 'stack'));
   t.equal(lockHolder(layout), null);
   const result = await withStackLock(layout, { ...options, command: 'webhook enable' }, async () => {
@@ -38,7 +38,7 @@ t.test('one command at a time; the other is told which one', async (t) => {
   t.equal(await withStackLock(layout, options, async () => 'free again'), 'free again');
 });
 
-t.test('who may wait gets it afterwards, and a wait can be cancelled', async (t) => {
+t.test('a waiting command gets the lock when it is free, and a wait can be cancelled', async (t) => {
   const layout = layoutOf(temporaryDirectory(t));
   const controller = new AbortController();
   const waits: unknown[] = [];
@@ -100,7 +100,7 @@ t.test('the lock of a killed command is free at once', async (t) => {
   t.strictSame(readdirSync(layout.state), ['lock']);
 });
 
-t.test('a place where nothing can be locked is an error that names it', async (t) => {
+t.test('a directory in which nothing can be locked is an error that names it', async (t) => {
   const directory = temporaryDirectory(t);
   writeFileSync(join(directory, 'file'), '');
   await t.rejects(

@@ -92,7 +92,7 @@ for (const { version, find } of versions) {
     });
   }
 
-  t.test(`Caddy ${version}: other ports of its own change nothing but where it listens`, async (t) => {
+  t.test(`Caddy ${version}: other ports change only where the gateway listens`, async (t) => {
     const options = { host: hosts.dns, acmeEmail: null, certificates: 'internal' } as const;
     const usual = (await adapt(t, find, gatewayText(options))).stdout;
     const moved = (await adapt(t, find, gatewayText({ ...options, ports: { http: 8080, https: 4443 } }))).stdout;
@@ -163,7 +163,7 @@ const address = fc
   .tuple(fc.stringMatching(/^[A-Za-z0-9_+-]{1,20}(?:\.[a-z0-9]{1,5})?$/), label, fc.constantFrom('com', 'de'))
   .map(([local, name, top]) => `${local}@${name}.${top}`);
 
-t.test('whatever host and e-mail are accepted, exactly one route leads to the backend', async (t) => {
+t.test('for every accepted host and e-mail exactly one route leads to the backend', async (t) => {
   const property = fc.asyncProperty(
     publicHost,
     fc.option(address),

@@ -20,7 +20,7 @@ for (const combination of combinations) {
   const { name, host } = combination;
   const isNamed = host.kind === 'dns';
 
-  t.test(`Caddy ${name}: who greets otherwise than GitHub is not let in`, async (t) => {
+  t.test(`Caddy ${name}: another TLS version, protocol or server name is refused`, async (t) => {
     const setup = await setUp(t, combination);
     const { ports } = setup.gateway;
     const at = (tls: Parameters<typeof encrypted>[1]) => encrypted(setup, tls);

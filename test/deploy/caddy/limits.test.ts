@@ -57,7 +57,7 @@ for (const combination of combinations.filter(({ host }) => host.kind !== 'ipv6'
     t.equal(setup.upstream.deliveries.length, 1);
   });
 
-  t.test(`Caddy ${name}: who dawdles is cut off`, async (t) => {
+  t.test(`Caddy ${name}: a connection without progress is closed`, async (t) => {
     const setup = await setUp(t, combination, { readHeader: 1, readBody: 1, idle: 1 });
     const half = deliveryHead(setup, ['Content-Length: 10']);
     // Each of these ends because the gateway ends it.
@@ -129,7 +129,7 @@ t.test('a delivery reaches the backend as GitHub sent it', async (t) => {
   }
 });
 
-t.test('a backend that is away is 502, and nothing of a delivery is logged', async (t) => {
+t.test('with an unreachable backend the answer is 502, and no part of a delivery is logged', async (t) => {
   for (const combination of [oldest, combinations[2]]) {
     const setup = await setUp(t, combination);
     await setup.upstream.close();

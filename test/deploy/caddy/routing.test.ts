@@ -47,7 +47,7 @@ const titleOf = ({ wire, method, target, host, headers = [] }: Row): string =>
 
 for (const combination of combinations) {
   const { name, host } = combination;
-  t.test(`Caddy ${name}: of every request, only the exact POST reaches the backend`, async (t) => {
+  t.test(`Caddy ${name}: only the exact POST reaches the backend`, async (t) => {
     const setup = await setUp(t, combination);
     const rows = requestsFor(host);
     t.ok(rows.length > 200, `${rows.length} requests`);

@@ -26,7 +26,7 @@ async function world(t: Test, options: StackOptions = {}) {
   return { forge, layout, engine, look };
 }
 
-t.test('the App is who it should be and may do what is needed', async (t) => {
+t.test('an App with the expected identity and permissions passes', async (t) => {
   const { forge, look } = await world(t);
   t.match(await look('app.identity'), { status: 'ok', saw: `Oratorio test (${forge.app.id}).` });
   t.match(await look('app.permissions'), { status: 'ok', saw: /to write reviews back/ });
@@ -97,7 +97,7 @@ t.test('the webhook at GitHub is that of the gateway', async (t) => {
   t.notMatch(JSON.stringify(result), /canary/);
 });
 
-t.test('deliveries that did not arrive are told with their codes and what they mean', async (t) => {
+t.test('failed deliveries are reported with their codes and the meaning of these', async (t) => {
   const { forge, look } = await world(t);
   t.match(await look('ingress.deliveries'), { status: 'ok', saw: /nothing lately/ });
   const other = await new Forge().start();
@@ -114,7 +114,7 @@ t.test('deliveries that did not arrive are told with their codes and what they m
   });
 });
 
-t.test('a clock that is off is told against GitHub', async (t) => {
+t.test('a clock that differs from that of GitHub is reported', async (t) => {
   const { forge, look } = await world(t);
   t.match(await look('host.clock'), { status: 'ok' });
   forge.clockOffsetMs = -45_000;

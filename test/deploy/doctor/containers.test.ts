@@ -33,7 +33,7 @@ t.test('without an engine everything that needs one is skipped, and one check sa
     t.match(results.get(id), { status: 'skip', hint: null }, id);
 });
 
-t.test('engine, composition tool and git are told with their versions', async (t) => {
+t.test('the versions of engine, composition tool and git are reported', async (t) => {
   const { layout } = stack(t);
   const old = new FakeEngine(layout, {
     compose: { kind: 'v1', version: '1.29.2' },
@@ -82,7 +82,7 @@ t.test('a container is looked at for state, health, restarts, memory and image',
   t.match(await askFor(t, 'container.backend', layout, { engine }), { status: 'fail', saw: 'There is no container.' });
 });
 
-t.test('a composition that is not valid fails with the words of Compose and without secrets', async (t) => {
+t.test('an invalid composition fails with the message of Compose, without secrets', async (t) => {
   const { layout, engine } = stack(t);
   t.match(await askFor(t, 'compose.config', layout, { engine }), { status: 'ok' });
   t.ok(engine.commands.includes('compose config --quiet'), 'quietly: otherwise it prints secrets');
@@ -118,7 +118,7 @@ t.test('a port of the stack that others reach fails', async (t) => {
   );
 });
 
-t.test('what one container writes into the workspace the other one reads, and nothing of it stays', async (t) => {
+t.test('a file that one container writes into the workspace is read by the other and removed', async (t) => {
   const { layout, engine } = stack(t);
   t.match(await askFor(t, 'mount.workspace', layout, { engine }), { status: 'ok' });
   t.strictSame(readdirSync(layout.workspace).sort(), ['.oratorio', 'acme__shop']);
@@ -154,7 +154,7 @@ t.test('a repository is the same directory in both containers', async (t) => {
   });
 });
 
-t.test('a changed checkout is told; git is asked inside of the container only', async (t) => {
+t.test('a changed checkout is reported, and git runs only in the container', async (t) => {
   const { layout, engine } = stack(t);
   const id = 'repo.acme/shop.clean';
   t.match(await askFor(t, id, layout, { engine }), {

@@ -36,7 +36,7 @@ t.test('results come in the order of the table, each with all that is shown', as
   givesNothingAway(t, results);
 });
 
-t.test('only what is asked for is looked at, by id or its beginning', async (t) => {
+t.test('only checks whose ids or prefixes are given run', async (t) => {
   const { layout, engine } = stack(t);
   t.strictSame(
     [...(await ask(t, layout, { engine, only: ['env', 'host.disk'] })).keys()],
@@ -93,7 +93,7 @@ t.test('the first results are there while a later check still works', async (t) 
   t.match(await last, { value: { id: 'container.agent', status: 'fail', saw: 'There is no container.' } });
 });
 
-t.test('a stop ends the looking; what was not looked at is skipped', async (t) => {
+t.test('an abort ends the checks, and the remaining ones are skipped', async (t) => {
   const { layout, engine } = stack(t);
   const stop = new AbortController();
   engine.answers.set('ps', () => {
@@ -106,7 +106,7 @@ t.test('a stop ends the looking; what was not looked at is skipped', async (t) =
   t.equal(getEventListeners(stop.signal, 'abort').length, 0, 'nobody listens any more');
 });
 
-t.test('whoever stops reading stops the checks', async (t) => {
+t.test('checks end when their results are no longer read', async (t) => {
   const { layout, engine } = stack(t);
   const { promise, resolve } = Promise.withResolvers<AbortSignal | undefined>();
   const { run } = engine;
@@ -120,7 +120,7 @@ t.test('whoever stops reading stops the checks', async (t) => {
   t.equal((await promise)?.aborted, true);
 });
 
-t.test('a directory that is no stack is told, not thrown', async (t) => {
+t.test('a directory that is no stack is reported as a finding', async (t) => {
   const { layout, engine } = stack(t);
   remove(layout.directory);
   const results = await ask(t, layout, { engine });
@@ -129,7 +129,7 @@ t.test('a directory that is no stack is told, not thrown', async (t) => {
   t.match(results.get('config.file'), { status: 'fail', saw: 'oratorio.config.json is missing.' });
 });
 
-t.test('a question that several checks have is asked once', async (t) => {
+t.test('a fact that several checks need is read once', async (t) => {
   const { layout, engine } = stack(t);
   await ask(t, layout, { engine, only: ['container', 'ports', 'mount'] });
   t.equal(engine.commands.filter((each) => each.startsWith('ps')).length, 1);

@@ -7,7 +7,7 @@ import { addIngress, ask, askFor, canaries, FakeEngine, makeStack, put, remove }
 
 const noEngine = new DeployError('engineMissing', 'There is no container engine.', 'Install Docker.');
 
-t.test('a stack as it was made has nothing wrong with its files', async (t) => {
+t.test('the files of a new stack pass all checks', async (t) => {
   const layout = makeStack(t);
   const results = await ask(t, layout, {
     engine: new FakeEngine(layout),
@@ -17,7 +17,7 @@ t.test('a stack as it was made has nothing wrong with its files', async (t) => {
   t.notOk(results.has('ingress.host'), 'without ingress there is nothing of it');
 });
 
-t.test('a missing file, and one that is a link, are told with what to do', async (t) => {
+t.test('a missing file and a symbolic link are reported with a remedy', async (t) => {
   const layout = makeStack(t);
   remove(layout.compose);
   t.match(await askFor(t, 'files.present', layout, { engine: noEngine }), {
@@ -81,7 +81,7 @@ t.test('files of other users, and files that the containers cannot read, are rep
   t.match(await askFor(t, 'files.owners', layout, { engine: noEngine }), { status: 'skip', saw: /no \.env/ });
 });
 
-t.test('what was edited by hand, or is not ours, is a warning', async (t) => {
+t.test('a managed file that was edited, or one that is not managed, is a warning', async (t) => {
   const layout = makeStack(t, { hasIngress: true });
   t.match(await askFor(t, 'files.marker', layout, { engine: noEngine }), { status: 'ok' });
   put(layout.compose, `${readFileSync(layout.compose, 'utf8')}# mine\n`, 0o644);
@@ -108,7 +108,7 @@ t.test('overlay and Caddyfile are there both or not at all', async (t) => {
 const edit = (layout: StackLayout, changes: Record<string, string | null>): void =>
   put(layout.env, changeEnv(readFileSync(layout.env, 'utf8'), changes), 0o600);
 
-t.test('of secrets is told whether they are configured, missing or weak, and nothing else', async (t) => {
+t.test('secrets are reported as configured, missing or weak only', async (t) => {
   const layout = makeStack(t);
   t.match(await askFor(t, 'env.required', layout, { engine: noEngine }), {
     status: 'ok',
@@ -136,7 +136,7 @@ t.test('the webhook secret is only needed with the gateway', async (t) => {
   });
 });
 
-t.test('without a model provider a demo answers, and that is told', async (t) => {
+t.test('without a model provider the demo model is reported', async (t) => {
   const layout = makeStack(t, { env: { ORATORIO_MODEL_ENDPOINT: '', ORATORIO_MODEL_API_KEY: '' } });
   t.match(await askFor(t, 'env.required', layout, { engine: noEngine }), { status: 'warn', saw: /demo without AI/ });
   edit(layout, { ORATORIO_MODEL_ENDPOINT: 'https://models.example.test/v1' });
@@ -146,7 +146,7 @@ t.test('without a model provider a demo answers, and that is told', async (t) =>
   });
 });
 
-t.test('a dollar outside of single quotes fails, and the line is told without its value', async (t) => {
+t.test('a dollar outside of single quotes fails with its line and without its value', async (t) => {
   const layout = makeStack(t);
   put(layout.env, `${readFileSync(layout.env, 'utf8')}MY_SECRET=canary$dollar-value\n`, 0o600);
   const result = await askFor(t, 'env.quoting', layout, { engine: noEngine });
@@ -175,7 +175,7 @@ t.test('variables of the shell that stand in for .env are named, not shown', asy
   t.match(await askFor(t, 'env.override', layout, { engine: noEngine, env: { ...canaries } }), { status: 'ok' });
 });
 
-t.test('settings that cannot be read fail, and what goes by them is skipped', async (t) => {
+t.test('unreadable settings fail, and the checks that need them are skipped', async (t) => {
   const layout = makeStack(t);
   put(layout.config, '{"Oratorio": {"GitHub": {"WritesEnabled": "canary"}}}', 0o640);
   const results = await ask(t, layout, { engine: noEngine });
@@ -191,7 +191,7 @@ t.test('settings that cannot be read fail, and what goes by them is skipped', as
   t.match(await askFor(t, 'config.file', layout, { engine: noEngine }), { status: 'fail', saw: /is missing/ });
 });
 
-t.test('a key that is none, or is in no mounted directory, fails without a word of it', async (t) => {
+t.test('an invalid key, or one outside of the mounted directories, fails without its content', async (t) => {
   const layout = makeStack(t, {
     key: '-----BEGIN RSA PRIVATE KEY-----\ncanaryCanaryCanaryCanary\n-----END RSA PRIVATE KEY-----\n',
   });

@@ -33,7 +33,7 @@ t.test('a gateway that lets only deliveries through', async (t) => {
   );
 });
 
-t.test('what the gateway should not let through, or cannot, is told', async (t) => {
+t.test('a gateway that lets too much or too little through is reported', async (t) => {
   const layout = makeStack(t, { hasIngress: true });
   const engine = new FakeEngine(layout).withGateway();
   const certificate = certificateFor(t, `DNS:${publicName}`);
@@ -121,7 +121,7 @@ t.test('a host that GitHub cannot reach, or none, fails', async (t) => {
   t.match(results.get('ingress.probe'), { status: 'skip' });
 });
 
-t.test('where a name leads is told, and is no failure behind a router', async (t) => {
+t.test('the addresses of a host name are reported, and one of another host is a warning only', async (t) => {
   const layout = makeStack(t, { hasIngress: true });
   const engine = new FakeEngine(layout).withGateway();
   const look = (found: readonly string[] | Error, mine: readonly string[] = ['127.0.0.1', '10.0.0.4', '9.9.9.9']) =>

@@ -7,7 +7,7 @@ const name = fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9_-]{0,20}$/);
 const host = fc.stringMatching(/^[a-z0-9]{1,10}\.[a-z]{2,6}$/);
 const password = fc.stringMatching(/^[A-Za-z0-9]{8,40}$/);
 
-t.test('every way to write the address of a repository says the same', async () => {
+t.test('all spellings of the address of a repository are equal', async () => {
   fc.assert(
     fc.property(host, name, name, (at, owner, repo) => {
       const path = `${owner}/${repo}`;
@@ -24,7 +24,7 @@ t.test('every way to write the address of a repository says the same', async () 
   );
 });
 
-t.test('credentials in an address are seen, and are in nothing that is told', async () => {
+t.test('credentials in an address are reported without their values', async () => {
   fc.assert(
     fc.property(host, password, (at, secret) => {
       for (const url of [
@@ -46,7 +46,7 @@ t.test('a path, a file and a transport that runs a program are no address at a h
     t.equal(originOf(url), null, url);
 });
 
-t.test('a question is asked once, whatever comes of it', async (t) => {
+t.test('a fact is read once, also after a failure', async (t) => {
   let asked = 0;
   const question = once(() => {
     asked += 1;

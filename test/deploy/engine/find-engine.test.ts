@@ -17,14 +17,14 @@ t.test('without the plugin, docker-compose 1.29 will do', async (t) => {
   t.strictSame(compose, { kind: 'v1', version: '1.29.2' });
 });
 
-t.test('a rootless engine, and podman behind its socket, are told apart', async (t) => {
+t.test('a rootless engine and podman behind its socket are distinguished', async (t) => {
   const { runtime } = await findEngine({ env: fakeEngine(t, { isRootless: true }).env });
   t.equal(runtime.isRootless, true);
   const podman = await findEngine({ env: fakeEngine(t, { podman: true }).env });
   t.match(podman.runtime, { kind: 'podman', version: '5.4.2' });
 });
 
-t.test('what is missing or does not answer is named, with what to do', async (t) => {
+t.test('a missing or silent engine is named with a remedy', async (t) => {
   const find = (scenario: Parameters<typeof fakeEngine>[1], env = {}) =>
     findEngine({ env: { ...fakeEngine(t, scenario).env, ...env } });
   await t.rejects(find({ engine: 'stopped' }), {
@@ -54,7 +54,7 @@ t.test('what is missing or does not answer is named, with what to do', async (t)
   await t.rejects(findEngine({ env: { PATH: '/nowhere' } }), { code: 'engineMissing', hint: /Install Docker/ });
 });
 
-t.test('podman without docker is used by its socket, and told to open one', async (t) => {
+t.test('podman without docker is used through its socket; without one the remedy opens it', async (t) => {
   const bin = mkdtempSync(join(tmpdir(), 'oratorio-podman-'));
   t.teardown(() => rmSync(bin, { recursive: true, force: true }));
   const socket = join(bin, 'podman.sock');

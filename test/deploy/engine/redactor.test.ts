@@ -5,7 +5,7 @@ import { outputRedactorFor as redactorFor } from '../../../src/deploy/engine/red
 
 const secret = 'p4ss"w/ord+with$sign ü';
 
-t.test('a secret is taken out however it is spelled', async (t) => {
+t.test('a secret is replaced in every spelling', async (t) => {
   const clean = redactorFor([secret]);
   const spellings = [
     secret,
@@ -25,7 +25,7 @@ t.test('a secret is taken out however it is spelled', async (t) => {
   t.equal(clean('nothing of it'), 'nothing of it');
 });
 
-t.test('a key of several lines is taken out line by line, and of two secrets the longer one first', async (t) => {
+t.test('each line of a key is replaced, and of two secrets the longer one first', async (t) => {
   const key = '-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA\nshort\n-----END RSA PRIVATE KEY-----\n';
   const clean = redactorFor([key, 'abcdef', 'abcdefgh']);
   t.equal(clean('> MIIEowIBAAKCAQEA'), '> [redacted]');
@@ -33,12 +33,12 @@ t.test('a key of several lines is taken out line by line, and of two secrets the
   t.equal(clean('abcdefgh abcdefg'), '[redacted] [redacted]g');
 });
 
-t.test('what Compose makes of a value with a dollar is taken out, too', async (t) => {
+t.test('a secret with a dollar is replaced in the form that Compose gives it', async (t) => {
   const clean = redactorFor(['first-part$second-part']);
   t.equal(clean('KEY: first-part'), 'KEY: [redacted]');
 });
 
-t.test('what looks like a secret is taken out without being known', async (t) => {
+t.test('a text that looks like a secret is replaced without being known', async (t) => {
   const clean = redactorFor([]);
   t.equal(clean('https://user:pass@github.com/o/n'), 'https://[redacted]@github.com/o/n');
   t.equal(clean('token ghs_0123456789abcdefABCDEF done'), 'token [redacted] done');
@@ -50,11 +50,11 @@ t.test('what looks like a secret is taken out without being known', async (t) =>
   );
 });
 
-t.test('values too short to be secrets do not tear holes', async (t) => {
+t.test('values too short to be secrets are not replaced', async (t) => {
   t.equal(redactorFor(['', 'a', '80'])('a port 80'), 'a port 80');
 });
 
-t.test('in whatever pieces a text comes, its lines are the same and no secret is in them', async () => {
+t.test('the lines of a text do not depend on its chunks and contain no secret', async () => {
   const secrets = ['geheimnis-äöü-123', 'another/secret+value'];
   const line = fc
     .array(fc.oneof(fc.constantFrom(...secrets), fc.stringMatching(/^[ -~äß]{0,20}$/)))
@@ -84,7 +84,7 @@ t.test('in whatever pieces a text comes, its lines are the same and no secret is
   );
 });
 
-t.test('a line without end is told in pieces, with no half secret in any of them', async (t) => {
+t.test('an endless line is passed on in pieces without parts of secrets', async (t) => {
   const told: string[] = [];
   const secrets = ['half-a-secret-is-no-secret'];
   const lines = new PrintedLines({
@@ -100,7 +100,7 @@ t.test('a line without end is told in pieces, with no half secret in any of them
   t.equal(told.join('').split('[redacted]').length - 1, 40);
 });
 
-t.test('line ends of every kind, and none at all', async (t) => {
+t.test('line feeds, carriage returns and both together end a line', async (t) => {
   const told: string[] = [];
   const lines = new PrintedLines({ clean: (text) => text, secrets: [], onLine: (line) => told.push(line) });
   for (const chunk of ['one\r', '\ntwo\rthree\n\nfo', 'ur']) lines.add(Buffer.from(chunk));
@@ -108,7 +108,7 @@ t.test('line ends of every kind, and none at all', async (t) => {
   t.strictSame(told, ['one', 'two', 'three', '', 'four']);
 });
 
-t.test('nothing reaches a terminal that could move its cursor', async (t) => {
+t.test('control sequences are removed before a text reaches a terminal', async (t) => {
   t.equal(printable('\u001b[31mred\u001b[0m \u001b]0;title\u0007done\u0008\u202e!  '), 'red done??!');
   t.equal(printable('tab\tstays'), 'tab\tstays');
 });

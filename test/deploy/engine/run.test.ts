@@ -57,7 +57,7 @@ for (const [what, code] of [
   ['the deadline', 'engineFailed'],
   ['an abort', 'cancelled'],
 ] as const) {
-  t.test(`${what} ends the whole group, also who does not want to`, async (t) => {
+  t.test(`${what} ends the whole group, also members that ignore SIGTERM`, async (t) => {
     const file = join(directoryOf(t), 'pids');
     const controller = new AbortController();
     const script = `sh -c 'trap "" TERM; echo $$ >> ${file}; while :; do sleep 0.1; done' & echo $$ >> ${file}; wait`;
@@ -81,7 +81,7 @@ t.test('a program that is not there is a typed error', async (t) => {
   await t.rejects(shell('', { signal: AbortSignal.abort() }), { code: 'cancelled' });
 });
 
-t.test('a child gets what it needs of the environment and nothing that would win over .env', async (t) => {
+t.test('a child gets the variables that it needs and none that would override .env', async (t) => {
   const caller = {
     PATH: '/bin',
     HOME: '/root',

@@ -12,7 +12,7 @@ function noSecretInWords(t: Test, fake: FakeEngine): void {
   for (const secret of Object.values(stackSecrets)) t.notOk(words.includes(secret));
 }
 
-t.test('a stack is started, looked at, made anew and removed', async (t) => {
+t.test('a stack is started, inspected, recreated and removed', async (t) => {
   const { fake, engine, stack } = setUp(t, {}, { hasIngress: true });
   t.strictSame(await engines.serviceStates(engine, stack), []);
   await engines.startServices(engine, stack, ['backend'], { recreate: false });
@@ -78,7 +78,7 @@ t.test(
   },
 );
 
-t.test('v1 cannot replace a container on an engine of today: it is removed and made', async (t) => {
+t.test('with Compose v1 on a current engine a container is removed and created', async (t) => {
   const { fake, engine, stack } = setUp(t, { compose: 'v1', hasContainerConfigBug: true });
   await engines.startServices(engine, stack, ['agent', 'backend'], { recreate: false });
   t.equal(fake.calls('rm').length, 0);
@@ -94,7 +94,7 @@ t.test('v1 cannot replace a container on an engine of today: it is removed and m
   t.match(fake.containers(), { agent: { image: 'oratorio:2' }, backend: { image: 'oratorio:2' } });
 });
 
-t.test('what an engine says when it cannot start is told as what it is, without secrets', async (t) => {
+t.test('a failed start is reported by its cause, without secrets', async (t) => {
   const { fake, engine, stack } = setUp(t, { leaks: Object.values(stackSecrets).join(' ') });
   const lines: string[] = [];
   const start = (stderr: string) => {
@@ -133,7 +133,7 @@ t.test('services are waited for until they are healthy', async (t) => {
   t.strictSame(seen, ['none starting', 'none healthy']);
 });
 
-t.test('a service that exits, restarts or was never there fails at once, with the end of its log', async (t) => {
+t.test('a service that exits, restarts or is missing fails at once with the end of its log', async (t) => {
   const log = [
     ...Array.from({ length: 60 }, (_, at) => `line ${at}`),
     `key ${stackSecrets.ORATORIO_MODEL_API_KEY} refused`,
@@ -178,7 +178,7 @@ t.test('one that stays unhealthy fails at the deadline, and waiting can be cance
   );
 });
 
-t.test('only images that are missing are got, and what cannot be got is named', async (t) => {
+t.test('only missing images are pulled, and one that cannot be pulled is named', async (t) => {
   const { fake, engine, stack } = setUp(
     t,
     { images: ['oratorio'], registry: ['caddy:2.11.4-alpine'] },
@@ -215,7 +215,7 @@ t.test('only images that are missing are got, and what cannot be got is named', 
   await t.rejects(engines.pinImage(engine, 'absent'), { code: 'imageFailed' });
 });
 
-t.test('the composition and the file of the gateway are checked by those who read them', async (t) => {
+t.test('Compose checks the composition, and Caddy the file of the gateway', async (t) => {
   const { fake, engine, stack } = setUp(t, {}, { hasIngress: true });
   await engines.checkComposition(engine, stack);
   await engines.checkGateway(engine, stack);
@@ -239,7 +239,7 @@ t.test('the composition and the file of the gateway are checked by those who rea
   await t.rejects(engines.checkGateway(engine, stack), { code: 'imageFailed' });
 });
 
-t.test('a stack that lacks what Compose would guess is refused', async (t) => {
+t.test('a stack without the values that Compose would guess is refused', async (t) => {
   const { engine, stack } = setUp(t);
   writeFileSync(stack.env, 'A=b\n');
   await t.rejects(engines.serviceStates(engine, stack), { code: 'notAStack', message: /COMPOSE_PROJECT_NAME/ });

@@ -12,7 +12,7 @@ function directoryOf(t: Test): string {
   return directory;
 }
 
-t.test('a stack is read with its settings, whose its files are, and what of it is secret', async (t) => {
+t.test('a stack is read with its settings, the owners of its files and its secrets', async (t) => {
   const layout = testStack(t, { hasIngress: true });
   writeFileSync(layout.privateKey, 'PEM of the App');
   const stack = stacks.readStack(layout.directory);

@@ -40,7 +40,7 @@ t.test('a copy that fails leaves no file, and the backend runs as before', async
   t.equal(fake.containers().backend?.status, 'running');
 });
 
-t.test('a port is free, ours, or taken by somebody who is named', async (t) => {
+t.test('a port is free, used by the stack, or used by a process that is named', async (t) => {
   const port = await unusedPort();
   const { fake, engine, stack } = setUp(t, {}, { env: { ORATORIO_BACKEND_PORT: String(port) } });
   const wanted = { ports: [port], host: '127.0.0.1', service: 'backend' } as const;
@@ -65,7 +65,7 @@ t.test('a port is free, ours, or taken by somebody who is named', async (t) => {
   t.not(await engines.firstFreePort(port, new Set([port])), port);
 });
 
-t.test('logs are told by service, without secrets, and followed through a restart until it is enough', async (t) => {
+t.test('logs are read by service, without secrets, and followed through a restart until an abort', async (t) => {
   const secret = stackSecrets.ORATORIO_GITHUB_WEBHOOK_SECRET;
   const log = ['one', `two ${secret} ${Buffer.from(secret).toString('base64')}`, '\u001b[31mthree'];
   const { fake, engine, stack } = setUp(t, { services: { backend: { log } } });

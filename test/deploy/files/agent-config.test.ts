@@ -60,7 +60,7 @@ t.test('listens on every address, and the token of the stack opens the WebSocket
   t.equal(health.status, 200, 'the health check of the composition needs no token');
 });
 
-t.test('the Dashboard is served to who logs in with the password of the stack, and the demo answers', async (t) => {
+t.test('the Dashboard is served after a log-in with the password of the stack, and the demo model answers', async (t) => {
   const server = await serve(t);
   const { port } = new URL(server.endpoints.dashboard ?? '');
   const base = `http://127.0.0.1:${port}/dashboard/api`;

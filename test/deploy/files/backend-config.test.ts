@@ -52,7 +52,7 @@ t.test('a new configuration says what was answered, to the backend as to us', (t
   t.end();
 });
 
-t.test('the environment of the composition is understood by the backend, and has the last word', (t) => {
+t.test('the backend reads the environment of the composition, which overrides its file', (t) => {
   const { environment } = parse(composeFile({ isSelinux: false })).services.backend;
   const overlay = parse(overlayFile({ isSelinux: false })).services.backend;
   const env = { ...environment, ...overlay.environment };
@@ -145,7 +145,7 @@ t.test('a checkout belongs to one repository, and a repository has one', (t) => 
   t.end();
 });
 
-t.test('what the deployment cannot use is refused by its key, without its value', (t) => {
+t.test('a setting that the deployment cannot use is refused by its key, without its value', (t) => {
   const inside = (settings: unknown) => JSON.stringify({ Oratorio: settings });
   const cases: readonly (readonly [text: string, message: RegExp])[] = [
     ['', /oratorio\.config\.json is not JSON/],
@@ -175,7 +175,7 @@ t.test('what the deployment cannot use is refused by its key, without its value'
   t.end();
 });
 
-t.test('however it is written, adding a repository changes nothing else of the document', (t) => {
+t.test('adding a repository changes nothing else of a document in any layout', (t) => {
   const repository = fc.stringMatching(/^[a-z]{1,4}\/[a-z]{1,4}$/);
   const other = fc.jsonValue({ maxDepth: 2 });
   const document = fc.record({

@@ -31,14 +31,14 @@ t.test('reads what Compose reads', (t) => {
   t.end();
 });
 
-t.test('of two lines with one name the later one holds, and that is told', (t) => {
+t.test('of two lines with one name the later one holds, and a problem is reported', (t) => {
   const { values, problems } = parseEnv('A=1\n# x\nA=2\n');
   t.equal(values.get('A'), '2');
   t.match(problems, [{ code: 'duplicate', line: 3, key: 'A', message: /^Line 3 of \.env \(A\) is set a second time/ }]);
   t.end();
 });
 
-t.test('tells of lines that versions of Compose read differently, and expands nothing', (t) => {
+t.test('lines that versions of Compose read differently are reported, and nothing is expanded', (t) => {
   const cases: readonly (readonly [text: string, code: string])[] = [
     ['A=dq$x', 'expansion'],
     ['A="dq$x"', 'expansion'],
@@ -67,7 +67,7 @@ t.test('tells of lines that versions of Compose read differently, and expands no
   t.end();
 });
 
-t.test('a problem never repeats the value', (t) => {
+t.test('the message of a problem does not contain the value', (t) => {
   const { problems } = parseEnv('A="hunter2$x"\nB=\'hunter2\nhunter2\n');
   t.match(problems, [
     { key: 'A', code: 'expansion' },
@@ -81,7 +81,7 @@ t.test('a problem never repeats the value', (t) => {
   t.end();
 });
 
-t.test('changes a value where it stands and keeps everything else', (t) => {
+t.test('a value is changed in place, and everything else stays', (t) => {
   const text = '# mine\nexport A=1 # why\n\nUNKNOWN=\'x y\'\nB = "two"\nA=3\n';
   t.equal(
     changeEnv(text, { A: 'n$w', B: '' }),
@@ -98,7 +98,7 @@ t.test('changes a value where it stands and keeps everything else', (t) => {
   t.end();
 });
 
-t.test('refuses what not every Compose reads as it is written, by name and kind', (t) => {
+t.test('a value that versions of Compose read differently is refused by name and kind', (t) => {
   const secret = 'ORATORIO_MODEL_API_KEY';
   const cases: readonly (readonly [value: string, kind: string])[] = [
     ["hunter2'", 'a single quote'],
@@ -148,7 +148,7 @@ const value = fc
   .map((text) => text.replace(/['\\]|\$\{/g, '_').replace(/\$\{/g, '_'));
 const key = fc.stringMatching(/^[A-Z_][A-Z0-9_]{0,12}$/);
 
-t.test('what is set is read again, and nothing else changes', (t) => {
+t.test('a value that was set is read back, and nothing else changes', (t) => {
   const line = fc.oneof(
     fc.tuple(key, value).map(([name, text]) => `${name}='${text}'`),
     fc.tuple(key, fc.stringMatching(/^[a-z0-9]{0,8}$/)).map(([name, text]) => `export ${name}=${text} # note`),

@@ -51,7 +51,7 @@ t.test('a suggestion takes the place of whole lines', async (t) => {
   t.match(submissions.draft?.findings, [{ anchor: { placement: 'inline', line: 3, replacement: newText } }]);
 });
 
-t.test('text of the file outside the diff is told with the file, without a word to the model', async (t) => {
+t.test('text of a file outside the diff becomes a comment on the file, without an error for the model', async (t) => {
   const lines = Array.from({ length: 30 }, (_, at) => `const line${at} = ${at};`);
   const old: Files = { 'a.ts': `${lines.join('\n')}\n` };
   const now: Files = { 'a.ts': `${lines.join('\n')}\nconst last = 1;\n` };
@@ -85,7 +85,7 @@ t.test('a tool that is not ours is refused', async (t) => {
   t.match(await submissions.answer(callOf('DeleteEverything', {})), { success: false, errorCode: 'toolUnknown' });
 });
 
-t.test('a later word on an open finding takes the place of the first', async (t) => {
+t.test('a later decision on an open finding replaces the first', async (t) => {
   const submissions = new DraftSubmissions(
     assignmentOf(t.testdir(), { more: { openFindings: [openFinding('f-1')] } }),
     {

@@ -76,7 +76,7 @@ t.test('a draft that is handed in comes back with its places', async (t) => {
   t.strictSame(names, ['ReadFile', 'GrepFiles', 'FindFiles', 'SubmitReviewDraft', 'ResolveReviewFinding']);
 });
 
-t.test('what did not anchor is told in the same turn, and corrected there', async (t) => {
+t.test('a finding that cannot be anchored is reported in the same turn and can be corrected there', async (t) => {
   const wrong = { ...finding, oldText: 'for (let i = 0; i < prices.length; i++)' };
   const elsewhere = { ...finding, title: 'Elsewhere', path: 'src/totals.ts' };
   const { agent, assignment, upstream } = await stage(t, scripted(submit(wrong, elsewhere), submit(finding)));
@@ -93,7 +93,7 @@ t.test('what did not anchor is told in the same turn, and corrected there', asyn
   t.match(told, /2\. "Elsewhere": pathNotInDiff.*src\/total\.ts/, 'the files that there are');
 });
 
-t.test('what never anchors is told with its file or the summary, with a warning', async (t) => {
+t.test('a finding that cannot be anchored is published with its file or the summary, with a warning', async (t) => {
   const wrong = { ...finding, oldText: 'not there' };
   const elsewhere = { ...finding, title: 'Elsewhere', path: 'src/none.ts' };
   const draft = submit(wrong, elsewhere, finding);
@@ -255,7 +255,7 @@ t.test('an agent server that dies in mid-turn is a lost connection; the next one
   t.ok(home);
 });
 
-t.test('a server that nobody may use, or that is not there, is unavailable, and no token is told', async (t) => {
+t.test('a server that refuses or is missing is unavailable, and no token is sent', async (t) => {
   const { url, home, assignment, workspace } = await stage(t, scripted());
   const wrong = url.replace(/token=.*$/, 'token=wrong-secret');
   const agent = agentOf(t, home, { AppServerUrl: wrong });

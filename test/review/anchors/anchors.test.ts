@@ -26,7 +26,7 @@ function gitDiff(directory: string, before: string | Buffer, after: string | Buf
 const fileWith = (lines: readonly string[]) => `${lines.join('\n')}\n`;
 const noHead = () => null;
 
-t.test('the text that was copied tells the line, whatever line was given', async (t) => {
+t.test('the copied text determines the line, whatever line was given', async (t) => {
   const before = fileWith(['one', 'two', 'three', 'four', 'five']);
   const files = gitDiff(t.testdir(), before, before.replace('three', 'THREE'));
   const result = anchorFinding(files, { path: 'file.txt', oldText: 'THREE', line: 99 }, noHead);
@@ -68,7 +68,7 @@ t.test('twice in one line is one place to speak of, and no place to change', asy
   });
 });
 
-t.test('text outside of the diff is told at the file; text that is nowhere is an error', async (t) => {
+t.test('text outside of the diff is anchored at the file; missing text is an error', async (t) => {
   const lines = Array.from({ length: 40 }, (_, index) => `line ${index}`);
   const after = fileWith(lines.map((line) => (line === 'line 30' ? 'changed' : line)));
   const files = gitDiff(t.testdir(), fileWith(lines), after);

@@ -129,7 +129,7 @@ t.test('a fence does not stay open, and makes nothing that can be applied', asyn
   t.equal(out('```mermaid\ngraph\n```'), '```text\ngraph\n```');
 });
 
-t.test('bots are told nothing, issues are not closed', async (t) => {
+t.test('commands for bots and words that close issues are made ineffective', async (t) => {
   t.equal(out('/merge\n/approve now'), `${joiner}/merge\n${joiner}/approve now`);
   t.equal(out('/etc/passwd is read'), '/etc/passwd is read');
   t.equal(out('Fixes #12, see o/r#3 and #4'), `Fixes #${joiner}12, see o/r#${joiner}3 and #4`);

@@ -78,7 +78,7 @@ t.test('a tree with a link and a directory of the same name writes nothing throu
   t.strictSame(readdirSync(outside), ['precious']);
 });
 
-t.test('odd names are told as they are', async (t) => {
+t.test('unusual names are reported unchanged', async (t) => {
   const lab = new Lab(t);
   const names = [
     'a\nb',

@@ -194,7 +194,7 @@ t.test('the scope of a later review', async (t) => {
   t.match(await prepare('same', merged, merged), { scope: 'full', fullReason: 'sameHead' });
 });
 
-t.test('a head that was pushed over meanwhile is told with what is there now', async (t) => {
+t.test('a head that was replaced meanwhile is reported with the present one', async (t) => {
   const lab = new Lab(t);
   const story = lab.begin();
   lab.clone();

@@ -119,7 +119,7 @@ t.test('an answer is silent: with an error beside it, it is none', async (t) => 
   await t.rejects(git.run({ args: ['happy'] }), { code: 'gitCommandFailed' });
 });
 
-t.test('no git, and a git that is too old, are told at once', async (t) => {
+t.test('a missing git and one that is too old fail at once', async (t) => {
   const directory = temporaryDirectory(t);
   const open = (path: string) =>
     openReviewGit({

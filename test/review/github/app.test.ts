@@ -49,7 +49,7 @@ t.test('without an App id there is no source', async (t) => {
   t.throws(() => another({ AppId: undefined }), { code: 'appIdMissing' });
 });
 
-t.test('the diagnostics show who the App is, what it may do, and how the clocks stand', async (t) => {
+t.test('the diagnostics show identity and permissions of the App and the difference of the clocks', async (t) => {
   const { forge, source } = await world(t);
   forge.app.hook = { url: 'https://review.example.test/hook', secret: 'x', contentType: 'json' };
   t.match(await source.app(), {
@@ -81,7 +81,7 @@ t.test('clocks that differ by minutes do not keep the App out', async (t) => {
   }
 });
 
-t.test('a wrong App id or key is told as such', async (t) => {
+t.test('a wrong App id and a wrong key have error codes of their own', async (t) => {
   const { another } = await world(t);
   const wrongKey = another({ PrivateKey: pemOf(2_048, 'pkcs1') });
   await t.rejects(wrongKey.app(), { code: 'appCredentialsInvalid', status: 401, isRetryable: false });
@@ -109,7 +109,7 @@ t.test('a token of any length is used as it is', async (t) => {
   t.match(facts, { headSha: pull.headSha });
 });
 
-t.test('several who want the same token at once get one, and a new one only shortly before it ends', async (t) => {
+t.test('concurrent requests for a token share one, and a new one is requested shortly before it expires', async (t) => {
   const { forge, source } = await world(t);
   const got = await Promise.all(Array.from({ length: 20 }, () => source.tokens.read(shop)));
   t.equal(new Set(got).size, 1);
@@ -141,7 +141,7 @@ t.test('a token that was revoked early is replaced, once', async (t) => {
   await t.rejects(source.readPull(id, pull.number), { code: 'unauthorized', status: 401 });
 });
 
-t.test('a failure to get a token is told to all who wait, and the next one tries again', async (t) => {
+t.test('a failed request for a token rejects for all callers, and the next call tries again', async (t) => {
   const { forge, source } = await world(t, { retries: 0 });
   forge.faults.add({ kind: 'status', status: 500, matches: (_, path) => path.endsWith('access_tokens') });
   const all = await Promise.allSettled([source.tokens.read(shop), source.tokens.read(shop)]);
@@ -149,7 +149,7 @@ t.test('a failure to get a token is told to all who wait, and the next one tries
   t.match(await source.tokens.read(shop), /^ghs_/);
 });
 
-t.test('an App that is not installed, or suspended, is told as such', async (t) => {
+t.test('an App that is not installed or is suspended has an error code of its own', async (t) => {
   const { forge, source, repo } = await world(t);
   await t.rejects(source.tokens.read({ owner: 'other', name: 'thing' }), {
     code: 'appNotInstalled',

@@ -98,7 +98,7 @@ t.test('what is found on later pages is found', async (t) => {
   t.equal(repo.comments.length, 251);
 });
 
-t.test('bad lines are told at their file, or in the text, and the rest at its place', async (t) => {
+t.test('comments on refused lines move to their file or the text, and the others stay', async (t) => {
   const all = await world(t);
   const { source, repo } = all;
   const suggestion = '````suggestion\nx\n````';
@@ -145,7 +145,7 @@ t.test('what only GitHub knows to be bad is found by halves, and no attempt of i
   t.notOk(repo.reviews.some(({ state }) => state === 'PENDING'));
 });
 
-t.test('a refusal that is not for the comments is told at once', async (t) => {
+t.test('a refusal that does not concern the comments fails at once', async (t) => {
   const all = await world(t);
   const request = write('review', { number: 7, commitId: 'd'.repeat(40), body: 'Text', comments: [comment('f1', 2)] });
   await t.rejects(all.source.send(request), { code: 'rejected', status: 422, isRetryable: false });
@@ -228,7 +228,7 @@ t.test('every refusal has its code', async (t) => {
   t.equal(all.repo.reviews.length, 0);
 });
 
-t.test('a short rate limit is waited for; a long one is told with its end', async (t) => {
+t.test('a short rate limit is waited for; a long one is reported with its end', async (t) => {
   const all = await world(t);
   const { forge, source, repo } = all;
   const isWrite = (method: string, path: string) => method === 'POST' && path.endsWith('/reviews');

@@ -40,7 +40,7 @@ t.test('a pull request is read with all that decides about its review', async (t
   t.equal(await source.readPull(id, 404), 'gone');
 });
 
-t.test('who may write is a collaborator', async (t) => {
+t.test('a user with write access is a collaborator', async (t) => {
   const { repo, source } = await world(t);
   for (const level of ['admin', 'write', 'read', 'none'] as const) repo.collaborators.set(level, level);
   const asked = ['admin', 'write', 'read', 'none', 'stranger'].map((login) => source.isCollaborator(id, login));
@@ -64,7 +64,7 @@ t.test('the first sync takes all that is open, and of the rest the newest', asyn
   });
 });
 
-t.test('a repository that has not changed costs one call, and what has changed is told', async (t) => {
+t.test('an unchanged repository costs one call, and changes are reported', async (t) => {
   const all = await world(t);
   const { forge, repo, source, pull } = all;
   t.match(await source.syncRepository(await storedRepository(all)), { changed: 1, apiCalls: 1 });
@@ -113,7 +113,7 @@ t.test('what reads is tried again by itself', async (t) => {
   await t.rejects(source.readPull(id, 7), { code: 'timedOut', isRetryable: true });
 });
 
-t.test('a request that gets no answer runs out of time', async (t) => {
+t.test('a request without an answer times out', async (t) => {
   const { forge, another } = await world(t);
   // Every request hangs: however long each takes, the limit is what ends it.
   forge.faults.add({ kind: 'hang', times: Number.POSITIVE_INFINITY });
@@ -184,7 +184,7 @@ t.test('an owner whose rate is used up is left alone, others are not', async (t)
   t.equal(forge.count('GET', /acme\/second\/pulls$/), 0);
 });
 
-t.test('who listens is told of each change', async (t) => {
+t.test('listeners are notified of each change', async (t) => {
   const all = await world(t);
   const { forge, repo, pull, another } = all;
   const told: (readonly [number, boolean])[] = [];

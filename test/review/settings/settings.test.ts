@@ -41,7 +41,7 @@ t.test('without a file the defaults hold', async (t) => {
   t.match(warnings.join(), /the webhook answers 503/);
 });
 
-t.test('keys in any case, the older name of a section, unknown keys told and ignored', async (t) => {
+t.test('keys are accepted in any case and by older names; unknown ones are reported and ignored', async (t) => {
   const { settings, warnings } = loadSettings(
     place(t, {
       $schema: 'x',
@@ -60,7 +60,7 @@ t.test('keys in any case, the older name of a section, unknown keys told and ign
   t.match(warnings.join('\n'), /unknown key GitHub\.Colour[\s\S]*unknown key Nonsense/);
 });
 
-t.test('the environment has the last word, lists by number', async (t) => {
+t.test('the environment overrides the file, lists by number', async (t) => {
   const { settings, warnings, fromEnvironment } = loadSettings(
     place(
       t,

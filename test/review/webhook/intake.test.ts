@@ -148,7 +148,7 @@ t.test('each event leads to what it should, and everything else to nothing', asy
   );
 });
 
-t.test('a command is kept once by its comment; who may not give one is told why', async (t) => {
+t.test('a command is stored once by its comment; a user without permission gets a reason', async (t) => {
   const { deliver, store, sql } = await scene(t, settingsWith({ Repositories: ['octo/hello', 'octo/unrouted'] }));
   const say = (body: string, change: object = {}) =>
     deliver({ event: 'issue_comment', body: commentPayload(body, change) });
@@ -209,7 +209,7 @@ t.test('wrong signatures of one address become 429; right ones are never held up
   t.equal((await deliver({ body: {} })).status, 202);
 });
 
-t.test('readers of the event stream are told of many deliveries at once', async (t) => {
+t.test('the events of the stream count each delivery once', async (t) => {
   const { deliver, store, intake } = await scene(t);
   for (let count = 0; count < 5; count += 1) await deliver({ body: {} });
   await intake.close();
