@@ -60,24 +60,27 @@ t.test('listens on every address, and the token of the stack opens the WebSocket
   t.equal(health.status, 200, 'the health check of the composition needs no token');
 });
 
-t.test('the Dashboard is served after a log-in with the password of the stack, and the demo model answers', async (t) => {
-  const server = await serve(t);
-  const { port } = new URL(server.endpoints.dashboard ?? '');
-  const base = `http://127.0.0.1:${port}/dashboard/api`;
-  const logIn = (password: string) =>
-    fetch(`${base}/login`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ username: 'oratorio', password }),
-    });
-  t.equal((await fetch(`${base}/summary`)).status, 401);
-  t.equal((await logIn('wrong')).status, 401);
-  const answer = await logIn(env.ORATORIO_DASHBOARD_PASSWORD);
-  t.equal(answer.status, 200);
-  const { token } = (await answer.json()) as { token: string };
-  t.equal((await fetch(`${base}/summary`, { headers: { authorization: `Bearer ${token}` } })).status, 200);
-  t.match(await server.describe(), { provider: 'demo' }, 'without an endpoint and a key');
-});
+t.test(
+  'the Dashboard is served after a log-in with the password of the stack, and the demo model answers',
+  async (t) => {
+    const server = await serve(t);
+    const { port } = new URL(server.endpoints.dashboard ?? '');
+    const base = `http://127.0.0.1:${port}/dashboard/api`;
+    const logIn = (password: string) =>
+      fetch(`${base}/login`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ username: 'oratorio', password }),
+      });
+    t.equal((await fetch(`${base}/summary`)).status, 401);
+    t.equal((await logIn('wrong')).status, 401);
+    const answer = await logIn(env.ORATORIO_DASHBOARD_PASSWORD);
+    t.equal(answer.status, 200);
+    const { token } = (await answer.json()) as { token: string };
+    t.equal((await fetch(`${base}/summary`, { headers: { authorization: `Bearer ${token}` } })).status, 200);
+    t.match(await server.describe(), { provider: 'demo' }, 'without an endpoint and a key');
+  },
+);
 
 t.test('settings in the mounted workspace change neither the listener nor the model of the stack', async (t) => {
   const mark = join(t.testdir({}), 'ran');
