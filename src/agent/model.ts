@@ -1,4 +1,4 @@
-import type { FinishReason } from '../protocol/index.ts';
+import type { FinishReason, ModelPrice, ReasoningEffort } from '../protocol/index.ts';
 
 /** Parts of a model's answer, in order. */
 export type ModelEvent =
@@ -14,15 +14,46 @@ export type ModelEvent =
     }
   /** The whole call, after its last piece; `arguments` is the JSON text as the model wrote it, perhaps broken. */
   | { readonly type: 'toolCall'; readonly call: ModelToolCall }
-  /** At most once, near the end. `isEstimated`: the provider did not count, we did. */
-  | {
-      readonly type: 'usage';
-      readonly inputTokens: number;
-      readonly outputTokens: number;
-      readonly isEstimated?: boolean;
-    }
+  /** At most once, before `finish`: what the provider wants back with this answer, unchanged. */
+  | { readonly type: 'state'; readonly state: ModelState }
+  /** At most once, near the end. */
+  | ({ readonly type: 'usage' } & ModelUsage)
   /** Exactly once, last. A provider that does not say why it ended means `stop`, or `toolCalls` when it made some. */
   | { readonly type: 'finish'; readonly reason: FinishReason };
+
+/** Tokens of one request. */
+export interface ModelUsage {
+  /** Cache reads and writes included. */
+  readonly inputTokens: number;
+  /** Reasoning included. */
+  readonly outputTokens: number;
+  /** Part of `inputTokens` that the provider read from its cache. */
+  readonly cachedInputTokens?: number;
+  /** Part of `inputTokens` that the provider wrote to its cache. */
+  readonly cacheWriteTokens?: number;
+  /** Part of `outputTokens`. */
+  readonly reasoningTokens?: number;
+  /** Cost as the provider reports it, in US dollars. */
+  readonly costUsd?: number;
+  /** The provider did not count, we did. */
+  readonly isEstimated?: boolean;
+}
+
+/**
+ * Opaque part of an answer that its provider wants back unchanged: reasoning and its signatures, encrypted items, thought
+ * signatures. Only the owner can read it.
+ */
+export interface ModelState {
+  /** `<provider>/<model>` that wrote it. */
+  readonly owner: string;
+  /** JSON. */
+  readonly data: unknown;
+}
+
+/** The state of an answer for a request to `owner`; undefined when another provider or model wrote it. */
+export function stateFor(owner: string, state: ModelState | undefined): unknown {
+  return state?.owner === owner ? state.data : undefined;
+}
 
 export interface ModelToolCall {
   readonly callId: string;
@@ -38,7 +69,12 @@ export type ContentPart =
 export type ModelMessage =
   | { readonly role: 'system'; readonly text: string }
   | { readonly role: 'user'; readonly content: readonly ContentPart[] }
-  | { readonly role: 'assistant'; readonly text: string; readonly toolCalls: readonly ModelToolCall[] }
+  | {
+      readonly role: 'assistant';
+      readonly text: string;
+      readonly toolCalls: readonly ModelToolCall[];
+      readonly state?: ModelState | undefined;
+    }
   | { readonly role: 'tool'; readonly callId: string; readonly name: string; readonly content: readonly ContentPart[] };
 
 /** Declaration of a tool for a model. */
@@ -64,12 +100,34 @@ export interface ModelRequest {
   /** `{type: 'json_object'}` or `{type: 'json_schema', json_schema: {…}}`, as the chat-completions interface has it. */
   readonly responseFormat?: Readonly<Record<string, unknown>> | undefined;
   readonly sampling?: Sampling | undefined;
+  /** How long the model may reason. A model without this effort gets the nearest that it has. */
+  readonly effort?: ReasoningEffort | undefined;
+  /** Limit of this answer, reasoning included. Absent: the provider's own. */
+  readonly maxOutputTokens?: number | undefined;
+  /** Requests with the same key share a beginning, which a provider may cache. */
+  readonly cacheKey?: string | undefined;
 }
 
+/** A model as its provider lists it. */
 export interface ModelInfo {
   readonly id: string;
   readonly ownedBy: string;
   readonly createdAt?: string;
+  readonly contextWindow?: number | undefined;
+  readonly maxOutputTokens?: number | undefined;
+}
+
+/** Known facts of one model. */
+export interface ModelFacts {
+  /** `<provider>/<model>`: owner of the state that its answers carry. */
+  readonly owner: string;
+  /** Tokens of input and output together. */
+  readonly contextWindow: number;
+  /** Absent: unknown. */
+  readonly maxOutputTokens?: number | undefined;
+  /** Absent: unknown, which is not free. */
+  readonly price?: ModelPrice | undefined;
+  readonly reasoning: boolean;
 }
 
 /** Something that answers. One of them serves a whole agent server. */
@@ -87,7 +145,9 @@ export interface ModelProvider {
   stream(request: ModelRequest, emit: (event: ModelEvent) => void, signal: AbortSignal): Promise<void>;
   /** @throws ModelError */
   listModels(signal: AbortSignal): Promise<readonly ModelInfo[]>;
-  /** Lets go of kept connections. */
+  /** Facts of a model, of the default one without a name. Absent: the provider knows none. */
+  facts?(model?: string): ModelFacts;
+  /** Closes kept connections. */
   close(): void;
 }
 
@@ -99,6 +159,8 @@ export type ModelErrorCode =
   | 'upstreamRejected'
   | 'upstreamFailed'
   | 'upstreamProtocol'
+  /** The account has no credit or quota left. */
+  | 'upstreamQuotaExceeded'
   /** The conversation does not fit into the model's context. */
   | 'contextTooLong';
 
@@ -110,25 +172,27 @@ const retryableCodes: ReadonlySet<ModelErrorCode> = new Set([
   'upstreamProtocol',
 ]);
 
-/** A provider did not do its part. The message is for people and holds no secret. */
+export interface ModelErrorOptions extends ErrorOptions {
+  /** Pause that the upstream asked for, in milliseconds. */
+  readonly retryAfterMs?: number | undefined;
+  /** Default: as the code says. */
+  readonly isRetryable?: boolean | undefined;
+}
+
+/** A failed request to a provider. The message is for people and holds no secret. */
 export class ModelError extends Error {
   override readonly name = 'ModelError';
   readonly code: ModelErrorCode;
-  /** How long the upstream wants to be left alone, in milliseconds. */
+  /** Pause that the upstream asked for, in milliseconds. */
   readonly retryAfterMs: number | undefined;
+  /** The same request may succeed later. */
+  readonly isRetryable: boolean;
 
-  constructor(
-    code: ModelErrorCode,
-    message: string,
-    options?: ErrorOptions & { readonly retryAfterMs?: number | undefined },
-  ) {
+  constructor(code: ModelErrorCode, message: string, options: ModelErrorOptions = {}) {
     super(message, options);
     this.code = code;
-    this.retryAfterMs = options?.retryAfterMs;
-  }
-
-  get isRetryable(): boolean {
-    return retryableCodes.has(this.code);
+    this.retryAfterMs = options.retryAfterMs;
+    this.isRetryable = options.isRetryable ?? retryableCodes.has(code);
   }
 }
 

@@ -54,6 +54,12 @@ export const staysSwitchedOff = named('off when your own file says false', ({ us
   user === false ? user : workspace,
 );
 
+/** 0 is no limit. */
+export const lowerLimit = named('the lower limit', ({ user, workspace }) => {
+  if (typeof user !== 'number' || typeof workspace !== 'number' || user <= 0) return workspace;
+  return workspace <= 0 ? user : Math.min(user, workspace);
+});
+
 export const hasTheFirstKey = named('your own when you have set one', ({ user, workspace }) =>
   user === undefined || user === '' ? workspace : user,
 );

@@ -1,5 +1,6 @@
 import * as v from 'valibot';
 import { approvalPolicies, defaults, McpServerName, McpServerSettings } from '../protocol/index.ts';
+import { HttpUrlOrEmpty, modelSettings } from './model-settings.ts';
 
 const { supervise } = defaults;
 
@@ -25,10 +26,6 @@ export function isLoopback(host: string): boolean {
   return /^(localhost|127(\.\d{1,3}){3}|::1|\[::1\])$/i.test(host);
 }
 
-function isHttpUrl(value: string): boolean {
-  return URL.canParse(value) && /^https?:$/.test(new URL(value).protocol);
-}
-
 const hostName = (value: string, description: string) =>
   v.pipe(
     v.optional(v.pipe(v.string('a host name or address'), v.trim(), v.nonEmpty('a host name or address')), value),
@@ -36,7 +33,6 @@ const hostName = (value: string, description: string) =>
   );
 
 const loopbackOnly = 'a loopback address (127.0.0.1, ::1 or localhost)';
-const urlOrEmpty = 'an http or https URL, or an empty string';
 
 /** Tools as users write them (design §6). */
 export const toolNames = [
@@ -134,13 +130,7 @@ const Tracing = v.object({
 const Telemetry = v.object({
   Enabled: flag(false, 'Exports turns, tools, model calls and supervised transitions as OpenTelemetry traces.'),
   Endpoint: v.pipe(
-    v.optional(
-      v.pipe(
-        v.string(urlOrEmpty),
-        v.check((value) => value === '' || isHttpUrl(value), urlOrEmpty),
-      ),
-      '',
-    ),
+    v.optional(HttpUrlOrEmpty, ''),
     v.description('OTLP/HTTP endpoint for traces; empty: http://127.0.0.1:4318/v1/traces.'),
   ),
   Headers: v.pipe(
@@ -299,19 +289,7 @@ const Supervision = v.object({
  * matched without case before this schema sees them; keys it does not name are warned about and dropped.
  */
 export const Config = v.object({
-  ApiKey: text('', 'Key of the upstream model provider.'),
-  Model: text('', 'Name of the model.'),
-  EndPoint: v.pipe(
-    v.optional(
-      v.pipe(
-        v.string(urlOrEmpty),
-        v.trim(),
-        v.check((value) => value === '' || isHttpUrl(value), urlOrEmpty),
-      ),
-      '',
-    ),
-    v.description('Base URL of the upstream model provider, e.g. https://api.openai.com/v1.'),
-  ),
+  ...modelSettings,
   SystemPrompt: text('', 'Added to the system prompt of every thread.'),
   EnabledTools: v.pipe(
     v.optional(v.array(ToolName, 'a list of tool names'), []),

@@ -6,6 +6,7 @@ import {
   isUsersAlone,
   isWithinUsersHosts,
   isWithinUsersTools,
+  lowerLimit,
   staysSwitchedOff,
   strictest,
   union,
@@ -33,6 +34,11 @@ export const settingsTable: readonly SettingRule[] = [
   { path: 'Providers', isSensitive: true, why: 'sends prompts and keys to an address' },
   { path: 'EndPoint', isSensitive: true, why: 'sends prompts and keys to an address' },
   { path: 'ApiKey', isSensitive: true, why: 'decides which account a request is made with' },
+  { path: 'ApiKeyCommand', isSensitive: true, why: 'starts a program' },
+  { path: 'Models', isSensitive: true, why: 'decides what a budget counts' },
+  { path: 'Budget.TurnUsd', why: 'limits what is spent', combine: lowerLimit },
+  { path: 'Budget.SessionUsd', why: 'limits what is spent', combine: lowerLimit },
+  { path: 'Budget.DayUsd', why: 'limits what is spent', combine: lowerLimit },
   { path: 'Agent', isSensitive: true, why: 'starts a program' },
   { path: 'McpServers', isSensitive: true, why: 'starts programs and sends data to addresses' },
   { path: 'Hooks', isSensitive: true, why: 'starts programs' },
@@ -89,6 +95,7 @@ export interface BoundCredential {
 /** A credential travels only to an address of its own layer: a stronger layer that sets an address drops a weaker one's key. */
 export const boundCredentials: readonly BoundCredential[] = [
   { credential: 'ApiKey', addresses: ['EndPoint', 'Provider'] },
+  { credential: 'ApiKeyCommand', addresses: ['EndPoint', 'Provider'] },
   { credential: 'Tools.Web.SearchApiKey', addresses: ['Tools.Web.SearchProvider', 'Tools.Web.SearchUrl'] },
 ];
 
@@ -100,7 +107,7 @@ export const sensitivePaths: readonly string[] = settingsTable.flatMap(({ path, 
 );
 
 /** Top-level names of the table that the schema does not have: matched without case, as all keys are. */
-export const reservedNames: readonly string[] = ['Provider', 'Providers', 'Agent', 'Hooks'];
+export const reservedNames: readonly string[] = ['Agent', 'Hooks'];
 
 /** The rule that decides about a setting: its own, else that of the section around it. */
 export function ruleOf(keyPath: string): SettingRule | undefined {

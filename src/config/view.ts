@@ -82,6 +82,7 @@ function copied(value: unknown, path: string): unknown {
   if (Array.isArray(value)) return value.map((each) => copied(each, `${path}[]`));
   if (!isJsonObject(value)) return value;
   if (path === 'McpServers') return mapValues(value, serverOf);
+  if (path === 'Providers') return mapValues(value, providerOf);
   if (secretTables.has(path)) return mapValues(value, () => ({ set: true }));
   return mapValues(value, (each, key) => copied(each, path === '' ? key : `${path}.${key}`));
 }
@@ -91,6 +92,14 @@ function serverOf(server: unknown): unknown {
   return mapValues(server, (each, key) => {
     if (shownOfServer.has(key)) return copied(each, '[]');
     return { set: true };
+  });
+}
+
+function providerOf(provider: unknown): unknown {
+  if (!isJsonObject(provider)) return { set: true };
+  return mapValues(provider, (each, key) => {
+    if (key === 'Headers' && isJsonObject(each)) return mapValues(each, () => ({ set: true }));
+    return key === 'Kind' || key === 'EndPoint' ? copied(each, '[]') : { set: each !== '' && each !== null };
   });
 }
 

@@ -5,6 +5,7 @@
 import * as v from 'valibot';
 import { Automation, AutomationInput, AutomationRun, AutomationsState } from './automations.ts';
 import { McpServerConfig, McpServerName, McpServerSettings, McpServerStatus, McpTestResult } from './mcp.ts';
+import { ModelPrice } from './models.ts';
 import {
   Identity,
   InputPart,
@@ -62,7 +63,20 @@ const ServerCapabilities = v.object({
   extensions: v.record(v.string(), v.unknown()),
 });
 
-const Model = v.object({ id: v.string(), ownedBy: v.string(), createdAt: v.optional(v.string()) });
+const Model = v.object({
+  id: v.string(),
+  ownedBy: v.string(),
+  createdAt: v.optional(v.string()),
+  /** Configured name of the provider. */
+  provider: v.optional(v.string()),
+  /** Tokens of input and output together. */
+  contextWindow: v.optional(v.number()),
+  maxOutputTokens: v.optional(v.number()),
+  /** Absent: unknown. */
+  price: v.optional(ModelPrice),
+  /** The model can reason before it answers. */
+  reasoning: v.optional(v.boolean()),
+});
 
 const nonEmptyInput = v.pipe(v.array(InputPart), v.nonEmpty('at least one part'));
 

@@ -14,6 +14,7 @@ export * from './inspection.ts';
 export * from './jsonrpc.ts';
 export * from './launch.ts';
 export * from './mcp.ts';
+export * from './models.ts';
 export * from './review.ts';
 export * from './threads.ts';
 export * from './tools.ts';

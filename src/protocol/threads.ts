@@ -3,6 +3,7 @@
  * values are left out rather than null. Codes and kinds are open: readers tolerate ones they do not know.
  */
 import * as v from 'valibot';
+import { reasoningEfforts } from './models.ts';
 import { approvalDecisions, approvalKinds, approvalPolicies } from './tools.ts';
 
 const id = v.pipe(v.string(), v.nonEmpty());
@@ -37,7 +38,16 @@ export const InputPart = v.variant('type', [
 ]);
 export type InputPart = v.InferOutput<typeof InputPart>;
 
-export const TokenUsage = v.object({ inputTokens: v.number(), outputTokens: v.number(), totalTokens: v.number() });
+/** Counts of one request or of several. `inputTokens` includes cache reads and writes, `outputTokens` reasoning. */
+export const TokenUsage = v.object({
+  inputTokens: v.number(),
+  outputTokens: v.number(),
+  totalTokens: v.number(),
+  cachedInputTokens: v.optional(v.number()),
+  reasoningTokens: v.optional(v.number()),
+  /** In US dollars. Absent: the price of a model is unknown. */
+  costUsd: v.optional(v.number()),
+});
 export type TokenUsage = v.InferOutput<typeof TokenUsage>;
 
 /** Why a turn failed: `code` is for programs, `message` for people. Codes are open. */
@@ -144,6 +154,10 @@ export type Turn = v.InferOutput<typeof Turn>;
 /** Settings of one thread; what is absent comes from the configuration. */
 export const ThreadConfig = v.object({
   model: v.optional(v.string()),
+  /** A model without this effort gets the nearest that it has. */
+  effort: v.optional(v.picklist(reasoningEfforts)),
+  /** Limit of one answer of the model, reasoning included. */
+  maxOutputTokens: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1))),
   approvalPolicy: v.optional(v.picklist(approvalPolicies)),
   /** Added to the system prompt. */
   agentInstructions: v.optional(v.string()),

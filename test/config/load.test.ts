@@ -265,9 +265,18 @@ t.test('the schema for editors describes every setting', async (t) => {
     default: 8080,
   });
   t.same(Object.keys(schema.properties), [
+    'Provider',
     'ApiKey',
+    'ApiKeyCommand',
     'Model',
     'EndPoint',
+    'Wire',
+    'Providers',
+    'FallbackModels',
+    'ReasoningEffort',
+    'MaxOutputTokens',
+    'Models',
+    'Budget',
     'SystemPrompt',
     'EnabledTools',
     'MaxToolCallRounds',

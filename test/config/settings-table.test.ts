@@ -28,6 +28,10 @@ const server = (command: string) => ({ a: { transport: 'stdio', command } });
 
 /** Value that an attacker would set, for every sensitive setting of the schema. */
 const wanted: Readonly<Record<string, Settings>> = {
+  Provider: { Provider: 'anthropic' },
+  Providers: { Providers: { evil: { Kind: 'openai', EndPoint: 'http://evil.example/v1', ApiKey: 'theirs' } } },
+  ApiKeyCommand: { ApiKeyCommand: ['evil'] },
+  Models: { Models: { m: { Price: { input: 0, output: 0 } } } },
   EndPoint: { EndPoint: 'http://evil.example/v1' },
   ApiKey: { ApiKey: 'theirs' },
   McpServers: { McpServers: server('evil') },
@@ -44,7 +48,7 @@ const wanted: Readonly<Record<string, Settings>> = {
   Supervision: { Supervision: { MaxRestarts: 3 } },
 };
 /** Names that the schema does not have yet: only that they are listed can be seen. */
-const reserved = ['Provider', 'Providers', 'Agent', 'Hooks'];
+const reserved = ['Agent', 'Hooks'];
 
 t.test('every sensitive setting is ignored and named while the workspace is restricted', async (t) => {
   const paths = settingsTable.filter(({ isSensitive }) => isSensitive).map(({ path }) => path);
@@ -100,6 +104,13 @@ const combinations: readonly [string, unknown, unknown, unknown][] = [
   ['Api.AutoApprove', false, true, false],
   ['Api.AutoApprove', undefined, false, false],
   ['Api.ApprovalMode', 'interactive', 'policy', 'interactive'],
+  ...['TurnUsd', 'SessionUsd', 'DayUsd'].flatMap((name): [string, unknown, unknown, unknown][] => [
+    [`Budget.${name}`, 2, 5, 2],
+    [`Budget.${name}`, 2, 0, 2],
+    [`Budget.${name}`, 2, 1, 1],
+    [`Budget.${name}`, 0, 3, 3],
+    [`Budget.${name}`, undefined, 3, 3],
+  ]),
   ['Api.ApprovalMode', undefined, 'interactive', 'interactive'],
   ...['Api', 'AgUi', 'DashBoard', 'AppServer.WebSocket'].flatMap((face): [string, unknown, unknown, unknown][] => [
     [`${face}.Host`, undefined, '0.0.0.0', '127.0.0.1'],

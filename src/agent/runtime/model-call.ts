@@ -1,16 +1,16 @@
 import type { FinishReason } from '../../protocol/index.ts';
-import type { ModelEvent, ModelProvider, ModelRequest } from '../model.ts';
+import type { ModelEvent, ModelProvider, ModelRequest, ModelUsage } from '../model.ts';
 
 /** Usage of one request to a model. */
-export interface ModelUse {
+export interface ModelUse extends Omit<ModelUsage, 'isEstimated'> {
   readonly model: string;
-  readonly inputTokens: number;
-  readonly outputTokens: number;
   /** Counted here, because the provider reported nothing. */
   readonly isEstimated: boolean;
   /** Absent when the answer was cut off. */
   readonly finishReason: FinishReason | undefined;
   readonly durationMs: number;
+  /** Time until the first piece of the answer; absent without one. */
+  readonly firstTokenMs: number | undefined;
 }
 
 /**
@@ -25,30 +25,28 @@ export async function streamCounted(
   onUsed: (use: ModelUse) => void,
 ): Promise<void> {
   const began = performance.now();
-  let usage: Extract<ModelEvent, { type: 'usage' }> | undefined;
+  const elapsedMs = () => Math.round(performance.now() - began);
+  let usage: ModelUsage | undefined;
   let finishReason: FinishReason | undefined;
+  let firstTokenMs: number | undefined;
   try {
     await provider.stream(
       request,
       (event) => {
-        if (event.type === 'usage') usage = event;
-        else if (event.type === 'finish') finishReason = event.reason;
+        firstTokenMs ??= elapsedMs();
+        if (event.type === 'usage') {
+          const { type: _, ...counts } = event;
+          usage = counts;
+        } else if (event.type === 'finish') finishReason = event.reason;
         emit(event);
       },
       signal,
     );
   } finally {
     if (usage) {
-      const { inputTokens, outputTokens, isEstimated = false } = usage;
-      const durationMs = Math.round(performance.now() - began);
-      onUsed({
-        model: request.model ?? provider.model,
-        inputTokens,
-        outputTokens,
-        isEstimated,
-        finishReason,
-        durationMs,
-      });
+      const { isEstimated = false, ...counts } = usage;
+      const model = request.model ?? provider.model;
+      onUsed({ model, ...counts, isEstimated, finishReason, durationMs: elapsedMs(), firstTokenMs });
     }
   }
 }

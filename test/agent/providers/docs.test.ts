@@ -145,6 +145,7 @@ t.test('the page names every setting with its default, every error, and the retr
     upstreamFailed: true,
     upstreamProtocol: true,
     contextTooLong: true,
+    upstreamQuotaExceeded: true,
   };
   for (const code of Object.keys(codes)) t.match(page, new RegExp(`^\\| \`${code}\` \\|`, 'm'));
 });
