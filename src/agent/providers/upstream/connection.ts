@@ -12,6 +12,8 @@ export interface UpstreamOptions {
   readonly endPoint: string;
   /** Empty: no `Authorization` header is sent. */
   readonly apiKey: string;
+  /** Further headers of every request. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Silence after which an exchange has failed, in milliseconds. Every byte counts as life. */
   readonly idleMs: number;
 }
@@ -24,6 +26,8 @@ export interface Exchange {
   /** JSON. */
   readonly payload?: string;
   readonly accept: string;
+  /** Further headers, e.g. the key in the form of this upstream. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
   readonly signal: AbortSignal;
   /** Must not throw. */
   readonly onHead: (status: number, headers: IncomingHttpHeaders) => void;
@@ -60,6 +64,7 @@ export class Upstream {
     this.#headers = {
       // Some gateways turn away who does not say what it is.
       'user-agent': 'oratorio',
+      ...options.headers,
       ...(options.apiKey !== '' && { authorization: `Bearer ${options.apiKey}` }),
     };
   }
@@ -94,7 +99,7 @@ export class Upstream {
     return this.#options.idleMs;
   }
 
-  #send({ method, path, payload, accept }: Exchange, agent: Agent): ClientRequest {
+  #send({ method, path, payload, accept, headers }: Exchange, agent: Agent): ClientRequest {
     const body = payload === undefined ? undefined : Buffer.from(payload);
     const options: RequestOptions = {
       ...this.#base,
@@ -103,6 +108,7 @@ export class Upstream {
       agent,
       headers: {
         ...this.#headers,
+        ...headers,
         accept,
         ...(body && { 'content-type': 'application/json', 'content-length': body.length }),
       },
