@@ -5,7 +5,16 @@
  */
 export { AgentError, type AgentErrorName } from './errors.ts';
 export * from './model.ts';
-export { type ProviderSettings, providerSource } from './providers/index.ts';
+export {
+  costOf,
+  derivedKind,
+  type KnownFacts,
+  type ModelSettings,
+  modelSettingsOf,
+  modelSource,
+  type ProviderSettings,
+  type SidecarUpstream,
+} from './providers/index.ts';
 export * from './runtime/index.ts';
 export type * from './schedule-store.ts';
 export {

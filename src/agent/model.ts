@@ -115,6 +115,11 @@ export interface ModelInfo {
   readonly createdAt?: string;
   readonly contextWindow?: number | undefined;
   readonly maxOutputTokens?: number | undefined;
+  /** Configured name of the provider. */
+  readonly provider?: string;
+  readonly price?: ModelPrice;
+  /** The model can reason before it answers. */
+  readonly reasoning?: boolean;
 }
 
 /** Known facts of one model. */

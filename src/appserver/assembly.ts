@@ -5,8 +5,9 @@ import {
   createBuiltinTools,
   imageReader,
   type ModelProvider,
+  modelSettingsOf,
+  modelSource,
   openStore,
-  providerSource,
   type RuntimeSettings,
   type SandboxStatus,
   StorageError,
@@ -183,15 +184,7 @@ function open(stateDirectory: string, logger: Logger): Store {
 }
 
 function configuredProvider({ config, upstream }: AssemblyOptions): () => Promise<ModelProvider> {
-  const { endpoint: endPoint, apiKey } = upstream ?? { endpoint: config.EndPoint, apiKey: config.ApiKey };
-  return providerSource({
-    endPoint,
-    apiKey,
-    model: config.Model,
-    streamUpstream: config.StreamUpstream,
-    idleMs: config.UpstreamIdleMs,
-    retries: config.UpstreamRetries,
-  });
+  return modelSource(modelSettingsOf(config, upstream));
 }
 
 function restartPolicyOf({ Supervision }: Config): RestartPolicy {

@@ -34,6 +34,7 @@ export {
   userLayers,
   workspaceLayer,
 } from './load.ts';
+export { type FactsOfModel, type NamedProvider, type ProviderKind, providerKinds } from './model-settings.ts';
 export {
   ensureStateDirectory,
   type OpenedWorkspace,

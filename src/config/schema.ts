@@ -154,9 +154,22 @@ const AgUi = v.object({
   ApiKey: text('', 'Bearer key of the endpoint; empty: only this user is served without the generated key.'),
 });
 
+const windowRange = '0, or a whole number from 1000 to 100000000';
+
 const Compaction = v.object({
   AutoCompactEnabled: flag(true, 'Summarises older turns before the context of the model is full.'),
-  ContextWindow: whole(128_000, 1_000, 100_000_000, 'Tokens that the model can take in.'),
+  ContextWindow: v.pipe(
+    v.optional(
+      v.pipe(
+        v.number(windowRange),
+        v.integer(windowRange),
+        v.maxValue(100_000_000, windowRange),
+        v.check((tokens) => tokens === 0 || tokens >= 1_000, windowRange),
+      ),
+      0,
+    ),
+    v.description('Tokens that models can take in; 0: as known of each model.'),
+  ),
   ReserveTokens: whole(20_000, 100, 10_000_000, 'Tokens kept free for the answer.'),
   KeepRecentTurns: whole(3, 1, 1000, 'Turns that are never summarised.'),
 });

@@ -122,6 +122,9 @@ export const defaults = {
     keptConnectionMs: 60_000,
     /** Time between the end of an answer and the end of its response. */
     drainMs: 1_000,
+    apiKeyCommandMs: 30_000,
+    /** Longest key that a command may print. */
+    apiKeyChars: 16_384,
   },
   chat: {
     heartbeatMs: 10_000,

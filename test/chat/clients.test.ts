@@ -1,6 +1,8 @@
 /** Libraries that people use, against a server in this process. The same suites run against real processes elsewhere. */
 import t, { type Test } from 'tap';
-import { providerSource } from '../../src/agent/index.ts';
+import * as v from 'valibot';
+import { modelSettingsOf, modelSource } from '../../src/agent/index.ts';
+import { Config } from '../../src/config/index.ts';
 import { aiSdk } from './clients/ai-sdk.ts';
 import { langChain } from './clients/langchain.ts';
 import { openaiClient } from './clients/openai.ts';
@@ -25,7 +27,8 @@ t.test('clients read answers of a model in this process', async (t) => {
 t.test('clients read answers of an upstream', async (t) => {
   const { endPoint, close } = await parrotUpstream();
   t.teardown(close);
-  const provider = providerSource({ endPoint, apiKey: 'key-of-the-upstream', model: parrotModel, retries: 0 });
+  const config = v.parse(Config, { EndPoint: endPoint, ApiKey: 'key-of-the-upstream', Model: parrotModel });
+  const provider = modelSource(modelSettingsOf(config));
   const { url, bugs } = await chat(t, parrot(), { api: { ApiKey: key }, runtime: { provider } });
   suites(t, { baseUrl: `${url}/v1`, key });
   t.test('no request was logged as a bug', async (t) => t.strictSame(bugs, []));

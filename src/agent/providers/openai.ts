@@ -5,7 +5,7 @@ import { ModelError, type ModelEvent, type ModelInfo, type ModelProvider, type M
 import { AnswerBody, TextBody } from './upstream/answer-body.ts';
 import { ChatAnswer } from './upstream/chat-answer.ts';
 import { type Exchange, Upstream } from './upstream/connection.ts';
-import { refusedFault, UpstreamFault } from './upstream/errors.ts';
+import { refusedFault } from './upstream/errors.ts';
 import { bodyOf } from './upstream/request-body.ts';
 import { pauseBefore, type RetryClock, systemClock } from './upstream/retry.ts';
 
@@ -15,6 +15,10 @@ export interface OpenAiOptions {
   /** Empty: no `Authorization` header is sent. */
   readonly apiKey: string;
   readonly model: string;
+  /** Configured name of the provider; part of the owner of its state. */
+  readonly name?: string;
+  /** Further headers of every request. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
   /** False: answers are requested whole, and still emitted as events. Default true. */
   readonly streamUpstream?: boolean;
   /** A silent upstream is given up after this many milliseconds; default two minutes. */
@@ -47,6 +51,7 @@ export class OpenAiProvider implements ModelProvider {
     this.#upstream = new Upstream({
       endPoint,
       apiKey: this.#apiKey,
+      headers: options.headers,
       idleMs: options.idleMs ?? defaults.upstream.idleMs,
     });
   }
@@ -84,10 +89,9 @@ export class OpenAiProvider implements ModelProvider {
       try {
         return await work();
       } catch (thrown) {
-        if (signal.aborted || !(thrown instanceof UpstreamFault)) throw thrown;
-        const { error, isTemporary } = thrown;
-        const pause = pauseBefore(attempt, error.retryAfterMs, this.#clock);
-        if (!isTemporary || attempt >= this.#retries || pause === undefined || !mayRepeat()) throw error;
+        if (signal.aborted || !(thrown instanceof ModelError)) throw thrown;
+        const pause = pauseBefore(attempt, thrown.retryAfterMs, this.#clock);
+        if (!thrown.isRetryable || attempt >= this.#retries || pause === undefined || !mayRepeat()) throw thrown;
         await this.#clock.wait(pause, signal);
       }
     }
@@ -107,7 +111,7 @@ export class OpenAiProvider implements ModelProvider {
     } catch (error) {
       if (this.#knowsNoUsage(error)) return this.#answer(request, emit, signal);
       // The answer is complete: a connection that breaks or stays open after it does no harm.
-      if (!(error instanceof UpstreamFault) || !body.isComplete) throw error;
+      if (!(error instanceof ModelError) || !body.isComplete) throw error;
     }
     body.end(isMarked);
   }
@@ -120,7 +124,7 @@ export class OpenAiProvider implements ModelProvider {
 
   /** Asks, and pushes a successful answer into `body`. @returns as `Upstream.run` */
   async #exchange(question: Question, body: { push(chunk: Buffer): boolean }): Promise<boolean> {
-    let refusal: ((text: string) => UpstreamFault) | undefined;
+    let refusal: ((text: string) => ModelError) | undefined;
     const reason = new TextBody(defaults.upstream.errorBytes);
     const { now } = this.#clock;
     try {
@@ -141,7 +145,7 @@ export class OpenAiProvider implements ModelProvider {
   }
 
   #knowsNoUsage(error: unknown): boolean {
-    const isRefusal = error instanceof UpstreamFault && error.error.code === 'upstreamRejected';
+    const isRefusal = error instanceof ModelError && error.code === 'upstreamRejected';
     if (!this.#wantsUsage || !isRefusal || !/stream_options|include_usage/.test(error.message)) return false;
     this.#wantsUsage = false;
     return true;

@@ -59,14 +59,14 @@ export class AnswerBody {
     this.#hasBegun ||= this.#begin(chunk);
     if (!this.#whole) this.#lines.push(chunk);
     else if (this.#whole.push(chunk)) {
-      throw new ModelError('upstreamProtocol', 'The answer of the upstream is too long.');
+      throw new ModelError('upstreamProtocol', 'The answer of the upstream is too long.', { isRetryable: false });
     }
     return this.#isDone;
   }
 
   /**
    * `isMarked`: the upstream said that its body ends here, rather than just closing the connection.
-   * @throws UpstreamFault or ModelError when the answer is not whole
+   * @throws ModelError when the answer is not whole
    */
   end(isMarked: boolean): void {
     this.#isEnding = true;

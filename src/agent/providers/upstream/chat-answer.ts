@@ -46,7 +46,7 @@ export class ChatAnswer {
 
   /**
    * Reads a chunk, or a whole completion.
-   * @throws UpstreamFault when it reports an error or is neither
+   * @throws ModelError when it reports an error or is neither
    */
   read(value: unknown): void {
     if (!isRecord(value)) throw notACompletion();
@@ -131,7 +131,9 @@ export class ChatAnswer {
 
 /** Error for an unreadable answer. */
 export function notACompletion(): ModelError {
-  return new ModelError('upstreamProtocol', 'The upstream answered with something that is no chat completion.');
+  return new ModelError('upstreamProtocol', 'The upstream answered with something that is no chat completion.', {
+    isRetryable: false,
+  });
 }
 
 const outputTokensIn = (usage: Json): unknown => usage['completion_tokens'] ?? usage['output_tokens'];

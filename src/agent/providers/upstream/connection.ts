@@ -2,7 +2,7 @@ import type { Agent, ClientRequest, IncomingHttpHeaders, IncomingMessage, Reques
 import { urlToHttpOptions } from 'node:url';
 import { defaults } from '../../../protocol/index.ts';
 import { ModelError } from '../../model.ts';
-import { brokenFault, cutFault, silentFault, UpstreamFault } from './errors.ts';
+import { brokenFault, cutFault, silentFault } from './errors.ts';
 
 /** `import … from 'node:http'` would evaluate its `WebSocket` getter, and with it load 10 MiB of an unused client. */
 const http = process.getBuiltinModule('node:http');
@@ -82,7 +82,7 @@ export class Upstream {
   /**
    * Sends one request and takes in its answer; resolves when the answer has ended or `onBytes` said so.
    * @returns whether the upstream marked the end of its answer; false: it just closed the connection
-   * @throws UpstreamFault, the reason of `signal`, or what `onBytes` threw
+   * @throws ModelError, the reason of `signal`, or what `onBytes` threw
    */
   async run(exchange: Exchange): Promise<boolean> {
     const first = new Attempt(this.#send(exchange, this.#agent), exchange, this);
@@ -130,7 +130,7 @@ const isTls = (url: URL): boolean => url.protocol === 'https:';
 function baseUrl(endPoint: string): URL {
   const url = URL.canParse(endPoint) ? new URL(endPoint) : undefined;
   if (!url || !/^https?:$/.test(url.protocol)) {
-    throw new ModelError('upstreamUnreachable', 'EndPoint is no http or https URL.');
+    throw new ModelError('upstreamUnreachable', 'EndPoint is no http or https URL.', { isRetryable: false });
   }
   return url;
 }
@@ -238,6 +238,6 @@ const isReset = ({ code }: NodeJS.ErrnoException): boolean => code === 'ECONNRES
 const isMarked = ({ headers }: IncomingMessage): boolean =>
   /chunked/i.test(headers['transfer-encoding'] ?? '') || headers['content-length'] !== undefined;
 
-function closedFault(): UpstreamFault {
-  return new UpstreamFault(new ModelError('upstreamUnreachable', 'The provider was closed.'), false);
+function closedFault(): ModelError {
+  return new ModelError('upstreamUnreachable', 'The provider was closed.', { isRetryable: false });
 }

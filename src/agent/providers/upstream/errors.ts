@@ -4,25 +4,14 @@ import { ModelError, type ModelErrorCode } from '../../model.ts';
 import { isRecord, type Json, wordOf } from './json.ts';
 import { retryAfterMs } from './retry.ts';
 
-/** A failed try: what to say about it, and whether another one may go better. */
-export class UpstreamFault extends Error {
-  override readonly name = 'UpstreamFault';
-  readonly error: ModelError;
-  readonly isTemporary: boolean;
-
-  constructor(error: ModelError, isTemporary: boolean) {
-    super(error.message);
-    this.error = error;
-    this.isTemporary = isTemporary;
-  }
-}
-
 /** Problem that an upstream reports. */
 export interface Problem {
   readonly message: string;
   /** `code`, `type` and `status` of whatever was said, lower-cased, for comparing. */
   readonly words?: readonly string[];
   readonly status?: number | undefined;
+  /** Pause that the error itself asks for, in milliseconds. */
+  readonly retryAfterMs?: number | undefined;
 }
 
 /** An error inside an answer: `{"error": {…}}`, `{"error": "…"}`, `{"object": "error", "message": …}`. Other objects may be anything. */
@@ -51,12 +40,50 @@ function problemOf(error: Json): Problem {
     message: wordOf(message) ?? wordOf(code) ?? wordOf(type) ?? 'no reason given',
     words: [code, type, status].flatMap((word) => wordOf(word)?.toLowerCase() ?? []),
     status: number,
+    retryAfterMs: retryDelayMs(error['details']),
   };
 }
 
-const contextCodes = new Set(['context_length_exceeded', 'exceed_context_size_error', 'context_window_exceeded']);
-const contextWords =
-  /context[ _-]?(?:length|window|size|limit)|maximum context|prompt is too long|input is too long|too many (?:input )?tokens|exceeds? the (?:available |model'?s? )?context/i;
+/** Google's `RetryInfo` among the details of an error: `{"retryDelay": "45.8s"}`. */
+function retryDelayMs(details: unknown): number | undefined {
+  for (const detail of Array.isArray(details) ? details : []) {
+    const delay = isRecord(detail) ? /^(\d{1,9}(?:\.\d+)?)s$/.exec(String(detail['retryDelay'])) : null;
+    if (delay) return Math.ceil(Number(delay[1]) * 1_000);
+  }
+  return undefined;
+}
+
+const contextCodes = new Set([
+  'context_length_exceeded',
+  'exceed_context_size_error',
+  'context_window_exceeded',
+  'request_too_large',
+]);
+/** Words of the services for a conversation that is too long; of each, the shortest part that no other error shares. */
+const contextWords = new RegExp(
+  [
+    'context[ _-]?(?:length|window|size|limit)',
+    'maximum context',
+    'prompt is too long',
+    'input is too long',
+    'too many (?:input )?tokens',
+    "exceeds? the (?:available |model'?s? )?context",
+    'input token count.{0,80}exceeds the maximum',
+    'exceeded model token limit',
+    'maximum prompt length is',
+    'reduce the length of the messages',
+    'range of input length should be',
+  ].join('|'),
+  'i',
+);
+
+/** Google answers 400 to a wrong key. */
+const invalidKeyWords = /API key not valid|API_KEY_INVALID/;
+
+const quotaCodes = new Set(['insufficient_quota', 'billing_error', 'billing_not_active', 'billing_hard_limit_reached']);
+/** A spent account or day: waiting for minutes does not help. */
+const quotaWords =
+  /insufficient (?:quota|balance|credits?|funds)|exceeded your current quota|credit balance is too low|no credits|out of credits|perday|per day|daily (?:limit|quota)/i;
 
 /** Status codes after which the same request may succeed; 501 and 505 will never. */
 const temporaryStatus = (status: number): boolean =>
@@ -68,34 +95,36 @@ export function refusedFault(
   headers: IncomingHttpHeaders,
   body: string,
   { clean, now }: { readonly clean: (text: string) => string; readonly now: number },
-): UpstreamFault {
+): ModelError {
   const problem = problemInBody(parsed(body));
   const reason = reasonFor(status, shortened(clean(problem.message)));
   const code = codeFor(status, problem);
-  const error = new ModelError(code, `The upstream answered ${status}${reason}.`, {
-    retryAfterMs: retryAfterMs(headers, now),
+  return new ModelError(code, `The upstream answered ${status}${reason}.`, {
+    retryAfterMs: retryAfterMs(headers, now) ?? problem.retryAfterMs,
+    isRetryable: mayRetry(status, code, headers['x-should-retry']),
   });
-  return new UpstreamFault(error, mayRetry(status, problem, code, headers['x-should-retry']));
 }
 
 /** An error inside an answer that began as a success. */
-export function reportedFault(problem: Problem, clean: (text: string) => string): UpstreamFault {
+export function reportedFault(problem: Problem, clean: (text: string) => string): ModelError {
   const { status = statusIn(problem) } = problem;
   const code = codeFor(status, problem);
-  const error = new ModelError(code, `The upstream reported an error: ${shortened(clean(problem.message))}.`);
-  return new UpstreamFault(error, mayRetry(status, problem, code, undefined));
+  return new ModelError(code, `The upstream reported an error: ${shortened(clean(problem.message))}.`, {
+    retryAfterMs: problem.retryAfterMs,
+    isRetryable: mayRetry(status, code, undefined),
+  });
 }
 
-function mayRetry(status: number, { words = [] }: Problem, code: ModelErrorCode, hint: unknown): boolean {
-  // A spent quota does not return within a minute.
-  if (code === 'contextTooLong' || words.includes('insufficient_quota')) return false;
+function mayRetry(status: number, code: ModelErrorCode, hint: unknown): boolean {
+  if (code === 'contextTooLong' || code === 'upstreamQuotaExceeded') return false;
   if (hint === 'true' || hint === 'false') return hint === 'true';
   return temporaryStatus(status);
 }
 
 const statusWords: readonly (readonly [RegExp, number])[] = [
   [/auth|api_key|permission/, 401],
-  [/rate_?limit|too_many|quota/, 429],
+  [/overloaded/, 529],
+  [/rate_?limit|too_many|quota|resource_exhausted/, 429],
   [/invalid_request|bad_request|not_found|unsupported/, 400],
 ];
 
@@ -108,6 +137,11 @@ function codeFor(status: number, { message, words = [] }: Problem): ModelErrorCo
   const isRefusal = status !== 401 && status !== 403 && status !== 429;
   if (isRefusal && (words.some((word) => contextCodes.has(word)) || contextWords.test(message)))
     return 'contextTooLong';
+  if (status === 413) return 'contextTooLong';
+  if (status === 402 || words.some((word) => quotaCodes.has(word)) || quotaWords.test(message)) {
+    return 'upstreamQuotaExceeded';
+  }
+  if (invalidKeyWords.test(message) || words.includes('api_key_invalid')) return 'upstreamUnauthorized';
   if (status === 401 || status === 403) return 'upstreamUnauthorized';
   if (status === 429) return 'upstreamRateLimited';
   return status >= 500 ? 'upstreamFailed' : 'upstreamRejected';
@@ -141,25 +175,26 @@ const temporaryErrors = new Set([
 ]);
 
 /** A request that came to no answer, or to half of one (`hasAnswer`). `address` is host and port. */
-export function brokenFault(error: NodeJS.ErrnoException, address: string, hasAnswer: boolean): UpstreamFault {
+export function brokenFault(error: NodeJS.ErrnoException, address: string, hasAnswer: boolean): ModelError {
   const code = error.code ?? '';
   if (code.startsWith('HPE_')) {
-    const what = new ModelError('upstreamProtocol', `The upstream at ${address} does not speak HTTP (${code}).`);
-    return new UpstreamFault(what, false);
+    return new ModelError('upstreamProtocol', `The upstream at ${address} does not speak HTTP (${code}).`, {
+      isRetryable: false,
+    });
   }
   if (hasAnswer) return cutFault();
   const reason = code || 'no reason given';
-  const what = new ModelError('upstreamUnreachable', `The upstream at ${address} cannot be reached: ${reason}.`);
-  return new UpstreamFault(what, temporaryErrors.has(code));
+  return new ModelError('upstreamUnreachable', `The upstream at ${address} cannot be reached: ${reason}.`, {
+    isRetryable: temporaryErrors.has(code),
+  });
 }
 
-export function cutFault(): UpstreamFault {
-  const error = new ModelError('upstreamProtocol', 'The upstream broke off in the middle of its answer.');
-  return new UpstreamFault(error, true);
+export function cutFault(): ModelError {
+  return new ModelError('upstreamProtocol', 'The upstream broke off in the middle of its answer.');
 }
 
-/** An upstream that sends nothing, not even a sign of life. Its next try would take as long. */
-export function silentFault(address: string, idleMs: number, hasAnswer: boolean): UpstreamFault {
+/** An upstream that sends nothing, not even a sign of life. */
+export function silentFault(address: string, idleMs: number, hasAnswer: boolean): ModelError {
   const code = hasAnswer ? 'upstreamFailed' : 'upstreamUnreachable';
-  return new UpstreamFault(new ModelError(code, `The upstream at ${address} was silent for ${idleMs} ms.`), false);
+  return new ModelError(code, `The upstream at ${address} was silent for ${idleMs} ms.`);
 }

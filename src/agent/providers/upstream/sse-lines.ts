@@ -111,7 +111,7 @@ export class SseLines {
 
   #refuseTooLong(size: number): void {
     if (size <= defaults.upstream.eventBytes) return;
-    throw new ModelError('upstreamProtocol', 'The upstream sent an event of more than 4 MiB.');
+    throw new ModelError('upstreamProtocol', 'The upstream sent an event of more than 4 MiB.', { isRetryable: false });
   }
 }
 

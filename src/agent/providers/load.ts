@@ -1,0 +1,52 @@
+import { ModelError, type ModelProvider } from '../model.ts';
+import { apiKeyOf } from './api-key.ts';
+import type { KnownFacts } from './catalogue/index.ts';
+import type { ModelSettings, ProviderSettings } from './settings.ts';
+
+const usualEndPoint = 'https://api.openai.com/v1';
+/** Model of a compatible upstream for which none is set. */
+const usualModel = 'gpt-4o-mini';
+
+export interface LoadOptions {
+  /** Configured name of the provider. */
+  readonly name: string;
+  readonly provider: ProviderSettings;
+  /** Model of requests that name none; empty: the usual one of the provider. */
+  readonly model: string;
+  readonly settings: ModelSettings;
+  readonly factsOf: (model: string) => KnownFacts;
+}
+
+/**
+ * Loads the code of one provider and gets its key.
+ * @throws ModelError for an end point that is no URL, or a command that gives no key
+ */
+export async function loadProvider({ name, provider, model, settings, factsOf }: LoadOptions): Promise<ModelProvider> {
+  const { kind, endPoint, headers } = provider;
+  const { wire, idleMs, streamUpstream } = settings;
+  if (kind === 'demo') {
+    const { DemoProvider } = await import('./demo.ts');
+    return new DemoProvider();
+  }
+  const apiKey = await apiKeyOf(provider);
+  if (kind === 'openai-compatible' || (kind === 'openai' && wire === 'chat')) {
+    if (endPoint === '' && kind === 'openai-compatible' && apiKey === '') {
+      throw new ModelError('upstreamUnreachable', `The provider ${name} has no EndPoint: set one.`, {
+        isRetryable: false,
+      });
+    }
+    const { OpenAiProvider } = await import('./openai.ts');
+    return new OpenAiProvider({
+      name,
+      endPoint: endPoint || usualEndPoint,
+      apiKey,
+      headers,
+      model: model || usualModel,
+      streamUpstream,
+      idleMs,
+    });
+  }
+  const { anthropicWire, googleWire, responsesWire, SdkProvider } = await import('./sdk/index.ts');
+  const wires = { openai: responsesWire, anthropic: anthropicWire, google: googleWire };
+  return new SdkProvider({ wire: wires[kind], name, endPoint, apiKey, headers, model, idleMs, factsOf });
+}

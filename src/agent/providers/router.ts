@@ -1,0 +1,155 @@
+import type { ModelEvent, ModelInfo, ModelProvider, ModelRequest } from '../model.ts';
+import { type Catalogue, factsOf, type KnownFacts, nearestEffort } from './catalogue/index.ts';
+import { loadProvider } from './load.ts';
+import type { ModelSettings, ProviderSettings } from './settings.ts';
+import { vendorOf } from './vendors.ts';
+
+/** A model and the provider that serves it. */
+interface Route {
+  /** Configured name of the provider; its kind for the main one. */
+  readonly name: string;
+  /** Name of the model at the provider. */
+  readonly model: string;
+  readonly facts: KnownFacts;
+}
+
+/** Catalogues, the stronger one first. */
+export interface Catalogues {
+  /** As `oratorio model list --refresh` fetched it. */
+  readonly refreshed: Catalogue | undefined;
+  readonly catalogue: Catalogue;
+}
+
+/**
+ * All configured providers as one: `name/model` reaches the provider of that name, any other model the main one. Providers are
+ * loaded with the first request that needs them; a failed load is tried again with the next.
+ */
+export class ModelRouter implements ModelProvider {
+  readonly name: string;
+  readonly #settings: ModelSettings;
+  readonly #catalogues: Catalogues;
+  readonly #loaded = new Map<string, Promise<ModelProvider>>();
+  readonly #routes = new Map<string, Route>();
+  /** Facts that services list, by `provider/model`. */
+  readonly #listed = new Map<string, Pick<ModelInfo, 'contextWindow' | 'maxOutputTokens'>>();
+  #model = '';
+
+  constructor(settings: ModelSettings, catalogues: Catalogues) {
+    this.#settings = settings;
+    this.#catalogues = catalogues;
+    // Clients know every upstream that speaks chat completions by this name.
+    this.name = settings.main.kind === 'openai-compatible' ? 'openai' : settings.main.kind;
+  }
+
+  /** Loads the main provider. @throws ModelError */
+  async open(): Promise<this> {
+    const { main, model } = this.#settings;
+    const provider = await this.#provider(main.kind);
+    this.#model = model.includes('/') && this.#named(model) ? model : provider.model;
+    return this;
+  }
+
+  get model(): string {
+    return this.#model;
+  }
+
+  async stream(request: ModelRequest, emit: (event: ModelEvent) => void, signal: AbortSignal): Promise<void> {
+    const { name, model, facts } = this.#route(request.model);
+    const { effort = this.#settings.effort, maxOutputTokens = this.#settings.maxOutputTokens || undefined } = request;
+    const provider = await this.#provider(name);
+    const nearest = effort && nearestEffort(effort, facts.efforts);
+    await provider.stream({ ...request, model, effort: nearest, maxOutputTokens }, emit, signal);
+  }
+
+  /** Models of all providers with their facts. @throws ModelError of the first provider that fails */
+  async listModels(signal: AbortSignal): Promise<readonly ModelInfo[]> {
+    const { main, providers } = this.#settings;
+    const names = [main.kind, ...Object.keys(providers)];
+    const lists = await Promise.all(
+      names.map(async (name) => {
+        const models = await (await this.#provider(name)).listModels(signal);
+        return models.map((info) => this.#described(name, info));
+      }),
+    );
+    return lists.flat();
+  }
+
+  facts(model?: string): KnownFacts {
+    return this.#route(model).facts;
+  }
+
+  close(): void {
+    for (const provider of this.#loaded.values()) {
+      provider.then(
+        (loaded) => loaded.close(),
+        // A provider that could not be loaded has no connection; the request that needed it reported the error.
+        () => undefined,
+      );
+    }
+  }
+
+  #described(name: string, info: ModelInfo): ModelInfo {
+    this.#listed.set(`${name}/${info.id}`, info);
+    const { contextWindow, maxOutputTokens, price, reasoning } = this.#factsOf(name, info.id);
+    return {
+      ...info,
+      id: name === this.#settings.main.kind ? info.id : `${name}/${info.id}`,
+      provider: name,
+      contextWindow,
+      reasoning,
+      ...(maxOutputTokens !== undefined && { maxOutputTokens }),
+      ...(price && { price }),
+    };
+  }
+
+  #route(wanted: string = this.#model): Route {
+    let route = this.#routes.get(wanted);
+    if (!route) {
+      const [name, model] = this.#named(wanted) ?? [this.#settings.main.kind, wanted];
+      route = { name, model, facts: this.#factsOf(name, model) };
+      this.#routes.set(wanted, route);
+    }
+    return route;
+  }
+
+  /** Provider and model of `name/model`; undefined for a model of the main provider, whose name may hold slashes. */
+  #named(wanted: string): readonly [string, string] | undefined {
+    const slash = wanted.indexOf('/');
+    const name = wanted.slice(0, slash);
+    return slash > 0 && Object.hasOwn(this.#settings.providers, name) ? [name, wanted.slice(slash + 1)] : undefined;
+  }
+
+  #settingsOf(name: string): ProviderSettings {
+    const { main, providers } = this.#settings;
+    return providers[name] ?? main;
+  }
+
+  #provider(name: string): Promise<ModelProvider> {
+    let loading = this.#loaded.get(name);
+    if (!loading) {
+      loading = loadProvider({
+        name,
+        provider: this.#settingsOf(name),
+        model: name === this.#settings.main.kind ? this.#settings.model : '',
+        settings: this.#settings,
+        factsOf: (model) => this.#factsOf(name, model),
+      });
+      this.#loaded.set(name, loading);
+      loading.catch(() => this.#loaded.delete(name));
+    }
+    return loading;
+  }
+
+  #factsOf(provider: string, model: string): KnownFacts {
+    const { models, contextWindow } = this.#settings;
+    return factsOf({
+      provider,
+      vendor: vendorOf(this.#settingsOf(provider)),
+      model,
+      settings: models[`${provider}/${model}`] ?? models[model],
+      contextWindow,
+      service: this.#listed.get(`${provider}/${model}`),
+      ...this.#catalogues,
+    });
+  }
+}

@@ -1,0 +1,63 @@
+import * as v from 'valibot';
+import type { ReasoningEffort } from '../../../protocol/index.ts';
+import { thinkingStyle } from './thinking-style.ts';
+import { keyPlaceholder, type Wire } from './wire.ts';
+
+const ModelList = v.object({
+  data: v.array(v.object({ id: v.string(), display_name: v.nullish(v.string()), created_at: v.nullish(v.string()) })),
+});
+
+/** The service requires a limit; this one serves a model whose own is unknown. */
+const usualOutputTokens = 16_384;
+/** Least thinking budget that the service accepts. */
+const minBudget = 1_024;
+/** Share of the output limit that thinking may take, by effort. */
+const budgetShare: Readonly<Record<Exclude<ReasoningEffort, 'none'>, number>> = {
+  minimal: 0.05,
+  low: 0.2,
+  medium: 0.4,
+  high: 0.6,
+  xhigh: 0.8,
+};
+
+/** Anthropic Messages (https://platform.claude.com/docs/en/api/messages). */
+export const anthropicWire: Wire = {
+  usualEndPoint: 'https://api.anthropic.com/v1',
+  usualModel: 'claude-sonnet-5',
+  listPath: '/models?limit=1000',
+  keyHeaders: (apiKey) => ({ 'x-api-key': apiKey, 'anthropic-version': '2023-06-01' }),
+  async load({ baseUrl, fetch }) {
+    const { createAnthropic } = await import('@ai-sdk/anthropic');
+    const library = createAnthropic({ baseURL: baseUrl, apiKey: keyPlaceholder, fetch });
+    return (model) => library(model);
+  },
+  options({ effort, maxOutputTokens, toolChoice }, { model, maxOutputTokens: limit }) {
+    const output = Math.min(maxOutputTokens ?? limit ?? usualOutputTokens, limit ?? Number.POSITIVE_INFINITY);
+    // The service refuses thinking beside a forced tool.
+    const isForced = toolChoice === 'required' || typeof toolChoice === 'object';
+    const style = isForced || effort === 'none' ? 'none' : thinkingStyle(model);
+    if (style === 'adaptive') {
+      return {
+        maxOutputTokens: output,
+        ...(effort !== undefined && effort !== 'none' && { reasoning: effort }),
+        ...(effort === undefined && {
+          providerOptions: { anthropic: { thinking: { type: 'adaptive', display: 'summarized' } } },
+        }),
+      };
+    }
+    const budgetTokens =
+      style === 'budget' && effort !== undefined && effort !== 'none' ? Math.floor(output * budgetShare[effort]) : 0;
+    if (budgetTokens < minBudget) return { maxOutputTokens: output, ...(effort === 'none' && { reasoning: 'none' }) };
+    return {
+      // The library adds the budget to the limit.
+      maxOutputTokens: output - budgetTokens,
+      providerOptions: { anthropic: { thinking: { type: 'enabled', budgetTokens } } },
+    };
+  },
+  modelsIn: (body) =>
+    v.parse(ModelList, body).data.map(({ id, created_at: createdAt }) => ({
+      id,
+      ownedBy: 'anthropic',
+      ...(typeof createdAt === 'string' && { createdAt }),
+    })),
+};

@@ -1,0 +1,95 @@
+import { defaults } from '../../../protocol/index.ts';
+import { ModelError } from '../../model.ts';
+import type { Upstream } from '../upstream/connection.ts';
+import { refusedFault } from '../upstream/errors.ts';
+
+/** The part of a `Response` that the libraries read. The real class would load Node's whole HTTP client beside ours. */
+interface AnswerHead {
+  readonly ok: true;
+  readonly status: number;
+  readonly statusText: string;
+  readonly headers: ReadonlyMap<string, string>;
+  readonly body: ReadableStream<Uint8Array>;
+}
+
+/** Host of the URLs that the libraries build; only path and query reach the upstream. */
+export const libraryBaseUrl = 'https://upstream.invalid';
+
+export interface UpstreamFetchOptions {
+  readonly upstream: Upstream;
+  /** Removes the key from what an upstream says. */
+  readonly clean: (text: string) => string;
+}
+
+/**
+ * `fetch` for a library, over our own connections: redirects are not followed, silence and size are bounded, and a request
+ * reaches the configured upstream only. An answer that is no success is thrown as the typed error it stands for.
+ */
+export function fetchOver({ upstream, clean }: UpstreamFetchOptions): typeof fetch {
+  const ask = (url: string | URL | Request, init: RequestInit = {}) =>
+    new Promise<AnswerHead>((resolve, reject) => {
+      const { pathname, search } = new URL(String(url));
+      const signal = init.signal ?? new AbortController().signal;
+      let size = 0;
+      let refusal: ((text: string) => Error) | undefined;
+      let reason = '';
+      let body: ReadableStreamDefaultController<Uint8Array> | undefined;
+      const run = upstream.run({
+        method: init.method === 'GET' ? 'GET' : 'POST',
+        path: `${pathname}${search}`,
+        ...(typeof init.body === 'string' && { payload: init.body }),
+        accept: 'text/event-stream, application/json',
+        headers: headersOf(init.headers),
+        signal,
+        onHead(status, headers) {
+          if (status < 200 || status > 299) {
+            refusal = (text) => refusedFault(status, headers, text, { clean, now: Date.now() });
+            return;
+          }
+          const stream = new ReadableStream<Uint8Array>({
+            start(controller) {
+              body = controller;
+            },
+          });
+          const texts = Object.entries(headers).map(([name, value]) => [name, String(value)] as const);
+          resolve({ ok: true, status, statusText: '', headers: new Map(texts), body: stream });
+        },
+        onBytes(chunk) {
+          size += chunk.length;
+          if (refusal) {
+            reason += chunk.toString('utf8');
+            return size > defaults.upstream.errorBytes;
+          }
+          if (size > defaults.upstream.answerBytes) {
+            throw new ModelError(
+              'upstreamProtocol',
+              `The upstream sent more than ${defaults.upstream.answerBytes} bytes.`,
+            );
+          }
+          body?.enqueue(chunk);
+          return false;
+        },
+      });
+      run.then(
+        () => {
+          if (refusal) reject(refusal(reason));
+          else body?.close();
+        },
+        (error: unknown) => {
+          // The status says enough, should its explanation have been cut off.
+          const cause = refusal && !signal.aborted ? refusal(reason) : error;
+          reject(cause);
+          body?.error(cause);
+        },
+      );
+    });
+  // The libraries read no more of a response than `AnswerHead` has.
+  return ask as unknown as typeof fetch;
+}
+
+/** Own headers of a request. Length, type and agent are the connection's. */
+function headersOf(headers: HeadersInit | undefined): Record<string, string> {
+  const entries = Object.entries((headers ?? {}) as Record<string, string | undefined>);
+  const kept = entries.filter(([name, value]) => value !== undefined && !/^(user-agent|content-|accept$)/i.test(name));
+  return Object.fromEntries(kept.map(([name, value]) => [name.toLowerCase(), String(value)]));
+}
