@@ -29,12 +29,15 @@ export interface TurnState {
 export function turnStateOf(snapshot: TurnSnapshot): TurnState {
   const end = turnEndOf(snapshot);
   return {
-    status: end?.status ?? (snapshot.matches('awaitingApproval') ? 'waitingApproval' : 'running'),
+    status: end?.status ?? (isWaiting(snapshot) ? 'waitingApproval' : 'running'),
     tokens: snapshot.context.tokens,
     isInterrupted: snapshot.context.interruptedBy !== null,
     end,
   };
 }
+
+const isWaiting = (snapshot: TurnSnapshot): boolean =>
+  snapshot.matches('awaitingApproval') || snapshot.matches('budgetReached');
 
 function errorOf({ code, message, retryAfterMs }: Failure): TurnError {
   return { code, message, ...(retryAfterMs !== undefined && { retryAfterMs }) };

@@ -1,10 +1,12 @@
 /** Actors, delays, guards and actions of the turn machine, by name. */
 import { assign, emit, fromPromise, setup } from 'xstate';
+import { exponentialBackoffMs, jitters } from '../src/lib/browser.ts';
 import type { Failure } from './failure.ts';
+import { nextRandom } from './restart-policy.ts';
 import type {
+  CheckedTurn,
   Inference,
   InferenceInput,
-  PreparedTurn,
   ReviewedCalls,
   ToolRun,
   TurnContext,
@@ -15,6 +17,19 @@ import type {
   TurnKey,
   TurnTokens,
 } from './turn-types.ts';
+
+/** Compactions without an answer in between after which the conversation counts as too long. */
+const maxCompactions = 3;
+/** Longest pause that an upstream may ask for; with a longer one the request is not repeated. */
+const maxRetryAfterMs = 120_000;
+/** 0.5 s, 1 s, 2 s, … 30 s, each up to a quarter shorter: eight repetitions wait about a minute and a half. */
+const retryBackoff = { firstMs: 500, capMs: 30_000, jitter: jitters.upperQuarter };
+
+const canRetry = ({ maxRetries, failedRequests }: TurnContext, { isRetryable, retryAfterMs = 0 }: Failure): boolean =>
+  isRetryable && failedRequests < maxRetries && retryAfterMs <= maxRetryAfterMs;
+
+/** Sum of two costs; unknown when either is. */
+const sumOf = (a: number | null, b: number | null): number | null => (a === null || b === null ? null : a + b);
 
 const notProvided = () => Promise.reject(new Error('not provided'));
 
@@ -27,11 +42,15 @@ export const turnSetup = setup({
   },
   actors: {
     /** Collects the messages and tools for the model. */
-    prepare: fromPromise<PreparedTurn, TurnKey>(notProvided),
-    /** Replaces older turns by a summary. */
+    prepare: fromPromise<void, TurnKey>(notProvided),
+    /** Compares the conversation with the context window, and the cost with the budgets. */
+    check: fromPromise<CheckedTurn, TurnKey>(notProvided),
+    /** Replaces the older part of the conversation by a summary. */
     compact: fromPromise<void, TurnKey>(notProvided),
     /** Sends one request to the model and streams its answer. */
     infer: fromPromise<Inference, InferenceInput>(notProvided),
+    /** Switches to the next fallback model. */
+    fallBack: fromPromise<void, TurnKey>(notProvided),
     /** Finds the calls that need approval. */
     review: fromPromise<ReviewedCalls, TurnKey>(notProvided),
     /** Runs the calls that are allowed. */
@@ -39,10 +58,16 @@ export const turnSetup = setup({
     /** Resolves when the aborted work of the turn has ended. */
     settle: fromPromise<void, TurnKey>(notProvided),
   },
-  delays: { approvalTimeout: 300_000, cancelGrace: 5_000 },
+  delays: { approvalTimeout: 300_000, cancelGrace: 5_000, retryPause: ({ context }) => context.retryMs },
   guards: {
-    isTooLong: (_, { isTooLong }: PreparedTurn) => isTooLong,
-    canCompactAfter: ({ context }, { code }: Failure) => code === 'contextTooLong' && !context.hasCompacted,
+    isOverBudget: (_, { usedUpBudget }: CheckedTurn) => usedUpBudget !== null,
+    isTooLong: (_, { isTooLong }: CheckedTurn) => isTooLong,
+    canCompactAfter: ({ context }, { code }: Failure) =>
+      code === 'contextTooLong' && context.compactions < maxCompactions,
+    canRetry: ({ context }, failure: Failure) => canRetry(context, failure),
+    /** A conversation that is too long for one model may fit into another one. */
+    canFallBack: ({ context }) => context.fallbacks < context.fallbackModels,
+    isRaised: (_, { isRaised }: { readonly isRaised: boolean }) => isRaised,
     reachesRoundLimit: ({ context }, { calls, isSteered }: Inference) =>
       (calls > 0 || isSteered) && context.rounds + 1 >= context.maxRounds,
     hasCalls: (_, { calls }: Inference) => calls > 0,
@@ -56,18 +81,50 @@ export const turnSetup = setup({
   },
   actions: {
     countRequest: assign({ requests: ({ context }) => context.requests + 1 }),
-    countTokens: assign(({ context }, { tokens }: { readonly tokens: TurnTokens }) => ({
+    countTokens: assign(({ context: { tokens: sum } }, { tokens }: { readonly tokens: TurnTokens }) => ({
       tokens: {
-        inputTokens: context.tokens.inputTokens + tokens.inputTokens,
-        outputTokens: context.tokens.outputTokens + tokens.outputTokens,
+        inputTokens: sum.inputTokens + tokens.inputTokens,
+        outputTokens: sum.outputTokens + tokens.outputTokens,
+        cachedInputTokens: sum.cachedInputTokens + tokens.cachedInputTokens,
+        reasoningTokens: sum.reasoningTokens + tokens.reasoningTokens,
+        costUsd: sumOf(sum.costUsd, tokens.costUsd),
       },
+    })),
+    addCost: assign(({ context: { tokens } }, { costUsd }: { readonly costUsd: number | null }) => ({
+      tokens: { ...tokens, costUsd: sumOf(tokens.costUsd, costUsd) },
     })),
     recordAnswer: assign(({ context }, { clientCalls, finish }: Inference) => ({
       rounds: context.rounds + 1,
       clientCalls,
       finish,
+      compactions: 0,
+      failedRequests: 0,
     })),
-    recordCompaction: assign({ hasCompacted: true }),
+    countCompaction: assign({ compactions: ({ context }) => context.compactions + 1 }),
+    scheduleRetry: assign(({ context }, { retryAfterMs }: Failure) => {
+      const { random, seed } = nextRandom(context.seed);
+      const pause = Math.round(exponentialBackoffMs(context.failedRequests, retryBackoff, random));
+      return { seed, failedRequests: context.failedRequests + 1, retryMs: retryAfterMs ?? pause };
+    }),
+    emitRetrying: emit(({ context }, { message }: Failure) => ({
+      type: 'turn.retrying',
+      attempt: context.failedRequests,
+      waitMs: context.retryMs,
+      reason: message,
+    })),
+    emitFallingBack: emit(({ context }, { message }: Failure) => ({
+      type: 'turn.fallingBack',
+      index: context.fallbacks,
+      reason: message,
+    })),
+    countFallback: assign(({ context }) => ({ fallbacks: context.fallbacks + 1, failedRequests: 0, compactions: 0 })),
+    recordUsedUpBudget: assign((_, { usedUpBudget }: CheckedTurn) => ({ usedUpBudget })),
+    emitBudgetReached: emit(({ context }) => ({ type: 'turn.budgetReached', budget: context.usedUpBudget ?? '' })),
+    emitBudgetExpired: emit({ type: 'turn.budgetExpired' }),
+    recordBudgetFailure: assign(({ context }) => ({
+      outcome: 'failed' as const,
+      failure: { code: 'budgetReached', message: context.usedUpBudget ?? '', isRetryable: false },
+    })),
     recordPendingApprovals: assign((_, { pending }: ReviewedCalls) => ({ pending })),
     removePendingApproval: assign(({ context }, { requestId }: { readonly requestId: string }) => ({
       pending: context.pending.filter((id) => id !== requestId),

@@ -7,6 +7,12 @@ export interface TurnInput {
   readonly turnId: string;
   /** Answers of the model that this turn may use. */
   readonly maxRounds: number;
+  /** Repetitions of one failed request. */
+  readonly maxRetries: number;
+  /** Models that may take over when the model of the turn fails. */
+  readonly fallbackModels: number;
+  /** Seed of the pauses between repetitions. */
+  readonly seed: number;
 }
 
 /** Input of every actor. */
@@ -15,20 +21,36 @@ export type TurnKey = Pick<TurnInput, 'threadId' | 'turnId'>;
 export interface TurnTokens {
   readonly inputTokens: number;
   readonly outputTokens: number;
+  readonly cachedInputTokens: number;
+  readonly reasoningTokens: number;
+  /** In US dollars; null: the price of a request is unknown. */
+  readonly costUsd: number | null;
 }
+
+/** Tokens of a turn before its first request. */
+export const noTokens: TurnTokens = {
+  inputTokens: 0,
+  outputTokens: 0,
+  cachedInputTokens: 0,
+  reasoningTokens: 0,
+  costUsd: 0,
+};
 
 export type TurnFinish = 'stop' | 'length' | 'toolCalls' | 'contentFilter';
 export type TurnInterrupter = 'user' | 'shutdown' | 'approval';
 export type TurnOutcome = 'completed' | 'failed' | 'cancelled';
 
 export interface InferenceInput extends TurnKey {
-  /** False for every later request of the turn, a repeated one included. */
+  /** No request of the turn has been answered yet. */
   readonly isFirstRequest: boolean;
 }
 
-export interface PreparedTurn {
+/** Result of the check before a request. */
+export interface CheckedTurn {
   /** The conversation exceeds the context window and can be compacted. */
   readonly isTooLong: boolean;
+  /** Budget that is used up, in words; null: none. */
+  readonly usedUpBudget: string | null;
 }
 
 /** Result of one answer of the model. Its tokens are reported by `TOKENS.USED`. */
@@ -62,8 +84,16 @@ export interface TurnContext extends TurnInput {
   /** Undecided approvals, by request id. */
   readonly pending: readonly string[];
   readonly clientCalls: number;
-  /** Compaction was tried in this turn; it is not repeated. */
-  readonly hasCompacted: boolean;
+  /** Compactions since the last answer: after the third the conversation counts as too long. */
+  readonly compactions: number;
+  /** Failed requests since the last answer. */
+  readonly failedRequests: number;
+  /** Pause before the next repetition, in milliseconds. */
+  readonly retryMs: number;
+  /** Fallback models used so far. */
+  readonly fallbacks: number;
+  /** Budget that is used up, in words. */
+  readonly usedUpBudget: string | null;
   readonly finish: TurnFinish;
   /** Source of the first interrupt. */
   readonly interruptedBy: TurnInterrupter | null;
@@ -81,6 +111,10 @@ export type TurnEvent =
   | { readonly type: 'DECIDED'; readonly requestId: string }
   /** One request to the model ended, with an answer or without. */
   | { readonly type: 'TOKENS.USED'; readonly tokens: TurnTokens }
+  /** A summary or a sub-agent cost so much, in US dollars; null: unknown. */
+  | { readonly type: 'COST.ADDED'; readonly costUsd: number | null }
+  /** The user allows the turn to exceed its budget, or does not. */
+  | { readonly type: 'BUDGET.DECIDED'; readonly isRaised: boolean }
   /** The end of the turn was written. */
   | { readonly type: 'END.STORED' }
   /** A write of this turn failed; nothing of that batch was published. */
@@ -91,6 +125,13 @@ export type TurnEmitted =
   | { readonly type: 'turn.resumed' }
   | { readonly type: 'turn.approvalsExpired'; readonly requestIds: readonly string[] }
   | { readonly type: 'turn.limitReached'; readonly rounds: number }
+  /** A request failed and is repeated after a pause. `attempt` counts from 1. */
+  | { readonly type: 'turn.retrying'; readonly attempt: number; readonly waitMs: number; readonly reason: string }
+  /** The next fallback model takes over; `index` counts from 0. */
+  | { readonly type: 'turn.fallingBack'; readonly index: number; readonly reason: string }
+  | { readonly type: 'turn.budgetReached'; readonly budget: string }
+  /** No user raised the budget in time. */
+  | { readonly type: 'turn.budgetExpired' }
   /** The outcome is decided and must be written. `END.STORED` or `STORAGE.FAILED` answers it. */
   | { readonly type: 'turn.ending' }
   /** Last event. `isStored: false`: a write failed, so the store lacks this end. */

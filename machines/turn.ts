@@ -1,21 +1,25 @@
 /**
  * One turn of a thread: the model answers, its tool calls run as policies and users allow, and the turn ends as completed, failed
  * or cancelled. Actors do the work and stream its items; this machine decides what happens next, and its snapshot is the only
- * record of status, rounds, tokens and interrupter (`turn-selectors.ts`).
+ * record of status, rounds, tokens, retries and interrupter (`turn-selectors.ts`).
  *
  * Detailed operation
- * 1. `prepare` collects messages and tools. A conversation that exceeds the context window is compacted first, at most once in a turn.
- * 2. Each entry of `inferring` is one request to the model. Its tokens are counted when it ends, also when it was interrupted or failed.
- * 3. `review` finds the calls that need approval. Each is decided by a user, a policy or the timeout; then `runTools` runs what is allowed.
- * 4. The next request follows, until an answer has no call, the caller must run one, or a limit is reached.
- * 5. `INTERRUPT` aborts the work of the state and waits a bounded time until it has ended. The first interrupt counts.
- * 6. The end is written in `storing` and published after that, in a final state.
- * 7. `STORAGE.FAILED` fails the turn in every state, in `storing` too: an end that was not written does not count.
+ * 1. `prepare` collects messages and tools.
+ * 2. `checking` precedes every request: a conversation that exceeds the context window is compacted, and a used-up budget stops the
+ *    turn in `budgetReached` until a user raises it or the timeout ends the turn.
+ * 3. Each entry of `inferring` is one request to the model. Its tokens are counted when it ends, also when it was interrupted or failed.
+ * 4. A request that failed for a while is repeated whole after a pause in `retrying`; no tool has run for the broken answer. When its
+ *    repetitions are used up, or can not help, the next fallback model takes over in `fallingBack`.
+ * 5. `review` finds the calls that need approval. Each is decided by a user, a policy or the timeout; then `runTools` runs what is allowed.
+ * 6. The next request follows, until an answer has no call, the caller must run one, or a limit is reached.
+ * 7. `INTERRUPT` aborts the work of the state and waits a bounded time until it has ended. The first interrupt counts.
+ * 8. The end is written in `storing` and published after that, in a final state.
+ * 9. `STORAGE.FAILED` fails the turn in every state, in `storing` too: an end that was not written does not count.
  */
 
 import { failureOf } from './failure.ts';
 import { turnSetup } from './turn-setup.ts';
-import type { TurnContext, TurnEvent, TurnKey } from './turn-types.ts';
+import { noTokens, type TurnContext, type TurnEvent, type TurnKey } from './turn-types.ts';
 
 const keyOf = ({ context }: { readonly context: TurnContext }): TurnKey => ({
   threadId: context.threadId,
@@ -37,6 +41,28 @@ const onInterrupt = {
 const onTokensUsed = {
   actions: { type: 'countTokens', params: eventIn<Extract<TurnEvent, { type: 'TOKENS.USED' }>> },
 } as const;
+const onCostAdded = {
+  actions: { type: 'addCost', params: eventIn<Extract<TurnEvent, { type: 'COST.ADDED' }>> },
+} as const;
+const onFallBack = {
+  guard: 'canFallBack',
+  target: 'fallingBack',
+  actions: { type: 'emitFallingBack', params: failureIn },
+} as const;
+/** A failed request of the turn: repeated, taken over by another model, or the end of the turn. */
+const onModelError = [
+  { guard: { type: 'canCompactAfter', params: failureIn }, target: 'compacting', reenter: true },
+  {
+    guard: { type: 'canRetry', params: failureIn },
+    target: 'retrying',
+    actions: [
+      { type: 'scheduleRetry', params: failureIn },
+      { type: 'emitRetrying', params: failureIn },
+    ],
+  },
+  onFallBack,
+  onError,
+] as const;
 /** Events of every state in which the turn works or waits. */
 const whileWorking = { INTERRUPT: onInterrupt, 'STORAGE.FAILED': onStorageFailure } as const;
 const onSettled = { target: 'storing', actions: 'recordCancellation' } as const;
@@ -48,10 +74,14 @@ export const turnMachine = turnSetup.createMachine({
     ...input,
     requests: 0,
     rounds: 0,
-    tokens: { inputTokens: 0, outputTokens: 0 },
+    tokens: noTokens,
     pending: [],
     clientCalls: 0,
-    hasCompacted: false,
+    compactions: 0,
+    failedRequests: 0,
+    retryMs: 0,
+    fallbacks: 0,
+    usedUpBudget: null,
     finish: 'stop',
     interruptedBy: null,
     failure: null,
@@ -62,19 +92,66 @@ export const turnMachine = turnSetup.createMachine({
   states: {
     preparing: {
       description: 'The messages and tools for the model are collected.',
+      invoke: { id: 'prepare', src: 'prepare', input: keyOf, onDone: 'checking', onError },
+      on: whileWorking,
+    },
+    checking: {
+      description: 'The conversation is compared with the context window, and the cost with the budgets.',
       invoke: {
-        id: 'prepare',
-        src: 'prepare',
+        id: 'check',
+        src: 'check',
         input: keyOf,
-        onDone: [{ guard: { type: 'isTooLong', params: outputIn }, target: 'compacting' }, { target: 'inferring' }],
+        onDone: [
+          {
+            guard: { type: 'isOverBudget', params: outputIn },
+            target: 'budgetReached',
+            actions: { type: 'recordUsedUpBudget', params: outputIn },
+          },
+          { guard: { type: 'isTooLong', params: outputIn }, target: 'compacting' },
+          { target: 'inferring' },
+        ],
         onError,
       },
       on: whileWorking,
     },
     compacting: {
-      description: 'The conversation exceeds the context window: older turns are summarised.',
-      entry: 'recordCompaction',
-      invoke: { id: 'compact', src: 'compact', input: keyOf, onDone: 'inferring', onError },
+      description: 'The conversation exceeds the context window: its older part is summarised.',
+      entry: 'countCompaction',
+      invoke: { id: 'compact', src: 'compact', input: keyOf, onDone: 'inferring', onError: onModelError },
+      on: { ...whileWorking, 'COST.ADDED': onCostAdded },
+    },
+    budgetReached: {
+      description: 'A budget is used up; a user may raise it. The turn fails after the timeout.',
+      entry: 'emitBudgetReached',
+      exit: 'emitResumed',
+      after: {
+        approvalTimeout: { target: 'storing', actions: ['emitBudgetExpired', 'recordBudgetFailure'] },
+      },
+      on: {
+        ...whileWorking,
+        'BUDGET.DECIDED': [
+          {
+            guard: { type: 'isRaised', params: eventIn<Extract<TurnEvent, { type: 'BUDGET.DECIDED' }>> },
+            target: 'checking',
+          },
+          { target: 'storing', actions: 'recordBudgetFailure' },
+        ],
+      },
+    },
+    retrying: {
+      description: 'The last request failed for a while: a pause, then the whole request is repeated.',
+      after: { retryPause: 'checking' },
+      on: whileWorking,
+    },
+    fallingBack: {
+      description: 'The model of the turn failed: the next fallback model takes over for the rest of the turn.',
+      invoke: {
+        id: 'fallBack',
+        src: 'fallBack',
+        input: keyOf,
+        onDone: { target: 'checking', actions: 'countFallback' },
+        onError: { target: 'storing', actions: { type: 'recordFailure', params: failureIn } },
+      },
       on: whileWorking,
     },
     inferring: {
@@ -83,7 +160,7 @@ export const turnMachine = turnSetup.createMachine({
       invoke: {
         id: 'infer',
         src: 'infer',
-        input: ({ context }) => ({ ...keyOf({ context }), isFirstRequest: context.requests === 1 }),
+        input: ({ context }) => ({ ...keyOf({ context }), isFirstRequest: context.rounds === 0 }),
         onDone: [
           {
             guard: { type: 'reachesRoundLimit', params: outputIn },
@@ -102,13 +179,12 @@ export const turnMachine = turnSetup.createMachine({
           },
           {
             guard: { type: 'isSteered', params: outputIn },
-            target: 'inferring',
-            reenter: true,
+            target: 'checking',
             actions: { type: 'recordAnswer', params: outputIn },
           },
           { target: 'storing', actions: [{ type: 'recordAnswer', params: outputIn }, 'recordCompletion'] },
         ],
-        onError: [{ guard: { type: 'canCompactAfter', params: failureIn }, target: 'compacting' }, onError],
+        onError: onModelError,
       },
       on: { ...whileWorking, 'TOKENS.USED': onTokensUsed },
     },
@@ -162,17 +238,17 @@ export const turnMachine = turnSetup.createMachine({
             target: 'storing',
             actions: ['setFinishToLength', 'emitLimitReached', 'recordCompletion'],
           },
-          { target: 'inferring' },
+          { target: 'checking' },
         ],
         onError,
       },
-      on: whileWorking,
+      on: { ...whileWorking, 'COST.ADDED': onCostAdded },
     },
     cancelling: {
       description: 'The work was aborted; waiting, for a bounded time, until it has ended.',
       invoke: { id: 'settle', src: 'settle', input: keyOf, onDone: onSettled, onError: onSettled },
       after: { cancelGrace: onSettled },
-      on: { 'TOKENS.USED': onTokensUsed, 'STORAGE.FAILED': onStorageFailure },
+      on: { 'TOKENS.USED': onTokensUsed, 'COST.ADDED': onCostAdded, 'STORAGE.FAILED': onStorageFailure },
     },
     storing: {
       description: 'The outcome is decided; it is written before it is published.',

@@ -79,6 +79,8 @@ export const orders: Readonly<Record<string, readonly string[]>> = {
     'store',
     'providers',
     'tools',
+    'model-call.ts',
+    'context',
     'runtime',
     'index.ts',
   ],

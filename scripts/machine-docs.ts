@@ -47,6 +47,10 @@ const delayMeanings: Readonly<Record<string, readonly [meaning: string, length: 
     'Without an answer the pending approvals are declined.',
     '300,000 ms (`Permissions.ApprovalTimeoutSeconds`, in the chat API `Api.ApprovalTimeoutSeconds`)',
   ],
+  retryPause: [
+    'Pause before a failed request is repeated: what the upstream asks for, else doubling with every failure.',
+    '500 ms to 30,000 ms',
+  ],
   turnTimeout: [
     'A run that takes longer is ended, and counts as failed.',
     '1,800,000 ms (`Automations.TurnTimeoutMinutes`)',

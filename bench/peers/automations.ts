@@ -78,6 +78,9 @@ const threads = new ThreadService({
     subAgent: { maxDepth: 0, maxConcurrency: 1, maxToolCallRounds: 1, model: '' },
     approvalPolicy: 'interrupt',
     approvalTimeoutMs: 1_000,
+    maxRetries: 0,
+    fallbackModels: [],
+    budget: { turnUsd: 0, sessionUsd: 0, dayUsd: 0 },
   },
   onBug: (error) => {
     throw error;

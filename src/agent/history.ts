@@ -1,5 +1,5 @@
 import type { InputPart, Item, Turn } from '../protocol/index.ts';
-import type { ContentPart, ModelMessage, ModelToolCall } from './model.ts';
+import type { ContentPart, ModelMessage, ModelState, ModelToolCall } from './model.ts';
 
 /** Text of a user's message. */
 export function textOf(input: readonly InputPart[]): string {
@@ -55,17 +55,24 @@ const lost = '(no result: the turn ended before the tool did)';
  * Builds the conversation of earlier turns for a model: questions, answers, calls and their results; neither thoughts
  * nor errors nor notices. Every call has exactly one result, right behind the message that made it.
  */
-export function historyOf(turns: readonly Pick<Turn, 'items'>[], images?: Images): ModelMessage[] {
+export function historyOf(turns: readonly Pick<Turn, 'items'>[], images?: Images, states?: States): ModelMessage[] {
   return messagesOf(
     turns.flatMap(({ items }) => items),
     images,
+    states,
   );
 }
 
+/** States of answers by the last item of each. */
+export type States = ReadonlyMap<string, ModelState>;
+
+/** Notices of failed requests: what the model had said until then is no part of the conversation. */
+export const discardingNotices: ReadonlySet<string> = new Set(['requestRepeated', 'modelReplaced']);
+
 /** The same of items in a row. */
-export function messagesOf(items: readonly Item[], images?: Images): ModelMessage[] {
+export function messagesOf(items: readonly Item[], images?: Images, states?: States): ModelMessage[] {
   const messages: ModelMessage[] = [];
-  let answer: { text: string; toolCalls: ModelToolCall[] } | undefined;
+  let answer: { text: string; toolCalls: ModelToolCall[]; state?: ModelState } | undefined;
   let waiting = new Map<string, string>();
   const close = () => {
     if (answer) messages.push({ role: 'assistant', ...answer });
@@ -77,7 +84,10 @@ export function messagesOf(items: readonly Item[], images?: Images): ModelMessag
     waiting = new Map();
   };
   for (const item of items) {
-    if (item.type === 'userMessage') {
+    if (item.type === 'systemNotice' && discardingNotices.has(item.kind)) {
+      for (const { callId } of answer?.toolCalls ?? []) waiting.delete(callId);
+      answer = undefined;
+    } else if (item.type === 'userMessage') {
       settle();
       messages.push({ role: 'user', content: contentOf(item.input, images) });
     } else if (item.type === 'agentMessage') {
@@ -92,6 +102,8 @@ export function messagesOf(items: readonly Item[], images?: Images): ModelMessag
       close();
       messages.push(toolMessage(item.callId, item.tool, item.text));
     }
+    const state = states?.get(item.id);
+    if (answer && state) answer.state = state;
   }
   settle();
   return messages;

@@ -124,6 +124,8 @@ export interface ModelInfo {
 
 /** Known facts of one model. */
 export interface ModelFacts {
+  /** Configured name of the provider. */
+  readonly provider: string;
   /** `<provider>/<model>`: owner of the state that its answers carry. */
   readonly owner: string;
   /** Tokens of input and output together. */

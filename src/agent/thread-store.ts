@@ -8,6 +8,7 @@ import type {
   TraceTotals,
   Turn,
 } from '../protocol/index.ts';
+import type { ModelState } from './model.ts';
 
 /** A thread as it is stored: without the fields that are stored beside it. */
 export type StoredThread = Omit<Thread, 'turns' | 'hasOlderTurns' | 'queuedInputs' | 'contextUsage'>;
@@ -20,12 +21,21 @@ export interface TurnRange {
   readonly before?: string | undefined;
 }
 
-/** A summary that stands for all items up to and including those of `throughTurnId`. */
+/**
+ * A summary that stands for all items up to and including those of `throughTurnId`; of that turn only up to `throughItemId`, where
+ * it is given. The requests of users that it covers stay verbatim.
+ */
 export interface Compaction {
   readonly throughTurnId: string;
+  readonly throughItemId?: string | undefined;
   readonly summary: string;
+  /** Requests of users, oldest first: all of the turn that was cut, and as many older ones as are worth their room. */
+  readonly requests?: readonly string[];
   readonly at: string;
 }
+
+/** Part of a thread that a compaction covers. */
+export type CompactedPart = Pick<Compaction, 'throughTurnId' | 'throughItemId'>;
 
 /**
  * Store of threads. Synchronous: the database is in this process, and an answer must not overtake the state it reports.
@@ -53,8 +63,17 @@ export interface ThreadStore {
   nextItemNumber(threadId: string): number;
   /** With their items. */
   turns(threadId: string, range: TurnRange): readonly Turn[];
-  /** All turns after `throughTurnId` (all without it), with their items, oldest first: the conversation for a model. */
-  turnsSince(threadId: string, throughTurnId: string | undefined): readonly Turn[];
+  /**
+   * All turns that a compaction does not cover (all without it), with their items, oldest first: the conversation for a model. The
+   * turn that it covers in part has its later items only.
+   */
+  turnsSince(threadId: string, compaction: CompactedPart | undefined): readonly Turn[];
+  /** States of the answers in these turns, by the last item of each answer. */
+  answerStates(threadId: string, compaction: CompactedPart | undefined): ReadonlyMap<string, ModelState>;
+  /** Saves the state of an answer with its last item, which must be stored. */
+  putAnswerState(threadId: string, itemId: string, state: ModelState): void;
+  /** Cost of the thread's ended turns in US dollars, as far as it is known. */
+  threadCost(threadId: string): number;
   /** Takes back the last `count` turns. */
   deleteLastTurns(threadId: string, count: number): void;
 

@@ -233,7 +233,7 @@ function worktreeRootsOf(workspacePath: string, { Permissions }: Config): string
 }
 
 function settingsOf(config: Config): RuntimeSettings {
-  const { Compaction, SubAgent, Permissions } = config;
+  const { Budget, Compaction, SubAgent, Permissions } = config;
   return {
     systemPrompt: config.SystemPrompt,
     maxToolCallRounds: config.MaxToolCallRounds,
@@ -252,5 +252,8 @@ function settingsOf(config: Config): RuntimeSettings {
     },
     approvalPolicy: Permissions.DefaultApprovalPolicy,
     approvalTimeoutMs: Permissions.ApprovalTimeoutSeconds * 1_000,
+    maxRetries: config.UpstreamRetries,
+    fallbackModels: config.FallbackModels,
+    budget: { turnUsd: Budget.TurnUsd, sessionUsd: Budget.SessionUsd, dayUsd: Budget.DayUsd },
   };
 }

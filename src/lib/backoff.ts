@@ -16,12 +16,14 @@ export type Jitter = readonly [from: number, to: number];
  * - `none`: always the full pause.
  * - `full`: from no pause to the full pause.
  * - `upperHalf`: at least half of the full pause, so that no client returns at once.
+ * - `upperQuarter`: at least three quarters of it.
  * - `quarterAround`, `halfAround`: up to a quarter or a half shorter or longer than the full pause.
  */
 export const jitters = {
   none: [1, 1],
   full: [0, 1],
   upperHalf: [0.5, 1],
+  upperQuarter: [0.75, 1],
   quarterAround: [0.75, 1.25],
   halfAround: [0.5, 1.5],
 } as const satisfies Readonly<Record<string, Jitter>>;

@@ -386,12 +386,23 @@ export const rpcNotifications = {
   }),
   /** Of one request to the model. */
   'item/usage/delta': v.object({ threadId: id, turnId: id, usage: TokenUsage }),
-  /** Kinds are open: compacting, compacted, compactFailed, steered, callLimitReached, repeatedCall, queueBlocked. */
+  /**
+   * Kinds are open: compacting, compacted, compactFailed, steered, callLimitReached, repeatedCall, queueBlocked, retrying,
+   * fallback, budgetReached.
+   */
   'system/event': v.object({
     threadId: v.optional(id),
     turnId: v.optional(id),
     kind: v.string(),
     message: v.string(),
+    /** Of `retrying`: number of the coming repetition, from 1. */
+    attempt: v.optional(v.number()),
+    /** Of `retrying`: pause before it, in milliseconds. */
+    waitMs: v.optional(v.number()),
+    /** Of `retrying` and `fallback`: failure of the request. */
+    reason: v.optional(v.string()),
+    /** Of `fallback`: the model that takes over. */
+    model: v.optional(v.string()),
   }),
   'mcp/status/updated': v.object({ server: McpServerStatus }),
   /** To every connection: a job was added, changed, run or removed. */

@@ -112,12 +112,9 @@ export const defaults = {
     errorBytes: 65_536,
     /** Of an upstream's error text that our error quotes. */
     reasonChars: 500,
-    idleMs: 120_000,
-    retries: 3,
-    backoffBaseMs: 500,
-    backoffCapMs: 8_000,
-    /** Longest `Retry-After` that is honoured; for a longer one the request fails and the error names it. */
-    retryAfterCapMs: 60_000,
+    /** Reasoning models may be silent for minutes. */
+    idleMs: 300_000,
+    retries: 8,
     /** An idle connection is closed after this time. */
     keptConnectionMs: 60_000,
     /** Time between the end of an answer and the end of its response. */

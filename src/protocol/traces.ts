@@ -15,6 +15,7 @@ export const traceTypes = [
   'approval.completed',
   'tokens.used',
   'context.compacted',
+  'model.replaced',
   'error',
 ] as const;
 export type TraceType = (typeof traceTypes)[number];

@@ -101,6 +101,9 @@ export const settings: RuntimeSettings = {
   subAgent: { maxDepth: 1, maxConcurrency: 2, maxToolCallRounds: 5, model: '' },
   approvalPolicy: 'default',
   approvalTimeoutMs: 60_000,
+  maxRetries: 0,
+  fallbackModels: [],
+  budget: { turnUsd: 0, sessionUsd: 0, dayUsd: 0 },
 };
 
 export function service(

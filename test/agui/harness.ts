@@ -61,6 +61,9 @@ export async function serve(
       subAgent: { maxDepth: 1, maxConcurrency: 1, maxToolCallRounds: 5, model: '' },
       approvalPolicy: 'default',
       approvalTimeoutMs: 60_000,
+      maxRetries: 0,
+      fallbackModels: [],
+      budget: { turnUsd: 0, sessionUsd: 0, dayUsd: 0 },
     },
     onBug: (error) => {
       faults.push(error);

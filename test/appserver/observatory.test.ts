@@ -13,7 +13,7 @@ function observatory() {
   return { made, errors };
 }
 
-const input: TurnInput = { threadId: 'th', turnId: 'tu', maxRounds: 3 };
+const input: TurnInput = { threadId: 'th', turnId: 'tu', maxRounds: 3, maxRetries: 0, fallbackModels: 0, seed: 1 };
 
 /** A turn whose first step fails. */
 function failingTurn() {

@@ -5,14 +5,25 @@ import t from 'tap';
 import { createActor } from 'xstate';
 import { type TurnEvent, turnMachine, turnStateOf } from '../../machines/index.ts';
 import { flush, open } from './harness.ts';
-import { answerOf, approvalTimeoutMs, cancelGraceMs, rejected, to, tooLong, World } from './turn-world.ts';
+import {
+  answerOf,
+  approvalTimeoutMs,
+  cancelGraceMs,
+  checkOf,
+  cut,
+  rejected,
+  to,
+  tokensOf,
+  tooLong,
+  World,
+} from './turn-world.ts';
 
 t.test('a turn without calls goes preparing → inferring → storing → completed', async (t) => {
   const world = new World();
   t.equal(world.value, 'preparing');
   await to.inferring(world);
   t.equal(world.value, 'inferring');
-  world.send({ type: 'TOKENS.USED', tokens: { inputTokens: 3, outputTokens: 5 } });
+  world.send({ type: 'TOKENS.USED', tokens: tokensOf(3, 5) });
   open(world.infer).answer(answerOf());
   await flush();
   t.equal(world.value, 'storing');
@@ -20,29 +31,101 @@ t.test('a turn without calls goes preparing → inferring → storing → comple
   t.equal(world.value, 'completed');
   t.same(world.state, {
     status: 'completed',
-    tokens: { inputTokens: 3, outputTokens: 5 },
+    tokens: tokensOf(3, 5),
     isInterrupted: false,
     end: { status: 'completed', finishReason: 'stop' },
   });
 });
 
-t.test('a request refused as too long is repeated once; refused again it fails the turn', async (t) => {
+t.test('a request refused as too long is repeated after up to three compactions', async (t) => {
   const world = new World();
   await to.inferring(world);
-  open(world.infer).fail(tooLong);
-  await flush();
-  open(world.compact).answer();
-  await flush();
-  t.equal(open(world.infer).input.isFirstRequest, false, 'the repeated request is not the first one');
+  for (let compaction = 1; compaction <= 3; compaction += 1) {
+    open(world.infer).fail(tooLong);
+    await flush();
+    t.equal(world.context.compactions, compaction);
+    open(world.compact).answer();
+    await flush();
+    t.equal(open(world.infer).input.isFirstRequest, true, 'no request has been answered');
+  }
   open(world.infer).fail(tooLong);
   await flush();
   t.match(world.state.end, { status: 'failed', error: { code: 'contextTooLong' } });
 });
 
+t.test('an answer resets the count of compactions and of failed requests', async (t) => {
+  const world = new World({ maxRetries: 1 });
+  await to.retrying(world);
+  world.clock.increment(world.context.retryMs);
+  open(world.check).answer(checkOf({ isTooLong: true }));
+  await flush();
+  open(world.compact).answer();
+  await flush();
+  t.same([world.context.compactions, world.context.failedRequests], [1, 1]);
+  open(world.infer).answer(answerOf({ calls: 1 }));
+  await flush();
+  t.same([world.context.compactions, world.context.failedRequests], [0, 0]);
+});
+
+t.test('pauses double up to 30 s; eight repetitions wait about a minute and a half', async (t) => {
+  const world = new World({ maxRetries: 8 });
+  await to.inferring(world);
+  const pauses: number[] = [];
+  for (let attempt = 1; attempt <= 8; attempt += 1) {
+    open(world.infer).fail(cut);
+    await flush();
+    t.equal(world.value, 'retrying');
+    pauses.push(world.context.retryMs);
+    world.clock.increment(world.context.retryMs);
+    open(world.check).answer(checkOf());
+    await flush();
+  }
+  open(world.infer).fail(cut);
+  await flush();
+  t.match(world.state.end, { status: 'failed', error: { code: 'upstreamProtocol' } }, 'the ninth failure is the last');
+  const full = [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000];
+  for (const [index, pause] of pauses.entries()) {
+    const most = full[index] ?? 0;
+    t.ok(pause >= most * 0.75 && pause <= most, `${pause} of ${most} ms`);
+  }
+});
+
+t.test('a pause that the upstream asks for is kept exactly; one beyond two minutes is not waited for', async (t) => {
+  const asking = (retryAfterMs: number) => Object.assign(new Error('slow down'), { ...cut, retryAfterMs });
+  const world = new World({ maxRetries: 3, fallbackModels: 1 });
+  await to.inferring(world);
+  open(world.infer).fail(asking(120_000));
+  await flush();
+  t.same([world.value, world.context.retryMs], ['retrying', 120_000]);
+  world.clock.increment(120_000);
+  open(world.check).answer(checkOf());
+  await flush();
+  open(world.infer).fail(asking(120_001));
+  await flush();
+  t.equal(world.value, 'fallingBack');
+});
+
+t.test('every fallback model takes over once, in order; then the failure ends the turn', async (t) => {
+  const world = new World({ fallbackModels: 2 });
+  await to.inferring(world);
+  for (const index of [0, 1]) {
+    open(world.infer).fail(rejected);
+    await flush();
+    t.match(world.emitted.at(-1), { type: 'turn.fallingBack', index });
+    open(world.fallBack).answer();
+    await flush();
+    open(world.check).answer(checkOf());
+    await flush();
+  }
+  open(world.infer).fail(rejected);
+  await flush();
+  t.match(world.state.end, { status: 'failed', error: { code: 'upstreamRejected' } });
+});
+
 t.test('tokens of all requests are summed, repeated and failed ones included', async (t) => {
   const world = new World();
   const use = (inputTokens: number, outputTokens: number) =>
-    world.send({ type: 'TOKENS.USED', tokens: { inputTokens, outputTokens } });
+    world.send({ type: 'TOKENS.USED', tokens: tokensOf(inputTokens, outputTokens) });
   await to.inferring(world);
   use(1, 10);
   open(world.infer).fail(tooLong);
@@ -56,10 +139,12 @@ t.test('tokens of all requests are summed, repeated and failed ones included', a
   await flush();
   open(world.runTools).answer({ isLooping: false });
   await flush();
+  open(world.check).answer(checkOf());
+  await flush();
   use(4, 40);
   open(world.infer).fail(rejected);
   await flush();
-  t.same(world.state.tokens, { inputTokens: 7, outputTokens: 70 });
+  t.same(world.state.tokens, tokensOf(7, 70));
   t.same([world.context.requests, world.context.rounds], [3, 1]);
 });
 
@@ -146,7 +231,8 @@ t.test('a storage failure replaces every other outcome', async (t) => {
 });
 
 t.test('a turn without provided actors fails', async (t) => {
-  const actor = createActor(turnMachine, { input: { threadId: 'a', turnId: 'b', maxRounds: 1 } }).start();
+  const input = { threadId: 'a', turnId: 'b', maxRounds: 1, maxRetries: 0, fallbackModels: 0, seed: 1 };
+  const actor = createActor(turnMachine, { input }).start();
   await flush();
   const error = { code: 'internalError', message: 'not provided' };
   t.same(turnStateOf(actor.getSnapshot()).end, { status: 'failed', error });
@@ -166,6 +252,7 @@ type Step =
       readonly calls: number;
       readonly pending: readonly string[];
       readonly isTooLong: boolean;
+      readonly usedUpBudget: string | null;
     }
   | { readonly type: 'fail'; readonly error: unknown }
   | { readonly type: 'advance'; readonly ms: number };
@@ -175,7 +262,10 @@ const event = fc.constantFrom<TurnEvent>(
   { type: 'INTERRUPT', by: 'shutdown' },
   { type: 'DECIDED', requestId: 'one' },
   { type: 'DECIDED', requestId: 'two' },
-  { type: 'TOKENS.USED', tokens: { inputTokens: 1, outputTokens: 2 } },
+  { type: 'TOKENS.USED', tokens: tokensOf(1, 2) },
+  { type: 'COST.ADDED', costUsd: 0.5 },
+  { type: 'BUDGET.DECIDED', isRaised: true },
+  { type: 'BUDGET.DECIDED', isRaised: false },
   { type: 'END.STORED' },
   { type: 'STORAGE.FAILED', message: 'full' },
 );
@@ -187,25 +277,39 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       calls: fc.nat({ max: 2 }),
       pending: fc.subarray(['one', 'two']),
       isTooLong: fc.boolean(),
+      usedUpBudget: fc.constantFrom(null, null, null, 'used up'),
     }),
   },
   {
     weight: 2,
-    arbitrary: fc.record({ type: fc.constant('fail' as const), error: fc.constantFrom(tooLong, rejected) }),
+    arbitrary: fc.record({ type: fc.constant('fail' as const), error: fc.constantFrom(tooLong, rejected, cut) }),
   },
   { weight: 4, arbitrary: event },
   fc.record({
     type: fc.constant('advance' as const),
-    ms: fc.constantFrom(1, cancelGraceMs, approvalTimeoutMs),
+    ms: fc.constantFrom(1, 1_000, cancelGraceMs, approvalTimeoutMs),
   }),
 );
 
 const hasOpen = (questions: readonly { readonly isOpen: boolean }[]) => questions.some(({ isOpen }) => isOpen);
 
+const effectsOf = ({ prepare, check, compact, infer, fallBack, review, runTools, settle }: World) => [
+  prepare,
+  check,
+  compact,
+  infer,
+  fallBack,
+  review,
+  runTools,
+  settle,
+];
+
 function take(world: World, step: Step): void {
   switch (step.type) {
     case 'answer':
-      if (hasOpen(world.prepare)) open(world.prepare).answer({ isTooLong: step.isTooLong });
+      if (hasOpen(world.prepare)) open(world.prepare).answer();
+      else if (hasOpen(world.check)) open(world.check).answer(checkOf(step));
+      else if (hasOpen(world.fallBack)) open(world.fallBack).answer();
       else if (hasOpen(world.compact)) open(world.compact).answer();
       else if (hasOpen(world.infer)) open(world.infer).answer(answerOf({ calls: step.calls }));
       else if (hasOpen(world.review)) open(world.review).answer({ pending: step.pending });
@@ -213,7 +317,7 @@ function take(world: World, step: Step): void {
       else if (hasOpen(world.settle)) open(world.settle).answer();
       return;
     case 'fail':
-      for (const effect of [world.prepare, world.compact, world.infer, world.review, world.runTools, world.settle]) {
+      for (const effect of effectsOf(world)) {
         if (hasOpen(effect)) open<unknown, unknown>(effect).fail(step.error);
       }
       return;
@@ -227,7 +331,7 @@ function take(world: World, step: Step): void {
 
 t.test('in every history one effect runs at most, and a turn ends once', async (t) => {
   const history = async (steps: readonly Step[]) => {
-    const world = new World({ maxRounds: 3 });
+    const world = new World({ maxRounds: 3, maxRetries: 2, fallbackModels: 1 });
     for (const each of steps) {
       const before = world.state;
       take(world, each);
@@ -236,7 +340,8 @@ t.test('in every history one effect runs at most, and a turn ends once', async (
       const hasEnded = world.actor.getSnapshot().status === 'done';
       assert.ok(world.running <= 1, 'one effect at most');
       assert.ok(world.running === 0 || !end, 'nothing runs after the outcome');
-      assert.ok(world.compact.length <= 1, 'one compaction at most');
+      assert.ok(world.context.compactions <= 4, 'no compaction beyond the limit');
+      assert.ok(world.context.failedRequests <= 2 && world.context.fallbacks <= 1, 'no repetition beyond the limit');
       assert.ok(world.context.rounds <= 3, 'no round beyond the limit');
       assert.ok(tokens.inputTokens >= before.tokens.inputTokens, 'no token is forgotten');
       if (before.end && each.type !== 'STORAGE.FAILED') assert.deepEqual(end, before.end, 'the outcome stays');

@@ -1,15 +1,16 @@
 /** One turn machine whose actors are answered by the test, on a clock that the test moves. */
 import { type Actor, createActor, SimulatedClock } from 'xstate';
 import {
+  type CheckedTurn,
   type Inference,
   type InferenceInput,
-  type PreparedTurn,
   type ReviewedCalls,
   type ToolRun,
   type TurnEmitted,
   type TurnEvent,
   type TurnInput,
   type TurnKey,
+  type TurnTokens,
   turnMachine,
   turnStateOf,
 } from '../../machines/index.ts';
@@ -21,7 +22,9 @@ export const cancelGraceMs = 5_000;
 export class World {
   readonly taken: string[] = [];
   readonly emitted: TurnEmitted[] = [];
-  readonly prepare: Question<PreparedTurn, TurnKey>[] = [];
+  readonly prepare: Question<void, TurnKey>[] = [];
+  readonly check: Question<CheckedTurn, TurnKey>[] = [];
+  readonly fallBack: Question<void, TurnKey>[] = [];
   readonly compact: Question<void, TurnKey>[] = [];
   readonly infer: Question<Inference, InferenceInput>[] = [];
   readonly review: Question<ReviewedCalls, TurnKey>[] = [];
@@ -30,10 +33,12 @@ export class World {
   readonly clock = new SimulatedClock();
   readonly actor: Actor<typeof turnMachine>;
 
-  constructor({ maxRounds = 10 }: Partial<TurnInput> = {}) {
+  constructor({ maxRounds = 10, maxRetries = 0, fallbackModels = 0 }: Partial<TurnInput> = {}) {
     const machine = turnMachine.provide({
       actors: {
         prepare: asked(this.prepare),
+        check: asked(this.check),
+        fallBack: asked(this.fallBack),
         compact: asked(this.compact),
         infer: asked(this.infer),
         review: asked(this.review),
@@ -45,7 +50,7 @@ export class World {
       id: 'turn',
       clock: this.clock,
       inspect: transitionLog(this.taken, (actor) => actor.id === 'turn'),
-      input: { threadId: 'thread', turnId: 'turn_001', maxRounds },
+      input: { threadId: 'thread', turnId: 'turn_001', maxRounds, maxRetries, fallbackModels, seed: 1 },
     });
     this.actor.on('*', (event) => this.emitted.push(event));
     this.actor.start();
@@ -76,7 +81,8 @@ export class World {
 
   /** Number of effects that run. */
   get running(): number {
-    const effects = [this.prepare, this.compact, this.infer, this.review, this.runTools, this.settle];
+    const { prepare, check, compact, infer, fallBack, review, runTools, settle } = this;
+    const effects = [prepare, check, compact, infer, fallBack, review, runTools, settle];
     return effects.flatMap((questions) => questions.filter(({ isOpen }) => isOpen)).length;
   }
 }
@@ -90,18 +96,63 @@ export const answerOf = (over: Partial<Inference> = {}): Inference => ({
   ...over,
 });
 
+/** A check that finds nothing, changed by `over`. */
+export const checkOf = (over: Partial<CheckedTurn> = {}): CheckedTurn => ({
+  isTooLong: false,
+  usedUpBudget: null,
+  ...over,
+});
+
+export const tokensOf = (inputTokens: number, outputTokens: number, costUsd: number | null = 0): TurnTokens => ({
+  inputTokens,
+  outputTokens,
+  cachedInputTokens: 0,
+  reasoningTokens: 0,
+  costUsd,
+});
+
+export const usedUpBudget = 'Budget.TurnUsd is used up.';
 export const rejected = Object.assign(new Error('no such model'), { code: 'upstreamRejected' });
+/** A failure that passes. */
+export const cut = Object.assign(new Error('broken off'), { code: 'upstreamProtocol', isRetryable: true });
 export const tooLong = Object.assign(new Error('too long'), { code: 'contextTooLong' });
+
+/** A world that can lead to every state. */
+export const worldFor = (state: string): World =>
+  new World({ maxRetries: state === 'retrying' ? 2 : 0, fallbackModels: state === 'fallingBack' ? 1 : 0 });
 
 /** Leads a new world to a state. */
 export const to = {
   async preparing(_world: World) {},
+  async checking(world: World) {
+    open(world.prepare).answer();
+    await flush();
+  },
   async compacting(world: World) {
-    open(world.prepare).answer({ isTooLong: true });
+    await to.checking(world);
+    open(world.check).answer(checkOf({ isTooLong: true }));
+    await flush();
+  },
+  async budgetReached(world: World) {
+    await to.checking(world);
+    open(world.check).answer(checkOf({ usedUpBudget }));
     await flush();
   },
   async inferring(world: World) {
-    open(world.prepare).answer({ isTooLong: false });
+    await to.checking(world);
+    open(world.check).answer(checkOf());
+    await flush();
+  },
+  /** Needs a world with retries. */
+  async retrying(world: World) {
+    await to.inferring(world);
+    open(world.infer).fail(cut);
+    await flush();
+  },
+  /** Needs a world with a fallback model. */
+  async fallingBack(world: World) {
+    await to.inferring(world);
+    open(world.infer).fail(rejected);
     await flush();
   },
   async reviewing(world: World) {
@@ -134,8 +185,12 @@ export const to = {
 /** States in which the turn works or waits for approval. */
 export const workingStates = [
   'preparing',
+  'checking',
   'compacting',
+  'budgetReached',
   'inferring',
+  'retrying',
+  'fallingBack',
   'reviewing',
   'awaitingApproval',
   'runningTools',

@@ -5,12 +5,17 @@ import {
   answerOf,
   approvalTimeoutMs,
   cancelGraceMs,
+  checkOf,
+  cut,
   rejected,
   World as TurnWorld,
   to,
+  tokensOf,
   tooLong,
+  usedUpBudget,
   type World,
   workingStates,
+  worldFor,
 } from './turn-world.ts';
 
 const failure = { code: 'upstreamRejected', message: 'no such model' };
@@ -32,6 +37,7 @@ const toStoring = {
 
 const interrupts: Walk<World>[] = workingStates.map((state) => ({
   takes: `${state} INTERRUPT → cancelling`,
+  world: () => worldFor(state),
   proves: 'an interrupt aborts the work and names its source; the turn has not ended yet',
   given: to[state],
   when: (world) => world.send({ type: 'INTERRUPT', by: 'shutdown' }),
@@ -45,6 +51,7 @@ const interrupts: Walk<World>[] = workingStates.map((state) => ({
 
 const storageFailures: Walk<World>[] = ([...workingStates, 'cancelling', 'storing'] as const).map((state) => ({
   takes: `${state} STORAGE.FAILED → failed`,
+  world: () => worldFor(state),
   proves: 'a failed write aborts the work and fails the turn, whose end is not stored',
   given: to[state],
   when: (world) => world.send(diskFull),
@@ -58,13 +65,16 @@ const storageFailures: Walk<World>[] = ([...workingStates, 'cancelling', 'storin
 
 const works = [
   ['preparing', 'prepare'],
+  ['checking', 'check'],
   ['compacting', 'compact'],
+  ['fallingBack', 'fallBack'],
   ['inferring', 'infer'],
   ['reviewing', 'review'],
   ['runningTools', 'runTools'],
 ] as const;
 const failures: Walk<World>[] = works.map(([state, work]) => ({
   takes: `${state} error(${work}) → storing`,
+  world: () => worldFor(state),
   proves: 'an error of the work fails the turn, and its end is to be stored',
   given: to[state],
   when: (world) => open<unknown, unknown>(world[work]).fail(rejected),
@@ -89,30 +99,155 @@ const ends: Walk<World>[] = [
   },
 }));
 
-const usage = { type: 'TOKENS.USED', tokens: { inputTokens: 3, outputTokens: 5 } } as const;
+const usage = { type: 'TOKENS.USED', tokens: tokensOf(3, 5, 0.25) } as const;
+
+const costs: Walk<World>[] = (['compacting', 'runningTools', 'cancelling'] as const).map((state) => ({
+  takes: `${state} COST.ADDED → ∅`,
+  proves: 'the cost of a summary or a sub-agent is added; an unknown one makes the sum unknown',
+  given: to[state],
+  when: (world) => {
+    world.send({ type: 'COST.ADDED', costUsd: 0.5 });
+    world.send({ type: 'COST.ADDED', costUsd: 0.25 });
+  },
+  shows: (t, world) => {
+    t.equal(world.state.tokens.costUsd, 0.75);
+    world.send({ type: 'COST.ADDED', costUsd: null });
+    world.send({ type: 'COST.ADDED', costUsd: 1 });
+    t.equal(world.state.tokens.costUsd, null);
+  },
+}));
+
+/** Requests to a model: for the answer, and for a summary. */
+const requests: Walk<World>[] = (
+  [
+    ['inferring', 'infer'],
+    ['compacting', 'compact'],
+  ] as const
+).flatMap(([state, work]): Walk<World>[] => [
+  {
+    takes: `${state} error(${work}) [canRetry] → retrying`,
+    proves: 'a failure that passes is reported with the pause before the repetition',
+    world: () => new TurnWorld({ maxRetries: 2, fallbackModels: 1 }),
+    given: to[state],
+    when: (world) => open<unknown, unknown>(world[work]).fail(cut),
+    shows: (t, world) => {
+      const { retryMs, failedRequests } = world.context;
+      t.ok(retryMs >= 375 && retryMs <= 500, `the first pause is ${retryMs} ms`);
+      t.same(world.emitted.at(-1), { type: 'turn.retrying', attempt: 1, waitMs: retryMs, reason: 'broken off' });
+      t.same([failedRequests, world.running], [1, 0]);
+    },
+  },
+  {
+    takes: `${state} error(${work}) [canFallBack] → fallingBack`,
+    proves: 'a failure that does not pass is left to the next model',
+    world: () => worldFor('fallingBack'),
+    given: to[state],
+    when: (world) => open<unknown, unknown>(world[work]).fail(rejected),
+    shows: (t, world) => {
+      t.same(world.emitted.at(-1), { type: 'turn.fallingBack', index: 0, reason: 'no such model' });
+      t.equal(world.fallBack.length, 1);
+    },
+  },
+]);
 
 const walks: Walk<World>[] = [
   ...interrupts,
   ...storageFailures,
   ...failures,
   ...ends,
+  ...costs,
+  ...requests,
   {
-    takes: 'preparing done(prepare) [isTooLong] → compacting',
-    proves: 'a conversation that exceeds the context window is compacted before the first request',
+    takes: 'preparing done(prepare) → checking',
+    proves: 'a prepared turn is checked before its first request',
     given: to.preparing,
-    when: (world) => open(world.prepare).answer({ isTooLong: true }),
+    when: (world) => open(world.prepare).answer(),
+    shows: (t, world) => t.same([world.check.length, world.infer.length], [1, 0]),
+  },
+  {
+    takes: 'checking done(check) [isOverBudget] → budgetReached',
+    proves: 'a used-up budget stops the turn before the request, whatever the size of the conversation',
+    given: to.checking,
+    when: (world) => open(world.check).answer(checkOf({ isTooLong: true, usedUpBudget })),
     shows: (t, world) => {
-      t.equal(world.context.hasCompacted, true);
-      t.same([world.compact.length, world.infer.length], [1, 0]);
+      t.same(world.emitted, [{ type: 'turn.budgetReached', budget: usedUpBudget }]);
+      t.same([world.state.status, world.state.end, world.running], ['waitingApproval', undefined, 0]);
     },
   },
   {
-    takes: 'preparing done(prepare) → inferring',
-    proves: 'a prepared turn sends its first request',
-    given: to.preparing,
-    when: (world) => open(world.prepare).answer({ isTooLong: false }),
+    takes: 'checking done(check) [isTooLong] → compacting',
+    proves: 'a conversation that exceeds the context window is compacted before the request',
+    given: to.checking,
+    when: (world) => open(world.check).answer(checkOf({ isTooLong: true })),
+    shows: (t, world) => t.same([world.context.compactions, world.compact.length, world.infer.length], [1, 1, 0]),
+  },
+  {
+    takes: 'checking done(check) → inferring',
+    proves: 'a checked turn sends its request',
+    given: to.checking,
+    when: (world) => open(world.check).answer(checkOf()),
     shows: (t, world) =>
       t.same(open(world.infer).input, { threadId: 'thread', turnId: 'turn_001', isFirstRequest: true }),
+  },
+  {
+    takes: 'budgetReached BUDGET.DECIDED [isRaised] → checking',
+    proves: 'a raised budget is checked again',
+    given: to.budgetReached,
+    when: (world) => world.send({ type: 'BUDGET.DECIDED', isRaised: true }),
+    shows: (t, world) => {
+      t.same([world.state.status, world.check.length], ['running', 2]);
+      t.same(world.kinds, ['budgetReached', 'resumed']);
+    },
+  },
+  {
+    takes: 'budgetReached BUDGET.DECIDED → storing',
+    proves: 'a budget that is not raised fails the turn',
+    given: to.budgetReached,
+    when: (world) => world.send({ type: 'BUDGET.DECIDED', isRaised: false }),
+    shows: (t, world) =>
+      t.same(world.state.end, { status: 'failed', error: { code: 'budgetReached', message: usedUpBudget } }),
+  },
+  {
+    takes: 'budgetReached after(approvalTimeout) → storing',
+    proves: 'a question without an answer fails the turn after the timeout, not before',
+    given: async (world) => {
+      await to.budgetReached(world);
+      world.clock.increment(approvalTimeoutMs - 1);
+    },
+    when: (world) => world.clock.increment(1),
+    shows: (t, world) => {
+      t.match(world.state.end, { status: 'failed', error: { code: 'budgetReached' } });
+      t.ok(world.kinds.includes('budgetExpired'));
+    },
+  },
+  {
+    takes: 'retrying after(retryPause) → checking',
+    proves: 'the whole request is repeated after the pause, not before',
+    world: () => worldFor('retrying'),
+    given: async (world) => {
+      await to.retrying(world);
+      world.clock.increment(world.context.retryMs - 1);
+    },
+    when: (world) => world.clock.increment(1),
+    shows: (t, world) => t.same([world.check.length, world.infer.length], [2, 1]),
+  },
+  {
+    takes: 'fallingBack done(fallBack) → checking',
+    proves: 'the next model begins with a check and with its own repetitions',
+    world: () => worldFor('fallingBack'),
+    given: to.fallingBack,
+    when: (world) => open(world.fallBack).answer(),
+    shows: (t, world) => {
+      const { fallbacks, failedRequests, compactions } = world.context;
+      t.same([fallbacks, failedRequests, compactions, world.check.length], [1, 0, 0, 2]);
+    },
+  },
+  {
+    takes: 'compacting error(compact) [canCompactAfter] → compacting',
+    proves: 'a summary that is refused as too long is tried again, with less to read',
+    given: to.compacting,
+    when: (world) => open(world.compact).fail(tooLong),
+    shows: (t, world) => t.same([world.compact.length, world.context.compactions], [2, 2]),
   },
   {
     takes: 'compacting done(compact) → inferring',
@@ -141,14 +276,11 @@ const walks: Walk<World>[] = [
     shows: (t, world) => t.same([world.context.rounds, world.context.clientCalls, world.review.length], [1, 2, 1]),
   },
   {
-    takes: 'inferring done(infer) [isSteered] → inferring',
+    takes: 'inferring done(infer) [isSteered] → checking',
     proves: 'input that arrived during the answer is sent in another request',
     given: to.inferring,
     when: (world) => open(world.infer).answer(answerOf({ isSteered: true })),
-    shows: (t, world) => {
-      t.same([world.infer.length, world.context.rounds, world.context.requests], [2, 1, 2]);
-      t.equal(open(world.infer).input.isFirstRequest, false);
-    },
+    shows: (t, world) => t.same([world.check.length, world.context.rounds, world.context.requests], [2, 1, 1]),
   },
   {
     takes: 'inferring done(infer) → storing',
@@ -255,11 +387,11 @@ const walks: Walk<World>[] = [
     },
   },
   {
-    takes: 'runningTools done(runTools) → inferring',
-    proves: 'results are sent in the next request',
+    takes: 'runningTools done(runTools) → checking',
+    proves: 'results are sent in the next request, after a check',
     given: to.runningTools,
     when: (world) => open(world.runTools).answer({ isLooping: false }),
-    shows: (t, world) => t.equal(open(world.infer).input.isFirstRequest, false),
+    shows: (t, world) => t.same([world.check.length, world.infer.length], [2, 1]),
   },
   {
     takes: 'cancelling done(settle) → storing',

@@ -7,7 +7,6 @@ import { ChatAnswer } from './upstream/chat-answer.ts';
 import { type Exchange, Upstream } from './upstream/connection.ts';
 import { refusedFault } from './upstream/errors.ts';
 import { bodyOf } from './upstream/request-body.ts';
-import { pauseBefore, type RetryClock, systemClock } from './upstream/retry.ts';
 
 export interface OpenAiOptions {
   /** Base URL, e.g. `https://api.openai.com/v1`. */
@@ -21,12 +20,8 @@ export interface OpenAiOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** False: answers are requested whole, and still emitted as events. Default true. */
   readonly streamUpstream?: boolean;
-  /** A silent upstream is given up after this many milliseconds; default two minutes. */
+  /** A silent upstream is given up after this many milliseconds; default five minutes. */
   readonly idleMs?: number;
-  /** Further tries before anything was answered; default 3. */
-  readonly retries?: number;
-  /** For tests. */
-  readonly clock?: RetryClock;
 }
 
 /** Any upstream that speaks OpenAI's chat completions (https://platform.openai.com/docs/api-reference/chat), well or badly. */
@@ -36,8 +31,6 @@ export class OpenAiProvider implements ModelProvider {
   readonly #upstream: Upstream;
   readonly #apiKey: string;
   readonly #isStreaming: boolean;
-  readonly #retries: number;
-  readonly #clock: RetryClock;
   /** Turned off by the first upstream that does not know the field. */
   #wantsUsage = true;
 
@@ -46,8 +39,6 @@ export class OpenAiProvider implements ModelProvider {
     this.model = model;
     this.#apiKey = apiKey.trim();
     this.#isStreaming = options.streamUpstream ?? true;
-    this.#retries = options.retries ?? defaults.upstream.retries;
-    this.#clock = options.clock ?? systemClock;
     this.#upstream = new Upstream({
       endPoint,
       apiKey: this.#apiKey,
@@ -57,44 +48,22 @@ export class OpenAiProvider implements ModelProvider {
   }
 
   async stream(request: ModelRequest, emit: (event: ModelEvent) => void, signal: AbortSignal): Promise<void> {
-    let hasSpoken = false;
-    const tell = (event: ModelEvent) => {
+    signal.throwIfAborted();
+    const emitUntilAborted = (event: ModelEvent) => {
       // The rest of a chunk in the middle of which the listener went away.
-      if (signal.aborted) return;
-      hasSpoken = true;
-      emit(event);
+      if (!signal.aborted) emit(event);
     };
-    const mayRepeat = () => !hasSpoken;
-    await this.#trying(() => this.#answer(request, tell, signal), mayRepeat, signal);
+    await this.#answer(request, emitUntilAborted, signal);
   }
 
   async listModels(signal: AbortSignal): Promise<readonly ModelInfo[]> {
-    const ask = async () => {
-      const body = new TextBody(defaults.upstream.answerBytes);
-      await this.#exchange({ method: 'GET', path: '/models', accept: jsonType, signal }, body);
-      return body.text;
-    };
-    const text = await this.#trying(ask, () => true, signal);
-    return modelsIn(text);
+    const body = new TextBody(defaults.upstream.answerBytes);
+    await this.#exchange({ method: 'GET', path: '/models', accept: jsonType, signal }, body);
+    return modelsIn(body.text);
   }
 
   close(): void {
     this.#upstream.close();
-  }
-
-  /** Tries until it works, cannot work, or must not be tried again. */
-  async #trying<T>(work: () => Promise<T>, mayRepeat: () => boolean, signal: AbortSignal): Promise<T> {
-    for (let attempt = 0; ; attempt += 1) {
-      signal.throwIfAborted();
-      try {
-        return await work();
-      } catch (thrown) {
-        if (signal.aborted || !(thrown instanceof ModelError)) throw thrown;
-        const pause = pauseBefore(attempt, thrown.retryAfterMs, this.#clock);
-        if (!thrown.isRetryable || attempt >= this.#retries || pause === undefined || !mayRepeat()) throw thrown;
-        await this.#clock.wait(pause, signal);
-      }
-    }
   }
 
   async #answer(request: ModelRequest, emit: (event: ModelEvent) => void, signal: AbortSignal): Promise<void> {
@@ -126,13 +95,13 @@ export class OpenAiProvider implements ModelProvider {
   async #exchange(question: Question, body: { push(chunk: Buffer): boolean }): Promise<boolean> {
     let refusal: ((text: string) => ModelError) | undefined;
     const reason = new TextBody(defaults.upstream.errorBytes);
-    const { now } = this.#clock;
     try {
       const isMarked = await this.#upstream.run({
         ...question,
         onHead: (status, headers) => {
           if (status >= 200 && status < 300) return;
-          refusal = (text) => refusedFault(status, headers, text, { clean: (words) => this.#clean(words), now: now() });
+          refusal = (text) =>
+            refusedFault(status, headers, text, { clean: (words) => this.#clean(words), now: Date.now() });
         },
         onBytes: (chunk) => (refusal ? reason : body).push(chunk),
       });

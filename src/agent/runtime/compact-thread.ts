@@ -1,9 +1,16 @@
 import { defaults } from '../../protocol/index.ts';
+import { conversationOf, requestsOf, summarise } from '../context/index.ts';
 import { estimateTokens } from '../history.ts';
 import { type ModelProvider, modelFailure } from '../model.ts';
 import type { Compaction, StoredThread, ThreadStore } from '../thread-store.ts';
-import { compact, conversationOf } from './compaction.ts';
 import type { Tracer } from './tracer.ts';
+
+/** Window of a model of which nothing is known. */
+const usualWindow = 128_000;
+/** Transcript for each token of the window: two fifths of it, at four bytes a token. */
+const transcriptBytesPerToken = 1.6;
+/** Room for requests of the user, word for word. */
+const olderRequestBytes = 80_000;
 
 export interface CompactThreadOptions {
   readonly thread: StoredThread;
@@ -26,18 +33,22 @@ export async function compactThread({
 }: CompactThreadOptions): Promise<void> {
   const { id, config } = thread;
   const earlier = store.compaction(id);
-  const turns = store.turnsSince(id, earlier?.throughTurnId);
+  const turns = store.turnsSince(id, earlier);
+  const old = turns.slice(0, Math.max(0, turns.length - keepRecentTurns)).flatMap(({ items }) => items);
+  const last = old.at(-1);
+  if (!last) return publish('compactSkipped', 'There is nothing old enough to be summarised.');
   const before = estimateTokens(conversationOf(earlier, turns));
   const signal = AbortSignal.timeout(defaults.agent.compactionMs);
   const began = performance.now();
-  let done: Compaction | undefined;
+  let summary: string;
   try {
-    done = await compact({
-      provider: await provider(),
+    const models = await provider();
+    summary = await summarise({
+      provider: models,
       model: config?.model,
-      turns,
-      earlier,
-      keepRecentTurns,
+      items: old,
+      earlier: earlier?.summary,
+      transcriptBytes: (models.facts?.(config?.model).contextWindow ?? usualWindow) * transcriptBytesPerToken,
       signal,
       onUsed: (use) => tracer?.tokensUsed({ threadId: id }, use, 'compaction'),
     });
@@ -45,10 +56,17 @@ export async function compactThread({
     return publish('compactFailed', modelFailure(error, defaults.agent.compactionMs).message);
   }
   // The turns may have been rolled back, or the thread deleted, during the request.
-  const stands = done && store.turn(id, done.throughTurnId) !== undefined;
-  if (!done || !stands) return publish('compactSkipped', 'There is nothing old enough to be summarised.');
+  if (!store.turn(id, last.turnId)) {
+    return publish('compactSkipped', 'There is nothing old enough to be summarised.');
+  }
+  const done: Compaction = {
+    throughTurnId: last.turnId,
+    summary,
+    requests: requestsOf(old, earlier?.requests ?? [], () => false, olderRequestBytes),
+    at: new Date().toISOString(),
+  };
   store.putCompaction(id, done);
-  const after = estimateTokens(conversationOf(done, store.turnsSince(id, done.throughTurnId)));
+  const after = estimateTokens(conversationOf(done, store.turnsSince(id, done)));
   tracer?.contextCompacted({ threadId: id }, performance.now() - began, before, after);
   publish('compacted', `Older turns were summarised: about ${before} tokens became ${after}.`);
 }

@@ -13,7 +13,7 @@ import { ThreadTools } from './thread-tools.ts';
 import { Tracer } from './tracer.ts';
 import { TurnControl } from './turn-control.ts';
 import type { RuntimeSettings } from './turn-host.ts';
-import { Turns } from './turns.ts';
+import { type DaySpending, Turns } from './turns.ts';
 import type { DynamicTools, Runtime } from './types.ts';
 
 export interface ThreadServiceOptions {
@@ -35,6 +35,8 @@ export interface ThreadServiceOptions {
   readonly settings: RuntimeSettings;
   /** Reads images that messages name by path. Default: only the path is sent to the model. */
   readonly readImage?: ReadImage | undefined;
+  /** Money that all workspaces of the user spend. Default: only this service is counted. */
+  readonly spending?: DaySpending | undefined;
   /** Redacts secrets. */
   readonly clean?: (text: string) => string;
   /** Logs a bug and returns its id. */
@@ -76,6 +78,7 @@ export class ThreadService implements Runtime {
       mainStore: store,
       toolsOf: (thread, depth) => tools.of(thread, depth),
       readImage,
+      spending: options.spending ?? new OwnSpending(),
       startChild: (parent, label) => this.#catalog.startChild(parent, label),
       clean,
       onBug,
@@ -179,5 +182,18 @@ export class ThreadService implements Runtime {
 
   #sendApprovals(threadId: string, listener: Listener): void {
     for (const params of this.#turns.approvals(threadId)) listener({ method: 'item/approval/request', params });
+  }
+}
+
+/** Spending of this process, for services without a ledger. */
+class OwnSpending implements DaySpending {
+  #usd = 0;
+
+  add(usd: number): void {
+    this.#usd += usd;
+  }
+
+  today(): number {
+    return this.#usd;
   }
 }

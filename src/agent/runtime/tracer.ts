@@ -9,9 +9,9 @@ import {
   type Turn,
 } from '../../protocol/index.ts';
 import { textOf } from '../history.ts';
+import type { ModelUse } from '../model-call.ts';
 import type { StoredThread, StoredTurn, TraceStore } from '../thread-store.ts';
 import { timestamp } from './clock.ts';
-import type { ModelUse } from './model-call.ts';
 
 /** Characters of a user's input in a trace. */
 const inputChars = 500;
@@ -129,6 +129,11 @@ export class Tracer {
   contextCompacted(place: Place, durationMs: number, tokensBefore: number, tokensAfter: number): void {
     const data = { tokensBefore, tokensAfter };
     this.#append('context.compacted', place, { durationMs: Math.round(durationMs), data });
+  }
+
+  /** @param leftBehind answers whose opaque state the new model cannot read */
+  modelReplaced(place: Place, model: string, leftBehind: number): void {
+    this.#append('model.replaced', place, { data: { model, ...(leftBehind > 0 && { leftBehind }) } });
   }
 
   /** Records a whole stretch of thinking or of an answer; other items are recorded by their sources. */

@@ -1,7 +1,7 @@
 import { type AnyActorRef, createActor, fromPromise } from 'xstate';
 import {
+  type CheckedTurn,
   type Inference,
-  type PreparedTurn,
   type ReviewedCalls,
   type ToolRun,
   type TurnEmitted,
@@ -17,7 +17,9 @@ import { defaults } from '../../protocol/index.ts';
 /** Effects of the machine. Every signal aborts when the machine leaves the state that invoked the effect. */
 export interface TurnWork {
   readonly approvalTimeoutMs: number;
-  prepare(signal: AbortSignal): Promise<PreparedTurn>;
+  prepare(signal: AbortSignal): Promise<void>;
+  check(signal: AbortSignal): Promise<CheckedTurn>;
+  fallBack(signal: AbortSignal): Promise<void>;
   compact(signal: AbortSignal): Promise<void>;
   infer(signal: AbortSignal, isFirstRequest: boolean): Promise<Inference>;
   review(signal: AbortSignal): Promise<ReviewedCalls>;
@@ -39,6 +41,8 @@ function workOf(key: TurnKey): TurnWork {
 const machine = turnMachine.provide({
   actors: {
     prepare: fromPromise(({ input, signal }) => workOf(input).prepare(signal)),
+    check: fromPromise(({ input, signal }) => workOf(input).check(signal)),
+    fallBack: fromPromise(({ input, signal }) => workOf(input).fallBack(signal)),
     compact: fromPromise(({ input, signal }) => workOf(input).compact(signal)),
     infer: fromPromise(({ input, signal }) => workOf(input).infer(signal, input.isFirstRequest)),
     review: fromPromise(({ input, signal }) => workOf(input).review(signal)),

@@ -1,10 +1,21 @@
-import type { InputPart, Turn } from '../../protocol/index.ts';
-import { contentOf, estimateTokens, imagePathsIn, imagePathsOf, messagesOf } from '../history.ts';
-import type { ContentPart, ModelMessage, ModelRequest, ModelTool, ModelToolCall, ToolChoice } from '../model.ts';
+import type { InputPart, Item, Turn } from '../../protocol/index.ts';
+import { conversationOf, cutOf, pruned, requestsOf, reserveOf, summarise, TokenCount } from '../context/index.ts';
+import { contentOf, imagePathsIn, imagePathsOf, messagesOf } from '../history.ts';
+import type {
+  ContentPart,
+  ModelFacts,
+  ModelMessage,
+  ModelRequest,
+  ModelState,
+  ModelTool,
+  ModelToolCall,
+  ModelUsage,
+  ToolChoice,
+} from '../model.ts';
+import type { ModelUse } from '../model-call.ts';
 import type { Compaction } from '../thread-store.ts';
 import type { Tool } from '../tool.ts';
 import type { CallResult } from './call-runner.ts';
-import { compact, conversationOf } from './compaction.ts';
 import type { ThreadEvent } from './feed.ts';
 import { systemPrompt } from './system-prompt.ts';
 import type { TurnHost } from './turn-host.ts';
@@ -18,30 +29,55 @@ export interface TurnConversationOptions {
   readonly items: TurnItems;
   /** Publishes an event of the turn after its earlier writes. */
   readonly publish: (event: ThreadEvent) => void;
+  /** Called with the usage of a summary. */
+  readonly onSummaryUsed: (use: ModelUse) => void;
 }
 
-/** Conversation of one turn and its tools: collected at the start, then extended. */
+/** Window of a model of which nothing is known. */
+const usualWindow = 128_000;
+/** Part of the window that stays unchanged in a compaction. */
+const keptShare = 0.25;
+/** The same once the provider has found the conversation too long. */
+const leastKeptShare = 0.1;
+/** Room for older requests of the user, word for word. */
+const olderRequestTokens = 20_000;
+const olderRequestShare = 0.15;
+/** Part of the window that a summary may read. */
+const transcriptShare = 0.4;
+/** Least part of the window that pruning must win. */
+const pruneShare = 0.1;
+/** A compaction that wins less is not tried again until the conversation has grown by `regrowShare`. */
+const leastWin = 0.05;
+const regrowShare = 0.1;
+
+/** Conversation of one turn and its tools: collected at the start, then extended, and made to fit the model's window. */
 export class TurnConversation {
+  readonly #options: TurnConversationOptions;
   readonly #host: TurnHost;
-  readonly #turnId: string;
-  readonly #options: TurnOptions;
-  readonly #items: TurnItems;
-  readonly #publish: (event: ThreadEvent) => void;
   readonly #client: ReadonlyMap<string, ModelTool>;
+  readonly #count = new TokenCount();
   #server: ReadonlyMap<string, Tool> = new Map();
   #messages: ModelMessage[] = [];
   #past: Past | undefined;
+  /** States of answers of this turn by their last items. */
+  readonly #states = new Map<string, ModelState>();
   /** Images of messages by path, each read once in a turn. */
   readonly #images = new Map<string, ContentPart>();
   readonly #imagesTried = new Set<string>();
+  /** Model that requests name; undefined: the default one. */
+  #model: string | undefined;
+  #facts: ModelFacts | undefined;
+  /** The provider has refused the conversation since the last answer. */
+  #wasRefused = false;
+  /** Tokens below which no compaction is tried. */
+  #noCompactionBelow = 0;
 
-  constructor({ host, turnId, options, items, publish }: TurnConversationOptions) {
-    this.#host = host;
-    this.#turnId = turnId;
+  constructor(options: TurnConversationOptions) {
+    const { host, options: turn } = options;
     this.#options = options;
-    this.#items = items;
-    this.#publish = publish;
-    this.#client = new Map(options.clientTools?.map((tool) => [tool.name, tool]));
+    this.#host = host;
+    this.#client = new Map(turn.clientTools?.map((tool) => [tool.name, tool]));
+    this.#model = turn.model ?? host.config.model;
   }
 
   isClientTool(name: string): boolean {
@@ -64,52 +100,110 @@ export class TurnConversation {
     return call?.type === 'toolCall' ? call.tool : 'unknown';
   }
 
-  /** Collects messages and tools. `isTooLong`: they exceed the context window and can be compacted. */
-  async prepare(signal: AbortSignal): Promise<{ readonly isTooLong: boolean }> {
-    const { settings, tools, provider } = this.#host;
-    await provider();
+  /** Collects messages and tools. */
+  async prepare(signal: AbortSignal): Promise<void> {
+    const { tools, provider } = this.#host;
+    const { options } = this.#options;
+    await this.#know(provider);
     signal.throwIfAborted();
-    const server = this.#options.tools === 'none' ? [] : tools();
+    const server = options.tools === 'none' ? [] : tools();
     this.#server = new Map(server.filter(({ name }) => !this.#client.has(name)).map((tool) => [tool.name, tool]));
     await this.#collect();
-    const { isAutomatic, contextWindow, reserveTokens } = settings.compaction;
-    const isTooLong = isAutomatic && this.#canCompact() && this.tokens > contextWindow - reserveTokens;
-    return { isTooLong };
+  }
+
+  /** Changes the model of the later requests. The state of answers by another one stays behind, and the trace says so. */
+  async useModel(model: string): Promise<void> {
+    this.#model = model;
+    this.#count.forget();
+    await this.#know(this.#host.provider);
+  }
+
+  /** Model that requests name; undefined: the default one. */
+  get model(): string | undefined {
+    return this.#model;
   }
 
   /** Estimated tokens of the conversation. */
   get tokens(): number {
-    return estimateTokens(this.#messages);
+    return this.#count.estimate(this.#messages, this.#toolBytes());
   }
 
-  /** Replaces older turns by a summary. */
+  /** Makes room by leaving out old results. True: the conversation still exceeds the window, and can be summarised. */
+  checkRoom(): boolean {
+    const { isAutomatic } = this.#host.settings.compaction;
+    if (!isAutomatic || this.tokens <= this.#room()) return false;
+    const bytesIn = (share: number) => (this.#window() * share) / this.#count.ratio;
+    const shorter = pruned(this.#messages, {
+      keepBytes: bytesIn(keptShare),
+      maxResultBytes: bytesIn(keptShare),
+      minBytes: bytesIn(pruneShare),
+    });
+    if (shorter) {
+      this.#messages = shorter;
+      this.#count.forget();
+    }
+    return this.tokens > this.#room() && this.tokens >= this.#noCompactionBelow && this.#cut() > 0;
+  }
+
+  /** The provider refused the conversation as too long. */
+  noteTooLong(): void {
+    this.#wasRefused = true;
+    this.#count.raise();
+  }
+
+  /** Takes in the provider's count of the last request. @param request the one that was counted */
+  noteUsage({ inputTokens, isEstimated }: ModelUsage, { messages }: ModelRequest): void {
+    this.#wasRefused = false;
+    if (isEstimated !== true) this.#count.observe(messages, this.#toolBytes(), inputTokens);
+  }
+
+  /** Replaces the older part by a summary. The requests of the running turn stay verbatim. */
   async compact(signal: AbortSignal): Promise<void> {
-    const { threadId, store, provider, settings, tracer } = this.#host;
-    const place = { threadId, turnId: this.#turnId };
+    const { threadId, store, provider, tracer } = this.#host;
+    const { turnId, publish, onSummaryUsed, items } = this.#options;
+    const place = { threadId, turnId };
     const report = (kind: string, message: string) =>
-      this.#publish({ method: 'system/event', params: { ...place, kind, message } });
-    if (!this.#canCompact()) return;
-    report('compacting', 'The conversation has become long; older turns are being summarised.');
-    const { turns, compaction: earlier } = this.#earlier();
+      publish({ method: 'system/event', params: { ...place, kind, message } });
+    const all = this.#items();
+    const cut = this.#cut();
+    const last = all[cut - 1];
+    if (!last) return;
+    report('compacting', 'The conversation has become long; its older part is being summarised.');
     const before = this.tokens;
     const began = performance.now();
-    const done = await compact({
+    const earlier = this.#earlier().compaction;
+    const summary = await summarise({
       provider: await provider(),
-      model: this.#options.model ?? this.#host.config.model,
-      turns,
-      earlier,
-      keepRecentTurns: settings.compaction.keepRecentTurns - 1,
+      model: this.#model,
+      items: all.slice(0, cut),
+      earlier: earlier?.summary,
+      transcriptBytes: Math.floor((this.#window() * transcriptShare) / this.#count.ratio),
       signal,
-      onUsed: (use) => tracer?.tokensUsed(place, use, 'compaction'),
+      onUsed: onSummaryUsed,
     });
     signal.throwIfAborted();
-    if (!done) return;
-    store.putCompaction(threadId, done);
+    const requests = requestsOf(
+      all.slice(0, cut),
+      earlier?.requests ?? [],
+      (item) => item.turnId === turnId,
+      Math.min(olderRequestTokens, this.#window() * olderRequestShare) / this.#count.ratio,
+    );
+    this.#host.journal.flush();
+    store.putCompaction(threadId, {
+      throughTurnId: last.turnId,
+      throughItemId: last.id,
+      summary,
+      requests,
+      at: new Date().toISOString(),
+    });
     this.#past = undefined;
+    this.#count.forget();
     await this.#collect();
-    const text = `Older turns were summarised: about ${before} tokens became ${this.tokens}.`;
-    this.#items.add({ type: 'systemNotice', kind: 'contextCompacted', text });
-    tracer?.contextCompacted(place, performance.now() - began, before, this.tokens);
+    const after = this.tokens;
+    this.#noCompactionBelow = before - after < this.#window() * leastWin ? after + this.#window() * regrowShare : 0;
+    const text = `The older part of the conversation was summarised: about ${before} tokens became ${after}.`;
+    items.add({ type: 'systemNotice', kind: 'contextCompacted', text });
+    tracer?.contextCompacted(place, performance.now() - began, before, after);
     report('compacted', text);
   }
 
@@ -118,8 +212,15 @@ export class TurnConversation {
     this.#messages.push({ role: 'user', content: contentOf(input, this.#images) });
   }
 
-  addAnswer(text: string, toolCalls: readonly ModelToolCall[]): void {
-    this.#messages.push({ role: 'assistant', text, toolCalls });
+  /** @param lastItemId the last item of the answer */
+  addAnswer(
+    text: string,
+    toolCalls: readonly ModelToolCall[],
+    state: ModelState | undefined,
+    lastItemId: string | undefined,
+  ): void {
+    this.#messages.push({ role: 'assistant', text, toolCalls, ...(state && { state }) });
+    if (state && lastItemId !== undefined) this.#states.set(lastItemId, state);
   }
 
   addResults(results: readonly CallResult[]): void {
@@ -130,21 +231,73 @@ export class TurnConversation {
   }
 
   request(toolChoice: ToolChoice | undefined): ModelRequest {
-    const { model, responseFormat, sampling } = this.#options;
-    const tools = [...this.#client.values(), ...Array.from(this.#server.values(), asModelTool)];
+    const { responseFormat, sampling, effort, maxOutputTokens } = this.#options.options;
+    const { config, threadId } = this.#host;
+    const tools = this.#tools();
     return {
-      model: model ?? this.#host.config.model,
+      model: this.#model,
       messages: this.#messages,
       ...(tools.length > 0 && { tools, toolChoice }),
       responseFormat,
       sampling,
+      effort: effort ?? config.effort,
+      maxOutputTokens: maxOutputTokens ?? config.maxOutputTokens,
+      cacheKey: threadId,
     };
   }
 
-  /** A conversation that the caller sends with every request cannot be summarised. */
-  #canCompact(): boolean {
-    if (this.#options.history !== undefined) return false;
-    return this.#earlier().turns.length >= this.#host.settings.compaction.keepRecentTurns;
+  /** Answers whose state the model of the turn cannot read. */
+  get foreignStates(): number {
+    const owner = this.#facts?.owner;
+    if (owner === undefined) return 0;
+    return this.#messages.filter(
+      (message) => message.role === 'assistant' && message.state !== undefined && message.state.owner !== owner,
+    ).length;
+  }
+
+  async #know(provider: TurnHost['provider']): Promise<void> {
+    this.#facts = (await provider()).facts?.(this.#model);
+  }
+
+  #tools(): readonly ModelTool[] {
+    return [...this.#client.values(), ...Array.from(this.#server.values(), asModelTool)];
+  }
+
+  #toolBytes(): number {
+    return this.#tools().reduce((bytes, tool) => bytes + toolBytes(tool), 0);
+  }
+
+  #window(): number {
+    const { contextWindow } = this.#host.settings.compaction;
+    return contextWindow || (this.#facts?.contextWindow ?? usualWindow);
+  }
+
+  /** Tokens that a request may have. */
+  #room(): number {
+    const { reserveTokens } = this.#host.settings.compaction;
+    const maxOutputTokens = this.#options.options.maxOutputTokens ?? this.#host.config.maxOutputTokens;
+    return this.#window() - reserveOf(this.#window(), { reserveTokens, maxOutputTokens });
+  }
+
+  /** Items of the conversation that no summary covers yet, oldest first. */
+  #items(): readonly Item[] {
+    return [...this.#earlier().turns.flatMap(({ items }) => items), ...this.#ownItems()];
+  }
+
+  /** Items of this turn that no summary covers yet. */
+  #ownItems(): readonly Item[] {
+    const { turnId, items } = this.#options;
+    const { compaction } = this.#earlier();
+    const own = items.snapshot();
+    if (compaction?.throughTurnId !== turnId) return own;
+    return own.slice(own.findIndex(({ id }) => id === compaction.throughItemId) + 1);
+  }
+
+  /** Index of the first item that a compaction leaves unchanged. A conversation that the caller sends cannot be summarised. */
+  #cut(): number {
+    if (this.#options.options.history !== undefined) return 0;
+    const share = this.#wasRefused ? leastKeptShare : keptShare;
+    return cutOf(this.#items(), (this.#window() * share) / this.#count.ratio);
   }
 
   /** Earlier turns, read once: they do not change while this turn runs. */
@@ -152,15 +305,15 @@ export class TurnConversation {
     const { store, threadId } = this.#host;
     if (!this.#past) {
       const compaction = store.compaction(threadId);
-      const turns = store.turnsSince(threadId, compaction?.throughTurnId).filter(({ id }) => id !== this.#turnId);
-      this.#past = { compaction, turns };
+      const turns = store.turnsSince(threadId, compaction).filter(({ id }) => id !== this.#options.turnId);
+      this.#past = { compaction, turns, states: store.answerStates(threadId, compaction) };
     }
     return this.#past;
   }
 
   #conversationUpTo(now: Pick<Turn, 'items'>): ModelMessage[] {
-    const { compaction, turns } = this.#earlier();
-    return conversationOf(compaction, [...turns, now], this.#images);
+    const { compaction, turns, states } = this.#earlier();
+    return conversationOf(compaction, [...turns, now], this.#images, new Map([...states, ...this.#states]));
   }
 
   async #readImages(paths: readonly string[]): Promise<void> {
@@ -175,13 +328,13 @@ export class TurnConversation {
 
   async #collect(): Promise<void> {
     const { workspacePath, settings, config } = this.#host;
-    const { history, instructions = [] } = this.#options;
+    const { history, instructions = [] } = this.#options.options;
     const text = systemPrompt({
       workspacePath,
       hasTools: this.#server.size > 0,
       additions: [settings.systemPrompt, config.agentInstructions ?? '', ...instructions],
     });
-    const now = { items: this.#items.snapshot() };
+    const now = { items: [...this.#ownItems()] };
     const paths = imagePathsOf(history ? [now] : [...this.#earlier().turns, now]);
     if (paths.length > 0) await this.#readImages(paths);
     const conversation = history
@@ -201,6 +354,19 @@ export class TurnConversation {
 interface Past {
   readonly compaction: Compaction | undefined;
   readonly turns: readonly Turn[];
+  readonly states: ReadonlyMap<string, ModelState>;
+}
+
+const declared = new WeakMap<ModelTool, number>();
+
+/** Size of a declaration, measured once. */
+function toolBytes(tool: ModelTool): number {
+  let bytes = declared.get(tool);
+  if (bytes === undefined) {
+    bytes = tool.name.length + tool.description.length + JSON.stringify(tool.inputSchema).length;
+    declared.set(tool, bytes);
+  }
+  return bytes;
 }
 
 /** Declarations, one per tool: providers recognise a tool by identity. */

@@ -1,4 +1,4 @@
-import type { Failure, TurnEvent, TurnState } from '../../../machines/index.ts';
+import { type Failure, noTokens, type TurnEvent, type TurnState } from '../../../machines/index.ts';
 import type { startTurnActor as StartTurnActor, TurnActor, TurnActorOptions } from './turn-actor.ts';
 
 /** The machine is loaded with the first turn: a server without turns runs without XState. */
@@ -6,7 +6,7 @@ let startTurnActor: typeof StartTurnActor | undefined;
 
 const initialState: TurnState = {
   status: 'running',
-  tokens: { inputTokens: 0, outputTokens: 0 },
+  tokens: noTokens,
   isInterrupted: false,
   end: undefined,
 };

@@ -15,6 +15,7 @@ export interface RuntimeSettings {
   readonly maxSessionQueueSize: number;
   readonly compaction: {
     readonly isAutomatic: boolean;
+    /** Tokens of any model's window; 0: as known of the model. */
     readonly contextWindow: number;
     readonly reserveTokens: number;
     readonly keepRecentTurns: number;
@@ -27,6 +28,22 @@ export interface RuntimeSettings {
   };
   readonly approvalPolicy: ApprovalPolicy;
   readonly approvalTimeoutMs: number;
+  /** Repetitions of one failed request to a model. */
+  readonly maxRetries: number;
+  /** Models that take over, in this order, when the model of a turn fails. */
+  readonly fallbackModels: readonly string[];
+  /** Limits in US dollars; 0: none. */
+  readonly budget: { readonly turnUsd: number; readonly sessionUsd: number; readonly dayUsd: number };
+}
+
+/** Money that was spent, in US dollars, as far as it is known. */
+export interface TurnSpending {
+  /** Counts a request. */
+  readonly add: (usd: number) => void;
+  /** By the thread, before this turn. */
+  readonly ofThread: () => number;
+  /** By all workspaces of the user, on this local day. */
+  readonly today: () => number;
 }
 
 /** Services that a turn needs from its thread and from the runtime. */
@@ -40,6 +57,7 @@ export interface TurnHost {
   readonly journal: Journal;
   readonly tracer: Tracer | undefined;
   readonly provider: () => Promise<ModelProvider>;
+  readonly spending: TurnSpending;
   /** Tools that this thread may use at the time of the call. */
   readonly tools: () => readonly Tool[];
   readonly readImage: ReadImage;

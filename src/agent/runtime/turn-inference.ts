@@ -1,7 +1,7 @@
 import type { Inference, TurnTokens } from '../../../machines/index.ts';
 import type { InputPart } from '../../protocol/index.ts';
-import type { ModelEvent, ModelToolCall, ToolChoice } from '../model.ts';
-import { streamCounted } from './model-call.ts';
+import type { ModelEvent, ModelState, ModelToolCall, ToolChoice } from '../model.ts';
+import { type ModelUse, streamCounted } from '../model-call.ts';
 import type { TurnCalls } from './turn-calls.ts';
 import type { TurnConversation } from './turn-conversation.ts';
 import type { TurnHost } from './turn-host.ts';
@@ -22,6 +22,7 @@ export interface TurnInferenceOptions {
 interface Answer {
   text: string;
   readonly calls: ModelToolCall[];
+  state: ModelState | undefined;
   finish: Inference['finish'];
 }
 
@@ -50,7 +51,7 @@ export class TurnInference {
       record.items.addUserMessage(input);
       await conversation.addUser(input);
     }
-    const answer: Answer = { text: '', calls: [], finish: 'stop' };
+    const answer: Answer = { text: '', calls: [], state: undefined, finish: 'stop' };
     const provider = await host.provider();
     const request = conversation.request(this.#toolChoice(isFirstRequest));
     const take = (event: ModelEvent) => this.#take(event, answer, signal);
@@ -58,12 +59,17 @@ export class TurnInference {
       // The trace has the answer before its usage.
       record.items.close();
       host.tracer?.tokensUsed(this.#place, use);
-      this.#options.onTokensUsed({ inputTokens: use.inputTokens, outputTokens: use.outputTokens });
+      this.#options.onTokensUsed(tokensOf(use));
+      conversation.noteUsage(use, request);
     });
     signal.throwIfAborted();
     record.items.close();
-    const { calls, finish } = answer;
-    conversation.addAnswer(answer.text, calls);
+    const { calls, finish, state } = answer;
+    // Only now: no call of an answer that breaks off is shown as one.
+    for (const call of calls) this.#addCall(call);
+    const lastItemId = record.items.lastId;
+    if (state && lastItemId !== undefined) record.saveAnswerState(lastItemId, state);
+    conversation.addAnswer(answer.text, calls, state, lastItemId);
     const own = calls.filter(({ name }) => !conversation.isClientTool(name));
     turnCalls.take(own, (name) => conversation.toolOf(name), conversation.toolNames);
     const clientCalls = calls.length - own.length;
@@ -84,7 +90,7 @@ export class TurnInference {
   #take(event: ModelEvent, answer: Answer, signal: AbortSignal): void {
     // A provider that ignores the signal must not change an interrupted turn.
     if (signal.aborted) return;
-    const { host, record, conversation } = this.#options;
+    const { record } = this.#options;
     const { items } = record;
     switch (event.type) {
       case 'text':
@@ -99,17 +105,14 @@ export class TurnInference {
         items.close();
         if (event.argumentsDelta !== '') items.publishArguments(event.callId, event.name, event.argumentsDelta);
         return;
-      case 'toolCall': {
-        const { callId, name, arguments: args } = event.call;
+      case 'toolCall':
+        // Text after a call is another item than the text before it.
+        items.close();
         answer.calls.push(event.call);
-        const source = conversation.isClientTool(name) ? 'client' : (conversation.toolOf(name)?.source ?? 'builtin');
-        items.add({ type: 'toolCall', callId, tool: name, source, arguments: args });
-        // The start of a server call is traced later, after its approval.
-        if (source === 'client') {
-          host.tracer?.toolStarted(this.#place, { callId, tool: name, arguments: args, source });
-        }
         return;
-      }
+      case 'state':
+        answer.state = event.state;
+        return;
       case 'usage': {
         const { inputTokens, outputTokens } = event;
         const usage = { inputTokens, outputTokens, totalTokens: inputTokens + outputTokens };
@@ -121,7 +124,20 @@ export class TurnInference {
     }
   }
 
+  #addCall({ callId, name, arguments: args }: ModelToolCall): void {
+    const { host, record, conversation } = this.#options;
+    const source = conversation.isClientTool(name) ? 'client' : (conversation.toolOf(name)?.source ?? 'builtin');
+    record.items.add({ type: 'toolCall', callId, tool: name, source, arguments: args });
+    // The start of a server call is traced later, after its approval.
+    if (source === 'client') host.tracer?.toolStarted(this.#place, { callId, tool: name, arguments: args, source });
+  }
+
   get #place() {
     return { threadId: this.#options.host.threadId, turnId: this.#options.turnId };
   }
+}
+
+function tokensOf(use: ModelUse): TurnTokens {
+  const { inputTokens, outputTokens, cachedInputTokens = 0, reasoningTokens = 0, costUsd = null } = use;
+  return { inputTokens, outputTokens, cachedInputTokens, reasoningTokens, costUsd };
 }

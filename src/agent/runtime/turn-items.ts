@@ -67,6 +67,11 @@ export class TurnItems {
     return this.#items.length;
   }
 
+  /** Id of the newest item; undefined before the first. */
+  get lastId(): string | undefined {
+    return this.#items.at(-1)?.id;
+  }
+
   addUserMessage(input: readonly InputPart[]): void {
     this.add({ type: 'userMessage', input: [...input] });
   }

@@ -1,5 +1,6 @@
 import type { TurnState } from '../../../machines/index.ts';
-import type { InputPart, Turn } from '../../protocol/index.ts';
+import type { InputPart, TokenUsage, Turn } from '../../protocol/index.ts';
+import type { ModelState } from '../model.ts';
 import { StorageError, type StoredTurn } from '../thread-store.ts';
 import { timestamp } from './clock.ts';
 import type { ThreadEvent } from './feed.ts';
@@ -64,6 +65,12 @@ export class TurnRecord implements JournalOwner {
     if (this.#isSealed) return;
     const { journal, publish } = this.#host;
     journal.add(this, write && this.#writing(write), () => publish(event));
+  }
+
+  /** Writes the opaque state of an answer, which clients are not shown, after its last item. */
+  saveAnswerState(itemId: string, state: ModelState): void {
+    const { journal, store, threadId } = this.#host;
+    journal.add(this, () => store.putAnswerState(threadId, itemId, state), undefined);
   }
 
   /** Writes the present status. */
@@ -153,6 +160,15 @@ export class TurnRecord implements JournalOwner {
   }
 }
 
-function usageOf({ tokens: { inputTokens, outputTokens } }: TurnState) {
-  return { inputTokens, outputTokens, totalTokens: inputTokens + outputTokens };
+/** Usage in the words of the protocol. An unknown cost is left out. */
+function usageOf({ tokens }: TurnState): TokenUsage {
+  const { inputTokens, outputTokens, cachedInputTokens, reasoningTokens, costUsd } = tokens;
+  return {
+    inputTokens,
+    outputTokens,
+    totalTokens: inputTokens + outputTokens,
+    ...(cachedInputTokens > 0 && { cachedInputTokens }),
+    ...(reasoningTokens > 0 && { reasoningTokens }),
+    ...(costUsd !== null && inputTokens + outputTokens > 0 && { costUsd }),
+  };
 }

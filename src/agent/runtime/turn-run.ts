@@ -1,19 +1,28 @@
+import { randomInt } from 'node:crypto';
 import type { AnyActorRef } from 'xstate';
 import type {
+  CheckedTurn,
   Failure,
   Inference,
-  PreparedTurn,
   ReviewedCalls,
   ToolRun,
   TurnEmitted,
   TurnInterrupter,
 } from '../../../machines/index.ts';
-import type { ApprovalDecision, ApprovalPolicy, ApprovalRequest, InputPart, Turn } from '../../protocol/index.ts';
+import type {
+  ApprovalDecision,
+  ApprovalPolicy,
+  ApprovalRequest,
+  InputPart,
+  RpcNotificationParams,
+  Turn,
+} from '../../protocol/index.ts';
 import { ModelError } from '../model.ts';
 import { StorageError } from '../thread-store.ts';
 import type { DecidedBy } from './call-review.ts';
 import type { ThreadEvent } from './feed.ts';
 import type { TurnWork } from './turn-actor.ts';
+import { TurnBudget } from './turn-budget.ts';
 import { TurnCalls } from './turn-calls.ts';
 import { TurnConversation } from './turn-conversation.ts';
 import { TurnDriver } from './turn-driver.ts';
@@ -44,9 +53,12 @@ export class TurnRun implements TurnWork, RunningTurn {
   readonly #driver: TurnDriver;
   readonly #record: TurnRecord;
   readonly #calls: TurnCalls;
+  readonly #budget: TurnBudget;
   readonly #conversation: TurnConversation;
   readonly #inference: TurnInference;
   readonly #ended = Promise.withResolvers<Turn>();
+  /** Fallback model that the machine has chosen last. */
+  #fallbackIndex = 0;
   /** Latest effect, which may outlive the state that invoked it. */
   #work: Promise<unknown> = Promise.resolve();
 
@@ -57,7 +69,14 @@ export class TurnRun implements TurnWork, RunningTurn {
     this.#options = options;
     this.approvalTimeoutMs = options.approvalTimeoutMs ?? host.settings.approvalTimeoutMs;
     this.#driver = new TurnDriver({
-      input: { threadId: host.threadId, turnId, maxRounds: host.maxRounds },
+      input: {
+        threadId: host.threadId,
+        turnId,
+        maxRounds: host.maxRounds,
+        maxRetries: host.settings.maxRetries,
+        fallbackModels: host.settings.fallbackModels.length,
+        seed: randomInt(maxSeed),
+      },
       work: this,
       onEmitted: (event) => this.#perform(event),
       onFault: (error) => host.onBug(error),
@@ -70,12 +89,35 @@ export class TurnRun implements TurnWork, RunningTurn {
       onStorageFailed: (message) => this.#driver.send({ type: 'STORAGE.FAILED', message }),
     });
     const publish = (event: ThreadEvent) => this.#record.add(undefined, event);
-    this.#conversation = new TurnConversation({ host, turnId, options, items: this.#record.items, publish });
+    const { items } = this.#record;
+    const policy = policyOf(host, options);
+    this.#conversation = new TurnConversation({
+      host,
+      turnId,
+      options,
+      items,
+      publish,
+      onSummaryUsed: (use) => {
+        host.tracer?.tokensUsed({ threadId: host.threadId, turnId }, use, 'compaction');
+        this.addCost(use.costUsd ?? null);
+      },
+    });
+    this.#budget = new TurnBudget({
+      host,
+      turnId,
+      items,
+      policy,
+      expiresInMs: this.approvalTimeoutMs,
+      costUsd: () => this.#driver.state.tokens.costUsd,
+      publish,
+      onDecided: (isRaised) => this.#driver.send({ type: 'BUDGET.DECIDED', isRaised }),
+      onCancel: () => this.interrupt('approval'),
+    });
     this.#calls = new TurnCalls({
       host,
       turnId,
-      items: this.#record.items,
-      policy: policyOf(host, options),
+      items,
+      policy,
       expiresInMs: this.approvalTimeoutMs,
       publish,
       onDecided: (requestId) => this.#driver.send({ type: 'DECIDED', requestId }),
@@ -88,7 +130,10 @@ export class TurnRun implements TurnWork, RunningTurn {
       record: this.#record,
       conversation: this.#conversation,
       calls: this.#calls,
-      onTokensUsed: (tokens) => this.#driver.send({ type: 'TOKENS.USED', tokens }),
+      onTokensUsed: (tokens) => {
+        host.spending.add(tokens.costUsd ?? 0);
+        this.#driver.send({ type: 'TOKENS.USED', tokens });
+      },
     });
   }
 
@@ -103,7 +148,7 @@ export class TurnRun implements TurnWork, RunningTurn {
   }
 
   get approvals(): readonly ApprovalRequest[] {
-    return this.#calls.pending;
+    return [...this.#calls.pending, ...this.#budget.pending];
   }
 
   /** Publishes the start of the turn and runs it. */
@@ -135,13 +180,32 @@ export class TurnRun implements TurnWork, RunningTurn {
 
   /** False: no approval of this id is pending. */
   decide(requestId: string, decision: ApprovalDecision, by: DecidedBy): boolean {
-    return this.#calls.decide(requestId, decision, by);
+    return this.#calls.decide(requestId, decision, by) || this.#budget.decide(requestId, decision, by);
+  }
+
+  /** Adds the cost of a summary, in US dollars; null: unknown. */
+  addCost(costUsd: number | null): void {
+    this.#host.spending.add(costUsd ?? 0);
+    this.#driver.send({ type: 'COST.ADDED', costUsd });
+  }
+
+  /** Adds the cost of a sub-agent, which has counted it for the day already. */
+  addSubagentCost(costUsd: number | null): void {
+    this.#driver.send({ type: 'COST.ADDED', costUsd });
   }
 
   // Effects of the machine.
 
-  prepare(signal: AbortSignal): Promise<PreparedTurn> {
+  prepare(signal: AbortSignal): Promise<void> {
     return this.#track(this.#conversation.prepare(signal));
+  }
+
+  async check(): Promise<CheckedTurn> {
+    return { usedUpBudget: this.#budget.check(), isTooLong: this.#conversation.checkRoom() };
+  }
+
+  fallBack(): Promise<void> {
+    return this.#track(this.#fallBack());
   }
 
   compact(signal: AbortSignal): Promise<void> {
@@ -176,7 +240,18 @@ export class TurnRun implements TurnWork, RunningTurn {
     const { isInterrupted, end } = this.#driver.state;
     if (isInterrupted || end) return error;
     const failure = codedFailureOf(error) ?? bugFailure(this.#host.onBug(error));
+    if (failure.code === 'contextTooLong') this.#conversation.noteTooLong();
     return { ...failure, message: this.#host.clean(failure.message) };
+  }
+
+  /** Continues with the fallback model that the machine has chosen. */
+  async #fallBack(): Promise<void> {
+    const { settings, threadId, tracer } = this.#host;
+    const model = settings.fallbackModels[this.#fallbackIndex];
+    if (model === undefined) throw new Error(`there is no fallback model ${this.#fallbackIndex}`);
+    await this.#conversation.useModel(model);
+    const { foreignStates } = this.#conversation;
+    tracer?.modelReplaced({ threadId, turnId: this.turnId }, model, foreignStates);
   }
 
   async #runTools(signal: AbortSignal): Promise<ToolRun> {
@@ -203,6 +278,20 @@ export class TurnRun implements TurnWork, RunningTurn {
         this.#record.items.add({ type: 'systemNotice', kind: 'callLimitReached', text });
         return;
       }
+      case 'turn.retrying':
+        this.#reportRetry(event);
+        return;
+      case 'turn.fallingBack':
+        this.#reportFallback(event);
+        return;
+      case 'turn.budgetReached':
+        this.#reportSystem('budgetReached', event.budget);
+        this.#record.saveStatus();
+        this.#budget.ask(event.budget);
+        return;
+      case 'turn.budgetExpired':
+        this.#budget.expire();
+        return;
       case 'turn.ending':
         this.#saveEnd();
         return;
@@ -211,10 +300,31 @@ export class TurnRun implements TurnWork, RunningTurn {
     }
   }
 
+  #reportRetry({ attempt, waitMs, reason }: Extract<TurnEmitted, { type: 'turn.retrying' }>): void {
+    const message = `${reason} Trying again in ${seconds(waitMs)} (attempt ${attempt}).`;
+    // Marks what was said of the broken answer as no part of the conversation.
+    this.#record.items.add({ type: 'systemNotice', kind: 'requestRepeated', text: message });
+    this.#reportSystem('retrying', message, { attempt, waitMs, reason });
+  }
+
+  #reportFallback({ index, reason }: Extract<TurnEmitted, { type: 'turn.fallingBack' }>): void {
+    this.#fallbackIndex = index;
+    const model = this.#host.settings.fallbackModels[index] ?? '';
+    const message = `${reason} Continuing with ${model}.`;
+    this.#record.items.add({ type: 'systemNotice', kind: 'modelReplaced', text: message });
+    this.#reportSystem('fallback', message, { model, reason });
+  }
+
+  #reportSystem(kind: string, message: string, details: SystemDetails = {}): void {
+    const params = { threadId: this.#host.threadId, turnId: this.turnId, kind, message, ...details };
+    this.#record.add(undefined, { method: 'system/event', params });
+  }
+
   #saveEnd(): void {
     const { end } = this.#driver.state;
     if (end?.status === 'failed') this.#record.items.addError(end.error);
     this.#calls.withdraw();
+    this.#budget.withdraw();
     this.#record.saveEnd(() => this.#driver.send({ type: 'END.STORED' }));
   }
 
@@ -222,6 +332,7 @@ export class TurnRun implements TurnWork, RunningTurn {
     if (!isStored) {
       this.#record.refuseWrites();
       this.#calls.withdraw();
+      this.#budget.withdraw();
     }
     try {
       this.#record.publishEnd(isStored);
@@ -230,6 +341,13 @@ export class TurnRun implements TurnWork, RunningTurn {
     }
   }
 }
+
+/** Largest seed of the machine's pauses. */
+const maxSeed = 2 ** 31;
+
+type SystemDetails = Partial<Pick<RpcNotificationParams<'system/event'>, 'attempt' | 'waitMs' | 'reason' | 'model'>>;
+
+const seconds = (ms: number): string => `${(ms / 1_000).toFixed(ms < 10_000 ? 1 : 0)} s`;
 
 /** Approval policy of the turn. A read-only thread declines what needs approval, whatever its caller requests. */
 function policyOf({ config, settings }: TurnHost, options: TurnOptions): ApprovalPolicy {

@@ -34,12 +34,19 @@ export interface TurnsOptions {
   /** Creates the thread of a sub-agent. */
   readonly startChild: (parent: StoredThread, label: string | undefined) => StoredThread;
   readonly readImage: ReadImage;
+  readonly spending: DaySpending;
   readonly clean: (text: string) => string;
   readonly onBug: (error: unknown) => string;
   readonly observe: ((actor: AnyActorRef, threadId: string, turnId: string) => void) | undefined;
   /** Records when a thread was last active. */
   readonly touch: (threadId: string, at: string) => void;
   readonly onEnd: (thread: StoredThread, turn: Turn) => void;
+}
+
+/** Spending of the user on this local day, in US dollars. */
+export interface DaySpending {
+  add(usd: number): void;
+  today(): number;
 }
 
 interface Running {
@@ -170,6 +177,7 @@ export class Turns {
   #hostOf(thread: StoredThread, maxRounds: number, depth: number): TurnHost {
     const { workspacePath, settings, tracer, provider, storageOf, mainStore, toolsOf, readImage, clean, onBug } =
       this.#options;
+    const { spending } = this.#options;
     const { id, config = {} } = thread;
     const { store, journal } = storageOf(id);
     return {
@@ -182,6 +190,11 @@ export class Turns {
       journal,
       tracer,
       provider,
+      spending: {
+        add: (usd) => spending.add(usd),
+        ofThread: () => store.threadCost(id),
+        today: () => spending.today(),
+      },
       tools: () => toolsOf(thread, depth),
       readImage,
       publish: (event) => this.#publish(id, event),
@@ -255,6 +268,8 @@ export class Turns {
       signal.addEventListener('abort', stop, { once: true });
       run.begin();
       const turn = await run.ended.finally(() => signal.removeEventListener('abort', stop));
+      const { tokenUsage } = turn;
+      if (tokenUsage) parent.run.addSubagentCost(tokenUsage.costUsd ?? null);
       signal.throwIfAborted();
       return resultOf(turn);
     });

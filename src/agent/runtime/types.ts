@@ -10,6 +10,7 @@ import type {
   InputPart,
   ModelListResult,
   QueuedInput,
+  ReasoningEffort,
   Thread,
   ThreadConfig,
   ThreadSummary,
@@ -38,6 +39,9 @@ export interface StartThread {
 /** Options of one turn, which override those of its thread. */
 export interface TurnOptions {
   readonly model?: string | undefined;
+  readonly effort?: ReasoningEffort | undefined;
+  /** Limit of one answer, in tokens. */
+  readonly maxOutputTokens?: number | undefined;
   /** Conversation for the model in place of the thread's earlier turns: for callers that send all of it with every request. */
   readonly history?: readonly ModelMessage[] | undefined;
   /** System messages of the caller, after those of the server. */

@@ -1,7 +1,8 @@
 import type { Item, QueuedInput, Turn } from '../../protocol/index.ts';
-import type { Compaction, StoredThread, StoredTurn, ThreadStore, TurnRange } from '../thread-store.ts';
+import type { ModelState } from '../model.ts';
+import type { CompactedPart, Compaction, StoredThread, StoredTurn, ThreadStore, TurnRange } from '../thread-store.ts';
 import { movedItem, noGrowingItem, noThread, noTurn } from './errors.ts';
-import { canGrow, numberIn, withText } from './items.ts';
+import { canGrow, numberIn, withoutCompacted, withText } from './items.ts';
 
 /** A thread and all that belongs to it. Maps keep the order in which things were first put. */
 interface ThreadRecord {
@@ -10,6 +11,8 @@ interface ThreadRecord {
   readonly items: Map<string, Item>;
   readonly queue: Map<string, QueuedInput>;
   readonly grants: Set<string>;
+  /** States of answers by their last items. */
+  readonly states: Map<string, ModelState>;
   thread: StoredThread;
   compactions: readonly Compaction[];
   nextTurn: number;
@@ -56,6 +59,7 @@ export class MemoryStore implements ThreadStore {
       items: new Map(),
       queue: new Map(),
       grants: new Set(),
+      states: new Map(),
       compactions: [],
       nextTurn: 1,
       nextItem: 1,
@@ -110,10 +114,25 @@ export class MemoryStore implements ThreadStore {
     return withItems(record, turns.slice(Math.max(0, end - limit), end));
   }
 
-  turnsSince(threadId: string, throughTurnId: string | undefined): readonly Turn[] {
+  turnsSince(threadId: string, compaction: CompactedPart | undefined): readonly Turn[] {
     const record = this.#threads.get(threadId);
     const turns = [...(record?.turns.values() ?? [])];
-    return withItems(record, turns.slice(turns.findIndex(({ id }) => id === throughTurnId) + 1));
+    const last = turns.findIndex(({ id }) => id === compaction?.throughTurnId);
+    const isPart = last >= 0 && compaction?.throughItemId !== undefined;
+    return withoutCompacted(withItems(record, turns.slice(isPart ? last : last + 1)), compaction);
+  }
+
+  answerStates(threadId: string): ReadonlyMap<string, ModelState> {
+    return new Map(this.#threads.get(threadId)?.states);
+  }
+
+  putAnswerState(threadId: string, itemId: string, state: ModelState): void {
+    if (this.#threads.get(threadId)?.items.has(itemId)) this.#change(threadId).states.set(itemId, state);
+  }
+
+  threadCost(threadId: string): number {
+    const turns = [...(this.#threads.get(threadId)?.turns.values() ?? [])].filter((turn) => !isUnfinished(turn));
+    return turns.reduce((sum, { tokenUsage }) => sum + (tokenUsage?.costUsd ?? 0), 0);
   }
 
   deleteLastTurns(threadId: string, count: number): void {
@@ -121,7 +140,11 @@ export class MemoryStore implements ThreadStore {
     const record = this.#change(threadId);
     const ids = [...record.turns.keys()];
     for (const id of ids.slice(Math.max(0, ids.length - Math.max(0, count)))) record.turns.delete(id);
-    for (const item of record.items.values()) if (!record.turns.has(item.turnId)) record.items.delete(item.id);
+    for (const item of record.items.values()) {
+      if (record.turns.has(item.turnId)) continue;
+      record.items.delete(item.id);
+      record.states.delete(item.id);
+    }
     record.compactions = record.compactions.filter(({ throughTurnId }) => record.turns.has(throughTurnId));
   }
 
@@ -197,6 +220,7 @@ export class MemoryStore implements ThreadStore {
       items: new Map(record.items),
       queue: new Map(record.queue),
       grants: new Set(record.grants),
+      states: new Map(record.states),
     };
     this.#replace(threadId, copy);
     return copy;

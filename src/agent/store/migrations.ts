@@ -195,6 +195,13 @@ export const migrations: readonly string[] = [
   ) STRICT;
   CREATE INDEX automationRunsUnfinished ON automationRuns (automation) WHERE status = 'running';
   `,
+  `
+  -- Opaque parts of answers, which go back to the model that wrote them; kept apart from the items, which clients are shown.
+  CREATE TABLE answerStates (
+    item INTEGER PRIMARY KEY REFERENCES items (key) ON DELETE CASCADE,
+    json TEXT NOT NULL
+  ) STRICT;
+  `,
 ];
 
 /**

@@ -1,8 +1,9 @@
 import type { Item, QueuedInput, Turn } from '../../protocol/index.ts';
-import type { Compaction, StoredThread, StoredTurn, ThreadStore, TurnRange } from '../thread-store.ts';
+import type { ModelState } from '../model.ts';
+import type { CompactedPart, Compaction, StoredThread, StoredTurn, ThreadStore, TurnRange } from '../thread-store.ts';
 import type { Database, Row } from './database.ts';
 import { movedItem, noGrowingItem, noThread, noTurn } from './errors.ts';
-import { canGrow, numberIn, withText } from './items.ts';
+import { canGrow, numberIn, withoutCompacted, withText } from './items.ts';
 import { parseColumn } from './rows.ts';
 
 const threadKey = '(SELECT key FROM threads WHERE id = ?1)';
@@ -93,9 +94,38 @@ export class SqliteStore implements ThreadStore {
     return this.#withItems(this.#database.all(turnsBefore, threadId, end, Math.max(0, limit)).toReversed());
   }
 
-  turnsSince(threadId: string, throughTurnId: string | undefined): readonly Turn[] {
-    const start = throughTurnId === undefined ? undefined : this.#turnKey(threadId, throughTurnId);
-    return this.#withItems(this.#database.all(turnsAfter, threadId, start ?? 0));
+  turnsSince(threadId: string, compaction: CompactedPart | undefined): readonly Turn[] {
+    const rows = this.#database.all(turnsAfter, threadId, this.#startOf(threadId, compaction));
+    return withoutCompacted(this.#withItems(rows), compaction);
+  }
+
+  answerStates(threadId: string, compaction: CompactedPart | undefined): ReadonlyMap<string, ModelState> {
+    const rows = this.#database.all(
+      `SELECT items.id, answerStates.json FROM answerStates JOIN items ON items.key = answerStates.item
+       WHERE items.thread = ${threadKey} AND items.turn > ?2`,
+      threadId,
+      this.#startOf(threadId, compaction),
+    );
+    return new Map(rows.map((row) => [String(row['id']), this.#parse<ModelState>(row)]));
+  }
+
+  putAnswerState(threadId: string, itemId: string, state: ModelState): void {
+    this.#database.run(
+      `INSERT INTO answerStates (item, json) SELECT key, ?3 FROM items WHERE thread = ${threadKey} AND id = ?2
+       ON CONFLICT (item) DO UPDATE SET json = excluded.json`,
+      threadId,
+      itemId,
+      JSON.stringify(state),
+    );
+  }
+
+  threadCost(threadId: string): number {
+    const row = this.#database.get(
+      `SELECT total(json_extract(json, '$.tokenUsage.costUsd')) AS usd FROM turns
+       WHERE thread = ${threadKey} AND status NOT IN ('running', 'waitingApproval')`,
+      threadId,
+    );
+    return Number(row?.['usd'] ?? 0);
   }
 
   deleteLastTurns(threadId: string, count: number): void {
@@ -198,6 +228,13 @@ export class SqliteStore implements ThreadStore {
 
   close(): void {
     this.#release();
+  }
+
+  /** Key before the first turn that a compaction does not cover whole. */
+  #startOf(threadId: string, compaction: CompactedPart | undefined): number {
+    const key = compaction && this.#turnKey(threadId, compaction.throughTurnId);
+    if (key === undefined) return 0;
+    return compaction?.throughItemId === undefined ? key : key - 1;
   }
 
   #turnKey(threadId: string, turnId: string): number | undefined {

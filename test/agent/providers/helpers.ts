@@ -5,7 +5,7 @@ import { type OpenAiOptions, OpenAiProvider } from '../../../src/agent/providers
 export const apiKey = 'sk-very-secret-0123456789';
 
 export const openAi = (endPoint: string, options: Partial<OpenAiOptions> = {}): OpenAiProvider =>
-  new OpenAiProvider({ endPoint, apiKey, model: 'm', retries: 0, ...options });
+  new OpenAiProvider({ endPoint, apiKey, model: 'm', ...options });
 
 export const user = (text: string): ModelRequest['messages'][number] => ({
   role: 'user',

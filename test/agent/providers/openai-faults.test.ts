@@ -1,9 +1,7 @@
 import { createServer as createTcpServer } from 'node:net';
 import { inspect } from 'node:util';
 import t, { type Test } from 'tap';
-import type { ModelEvent } from '../../../src/agent/model.ts';
-import type { RetryClock } from '../../../src/agent/providers/upstream/retry.ts';
-import { defaults } from '../../../src/protocol/index.ts';
+import type { ModelError, ModelEvent } from '../../../src/agent/model.ts';
 import {
   type Action,
   answered,
@@ -26,116 +24,64 @@ import {
 } from '../../fixtures/upstream/mock-upstream.ts';
 import { apiKey, collect, hi, openAi, rejection, told } from './helpers.ts';
 
-/** Time that passes only by waiting, and chance that is always the same. */
-function stoppedClock(random = 0.5) {
-  const waits: number[] = [];
-  const clock: RetryClock = {
-    now: () => Date.parse('2026-01-01T00:00:00Z'),
-    random: () => random,
-    wait: async (ms) => {
-      waits.push(ms);
-    },
-  };
-  return { clock, waits };
-}
-
-/** An upstream that fails by these scripts, one request after the other, and then answers. */
-const failing =
-  (...scripts: readonly Script[]): Reply =>
-  (request) =>
-    scripts[request.number] ?? says(request, 'at last');
-
-async function tried(t: Test, reply: Reply, retries = 3) {
+async function asked(t: Test, reply: Reply) {
   const upstream = await startMockUpstream(t, reply);
-  const { clock, waits } = stoppedClock();
-  const provider = openAi(upstream.url, { retries, clock });
+  const provider = openAi(upstream.url);
   t.teardown(() => provider.close());
-  const events: ModelEvent[] = [];
-  const error = await rejection(provider.stream(hi, (event) => events.push(event), new AbortController().signal));
-  return { upstream, waits, error, text: told(events).text };
+  const error = await rejection(collect(provider));
+  return { upstream, error };
 }
 
 const busy = (headers: Readonly<Record<string, string>> = {}) => refusal(503, { message: 'busy' }, headers);
 
-t.test('temporary failures are retried with growing delays', async (t) => {
-  const reset: Script = [cut];
-  const { upstream, waits, text, error } = await tried(t, failing(reset, busy(), refusal(429, { message: 'slow' })));
-  t.equal(error, undefined);
-  t.equal(text, 'at last');
-  t.equal(upstream.requests.length, 4);
-  t.same(waits, [250, 500, 1000]);
-  const asked = upstream.requests.map(({ body }) => JSON.stringify(body));
-  t.equal(new Set(asked).size, 1, 'always the same question');
-});
-
-t.test('a retry delay is random below its limit', async (t) => {
-  const { clock, waits } = stoppedClock(0.999);
-  const upstream = await startMockUpstream(t, () => busy());
-  const provider = openAi(upstream.url, { retries: 8, clock });
-  t.teardown(() => provider.close());
-  t.match(await rejection(collect(provider)), { code: 'upstreamFailed', message: 'The upstream answered 503: busy.' });
-  t.equal(waits.length, 8);
-  for (const [attempt, ms] of waits.entries()) {
-    t.equal(
-      ms,
-      Math.floor(0.999 * Math.min(defaults.upstream.backoffCapMs, defaults.upstream.backoffBaseMs * 2 ** attempt)),
-    );
+t.test('an error names the pause that the upstream asks for', async (t) => {
+  const inTwentySeconds = new Date(Date.now() + 20_000).toUTCString();
+  const cases: readonly (readonly [Script, (ms: number | undefined) => boolean])[] = [
+    [rateLimited(7), (ms) => ms === 7_000],
+    [rateLimited(3_600), (ms) => ms === 3_600_000],
+    [busy({ 'retry-after': '0' }), (ms) => ms === 0],
+    [busy({ 'retry-after': inTwentySeconds }), (ms) => ms !== undefined && ms <= 20_000],
+    [busy({ 'retry-after': 'Wed, 31 Dec 2025 00:00:00 GMT' }), (ms) => ms === 0],
+    [busy({ 'retry-after-ms': '1234', 'retry-after': '9' }), (ms) => ms === 1_234],
+    [busy({ 'retry-after': 'soon' }), (ms) => ms === undefined],
+    [json(429, [{ error: { message: 'x', details: [{ retryDelay: '45.837906927s' }] } }]), (ms) => ms === 45_838],
+  ];
+  for (const [script, isExpected] of cases) {
+    const error = (await asked(t, () => script)).error as ModelError;
+    t.ok(isExpected(error.retryAfterMs), `${error.message} ${error.retryAfterMs}`);
   }
 });
 
-t.test('Retry-After sets the delay', async (t) => {
-  const cases: readonly (readonly [Script, number])[] = [
-    [rateLimited(7), 7_000],
-    [busy({ 'retry-after': '0' }), 0],
-    [busy({ 'retry-after': 'Thu, 01 Jan 2026 00:00:20 GMT' }), 20_000],
-    [busy({ 'retry-after': 'Wed, 31 Dec 2025 00:00:00 GMT' }), 0],
-    [busy({ 'retry-after-ms': '1234', 'retry-after': '9' }), 1_234],
-    [busy({ 'retry-after': 'soon' }), 250],
-  ];
-  for (const [script, expected] of cases) t.same((await tried(t, failing(script))).waits, [expected]);
-});
-
-t.test('does not retry when Retry-After exceeds the cap; the error has the delay', async (t) => {
-  const { upstream, waits, error } = await tried(t, () => rateLimited(3_600));
-  t.match(error, { code: 'upstreamRateLimited', retryAfterMs: 3_600_000 });
-  t.same(waits, []);
-  t.equal(upstream.requests.length, 1);
-});
-
-t.test('only temporary failures are retried', async (t) => {
+t.test('an error says whether the same request may succeed later; the provider asks once', async (t) => {
   const cases: readonly (readonly [string, Script, boolean])[] = [
     ...[408, 409, 429, 500, 502, 503, 504, 529].map(
       (status) => [`${status}`, refusal(status, { message: 'x' }), true] as const,
     ),
-    ...[301, 400, 401, 403, 404, 413, 422, 501, 505].map(
+    ...[301, 400, 401, 402, 403, 404, 413, 422, 501, 505].map(
       (status) => [`${status}`, refusal(status, { message: 'x' }), false] as const,
     ),
     ['a quota that is used up', refusal(429, { message: 'x', code: 'insufficient_quota' }), false],
+    ['a daily quota', refusal(429, { message: 'Quota exceeded: GenerateRequestsPerDayPerProject' }), false],
     ['a hint not to', busy({ 'x-should-retry': 'false' }), false],
     ['a hint to', refusal(400, { message: 'x' }, { 'x-should-retry': 'true' }), true],
+    ['a connection that is cut', [cut], true],
     ['an error in the stream before any word', streamed({ error: { message: 'x', type: 'server_error' } }), true],
     ['a stream that breaks before any word', [eventStream, write(': hi\n\n'), cut], true],
-    ['a stream that breaks after a word', [eventStream, write(event(delta({ content: 'x' }))), cut], false],
-    ['a stream that breaks after a thought', [eventStream, write(event(delta({ reasoning: 'x' }))), cut], false],
+    ['a stream that breaks after a word', [eventStream, write(event(delta({ content: 'x' }))), cut], true],
+    ['a stream that breaks after a thought', [eventStream, write(event(delta({ reasoning: 'x' }))), cut], true],
     [
       'a stream that breaks in a call',
       [eventStream, write(event(delta({ tool_calls: [{ index: 0, id: 'a', function: { name: 'x' } }] }))), cut],
-      false,
+      true,
     ],
-    ['an error after a word', streamed(delta({ content: 'x' }), { error: { message: 'x', code: 503 } }), false],
+    ['an error after a word', streamed(delta({ content: 'x' }), { error: { message: 'x', code: 503 } }), true],
     ['garbage', [eventStream, write('data: {\n\n')], false],
   ];
-  for (const [name, script, isTemporary] of cases) {
-    const { upstream, error } = await tried(t, failing(script), 1);
-    t.equal(upstream.requests.length, isTemporary ? 2 : 1, name);
-    t.equal(error === undefined, isTemporary, name);
+  for (const [name, script, isRetryable] of cases) {
+    const { upstream, error } = await asked(t, () => script);
+    t.match(error, { name: 'ModelError', isRetryable }, name);
+    t.equal(upstream.requests.length, 1, name);
   }
-});
-
-t.test('with a limit of 0 nothing is retried', async (t) => {
-  const { upstream, error } = await tried(t, () => busy(), 0);
-  t.equal(upstream.requests.length, 1);
-  t.match(error, { code: 'upstreamFailed' });
 });
 
 t.test('a refusal is a typed error without the key', async (t) => {
@@ -178,7 +124,7 @@ t.test('a refusal is a typed error without the key', async (t) => {
     [refusal(400, { message: 'max_tokens is too large: 100000.' }), { code: 'upstreamRejected' }],
   ];
   for (const [script, expected] of cases) {
-    const { error } = await tried(t, () => script, 0);
+    const { error } = await asked(t, () => script);
     t.match(error, { name: 'ModelError', ...expected }, inspect(expected));
     t.notMatch(inspect(error, { depth: 9, showHidden: true }), apiKey);
   }
@@ -199,17 +145,16 @@ async function listening(t: Test, server: ReturnType<typeof createTcpServer>): P
   return (server.address() as { port: number }).port;
 }
 
-t.test('a refused connection is retried, then reported with its address', async (t) => {
+t.test('a refused connection is reported with its address', async (t) => {
   // Not one that was free a moment ago: another process may be given that.
   const port = 1;
-  const { clock, waits } = stoppedClock();
-  const provider = openAi(`http://user:${apiKey}@127.0.0.1:${port}/v1?key=${apiKey}`, { retries: 2, clock });
+  const provider = openAi(`http://user:${apiKey}@127.0.0.1:${port}/v1?key=${apiKey}`);
   const error = await rejection(collect(provider));
   t.match(error, {
     code: 'upstreamUnreachable',
+    isRetryable: true,
     message: `The upstream at 127.0.0.1:${port} cannot be reached: ECONNREFUSED.`,
   });
-  t.equal(waits.length, 2);
   t.notMatch(inspect(error, { depth: 9, showHidden: true }), apiKey);
 });
 
@@ -247,9 +192,9 @@ t.test('a silent upstream times out; comments keep the request alive', async (t)
   const idleMs = 5_000;
   const givenUp = silent.map(async ([script, code]) => {
     const upstream = await startMockUpstream(t, () => script);
-    const error = await rejection(collect(openAi(upstream.url, { idleMs, retries: 3 })));
+    const error = await rejection(collect(openAi(upstream.url, { idleMs })));
     t.match(error, { code, message: /was silent for 5000 ms/ });
-    t.equal(upstream.requests.length, 1, 'it is not asked again');
+    t.equal(upstream.requests.length, 1, 'the provider asks once');
     await upstream.untilIdle();
   });
   // Longer in all than the bound, but never silent for so long.
@@ -317,7 +262,7 @@ t.test('an abort ends the request at once, also inside a chunk', async (t) => {
   await upstream.untilIdle();
 });
 
-t.test('an abort ends the request before it starts, before its answer and between two attempts', async (t) => {
+t.test('an abort ends the request before it starts and before its answer', async (t) => {
   const upstream = await startMockUpstream(t, () => [hang]);
   await t.rejects(collect(openAi(upstream.url), hi, AbortSignal.abort(new Error('never mind'))), {
     message: 'never mind',
@@ -330,17 +275,6 @@ t.test('an abort ends the request before it starts, before its answer and betwee
   abort.abort(new Error('too long'));
   await t.rejects(asked, { message: 'too long' });
   await upstream.untilIdle();
-
-  const refusing = await startMockUpstream(t, () => busy({ 'retry-after': '50' }));
-  const pause = new AbortController();
-  const provider = openAi(refusing.url, { retries: 3 });
-  t.teardown(() => provider.close());
-  const waiting = rejection(collect(provider, hi, pause.signal));
-  while (refusing.requests.length === 0) await new Promise(setImmediate);
-  await refusing.requests[0]?.closed;
-  pause.abort();
-  t.match(await waiting, { name: 'AbortError' });
-  t.equal(refusing.requests.length, 1);
 });
 
 t.test('a throwing listener ends its own request only', async (t) => {
@@ -375,7 +309,7 @@ t.test('a connection closed while idle is replaced without counting as an attemp
     });
     socket.on('close', () => ended.resolve());
   });
-  const provider = openAi(`http://127.0.0.1:${await listening(t, server)}`, { retries: 0 });
+  const provider = openAi(`http://127.0.0.1:${await listening(t, server)}`);
   t.teardown(() => provider.close());
   for (const _ of [1, 2]) t.equal(told(await collect(provider)).text, 'x');
   t.equal(connections, 2);
@@ -386,7 +320,7 @@ t.test('closing ends running requests and all connections', async (t) => {
   const upstream = await startMockUpstream(t, (request) =>
     request.number === 0 ? says(request, 'x') : [eventStream, write(event(delta({}))), hang],
   );
-  const provider = openAi(upstream.url, { retries: 3 });
+  const provider = openAi(upstream.url);
   await collect(provider);
   const running = rejection(collect(provider));
   while (upstream.requests.length < 2) await new Promise(setImmediate);

@@ -1,6 +1,6 @@
 /** The turn machine behind its driver: events before the start, after the end, and faults. */
 import t from 'tap';
-import type { Inference, TurnEmitted, TurnEvent } from '../../../machines/index.ts';
+import { type Inference, noTokens, type TurnEmitted, type TurnEvent } from '../../../machines/index.ts';
 import type { TurnWork } from '../../../src/agent/runtime/turn-actor.ts';
 import { TurnDriver } from '../../../src/agent/runtime/turn-driver.ts';
 
@@ -19,13 +19,14 @@ function driven(
   const faults: unknown[] = [];
   const ended = Promise.withResolvers<boolean>();
   const driver: TurnDriver = new TurnDriver({
-    input: { threadId: 'thread', turnId: `turn_${turns}`, maxRounds: 3 },
+    input: { threadId: 'thread', turnId: `turn_${turns}`, maxRounds: 3, maxRetries: 0, fallbackModels: 0, seed: 1 },
     work: {
       approvalTimeoutMs: 1_000,
       prepare: async (signal) => {
         signals.push(signal);
-        return { isTooLong: false };
       },
+      check: async () => ({ isTooLong: false, usedUpBudget: null }),
+      fallBack: async () => {},
       compact: async () => {},
       infer: async () => answer,
       review: async () => ({ pending: [] }),
@@ -58,7 +59,7 @@ t.test('before the start a turn runs without tokens', async (t) => {
   const { driver } = driven(storeEnd);
   t.same(driver.state, {
     status: 'running',
-    tokens: { inputTokens: 0, outputTokens: 0 },
+    tokens: noTokens,
     isInterrupted: false,
     end: undefined,
   });
@@ -68,7 +69,7 @@ t.test('events before the start reach the machine in their order', async (t) => 
   const { driver, emitted, signals, ended } = driven(storeEnd);
   driver.send({ type: 'INTERRUPT', by: 'user' });
   driver.send({ type: 'INTERRUPT', by: 'shutdown' });
-  driver.send({ type: 'TOKENS.USED', tokens: { inputTokens: 1, outputTokens: 2 } });
+  driver.send({ type: 'TOKENS.USED', tokens: { ...noTokens, inputTokens: 1, outputTokens: 2 } });
   await driver.start();
   t.equal(await ended, true);
   t.equal(signals[0]?.aborted, true, 'the first work was aborted at once');

@@ -73,10 +73,65 @@ for (const [name, open] of Object.entries(stores)) {
       const store = open(t);
       talk(store, 4);
       t.strictSame(idsOf(store.turnsSince('a', undefined)), [1, 2, 3, 4].map(turnId));
-      t.strictSame(idsOf(store.turnsSince('a', turnId(2))), [3, 4].map(turnId));
-      t.strictSame(store.turnsSince('a', turnId(4)), []);
-      t.equal(store.turnsSince('a', 'turn_999').length, 4, 'a turn that is not there leaves nothing out');
-      t.strictSame(store.turnsSince('a', turnId(3))[0]?.items, [message(4, 4, 'answer 4')]);
+      t.strictSame(idsOf(store.turnsSince('a', { throughTurnId: turnId(2) })), [3, 4].map(turnId));
+      t.strictSame(store.turnsSince('a', { throughTurnId: turnId(4) }), []);
+      t.equal(
+        store.turnsSince('a', { throughTurnId: 'turn_999' }).length,
+        4,
+        'a turn that is not there leaves nothing out',
+      );
+      t.strictSame(store.turnsSince('a', { throughTurnId: turnId(3) })[0]?.items, [message(4, 4, 'answer 4')]);
+    });
+
+    t.test('of a turn that a compaction covers in part, the later items are left', async (t) => {
+      const store = open(t);
+      talk(store, 4);
+      const part = { throughTurnId: turnId(2), throughItemId: 'item_2' };
+      t.strictSame(
+        store.turnsSince('a', part).map(({ id, items }) => [id, items.length]),
+        [
+          [turnId(2), 0],
+          [turnId(3), 1],
+          [turnId(4), 1],
+        ],
+      );
+    });
+
+    t.test('the state of an answer is found by its last item, and goes with it', async (t) => {
+      const store = open(t);
+      talk(store, 4);
+      const state = { owner: 'openai/m', data: [{ type: 'reasoning', text: '', providerOptions: { a: { b: 'c' } } }] };
+      store.putAnswerState('a', 'item_2', { owner: 'openai/m', data: [] });
+      store.putAnswerState('a', 'item_2', state);
+      store.putAnswerState('a', 'item_4', state);
+      store.putAnswerState('a', 'item_999', state);
+      t.strictSame(
+        [...store.answerStates('a', undefined)],
+        [
+          ['item_2', state],
+          ['item_4', state],
+        ],
+      );
+      t.notMatch(JSON.stringify(store.turns('a', { limit: 9 })), /providerOptions/, 'clients are not shown it');
+      store.deleteLastTurns('a', 1);
+      t.strictSame([...store.answerStates('a', undefined).keys()], ['item_2']);
+    });
+
+    t.test('the cost of a thread is that of its ended turns', async (t) => {
+      const store = open(t);
+      talk(store, 2);
+      const cost = (id: string, status: 'completed' | 'running', costUsd?: number) => {
+        const turn = store.turn('a', id);
+        if (!turn) throw new Error(`no ${id}`);
+        const tokens = { inputTokens: 1, outputTokens: 1, totalTokens: 2 };
+        store.putTurn({ ...turn, status, tokenUsage: { ...tokens, ...(costUsd !== undefined && { costUsd }) } });
+      };
+      t.equal(store.threadCost('a'), 0);
+      cost(turnId(1), 'completed', 0.25);
+      cost(turnId(2), 'running', 0.5);
+      t.equal(store.threadCost('a'), 0.25);
+      cost(turnId(2), 'completed');
+      t.equal(store.threadCost('a'), 0.25, 'an unknown cost adds nothing');
     });
 
     t.test('items keep their order, also when replaced', async (t) => {

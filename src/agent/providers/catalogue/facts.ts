@@ -65,6 +65,7 @@ export function factsOf(query: FactsQuery): KnownFacts {
     first('efforts'),
   ];
   return {
+    provider,
     owner: `${provider}/${model}`,
     contextWindow: window.value ?? usualWindow,
     maxOutputTokens: output.value,

@@ -73,6 +73,7 @@ const texts: Readonly<Record<string, (data: Data) => string>> = {
       .filter((each) => each !== undefined)
       .join(' '),
   'tokens.used': (data) => `${number(data['inputTokens'])} in · ${number(data['outputTokens'])} out`,
+  'model.replaced': (data) => `continued with ${String(data['model'])}`,
   'context.compacted': (data) => `${number(data['tokensBefore'])} → ${number(data['tokensAfter'])} tokens`,
   error: (data) => words(data, 'code', 'text'),
 };

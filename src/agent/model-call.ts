@@ -1,8 +1,11 @@
-import type { FinishReason } from '../../protocol/index.ts';
-import type { ModelEvent, ModelProvider, ModelRequest, ModelUsage } from '../model.ts';
+import type { FinishReason } from '../protocol/index.ts';
+import type { ModelEvent, ModelProvider, ModelRequest, ModelUsage } from './model.ts';
+import { costOf } from './providers/index.ts';
 
 /** Usage of one request to a model. */
 export interface ModelUse extends Omit<ModelUsage, 'isEstimated'> {
+  /** Configured name of the provider. */
+  readonly provider: string;
   readonly model: string;
   /** Counted here, because the provider reported nothing. */
   readonly isEstimated: boolean;
@@ -10,7 +13,7 @@ export interface ModelUse extends Omit<ModelUsage, 'isEstimated'> {
   readonly finishReason: FinishReason | undefined;
   readonly durationMs: number;
   /** Time until the first piece of the answer; absent without one. */
-  readonly firstTokenMs: number | undefined;
+  readonly firstTokenMs?: number;
 }
 
 /**
@@ -25,6 +28,7 @@ export async function streamCounted(
   onUsed: (use: ModelUse) => void,
 ): Promise<void> {
   const began = performance.now();
+  const facts = provider.facts?.(request.model);
   const elapsedMs = () => Math.round(performance.now() - began);
   let usage: ModelUsage | undefined;
   let finishReason: FinishReason | undefined;
@@ -44,9 +48,17 @@ export async function streamCounted(
     );
   } finally {
     if (usage) {
-      const { isEstimated = false, ...counts } = usage;
-      const model = request.model ?? provider.model;
-      onUsed({ model, ...counts, isEstimated, finishReason, durationMs: elapsedMs(), firstTokenMs });
+      const { isEstimated = false, costUsd = facts?.price && costOf(usage, facts.price), ...counts } = usage;
+      onUsed({
+        provider: facts?.provider ?? provider.name,
+        model: request.model ?? provider.model,
+        ...counts,
+        ...(costUsd !== undefined && { costUsd }),
+        isEstimated,
+        finishReason,
+        durationMs: elapsedMs(),
+        ...(firstTokenMs !== undefined && { firstTokenMs }),
+      });
     }
   }
 }

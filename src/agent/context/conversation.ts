@@ -1,0 +1,30 @@
+import type { Turn } from '../../protocol/index.ts';
+import { historyOf, type Images, type States } from '../history.ts';
+import type { ModelMessage } from '../model.ts';
+import type { Compaction } from '../thread-store.ts';
+
+/**
+ * Builds the conversation for a model: requests of the user word for word and the summary in the place of what was summarised,
+ * then everything later.
+ * @param turns without what the compaction covers
+ */
+export function conversationOf(
+  compaction: Compaction | undefined,
+  turns: readonly Pick<Turn, 'items'>[],
+  images?: Images,
+  states?: States,
+): ModelMessage[] {
+  const messages = historyOf(turns, images, states);
+  if (!compaction) return messages;
+  const { requests = [], summary } = compaction;
+  const text = [
+    ...(requests.length > 0 ? ['Requests of the user so far, word for word:', ...requests] : []),
+    `Summary of the conversation so far:\n${summary}`,
+  ].join('\n\n');
+  const head: ModelMessage = { role: 'user', content: [{ type: 'text', text }] };
+  // Answers follow requests: services refuse two requests in a row, and an answer to none.
+  const isRequestNext = messages[0]?.role === 'user';
+  return isRequestNext
+    ? [head, { role: 'assistant', text: 'Understood.', toolCalls: [] }, ...messages]
+    : [head, ...messages];
+}
