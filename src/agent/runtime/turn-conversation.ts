@@ -67,8 +67,8 @@ export class TurnConversation {
   /** Model that requests name; undefined: the default one. */
   #model: string | undefined;
   #facts: ModelFacts | undefined;
-  /** The provider has refused the conversation since the last answer. */
-  #wasRefused = false;
+  /** The provider's refusal of the conversation since the last answer. */
+  #refusal: Error | undefined;
   /** Tokens below which no compaction is tried. */
   #noCompactionBelow = 0;
 
@@ -132,28 +132,33 @@ export class TurnConversation {
   checkRoom(): boolean {
     const { isAutomatic } = this.#host.settings.compaction;
     if (!isAutomatic || this.tokens <= this.#room()) return false;
-    const bytesIn = (share: number) => (this.#window() * share) / this.#count.ratio;
-    const shorter = pruned(this.#messages, {
-      keepBytes: bytesIn(keptShare),
-      maxResultBytes: bytesIn(keptShare),
-      minBytes: bytesIn(pruneShare),
-    });
-    if (shorter) {
-      this.#messages = shorter;
-      this.#count.forget();
-    }
+    this.#prune(keptShare, pruneShare);
     return this.tokens > this.#room() && this.tokens >= this.#noCompactionBelow && this.#cut() > 0;
   }
 
+  /** Leaves out old results. @param kept share of the window whose results stay @param least share that must be won */
+  #prune(kept: number, least: number): boolean {
+    const bytesIn = (share: number) => (this.#window() * share) / this.#count.ratio;
+    const shorter = pruned(this.#messages, {
+      keepBytes: bytesIn(kept),
+      maxResultBytes: bytesIn(kept),
+      minBytes: Math.max(1, bytesIn(least)),
+    });
+    if (!shorter) return false;
+    this.#messages = shorter;
+    this.#count.forget();
+    return true;
+  }
+
   /** The provider refused the conversation as too long. */
-  noteTooLong(): void {
-    this.#wasRefused = true;
+  noteTooLong(refusal: Error): void {
+    this.#refusal = refusal;
     this.#count.raise();
   }
 
   /** Takes in the provider's count of the last request. @param request the one that was counted */
   noteUsage({ inputTokens, isEstimated }: ModelUsage, { messages }: ModelRequest): void {
-    this.#wasRefused = false;
+    this.#refusal = undefined;
     if (isEstimated !== true) this.#count.observe(messages, this.#toolBytes(), inputTokens);
   }
 
@@ -167,7 +172,11 @@ export class TurnConversation {
     const all = this.#items();
     const cut = this.#cut();
     const last = all[cut - 1];
-    if (!last) return;
+    if (!last) {
+      // Nothing to summarise: the same request would be refused again.
+      if (this.#refusal && !this.#prune(leastKeptShare, 0)) throw this.#refusal;
+      return;
+    }
     report('compacting', 'The conversation has become long; its older part is being summarised.');
     const before = this.tokens;
     const began = performance.now();
@@ -296,7 +305,7 @@ export class TurnConversation {
   /** Index of the first item that a compaction leaves unchanged. A conversation that the caller sends cannot be summarised. */
   #cut(): number {
     if (this.#options.options.history !== undefined) return 0;
-    const share = this.#wasRefused ? leastKeptShare : keptShare;
+    const share = this.#refusal ? leastKeptShare : keptShare;
     return cutOf(this.#items(), (this.#window() * share) / this.#count.ratio);
   }
 

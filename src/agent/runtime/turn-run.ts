@@ -240,7 +240,7 @@ export class TurnRun implements TurnWork, RunningTurn {
     const { isInterrupted, end } = this.#driver.state;
     if (isInterrupted || end) return error;
     const failure = codedFailureOf(error) ?? bugFailure(this.#host.onBug(error));
-    if (failure.code === 'contextTooLong') this.#conversation.noteTooLong();
+    if (failure.code === 'contextTooLong' && error instanceof Error) this.#conversation.noteTooLong(error);
     return { ...failure, message: this.#host.clean(failure.message) };
   }
 

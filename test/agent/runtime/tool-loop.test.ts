@@ -339,10 +339,13 @@ t.test('a forced choice of a tool holds until a request is answered, not after',
   const choices: unknown[] = [];
   const provider = scripted(async function* ({ toolChoice }) {
     choices.push(toolChoice);
-    if (choices.length === 1) throw new ModelError('contextTooLong', 'The conversation is too long.');
+    if (choices.length === 1) throw new ModelError('upstreamFailed', 'busy', { retryAfterMs: 1 });
     yield choices.length === 2 ? call('c1', 'Look') : say('ok');
   });
-  const { threads } = service(provider, { tools: () => [tool({ name: 'Look' })] });
+  const { threads } = service(provider, {
+    tools: () => [tool({ name: 'Look' })],
+    settings: { ...settings, maxRetries: 1 },
+  });
   const ear = listening();
   threads.startTurn(threads.start({}).thread.id, text('x'), ear.listener, { toolChoice: 'required' }).begin();
   await ear.until('turn/completed');

@@ -87,9 +87,12 @@ export function fetchOver({ upstream, clean }: UpstreamFetchOptions): typeof fet
   return ask as unknown as typeof fetch;
 }
 
-/** Own headers of a request. Length, type and agent are the connection's. */
+/** Headers that the connection sets itself: length, type, agent and the key. */
+const connectionHeaders = /^(user-agent|content-.*|accept|authorization|x-api-key|x-goog-api-key)$/i;
+
+/** Further headers of a library's request, e.g. its version of the wire. */
 function headersOf(headers: HeadersInit | undefined): Record<string, string> {
   const entries = Object.entries((headers ?? {}) as Record<string, string | undefined>);
-  const kept = entries.filter(([name, value]) => value !== undefined && !/^(user-agent|content-|accept$)/i.test(name));
+  const kept = entries.filter(([name, value]) => value !== undefined && !connectionHeaders.test(name));
   return Object.fromEntries(kept.map(([name, value]) => [name.toLowerCase(), String(value)]));
 }

@@ -1,0 +1,177 @@
+/** Our providers against services that refuse what the real ones refuse. */
+import t, { type Test } from 'tap';
+import { ask, converse, tool, user } from './client.ts';
+import { type FakeOptions, startFake } from './fake.ts';
+import { lookUp } from './script.ts';
+import { providerFor, type Subject, subjects } from './subjects.ts';
+
+async function running(t: Test, { dialect, settings }: Subject, options?: FakeOptions) {
+  const fake = await startFake(t, dialect(), options);
+  const provider = await providerFor(fake, settings);
+  t.teardown(() => provider.close());
+  return { fake, provider };
+}
+
+const picture = Buffer.from('a small picture').toString('base64');
+
+for (const subject of subjects) {
+  t.test(subject.name, async (t) => {
+    t.test('a tool loop of five rounds ends with the right answer; state goes back unchanged', async (t) => {
+      const { fake, provider } = await running(t, subject, { chunkBytes: 7 });
+      const { last, rounds, messages } = await converse(provider, [user('tool loop 5')], { cacheKey: 'thread-1' });
+      t.equal(last.text, `Found: ${[0, 1, 2, 3, 4].map((round) => lookUp(`k${round}`)).join(', ')}`);
+      t.same([rounds.length, fake.requests.length, last.finish], [6, 6, 'stop']);
+      for (const round of rounds.slice(0, 5)) t.equal(round.finish, 'toolCalls');
+      const next = await converse(provider, [...messages, user('tool loop 2')], { cacheKey: 'thread-1' });
+      t.match(next.last.text, lookUp('k1'), 'the next turn is understood, too');
+    });
+
+    t.test('parallel calls are answered together', async (t) => {
+      const { provider } = await running(t, subject);
+      const { last, rounds } = await converse(provider, [user('parallel')]);
+      t.equal(rounds[0]?.calls.length, 2);
+      t.equal(last.text, `Found: ${lookUp('left')}, ${lookUp('right')}`);
+    });
+
+    t.test('a conversation of another model is understood without its state', async (t) => {
+      const { provider } = await running(t, subject);
+      const foreign = {
+        owner: 'other/model',
+        data: [{ type: 'reasoning', text: 'secret', providerOptions: { x: { y: 1 } } }],
+      };
+      const { last } = await converse(provider, [
+        user('tool loop 1'),
+        {
+          role: 'assistant',
+          text: '',
+          toolCalls: [{ callId: 'toolu/foreign:1', name: 'lookup', arguments: 'not JSON' }],
+          state: foreign,
+        },
+        { role: 'tool', callId: 'toolu/foreign:1', name: 'lookup', content: [{ type: 'text', text: '' }] },
+        { role: 'assistant', text: 'done', toolCalls: [] },
+        user('tool loop 1'),
+      ]);
+      t.match(last.text, lookUp('k0'));
+    });
+
+    t.test('a picture arrives whole', async (t) => {
+      const { provider } = await running(t, subject);
+      const heard = await ask(provider, {
+        messages: [
+          {
+            role: 'user',
+            content: [
+              { type: 'text', text: 'image?' },
+              { type: 'image', url: `data:image/png;base64,${picture}` },
+            ],
+          },
+        ],
+      });
+      t.equal(heard.text, `I see image/png of ${picture.length}`);
+    });
+
+    t.test('refusal, length and filter are told apart from an answer', async (t) => {
+      const { provider } = await running(t, subject);
+      t.equal((await ask(provider, { messages: [user('refusal')] })).finish, 'contentFilter');
+      t.match(await ask(provider, { messages: [user('length')] }), { finish: 'length', text: 'This text is cut' });
+      t.equal((await ask(provider, { messages: [user('filter')] })).finish, 'contentFilter');
+    });
+
+    t.test('JSON of a schema is asked for as the service wants it', async (t) => {
+      const { provider } = await running(t, subject);
+      const schema = {
+        type: 'object',
+        properties: { answer: { type: 'number' } },
+        required: ['answer'],
+        additionalProperties: false,
+      };
+      const responseFormat = { type: 'json_schema', json_schema: { name: 'answer', schema } };
+      t.equal((await ask(provider, { messages: [user('json')], responseFormat })).text, '{"answer":42}');
+    });
+
+    t.test('tokens are counted with cache and reasoning', async (t) => {
+      const { fake, provider } = await running(t, subject);
+      const { rounds } = await converse(provider, [user('tool loop 2')], { cacheKey: 'thread-1' });
+      for (const [index, { usage }] of rounds.entries()) {
+        t.equal(usage?.inputTokens, Math.ceil((fake.requests[index]?.bytes ?? 0) / 4));
+        t.equal(usage?.outputTokens, 20);
+        t.notOk(usage?.isEstimated);
+      }
+      t.ok((rounds.at(-1)?.usage?.cachedInputTokens ?? 0) > 0, 'the beginning was read from the cache');
+    });
+
+    t.test('every effort and a small output limit are accepted', async (t) => {
+      const { provider } = await running(t, subject);
+      for (const effort of ['none', 'minimal', 'low', 'medium', 'high', 'xhigh'] as const) {
+        t.match(await ask(provider, { messages: [user('hello')], effort }), { text: 'You said: hello' }, effort);
+      }
+      t.match(await ask(provider, { messages: [user('hello')], maxOutputTokens: 5 }), { finish: 'stop' });
+    });
+
+    t.test('a status that passes may be retried, others not; the key is never shown', async (t) => {
+      const { fake, provider } = await running(t, subject);
+      const cases = [
+        [429, true],
+        [500, true],
+        [503, true],
+        [529, true],
+        [400, false],
+        [403, false],
+        [404, false],
+      ] as const;
+      for (const [status, isRetryable] of cases) {
+        fake.faults.push({ status, body: `<html>${fake.apiKey}</html>`, headers: { 'retry-after': '7' } });
+        const error = await ask(provider, { messages: [user('hello')] }).catch((thrown: Error) => thrown);
+        t.match(error, { name: 'ModelError', isRetryable, retryAfterMs: 7_000 }, `${status}`);
+        t.notMatch(JSON.stringify(error) + String(error), fake.apiKey);
+      }
+      fake.faults.push({ status: 307, headers: { location: 'http://127.0.0.1:1/elsewhere' } });
+      await t.rejects(ask(provider, { messages: [user('hello')] }), {
+        code: 'upstreamRejected',
+        message: /not followed/,
+      });
+    });
+
+    t.test('an answer that is cut or ends early is a failure that may be retried, wherever it breaks', async (t) => {
+      const { fake, provider } = await running(t, subject);
+      await ask(provider, { messages: [user('tool loop 1')], tools: [tool] });
+      const whole = fake.answerBytes;
+      const places = Array.from({ length: 24 }, (_, index) => Math.floor((whole * index) / 24));
+      for (const at of places) {
+        for (const fault of [{ cutAfterBytes: at }, { endAfterBytes: at }]) {
+          fake.faults.push(fault);
+          const error = await ask(provider, { messages: [user('tool loop 1')], tools: [tool] }).catch((e: Error) => e);
+          t.match(error, { name: 'ModelError', isRetryable: true }, JSON.stringify(fault));
+        }
+      }
+    });
+
+    t.test('an abort ends the request', async (t) => {
+      const { fake, provider } = await running(t, subject);
+      fake.faults.push({ isSilent: true });
+      const abort = new AbortController();
+      const asked = ask(provider, { messages: [user('hello')] }, abort.signal);
+      while (fake.requests.length === 0) await new Promise(setImmediate);
+      abort.abort(new Error('enough'));
+      await t.rejects(asked, { message: 'enough' });
+    });
+
+    t.test('the models are listed', async (t) => {
+      const { provider } = await running(t, subject);
+      const models = await provider.listModels(new AbortController().signal);
+      t.ok(models.some(({ id }) => id === subject.settings['Model']));
+      t.ok(models.every(({ contextWindow }) => (contextWindow ?? 0) > 0));
+    });
+
+    t.test('a wrong key is told as such', async (t) => {
+      const fake = await startFake(t, subject.dialect());
+      const provider = await providerFor({ ...fake, apiKey: 'wrong' }, subject.settings);
+      t.teardown(() => provider.close());
+      await t.rejects(ask(provider, { messages: [user('hello')] }), {
+        code: 'upstreamUnauthorized',
+        isRetryable: false,
+      });
+      await t.rejects(provider.listModels(new AbortController().signal), { code: 'upstreamUnauthorized' });
+    });
+  });
+}
