@@ -71,6 +71,8 @@ export interface Fake {
   readonly apiKey: string;
   /** Requests to a model, oldest first. */
   readonly requests: readonly Received[];
+  /** Those that were answered as the dialect does. */
+  readonly answered: readonly Received[];
   /** Faults of the next requests, in order; `undefined` lets one pass. */
   readonly faults: (Fault | undefined)[];
   /** Bytes of the latest whole answer. */
@@ -82,6 +84,7 @@ export const fakeKey = 'sk-fake-key-0123456789abcdef';
 /** Starts a server, which ends with the test. */
 export async function startFake(t: Pick<Test, 'teardown'>, dialect: Dialect, options: FakeOptions = {}): Promise<Fake> {
   const requests: Received[] = [];
+  const answered: Received[] = [];
   const faults: (Fault | undefined)[] = [];
   let answerBytes = 0;
   const server = createServer((request, response) => {
@@ -101,6 +104,7 @@ export async function startFake(t: Pick<Test, 'teardown'>, dialect: Dialect, opt
       }
       const answer = answerOf(dialect, received);
       if ('status' in answer) return send(response, answer);
+      answered.push(received);
       const bytes = Buffer.from(framesOf(answer.frames, fault).join(''));
       answerBytes = bytes.length;
       await stream(response, bytes, fault, options.chunkBytes ?? bytes.length);
@@ -122,6 +126,7 @@ export async function startFake(t: Pick<Test, 'teardown'>, dialect: Dialect, opt
     endPoint: `http://127.0.0.1:${port}${dialect.basePath}`,
     apiKey: fakeKey,
     requests,
+    answered,
     faults,
     get answerBytes() {
       return answerBytes;

@@ -4,6 +4,7 @@ import { type ModelProvider, modelSettingsOf, modelSource } from '../../src/agen
 import { Config } from '../../src/config/index.ts';
 import type { Dialect, Fake } from './fake.ts';
 import { anthropicFake } from './fakes/anthropic.ts';
+import { type ChatRules, chatFake, chatServices } from './fakes/chat.ts';
 import { googleFake } from './fakes/google.ts';
 import { responsesFake } from './fakes/responses.ts';
 
@@ -12,9 +13,11 @@ export interface Subject {
   readonly dialect: () => Dialect;
   /** Settings besides end point and key. */
   readonly settings: Readonly<Record<string, unknown>>;
+  /** Deviations of a service that speaks chat completions. */
+  readonly rules?: ChatRules;
 }
 
-export const subjects: readonly Subject[] = [
+const native: readonly Subject[] = [
   { name: 'OpenAI Responses', dialect: responsesFake, settings: { Provider: 'openai', Model: 'gpt-6-sol' } },
   {
     name: 'OpenAI Responses without reasoning',
@@ -35,11 +38,31 @@ export const subjects: readonly Subject[] = [
   { name: 'Gemini 2.5', dialect: googleFake, settings: { Provider: 'google', Model: 'gemini-2.5-flash' } },
 ];
 
+/** Services that speak chat completions; OpenAI's own new models refuse tools there. */
+const compatible = chatServices.map(
+  (rules: ChatRules): Subject => ({
+    name: `chat completions: ${rules.name}`,
+    dialect: () => chatFake(rules),
+    settings: { Provider: 'openai-compatible', Model: rules.models[0] ?? '' },
+    rules,
+  }),
+);
+
+export const subjects: readonly Subject[] = [...native, ...compatible];
+
 /** Our provider for a running fake, by its settings. */
 export function providerFor(
   fake: Pick<Fake, 'endPoint' | 'apiKey'>,
   settings: Readonly<Record<string, unknown>>,
 ): Promise<ModelProvider> {
+  if (settings['Model'] === 'my-deployment') return azure(fake);
   const config = v.parse(Config, { EndPoint: fake.endPoint, ApiKey: fake.apiKey, UpstreamIdleMs: 60_000, ...settings });
+  return modelSource(modelSettingsOf(config))();
+}
+
+/** Azure's key has a header of its own, derived from its host names; a stand-in needs `Headers`. */
+function azure({ endPoint, apiKey }: Pick<Fake, 'endPoint' | 'apiKey'>): Promise<ModelProvider> {
+  const Providers = { azure: { EndPoint: endPoint, Headers: { 'api-key': apiKey } } };
+  const config = v.parse(Config, { Provider: 'demo', Model: 'azure/my-deployment', Providers });
   return modelSource(modelSettingsOf(config))();
 }

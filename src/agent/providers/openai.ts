@@ -5,6 +5,7 @@ import { ModelError, type ModelEvent, type ModelInfo, type ModelProvider, type M
 import { AnswerBody, TextBody } from './upstream/answer-body.ts';
 import { ChatAnswer } from './upstream/chat-answer.ts';
 import { type Exchange, Upstream } from './upstream/connection.ts';
+import { type Dialect, dialectOf, learnedFrom } from './upstream/dialect.ts';
 import { refusedFault } from './upstream/errors.ts';
 import { bodyOf } from './upstream/request-body.ts';
 
@@ -28,21 +29,28 @@ export interface OpenAiOptions {
 export class OpenAiProvider implements ModelProvider {
   readonly name = 'openai';
   readonly model: string;
+  readonly #name: string;
+  readonly #endPoint: string;
   readonly #upstream: Upstream;
   readonly #apiKey: string;
   readonly #isStreaming: boolean;
-  /** Turned off by the first upstream that does not know the field. */
-  #wantsUsage = true;
+  /** Deviations that refusals of this upstream have shown. */
+  #learned: Dialect = {};
+  /** The upstream ends its answers with a finish reason or `[DONE]`. */
+  #finishesAnswers = false;
 
   /** @throws ModelError when the end point is no http or https URL */
   constructor({ endPoint, apiKey, model, ...options }: OpenAiOptions) {
     this.model = model;
     this.#apiKey = apiKey.trim();
     this.#isStreaming = options.streamUpstream ?? true;
+    this.#endPoint = endPoint;
+    this.#name = options.name ?? 'openai-compatible';
+    const { keyHeader } = dialectOf(endPoint, model);
     this.#upstream = new Upstream({
       endPoint,
-      apiKey: this.#apiKey,
-      headers: options.headers,
+      apiKey: keyHeader ? '' : this.#apiKey,
+      headers: { ...options.headers, ...(keyHeader && this.#apiKey !== '' && { [keyHeader]: this.#apiKey }) },
       idleMs: options.idleMs ?? defaults.upstream.idleMs,
     });
   }
@@ -69,6 +77,7 @@ export class OpenAiProvider implements ModelProvider {
   async #answer(request: ModelRequest, emit: (event: ModelEvent) => void, signal: AbortSignal): Promise<void> {
     const answer = new ChatAnswer({
       emit,
+      owner: this.#owner(request),
       inputTokens: () => estimateTokens(request.messages),
       takenIds: () => callIdsIn(request),
       clean: (text) => this.#clean(text),
@@ -78,16 +87,27 @@ export class OpenAiProvider implements ModelProvider {
     try {
       isMarked = await this.#exchange(this.#question(request, signal), body);
     } catch (error) {
-      if (this.#knowsNoUsage(error)) return this.#answer(request, emit, signal);
+      if (this.#learn(error, request)) return this.#answer(request, emit, signal);
       // The answer is complete: a connection that breaks or stays open after it does no harm.
       if (!(error instanceof ModelError) || !body.isComplete) throw error;
     }
-    body.end(isMarked);
+    body.end(isMarked, this.#finishesAnswers);
+    this.#finishesAnswers ||= body.isComplete;
+  }
+
+  #owner({ model = this.model }: ModelRequest): string {
+    return `${this.#name}/${model}`;
   }
 
   #question(request: ModelRequest, signal: AbortSignal): Question {
     const isStreaming = this.#isStreaming;
-    const payload = bodyOf(request, { model: request.model ?? this.model, isStreaming, wantsUsage: this.#wantsUsage });
+    const model = request.model ?? this.model;
+    const payload = bodyOf(request, {
+      model,
+      isStreaming,
+      dialect: this.#dialect(request),
+      owner: this.#owner(request),
+    });
     return { method: 'POST', path: '/chat/completions', payload, accept: isStreaming ? eitherType : jsonType, signal };
   }
 
@@ -113,11 +133,16 @@ export class OpenAiProvider implements ModelProvider {
     throw refusal(reason.text);
   }
 
-  #knowsNoUsage(error: unknown): boolean {
-    const isRefusal = error instanceof ModelError && error.code === 'upstreamRejected';
-    if (!this.#wantsUsage || !isRefusal || !/stream_options|include_usage/.test(error.message)) return false;
-    this.#wantsUsage = false;
-    return true;
+  #dialect({ model = this.model }: ModelRequest): Dialect {
+    return { ...dialectOf(this.#endPoint, model), ...this.#learned };
+  }
+
+  /** Whether a refusal says how the request has to be asked instead. Each deviation is learned once. */
+  #learn(error: unknown, request: ModelRequest): boolean {
+    if (!(error instanceof ModelError) || error.code !== 'upstreamRejected') return false;
+    const lesson = learnedFrom(error.message, this.#dialect(request));
+    if (lesson) this.#learned = { ...this.#learned, ...lesson };
+    return lesson !== undefined;
   }
 
   /** Upstreams like to quote the key they did not like. */

@@ -24,10 +24,16 @@ t.test('any split of the bytes gives the same events', async (t) => {
   const read = (pieces: readonly Buffer[]) => {
     const events: ModelEvent[] = [];
     const emit = (told: ModelEvent) => events.push(told);
-    const answer = new ChatAnswer({ emit, inputTokens: () => 0, takenIds: () => new Set(), clean: (text) => text });
+    const answer = new ChatAnswer({
+      emit,
+      owner: 'openai-compatible/m',
+      inputTokens: () => 0,
+      takenIds: () => new Set(),
+      clean: (text) => text,
+    });
     const body = new AnswerBody(answer);
     for (const bytes of pieces) body.push(bytes);
-    body.end(true);
+    body.end(true, false);
     return JSON.stringify(events);
   };
   const whole = read([all]);
@@ -61,6 +67,7 @@ t.test('similar chunks are read like any other', async (t) => {
         const emit = (told: ModelEvent) => events.push(told);
         const answer = new ChatAnswer({
           emit,
+          owner: 'openai-compatible/m',
           inputTokens: () => 0,
           takenIds: () => new Set(),
           clean: (words) => words,
@@ -80,7 +87,7 @@ t.test('similar chunks are read like any other', async (t) => {
         }
         if (chunks.length === 0) return true;
         body.push(Buffer.from(done));
-        body.end(true);
+        body.end(true, false);
         const heard = told(events);
         const reason = chunks.some(([, { finish_reason }]) => finish_reason === 'length')
           ? 'length'
@@ -124,11 +131,17 @@ t.test('arbitrary bytes yield an answer or a typed error', async (t) => {
         const events: ModelEvent[] = [];
         const emit = (told: ModelEvent) => events.push(told);
         const body = new AnswerBody(
-          new ChatAnswer({ emit, inputTokens: () => 0, takenIds: () => new Set(), clean: (text) => text }),
+          new ChatAnswer({
+            emit,
+            owner: 'openai-compatible/m',
+            inputTokens: () => 0,
+            takenIds: () => new Set(),
+            clean: (text) => text,
+          }),
         );
         try {
           for (const bytes of pieces) body.push(bytes);
-          body.end(isMarked);
+          body.end(isMarked, false);
           return events.at(-1)?.type === 'finish';
         } catch (error) {
           return error instanceof Error && ['ModelError', 'UpstreamFault'].includes(error.name);

@@ -84,7 +84,7 @@ t.test('chunks of every variant are read', async (t) => {
       ),
       { ...isHi, thinking: 'hm' },
     ],
-    'a refusal': [streamed(delta({ refusal: 'hi' }), stop), isHi],
+    'a refusal': [streamed(delta({ refusal: 'hi' }), stop), { ...isHi, finish: 'contentFilter' }],
     'a whole message in a stream': [
       streamed({ choices: [{ message: { content: 'hi' }, finish_reason: 'stop' }] }),
       isHi,

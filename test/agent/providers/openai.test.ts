@@ -38,7 +38,7 @@ t.test('reasoning, text, calls and usage are streamed in order', async (t) => {
     finish: 'toolCalls',
   });
   const kinds = events.map(({ type }) => type).filter((type, index, all) => type !== all[index - 1]);
-  t.same(kinds, ['thinking', 'text', 'toolCallDelta', 'toolCall', 'usage', 'finish']);
+  t.same(kinds, ['thinking', 'text', 'toolCallDelta', 'toolCall', 'state', 'usage', 'finish']);
   const pieces = events.flatMap((event) => (event.type === 'toolCallDelta' ? [event] : []));
   t.ok(pieces.length > 6);
   for (const index of [0, 1]) {
@@ -67,6 +67,7 @@ t.test('an answer without streaming gives the same events', async (t) => {
     { type: 'text', text: 'whole' },
     { type: 'toolCallDelta', index: 0, callId: 'call_mock_0', name: 'Exec', argumentsDelta: '{"command":"ls"}' },
     { type: 'toolCall', call: { callId: 'call_mock_0', name: 'Exec', arguments: '{"command":"ls"}' } },
+    { type: 'state', state: { owner: 'openai-compatible/m', data: { reasoning_content: 'hm' } } },
     { type: 'usage', inputTokens: 11, outputTokens: 7 },
     { type: 'finish', reason: 'toolCalls' },
   ]);

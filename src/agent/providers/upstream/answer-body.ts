@@ -65,15 +65,18 @@ export class AnswerBody {
   }
 
   /**
-   * `isMarked`: the upstream said that its body ends here, rather than just closing the connection.
+   * @param isMarked the upstream said that its body ends here, rather than just closing the connection
+   * @param finishesAnswers earlier answers of the upstream had a finish reason or `[DONE]`: one without either is cut
    * @throws ModelError when the answer is not whole
    */
-  end(isMarked: boolean): void {
+  end(isMarked: boolean, finishesAnswers: boolean): void {
     this.#isEnding = true;
+    if (!this.#hasBegun) throw cutFault();
     if (this.#whole) this.#event(this.#whole.text);
     else this.#lines.end();
     if (!this.#hasEvents) throw notACompletion();
-    const isWhole = this.#whole !== undefined || this.isComplete || (isMarked && this.#answer.canEndHere);
+    const isWhole =
+      this.#whole !== undefined || this.isComplete || (isMarked && !finishesAnswers && this.#answer.canEndHere);
     if (!isWhole) throw cutFault();
     this.#answer.end();
   }

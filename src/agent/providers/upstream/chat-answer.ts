@@ -1,5 +1,6 @@
 import type { FinishReason } from '../../../protocol/index.ts';
-import { ModelError, type ModelEvent } from '../../model.ts';
+import { ModelError, type ModelEvent, type ModelUsage } from '../../model.ts';
+import { type ChatState, mergeDetails } from './dialect.ts';
 import { problemIn, reportedFault } from './errors.ts';
 import { countOf, isRecord, type Json, wordOf } from './json.ts';
 import type { Spoken } from './text-template.ts';
@@ -9,6 +10,8 @@ export interface ChatAnswerOptions {
   readonly emit: (event: ModelEvent) => void;
   /** Estimates what was asked, for an upstream that does not count. */
   readonly inputTokens: () => number;
+  /** Owner of the state of this answer. */
+  readonly owner: string;
   /** Ids of the calls in the conversation so far. */
   readonly takenIds: () => ReadonlySet<string>;
   /** Takes the key out of what an upstream says. */
@@ -28,6 +31,10 @@ export class ChatAnswer {
   #finish: string | undefined;
   #usage: Json = {};
   #hasSpoken = false;
+  #hasRefused = false;
+  #thoughtField: 'reasoning_content' | 'reasoning' | undefined;
+  #thoughts = '';
+  readonly #details: Record<string, unknown>[] = [];
   #hasChoice = false;
 
   constructor(options: ChatAnswerOptions) {
@@ -61,6 +68,7 @@ export class ChatAnswer {
   speak(spoken: Spoken): void {
     if (spoken.text === '') return;
     this.#outputBytes += Buffer.byteLength(spoken.text);
+    if (spoken.type === 'thinking') this.#thoughts += spoken.text;
     this.#tell(spoken);
   }
 
@@ -71,8 +79,10 @@ export class ChatAnswer {
   end(): void {
     if (!this.#hasChoice) throw notACompletion();
     this.#calls.end();
+    this.#tellState();
     this.#tell(this.#counted());
-    this.#tell({ type: 'finish', reason: finishReason(this.#finish, this.#calls.count > 0) });
+    const reason = finishReason(this.#finish, this.#calls.count > 0);
+    this.#tell({ type: 'finish', reason: this.#hasRefused && reason === 'stop' ? 'contentFilter' : reason });
   }
 
   #mayBeError(value: Json): void {
@@ -97,12 +107,33 @@ export class ChatAnswer {
   #said(said: Json, isWhole: boolean): void {
     const { content, tool_calls: calls, function_call: call, refusal } = said;
     const thought = thoughtIn(said);
-    if (thought !== '') this.speak({ type: 'thinking', text: thought });
+    if (Array.isArray(said['reasoning_details'])) mergeDetails(this.#details, said['reasoning_details']);
+    if (thought !== '') this.#thought(said, thought);
     if (typeof content === 'string') this.speak({ type: 'text', text: content });
     else if (Array.isArray(content)) for (const part of content) this.#part(part);
-    if (typeof refusal === 'string') this.speak({ type: 'text', text: refusal });
+    if (typeof refusal === 'string' && refusal !== '') {
+      this.#hasRefused = true;
+      this.speak({ type: 'text', text: refusal });
+    }
     if (Array.isArray(calls)) this.#calls.add(calls, isWhole);
     else if (isRecord(call)) this.#calls.add([{ index: 0, ...call }], isWhole);
+  }
+
+  /** Remembers the name under which thoughts come: the service wants them back so. */
+  #thought({ reasoning_content: content, reasoning }: Json, thought: string): void {
+    if (wordOf(content) !== undefined) this.#thoughtField = 'reasoning_content';
+    else if (wordOf(reasoning) !== undefined) this.#thoughtField = 'reasoning';
+    this.speak({ type: 'thinking', text: thought });
+  }
+
+  #tellState(): void {
+    const extraContent = this.#calls.extraContent;
+    const data: ChatState = {
+      ...(this.#thoughtField && { [this.#thoughtField]: this.#thoughts }),
+      ...(this.#details.length > 0 && { reasoning_details: this.#details }),
+      ...(Object.keys(extraContent).length > 0 && { extraContent }),
+    };
+    if (Object.keys(data).length > 0) this.#tell({ type: 'state', state: { owner: this.#options.owner, data } });
   }
 
   #part(part: unknown): void {
@@ -125,6 +156,7 @@ export class ChatAnswer {
       inputTokens: input ?? this.#options.inputTokens(),
       outputTokens: output ?? Math.ceil((this.#outputBytes + this.#calls.outputBytes) / bytesPerToken),
       ...((input === undefined || output === undefined) && { isEstimated: true }),
+      ...detailsIn(this.#usage),
     };
   }
 }
@@ -135,6 +167,22 @@ export function notACompletion(): ModelError {
     isRetryable: false,
   });
 }
+
+/** Counts that services give under several names; those of zero are left out. */
+function detailsIn(usage: Json): Partial<ModelUsage> {
+  const input = recordIn(usage['prompt_tokens_details'] ?? usage['input_tokens_details']);
+  const output = recordIn(usage['completion_tokens_details'] ?? usage['output_tokens_details']);
+  const cached = countOf(input['cached_tokens'] ?? usage['prompt_cache_hit_tokens'] ?? usage['cached_tokens']) ?? 0;
+  const reasoning = countOf(output['reasoning_tokens']) ?? 0;
+  const { cost } = usage;
+  return {
+    ...(cached > 0 && { cachedInputTokens: cached }),
+    ...(reasoning > 0 && { reasoningTokens: reasoning }),
+    ...(typeof cost === 'number' && cost >= 0 && { costUsd: cost }),
+  };
+}
+
+const recordIn = (value: unknown): Json => (isRecord(value) ? value : {});
 
 const outputTokensIn = (usage: Json): unknown => usage['completion_tokens'] ?? usage['output_tokens'];
 

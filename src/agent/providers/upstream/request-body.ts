@@ -1,11 +1,22 @@
-import type { ContentPart, ModelMessage, ModelRequest, ModelTool, ModelToolCall, ToolChoice } from '../../model.ts';
+import * as v from 'valibot';
+import {
+  type ContentPart,
+  type ModelMessage,
+  type ModelRequest,
+  type ModelTool,
+  type ModelToolCall,
+  stateFor,
+  type ToolChoice,
+} from '../../model.ts';
+import { ChatState, type Dialect, mistralCallId } from './dialect.ts';
 
 /** Form of the requested answer. */
 export interface BodyOptions {
   readonly model: string;
   readonly isStreaming: boolean;
-  /** Ask for the usage of a stream (`stream_options`). */
-  readonly wantsUsage: boolean;
+  readonly dialect: Dialect;
+  /** Owner of the state that the upstream can read. */
+  readonly owner: string;
 }
 
 /** Fields of `sampling` that would contradict what the contract says, and ones that this interface has given up. */
@@ -23,19 +34,30 @@ const notPassedOn = new Set([
 const onlyWithTools = new Set(['tool_choice', 'parallel_tool_calls']);
 
 /** The body of a chat-completions request (https://platform.openai.com/docs/api-reference/chat/create), as JSON. */
-export function bodyOf(request: ModelRequest, { model, isStreaming, wantsUsage }: BodyOptions): string {
+export function bodyOf(request: ModelRequest, options: BodyOptions): string {
+  const { model, isStreaming, dialect } = options;
   const { tools = [], toolChoice, responseFormat } = request;
   const hasTools = tools.length > 0;
   const text = JSON.stringify({
     ...samplingOf(request, hasTools),
     model,
-    messages: wireMessages(request.messages),
+    ...limitsOf(request, dialect),
+    messages: wireMessages(request.messages, options),
     ...(hasTools && toolChoice !== undefined && { tool_choice: wireToolChoice(toolChoice) }),
     ...(responseFormat && { response_format: responseFormat }),
     stream: isStreaming,
-    ...(isStreaming && wantsUsage && { stream_options: { include_usage: true } }),
+    ...(isStreaming && !dialect.refusesUsageOption && { stream_options: { include_usage: true } }),
   });
   return hasTools ? `${text.slice(0, -1)},"tools":[${tools.map(wireTool).join(',')}]}` : text;
+}
+
+function limitsOf({ effort, maxOutputTokens, cacheKey }: ModelRequest, dialect: Dialect): Record<string, unknown> {
+  const { effortFields = (word) => ({ reasoning_effort: word }), limitField = 'max_tokens', hasCacheKey } = dialect;
+  return {
+    ...(effort !== undefined && effortFields(effort)),
+    ...(maxOutputTokens !== undefined && { [limitField]: maxOutputTokens }),
+    ...(hasCacheKey && cacheKey !== undefined && { prompt_cache_key: cacheKey }),
+  };
 }
 
 function samplingOf({ sampling = {} }: ModelRequest, hasTools: boolean): Record<string, unknown> {
@@ -67,43 +89,73 @@ const wireToolChoice = (choice: ToolChoice) =>
  * Pictures that tools gave follow as a user's message: a tool message can hold text only. They come after the last result
  * of the answer that made the calls, because nothing may stand between those.
  */
-function wireMessages(messages: readonly ModelMessage[]): unknown[] {
+function wireMessages(messages: readonly ModelMessage[], options: BodyOptions): unknown[] {
   const wire: unknown[] = [];
   let pictures: unknown[] = [];
+  let isAfterTool = false;
+  const addUser = (message: unknown) => {
+    if (isAfterTool && options.dialect.isMistral) wire.push({ role: 'assistant', content: 'OK.' });
+    wire.push(message);
+  };
   const showPictures = () => {
-    if (pictures.length > 0) wire.push({ role: 'user', content: pictures });
+    if (pictures.length > 0) addUser({ role: 'user', content: pictures });
+    isAfterTool &&= pictures.length === 0;
     pictures = [];
   };
   for (const message of messages) {
     if (message.role !== 'tool') showPictures();
-    wire.push(wireMessage(message));
+    if (message.role === 'user') addUser(wireMessage(message, options));
+    else wire.push(wireMessage(message, options));
+    isAfterTool = message.role === 'tool';
     if (message.role === 'tool') pictures.push(...picturesOf(message.name, message.callId, message.content));
   }
   showPictures();
   return wire;
 }
 
-function wireMessage(message: ModelMessage): unknown {
+function wireMessage(message: ModelMessage, options: BodyOptions): unknown {
   switch (message.role) {
     case 'system':
       return { role: 'system', content: message.text };
     case 'user':
       return { role: 'user', content: wireContent(message.content) };
     case 'assistant':
-      return wireAnswer(message.text, message.toolCalls);
+      return wireAnswer(message, options);
     case 'tool':
-      return { role: 'tool', tool_call_id: message.callId, content: textOf(message.content) };
+      return { role: 'tool', tool_call_id: wireId(message.callId, options), content: textOf(message.content) };
   }
 }
 
-function wireAnswer(text: string, toolCalls: readonly ModelToolCall[]): unknown {
-  if (toolCalls.length === 0) return { role: 'assistant', content: text };
-  const calls = toolCalls.map(({ callId, name, arguments: args }) => ({
-    id: callId,
+const wireId = (callId: string, { dialect }: BodyOptions): string =>
+  dialect.isMistral ? mistralCallId(callId) : callId;
+
+type Answer = Extract<ModelMessage, { role: 'assistant' }>;
+
+function wireAnswer({ text, toolCalls, state }: Answer, options: BodyOptions): unknown {
+  const { extraContent = {}, ...reasoning } = chatStateOf(state, options);
+  if (toolCalls.length === 0) return { role: 'assistant', content: text, ...reasoning };
+  const calls = toolCalls.map(({ callId, name, arguments: args }: ModelToolCall) => ({
+    id: wireId(callId, options),
     type: 'function',
     function: { name, arguments: readableArguments(args) },
+    ...(extraContent[callId] && { extra_content: extraContent[callId] }),
   }));
-  return { role: 'assistant', content: text === '' ? null : text, tool_calls: calls };
+  return {
+    role: 'assistant',
+    content: text === '' ? null : text,
+    ...(options.dialect.needsReasoningContent && { reasoning_content: '' }),
+    ...reasoning,
+    tool_calls: calls,
+  };
+}
+
+/** Fields that go back to the service that sent them; none to one that refuses them, or to another. */
+function chatStateOf(state: Answer['state'], { dialect, owner }: BodyOptions): ChatState {
+  const parsed = v.safeParse(ChatState, stateFor(owner, state));
+  if (!parsed.success) return {};
+  if (!dialect.refusesReasoning) return parsed.output;
+  const { extraContent } = parsed.output;
+  return extraContent ? { extraContent } : {};
 }
 
 /** Some upstreams parse what an earlier answer wrote and fail for good on what is not JSON; the model still sees it. */

@@ -9,6 +9,8 @@ interface Assembling {
   readonly wireIndex: number | undefined;
   name: string;
   arguments: string;
+  /** Opaque fields that Gemini wants back with the call. */
+  extraContent: Readonly<Record<string, unknown>> | undefined;
 }
 
 type Emit = (event: ModelEvent) => void;
@@ -32,6 +34,13 @@ export class ToolCallAssembly {
 
   get count(): number {
     return this.#calls.length;
+  }
+
+  /** `extra_content` by call id. */
+  get extraContent(): Record<string, Record<string, unknown>> {
+    return Object.fromEntries(
+      this.#calls.flatMap(({ callId, extraContent }) => (extraContent ? [[callId, extraContent]] : [])),
+    );
   }
 
   /** Of names and arguments. */
@@ -68,7 +77,9 @@ export class ToolCallAssembly {
     const piece = textOfArguments(fn['arguments']);
     const known = isWhole ? undefined : this.#find({ id, name, index, piece, place });
     if (!known && name === undefined && id === undefined && piece === '') return;
-    this.#extend(known ?? this.#begin(id, name, index), fn['arguments'], name, piece, !known);
+    const call = known ?? this.#begin(id, name, index);
+    if (isRecord(entry['extra_content'])) call.extraContent = entry['extra_content'];
+    this.#extend(call, fn['arguments'], name, piece, !known);
   }
 
   #extend(call: Assembling, raw: unknown, name: string | undefined, piece: string, isNew: boolean): void {
@@ -84,13 +95,14 @@ export class ToolCallAssembly {
   }
 
   #begin(id: string | undefined, name = '', wireIndex: number | undefined): Assembling {
-    const call = {
+    const call: Assembling = {
       position: this.#calls.length,
       callId: this.#freeId(id),
       wireId: id,
       wireIndex,
       name,
       arguments: '',
+      extraContent: undefined,
     };
     this.#calls.push(call);
     this.#outputBytes += Buffer.byteLength(name);
