@@ -18,6 +18,7 @@ export {
 export * from './runtime/index.ts';
 export type * from './schedule-store.ts';
 export {
+  DayLedger,
   type ImportedHistory,
   importHistory,
   MemoryStore,

@@ -3,6 +3,8 @@ import type { AnyActorRef } from 'xstate';
 import type { RestartPolicy } from '../../machines/index.ts';
 import {
   createBuiltinTools,
+  DayLedger,
+  type DaySpending,
   imageReader,
   type ModelProvider,
   modelSettingsOf,
@@ -21,6 +23,7 @@ import {
 } from '../agent/index.ts';
 import { Automations, type AutomationsSettings } from '../automations/index.ts';
 import { type Config, directoryName, homeDirectory } from '../config/index.ts';
+import { messageOf } from '../lib/index.ts';
 import { type Logger, Secrets } from '../log/index.ts';
 import { defaults, type LaunchDocument, type Turn } from '../protocol/index.ts';
 import { startTelemetry, type Telemetry } from '../telemetry/index.ts';
@@ -57,6 +60,8 @@ export interface Assembly {
   readonly telemetry: Telemetry;
   /** For health: how things are besides the threads. */
   readonly describe: () => Readonly<Record<string, unknown>>;
+  /** @throws StartupError (config) for a budget that cannot be checked, because the price of the model is unknown */
+  readonly checkBudget: () => Promise<void>;
   /** Ends automations, turns, tools and MCP servers; the database last. */
   close(): Promise<void>;
 }
@@ -72,6 +77,7 @@ export function assemble(options: AssemblyOptions): Assembly {
   for (const secret of secrets) cleaner.protect(secret);
   const onBug = (error: unknown) => logger.bug(error);
   const store = open(options.stateDirectory, logger);
+  const ledger = new DayLedger({ file: join(homeDirectory(env), 'spending.db'), workspace: workspacePath });
   const telemetry = startTelemetry({
     settings: config.Telemetry,
     workspacePath,
@@ -100,7 +106,12 @@ export function assemble(options: AssemblyOptions): Assembly {
     home: homeDirectory(env),
   });
   const readImage = imageReader({ blockedPaths: config.Permissions.BlockedPaths, home: homeDirectory(env) });
-  const source = options.provider ?? configuredProvider(options);
+  const source =
+    options.provider ??
+    configuredProvider(options, (key) => {
+      cleaner.protect(key);
+      logger.protect(key);
+    });
   let asked: Promise<ModelProvider> | undefined;
   const provider = () => {
     asked = source();
@@ -115,6 +126,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     readImage,
     tools: () => selectTools([...builtin, ...mcp.tools()], config.EnabledTools),
     settings: settingsOf(config),
+    spending: spendingOf(ledger, logger),
     clean: (text) => cleaner.clean(text),
     onBug,
     observe(actor, threadId, turnId) {
@@ -151,6 +163,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     traces: store.traces,
     telemetry,
     describe: () => ({ sandbox, mcp: mcp.describe(), automations: automations.describe() }),
+    checkBudget: () => checkBudget(config, provider),
     async close() {
       // Begins nothing more, and is over when the turns are.
       const ended = automations.close();
@@ -160,6 +173,7 @@ export function assemble(options: AssemblyOptions): Assembly {
       (await asked?.catch(() => undefined))?.close();
       retention.stop();
       store.close();
+      ledger.close();
       // It has heard the last traces now.
       await telemetry.stop();
     },
@@ -183,8 +197,39 @@ function open(stateDirectory: string, logger: Logger): Store {
   }
 }
 
-function configuredProvider({ config, upstream }: AssemblyOptions): () => Promise<ModelProvider> {
-  return modelSource(modelSettingsOf(config, upstream));
+function configuredProvider(
+  { config, upstream }: AssemblyOptions,
+  protect: (secret: string) => void,
+): () => Promise<ModelProvider> {
+  return modelSource(modelSettingsOf(config, upstream), { onKey: protect });
+}
+
+async function checkBudget({ Budget, Model }: Config, provider: () => Promise<ModelProvider>): Promise<void> {
+  const [name] = Object.entries(Budget).find(([, usd]) => usd > 0) ?? [];
+  if (name === undefined) return;
+  const models = await provider().catch((error: unknown) => {
+    throw new StartupError('config', `Budget.${name} cannot be checked: ${messageOf(error)}`, { cause: error });
+  });
+  if (!models.facts || models.facts().price) return;
+  const model = Model || models.model;
+  throw new StartupError(
+    'config',
+    `Budget.${name} needs the price of ${model}, which is unknown: set Models."${model}".Price, or remove Budget.`,
+  );
+}
+
+/** A ledger that cannot be written is reported; only a budget of the day stops a turn for it. */
+function spendingOf(ledger: DayLedger, logger: Logger): DaySpending {
+  return {
+    add(usd) {
+      try {
+        ledger.add(usd);
+      } catch (error) {
+        logger.warn('spending cannot be counted', { reason: messageOf(error) });
+      }
+    },
+    today: () => ledger.today(),
+  };
 }
 
 function restartPolicyOf({ Supervision }: Config): RestartPolicy {

@@ -179,6 +179,7 @@ export class RunningServer implements AppServer {
 
   async #open(): Promise<void> {
     const { launch, logger } = this.#options;
+    await this.#assembly.checkBudget();
     this.#server = await this.#createServer();
     this.#services = await openServices({
       mode: this.#mode,

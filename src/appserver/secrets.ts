@@ -10,6 +10,7 @@ export function secretsOf(config: Config, launch: LaunchDocument | undefined, to
   return [
     ...tokens,
     config.ApiKey,
+    ...Object.values(config.Providers).flatMap(({ ApiKey, Headers }) => [ApiKey, ...Object.values(Headers)]),
     config.Api.ApiKey,
     config.AgUi.ApiKey,
     config.DashBoard.Password,

@@ -95,6 +95,8 @@ export const defaults = {
     traceSweepPauseMs: 10,
     /** Wait for another writer of the database. Holding the workspace's lock, the server should be the only one. */
     storeBusyMs: 500,
+    /** Wait for another process that counts its spending. */
+    ledgerBusyMs: 2_000,
     /** Size to which the write-ahead log is truncated after a burst of writes. */
     storeLogBytes: 16 * mebibyte,
     /** Pages in the write-ahead log that start a checkpoint: about SQLite's own threshold. */

@@ -64,12 +64,6 @@ export class TokenCount {
     this.#ratio = Math.min(mostRatio, Math.max(leastRatio, inputTokens / bytes));
   }
 
-  /** The provider found the conversation too long: it counts more tokens than were estimated. */
-  raise(): void {
-    this.#counted = undefined;
-    this.#ratio = Math.min(mostRatio, (this.#ratio * 4) / 3);
-  }
-
   /** The conversation was rewritten: the last count says nothing about it. */
   forget(): void {
     this.#counted = undefined;

@@ -15,13 +15,16 @@ export interface LoadOptions {
   readonly model: string;
   readonly settings: ModelSettings;
   readonly factsOf: (model: string) => KnownFacts;
+  /** Called with a key that a command printed. */
+  readonly onKey: ((key: string) => void) | undefined;
 }
 
 /**
  * Loads the code of one provider and gets its key.
  * @throws ModelError for an end point that is no URL, or a command that gives no key
  */
-export async function loadProvider({ name, provider, model, settings, factsOf }: LoadOptions): Promise<ModelProvider> {
+export async function loadProvider(options: LoadOptions): Promise<ModelProvider> {
+  const { name, provider, model, settings, factsOf, onKey } = options;
   const { kind, endPoint, headers } = provider;
   const { wire, idleMs, streamUpstream } = settings;
   if (kind === 'demo') {
@@ -29,6 +32,7 @@ export async function loadProvider({ name, provider, model, settings, factsOf }:
     return new DemoProvider();
   }
   const apiKey = await apiKeyOf(provider);
+  if (provider.apiKey === '' && apiKey !== '') onKey?.(apiKey);
   if (kind === 'openai-compatible' || (kind === 'openai' && wire === 'chat')) {
     if (endPoint === '' && kind === 'openai-compatible' && apiKey === '') {
       throw new ModelError('upstreamUnreachable', `The provider ${name} has no EndPoint: set one.`, {

@@ -32,10 +32,13 @@ export class ModelRouter implements ModelProvider {
   readonly #routes = new Map<string, Route>();
   /** Facts that services list, by `provider/model`. */
   readonly #listed = new Map<string, Pick<ModelInfo, 'contextWindow' | 'maxOutputTokens'>>();
+  readonly #onKey: ((key: string) => void) | undefined;
   #model = '';
 
-  constructor(settings: ModelSettings, catalogues: Catalogues) {
+  /** @param onKey called with every key that a command printed */
+  constructor(settings: ModelSettings, catalogues: Catalogues, onKey?: (key: string) => void) {
     this.#settings = settings;
+    this.#onKey = onKey;
     this.#catalogues = catalogues;
     // Clients know every upstream that speaks chat completions by this name.
     this.name = settings.main.kind === 'openai-compatible' ? 'openai' : settings.main.kind;
@@ -133,6 +136,7 @@ export class ModelRouter implements ModelProvider {
         model: name === this.#settings.main.kind ? this.#settings.model : '',
         settings: this.#settings,
         factsOf: (model) => this.#factsOf(name, model),
+        onKey: this.#onKey,
       });
       this.#loaded.set(name, loading);
       loading.catch(() => this.#loaded.delete(name));

@@ -17,11 +17,15 @@ const vendorHosts: Readonly<Record<string, string>> = {
   'api.minimax.io': 'minimax',
 };
 
+/** The demo costs nothing. */
+export const demoVendor = 'demo';
+
 /**
  * Provider of the catalogue whose prices hold: by its kind, also where a proxy stands in for it, or by its host. Undefined for
  * anything else, which sells at prices of its own.
  */
 export function vendorOf({ kind, endPoint }: Pick<ProviderSettings, 'kind' | 'endPoint'>): string | undefined {
+  if (kind === 'demo') return demoVendor;
   if (kind === 'openai' || kind === 'anthropic' || kind === 'google') return kind;
   return URL.canParse(endPoint) ? vendorHosts[new URL(endPoint).hostname] : undefined;
 }

@@ -2,4 +2,5 @@
 export { Feed, type Listener, type ThreadEvent } from './feed.ts';
 export { ThreadService, type ThreadServiceOptions } from './thread-service.ts';
 export type { RuntimeSettings } from './turn-host.ts';
+export type { DaySpending } from './turns.ts';
 export type * from './types.ts';

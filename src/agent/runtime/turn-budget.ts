@@ -49,7 +49,10 @@ export class TurnBudget {
     const { host, costUsd } = this.#options;
     const { turnUsd, sessionUsd, dayUsd } = host.settings.budget;
     if (turnUsd + sessionUsd + dayUsd === 0) return null;
-    const own = costUsd() ?? 0;
+    const own = costUsd();
+    if (own === null) {
+      return 'Budget cannot be checked: the price of the model is unknown. Set Models."<name>".Price, or remove Budget.';
+    }
     const spent: readonly (readonly [Limit, number, () => number])[] = [
       ['TurnUsd', turnUsd, () => own],
       ['SessionUsd', sessionUsd, () => host.spending.ofThread() + own],

@@ -44,6 +44,9 @@ const olderRequestTokens = 20_000;
 const olderRequestShare = 0.15;
 /** Part of the window that a summary may read. */
 const transcriptShare = 0.4;
+/** Window to assume after a refusal, as a part of what was refused, and the least one: no useful model has less. */
+const shrink = 0.8;
+const leastWindow = 4_096;
 /** Least part of the window that pruning must win. */
 const pruneShare = 0.1;
 /** A compaction that wins less is not tried again until the conversation has grown by `regrowShare`. */
@@ -153,7 +156,9 @@ export class TurnConversation {
   /** The provider refused the conversation as too long. */
   noteTooLong(refusal: Error): void {
     this.#refusal = refusal;
-    this.#count.raise();
+    const { learnedWindows } = this.#host;
+    const refused = Math.min(this.#window(), this.tokens) * shrink;
+    learnedWindows.set(this.#model ?? '', Math.max(leastWindow, Math.floor(refused)));
   }
 
   /** Takes in the provider's count of the last request. @param request the one that was counted */
@@ -277,8 +282,9 @@ export class TurnConversation {
   }
 
   #window(): number {
-    const { contextWindow } = this.#host.settings.compaction;
-    return contextWindow || (this.#facts?.contextWindow ?? usualWindow);
+    const { settings, learnedWindows } = this.#host;
+    const known = settings.compaction.contextWindow || (this.#facts?.contextWindow ?? usualWindow);
+    return Math.min(known, learnedWindows.get(this.#model ?? '') ?? known);
   }
 
   /** Tokens that a request may have. */

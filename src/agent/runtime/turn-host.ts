@@ -57,6 +57,8 @@ export interface TurnHost {
   readonly journal: Journal;
   readonly tracer: Tracer | undefined;
   readonly provider: () => Promise<ModelProvider>;
+  /** Windows that refusals have shown to be smaller than known, in tokens as estimated here, by model; '' is the default one. */
+  readonly learnedWindows: Map<string, number>;
   readonly spending: TurnSpending;
   /** Tools that this thread may use at the time of the call. */
   readonly tools: () => readonly Tool[];

@@ -67,6 +67,7 @@ export class Turns {
   readonly #options: TurnsOptions;
   readonly #running = new Map<string, Running>();
   readonly #whenIdle = new Set<() => void>();
+  readonly #learnedWindows = new Map<string, number>();
   readonly #expired = new Set<string>();
   readonly #pendingWrites = new PendingTurnWrites();
 
@@ -190,6 +191,7 @@ export class Turns {
       journal,
       tracer,
       provider,
+      learnedWindows: this.#learnedWindows,
       spending: {
         add: (usd) => spending.add(usd),
         ofThread: () => store.threadCost(id),

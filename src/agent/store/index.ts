@@ -3,6 +3,7 @@
  * Called by the start of the runtime. `../thread-store.ts` states the contract of a store. Never here:
  * turns, permissions, files other than the database.
  */
+export { DayLedger, type DayLedgerOptions } from './day-ledger.ts';
 export { type ImportedHistory, type ImportOptions, importHistory } from './import-history.ts';
 export { MemoryStore } from './memory.ts';
 export { openStore, type Store, type StoreOptions } from './open.ts';

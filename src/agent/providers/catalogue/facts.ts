@@ -88,6 +88,7 @@ function settingsLayer(settings: FactsOfModel | undefined, contextWindow: number
 
 /** A model that another provider resells keeps its window; its price there is unknown. */
 function found({ providers }: Catalogue, { vendor, model }: FactsQuery): Layer {
+  if (vendor === 'demo') return { price: { input: 0, output: 0 }, efforts: [] };
   if (vendor !== undefined) {
     const own = modelIn(providers[vendor], model);
     if (own) return own;

@@ -1,0 +1,243 @@
+/** Failures of the model that a turn waits out, fallback models, budgets, and state that goes back. */
+import t from 'tap';
+import { ModelError, type ModelEvent, type ModelRequest, openStore } from '../../../src/agent/index.ts';
+import { call, listening, say, scripted, service, settings, talk, text, tool } from '../helpers.ts';
+import { temporaryDirectory } from '../store/helpers.ts';
+
+const busy = (options = {}) =>
+  new ModelError('upstreamFailed', 'The upstream is busy.', { retryAfterMs: 1, ...options });
+const kindsOf = (ear: ReturnType<typeof listening>) =>
+  ear.events.flatMap((event) => (event.method === 'system/event' ? [event.params.kind] : []));
+
+t.test(
+  'an answer that breaks off is repeated whole; nothing of it stays in the conversation, and no tool runs twice',
+  async (t) => {
+    const requests: string[] = [];
+    let ran = 0;
+    const provider = scripted(async function* ({ messages }) {
+      requests.push(JSON.stringify(messages));
+      if (requests.length === 1) yield call('c1', 'Count');
+      else if (requests.length < 4) {
+        yield { type: 'thinking', text: 'half a thought' };
+        yield say('half an ans');
+        yield call('c2', 'Count');
+        throw busy();
+      } else yield say('whole');
+    });
+    const count = tool({
+      name: 'Count',
+      run: async () => {
+        ran += 1;
+        return { text: 'one', isError: false };
+      },
+    });
+    const { threads, bugs } = service(provider, { tools: () => [count], settings: { ...settings, maxRetries: 3 } });
+    const { thread } = threads.start({});
+    const { turn, ear } = await talk(threads, thread.id, 'go');
+    t.match(turn, { status: 'completed', finishReason: 'stop' });
+    t.equal(ran, 1);
+    t.same(new Set(requests.slice(1)).size, 1, 'always the same request');
+    t.same(kindsOf(ear), ['retrying', 'retrying']);
+    t.match(
+      ear.events.flatMap((event) => (event.method === 'system/event' ? [event.params] : [])),
+      [
+        { attempt: 1, waitMs: 1, reason: 'The upstream is busy.' },
+        { attempt: 2, waitMs: 1 },
+      ],
+    );
+    t.equal(
+      turn.items.filter(({ type }) => type === 'toolCall').length,
+      1,
+      'no call of a broken answer is shown as one',
+    );
+    await talk(threads, thread.id, 'again');
+    t.notMatch(requests.at(-1), /half/, 'nor is it in the next turn');
+    t.match(requests.at(-1), /whole/);
+    t.same(bugs, []);
+  },
+);
+
+t.test('an interrupt ends the wait for a repetition', async (t) => {
+  const provider = scripted(async function* () {
+    yield* [];
+    throw busy({ retryAfterMs: 100_000 });
+  });
+  const { threads } = service(provider, { settings: { ...settings, maxRetries: 3 } });
+  const { thread } = threads.start({});
+  const ear = listening();
+  threads.subscribe(thread.id, ear.listener);
+  const { turn, begin } = threads.startTurn(thread.id, text('x'), ear.listener);
+  begin();
+  await ear.until('system/event');
+  threads.interrupt(thread.id, turn.id)();
+  await ear.until('turn/cancelled');
+  t.pass('cancelled long before the pause was over');
+});
+
+t.test(
+  'a failure that does not pass ends the turn at once; a failure that lasts ends it after its repetitions',
+  async (t) => {
+    for (const [error, expected] of [
+      [new ModelError('upstreamUnauthorized', 'no'), 1],
+      [new ModelError('upstreamQuotaExceeded', 'no'), 1],
+      [busy(), 3],
+      [busy({ retryAfterMs: 121_000 }), 1],
+    ] as const) {
+      let asked = 0;
+      const provider = scripted(async function* () {
+        asked += 1;
+        yield* [];
+        throw error;
+      });
+      const { threads } = service(provider, { settings: { ...settings, maxRetries: 2 } });
+      const { turn } = await talk(threads, threads.start({}).thread.id, 'x');
+      t.match(turn, { status: 'failed', error: { code: error.code } });
+      t.equal(asked, expected, error.code);
+    }
+  },
+);
+
+t.test('fallback models take over in their order, for the rest of the turn', async (t) => {
+  const asked: string[] = [];
+  const provider = scripted(async function* ({ model = 'main', messages }) {
+    asked.push(model);
+    if (model !== 'third/c') throw new ModelError('upstreamQuotaExceeded', `${model} has no credit.`);
+    yield messages.at(-1)?.role === 'tool' ? say('done') : call('c1', 'Count');
+  });
+  const { threads } = service(provider, {
+    tools: () => [tool({ name: 'Count' })],
+    settings: { ...settings, fallbackModels: ['second/b', 'third/c'] },
+  });
+  const { turn, ear } = await talk(threads, threads.start({}).thread.id, 'x');
+  t.match(turn, { status: 'completed' });
+  t.same(asked, ['main', 'second/b', 'third/c', 'third/c']);
+  t.same(kindsOf(ear), ['fallback', 'fallback']);
+  t.match(
+    turn.items.find(({ type }) => type === 'systemNotice'),
+    {
+      kind: 'modelReplaced',
+      text: 'main has no credit. Continuing with second/b.',
+    },
+  );
+});
+
+/** A model that costs a dollar with every request, and calls a tool `calls` times. */
+function costly(calls: number) {
+  let asked = 0;
+  const provider = scripted(async function* () {
+    asked += 1;
+    yield asked <= calls ? call(`c${asked}`, 'Count', { asked }) : say('done');
+    yield { type: 'usage', inputTokens: 1_000_000, outputTokens: 0, cachedInputTokens: 400_000, reasoningTokens: 0 };
+  });
+  const price = { input: 1.4, output: 5, cachedInput: 0.4 };
+  const facts = () => ({ provider: 'p', owner: 'p/m', contextWindow: 9_000_000, price, reasoning: false });
+  return { provider: { ...provider, facts }, asked: () => asked };
+}
+
+/** The window is that of the model. */
+const roomy = { ...settings, compaction: { ...settings.compaction, contextWindow: 0 } };
+
+const budget = (turnUsd: number, sessionUsd = 0, dayUsd = 0) => ({ turnUsd, sessionUsd, dayUsd });
+
+t.test('cost is counted by request, turn and thread', async (t) => {
+  const { provider } = costly(2);
+  const { threads } = service(provider, { tools: () => [tool({ name: 'Count' })], settings: roomy });
+  const { turn } = await talk(threads, threads.start({}).thread.id, 'x');
+  t.match(turn.tokenUsage, { inputTokens: 3_000_000, cachedInputTokens: 1_200_000, costUsd: 3 });
+});
+
+t.test('an unknown price leaves the cost out', async (t) => {
+  const provider = scripted(async function* () {
+    yield say('x');
+    yield { type: 'usage', inputTokens: 1, outputTokens: 1 };
+  });
+  const { threads } = service(provider);
+  const { turn } = await talk(threads, threads.start({}).thread.id, 'x');
+  t.strictSame(turn.tokenUsage, { inputTokens: 1, outputTokens: 1, totalTokens: 2 });
+});
+
+t.test('a used-up budget asks the user; accepting grants the same amount once more', async (t) => {
+  const { provider, asked } = costly(5);
+  const { threads } = service(provider, {
+    tools: () => [tool({ name: 'Count' })],
+    settings: { ...roomy, budget: budget(2) },
+  });
+  const { thread } = threads.start({});
+  const ear = listening();
+  threads.subscribe(thread.id, ear.listener);
+  threads.startTurn(thread.id, text('x'), ear.listener).begin();
+  const first = await ear.until('item/approval/request');
+  t.match(first.params, {
+    tool: 'Budget',
+    operation: 'continue',
+    target: /Budget\.TurnUsd is used up: \$2\.00 of \$2\.00/,
+  });
+  t.equal(asked(), 2, 'no request is sent meanwhile');
+  t.match(threads.read(thread.id, { includeTurns: true }).turns?.at(-1)?.status, 'waitingApproval');
+  t.match(threads.approvals(thread.id), [{ tool: 'Budget' }]);
+  threads.respond((first.params as { requestId: string }).requestId, 'accept');
+  const second = await ear.until('item/approval/request', 2);
+  t.equal(asked(), 4);
+  threads.respond((second.params as { requestId: string }).requestId, 'decline');
+  const { params } = await ear.until('turn/failed');
+  t.match(params, { error: { code: 'budgetReached', message: /\$4\.00 of \$4\.00 spent by this turn/ } });
+  t.equal(asked(), 4);
+});
+
+t.test('policies answer for an absent user: the turn fails with budgetReached', async (t) => {
+  for (const approvalPolicy of ['autoApprove', 'interrupt'] as const) {
+    const { provider, asked } = costly(5);
+    const { threads } = service(provider, {
+      tools: () => [tool({ name: 'Count' })],
+      settings: { ...roomy, approvalPolicy, budget: budget(0, 0, 3) },
+    });
+    const { turn } = await talk(threads, threads.start({}).thread.id, 'x');
+    t.match(turn, { status: 'failed', error: { code: 'budgetReached', message: /DayUsd/ } });
+    t.equal(asked(), 3);
+  }
+});
+
+t.test('the budget of a thread counts its earlier turns', async (t) => {
+  const { provider } = costly(0);
+  const { threads } = service(provider, {
+    settings: { ...roomy, approvalPolicy: 'interrupt', budget: budget(0, 2) },
+  });
+  const { thread } = threads.start({});
+  for (const status of ['completed', 'completed', 'failed'])
+    t.match((await talk(threads, thread.id, 'x')).turn, { status });
+  t.match(
+    (await talk(threads, threads.start({}).thread.id, 'x')).turn,
+    { status: 'completed' },
+    'another thread has its own',
+  );
+});
+
+t.test('the state of an answer goes back to its model, over a restart as well, and to no client', async (t) => {
+  const directory = temporaryDirectory(t);
+  const requests: ModelRequest[] = [];
+  const provider = scripted(async function* (request) {
+    requests.push({ ...request, messages: [...request.messages] });
+    if (request.messages.at(-1)?.role === 'tool') return yield say('done');
+    yield { type: 'thinking', text: 'hm' };
+    yield call(`c${requests.length}`, 'Count');
+    const state = { owner: 'p/m', data: { opaque: `signature-${requests.length}` } };
+    yield { type: 'state', state } satisfies ModelEvent;
+  });
+  const first = openStore(directory);
+  const one = service(provider, { store: first.threads, traces: first.traces, tools: () => [tool({ name: 'Count' })] });
+  const { thread } = one.threads.start({});
+  const { turn, ear } = await talk(one.threads, thread.id, 'x');
+  const stateIn = (index: number) =>
+    requests[index]?.messages.flatMap((message) => (message.role === 'assistant' ? [message.state?.data] : []));
+  t.same(stateIn(1), [{ opaque: 'signature-1' }], 'within the turn');
+  t.notMatch(JSON.stringify([turn, ear.events]), /signature-/);
+  first.traces.flush();
+  t.notMatch(JSON.stringify(first.traces.events(thread.id, { limit: 100 })), /signature-/, 'nor in traces');
+  await one.threads.close();
+  first.close();
+  const second = openStore(directory);
+  t.teardown(() => second.close());
+  const two = service(provider, { store: second.threads, tools: () => [tool({ name: 'Count' })] });
+  await talk(two.threads, thread.id, 'y');
+  t.same(stateIn(2), [{ opaque: 'signature-1' }, undefined], 'after a restart');
+});
