@@ -88,10 +88,15 @@ t.test('API and stream have the same events of every trace type that turns produ
     ],
     [think('third'), callTool('ReadFile', { path: 'nothing-here.txt' })],
     say('Done.'),
-    fail('upstreamUnreachable'),
+    fail('upstreamQuotaExceeded'),
+    fail('upstreamQuotaExceeded'),
     say('A summary.'),
   );
-  const { ask, server, url, token } = await scene(t, { Compaction: { KeepRecentTurns: 1 } }, provider);
+  const { ask, server, url, token } = await scene(
+    t,
+    { Compaction: { KeepRecentTurns: 1 }, FallbackModels: ['spare'] },
+    provider,
+  );
   const stream = await Stream.open(t, url, token);
   const session = await Session.open(t, server.webSocketUrl, { onApproval: () => ({ decision: 'accept' }) });
   const { thread } = await session.call('thread/start', {});

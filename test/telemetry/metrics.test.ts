@@ -241,7 +241,8 @@ t.test('no free text of a model, a client or a user becomes a label', async (t) 
     for (const each of events) follower.take(each);
     const families = parse((await expose(numbers.families())).text);
     if (lint(families).length > 0) throw new Error(lint(families).join('\n'));
-    const allowed = /^(\w{1,30}|turn\.\w+|session\.\w+|tool\.\w+|approval\.\w+|tokens\.used|context\.compacted)$/;
+    const allowed =
+      /^(\w{1,30}|turn\.\w+|session\.\w+|tool\.\w+|approval\.\w+|tokens\.used|context\.compacted|model\.replaced)$/;
     for (const { series, name } of families.values()) {
       if (series.length > 1_000) throw new Error(`${name} has ${series.length} series`);
       for (const { labels } of series) {

@@ -15,6 +15,9 @@ function sizeOf(item: Item): number {
   }
 }
 
+/** Size of items as a model reads them, in bytes. */
+export const sizeOfItems = (items: readonly Item[]): number => items.reduce((sum, item) => sum + sizeOf(item), 0);
+
 /** Whether an answer of the model, or a request of a user, begins with this item. */
 function isBoundary(items: readonly Item[], index: number): boolean {
   const item = items[index];

@@ -1,5 +1,14 @@
 import type { InputPart, Item, Turn } from '../../protocol/index.ts';
-import { conversationOf, cutOf, pruned, requestsOf, reserveOf, summarise, TokenCount } from '../context/index.ts';
+import {
+  conversationOf,
+  cutOf,
+  pruned,
+  requestsOf,
+  reserveOf,
+  sizeOfItems,
+  summarise,
+  TokenCount,
+} from '../context/index.ts';
 import { contentOf, imagePathsIn, imagePathsOf, messagesOf } from '../history.ts';
 import type {
   ContentPart,
@@ -37,8 +46,9 @@ export interface TurnConversationOptions {
 const usualWindow = 128_000;
 /** Part of the window that stays unchanged in a compaction. */
 const keptShare = 0.25;
-/** The same once the provider has found the conversation too long. */
+/** The same once the provider has found the conversation too long, and as a part of that conversation. */
 const leastKeptShare = 0.1;
+const leastKeptPart = 0.25;
 /** Room for older requests of the user, word for word. */
 const olderRequestTokens = 20_000;
 const olderRequestShare = 0.15;
@@ -311,8 +321,13 @@ export class TurnConversation {
   /** Index of the first item that a compaction leaves unchanged. A conversation that the caller sends cannot be summarised. */
   #cut(): number {
     if (this.#options.options.history !== undefined) return 0;
-    const share = this.#refusal ? leastKeptShare : keptShare;
-    return cutOf(this.#items(), (this.#window() * share) / this.#count.ratio);
+    const items = this.#items();
+    const bytesIn = (share: number) => (this.#window() * share) / this.#count.ratio;
+    // A refused conversation may be far shorter than the window that was assumed.
+    const keepBytes = this.#refusal
+      ? Math.min(bytesIn(leastKeptShare), sizeOfItems(items) * leastKeptPart)
+      : bytesIn(keptShare);
+    return cutOf(items, keepBytes);
   }
 
   /** Earlier turns, read once: they do not change while this turn runs. */
