@@ -6,13 +6,21 @@
 export { AgentError, type AgentErrorName } from './errors.ts';
 export * from './model.ts';
 export {
+  type Catalogue,
+  CatalogueError,
+  catalogueFile,
+  catalogueUrl,
   costOf,
   derivedKind,
+  type FactSource,
   type KnownFacts,
+  type ModelList,
+  type ModelRouter,
   type ModelSettings,
   modelSettingsOf,
   modelSource,
   type ProviderSettings,
+  refreshCatalogue,
   type SidecarUpstream,
 } from './providers/index.ts';
 export * from './runtime/index.ts';

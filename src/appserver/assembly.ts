@@ -108,9 +108,13 @@ export function assemble(options: AssemblyOptions): Assembly {
   const readImage = imageReader({ blockedPaths: config.Permissions.BlockedPaths, home: homeDirectory(env) });
   const source =
     options.provider ??
-    configuredProvider(options, (key) => {
-      cleaner.protect(key);
-      logger.protect(key);
+    modelSource(modelSettingsOf(config, options.upstream), {
+      home: homeDirectory(env),
+      onKey(key) {
+        cleaner.protect(key);
+        logger.protect(key);
+      },
+      onProblem: (reason) => logger.warn('the refreshed model catalogue is not used', { reason }),
     });
   let asked: Promise<ModelProvider> | undefined;
   const provider = () => {
@@ -195,13 +199,6 @@ function open(stateDirectory: string, logger: Logger): Store {
     if (error instanceof StorageError) throw new StartupError('config', error.message, { cause: error });
     throw error;
   }
-}
-
-function configuredProvider(
-  { config, upstream }: AssemblyOptions,
-  protect: (secret: string) => void,
-): () => Promise<ModelProvider> {
-  return modelSource(modelSettingsOf(config, upstream), { onKey: protect });
 }
 
 async function checkBudget({ Budget, Model }: Config, provider: () => Promise<ModelProvider>): Promise<void> {

@@ -250,6 +250,6 @@ export const defaults = {
     /** Pages of the database that one step returns to the file system. */
     vacuumPages: 256,
   },
-  cli: { liveTestMs: 60_000 },
+  cli: { liveTestMs: 60_000, refreshMs: 60_000, refreshBytes: 20_000_000 },
   telemetry: { flushMs: 800, queueSpans: 2_048, batchSpans: 512, delayMs: 2_000, exportTimeoutMs: 10_000 },
 } as const;

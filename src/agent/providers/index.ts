@@ -1,7 +1,8 @@
 /** Model providers: services with a wire of their own, OpenAI-compatible upstreams, and the demo without a model. */
-export type { KnownFacts } from './catalogue/index.ts';
-export { costOf } from './catalogue/index.ts';
+export type { Catalogue, FactSource, KnownFacts } from './catalogue/index.ts';
+export { CatalogueError, catalogueFile, catalogueUrl, costOf, refreshCatalogue } from './catalogue/index.ts';
 export { modelSource } from './choose.ts';
+export type { ModelList, ModelRouter } from './router.ts';
 export {
   derivedKind,
   type ModelSettings,

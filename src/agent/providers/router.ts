@@ -13,6 +13,11 @@ interface Route {
   readonly facts: KnownFacts;
 }
 
+/** Models of one provider; those of the catalogue when it cannot be asked. */
+export type ModelList =
+  | { readonly provider: string; readonly models: readonly ModelInfo[] }
+  | { readonly provider: string; readonly error: unknown; readonly catalogued: readonly ModelInfo[] };
+
 /** Catalogues, the stronger one first. */
 export interface Catalogues {
   /** As `oratorio model list --refresh` fetched it. */
@@ -64,17 +69,35 @@ export class ModelRouter implements ModelProvider {
     await provider.stream({ ...request, model, effort: nearest, maxOutputTokens }, emit, signal);
   }
 
-  /** Models of all providers with their facts. @throws ModelError of the first provider that fails */
+  /** Models of all providers that can be asked, with their facts. @throws the error of the main one when none can */
   async listModels(signal: AbortSignal): Promise<readonly ModelInfo[]> {
+    const lists = await this.lists(signal);
+    const [first] = lists;
+    if (first && 'error' in first && lists.every((list) => 'error' in list)) throw first.error;
+    return lists.flatMap((list) => ('models' in list ? list.models : []));
+  }
+
+  /** Models of each provider with their facts, or why it cannot be asked. The main provider comes first. */
+  lists(signal: AbortSignal): Promise<readonly ModelList[]> {
     const { main, providers } = this.#settings;
-    const names = [main.kind, ...Object.keys(providers)];
-    const lists = await Promise.all(
-      names.map(async (name) => {
-        const models = await (await this.#provider(name)).listModels(signal);
-        return models.map((info) => this.#described(name, info));
+    return Promise.all(
+      [main.kind, ...Object.keys(providers)].map(async (name) => {
+        try {
+          const models = await (await this.#provider(name)).listModels(signal);
+          return { provider: name, models: models.map((info) => this.#described(name, info)) };
+        } catch (error) {
+          return { provider: name, error, catalogued: this.#catalogued(name) };
+        }
       }),
     );
-    return lists.flat();
+  }
+
+  /** Models of the catalogues for a provider that does not list its own. */
+  #catalogued(name: string): readonly ModelInfo[] {
+    const vendor = vendorOf(this.#settingsOf(name));
+    const { refreshed, catalogue } = this.#catalogues;
+    const known = vendor === undefined ? [] : (refreshed?.providers[vendor] ?? catalogue.providers[vendor] ?? []);
+    return known.map(({ id }) => this.#described(name, { id, ownedBy: vendor ?? name }));
   }
 
   facts(model?: string): KnownFacts {
@@ -93,6 +116,7 @@ export class ModelRouter implements ModelProvider {
 
   #described(name: string, info: ModelInfo): ModelInfo {
     this.#listed.set(`${name}/${info.id}`, info);
+    this.#routes.clear();
     const { contextWindow, maxOutputTokens, price, reasoning } = this.#factsOf(name, info.id);
     return {
       ...info,

@@ -5,6 +5,7 @@ const vendorHosts: Readonly<Record<string, string>> = {
   'api.openai.com': 'openai',
   'api.anthropic.com': 'anthropic',
   'generativelanguage.googleapis.com': 'google',
+  'openrouter.ai': 'openrouter',
   'api.deepseek.com': 'deepseek',
   'api.moonshot.ai': 'kimi',
   'api.moonshot.cn': 'kimi',

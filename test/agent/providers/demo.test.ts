@@ -79,7 +79,7 @@ t.test('every answer names the demo model, streams word by word, and ends with u
 t.test('a conversation follows the documented rules', async (t) => {
   const answer = async (words: string) => told(await ask(words)).text;
   t.match(await answer('Hello there'), /Hello! I can/);
-  t.match(await answer('what can you do?'), /set EndPoint, ApiKey and Model/);
+  t.match(await answer('what can you do?'), /oratorio login.*oratorio model/);
   t.equal(await answer('echo  two\n lines '), 'Demo model (offline, no AI): two\n lines');
   t.equal(await answer('echo read a.txt then run: ls'), 'Demo model (offline, no AI): read a.txt then run: ls');
   t.equal(await answer('please count to 5'), 'Demo model (offline, no AI): 1 2 3 4 5');

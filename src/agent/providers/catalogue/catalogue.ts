@@ -7,8 +7,8 @@ const CatalogueModel = v.object({
   contextWindow: v.pipe(v.number(), v.minValue(1)),
   maxOutputTokens: v.optional(v.pipe(v.number(), v.minValue(1))),
   price: v.optional(ModelPrice),
-  /** Empty: the model does not reason. */
-  efforts: v.array(v.picklist(reasoningEfforts)),
+  /** Empty: the model does not reason. Absent: unknown. */
+  efforts: v.optional(v.array(v.picklist(reasoningEfforts))),
   images: v.optional(v.boolean()),
 });
 export type CatalogueModel = v.InferOutput<typeof CatalogueModel>;

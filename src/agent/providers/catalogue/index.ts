@@ -10,3 +10,4 @@ export {
   nearestEffort,
 } from './facts.ts';
 export { familyOf } from './families.ts';
+export { CatalogueError, catalogueFile, catalogueUrl, readRefreshed, refreshCatalogue } from './refresh.ts';

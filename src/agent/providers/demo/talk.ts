@@ -10,7 +10,7 @@ export const abilities =
   '  write FILE: text · append to FILE: text · replace "a" with "b" in FILE\n' +
   '  run: command · fetch URL · search the web for words · delegate: task · call TOOL {"json": true}\n' +
   '  think about something · say something\n' +
-  'For real answers set EndPoint, ApiKey and Model in .oratorio/config.json.';
+  'For real answers connect a model: oratorio login. What is in force: oratorio model.';
 
 export interface Talk {
   readonly thought: string;
