@@ -21,12 +21,10 @@ const widest = 100;
 export function showActivity(output: Pick<Output, 'note' | 'colors'>): (event: TurnEvent) => void {
   const { dim, red, cyan } = output.colors;
   const note = (text: string) => output.note(inLine(text));
+  const waits = showWaits(output);
   return (event) => {
     if (event.type !== 'other') return;
-    if (event.method === 'system/event') {
-      const { message } = v.parse(SystemEvent, event.params);
-      note(dim(`· ${message}`));
-    }
+    waits(event);
     if (event.method !== 'item/completed') return;
     const parsed = v.safeParse(ItemEvent, event.params);
     if (!parsed.success) return;
@@ -36,6 +34,15 @@ export function showActivity(output: Pick<Output, 'note' | 'colors'>): (event: T
       const sign = outcome === 'completed' ? dim('✓') : red('✖');
       note(`  ${sign} ${dim(`${short(text)} (${durationMs} ms)`)}`);
     }
+  };
+}
+
+/** Prints why a turn waits or changes its course: retries, fallbacks, compactions, budgets. */
+export function showWaits(output: Pick<Output, 'note' | 'colors'>): (event: TurnEvent) => void {
+  return (event) => {
+    if (event.type !== 'other' || event.method !== 'system/event') return;
+    const { message } = v.parse(SystemEvent, event.params);
+    output.note(output.colors.dim(inLine(`· ${message}`)));
   };
 }
 

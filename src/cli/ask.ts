@@ -1,7 +1,8 @@
 /** Questions to a person at a terminal. A Ctrl-C at any of them ends the command with nothing changed. */
 import { confirm, password, select, text } from '@clack/prompts';
-import { visible } from '../../lib/index.ts';
-import { CliError } from '../errors.ts';
+import { visible } from '../lib/index.ts';
+import type { CommandContext } from './command.ts';
+import { CliError } from './errors.ts';
 
 /** Validates an answer: undefined when it is good, else the problem. */
 export type Check = (answer: string) => string | undefined;
@@ -25,6 +26,10 @@ const checked = (check: Check | undefined) =>
       return problem === undefined ? undefined : visible(problem);
     },
   };
+
+/** A person can be asked: it was not forbidden, and there is a terminal on both sides. */
+export const canAsk = ({ options, output }: CommandContext): boolean =>
+  options['yes'] !== true && !output.json && output.isTTY && process.stdin.isTTY === true;
 
 export async function askText({ message, placeholder, initial, check }: TextQuestion): Promise<string> {
   const answer = await text({

@@ -92,9 +92,14 @@ function addressOf({ endpoints, canonicalWorkspacePath }: RecordAnswer): string 
 /** The conversation that `--thread` names, or a new one. */
 async function threadOf(server: AppServerClient, workspacePath: string, context: CommandContext): Promise<string> {
   const { options, signal } = context;
-  const threadId = options['thread'];
-  if (typeof threadId !== 'string') return startThread(server, { workspacePath, signal });
+  const { thread: threadId, model, effort } = options;
+  const config = {
+    ...(typeof model === 'string' && { model }),
+    ...(typeof effort === 'string' && { effort }),
+  };
+  if (typeof threadId !== 'string') return startThread(server, { workspacePath, config, signal });
   await server.request('thread/resume', { threadId }, { signal });
+  if (Object.keys(config).length > 0) await server.request('thread/config/update', { threadId, config }, { signal });
   return threadId;
 }
 

@@ -12,6 +12,7 @@ export {
   planChange,
   workspaceSource,
 } from './change.ts';
+export { type PlannedUserChange, planUserChange, type UserChange } from './change-user.ts';
 export { ConfigError, type ConfigProblem, TrustError } from './error.ts';
 export {
   directoryName,

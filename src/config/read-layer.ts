@@ -29,6 +29,9 @@ export function lstatOf(path: string): Stats | undefined {
   }
 }
 
+/** Reads the user's own configuration file. @returns undefined for a missing file. @throws ConfigError */
+export const readUserText = (home: string): string | undefined => read(userConfigFile(home), true);
+
 /** Reads and parses the user's own configuration file. @returns undefined for a missing file. @throws ConfigError */
 export function readUserSettings(home: string): JsonObject | undefined {
   const file = userConfigFile(home);

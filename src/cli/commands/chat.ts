@@ -5,6 +5,9 @@ import type { CommandContext } from '../command.ts';
 import { answerOf, approverOf, type Conversation, converse, promptOf } from '../conversation.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { explain } from '../explain.ts';
+import { withHub } from '../hub.ts';
+import { offerLogin } from '../login/offer.ts';
+import { canonical, isWorkspace, workspacePath } from '../workspace.ts';
 
 /** `oratorio chat [prompt]` */
 export async function run(context: CommandContext): Promise<number> {
@@ -42,6 +45,7 @@ async function speak(
 
 /** A conversation at a terminal. Ctrl-C interrupts the answer under way; with none under way it leaves, as Ctrl-D does. */
 async function talk(context: CommandContext): Promise<number> {
+  await connectModel(context);
   const { output } = context;
   const { bold, dim } = output.colors;
   const terminal = createInterface({
@@ -82,4 +86,11 @@ async function talk(context: CommandContext): Promise<number> {
     terminal.close();
     conversation.close();
   }
+}
+
+/** Offers to connect a model. An agent server that runs already gets it by a restart. */
+async function connectModel(context: CommandContext): Promise<void> {
+  const path = canonical(workspacePath(context, context.options['workspace']));
+  if (!isWorkspace(path, context.home) || !(await offerLogin(context, path))) return;
+  await withHub(context, ({ hub }) => hub.restart({ workspacePath: path }, { signal: context.signal }));
 }

@@ -1,3 +1,4 @@
+import { showWaits } from '../activity.ts';
 import { declineUnattended } from '../approvals.ts';
 import type { CommandContext } from '../command.ts';
 import { answerOf, converse, promptOf } from '../conversation.ts';
@@ -13,7 +14,9 @@ export async function run(context: CommandContext): Promise<number> {
   const conversation = await converse(context, declineUnattended(output));
   try {
     const turn = await conversation.ask(prompt);
-    const answer = await during(context, 'The agent is working', () => answerOf(turn, signal, () => undefined));
+    const answer = await during(context, 'The agent is working', () =>
+      answerOf(turn, signal, () => undefined, showWaits(output)),
+    );
     if (answer.cancelled) return signal.aborted ? exitCodes.interrupted.code : exitCodes.failure.code;
     const { threadId } = conversation;
     if (output.json)

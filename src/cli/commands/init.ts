@@ -2,6 +2,7 @@ import { InitError, initWorkspace } from '../../config/index.ts';
 import type { CommandContext } from '../command.ts';
 import { CliError, quoted } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
+import { offerLogin } from '../login/offer.ts';
 import { workspacePath } from '../workspace.ts';
 
 /** `oratorio init [dir]` */
@@ -17,6 +18,7 @@ export async function run(context: CommandContext): Promise<number> {
   );
   output.line(dim(`  settings  ${made.configFile}`));
   output.line(dim(`  next      oratorio up ${quoted(made.workspacePath)}`));
+  await offerLogin(context, made.workspacePath);
   return exitCodes.ok.code;
 }
 

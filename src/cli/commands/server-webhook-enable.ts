@@ -1,9 +1,9 @@
 import { checkHost, enableChange, engineOnce, ingressStatus } from '../../deploy/index.ts';
+import { askText, canAsk } from '../ask.ts';
 import type { CommandContext } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
-import { askText } from '../server/ask.ts';
 import { carryOut, showPlan } from '../server/carry-out.ts';
-import { canAsk, given, isMissing, stackDirectory } from '../server/given.ts';
+import { given, isMissing, stackDirectory } from '../server/given.ts';
 import { problemOf } from '../server/problem-of.ts';
 import { appSteps } from '../server/steps-after.ts';
 import { checkSecretOut } from '../server/tell-secrets.ts';

@@ -8,11 +8,11 @@ import {
   type Session,
   viewOf,
 } from '../../deploy/index.ts';
+import { askYesNo, canAsk } from '../ask.ts';
 import type { CommandContext } from '../command.ts';
 import { quoted } from '../errors.ts';
 import { explain } from '../explain.ts';
-import { askYesNo } from './ask.ts';
-import { canAsk, given } from './given.ts';
+import { given } from './given.ts';
 import { showChange } from './progress.ts';
 import { tellSecrets } from './tell-secrets.ts';
 

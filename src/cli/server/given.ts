@@ -13,10 +13,6 @@ export function given({ options }: CommandContext, name: string): string | undef
 export const stackDirectory = (context: CommandContext, byDefault = '.'): string =>
   resolve(context.cwd, given(context, 'dir') ?? byDefault);
 
-/** A person can be asked: it was not forbidden, and there is a terminal on both sides. */
-export const canAsk = ({ options, output }: CommandContext): boolean =>
-  options['yes'] !== true && !output.json && output.isTTY && process.stdin.isTTY === true;
-
 /** Options that are required when no terminal can prompt for them. */
 export const isMissing = (context: CommandContext, command: string, flag: string, what: string): CliError =>
   usageError(

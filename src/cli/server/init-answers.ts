@@ -14,11 +14,11 @@ import {
   repositoryNamed,
   secretRefusals,
 } from '../../deploy/index.ts';
+import { askChoice, askSecret, askText, askYesNo, canAsk } from '../ask.ts';
 import type { CommandContext } from '../command.ts';
 import { CliError, usageError } from '../errors.ts';
 import { portOf } from '../port.ts';
-import { askChoice, askSecret, askText, askYesNo } from './ask.ts';
-import { canAsk, given, isMissing, pairs, secretText, stackDirectory } from './given.ts';
+import { given, isMissing, pairs, secretText, stackDirectory } from './given.ts';
 import { problemOf } from './problem-of.ts';
 import { webhookAnswers } from './webhook-answers.ts';
 

@@ -1,0 +1,118 @@
+import { CatalogueError, catalogueUrl, ModelError, refreshCatalogue } from '../../agent/index.ts';
+import { ConfigChangeError, ConfigError, planUserChange, userConfigFile } from '../../config/index.ts';
+import type { CommandContext } from '../command.ts';
+import { CliError, usageError } from '../errors.ts';
+import { exitCodes } from '../exit-codes.ts';
+import { during } from '../hub.ts';
+import { exitOf, liveTest, restartHint, showTest, withModels } from '../login/index.ts';
+import { effective, inForce, listHeading, listRows, problemOf, rowsOf, sourceIn } from '../model/index.ts';
+import { columns, pairs } from '../render.ts';
+
+/** `oratorio model` */
+export async function show(context: CommandContext): Promise<number> {
+  const { output, home } = context;
+  const state = await explained(() => inForce(effective(context), home));
+  if (output.json) output.document(state);
+  for (const row of pairs(rowsOf(state), output.colors)) output.line(row);
+  if (state.restrictedSettings.length > 0) {
+    output.warn(`Ignored until you trust the workspace: ${state.restrictedSettings.join(', ')}`);
+  }
+  if (state.provider.value === 'demo') output.note('Connect a model with: oratorio login');
+  return exitCodes.ok.code;
+}
+
+/** `oratorio model list` */
+export async function list(context: CommandContext): Promise<number> {
+  const { output, home, options, signal } = context;
+  const { config } = effective(context);
+  const from = options['from'];
+  if (from !== undefined && options['refresh'] !== true) throw usageError('--from needs --refresh.', 'model list');
+  if (options['refresh'] === true) {
+    const url = typeof from === 'string' ? from : catalogueUrl;
+    const { providers } = await explained(() =>
+      during(context, `Reading ${url}`, () => refreshCatalogue({ home, url, signal })),
+    );
+    const count = Object.values(providers).reduce((sum, models) => sum + models.length, 0);
+    output.note(`The catalogue has ${count} models of ${Object.keys(providers).length} providers now.`);
+  }
+  const { lists, current } = await explained(() =>
+    withModels(config, home, async (models) => ({
+      lists: await during(context, 'Asking the providers', () => models.lists(signal)),
+      current: models.model,
+    })),
+  );
+  const models = lists.flatMap((each) => ('models' in each ? each.models : each.catalogued));
+  if (output.json) {
+    const problems = lists.flatMap((each) => problemOf(each) ?? []);
+    output.document({ current, models, problems });
+  } else for (const problem of lists.flatMap((each) => problemOf(each) ?? [])) output.warn(problem);
+  for (const row of columns(listHeading, listRows(models, current), output.colors)) output.line(row);
+  return models.length > 0 ? exitCodes.ok.code : exitCodes.failure.code;
+}
+
+/** `oratorio model set` */
+export async function set(context: CommandContext): Promise<number> {
+  const { argument, output, home, env, options } = context;
+  const effort = options['effort'];
+  if (argument === undefined && effort === undefined)
+    throw usageError('model set needs the name of a model.', 'model set');
+  const changes = [
+    ...(argument === undefined ? [] : [{ path: ['Model'] as const, value: argument }]),
+    ...(effort === undefined ? [] : [{ path: ['ReasoningEffort'] as const, value: effort }]),
+  ];
+  const { file, config, apply } = await explained(async () => planUserChange({ home, env, set: changes }));
+  if (argument !== undefined) await warnUnlisted(context, config, argument);
+  apply();
+  const state = effective(context);
+  for (const { path } of changes) {
+    const source = sourceIn(state, path[0]);
+    if (source && source.file !== userConfigFile(home))
+      output.warn(`${source.file} sets ${path[0]} for this workspace.`);
+  }
+  if (output.json) output.document({ file, model: argument ?? null, effort: effort ?? null });
+  output.line(`Saved to ${file}`);
+  output.line(output.colors.dim(`  ${restartHint}`));
+  return exitCodes.ok.code;
+}
+
+async function warnUnlisted(
+  context: CommandContext,
+  config: Parameters<typeof withModels>[0],
+  name: string,
+): Promise<void> {
+  const { output, home, signal } = context;
+  const names = await withModels(config, home, (models) => models.listModels(signal)).catch((error: unknown) => {
+    signal.throwIfAborted();
+    output.warn(`Not compared with the provider's list: ${error instanceof Error ? error.message : String(error)}`);
+    return undefined;
+  });
+  if (names && !names.some(({ id }) => id === name)) {
+    output.warn(`The provider does not list ${name}. To see what it lists: oratorio model list`);
+  }
+}
+
+/** `oratorio model test` */
+export async function test(context: CommandContext): Promise<number> {
+  const { output } = context;
+  const { config } = effective(context);
+  const result = await during(context, 'Sending a request', () => liveTest(config, context));
+  if (!result.ok) throw new CliError(exitOf(result), result.message, result.hint, result.code);
+  if (output.json) output.document(result);
+  showTest(output, result);
+  return exitCodes.ok.code;
+}
+
+/** Turns faults that the user can correct into what to do. @throws CliError */
+async function explained<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof ModelError)
+      throw new CliError('failure', error.message, 'See: oratorio model test', error.code);
+    if (error instanceof CatalogueError) {
+      throw new CliError('failure', error.message, 'The catalogue is as it was.', 'catalogueUnavailable');
+    }
+    if (!(error instanceof ConfigError || error instanceof ConfigChangeError)) throw error;
+    throw new CliError('failure', error.message, 'Correct the file, then try again.', 'invalidConfig');
+  }
+}

@@ -1,0 +1,38 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { modelSettingsOf } from '../../agent/index.ts';
+import { ConfigError, loadConfig } from '../../config/index.ts';
+import { ensurePrivateDirectory, writeFileAtomic } from '../../lib/index.ts';
+import { askChoice, canAsk } from '../ask.ts';
+import type { CommandContext } from '../command.ts';
+import { logIn } from './wizard.ts';
+
+/** Marks in the home that the question was asked: it is asked once. */
+const markerOf = (home: string): string => join(home, 'login-offered');
+
+/** Whether a model is connected for a workspace, or the demo was chosen. */
+export function hasModel({ home, env }: CommandContext, workspace: string): boolean {
+  try {
+    const { config } = loadConfig({ home, workspace, env });
+    return config.Provider === 'demo' || modelSettingsOf(config).main.kind !== 'demo';
+  } catch (error) {
+    // Whatever needs the settings reports what is wrong with them.
+    if (error instanceof ConfigError) return true;
+    throw error;
+  }
+}
+
+/** Offers, once per home and on a terminal only, to connect a model. @returns whether one was connected */
+export async function offerLogin(context: CommandContext, workspace: string): Promise<boolean> {
+  const { home } = context;
+  if (!canAsk(context) || existsSync(markerOf(home)) || hasModel(context, workspace)) return false;
+  const answer = await askChoice('No model is connected. Connect one now?', [
+    { value: 'yes', label: 'Yes', hint: 'as oratorio login does' },
+    { value: 'no', label: 'Not now', hint: 'the built-in demo answers; connect one later with: oratorio login' },
+  ]);
+  ensurePrivateDirectory(home);
+  writeFileAtomic(markerOf(home), '');
+  if (answer === 'no') return false;
+  await logIn({ ...context, argument: undefined, options: {} });
+  return true;
+}

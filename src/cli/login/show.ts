@@ -1,0 +1,17 @@
+import type { ExitName } from '../exit-codes.ts';
+import type { Output } from '../output.ts';
+import type { LiveTest } from './live-test.ts';
+
+/** Prints the outcome of a live test. */
+export function showTest(output: Output, test: LiveTest): void {
+  const { green } = output.colors;
+  if (test.ok) output.line(`${green('✔')} ${test.model} answers; first words after ${test.firstTokenMs} ms`);
+  else output.failure({ what: test.message, hint: test.hint, context: '' });
+}
+
+/** Exit code of a failed test. */
+export const exitOf = ({ code }: Extract<LiveTest, { ok: false }>): ExitName =>
+  code === 'upstreamUnauthorized' ? 'credentials' : 'failure';
+
+/** Agent servers that run keep their settings. */
+export const restartHint = 'Agent servers that run use it after: oratorio restart';

@@ -1,0 +1,148 @@
+import { ConfigChangeError, ConfigError, type PlannedUserChange, planUserChange } from '../../config/index.ts';
+import { askChoice, askText, askYesNo, canAsk } from '../ask.ts';
+import type { CommandContext } from '../command.ts';
+import { CliError, usageError } from '../errors.ts';
+import { during } from '../hub.ts';
+import { givenKey, type KeySettings } from './api-key.ts';
+import { type KnownProvider, type KnownProviderName, knownProviderNames, knownProviders } from './known-providers.ts';
+import { type LiveTest, liveTest, withModels } from './live-test.ts';
+import { exitOf, showTest } from './show.ts';
+
+/** Result of a login. */
+export interface Login {
+  readonly provider: string;
+  readonly model: string;
+  /** The configuration file. */
+  readonly file: string;
+  /** Undefined: not tested. */
+  readonly test: LiveTest | undefined;
+}
+
+/** A provider and the way to its key, before a model is chosen. */
+interface Account extends KeySettings {
+  readonly name: KnownProviderName;
+  readonly kind: KnownProvider['kind'];
+  readonly endPoint: string;
+}
+
+const anotherModel = '';
+/** Models that a terminal shows at once. */
+const longestList = 40;
+
+/**
+ * Connects a model: asks for what the options do not say, sends one request, and writes the user's configuration. Nothing is
+ * written before the request was answered, unless the user wants it so.
+ * @throws CliError
+ */
+export async function logIn(context: CommandContext): Promise<Login> {
+  const name = await providerOf(context);
+  const known: KnownProvider = knownProviders[name];
+  const endPoint = await endPointOf(context, known);
+  const account = { name, kind: known.kind, endPoint, ...(await givenKey(context, known.keyPage)) };
+  const model = await modelOf(context, account, known);
+  const change = planned(context, account, model);
+  const test = context.options['test'] === false ? undefined : await tested(context, change);
+  change.apply();
+  return { provider: name, model: test?.ok === true ? test.model : model, file: change.file, test };
+}
+
+async function providerOf(context: CommandContext): Promise<KnownProviderName> {
+  const { argument } = context;
+  const named = knownProviderNames.find((name) => name === argument);
+  if (named) return named;
+  if (!canAsk(context)) {
+    throw usageError(`login needs a provider: ${knownProviderNames.join(', ')}.`, 'login');
+  }
+  const choices = knownProviderNames.map((value) => ({ value, label: knownProviders[value].label }));
+  return askChoice('Which model provider?', choices);
+}
+
+async function endPointOf(context: CommandContext, known: KnownProvider): Promise<string> {
+  const given = context.options['end-point'];
+  if (typeof given === 'string') {
+    const problem = problemOfUrl(given);
+    if (problem !== undefined) throw usageError(`--end-point: ${problem}`, 'login');
+    return given;
+  }
+  if (known.endPoint !== '' || known.kind !== 'openai-compatible') return known.endPoint;
+  if (!canAsk(context)) throw usageError('This provider needs --end-point.', 'login');
+  return askText({ message: 'Base URL', placeholder: 'https://models.example.com/v1', check: problemOfUrl });
+}
+
+const problemOfUrl = (url: string): string | undefined =>
+  URL.canParse(url) && /^https?:$/.test(new URL(url).protocol) ? undefined : 'It must be an http or https URL.';
+
+async function modelOf(context: CommandContext, account: Account, known: KnownProvider): Promise<string> {
+  const given = context.options['model'];
+  if (typeof given === 'string') return given;
+  if (!canAsk(context)) {
+    if (known.model !== undefined) return known.model;
+    const [only, ...others] = await listed(context, account);
+    if (only !== undefined && others.length === 0) return only;
+    const names = [only, ...others].filter((name) => name !== undefined).slice(0, longestList);
+    throw usageError(`login needs --model${names.length > 0 ? `: ${names.join(', ')}` : ''}.`, 'login');
+  }
+  const names = await listed(context, account);
+  const first = known.model !== undefined && names.includes(known.model) ? [known.model] : [];
+  const shown = [...new Set([...first, ...names])].slice(0, longestList);
+  if (shown.length > 0) {
+    const choices = [
+      ...shown.map((value) => ({ value, label: value })),
+      { value: anotherModel, label: 'Another one …' },
+    ];
+    const chosen = await askChoice('Which model?', choices);
+    if (chosen !== anotherModel) return chosen;
+  }
+  const check = (answer: string) => (answer === '' ? 'Type the name of a model.' : undefined);
+  return askText({ message: 'Name of the model', ...(known.model !== undefined && { initial: known.model }), check });
+}
+
+/** Names of the provider's models; none when it cannot be asked, which the live test explains. */
+async function listed(context: CommandContext, account: Account): Promise<readonly string[]> {
+  const { config } = planned(context, account, '');
+  const list = (signal: AbortSignal) => withModels(config, context.home, (models) => models.listModels(signal));
+  try {
+    const models = await during(context, 'Asking for its models', () => list(context.signal));
+    return models.map(({ id }) => id);
+  } catch (error) {
+    context.signal.throwIfAborted();
+    context.output.note(`Its models cannot be listed: ${error instanceof Error ? error.message : String(error)}`);
+    return [];
+  }
+}
+
+function planned(context: CommandContext, account: Account, model: string): PlannedUserChange {
+  const { home, env } = context;
+  const { kind, endPoint, ApiKey, ApiKeyCommand } = account;
+  const values = {
+    Provider: kind,
+    EndPoint: endPoint || undefined,
+    ApiKey,
+    ApiKeyCommand,
+    Model: model || undefined,
+  };
+  const set = Object.entries(values).map(([key, value]) => ({ path: [key] as const, value }));
+  try {
+    return planUserChange({ home, env, set });
+  } catch (error) {
+    if (!(error instanceof ConfigError || error instanceof ConfigChangeError)) throw error;
+    throw new CliError('failure', error.message, 'Correct the file, then try again.', 'invalidConfig');
+  }
+}
+
+/** @throws CliError for a failed test, unless the user wants to save all the same */
+async function tested(context: CommandContext, { config }: PlannedUserChange): Promise<LiveTest> {
+  const test = await during(context, 'Sending a request', () => liveTest(config, context));
+  if (test.ok) return test;
+  if (canAsk(context)) {
+    showTest(context.output, test);
+    if (await askYesNo('Save it all the same?', false)) return test;
+    throw new CliError('interrupted', 'Nothing was changed.');
+  }
+  throw new CliError(
+    exitOf(test),
+    test.message,
+    `${test.hint} Nothing was changed; --no-test skips the request.`,
+    test.code,
+  );
+}
