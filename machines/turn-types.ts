@@ -43,6 +43,8 @@ export type TurnOutcome = 'completed' | 'failed' | 'cancelled';
 export interface InferenceInput extends TurnKey {
   /** No request of the turn has been answered yet. */
   readonly isFirstRequest: boolean;
+  /** Failures since the last answer, which this request repeats. */
+  readonly retries: number;
 }
 
 /** Result of the check before a request. */

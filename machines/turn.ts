@@ -160,7 +160,11 @@ export const turnMachine = turnSetup.createMachine({
       invoke: {
         id: 'infer',
         src: 'infer',
-        input: ({ context }) => ({ ...keyOf({ context }), isFirstRequest: context.rounds === 0 }),
+        input: ({ context }) => ({
+          ...keyOf({ context }),
+          isFirstRequest: context.rounds === 0,
+          retries: context.failedRequests,
+        }),
         onDone: [
           {
             guard: { type: 'reachesRoundLimit', params: outputIn },

@@ -2,30 +2,40 @@ import type { FinishReason } from '../protocol/index.ts';
 import type { ModelEvent, ModelProvider, ModelRequest, ModelUsage } from './model.ts';
 import { costOf } from './providers/index.ts';
 
-/** Usage of one request to a model. */
-export interface ModelUse extends Omit<ModelUsage, 'isEstimated'> {
+/** Facts of one request to a model, whatever came of it. */
+export interface ModelCall {
   /** Configured name of the provider. */
   readonly provider: string;
   readonly model: string;
+  readonly durationMs: number;
+  /** Time until the first piece of the answer; absent without one. */
+  readonly firstTokenMs?: number;
+  /** Id that the service gave the request. */
+  readonly requestId?: string;
+}
+
+/** Usage of one request to a model. */
+export interface ModelUse extends Omit<ModelUsage, 'isEstimated'>, ModelCall {
   /** Counted here, because the provider reported nothing. */
   readonly isEstimated: boolean;
   /** Absent when the answer was cut off. */
   readonly finishReason: FinishReason | undefined;
-  readonly durationMs: number;
-  /** Time until the first piece of the answer; absent without one. */
-  readonly firstTokenMs?: number;
 }
 
-/**
- * Streams one answer as `provider.stream` does. Reports its usage when the request has ended, also when it was interrupted or
- * failed; a request that ended before its usage was known is not reported.
- */
+export interface CallListeners {
+  /** The request has ended, also one that was interrupted or failed after its usage was known. */
+  readonly onUsed: (use: ModelUse) => void;
+  /** The request has failed before its usage was known. Not called for one that was interrupted. */
+  readonly onFailed?: (call: ModelCall, error: unknown) => void;
+}
+
+/** Streams one answer as `provider.stream` does, and reports what became of the request. */
 export async function streamCounted(
   provider: ModelProvider,
   request: ModelRequest,
-  emit: (event: ModelEvent) => void,
+  emit: (event: Exclude<ModelEvent, { type: 'received' }>) => void,
   signal: AbortSignal,
-  onUsed: (use: ModelUse) => void,
+  { onUsed, onFailed }: CallListeners,
 ): Promise<void> {
   const began = performance.now();
   const facts = provider.facts?.(request.model);
@@ -33,10 +43,22 @@ export async function streamCounted(
   let usage: ModelUsage | undefined;
   let finishReason: FinishReason | undefined;
   let firstTokenMs: number | undefined;
+  let requestId: string | undefined;
+  const call = (): ModelCall => ({
+    provider: facts?.provider ?? provider.name,
+    model: request.model ?? provider.model,
+    durationMs: elapsedMs(),
+    ...(firstTokenMs !== undefined && { firstTokenMs }),
+    ...(requestId !== undefined && { requestId }),
+  });
   try {
     await provider.stream(
       request,
       (event) => {
+        if (event.type === 'received') {
+          requestId = event.requestId;
+          return;
+        }
         firstTokenMs ??= elapsedMs();
         if (event.type === 'usage') {
           const { type: _, ...counts } = event;
@@ -46,19 +68,13 @@ export async function streamCounted(
       },
       signal,
     );
+  } catch (error) {
+    if (!signal.aborted && !usage) onFailed?.(call(), error);
+    throw error;
   } finally {
     if (usage) {
       const { isEstimated = false, costUsd = facts?.price && costOf(usage, facts.price), ...counts } = usage;
-      onUsed({
-        provider: facts?.provider ?? provider.name,
-        model: request.model ?? provider.model,
-        ...counts,
-        ...(costUsd !== undefined && { costUsd }),
-        isEstimated,
-        finishReason,
-        durationMs: elapsedMs(),
-        ...(firstTokenMs !== undefined && { firstTokenMs }),
-      });
+      onUsed({ ...call(), ...counts, ...(costUsd !== undefined && { costUsd }), isEstimated, finishReason });
     }
   }
 }

@@ -2,6 +2,8 @@ import type { FinishReason, ModelPrice, ReasoningEffort } from '../protocol/inde
 
 /** Parts of a model's answer, in order. */
 export type ModelEvent =
+  /** At most once, before anything else, also of a request that is refused: the id that the service has given it. */
+  | { readonly type: 'received'; readonly requestId: string }
   | { readonly type: 'thinking'; readonly text: string }
   | { readonly type: 'text'; readonly text: string }
   /** A piece of the arguments of call number `index` of this answer, as it is being written. */

@@ -58,6 +58,7 @@ export interface Assembly {
   readonly automations: Automations;
   readonly traces: TraceStore;
   readonly telemetry: Telemetry;
+  readonly spending: DaySpending;
   /** For health: how things are besides the threads. */
   readonly describe: () => Readonly<Record<string, unknown>>;
   /** @throws StartupError (config) for a budget that cannot be checked, because the price of the model is unknown */
@@ -121,6 +122,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     asked = source();
     return asked;
   };
+  const spending = spendingOf(ledger, logger);
   const threads = new ThreadService({
     workspacePath,
     worktreeRoots: worktreeRootsOf(workspacePath, config),
@@ -130,7 +132,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     readImage,
     tools: () => selectTools([...builtin, ...mcp.tools()], config.EnabledTools),
     settings: settingsOf(config),
-    spending: spendingOf(ledger, logger),
+    spending,
     clean: (text) => cleaner.clean(text),
     onBug,
     observe(actor, threadId, turnId) {
@@ -166,6 +168,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     automations,
     traces: store.traces,
     telemetry,
+    spending,
     describe: () => ({ sandbox, mcp: mcp.describe(), automations: automations.describe() }),
     checkBudget: () => checkBudget(config, provider),
     async close() {

@@ -1,4 +1,4 @@
-import { ModelError } from '../agent/index.ts';
+import { ModelError, StorageError } from '../agent/index.ts';
 import type { Config } from '../config/index.ts';
 import type { Dashboard, RuntimeStatus } from '../dashboard/index.ts';
 import type { Logger, RecentLog } from '../log/index.ts';
@@ -15,7 +15,7 @@ export interface DashboardParts {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly config: Config;
   readonly tokens: () => DashboardTokens;
-  readonly assembly: Pick<Assembly, 'threads' | 'traces' | 'mcp' | 'automations'>;
+  readonly assembly: Pick<Assembly, 'threads' | 'traces' | 'mcp' | 'automations' | 'spending'>;
   readonly active: ActiveSessions;
   readonly observatory: Observatory;
   readonly recentLog: RecentLog;
@@ -89,9 +89,20 @@ async function statusOf(parts: DashboardParts): Promise<RuntimeStatus> {
     model: known.model,
     activeTurns: threads.activeTurns,
     pendingApprovals: threads.approvals().length,
+    ...spentToday(assembly),
     droppedEvents: traces.dropped,
     modules: [providerModule(model), ...modulesOf(parts)],
   };
+}
+
+function spentToday({ spending }: DashboardParts['assembly']): Pick<RuntimeStatus, 'spentTodayUsd'> {
+  try {
+    return { spentTodayUsd: spending.today() };
+  } catch (error) {
+    // The ledger was reported when it could not be written.
+    if (error instanceof StorageError) return {};
+    throw error;
+  }
 }
 
 function providerModule(model: ModelError | { readonly provider: string; readonly model: string }): ModuleState {

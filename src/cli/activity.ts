@@ -1,5 +1,6 @@
 import * as v from 'valibot';
 import type { TurnEvent } from '../client/index.ts';
+import { dollars } from '../lib/index.ts';
 import type { Output } from './output.ts';
 import { inLine } from './render.ts';
 
@@ -14,6 +15,10 @@ const ItemEvent = v.looseObject({
   }),
 });
 const SystemEvent = v.looseObject({ message: v.string() });
+
+const SpentTurn = v.looseObject({
+  tokenUsage: v.looseObject({ inputTokens: v.number(), outputTokens: v.number(), costUsd: v.number() }),
+});
 
 const widest = 100;
 
@@ -44,6 +49,14 @@ export function showWaits(output: Pick<Output, 'note' | 'colors'>): (event: Turn
     const { message } = v.parse(SystemEvent, event.params);
     output.note(output.colors.dim(inLine(`· ${message}`)));
   };
+}
+
+/** Tokens and cost of a turn in one line; undefined for a free turn and for one of unknown cost. */
+export function spentIn(turn: Readonly<Record<string, unknown>>): string | undefined {
+  const parsed = v.safeParse(SpentTurn, turn);
+  if (!parsed.success || parsed.output.tokenUsage.costUsd === 0) return undefined;
+  const { inputTokens, outputTokens, costUsd } = parsed.output.tokenUsage;
+  return `· ${inputTokens} tokens in, ${outputTokens} out, ${dollars(costUsd)}`;
 }
 
 /** Values only: `{"path":"a.ts","limit":5}` is `a.ts 5`. */

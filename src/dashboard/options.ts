@@ -42,6 +42,8 @@ export interface RuntimeStatus {
   readonly activeTurns: number;
   readonly pendingApprovals: number;
   readonly droppedEvents: number;
+  /** Spent today by all workspaces, in US dollars; absent when it is unknown. */
+  readonly spentTodayUsd?: number;
   readonly modules: readonly ModuleState[];
 }
 

@@ -26,6 +26,7 @@ export { expandBraces, nameTest, type PathTest, pathTest } from './glob.ts';
 export { appendElement, setMember } from './json-edit.ts';
 export { LineSplitter, type LineSplitterOptions } from './lines.ts';
 export { messageOf } from './message-of.ts';
+export { dollars } from './money.ts';
 export { Pump } from './pump.ts';
 export {
   redact,

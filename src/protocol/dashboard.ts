@@ -72,6 +72,8 @@ export const DashboardSummary = v.object({
   model: v.string(),
   ...TraceTotals.entries,
   totalTokens: v.number(),
+  /** Spent on models today by all workspaces of the user, in US dollars; absent when it is unknown. */
+  spentTodayUsd: v.optional(v.number()),
   activeTurns: v.number(),
   pendingApprovals: v.number(),
   /** Traces that were lost because the disk did not take them. */

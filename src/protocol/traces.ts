@@ -15,6 +15,7 @@ export const traceTypes = [
   'approval.completed',
   'tokens.used',
   'context.compacted',
+  'model.failed',
   'model.replaced',
   'error',
 ] as const;
@@ -64,6 +65,16 @@ export const TraceSession = v.object({
   errorCount: v.number(),
   inputTokens: v.number(),
   outputTokens: v.number(),
+  /** Input tokens that came from the provider's cache. */
+  cachedInputTokens: v.number(),
+  /** Output tokens of reasoning. */
+  reasoningTokens: v.number(),
+  /** Sum of the known costs, in US dollars. */
+  costUsd: v.number(),
+  /** Answered requests whose cost is unknown. */
+  unpricedCount: v.number(),
+  /** Failed requests to a model, also those that were repeated. */
+  modelFailureCount: v.number(),
   /** Sums, in milliseconds. Turns of one session do not overlap, so theirs is the time that users waited. */
   turnDurationMs: v.number(),
   toolDurationMs: v.number(),
@@ -88,6 +99,11 @@ export const TraceTotals = v.object({
   errorCount: v.number(),
   inputTokens: v.number(),
   outputTokens: v.number(),
+  cachedInputTokens: v.number(),
+  reasoningTokens: v.number(),
+  costUsd: v.number(),
+  unpricedCount: v.number(),
+  modelFailureCount: v.number(),
   turnDurationMs: v.number(),
   toolDurationMs: v.number(),
   maxToolDurationMs: v.number(),

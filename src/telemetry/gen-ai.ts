@@ -36,13 +36,22 @@ export function chatAttributes(
   provider: string | undefined,
   model: string | undefined,
 ): Attributes {
-  const { tokens, firstAt, startedAt, finishReason } = call;
+  const { tokens, firstAt, startedAt, finishReason, requestId, costUsd, retries } = call;
+  const optional = {
+    'gen_ai.usage.cache_read.input_tokens': tokens?.cached,
+    'gen_ai.usage.cache_creation.input_tokens': tokens?.cacheWrite,
+    'gen_ai.usage.reasoning.output_tokens': tokens?.reasoning,
+    'oratorio.model.cost_usd': costUsd,
+    'oratorio.model.retries': retries,
+  };
   return {
     'gen_ai.operation.name': 'chat',
     'gen_ai.conversation.id': sessionKey,
     ...(provider !== undefined && { 'gen_ai.provider.name': provider }),
     ...(model !== undefined && { 'gen_ai.request.model': model }),
     ...(tokens && usageAttributes(tokens.input, tokens.output)),
+    ...Object.fromEntries(Object.entries(optional).filter(([, value]) => value !== undefined && value > 0)),
+    ...(requestId !== undefined && { 'oratorio.model.request_id': requestId }),
     ...(finishReason !== undefined && { 'gen_ai.response.finish_reasons': [finishReason] }),
     ...(firstAt !== undefined && { 'gen_ai.response.time_to_first_chunk': (firstAt - startedAt) / 1_000 }),
   };

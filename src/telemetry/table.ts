@@ -35,6 +35,13 @@ export const agentMetrics = {
   tokens: counter('oratorio_agent_tokens_total', 'Tokens as the provider counted them.', {
     direction: '`input`, `output`',
   }),
+  cachedInputTokens: counter(
+    'oratorio_agent_cached_input_tokens_total',
+    'Input tokens that came from the cache of the provider; part of the input.',
+  ),
+  reasoningTokens: counter('oratorio_agent_reasoning_tokens_total', 'Output tokens of reasoning; part of the output.'),
+  cost: counter('oratorio_agent_cost_usd_total', 'Cost of requests to models in US dollars, where it is known.'),
+  modelRetries: counter('oratorio_agent_model_retries_total', 'Answered requests that repeated failed ones.'),
   toolCalls: counter('oratorio_agent_tool_calls_total', 'Tool calls that have ended.', {
     tool: 'a built-in tool, `mcp`, `other`',
     outcome: '`completed`, `failed`, `declined`, `cancelled`',

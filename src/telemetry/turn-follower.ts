@@ -14,9 +14,16 @@ export interface ModelCall {
   /** Time of the first piece of thinking or answer; absent without one. */
   readonly firstAt: number | undefined;
   /** Absent when the provider had not counted before it ended. */
-  readonly tokens: { readonly input: number; readonly output: number } | undefined;
-  /** Name in the request; absent when the trace lacks it. */
+  readonly tokens: CountedTokens | undefined;
+  /** Cost in US dollars; absent when it is unknown. */
+  readonly costUsd: number | undefined;
+  /** Names in the request; absent when the trace lacks them. */
+  readonly provider: string | undefined;
   readonly model: string | undefined;
+  /** Id that the provider gave the request. */
+  readonly requestId: string | undefined;
+  /** Failed requests that it repeats. */
+  readonly retries: number;
   readonly outcome: 'completed' | 'failed' | 'cancelled';
   /** Code of the error that it failed of. */
   readonly errorCode: string | undefined;
@@ -24,6 +31,15 @@ export interface ModelCall {
   /** It made a summary of older turns. */
   readonly isCompaction: boolean;
   readonly segments: readonly Segment[];
+}
+
+/** Tokens of one request; `input` includes `cached` and `cacheWrite`, `output` includes `reasoning`. */
+interface CountedTokens {
+  readonly input: number;
+  readonly output: number;
+  readonly cached: number;
+  readonly cacheWrite: number;
+  readonly reasoning: number;
 }
 
 /** A stretch of thinking or of answer. */
@@ -51,6 +67,8 @@ interface Followed extends OpenTurn {
   quietSince: number;
   /** Of the last error. */
   errorCode: string | undefined;
+  /** The last request has failed, and was reported. */
+  hasReportedFailure: boolean;
 }
 
 /** Turns whose beginning was heard and whose end was not. More than this are not followed. */
@@ -84,7 +102,15 @@ export class TurnFollower {
     const [oldest] = this.#turns.values();
     if (oldest && this.#turns.size >= maxTurns) this.#lose(oldest);
     const startedAt = Date.parse(at);
-    const turn = { sessionKey, turnId, startedAt, segments: [], quietSince: startedAt, errorCode: undefined };
+    const turn = {
+      sessionKey,
+      turnId,
+      startedAt,
+      segments: [],
+      quietSince: startedAt,
+      errorCode: undefined,
+      hasReportedFailure: false,
+    };
     this.#turns.set(sessionKey, turn);
   }
 
@@ -101,8 +127,12 @@ export class TurnFollower {
       return;
     }
     if (type === 'tokens.used') this.#tell(turn, countedCall(turn, event));
+    if (type === 'model.failed') this.#tell(turn, failedCall(turn, event));
     if (type === 'error') turn.errorCode = textOf(data['code']);
-    else if (type !== 'turn.completed') turn.quietSince = endedAt;
+    else if (type !== 'turn.completed') {
+      turn.quietSince = endedAt;
+      turn.hasReportedFailure = type === 'model.failed';
+    }
   }
 
   #tell(turn: Followed, call: ModelCall): void {
@@ -127,15 +157,18 @@ export class TurnFollower {
 function countedCall(turn: Followed, { at, durationMs = 0, data }: TraceEvent): ModelCall {
   const isCompaction = data['purpose'] === 'compaction';
   const segments = isCompaction ? [] : turn.segments;
-  const endedAt = Date.parse(at);
-  const startedAt = endedAt - durationMs;
   const finishReason = textOf(data['finishReason']);
+  const { costUsd } = data;
   return {
-    startedAt,
-    endedAt,
-    firstAt: firstOf(segments, startedAt),
-    tokens: { input: tokensOf(data['inputTokens']), output: tokensOf(data['outputTokens']) },
-    model: textOf(data['model']),
+    ...requestOf(segments, { at, durationMs, data }),
+    tokens: {
+      input: tokensOf(data['inputTokens']),
+      output: tokensOf(data['outputTokens']),
+      cached: tokensOf(data['cachedInputTokens']),
+      cacheWrite: tokensOf(data['cacheWriteTokens']),
+      reasoning: tokensOf(data['reasoningTokens']),
+    },
+    costUsd: typeof costUsd === 'number' && Number.isFinite(costUsd) ? Math.max(0, costUsd) : undefined,
     // An answer that was cut off gives no reason for its end.
     outcome: finishReason === undefined ? 'cancelled' : 'completed',
     errorCode: undefined,
@@ -145,9 +178,43 @@ function countedCall(turn: Followed, { at, durationMs = 0, data }: TraceEvent): 
   };
 }
 
+/** A request that failed before anything was counted. */
+function failedCall({ segments }: Followed, { at, durationMs = 0, data }: TraceEvent): ModelCall {
+  return {
+    ...requestOf(segments, { at, durationMs, data }),
+    tokens: undefined,
+    costUsd: undefined,
+    outcome: 'failed',
+    errorCode: textOf(data['code']),
+    finishReason: undefined,
+    isCompaction: false,
+    segments,
+  };
+}
+
+/** Facts of a request that do not depend on its outcome. */
+function requestOf(
+  segments: readonly Segment[],
+  { at, durationMs, data }: Pick<TraceEvent, 'at' | 'data'> & { readonly durationMs: number },
+): Pick<ModelCall, 'startedAt' | 'endedAt' | 'firstAt' | 'provider' | 'model' | 'requestId' | 'retries'> {
+  const endedAt = Date.parse(at);
+  const startedAt = endedAt - durationMs;
+  const { firstTokenMs } = data;
+  return {
+    startedAt,
+    endedAt,
+    firstAt: Number.isSafeInteger(firstTokenMs) ? startedAt + tokensOf(firstTokenMs) : firstOf(segments, startedAt),
+    provider: textOf(data['provider']),
+    model: textOf(data['model']),
+    requestId: textOf(data['requestId']),
+    retries: tokensOf(data['retries']),
+  };
+}
+
 /** A request that ended with its turn before anything was counted; undefined without one. */
 function unansweredCall(turn: Followed, { at, data }: TraceEvent): ModelCall | undefined {
-  const { segments, quietSince: startedAt, errorCode } = turn;
+  const { segments, quietSince: startedAt, errorCode, hasReportedFailure } = turn;
+  if (hasReportedFailure) return undefined;
   const hasFailed = data['status'] === 'failed' && errorCode !== undefined && isModelError(errorCode);
   if (!hasFailed && segments.length === 0) return undefined;
   return {
@@ -155,7 +222,11 @@ function unansweredCall(turn: Followed, { at, data }: TraceEvent): ModelCall | u
     endedAt: Math.max(startedAt, Date.parse(at)),
     firstAt: firstOf(segments, startedAt),
     tokens: undefined,
+    costUsd: undefined,
+    provider: undefined,
     model: undefined,
+    requestId: undefined,
+    retries: 0,
     outcome: hasFailed ? 'failed' : data['status'] === 'completed' ? 'completed' : 'cancelled',
     errorCode: hasFailed ? errorCode : undefined,
     finishReason: undefined,

@@ -28,6 +28,10 @@ export class TurnNumbers implements TurnListener {
     agentMetrics.tokens,
     directions.map((direction) => ({ direction })),
   );
+  readonly #cachedInputTokens = new Counter(agentMetrics.cachedInputTokens, [{}]);
+  readonly #reasoningTokens = new Counter(agentMetrics.reasoningTokens, [{}]);
+  readonly #cost = new Counter(agentMetrics.cost, [{}]);
+  readonly #modelRetries = new Counter(agentMetrics.modelRetries, [{}]);
   readonly #toolCalls = new Counter(agentMetrics.toolCalls);
   readonly #toolDuration = new Histogram(agentMetrics.toolDuration);
   readonly #approvals = new Counter(agentMetrics.approvals);
@@ -53,7 +57,11 @@ export class TurnNumbers implements TurnListener {
     }
   }
 
-  onModelCall({ startedAt, endedAt, firstAt, outcome }: ModelCall): void {
+  onModelCall({ startedAt, endedAt, firstAt, outcome, tokens, costUsd = 0, retries }: ModelCall): void {
+    this.#cachedInputTokens.add({}, tokens?.cached ?? 0);
+    this.#reasoningTokens.add({}, tokens?.reasoning ?? 0);
+    this.#cost.add({}, costUsd);
+    if (retries > 0 && outcome === 'completed') this.#modelRetries.add({});
     this.#modelCalls.add({ outcome });
     this.#modelCallDuration.observe({}, (endedAt - startedAt) / second);
     if (firstAt !== undefined) this.#firstSegment.observe({}, (firstAt - startedAt) / second);
@@ -79,6 +87,10 @@ export class TurnNumbers implements TurnListener {
       this.#modelCallDuration,
       this.#firstSegment,
       this.#tokens,
+      this.#cachedInputTokens,
+      this.#reasoningTokens,
+      this.#cost,
+      this.#modelRetries,
       this.#toolCalls,
       this.#toolDuration,
       this.#approvals,

@@ -100,8 +100,8 @@ export class TurnSpans implements TurnListener {
     const open = this.#open.get(turn.sessionKey);
     if (!open) return;
     const { tracer, includeContent, described } = this.#options;
-    const { provider, model: usual } = described ?? {};
-    const model = call.model ?? usual;
+    const provider = call.provider ?? described?.provider;
+    const model = call.model ?? described?.model;
     open.inputTokens += call.tokens?.input ?? 0;
     open.outputTokens += call.tokens?.output ?? 0;
     const attributes = {

@@ -187,7 +187,7 @@ const walks: Walk<World>[] = [
     given: to.checking,
     when: (world) => open(world.check).answer(checkOf()),
     shows: (t, world) =>
-      t.same(open(world.infer).input, { threadId: 'thread', turnId: 'turn_001', isFirstRequest: true }),
+      t.same(open(world.infer).input, { threadId: 'thread', turnId: 'turn_001', isFirstRequest: true, retries: 0 }),
   },
   {
     takes: 'budgetReached BUDGET.DECIDED [isRaised] → checking',

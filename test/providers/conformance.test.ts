@@ -1,7 +1,8 @@
 /** Our providers against services that refuse what the real ones refuse. */
 import t, { type Test } from 'tap';
+import type { ModelEvent } from '../../src/agent/index.ts';
 import { ask, converse, tool, user } from './client.ts';
-import { type FakeOptions, startFake } from './fake.ts';
+import { type FakeOptions, requestId, startFake } from './fake.ts';
 import { lookUp } from './script.ts';
 import { providerFor, type Subject, subjects } from './subjects.ts';
 
@@ -164,6 +165,20 @@ for (const subject of subjects) {
       t.ok(models.every(({ contextWindow }) => (contextWindow ?? 0) > 0));
     });
 
+    t.test('the id of a request comes first, also of a refused one', async (t) => {
+      const fake = await startFake(t, subject.dialect());
+      for (const apiKey of [fake.apiKey, 'wrong']) {
+        const provider = await providerFor({ ...fake, apiKey }, subject.settings);
+        t.teardown(() => provider.close());
+        const events: ModelEvent[] = [];
+        const request = { messages: [user('hello')] };
+        const answer = provider.stream(request, (event) => events.push(event), new AbortController().signal);
+        await answer.catch((error: unknown) => t.match(error, { code: 'upstreamUnauthorized' }));
+        t.match(events[0], { type: 'received', requestId });
+        t.equal(events.filter(({ type }) => type === 'received').length, 1);
+      }
+    });
+
     t.test('a wrong key is told as such', async (t) => {
       const fake = await startFake(t, subject.dialect());
       const provider = await providerFor({ ...fake, apiKey: 'wrong' }, subject.settings);
@@ -172,7 +187,8 @@ for (const subject of subjects) {
         code: 'upstreamUnauthorized',
         isRetryable: false,
       });
-      await t.rejects(provider.listModels(new AbortController().signal), { code: 'upstreamUnauthorized' });
+      const lists = await provider.lists(new AbortController().signal);
+      t.match(lists.at(-1), { error: { code: 'upstreamUnauthorized' } });
     });
   });
 }

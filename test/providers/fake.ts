@@ -79,6 +79,8 @@ export interface Fake {
   readonly answerBytes: number;
 }
 
+/** Id of every request, in a header of its answer. */
+export const requestId = 'req_0123456789';
 export const fakeKey = 'sk-fake-key-0123456789abcdef';
 
 /** Starts a server, which ends with the test. */
@@ -157,7 +159,7 @@ async function receive(request: IncomingMessage): Promise<Received> {
 }
 
 function send(response: ServerResponse, { status, json, headers }: Extract<Answer, { status: number }>): void {
-  response.writeHead(status, { 'content-type': 'application/json', ...headers });
+  response.writeHead(status, { 'content-type': 'application/json', 'x-request-id': requestId, ...headers });
   response.end(JSON.stringify(json));
 }
 
@@ -166,7 +168,7 @@ function framesOf(frames: readonly string[], fault: Fault | undefined): readonly
 }
 
 async function stream(response: ServerResponse, bytes: Buffer, fault: Fault | undefined, size: number): Promise<void> {
-  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  response.writeHead(200, { 'content-type': 'text/event-stream', 'x-request-id': requestId });
   response.flushHeaders();
   if (fault && 'isSilent' in fault) return;
   const cut = fault && 'cutAfterBytes' in fault ? fault.cutAfterBytes : undefined;

@@ -1,6 +1,6 @@
 /** Every dialect with the provider of ours that speaks it. */
 import * as v from 'valibot';
-import { type ModelProvider, modelSettingsOf, modelSource } from '../../src/agent/index.ts';
+import { type ModelRouter, modelSettingsOf, modelSource } from '../../src/agent/index.ts';
 import { Config } from '../../src/config/index.ts';
 import type { Dialect, Fake } from './fake.ts';
 import { anthropicFake } from './fakes/anthropic.ts';
@@ -54,14 +54,14 @@ export const subjects: readonly Subject[] = [...native, ...compatible];
 export function providerFor(
   fake: Pick<Fake, 'endPoint' | 'apiKey'>,
   settings: Readonly<Record<string, unknown>>,
-): Promise<ModelProvider> {
+): Promise<ModelRouter> {
   if (settings['Model'] === 'my-deployment') return azure(fake);
   const config = v.parse(Config, { EndPoint: fake.endPoint, ApiKey: fake.apiKey, UpstreamIdleMs: 60_000, ...settings });
   return modelSource(modelSettingsOf(config))();
 }
 
 /** Azure's key has a header of its own, derived from its host names; a stand-in needs `Headers`. */
-function azure({ endPoint, apiKey }: Pick<Fake, 'endPoint' | 'apiKey'>): Promise<ModelProvider> {
+function azure({ endPoint, apiKey }: Pick<Fake, 'endPoint' | 'apiKey'>): Promise<ModelRouter> {
   const Providers = { azure: { EndPoint: endPoint, Headers: { 'api-key': apiKey } } };
   const config = v.parse(Config, { Provider: 'demo', Model: 'azure/my-deployment', Providers });
   return modelSource(modelSettingsOf(config))();

@@ -242,7 +242,7 @@ t.test('no free text of a model, a client or a user becomes a label', async (t) 
     const families = parse((await expose(numbers.families())).text);
     if (lint(families).length > 0) throw new Error(lint(families).join('\n'));
     const allowed =
-      /^(\w{1,30}|turn\.\w+|session\.\w+|tool\.\w+|approval\.\w+|tokens\.used|context\.compacted|model\.replaced)$/;
+      /^(\w{1,30}|turn\.\w+|session\.\w+|tool\.\w+|approval\.\w+|tokens\.used|context\.compacted|model\.(replaced|failed))$/;
     for (const { series, name } of families.values()) {
       if (series.length > 1_000) throw new Error(`${name} has ${series.length} series`);
       for (const { labels } of series) {

@@ -4,7 +4,7 @@ import t from 'tap';
 import { ModelError } from '../../src/agent/index.ts';
 import type { TraceEvent } from '../../src/protocol/index.ts';
 import { startTelemetry, workspaceId } from '../../src/telemetry/index.ts';
-import { call, listening, neverEnds, say, scripted, talk, text, tool } from '../agent/helpers.ts';
+import { call, listening, neverEnds, say, scripted, settings, talk, text, tool } from '../agent/helpers.ts';
 import { collector, type ReceivedSpan } from './collector.ts';
 import { logged, patientMs, runtime, telemetrySettings } from './helpers.ts';
 
@@ -89,6 +89,69 @@ t.test('a turn is a trace with spans for requests to the model and tool calls, w
   for (const content of ['a.txt', 'the content', 'think about', workspacePath])
     t.notOk(sent.includes(content), content);
 });
+
+t.test(
+  'requests to models have their ids, retries, cached and reasoning tokens and cost; each failure is a span',
+  async (t) => {
+    const { url, spans } = await collector(t);
+    let asked = 0;
+    const provider = scripted(async function* () {
+      asked += 1;
+      yield { type: 'received', requestId: `req_${asked}` };
+      if (asked === 1) throw new ModelError('upstreamFailed', 'overloaded', { retryAfterMs: 1 });
+      yield say('done');
+      const parts = { cachedInputTokens: 40, cacheWriteTokens: 5, reasoningTokens: 3, costUsd: 0.25 };
+      yield { type: 'usage', inputTokens: 100, outputTokens: 10, ...parts };
+    });
+    const { threads, store, scrape, stop } = runtime(t, provider, {
+      telemetry: { Enabled: true, Endpoint: url },
+      settings: { ...settings, maxRetries: 2 },
+    });
+    const { thread } = threads.start({});
+    t.match((await talk(threads, thread.id, 'x')).turn, { status: 'completed' });
+    const { families } = await scrape();
+    store.traces.flush();
+    const { events } = store.traces.events(thread.id, { limit: 100 });
+    await stop();
+    const [failed, answered] = spans.filter(({ name }) => name.startsWith('chat'));
+    t.match(failed, {
+      isError: true,
+      attributes: { 'error.type': 'upstreamFailed', 'oratorio.model.request_id': 'req_1' },
+    });
+    t.match(answered, {
+      isError: false,
+      attributes: {
+        'oratorio.model.request_id': 'req_2',
+        'oratorio.model.retries': 1,
+        'oratorio.model.cost_usd': 0.25,
+        'gen_ai.usage.input_tokens': 100,
+        'gen_ai.usage.cache_read.input_tokens': 40,
+        'gen_ai.usage.cache_creation.input_tokens': 5,
+        'gen_ai.usage.reasoning.output_tokens': 3,
+      },
+    });
+    for (const [name, expected] of [
+      ['cost_usd_total', 0.25],
+      ['cached_input_tokens_total', 40],
+      ['reasoning_tokens_total', 3],
+      ['model_retries_total', 1],
+    ] as const) {
+      t.equal(families.get(`oratorio_agent_${name}`)?.series[0]?.value, expected, name);
+    }
+    t.match(events.find(({ type }) => type === 'model.failed')?.data, {
+      code: 'upstreamFailed',
+      text: 'overloaded',
+      requestId: 'req_1',
+    });
+    t.match(events.find(({ type }) => type === 'tokens.used')?.data, {
+      requestId: 'req_2',
+      retries: 1,
+      costUsd: 0.25,
+      cachedInputTokens: 40,
+      firstTokenMs: Number,
+    });
+  },
+);
 
 t.test('with IncludeContent spans have messages, arguments and results, shortened', async (t) => {
   const { url, spans } = await collector(t);

@@ -26,6 +26,7 @@ const counters: Readonly<Record<string, keyof DashboardSession>> = {
   'approval.requested': 'approvalCount',
   'context.compacted': 'compactionCount',
   error: 'errorCount',
+  'model.failed': 'modelFailureCount',
 };
 
 /** One session: its events and their sums. */
@@ -39,6 +40,7 @@ export class Session {
       ...{ sessionKey, startedAt: at, lastActivityAt: at, durationMs: 0, totalTokens: 0, isRunning: false },
       ...{ turnCount: 0, failedTurnCount: 0, thinkingCount: 0, responseCount: 0, toolCallCount: 0 },
       ...{ toolFailureCount: 0, approvalCount: 0, compactionCount: 0, errorCount: 0, inputTokens: 0, outputTokens: 0 },
+      ...{ cachedInputTokens: 0, reasoningTokens: 0, costUsd: 0, unpricedCount: 0, modelFailureCount: 0 },
       ...{ turnDurationMs: 0, toolDurationMs: 0, maxToolDurationMs: 0, approvalWaitMs: 0, eventCount: 0 },
       ...facts,
     };
@@ -73,6 +75,9 @@ export class Session {
     if (type === 'tokens.used') {
       record.inputTokens += Number(data['inputTokens']);
       record.outputTokens += Number(data['outputTokens']);
+      record.cachedInputTokens += Number(data['cachedInputTokens'] ?? 0);
+      record.costUsd += Number(data['costUsd'] ?? 0);
+      if (data['costUsd'] === undefined) record.unpricedCount += 1;
       record.totalTokens = record.inputTokens + record.outputTokens;
     }
   }

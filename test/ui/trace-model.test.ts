@@ -68,6 +68,52 @@ const oneTurn: readonly EventInput[] = [
   { type: 'turn.completed', at: day + 8_000, turnId, durationMs: 8_000, data: { status: 'completed' } },
 ];
 
+t.test('each request to a model is a bar with its model, tokens, cost and time to the first token', async (t) => {
+  const data = { provider: 'openai', model: 'gpt-6-sol', requestId: 'req_1' };
+  const numbers = {
+    inputTokens: 10,
+    outputTokens: 5,
+    cachedInputTokens: 4,
+    costUsd: 0.0123,
+    firstTokenMs: 340,
+    retries: 1,
+  };
+  const failed = { ...data, code: 'upstreamFailed', text: 'overloaded' };
+  const model = modelOf([
+    { type: 'turn.started', at: day, turnId },
+    { type: 'model.failed', at: day + 500, turnId, durationMs: 400, data: failed },
+    {
+      type: 'tokens.used',
+      at: day + 2_000,
+      turnId,
+      durationMs: 1_000,
+      data: { ...data, ...numbers, finishReason: 'stop' },
+    },
+    { type: 'turn.completed', at: day + 2_000, turnId, durationMs: 2_000, data: { status: 'completed' } },
+  ]);
+  const turn = turnOf(model);
+  t.match(turn, { tokens: 15, costUsd: 0.0123, failures: 1 });
+  t.match(turn.children, [
+    {
+      kind: 'request',
+      state: 'failed',
+      label: 'gpt-6-sol',
+      start: day + 100,
+      text: 'upstreamFailed · overloaded · req_1',
+    },
+    {
+      kind: 'request',
+      state: 'done',
+      start: day + 1_000,
+      end: day + 2_000,
+      text: '10 in · 5 out · 4 cached · $0.0123 · first token after 340 ms · 1 retry · stop · req_1',
+    },
+  ]);
+  const rows = (text: string) => spanRows(model, asked(text)).rows.map(({ state }) => state);
+  t.strictSame(rows('type:tokens.used'), ['done', 'done']);
+  t.strictSame(rows('type:model.failed'), ['done', 'failed']);
+});
+
 t.test('a pair of events and a segment are one bar each, within their turn', async (t) => {
   const turn = turnOf(modelOf(oneTurn));
   const bars = turn.children.map(({ kind, start, end, state }) => [kind, start - day, (end ?? 0) - day, state]);

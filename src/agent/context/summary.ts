@@ -51,7 +51,7 @@ export async function summarise(options: SummaryOptions): Promise<string> {
       if (event.type === 'text') summary += event.text;
     },
     signal,
-    onUsed,
+    { onUsed },
   );
   if (summary.trim() === '') throw new ModelError('upstreamProtocol', 'The model gave no summary of the conversation.');
   return [summary.trim(), filesOf(items)].filter((text) => text !== '').join('\n\n');

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import * as v from 'valibot';
 import { defaults } from '../../protocol/index.ts';
 import { estimateTokens } from '../history.ts';
@@ -8,6 +9,7 @@ import { type Exchange, Upstream } from './upstream/connection.ts';
 import { type Dialect, dialectOf, learnedFrom } from './upstream/dialect.ts';
 import { refusedFault } from './upstream/errors.ts';
 import { bodyOf } from './upstream/request-body.ts';
+import { emitRequestId } from './upstream/request-id.ts';
 
 export interface OpenAiOptions {
   /** Base URL, e.g. `https://api.openai.com/v1`. */
@@ -85,7 +87,7 @@ export class OpenAiProvider implements ModelProvider {
     const body = new AnswerBody(answer);
     let isMarked = false;
     try {
-      isMarked = await this.#exchange(this.#question(request, signal), body);
+      isMarked = await this.#exchange(this.#question(request, signal), body, (headers) => emitRequestId(headers, emit));
     } catch (error) {
       if (this.#learn(error, request)) return this.#answer(request, emit, signal);
       // The answer is complete: a connection that breaks or stays open after it does no harm.
@@ -112,13 +114,18 @@ export class OpenAiProvider implements ModelProvider {
   }
 
   /** Asks, and pushes a successful answer into `body`. @returns as `Upstream.run` */
-  async #exchange(question: Question, body: { push(chunk: Buffer): boolean }): Promise<boolean> {
+  async #exchange(
+    question: Question,
+    body: { push(chunk: Buffer): boolean },
+    onHeaders?: (headers: IncomingHttpHeaders) => void,
+  ): Promise<boolean> {
     let refusal: ((text: string) => ModelError) | undefined;
     const reason = new TextBody(defaults.upstream.errorBytes);
     try {
       const isMarked = await this.#upstream.run({
         ...question,
         onHead: (status, headers) => {
+          onHeaders?.(headers);
           if (status >= 200 && status < 300) return;
           refusal = (text) =>
             refusedFault(status, headers, text, { clean: (words) => this.#clean(words), now: Date.now() });

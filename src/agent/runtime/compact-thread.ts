@@ -4,6 +4,7 @@ import { estimateTokens } from '../history.ts';
 import { type ModelProvider, modelFailure } from '../model.ts';
 import type { Compaction, StoredThread, ThreadStore } from '../thread-store.ts';
 import type { Tracer } from './tracer.ts';
+import type { DaySpending } from './turns.ts';
 
 /** Window of a model of which nothing is known. */
 const usualWindow = 128_000;
@@ -19,6 +20,7 @@ export interface CompactThreadOptions {
   /** Number of newest turns that stay unchanged. */
   readonly keepRecentTurns: number;
   readonly tracer: Tracer | undefined;
+  readonly spending: DaySpending;
   readonly publish: (kind: 'compacted' | 'compactSkipped' | 'compactFailed', message: string) => void;
 }
 
@@ -29,6 +31,7 @@ export async function compactThread({
   provider,
   keepRecentTurns,
   tracer,
+  spending,
   publish,
 }: CompactThreadOptions): Promise<void> {
   const { id, config } = thread;
@@ -50,7 +53,10 @@ export async function compactThread({
       earlier: earlier?.summary,
       transcriptBytes: (models.facts?.(config?.model).contextWindow ?? usualWindow) * transcriptBytesPerToken,
       signal,
-      onUsed: (use) => tracer?.tokensUsed({ threadId: id }, use, 'compaction'),
+      onUsed: (use) => {
+        spending.add(use.costUsd ?? 0);
+        tracer?.tokensUsed({ threadId: id }, use, { purpose: 'compaction' });
+      },
     });
   } catch (error) {
     return publish('compactFailed', modelFailure(error, defaults.agent.compactionMs).message);

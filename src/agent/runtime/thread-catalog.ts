@@ -9,7 +9,7 @@ import type { ThreadRegistry } from './thread-registry.ts';
 import type { ThreadTools } from './thread-tools.ts';
 import type { Tracer } from './tracer.ts';
 import type { RuntimeSettings } from './turn-host.ts';
-import type { Turns } from './turns.ts';
+import type { DaySpending, Turns } from './turns.ts';
 import type { ListThreads, ReadThread, StartThread } from './types.ts';
 import { requireSamePlace, withRealPath } from './worktree.ts';
 
@@ -25,6 +25,7 @@ export interface ThreadCatalogOptions {
   readonly traces: TraceStore | undefined;
   readonly provider: () => Promise<ModelProvider>;
   readonly compaction: RuntimeSettings['compaction'];
+  readonly spending: DaySpending;
 }
 
 /** Creates, lists, reads, changes and deletes threads. */
@@ -148,6 +149,7 @@ export class ThreadCatalog {
       provider: this.#options.provider,
       keepRecentTurns: this.#options.compaction.keepRecentTurns,
       tracer: this.#tracer,
+      spending: this.#options.spending,
       publish: (kind, message) =>
         this.#feed.publish(threadId, { method: 'system/event', params: { threadId, kind, message } }),
     });

@@ -61,6 +61,7 @@ export class ThreadService implements Runtime {
 
   constructor(options: ThreadServiceOptions) {
     const { workspacePath, worktreeRoots = [], store, traces, isTracing = true, provider } = options;
+    const { spending = new OwnSpending() } = options;
     const { settings, onBug, observe, clean = (text) => text, readImage = async () => undefined } = options;
     const { compaction, subAgent, maxSessionQueueSize } = settings;
     const everyTracer = traces && new Tracer(traces, clean);
@@ -78,7 +79,7 @@ export class ThreadService implements Runtime {
       mainStore: store,
       toolsOf: (thread, depth) => tools.of(thread, depth),
       readImage,
-      spending: options.spending ?? new OwnSpending(),
+      spending,
       startChild: (parent, label) => this.#catalog.startChild(parent, label),
       clean,
       onBug,
@@ -93,7 +94,7 @@ export class ThreadService implements Runtime {
     this.#tools = tools;
     this.#turns = turns;
     this.#catalog = new ThreadCatalog({
-      ...{ workspacePath, worktreeRoots, registry, feed, tools, turns, tracer, traces, provider, compaction },
+      ...{ workspacePath, worktreeRoots, registry, feed, tools, turns, tracer, traces, provider, compaction, spending },
     });
     this.#control = new TurnControl({ worktreeRoots, registry, feed, turns, queue });
     markCrashed(store);

@@ -1,3 +1,4 @@
+import { messageOf } from '../../lib/index.ts';
 import {
   defaults,
   type InputPart,
@@ -9,7 +10,8 @@ import {
   type Turn,
 } from '../../protocol/index.ts';
 import { textOf } from '../history.ts';
-import type { ModelUse } from '../model-call.ts';
+import { ModelError } from '../model.ts';
+import type { ModelCall, ModelUse } from '../model-call.ts';
 import type { StoredThread, StoredTurn, TraceStore } from '../thread-store.ts';
 import { timestamp } from './clock.ts';
 
@@ -20,6 +22,19 @@ const inputChars = 500;
 interface Place {
   readonly threadId: string;
   readonly turnId?: string | undefined;
+}
+
+/** Reason for a request to a model. */
+interface Asked {
+  /** Failed requests that it repeats. */
+  readonly retries?: number;
+  /** Absent: the turn's own answer. */
+  readonly purpose?: 'compaction';
+}
+
+interface FailedCall {
+  readonly error: unknown;
+  readonly retries: number;
 }
 
 /** A call of a tool, as the model made it. */
@@ -86,10 +101,17 @@ export class Tracer {
     this.#append('turn.completed', place, { at, durationMs: elapsed(startedAt, at), data });
   }
 
-  /** One request to a model. @param purpose absent: the turn's own answer */
-  tokensUsed(place: Place, { durationMs, isEstimated, ...use }: ModelUse, purpose?: 'compaction'): void {
-    const data = { ...use, ...(isEstimated && { isEstimated }), ...(purpose && { purpose }) };
+  /** One request to a model that was answered. */
+  tokensUsed(place: Place, { durationMs, isEstimated, ...use }: ModelUse, { retries = 0, purpose }: Asked): void {
+    const data = { ...use, ...(isEstimated && { isEstimated }), ...(retries > 0 && { retries }), purpose };
     this.#append('tokens.used', place, { durationMs, data });
+  }
+
+  /** One request to a model that failed, whether it is repeated or not. */
+  modelFailed(place: Place, { durationMs, ...call }: ModelCall, { error, retries }: FailedCall): void {
+    const code = error instanceof ModelError ? error.code : 'internalError';
+    const data = { ...call, code, text: this.#text(messageOf(error)), ...(retries > 0 && { retries }) };
+    this.#append('model.failed', place, { durationMs, data });
   }
 
   toolStarted(place: Place, { callId, tool, arguments: args, source }: TracedCall): void {

@@ -13,6 +13,7 @@ import {
   turnStateOf,
 } from '../../../machines/index.ts';
 import { defaults } from '../../protocol/index.ts';
+import type { RequestPlace } from './turn-inference.ts';
 
 /** Effects of the machine. Every signal aborts when the machine leaves the state that invoked the effect. */
 export interface TurnWork {
@@ -21,7 +22,7 @@ export interface TurnWork {
   check(signal: AbortSignal): Promise<CheckedTurn>;
   fallBack(signal: AbortSignal): Promise<void>;
   compact(signal: AbortSignal): Promise<void>;
-  infer(signal: AbortSignal, isFirstRequest: boolean): Promise<Inference>;
+  infer(signal: AbortSignal, request: RequestPlace): Promise<Inference>;
   review(signal: AbortSignal): Promise<ReviewedCalls>;
   runTools(signal: AbortSignal): Promise<ToolRun>;
   settle(): Promise<void>;
@@ -44,7 +45,7 @@ const machine = turnMachine.provide({
     check: fromPromise(({ input, signal }) => workOf(input).check(signal)),
     fallBack: fromPromise(({ input, signal }) => workOf(input).fallBack(signal)),
     compact: fromPromise(({ input, signal }) => workOf(input).compact(signal)),
-    infer: fromPromise(({ input, signal }) => workOf(input).infer(signal, input.isFirstRequest)),
+    infer: fromPromise(({ input, signal }) => workOf(input).infer(signal, input)),
     review: fromPromise(({ input, signal }) => workOf(input).review(signal)),
     runTools: fromPromise(({ input, signal }) => workOf(input).runTools(signal)),
     settle: fromPromise(({ input }) => workOf(input).settle()),

@@ -1,4 +1,4 @@
-import type { Inference, TurnTokens } from '../../../machines/index.ts';
+import type { Inference, InferenceInput, TurnTokens } from '../../../machines/index.ts';
 import type { InputPart } from '../../protocol/index.ts';
 import type { ModelEvent, ModelState, ModelToolCall, ToolChoice } from '../model.ts';
 import { type ModelUse, streamCounted } from '../model-call.ts';
@@ -18,6 +18,11 @@ export interface TurnInferenceOptions {
   /** Called when a request has ended, also one that was interrupted or failed after its usage was known. */
   readonly onTokensUsed: (tokens: TurnTokens) => void;
 }
+
+type AnswerEvent = Exclude<ModelEvent, { type: 'received' }>;
+
+/** Place of a request in its turn. */
+export type RequestPlace = Pick<InferenceInput, 'isFirstRequest' | 'retries'>;
 
 interface Answer {
   text: string;
@@ -45,7 +50,7 @@ export class TurnInference {
    * Sends one request and streams its answer.
    * @throws ModelError; the reason of `signal` when it aborts
    */
-  async infer(signal: AbortSignal, isFirstRequest: boolean): Promise<Inference> {
+  async infer(signal: AbortSignal, { isFirstRequest, retries }: RequestPlace): Promise<Inference> {
     const { host, record, conversation, calls: turnCalls } = this.#options;
     for (const input of this.#steered.splice(0)) {
       record.items.addUserMessage(input);
@@ -54,13 +59,18 @@ export class TurnInference {
     const answer: Answer = { text: '', calls: [], state: undefined, finish: 'stop' };
     const provider = await host.provider();
     const request = conversation.request(this.#toolChoice(isFirstRequest));
-    const take = (event: ModelEvent) => this.#take(event, answer, signal);
-    await streamCounted(provider, request, take, signal, (use) => {
-      // The trace has the answer before its usage.
-      record.items.close();
-      host.tracer?.tokensUsed(this.#place, use);
-      this.#options.onTokensUsed(tokensOf(use));
-      conversation.noteUsage(use, request);
+    await streamCounted(provider, request, (event) => this.#take(event, answer, signal), signal, {
+      onUsed: (use) => {
+        // The trace has the answer before its usage.
+        record.items.close();
+        host.tracer?.tokensUsed(this.#place, use, { retries });
+        this.#options.onTokensUsed(tokensOf(use));
+        conversation.noteUsage(use, request);
+      },
+      onFailed: (call, error) => {
+        record.items.close();
+        host.tracer?.modelFailed(this.#place, call, { error, retries });
+      },
     });
     signal.throwIfAborted();
     record.items.close();
@@ -87,7 +97,7 @@ export class TurnInference {
     return isFirstRequest || toolChoice === 'none' ? toolChoice : undefined;
   }
 
-  #take(event: ModelEvent, answer: Answer, signal: AbortSignal): void {
+  #take(event: AnswerEvent, answer: Answer, signal: AbortSignal): void {
     // A provider that ignores the signal must not change an interrupted turn.
     if (signal.aborted) return;
     const { record } = this.#options;

@@ -27,7 +27,7 @@ import { TurnCalls } from './turn-calls.ts';
 import { TurnConversation } from './turn-conversation.ts';
 import { TurnDriver } from './turn-driver.ts';
 import type { TurnHost } from './turn-host.ts';
-import { TurnInference } from './turn-inference.ts';
+import { type RequestPlace, TurnInference } from './turn-inference.ts';
 import { TurnRecord } from './turn-record.ts';
 import type { RunningTurn, TurnOptions } from './types.ts';
 
@@ -98,7 +98,7 @@ export class TurnRun implements TurnWork, RunningTurn {
       items,
       publish,
       onSummaryUsed: (use) => {
-        host.tracer?.tokensUsed({ threadId: host.threadId, turnId }, use, 'compaction');
+        host.tracer?.tokensUsed({ threadId: host.threadId, turnId }, use, { purpose: 'compaction' });
         this.addCost(use.costUsd ?? null);
       },
     });
@@ -212,8 +212,8 @@ export class TurnRun implements TurnWork, RunningTurn {
     return this.#track(this.#conversation.compact(signal));
   }
 
-  infer(signal: AbortSignal, isFirstRequest: boolean): Promise<Inference> {
-    return this.#track(this.#inference.infer(signal, isFirstRequest));
+  infer(signal: AbortSignal, request: RequestPlace): Promise<Inference> {
+    return this.#track(this.#inference.infer(signal, request));
   }
 
   review(): Promise<ReviewedCalls> {

@@ -202,6 +202,17 @@ export const migrations: readonly string[] = [
     json TEXT NOT NULL
   ) STRICT;
   `,
+  ['traceSessions', 'traceTotals']
+    .map(
+      (table) => `
+  ALTER TABLE ${table} ADD COLUMN cachedInputTokens INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE ${table} ADD COLUMN reasoningTokens INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE ${table} ADD COLUMN costUsd REAL NOT NULL DEFAULT 0;
+  ALTER TABLE ${table} ADD COLUMN unpricedCount INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE ${table} ADD COLUMN modelFailureCount INTEGER NOT NULL DEFAULT 0;
+  `,
+    )
+    .join(''),
 ];
 
 /**

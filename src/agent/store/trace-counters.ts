@@ -13,6 +13,11 @@ export const sums = [
   'errorCount',
   'inputTokens',
   'outputTokens',
+  'cachedInputTokens',
+  'reasoningTokens',
+  'costUsd',
+  'unpricedCount',
+  'modelFailureCount',
   'turnDurationMs',
   'toolDurationMs',
   'approvalWaitMs',
@@ -48,6 +53,7 @@ const countedBy: Partial<Record<TraceType, Sum>> = {
   'approval.requested': 'approvalCount',
   'context.compacted': 'compactionCount',
   error: 'errorCount',
+  'model.failed': 'modelFailureCount',
 };
 
 const timedBy: Partial<Record<TraceType, Sum>> = {
@@ -101,9 +107,14 @@ const learned: Partial<Record<TraceType, (change: SessionChange, data: NewTraceE
     facts.lastStatus = typeof status === 'string' ? status : 'completed';
     if (status === 'failed') counts.failedTurnCount += 1;
   },
-  'tokens.used'({ facts, counts }, { inputTokens, outputTokens, model }) {
-    counts.inputTokens += whole(inputTokens);
-    counts.outputTokens += whole(outputTokens);
+  'tokens.used'({ facts, counts }, data) {
+    counts.inputTokens += whole(data['inputTokens']);
+    counts.outputTokens += whole(data['outputTokens']);
+    counts.cachedInputTokens += whole(data['cachedInputTokens']);
+    counts.reasoningTokens += whole(data['reasoningTokens']);
+    const { costUsd, model } = data;
+    if (typeof costUsd === 'number' && Number.isFinite(costUsd)) counts.costUsd += Math.max(0, costUsd);
+    else counts.unpricedCount += 1;
     know(facts, 'model', model);
   },
 };

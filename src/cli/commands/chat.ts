@@ -1,5 +1,5 @@
 import { createInterface } from 'node:readline/promises';
-import { showActivity } from '../activity.ts';
+import { showActivity, spentIn } from '../activity.ts';
 import { askAtPrompt, askPerson } from '../approvals.ts';
 import type { CommandContext } from '../command.ts';
 import { answerOf, approverOf, type Conversation, converse, promptOf } from '../conversation.ts';
@@ -31,13 +31,15 @@ async function speak(
   prompt: string,
   signal: AbortSignal,
 ): Promise<number> {
-  const { cancelled, text } = await answerOf(
+  const { cancelled, text, turn } = await answerOf(
     await conversation.ask(prompt),
     signal,
     (piece) => output.raw(piece),
     showActivity(output),
   );
   if (!text.endsWith('\n')) output.raw('\n');
+  const spent = spentIn(turn);
+  if (spent !== undefined) output.note(output.colors.dim(spent));
   if (!cancelled) return exitCodes.ok.code;
   output.note('Interrupted.');
   return exitCodes.interrupted.code;

@@ -134,7 +134,7 @@ t.test('a segment ended by an error or an interrupt is traced', async (t) => {
   const { events } = store.traces.events(thread.id, { limit: 99 });
   t.strictSame(
     events.map(({ type }) => type),
-    ['session.started', 'turn.started', 'thinking', 'response', 'error', 'turn.completed'],
+    ['session.started', 'turn.started', 'thinking', 'response', 'model.failed', 'error', 'turn.completed'],
   );
   t.match(events[3], { data: { text: 'So far' }, itemId: 'item_003' });
 });

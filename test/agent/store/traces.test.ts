@@ -85,6 +85,9 @@ t.test('a session counts its events', async (t) => {
   traces.append(
     event('a', { type: 'tokens.used', at: second(4), data: { inputTokens: 70, outputTokens: 7, model: 'small' } }),
   );
+  const costs = { cachedInputTokens: 40, reasoningTokens: 3, costUsd: 0.25 };
+  traces.append(event('a', { type: 'tokens.used', at: second(4), data: { ...costs, inputTokens: 0 } }));
+  traces.append(event('a', { type: 'model.failed', at: second(4), data: { code: 'upstreamFailed' } }));
   traces.append(
     event('a', { type: 'tokens.used', at: second(4), data: { inputTokens: 30, outputTokens: Number.NaN } }),
   );
@@ -113,17 +116,22 @@ t.test('a session counts its events', async (t) => {
     errorCount: 1,
     inputTokens: 100,
     outputTokens: 7,
+    cachedInputTokens: 40,
+    reasoningTokens: 3,
+    costUsd: 0.25,
+    unpricedCount: 3,
+    modelFailureCount: 1,
     turnDurationMs: 2_000,
     toolDurationMs: 42,
     approvalWaitMs: 9,
-    eventCount: 17,
+    eventCount: 19,
     maxToolDurationMs: 40,
   };
   t.strictSame(traces.session('a'), session);
   traces.append(event('a', { type: 'session.started', at: second(6), data: { displayName: 'Renamed' } }));
   close();
   const again = opened(t, directory).traces;
-  t.strictSame(again.session('a'), { ...session, displayName: 'Renamed', lastActivityAt: second(6), eventCount: 18 });
+  t.strictSame(again.session('a'), { ...session, displayName: 'Renamed', lastActivityAt: second(6), eventCount: 20 });
 });
 
 t.test('sessions are paged by activity', async (t) => {

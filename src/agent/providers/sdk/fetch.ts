@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import { defaults } from '../../../protocol/index.ts';
 import { ModelError } from '../../model.ts';
 import type { Upstream } from '../upstream/connection.ts';
@@ -19,13 +20,15 @@ export interface UpstreamFetchOptions {
   readonly upstream: Upstream;
   /** Removes the key from what an upstream says. */
   readonly clean: (text: string) => string;
+  /** Called with the headers of every answer, also of a refusal. `signal`: that of the request. */
+  readonly onHeaders: (headers: IncomingHttpHeaders, signal: AbortSignal) => void;
 }
 
 /**
  * `fetch` for a library, over our own connections: redirects are not followed, silence and size are bounded, and a request
  * reaches the configured upstream only. An answer that is no success is thrown as the typed error it stands for.
  */
-export function fetchOver({ upstream, clean }: UpstreamFetchOptions): typeof fetch {
+export function fetchOver({ upstream, clean, onHeaders }: UpstreamFetchOptions): typeof fetch {
   const ask = (url: string | URL | Request, init: RequestInit = {}) =>
     new Promise<AnswerHead>((resolve, reject) => {
       const { pathname, search } = new URL(String(url));
@@ -42,6 +45,7 @@ export function fetchOver({ upstream, clean }: UpstreamFetchOptions): typeof fet
         headers: headersOf(init.headers),
         signal,
         onHead(status, headers) {
+          onHeaders(headers, signal);
           if (status < 200 || status > 299) {
             refusal = (text) => refusedFault(status, headers, text, { clean, now: Date.now() });
             return;

@@ -12,6 +12,7 @@ import {
 import { TextBody } from '../upstream/answer-body.ts';
 import { Upstream } from '../upstream/connection.ts';
 import { refusedFault } from '../upstream/errors.ts';
+import { emitRequestId } from '../upstream/request-id.ts';
 import { SdkAnswer } from './answer.ts';
 import { markCached } from './cache-marks.ts';
 import { libraryFault } from './faults.ts';
@@ -42,6 +43,8 @@ export class SdkProvider implements ModelProvider {
   readonly #upstream: Upstream;
   readonly #apiKey: string;
   #library: Promise<(model: string) => LanguageModelV4> | undefined;
+  /** Listeners of requests by their signals: the library hands nothing else of a request to `fetch`. */
+  readonly #emits = new WeakMap<AbortSignal, (event: ModelEvent) => void>();
 
   /** @throws ModelError when the end point is no http or https URL */
   constructor(options: SdkProviderOptions) {
@@ -70,6 +73,7 @@ export class SdkProvider implements ModelProvider {
       clean: this.#clean,
     });
     try {
+      this.#emits.set(signal, emit);
       const library = await this.#load();
       const { stream } = await library(model).doStream(this.#call(request, model, owner, signal));
       await read(stream, (part) => answer.take(part));
@@ -117,7 +121,11 @@ export class SdkProvider implements ModelProvider {
   #load(): Promise<(model: string) => LanguageModelV4> {
     this.#library ??= this.#options.wire.load({
       baseUrl: libraryBaseUrl,
-      fetch: fetchOver({ upstream: this.#upstream, clean: this.#clean }),
+      fetch: fetchOver({
+        upstream: this.#upstream,
+        clean: this.#clean,
+        onHeaders: (headers, signal) => emitRequestId(headers, this.#emits.get(signal) ?? (() => undefined)),
+      }),
     });
     return this.#library;
   }

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo } from 'preact/hooks';
+import { dollars } from '../../../lib/browser.ts';
 import type { DashboardSession, DashboardSummary, EventSummary, ModuleState } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
 import { href } from '../../app/router.ts';
@@ -12,7 +13,7 @@ import { Banner, FaultBanner } from '../../parts/state-banner.tsx';
 import { bothTimes, clockTime, distance } from '../../parts/time.ts';
 import type { Shape, Tone } from '../../parts/tone.ts';
 import { entryOf, isFailed } from '../sessions/trace/entry.ts';
-import { amount, counted, notReported, segments, span, stateOf, titleOf } from '../sessions/words.ts';
+import { amount, costOf, counted, notReported, segments, span, stateOf, titleOf } from '../sessions/words.ts';
 import { Restriction } from './restriction.tsx';
 import { createSummary } from './summary-store.ts';
 
@@ -168,6 +169,11 @@ function Counters({ summary }: { readonly summary: DashboardSummary }) {
         ? notReported
         : `${amount(summary.inputTokens)} in · ${amount(summary.outputTokens)} out`,
     ],
+    ['Cost', costOf(summary)],
+    ...(summary.spentTodayUsd === undefined
+      ? []
+      : [['Spent today, all workspaces', dollars(summary.spentTodayUsd)] as const]),
+    ['Failed requests to models', amount(summary.modelFailureCount), summary.modelFailureCount > 0],
     ['Active time', span(summary.turnDurationMs)],
     ['In tools', span(summary.toolDurationMs)],
     ['Longest tool call', span(summary.maxToolDurationMs)],

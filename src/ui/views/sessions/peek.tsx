@@ -13,7 +13,7 @@ import { bothTimes, clockTime } from '../../parts/time.ts';
 import { paths } from './paths.ts';
 import type { Table } from './table-store.ts';
 import { entryOf } from './trace/entry.ts';
-import { amount, notReported, segments, span, stateOf, titleOf } from './words.ts';
+import { amount, costOf, notReported, segments, span, stateOf, titleOf } from './words.ts';
 
 const lastEvents = 40;
 
@@ -92,6 +92,7 @@ export function Peek({ app, table, session, onRemove }: PeekProps) {
               ? notReported
               : `${amount(session.inputTokens)} in · ${amount(session.outputTokens)} out`}
           </Fact>
+          <Fact name="Cost">{costOf(session)}</Fact>
         </FactList>
         <h3 class="peek-title">Last events, newest first</h3>
         {events ? (

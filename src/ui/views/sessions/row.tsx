@@ -5,7 +5,7 @@ import { Cell, ColumnHeader, HeaderRow } from '../../parts/grid.tsx';
 import { Mark } from '../../parts/icons.tsx';
 import { distance } from '../../parts/time.ts';
 import type { Table } from './table-store.ts';
-import { amount, counted, moment, notReported, roughly, segments, span, stateOf, titleOf } from './words.ts';
+import { amount, costOf, counted, moment, notReported, roughly, segments, span, stateOf, titleOf } from './words.ts';
 
 /** Columns of the table of sessions; their widths and who gives way on a narrow screen are in the style sheet. */
 const columns: readonly (readonly [name: string, title: string])[] = [
@@ -105,7 +105,10 @@ function Tokens({ session }: { readonly session: DashboardSession }) {
     );
   }
   return (
-    <Cell class="c-tokens number" title={`${amount(inputTokens)} in, ${amount(outputTokens)} out`}>
+    <Cell
+      class="c-tokens number"
+      title={`${amount(inputTokens)} in, ${amount(outputTokens)} out; cost: ${costOf(session)}`}
+    >
       {roughly(totalTokens)}
     </Cell>
   );

@@ -1,3 +1,4 @@
+import { dollars } from '../../../lib/browser.ts';
 import type { DashboardSession } from '../../../protocol/index.ts';
 import { duration } from '../../parts/format.ts';
 import { dayTime, zone } from '../../parts/time.ts';
@@ -11,6 +12,12 @@ export const amount = (value: number): string => grouped.format(value).replaceAl
 
 /** `12.3K`: where the exact number is in a title. */
 export const roughly = (value: number): string => compact.format(value);
+
+/** Cost of requests of which some may have no known price. */
+export function costOf({ costUsd, unpricedCount }: { costUsd: number; unpricedCount: number }): string {
+  if (costUsd === 0) return unpricedCount > 0 ? 'price unknown' : '–';
+  return unpricedCount > 0 ? `at least ${dollars(costUsd)}` : dollars(costUsd);
+}
 
 /** `1 turn`, `3 turns`. */
 export const counted = (value: number, one: string, many = `${one}s`): string =>

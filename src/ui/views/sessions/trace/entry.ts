@@ -1,4 +1,6 @@
+import { dollars } from '../../../../lib/browser.ts';
 import type { EventSummary } from '../../../../protocol/index.ts';
+import { span } from '../words.ts';
 
 /** Part of an event that the page stores: enough to draw and to search it. The whole is fetched on demand. */
 export interface Entry {
@@ -19,6 +21,10 @@ export interface Entry {
   readonly status: string | undefined;
   /** Tokens of `tokens.used`. */
   readonly tokens: number;
+  /** Cost of `tokens.used` in US dollars; 0: unknown or free. */
+  readonly costUsd: number;
+  /** Model of a request. */
+  readonly model: string | undefined;
 }
 
 export const textChars = 200;
@@ -39,6 +45,8 @@ export function entryOf(event: EventSummary): Entry {
     isShortened: event.isShortened === true || text.length > textChars,
     status: word(data['status']) ?? word(data['decision']) ?? word(data['outcome']),
     tokens: type === 'tokens.used' ? number(data['inputTokens']) + number(data['outputTokens']) : 0,
+    costUsd: type === 'tokens.used' ? number(data['costUsd']) : 0,
+    model: word(data['model']),
   };
 }
 
@@ -72,11 +80,37 @@ const texts: Readonly<Record<string, (data: Data) => string>> = {
     [word(data['decision']), data['decidedBy'] === undefined ? undefined : `by ${String(data['decidedBy'])}`]
       .filter((each) => each !== undefined)
       .join(' '),
-  'tokens.used': (data) => `${number(data['inputTokens'])} in · ${number(data['outputTokens'])} out`,
+  'tokens.used': usageText,
+  'model.failed': (data) =>
+    [words(data, 'code', 'text'), retriesText(data), words(data, 'requestId')].filter(isSaid).join(' · '),
   'model.replaced': (data) => `continued with ${String(data['model'])}`,
   'context.compacted': (data) => `${number(data['tokensBefore'])} → ${number(data['tokensAfter'])} tokens`,
   error: (data) => words(data, 'code', 'text'),
 };
+
+/** Facts of one answered request, the most important first. */
+function usageText(data: Data): string {
+  const counted = (name: string, unit: string) => (number(data[name]) > 0 ? `${number(data[name])} ${unit}` : '');
+  return [
+    `${number(data['inputTokens'])} in`,
+    `${number(data['outputTokens'])} out`,
+    counted('cachedInputTokens', 'cached'),
+    counted('reasoningTokens', 'reasoning'),
+    number(data['costUsd']) > 0 ? dollars(number(data['costUsd'])) : '',
+    number(data['firstTokenMs']) > 0 ? `first token after ${span(number(data['firstTokenMs']))}` : '',
+    retriesText(data),
+    words(data, 'finishReason', 'purpose', 'requestId'),
+  ]
+    .filter(isSaid)
+    .join(' · ');
+}
+
+function retriesText(data: Data): string {
+  const retries = number(data['retries']);
+  return retries === 0 ? '' : retries === 1 ? '1 retry' : `${retries} retries`;
+}
+
+const isSaid = (text: string): boolean => text !== '';
 
 const word = (value: unknown): string | undefined =>
   value === undefined || value === null || value === '' ? undefined : typeof value === 'string' ? value : spell(value);

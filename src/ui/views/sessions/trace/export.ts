@@ -30,6 +30,7 @@ const pid = 1;
 /** A track for each kind, and more behind it where two of a kind overlap: slices of one track must not. */
 const tracks: Readonly<Record<SpanKind, readonly [first: number, title: string]>> = {
   turn: [100, 'Turns'],
+  request: [150, 'Requests'],
   thinking: [200, 'Thinking'],
   response: [300, 'Response'],
   tool: [400, 'Tools'],
@@ -131,6 +132,7 @@ const counts = ({ thinking, responses, tools, failures, tokens }: Turn) => ({
 function nameOf({ kind, tool, label }: Span): string {
   if (kind === 'tool') return tool ?? 'tool';
   if (kind === 'approval') return `approval: ${label}`;
+  if (kind === 'request') return `request: ${label}`;
   return kind === 'turn' || kind === 'moment' ? label : kind;
 }
 

@@ -132,6 +132,7 @@ const endings = { done: 'completed', failed: 'failed', open: undefined } as cons
 
 function typesOf({ kind, state, label, endId }: Span): string[] {
   if (kind === 'moment') return [label];
+  if (kind === 'request') return [state === 'failed' ? 'model.failed' : 'tokens.used'];
   if (kind === 'thinking' || kind === 'response') return [kind];
   const begun = kind === 'approval' ? 'approval.requested' : `${kind}.started`;
   const ended = kind === 'turn' || kind === 'approval' ? 'completed' : endings[state];

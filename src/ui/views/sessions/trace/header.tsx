@@ -8,7 +8,7 @@ import { Glyph } from '../../../parts/glyphs.tsx';
 import { Mark } from '../../../parts/icons.tsx';
 import { bothTimes, distance } from '../../../parts/time.ts';
 import { paths } from '../paths.ts';
-import { amount, counted, notReported, segments, span as spell, stateOf, titleOf } from '../words.ts';
+import { amount, costOf, counted, notReported, segments, span as spell, stateOf, titleOf } from '../words.ts';
 import { isTurn, lengthOf } from './model.ts';
 import { copyAll, saveChromeTrace, saveJsonLines } from './save.ts';
 import type { Trace } from './store.ts';
@@ -124,8 +124,14 @@ function Totals({ app, trace, session }: TotalsProps) {
       <Total name="Tokens">
         {session.totalTokens === 0
           ? notReported
-          : `${amount(session.inputTokens)} in · ${amount(session.outputTokens)} out`}
+          : `${amount(session.inputTokens)} in${cachedOf(session)} · ${amount(session.outputTokens)} out`}
       </Total>
+      <Total name="Cost">{costOf(session)}</Total>
+      {session.modelFailureCount > 0 && (
+        <Total name="Failed requests">
+          <span class="danger">{amount(session.modelFailureCount)}</span>
+        </Total>
+      )}
       <Total name="Active time">
         {spell(Math.max(0, worked))}{' '}
         {session.approvalWaitMs > 0 && (
@@ -213,3 +219,6 @@ function ExportMenu({ app, trace }: { readonly app: App; readonly trace: Trace }
     </details>
   );
 }
+
+const cachedOf = ({ cachedInputTokens }: DashboardSession): string =>
+  cachedInputTokens > 0 ? ` (${amount(cachedInputTokens)} cached)` : '';

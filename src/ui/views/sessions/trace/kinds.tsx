@@ -3,6 +3,7 @@ import type { Span, SpanKind } from './model.ts';
 /** The words for a bar. */
 export const kindWords: Readonly<Record<SpanKind, string>> = {
   turn: 'Turn',
+  request: 'Request',
   thinking: 'Thinking',
   response: 'Response',
   tool: 'Tool',
@@ -13,6 +14,7 @@ export const kindWords: Readonly<Record<SpanKind, string>> = {
 export function nameOf(span: Span): string {
   if (span.kind === 'tool') return span.tool ?? 'Tool';
   if (span.kind === 'approval') return span.end === undefined ? 'Waiting for approval' : `Approval: ${span.label}`;
+  if (span.kind === 'request') return `Request to ${span.label}`;
   return span.kind === 'turn' || span.kind === 'moment' ? span.label : kindWords[span.kind];
 }
 
@@ -25,7 +27,7 @@ export function KindMark({ span }: { readonly span: Pick<Span, 'kind' | 'state'>
 export function Legend() {
   return (
     <p class="legend" aria-hidden="true">
-      {(['thinking', 'response', 'tool', 'approval'] as const).map((kind) => (
+      {(['request', 'thinking', 'response', 'tool', 'approval'] as const).map((kind) => (
         <span key={kind}>
           <KindMark span={{ kind, state: 'done' }} /> {kind === 'approval' ? 'waiting for a person' : kind}
         </span>

@@ -1,7 +1,7 @@
 import { type Entry, isFailed } from './entry.ts';
 
 /** Kind of a bar. `moment`: it has a time and no length. */
-export type SpanKind = 'turn' | 'thinking' | 'response' | 'tool' | 'approval' | 'moment';
+export type SpanKind = 'turn' | 'request' | 'thinking' | 'response' | 'tool' | 'approval' | 'moment';
 /** `open`: it began, and no end was received. */
 export type SpanState = 'open' | 'done' | 'failed';
 
@@ -13,7 +13,7 @@ export interface Span {
   /** Of the event that ended it. */
   endId: number | undefined;
   readonly turn: Turn | undefined;
-  /** Of a moment: its event type. Of an approval: what was decided. */
+  /** Of a moment: its event type. Of an approval: what was decided. Of a request: the model. */
   label: string;
   readonly tool: string | undefined;
   /** Milliseconds since the epoch. */
@@ -39,6 +39,8 @@ export interface Turn extends Span {
   tools: number;
   failures: number;
   tokens: number;
+  /** Sum of the known costs, in US dollars. */
+  costUsd: number;
 }
 
 /**
@@ -153,7 +155,7 @@ export class TraceModel {
       ...{ kind: 'turn', id: isTold ? id : -this.#unnamed, turnId, endId: undefined, turn: undefined, label: turnId },
       ...{ tool: undefined, start: at - (isTold ? 0 : durationMs), end: undefined, state: 'open', row: -1 },
       ...{ text: isTold ? text : '', outcome: '', isShortened, children: [], approvals: [] },
-      ...{ thinking: 0, responses: 0, tools: 0, failures: 0, tokens: 0 },
+      ...{ thinking: 0, responses: 0, tools: 0, failures: 0, tokens: 0, costUsd: 0 },
     };
     this.#turns.set(turnId, turn);
     this.roots.push(turn);
@@ -169,7 +171,7 @@ interface Builder {
   turn(entry: Entry): Turn;
   begin(kind: 'tool' | 'approval', entry: Entry): Span;
   end(kind: 'tool' | 'approval', entry: Entry, state: SpanState): Span;
-  whole(kind: 'thinking' | 'response' | 'moment', entry: Entry, state: SpanState): Span;
+  whole(kind: 'request' | 'thinking' | 'response' | 'moment', entry: Entry, state: SpanState): Span;
   file(entry: Entry, span: Span): void;
   failed(turn: Turn | undefined): void;
 }
@@ -214,8 +216,16 @@ const steps: Readonly<Record<string, (builder: Builder, entry: Entry) => void>> 
     else {
       const turn = builder.turn(entry);
       turn.tokens += entry.tokens;
-      builder.file(entry, turn);
+      turn.costUsd += entry.costUsd;
+      // Earlier recorders did not time requests.
+      if (entry.durationMs === undefined) builder.file(entry, turn);
+      else builder.whole('request', entry, 'done').label = entry.model ?? 'model';
     }
+  },
+  'model.failed': (builder, entry) => {
+    const request = builder.whole('request', entry, 'failed');
+    request.label = entry.model ?? 'model';
+    builder.failed(request.turn);
   },
   error: (builder, entry) => builder.failed(builder.whole('moment', entry, 'failed').turn),
   moment: (builder, entry) => {

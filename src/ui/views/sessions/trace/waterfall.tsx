@@ -1,4 +1,5 @@
 import { useEffect, useRef } from 'preact/hooks';
+import { dollars } from '../../../../lib/browser.ts';
 import type { App } from '../../../app/app.ts';
 import { Cell, ColumnHeader, HeaderRow } from '../../../parts/grid.tsx';
 import { clockTime } from '../../../parts/time.ts';
@@ -107,11 +108,12 @@ function shownLength(trace: Trace, span: Span, length: number, now: number): num
   return isTurn(span) && trace.withoutHuman.value ? Math.max(0, length - humanMs(span, now)) : length;
 }
 
-function turnWords({ thinking, responses, tools, failures, tokens, text }: Turn): string {
+function turnWords({ thinking, responses, tools, failures, tokens, costUsd, text }: Turn): string {
   return [
     `${thinking} thinking · ${responses} response · ${counted(tools, 'tool')}`,
     failures > 0 ? `${failures} failed` : '',
     tokens > 0 ? `${tokens} tokens` : '',
+    costUsd > 0 ? dollars(costUsd) : '',
     text,
   ]
     .filter((part) => part !== '')
