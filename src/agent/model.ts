@@ -186,6 +186,8 @@ export interface ModelErrorOptions extends ErrorOptions {
   readonly retryAfterMs?: number | undefined;
   /** Default: as the code says. */
   readonly isRetryable?: boolean | undefined;
+  /** The service does not accept the state of an earlier answer. */
+  readonly refusesState?: boolean;
 }
 
 /** A failed request to a provider. The message is for people and holds no secret. */
@@ -196,12 +198,15 @@ export class ModelError extends Error {
   readonly retryAfterMs: number | undefined;
   /** The same request may succeed later. */
   readonly isRetryable: boolean;
+  /** The request may succeed without the state of earlier answers. */
+  readonly refusesState: boolean;
 
   constructor(code: ModelErrorCode, message: string, options: ModelErrorOptions = {}) {
     super(message, options);
     this.code = code;
     this.retryAfterMs = options.retryAfterMs;
     this.isRetryable = options.isRetryable ?? retryableCodes.has(code);
+    this.refusesState = options.refusesState ?? false;
   }
 }
 

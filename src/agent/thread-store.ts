@@ -72,6 +72,8 @@ export interface ThreadStore {
   answerStates(threadId: string, compaction: CompactedPart | undefined): ReadonlyMap<string, ModelState>;
   /** Saves the state of an answer with its last item, which must be stored. */
   putAnswerState(threadId: string, itemId: string, state: ModelState): void;
+  /** Deletes the states of all answers. */
+  deleteAnswerStates(threadId: string): void;
   /** Cost of the thread's ended turns in US dollars, as far as it is known. */
   threadCost(threadId: string): number;
   /** Takes back the last `count` turns. */

@@ -1,7 +1,7 @@
 /** Our providers against services that refuse what the real ones refuse. */
 import t, { type Test } from 'tap';
 import type { ModelEvent } from '../../src/agent/index.ts';
-import { ask, converse, tool, user } from './client.ts';
+import { ask, continued, converse, tool, user } from './client.ts';
 import { type FakeOptions, requestId, startFake } from './fake.ts';
 import { lookUp } from './script.ts';
 import { providerFor, type Subject, subjects } from './subjects.ts';
@@ -189,6 +189,20 @@ for (const subject of subjects) {
       });
       const lists = await provider.lists(new AbortController().signal);
       t.match(lists.at(-1), { error: { code: 'upstreamUnauthorized' } });
+    });
+  });
+}
+
+for (const subject of subjects.filter(({ name }) => name === 'OpenAI Responses')) {
+  t.test(`${subject.name}: state of another account is refused, and the fault says so`, async (t) => {
+    const { provider: first } = await running(t, subject);
+    const heard = await ask(first, { messages: [user('tool loop 1')], tools: [tool] });
+    const { provider: second } = await running(t, subject);
+    const messages = continued([user('tool loop 1')], heard);
+    await t.rejects(ask(second, { messages, tools: [tool] }), {
+      code: 'upstreamRejected',
+      isRetryable: false,
+      refusesState: true,
     });
   });
 }

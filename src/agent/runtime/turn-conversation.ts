@@ -122,6 +122,16 @@ export class TurnConversation {
     const server = options.tools === 'none' ? [] : tools();
     this.#server = new Map(server.filter(({ name }) => !this.#client.has(name)).map((tool) => [tool.name, tool]));
     await this.#collect();
+    this.#traceForeignStates();
+  }
+
+  /** Records what another model than that of the newest answer cannot read. */
+  #traceForeignStates(): void {
+    const newest = this.#messages.findLast((message) => message.role === 'assistant' && message.state !== undefined);
+    const { host, turnId } = this.#options;
+    const owner = this.#facts?.owner;
+    if (newest?.role !== 'assistant' || owner === undefined || newest.state?.owner === owner) return;
+    host.tracer?.modelReplaced({ threadId: host.threadId, turnId }, owner, this.foreignStates);
   }
 
   /** Changes the model of the later requests. The state of answers by another one stays behind, and the trace says so. */
@@ -169,6 +179,23 @@ export class TurnConversation {
     const { learnedWindows } = this.#host;
     const refused = Math.min(this.#window(), this.tokens) * shrink;
     learnedWindows.set(this.#model ?? '', Math.max(leastWindow, Math.floor(refused)));
+  }
+
+  /** Removes the states of all earlier answers, which the provider refuses. @returns whether there were any */
+  dropStates(): boolean {
+    const { store, threadId, journal } = this.#host;
+    if (!this.#messages.some((message) => message.role === 'assistant' && message.state)) return false;
+    journal.flush();
+    store.deleteAnswerStates(threadId);
+    this.#past = undefined;
+    this.#states.clear();
+    this.#messages = this.#messages.map((message) => {
+      if (message.role !== 'assistant') return message;
+      const { state: _, ...rest } = message;
+      return rest;
+    });
+    this.#count.forget();
+    return true;
   }
 
   /** Takes in the provider's count of the last request. @param request the one that was counted */

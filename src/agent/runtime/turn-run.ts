@@ -240,6 +240,10 @@ export class TurnRun implements TurnWork, RunningTurn {
     const { isInterrupted, end } = this.#driver.state;
     if (isInterrupted || end) return error;
     const failure = codedFailureOf(error) ?? bugFailure(this.#host.onBug(error));
+    if (error instanceof ModelError && error.refusesState && this.#conversation.dropStates()) {
+      const message = `${failure.message} The model's notes on earlier answers are left out.`;
+      return { ...failure, message: this.#host.clean(message), isRetryable: true, retryAfterMs: 0 };
+    }
     if (failure.code === 'contextTooLong' && error instanceof Error) this.#conversation.noteTooLong(error);
     return { ...failure, message: this.#host.clean(failure.message) };
   }

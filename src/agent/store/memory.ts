@@ -130,6 +130,10 @@ export class MemoryStore implements ThreadStore {
     if (this.#threads.get(threadId)?.items.has(itemId)) this.#change(threadId).states.set(itemId, state);
   }
 
+  deleteAnswerStates(threadId: string): void {
+    if (this.#threads.has(threadId)) this.#change(threadId).states.clear();
+  }
+
   threadCost(threadId: string): number {
     const turns = [...(this.#threads.get(threadId)?.turns.values() ?? [])].filter((turn) => !isUnfinished(turn));
     return turns.reduce((sum, { tokenUsage }) => sum + (tokenUsage?.costUsd ?? 0), 0);

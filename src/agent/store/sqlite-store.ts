@@ -119,6 +119,13 @@ export class SqliteStore implements ThreadStore {
     );
   }
 
+  deleteAnswerStates(threadId: string): void {
+    this.#database.run(
+      `DELETE FROM answerStates WHERE item IN (SELECT key FROM items WHERE thread = ${threadKey})`,
+      threadId,
+    );
+  }
+
   threadCost(threadId: string): number {
     const row = this.#database.get(
       `SELECT total(json_extract(json, '$.tokenUsage.costUsd')) AS usd FROM turns

@@ -241,3 +241,46 @@ t.test('the state of an answer goes back to its model, over a restart as well, a
   await talk(two.threads, thread.id, 'y');
   t.same(stateIn(2), [{ opaque: 'signature-1' }, undefined], 'after a restart');
 });
+
+t.test('state that a service refuses is left out once and for all, and the request is asked again', async (t) => {
+  /** Numbers of states in the requests so far. */
+  const states: number[] = [];
+  let refuses = false;
+  const provider = scripted(async function* ({ messages }) {
+    const sent = messages.filter((message) => message.role === 'assistant' && message.state).length;
+    states.push(sent);
+    if (refuses && sent > 0) {
+      throw new ModelError('upstreamRejected', 'The encrypted content could not be verified.', { refusesState: true });
+    }
+    yield say('said');
+    yield { type: 'state', state: { owner: 'scripted/m', data: [] } };
+  });
+  const { threads, bugs } = service(provider, { settings: { ...settings, maxRetries: 2 } });
+  const { thread } = threads.start({});
+  await talk(threads, thread.id, 'one');
+  await talk(threads, thread.id, 'two');
+  t.same(states, [0, 1]);
+  refuses = true;
+  const { turn, ear } = await talk(threads, thread.id, 'three');
+  t.match(turn, { status: 'completed' });
+  t.match(kindsOf(ear), ['retrying']);
+  t.match(JSON.stringify(ear.events), /notes on earlier answers are left out/);
+  t.same(states.slice(2), [2, 0]);
+  refuses = false;
+  await talk(threads, thread.id, 'four');
+  t.equal(states.at(-1), 1, 'the state of the answer since then goes back');
+  t.same(bugs, []);
+});
+
+t.test('a service that refuses a request for state which it was not given ends the turn', async (t) => {
+  let asked = 0;
+  const provider = scripted(async function* () {
+    asked += 1;
+    yield* [];
+    throw new ModelError('upstreamRejected', 'Invalid signature.', { refusesState: true });
+  });
+  const { threads } = service(provider, { settings: { ...settings, maxRetries: 5 } });
+  const { turn } = await talk(threads, threads.start({}).thread.id, 'x');
+  t.match(turn, { status: 'failed', error: { code: 'upstreamRejected' } });
+  t.equal(asked, 1);
+});

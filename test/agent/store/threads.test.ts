@@ -115,6 +115,10 @@ for (const [name, open] of Object.entries(stores)) {
       t.notMatch(JSON.stringify(store.turns('a', { limit: 9 })), /providerOptions/, 'clients are not shown it');
       store.deleteLastTurns('a', 1);
       t.strictSame([...store.answerStates('a', undefined).keys()], ['item_2']);
+      store.deleteAnswerStates('b');
+      t.equal(store.answerStates('a', undefined).size, 1);
+      store.deleteAnswerStates('a');
+      t.equal(store.answerStates('a', undefined).size, 0);
     });
 
     t.test('the cost of a thread is that of its ended turns', async (t) => {

@@ -85,6 +85,13 @@ const quotaCodes = new Set(['insufficient_quota', 'billing_error', 'billing_not_
 const quotaWords =
   /insufficient (?:quota|balance|credits?|funds)|exceeded your current quota|credit balance is too low|no credits|out of credits|perday|per day|daily (?:limit|quota)/i;
 
+/**
+ * Refused states of earlier answers: OpenAI's reasoning of another account, Anthropic's and Google's signatures. Leaving them out
+ * costs quality, and lets the conversation continue.
+ */
+const stateWords =
+  /invalid_encrypted_content|encrypted content .{0,80}could not be|invalid `?signature|thought_signature.{0,40}(?:invalid|not valid)|corrupted thought signature/i;
+
 /** Status codes after which the same request may succeed; 501 and 505 will never. */
 const temporaryStatus = (status: number): boolean =>
   status === 408 || status === 409 || status === 429 || (status >= 500 && status !== 501 && status !== 505);
@@ -102,6 +109,7 @@ export function refusedFault(
   return new ModelError(code, `The upstream answered ${status}${reason}.`, {
     retryAfterMs: retryAfterMs(headers, now) ?? problem.retryAfterMs,
     isRetryable: mayRetry(status, code, headers['x-should-retry']),
+    refusesState: refusesState(code, problem),
   });
 }
 
@@ -112,8 +120,12 @@ export function reportedFault(problem: Problem, clean: (text: string) => string)
   return new ModelError(code, `The upstream reported an error: ${shortened(clean(problem.message))}.`, {
     retryAfterMs: problem.retryAfterMs,
     isRetryable: mayRetry(status, code, undefined),
+    refusesState: refusesState(code, problem),
   });
 }
+
+const refusesState = (code: ModelErrorCode, { message, words = [] }: Problem): boolean =>
+  code === 'upstreamRejected' && stateWords.test([message, ...words].join(' '));
 
 function mayRetry(status: number, code: ModelErrorCode, hint: unknown): boolean {
   if (code === 'contextTooLong' || code === 'upstreamQuotaExceeded') return false;
