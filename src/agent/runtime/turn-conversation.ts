@@ -1,34 +1,17 @@
-import type { InputPart, Item, Turn } from '../../protocol/index.ts';
-import {
-  conversationOf,
-  cutOf,
-  pruned,
-  requestsOf,
-  reserveOf,
-  sizeOfItems,
-  summarise,
-  TokenCount,
-} from '../context/index.ts';
+import type { InputPart } from '../../protocol/index.ts';
+import { cutOf, pruned, requestsOf, sizeOfItems, summarise, TokenCount } from '../context/index.ts';
 import { contentOf, imagePathsIn, imagePathsOf, messagesOf } from '../history.ts';
-import type {
-  ContentPart,
-  ModelFacts,
-  ModelMessage,
-  ModelRequest,
-  ModelState,
-  ModelTool,
-  ModelToolCall,
-  ModelUsage,
-  ToolChoice,
-} from '../model.ts';
+import type { ModelMessage, ModelRequest, ModelState, ModelToolCall, ModelUsage, ToolChoice } from '../model.ts';
 import type { ModelUse } from '../model-call.ts';
-import type { Compaction } from '../thread-store.ts';
-import type { Tool } from '../tool.ts';
 import type { CallResult } from './call-runner.ts';
 import type { ThreadEvent } from './feed.ts';
 import { systemPrompt } from './system-prompt.ts';
 import type { TurnHost } from './turn-host.ts';
+import { TurnImages } from './turn-images.ts';
 import type { TurnItems } from './turn-items.ts';
+import { TurnModel } from './turn-model.ts';
+import { TurnPast } from './turn-past.ts';
+import { TurnTools } from './turn-tools.ts';
 import type { TurnOptions } from './types.ts';
 
 export interface TurnConversationOptions {
@@ -42,8 +25,6 @@ export interface TurnConversationOptions {
   readonly onSummaryUsed: (use: ModelUse) => void;
 }
 
-/** Window of a model of which nothing is known. */
-const usualWindow = 128_000;
 /** Part of the window that stays unchanged in a compaction. */
 const keptShare = 0.25;
 /** The same once the provider has found the conversation too long, and as a part of that conversation. */
@@ -54,9 +35,6 @@ const olderRequestTokens = 20_000;
 const olderRequestShare = 0.15;
 /** Part of the window that a summary may read. */
 const transcriptShare = 0.4;
-/** Window to assume after a refusal, as a part of what was refused, and the least one: no useful model has less. */
-const shrink = 0.8;
-const leastWindow = 4_096;
 /** Least part of the window that pruning must win. */
 const pruneShare = 0.1;
 /** A compaction that wins less is not tried again until the conversation has grown by `regrowShare`. */
@@ -67,42 +45,25 @@ const regrowShare = 0.1;
 export class TurnConversation {
   readonly #options: TurnConversationOptions;
   readonly #host: TurnHost;
-  readonly #client: ReadonlyMap<string, ModelTool>;
+  readonly tools: TurnTools;
+  readonly #past: TurnPast;
   readonly #count = new TokenCount();
-  #server: ReadonlyMap<string, Tool> = new Map();
   #messages: ModelMessage[] = [];
-  #past: Past | undefined;
-  /** States of answers of this turn by their last items. */
-  readonly #states = new Map<string, ModelState>();
-  /** Images of messages by path, each read once in a turn. */
-  readonly #images = new Map<string, ContentPart>();
-  readonly #imagesTried = new Set<string>();
-  /** Model that requests name; undefined: the default one. */
-  #model: string | undefined;
-  #facts: ModelFacts | undefined;
+  readonly #images: TurnImages;
+  readonly #model: TurnModel;
   /** The provider's refusal of the conversation since the last answer. */
   #refusal: Error | undefined;
   /** Tokens below which no compaction is tried. */
   #noCompactionBelow = 0;
 
   constructor(options: TurnConversationOptions) {
-    const { host, options: turn } = options;
+    const { host, turnId, items, options: turn } = options;
     this.#options = options;
     this.#host = host;
-    this.#client = new Map(turn.clientTools?.map((tool) => [tool.name, tool]));
-    this.#model = turn.model ?? host.config.model;
-  }
-
-  isClientTool(name: string): boolean {
-    return this.#client.has(name);
-  }
-
-  toolOf(name: string): Tool | undefined {
-    return this.#server.get(name);
-  }
-
-  get toolNames(): readonly string[] {
-    return [...this.#server.keys(), ...this.#client.keys()];
+    this.tools = new TurnTools(turn.clientTools);
+    this.#past = new TurnPast({ host, turnId, items });
+    this.#images = new TurnImages(host);
+    this.#model = new TurnModel(host, turn);
   }
 
   /** Tool of a call of an earlier turn, which the caller has run since. */
@@ -115,12 +76,9 @@ export class TurnConversation {
 
   /** Collects messages and tools. */
   async prepare(signal: AbortSignal): Promise<void> {
-    const { tools, provider } = this.#host;
-    const { options } = this.#options;
-    await this.#know(provider);
+    await this.#model.know();
     signal.throwIfAborted();
-    const server = options.tools === 'none' ? [] : tools();
-    this.#server = new Map(server.filter(({ name }) => !this.#client.has(name)).map((tool) => [tool.name, tool]));
+    this.tools.offer(this.#options.options.tools === 'none' ? [] : this.#host.tools());
     await this.#collect();
     this.#traceForeignStates();
   }
@@ -129,39 +87,33 @@ export class TurnConversation {
   #traceForeignStates(): void {
     const newest = this.#messages.findLast((message) => message.role === 'assistant' && message.state !== undefined);
     const { host, turnId } = this.#options;
-    const owner = this.#facts?.owner;
+    const { owner } = this.#model;
     if (newest?.role !== 'assistant' || owner === undefined || newest.state?.owner === owner) return;
     host.tracer?.modelReplaced({ threadId: host.threadId, turnId }, owner, this.foreignStates);
   }
 
   /** Changes the model of the later requests. The state of answers by another one stays behind, and the trace says so. */
   async useModel(model: string): Promise<void> {
-    this.#model = model;
     this.#count.forget();
-    await this.#know(this.#host.provider);
-  }
-
-  /** Model that requests name; undefined: the default one. */
-  get model(): string | undefined {
-    return this.#model;
+    await this.#model.know(model);
   }
 
   /** Estimated tokens of the conversation. */
   get tokens(): number {
-    return this.#count.estimate(this.#messages, this.#toolBytes());
+    return this.#count.estimate(this.#messages, this.tools.bytes());
   }
 
   /** Makes room by leaving out old results. True: the conversation still exceeds the window, and can be summarised. */
   checkRoom(): boolean {
     const { isAutomatic } = this.#host.settings.compaction;
-    if (!isAutomatic || this.tokens <= this.#room()) return false;
+    if (!isAutomatic || this.tokens <= this.#model.room) return false;
     this.#prune(keptShare, pruneShare);
-    return this.tokens > this.#room() && this.tokens >= this.#noCompactionBelow && this.#cut() > 0;
+    return this.tokens > this.#model.room && this.tokens >= this.#noCompactionBelow && this.#cut() > 0;
   }
 
   /** Leaves out old results. @param kept share of the window whose results stay @param least share that must be won */
   #prune(kept: number, least: number): boolean {
-    const bytesIn = (share: number) => (this.#window() * share) / this.#count.ratio;
+    const bytesIn = (share: number) => (this.#model.window * share) / this.#count.ratio;
     const shorter = pruned(this.#messages, {
       keepBytes: bytesIn(kept),
       maxResultBytes: bytesIn(kept),
@@ -176,19 +128,13 @@ export class TurnConversation {
   /** The provider refused the conversation as too long. */
   noteTooLong(refusal: Error): void {
     this.#refusal = refusal;
-    const { learnedWindows } = this.#host;
-    const refused = Math.min(this.#window(), this.tokens) * shrink;
-    learnedWindows.set(this.#model ?? '', Math.max(leastWindow, Math.floor(refused)));
+    this.#model.noteTooLong(this.tokens);
   }
 
   /** Removes the states of all earlier answers, which the provider refuses. @returns whether there were any */
   dropStates(): boolean {
-    const { store, threadId, journal } = this.#host;
     if (!this.#messages.some((message) => message.role === 'assistant' && message.state)) return false;
-    journal.flush();
-    store.deleteAnswerStates(threadId);
-    this.#past = undefined;
-    this.#states.clear();
+    this.#past.dropStates();
     this.#messages = this.#messages.map((message) => {
       if (message.role !== 'assistant') return message;
       const { state: _, ...rest } = message;
@@ -201,17 +147,17 @@ export class TurnConversation {
   /** Takes in the provider's count of the last request. @param request the one that was counted */
   noteUsage({ inputTokens, isEstimated }: ModelUsage, { messages }: ModelRequest): void {
     this.#refusal = undefined;
-    if (isEstimated !== true) this.#count.observe(messages, this.#toolBytes(), inputTokens);
+    if (isEstimated !== true) this.#count.observe(messages, this.tools.bytes(), inputTokens);
   }
 
   /** Replaces the older part by a summary. The requests of the running turn stay verbatim. */
   async compact(signal: AbortSignal): Promise<void> {
-    const { threadId, store, provider, tracer } = this.#host;
+    const { threadId, provider, tracer } = this.#host;
     const { turnId, publish, onSummaryUsed, items } = this.#options;
     const place = { threadId, turnId };
     const report = (kind: string, message: string) =>
       publish({ method: 'system/event', params: { ...place, kind, message } });
-    const all = this.#items();
+    const all = this.#past.items();
     const cut = this.#cut();
     const last = all[cut - 1];
     if (!last) {
@@ -222,13 +168,13 @@ export class TurnConversation {
     report('compacting', 'The conversation has become long; its older part is being summarised.');
     const before = this.tokens;
     const began = performance.now();
-    const earlier = this.#earlier().compaction;
+    const earlier = this.#past.compaction;
     const summary = await summarise({
       provider: await provider(),
-      model: this.#model,
+      model: this.#model.name,
       items: all.slice(0, cut),
       earlier: earlier?.summary,
-      transcriptBytes: Math.floor((this.#window() * transcriptShare) / this.#count.ratio),
+      transcriptBytes: Math.floor((this.#model.window * transcriptShare) / this.#count.ratio),
       signal,
       onUsed: onSummaryUsed,
     });
@@ -237,21 +183,15 @@ export class TurnConversation {
       all.slice(0, cut),
       earlier?.requests ?? [],
       (item) => item.turnId === turnId,
-      Math.min(olderRequestTokens, this.#window() * olderRequestShare) / this.#count.ratio,
+      Math.min(olderRequestTokens, this.#model.window * olderRequestShare) / this.#count.ratio,
     );
-    this.#host.journal.flush();
-    store.putCompaction(threadId, {
-      throughTurnId: last.turnId,
-      throughItemId: last.id,
-      summary,
-      requests,
-      at: new Date().toISOString(),
-    });
-    this.#past = undefined;
+    const at = new Date().toISOString();
+    this.#past.summarise({ throughTurnId: last.turnId, throughItemId: last.id, summary, requests, at });
     this.#count.forget();
     await this.#collect();
     const after = this.tokens;
-    this.#noCompactionBelow = before - after < this.#window() * leastWin ? after + this.#window() * regrowShare : 0;
+    this.#noCompactionBelow =
+      before - after < this.#model.window * leastWin ? after + this.#model.window * regrowShare : 0;
     const text = `The older part of the conversation was summarised: about ${before} tokens became ${after}.`;
     items.add({ type: 'systemNotice', kind: 'contextCompacted', text });
     tracer?.contextCompacted(place, performance.now() - began, before, after);
@@ -259,8 +199,8 @@ export class TurnConversation {
   }
 
   async addUser(input: readonly InputPart[]): Promise<void> {
-    await this.#readImages(imagePathsIn(input));
-    this.#messages.push({ role: 'user', content: contentOf(input, this.#images) });
+    const images = await this.#images.read(imagePathsIn(input));
+    this.#messages.push({ role: 'user', content: contentOf(input, images) });
   }
 
   /** @param lastItemId the last item of the answer */
@@ -271,7 +211,7 @@ export class TurnConversation {
     lastItemId: string | undefined,
   ): void {
     this.#messages.push({ role: 'assistant', text, toolCalls, ...(state && { state }) });
-    if (state && lastItemId !== undefined) this.#states.set(lastItemId, state);
+    if (state && lastItemId !== undefined) this.#past.addState(lastItemId, state);
   }
 
   addResults(results: readonly CallResult[]): void {
@@ -282,74 +222,35 @@ export class TurnConversation {
   }
 
   request(toolChoice: ToolChoice | undefined): ModelRequest {
-    const { responseFormat, sampling, effort, maxOutputTokens } = this.#options.options;
+    const { responseFormat, sampling, effort } = this.#options.options;
     const { config, threadId } = this.#host;
-    const tools = this.#tools();
+    const tools = this.tools.declarations();
     return {
-      model: this.#model,
+      model: this.#model.name,
       messages: this.#messages,
       ...(tools.length > 0 && { tools, toolChoice }),
       responseFormat,
       sampling,
       effort: effort ?? config.effort,
-      maxOutputTokens: maxOutputTokens ?? config.maxOutputTokens,
+      maxOutputTokens: this.#model.maxOutputTokens,
       cacheKey: threadId,
     };
   }
 
   /** Answers whose state the model of the turn cannot read. */
   get foreignStates(): number {
-    const owner = this.#facts?.owner;
+    const { owner } = this.#model;
     if (owner === undefined) return 0;
     return this.#messages.filter(
       (message) => message.role === 'assistant' && message.state !== undefined && message.state.owner !== owner,
     ).length;
   }
 
-  async #know(provider: TurnHost['provider']): Promise<void> {
-    this.#facts = (await provider()).facts?.(this.#model);
-  }
-
-  #tools(): readonly ModelTool[] {
-    return [...this.#client.values(), ...Array.from(this.#server.values(), asModelTool)];
-  }
-
-  #toolBytes(): number {
-    return this.#tools().reduce((bytes, tool) => bytes + toolBytes(tool), 0);
-  }
-
-  #window(): number {
-    const { settings, learnedWindows } = this.#host;
-    const known = settings.compaction.contextWindow || (this.#facts?.contextWindow ?? usualWindow);
-    return Math.min(known, learnedWindows.get(this.#model ?? '') ?? known);
-  }
-
-  /** Tokens that a request may have. */
-  #room(): number {
-    const { reserveTokens } = this.#host.settings.compaction;
-    const maxOutputTokens = this.#options.options.maxOutputTokens ?? this.#host.config.maxOutputTokens;
-    return this.#window() - reserveOf(this.#window(), { reserveTokens, maxOutputTokens });
-  }
-
-  /** Items of the conversation that no summary covers yet, oldest first. */
-  #items(): readonly Item[] {
-    return [...this.#earlier().turns.flatMap(({ items }) => items), ...this.#ownItems()];
-  }
-
-  /** Items of this turn that no summary covers yet. */
-  #ownItems(): readonly Item[] {
-    const { turnId, items } = this.#options;
-    const { compaction } = this.#earlier();
-    const own = items.snapshot();
-    if (compaction?.throughTurnId !== turnId) return own;
-    return own.slice(own.findIndex(({ id }) => id === compaction.throughItemId) + 1);
-  }
-
   /** Index of the first item that a compaction leaves unchanged. A conversation that the caller sends cannot be summarised. */
   #cut(): number {
     if (this.#options.options.history !== undefined) return 0;
-    const items = this.#items();
-    const bytesIn = (share: number) => (this.#window() * share) / this.#count.ratio;
+    const items = this.#past.items();
+    const bytesIn = (share: number) => (this.#model.window * share) / this.#count.ratio;
     // A refused conversation may be far shorter than the window that was assumed.
     const keepBytes = this.#refusal
       ? Math.min(bytesIn(leastKeptShare), sizeOfItems(items) * leastKeptPart)
@@ -357,84 +258,21 @@ export class TurnConversation {
     return cutOf(items, keepBytes);
   }
 
-  /** Earlier turns, read once: they do not change while this turn runs. */
-  #earlier(): Past {
-    const { store, threadId } = this.#host;
-    if (!this.#past) {
-      const compaction = store.compaction(threadId);
-      const turns = store.turnsSince(threadId, compaction).filter(({ id }) => id !== this.#options.turnId);
-      this.#past = { compaction, turns, states: store.answerStates(threadId, compaction) };
-    }
-    return this.#past;
-  }
-
-  #conversationUpTo(now: Pick<Turn, 'items'>): ModelMessage[] {
-    const { compaction, turns, states } = this.#earlier();
-    return conversationOf(compaction, [...turns, now], this.#images, new Map([...states, ...this.#states]));
-  }
-
-  async #readImages(paths: readonly string[]): Promise<void> {
-    const { readImage, workspacePath } = this.#host;
-    for (const path of paths) {
-      if (this.#imagesTried.has(path)) continue;
-      this.#imagesTried.add(path);
-      const image = await readImage(path, workspacePath);
-      if (image) this.#images.set(path, image);
-    }
-  }
-
   async #collect(): Promise<void> {
     const { workspacePath, settings, config } = this.#host;
     const { history, instructions = [] } = this.#options.options;
     const text = systemPrompt({
       workspacePath,
-      hasTools: this.#server.size > 0,
+      hasTools: this.tools.hasServerTools,
       additions: [settings.systemPrompt, config.agentInstructions ?? '', ...instructions],
     });
-    const now = { items: [...this.#ownItems()] };
-    const paths = imagePathsOf(history ? [now] : [...this.#earlier().turns, now]);
-    if (paths.length > 0) await this.#readImages(paths);
-    const conversation = history
-      ? [
-          ...history,
-          ...messagesOf(
-            now.items.filter(({ type }) => type === 'userMessage'),
-            this.#images,
-          ),
-        ]
-      : this.#conversationUpTo(now);
-    this.#messages = [{ role: 'system', text }, ...conversation];
+    if (history) {
+      const own = this.#past.ownItems().filter(({ type }) => type === 'userMessage');
+      const images = await this.#images.read(imagePathsOf([{ items: [...own] }]));
+      this.#messages = [{ role: 'system', text }, ...history, ...messagesOf(own, images)];
+      return;
+    }
+    const images = await this.#images.read(this.#past.imagePaths());
+    this.#messages = [{ role: 'system', text }, ...this.#past.conversation(images)];
   }
-}
-
-/** Earlier turns after the latest summary, and that summary. */
-interface Past {
-  readonly compaction: Compaction | undefined;
-  readonly turns: readonly Turn[];
-  readonly states: ReadonlyMap<string, ModelState>;
-}
-
-const declared = new WeakMap<ModelTool, number>();
-
-/** Size of a declaration, measured once. */
-function toolBytes(tool: ModelTool): number {
-  let bytes = declared.get(tool);
-  if (bytes === undefined) {
-    bytes = tool.name.length + tool.description.length + JSON.stringify(tool.inputSchema).length;
-    declared.set(tool, bytes);
-  }
-  return bytes;
-}
-
-/** Declarations, one per tool: providers recognise a tool by identity. */
-const modelTools = new WeakMap<Tool, ModelTool>();
-
-function asModelTool(tool: Tool): ModelTool {
-  let known = modelTools.get(tool);
-  if (!known) {
-    const { name, description, inputSchema } = tool;
-    known = { name, description, inputSchema };
-    modelTools.set(tool, known);
-  }
-  return known;
 }

@@ -80,8 +80,8 @@ export class TurnInference {
     const lastItemId = record.items.lastId;
     if (state && lastItemId !== undefined) record.saveAnswerState(lastItemId, state);
     conversation.addAnswer(answer.text, calls, state, lastItemId);
-    const own = calls.filter(({ name }) => !conversation.isClientTool(name));
-    turnCalls.take(own, (name) => conversation.toolOf(name), conversation.toolNames);
+    const own = calls.filter(({ name }) => !conversation.tools.isClientTool(name));
+    turnCalls.take(own, (name) => conversation.tools.toolOf(name), conversation.tools.names);
     const clientCalls = calls.length - own.length;
     return {
       calls: own.length,
@@ -136,7 +136,9 @@ export class TurnInference {
 
   #addCall({ callId, name, arguments: args }: ModelToolCall): void {
     const { host, record, conversation } = this.#options;
-    const source = conversation.isClientTool(name) ? 'client' : (conversation.toolOf(name)?.source ?? 'builtin');
+    const source = conversation.tools.isClientTool(name)
+      ? 'client'
+      : (conversation.tools.toolOf(name)?.source ?? 'builtin');
     record.items.add({ type: 'toolCall', callId, tool: name, source, arguments: args });
     // The start of a server call is traced later, after its approval.
     if (source === 'client') host.tracer?.toolStarted(this.#place, { callId, tool: name, arguments: args, source });

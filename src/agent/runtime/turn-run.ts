@@ -2,23 +2,14 @@ import { randomInt } from 'node:crypto';
 import type { AnyActorRef } from 'xstate';
 import type {
   CheckedTurn,
-  Failure,
   Inference,
   ReviewedCalls,
   ToolRun,
   TurnEmitted,
   TurnInterrupter,
 } from '../../../machines/index.ts';
-import type {
-  ApprovalDecision,
-  ApprovalPolicy,
-  ApprovalRequest,
-  InputPart,
-  RpcNotificationParams,
-  Turn,
-} from '../../protocol/index.ts';
+import type { ApprovalDecision, ApprovalPolicy, ApprovalRequest, InputPart, Turn } from '../../protocol/index.ts';
 import { ModelError } from '../model.ts';
-import { StorageError } from '../thread-store.ts';
 import type { DecidedBy } from './call-review.ts';
 import type { ThreadEvent } from './feed.ts';
 import type { TurnWork } from './turn-actor.ts';
@@ -26,9 +17,11 @@ import { TurnBudget } from './turn-budget.ts';
 import { TurnCalls } from './turn-calls.ts';
 import { TurnConversation } from './turn-conversation.ts';
 import { TurnDriver } from './turn-driver.ts';
+import { bugFailure, codedFailureOf } from './turn-failure.ts';
 import type { TurnHost } from './turn-host.ts';
 import { type RequestPlace, TurnInference } from './turn-inference.ts';
 import { TurnRecord } from './turn-record.ts';
+import { TurnReports } from './turn-reports.ts';
 import type { RunningTurn, TurnOptions } from './types.ts';
 
 export interface TurnRunOptions {
@@ -56,6 +49,7 @@ export class TurnRun implements TurnWork, RunningTurn {
   readonly #budget: TurnBudget;
   readonly #conversation: TurnConversation;
   readonly #inference: TurnInference;
+  readonly #reports: TurnReports;
   readonly #ended = Promise.withResolvers<Turn>();
   /** Fallback model that the machine has chosen last. */
   #fallbackIndex = 0;
@@ -88,6 +82,7 @@ export class TurnRun implements TurnWork, RunningTurn {
       stateOf: () => this.#driver.state,
       onStorageFailed: (message) => this.#driver.send({ type: 'STORAGE.FAILED', message }),
     });
+    this.#reports = new TurnReports({ threadId: host.threadId, turnId, record: this.#record });
     const publish = (event: ThreadEvent) => this.#record.add(undefined, event);
     const { items } = this.#record;
     const policy = policyOf(host, options);
@@ -277,20 +272,18 @@ export class TurnRun implements TurnWork, RunningTurn {
       case 'turn.approvalsExpired':
         for (const requestId of event.requestIds) this.#calls.decide(requestId, 'decline', 'timeout');
         return;
-      case 'turn.limitReached': {
-        const text = `The turn was ended after ${event.rounds} requests to the model: tools were called again and again.`;
-        this.#record.items.add({ type: 'systemNotice', kind: 'callLimitReached', text });
+      case 'turn.limitReached':
+        this.#reports.callLimitReached(event.rounds);
         return;
-      }
       case 'turn.retrying':
-        this.#reportRetry(event);
+        this.#reports.retry(event);
         return;
       case 'turn.fallingBack':
-        this.#reportFallback(event);
+        this.#fallbackIndex = event.index;
+        this.#reports.fallback(event.reason, this.#host.settings.fallbackModels[event.index] ?? '');
         return;
       case 'turn.budgetReached':
-        this.#reportSystem('budgetReached', event.budget);
-        this.#record.saveStatus();
+        this.#reports.budgetReached(event.budget);
         this.#budget.ask(event.budget);
         return;
       case 'turn.budgetExpired':
@@ -302,26 +295,6 @@ export class TurnRun implements TurnWork, RunningTurn {
       case 'turn.ended':
         this.#publishEnd(event.isStored);
     }
-  }
-
-  #reportRetry({ attempt, waitMs, reason }: Extract<TurnEmitted, { type: 'turn.retrying' }>): void {
-    const message = `${reason} Trying again in ${seconds(waitMs)} (attempt ${attempt}).`;
-    // Marks what was said of the broken answer as no part of the conversation.
-    this.#record.items.add({ type: 'systemNotice', kind: 'requestRepeated', text: message });
-    this.#reportSystem('retrying', message, { attempt, waitMs, reason });
-  }
-
-  #reportFallback({ index, reason }: Extract<TurnEmitted, { type: 'turn.fallingBack' }>): void {
-    this.#fallbackIndex = index;
-    const model = this.#host.settings.fallbackModels[index] ?? '';
-    const message = `${reason} Continuing with ${model}.`;
-    this.#record.items.add({ type: 'systemNotice', kind: 'modelReplaced', text: message });
-    this.#reportSystem('fallback', message, { model, reason });
-  }
-
-  #reportSystem(kind: string, message: string, details: SystemDetails = {}): void {
-    const params = { threadId: this.#host.threadId, turnId: this.turnId, kind, message, ...details };
-    this.#record.add(undefined, { method: 'system/event', params });
   }
 
   #saveEnd(): void {
@@ -349,25 +322,7 @@ export class TurnRun implements TurnWork, RunningTurn {
 /** Largest seed of the machine's pauses. */
 const maxSeed = 2 ** 31;
 
-type SystemDetails = Partial<Pick<RpcNotificationParams<'system/event'>, 'attempt' | 'waitMs' | 'reason' | 'model'>>;
-
-const seconds = (ms: number): string => `${(ms / 1_000).toFixed(ms < 10_000 ? 1 : 0)} s`;
-
 /** Approval policy of the turn. A read-only thread declines what needs approval, whatever its caller requests. */
 function policyOf({ config, settings }: TurnHost, options: TurnOptions): ApprovalPolicy {
   return config.readOnly ? 'interrupt' : (options.approvalPolicy ?? config.approvalPolicy ?? settings.approvalPolicy);
 }
-
-/** Undefined for an error without a code. */
-function codedFailureOf(error: unknown): Failure | undefined {
-  if (error instanceof StorageError) return { code: 'storageFailed', message: error.message, isRetryable: true };
-  if (!(error instanceof ModelError)) return undefined;
-  const { code, message, retryAfterMs } = error;
-  return { code, message, isRetryable: error.isRetryable, ...(retryAfterMs !== undefined && { retryAfterMs }) };
-}
-
-const bugFailure = (errorId: string): Failure => ({
-  code: 'internalError',
-  message: `The turn failed because of a bug; the log has it as ${errorId}.`,
-  isRetryable: false,
-});

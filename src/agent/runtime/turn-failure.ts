@@ -1,0 +1,18 @@
+import type { Failure } from '../../../machines/index.ts';
+import { ModelError } from '../model.ts';
+import { StorageError } from '../thread-store.ts';
+
+/** Failure for the machine of a turn; undefined for an error without a code. */
+export function codedFailureOf(error: unknown): Failure | undefined {
+  if (error instanceof StorageError) return { code: 'storageFailed', message: error.message, isRetryable: true };
+  if (!(error instanceof ModelError)) return undefined;
+  const { code, message, retryAfterMs } = error;
+  return { code, message, isRetryable: error.isRetryable, ...(retryAfterMs !== undefined && { retryAfterMs }) };
+}
+
+/** Failure by a bug, which the log has under this id. */
+export const bugFailure = (errorId: string): Failure => ({
+  code: 'internalError',
+  message: `The turn failed because of a bug; the log has it as ${errorId}.`,
+  isRetryable: false,
+});

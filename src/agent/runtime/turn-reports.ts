@@ -1,0 +1,51 @@
+import type { TurnEmitted } from '../../../machines/index.ts';
+import type { RpcNotificationParams } from '../../protocol/index.ts';
+import type { TurnRecord } from './turn-record.ts';
+
+type Of<T extends TurnEmitted['type']> = Extract<TurnEmitted, { type: T }>;
+type Details = Partial<Pick<RpcNotificationParams<'system/event'>, 'attempt' | 'waitMs' | 'reason' | 'model'>>;
+
+const seconds = (ms: number): string => `${(ms / 1_000).toFixed(ms < 10_000 ? 1 : 0)} s`;
+
+export interface TurnReportsOptions {
+  readonly threadId: string;
+  readonly turnId: string;
+  readonly record: TurnRecord;
+}
+
+/** Notices and events of a turn that waits or changes its model. */
+export class TurnReports {
+  readonly #options: TurnReportsOptions;
+
+  constructor(options: TurnReportsOptions) {
+    this.#options = options;
+  }
+
+  retry({ attempt, waitMs, reason }: Of<'turn.retrying'>): void {
+    const message = `${reason} Trying again in ${seconds(waitMs)} (attempt ${attempt}).`;
+    // Marks what was said of the broken answer as no part of the conversation.
+    this.#options.record.items.add({ type: 'systemNotice', kind: 'requestRepeated', text: message });
+    this.#publish('retrying', message, { attempt, waitMs, reason });
+  }
+
+  fallback(reason: string, model: string): void {
+    const message = `${reason} Continuing with ${model}.`;
+    this.#options.record.items.add({ type: 'systemNotice', kind: 'modelReplaced', text: message });
+    this.#publish('fallback', message, { model, reason });
+  }
+
+  budgetReached(budget: string): void {
+    this.#publish('budgetReached', budget);
+    this.#options.record.saveStatus();
+  }
+
+  callLimitReached(rounds: number): void {
+    const text = `The turn was ended after ${rounds} requests to the model: tools were called again and again.`;
+    this.#options.record.items.add({ type: 'systemNotice', kind: 'callLimitReached', text });
+  }
+
+  #publish(kind: string, message: string, details: Details = {}): void {
+    const { threadId, turnId, record } = this.#options;
+    record.add(undefined, { method: 'system/event', params: { threadId, turnId, kind, message, ...details } });
+  }
+}
