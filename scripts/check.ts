@@ -25,6 +25,7 @@ const checks: readonly Check[] = [
   { title: 'Types', command: 'tsc', args: ['-p', '.', ...frugal.args], env: frugal.env },
   { title: 'Import directions', ...script('check-imports.ts') },
   { title: 'Style', ...script('check-style.ts') },
+  { title: 'Model catalogue', ...script('check-catalogue.ts') },
   { title: 'Generated documents', ...script('docs.ts', '--check') },
 ];
 
