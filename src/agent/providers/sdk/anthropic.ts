@@ -20,11 +20,24 @@ const budgetShare: Readonly<Record<Exclude<ReasoningEffort, 'none'>, number>> = 
   xhigh: 0.8,
 };
 
+/** Events of a stream, and where a client must skip unknown ones: https://platform.claude.com/docs/en/build-with-claude/streaming. */
+const knownEvents: ReadonlySet<string> = new Set([
+  'message_start',
+  'content_block_start',
+  'content_block_delta',
+  'content_block_stop',
+  'message_delta',
+  'message_stop',
+  'ping',
+  'error',
+]);
+
 /** Anthropic Messages (https://platform.claude.com/docs/en/api/messages). */
 export const anthropicWire: Wire = {
   usualEndPoint: 'https://api.anthropic.com/v1',
   usualModel: 'claude-sonnet-5',
   listPath: '/models?limit=1000',
+  knownEvents,
   keyHeaders: (apiKey) => ({ 'x-api-key': apiKey, 'anthropic-version': '2023-06-01' }),
   async load({ baseUrl, fetch }) {
     const { createAnthropic } = await import('@ai-sdk/anthropic');

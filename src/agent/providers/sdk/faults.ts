@@ -20,7 +20,7 @@ export function libraryFault(thrown: unknown, clean: (text: string) => string): 
     }
     return unreadable(message, clean);
   }
-  if (isRecord(thrown)) {
+  if (isRecord(thrown) && !(thrown instanceof Error)) {
     const inner = isRecord(thrown['data']) ? thrown['data'] : thrown;
     const problem = problemIn(inner) ?? problemIn({ error: inner });
     if (problem) return reportedFault(problem, clean);

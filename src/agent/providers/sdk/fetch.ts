@@ -3,6 +3,7 @@ import { defaults } from '../../../protocol/index.ts';
 import { ModelError } from '../../model.ts';
 import type { Upstream } from '../upstream/connection.ts';
 import { refusedFault } from '../upstream/errors.ts';
+import { EventFilter } from './event-filter.ts';
 
 /** The part of a `Response` that the libraries read. The real class would load Node's whole HTTP client beside ours. */
 interface AnswerHead {
@@ -20,6 +21,8 @@ export interface UpstreamFetchOptions {
   readonly upstream: Upstream;
   /** Removes the key from what an upstream says. */
   readonly clean: (text: string) => string;
+  /** Types of events that pass; absent: all. */
+  readonly knownEvents: ReadonlySet<string> | undefined;
   /** Called with the headers of every answer, also of a refusal. `signal`: that of the request. */
   readonly onHeaders: (headers: IncomingHttpHeaders, signal: AbortSignal) => void;
 }
@@ -28,11 +31,12 @@ export interface UpstreamFetchOptions {
  * `fetch` for a library, over our own connections: redirects are not followed, silence and size are bounded, and a request
  * reaches the configured upstream only. An answer that is no success is thrown as the typed error it stands for.
  */
-export function fetchOver({ upstream, clean, onHeaders }: UpstreamFetchOptions): typeof fetch {
+export function fetchOver({ upstream, clean, knownEvents, onHeaders }: UpstreamFetchOptions): typeof fetch {
   const ask = (url: string | URL | Request, init: RequestInit = {}) =>
     new Promise<AnswerHead>((resolve, reject) => {
       const { pathname, search } = new URL(String(url));
       const signal = init.signal ?? new AbortController().signal;
+      const filter = knownEvents && new EventFilter(knownEvents);
       let size = 0;
       let refusal: ((text: string) => Error) | undefined;
       let reason = '';
@@ -48,6 +52,13 @@ export function fetchOver({ upstream, clean, onHeaders }: UpstreamFetchOptions):
           onHeaders(headers, signal);
           if (status < 200 || status > 299) {
             refusal = (text) => refusedFault(status, headers, text, { clean, now: Date.now() });
+            return;
+          }
+          if (/^text\/html/i.test(headers['content-type'] ?? '')) {
+            refusal = () =>
+              new ModelError('upstreamProtocol', 'The upstream answered with a page for people.', {
+                isRetryable: false,
+              });
             return;
           }
           const stream = new ReadableStream<Uint8Array>({
@@ -68,16 +79,20 @@ export function fetchOver({ upstream, clean, onHeaders }: UpstreamFetchOptions):
             throw new ModelError(
               'upstreamProtocol',
               `The upstream sent more than ${defaults.upstream.answerBytes} bytes.`,
+              { isRetryable: false },
             );
           }
-          body?.enqueue(chunk);
+          const passed = filter ? filter.push(chunk) : chunk;
+          if (passed.length > 0) body?.enqueue(passed);
           return false;
         },
       });
       run.then(
         () => {
-          if (refusal) reject(refusal(reason));
-          else body?.close();
+          if (refusal) return reject(refusal(reason));
+          const rest = filter?.end() ?? '';
+          if (rest !== '') body?.enqueue(new TextEncoder().encode(rest));
+          body?.close();
         },
         (error: unknown) => {
           // The status says enough, should its explanation have been cut off.

@@ -124,6 +124,7 @@ export class SdkProvider implements ModelProvider {
       fetch: fetchOver({
         upstream: this.#upstream,
         clean: this.#clean,
+        knownEvents: this.#options.wire.knownEvents,
         onHeaders: (headers, signal) => emitRequestId(headers, this.#emits.get(signal) ?? (() => undefined)),
       }),
     });

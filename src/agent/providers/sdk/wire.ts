@@ -6,6 +6,8 @@ export interface Wire {
   /** Base URL when the settings name none. */
   readonly usualEndPoint: string;
   readonly usualModel: string;
+  /** Types of events that the library knows, where it fails at others; absent: it skips those. */
+  readonly knownEvents?: ReadonlySet<string>;
   /** Path of the list of models. */
   readonly listPath: string;
   /** Headers that carry the key. */
