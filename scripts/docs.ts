@@ -12,6 +12,7 @@ import { deployFiles } from './deploy-files.ts';
 import { hubApiDocument } from './hub-api-docs.ts';
 import { machineDocuments } from './machine-docs.ts';
 import { observabilityDocument } from './metrics-docs.ts';
+import { providerDocument } from './provider-docs.ts';
 import { reviewDocument } from './review-docs.ts';
 import { root } from './toolchain.mjs';
 
@@ -24,6 +25,7 @@ const documents = new Map([
   ['docs/app-server-protocol.md', appServerDocument()],
   ['docs/configuration.md', await configDocument()],
   ['docs/observability.md', observabilityDocument()],
+  ['docs/providers.md', providerDocument()],
   ['docs/review-backend.md', reviewDocument()],
 ]);
 const strays = globSync('docs/machines/*.md', { cwd: root })

@@ -1,6 +1,7 @@
 /** Our providers against services that refuse what the real ones refuse. */
 import t, { type Test } from 'tap';
 import type { ModelEvent } from '../../src/agent/index.ts';
+import { capabilities } from './capabilities.ts';
 import { ask, continued, converse, tool, user } from './client.ts';
 import { type FakeOptions, requestId, startFake } from './fake.ts';
 import { lookUp } from './script.ts';
@@ -17,7 +18,7 @@ const picture = Buffer.from('a small picture').toString('base64');
 
 for (const subject of subjects) {
   t.test(subject.name, async (t) => {
-    t.test('a tool loop of five rounds ends with the right answer; state goes back unchanged', async (t) => {
+    t.test(capabilities.toolLoop.test, async (t) => {
       const { fake, provider } = await running(t, subject, { chunkBytes: 7 });
       const { last, rounds, messages } = await converse(provider, [user('tool loop 5')], { cacheKey: 'thread-1' });
       t.equal(last.text, `Found: ${[0, 1, 2, 3, 4].map((round) => lookUp(`k${round}`)).join(', ')}`);
@@ -27,14 +28,14 @@ for (const subject of subjects) {
       t.match(next.last.text, lookUp('k1'), 'the next turn is understood, too');
     });
 
-    t.test('parallel calls are answered together', async (t) => {
+    t.test(capabilities.parallel.test, async (t) => {
       const { provider } = await running(t, subject);
       const { last, rounds } = await converse(provider, [user('parallel')]);
       t.equal(rounds[0]?.calls.length, 2);
       t.equal(last.text, `Found: ${lookUp('left')}, ${lookUp('right')}`);
     });
 
-    t.test('a conversation of another model is understood without its state', async (t) => {
+    t.test(capabilities.foreign.test, async (t) => {
       const { provider } = await running(t, subject);
       const foreign = {
         owner: 'other/model',
@@ -55,7 +56,7 @@ for (const subject of subjects) {
       t.match(last.text, lookUp('k0'));
     });
 
-    t.test('a picture arrives whole', async (t) => {
+    t.test(capabilities.pictures.test, async (t) => {
       const { provider } = await running(t, subject);
       const heard = await ask(provider, {
         messages: [
@@ -71,14 +72,14 @@ for (const subject of subjects) {
       t.equal(heard.text, `I see image/png of ${picture.length}`);
     });
 
-    t.test('refusal, length and filter are told apart from an answer', async (t) => {
+    t.test(capabilities.ends.test, async (t) => {
       const { provider } = await running(t, subject);
       t.equal((await ask(provider, { messages: [user('refusal')] })).finish, 'contentFilter');
       t.match(await ask(provider, { messages: [user('length')] }), { finish: 'length', text: 'This text is cut' });
       t.equal((await ask(provider, { messages: [user('filter')] })).finish, 'contentFilter');
     });
 
-    t.test('JSON of a schema is asked for as the service wants it', async (t) => {
+    t.test(capabilities.json.test, async (t) => {
       const { provider } = await running(t, subject);
       const schema = {
         type: 'object',
@@ -90,7 +91,7 @@ for (const subject of subjects) {
       t.equal((await ask(provider, { messages: [user('json')], responseFormat })).text, '{"answer":42}');
     });
 
-    t.test('tokens are counted with cache and reasoning', async (t) => {
+    t.test(capabilities.usage.test, async (t) => {
       const { fake, provider } = await running(t, subject);
       const { rounds } = await converse(provider, [user('tool loop 2')], { cacheKey: 'thread-1' });
       for (const [index, { usage }] of rounds.entries()) {
@@ -102,7 +103,7 @@ for (const subject of subjects) {
       t.equal(rounds[0]?.usage?.costUsd, subject.rules?.cost, 'a cost is that of the service');
     });
 
-    t.test('every effort and a small output limit are accepted', async (t) => {
+    t.test(capabilities.effort.test, async (t) => {
       const { provider } = await running(t, subject);
       for (const effort of ['none', 'minimal', 'low', 'medium', 'high', 'xhigh'] as const) {
         t.match(await ask(provider, { messages: [user('hello')], effort }), { text: 'You said: hello' }, effort);
@@ -110,7 +111,7 @@ for (const subject of subjects) {
       t.match(await ask(provider, { messages: [user('hello')], maxOutputTokens: 5 }), { finish: 'stop' });
     });
 
-    t.test('a status that passes may be retried, others not; the key is never shown', async (t) => {
+    t.test(capabilities.statuses.test, async (t) => {
       const { fake, provider } = await running(t, subject);
       const cases = [
         [429, true],
@@ -134,7 +135,7 @@ for (const subject of subjects) {
       });
     });
 
-    t.test('an answer that is cut or ends early is a failure that may be retried, wherever it breaks', async (t) => {
+    t.test(capabilities.cuts.test, async (t) => {
       const { fake, provider } = await running(t, subject);
       await ask(provider, { messages: [user('tool loop 1')], tools: [tool] });
       const whole = fake.answerBytes;
@@ -148,7 +149,7 @@ for (const subject of subjects) {
       }
     });
 
-    t.test('an abort ends the request', async (t) => {
+    t.test(capabilities.abort.test, async (t) => {
       const { fake, provider } = await running(t, subject);
       fake.faults.push({ isSilent: true });
       const abort = new AbortController();
@@ -158,14 +159,14 @@ for (const subject of subjects) {
       await t.rejects(asked, { message: 'enough' });
     });
 
-    t.test('the models are listed', async (t) => {
+    t.test(capabilities.list.test, async (t) => {
       const { provider } = await running(t, subject);
       const models = await provider.listModels(new AbortController().signal);
       t.ok(models.some(({ id }) => id.endsWith(String(subject.settings['Model']))));
       t.ok(models.every(({ contextWindow }) => (contextWindow ?? 0) > 0));
     });
 
-    t.test('the id of a request comes first, also of a refused one', async (t) => {
+    t.test(capabilities.requestId.test, async (t) => {
       const fake = await startFake(t, subject.dialect());
       for (const apiKey of [fake.apiKey, 'wrong']) {
         const provider = await providerFor({ ...fake, apiKey }, subject.settings);
@@ -179,7 +180,7 @@ for (const subject of subjects) {
       }
     });
 
-    t.test('a wrong key is told as such', async (t) => {
+    t.test(capabilities.wrongKey.test, async (t) => {
       const fake = await startFake(t, subject.dialect());
       const provider = await providerFor({ ...fake, apiKey: 'wrong' }, subject.settings);
       t.teardown(() => provider.close());
