@@ -10,6 +10,7 @@ import { type Benchmark, type Context, isMet, machine, render, save, stopAll } f
 import { hubLifecycle } from './hub-lifecycle.ts';
 import { hubRequests } from './hub-requests.ts';
 import { inspection } from './inspection.ts';
+import { models } from './models.ts';
 import { page } from './page.ts';
 import { publish } from './performance-page.ts';
 import { reviewAnchors } from './review-anchors.ts';
@@ -29,6 +30,7 @@ const benchmarks: readonly Benchmark[] = [
   inspection,
   agentChat,
   agentRuntime,
+  models,
   automations,
   traces,
   page,

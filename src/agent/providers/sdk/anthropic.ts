@@ -1,5 +1,7 @@
 import * as v from 'valibot';
 import type { ReasoningEffort } from '../../../protocol/index.ts';
+import { isRecord } from '../upstream/json.ts';
+import type { EventRules } from './event-filter.ts';
 import { thinkingStyle } from './thinking-style.ts';
 import { keyPlaceholder, type Wire } from './wire.ts';
 
@@ -21,7 +23,7 @@ const budgetShare: Readonly<Record<Exclude<ReasoningEffort, 'none'>, number>> = 
 };
 
 /** Events of a stream, and where a client must skip unknown ones: https://platform.claude.com/docs/en/build-with-claude/streaming. */
-const knownEvents: ReadonlySet<string> = new Set([
+const known: ReadonlySet<string> = new Set([
   'message_start',
   'content_block_start',
   'content_block_delta',
@@ -32,12 +34,33 @@ const knownEvents: ReadonlySet<string> = new Set([
   'error',
 ]);
 
+/** Fields of a piece with its text, by the type of the piece. */
+const textFields: Readonly<Record<string, string>> = {
+  text_delta: 'text',
+  thinking_delta: 'thinking',
+  input_json_delta: 'partial_json',
+};
+
+const events: EventRules = {
+  known,
+  pieces: new Set(['content_block_delta']),
+  pieceIn({ index, delta }) {
+    if (!isRecord(delta)) return undefined;
+    const text = delta[textFields[String(delta['type'])] ?? ''];
+    return typeof text === 'string' ? { of: `${String(index)} ${String(delta['type'])}`, text } : undefined;
+  },
+  withText(data, text) {
+    const delta = isRecord(data['delta']) ? data['delta'] : {};
+    return { ...data, delta: { ...delta, [textFields[String(delta['type'])] ?? '']: text } };
+  },
+};
+
 /** Anthropic Messages (https://platform.claude.com/docs/en/api/messages). */
 export const anthropicWire: Wire = {
   usualEndPoint: 'https://api.anthropic.com/v1',
   usualModel: 'claude-sonnet-5',
   listPath: '/models?limit=1000',
-  knownEvents,
+  events,
   keyHeaders: (apiKey) => ({ 'x-api-key': apiKey, 'anthropic-version': '2023-06-01' }),
   async load({ baseUrl, fetch }) {
     const { createAnthropic } = await import('@ai-sdk/anthropic');

@@ -3,7 +3,7 @@ import { defaults } from '../../../protocol/index.ts';
 import { ModelError } from '../../model.ts';
 import type { Upstream } from '../upstream/connection.ts';
 import { refusedFault } from '../upstream/errors.ts';
-import { EventFilter } from './event-filter.ts';
+import { EventFilter, type EventRules } from './event-filter.ts';
 
 /** The part of a `Response` that the libraries read. The real class would load Node's whole HTTP client beside ours. */
 interface AnswerHead {
@@ -21,8 +21,8 @@ export interface UpstreamFetchOptions {
   readonly upstream: Upstream;
   /** Removes the key from what an upstream says. */
   readonly clean: (text: string) => string;
-  /** Types of events that pass; absent: all. */
-  readonly knownEvents: ReadonlySet<string> | undefined;
+  /** Preparation of event streams; absent: none. */
+  readonly events: EventRules | undefined;
   /** Called with the headers of every answer, also of a refusal. `signal`: that of the request. */
   readonly onHeaders: (headers: IncomingHttpHeaders, signal: AbortSignal) => void;
 }
@@ -31,12 +31,12 @@ export interface UpstreamFetchOptions {
  * `fetch` for a library, over our own connections: redirects are not followed, silence and size are bounded, and a request
  * reaches the configured upstream only. An answer that is no success is thrown as the typed error it stands for.
  */
-export function fetchOver({ upstream, clean, knownEvents, onHeaders }: UpstreamFetchOptions): typeof fetch {
+export function fetchOver({ upstream, clean, events, onHeaders }: UpstreamFetchOptions): typeof fetch {
   const ask = (url: string | URL | Request, init: RequestInit = {}) =>
     new Promise<AnswerHead>((resolve, reject) => {
       const { pathname, search } = new URL(String(url));
       const signal = init.signal ?? new AbortController().signal;
-      const filter = knownEvents && new EventFilter(knownEvents);
+      let filter: EventFilter | undefined;
       let size = 0;
       let refusal: ((text: string) => Error) | undefined;
       let reason = '';
@@ -61,6 +61,7 @@ export function fetchOver({ upstream, clean, knownEvents, onHeaders }: UpstreamF
               });
             return;
           }
+          if (events && /^text\/event-stream/i.test(headers['content-type'] ?? '')) filter = new EventFilter(events);
           const stream = new ReadableStream<Uint8Array>({
             start(controller) {
               body = controller;

@@ -124,7 +124,7 @@ export class SdkProvider implements ModelProvider {
       fetch: fetchOver({
         upstream: this.#upstream,
         clean: this.#clean,
-        knownEvents: this.#options.wire.knownEvents,
+        events: this.#options.wire.events,
         onHeaders: (headers, signal) => emitRequestId(headers, this.#emits.get(signal) ?? (() => undefined)),
       }),
     });

@@ -1,9 +1,23 @@
 import * as v from 'valibot';
+import type { EventRules } from './event-filter.ts';
 import type { Wire } from './wire.ts';
 
 const ModelList = v.object({
   data: v.array(v.object({ id: v.string(), owned_by: v.nullish(v.string()), created: v.nullish(v.number()) })),
 });
+
+const events: EventRules = {
+  pieces: new Set([
+    'response.output_text.delta',
+    'response.reasoning_summary_text.delta',
+    'response.function_call_arguments.delta',
+  ]),
+  pieceIn({ delta, output_index, content_index, summary_index, item_id }) {
+    if (typeof delta !== 'string') return undefined;
+    return { of: [output_index, content_index, summary_index, item_id].join(' '), text: delta };
+  },
+  withText: (data, delta) => ({ ...data, delta }),
+};
 
 /** Least output that the service accepts. */
 const minOutputTokens = 16;
@@ -15,6 +29,7 @@ const minOutputTokens = 16;
 export const responsesWire: Wire = {
   usualEndPoint: 'https://api.openai.com/v1',
   usualModel: 'gpt-5.6',
+  events,
   listPath: '/models',
   keyHeaders: (apiKey) => ({ authorization: `Bearer ${apiKey}` }),
   async load({ baseUrl, fetch }) {

@@ -1,13 +1,14 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import type { ModelFacts, ModelInfo, ModelRequest } from '../../model.ts';
+import type { EventRules } from './event-filter.ts';
 
 /** Wire of one service: its library and the options that the library does not derive by itself. */
 export interface Wire {
   /** Base URL when the settings name none. */
   readonly usualEndPoint: string;
   readonly usualModel: string;
-  /** Types of events that the library knows, where it fails at others; absent: it skips those. */
-  readonly knownEvents?: ReadonlySet<string>;
+  /** Preparation of its event streams for the library; absent: none. */
+  readonly events?: EventRules;
   /** Path of the list of models. */
   readonly listPath: string;
   /** Headers that carry the key. */
