@@ -51,6 +51,41 @@ scene(
   },
 );
 
+scene(
+  'regression: B2 the waterfall of a running turn that is opened from the list shows its newest row, with 2 rows as with 30',
+  {
+    at: '/sessions',
+    prepare: (backend) => {
+      backend.seed('thread_few', { displayName: 'Few' }, begun());
+      backend.seed('thread_many', { displayName: 'Many' }, [...story(ago(10 * minute), 6, 6), ...begun()]);
+    },
+  },
+  async (t, { page, open }) => {
+    for (const name of ['Few', 'Many']) {
+      await open('/sessions');
+      await row(page, name).dblclick();
+      await bar(page, 'Exec').last().waitFor();
+      const list = page.locator('.waterfall .vlist');
+      await shows(
+        t,
+        'equal',
+        () =>
+          list.evaluate((box) => {
+            const last = [...box.querySelectorAll('.bar-row:not(.axis-row)')].at(-1)?.getBoundingClientRect();
+            const seen = box.getBoundingClientRect();
+            return last !== undefined && last.top >= seen.top && last.bottom <= seen.bottom + 1;
+          }),
+        true,
+      );
+      const range = await list.evaluate((box) => {
+        const rows = box.querySelector('.vlist-all')?.getBoundingClientRect().height ?? 0;
+        return { scroll: box.scrollHeight, needed: Math.max(box.clientHeight, rows + 29) };
+      });
+      t.ok(range.scroll <= range.needed, `${name}: ${range.scroll} of ${range.needed}`);
+    }
+  },
+);
+
 const live = (backend: Backend) =>
   backend.seed('thread_l', { displayName: 'Live' }, [...story(ago(10 * minute), 6, 6), ...begun()]);
 const begun = (): EventInput[] => [

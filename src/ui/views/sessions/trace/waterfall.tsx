@@ -21,9 +21,9 @@ export function Waterfall({ app, trace }: { readonly app: App; readonly trace: T
   const selected = trace.selected.value?.row ?? -1;
   const tail = useTail(trace, rows.length);
   const box = useWheelZoom(trace);
-  const isComfortable = app.preferences.density.value === 'comfortable';
+  const rowHeight = app.preferences.density.value === 'comfortable' ? 32 : 26;
   return (
-    <div class="waterfall" ref={box}>
+    <div class="waterfall" ref={box} style={{ '--rows': `${rows.length * rowHeight}px` }}>
       <Minimap trace={trace} />
       <VirtualList
         {...tail.props}
@@ -32,7 +32,7 @@ export function Waterfall({ app, trace }: { readonly app: App; readonly trace: T
         class="bars"
         recycles
         count={rows.length}
-        rowHeight={isComfortable ? 32 : 26}
+        rowHeight={rowHeight}
         header={<Axis trace={trace} range={range} />}
         selected={selected}
         onSelect={(index) => trace.select(rows[index])}
