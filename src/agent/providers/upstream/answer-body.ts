@@ -28,6 +28,9 @@ export class TextBody {
   }
 }
 
+/** A shorter body is the beginning of an event: `data:`. */
+const leastEventBytes = 5;
+
 /**
  * The body of an answer: an event stream, or one JSON document, whatever was requested and whatever its header says. The
  * first byte decides.
@@ -42,8 +45,12 @@ export class AnswerBody {
   #whole: TextBody | undefined;
   #hasBegun = false;
   #hasEvents = false;
+  /** It began with a comment, as only event streams do. */
+  #hasComment = false;
   #isDone = false;
   #isEnding = false;
+  /** Bytes so far, counted up to the least that can be an event. */
+  #size = 0;
 
   constructor(answer: ChatAnswer) {
     this.#answer = answer;
@@ -57,6 +64,7 @@ export class AnswerBody {
   /** Gives back whether everything was said. */
   push(chunk: Buffer): boolean {
     this.#hasBegun ||= this.#begin(chunk);
+    if (this.#size < leastEventBytes) this.#size += chunk.length;
     if (!this.#whole) this.#lines.push(chunk);
     else if (this.#whole.push(chunk)) {
       throw new ModelError('upstreamProtocol', 'The answer of the upstream is too long.', { isRetryable: false });
@@ -74,7 +82,7 @@ export class AnswerBody {
     if (!this.#hasBegun) throw cutFault();
     if (this.#whole) this.#event(this.#whole.text);
     else this.#lines.end();
-    if (!this.#hasEvents) throw notACompletion();
+    if (!this.#hasEvents) throw this.#hasComment || this.#size < leastEventBytes ? cutFault() : notACompletion();
     const isWhole =
       this.#whole !== undefined || this.isComplete || (isMarked && !finishesAnswers && this.#answer.canEndHere);
     if (!isWhole) throw cutFault();
@@ -85,6 +93,7 @@ export class AnswerBody {
   #begin(chunk: Buffer): boolean {
     const first = chunk.find((byte) => byte > 0x20);
     if (first === undefined) return false;
+    this.#hasComment = first === 0x3a;
     if (first === 0x7b || first === 0x5b) this.#whole = new TextBody(defaults.upstream.answerBytes);
     return true;
   }
