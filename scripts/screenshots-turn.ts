@@ -1,0 +1,119 @@
+/**
+ * Takes the pictures of a turn that waits or changes its course: a real Hub, an agent server for each state, a stand-in for the
+ * model.
+ *
+ *   npm run build && node scripts/screenshots-turn.ts [directory]      default: docs/images
+ */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { launchBrowser } from '../test/browser.ts';
+import { begin, clientOf, dashboardUrl } from '../test/e2e/bookshop.ts';
+import { makePlace, startHub, type Teardown } from '../test/e2e/harness.ts';
+import {
+  answered,
+  hang,
+  type Reply,
+  rateLimited,
+  refusal,
+  startMockUpstream,
+} from '../test/fixtures/upstream/mock-upstream.ts';
+import { quantised } from './png.ts';
+
+const price = { Price: { input: 3, output: 15, cachedInput: 0.3 } };
+const used = { prompt_tokens: 41_000, completion_tokens: 900 };
+const listing = { name: 'FindFiles', arguments: { pattern: '**/*.ts' } };
+
+interface Scene {
+  readonly state: string;
+  readonly config: Readonly<Record<string, unknown>>;
+  readonly reply: Reply;
+}
+
+const asksForSummary = (words: string): boolean => words.startsWith('Summarise the conversation');
+
+const scenes: readonly Scene[] = [
+  {
+    state: 'retrying',
+    config: {},
+    reply: (request) =>
+      request.number === 0 ? answered(request, { toolCalls: [listing], usage: used }) : rateLimited(90),
+  },
+  {
+    state: 'compacting',
+    config: { Compaction: { ContextWindow: 8_000 } },
+    reply: (request) => {
+      const [first] = request.body.messages;
+      if (asksForSummary(String(first?.content))) return [hang];
+      return answered(request, { toolCalls: [listing], usage: { ...used, prompt_tokens: 7_900 } });
+    },
+  },
+  {
+    state: 'budgetReached',
+    config: { Models: { 'folio-large': price }, Budget: { TurnUsd: 0.1 } },
+    reply: (request) => answered(request, { toolCalls: [listing], usage: used }),
+  },
+  {
+    state: 'inferring',
+    config: {
+      UpstreamRetries: 1,
+      FallbackModels: ['folio-small'],
+      Models: { 'folio-large': price, 'folio-small': price },
+    },
+    reply: (request) => {
+      if (request.body.model === 'folio-small') return [hang];
+      if (request.number === 0) return answered(request, { toolCalls: [listing], usage: used });
+      return refusal(429, { message: 'You exceeded your current quota.', code: 'insufficient_quota' });
+    },
+  },
+];
+
+const nameOf = ({ state }: Scene): string => (state === 'inferring' ? 'fallback' : state);
+
+async function main(directory: string): Promise<void> {
+  const ends: (() => unknown)[] = [];
+  const t: Teardown = { teardown: (end) => ends.unshift(end) };
+  try {
+    mkdirSync(directory, { recursive: true });
+    const browser = await launchBrowser();
+    t.teardown(() => browser.close());
+    const place = makePlace(t, 'projects-');
+    const hub = await startHub(place);
+    for (const scene of scenes) {
+      const name = nameOf(scene);
+      const upstream = await startMockUpstream(t, scene.reply);
+      const settings = { EndPoint: upstream.url, ApiKey: 'sk-of-the-bookshop', Model: 'folio-large', ...scene.config };
+      const workspacePath = place.workspace(name, settings);
+      await hub.client.ensure({ workspacePath });
+      const client = await clientOf(t, hub.client, workspacePath, {});
+      const threadId = await begin(client, workspacePath, 'The missing cent');
+      const input = [{ type: 'text', text: 'Find out where the cent is lost.' }];
+      await client.request('turn/start', { threadId, input });
+      for (const colorScheme of ['light', 'dark'] as const) {
+        const context = await browser.newContext({
+          ...{ viewport: { width: 1440, height: 900 }, colorScheme, reducedMotion: 'reduce' },
+          ...{ locale: 'en-GB', timezoneId: 'Europe/Berlin' },
+        });
+        context.setDefaultTimeout(120_000);
+        const page = await context.newPage();
+        await page.goto(await dashboardUrl(place, hub.client, workspacePath, '/actors'));
+        await page.locator('[role=treeitem]', { hasText: scene.state }).first().click();
+        await page.locator(`.node.active[data-state="${scene.state}"]`).waitFor({ state: 'attached' });
+        if (name === 'fallback') {
+          await page.goto(await dashboardUrl(place, hub.client, workspacePath, `/sessions/${threadId}`));
+          await page.locator('.bar-row', { hasText: 'model.replaced' }).waitFor();
+        }
+        await page.mouse.move(0, 0);
+        const small = quantised(await page.screenshot({ animations: 'disabled', caret: 'hide' }));
+        writeFileSync(join(directory, `turn-${name}-${colorScheme}.png`), small);
+        console.log(`turn-${name}-${colorScheme}.png  ${Math.round(small.byteLength / 1024)} KiB`);
+        await context.close();
+      }
+    }
+    await hub.shutdown();
+  } finally {
+    for (const end of ends) await end();
+  }
+}
+
+await main(process.argv[2] ?? fileURLToPath(new URL('../docs/images', import.meta.url)));
