@@ -4,6 +4,7 @@
  * servers and access control belong to them.
  */
 export { AgentError, type AgentErrorName } from './errors.ts';
+export { discardingNotices } from './history.ts';
 export * from './model.ts';
 export {
   type Catalogue,

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { ThreadEvent } from '../agent/index.ts';
+import { discardingNotices, type ThreadEvent } from '../agent/index.ts';
 import type { HttpError } from '../http/index.ts';
 import type { ApprovalRequest, FinishReason, Item, TokenUsage, Turn } from '../protocol/index.ts';
 import {
@@ -23,6 +23,8 @@ export interface Outcome {
 
 /** Receiver of an answer while it is written. */
 export interface Watcher {
+  /** It sends pieces on as they come, and cannot take them back. */
+  readonly isStream: boolean;
   onText(text: string): void;
   onReasoning(text: string): void;
   /** A piece of a call of one of the caller's tools. */
@@ -74,6 +76,8 @@ export class ChatTurn {
   /** Of the open message, characters that came as deltas. */
   #seen = 0;
   #reasoningId = '';
+  /** Length of the text of whole answers: what follows may be discarded. */
+  #sure = 0;
 
   constructor(options: ChatTurnOptions) {
     this.#options = options;
@@ -189,6 +193,8 @@ export class ChatTurn {
         this.#seen = item.text.length;
         return;
       case 'toolCall':
+        // Calls become items when their answer is whole.
+        this.#sure = this.text.length;
         this.#calls.complete(item);
         if (item.source !== 'client') {
           this.hasRunTools = true;
@@ -199,10 +205,28 @@ export class ChatTurn {
         // Results that the caller brought are known to it.
         if (this.activities.some(({ callId }) => callId === item.callId)) this.#act(toolEnded(item));
         return;
+      case 'userMessage':
+        this.#sure = this.text.length;
+        return;
       case 'systemNotice':
+        if (discardingNotices.has(item.kind)) this.#discard();
         this.#act(notice(item));
         return;
     }
+  }
+
+  /** The answer broke off, and the whole request is repeated. A stream keeps the words it has sent, and gets a new paragraph. */
+  #discard(): void {
+    const watchers = [...this.#watchers];
+    if (this.text.length > this.#sure && !this.#options.onlyFinalText) {
+      for (const watcher of watchers) watcher.onText('\n\n');
+    }
+    this.text = this.text.slice(0, this.#sure);
+    this.#messageId = '';
+    // A client joins pieces of calls by their index: half a call cannot be taken back.
+    if (!this.#calls.discard() || !watchers.some(({ isStream }) => isStream)) return;
+    this.stop();
+    this.fail(chatError('upstreamFailed', 'The model provider broke off in a call that was sent already.'));
   }
 
   /** Messages before and after tool calls are paragraphs of one answer; where only the last counts the others are thoughts. */

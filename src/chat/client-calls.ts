@@ -65,6 +65,15 @@ export class ClientCalls {
     this.#grow(index, whole.slice(known.arguments.length));
   }
 
+  /** The answer broke off and is repeated. @returns whether pieces of a call were sent that will have no end */
+  discard(): boolean {
+    const whole = this.#calls.filter(({ isWhole }) => isWhole);
+    const hasBroken = whole.length < this.#calls.length;
+    this.#calls = whole;
+    this.#untold.clear();
+    return hasBroken;
+  }
+
   /** The answer is over: what was not written to its end is no call. */
   end(): void {
     this.#calls = this.#calls.filter(({ isWhole }) => isWhole);

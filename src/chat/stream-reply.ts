@@ -17,6 +17,7 @@ export interface StreamReplyOptions {
  * an error can have its own status.
  */
 export class StreamReply implements Watcher, Ticking {
+  readonly isStream = true;
   /** Resolves when the answer should begin, or there will be none. */
   readonly isDue: Promise<void>;
   readonly #options: StreamReplyOptions;

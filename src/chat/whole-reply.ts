@@ -52,6 +52,7 @@ const ignore = () => {};
  * allows for: clients that hear nothing for minutes give up and ask again. From then on an error is in the body.
  */
 export class WholeReply implements Watcher, Ticking {
+  readonly isStream = false;
   /** Resolves when the turn has ended, when it takes long, or when the caller has gone. */
   readonly isDue: Promise<void>;
   readonly #options: WholeReplyOptions;

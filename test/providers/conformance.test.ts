@@ -128,6 +128,9 @@ for (const subject of subjects) {
         t.match(error, { name: 'ModelError', isRetryable, retryAfterMs: 7_000 }, `${status}`);
         t.notMatch(JSON.stringify(error) + String(error), fake.apiKey);
       }
+      fake.faults.push({ status: 529, body: '' });
+      const plain = await ask(provider, { messages: [user('hello')] }).catch((thrown: Error) => thrown);
+      t.match(plain, { isRetryable: true, retryAfterMs: undefined }, 'without a pause of its own');
       fake.faults.push({ status: 307, headers: { location: 'http://127.0.0.1:1/elsewhere' } });
       await t.rejects(ask(provider, { messages: [user('hello')] }), {
         code: 'upstreamRejected',
