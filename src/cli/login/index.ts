@@ -2,6 +2,6 @@
 
 export { knownProviderNames } from './known-providers.ts';
 export { type LiveTest, liveTest, withModels } from './live-test.ts';
-export { hasModel, offerLogin } from './offer.ts';
+export { offerLogin } from './offer.ts';
 export { exitOf, restartHint, showTest } from './show.ts';
 export { logIn } from './wizard.ts';

@@ -11,7 +11,7 @@ import { logIn } from './wizard.ts';
 const markerOf = (home: string): string => join(home, 'login-offered');
 
 /** Whether a model is connected for a workspace, or the demo was chosen. */
-export function hasModel({ home, env }: CommandContext, workspace: string): boolean {
+function hasModel({ home, env }: CommandContext, workspace: string): boolean {
   try {
     const { config } = loadConfig({ home, workspace, env });
     return config.Provider === 'demo' || modelSettingsOf(config).main.kind !== 'demo';
