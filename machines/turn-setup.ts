@@ -25,8 +25,8 @@ const maxRetryAfterMs = 120_000;
 /** 0.5 s, 1 s, 2 s, … 30 s, each up to a quarter shorter: eight repetitions wait about a minute and a half. */
 const retryBackoff = { firstMs: 500, capMs: 30_000, jitter: jitters.upperQuarter };
 
-const canRetry = ({ maxRetries, failedRequests }: TurnContext, { isRetryable, retryAfterMs = 0 }: Failure): boolean =>
-  isRetryable && failedRequests < maxRetries && retryAfterMs <= maxRetryAfterMs;
+const canRetry = ({ limits, patience }: TurnContext, { isRetryable, retryAfterMs = 0 }: Failure): boolean =>
+  isRetryable && patience.failedRequests < limits.maxRetries && retryAfterMs <= maxRetryAfterMs;
 
 /** Sum of two costs; unknown when either is. */
 const sumOf = (a: number | null, b: number | null): number | null => (a === null || b === null ? null : a + b);
@@ -58,18 +58,18 @@ export const turnSetup = setup({
     /** Resolves when the aborted work of the turn has ended. */
     settle: fromPromise<void, TurnKey>(notProvided),
   },
-  delays: { approvalTimeout: 300_000, cancelGrace: 5_000, retryPause: ({ context }) => context.retryMs },
+  delays: { approvalTimeout: 300_000, cancelGrace: 5_000, retryPause: ({ context }) => context.patience.retryMs },
   guards: {
     isOverBudget: (_, { usedUpBudget }: CheckedTurn) => usedUpBudget !== null,
     isTooLong: (_, { isTooLong }: CheckedTurn) => isTooLong,
     canCompactAfter: ({ context }, { code }: Failure) =>
-      code === 'contextTooLong' && context.compactions < maxCompactions,
+      code === 'contextTooLong' && context.patience.compactions < maxCompactions,
     canRetry: ({ context }, failure: Failure) => canRetry(context, failure),
     /** A conversation that is too long for one model may fit into another one. */
-    canFallBack: ({ context }) => context.fallbacks < context.fallbackModels,
+    canFallBack: ({ context }) => context.patience.fallbacks < context.limits.fallbackModels,
     isRaised: (_, { isRaised }: { readonly isRaised: boolean }) => isRaised,
     reachesRoundLimit: ({ context }, { calls, isSteered }: Inference) =>
-      (calls > 0 || isSteered) && context.rounds + 1 >= context.maxRounds,
+      (calls > 0 || isSteered) && context.rounds + 1 >= context.limits.maxRounds,
     hasCalls: (_, { calls }: Inference) => calls > 0,
     isSteered: (_, { isSteered, clientCalls }: Inference) => isSteered && clientCalls === 0,
     needsApproval: (_, { pending }: ReviewedCalls) => pending.length > 0,
@@ -97,27 +97,31 @@ export const turnSetup = setup({
       rounds: context.rounds + 1,
       clientCalls,
       finish,
-      compactions: 0,
-      failedRequests: 0,
+      patience: { ...context.patience, compactions: 0, failedRequests: 0 },
     })),
-    countCompaction: assign({ compactions: ({ context }) => context.compactions + 1 }),
-    scheduleRetry: assign(({ context }, { retryAfterMs }: Failure) => {
-      const { random, seed } = nextRandom(context.seed);
-      const pause = Math.round(exponentialBackoffMs(context.failedRequests, retryBackoff, random));
-      return { seed, failedRequests: context.failedRequests + 1, retryMs: retryAfterMs ?? pause };
+    countCompaction: assign(({ context: { patience } }) => ({
+      patience: { ...patience, compactions: patience.compactions + 1 },
+    })),
+    scheduleRetry: assign(({ context: { patience } }, { retryAfterMs }: Failure) => {
+      const { random, seed } = nextRandom(patience.seed);
+      const pause = Math.round(exponentialBackoffMs(patience.failedRequests, retryBackoff, random));
+      const failedRequests = patience.failedRequests + 1;
+      return { patience: { ...patience, seed, failedRequests, retryMs: retryAfterMs ?? pause } };
     }),
     emitRetrying: emit(({ context }, { message }: Failure) => ({
       type: 'turn.retrying',
-      attempt: context.failedRequests,
-      waitMs: context.retryMs,
+      attempt: context.patience.failedRequests,
+      waitMs: context.patience.retryMs,
       reason: message,
     })),
     emitFallingBack: emit(({ context }, { message }: Failure) => ({
       type: 'turn.fallingBack',
-      index: context.fallbacks,
+      index: context.patience.fallbacks,
       reason: message,
     })),
-    countFallback: assign(({ context }) => ({ fallbacks: context.fallbacks + 1, failedRequests: 0, compactions: 0 })),
+    countFallback: assign(({ context: { patience } }) => ({
+      patience: { ...patience, fallbacks: patience.fallbacks + 1, failedRequests: 0, compactions: 0 },
+    })),
     recordUsedUpBudget: assign((_, { usedUpBudget }: CheckedTurn) => ({ usedUpBudget })),
     emitBudgetReached: emit(({ context }) => ({ type: 'turn.budgetReached', budget: context.usedUpBudget ?? '' })),
     emitBudgetExpired: emit({ type: 'turn.budgetExpired' }),

@@ -76,7 +76,24 @@ export interface ToolRun {
   readonly isLooping: boolean;
 }
 
-export interface TurnContext extends TurnInput {
+/** Failures since the last answer, and what was done about them. */
+export interface TurnPatience {
+  /** Of the next pause. */
+  readonly seed: number;
+  /** Compactions since the last answer: after the third the conversation counts as too long. */
+  readonly compactions: number;
+  /** Failed requests since the last answer. */
+  readonly failedRequests: number;
+  /** Pause before the next repetition, in milliseconds. */
+  readonly retryMs: number;
+  /** Fallback models used so far. */
+  readonly fallbacks: number;
+}
+
+/** Every transition copies it: above sixteen fields V8 keeps such a copy as a dictionary, which takes thirty times as long. */
+export interface TurnContext extends TurnKey {
+  readonly limits: Omit<TurnInput, keyof TurnKey | 'seed'>;
+  readonly patience: TurnPatience;
   /** Requests to the model so far, repeated ones included. */
   readonly requests: number;
   /** Answers of the model so far. */
@@ -86,14 +103,6 @@ export interface TurnContext extends TurnInput {
   /** Undecided approvals, by request id. */
   readonly pending: readonly string[];
   readonly clientCalls: number;
-  /** Compactions since the last answer: after the third the conversation counts as too long. */
-  readonly compactions: number;
-  /** Failed requests since the last answer. */
-  readonly failedRequests: number;
-  /** Pause before the next repetition, in milliseconds. */
-  readonly retryMs: number;
-  /** Fallback models used so far. */
-  readonly fallbacks: number;
   /** Budget that is used up, in words. */
   readonly usedUpBudget: string | null;
   readonly finish: TurnFinish;

@@ -70,17 +70,16 @@ const onSettled = { target: 'storing', actions: 'recordCancellation' } as const;
 export const turnMachine = turnSetup.createMachine({
   id: 'turn',
   description: 'One turn of a thread, from its input to its end.',
-  context: ({ input }) => ({
-    ...input,
+  context: ({ input: { threadId, turnId, seed, ...limits } }) => ({
+    threadId,
+    turnId,
+    limits,
+    patience: { seed, compactions: 0, failedRequests: 0, retryMs: 0, fallbacks: 0 },
     requests: 0,
     rounds: 0,
     tokens: noTokens,
     pending: [],
     clientCalls: 0,
-    compactions: 0,
-    failedRequests: 0,
-    retryMs: 0,
-    fallbacks: 0,
     usedUpBudget: null,
     finish: 'stop',
     interruptedBy: null,
@@ -163,7 +162,7 @@ export const turnMachine = turnSetup.createMachine({
         input: ({ context }) => ({
           ...keyOf({ context }),
           isFirstRequest: context.rounds === 0,
-          retries: context.failedRequests,
+          retries: context.patience.failedRequests,
         }),
         onDone: [
           {

@@ -1,5 +1,12 @@
-const few = new Intl.NumberFormat('en', { style: 'currency', currency: 'USD', maximumSignificantDigits: 3 });
-const many = new Intl.NumberFormat('en', { style: 'currency', currency: 'USD' });
+const currency = { style: 'currency', currency: 'USD' } as const;
+let formats: { readonly few: Intl.NumberFormat; readonly many: Intl.NumberFormat } | undefined;
 
 /** Writes US dollars: `$0.0123`, `$1.23`, `$1,234.50`. */
-export const dollars = (usd: number): string => (usd < 100 ? few : many).format(usd);
+export function dollars(usd: number): string {
+  // On first use: the data of a locale takes ten milliseconds to load.
+  formats ??= {
+    few: new Intl.NumberFormat('en', { ...currency, maximumSignificantDigits: 3 }),
+    many: new Intl.NumberFormat('en', currency),
+  };
+  return (usd < 100 ? formats.few : formats.many).format(usd);
+}

@@ -43,7 +43,7 @@ t.test('a request refused as too long is repeated after up to three compactions'
   for (let compaction = 1; compaction <= 3; compaction += 1) {
     open(world.infer).fail(tooLong);
     await flush();
-    t.equal(world.context.compactions, compaction);
+    t.equal(world.context.patience.compactions, compaction);
     open(world.compact).answer();
     await flush();
     t.equal(open(world.infer).input.isFirstRequest, true, 'no request has been answered');
@@ -56,15 +56,15 @@ t.test('a request refused as too long is repeated after up to three compactions'
 t.test('an answer resets the count of compactions and of failed requests', async (t) => {
   const world = new World({ maxRetries: 1 });
   await to.retrying(world);
-  world.clock.increment(world.context.retryMs);
+  world.clock.increment(world.context.patience.retryMs);
   open(world.check).answer(checkOf({ isTooLong: true }));
   await flush();
   open(world.compact).answer();
   await flush();
-  t.same([world.context.compactions, world.context.failedRequests], [1, 1]);
+  t.same([world.context.patience.compactions, world.context.patience.failedRequests], [1, 1]);
   open(world.infer).answer(answerOf({ calls: 1 }));
   await flush();
-  t.same([world.context.compactions, world.context.failedRequests], [0, 0]);
+  t.same([world.context.patience.compactions, world.context.patience.failedRequests], [0, 0]);
 });
 
 t.test('pauses double up to 30 s; eight repetitions wait about a minute and a half', async (t) => {
@@ -75,8 +75,8 @@ t.test('pauses double up to 30 s; eight repetitions wait about a minute and a ha
     open(world.infer).fail(cut);
     await flush();
     t.equal(world.value, 'retrying');
-    pauses.push(world.context.retryMs);
-    world.clock.increment(world.context.retryMs);
+    pauses.push(world.context.patience.retryMs);
+    world.clock.increment(world.context.patience.retryMs);
     open(world.check).answer(checkOf());
     await flush();
   }
@@ -96,7 +96,7 @@ t.test('a pause that the upstream asks for is kept exactly; one beyond two minut
   await to.inferring(world);
   open(world.infer).fail(asking(120_000));
   await flush();
-  t.same([world.value, world.context.retryMs], ['retrying', 120_000]);
+  t.same([world.value, world.context.patience.retryMs], ['retrying', 120_000]);
   world.clock.increment(120_000);
   open(world.check).answer(checkOf());
   await flush();
@@ -340,8 +340,11 @@ t.test('in every history one effect runs at most, and a turn ends once', async (
       const hasEnded = world.actor.getSnapshot().status === 'done';
       assert.ok(world.running <= 1, 'one effect at most');
       assert.ok(world.running === 0 || !end, 'nothing runs after the outcome');
-      assert.ok(world.context.compactions <= 4, 'no compaction beyond the limit');
-      assert.ok(world.context.failedRequests <= 2 && world.context.fallbacks <= 1, 'no repetition beyond the limit');
+      assert.ok(world.context.patience.compactions <= 4, 'no compaction beyond the limit');
+      assert.ok(
+        world.context.patience.failedRequests <= 2 && world.context.patience.fallbacks <= 1,
+        'no repetition beyond the limit',
+      );
       assert.ok(world.context.rounds <= 3, 'no round beyond the limit');
       assert.ok(tokens.inputTokens >= before.tokens.inputTokens, 'no token is forgotten');
       if (before.end && each.type !== 'STORAGE.FAILED') assert.deepEqual(end, before.end, 'the outcome stays');

@@ -131,7 +131,7 @@ const requests: Walk<World>[] = (
     given: to[state],
     when: (world) => open<unknown, unknown>(world[work]).fail(cut),
     shows: (t, world) => {
-      const { retryMs, failedRequests } = world.context;
+      const { retryMs, failedRequests } = world.context.patience;
       t.ok(retryMs >= 375 && retryMs <= 500, `the first pause is ${retryMs} ms`);
       t.same(world.emitted.at(-1), { type: 'turn.retrying', attempt: 1, waitMs: retryMs, reason: 'broken off' });
       t.same([failedRequests, world.running], [1, 0]);
@@ -179,7 +179,8 @@ const walks: Walk<World>[] = [
     proves: 'a conversation that exceeds the context window is compacted before the request',
     given: to.checking,
     when: (world) => open(world.check).answer(checkOf({ isTooLong: true })),
-    shows: (t, world) => t.same([world.context.compactions, world.compact.length, world.infer.length], [1, 1, 0]),
+    shows: (t, world) =>
+      t.same([world.context.patience.compactions, world.compact.length, world.infer.length], [1, 1, 0]),
   },
   {
     takes: 'checking done(check) → inferring',
@@ -226,7 +227,7 @@ const walks: Walk<World>[] = [
     world: () => worldFor('retrying'),
     given: async (world) => {
       await to.retrying(world);
-      world.clock.increment(world.context.retryMs - 1);
+      world.clock.increment(world.context.patience.retryMs - 1);
     },
     when: (world) => world.clock.increment(1),
     shows: (t, world) => t.same([world.check.length, world.infer.length], [2, 1]),
@@ -238,7 +239,7 @@ const walks: Walk<World>[] = [
     given: to.fallingBack,
     when: (world) => open(world.fallBack).answer(),
     shows: (t, world) => {
-      const { fallbacks, failedRequests, compactions } = world.context;
+      const { fallbacks, failedRequests, compactions } = world.context.patience;
       t.same([fallbacks, failedRequests, compactions, world.check.length], [1, 0, 0, 2]);
     },
   },
@@ -247,7 +248,7 @@ const walks: Walk<World>[] = [
     proves: 'a summary that is refused as too long is tried again, with less to read',
     given: to.compacting,
     when: (world) => open(world.compact).fail(tooLong),
-    shows: (t, world) => t.same([world.compact.length, world.context.compactions], [2, 2]),
+    shows: (t, world) => t.same([world.compact.length, world.context.patience.compactions], [2, 2]),
   },
   {
     takes: 'compacting done(compact) → inferring',

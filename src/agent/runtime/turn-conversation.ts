@@ -100,7 +100,7 @@ export class TurnConversation {
 
   /** Estimated tokens of the conversation. */
   get tokens(): number {
-    return this.#count.estimate(this.#messages, this.tools.bytes());
+    return this.#count.estimate(this.#messages, this.tools.bytes);
   }
 
   /** Makes room by leaving out old results. True: the conversation still exceeds the window, and can be summarised. */
@@ -147,7 +147,7 @@ export class TurnConversation {
   /** Takes in the provider's count of the last request. @param request the one that was counted */
   noteUsage({ inputTokens, isEstimated }: ModelUsage, { messages }: ModelRequest): void {
     this.#refusal = undefined;
-    if (isEstimated !== true) this.#count.observe(messages, this.tools.bytes(), inputTokens);
+    if (isEstimated !== true) this.#count.observe(messages, this.tools.bytes, inputTokens);
   }
 
   /** Replaces the older part by a summary. The requests of the running turn stay verbatim. */
@@ -224,7 +224,7 @@ export class TurnConversation {
   request(toolChoice: ToolChoice | undefined): ModelRequest {
     const { responseFormat, sampling, effort } = this.#options.options;
     const { config, threadId } = this.#host;
-    const tools = this.tools.declarations();
+    const tools = this.tools.declarations;
     return {
       model: this.#model.name,
       messages: this.#messages,

@@ -1,4 +1,3 @@
-import { randomInt } from 'node:crypto';
 import type { AnyActorRef } from 'xstate';
 import type {
   CheckedTurn,
@@ -69,7 +68,7 @@ export class TurnRun implements TurnWork, RunningTurn {
         maxRounds: host.maxRounds,
         maxRetries: host.settings.maxRetries,
         fallbackModels: host.settings.fallbackModels.length,
-        seed: randomInt(maxSeed),
+        seed: Math.floor(Math.random() * maxSeed),
       },
       work: this,
       onEmitted: (event) => this.#perform(event),

@@ -5,13 +5,18 @@ import type { Tool } from '../tool.ts';
 export class TurnTools {
   readonly #client: ReadonlyMap<string, ModelTool>;
   #server: ReadonlyMap<string, Tool> = new Map();
+  #declarations: readonly ModelTool[] = [];
+  #bytes = 0;
 
   constructor(client: readonly ModelTool[] = []) {
     this.#client = new Map(client.map((tool) => [tool.name, tool]));
   }
 
+  /** Sets the tools of the server, before the first request. */
   offer(server: readonly Tool[]): void {
     this.#server = new Map(server.filter(({ name }) => !this.#client.has(name)).map((tool) => [tool.name, tool]));
+    this.#declarations = [...this.#client.values(), ...Array.from(this.#server.values(), asModelTool)];
+    this.#bytes = this.#declarations.reduce((bytes, tool) => bytes + toolBytes(tool), 0);
   }
 
   isClientTool(name: string): boolean {
@@ -31,13 +36,13 @@ export class TurnTools {
     return [...this.#server.keys(), ...this.#client.keys()];
   }
 
-  declarations(): readonly ModelTool[] {
-    return [...this.#client.values(), ...Array.from(this.#server.values(), asModelTool)];
+  get declarations(): readonly ModelTool[] {
+    return this.#declarations;
   }
 
   /** Size of the declarations in a request. */
-  bytes(): number {
-    return this.declarations().reduce((bytes, tool) => bytes + toolBytes(tool), 0);
+  get bytes(): number {
+    return this.#bytes;
   }
 }
 
