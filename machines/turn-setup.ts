@@ -5,6 +5,7 @@ import type { Failure } from './failure.ts';
 import { nextRandom } from './restart-policy.ts';
 import type {
   CheckedTurn,
+  FallbackInput,
   Inference,
   InferenceInput,
   ReviewedCalls,
@@ -50,7 +51,7 @@ export const turnSetup = setup({
     /** Sends one request to the model and streams its answer. */
     infer: fromPromise<Inference, InferenceInput>(notProvided),
     /** Switches to the next fallback model. */
-    fallBack: fromPromise<void, TurnKey>(notProvided),
+    fallBack: fromPromise<void, FallbackInput>(notProvided),
     /** Finds the calls that need approval. */
     review: fromPromise<ReviewedCalls, TurnKey>(notProvided),
     /** Runs the calls that are allowed. */

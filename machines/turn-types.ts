@@ -47,6 +47,11 @@ export interface InferenceInput extends TurnKey {
   readonly retries: number;
 }
 
+export interface FallbackInput extends TurnKey {
+  /** Place of the model in the list of fallback models, from 0. */
+  readonly index: number;
+}
+
 /** Result of the check before a request. */
 export interface CheckedTurn {
   /** The conversation exceeds the context window and can be compacted. */

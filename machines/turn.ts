@@ -147,7 +147,7 @@ export const turnMachine = turnSetup.createMachine({
       invoke: {
         id: 'fallBack',
         src: 'fallBack',
-        input: keyOf,
+        input: ({ context }) => ({ ...keyOf({ context }), index: context.patience.fallbacks }),
         onDone: { target: 'checking', actions: 'countFallback' },
         onError: { target: 'storing', actions: { type: 'recordFailure', params: failureIn } },
       },

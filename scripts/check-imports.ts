@@ -72,6 +72,7 @@ export const orders: Readonly<Record<string, readonly string[]>> = {
   'src/agent': [
     'errors.ts',
     'model.ts',
+    'tokens.ts',
     'history.ts',
     'tool.ts',
     'thread-store.ts',

@@ -7,24 +7,11 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as v from 'valibot';
+import { listedProviders } from '../src/agent/providers/catalogue/providers.ts';
 import { reasoningEfforts } from '../src/protocol/models.ts';
 import { root } from './toolchain.mjs';
 
 const source = { package: '@earendil-works/pi-ai', version: '1.5.2', released: '2026-11-10', licence: 'MIT' };
-/** Providers by the names of the source and ours. Their keys are asked from the providers themselves. */
-const providers = {
-  openai: 'openai',
-  anthropic: 'anthropic',
-  google: 'google',
-  deepseek: 'deepseek',
-  moonshotai: 'kimi',
-  zai: 'glm',
-  mistral: 'mistral',
-  xai: 'xai',
-  groq: 'groq',
-  cerebras: 'cerebras',
-  minimax: 'minimax',
-};
 const target = join(root, 'src/agent/providers/catalogue/catalogue.generated.json');
 
 const cost = { input: v.number(), output: v.number(), cacheRead: v.number(), cacheWrite: v.number() };
@@ -93,7 +80,7 @@ function unpacked(directory: string): string {
 const directory = mkdtempSync(join(tmpdir(), 'models-'));
 try {
   const data = unpacked(directory);
-  const lines = Object.entries(providers).map(([file, name]) => {
+  const lines = Object.entries(listedProviders).map(([file, name]) => {
     const apis = v.parse(SourceFile, JSON.parse(readFileSync(join(data, `${file}.json`), 'utf8')));
     const models = Object.values(apis)
       .flatMap((api) => Object.values(api))

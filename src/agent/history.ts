@@ -112,17 +112,3 @@ export function messagesOf(items: readonly Item[], images?: Images, states?: Sta
 function toolMessage(callId: string, name: string, text: string): ModelMessage {
   return { role: 'tool', callId, name, content: [{ type: 'text', text }] };
 }
-
-/** Roughly how many tokens a conversation is: four bytes of text each, a picture a thousand. */
-export function estimateTokens(messages: readonly ModelMessage[]): number {
-  let bytes = 0;
-  for (const message of messages) {
-    bytes += 16;
-    if ('content' in message)
-      for (const part of message.content) bytes += part.type === 'text' ? part.text.length : 4_000;
-    else bytes += message.text.length;
-    if (message.role === 'assistant')
-      for (const call of message.toolCalls) bytes += call.arguments.length + call.name.length;
-  }
-  return Math.ceil(bytes / 4);
-}

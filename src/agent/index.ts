@@ -7,9 +7,7 @@ export { AgentError, type AgentErrorName } from './errors.ts';
 export { discardingNotices } from './history.ts';
 export * from './model.ts';
 export {
-  type Catalogue,
   CatalogueError,
-  catalogueFile,
   catalogueUrl,
   costOf,
   derivedKind,

@@ -19,4 +19,8 @@ export class CliError extends Error {
 export const usageError = (message: string, command = ''): CliError =>
   new CliError('usage', message, `See: oratorio ${command === '' ? '' : `${command} `}--help`);
 
+/** A configuration file that cannot be used. @param error names the file and the setting */
+export const invalidConfig = ({ message }: Error): CliError =>
+  new CliError('failure', message, 'Correct the file, then try again.', 'invalidConfig');
+
 export { quotedPath as quoted } from '../config/index.ts';

@@ -35,6 +35,8 @@ export interface LoadedConfig {
   readonly trust: Trust;
   /** Sensitive settings of the workspace's file that are ignored, e.g. `EndPoint`, `Tools.Shell`. */
   readonly restrictedSettings: readonly string[];
+  /** Settings that apply, by file, the weaker file first: keys as the schema spells them, variables not expanded. */
+  readonly layers: readonly Pick<Layer, 'file' | 'settings'>[];
 }
 
 /**
@@ -91,7 +93,16 @@ export function resolveConfig(layers: readonly Layer[], env: Environment): Loade
   if (!checked.success) throw problemOf(checked.issues[0], attributed, merged);
   const files = layers.map(({ file }) => file);
   const names = variablesIn(attributed.map(({ settings }) => settings));
-  return { config: checked.output, warnings, referencedVariables: names, files, trust, restrictedSettings };
+  const applicable = attributed.map(({ file, settings }) => ({ file, settings }));
+  return {
+    config: checked.output,
+    warnings,
+    referencedVariables: names,
+    files,
+    trust,
+    restrictedSettings,
+    layers: applicable,
+  };
 }
 
 /** Everything that makes these layers no valid configuration: key paths, and what each must be. Never a value. */

@@ -1,5 +1,6 @@
 /** Settings that select a model: its provider, limits, facts and budget. */
 import * as v from 'valibot';
+import { isHttpUrl } from '../lib/index.ts';
 import { ModelPrice, reasoningEfforts } from '../protocol/index.ts';
 
 /** Kinds of model providers. */
@@ -18,10 +19,6 @@ const listOfEfforts = 'a list of reasoning efforts';
 const tokens = 'a whole number of tokens';
 const amount = 'an amount in US dollars, at least 0';
 const commandLine = 'a list: a program and its arguments';
-
-export function isHttpUrl(value: string): boolean {
-  return URL.canParse(value) && /^https?:$/.test(new URL(value).protocol);
-}
 
 export const HttpUrlOrEmpty = v.pipe(
   v.string(urlOrEmpty),

@@ -1,10 +1,12 @@
 /** Sessions as the protocol's own client sees them, on streams within this process. */
+
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { McpServer } from '@agentclientprotocol/sdk';
 import t from 'tap';
 import { AppServerClient } from '../../src/client/index.ts';
+import { defaults } from '../../src/protocol/index.ts';
 import { calls, hangs, says, scripted } from '../agui/model.ts';
 import { eventually } from '../http/support.ts';
 import { attach, choose, inSession, introduce, surroundings } from './harness.ts';
@@ -37,7 +39,7 @@ t.test('a prompt is answered in chunks, with separate thoughts and usage before 
   t.match(await editor.prompt('hi'), { stopReason: 'end_turn' });
   t.equal(editor.said(), 'Hello, you');
   t.match(editor.of('agent_thought_chunk'), [{ content: { text: 'hm' } }]);
-  t.match(editor.of('usage_update'), [{ used: 100, size: Number }]);
+  t.match(editor.of('usage_update'), [{ used: 100, size: defaults.upstream.contextWindow }]);
   t.strictSame(editor.of('user_message_chunk'), [], 'the user is not told what they typed');
 });
 

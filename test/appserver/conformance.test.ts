@@ -46,7 +46,7 @@ scenario(t, 'a thread can be started, renamed, read, archived and deleted', {}, 
   t.match(page, {
     hasOlderTurns: true,
     turns: [{ id: 'turn_003' }, { id: 'turn_004' }],
-    contextUsage: { window: Number },
+    contextUsage: { window: 128_000 },
   });
   const { thread: older } = await session.call('thread/read', {
     threadId,

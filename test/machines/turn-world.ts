@@ -2,6 +2,7 @@
 import { type Actor, createActor, SimulatedClock } from 'xstate';
 import {
   type CheckedTurn,
+  type FallbackInput,
   type Inference,
   type InferenceInput,
   type ReviewedCalls,
@@ -24,7 +25,7 @@ export class World {
   readonly emitted: TurnEmitted[] = [];
   readonly prepare: Question<void, TurnKey>[] = [];
   readonly check: Question<CheckedTurn, TurnKey>[] = [];
-  readonly fallBack: Question<void, TurnKey>[] = [];
+  readonly fallBack: Question<void, FallbackInput>[] = [];
   readonly compact: Question<void, TurnKey>[] = [];
   readonly infer: Question<Inference, InferenceInput>[] = [];
   readonly review: Question<ReviewedCalls, TurnKey>[] = [];

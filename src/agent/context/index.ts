@@ -1,6 +1,7 @@
 /** The context window: what a conversation takes of it, and how it is made to fit. */
 export { conversationOf } from './conversation.ts';
-export { bytesOf, reserveOf, TokenCount } from './count.ts';
+export { reserveOf, TokenCount } from './count.ts';
 export { cutOf, sizeOfItems } from './cut.ts';
+export { compactionLimits } from './limits.ts';
 export { pruned } from './prune.ts';
 export { requestsOf, type SummaryOptions, summarise } from './summary.ts';

@@ -1,5 +1,5 @@
 import type { ModelMessage } from '../model.ts';
-import { bytesOf } from './count.ts';
+import { bytesOf } from '../tokens.ts';
 
 /** Stands for an old result. */
 const leftOut = '[left out to save room; run the tool again if the result is needed]';

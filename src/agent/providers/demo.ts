@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
-import { estimateTokens } from '../history.ts';
 import type { ModelEvent, ModelInfo, ModelProvider, ModelRequest, ModelToolCall } from '../model.ts';
+import { bytesPerToken, estimateTokens } from '../tokens.ts';
 import type { Step } from './demo/forms.ts';
 import { callFor, type Plan, planOf } from './demo/plan.ts';
 import { reportOf } from './demo/report.ts';
@@ -8,7 +8,6 @@ import { label } from './demo/talk.ts';
 
 /** Without a pause, other work of the process must still get its turn. */
 const wordsPerBreath = 64;
-const bytesPerToken = 4;
 
 export interface DemoOptions {
   /** Milliseconds between two words, so that a stream looks like one. Default 12. */

@@ -1,6 +1,6 @@
 /** Model providers: services with a wire of their own, OpenAI-compatible upstreams, and the demo without a model. */
-export type { Catalogue, FactSource, KnownFacts } from './catalogue/index.ts';
-export { CatalogueError, catalogueFile, catalogueUrl, costOf, refreshCatalogue } from './catalogue/index.ts';
+export type { FactSource, KnownFacts } from './catalogue/index.ts';
+export { CatalogueError, catalogueUrl, costOf, refreshCatalogue } from './catalogue/index.ts';
 export { modelSource } from './choose.ts';
 export type { ModelList, ModelRouter } from './router.ts';
 export {

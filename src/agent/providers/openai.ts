@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import * as v from 'valibot';
 import { defaults } from '../../protocol/index.ts';
-import { estimateTokens } from '../history.ts';
 import { ModelError, type ModelEvent, type ModelInfo, type ModelProvider, type ModelRequest } from '../model.ts';
+import { estimateTokens } from '../tokens.ts';
 import { AnswerBody, TextBody } from './upstream/answer-body.ts';
 import { ChatAnswer } from './upstream/chat-answer.ts';
 import { type Exchange, Upstream } from './upstream/connection.ts';

@@ -84,6 +84,8 @@ export class ModelRouter implements ModelProvider {
       [main.kind, ...Object.keys(providers)].map(async (name) => {
         try {
           const models = await (await this.#provider(name)).listModels(signal);
+          for (const info of models) this.#listed.set(`${name}/${info.id}`, info);
+          this.#routes.clear();
           return { provider: name, models: models.map((info) => this.#described(name, info)) };
         } catch (error) {
           return { provider: name, error, catalogued: this.#catalogued(name) };
@@ -115,8 +117,6 @@ export class ModelRouter implements ModelProvider {
   }
 
   #described(name: string, info: ModelInfo): ModelInfo {
-    this.#listed.set(`${name}/${info.id}`, info);
-    this.#routes.clear();
     const { contextWindow, maxOutputTokens, price, reasoning } = this.#factsOf(name, info.id);
     return {
       ...info,

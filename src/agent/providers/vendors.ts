@@ -1,3 +1,4 @@
+import { demoVendor } from './catalogue/index.ts';
 import type { ProviderSettings } from './settings.ts';
 
 /** Providers of the catalogue by the host of their interface. */
@@ -17,9 +18,6 @@ const vendorHosts: Readonly<Record<string, string>> = {
   'api.cerebras.ai': 'cerebras',
   'api.minimax.io': 'minimax',
 };
-
-/** The demo costs nothing. */
-export const demoVendor = 'demo';
 
 /**
  * Provider of the catalogue whose prices hold: by its kind, also where a proxy stands in for it, or by its host. Undefined for

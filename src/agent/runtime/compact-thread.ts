@@ -1,17 +1,12 @@
 import { defaults } from '../../protocol/index.ts';
-import { conversationOf, requestsOf, summarise } from '../context/index.ts';
-import { estimateTokens } from '../history.ts';
+import { compactionLimits, conversationOf, requestsOf, summarise } from '../context/index.ts';
 import { type ModelProvider, modelFailure } from '../model.ts';
 import type { Compaction, StoredThread, ThreadStore } from '../thread-store.ts';
+import { bytesPerToken, estimateTokens } from '../tokens.ts';
 import type { Tracer } from './tracer.ts';
 import type { DaySpending } from './turns.ts';
 
-/** Window of a model of which nothing is known. */
-const usualWindow = 128_000;
-/** Transcript for each token of the window: two fifths of it, at four bytes a token. */
-const transcriptBytesPerToken = 1.6;
-/** Room for requests of the user, word for word. */
-const olderRequestBytes = 80_000;
+const { olderRequestTokens, transcriptShare } = compactionLimits;
 
 export interface CompactThreadOptions {
   readonly thread: StoredThread;
@@ -46,12 +41,13 @@ export async function compactThread({
   let summary: string;
   try {
     const models = await provider();
+    const window = models.facts?.(config?.model).contextWindow ?? defaults.upstream.contextWindow;
     summary = await summarise({
       provider: models,
       model: config?.model,
       items: old,
       earlier: earlier?.summary,
-      transcriptBytes: (models.facts?.(config?.model).contextWindow ?? usualWindow) * transcriptBytesPerToken,
+      transcriptBytes: window * transcriptShare * bytesPerToken,
       signal,
       onUsed: (use) => {
         spending.add(use.costUsd ?? 0);
@@ -68,7 +64,7 @@ export async function compactThread({
   const done: Compaction = {
     throughTurnId: last.turnId,
     summary,
-    requests: requestsOf(old, earlier?.requests ?? [], () => false, olderRequestBytes),
+    requests: requestsOf(old, earlier?.requests ?? [], () => false, olderRequestTokens * bytesPerToken),
     at: new Date().toISOString(),
   };
   store.putCompaction(id, done);

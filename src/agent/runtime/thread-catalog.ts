@@ -2,6 +2,7 @@ import { defaults, type Thread, type ThreadConfig, type ThreadSummary } from '..
 import { AgentError } from '../errors.ts';
 import type { ModelProvider } from '../model.ts';
 import type { StoredThread, TraceStore } from '../thread-store.ts';
+import { bytesPerToken } from '../tokens.ts';
 import { timestamp } from './clock.ts';
 import { compactThread } from './compact-thread.ts';
 import type { Feed } from './feed.ts';
@@ -25,6 +26,8 @@ export interface ThreadCatalogOptions {
   readonly traces: TraceStore | undefined;
   readonly provider: () => Promise<ModelProvider>;
   readonly compaction: RuntimeSettings['compaction'];
+  /** Window of a model in tokens, of the default one without a name. */
+  readonly windowOf: (model?: string) => number;
   readonly spending: DaySpending;
 }
 
@@ -90,7 +93,7 @@ export class ThreadCatalog {
       queuedInputs,
       turns: page,
       hasOlderTurns: turns.length > turnLimit,
-      contextUsage: this.#contextUsage(threadId),
+      contextUsage: this.#contextUsage(thread),
     };
   }
 
@@ -179,12 +182,12 @@ export class ThreadCatalog {
     return thread;
   }
 
-  #contextUsage(threadId: string): { tokens: number; window: number } {
-    const { store } = this.#registry.storageOf(threadId);
-    const compaction = store.compaction(threadId);
-    const recent = store.turns(threadId, { limit: 1 }).at(0)?.tokenUsage?.inputTokens ?? 0;
-    const tokens = recent > 0 || !compaction ? recent : Math.ceil(compaction.summary.length / 4);
-    return { tokens, window: this.#options.compaction.contextWindow };
+  #contextUsage({ id, config }: StoredThread): { tokens: number; window: number } {
+    const { store } = this.#registry.storageOf(id);
+    const compaction = store.compaction(id);
+    const recent = store.turns(id, { limit: 1 }).at(0)?.tokenUsage?.inputTokens ?? 0;
+    const tokens = recent > 0 || !compaction ? recent : Math.ceil(compaction.summary.length / bytesPerToken);
+    return { tokens, window: this.#options.windowOf(config?.model) };
   }
 }
 

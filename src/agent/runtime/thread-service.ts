@@ -1,5 +1,5 @@
 import type { AnyActorRef } from 'xstate';
-import type { ModelListResult, Turn } from '../../protocol/index.ts';
+import { defaults, type ModelListResult, type Turn } from '../../protocol/index.ts';
 import { type ModelProvider, modelFailure } from '../model.ts';
 import type { StoredThread, ThreadStore, TraceStore } from '../thread-store.ts';
 import type { Tool } from '../tool.ts';
@@ -60,10 +60,15 @@ export class ThreadService implements Runtime {
   readonly #control: TurnControl;
 
   constructor(options: ThreadServiceOptions) {
-    const { workspacePath, worktreeRoots = [], store, traces, isTracing = true, provider } = options;
+    const { workspacePath, worktreeRoots = [], store, traces, isTracing = true } = options;
     const { spending = new OwnSpending() } = options;
     const { settings, onBug, observe, clean = (text) => text, readImage = async () => undefined } = options;
     const { compaction, subAgent, maxSessionQueueSize } = settings;
+    let loaded: ModelProvider | undefined;
+    const provider = async () => {
+      loaded = await options.provider();
+      return loaded;
+    };
     const everyTracer = traces && new Tracer(traces, clean);
     const tracer = isTracing ? everyTracer : undefined;
     const feed = new Feed(onBug);
@@ -95,6 +100,9 @@ export class ThreadService implements Runtime {
     this.#turns = turns;
     this.#catalog = new ThreadCatalog({
       ...{ workspacePath, worktreeRoots, registry, feed, tools, turns, tracer, traces, provider, compaction, spending },
+      // A provider that was not asked yet has no facts.
+      windowOf: (model) =>
+        compaction.contextWindow || (loaded?.facts?.(model).contextWindow ?? defaults.upstream.contextWindow),
     });
     this.#control = new TurnControl({ worktreeRoots, registry, feed, turns, queue });
     markCrashed(store);

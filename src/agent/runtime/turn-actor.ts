@@ -20,7 +20,8 @@ export interface TurnWork {
   readonly approvalTimeoutMs: number;
   prepare(signal: AbortSignal): Promise<void>;
   check(signal: AbortSignal): Promise<CheckedTurn>;
-  fallBack(signal: AbortSignal): Promise<void>;
+  /** @param index place in the list of fallback models */
+  fallBack(signal: AbortSignal, index: number): Promise<void>;
   compact(signal: AbortSignal): Promise<void>;
   infer(signal: AbortSignal, request: RequestPlace): Promise<Inference>;
   review(signal: AbortSignal): Promise<ReviewedCalls>;
@@ -43,7 +44,7 @@ const machine = turnMachine.provide({
   actors: {
     prepare: fromPromise(({ input, signal }) => workOf(input).prepare(signal)),
     check: fromPromise(({ input, signal }) => workOf(input).check(signal)),
-    fallBack: fromPromise(({ input, signal }) => workOf(input).fallBack(signal)),
+    fallBack: fromPromise(({ input, signal }) => workOf(input).fallBack(signal, input.index)),
     compact: fromPromise(({ input, signal }) => workOf(input).compact(signal)),
     infer: fromPromise(({ input, signal }) => workOf(input).infer(signal, input)),
     review: fromPromise(({ input, signal }) => workOf(input).review(signal)),

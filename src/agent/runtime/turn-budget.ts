@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { dollars } from '../../lib/index.ts';
 import type { ApprovalDecision, ApprovalPolicy, ApprovalRequest } from '../../protocol/index.ts';
 import type { DecidedBy } from './call-review.ts';
 import type { ThreadEvent } from './feed.ts';
@@ -132,6 +133,3 @@ export class TurnBudget {
     host.onChange();
   }
 }
-
-/** Cents, and more digits for less than a dollar. */
-const dollars = (usd: number): string => `$${usd.toFixed(usd < 1 ? 4 : 2)}`;

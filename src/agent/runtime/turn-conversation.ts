@@ -1,5 +1,5 @@
 import type { InputPart } from '../../protocol/index.ts';
-import { cutOf, pruned, requestsOf, sizeOfItems, summarise, TokenCount } from '../context/index.ts';
+import { compactionLimits, cutOf, pruned, requestsOf, sizeOfItems, summarise, TokenCount } from '../context/index.ts';
 import { contentOf, imagePathsIn, imagePathsOf, messagesOf } from '../history.ts';
 import type { ModelMessage, ModelRequest, ModelState, ModelToolCall, ModelUsage, ToolChoice } from '../model.ts';
 import type { ModelUse } from '../model-call.ts';
@@ -30,11 +30,9 @@ const keptShare = 0.25;
 /** The same once the provider has found the conversation too long, and as a part of that conversation. */
 const leastKeptShare = 0.1;
 const leastKeptPart = 0.25;
-/** Room for older requests of the user, word for word. */
-const olderRequestTokens = 20_000;
+const { olderRequestTokens, transcriptShare } = compactionLimits;
+/** Part of the window that older requests of the user may take at most. */
 const olderRequestShare = 0.15;
-/** Part of the window that a summary may read. */
-const transcriptShare = 0.4;
 /** Least part of the window that pruning must win. */
 const pruneShare = 0.1;
 /** A compaction that wins less is not tried again until the conversation has grown by `regrowShare`. */

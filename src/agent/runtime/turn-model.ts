@@ -1,10 +1,9 @@
+import { defaults } from '../../protocol/index.ts';
 import { reserveOf } from '../context/index.ts';
 import type { ModelFacts } from '../model.ts';
 import type { TurnHost } from './turn-host.ts';
 import type { TurnOptions } from './types.ts';
 
-/** Window of a model of which nothing is known. */
-const usualWindow = 128_000;
 /** Window to assume after a refusal, as a part of what was refused, and the least one: no useful model has less. */
 const shrink = 0.8;
 const leastWindow = 4_096;
@@ -41,7 +40,7 @@ export class TurnModel {
   /** Window in tokens. */
   get window(): number {
     const { settings, learnedWindows } = this.#host;
-    const known = settings.compaction.contextWindow || (this.#facts?.contextWindow ?? usualWindow);
+    const known = settings.compaction.contextWindow || (this.#facts?.contextWindow ?? defaults.upstream.contextWindow);
     return Math.min(known, learnedWindows.get(this.#name ?? '') ?? known);
   }
 

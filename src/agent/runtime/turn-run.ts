@@ -50,8 +50,6 @@ export class TurnRun implements TurnWork, RunningTurn {
   readonly #inference: TurnInference;
   readonly #reports: TurnReports;
   readonly #ended = Promise.withResolvers<Turn>();
-  /** Fallback model that the machine has chosen last. */
-  #fallbackIndex = 0;
   /** Latest effect, which may outlive the state that invoked it. */
   #work: Promise<unknown> = Promise.resolve();
 
@@ -198,8 +196,8 @@ export class TurnRun implements TurnWork, RunningTurn {
     return { usedUpBudget: this.#budget.check(), isTooLong: this.#conversation.checkRoom() };
   }
 
-  fallBack(): Promise<void> {
-    return this.#track(this.#fallBack());
+  fallBack(_signal: AbortSignal, index: number): Promise<void> {
+    return this.#track(this.#fallBack(index));
   }
 
   compact(signal: AbortSignal): Promise<void> {
@@ -243,10 +241,10 @@ export class TurnRun implements TurnWork, RunningTurn {
   }
 
   /** Continues with the fallback model that the machine has chosen. */
-  async #fallBack(): Promise<void> {
+  async #fallBack(index: number): Promise<void> {
     const { settings, threadId, tracer } = this.#host;
-    const model = settings.fallbackModels[this.#fallbackIndex];
-    if (model === undefined) throw new Error(`there is no fallback model ${this.#fallbackIndex}`);
+    const model = settings.fallbackModels[index];
+    if (model === undefined) throw new Error(`there is no fallback model ${index}`);
     await this.#conversation.useModel(model);
     const { foreignStates } = this.#conversation;
     tracer?.modelReplaced({ threadId, turnId: this.turnId }, model, foreignStates);
@@ -278,7 +276,6 @@ export class TurnRun implements TurnWork, RunningTurn {
         this.#reports.retry(event);
         return;
       case 'turn.fallingBack':
-        this.#fallbackIndex = event.index;
         this.#reports.fallback(event.reason, this.#host.settings.fallbackModels[event.index] ?? '');
         return;
       case 'turn.budgetReached':

@@ -1,7 +1,8 @@
 import { CatalogueError, catalogueUrl, ModelError, refreshCatalogue } from '../../agent/index.ts';
-import { ConfigChangeError, ConfigError, planUserChange, userConfigFile } from '../../config/index.ts';
+import { type Config, ConfigChangeError, ConfigError, planUserChange, userConfigFile } from '../../config/index.ts';
+import { messageOf } from '../../lib/index.ts';
 import type { CommandContext } from '../command.ts';
-import { CliError, usageError } from '../errors.ts';
+import { CliError, invalidConfig, usageError } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { during } from '../hub.ts';
 import { exitOf, liveTest, restartHint, showTest, withModels } from '../login/index.ts';
@@ -75,15 +76,11 @@ export async function set(context: CommandContext): Promise<number> {
   return exitCodes.ok.code;
 }
 
-async function warnUnlisted(
-  context: CommandContext,
-  config: Parameters<typeof withModels>[0],
-  name: string,
-): Promise<void> {
+async function warnUnlisted(context: CommandContext, config: Config, name: string): Promise<void> {
   const { output, home, signal } = context;
   const names = await withModels(config, home, (models) => models.listModels(signal)).catch((error: unknown) => {
     signal.throwIfAborted();
-    output.warn(`Not compared with the provider's list: ${error instanceof Error ? error.message : String(error)}`);
+    output.warn(`Not compared with the provider's list: ${messageOf(error)}`);
     return undefined;
   });
   if (names && !names.some(({ id }) => id === name)) {
@@ -113,6 +110,6 @@ async function explained<T>(work: () => Promise<T>): Promise<T> {
       throw new CliError('failure', error.message, 'The catalogue is as it was.', 'catalogueUnavailable');
     }
     if (!(error instanceof ConfigError || error instanceof ConfigChangeError)) throw error;
-    throw new CliError('failure', error.message, 'Correct the file, then try again.', 'invalidConfig');
+    throw invalidConfig(error);
   }
 }

@@ -10,7 +10,7 @@ import {
 import { visible } from '../../lib/index.ts';
 import type { CommandContext } from '../command.ts';
 import { canConfirm, confirm } from '../confirm.ts';
-import { CliError, quoted, usageError } from '../errors.ts';
+import { CliError, invalidConfig, quoted, usageError } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
 import type { Output } from '../output.ts';
 import { columns } from '../render.ts';
@@ -28,8 +28,7 @@ export async function run(context: CommandContext): Promise<number> {
     return options['revoke'] === true ? revoke(context, workspace) : await trust(context, workspace);
   } catch (error) {
     if (error instanceof TrustError) throw new CliError('failure', error.message, null, 'trustRefused');
-    if (error instanceof ConfigError)
-      throw new CliError('failure', error.message, 'Correct the file, then try again.', 'invalidConfig');
+    if (error instanceof ConfigError) throw invalidConfig(error);
     throw error;
   }
 }

@@ -1,7 +1,8 @@
 import { ConfigChangeError, ConfigError, type PlannedUserChange, planUserChange } from '../../config/index.ts';
+import { isHttpUrl, messageOf } from '../../lib/index.ts';
 import { askChoice, askText, askYesNo, canAsk } from '../ask.ts';
 import type { CommandContext } from '../command.ts';
-import { CliError, usageError } from '../errors.ts';
+import { CliError, invalidConfig, usageError } from '../errors.ts';
 import { during } from '../hub.ts';
 import { givenKey, type KeySettings } from './api-key.ts';
 import { type KnownProvider, type KnownProviderName, knownProviderNames, knownProviders } from './known-providers.ts';
@@ -70,7 +71,7 @@ async function endPointOf(context: CommandContext, known: KnownProvider): Promis
 }
 
 const problemOfUrl = (url: string): string | undefined =>
-  URL.canParse(url) && /^https?:$/.test(new URL(url).protocol) ? undefined : 'It must be an http or https URL.';
+  isHttpUrl(url) ? undefined : 'It must be an http or https URL.';
 
 async function modelOf(context: CommandContext, account: Account, known: KnownProvider): Promise<string> {
   const given = context.options['model'];
@@ -106,7 +107,7 @@ async function listed(context: CommandContext, account: Account): Promise<readon
     return models.map(({ id }) => id);
   } catch (error) {
     context.signal.throwIfAborted();
-    context.output.note(`Its models cannot be listed: ${error instanceof Error ? error.message : String(error)}`);
+    context.output.note(`Its models cannot be listed: ${messageOf(error)}`);
     return [];
   }
 }
@@ -126,7 +127,7 @@ function planned(context: CommandContext, account: Account, model: string): Plan
     return planUserChange({ home, env, set });
   } catch (error) {
     if (!(error instanceof ConfigError || error instanceof ConfigChangeError)) throw error;
-    throw new CliError('failure', error.message, 'Correct the file, then try again.', 'invalidConfig');
+    throw invalidConfig(error);
   }
 }
 

@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { isHttpUrl } from '../../lib/index.ts';
 import { DeployError } from '../errors.ts';
 import { stackFiles } from '../layout.ts';
 
@@ -13,7 +14,6 @@ const Profile = v.object(
   },
   'an object',
 );
-const isHttpUrl = (url: string): boolean => URL.canParse(url) && /^https?:$/.test(new URL(url).protocol);
 const Settings = v.object({
   GitHub: v.optional(
     v.object(

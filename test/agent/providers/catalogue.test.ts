@@ -82,7 +82,7 @@ t.test('a model is found by its name, without its date, and without its vendor',
   t.strictSame(namesOf('a/b-2026-01-31'), ['a/b-2026-01-31', 'a/b', 'b-2026-01-31', 'b']);
 });
 
-t.test('a resold model keeps its window and has no price; a price that nobody knows is unknown', async (t) => {
+t.test('a resold model keeps its window and has no price; one without any price stays unknown', async (t) => {
   const catalogue: Catalogue = {
     released: '2026-01-01',
     providers: { anthropic: [{ id: 'claude-x', contextWindow: 9_000, price: { input: 1, output: 2 }, efforts: [] }] },

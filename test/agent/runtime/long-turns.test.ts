@@ -62,8 +62,10 @@ for (const [window, resultChars] of [
       tools: () => [count],
       settings: { ...settings, maxToolCallRounds: 200, compaction },
     });
-    const { turn } = await talk(threads, threads.start({}).thread.id, request);
+    const { thread } = threads.start({});
+    const { turn } = await talk(threads, thread.id, request);
     t.match(turn, { status: 'completed', finishReason: 'stop' });
+    t.equal(threads.read(thread.id, { includeTurns: true }).contextUsage?.window, window);
     t.match(JSON.stringify(turn.items.at(-1)), 'counted to 100');
     t.same(
       ran,

@@ -170,7 +170,7 @@ t.test('a used-up budget asks the user; accepting grants the same amount once mo
   t.match(first.params, {
     tool: 'Budget',
     operation: 'continue',
-    target: /Budget\.TurnUsd is used up: \$2\.00 of \$2\.00/,
+    target: /Budget\.TurnUsd is used up: \$2 of \$2/,
   });
   t.equal(asked(), 2, 'no request is sent meanwhile');
   t.match(threads.read(thread.id, { includeTurns: true }).turns?.at(-1)?.status, 'waitingApproval');
@@ -180,7 +180,7 @@ t.test('a used-up budget asks the user; accepting grants the same amount once mo
   t.equal(asked(), 4);
   threads.respond((second.params as { requestId: string }).requestId, 'decline');
   const { params } = await ear.until('turn/failed');
-  t.match(params, { error: { code: 'budgetReached', message: /\$4\.00 of \$4\.00 spent by this turn/ } });
+  t.match(params, { error: { code: 'budgetReached', message: /\$4 of \$4 spent by this turn/ } });
   t.equal(asked(), 4);
 });
 

@@ -1,8 +1,9 @@
 import type { FactsOfModel } from '../../../config/index.ts';
-import { type ModelPrice, type ReasoningEffort, reasoningEfforts } from '../../../protocol/index.ts';
+import { defaults, type ModelPrice, type ReasoningEffort, reasoningEfforts } from '../../../protocol/index.ts';
 import type { ModelFacts } from '../../model.ts';
 import { type Catalogue, type CatalogueModel, modelIn } from './catalogue.ts';
 import { familyOf } from './families.ts';
+import { demoVendor } from './providers.ts';
 
 /** Source of a fact, the strongest first. */
 export const factSources = ['settings', 'service', 'refreshed', 'catalogue', 'family', 'default'] as const;
@@ -38,9 +39,6 @@ export interface FactsQuery {
   readonly catalogue: Catalogue;
 }
 
-/** Window of a model of which nothing is known. */
-const usualWindow = 128_000;
-
 type Layer = Partial<Omit<CatalogueModel, 'id'>> | undefined;
 
 /** Looks a model up, fact by fact, in the strongest layer that has it. An unknown price stays unknown. */
@@ -52,7 +50,7 @@ export function factsOf(query: FactsQuery): KnownFacts {
     ['refreshed', refreshed && found(refreshed, query)],
     ['catalogue', found(catalogue, query)],
     ['family', familyOf(model)],
-    ['default', { contextWindow: usualWindow }],
+    ['default', { contextWindow: defaults.upstream.contextWindow }],
   ];
   const first = <K extends keyof NonNullable<Layer>>(key: K) => {
     const layer = layers.find(([, facts]) => facts?.[key] !== undefined);
@@ -67,7 +65,7 @@ export function factsOf(query: FactsQuery): KnownFacts {
   return {
     provider,
     owner: `${provider}/${model}`,
-    contextWindow: window.value ?? usualWindow,
+    contextWindow: window.value ?? defaults.upstream.contextWindow,
     maxOutputTokens: output.value,
     price: price.value,
     efforts: efforts.value,
@@ -88,7 +86,7 @@ function settingsLayer(settings: FactsOfModel | undefined, contextWindow: number
 
 /** A model that another provider resells keeps its window; its price there is unknown. */
 function found({ providers }: Catalogue, { vendor, model }: FactsQuery): Layer {
-  if (vendor === 'demo') return { price: { input: 0, output: 0 }, efforts: [] };
+  if (vendor === demoVendor) return { price: { input: 0, output: 0 }, efforts: [] };
   if (vendor !== undefined) {
     const own = modelIn(providers[vendor], model);
     if (own) return own;

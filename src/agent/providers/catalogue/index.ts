@@ -10,4 +10,5 @@ export {
   nearestEffort,
 } from './facts.ts';
 export { familyOf } from './families.ts';
-export { CatalogueError, catalogueFile, catalogueUrl, readRefreshed, refreshCatalogue } from './refresh.ts';
+export { demoVendor } from './providers.ts';
+export { CatalogueError, catalogueUrl, readRefreshed, refreshCatalogue } from './refresh.ts';

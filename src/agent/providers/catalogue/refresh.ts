@@ -3,25 +3,13 @@ import * as v from 'valibot';
 import { ensurePrivateDirectory, type JsonFile, readJson, writeFileAtomic } from '../../../lib/index.ts';
 import { defaults } from '../../../protocol/index.ts';
 import { Catalogue, type CatalogueModel } from './catalogue.ts';
+import { listedProviders } from './providers.ts';
 
 /** Public list of models that `oratorio model list --refresh` reads: https://models.dev. */
 export const catalogueUrl = 'https://models.dev/api.json';
 
-/** Providers by their names there and in our catalogue. */
-const providers: Readonly<Record<string, string>> = {
-  openai: 'openai',
-  anthropic: 'anthropic',
-  google: 'google',
-  openrouter: 'openrouter',
-  deepseek: 'deepseek',
-  moonshotai: 'kimi',
-  zai: 'glm',
-  mistral: 'mistral',
-  xai: 'xai',
-  groq: 'groq',
-  cerebras: 'cerebras',
-  minimax: 'minimax',
-};
+/** A reseller has prices of its own for the models of all others: far too many for the catalogue of a release. */
+const providers: Readonly<Record<string, string>> = { ...listedProviders, openrouter: 'openrouter' };
 
 const usd = v.pipe(v.number(), v.minValue(0));
 const cost = { input: usd, output: usd, cache_read: v.optional(usd), cache_write: v.optional(usd) };

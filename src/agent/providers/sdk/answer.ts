@@ -5,6 +5,7 @@ import type {
 } from '@ai-sdk/provider';
 import type { FinishReason } from '../../../protocol/index.ts';
 import { ModelError, type ModelEvent, type ModelUsage } from '../../model.ts';
+import { bytesPerToken } from '../../tokens.ts';
 import { cutFault } from '../upstream/errors.ts';
 import { libraryFault } from './faults.ts';
 import { type AnswerPart, inputOf } from './prompt.ts';
@@ -144,7 +145,7 @@ export class SdkAnswer {
     const isEstimated = input.total === undefined || output.total === undefined;
     return {
       inputTokens: input.total ?? this.#options.inputTokens(),
-      outputTokens: output.total ?? Math.ceil(this.#outputChars / 4),
+      outputTokens: output.total ?? Math.ceil(this.#outputChars / bytesPerToken),
       ...Object.fromEntries(Object.entries(optional).filter(([, count]) => count !== undefined && count > 0)),
       ...(isEstimated && { isEstimated }),
     };

@@ -3,7 +3,7 @@ import type { ReasoningEffort } from '../../../protocol/index.ts';
 import { isRecord } from '../upstream/json.ts';
 import type { EventRules } from './event-filter.ts';
 import { thinkingStyle } from './thinking-style.ts';
-import { keyPlaceholder, type Wire } from './wire.ts';
+import { libraryAccess, type Wire } from './wire.ts';
 
 const ModelList = v.object({
   data: v.array(v.object({ id: v.string(), display_name: v.nullish(v.string()), created_at: v.nullish(v.string()) })),
@@ -62,10 +62,9 @@ export const anthropicWire: Wire = {
   listPath: '/models?limit=1000',
   events,
   keyHeaders: (apiKey) => ({ 'x-api-key': apiKey, 'anthropic-version': '2023-06-01' }),
-  async load({ baseUrl, fetch }) {
+  async load() {
     const { createAnthropic } = await import('@ai-sdk/anthropic');
-    const library = createAnthropic({ baseURL: baseUrl, apiKey: keyPlaceholder, fetch });
-    return (model) => library(model);
+    return (model, fetch) => createAnthropic({ ...libraryAccess, fetch })(model);
   },
   options({ effort, maxOutputTokens, toolChoice }, { model, maxOutputTokens: limit }) {
     const output = Math.min(maxOutputTokens ?? limit ?? usualOutputTokens, limit ?? Number.POSITIVE_INFINITY);

@@ -14,17 +14,14 @@ interface AnswerHead {
   readonly body: ReadableStream<Uint8Array>;
 }
 
-/** Host of the URLs that the libraries build; only path and query reach the upstream. */
-export const libraryBaseUrl = 'https://upstream.invalid';
-
 export interface UpstreamFetchOptions {
   readonly upstream: Upstream;
   /** Removes the key from what an upstream says. */
   readonly clean: (text: string) => string;
   /** Preparation of event streams; absent: none. */
   readonly events: EventRules | undefined;
-  /** Called with the headers of every answer, also of a refusal. `signal`: that of the request. */
-  readonly onHeaders: (headers: IncomingHttpHeaders, signal: AbortSignal) => void;
+  /** Called with the headers of every answer, also of a refusal. */
+  readonly onHeaders: (headers: IncomingHttpHeaders) => void;
 }
 
 /**
@@ -49,7 +46,7 @@ export function fetchOver({ upstream, clean, events, onHeaders }: UpstreamFetchO
         headers: headersOf(init.headers),
         signal,
         onHead(status, headers) {
-          onHeaders(headers, signal);
+          onHeaders(headers);
           if (status < 200 || status > 299) {
             refusal = (text) => refusedFault(status, headers, text, { clean, now: Date.now() });
             return;

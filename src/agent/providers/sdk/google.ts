@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { keyPlaceholder, type Wire } from './wire.ts';
+import { libraryAccess, type Wire } from './wire.ts';
 
 const ModelList = v.object({
   models: v.array(
@@ -18,10 +18,9 @@ export const googleWire: Wire = {
   usualModel: 'gemini-3.5-pro',
   listPath: '/models?pageSize=1000',
   keyHeaders: (apiKey) => ({ 'x-goog-api-key': apiKey }),
-  async load({ baseUrl, fetch }) {
+  async load() {
     const { createGoogle } = await import('@ai-sdk/google');
-    const library = createGoogle({ baseURL: baseUrl, apiKey: keyPlaceholder, fetch });
-    return (model) => library(model);
+    return (model, fetch) => createGoogle({ ...libraryAccess, fetch })(model);
   },
   options({ effort, maxOutputTokens }, { reasoning }) {
     return {

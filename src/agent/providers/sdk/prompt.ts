@@ -7,7 +7,7 @@ import type {
   LanguageModelV4ToolResultPart,
 } from '@ai-sdk/provider';
 import * as v from 'valibot';
-import { type ContentPart, type ModelMessage, type ModelToolCall, stateFor } from '../../model.ts';
+import { type ContentPart, ModelError, type ModelMessage, type ModelToolCall, stateFor } from '../../model.ts';
 
 /** Content of one answer as a library takes it back. */
 export type AnswerPart = Extract<LanguageModelV4Message, { role: 'assistant' }>['content'][number];
@@ -119,7 +119,11 @@ function resultOf({ callId, name, content }: Extract<ModelMessage, { role: 'tool
 /** A picture from its data URL or address. */
 function fileOf(url: string): Pick<LanguageModelV4FilePart, 'data' | 'mediaType'> {
   const inline = /^data:([^;,]+);base64,(.*)$/s.exec(url);
-  if (!inline) return { data: { type: 'url', url: new URL(url) }, mediaType: 'image/*' };
+  if (!inline) {
+    if (!URL.canParse(url))
+      throw new ModelError('upstreamRejected', 'A picture of the conversation has no valid address.');
+    return { data: { type: 'url', url: new URL(url) }, mediaType: 'image/*' };
+  }
   const [, mediaType = 'image/*', data = ''] = inline;
   return { data: { type: 'data', data }, mediaType };
 }

@@ -1,6 +1,5 @@
-import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4StreamPart } from '@ai-sdk/provider';
+import type { LanguageModelV4CallOptions, LanguageModelV4StreamPart } from '@ai-sdk/provider';
 import { defaults } from '../../../protocol/index.ts';
-import { estimateTokens } from '../../history.ts';
 import {
   ModelError,
   type ModelEvent,
@@ -9,6 +8,7 @@ import {
   type ModelRequest,
   type ModelTool,
 } from '../../model.ts';
+import { estimateTokens } from '../../tokens.ts';
 import { TextBody } from '../upstream/answer-body.ts';
 import { Upstream } from '../upstream/connection.ts';
 import { refusedFault } from '../upstream/errors.ts';
@@ -16,9 +16,9 @@ import { emitRequestId } from '../upstream/request-id.ts';
 import { SdkAnswer } from './answer.ts';
 import { markCached } from './cache-marks.ts';
 import { libraryFault } from './faults.ts';
-import { fetchOver, libraryBaseUrl } from './fetch.ts';
+import { fetchOver } from './fetch.ts';
 import { promptOf } from './prompt.ts';
-import type { Wire, WireFacts } from './wire.ts';
+import type { Library, Wire, WireFacts } from './wire.ts';
 
 export interface SdkProviderOptions {
   readonly wire: Wire;
@@ -42,9 +42,7 @@ export class SdkProvider implements ModelProvider {
   readonly #options: SdkProviderOptions;
   readonly #upstream: Upstream;
   readonly #apiKey: string;
-  #library: Promise<(model: string) => LanguageModelV4> | undefined;
-  /** Listeners of requests by their signals: the library hands nothing else of a request to `fetch`. */
-  readonly #emits = new WeakMap<AbortSignal, (event: ModelEvent) => void>();
+  #library: Promise<Library> | undefined;
 
   /** @throws ModelError when the end point is no http or https URL */
   constructor(options: SdkProviderOptions) {
@@ -73,9 +71,9 @@ export class SdkProvider implements ModelProvider {
       clean: this.#clean,
     });
     try {
-      this.#emits.set(signal, emit);
-      const library = await this.#load();
-      const { stream } = await library(model).doStream(this.#call(request, model, owner, signal));
+      this.#library ??= this.#options.wire.load();
+      const library = await this.#library;
+      const { stream } = await library(model, this.#fetch(emit)).doStream(this.#call(request, model, owner, signal));
       await read(stream, (part) => answer.take(part));
       answer.end();
     } catch (thrown) {
@@ -118,17 +116,14 @@ export class SdkProvider implements ModelProvider {
   readonly #clean = (text: string): string =>
     this.#apiKey === '' ? text : text.replaceAll(this.#apiKey, '[redacted]');
 
-  #load(): Promise<(model: string) => LanguageModelV4> {
-    this.#library ??= this.#options.wire.load({
-      baseUrl: libraryBaseUrl,
-      fetch: fetchOver({
-        upstream: this.#upstream,
-        clean: this.#clean,
-        events: this.#options.wire.events,
-        onHeaders: (headers, signal) => emitRequestId(headers, this.#emits.get(signal) ?? (() => undefined)),
-      }),
+  /** `fetch` of one request. */
+  #fetch(emit: (event: ModelEvent) => void): typeof globalThis.fetch {
+    return fetchOver({
+      upstream: this.#upstream,
+      clean: this.#clean,
+      events: this.#options.wire.events,
+      onHeaders: (headers) => emitRequestId(headers, emit),
     });
-    return this.#library;
   }
 
   #call(request: ModelRequest, model: string, owner: string, signal: AbortSignal): LanguageModelV4CallOptions {

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import type { EventRules } from './event-filter.ts';
-import type { Wire } from './wire.ts';
+import { libraryAccess, type Wire } from './wire.ts';
 
 const ModelList = v.object({
   data: v.array(v.object({ id: v.string(), owned_by: v.nullish(v.string()), created: v.nullish(v.number()) })),
@@ -32,10 +32,9 @@ export const responsesWire: Wire = {
   events,
   listPath: '/models',
   keyHeaders: (apiKey) => ({ authorization: `Bearer ${apiKey}` }),
-  async load({ baseUrl, fetch }) {
+  async load() {
     const { createOpenAI } = await import('@ai-sdk/openai');
-    const library = createOpenAI({ baseURL: baseUrl, apiKey: 'unused', fetch });
-    return (model) => library.responses(model);
+    return (model, fetch) => createOpenAI({ ...libraryAccess, fetch }).responses(model);
   },
   options({ effort, maxOutputTokens, cacheKey, sampling = {} }, { reasoning }) {
     const reasons = reasoning || (effort !== undefined && effort !== 'none');

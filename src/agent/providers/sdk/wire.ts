@@ -13,21 +13,24 @@ export interface Wire {
   readonly listPath: string;
   /** Headers that carry the key. */
   keyHeaders(apiKey: string): Readonly<Record<string, string>>;
-  /** Loads the library on first use. @param fetch reaches the configured upstream only */
-  load(options: {
-    readonly baseUrl: string;
-    readonly fetch: typeof fetch;
-  }): Promise<(model: string) => LanguageModelV4>;
+  /** Loads the library on first use. */
+  load(): Promise<Library>;
   /** Options of one request besides prompt and tools. */
   options(request: ModelRequest, facts: WireFacts): Partial<LanguageModelV4CallOptions>;
   /** @param body parsed JSON @throws v.ValiError for another shape */
   modelsIn(body: unknown): readonly ModelInfo[];
 }
 
+/** Makes a model of the library for one request. @param fetch reaches the configured upstream only */
+export type Library = (model: string, fetch: typeof globalThis.fetch) => LanguageModelV4;
+
 /** Facts of a model that a wire needs. */
 export interface WireFacts extends Pick<ModelFacts, 'maxOutputTokens' | 'reasoning'> {
   readonly model: string;
 }
 
-/** The libraries insist on a key; the real one travels in the headers of our connection. */
-export const keyPlaceholder = 'unused';
+/**
+ * Address and key that the libraries insist on. Of the address only path and query reach the upstream; the real key travels in the
+ * headers of our connection.
+ */
+export const libraryAccess = { baseURL: 'https://upstream.invalid', apiKey: 'unused' } as const;

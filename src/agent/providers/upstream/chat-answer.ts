@@ -1,5 +1,6 @@
 import type { FinishReason } from '../../../protocol/index.ts';
 import { ModelError, type ModelEvent, type ModelUsage } from '../../model.ts';
+import { bytesPerToken } from '../../tokens.ts';
 import { type ChatState, mergeDetails } from './dialect.ts';
 import { problemIn, reportedFault } from './errors.ts';
 import { countOf, isRecord, type Json, wordOf } from './json.ts';
@@ -17,8 +18,6 @@ export interface ChatAnswerOptions {
   /** Takes the key out of what an upstream says. */
   readonly clean: (text: string) => string;
 }
-
-const bytesPerToken = 4;
 
 /**
  * One answer of a chat-completions upstream, from its chunks or from the whole of it. Emits texts and pieces of calls
