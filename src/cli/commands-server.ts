@@ -1,8 +1,8 @@
 /** Commands that set up and maintain a review server. */
 import type { CommandSpec, OptionSpec } from './command.ts';
 import { serviceNames } from './server/services.ts';
+import { json } from './shared-options.ts';
 
-const json: OptionSpec = { name: 'json', describe: 'Print JSON; errors as {"error":{…}}' };
 const dir: OptionSpec = { name: 'dir', value: 'dir', describe: 'Use this stack directory; default: the current one' };
 const yes: OptionSpec = { name: 'yes', alias: 'y', describe: 'Fail for missing options instead of prompting' };
 const dryRun: OptionSpec = { name: 'dry-run', describe: 'Print the plan without carrying it out' };

@@ -1,27 +1,15 @@
 /** The command table: help, parsing and shell completion are made from it. In the order of the help. */
 import { machineNames } from '../../machines/index.ts';
-import { reasoningEfforts } from '../protocol/index.ts';
-import type { ArgumentSpec, CommandSpec, OptionSpec } from './command.ts';
+import type { CommandSpec, OptionSpec } from './command.ts';
+import { automationCommands } from './commands-automations.ts';
+import { modelCommands } from './commands-model.ts';
 import { serverCommands } from './commands-server.ts';
-import { knownProviderNames } from './login/known-providers.ts';
+import { effort, inWorkspace, json, noStart, workspace, yes } from './shared-options.ts';
 
-const json: OptionSpec = { name: 'json', describe: 'Print JSON; errors as {"error":{…}}' };
-const noStart: OptionSpec = { name: 'no-start', describe: 'Fail with exit code 3 instead of starting a Hub' };
-const yes: OptionSpec = {
-  name: 'yes',
-  alias: 'y',
-  describe: 'Approve everything the agent asks for, shell commands included',
-};
 const thread: OptionSpec = {
   name: 'thread',
   value: 'id',
   describe: 'Continue this conversation; default: start a new one',
-};
-const workspace: ArgumentSpec = { name: 'workspace', completes: 'directories' };
-const inWorkspace: OptionSpec = {
-  name: 'workspace',
-  value: 'dir',
-  describe: 'Use this workspace directory; default: the current one',
 };
 const state: OptionSpec = {
   name: 'state',
@@ -36,40 +24,7 @@ const toBackend: readonly OptionSpec[] = [
 /** Options of `chat` and `exec` that choose the model. */
 const modelOptions: readonly OptionSpec[] = [
   { name: 'model', value: 'model', describe: 'Use this model, from now on in this conversation' },
-  {
-    name: 'effort',
-    value: 'effort',
-    choices: reasoningEfforts,
-    describe: 'Set the time for reasoning: none to xhigh',
-  },
-];
-const automation: ArgumentSpec = { name: 'id', completes: 'nothing' };
-const wait: OptionSpec = {
-  name: 'wait',
-  describe: 'Wait for the answer and print it',
-};
-/** Options of `cron add` and `task add`. */
-const automationOptions: readonly OptionSpec[] = [
-  { name: 'every', value: 'duration', describe: 'Repeat at this interval: 15m, 2h, 1d; at least 1m' },
-  { name: 'at', value: 'moment', describe: 'Run once at 2026-12-24T18:00, or from now in +30m' },
-  { name: 'daily', value: 'time', describe: 'Run every day at this time, e.g. 07:30' },
-  { name: 'cron', value: 'expression', describe: 'Run at minute, hour, day of month, month, weekday' },
-  {
-    name: 'tz',
-    value: 'zone',
-    describe: 'Use this time zone for --daily and --cron, e.g. Europe/Berlin',
-  },
-  { name: 'name', value: 'name', describe: 'Set the name; default: the beginning of the prompt' },
-  {
-    name: 'thread',
-    value: 'id',
-    describe: 'Run in this conversation, or own; default: a new one',
-  },
-  { name: 'model', value: 'model', describe: 'Use this model instead of the configured one' },
-  { name: 'once', describe: 'Remove it once it has completed' },
-  { name: 'disabled', describe: 'Create it switched off' },
-  { name: 'ask', describe: 'Wait for approval instead of declining' },
-  { ...yes, describe: 'Approve everything it asks for, shell commands included' },
+  effort,
 ];
 
 export const commands: readonly CommandSpec[] = [
@@ -115,79 +70,7 @@ export const commands: readonly CommandSpec[] = [
     examples: ['trust', 'trust ~/projects/site --yes', 'trust ~/projects/site --revoke', 'trust --list --json'],
     load: () => import('./commands/trust.ts'),
   },
-  {
-    name: 'login',
-    describe: [
-      'Connect a model provider.',
-      'Asks for provider, key and model, sends one request, and writes your config.json (mode 0600). A key is typed hidden, or comes from a file, the environment or a command.',
-      `Providers: ${knownProviderNames.join(', ')}.`,
-    ],
-    argument: { name: 'provider', choices: knownProviderNames, completes: 'choices' },
-    options: [
-      { name: 'api-key-file', value: 'file', describe: 'Copy the key from this file' },
-      { name: 'api-key-env', value: 'name', describe: 'Read the key from this environment variable at each start' },
-      { name: 'api-key-command', value: 'line', describe: 'Run this program at each start; it prints the key' },
-      { name: 'end-point', value: 'url', describe: 'Use this base URL instead of the usual one' },
-      { name: 'model', value: 'model', describe: 'Use this model' },
-      { name: 'no-test', describe: 'Send no request' },
-      json,
-    ],
-    examples: [
-      'login',
-      'login anthropic',
-      'login openai --api-key-env OPENAI_API_KEY --model gpt-6-sol',
-      'login other --end-point http://127.0.0.1:9000/v1 --api-key-file key.txt --model my-model',
-    ],
-    load: () => import('./commands/login.ts'),
-  },
-  {
-    name: 'model',
-    describe: [
-      'Show which model is in force, and why.',
-      'With provider, key source, window, price and budget; keys are never printed.',
-    ],
-    options: [inWorkspace, json],
-    examples: ['model', 'model --workspace ~/projects/site --json'],
-    load: async () => ({ run: (await import('./commands/model.ts')).show }),
-  },
-  {
-    name: 'model list',
-    describe: [
-      'List the models of your providers.',
-      'With --refresh, windows and prices are first read from https://models.dev into models.json of your home.',
-    ],
-    options: [
-      inWorkspace,
-      { name: 'refresh', describe: 'Read windows and prices anew' },
-      { name: 'from', value: 'url', describe: 'Read them from this address' },
-      json,
-    ],
-    examples: ['model list', 'model list --refresh'],
-    load: async () => ({ run: (await import('./commands/model.ts')).list }),
-  },
-  {
-    name: 'model set',
-    describe: ['Change the model in your config.json.', 'NAME/MODEL is a model of one of your Providers.'],
-    argument: { name: 'model', completes: 'nothing' },
-    options: [
-      {
-        name: 'effort',
-        value: 'effort',
-        choices: reasoningEfforts,
-        describe: 'Set the time for reasoning: none to xhigh',
-      },
-      json,
-    ],
-    examples: ['model set gpt-6-sol', 'model set claude-sonnet-5-5 --effort high'],
-    load: async () => ({ run: (await import('./commands/model.ts')).set }),
-  },
-  {
-    name: 'model test',
-    describe: ['Send one request to the model in force.', 'A failure says what to do about it.'],
-    options: [inWorkspace, json],
-    examples: ['model test'],
-    load: async () => ({ run: (await import('./commands/model.ts')).test }),
-  },
+  ...modelCommands,
   {
     name: 'chat',
     describe: [
@@ -290,98 +173,7 @@ export const commands: readonly CommandSpec[] = [
     examples: ['logs', 'logs ~/projects/site --follow'],
     load: () => import('./commands/logs.ts'),
   },
-  {
-    name: 'cron list',
-    describe: ['List the jobs of a workspace by their next run.'],
-    options: [inWorkspace, noStart, json],
-    examples: ['cron list', 'cron list --workspace ~/projects/site --json'],
-    load: async () => ({ run: (await import('./commands/cron.ts')).list }),
-  },
-  {
-    name: 'cron add',
-    describe: [
-      'Send a prompt to the agent on a schedule.',
-      'Jobs run while the agent server runs. After a pause a job that was due runs once. The prompt may be piped.',
-    ],
-    argument: { name: 'prompt', completes: 'nothing' },
-    options: [inWorkspace, ...automationOptions, noStart, json],
-    examples: [
-      'cron add --daily 07:30 "What has changed since yesterday?"',
-      'cron add --every 15m --thread own "Is the build green?"',
-      'cron add --cron "0 9 * * MON-FRI" --tz Europe/Berlin --name standup "Write the stand-up notes"',
-      'cron add --at +30m --once "Remind me of the deployment"',
-    ],
-    load: async () => ({ run: (await import('./commands/cron.ts')).add }),
-  },
-  {
-    name: 'cron show',
-    describe: ['Show a job or task with all its runs.'],
-    argument: automation,
-    options: [inWorkspace, noStart, json],
-    examples: ['cron show standup', 'cron show job_1f0c5e2a9b3d --json'],
-    load: async () => ({ run: (await import('./commands/cron.ts')).show }),
-  },
-  {
-    name: 'cron run',
-    describe: ['Run a job or task now, outside its schedule.'],
-    argument: automation,
-    options: [inWorkspace, wait, noStart, json],
-    examples: ['cron run standup', 'cron run standup --wait'],
-    load: async () => ({ run: (await import('./commands/cron.ts')).run }),
-  },
-  {
-    name: 'cron cancel',
-    describe: [
-      'Cancel the current run of a job or task.',
-      'A run that waits for a retry is current. The schedule is not changed.',
-    ],
-    argument: automation,
-    options: [inWorkspace, noStart, json],
-    examples: ['cron cancel standup'],
-    load: async () => ({ run: (await import('./commands/cron.ts')).cancel }),
-  },
-  {
-    name: 'cron enable',
-    describe: ['Switch a job or task on.', 'Runs that were missed while it was off are not repeated.'],
-    argument: automation,
-    options: [inWorkspace, noStart, json],
-    examples: ['cron enable standup'],
-    load: async () => ({ run: (await import('./commands/cron.ts')).enable }),
-  },
-  {
-    name: 'cron disable',
-    describe: ['Switch a job or task off.', 'A run that has started continues.'],
-    argument: automation,
-    options: [inWorkspace, noStart, json],
-    examples: ['cron disable standup'],
-    load: async () => ({ run: (await import('./commands/cron.ts')).disable }),
-  },
-  {
-    name: 'cron remove',
-    describe: ['Remove a job or task and its history.', 'A run that has started is ended.'],
-    argument: automation,
-    options: [inWorkspace, noStart, json],
-    examples: ['cron remove standup'],
-    load: async () => ({ run: (await import('./commands/cron.ts')).remove }),
-  },
-  {
-    name: 'task list',
-    describe: ['List the local tasks of a workspace.', 'Tasks share the commands of `cron` except `list` and `add`.'],
-    options: [inWorkspace, noStart, json],
-    examples: ['task list'],
-    load: async () => ({ run: (await import('./commands/cron.ts')).listTasks }),
-  },
-  {
-    name: 'task add',
-    describe: [
-      'Give the agent of a workspace a task.',
-      'Without a schedule it runs once, as soon as a slot is free. The prompt may be piped.',
-    ],
-    argument: { name: 'prompt', completes: 'nothing' },
-    options: [inWorkspace, ...automationOptions, wait, noStart, json],
-    examples: ['task add "Tidy up the imports"', 'task add --at 2026-12-24T18:00 "Write the release notes"'],
-    load: async () => ({ run: (await import('./commands/cron.ts')).addTask }),
-  },
+  ...automationCommands,
   {
     name: 'machines',
     describe: ['Print the statecharts of the product.', 'Without a name: lists them.'],
