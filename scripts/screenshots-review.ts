@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import type { FindingHunk } from '../src/protocol/index.ts';
 import type { Teardown } from '../test/e2e/harness.ts';
 import { findingOf, repositoryKey, reviewToken, startReviewBackend } from '../test/ui/review-backend.ts';
-import type { Picture } from './screenshots.ts';
+import type { Picture } from './camera.ts';
 
 const rounding = {
   findingId: 'rounding',

@@ -4,12 +4,8 @@
  *
  *   npm run build && node scripts/screenshots-turn.ts [directory]      default: docs/images
  */
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { launchBrowser } from '../test/browser.ts';
+import type { Page } from 'playwright-core';
 import { begin, clientOf, dashboardUrl } from '../test/e2e/bookshop.ts';
-import { makePlace, startHub, type Teardown } from '../test/e2e/harness.ts';
 import {
   answered,
   hang,
@@ -18,7 +14,7 @@ import {
   refusal,
   startMockUpstream,
 } from '../test/fixtures/upstream/mock-upstream.ts';
-import { quantised } from './png.ts';
+import { takePictures, withStudio } from './camera.ts';
 
 const price = { Price: { input: 3, output: 15, cachedInput: 0.3 } };
 const used = { prompt_tokens: 41_000, completion_tokens: 900 };
@@ -70,50 +66,30 @@ const scenes: readonly Scene[] = [
 
 const nameOf = ({ state }: Scene): string => (state === 'inferring' ? 'fallback' : state);
 
-async function main(directory: string): Promise<void> {
-  const ends: (() => unknown)[] = [];
-  const t: Teardown = { teardown: (end) => ends.unshift(end) };
-  try {
-    mkdirSync(directory, { recursive: true });
-    const browser = await launchBrowser();
-    t.teardown(() => browser.close());
-    const place = makePlace(t, 'projects-');
-    const hub = await startHub(place);
-    for (const scene of scenes) {
-      const name = nameOf(scene);
-      const upstream = await startMockUpstream(t, scene.reply);
-      const settings = { EndPoint: upstream.url, ApiKey: 'sk-of-the-bookshop', Model: 'folio-large', ...scene.config };
-      const workspacePath = place.workspace(name, settings);
-      await hub.client.ensure({ workspacePath });
-      const client = await clientOf(t, hub.client, workspacePath, {});
-      const threadId = await begin(client, workspacePath, 'The missing cent');
-      const input = [{ type: 'text', text: 'Find out where the cent is lost.' }];
-      await client.request('turn/start', { threadId, input });
-      for (const colorScheme of ['light', 'dark'] as const) {
-        const context = await browser.newContext({
-          ...{ viewport: { width: 1440, height: 900 }, colorScheme, reducedMotion: 'reduce' },
-          ...{ locale: 'en-GB', timezoneId: 'Europe/Berlin' },
-        });
-        context.setDefaultTimeout(120_000);
-        const page = await context.newPage();
-        await page.goto(await dashboardUrl(place, hub.client, workspacePath, '/actors'));
-        await page.locator('[role=treeitem]', { hasText: scene.state }).first().click();
-        await page.locator(`.node.active[data-state="${scene.state}"]`).waitFor({ state: 'attached' });
-        if (name === 'fallback') {
-          await page.goto(await dashboardUrl(place, hub.client, workspacePath, `/sessions/${threadId}`));
-          await page.locator('.bar-row', { hasText: 'model.replaced' }).waitFor();
-        }
-        await page.mouse.move(0, 0);
-        const small = quantised(await page.screenshot({ animations: 'disabled', caret: 'hide' }));
-        writeFileSync(join(directory, `turn-${name}-${colorScheme}.png`), small);
-        console.log(`turn-${name}-${colorScheme}.png  ${Math.round(small.byteLength / 1024)} KiB`);
-        await context.close();
-      }
-    }
-    await hub.shutdown();
-  } finally {
-    for (const end of ends) await end();
-  }
+async function lookAt(page: Page, state: string): Promise<void> {
+  await page.locator('[role=treeitem]', { hasText: state }).first().click();
+  await page.locator(`.node.active[data-state="${state}"]`).waitFor({ state: 'attached' });
 }
 
-await main(process.argv[2] ?? fileURLToPath(new URL('../docs/images', import.meta.url)));
+await withStudio(async (studio) => {
+  const { t, place, hub } = studio;
+  for (const scene of scenes) {
+    const name = nameOf(scene);
+    const upstream = await startMockUpstream(t, scene.reply);
+    const settings = { EndPoint: upstream.url, ApiKey: 'sk-of-the-bookshop', Model: 'folio-large', ...scene.config };
+    const workspacePath = place.workspace(name, settings);
+    await hub.client.ensure({ workspacePath });
+    const client = await clientOf(t, hub.client, workspacePath, {});
+    const threadId = await begin(client, workspacePath, 'The missing cent');
+    const input = [{ type: 'text', text: 'Find out where the cent is lost.' }];
+    await client.request('turn/start', { threadId, input });
+    const addressOf = (at: string) => dashboardUrl(place, hub.client, workspacePath, at);
+    const prepare = async (page: Page) => {
+      await lookAt(page, scene.state);
+      if (name !== 'fallback') return;
+      await page.goto(await addressOf(`/sessions/${threadId}`));
+      await page.locator('.bar-row', { hasText: 'model.replaced' }).waitFor();
+    };
+    await takePictures(studio, [{ name: `turn-${name}`, at: '/actors', prepare }], addressOf);
+  }
+});

@@ -4,62 +4,13 @@
  *
  *   npm run build && node scripts/screenshots.ts [directory]      default: docs/images
  */
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import type { BrowserContext, Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import type { AppServerClient, HubClient } from '../src/client/index.ts';
-import { launchBrowser } from '../test/browser.ts';
 import { runTurn } from '../test/e2e/agent-server.ts';
 import { begin, type Conversation, clientOf, conversations, dashboardUrl, makeBookshop } from '../test/e2e/bookshop.ts';
-import { makePlace, oratorio, type Place, startHub, type Teardown } from '../test/e2e/harness.ts';
-import { quantised } from './png.ts';
+import { oratorio, type Place, type Teardown } from '../test/e2e/harness.ts';
+import { type Picture, takePictures, withStudio } from './camera.ts';
 import { furnishReviews, reviewPictures } from './screenshots-review.ts';
-
-const size = { width: 1440, height: 900 };
-const themes = ['light', 'dark'] as const;
-
-/** Where a picture is taken, and what has to be there first. */
-export interface Picture {
-  readonly name: string;
-  readonly at: string;
-  readonly prepare: (page: Page) => Promise<unknown>;
-}
-
-async function main(directory: string): Promise<void> {
-  const ends: (() => unknown)[] = [];
-  const t: Teardown = { teardown: (end) => ends.unshift(end) };
-  try {
-    mkdirSync(directory, { recursive: true });
-    const browser = await launchBrowser();
-    t.teardown(() => browser.close());
-    const place = makePlace(t, 'projects-');
-    const hub = await startHub(place);
-    const { workspacePath, sessionId } = await furnish(t, place, hub.client);
-    const { stdout } = await oratorio(place, ['inspect', '--print-url']);
-    const reviews = await furnishReviews(t);
-    for (const colorScheme of themes) {
-      const context = await browser.newContext({
-        viewport: size,
-        colorScheme,
-        reducedMotion: 'reduce',
-        locale: 'en-GB',
-        timezoneId: 'Europe/Berlin',
-      });
-      context.setDefaultTimeout(120_000);
-      const shoot = camera(directory, context, colorScheme);
-      for (const { name, at, prepare } of picturesOf(sessionId)) {
-        await shoot(name, await dashboardUrl(place, hub.client, workspacePath, at), prepare);
-      }
-      for (const { name, at, prepare } of reviewPictures(reviews)) await shoot(name, reviews.address(at), prepare);
-      await shoot('hub', `${stdout.trim()}&at=/actors`, lookAtFailure);
-      await context.close();
-    }
-    await hub.shutdown();
-  } finally {
-    for (const end of ends) await end();
-  }
-}
 
 /** A turn that is being asked about, one that has failed, jobs that have run: as after some hours of work. */
 async function furnish(t: Teardown, place: Place, hub: HubClient) {
@@ -177,20 +128,16 @@ async function lookAtFailure(page: Page): Promise<void> {
   await page.locator('.node.active[data-state^="exited"]').first().waitFor({ state: 'attached' });
 }
 
-function camera(directory: string, context: BrowserContext, colorScheme: string) {
-  return async (name: string, url: string, prepare: Picture['prepare']) => {
-    const page = await context.newPage();
-    await page.goto(url);
-    await prepare(page);
-    await page.mouse.move(0, 0);
-    const png = await page.screenshot({ animations: 'disabled', caret: 'hide' });
-    const small = quantised(png);
-    writeFileSync(join(directory, `${name}-${colorScheme}.png`), small);
-    console.log(
-      `${name}-${colorScheme}.png  ${Math.round(small.byteLength / 1024)} KiB of ${Math.round(png.byteLength / 1024)}`,
-    );
-    await page.close();
-  };
-}
-
-await main(process.argv[2] ?? fileURLToPath(new URL('../docs/images', import.meta.url)));
+await withStudio(async (studio) => {
+  const { t, place, hub } = studio;
+  const { workspacePath, sessionId } = await furnish(t, place, hub.client);
+  const { stdout } = await oratorio(place, ['inspect', '--print-url']);
+  const reviews = await furnishReviews(t);
+  await takePictures(studio, picturesOf(sessionId), (at) => dashboardUrl(place, hub.client, workspacePath, at));
+  await takePictures(studio, reviewPictures(reviews), reviews.address);
+  await takePictures(
+    studio,
+    [{ name: 'hub', at: '/actors', prepare: lookAtFailure }],
+    (at) => `${stdout.trim()}&at=${at}`,
+  );
+});
