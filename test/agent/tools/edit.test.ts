@@ -96,7 +96,7 @@ t.test('line ends and spaces before them may differ, nothing else', async (t) =>
     ['a  b', 'a b'],
     ['A', 'a'],
     ['a\n\nb', 'a\nb'],
-    ['“a”', '"a"'],
+    ['“a', '"a'],
   ] as const) {
     t.match(edited(text, oldText, 'X'), /oldText is not in the file/, JSON.stringify([text, oldText]));
   }
@@ -127,7 +127,7 @@ t.test('wrong edits get a helpful answer', async (t) => {
   t.match(edited('a', 'a', 'a'), /are the same/);
   const text = 'function one() {\n  return 1;\n}\n\nfunction two() {\n  return 2;\n}\n';
   t.equal(
-    edited(text, 'function two() {\n    return 2;\n}', 'x'),
+    edited(text, 'function two() {\n      return 2;\n      }', 'x'),
     'oldText is not in the file. The nearest text begins at line 5 (only spaces or indentation differ):\n' +
       'function two() {\n  return 2;\n}\nCopy oldText exactly from the file.',
   );
@@ -308,7 +308,7 @@ t.test('as a model of it says: in a text of LF the only exact place is replaced'
       const isUnique = oldText !== '' && whole.indexOf(oldText) === whole.lastIndexOf(oldText);
       fc.pre(isUnique && oldText !== newText);
       const result = applyEdit(whole, { oldText, newText, replaceAll: false });
-      return result.ok && !result.isTolerant && result.text === before + newText + after;
+      return result.ok && !result.differs && result.text === before + newText + after;
     }),
     { numRuns: 2_000 },
   );
@@ -347,6 +347,8 @@ t.test(
       fc.property(text(30), text(6), text(6), fc.boolean(), (whole, oldText, newText, replaceAll) => {
         const result = applyEdit(whole, { oldText, newText, replaceAll });
         if (!result.ok) return result.problem.length > 0;
+        // Other slips have tests of their own.
+        fc.pre(result.differs === undefined || result.differs === 'spaces at line ends');
         let rebuilt = '';
         let at = 0;
         for (const { start, end, replacement } of result.changes) {
@@ -369,6 +371,7 @@ t.test('what is found but for spaces is found by looking at every place', async 
   fc.assert(
     fc.property(text(14), text(5), (whole, oldText) => {
       const result = applyEdit(whole, { oldText, newText: 'NEW-NEW-NEW', replaceAll: false });
+      fc.pre(!result.ok || result.differs === undefined || result.differs === 'spaces at line ends');
       // A place is a span whose essence is that of oldText, up to spaces that a line of the file ends in.
       const tail = /[ \t]+$/.exec(oldText)?.[0] ?? '';
       const wanted = strip(`${oldText}\n`).slice(0, -1);

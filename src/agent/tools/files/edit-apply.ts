@@ -1,5 +1,7 @@
 import { count, cutLine } from '../text.ts';
-import { maxPlaces, placesOf, type Span, tolerantPlacesOf } from './edit-match.ts';
+import { type Found, findEdit } from './edit-find.ts';
+import { lineEndOf, toLineEnd } from './edit-line-ends.ts';
+import { maxPlaces, placesOf, type Span } from './edit-match.ts';
 import { nearestText } from './edit-nearest.ts';
 
 export interface Edit {
@@ -14,49 +16,42 @@ export interface Change extends Span {
 }
 
 export type EditResult =
-  | { readonly ok: true; readonly text: string; readonly changes: readonly Change[]; readonly isTolerant: boolean }
+  | {
+      readonly ok: true;
+      readonly text: string;
+      readonly changes: readonly Change[];
+      /** Difference of the old text and that of the file, in words; undefined: they are the same. */
+      readonly differs: string | undefined;
+    }
   /** `problem`: sentences for the model. */
   | { readonly ok: false; readonly problem: string };
 
 /**
- * Replaces `oldText`, which must be there once (or, with `replaceAll`, at least once). Only line ends and spaces before them
- * may differ, and then only if there is one such place. The text keeps its own line ends.
+ * Replaces `oldText`, which must be there once (or, with `replaceAll`, at least once). Usual slips of models are understood where
+ * they leave one place and one meaning, see `findEdit`. The text keeps its own line ends.
  */
 export function applyEdit(text: string, edit: Edit): EditResult {
   const { oldText, newText, replaceAll } = edit;
   if (oldText === '') return problem('oldText is empty. To make a file or replace it whole, use WriteFile.');
   if (oldText === newText) return problem('oldText and newText are the same: there is nothing to change.');
-  const found = find(text, oldText, replaceAll);
-  if (found.places.length === 0) return problem(notFound(text, edit));
-  if (found.places.length > 1 && !(replaceAll && !found.isTolerant)) return problem(ambiguous(text, edit, found));
-  const changes = found.places.map((span) => ({ ...span, replacement: withLineEndsOf(text, span, newText) }));
+  const found = findEdit(text, edit);
+  if (found.changes.length === 0) return problem(notFound(text, edit));
+  if (found.changes.length > 1 && !(replaceAll && found.differs === undefined))
+    return problem(ambiguous(text, edit, found));
+  const changes = found.changes.map((change) => ({
+    ...change,
+    replacement: withLineEndsOf(text, change, change.replacement),
+  }));
   const result = splice(text, changes);
   if (result === text) {
     return problem(
       'The edit would change nothing: oldText and newText differ only in line ends, and the file retains its own.',
     );
   }
-  return { ok: true, text: result, changes, isTolerant: found.isTolerant };
+  return { ok: true, text: result, changes, differs: found.differs };
 }
 
 const problem = (text: string): EditResult => ({ ok: false, problem: text });
-
-interface Found {
-  readonly places: readonly Span[];
-  /** Line ends or spaces before them differ. */
-  readonly isTolerant: boolean;
-}
-
-function find(text: string, oldText: string, replaceAll: boolean): Found {
-  const exact = (piece: string) =>
-    replaceAll ? placesOf(text, piece, piece.length, Number.POSITIVE_INFINITY) : placesOf(text, piece);
-  const asGiven = exact(oldText);
-  if (asGiven.length > 0) return { places: asGiven, isTolerant: false };
-  // Models are shown no CR: in a file of CR LF their line ends mean those.
-  const asInFile = exact(toLineEnd(oldText, lineEndOf(text)));
-  if (asInFile.length > 0) return { places: asInFile, isTolerant: false };
-  return { places: tolerantPlacesOf(text, oldText), isTolerant: true };
-}
 
 /** Pieces are put together: no pattern of `String.replace` gets a meaning. */
 function splice(text: string, changes: readonly Change[]): string {
@@ -68,23 +63,6 @@ function splice(text: string, changes: readonly Change[]): string {
   }
   return pieces.join('') + text.slice(at);
 }
-
-type LineEnd = '\n' | '\r\n';
-
-/** The more frequent one; undefined when there are no lines. */
-function lineEndOf(text: string): LineEnd | undefined {
-  let all = 0;
-  let withReturn = 0;
-  for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) {
-    all += 1;
-    if (text[at - 1] === '\r') withReturn += 1;
-  }
-  if (all === 0) return undefined;
-  return withReturn * 2 > all ? '\r\n' : '\n';
-}
-
-const toLineEnd = (text: string, lineEnd: LineEnd | undefined): string =>
-  lineEnd === undefined ? text : text.replaceAll(/\r?\n/g, lineEnd);
 
 /** Line ends are those of the place, or if it has none those of the file. */
 function withLineEndsOf(text: string, { start, end }: Span, replacement: string): string {
@@ -108,15 +86,15 @@ function notFound(text: string, { oldText, newText }: Edit): string {
   return `oldText is not in the file. The nearest text begins at line ${nearest.line}${hint}:\n${lines}\nCopy oldText exactly from the file.`;
 }
 
-function ambiguous(text: string, { replaceAll }: Edit, { places, isTolerant }: Found): string {
-  const shown = places.slice(0, 10).map(({ start }) => lineNumber(text, start));
-  const more = places.length > shown.length ? ', …' : '';
-  const number = places.length >= maxPlaces ? `${maxPlaces} places or more` : count(places.length, 'place');
+function ambiguous(text: string, { replaceAll }: Edit, { changes, differs }: Found): string {
+  const shown = changes.slice(0, 10).map(({ start }) => lineNumber(text, start));
+  const more = changes.length > shown.length ? ', …' : '';
+  const number = changes.length >= maxPlaces ? `${maxPlaces} places or more` : count(changes.length, 'place');
   const lines = `${number} (lines ${shown.join(', ')}${more})`;
-  if (isTolerant && replaceAll) {
-    return `oldText is in the file only with other spaces at line ends, at ${lines}; with replaceAll it must match exactly.`;
+  if (differs !== undefined && replaceAll) {
+    return `oldText is in the file only with other ${differs}, at ${lines}; with replaceAll it must match exactly.`;
   }
-  const how = isTolerant ? ', but for spaces at line ends,' : '';
+  const how = differs === undefined ? '' : `, but for ${differs},`;
   return `oldText is${how} at ${lines}. Add lines around it that make it unique, or set replaceAll.`;
 }
 

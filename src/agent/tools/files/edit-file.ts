@@ -78,8 +78,8 @@ async function editOnce(
   const data = encodeText(edited.text, encoded);
   if (data.length > maxBytes) throw tooLarge(data.length, maxBytes);
   await replaceFile(path, data, { expected: stats, signal });
-  const { changes, isTolerant } = edited;
-  const how = isTolerant ? ' (matched but for spaces at line ends)' : '';
+  const { changes, differs } = edited;
+  const how = differs === undefined ? '' : ` (matched but for ${differs})`;
   const diff = unifiedDiff(shown, text, edited.text, changes);
   return done(`Edited ${shown}: ${count(changes.length, 'replacement')}${how}.\n\n${diff}`);
 }

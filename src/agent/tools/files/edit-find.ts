@@ -1,0 +1,81 @@
+import type { Change, Edit } from './edit-apply.ts';
+import { lineEndOf, toLineEnd } from './edit-line-ends.ts';
+import { linePlaces, plain, tellingChars } from './edit-lines.ts';
+import { placesOf, type Span, tolerantPlacesOf } from './edit-match.ts';
+import { readingsOf } from './edit-unwrap.ts';
+
+export interface Found {
+  readonly changes: readonly Change[];
+  /** Difference of the old text and that of the file, in words; undefined: they are the same. */
+  readonly differs: string | undefined;
+}
+
+type Texts = Pick<Edit, 'oldText' | 'newText'>;
+
+/** One way of comparing, each more tolerant than the one before it. */
+interface Pass {
+  /** Completes “matched but for …”. */
+  readonly differs: string;
+  places(text: string, texts: Texts): readonly Change[];
+}
+
+const same = (line: string): string => line;
+const spans = (places: readonly Span[], { newText }: Texts): readonly Change[] =>
+  places.map((span) => ({ ...span, replacement: newText }));
+
+/** The new text; lines that it repeats keep the characters of the file. */
+function withLinesOf(found: string, { oldText, newText }: Texts): string {
+  const [own, wanted] = [found.split(/\r?\n/), oldText.split(/\r?\n/)];
+  if (own.length !== wanted.length) return newText;
+  const repeated = new Map(wanted.map((line, index) => [line, own[index] ?? line]));
+  return newText
+    .split(/\r?\n/)
+    .map((line) => repeated.get(line) ?? line)
+    .join('\n');
+}
+
+const passes: readonly Pass[] = [
+  {
+    differs: 'spaces at line ends',
+    places: (text, texts) => spans(tolerantPlacesOf(text, texts.oldText), texts),
+  },
+  {
+    differs: 'quotes, dashes or odd blanks',
+    places: (text, texts) =>
+      tolerantPlacesOf(plain(text), plain(texts.oldText)).map((span) => ({
+        ...span,
+        replacement: withLinesOf(text.slice(span.start, span.end), texts),
+      })),
+  },
+  { differs: 'indentation', places: (text, texts) => linePlaces(text, texts, same) },
+  {
+    differs: 'indentation, quotes, dashes or odd blanks',
+    places: (text, texts) => linePlaces(text, texts, plain),
+  },
+];
+
+/**
+ * Finds the old text of an edit: exactly, then by passes that forgive slips of models: spaces at line ends, typographic characters,
+ * indentation that maps one to one; each also without blank lines, a code fence or line numbers around. The first that finds
+ * anything decides. Nothing is found by similarity.
+ */
+export function findEdit(text: string, { oldText, newText, replaceAll }: Edit): Found {
+  const exact = (piece: string) =>
+    replaceAll ? placesOf(text, piece, piece.length, Number.POSITIVE_INFINITY) : placesOf(text, piece);
+  const asGiven = exact(oldText);
+  if (asGiven.length > 0) return { changes: spans(asGiven, { oldText, newText }), differs: undefined };
+  // Models are shown no CR: in a file of CR LF their line ends mean those.
+  const asInFile = exact(toLineEnd(oldText, lineEndOf(text)));
+  if (asInFile.length > 0) return { changes: spans(asInFile, { oldText, newText }), differs: undefined };
+  const readings = readingsOf({ oldText, newText });
+  // Replacing everywhere what is only alike is refused.
+  for (const { differs, places } of replaceAll ? passes.slice(0, 1) : passes) {
+    for (const [index, texts] of readings.entries()) {
+      const isTelling = texts.oldText.replaceAll(/\s/g, '').length >= tellingChars;
+      // Spaces at line ends are forgiven in any text: nothing else is given up.
+      const changes = isTelling || (index === 0 && differs === passes[0]?.differs) ? places(text, texts) : [];
+      if (changes.length > 0) return { changes, differs: index === 0 ? differs : `${differs}, and what is around it` };
+    }
+  }
+  return { changes: [], differs: undefined };
+}

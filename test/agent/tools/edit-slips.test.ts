@@ -1,0 +1,213 @@
+/** Slips of models in edits: understood where they leave one place and one meaning, refused elsewhere. */
+import fc from 'fast-check';
+import t from 'tap';
+import { applyEdit } from '../../../src/agent/tools/files/edit-apply.ts';
+
+interface Slip {
+  readonly slip: string;
+  readonly file: string;
+  readonly oldText: string;
+  readonly newText: string;
+  readonly replaceAll?: boolean;
+  /** File after the edit; absent: it is refused. */
+  readonly after?: string;
+}
+
+const python =
+  'class A:\n    def one(self):\n        if self.x:\n            return 1\n        return 2\n\n    def two(self):\n        return 3\n';
+const tabs = 'function one() {\n\tif (x) {\n\t\treturn 1;\n\t}\n}\n';
+const twice = 'function one() {\n  return 1;\n}\n\nfunction two() {\n  return 1;\n}\n';
+const curly = 'const title = “Hello” + name;\nconst range = 1–2;\n';
+
+const slips: readonly Slip[] = [
+  {
+    slip: 'four blanks less on every line',
+    file: python,
+    oldText: 'def two(self):\n    return 3',
+    newText: 'def two(self):\n    return 4',
+    after: python.replace('return 3', 'return 4'),
+  },
+  {
+    slip: 'blanks in the place of tabs',
+    file: tabs,
+    oldText: '  if (x) {\n    return 1;\n  }',
+    newText: '  if (x) {\n    return 2;\n  }',
+    after: tabs.replace('return 1', 'return 2'),
+  },
+  {
+    slip: 'blanks in the place of tabs, and a level more in the new text',
+    file: tabs,
+    oldText: '  if (x) {\n    return 1;\n  }',
+    newText: '  if (x) {\n    if (y) {\n      return 2;\n    }\n  }',
+    after: 'function one() {\n\tif (x) {\n\t\tif (y) {\n\t\t\treturn 2;\n\t\t}\n\t}\n}\n',
+  },
+  {
+    slip: 'two blanks for four, a level more in the new text',
+    file: python,
+    oldText: '  def one(self):\n    if self.x:\n      return 1\n    return 2',
+    newText: '  def one(self):\n    if self.x:\n      if self.y:\n        return 0\n      return 1\n    return 2',
+    after: python.replace(
+      '        if self.x:\n            return 1',
+      '        if self.x:\n            if self.y:\n                return 0\n            return 1',
+    ),
+  },
+  {
+    slip: 'only the old text is indented wrongly',
+    file: python,
+    oldText: 'def two(self):\nreturn 3',
+    newText: '    def two(self):\n        x = 1\n        return 3',
+    after: python.replace('        return 3', '        x = 1\n        return 3'),
+  },
+  {
+    slip: 'indentation that does not map one to one',
+    file: python,
+    oldText: '  def one(self):\n  if self.x:\n      return 1',
+    newText: '  def one(self):\n  if self.y:\n      return 1',
+  },
+  {
+    slip: 'indentation, at two places',
+    file: `${twice}${twice}`,
+    oldText: 'function one() {\n    return 1;\n}',
+    newText: 'function one() {\n    return 2;\n}',
+  },
+  {
+    slip: 'plain quotes for typographic ones',
+    file: curly,
+    oldText: 'const title = "Hello" + name;',
+    newText: 'const title = "Bye" + name;',
+    after: curly.replace('“Hello”', '"Bye"'),
+  },
+  {
+    slip: 'a plain dash for a typographic one, and another line repeated',
+    file: curly,
+    oldText: 'const title = "Hello" + name;\nconst range = 1-2;',
+    newText: 'const title = "Hello" + name;\nconst range = 1-3;',
+    after: 'const title = “Hello” + name;\nconst range = 1-3;\n',
+  },
+  {
+    slip: 'typographic quotes for plain ones',
+    file: "say('hi');\n",
+    oldText: 'say(‘hi’);',
+    newText: "say('bye');",
+    after: "say('bye');\n",
+  },
+  {
+    slip: 'a blank line before and after',
+    file: 'one();\ntwo();\nthree();\n',
+    oldText: '\ntwo();\n\n',
+    newText: '\n2();\n\n',
+    after: 'one();\n2();\nthree();\n',
+  },
+  {
+    slip: 'a code fence around both',
+    file: 'one();\ntwo();\n',
+    oldText: '```js\ntwo();\n```',
+    newText: '```js\n2();\n```',
+    after: 'one();\n2();\n',
+  },
+  {
+    slip: 'line numbers in both',
+    file: 'one();\ntwo();\nthree();\n',
+    oldText: '2| two();\n3| three();',
+    newText: '2| 2();\n3| three();',
+    after: 'one();\n2();\nthree();\n',
+  },
+  {
+    slip: 'line numbers in the old text only',
+    file: 'one();\ntwo();\nthree();\n',
+    oldText: '  2\ttwo();\n  3\tthree();',
+    newText: '2();\nthree();',
+    after: 'one();\n2();\nthree();\n',
+  },
+  {
+    slip: 'line feeds written out in both',
+    file: 'one();\ntwo();\n',
+    oldText: 'one();\\ntwo();',
+    newText: '1();\\n2();',
+    after: '1();\n2();\n',
+  },
+  {
+    slip: 'line numbers that do not count up',
+    file: 'one();\ntwo();\n',
+    oldText: '2| one();\n7| two();',
+    newText: 'x',
+  },
+  { slip: 'one line with a number before it', file: 'http\n', oldText: '8080: http', newText: '8081: http' },
+  { slip: 'another word', file: python, oldText: '    def tow(self):', newText: '    def three(self):' },
+  { slip: 'a word left out', file: python, oldText: 'def (self):\n        return 3', newText: 'x' },
+  { slip: 'two blanks within a line', file: 'a  =  100;\n', oldText: 'a = 100;', newText: 'a = 200;' },
+  { slip: 'another case', file: 'const Name = 1;\n', oldText: 'const name = 1;', newText: 'const name = 2;' },
+  { slip: 'a line in the middle left out', file: python, oldText: 'if self.x:\n        return 2', newText: 'pass' },
+  { slip: 'a comma more', file: 'f(a, b)\n', oldText: 'f(a, b,)', newText: 'f(a)' },
+  { slip: 'lines in another order', file: 'one();\ntwo();\n', oldText: 'two();\none();', newText: 'x' },
+  { slip: 'two telling characters', file: '  {\n  }\n', oldText: '{\n}', newText: '{ x }' },
+  {
+    slip: 'indentation with replaceAll',
+    file: tabs,
+    oldText: '  if (x) {\n    return 1;\n  }',
+    newText: '  if (x) {}',
+    replaceAll: true,
+  },
+];
+
+for (const { slip, file, oldText, newText, replaceAll = false, after } of slips) {
+  t.test(`${after === undefined ? 'refused' : 'understood'}: ${slip}`, async (t) => {
+    const result = applyEdit(file, { oldText, newText, replaceAll });
+    if (after === undefined)
+      t.match(result, { ok: false, problem: /Copy oldText|nothing in it is similar|places|exactly/ });
+    else t.equal(result.ok ? result.text : result.problem, after);
+  });
+}
+
+/** Python-like code: the indentation is the program. */
+const block = (depth: number): fc.Arbitrary<readonly string[]> =>
+  fc
+    .array(fc.tuple(fc.constantFrom('if', 'for', 'while'), fc.stringMatching(/^[a-z]{3,8}$/), fc.boolean()), {
+      minLength: 1,
+      maxLength: 3,
+    })
+    .chain((heads) =>
+      fc.tuple(
+        ...heads.map(([word, name, isDeep]) =>
+          (isDeep && depth < 2 ? block(depth + 1) : fc.constant([`    call_${name}()`])).map((body) => [
+            `${word} ${name}:`,
+            ...body,
+          ]),
+        ),
+      ),
+    )
+    .map((blocks) => blocks.flat().map((line) => (depth === 0 ? line : `    ${line}`)));
+
+t.test('property: an accepted edit with another indentation is the edit of a person', async (t) => {
+  let accepted = 0;
+  const property = fc.property(
+    block(0),
+    fc.nat(),
+    fc.nat(),
+    fc.constantFrom('', '  ', '\t', '        '),
+    fc.constantFrom('  ', '\t', '    '),
+    (lines, from, length, base, unit) => {
+      const start = from % lines.length;
+      const end = Math.min(lines.length, start + 1 + (length % 6));
+      const own = lines.slice(start, end);
+      const least = Math.min(...own.map((line) => /^ */.exec(line)?.[0].length ?? 0));
+      /** The same lines as a model may write them: from another level, with another unit. */
+      const slipped = own.map((line) => {
+        const depth = ((/^ */.exec(line)?.[0].length ?? 0) - least) / 4;
+        return `${base}${unit.repeat(depth)}${line.trimStart()}`;
+      });
+      const [first = '', ...rest] = slipped;
+      const changed = [first.replace(/\w+/, 'changed'), ...rest];
+      const meant = [own[0]?.replace(/\w+/, 'changed') ?? '', ...own.slice(1)];
+      const file = lines.join('\n');
+      const result = applyEdit(file, { oldText: slipped.join('\n'), newText: changed.join('\n'), replaceAll: false });
+      if (!result.ok) return true;
+      accepted += 1;
+      // A text that is there twice is refused.
+      const expected = [...lines.slice(0, start), ...meant, ...lines.slice(end)].join('\n');
+      return result.text === expected || file.split(own.join('\n')).length > 2;
+    },
+  );
+  fc.assert(property, { numRuns: 2_000 });
+  t.ok(accepted > 500, `${accepted} were accepted`);
+});
