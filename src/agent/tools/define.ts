@@ -29,7 +29,13 @@ type Parsed<T> = { readonly ok: true; readonly args: T } | { readonly ok: false;
  */
 export function defineTool<P extends Parameters>(definition: ToolDefinition<P>): Tool {
   const { name, description, isReadOnly, parameters, run, approvalFor } = definition;
-  const nameOf = canonicalNames(parameters, definition.aliases ?? {});
+  const aliases = definition.aliases ?? {};
+  const names = new Map([[parameters.entries, canonicalNames(parameters.entries, aliases)]]);
+  for (const entry of Object.values(parameters.entries)) {
+    const inner = itemEntriesOf(entry);
+    // Objects in a list have the names of the parameters that stand alone.
+    if (inner) names.set(inner, canonicalNames(inner, aliases));
+  }
   let inputSchema: Readonly<Record<string, unknown>> | undefined;
   return {
     name,
@@ -41,7 +47,7 @@ export function defineTool<P extends Parameters>(definition: ToolDefinition<P>):
       inputSchema ??= schemaForModels(parameters);
       return inputSchema;
     },
-    parse: (args) => parseArguments(name, parameters, nameOf, args),
+    parse: (args) => parseArguments(name, parameters, names, args),
     // The contract of `Tool`: both get what `parse` gave.
     approvalFor: async (args, context) => approvalFor?.(args as v.InferOutput<P>, context),
     run: (args, context) => run(args as v.InferOutput<P>, context),
@@ -58,14 +64,17 @@ const spelling = (name: string): string => name.replace(/[_-]/g, '').toLowerCase
 
 /** Every accepted spelling and how much it is worth: of two that mean the same parameter, the lower rank wins. */
 type CanonicalNames = ReadonlyMap<string, { readonly name: string; readonly rank: number }>;
+/** The names of each object in the arguments. */
+type NamesByObject = ReadonlyMap<v.ObjectEntries, CanonicalNames>;
 
 function canonicalNames(
-  parameters: Parameters,
+  entries: v.ObjectEntries,
   aliases: Readonly<Record<string, readonly string[] | undefined>>,
 ): CanonicalNames {
   const names = new Map<string, { name: string; rank: number }>();
-  for (const name of Object.keys(parameters.entries)) names.set(spelling(name), { name, rank: 1 });
+  for (const name of Object.keys(entries)) names.set(spelling(name), { name, rank: 1 });
   for (const [name, others] of Object.entries(aliases)) {
+    if (!Object.hasOwn(entries, name)) continue;
     for (const [at, other] of (others ?? []).entries()) {
       if (!names.has(spelling(other))) names.set(spelling(other), { name, rank: at + 2 });
     }
@@ -76,30 +85,60 @@ function canonicalNames(
 function parseArguments<P extends Parameters>(
   tool: string,
   parameters: P,
-  names: CanonicalNames,
+  names: NamesByObject,
   args: unknown,
 ): Parsed<v.InferOutput<P>> {
   if (typeof args !== 'object' || args === null || Array.isArray(args)) {
     return { ok: false, error: `${tool}: the arguments must be a JSON object.` };
   }
-  const result = v.safeParse(parameters, tidy(parameters, names, args), { abortEarly: true });
+  const result = v.safeParse(parameters, tidy(parameters.entries, names, args), { abortEarly: true });
   if (result.success) return { ok: true, args: result.output };
   return { ok: false, error: `${tool}: ${sentence(parameters, result.issues[0])}.` };
 }
 
 /** The arguments under their own names, of the types that were meant. */
-function tidy(parameters: Parameters, names: CanonicalNames, args: object): Record<string, unknown> {
+function tidy(entries: v.ObjectEntries, names: NamesByObject, args: object): Record<string, unknown> {
   const found = new Map<string, { value: unknown; rank: number }>();
   for (const [key, value] of Object.entries(args)) {
-    const meant = names.get(spelling(key));
+    const meant = names.get(entries)?.get(spelling(key));
     if (!meant || value === null || value === undefined) continue;
     const rank = key === meant.name ? 0 : meant.rank;
     const other = found.get(meant.name);
     if (!other || rank < other.rank) found.set(meant.name, { value, rank });
   }
   return Object.fromEntries(
-    [...found].map(([name, { value }]) => [name, withType(typeOf(parameters.entries[name]), value)]),
+    [...found].map(([name, { value }]) => {
+      const inner = itemEntriesOf(entries[name]);
+      return [name, inner ? tidyList(inner, names, value) : withType(typeOf(entries[name]), value)];
+    }),
   );
+}
+
+/** A list of objects, which some models write as JSON in a text. */
+function tidyList(entries: v.ObjectEntries, names: NamesByObject, value: unknown): unknown {
+  const list = typeof value === 'string' ? parsedJson(value) : value;
+  if (!Array.isArray(list)) return list;
+  return list.map((item) => (typeof item === 'object' && item !== null ? tidy(entries, names, item) : item));
+}
+
+function parsedJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+/** Entries of the objects in a list; undefined for any other schema. */
+function itemEntriesOf(schema: unknown): v.ObjectEntries | undefined {
+  const { wrapped, item, pipe } = (schema ?? {}) as {
+    readonly wrapped?: unknown;
+    readonly item?: { readonly type?: string; readonly entries?: v.ObjectEntries };
+    readonly pipe?: readonly unknown[];
+  };
+  if (item?.type === 'object') return item.entries;
+  if (wrapped !== undefined) return itemEntriesOf(wrapped);
+  return pipe?.[0] === schema || pipe === undefined ? undefined : itemEntriesOf(pipe[0]);
 }
 
 /** `number`, `string` …, whatever is wrapped around it. */

@@ -1,7 +1,10 @@
 /** Slips of models in edits: understood where they leave one place and one meaning, refused elsewhere. */
+import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import t from 'tap';
-import { applyEdit } from '../../../src/agent/tools/files/edit-apply.ts';
+import { applyEdit, applyEdits } from '../../../src/agent/tools/files/edit-apply.ts';
+import { createEditFile } from '../../../src/agent/tools/files/index.ts';
+import { places, review, settings, told } from './file-tools.ts';
 
 interface Slip {
   readonly slip: string;
@@ -211,3 +214,42 @@ t.test('property: an accepted edit with another indentation is the edit of a per
   fc.assert(property, { numRuns: 2_000 });
   t.ok(accepted > 500, `${accepted} were accepted`);
 });
+
+t.test('several edits are found in the text as it was, and are made all or none', async (t) => {
+  const file = 'one();\ntwo();\nthree();\n';
+  const edit = (oldText: string, newText: string) => ({ oldText, newText, replaceAll: false });
+  t.match(applyEdits(file, [edit('three();', '3();'), edit('one();', 'two();')]), {
+    ok: true,
+    text: 'two();\ntwo();\n3();\n',
+  });
+  t.match(applyEdits(file, [edit('one();', '1();'), edit('four();', '4();')]), {
+    ok: false,
+    problem: /^edit 2: oldText is not in the file/,
+  });
+  t.match(applyEdits(file, [edit('one();\ntwo();', 'x'), edit('two();\nthree();', 'y')]), {
+    ok: false,
+    problem: /^edits 1 and 2 overlap/,
+  });
+  t.match(applyEdits(file, [edit('one();', '1();'), edit('one();', '1();')]), { ok: false, problem: /overlap/ });
+});
+
+t.test(
+  'several edits are taken under other names and as JSON in a text, and none is refused with a reason',
+  async (t) => {
+    const { workspace, at, put } = places(t);
+    const tool = createEditFile(settings());
+    const edits = [
+      { old_string: 'one();', new_string: '1();' },
+      { oldStr: 'three();', newStr: '3();', all: 'false' },
+    ];
+    for (const given of [edits, JSON.stringify(edits)]) {
+      put('f', 'one();\ntwo();\nthree();\n');
+      await told(tool, { path: 'f', edits: given }, workspace);
+      t.equal(readFileSync(at('f'), 'utf8'), '1();\ntwo();\n3();\n');
+    }
+    for (const args of [{ path: 'f' }, { path: 'f', oldText: 'x' }, { path: 'f', edits: [] }]) {
+      t.match((await review(tool, args, workspace)).result, { isError: true, text: /oldText and newText, or edits/ });
+    }
+    t.match(tool.parse({ path: 'f', edits: [{ oldText: 'x' }] }), { ok: false, error: /edits/ });
+  },
+);

@@ -28,27 +28,52 @@ export type EditResult =
 
 /**
  * Replaces `oldText`, which must be there once (or, with `replaceAll`, at least once). Usual slips of models are understood where
- * they leave one place and one meaning, see `findEdit`. The text keeps its own line ends.
+ * they leave one place and one meaning, see `findEdit`. The text keeps its own line ends. Several edits are all found in the text as
+ * it was, must not overlap, and are made all or none.
  */
-export function applyEdit(text: string, edit: Edit): EditResult {
-  const { oldText, newText, replaceAll } = edit;
-  if (oldText === '') return problem('oldText is empty. To make a file or replace it whole, use WriteFile.');
-  if (oldText === newText) return problem('oldText and newText are the same: there is nothing to change.');
-  const found = findEdit(text, edit);
-  if (found.changes.length === 0) return problem(notFound(text, edit));
-  if (found.changes.length > 1 && !(replaceAll && found.differs === undefined))
-    return problem(ambiguous(text, edit, found));
-  const changes = found.changes.map((change) => ({
-    ...change,
-    replacement: withLineEndsOf(text, change, change.replacement),
-  }));
+export function applyEdits(text: string, edits: readonly Edit[]): EditResult {
+  const made: { readonly change: Change; readonly number: number }[] = [];
+  const differences = new Set<string>();
+  for (const [index, edit] of edits.entries()) {
+    const found = changesOf(text, edit);
+    if ('problem' in found) return problem(edits.length > 1 ? `edit ${index + 1}: ${found.problem}` : found.problem);
+    if (found.differs !== undefined) differences.add(found.differs);
+    made.push(...found.changes.map((change) => ({ change, number: index + 1 })));
+  }
+  made.sort((a, b) => a.change.start - b.change.start);
+  for (const [index, { change, number }] of made.entries()) {
+    const before = made[index - 1];
+    if (before && change.start < before.change.end) {
+      return problem(`edits ${before.number} and ${number} overlap. Make one edit of them.`);
+    }
+  }
+  const changes = made.map(({ change }) => change);
   const result = splice(text, changes);
   if (result === text) {
     return problem(
       'The edit would change nothing: oldText and newText differ only in line ends, and the file retains its own.',
     );
   }
-  return { ok: true, text: result, changes, differs: found.differs };
+  return { ok: true, text: result, changes, differs: differences.size > 0 ? [...differences].join('; ') : undefined };
+}
+
+/** One edit, see `applyEdits`. */
+export const applyEdit = (text: string, edit: Edit): EditResult => applyEdits(text, [edit]);
+
+function changesOf(text: string, edit: Edit): Found | { readonly problem: string } {
+  const { oldText, newText, replaceAll } = edit;
+  if (oldText === '') return { problem: 'oldText is empty. To make a file or replace it whole, use WriteFile.' };
+  if (oldText === newText) return { problem: 'oldText and newText are the same: there is nothing to change.' };
+  const found = findEdit(text, edit);
+  if (found.changes.length === 0) return { problem: notFound(text, edit) };
+  if (found.changes.length > 1 && !(replaceAll && found.differs === undefined)) {
+    return { problem: ambiguous(text, edit, found) };
+  }
+  const changes = found.changes.map((change) => ({
+    ...change,
+    replacement: withLineEndsOf(text, change, change.replacement),
+  }));
+  return { changes, differs: found.differs };
 }
 
 const problem = (text: string): EditResult => ({ ok: false, problem: text });

@@ -4,7 +4,7 @@ import { defineTool } from '../define.ts';
 import { count, done, failed, formatBytes } from '../text.ts';
 import { createAccess, type Place } from './access.ts';
 import { decodeText, type EncodedText, encodeText, sniff, sniffBytes } from './content.ts';
-import { applyEdit } from './edit-apply.ts';
+import { applyEdits, type Edit } from './edit-apply.ts';
 import { FileError } from './errors.ts';
 import { type OpenFile, openFile } from './handles.ts';
 import { inTurn } from './mutation-queue.ts';
@@ -13,21 +13,34 @@ import { replaceFile } from './replace-file.ts';
 import { type FileToolSettings, limits } from './settings.ts';
 import { unifiedDiff } from './unified-diff.ts';
 
+const oldText = v.pipe(
+  v.string('a string'),
+  v.description(
+    'Text to replace, exactly as it is in the file, with enough of its surroundings to be there only once.',
+  ),
+);
+const newText = v.pipe(v.string('a string'), v.description('Text to put there instead; empty to delete.'));
+const replaceAll = v.pipe(
+  v.optional(v.boolean('true or false'), false),
+  v.description('Replace every occurrence instead of exactly one.'),
+);
 const parameters = v.object({
   path: pathParameter('File, relative to the workspace or absolute.'),
-  oldText: v.pipe(
-    v.string('a string'),
-    v.description(
-      'Text to replace, exactly as it is in the file, with enough of its surroundings to be there only once.',
-    ),
-  ),
-  newText: v.pipe(v.string('a string'), v.description('Text to put there instead; empty to delete.')),
-  replaceAll: v.pipe(
-    v.optional(v.boolean('true or false'), false),
-    v.description('Replace every occurrence instead of exactly one.'),
+  oldText: v.optional(oldText),
+  newText: v.optional(newText),
+  replaceAll,
+  edits: v.pipe(
+    v.optional(v.array(v.object({ oldText, newText, replaceAll }), 'a list of edits, each with oldText and newText')),
+    v.description('Several edits of this file instead of one: made all or none, each against the file as it is now.'),
   ),
 });
 type Args = v.InferOutput<typeof parameters>;
+
+/** Edits of a call; undefined: it has none. */
+function editsOf({ oldText, newText, replaceAll, edits = [] }: Args): readonly Edit[] | undefined {
+  if (oldText === undefined || newText === undefined) return edits.length > 0 ? edits : undefined;
+  return [{ oldText, newText, replaceAll }, ...edits];
+}
 
 /** An edit whose file another program changes at the same moment is tried once more, on the new content. */
 const maxTries = 2;
@@ -40,7 +53,7 @@ export function createEditFile(settings: FileToolSettings): Tool {
     name: 'EditFile',
     description:
       'Replaces text in a file. oldText must be in the file exactly once, or set replaceAll. ' +
-      'Several edits of one file are several calls.',
+      'Several edits of one file go into edits.',
     isReadOnly: false,
     parameters,
     aliases: {
@@ -73,7 +86,9 @@ async function editOnce(
   signal: AbortSignal,
 ): Promise<ToolResult> {
   const { text, encoded, stats } = await readText(path, maxBytes);
-  const edited = applyEdit(text, args);
+  const edits = editsOf(args);
+  if (!edits) return failed('EditFile: oldText and newText, or edits, must be given.');
+  const edited = applyEdits(text, edits);
   if (!edited.ok) return failed(`${shown}: ${edited.problem}`);
   const data = encodeText(edited.text, encoded);
   if (data.length > maxBytes) throw tooLarge(data.length, maxBytes);
