@@ -56,6 +56,8 @@ export const turnSetup = setup({
     review: fromPromise<ReviewedCalls, TurnKey>(notProvided),
     /** Runs the calls that are allowed. */
     runTools: fromPromise<ToolRun, TurnKey>(notProvided),
+    /** Asks the model for an answer without tools. */
+    conclude: fromPromise<void, TurnKey>(notProvided),
     /** Resolves when the aborted work of the turn has ended. */
     settle: fromPromise<void, TurnKey>(notProvided),
   },
@@ -75,7 +77,7 @@ export const turnSetup = setup({
     isSteered: (_, { isSteered, clientCalls }: Inference) => isSteered && clientCalls === 0,
     needsApproval: (_, { pending }: ReviewedCalls) => pending.length > 0,
     areAllDecided: ({ context }) => context.pending.length === 0,
-    isLooping: (_, { isLooping }: ToolRun) => isLooping,
+    isLooping: (_, { repeated }: ToolRun) => repeated !== null,
     hasClientCalls: ({ context }) => context.clientCalls > 0,
     isCompleted: ({ context }) => context.outcome === 'completed',
     isFailed: ({ context }) => context.outcome === 'failed',
@@ -150,6 +152,12 @@ export const turnSetup = setup({
     emitResumed: emit({ type: 'turn.resumed' }),
     emitApprovalsExpired: emit(({ context }) => ({ type: 'turn.approvalsExpired', requestIds: context.pending })),
     emitLimitReached: emit(({ context }) => ({ type: 'turn.limitReached', rounds: context.rounds })),
+    emitStuck: emit(({ context }, { repeated }: ToolRun) => ({
+      type: 'turn.stuck',
+      rounds: context.rounds,
+      tool: repeated ?? '',
+    })),
+    emitNotConcluded: emit((_, { message }: Failure) => ({ type: 'turn.notConcluded', reason: message })),
     emitEnding: emit({ type: 'turn.ending' }),
     emitEnded: emit(({ context }) => ({ type: 'turn.ended', isStored: context.isStored })),
   },

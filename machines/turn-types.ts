@@ -77,8 +77,8 @@ export interface ReviewedCalls {
 }
 
 export interface ToolRun {
-  /** The model repeats the same call. */
-  readonly isLooping: boolean;
+  /** Tool that the model calls again and again with the same result; null: none. */
+  readonly repeated: string | null;
 }
 
 /** Failures since the last answer, and what was done about them. */
@@ -140,7 +140,12 @@ export type TurnEmitted =
   | { readonly type: 'turn.waiting' }
   | { readonly type: 'turn.resumed' }
   | { readonly type: 'turn.approvalsExpired'; readonly requestIds: readonly string[] }
+  /** The turn has used all its requests. */
   | { readonly type: 'turn.limitReached'; readonly rounds: number }
+  /** The model repeats one call although its result stays the same. */
+  | { readonly type: 'turn.stuck'; readonly rounds: number; readonly tool: string }
+  /** The last request of a turn at its limit failed. */
+  | { readonly type: 'turn.notConcluded'; readonly reason: string }
   /** A request failed and is repeated after a pause. `attempt` counts from 1. */
   | { readonly type: 'turn.retrying'; readonly attempt: number; readonly waitMs: number; readonly reason: string }
   /** The next fallback model takes over; `index` counts from 0. */

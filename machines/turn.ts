@@ -11,7 +11,8 @@
  * 4. A request that failed for a while is repeated whole after a pause in `retrying`; no tool has run for the broken answer. When its
  *    repetitions are used up, or can not help, the next fallback model takes over in `fallingBack`.
  * 5. `review` finds the calls that need approval. Each is decided by a user, a policy or the timeout; then `runTools` runs what is allowed.
- * 6. The next request follows, until an answer has no call, the caller must run one, or a limit is reached.
+ * 6. The next request follows, until an answer has no call, the caller must run one, or a limit is reached. At a limit the model
+ *    is asked once more, without tools, in `concluding`; the turn ends as completed even when that request fails.
  * 7. `INTERRUPT` aborts the work of the state and waits a bounded time until it has ended. The first interrupt counts.
  * 8. The end is written in `storing` and published after that, in a final state.
  * 9. `STORAGE.FAILED` fails the turn in every state, in `storing` too: an end that was not written does not count.
@@ -167,13 +168,8 @@ export const turnMachine = turnSetup.createMachine({
         onDone: [
           {
             guard: { type: 'reachesRoundLimit', params: outputIn },
-            target: 'storing',
-            actions: [
-              { type: 'recordAnswer', params: outputIn },
-              'setFinishToLength',
-              'emitLimitReached',
-              'recordCompletion',
-            ],
+            target: 'concluding',
+            actions: [{ type: 'recordAnswer', params: outputIn }, 'setFinishToLength', 'emitLimitReached'],
           },
           {
             guard: { type: 'hasCalls', params: outputIn },
@@ -238,14 +234,30 @@ export const turnMachine = turnSetup.createMachine({
           },
           {
             guard: { type: 'isLooping', params: outputIn },
-            target: 'storing',
-            actions: ['setFinishToLength', 'emitLimitReached', 'recordCompletion'],
+            target: 'concluding',
+            actions: ['setFinishToLength', { type: 'emitStuck', params: outputIn }],
           },
           { target: 'checking' },
         ],
         onError,
       },
       on: { ...whileWorking, 'COST.ADDED': onCostAdded },
+    },
+    concluding: {
+      description:
+        'A limit is reached: one last request without tools, in which the model says what it has found and done.',
+      entry: 'countRequest',
+      invoke: {
+        id: 'conclude',
+        src: 'conclude',
+        input: keyOf,
+        onDone: { target: 'storing', actions: 'recordCompletion' },
+        onError: {
+          target: 'storing',
+          actions: [{ type: 'emitNotConcluded', params: failureIn }, 'recordCompletion'],
+        },
+      },
+      on: { ...whileWorking, 'TOKENS.USED': onTokensUsed },
     },
     cancelling: {
       description: 'The work was aborted; waiting, for a bounded time, until it has ended.',

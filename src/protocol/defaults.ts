@@ -68,8 +68,10 @@ export const defaults = {
     interruptMs: 5_000,
   },
   agent: {
-    /** Identical calls in a row after which the next one is not run. */
-    identicalCalls: 3,
+    /** Identical calls with identical results in a row after which the next one is not run. */
+    refusedRepeats: 12,
+    /** The same, refused ones included, after which the turn ends. */
+    stuckRepeats: 16,
     /** Turns on a page of a thread, unless the caller gives a number. */
     turnPage: 50,
     /** For a compaction that the user requested. */

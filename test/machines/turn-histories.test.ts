@@ -140,7 +140,7 @@ t.test('tokens of all requests are summed, repeated and failed ones included', a
   await flush();
   open(world.review).answer({ pending: [] });
   await flush();
-  open(world.runTools).answer({ isLooping: false });
+  open(world.runTools).answer({ repeated: null });
   await flush();
   open(world.check).answer(checkOf());
   await flush();
@@ -296,7 +296,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 const hasOpen = (questions: readonly { readonly isOpen: boolean }[]) => questions.some(({ isOpen }) => isOpen);
 
-const effectsOf = ({ prepare, check, compact, infer, fallBack, review, runTools, settle }: World) => [
+const effectsOf = ({ prepare, check, compact, infer, fallBack, review, runTools, conclude, settle }: World) => [
   prepare,
   check,
   compact,
@@ -304,6 +304,7 @@ const effectsOf = ({ prepare, check, compact, infer, fallBack, review, runTools,
   fallBack,
   review,
   runTools,
+  conclude,
   settle,
 ];
 
@@ -316,7 +317,8 @@ function take(world: World, step: Step): void {
       else if (hasOpen(world.compact)) open(world.compact).answer();
       else if (hasOpen(world.infer)) open(world.infer).answer(answerOf({ calls: step.calls }));
       else if (hasOpen(world.review)) open(world.review).answer({ pending: step.pending });
-      else if (hasOpen(world.runTools)) open(world.runTools).answer({ isLooping: false });
+      else if (hasOpen(world.runTools)) open(world.runTools).answer({ repeated: step.calls > 1 ? 'Look' : null });
+      else if (hasOpen(world.conclude)) open(world.conclude).answer();
       else if (hasOpen(world.settle)) open(world.settle).answer();
       return;
     case 'fail':

@@ -30,6 +30,7 @@ export class World {
   readonly infer: Question<Inference, InferenceInput>[] = [];
   readonly review: Question<ReviewedCalls, TurnKey>[] = [];
   readonly runTools: Question<ToolRun, TurnKey>[] = [];
+  readonly conclude: Question<void, TurnKey>[] = [];
   readonly settle: Question<void, TurnKey>[] = [];
   readonly clock = new SimulatedClock();
   readonly actor: Actor<typeof turnMachine>;
@@ -44,6 +45,7 @@ export class World {
         infer: asked(this.infer),
         review: asked(this.review),
         runTools: asked(this.runTools),
+        conclude: asked(this.conclude),
         settle: asked(this.settle),
       },
     });
@@ -82,8 +84,8 @@ export class World {
 
   /** Number of effects that run. */
   get running(): number {
-    const { prepare, check, compact, infer, fallBack, review, runTools, settle } = this;
-    const effects = [prepare, check, compact, infer, fallBack, review, runTools, settle];
+    const { prepare, check, compact, infer, fallBack, review, runTools, conclude, settle } = this;
+    const effects = [prepare, check, compact, infer, fallBack, review, runTools, conclude, settle];
     return effects.flatMap((questions) => questions.filter(({ isOpen }) => isOpen)).length;
   }
 }
@@ -171,6 +173,11 @@ export const to = {
     open(world.review).answer({ pending: [] });
     await flush();
   },
+  async concluding(world: World) {
+    await to.runningTools(world);
+    open(world.runTools).answer({ repeated: 'Look' });
+    await flush();
+  },
   async cancelling(world: World) {
     await to.inferring(world);
     world.send({ type: 'INTERRUPT', by: 'user' });
@@ -195,4 +202,5 @@ export const workingStates = [
   'reviewing',
   'awaitingApproval',
   'runningTools',
+  'concluding',
 ] as const;

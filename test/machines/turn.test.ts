@@ -258,14 +258,14 @@ const walks: Walk<World>[] = [
     shows: (t, world) => t.equal(open(world.infer).input.isFirstRequest, true),
   },
   {
-    takes: 'inferring done(infer) [reachesRoundLimit] → storing',
-    proves: 'calls in the last permitted answer end the turn with `length`',
+    takes: 'inferring done(infer) [reachesRoundLimit] → concluding',
+    proves: 'calls in the last permitted answer do not run; the model is asked for a last answer',
     world: () => new TurnWorld({ maxRounds: 1 }),
     given: to.inferring,
     when: (world) => open(world.infer).answer(answerOf({ calls: 1 })),
     shows: (t, world) => {
-      t.same(world.emitted, [{ type: 'turn.limitReached', rounds: 1 }, { type: 'turn.ending' }]);
-      t.same(world.state.end, { status: 'completed', finishReason: 'length' });
+      t.same(world.emitted, [{ type: 'turn.limitReached', rounds: 1 }]);
+      t.same([world.value, world.context.requests, world.state.end], ['concluding', 2, undefined]);
       t.same(world.review, []);
     },
   },
@@ -374,24 +374,51 @@ const walks: Walk<World>[] = [
       open(world.review).answer({ pending: [] });
       await flush();
     },
-    when: (world) => open(world.runTools).answer({ isLooping: true }),
+    when: (world) => open(world.runTools).answer({ repeated: 'Look' }),
     shows: (t, world) => t.same(world.state.end, { status: 'completed', finishReason: 'toolCalls' }),
   },
   {
-    takes: 'runningTools done(runTools) [isLooping] → storing',
-    proves: 'a model that repeats one call ends the turn with `length`',
+    takes: 'runningTools done(runTools) [isLooping] → concluding',
+    proves: 'a model that repeats one call in vain is asked for a last answer',
     given: to.runningTools,
-    when: (world) => open(world.runTools).answer({ isLooping: true }),
+    when: (world) => open(world.runTools).answer({ repeated: 'Look' }),
+    shows: (t, world) => {
+      t.same(world.emitted, [{ type: 'turn.stuck', rounds: 1, tool: 'Look' }]);
+      t.same([world.value, world.conclude.length], ['concluding', 1]);
+    },
+  },
+  {
+    takes: 'concluding done(conclude) → storing',
+    proves: 'a turn that has reached its limit ends with `length` after its last answer',
+    given: to.concluding,
+    when: (world) => open(world.conclude).answer(),
     shows: (t, world) => {
       t.same(world.state.end, { status: 'completed', finishReason: 'length' });
-      t.same(world.kinds, ['limitReached', 'ending']);
+      t.same(world.kinds, ['stuck', 'ending']);
     },
+  },
+  {
+    takes: 'concluding error(conclude) → storing',
+    proves: 'a turn whose last request fails is completed, and says why it has no last answer',
+    given: to.concluding,
+    when: (world) => open(world.conclude).fail(rejected),
+    shows: (t, world) => {
+      t.same(world.state.end, { status: 'completed', finishReason: 'length' });
+      t.same(world.emitted.slice(1), [{ type: 'turn.notConcluded', reason: 'no such model' }, { type: 'turn.ending' }]);
+    },
+  },
+  {
+    takes: 'concluding TOKENS.USED → ∅',
+    proves: 'tokens of the last answer are counted',
+    given: to.concluding,
+    when: (world) => world.send({ type: 'TOKENS.USED', tokens: tokensOf(1, 2) }),
+    shows: (t, world) => t.same(world.state.tokens, tokensOf(1, 2)),
   },
   {
     takes: 'runningTools done(runTools) → checking',
     proves: 'results are sent in the next request, after a check',
     given: to.runningTools,
-    when: (world) => open(world.runTools).answer({ isLooping: false }),
+    when: (world) => open(world.runTools).answer({ repeated: null }),
     shows: (t, world) => t.same([world.check.length, world.infer.length], [2, 1]),
   },
   {

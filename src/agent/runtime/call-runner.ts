@@ -13,6 +13,9 @@ export interface CallResult {
   readonly durationMs: number;
 }
 
+/** Result as the conversation takes it in. */
+export type MadeResult = Pick<CallResult, 'text' | 'images'> & { readonly reviewed: Pick<ReviewedCall, 'call'> };
+
 export interface RunCallsOptions {
   readonly contextOf: (reviewed: ReviewedCall) => ToolContext;
   /** Limit of parallel calls. */

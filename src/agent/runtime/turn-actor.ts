@@ -26,6 +26,8 @@ export interface TurnWork {
   infer(signal: AbortSignal, request: RequestPlace): Promise<Inference>;
   review(signal: AbortSignal): Promise<ReviewedCalls>;
   runTools(signal: AbortSignal): Promise<ToolRun>;
+  /** Asks the model for an answer without tools. */
+  conclude(signal: AbortSignal): Promise<void>;
   settle(): Promise<void>;
 }
 
@@ -49,6 +51,7 @@ const machine = turnMachine.provide({
     infer: fromPromise(({ input, signal }) => workOf(input).infer(signal, input)),
     review: fromPromise(({ input, signal }) => workOf(input).review(signal)),
     runTools: fromPromise(({ input, signal }) => workOf(input).runTools(signal)),
+    conclude: fromPromise(({ input, signal }) => workOf(input).conclude(signal)),
     settle: fromPromise(({ input }) => workOf(input).settle()),
   },
   delays: {

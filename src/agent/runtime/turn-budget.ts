@@ -25,6 +25,9 @@ type Limit = 'TurnUsd' | 'SessionUsd' | 'DayUsd';
 
 const scopes: Readonly<Record<Limit, string>> = { TurnUsd: 'this turn', SessionUsd: 'this thread', DayUsd: 'today' };
 
+/** A budget is used up; the message says which. */
+export class BudgetError extends Error {}
+
 /**
  * Budgets of one turn. A used-up budget is put to the user as a request for approval, which every client shows; accepting it
  * grants the same amount once more. Policies answer without a user: the turn ends.

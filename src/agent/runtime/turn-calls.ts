@@ -2,8 +2,9 @@ import { type ApprovalDecision, type ApprovalPolicy, type ApprovalRequest, defau
 import type { ModelToolCall } from '../model.ts';
 import type { Tool, ToolContext } from '../tool.ts';
 import { type DecidedBy, type ReviewedCall, refusalOf, requestOf, reviewCall, shownNeed } from './call-review.ts';
-import { type CallResult, runCalls } from './call-runner.ts';
+import { type CallResult, type MadeResult, runCalls } from './call-runner.ts';
 import type { ThreadEvent } from './feed.ts';
+import { RepeatGuard } from './repeat-guard.ts';
 import type { TurnHost } from './turn-host.ts';
 import type { TurnItems } from './turn-items.ts';
 
@@ -35,10 +36,10 @@ export class TurnCalls {
   #reviewed: ReviewedCall[] = [];
   /** Time at which an approval was first needed. */
   readonly #requestedAt = new WeakMap<ReviewedCall, number>();
+  readonly #refusedByGuard = new WeakSet<ReviewedCall>();
   /** Started calls: only their ends are traced. */
   readonly #begun = new WeakSet<ReviewedCall>();
-  #last = '';
-  #repeats = 0;
+  readonly #guard = new RepeatGuard();
 
   constructor(options: TurnCallsOptions) {
     this.#options = options;
@@ -69,7 +70,7 @@ export class TurnCalls {
       ),
     );
     for (const reviewed of this.#reviewed) {
-      this.#countRepetition(reviewed);
+      this.#refuseRepetition(reviewed);
       if (reviewed.decision || reviewed.refusal === undefined) this.#traceRequest(reviewed);
       if (reviewed.decision) this.#traceDecision(reviewed);
     }
@@ -116,8 +117,10 @@ export class TurnCalls {
     for (const { reviewed } of [...this.#asked.values()]) this.#record(reviewed, 'cancel', 'policy');
   }
 
-  /** Runs the allowed calls. Returns the results in the order of the calls. */
-  async run(signal: AbortSignal): Promise<{ readonly results: readonly CallResult[]; readonly isLooping: boolean }> {
+  /** Runs the allowed calls. Returns the results in the order of the calls, and a tool that is called again and again in vain. */
+  async run(
+    signal: AbortSignal,
+  ): Promise<{ readonly results: readonly CallResult[]; readonly repeated: string | null }> {
     const { host, items } = this.#options;
     const results = new Map<ReviewedCall, CallResult>();
     await runCalls(this.#reviewed, {
@@ -137,20 +140,34 @@ export class TurnCalls {
       },
     });
     signal.throwIfAborted();
-    const isLooping = this.#repeats > defaults.agent.identicalCalls;
-    return { results: this.#reviewed.flatMap((reviewed) => results.get(reviewed) ?? []), isLooping };
+    this.#calls = [];
+    const inOrder = this.#reviewed.flatMap((reviewed) => results.get(reviewed) ?? []);
+    for (const { reviewed, text } of inOrder) {
+      this.#guard.note(reviewed.call, this.#refusedByGuard.has(reviewed) ? undefined : text);
+    }
+    return { results: inOrder, repeated: this.#guard.stuckTool };
   }
 
-  /** Refuses a call that was repeated too often, with the reason as its result. */
-  #countRepetition(reviewed: ReviewedCall): void {
-    const { name, arguments: args } = reviewed.call;
-    const now = `${name} ${args}`;
-    this.#repeats = now === this.#last ? this.#repeats + 1 : 0;
-    this.#last = now;
-    if (this.#repeats < defaults.agent.identicalCalls) return;
-    reviewed.refusal = `Error: ${name} was called with the same arguments ${this.#repeats} times in a row. It is not run again: do something else, or answer.`;
+  /** Ends the calls that were never run. @param reason for the model @returns their results */
+  skip(reason: string): readonly MadeResult[] {
+    const { items } = this.#options;
+    const skipped = this.#calls;
+    this.#calls = [];
+    return skipped.map((call) => {
+      const { callId, name } = call;
+      items.add<'toolResult'>({ type: 'toolResult', callId, tool: name, outcome: 'cancelled', text: reason });
+      return { reviewed: { call }, text: reason, images: [] };
+    });
+  }
+
+  /** Refuses a call that was repeated in vain too often, with the reason as its result. */
+  #refuseRepetition(reviewed: ReviewedCall): void {
+    const refusal = this.#guard.refusalOf(reviewed.call);
+    if (refusal === undefined) return;
+    reviewed.refusal = refusal;
+    this.#refusedByGuard.add(reviewed);
     const { host, turnId, publish } = this.#options;
-    const message = `${name} is called with the same arguments over and over.`;
+    const message = `${reviewed.call.name} is called with the same arguments over and over, and its result stays the same.`;
     publish({ method: 'system/event', params: { threadId: host.threadId, turnId, kind: 'repeatedCall', message } });
   }
 

@@ -3,7 +3,7 @@ import { compactionLimits, cutOf, pruned, requestsOf, sizeOfItems, summarise, To
 import { contentOf, imagePathsIn, imagePathsOf, messagesOf } from '../history.ts';
 import type { ModelMessage, ModelRequest, ModelState, ModelToolCall, ModelUsage, ToolChoice } from '../model.ts';
 import type { ModelUse } from '../model-call.ts';
-import type { CallResult } from './call-runner.ts';
+import type { MadeResult } from './call-runner.ts';
 import type { ThreadEvent } from './feed.ts';
 import { systemPrompt } from './system-prompt.ts';
 import type { TurnHost } from './turn-host.ts';
@@ -212,7 +212,12 @@ export class TurnConversation {
     if (state && lastItemId !== undefined) this.#past.addState(lastItemId, state);
   }
 
-  addResults(results: readonly CallResult[]): void {
+  /** Adds words to the model that are no item of the thread. */
+  addNote(text: string): void {
+    this.#messages.push({ role: 'user', content: [{ type: 'text', text }] });
+  }
+
+  addResults(results: readonly MadeResult[]): void {
     for (const { reviewed, text, images } of results) {
       const { callId, name } = reviewed.call;
       this.#messages.push({ role: 'tool', callId, name, content: [{ type: 'text', text }, ...images] });

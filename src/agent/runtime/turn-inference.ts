@@ -22,7 +22,10 @@ export interface TurnInferenceOptions {
 type AnswerEvent = Exclude<ModelEvent, { type: 'received' }>;
 
 /** Place of a request in its turn. */
-export type RequestPlace = Pick<InferenceInput, 'isFirstRequest' | 'retries'>;
+export interface RequestPlace extends Pick<InferenceInput, 'isFirstRequest' | 'retries'> {
+  /** No tool may be called any more. */
+  readonly isLast?: boolean;
+}
 
 interface Answer {
   text: string;
@@ -50,7 +53,7 @@ export class TurnInference {
    * Sends one request and streams its answer.
    * @throws ModelError; the reason of `signal` when it aborts
    */
-  async infer(signal: AbortSignal, { isFirstRequest, retries }: RequestPlace): Promise<Inference> {
+  async infer(signal: AbortSignal, { isFirstRequest, retries, isLast = false }: RequestPlace): Promise<Inference> {
     const { host, record, conversation, calls: turnCalls } = this.#options;
     for (const input of this.#steered.splice(0)) {
       record.items.addUserMessage(input);
@@ -58,7 +61,7 @@ export class TurnInference {
     }
     const answer: Answer = { text: '', calls: [], state: undefined, finish: 'stop' };
     const provider = await host.provider();
-    const request = conversation.request(this.#toolChoice(isFirstRequest));
+    const request = conversation.request(isLast ? 'none' : this.#toolChoice(isFirstRequest));
     await streamCounted(provider, request, (event) => this.#take(event, answer, signal), signal, {
       onUsed: (use) => {
         // The trace has the answer before its usage.

@@ -40,7 +40,21 @@ export class TurnReports {
   }
 
   callLimitReached(rounds: number): void {
-    const text = `The turn was ended after ${rounds} requests to the model: tools were called again and again.`;
+    this.#limitReached(`The turn has used its ${rounds} requests to the model (MaxToolCallRounds).`);
+  }
+
+  stuck(rounds: number, tool: string): void {
+    this.#limitReached(
+      `The turn is ended after ${rounds} requests to the model: ${tool} was called again and again with the same result.`,
+    );
+  }
+
+  notConcluded(reason: string): void {
+    const text = `The turn has no closing answer: ${reason}`;
+    this.#options.record.items.add({ type: 'systemNotice', kind: 'notConcluded', text });
+  }
+
+  #limitReached(text: string): void {
     this.#options.record.items.add({ type: 'systemNotice', kind: 'callLimitReached', text });
   }
 

@@ -14,6 +14,7 @@ import type { ThreadEvent } from './feed.ts';
 import type { TurnWork } from './turn-actor.ts';
 import { TurnBudget } from './turn-budget.ts';
 import { TurnCalls } from './turn-calls.ts';
+import { conclude } from './turn-conclusion.ts';
 import { TurnConversation } from './turn-conversation.ts';
 import { TurnDriver } from './turn-driver.ts';
 import { bugFailure, codedFailureOf } from './turn-failure.ts';
@@ -216,6 +217,16 @@ export class TurnRun implements TurnWork, RunningTurn {
     return this.#track(this.#runTools(signal));
   }
 
+  conclude(signal: AbortSignal): Promise<void> {
+    const parts = {
+      budget: this.#budget,
+      calls: this.#calls,
+      conversation: this.#conversation,
+      inference: this.#inference,
+    };
+    return this.#track(conclude(parts, signal));
+  }
+
   async settle(): Promise<void> {
     await this.#work.catch(() => undefined);
   }
@@ -251,9 +262,9 @@ export class TurnRun implements TurnWork, RunningTurn {
   }
 
   async #runTools(signal: AbortSignal): Promise<ToolRun> {
-    const { results, isLooping } = await this.#calls.run(signal);
+    const { results, repeated } = await this.#calls.run(signal);
     this.#conversation.addResults(results);
-    return { isLooping };
+    return { repeated };
   }
 
   #perform(event: TurnEmitted): void {
@@ -271,6 +282,12 @@ export class TurnRun implements TurnWork, RunningTurn {
         return;
       case 'turn.limitReached':
         this.#reports.callLimitReached(event.rounds);
+        return;
+      case 'turn.stuck':
+        this.#reports.stuck(event.rounds, event.tool);
+        return;
+      case 'turn.notConcluded':
+        this.#reports.notConcluded(event.reason);
         return;
       case 'turn.retrying':
         this.#reports.retry(event);

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { ModelError, type ToolResult } from '../../../src/agent/index.ts';
+import { ModelError, type ModelRequest, type ToolResult } from '../../../src/agent/index.ts';
 import { answers, call, listening, say, scripted, service, settings, talk, text, tool } from '../helpers.ts';
 
 /** A promise that the test settles. */
@@ -125,37 +125,99 @@ t.test('an invalid call is reported to the model and the turn continues', async 
   t.equal(turn.status, 'completed');
 });
 
-t.test('a repeated call is refused; further repetitions end the turn', async (t) => {
+t.test(
+  'a call repeated in vain is refused after twelve results, and ends the turn with an answer after sixteen',
+  async (t) => {
+    let runs = 0;
+    let last: ModelRequest | undefined;
+    const provider = scripted(async function* (request) {
+      last = request;
+      if (request.toolChoice === 'none') yield say('There is nothing to see.');
+      else yield call(`c${request.messages.length}`, 'Look', { at: 'x' });
+    });
+    const look = tool({
+      name: 'Look',
+      run: () => {
+        runs += 1;
+        return { text: 'nothing', isError: false };
+      },
+    });
+    const { threads } = service(provider, { tools: () => [look] });
+    const { turn, ear } = await talk(threads, threads.start({}).thread.id, 'look');
+    t.equal(runs, 12);
+    t.match(turn, { status: 'completed', finishReason: 'length' });
+    t.match((await ear.until('system/event')).params, { kind: 'repeatedCall' });
+    t.equal(turn.items.filter(({ type }) => type === 'toolCall').length, 16);
+    t.match(turn.items.at(-2), {
+      type: 'systemNotice',
+      kind: 'callLimitReached',
+      text: /Look was called again and again/,
+    });
+    t.match(turn.items.at(-1), { type: 'agentMessage', text: 'There is nothing to see.' });
+    t.match(JSON.stringify(last?.messages), /This turn has reached its limit/);
+    t.equal(last?.tools?.length, 1, 'the tools stay, so that the prefix of the request does');
+  },
+);
+
+t.test('a call whose result changes may be repeated without end', async (t) => {
   let runs = 0;
-  const provider = answers([call('c', 'Look', { at: 'x' })]);
+  const provider = scripted(async function* ({ messages }) {
+    if (runs < 18) yield call(`c${messages.length}`, 'Look', { at: 'x' });
+    else yield say('It is there.');
+  });
   const look = tool({
     name: 'Look',
     run: () => {
       runs += 1;
-      return { text: 'nothing', isError: false };
+      return { text: `attempt ${runs}`, isError: false };
     },
   });
   const { threads } = service(provider, { tools: () => [look] });
-  const { turn, ear } = await talk(threads, threads.start({}).thread.id, 'look');
-  t.equal(runs, 3);
-  t.match(turn, { status: 'completed', finishReason: 'length' });
-  t.match((await ear.until('system/event')).params, { kind: 'repeatedCall' });
-  t.match(turn.items.at(-1), { type: 'systemNotice', kind: 'callLimitReached' });
+  const { turn } = await talk(threads, threads.start({}).thread.id, 'look');
+  t.match([runs, turn.finishReason], [18, 'stop']);
 });
 
-t.test('a turn ends at the configured number of requests', async (t) => {
+t.test('a turn at its limit of requests runs no further call, and closes with an answer', async (t) => {
   let asked = 0;
-  const provider = scripted(async function* () {
+  const ran: unknown[] = [];
+  const provider = scripted(async function* ({ toolChoice }) {
     asked += 1;
-    yield call(`c${asked}`, 'Look', { at: asked });
+    if (toolChoice === 'none') yield say('Looked at three places.');
+    else yield call(`c${asked}`, 'Look', { at: asked });
+  });
+  const look = tool({
+    name: 'Look',
+    run: ({ at }) => {
+      ran.push(at);
+      return { text: 'nothing', isError: false };
+    },
   });
   const { threads } = service(provider, {
-    tools: () => [tool({ name: 'Look' })],
+    tools: () => [look],
     settings: { ...settings, maxToolCallRounds: 4 },
   });
   const { turn } = await talk(threads, threads.start({}).thread.id, 'look');
-  t.equal(asked, 4);
+  t.same([asked, ran], [5, [1, 2, 3]]);
   t.equal(turn.finishReason, 'length');
+  t.match(turn.items.slice(-3), [
+    { type: 'systemNotice', kind: 'callLimitReached' },
+    { type: 'toolResult', callId: 'c4', outcome: 'cancelled', text: /not run/ },
+    { type: 'agentMessage', text: 'Looked at three places.' },
+  ]);
+});
+
+t.test('a turn whose last request fails at the limit is completed, and says why it has no answer', async (t) => {
+  const provider = scripted(async function* ({ toolChoice }) {
+    if (toolChoice === 'none') throw new ModelError('upstreamRejected', 'no more');
+    yield call('c1', 'Look', {});
+  });
+  const { threads } = service(provider, {
+    tools: () => [tool({ name: 'Look' })],
+    settings: { ...settings, maxToolCallRounds: 1 },
+  });
+  const { turn } = await talk(threads, threads.start({}).thread.id, 'look');
+  t.match(turn, { status: 'completed', finishReason: 'length' });
+  t.match(turn.items.at(-1), { type: 'systemNotice', kind: 'notConcluded', text: /no closing answer: no more/ });
 });
 
 t.test('an interrupt aborts the running tool; later calls do not start and are cancelled', async (t) => {
