@@ -4,11 +4,17 @@ const allowed = new Set(
     'PATH HOME USER LOGNAME SHELL LANG LANGUAGE TZ TMPDIR TERM COLORTERM SSH_AUTH_SOCK',
     'http_proxy https_proxy no_proxy all_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY ALL_PROXY',
     'SSL_CERT_FILE SSL_CERT_DIR NODE_EXTRA_CA_CERTS',
+    // Where tool chains and their packages are: without them a project's own tests do not run.
+    'VIRTUAL_ENV PYTHONPATH PYENV_ROOT JAVA_HOME ANDROID_HOME SDKMAN_DIR CARGO_HOME RUSTUP_HOME GOPATH GOROOT DOTNET_ROOT',
+    'VOLTA_HOME GEM_HOME GEM_PATH BUNDLE_PATH BUNDLE_GEMFILE BUNDLE_WITH BUNDLE_WITHOUT BUNDLE_APP_CONFIG',
+    'PKG_CONFIG_PATH LD_LIBRARY_PATH CI',
   ]
     .join(' ')
     .split(' '),
 );
-const allowedPrefixes = ['LC_', 'XDG_'];
+const allowedPrefixes = ['LC_', 'XDG_', 'CONDA_', 'NVM_', 'FNM_'];
+/** A tool chain's own token, e.g. `CONDA_TOKEN`. Bundler keeps passwords in `BUNDLE_<HOST>`: its variables are listed one by one. */
+const secretName = /TOKEN|PASSWORD|PASSWD|SECRET|CREDENTIAL|API_?KEY/i;
 
 /** Variables that Windows programs need to start. Names are in upper case: Windows ignores case. */
 const allowedOnWindows = new Set(
@@ -42,6 +48,7 @@ export function childEnvironment(
 }
 
 function isAllowed(name: string): boolean {
-  if (allowed.has(name) || allowedPrefixes.some((prefix) => name.startsWith(prefix))) return true;
+  if (allowed.has(name)) return true;
+  if (allowedPrefixes.some((prefix) => name.startsWith(prefix))) return !secretName.test(name);
   return process.platform === 'win32' && (allowed.has(name.toUpperCase()) || allowedOnWindows.has(name.toUpperCase()));
 }

@@ -28,6 +28,18 @@ t.test('a child gets the default, the listed and the added variables', async (t)
   t.strictSame(childEnvironment({ OPENAI_API_KEY: 'secret' }), {});
 });
 
+t.test('a child finds the tool chains of its user, without their tokens', async (t) => {
+  const kept = {
+    VIRTUAL_ENV: '/venv',
+    JAVA_HOME: '/java',
+    CARGO_HOME: '/cargo',
+    CONDA_PREFIX: '/conda',
+    NVM_DIR: '/nvm',
+  };
+  const dropped = { CONDA_TOKEN: 'secret', CONDA_API_KEY: 'secret', BUNDLE_RUBYGEMS__PKG__GITHUB__COM: 'me:secret' };
+  t.strictSame(childEnvironment({ ...kept, ...dropped }), kept);
+});
+
 t.test('no variable outside of the lists is passed from any environment', async () => {
   const word = fc.constantFrom('ORATORIO', 'API', 'KEY', 'TOKEN', 'SECRET', 'PATH', 'HOME', 'LC', 'AWS', 'x');
   const name = fc.oneof(
