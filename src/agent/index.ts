@@ -40,6 +40,7 @@ export type * from './tool.ts';
 export {
   createBuiltinTools,
   imageReader,
+  OutputFiles,
   type SandboxStatus,
   sandboxStatus,
   selectToolNames,

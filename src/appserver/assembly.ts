@@ -9,6 +9,7 @@ import {
   type ModelProvider,
   modelSettingsOf,
   modelSource,
+  OutputFiles,
   openStore,
   type RuntimeSettings,
   type SandboxStatus,
@@ -98,6 +99,9 @@ export function assemble(options: AssemblyOptions): Assembly {
     },
     (server) => threads.feed.broadcast({ method: 'mcp/status/updated', params: { server } }),
   );
+  const outputs = new OutputFiles(join(options.stateDirectory, 'outputs'));
+  const sweepOutputs = () => outputs.sweep((threadId) => store.threads.thread(threadId) !== undefined);
+  sweepOutputs();
   const builtin = createBuiltinTools({
     tools: config.Tools,
     blockedPaths: config.Permissions.BlockedPaths,
@@ -105,6 +109,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     secrets,
     environment: env,
     home: homeDirectory(env),
+    outputs,
   });
   const readImage = imageReader({ blockedPaths: config.Permissions.BlockedPaths, home: homeDirectory(env) });
   const source =
@@ -143,6 +148,7 @@ export function assemble(options: AssemblyOptions): Assembly {
       });
     },
     onTurnEnd,
+    onDeleted: (threadId) => outputs.forget(threadId),
   });
   if (!config.Tracing.Enabled) {
     // Earlier recordings are deleted with their conversation all the same.
@@ -179,6 +185,8 @@ export function assemble(options: AssemblyOptions): Assembly {
       await mcp.close();
       (await asked?.catch(() => undefined))?.close();
       retention.stop();
+      // Threads in memory end here.
+      sweepOutputs();
       store.close();
       ledger.close();
       // It has heard the last traces now.

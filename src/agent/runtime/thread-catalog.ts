@@ -29,6 +29,7 @@ export interface ThreadCatalogOptions {
   /** Window of a model in tokens, of the default one without a name. */
   readonly windowOf: (model?: string) => number;
   readonly spending: DaySpending;
+  readonly onDeleted: ((threadId: string) => void) | undefined;
 }
 
 /** Creates, lists, reads, changes and deletes threads. */
@@ -122,6 +123,7 @@ export class ThreadCatalog {
     const isEphemeral = this.#registry.isEphemeral(threadId);
     store.deleteThread(threadId);
     this.#tools.forget(threadId);
+    this.#options.onDeleted?.(threadId);
     if (isEphemeral) {
       this.#tracer?.sessionCompleted(threadId, 'ended');
       return () => undefined;

@@ -43,6 +43,8 @@ export interface ThreadServiceOptions {
   readonly onBug: (error: unknown) => string;
   /** Receives the machine of every turn before it starts. */
   readonly observe?: (actor: AnyActorRef, threadId: string, turnId: string) => void;
+  /** Called when a thread is deleted, one in memory included. */
+  readonly onDeleted?: ((threadId: string) => void) | undefined;
   /** Called after the last event of every turn of a stored thread. */
   readonly onTurnEnd?: (thread: StoredThread, turn: Turn) => void;
 }
@@ -100,6 +102,7 @@ export class ThreadService implements Runtime {
     this.#turns = turns;
     this.#catalog = new ThreadCatalog({
       ...{ workspacePath, worktreeRoots, registry, feed, tools, turns, tracer, traces, provider, compaction, spending },
+      onDeleted: options.onDeleted,
       // A provider that was not asked yet has no facts.
       windowOf: (model) =>
         compaction.contextWindow || (loaded?.facts?.(model).contextWindow ?? defaults.upstream.contextWindow),

@@ -9,6 +9,7 @@ import type { Tool } from '../tool.ts';
 import { createExec } from './exec/exec.ts';
 import { createFileTools } from './files/index.ts';
 import { createImageReader, type ReadImage } from './files/local-image.ts';
+import type { OutputFiles } from './output-files.ts';
 import type { PathRules } from './paths.ts';
 import { createSpawnSubagent } from './subagent.ts';
 import type { Resolver } from './web/destination.ts';
@@ -17,6 +18,7 @@ import { createWebFetch } from './web/web-fetch.ts';
 
 export { type SandboxMode, type SandboxStatus, sandboxStatus } from './exec/sandbox.ts';
 export type { ReadImage } from './files/local-image.ts';
+export { OutputFiles } from './output-files.ts';
 export { isWithin } from './paths.ts';
 
 /** Settings of the tools. */
@@ -32,6 +34,8 @@ export interface ToolSettings {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** The user's home of Oratorio. Absolute. No tool touches it. */
   readonly home: string;
+  /** Keeps whole outputs of commands. Absent: long ones are only shown at both ends. */
+  readonly outputs?: OutputFiles;
   /** Absent: as this machine resolves names. */
   readonly resolve?: Resolver;
 }
@@ -50,9 +54,9 @@ export const imageReader = (settings: Pick<ToolSettings, 'blockedPaths' | 'home'
  * One set serves all threads.
  */
 export function createBuiltinTools(settings: ToolSettings): readonly Tool[] {
-  const { tools, secrets, environment, passEnvironment, home, resolve } = settings;
+  const { tools, secrets, environment, passEnvironment, home, outputs, resolve } = settings;
   const { Shell, Web } = tools;
-  const rules = rulesOf(settings);
+  const rules = { ...rulesOf(settings), readableDirectory: outputs?.directory };
   return [
     ...createFileTools({ ...rules, maxFileBytes: tools.File.MaxFileBytes }),
     createExec({
@@ -66,6 +70,7 @@ export function createBuiltinTools(settings: ToolSettings): readonly Tool[] {
       environment,
       passEnvironment,
       secrets,
+      outputs,
     }),
     createWebFetch({
       maxBytes: Web.MaxBytes,

@@ -15,6 +15,8 @@ export interface PathRules {
   readonly blockedPaths: readonly string[];
   /** Ours, e.g. the user's home of Oratorio. Absolute. A workspace's own `.oratorio` need not be listed. */
   readonly protectedDirectories: readonly string[];
+  /** Directory in ours that may be read all the same, without approval. Absolute. */
+  readonly readableDirectory?: string | undefined;
 }
 
 export interface ResolvedPath {
@@ -24,6 +26,8 @@ export interface ResolvedPath {
   readonly isBlocked: boolean;
   /** Completes "<path> …". There when it is blocked. */
   readonly blockedBecause?: string;
+  /** In `PathRules.readableDirectory`. */
+  readonly isReadable?: true;
 }
 
 /** A place that is out of bounds with all that is in it. */
@@ -61,15 +65,23 @@ const hasFoldedNames = isWindows || process.platform === 'darwin';
  *
  * @param workspacePath canonical and absolute; what is relative is relative to it
  * @param given as the model wrote it; `~` is the user's home
+ * @param purpose `read`: nothing is changed there, and what `readableDirectory` holds counts as inside
  * @throws PathError
  */
 export async function resolveInWorkspace(
   workspacePath: string,
   given: string,
   rules: PathRules,
+  purpose: 'read' | 'use' = 'use',
 ): Promise<ResolvedPath> {
   const named = absolutePath(workspacePath, given);
   const path = await realPathOf(named);
+  const { readableDirectory } = rules;
+  if (purpose === 'read' && readableDirectory !== undefined) {
+    const directory = await realPathOf(readableDirectory);
+    if (path !== directory && isWithin(directory, path))
+      return { path, isInside: true, isBlocked: false, isReadable: true };
+  }
   const chain = await identitiesUpward(path);
   const isInside = isWithin(workspacePath, path) || chain.includes(await identityOf(workspacePath));
   const places = await forbiddenPlaces(workspacePath, rules);

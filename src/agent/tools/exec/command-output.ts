@@ -1,12 +1,14 @@
 import { TextStreamRedactor } from '../../../lib/index.ts';
 import { defaults } from '../../../protocol/index.ts';
-import { KeptOutput } from './kept-output.ts';
+import { KeptOutput, type WholeText } from './kept-output.ts';
 import { LiveOutput } from './live-output.ts';
 
 interface CommandOutputOptions {
   readonly secrets: readonly string[];
   /** Of the text that the model is shown. */
   readonly maxOutputChars: number;
+  /** Takes in the whole output when it is longer than that. */
+  readonly whole?: WholeText | undefined;
   /** Called with live output. */
   readonly tell: (text: string) => void;
 }
@@ -17,9 +19,9 @@ export class CommandOutput {
   readonly #kept: KeptOutput;
   readonly #live: LiveOutput;
 
-  constructor({ secrets, maxOutputChars, tell }: CommandOutputOptions) {
+  constructor({ secrets, maxOutputChars, whole, tell }: CommandOutputOptions) {
     this.#masked = new TextStreamRedactor(secrets);
-    this.#kept = new KeptOutput(maxOutputChars);
+    this.#kept = new KeptOutput(maxOutputChars, whole);
     this.#live = new LiveOutput(tell, defaults.agent.commandOutputChars);
   }
 
@@ -31,6 +33,7 @@ export class CommandOutput {
   close(): void {
     this.#tell(this.#masked.end());
     this.#live.flush();
+    this.#kept.close();
   }
 
   /** Output for the model. */

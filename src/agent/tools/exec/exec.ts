@@ -7,6 +7,7 @@ import { readJson } from '../../../lib/index.ts';
 import { markerVariable } from '../../../supervise/index.ts';
 import type { ApprovalNeed, Tool, ToolContext, ToolResult } from '../../tool.ts';
 import { defineTool } from '../define.ts';
+import type { OutputFiles } from '../output-files.ts';
 import { forbiddenPlaces, PathError, type PathRules, resolveInWorkspace } from '../paths.ts';
 import { errorCode, failed, refused } from '../text.ts';
 import { CommandOutput } from './command-output.ts';
@@ -27,6 +28,8 @@ export interface ExecSettings extends EnvironmentSettings {
   readonly home: string;
   /** Where a working directory must not be, and what a sandboxed command does not see. */
   readonly pathRules: PathRules;
+  /** Keeps whole outputs; absent: long ones are only shown at both ends. */
+  readonly outputs?: OutputFiles | undefined;
 }
 
 interface ExecArguments {
@@ -113,7 +116,11 @@ async function exec(
   }
   const prefix = await findPrefix(cwd, settings, context);
   if (!prefix) return failed(await whyNoSandbox(settings));
-  const output = new CommandOutput({ ...settings, tell: context.onOutput });
+  const output = new CommandOutput({
+    ...settings,
+    whole: settings.outputs?.begin(context.threadId),
+    tell: context.onOutput,
+  });
   const marker = newMarker(settings.environment);
   let end: CommandEnd;
   try {

@@ -1,21 +1,41 @@
 import { stripVTControlCharacters } from 'node:util';
 
-/** Keeps the beginning and the end of a text of any length, in bounded memory. */
+/** Takes in a text whole. */
+export interface WholeText {
+  write(text: string): void;
+  close(): void;
+  /** The file that has it; undefined: not kept. */
+  readonly kept: { readonly path: string; readonly isCut: boolean } | undefined;
+}
+
+/** Keeps the beginning and the end of a text of any length in bounded memory, and all of a long one in a file. */
 export class KeptOutput {
   readonly #headMax: number;
   readonly #tailMax: number;
   #head = '';
   #tail = '';
   #length = 0;
+  readonly #whole: WholeText | undefined;
+  #isWhole = true;
 
-  /** @param max characters kept altogether */
-  constructor(max: number) {
+  /**
+   * @param max characters kept altogether
+   * @param whole takes in all of a text that is longer
+   */
+  constructor(max: number, whole?: WholeText) {
     this.#headMax = Math.floor(max / 2);
     this.#tailMax = max - this.#headMax;
+    this.#whole = whole;
   }
 
   push(text: string): void {
     this.#length += text.length;
+    if (!this.#isWhole) {
+      this.#whole?.write(text);
+    } else if (this.#length > this.#headMax + this.#tailMax) {
+      this.#isWhole = false;
+      this.#whole?.write(this.#head + this.#tail + text);
+    }
     const room = this.#headMax - this.#head.length;
     this.#head += text.slice(0, room);
     const rest = text.slice(room);
@@ -25,13 +45,26 @@ export class KeptOutput {
         : this.#tail + rest;
   }
 
+  close(): void {
+    this.#whole?.close();
+  }
+
   /** Text of both ends; between them, a note on the missing part and how to get it. Empty without output. */
   read(): string {
     const tail = this.#tail.slice(-this.#tailMax);
     const missing = this.#length - this.#head.length - tail.length;
     if (missing === 0) return readable(this.#head + tail);
-    const notice = `[… ${missing} of ${this.#length} characters are left out here. Run it again with less output (grep, head, tail, a quieter option), or write it to a file in the workspace and read that in parts.]`;
+    const notice = `[… ${missing} of ${this.#length} characters are left out here. ${this.#howToGet()}]`;
     return `${readable(this.#head)}\n${notice}\n${readable(tail)}`;
+  }
+
+  #howToGet(): string {
+    const kept = this.#whole?.kept;
+    if (!kept) {
+      return 'Run it again with less output (grep, head, tail, a quieter option), or write it to a file in the workspace and read that in parts.';
+    }
+    const amount = kept.isCut ? 'The first 32 MiB of the output are' : 'The whole output is';
+    return `${amount} in ${kept.path}: read it in parts with ReadFile (offset, limit), or search it with GrepFiles.`;
   }
 }
 

@@ -1,8 +1,10 @@
 import { stat } from 'node:fs/promises';
 import type { ApprovalNeed, ToolContext, ToolResult } from '../../tool.ts';
-import { displayPath, PathError, type PathRules, type ResolvedPath, resolveInWorkspace } from '../paths.ts';
+import { maxOutputFileBytes } from '../output-files.ts';
+import { displayPath, PathError, type ResolvedPath, resolveInWorkspace } from '../paths.ts';
 import { failed, refused } from '../text.ts';
 import { problemWithFile } from './errors.ts';
+import type { FileToolSettings } from './settings.ts';
 
 /** `read`: one file, or the list of one directory. `find`, `grep`: names, contents of a whole tree, or of one file. */
 type Operation = 'read' | 'find' | 'grep' | 'write' | 'edit';
@@ -16,6 +18,8 @@ export interface Place {
   readonly isInside: boolean;
   /** Path as the model sees it. */
   readonly shown: string;
+  /** Longest file there, in bytes. */
+  readonly maxFileBytes: number;
 }
 
 /** The guard of one tool: asks for approval, and lets `run` touch only what was approved. */
@@ -35,14 +39,15 @@ export interface Access<Args extends object> {
 export function createAccess<Args extends object>(
   operation: Operation,
   pathOf: (args: Args) => string,
-  rules: PathRules,
+  rules: FileToolSettings,
 ): Access<Args> {
   const isRead = operation === 'read' || operation === 'find' || operation === 'grep';
+  const purpose = isRead ? 'read' : 'use';
   /** Target of each call when its approval was considered: by the time it runs, a symlink may lead elsewhere. */
   const considered = new WeakMap<Args, { readonly path: string; readonly kind?: PlaceKind }>();
 
   async function approvalFor(args: Args, { workspacePath }: Pick<ToolContext, 'workspacePath'>) {
-    const resolved = await resolveInWorkspace(workspacePath, pathOf(args), rules).catch(onlyPathErrors);
+    const resolved = await resolveInWorkspace(workspacePath, pathOf(args), rules, purpose).catch(onlyPathErrors);
     // `run` refuses these in spite of an approval.
     if (!resolved || resolved.isBlocked) return undefined;
     const { path } = resolved;
@@ -70,11 +75,12 @@ export function createAccess<Args extends object>(
       signal.throwIfAborted();
       const given = pathOf(args);
       try {
-        const resolved = await resolveInWorkspace(workspacePath, given, rules);
+        const resolved = await resolveInWorkspace(workspacePath, given, rules, purpose);
         const problem = await objection(args, resolved);
         if (problem !== undefined) return refused(`${given} ${problem}.`);
-        const { path, isInside } = resolved;
-        return await work({ path, isInside, shown: displayPath(workspacePath, path) });
+        const { path, isInside, isReadable } = resolved;
+        const maxFileBytes = isReadable ? Math.max(rules.maxFileBytes, maxOutputFileBytes) : rules.maxFileBytes;
+        return await work({ path, isInside, shown: displayPath(workspacePath, path), maxFileBytes });
       } catch (error) {
         signal.throwIfAborted();
         if (error instanceof PathError) return refused(error.message);

@@ -40,7 +40,7 @@ export function createReadFile(settings: FileToolSettings): Tool {
         if ((await stat(place.path)).isDirectory()) return listDirectory(place, args.offset, args.limit);
         const file = await openFile(place.path);
         try {
-          return await show(file, place, args, settings, context.signal);
+          return await show(file, place, args, context.signal);
         } finally {
           await file.close();
         }
@@ -48,13 +48,8 @@ export function createReadFile(settings: FileToolSettings): Tool {
   });
 }
 
-async function show(
-  file: OpenFile,
-  place: Place,
-  args: Args,
-  { maxFileBytes }: FileToolSettings,
-  signal: AbortSignal,
-): Promise<ToolResult> {
+async function show(file: OpenFile, place: Place, args: Args, signal: AbortSignal): Promise<ToolResult> {
+  const { maxFileBytes } = place;
   const size = Number(file.stats.size);
   if (size > maxFileBytes) {
     return failed(
